@@ -58,7 +58,7 @@ function otelCell (row) {
 function metricTable (rows) {
   const promClient = rows.some(row => row.promClient)
   return table(
-    ['name', 'type', ...(promClient ? ['prom-client'] : []), 'OpenTelemetry', 'what it is'],
+    ['name', 'type', ...(promClient ? ['prom-client'] : []), 'OpenTelemetry', 'meaning'],
     rows.map(row => [
       `\`${row.name}\``,
       row.type,
@@ -72,28 +72,29 @@ function metricTable (rows) {
 const metrics = () =>
   page(
     'Metrics',
-    'What `/metrics` serves. Metrics of a target carry the labels `target` and `thread` (`main` ' +
-      'or `worker-N`); process-wide ones come from the main thread only. A number that a ' +
-        'machine does not have is absent, not 0.\n\n' +
-      'All who scrape within a second get the same text: no value in it is more than a second ' +
-        'older than it would be otherwise, and a Prometheus that scrapes once a second reads a ' +
-          'new text each time. Forty scrapes are answered at a time, ten of one address, and ' +
-            'ten a second of one address after a hundred at once. Beyond that the answer is 503 ' +
-              'or 429, with `Retry-After`. A scrape that is not read within ten seconds is ' +
-                'cut.\n\n' +
-      'The column prom-client says under which name prom-client has the same, or what it has ' +
-        'instead. The column OpenTelemetry is what `--otlp` sends: name, attributes, unit, ' +
-          'and the instrument where it differs. Where the semantic conventions ' +
-            `(${SEMCONV_VERSION}) have a name it is theirs; ours are those of /metrics, so that ` +
-              'Prometheus makes `memwatch_live_heap_bytes` of `memwatch.live_heap`. There ' +
-                'each target is a resource: `service.name`, `service.instance.id`, ' +
-                  '`process.pid`, `memwatch.target`, `memwatch.thread` …',
+    'The exporter serves these metrics at `/metrics`. Metrics of a target carry the labels ' +
+      '`target` and `thread` (`main` or `worker-N`); those of the process come from the main ' +
+      'thread only. A number that a machine does not have is absent, not 0.\n\n' +
+      'All scrapes within a second get the same text, so that no value is more than a second ' +
+      'old. Beyond these limits the answer is 503 or 429, with `Retry-After`:',
+    table(['limit', 'in all', 'of one address'], [
+      ['scrapes at a time', 40, 10],
+      ['scrapes a second, after a hundred at once', '', 10],
+      ['seconds to read a scrape', 10, 10]
+    ]),
+    'The column prom-client has the name of the same metric there, or of its counterpart. The ' +
+      'column OpenTelemetry is what `--otlp` sends: name, attributes, unit, and the instrument ' +
+      `if it differs. Names of the semantic conventions (${SEMCONV_VERSION}) are used where ` +
+      'they exist. The others are those of /metrics: Prometheus makes ' +
+      '`memwatch_live_heap_bytes` of `memwatch.live_heap`. Each target is a resource: ' +
+      '`service.name`, `service.instance.id`, `process.pid`, `memwatch.target`, ' +
+      '`memwatch.thread`.',
     '## Of a target',
     metricTable(targetMetrics),
     '### Parts of RSS\n\nThe label `part` of `memwatch_memory_bytes`, on the main thread. [How ' +
       'they are known](decisions/0048-parts-add-up-to-rss.md).',
     table(
-      ['part', 'what it is'],
+      ['part', 'meaning'],
       Object.entries(parts).map(([part, { title, help }]) => [`\`${part}\``, `${title}: ${help}`])
     ),
     "## Under prom-client's names\n\nServed unless `--compat off`, so that dashboards and " +
@@ -101,7 +102,7 @@ const metrics = () =>
     metricTable(compatMetrics),
     '## In OpenTelemetry only',
     table(
-      ['name', 'type', 'what it is'],
+      ['name', 'type', 'meaning'],
       otelMetrics.map(row => [otelCell(row), row.type, row.help])
     ),
     '## Events\n\nLog records of `--otlp`, each with its resource.',
@@ -130,17 +131,18 @@ const metrics = () =>
 const diagnoses = () =>
   page(
     'Diagnoses',
-    'What memwatch can find, causes before symptoms. A diagnosis is `unknown` while evidence is ' +
-      'missing, `ok` when it is ruled out, `suspected`, or `confirmed`.',
+    'The diagnoses, causes before symptoms. A diagnosis is `unknown` while evidence is ' +
+      'missing, `ok` when it is ruled out, `suspected`, or `confirmed`. ' +
+      '[Concepts](concepts.md#state-and-severity) explains state and severity.',
     ...allDiagnoses.flatMap(({ id, title, severity, runbook, requires, uses, limits }) => [
       `## ${id}\n\n${title}. ` +
         `${runbook
-          ? `Severity: ${severity} at most, from what is at stake. Runbook ` +
+          ? `Severity: ${severity} at most. Runbook ` +
           `[${runbook}](../alerts/runbooks/${runbook}.md).`
             : 'An opportunity: nothing is ' +
-            'wrong, it is never the primary finding, and no alert tells of it.'}`,
+            'wrong, it is never the primary finding, and no alert reports it.'}`,
       table(
-        ['signal', 'unit', 'what it is'],
+        ['signal', 'unit', 'meaning'],
         [...requires, ...uses].map(name => [`\`${name}\``, signals[name].unit, signals[name].help])
       ),
       `Limits: ${Object.entries(limits)
@@ -151,7 +153,7 @@ const diagnoses = () =>
       'predictions each has the name of its trend, with another end: `liveHeapTrend` has ' +
       '`liveHeapRiseBytes`.',
     table(
-      ['end of the name', 'unit', 'what it is'],
+      ['end of the name', 'unit', 'meaning'],
       Object.entries(FIGURES).map(([suffix, { unit, help }]) => [
         `\`${suffix}\``, unit, help('what is measured')
       ])
@@ -161,21 +163,22 @@ const diagnoses = () =>
 const deaths = () =>
   page(
     'Deaths',
-    'When a watched process is gone, the exporter says why: `/api/v1/deaths`, `memwatch ' +
-      'last-death`, `memwatch_target_exits_total{reason}`. How sure it is says `sure`: ' +
-        '`certain`, `likely` or `possible`. On the same machine, or with a shared process ' +
-          'namespace, it reads exit status and kills for memory from the kernel; a sidecar that ' +
-            'sees no process but its own goes by the goodbye and the last frames, and never ' +
-              'says `certain`. The last ten minutes are kept with each death.',
+    'When a watched process ends, the exporter reports the cause: `/api/v1/deaths`, `memwatch ' +
+      'last-death`, `memwatch_target_exits_total{reason}`. The field `sure` is `certain`, ' +
+      '`likely` or `possible`.\n\n' +
+      'On the same machine, or with a shared process namespace, the exporter reads exit status ' +
+      'and OOM kills from the kernel. A sidecar that sees no other process infers the cause from ' +
+      'the goodbye and the last frames, and is never `certain`. Each death keeps the last ten ' +
+      'minutes.',
     '## Reasons',
     table(
-      ['reason', 'what it is', 'from what it is known'],
+      ['reason', 'meaning', 'known from'],
       Object.entries(reasons).map(([reason, { title, known }]) => [`\`${reason}\``, title, known])
     ),
-    '## Silence\n\nWho sends nothing and is not known to be gone: ' +
+    '## Silence\n\nA target that sends nothing and has not ended: ' +
       '`memwatch_target_silence_seconds{cause}`.',
     table(
-      ['cause', 'what it is'],
+      ['cause', 'meaning'],
       Object.entries(silenceCauses).map(([cause, help]) => [`\`${cause}\``, help])
     )
   )
@@ -190,7 +193,7 @@ const deaths = () =>
 const optionTable = options => {
   const hasFlags = Object.values(options).some(({ flag }) => flag)
   return table(
-    ['environment', ...hasFlags ? ['flag', 'key'] : [], 'default', 'what it is'],
+    ['environment', ...hasFlags ? ['flag', 'key'] : [], 'default', 'meaning'],
     Object.values(options).map(option => [
       `\`${option.env}\``,
       ...hasFlags
@@ -209,21 +212,22 @@ const optionTable = options => {
 const config = () =>
   page(
     'Configuration',
-    'A wrong value stops the exporter at start with a message that names the option. It quietly ' +
-      'disables the agent: `NODE_DEBUG=memwatch` says why.\n\n' +
+    'A wrong value stops the exporter at start with a message that names the option. It ' +
+      'disables the agent without a message: `NODE_DEBUG=memwatch` prints the reason. Sizes are ' +
+      '`512Mi`, `2Gi`, `512MiB` or bytes; times are `90`, `90s`, `5m`, `24h` or `7d`.\n\n' +
       'The flag wins over the variable, the variable over the config file, the file over the ' +
       `default. The config file is \`${FILE_NAME}\` in the working folder, or the one that ` +
-      '`--config` or `MEMWATCH_CONFIG` names; the exporter reads it, and every command that calls ' +
-      'one. An unknown key or a wrong type ends the program with a message that names file and ' +
-      'key. Paths in it are read from the working folder. A file that nobody named must belong ' +
-      'to this user or root, and others may not write to it.\n\n' +
-      '```json\n{ "listen": "127.0.0.1:16369", "dataDir": "/var/lib/memwatch", "maxTargets": 200, ' +
+      '`--config` or `MEMWATCH_CONFIG` names. The exporter and every command that calls one read ' +
+      'it. An unknown key or a wrong type ends the program with a message that names file and ' +
+      'key. Paths in it start at the working folder. A file that no option names must belong to ' +
+      'this user or root, and others may not write to it.\n\n' +
+          '```json\n{ "listen": "127.0.0.1:16369", "dataDir": "/var/lib/memwatch", "maxTargets": 200, ' +
       '"autoCaptures": false }\n```',
     '## Exporter',
     optionTable(exporterOptions),
     "### With --otlp\n\nOpenTelemetry's own variables. They switch nothing on by themselves.",
     table(
-      ['environment', 'what it is'],
+      ['environment', 'meaning'],
       otlpVariables.map(({ name, help }) => [
         name
           .split(', ')
@@ -278,7 +282,7 @@ const wireProtocol = () =>
         `${MAX_LINE_BYTES} bytes. Counters are cumulative. An agent whose hello names ` +
           '`commands` takes them over a Unix socket, and gives an `answer` to each. ' +
             '`agent/protocol/frame.js` is the contract.',
-    '## What counts GCs',
+    '## GC counters',
     'In the hello `gcCounter` is `hooks`, V8\'s own callbacks, or `observer`, a ' +
       'PerformanceObserver. [`gcHooksMissing`](troubleshooting.md) is the reason for the latter: ' +
         `${GC_HOOKS_MISSING.map(reason => `\`${reason}\``).join(', ')}.`,
@@ -294,7 +298,7 @@ const wireProtocol = () =>
         field.source
       ])
     ),
-    '## Why a line is rejected\n\nCounted in ' +
+    '## Rejected lines\n\nReasons, as counted in ' +
       '`memwatch_exporter_lines_rejected_total{reason}`: ' +
         `${REJECT_REASONS.map(reason => `\`${reason}\``).join(', ')}.`
   )
@@ -335,23 +339,22 @@ const lab = () =>
 const api = ({ paths }) =>
   page(
     'The API',
-    '[openapi.json](openapi.json) says all of it, for machines; an exporter serves its own at ' +
-      '`/api/v1/openapi.json`. Nothing is taken away or changes its meaning within `v1`. From ' +
-        'the same machine reading needs no token; [SECURITY.md](../SECURITY.md) says who may do ' +
-          'what.',
+    '[openapi.json](openapi.json) is the full description; an exporter serves its own at ' +
+      '`/api/v1/openapi.json`. Within `v1` no field is removed and none changes its meaning. ' +
+      'Clients on the same machine read without the token; [SECURITY.md](../SECURITY.md) lists ' +
+      'who may do what.',
     table(
-      ['method', 'path', 'what'],
+      ['method', 'path', 'content or action'],
       Object.entries(paths).flatMap(([url, methods]) =>
         Object.entries(/** @type {Record<string, { summary: string }>} */ (methods)).map(
           ([method, { summary }]) => [method.toUpperCase(), `\`${url}\``, summary]
         )
       )
     ),
-    '## Errors\n\nWhat is not done is answered with problem details (RFC 9457, ' +
-      '`application/problem+json`): `type`, `title`, `status`, `detail`, a sentence for people, ' +
-        'and `code`, a word that stays.',
+    '## Errors\n\nErrors are problem details (RFC 9457, `application/problem+json`): `type`, ' +
+      '`title`, `status`, `detail`, a sentence for people, and `code`, a constant word.',
     table(
-      ['code', 'status', 'means'],
+      ['code', 'status', 'meaning'],
       Object.entries(problems).map(([code, { status, title }]) => [
         `<a id="${code}"></a>\`${code}\``,
         status,
@@ -383,11 +386,11 @@ function told (source, id) {
 const sources = () =>
   page(
     'Sources',
-    '`memwatch diagnose` judges what there is of a process, by the same code as live. A ' +
-      'recording of memwatch tells all that its agent told. Others tell less: what needs more ' +
-        'is answered with unknown, and the report says what and why. A file is known by its ' +
-          'content, gzip or plain.',
-    '## What each can tell',
+    '`memwatch diagnose` runs the same checks on other sources than a live agent. A recording ' +
+      'of memwatch contains all frames of its agents. Other sources contain less: a check that ' +
+      'needs more is unknown, and the report names what is missing. The type of a file is ' +
+      'detected, gzip or plain.',
+    '## Supported checks',
     table(
       ['diagnosis', ...allSources.map(({ id }) => `[${id}](#${id})`)],
       allDiagnoses.map(({ id }) => [
@@ -395,12 +398,11 @@ const sources = () =>
         ...allSources.map(source => told(source, id))
       ])
     ),
-    'Which of these holds is found out, not written down: a healthy app is told to the ' +
-      'diagnoses in all the fields that a source has, and who answers unknown cannot be ' +
-        'answered from it. What a source leaves open and the caller knows is said by `--flags`, ' +
-          '`--memory` and `--node`.',
+    'The table is computed: each diagnosis evaluates a healthy app in the fields of the source, ' +
+      'and a diagnosis that stays unknown is not supported. `--flags`, `--memory` and `--node` ' +
+      'add facts that a source lacks.',
     ...allSources.flatMap(source => [
-      `## ${source.id}\n\n${source.title[0].toUpperCase()}${source.title.slice(1)}${source.accepted ? `: ${source.accepted}` : ', by `--prometheus URL`'}. It says nothing of ${source.lacks}.`,
+      `## ${source.id}\n\n${source.title[0].toUpperCase()}${source.title.slice(1)}${source.accepted ? `: ${source.accepted}` : ', by `--prometheus URL`'}. It lacks ${source.lacks}.`,
       ...Object.entries({ ...source.unsure }).map(
         ([id, why]) => `Suspected at most${id === '*' ? '' : ` (\`${id}\`)`}: ${why}.`
       ),
@@ -417,7 +419,7 @@ const sources = () =>
         ? []
         : [
             table(
-              ['it cannot tell', 'because'],
+              ['not supported', 'reason'],
               [...cannotTell(source, GIVEN)].map(([id, why]) => [`\`${id}\``, why])
             )
           ])
