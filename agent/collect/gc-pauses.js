@@ -107,4 +107,4 @@ class GcPauses {
   }
 }
 
-module.exports = { GcPauses, isLiveSpace, formatKey, readLiveBytes }
+module.exports = { GcPauses, isLiveSpace, readLiveBytes }
