@@ -28,7 +28,7 @@ function start ({ collected, intervalBytes = INTERVAL_BYTES }) {
   if (!running) {
     throw new CaptureError(
       'not_supported',
-      collected ? 'this Node cannot count what GCs took' : NO_PROFILER
+      collected ? 'this Node cannot count garbage' : NO_PROFILER
     )
   }
   return running
