@@ -1,7 +1,8 @@
 'use strict'
 
 /**
- * How `memwatch simulate` runs a lab app repaired: in its code, or with a fix that was printed.
+ * Arguments of `memwatch simulate` for a repaired lab app: in its code, or with a fix that was
+ * printed.
  * @param {import('../lab').LabApp} app
  * @param {import('../engine/diagnoses/define-diagnosis').Change} change of the fix
  * @returns {{ args: string[], env: Record<string, string> }}

@@ -102,8 +102,7 @@ async function diagnose (files, given) {
     if (error instanceof SourceError || error instanceof RecordingError) {
       throw new UsageError(error.message)
     }
-    // Of what a file may hold not everything is foreseen; it is the file that is at fault all the
-    // same.
+    // A file may hold more than the readers foresee; the file is at fault all the same.
     throw files.length > 0
       ? new UsageError(
           `cannot judge ${files.join(', ')}: damaged, or not as Node.js writes it ` +
@@ -143,7 +142,7 @@ async function judgeFiles (files, known, onProgress) {
   const onError = (/** @type {Error} */ error) => err.say(`memwatch: ${error.message}`)
   const { kind, inputs } = await openAll(files, onProgress)
   if (kind !== 'recording') {
-    // Who pipes an app waits: what is found is said when it is.
+    // The user of a pipe waits: report findings as they come.
     const onVerdict = files.includes('-')
       ? (/** @type {import('@memwatch/engine/history/target').Target} */ { thread, hello, frame }, /** @type {import('@memwatch/engine/verdicts/evaluate').Verdict} */ { diagnosis, state, opportunity }) => {
           if (!opportunity && (state === 'suspected' || state === 'confirmed')) {

@@ -188,7 +188,7 @@ async function examineProcess (subject, { all, answers }) {
 }
 
 /**
- * What /proc shows of a process.
+ * A process as /proc shows it.
  * @param {Subject} subject
  * @returns {Promise<Check[]>}
  */

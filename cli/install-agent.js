@@ -7,14 +7,14 @@ const { Command } = require('commander')
 const { out } = require('./output')
 const { UsageError } = require('./usage-error')
 
-/** Of which package goes where below the agent's folder. */
+/** Packages, and their places below the agent's folder. */
 const PACKAGES = Object.freeze([
   { name: '@memwatch/agent', at: '.' },
   // Its GC hooks are used where MEMWATCH_GC_HOOKS is not off, malloc is asked where
   // MEMWATCH_ALLOCATOR_ACCESS allows it.
   { name: '@memwatch/allocator', at: 'node_modules/@memwatch/allocator', optional: true }
 ])
-/** What belongs to a package and is of no use to an app. */
+/** Files of a package that an app does not need. */
 const LEFT_OUT = /^(node_modules|.*\.(c|h|sh|md|d\.ts))$/
 const TOKEN_BYTES = 32
 /** Errors of the system that the path explains. @type {Record<string, string>} */

@@ -7,7 +7,7 @@ const { withApiOptions, callApi, pathSegment } = require('./api')
 const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
 
-/** What is shown of the minutes before. */
+/** Values that are shown of the minutes before. */
 const SHOWN_TRACKS = /** @type {const} */ ({ rssBytes: 'RSS', heapUsedBytes: 'heap used', externalBytes: 'external' })
 /** Seconds before the last frame that are shown. */
 const SHOWN_SECONDS = [600, 300, 120, 60, 30, 10, 5, 2, 1, 0]

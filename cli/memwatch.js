@@ -31,7 +31,8 @@ const COMMANDS = [
 ]
 
 /**
- * What is not asked for is not loaded: in a sidecar with a tenth of a core that is seconds.
+ * Only the requested command is loaded: the others take seconds in a sidecar with a tenth of a
+ * core.
  * @param {readonly string[]} names of commands
  */
 function programWith (names) {

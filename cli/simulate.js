@@ -12,8 +12,8 @@ const { err } = require('./output')
 const { UsageError } = require('./usage-error')
 
 /**
- * What V8 chooses in 512 MiB (Node 20 to 25), for machines that allow no memory group. An option
- * given later wins.
+ * Sizes that V8 chooses in 512 MiB (Node 20 to 25), for machines that allow no memory cgroup. An
+ * option given later wins.
  */
 const SIZES_OF_THE_CONTAINER = ['--max-semi-space-size=1', '--max-old-space-size=256']
 

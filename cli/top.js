@@ -12,7 +12,7 @@ const { out } = require('./output')
 const { UsageError } = require('./usage-error')
 
 const CTRL_C = String.fromCharCode(3)
-/** Of the time that a sparkline shows. */
+/** Columns of the time that a sparkline shows. */
 const SPARK_SECONDS = 300
 const SPARK_WIDTH = 24
 /** Series are asked for target by target: of no more than are seen. */

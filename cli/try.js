@@ -115,7 +115,7 @@ async function tryFix (words, given) {
           if (!options.keep) fs.rmSync(folder, { recursive: true })
           return notStarted
         }
-        // What was cut short is worth telling only where there is nothing else.
+        // A run that was cut short is reported only where there is no other.
         if (!interruption.by || runs[side].length === 0) runs[side].push(run)
         if (!chosen && !interruption.by) chosen = announce(chooseFix(run, words, options))
       }

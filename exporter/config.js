@@ -9,7 +9,7 @@ const { ConfigError } = require('./config-error')
 const { parseAddress, parseHostPort } = require('./ingest/address')
 const { readOtlp } = require('./otlp/address')
 
-/** Of no other program: docs/decisions/0062-default-port.md. */
+/** A port of no other program: docs/decisions/0062-default-port.md. */
 const DEFAULT_PORT = 16369
 
 /**
@@ -294,7 +294,7 @@ const options = withKeys({
   }
 })
 
-/** What the commands read that call an exporter, beside the token file. */
+/** Options of commands that call an exporter, beside the token file. */
 const clientOptions = withKeys({
   url: {
     flag: '--url <URL>',
@@ -319,7 +319,7 @@ const clientOptions = withKeys({
  */
 
 /**
- * What counts of an option: the flag, else the variable, else the file, else the default.
+ * Value of an option: the flag, else the variable, else the file, else the default.
  * @param {{ flag: string, env: string, key: string, default: string }} option
  * @param {object} of
  * @param {string} [of.given] the flag's value
@@ -357,7 +357,7 @@ function readConfig (flags, env = process.env, file = undefined) {
 }
 
 /**
- * What the kubelet sets in each container for a Service whose name begins with memwatch:
+ * Variables that the kubelet sets in each container for a Service whose name begins with memwatch:
  * MEMWATCH_SERVICE_HOST, MEMWATCH_PORT=tcp://10.96.0.7:16369 …
  * https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
  * @param {string} name

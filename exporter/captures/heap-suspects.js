@@ -77,7 +77,7 @@ function bytesBySite ({ head, samples = [] }, agentFolder) {
 }
 
 /**
- * What grew between two readings of one profile. What is alive at both and did not grow is in
+ * Growth between two readings of one profile. Memory that is alive at both and did not grow is in
  * flight, and no leak; without a first reading all that lives counts as growth.
  * @param {HeapProfile | undefined} before
  * @param {HeapProfile} after

@@ -24,7 +24,7 @@ const BLOCKED_SECONDS = 0.02
 const OUTSIDE_HEAP = new Set(['native-memory-leak', 'resource-leak'])
 
 /**
- * What a profile points at. `of`: what the shares are of.
+ * Suspects of a profile. `of`: the total of the shares.
  * @typedef {import('@memwatch/engine/text/suspect-text').Suspects} Suspects
  * @typedef {import('@memwatch/engine/text/suspect-text').Suspect} Suspect
  */
@@ -44,7 +44,7 @@ function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.
     const sites = diagnosis && OUTSIDE_HEAP.has(diagnosis) ? holdersOutside(all) : all
     const of = kind === 'heap_profile' ? 'grown bytes' : 'allocated bytes'
     const callees = new InlinedCallees(file => sources.text(file))
-    // What keeps is one; what allocates is whatever is called.
+    // The function that keeps is one; any callee may allocate.
     const inlinedAt = (/** @type {import('./heap-suspects').HeapSite} */ site) => of === 'allocated bytes' ? callees.allOf(site).slice(0, NAMED_SITES) : callees.of(site) ?? []
     const found = withInlined(sites, inlinedAt).map(site => ({
       ...locate(site, sources),
@@ -89,8 +89,8 @@ function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.
 }
 
 /**
- * What V8 does itself, as JSON.parse, has no frame: its time is the caller's own, on the line of
- * the call. A call that a line holds, and that takes none of the time, is not named.
+ * V8's own work, as JSON.parse, has no frame: its time is the caller's own, on the line of the
+ * call. A call that a line holds, and that takes none of the time, is not named.
  * @param {import('./cpu-suspects').CpuSite} site
  * @param {Sources} sources
  * @returns {{ call: string, instead: string } | undefined}

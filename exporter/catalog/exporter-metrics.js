@@ -7,7 +7,7 @@ const { levels, memoryLimitBytes, ownRssBytes } = require('../self-care/load')
 const { REJECT_REASONS } = require('@memwatch/engine/decode/decode')
 
 /**
- * What the exporter says of itself.
+ * Metrics of the exporter itself.
  * @typedef {object} ExporterState
  * @property {Map<string, number>} rejected lines by reason
  * @property {number} frames taken

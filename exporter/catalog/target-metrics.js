@@ -112,7 +112,7 @@ const targetMetrics = Object.freeze([
     type: 'gauge',
     help: 'State `confirmed` of each diagnosis: 1 or 0; state `suspected`: 1 while it is so, ' +
       'else absent.',
-    // Of the verdicts, in which a cause has folded its symptoms: those must not call anyone.
+    // Series of the verdicts, in which a cause has folded its symptoms: those must not call anyone.
     read: target =>
       diagnoses.flatMap(({ id }) => {
         const state = findCase(target).verdicts.find(({ diagnosis }) => diagnosis === id)?.state

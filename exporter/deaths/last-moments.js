@@ -12,12 +12,13 @@ const RISE_OF_HEAP_SECONDS = 120
 /** Fewer readings after major GCs say less than all that was used. */
 const LEAST_READINGS = 3
 /**
- * What is higher than ever was higher than over so long: longer than between two major GCs, mostly.
+ * A value above all before is above those of so long a time: longer than between two major GCs,
+ * mostly.
  */
 const RECORD_SECONDS = 60
 
 /**
- * What was known of a target when it went.
+ * State of a target when it went.
  * @typedef {object} LastMoments
  * @property {number} silentSeconds from its last frame to its end
  * @property {number} intervalSeconds between its frames
@@ -40,7 +41,7 @@ const RECORD_SECONDS = 60
  */
 
 /**
- * How the heap grew to its end: what was left after major GCs, else all that was used.
+ * Growth of the heap to its end: what was left after major GCs, else all that was used.
  * @typedef {object} HeapRise
  * @property {number} fromBytes
  * @property {number} toBytes

@@ -9,7 +9,7 @@ const { kinds } = require('../captures/kinds')
 const { markdown } = require('@memwatch/engine/text/suspect-text')
 
 /**
- * What is done to an app, and what may hold its secrets: see authorize.js.
+ * Routes that act on an app, or may hold its secrets: see authorize.js.
  * @type {{ access: import('./authorize').Access }}
  */
 const ACT = { access: 'act' }
@@ -120,7 +120,7 @@ function routeToList (server, captures) {
 }
 
 /**
- * How one stands, and what it points at.
+ * State of one, and its suspects.
  * @param {import('fastify').FastifyInstance} server
  * @param {import('../captures/captures').Captures} captures
  */

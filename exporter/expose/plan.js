@@ -50,7 +50,7 @@ function planRoutes (server, targets) {
 }
 
 /**
- * What a target would become. What is not asked stays as it is; flags are added to its own.
+ * Plan of a target. Settings that are not named stay; flags are added to its own.
  * @param {import('@memwatch/engine/history/target').Target} target with a frame
  * @param {ReturnType<typeof readPlanArguments>} asked
  */
@@ -91,7 +91,7 @@ function runningTarget (target, flags, host) {
     )
   }
   const limitBytes = /** @type {number | undefined} */ (values.containerLimitBytes) ?? null
-  // What V8 was told at its start, whatever the limit is now.
+  // Heap limit that V8 got at its start, whatever the limit is now.
   const foretold = planCase(version, hello.constrainedBytes ?? null, { flags, host, cgroup: 'v1' })
   const now = planCase(version, limitBytes, { flags, host, cgroup: 'v1' })
   const heapSizeLimitBytes = signals.heapSizeLimitBytes ?? foretold.sizes.heapSizeLimitBytes

@@ -137,7 +137,7 @@ function nameOf (target) {
 }
 
 /**
- * Where the memory of a target's process is, in words, too.
+ * Parts of the memory of a target's process, with words.
  * @param {Target} target
  */
 function memoryOf (target) {

@@ -41,7 +41,7 @@ describe('a snapshot’s stream', () => {
 })
 
 /**
- * What a program prints, as JSON.
+ * Output of a program, as JSON.
  * @param {string} node
  * @param {string} code
  * @returns {Promise<any>}

@@ -583,7 +583,7 @@ const delays = (t, late) => ({
 })
 
 /**
- * What each of the other diagnoses needs to be confirmed, and what is just not enough.
+ * Signals that just confirm each of the other diagnoses, and signals that just do not.
  * @type {[string, { at: (t: number) => object, seconds?: number, helloChanges?: object },
  *   Record<string, (t: number) => object>][]}
  */
@@ -937,7 +937,7 @@ it.each([
   })
   expect(verdict('native-memory-leak').state).toBe(state)
 })
-// What has filled 85 % of its room cannot grow on: that it stopped proves nothing.
+// A heap that has filled 85 % of its room cannot grow on: that it stopped proves nothing.
 it.each([
   [1024 - 110, 'confirmed'], [1024 - 180, 'ok']
 ])('a native leak that stops at an RSS of %d of 1024 MiB is %s', (topMib, state) => {

@@ -16,7 +16,7 @@ const { fuzzer } = require('../../bench/fuzz-input')
 const { hello, frame, line, gcRow } = require('../support/frames')
 
 /**
- * What is made of a message that is accepted.
+ * Results of accepted messages.
  * @param {object} message
  * @returns {any} of whichever type
  */
@@ -141,7 +141,7 @@ describe('decode', () => {
 
 describe('the border', () => {
   const ESCAPE = '\u001b]0;mine\u0007'
-  /** What steers a terminal, turns a line around, or is no text. */
+  /** Characters that steer a terminal, turn a line around, or are no text. */
   const NOT_PLAIN = [
     ESCAPE,
     '\u001b[2J',
