@@ -24,7 +24,7 @@ const LEAST_INTERVAL_BYTES = { service: 32_768, watched: 4096 }
 const OUTSIDE_SECONDS = { service: 120, watched: 15 }
 
 /**
- * Where the operator allows full GCs on command, somebody waits for the answer.
+ * `watched` where the operator allows full GCs on command: somebody waits for the answer.
  * @param {import('@memwatch/engine/history/target').Target} target
  */
 const modeOf = ({ hello }) => hello.commands?.includes('force_gc') ? 'watched' : 'service'
@@ -77,7 +77,7 @@ function planForOutsideLeak (target) {
 const planForBlockedLoop = () => ({ kind: 'cpu_profile' })
 
 /**
- * What is captured when a diagnosis is first suspected.
+ * Captures at the first suspicion of a diagnosis.
  * @type {Readonly<Record<string, (target: import('@memwatch/engine/history/target').Target,
  *   verdict: Changed) => Plan>>}
  */

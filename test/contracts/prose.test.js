@@ -30,8 +30,8 @@ const HEADLESS = /^(What|How|Of|Where|Who|Whom|Whose|Whether|Which|That which)\b
 const WORDS_OF_A_LONG_SENTENCE = 30
 const LONG_SENTENCES_SHARE = 0.04
 /** Most comments that begin without a subject. Only these packages have any left. */
-const HEADLESS_SHARE = 0.055
-const OLDER_COMMENTS = /^(agent|engine|exporter\/ingest)\//
+const HEADLESS_SHARE = 0.05
+const OLDER_COMMENTS = /^(engine|exporter\/ingest)\//
 
 /** Markdown without code, comments, tables, headings and addresses. @param {string} text */
 const proseOf = text => text
