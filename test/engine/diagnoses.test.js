@@ -1048,6 +1048,36 @@ describe('resource-leak', () => {
     expect(fix(finding, hello(), limits)[0].title).toContain('active timers')
   })
 
+  it('names the kind whose rate explains the descriptors, though it is counted less often', () => {
+    const { diagnoses } = require('../../engine/diagnoses')
+    const { judge, limits } = defined(diagnoses.find(({ id }) => id === 'resource-leak'))
+    const signals = {
+      // Counted last 10 s ago: less than half of the descriptors' rise, more than half of its rate.
+      threadsRunning: 30, threadsTrend: { rise: 18, slope: 0.6, steadinessRatio: 0.9 },
+      fileDescriptorsOpen: 217,
+      fileDescriptorsTrend: { rise: 155, slope: 4.2, steadinessRatio: 0.98 },
+      loopDescriptorsTrend: null,
+      maxFileDescriptors: 1024, loadGrowthRatio: 1, listenerWarnings: null, liveHeapTrend: null
+    }
+    const { summary } = judge(/** @type {any} */ (signals), limits, hello())
+    expect(summary).toMatch(/^30 threads/)
+  })
+  it('advises on the kind that it names, though it was confirmed of another', () => {
+    const { verdict } = watch({
+      seconds: 120,
+      at: t => ({
+        values: {
+          ...open(descriptors({ pipe: 9 + 2 * t, eventpoll: 3 + t, eventfd: 3 + t })),
+          ...(t >= 60 && { threads: 11 + t }),
+          resources: {}
+        }
+      })
+    })
+    const { summary, fix } = verdict('resource-leak')
+    expect(summary).toMatch(/^1\d\d threads/)
+    expect(fix[0].title).toContain('threads')
+  })
+
   /** Descriptors by kind, with those of a small app. @param {Record<string, number>} more */
   const descriptors = more => ({ socket: 4, pipe: 9, file: 4, eventpoll: 3, eventfd: 3, ...more })
   /** @param {Record<string, number>} kinds */
