@@ -1159,6 +1159,25 @@ describe('resource-leak', () => {
         .join(' ')
     ).toMatch(said)
   })
+  it.each([
+    ['others on the machine keep it waiting', { cpu: t => 0.003 * t }, 'confirmed'],
+    ['it works more', { cpu: t => 3e-5 * t * t }, 'suspected'],
+    ['nothing tells how much it works', {}, 'suspected']
+  ])('whose loop is active for longer where %s', (_, { cpu }, state) => {
+    const { verdict } = watch({
+      seconds: 90,
+      at: t => ({
+        values: {
+          ...open(descriptors({ socket: 4 + 5 * t })),
+          resources: { TCPSocketWrap: 5 * t },
+          eventLoopActiveSeconds: 1e-4 * t * t,
+          eventLoopIdleSeconds: t - 1e-4 * t * t,
+          ...(cpu && { threadCpuUserSeconds: cpu(t), threadCpuSystemSeconds: 0 })
+        }
+      })
+    })
+    expect(verdict('resource-leak')).toMatchObject({ state })
+  })
   it('is silent on a pool of sixty threads that fills and stays', () => {
     const { verdict } = watch({
       seconds: 120,
