@@ -13,7 +13,7 @@ const { send } = require('./send')
  * @typedef {object} CaptureArguments checked by `problemOf`
  * @property {string} kind
  * @property {number} seconds
- * @property {boolean} [gentle] at less cost and resolution: nobody asked for it
+ * @property {number} [intervalBytes] of a heap profile: one allocation in so many is sampled
  * @property {boolean} force a snapshot even where it may end the process
  * @property {number} [headroomBytes] what the process may still take, as far as the exporter knows
  *
@@ -25,6 +25,9 @@ const { send } = require('./send')
  *
  * @typedef {(args: CaptureArguments, tools: Tools) => AsyncGenerator<Part>} Capture
  */
+
+/** A shorter interval would slow the app down, whoever asks for it. */
+const LEAST_INTERVAL_BYTES = 8192
 
 /**
  * A capture is loaded when it is asked for.
@@ -65,6 +68,9 @@ function captures ({ address, allowSnapshot, counts }) {
     }
     if (!(given.seconds >= 0 && given.seconds <= kind.mostSeconds)) {
       return new CaptureError('bad_arguments', `seconds: 0 to ${kind.mostSeconds}`)
+    }
+    if (!((given.intervalBytes ?? LEAST_INTERVAL_BYTES) >= LEAST_INTERVAL_BYTES)) {
+      return new CaptureError('bad_arguments', `intervalBytes: from ${LEAST_INTERVAL_BYTES} on`)
     }
     if (busy) return new CaptureError('busy', 'one capture at a time')
   }

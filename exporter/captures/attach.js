@@ -5,7 +5,7 @@ const { triggers } = require('./automatic')
 
 /** Which diagnosis a kind of capture says more about. @type {Record<string, string>} */
 const diagnosisOf = Object.fromEntries(
-  Object.entries(triggers).map(([diagnosis, { kind }]) => [kind, diagnosis])
+  Object.entries(triggers).reverse().map(([diagnosis, { kind }]) => [kind, diagnosis])
 )
 
 /**
@@ -14,8 +14,8 @@ const diagnosisOf = Object.fromEntries(
  * @param {import('@memwatch/engine/history/target').Target} target
  * @param {import('./captures').Capture} capture
  */
-function attach (target, { id, kind, requestedUnixMs, suspects }) {
-  const diagnosis = diagnosisOf[kind]
+function attach (target, { id, kind, requestedUnixMs, suspects, diagnosis: trigger }) {
+  const diagnosis = trigger ?? diagnosisOf[kind]
   if (!suspects || suspects.sites.length === 0 || !diagnosis) return
   const attached = { captureId: id, kind, atUnixMs: requestedUnixMs, suspects }
   findCase(target).suspects.set(diagnosis, attached)

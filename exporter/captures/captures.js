@@ -147,14 +147,15 @@ class Captures extends EventEmitter {
   /**
    * Have one made. Returns when the agent is asked; `finished` says how it went.
    * @param {import('@memwatch/engine/history/target').Target} target
-   * @param {{ kind: import('./kinds').KindName, seconds?: number, gentle?: boolean,
-   *   force?: boolean, diagnosis?: string }} options gentle: at less cost and resolution
+   * @param {{ kind: import('./kinds').KindName, seconds?: number, intervalBytes?: number,
+   *   force?: boolean, diagnosis?: string }} options intervalBytes: of a heap profile, one
+   *   allocation in so many is sampled
    * @returns {{ capture: Capture, finished: Promise<Capture> }} finished never rejects
    * @throws {CommandError} busy, or not_enabled
    */
   request (
     target,
-    { kind, seconds = kinds[kind].seconds, gentle = false, force = false, diagnosis }
+    { kind, seconds = kinds[kind].seconds, intervalBytes, force = false, diagnosis }
   ) {
     const { hello, name, thread } = target
     const process = `${processOf(hello)} ${hello.startTimeTicks}`
@@ -188,7 +189,7 @@ class Captures extends EventEmitter {
     const running = new Running(capture)
     this.#running.set(capture.id, running)
     this.#busy.add(process)
-    const finished = this.#make(target, running, { gentle, force }).finally(() => {
+    const finished = this.#make(target, running, { intervalBytes, force }).finally(() => {
       this.#running.delete(capture.id)
       this.#busy.delete(process)
       const key = `${kind} ${capture.state}`
@@ -222,9 +223,9 @@ class Captures extends EventEmitter {
   /**
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {Running} running
-   * @param {{ gentle: boolean, force: boolean }} options
+   * @param {{ intervalBytes?: number, force: boolean }} options
    */
-  async #make (target, running, { gentle, force }) {
+  async #make (target, running, { intervalBytes, force }) {
     const { capture } = running
     const { kind, seconds, id } = capture
     try {
@@ -235,7 +236,7 @@ class Captures extends EventEmitter {
           kind,
           seconds,
           force,
-          ...(gentle && { gentle }),
+          ...(intervalBytes !== undefined && { intervalBytes }),
           ...(headroomBytes !== undefined && { headroomBytes })
         },
         answerWithinMs: 1000 * (2 * seconds + PATIENCE_SECONDS)

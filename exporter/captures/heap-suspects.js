@@ -5,9 +5,11 @@ const { isOfAgent, nameOf, originOf, ownerOf, packageOf, pathOf } = require('./c
 /**
  * A sampling heap profile of the DevTools protocol: bytes that were allocated while it ran and
  * live, scaled up from the samples.
- * @typedef
- *   {{ callFrame: import('./call-frames').CallFrame, selfSize: number, children: HeapNode[] }}
- *   HeapNode
+ * @typedef {{ callFrame: import('./call-frames').CallFrame, selfSize: number, id?: number,
+ *   children: HeapNode[] }} HeapNode
+ *
+ * @typedef {{ head: HeapNode, samples?: { nodeId: number }[] }} HeapProfile samples: those that
+ *   live; absent where another profiler made it
  *
  * @typedef {object} HeapSite where memory is allocated
  * @property {string} function
@@ -15,6 +17,7 @@ const { isOfAgent, nameOf, originOf, ownerOf, packageOf, pathOf } = require('./c
  * @property {number} line from 1, where the function begins
  * @property {number} column from 1
  * @property {number} bytes by which what lives of it grew
+ * @property {number} samples by which they grew; 0 where the profile does not count them
  * @property {number} share of all growth
  * @property {string | null} via the package that allocates for it
  */
@@ -23,12 +26,15 @@ const { isOfAgent, nameOf, originOf, ownerOf, packageOf, pathOf } = require('./c
 const isOfNode = ({ callFrame }) => originOf(callFrame) === 'node'
 
 /**
- * @param {{ head: HeapNode }} profile
+ * @param {HeapProfile} profile
  * @param {string | undefined} agentFolder
  * @returns {Map<string, Omit<HeapSite, 'share'>>} bytes that live, by the innermost function of the
  *   app, else of a dependency, else of Node.js, that had them allocated; without the agent's
  */
-function bytesBySite ({ head }, agentFolder) {
+function bytesBySite ({ head, samples = [] }, agentFolder) {
+  /** @type {Map<number | undefined, number>} */
+  const counts = new Map()
+  for (const { nodeId } of samples) counts.set(nodeId, (counts.get(nodeId) ?? 0) + 1)
   /** @type {Map<string, Omit<HeapSite, 'share'>>} */
   const sites = new Map()
   /** @type {{ node: HeapNode, stack: HeapNode[] }[]} */
@@ -52,14 +58,18 @@ function bytesBySite ({ head }, agentFolder) {
       via
     ])
     const site = sites.get(key)
-    if (site) site.bytes += node.selfSize
-    else {
+    const sampled = counts.get(node.id) ?? 0
+    if (site) {
+      site.bytes += node.selfSize
+      site.samples += sampled
+    } else {
       sites.set(key, {
         function: nameOf(callFrame),
         file: pathOf(callFrame.url),
         line: callFrame.lineNumber + 1,
         column: callFrame.columnNumber + 1,
         bytes: node.selfSize,
+        samples: sampled,
         via
       })
     }
@@ -70,8 +80,8 @@ function bytesBySite ({ head }, agentFolder) {
 /**
  * What grew between two readings of one profile. What is alive at both and did not grow is in
  * flight, and no leak; without a first reading all that lives counts as growth.
- * @param {{ head: HeapNode } | undefined} before
- * @param {{ head: HeapNode }} after
+ * @param {HeapProfile | undefined} before
+ * @param {HeapProfile} after
  * @param {string} [agentFolder]
  * @returns {{ totalBytes: number, sites: HeapSite[] }} most first; totalBytes: of all that grew
  */
@@ -80,7 +90,8 @@ function heapSuspects (before, after, agentFolder) {
   const grown = [...bytesBySite(after, agentFolder)]
     .map(([key, site]) => ({
       ...site,
-      bytes: Math.round(site.bytes - (earlier.get(key)?.bytes ?? 0))
+      bytes: Math.round(site.bytes - (earlier.get(key)?.bytes ?? 0)),
+      samples: site.samples - (earlier.get(key)?.samples ?? 0)
     }))
     .filter(({ bytes }) => bytes > 0)
   const totalBytes = grown.reduce((sum, { bytes }) => sum + bytes, 0)

@@ -28,7 +28,7 @@ const kinds = Object.freeze({
     extension: 'heapprofile',
     mediaType: 'application/json',
     help: 'one allocation in 128 KiB is looked at, in 512 where the exporter takes it by ' +
-      'itself in production; read twice, each time after a full GC, so that what grows shows; ' +
+      'itself in production, in 8 and more where memory grows outside the heap; read twice, each time after a full GC, so that what grows shows; ' +
       'opens in Chrome DevTools and speedscope'
   },
   allocation_profile: {

@@ -15,6 +15,12 @@ const LEAST_LISTED_SHARE = 0.01
 /** Longer names are cut: a profile may hold anything. */
 const MOST_NAME_LENGTH = 256
 const MOST_FILE_LENGTH = 1024
+/**
+ * What owns memory outside the heap is told from what else a heap gains meanwhile: an own part of
+ * it, in so many samples.
+ */
+const OWNER_SHARE = 0.2
+const OWNER_SAMPLES = 6
 /** A call that held the thread for less has blocked nobody. */
 const BLOCKED_SECONDS = 0.02
 
@@ -25,18 +31,20 @@ const BLOCKED_SECONDS = 0.02
  */
 
 /**
- * @param {Pick<import('./captures').Capture, 'kind' | 'parts'>} capture
+ * @param {Pick<import('./captures').Capture, 'kind' | 'parts' | 'diagnosis'>} capture
  * @param {(part: string) => any} read a profile
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello whose files may be looked into
  * @param {Sources} [sources] those files
  * @returns {Suspects | null} null for a kind that points at no line
  * @throws {Error} when a part is no profile
  */
-function suspectsOf ({ kind, parts }, read, hello, sources = Sources.of(hello)) {
+function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.of(hello)) {
   if (kind === 'heap_profile' || kind === 'allocation_profile') {
     const before = parts.some(({ part }) => part === 'before') ? read('before') : undefined
-    const { totalBytes, sites } = heapSuspects(before, read('profile'), hello.agentFolder)
+    const { totalBytes, sites: all } = heapSuspects(before, read('profile'), hello.agentFolder)
     const of = kind === 'heap_profile' ? 'grown bytes' : 'allocated bytes'
+    const owns = diagnosis === 'native-memory-leak'
+    const sites = owns ? all.filter(isOwner) : all
     const callees = new InlinedCallees(file => sources.text(file))
     // What keeps is one; what allocates is whatever is called.
     const inlinedAt = (/** @type {import('./heap-suspects').HeapSite} */ site) => of === 'allocated bytes' ? callees.allOf(site).slice(0, NAMED_SITES) : callees.of(site) ?? []
@@ -50,7 +58,7 @@ function suspectsOf ({ kind, parts }, read, hello, sources = Sources.of(hello)) 
       instead: null,
       longestSeconds: null
     }))
-    return { of, total: totalBytes, sites: merged(found).map(site => told(site, of)) }
+    return { of, total: totalBytes, sites: merged(found).map(site => told(site, of, owns)) }
   }
   if (kind === 'cpu_profile') {
     const { busySeconds, sites } = cpuSuspects(read('profile'), hello.agentFolder)
@@ -81,6 +89,9 @@ function suspectsOf ({ kind, parts }, read, hello, sources = Sources.of(hello)) 
   }
   return null
 }
+
+/** @param {import('./heap-suspects').HeapSite} site */
+const isOwner = ({ share, samples }) => share >= OWNER_SHARE && samples >= OWNER_SAMPLES
 
 /**
  * What V8 does itself, as JSON.parse, has no frame: its time is the caller's own, on the line of
@@ -172,14 +183,17 @@ const OF = {
 /**
  * @param {Omit<Suspect, 'text'>} site
  * @param {Suspects['of']} of
+ * @param {boolean} [owns] what grew are the objects that may own memory outside the heap
  * @returns {Suspect}
  */
-function told (site, of) {
+function told (site, of, owns = false) {
   const { call, instead, via, inlinedIn, value, share, longestSeconds } = site
   if (inlinedIn) return { ...site, text: `${placeOf(site)} – perhaps, inlined into ${inlinedIn}` }
-  const amount = longestSeconds === null
-    ? `${formatBytes(value)}, ${formatRatio(share)} ${OF[of]}`
-    : `${formatRatio(share)} ${OF[of]}, up to ${formatSeconds(longestSeconds)} at a stretch`
+  const amount = owns
+    ? `allocates ${formatRatio(share)} of the objects that pile up meanwhile`
+    : longestSeconds === null
+      ? `${formatBytes(value)}, ${formatRatio(share)} ${OF[of]}`
+      : `${formatRatio(share)} ${OF[of]}, up to ${formatSeconds(longestSeconds)} at a stretch`
   const by = site.file.startsWith('node:') ? " (Node.js itself, on no call of the app's)" : ''
   const what = call === null ? '' : `: ${call}${instead ? `; ${instead} would not block` : ''}`
   return { ...site, text: `${placeOf(site)}${by}${via ? ` (in ${via})` : ''}${what} – ${amount}` }

@@ -27,7 +27,9 @@ const { markdown, shortText } = require('../../engine/text/suspect-text')
 const { suspectsOf } = require('../../exporter/captures/suspects')
 const { CommandError } = require('../../exporter/commands/commands')
 const { predictedBytes } = require('../../agent/capture/heap-snapshot')
-const { hello, MIB } = require('../support/frames')
+const { defined } = require('../support/defined')
+const { frame, gcRow, hello, MIB } = require('../support/frames')
+const { Target } = require('../../engine/history/target')
 
 let folder
 beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-captures-test-')) })
@@ -51,8 +53,9 @@ const heap = (...children) => ({
   head: { callFrame: ROOT, selfSize: 0, children: children.map(heapNode) }
 })
 
+const APP = 'file:///srv/src/cache.js'
+
 describe('suspects of a heap profile', () => {
-  const APP = 'file:///srv/src/cache.js'
   it('are what grew between two readings, and not what is only large', () => {
     const before = heap(['remember', APP, 41, 1000], ['serve', APP, 9, 90_000])
     const after = heap(['remember', APP, 41, 5000], ['serve', APP, 9, 90_500], ['gone', APP, 1, 0])
@@ -120,12 +123,43 @@ describe('suspects of a heap profile', () => {
       ['parserOnBody', 'node:_http_common', 125, 0, ['write', 'node:string_decoder', 75, 9 * MIB]],
       ['remember', APP, 41, MIB]
     )
-    const found = suspectsOf({ kind: 'heap_profile', parts: [] }, () => profile, hello())
+    const found = suspectsOf(
+      { kind: 'heap_profile', parts: [], diagnosis: null }, () => profile, hello()
+    )
     expect(found?.sites.map(({ text }) => text)).toEqual([
       "write node:string_decoder:76 (Node.js itself, on no call of the app's) – 9 MiB, 90 % of " +
         'what grew',
       'remember /srv/src/cache.js:42 – 1 MiB, 10 % of what grew'
     ])
+  })
+})
+
+describe('suspects of memory outside the heap', () => {
+  const capture = { kind: 'heap_profile', parts: [], diagnosis: 'native-memory-leak' }
+  /** As V8 tells it: nodes have ids, and each sample that lives has one of them. */
+  const sampled = (/** @type {Record<string, number>} */ counts) => {
+    const profile = heap(...Object.entries(counts).map(([name, count], i) =>
+      [name, APP, 10 * i, 16_384 * count]))
+    const { children } = profile.head
+    children.forEach((node, i) => { node.id = i + 2 })
+    const samples = children.flatMap(({ id, callFrame }) =>
+      Array(counts[callFrame.functionName]).fill({ nodeId: id }))
+    return { ...profile, samples }
+  }
+  it.each([
+    [6, 24, ['20 %']],
+    [6, 25, []],
+    [5, 1, []]
+  ])('own much of what the heap gains, in %d samples of %d and these', (own, rest, shares) => {
+    const others = Object.fromEntries(Array.from({ length: rest }, (_, i) => [`other${i}`, 1]))
+    const profile = sampled({ makeStream: own, ...others })
+    const { sites } = defined(suspectsOf(/** @type {any} */ (capture), () => profile, hello()))
+    expect(sites.map(({ text }) => text)).toEqual(shares.map(share =>
+      `makeStream /srv/src/cache.js:1 – allocates ${share} of the objects that pile up meanwhile`))
+  })
+  it('are none where samples are not counted', () => {
+    const profile = heap(['makeStream', APP, 0, MIB])
+    expect(suspectsOf(/** @type {any} */ (capture), () => profile, hello())?.sites).toEqual([])
   })
 })
 
@@ -1022,7 +1056,10 @@ describe('automatic captures', () => {
       }
     }
   }
-  const [a, b] = /** @type {any[]} */ ([{ name: 'a', hello: {} }, { name: 'b', hello: {} }])
+  const window = () => null
+  const [a, b] = /** @type {any[]} */ ([
+    { name: 'a', hello: {}, window }, { name: 'b', hello: {}, window }
+  ])
   const leak = (state, mibPerSecond = 1) => /** @type {any} */ ({
     diagnosis: 'js-heap-leak',
     state,
@@ -1048,11 +1085,11 @@ describe('automatic captures', () => {
     expect(asked).toHaveLength(3)
   })
   it.each([
-    [['capture'], 0.1, { seconds: 30, gentle: true }],
-    [['capture'], 1, { seconds: 16, gentle: true }],
-    [['capture'], 10, { seconds: 9, gentle: true }],
-    [['capture', 'force_gc'], 0.1, { seconds: 30, gentle: false }],
-    [['capture', 'force_gc'], 1, { seconds: 9, gentle: false }]
+    [['capture'], 0.1, { seconds: 30, intervalBytes: 524_288 }],
+    [['capture'], 1, { seconds: 16, intervalBytes: 524_288 }],
+    [['capture'], 10, { seconds: 9, intervalBytes: 524_288 }],
+    [['capture', 'force_gc'], 0.1, { seconds: 30, intervalBytes: 131_072 }],
+    [['capture', 'force_gc'], 1, { seconds: 9, intervalBytes: 131_072 }]
   ])('with %j a leak of %d MiB/s is profiled so long: %j', (commands, mibPerSecond, expected) => {
     const asked = []
     const { automatic } = make((_target, options) => {
@@ -1061,6 +1098,50 @@ describe('automatic captures', () => {
     })
     automatic.changed({ ...a, hello: { commands } }, leak('suspected', mibPerSecond))
     expect(asked).toEqual([expect.objectContaining(expected)])
+  })
+  const grows = (majors, more = []) => /** @type {any} */ ({
+    diagnosis: 'native-memory-leak',
+    state: 'suspected',
+    evidence: [{ signal: 'majorsSeen', value: majors, limit: 1 }, ...more]
+  })
+  it.each([
+    ['no GC ran that could free it', grows(0)],
+    ['it lies in heaps of other threads',
+      grows(1, [{ signal: 'silentWorkerHeapGrowthBytesPerSecond', value: 1, limit: 1 }])]
+  ])('no owner of memory outside the heap is looked for where %s', (_, verdict) => {
+    const { automatic, asked } = make()
+    automatic.changed(a, verdict)
+    expect(asked).toEqual([])
+    automatic.changed(a, grows(1))
+    expect(asked).toEqual([['a', 'heap_profile', 'native-memory-leak']])
+  })
+  it.each([
+    // scavenges a second of semi-spaces of 8 MiB
+    [0, ['capture'], 8192],
+    [0.25, ['capture'], 8192],
+    [3, ['capture'], Math.ceil(3 * 8 * MIB / 300)],
+    [9, ['capture', 'force_gc'], 131_072],
+    [9, ['capture'], Math.ceil(9 * 8 * MIB / 300)],
+    [90, ['capture'], 524_288]
+  ])('owners are sampled 300 times a second at most: %d scavenges, %j', (rate, commands, bytes) => {
+    const asked = []
+    const { automatic } = make((_target, options) => {
+      asked.push(options.intervalBytes)
+      return { finished: Promise.resolve() }
+    })
+    const target = new Target({ hello: hello({ commands }), name: 'a', thread: 'main' })
+    for (let t = 1; t <= 90; t++) {
+      target.take(frame({
+        sequence: t,
+        uptimeSeconds: t,
+        values: {
+          spaces: { new_space: [0, 16 * MIB, 8 * MIB, 0] },
+          gc: { 'minor/ordinary': gcRow(rate * t, 0.001 * t) }
+        }
+      }), 0)
+    }
+    automatic.changed(target, grows(1))
+    expect(asked).toEqual([bytes])
   })
   it('one that cannot be had holds up no other', async () => {
     const asked = []
