@@ -639,6 +639,21 @@ const CASES = [
         rssMib: 180,
         externalMajors: 3,
         externalMajorSeconds: 0.05
+      }),
+      'Buffers that are kept': t => ({
+        externalMib: 4 + 2 * t,
+        rssMib: 60 + 2 * t,
+        externalMajors: t % 2,
+        externalMajorSeconds: 0.05 * (t % 2)
+      }),
+      'a WebAssembly memory that grows': t => ({
+        externalMib: 4 + 2 * t,
+        rssMib: 60 + 2 * t,
+        externalMajors: 3,
+        externalMajorSeconds: 0.05,
+        values: {
+          residentBytes: { webassembly: 20 * Math.floor(t / 10) * MIB, other: 30 * MIB }
+        }
       })
     }
   ],
@@ -1159,11 +1174,11 @@ describe('resource-leak', () => {
         .join(' ')
     ).toMatch(said)
   })
-  it.each([
+  it.each(/** @type {[string, { cpu?: (t: number) => number }, string][]} */ ([
     ['others on the machine keep it waiting', { cpu: t => 0.003 * t }, 'confirmed'],
     ['it works more', { cpu: t => 3e-5 * t * t }, 'suspected'],
     ['nothing tells how much it works', {}, 'suspected']
-  ])('whose loop is active for longer where %s', (_, { cpu }, state) => {
+  ]))('whose loop is active for longer where %s', (_, { cpu }, state) => {
     const { verdict } = watch({
       seconds: 90,
       at: t => ({
