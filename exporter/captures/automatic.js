@@ -15,8 +15,8 @@ const LEAST_SECONDS = 9
 /** One allocation in so many bytes is sampled; close: the agent's default. */
 const INTERVAL_BYTES = { gentle: 524_288, close: 131_072 }
 /**
- * Objects that own memory outside the heap are small: an owner of 60 KiB took 300 bytes. Where
- * little is allocated they are sampled more closely, as far down as the agent goes, ...
+ * Objects that own handles or memory outside the heap are small: 300 bytes own 60 KiB. Where little
+ * is allocated they are sampled more closely, as far down as the agent goes, ...
  */
 const LEAST_INTERVAL_BYTES = 8192
 /** ... and as often as costs about 1 % of a core: 30 µs each were measured. */
@@ -102,6 +102,7 @@ const triggers = Object.freeze({
   'native-memory-leak': {
     kind: 'heap_profile', isUseful: mayHaveOwners, intervalBytes: ownersInterval
   },
+  'resource-leak': { kind: 'heap_profile', intervalBytes: ownersInterval },
   'event-loop-blocked': { kind: 'cpu_profile' }
 })
 /** A target is not asked for the same again within this. */

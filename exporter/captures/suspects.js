@@ -15,9 +15,10 @@ const LEAST_LISTED_SHARE = 0.01
 /** Longer names are cut: a profile may hold anything. */
 const MOST_NAME_LENGTH = 256
 const MOST_FILE_LENGTH = 1024
+/** What these count lies outside the heap, owned by objects in it. */
+const OWNED = new Set(['native-memory-leak', 'resource-leak'])
 /**
- * What owns memory outside the heap is told from what else a heap gains meanwhile: an own part of
- * it, in so many samples.
+ * Owners are told from what else a heap gains meanwhile: an own part of it, in so many samples.
  */
 const OWNER_SHARE = 0.2
 const OWNER_SAMPLES = 6
@@ -43,7 +44,7 @@ function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.
     const before = parts.some(({ part }) => part === 'before') ? read('before') : undefined
     const { totalBytes, sites: all } = heapSuspects(before, read('profile'), hello.agentFolder)
     const of = kind === 'heap_profile' ? 'grown bytes' : 'allocated bytes'
-    const owns = diagnosis === 'native-memory-leak'
+    const owns = diagnosis !== null && OWNED.has(diagnosis)
     const sites = owns ? all.filter(isOwner) : all
     const callees = new InlinedCallees(file => sources.text(file))
     // What keeps is one; what allocates is whatever is called.
@@ -183,7 +184,7 @@ const OF = {
 /**
  * @param {Omit<Suspect, 'text'>} site
  * @param {Suspects['of']} of
- * @param {boolean} [owns] what grew are the objects that may own memory outside the heap
+ * @param {boolean} [owns] what grew are the objects that may own what piles up outside the heap
  * @returns {Suspect}
  */
 function told (site, of, owns = false) {

@@ -134,8 +134,8 @@ describe('suspects of a heap profile', () => {
   })
 })
 
-describe('suspects of memory outside the heap', () => {
-  const capture = { kind: 'heap_profile', parts: [], diagnosis: 'native-memory-leak' }
+describe.each(['native-memory-leak', 'resource-leak'])('suspects of %s', diagnosis => {
+  const capture = { kind: 'heap_profile', parts: [], diagnosis }
   /** As V8 tells it: nodes have ids, and each sample that lives has one of them. */
   const sampled = (/** @type {Record<string, number>} */ counts) => {
     const profile = heap(...Object.entries(counts).map(([name, count], i) =>
