@@ -137,9 +137,10 @@ const findGrown = (kinds, limits) =>
 function findCause (kinds, grown, { steadinessRatio, levelsOffRatio, causeShareRatio }) {
   const worst = grown.find(({ steady }) => steady >= steadinessRatio) ?? grown[0]
   if (!worst?.descriptorsEach) return worst
-  const source = kinds.find(({ steady, descriptorsEach, rise }) =>
+  // By rate: kinds are not counted equally often, and a rise ends at the last count.
+  const source = kinds.find(({ steady, descriptorsEach, perSecond }) =>
     steady >= Math.min(levelsOffRatio, worst.steady) &&
-    descriptorsEach * rise >= causeShareRatio * worst.rise)
+    descriptorsEach * perSecond >= causeShareRatio * worst.perSecond)
   return source ? { ...source, steady: Math.max(source.steady, worst.steady) } : worst
 }
 
