@@ -7,25 +7,15 @@ const {
   clearInterval,
   nowMs,
   nowUnixMs,
-  parseJson,
   setImmediate,
   setInterval,
   stringifyJson
 } = require('./primordials')
-const { PROTOCOL_VERSION, MAX_LINE_BYTES, fields } = require('./protocol/frame')
+const { PROTOCOL_VERSION, MAX_LINE_BYTES, NO_VALUES } = require('./protocol/frame')
 const { defaultSocketPath, isOwnFolder } = require('./protocol/socket')
 const { encode } = require('./encode')
 const { Guard, attempt } = require('./guard')
 const { gc, noOwnGc } = require('./collect/gc')
-
-/**
- * A frame's values before anything is read: each field is there, and none has a value, so that all
- * frames have one shape, which V8 fills and writes without looking names up. Parsed, as an object
- * that is put together name by name becomes a slow dictionary.
- * @type {import('./protocol/frame').Frame['values']}
- */
-const NO_VALUES = parseJson(`{${Object.keys(fields).map(name => `"${name}":null`)}}`)
-for (const name in NO_VALUES) NO_VALUES[/** @type {keyof typeof fields} */ (name)] = undefined
 
 /**
  * Watches this isolate: one unref'd timer, collect -> encode -> send. begin.js leads it through its

@@ -6,6 +6,8 @@ const { firstSince } = require('./first-since')
 const ROWS = 40
 /** Where a column's cells are, if it has none. */
 const CONSTANT = -1
+/** @type {Readonly<{ time: number, row: number }>} */
+const NONE_SOUGHT = Object.freeze({ time: NaN, row: 0 })
 
 /**
  * A bounded table of numbers over time like Columns, in less than half the room, and not one bit of
@@ -24,6 +26,8 @@ class PackedColumns {
   #open = 0
   /** Rows of the oldest block that are given up already. */
   #skipped = 0
+  /** The row of the last search: signals of one moment look back to the same times. */
+  #sought = NONE_SOUGHT
 
   /** @param {{ capacity: number, width: number }} size rows kept, columns */
   constructor ({ capacity, width }) {
@@ -51,6 +55,7 @@ class PackedColumns {
       this.#blocks.shift()
       this.#skipped = 0
     }
+    this.#sought = NONE_SOUGHT
     this.#times[this.#open] = time
     this.#cells.set(row, this.#open++ * this.#width)
   }
@@ -67,7 +72,8 @@ class PackedColumns {
    * @returns {number} the oldest row not before that time; length when there is none
    */
   firstSince (time) {
-    return firstSince(this, time)
+    if (this.#sought.time !== time) this.#sought = { time, row: firstSince(this, time) }
+    return this.#sought.row
   }
 
   /**

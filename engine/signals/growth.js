@@ -46,13 +46,15 @@ const CERTAIN_SCORE = 3
  */
 function growthOf (window, track, { afterMajors = false } = {}) {
   return window.once(afterMajors ? `${track} after majors` : track, () => {
-    const all = growth(window, track, false)
-    if (!afterMajors) return all
+    if (!afterMajors) return growth(window, track, false)
     const found = growth(window, track, true)
-    const leastSeconds = MAJORS_SPAN_SHARE * (all.trend?.spanX ?? 0)
-    return found.readings >= ENOUGH_READINGS && (found.trend?.spanX ?? 0) >= leastSeconds
-      ? found
-      : all
+    if (found.readings < ENOUGH_READINGS) return growth(window, track, false)
+    // All readings span no more than the settled life: their own trend is rarely needed.
+    const spanSeconds = found.trend?.spanX ?? 0
+    const settledSeconds = window.nowSeconds - warmUpSeconds(window.nowSeconds)
+    if (spanSeconds >= MAJORS_SPAN_SHARE * settledSeconds) return found
+    const all = growth(window, track, false)
+    return spanSeconds >= MAJORS_SPAN_SHARE * (all.trend?.spanX ?? 0) ? found : all
   })
 }
 
