@@ -1,5 +1,6 @@
 'use strict'
 
+const { isOwnGc } = require('@memwatch/agent/protocol/frame')
 const { trend } = require('../statistics/trend')
 
 /** Spans a trend is looked for in, each as long as one tier of the history. */
@@ -146,6 +147,8 @@ function pointsAfterMajors (window, track, seconds) {
  * @returns {number}
  */
 function countForcedReadings (window, seconds) {
+  // Most processes are never asked for one.
+  if (!Object.keys(window.values.gc ?? {}).some(isOwnGc)) return 0
   const { values } = window.points('forcedMajors', seconds)
   return values.filter((count, i) => i > 0 && count > values[i - 1]).length
 }
