@@ -100,10 +100,7 @@ class PackedColumns {
     const points = { times: [], values: [] }
     const first = from + this.#skipped
     for (let b = Math.floor(first / ROWS); b < this.#blocks.length; b++) {
-      const block = this.#blocks[b]
-      for (let i = Math.max(0, first - b * ROWS); i < ROWS; i++) {
-        add(points, block.doubles[i], block.valueAt(i, column))
-      }
+      this.#blocks[b].addTo(points, column, Math.max(0, first - b * ROWS))
     }
     for (let i = Math.max(0, first - this.#blocks.length * ROWS); i < this.#open; i++) {
       add(points, this.#times[i], this.#cells[i * this.#width + column])
@@ -160,6 +157,21 @@ class Packed {
         if (starts[c] < this.#singles.length) this.#singles[starts[c] + i] = value - firsts[c]
         else this.doubles[starts[c] - this.#singles.length + i] = value
       }
+    }
+  }
+
+  /**
+   * @param {{ times: number[], values: number[] }} points
+   * @param {number} column
+   * @param {number} from row
+   */
+  addTo (points, column, from) {
+    // Most columns are constant within a block, or absent.
+    const start = this.#starts[column]
+    const first = this.doubles[ROWS + column]
+    if (start === CONSTANT && Number.isNaN(first)) return
+    for (let i = from; i < ROWS; i++) {
+      add(points, this.doubles[i], start === CONSTANT ? first : this.valueAt(i, column))
     }
   }
 

@@ -75,6 +75,7 @@ function growth (window, track, afterMajors) {
   const warmUp = warmUpSeconds(window.nowSeconds)
   /** @type {Found} */
   let best = { trend: null, readings: 0 }
+  let readings = 0
   for (const span of LASTING_TRACKS.includes(track) ? QUICK_SPANS_SECONDS : SPANS_SECONDS) {
     const seconds = Math.min(span, window.nowSeconds - warmUp)
     const found = window.trend(`${track}/${span}/${afterMajors}`, seconds, () => {
@@ -93,10 +94,11 @@ function growth (window, track, afterMajors) {
       (!best.trend ||
         !best.isNew ||
         found.trend.z * found.trend.fit > best.trend.z * best.trend.fit)
-    best = { ...(better ? found : best), readings: Math.max(best.readings, found.readings) }
+    if (better) best = found
+    readings = Math.max(readings, found.readings)
     if (window.nowSeconds <= span) break
   }
-  return best
+  return { ...best, readings }
 }
 
 /**
