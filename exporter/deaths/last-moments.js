@@ -1,7 +1,7 @@
 'use strict'
 
 const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
-const { containerOf } = require('@memwatch/engine/history/targets')
+const { containerOf } = require('@memwatch/engine/history/identity')
 const { pointsAfterMajors } = require('@memwatch/engine/signals/growth')
 const { oldGenerationLimit, semiSpaceMax } = require('@memwatch/engine/v8/heap-sizing')
 
