@@ -59,7 +59,7 @@ function runningTarget (target, flags, host) {
     )
   }
   const limitBytes = /** @type {number | undefined} */ (values.containerLimitBytes) ?? null
-  // What V8 was told at its start, whatever the limit is now.
+  // Heap limit that V8 got at its start, whatever the limit is now.
   const foretold = planCase(version, hello.constrainedBytes ?? null, { flags, host, cgroup: 'v1' })
   const now = planCase(version, limitBytes, { flags, host, cgroup: 'v1' })
   const heapSizeLimitBytes = signals.heapSizeLimitBytes ?? foretold.sizes.heapSizeLimitBytes
