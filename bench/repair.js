@@ -13,7 +13,7 @@ function repairOf (app, { flag, env = {}, kubernetes = '' }) {
   const [, megabytes] = /memory: (\d+)Mi/.exec(kubernetes) ?? []
   return {
     args: [
-      ...(megabytes ? ['--memory', megabytes] : []),
+      ...(megabytes ? ['--memory', `${megabytes}Mi`] : []),
       ...(flag ? flag.split(' ').map(option => `--node-option=${option}`) : [])
     ],
     env: flag ? {} : env

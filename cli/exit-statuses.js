@@ -1,5 +1,7 @@
 'use strict'
 
+const { wrap } = require('./text/wrap')
+
 /**
  * Exit statuses, the same for every command.
  * @type {readonly { status: string, meaning: string }[]}
@@ -29,4 +31,8 @@ const exitStatuses = Object.freeze([
   { status: 'other', meaning: 'run: that of the command' }
 ])
 
-module.exports = { exitStatuses }
+/** @returns {string} the table in lines of a terminal */
+const exitStatusText = () => ['Exit status:', ...exitStatuses.flatMap(({ status, meaning }) =>
+  wrap(meaning, 84).map((line, i) => `  ${(i === 0 ? status : '').padEnd(10)}${line}`))].join('\n')
+
+module.exports = { exitStatuses, exitStatusText }

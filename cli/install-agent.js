@@ -27,10 +27,10 @@ const REASONS = Object.freeze({
 
 const command = new Command('install-agent')
   .description(
-    'Copy the agent into a folder that an app mounts, as an init container does: ' +
-      'FOLDER/agent/index.js is what the app requires.'
+    'Copy the agent into a folder that an app mounts, as an init container does. The app ' +
+      'requires FOLDER/agent/index.js.'
   )
-  .argument('<folder>', 'an existing folder; all users may read the files that are put there')
+  .argument('<folder>', 'an existing folder; all users may read the copied files')
   .option(
     '--no-token',
     'make no FOLDER/token; without one, agents under another user take no commands'
@@ -39,13 +39,15 @@ const command = new Command('install-agent')
   .addHelpText(
     'after',
     `
-FOLDER/agent is a link to a folder of this version. An update replaces the link at once; running apps keep the files they started with.
-FOLDER/token is created once, readable for this user and group. Agents accept commands from the exporter that has the same MEMWATCH_TOKEN_FILE.
+FOLDER/agent is a link to a folder of this version. An update replaces the link at once; running
+apps keep the files they started with. FOLDER/token is created once, readable for this user and
+group. Agents accept commands from the exporter that has the same MEMWATCH_TOKEN_FILE.
 
 Ends with 0; 2 when the folder cannot be written to.
+
 Examples:
   $ memwatch install-agent /run/memwatch
-  $ NODE_OPTIONS="--require /run/memwatch/agent/index.js" MEMWATCH_SOCKET=/run/memwatch/exporter.sock node app.js`
+  $ MEMWATCH_SOCKET=/run/memwatch/exporter.sock node -r /run/memwatch/agent/index.js app.js`
   )
   .action((folder, { token }) => {
     try {

@@ -150,13 +150,13 @@ module.exports = {
   gcPauseRatio: pauseRatio('gcPauseSeconds', 'Share of wall time paused in GCs of all kinds.'),
   semiSpaceCapacityBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'What one semi-space has grown to.',
+    help: 'Present size of one semi-space.',
     compute: window => window.last('semiSpaceCapacityBytes') ?? null
   }),
   semiSpaceMaxBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'What one semi-space may grow to: from the flags, else as V8 derives it from the ' +
-      'memory it was told of.',
+    help: 'Largest size of one semi-space: from the flags, else as V8 derives it from the ' +
+      'memory that Node.js reports.',
     compute: window => readSemiSpaceMax(window)?.bytes ?? null
   })
 }

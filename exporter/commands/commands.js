@@ -126,7 +126,7 @@ class Commands {
     if (!target.hello.commands?.includes(command)) {
       throw new CommandError(
         'not_enabled',
-        `the agent of ${target.name} takes no such command: ${ENABLED_BY[command]}`
+        `the agent of ${target.name} does not allow this command: ${ENABLED_BY[command]}`
       )
     }
     if (!target.send) {

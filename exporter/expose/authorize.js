@@ -67,7 +67,7 @@ function authorize ({ token, trustLoopback }) {
             'Bearer, Basic realm="memwatch: any name, and the token as password"'
           ),
           'unauthorized',
-          'this needs the token: Authorization: Bearer …'
+          'send the token: Authorization: Bearer …'
         )
       }
       // A browser that knows the password sends it along with what other sites make it ask, too.

@@ -16,7 +16,7 @@ function planRoutes (server, targets) {
     {
       schema: {
         tags: ['plan'],
-        summary: 'What V8 will choose under another Node.js, memory limit or flag',
+        summary: 'Heap sizes under another Node.js, memory limit or flag',
         querystring: schemas.planQuery,
         response: { 200: schemas.plan, ...schemas.refusals }
       }

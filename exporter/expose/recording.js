@@ -15,7 +15,7 @@ const MOST_UNREAD_BYTES = 8 * 2 ** 20
 
 const SCHEMA = {
   tags: ['targets'],
-  summary: 'What agents send meanwhile, for memwatch diagnose',
+  summary: 'Record the frames of agents, for memwatch diagnose',
   querystring: schemas.recordingQuery,
   response: {
     200: {

@@ -34,7 +34,7 @@ function seriesRoutes (server, targets) {
     {
       schema: {
         tags: ['targets'],
-        summary: 'What numbers did',
+        summary: 'History of numbers',
         querystring: schemas.seriesQuery(trackNames, stepsSeconds),
         response: { 200: schemas.series(stepsSeconds), ...schemas.refusals }
       }

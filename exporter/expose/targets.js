@@ -61,7 +61,7 @@ function targetRoutes (server, { targets, deathWatch, omit }) {
     {
       schema: {
         tags: ['targets'],
-        summary: 'What is watched, with the newest values, by name',
+        summary: 'Targets, with their newest values, by name',
         querystring: schemas.targetsQuery,
         response: { 200: schemas.targets, ...schemas.refusals }
       }

@@ -25,7 +25,7 @@ function trimRoutes (server, { targets, commands }) {
   server.post('/api/v1/targets/:target/trim', {
     schema: {
       tags: ['targets'],
-      summary: 'Have malloc give memory back, or say what that would bring',
+      summary: 'Return memory that malloc retains, or predict it',
       querystring: schemas.trimQuery,
       response: { 200: schemas.trimResult, ...schemas.refusals }
     },

@@ -13,7 +13,6 @@ const { listFiles, readText } = require('../support/repository-files')
 const REPLACED_WORDS = Object.freeze(/** @type {[RegExp, string][]} */ ([
   [/\bmemory groups?\b/i, 'memory cgroup'],
   [/\bforetold\b|\bforetells?\b/i, 'predicted'],
-  [/\bobey(s|ed)?\b/i, 'execute, accept'],
   [/\bgentle\b/i, 'low-overhead'],
   [/\bdear(er|est)?\b/i, 'expensive'],
   [/\bill\b/, 'unhealthy, with a problem'],
@@ -107,6 +106,13 @@ describe('prose', () => {
     expect(sentences.length).toBeGreaterThan(1000)
     const tooMany = long.length / sentences.length > LONG_SENTENCES_SHARE
     expect(tooMany ? long : []).toEqual([])
+  })
+
+  it('of --help fits on 100 columns', () => {
+    const [, ...blocks] = readText('docs/commands.md').split('```text\n')
+    const lines = blocks.flatMap(block => block.split('\n```')[0].split('\n'))
+    expect(lines.length).toBeGreaterThan(200)
+    expect(lines.filter(line => line.length > 100)).toEqual([])
   })
 
   it('names the subject first in comments', () => {

@@ -211,7 +211,7 @@ describeWithTools('memwatch diagnose --prometheus', tools => {
     [
       'no duration',
       () => ['--prometheus', prometheus.url, '--since', 'yesterday'],
-      /--since: expected a duration such as/
+      /--since: expected a time such as/
     ],
     [
       'files beside it',
