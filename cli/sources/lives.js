@@ -2,7 +2,8 @@
 
 const { rebuildValues } = require('@memwatch/engine/decode/rebuild')
 const { plainTexts } = require('@memwatch/engine/decode/plain-texts')
-const { Targets, processOf } = require('@memwatch/engine/history/targets')
+const { Targets } = require('@memwatch/engine/history/targets')
+const { processOf } = require('@memwatch/engine/history/identity')
 const { evaluate } = require('@memwatch/engine/verdicts/evaluate')
 const { capable } = require('./capable')
 

@@ -1,7 +1,7 @@
 'use strict'
 
 const { RATE_SECONDS } = require('../history/window')
-const { semiSpaceMax } = require('../v8/heap-sizing')
+const { readSemiSpaceMax } = require('./heap-sizes')
 const { NOW_SECONDS, cpuTimeSignals } = require('./cpu-time')
 
 /**
@@ -52,9 +52,7 @@ module.exports = {
     help: 'Most that scavenges can promote between two ordinary major GCs: all of a full ' +
       'semi-space each.',
     compute: window => {
-      const { heapSizeLimitBytes } = window.values
-      const semiSpace =
-        heapSizeLimitBytes === undefined ? null : semiSpaceMax(window.hello, heapSizeLimitBytes)
+      const semiSpace = readSemiSpaceMax(window)
       const scavenges = window.rate('scavenges')
       const majors = window.rate('ordinaryMajors')
       return semiSpace && scavenges !== null && majors
@@ -159,11 +157,6 @@ module.exports = {
     unit: 'bytes',
     help: 'Largest size of one semi-space: from the flags, else as V8 derives it from the ' +
       'memory that Node.js reports.',
-    compute: window => {
-      const { heapSizeLimitBytes } = window.values
-      return heapSizeLimitBytes === undefined
-        ? null
-        : (semiSpaceMax(window.hello, heapSizeLimitBytes)?.bytes ?? null)
-    }
+    compute: window => readSemiSpaceMax(window)?.bytes ?? null
   })
 }

@@ -73,17 +73,31 @@ function planForOutsideLeak (target) {
  *   'evidence'>} Changed
  */
 
+/**
+ * JavaScript objects own Buffers, streams and most handles of native code. A profile runs full GCs:
+ * it must not free memory that still waits for one. Nor does it show the heaps of other threads.
+ * @type {(target: import('@memwatch/engine/history/target').Target, verdict: Changed) =>
+ *   Plan | undefined}
+ */
+function planForNativeLeak (target, { evidence }) {
+  const majors = evidence.find(({ signal }) => signal === 'majorsSeen')
+  const hasOwners = majors !== undefined &&
+    majors.value >= majors.limit &&
+    !evidence.some(({ signal }) => signal === 'silentWorkerHeapGrowthBytesPerSecond')
+  return hasOwners ? planForOutsideLeak(target) : undefined
+}
+
 /** @type {() => Plan} */
 const planForBlockedLoop = () => ({ kind: 'cpu_profile' })
 
 /**
  * Captures at the first suspicion of a diagnosis.
  * @type {Readonly<Record<string, (target: import('@memwatch/engine/history/target').Target,
- *   verdict: Changed) => Plan>>}
+ *   verdict: Changed) => Plan | undefined>>} undefined: none yet
  */
 const triggers = Object.freeze({
   'js-heap-leak': planForHeapLeak,
-  'native-memory-leak': planForOutsideLeak,
+  'native-memory-leak': planForNativeLeak,
   'resource-leak': planForOutsideLeak,
   'event-loop-blocked': planForBlockedLoop
 })
@@ -133,8 +147,9 @@ class AutomaticCaptures {
       this.#now() - (asked.get(diagnosis) ?? -Infinity) < AGAIN_MS ||
       this.#waiting.length >= MOST_WAITING
     ) { return }
-    asked.set(diagnosis, this.#now())
     const plan = triggers[diagnosis](target, verdict)
+    if (!plan) return
+    asked.set(diagnosis, this.#now())
     this.#waiting.push({ target, options: { ...plan, diagnosis } })
     this.#next()
   }

@@ -5,7 +5,7 @@ const { randomUUID } = require('node:crypto')
 const { CommandError } = require('../commands/commands')
 const { parseBounded } = require('../data-folder/bounded-json')
 const { readRegularFile } = require('../data-folder/regular-file')
-const { processOf } = require('@memwatch/engine/history/targets')
+const { processOf } = require('@memwatch/engine/history/identity')
 const { kinds } = require('./kinds')
 
 /** A capture takes its time; an app that is blocked, and a heap that is written down, take more. */

@@ -4,7 +4,7 @@ const { formatBytes, formatRatio, formatSeconds } = require('@memwatch/engine/te
 const { LEAST_SHARE, NAMED_SITES } = require('@memwatch/engine/text/suspect-text')
 const { blockingCallIn } = require('./blocking-calls')
 const { cpuSuspects } = require('./cpu-suspects')
-const { heapSuspects, holdersOutside } = require('./heap-suspects')
+const { heapSuspects, findOwners } = require('./heap-suspects')
 const { InlinedCallees } = require('./inlined')
 const { Sources } = require('./sources')
 
@@ -15,8 +15,6 @@ const LEAST_LISTED_SHARE = 0.01
 /** Longer names are cut: a profile may hold anything. */
 const MOST_NAME_LENGTH = 256
 const MOST_FILE_LENGTH = 1024
-/** Less is told as a share only. */
-const SMALL_BYTES = 2 ** 20
 /** A call that held the thread for less has blocked nobody. */
 const BLOCKED_SECONDS = 0.02
 
@@ -41,7 +39,8 @@ function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.
   if (kind === 'heap_profile' || kind === 'allocation_profile') {
     const before = parts.some(({ part }) => part === 'before') ? read('before') : undefined
     const { totalBytes, sites: all } = heapSuspects(before, read('profile'), hello.agentFolder)
-    const sites = diagnosis && OUTSIDE_HEAP.has(diagnosis) ? holdersOutside(all) : all
+    const owns = diagnosis !== null && OUTSIDE_HEAP.has(diagnosis)
+    const sites = owns ? findOwners(all) : all
     const of = kind === 'heap_profile' ? 'grown bytes' : 'allocated bytes'
     const callees = new InlinedCallees(file => sources.text(file))
     // The function that keeps is one; any callee may allocate.
@@ -56,7 +55,7 @@ function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.
       instead: null,
       longestSeconds: null
     }))
-    return { of, total: totalBytes, sites: merged(found).map(site => told(site, of)) }
+    return { of, total: totalBytes, sites: merged(found).map(site => told(site, of, owns)) }
   }
   if (kind === 'cpu_profile') {
     const { busySeconds, sites } = cpuSuspects(read('profile'), hello.agentFolder)
@@ -178,15 +177,17 @@ const OF = {
 /**
  * @param {Omit<Suspect, 'text'>} site
  * @param {Suspects['of']} of
+ * @param {boolean} [owns] the growth is of objects that own memory or handles outside the heap
  * @returns {Suspect}
  */
-function told (site, of) {
+function told (site, of, owns = false) {
   const { call, instead, via, inlinedIn, value, share, longestSeconds } = site
   if (inlinedIn) return { ...site, text: `${placeOf(site)} – perhaps, inlined into ${inlinedIn}` }
-  const bytes = value < SMALL_BYTES ? '' : `${formatBytes(value)}, `
-  const amount = longestSeconds === null
-    ? `${bytes}${formatRatio(share)} ${OF[of]}`
-    : `${formatRatio(share)} ${OF[of]}, up to ${formatSeconds(longestSeconds)} at a stretch`
+  const amount = owns
+    ? `allocates ${formatRatio(share)} of the objects that pile up meanwhile`
+    : longestSeconds === null
+      ? `${formatBytes(value)}, ${formatRatio(share)} ${OF[of]}`
+      : `${formatRatio(share)} ${OF[of]}, up to ${formatSeconds(longestSeconds)} at a stretch`
   const by = site.file.startsWith('node:') ? " (Node.js itself, on no call of the app's)" : ''
   const what = call === null ? '' : `: ${call}${instead ? `; ${instead} would not block` : ''}`
   return { ...site, text: `${placeOf(site)}${by}${via ? ` (in ${via})` : ''}${what} – ${amount}` }

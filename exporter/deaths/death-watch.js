@@ -2,7 +2,7 @@
 
 const { EventEmitter, once } = require('node:events')
 const { steadyUnixMs } = require('../clock')
-const { processOf } = require('@memwatch/engine/history/targets')
+const { processOf } = require('@memwatch/engine/history/identity')
 const { LATE_INTERVALS, SILENT_INTERVALS, countIntervals } = require('@memwatch/engine/history/silence')
 const { Witness } = require('../process/witness')
 const { lastMoments, oomKillsSince } = require('./last-moments')

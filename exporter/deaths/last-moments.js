@@ -1,9 +1,9 @@
 'use strict'
 
 const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
-const { containerOf } = require('@memwatch/engine/history/targets')
+const { containerOf } = require('@memwatch/engine/history/identity')
 const { pointsAfterMajors } = require('@memwatch/engine/signals/growth')
-const { oldGenerationLimit } = require('@memwatch/engine/v8/heap-sizing')
+const { oldGenerationLimit, semiSpaceMax } = require('@memwatch/engine/v8/heap-sizing')
 
 /** Growth before the end is looked for over so long. */
 const RISE_SECONDS = 10
@@ -103,7 +103,10 @@ function lastMoments (target, goneAtUnixMs) {
     oldLimitBytes:
       values.heapSizeLimitBytes === undefined
         ? undefined
-        : oldGenerationLimit(hello, values.heapSizeLimitBytes),
+        : oldGenerationLimit(
+          values.heapSizeLimitBytes,
+          semiSpaceMax(hello, values.heapSizeLimitBytes)
+        ),
     heapRise: riseOf(window),
     gcPauseRatio: window.rate('gcPauseSeconds', RISE_SECONDS) ?? 0
   }

@@ -8,7 +8,7 @@ const { rebuild } = require('../data-folder/contract')
 const { death } = require('../deaths/schema')
 const { check } = require('@memwatch/engine/decode/decode')
 const { ordered } = require('@memwatch/engine/history/history')
-const { identityOf } = require('@memwatch/engine/history/targets')
+const { identityOf } = require('@memwatch/engine/history/identity')
 const { Block } = require('@memwatch/engine/history/block')
 const { columns, STEPS } = require('@memwatch/engine/history/flight')
 

@@ -3,7 +3,7 @@
 const os = require('node:os')
 const { findCase } = require('@memwatch/engine/verdicts/case')
 const { exactBuffer } = require('@memwatch/engine/history/exact-buffer')
-const { identityOf } = require('@memwatch/engine/history/targets')
+const { identityOf } = require('@memwatch/engine/history/identity')
 const { levels } = require('../self-care/load')
 const { Turns } = require('../turns')
 const { decodeRecord } = require('./decode-record')

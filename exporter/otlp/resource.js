@@ -4,7 +4,7 @@ const { createHash } = require('node:crypto')
 const fs = require('node:fs')
 const { resourceFromAttributes } = require('@memwatch/otlp')
 const { Witness } = require('../process/witness')
-const { identityOf } = require('@memwatch/engine/history/targets')
+const { identityOf } = require('@memwatch/engine/history/identity')
 const { containerId, tryRead } = require('./surroundings')
 
 /**

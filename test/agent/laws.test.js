@@ -396,7 +396,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
       namespace: 'default',
       container: 'app'
     })
-    const { processOf } = require('../../engine/history/targets')
+    const { processOf } = require('../../engine/history/identity')
     const [app, worker, none] = ['app', 'worker', undefined].map(container =>
       processOf({ ...collector.connections[0].hello, pid: 1, pod: container && { container } })
     )
