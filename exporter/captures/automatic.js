@@ -64,13 +64,15 @@ function ownersInterval (target) {
 
 /**
  * Objects of JavaScript own Buffers, streams and most handles of native code. A profile runs full
- * GCs: it must not free what still waits for one, nor are heaps of other threads in it.
+ * GCs: unless those are allowed, it must not free what still waits for one. Heaps of other threads
+ * are not in it.
+ * @param {import('@memwatch/engine/history/target').Target} target
  * @param {Changed} verdict of native-memory-leak
  */
-function mayHaveOwners ({ evidence }) {
+function mayHaveOwners (target, { evidence }) {
   const majors = evidence.find(({ signal }) => signal === 'majorsSeen')
-  return majors !== undefined &&
-    majors.value >= majors.limit &&
+  const mayCollect = !isGentle(target) || (majors !== undefined && majors.value >= majors.limit)
+  return mayCollect &&
     !evidence.some(({ signal }) => signal === 'silentWorkerHeapGrowthBytesPerSecond')
 }
 
@@ -85,7 +87,8 @@ function mayHaveOwners ({ evidence }) {
  * What is captured when a diagnosis is first suspected. `isUseful`: always, where it is absent.
  * @typedef {object} Trigger
  * @property {import('./kinds').KindName} kind
- * @property {(verdict: Changed) => boolean} [isUseful]
+ * @property {(target: import('@memwatch/engine/history/target').Target, verdict: Changed) =>
+ *   boolean} [isUseful]
  * @property {(target: import('@memwatch/engine/history/target').Target, verdict: Changed) =>
  *   number} [seconds]
  * @property {(target: import('@memwatch/engine/history/target').Target) => number} [intervalBytes]
@@ -146,7 +149,7 @@ class AutomaticCaptures {
       return
     }
     const { kind, seconds, intervalBytes, isUseful } = triggers[diagnosis]
-    if (isUseful && !isUseful(verdict)) return
+    if (isUseful && !isUseful(target, verdict)) return
     const asked = this.#askedAt.get(target) ?? new Map()
     this.#askedAt.set(target, asked)
     if (

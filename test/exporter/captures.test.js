@@ -1115,6 +1115,12 @@ describe('automatic captures', () => {
     automatic.changed(a, grows(1))
     expect(asked).toEqual([['a', 'heap_profile', 'native-memory-leak']])
   })
+  it('owners are looked for at once where full GCs are allowed', () => {
+    const { automatic, asked } = make()
+    const hello = { commands: ['capture', 'force_gc'] }
+    automatic.changed({ ...a, hello }, grows(0))
+    expect(asked).toEqual([['a', 'heap_profile', 'native-memory-leak']])
+  })
   it.each([
     // scavenges a second of semi-spaces of 8 MiB
     [0, ['capture'], 8192],
