@@ -50,6 +50,7 @@ module.exports = defineDiagnosis({
     'rssShareRatio',
     'ordinaryMajorsPerSecond',
     'webassemblyGrowthBytesPerSecond',
+    'externalTrend',
     'cpuTimeRatio',
     'cpuThrottledRatio'
   ],
@@ -70,6 +71,9 @@ module.exports = defineDiagnosis({
     certainShareRatio: 0.4,
     // WebAssembly memories grow by pages of 64 KiB: one in a second.
     webassemblyGrowthBytesPerSecond: 64 * 2 ** 10,
+    // V8 runs a full collection when external memory grew by this, in no version by less. So many
+    // as the growth of what is kept causes tell nothing of dead Buffers.
+    collectedFromBytes: 32 * 2 ** 20,
     ...ROOM_LIMITS,
     windowSeconds: 15,
     // Of full collections for Buffers, a tenth remains when each Buffer is released at once.
@@ -182,15 +186,18 @@ module.exports = defineDiagnosis({
  * full collection for Buffers – an app that takes one large Buffer after the other always has one
  * dead and one alive when it is looked at. A WebAssembly memory is counted anew, as a whole, each
  * time it grows: full collections beside one that grows tell nothing of Buffers.
- * @param {{ externalWaitingBytes: number, externalPeakBytes: number, externalMajorsPerCpuSecond:
- *   number, webassemblyGrowthBytesPerSecond: number | null }} signals
+ * @param {Pick<Signals, 'externalWaitingBytes' | 'externalPeakBytes' | 'externalMajorsPerSecond' |
+ *   'externalMajorsPerCpuSecond' | 'externalTrend' | 'webassemblyGrowthBytesPerSecond'>} signals
  * @param {Limits} limits
  */
 function waitingOf (signals, limits) {
-  const { externalWaitingBytes, externalPeakBytes, externalMajorsPerCpuSecond } = signals
+  const { externalWaitingBytes, externalPeakBytes, externalTrend } = signals
   const webassemblyGrowth = signals.webassemblyGrowthBytesPerSecond ?? 0
+  const forGrowth = (externalTrend?.slope ?? 0) / limits.collectedFromBytes
   const areForBuffers =
-    externalMajorsPerCpuSecond >= 1 && webassemblyGrowth < limits.webassemblyGrowthBytesPerSecond
+    signals.externalMajorsPerCpuSecond >= 1 &&
+    signals.externalMajorsPerSecond > forGrowth &&
+    webassemblyGrowth < limits.webassemblyGrowthBytesPerSecond
   return Math.max(
     externalWaitingBytes, areForBuffers ? Math.min(externalPeakBytes, COLLECTED_FROM_BYTES) : 0
   )

@@ -75,14 +75,16 @@ function planForOutsideLeak (target) {
 
 /**
  * JavaScript objects own Buffers, streams and most handles of native code. A profile runs full GCs:
- * it must not free memory that still waits for one. Nor does it show the heaps of other threads.
+ * unless those are allowed, it must not free memory that still waits for one. Nor does it show the
+ * heaps of other threads.
  * @type {(target: import('@memwatch/engine/history/target').Target, verdict: Changed) =>
  *   Plan | undefined}
  */
 function planForNativeLeak (target, { evidence }) {
   const majors = evidence.find(({ signal }) => signal === 'majorsSeen')
-  const hasOwners = majors !== undefined &&
-    majors.value >= majors.limit &&
+  const mayCollect = modeOf(target) === 'watched' ||
+    (majors !== undefined && majors.value >= majors.limit)
+  const hasOwners = mayCollect &&
     !evidence.some(({ signal }) => signal === 'silentWorkerHeapGrowthBytesPerSecond')
   return hasOwners ? planForOutsideLeak(target) : undefined
 }

@@ -1389,6 +1389,20 @@ describe('a thread that is kept waiting for a CPU', () => {
       )
     })
 
+  it('full collections that the growth of kept Buffers causes are for no dead ones', () => {
+    const { verdict } = watch({
+      seconds: 60,
+      at: t => ({
+        externalMib: 4 + 4 * t,
+        rssMib: 60 + 4 * t,
+        externalMajors: t % 10 === 0 ? 1 : 0,
+        externalMajorSeconds: t % 10 === 0 ? 0.05 : 0,
+        values: slowed(0.05, t)
+      })
+    })
+    expect(verdict('array-buffer-pile-up')).toMatchObject({ state: 'ok' })
+  })
+
   it('is judged the same where Node.js tells the CPU time of the process only', () => {
     const [, at] = ILL[0]
     const { primary } = watch({

@@ -1142,6 +1142,15 @@ describe('automatic captures', () => {
     automatic.changed(target, grows(1))
     expect(asked).toEqual([['a', 'heap_profile', 'native-memory-leak']])
   })
+  it('memory outside the heap is profiled at once where full GCs are allowed', () => {
+    const { automatic, asked } = make()
+    const commands = ['capture', 'force_gc']
+    automatic.changed(
+      new Target({ hello: hello({ commands }), name: 'a', thread: 'main' }),
+      /** @type {any} */ ({ diagnosis: 'native-memory-leak', state: 'suspected', evidence: [] })
+    )
+    expect(asked).toEqual([['a', 'heap_profile', 'native-memory-leak']])
+  })
   it('one that cannot be had holds up no other', async () => {
     const asked = []
     const { automatic } = make(target => {
