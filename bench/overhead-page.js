@@ -81,33 +81,88 @@ const COLUMNS = [
 ]
 
 /** Why it costs what it does; measured by hand, on Node 20 to 26. */
-const WHY = `Medians of every Node and app, from the least to the most. Why memory and the frame are not cheaper:
+const WHY = `Medians of every Node and app, from the least to the most. The rest of this section explains the costs. It was measured by
+hand on Node 20 to 26.
 
-- **Memory.** After a full GC the agent holds 0.85 to 0.95 MiB of heap: 0.16 are Node's own list of the flags it allows, 0.4 the agent's code, the rest
-  modules of Node it needs and bytecode. What it leaves behind as it loads makes an app that has hardly begun take a second semi-space, of a MiB. And as
-  it is loaded, V8 finds Node's functions for paths worth compiling: without its optimizing compilers the file pages fall from 3.5 to 1.1 MiB on Node 24 and from 4.5
-  to 0.6 on Node 20. An app that loads a few dozen modules has both anyway; the file pages are shared by all processes of the same Node. An app that never does anything would go
-  without yet more, which V8 takes as soon as it compiles and collects at all, new space and malloc's arenas of its threads: after four minutes 1.9, 4.2, 4.8 and 3.7 MiB anonymous on Node 20, 22, 24
-  and 26 (medians of four processes). It was 2.9, 4.9, 5.2 and 4.4 (of three) while the agent looked at the memory map every ten seconds though nothing moved, and 0.079 to 0.089 % of a core
-  beside 0.069 to 0.081 now (both at a time, three processes each, for 90 seconds from the 45th on); without any look, and as one file, still 2.7, 3.2, 4.7 and 3.2.
-- **Memory under load.** V8 doubles its semi-spaces once more survives than they hold, and a little more beside the app brings the step: on Node 24 an observer of GCs with an empty
-  callback alone made 45 MiB of 40, as the agent does. It comes sooner, that is all: a JSON API on Node 20 and 24 had 8 MiB of new space after 100,000 requests, 14 with the agent or with
-  an empty observer, and after 400,000 requests 14 in each case. Anonymous memory meanwhile: 1.7 to 6.3 MiB more with the agent on Node 20 and 7 to 14 on Node 24 (three runs each of 10,000, 30,000
-  and 100,000 requests, by twenty clients); after 400,000 it was 1.5 and 9 (one run; on Node 24 malloc's part differs by 4.6 MiB between runs with nothing).
-- **Start**: by the clock 3 ms (medians of 40 starts each of Node 20 and 24, an HTTP server that listens, in turn with and without the agent; CPU time the same); in the rounds below two
-  starts without anything differ by more.
-- **The frame** is cold code: sampled once a second, three quarters of its time lie in V8's builtins and Node's C++, spread over some hundred functions of which none takes
-  a twentieth, a sixth in the kernel. Read back to back it takes 30 µs. Seven calls like those it is made of, each made alone once a second in a process without any
-  agent, add up to 270 to 330 µs: what a frame takes above that is the agent's. Its functions compiled beforehand, by thousands of runs, take a quarter less. A frame
-  of nothing but GC counts takes 110 to 120 µs on Node 22, 24 and 26, and 170 on Node 20, to encode and send it mostly. Nor does it help to read all in every third frame, and
-  GCs and the loop's delay alone in between, as a changed copy of the agent did: 181 to 335 µs in the middle on Node 22, 182 to 245 on 24 and 223 to 287 on 20, where the agent took 325 to 467 in
-  the same five apps, and 490 of 620 with 3,800 GCs a second on Node 24. Memory is read in each frame: what is known last of an app that is killed for memory is of its last second. See [growth](growth.md).
-- **GCs**: in an API that collects fifty times a second, what Node itself does for each GC that is observed is the larger part of all that the agent costs: by samples of CPU time 0.3 to 0.5 %, beside 0.1 to 0.2 % of its own.
-  (The profiles below count by the clock: what else ran on the machine meanwhile is in them.) Node 20 defines two deprecated properties on each entry. Every observer of GCs pays this, the agent where it
-  cannot use V8's own callbacks.
-- **Throughput** of one process differs from that of the next by more than the agent takes, so that rounds do not tell it. Nor did turns of two seconds each, of four processes at a time of the JSON
-  API on Node 24 under full load, eight times (24 turns): with the agent 2.6 % fewer requests (9.9 fewer to 2.6 more), with an observer of GCs with an empty callback 4.0 % fewer (1.5 to 9.8), with nothing again 0.8 % fewer (5.5 fewer to
-  5.3 more); in a first try, twice three processes (32 turns), 4.2 % fewer with the agent (0.8 to 8.7) and 2.6 % more with nothing again (2.8 fewer to 4.4 more). The agent is not to be told from the empty observer; that observing itself costs more than half a percent there is likely, and the profiles below say the same.`
+### Memory of an idle app
+
+After a full GC the agent holds 0.85 to 0.95 MiB of heap. Loading it makes V8 take more around it:
+
+| memory | Node 20 | Node 22 | Node 24 | Node 26 |
+| --- | --- | --- | --- | --- |
+| heap: Node's own list of allowed flags | 0.16 MiB | 0.16 MiB | 0.16 MiB | 0.16 MiB |
+| heap: the agent's code | 0.4 MiB | 0.4 MiB | 0.4 MiB | 0.4 MiB |
+| a second semi-space, in an app that has hardly begun | 1 MiB | 1 MiB | 1 MiB | 1 MiB |
+| file pages, as V8 compiles functions of Node | 4.5 MiB | | 3.5 MiB | |
+| file pages without V8's optimizing compilers | 0.6 MiB | | 1.1 MiB | |
+| anonymous, after four minutes (medians of four processes) | 1.9 MiB | 4.2 MiB | 4.8 MiB | 3.7 MiB |
+| the same without scans of the memory map, and as one file | 2.7 MiB | 3.2 MiB | 4.7 MiB | 3.2 MiB |
+
+An app that loads a few dozen modules takes the file pages and the semi-space anyway. All processes of one Node share the
+file pages. The anonymous memory is mostly new space and malloc's arenas of V8's threads: V8 takes both as soon as it compiles
+and collects.
+
+### Memory under load
+
+V8 doubles its semi-spaces when more survives than they hold, and a little more memory beside the app brings that step
+forward. On Node 24 an observer of GCs with an empty callback alone made 45 MiB of 40, as the agent does.
+
+| JSON API, twenty clients | Node 20 | Node 24 |
+| --- | --- | --- |
+| new space after 100,000 requests, alone | 8 MiB | 8 MiB |
+| new space after 100,000 requests, with the agent or an empty observer | 14 MiB | 14 MiB |
+| new space after 400,000 requests, in each case | 14 MiB | 14 MiB |
+| anonymous memory added, 10,000 to 100,000 requests (three runs each) | 1.7 to 6.3 MiB | 7 to 14 MiB |
+| anonymous memory added, 400,000 requests (one run) | 1.5 MiB | 9 MiB |
+
+On Node 24 malloc's part differs by 4.6 MiB between runs with nothing.
+
+### Start
+
+By the clock 3 ms: medians of 40 starts each of Node 20 and 24, of an HTTP server that listens, in turn with and without the
+agent. CPU time is the same. In the rounds below two starts without anything differ by more.
+
+### The frame
+
+A frame is cold code. Three quarters of its time lie in V8's builtins and Node's C++, spread over some hundred functions of
+which none takes a twentieth. A sixth lies in the kernel.
+
+| main-thread time | µs |
+| --- | --- |
+| a frame, read back to back | 30 |
+| seven calls like those of a frame, each alone once a second in a process without any agent, added up | 270 to 330 |
+| a frame of GC counts alone, mostly to encode and send it, Node 22 to 26 | 110 to 120 |
+| the same, Node 20 | 170 |
+| a frame of the agent, five apps | 325 to 467 |
+| the same apps, with all values in every third frame only: Node 22 | 181 to 335 |
+| the same: Node 24 | 182 to 245 |
+| the same: Node 20 | 223 to 287 |
+| a frame with 3,800 GCs a second, Node 24 | 620 |
+| the same, with all values in every third frame only | 490 |
+
+Functions that were compiled beforehand, by thousands of runs, take a quarter less. Memory is read in each frame: the last
+values of an app that is killed for memory must be of its last second. See [growth](growth.md).
+
+### GCs
+
+In an API that collects fifty times a second, Node's own work for each observed GC is the larger part of the agent's cost: 0.3
+to 0.5 % by samples of CPU time, beside 0.1 to 0.2 % of its own. The profiles below count by the clock, and contain other load.
+Node 20 defines two deprecated properties on each entry. Every observer of GCs pays this; the agent observes only where it
+cannot use V8's own callbacks.
+
+### Throughput
+
+One process differs from the next by more than the agent's cost, so that rounds do not show it. Turns of two seconds each of
+the JSON API on Node 24 under full load do not show it either:
+
+| fewer requests, medians and range | four processes at a time, 24 turns | three processes, 32 turns |
+| --- | --- | --- |
+| with the agent | 2.6 % (−2.6 to 9.9) | 4.2 % (0.8 to 8.7) |
+| with an empty observer of GCs | 4.0 % (1.5 to 9.8) | |
+| with nothing again | 0.8 % (−5.3 to 5.5) | −2.6 % (−4.4 to 2.8) |
+
+The agent cannot be told from the empty observer. Observing itself likely costs more than half a percent there, and the
+profiles below agree.`
 
 /**
  * @param {string[]} head

@@ -8,23 +8,22 @@ const { table } = require('../markdown')
 const api = ({ paths }) =>
   page(
     'The API',
-    '[openapi.json](openapi.json) says all of it, for machines; an exporter serves its own at ' +
-      '`/api/v1/openapi.json`. Nothing is taken away or changes its meaning within `v1`. From ' +
-        'the same machine reading needs no token; [SECURITY.md](../SECURITY.md) says who may do ' +
-          'what.',
+    '[openapi.json](openapi.json) is the full description; an exporter serves its own at ' +
+      '`/api/v1/openapi.json`. Within `v1` no field is removed and none changes its meaning. ' +
+      'Clients on the same machine read without the token; [SECURITY.md](../SECURITY.md) lists ' +
+      'who may do what.',
     table(
-      ['method', 'path', 'what'],
+      ['method', 'path', 'content or action'],
       Object.entries(paths).flatMap(([url, methods]) =>
         Object.entries(/** @type {Record<string, { summary: string }>} */ (methods)).map(
           ([method, { summary }]) => [method.toUpperCase(), `\`${url}\``, summary]
         )
       )
     ),
-    '## Errors\n\nWhat is not done is answered with problem details (RFC 9457, ' +
-      '`application/problem+json`): `type`, `title`, `status`, `detail`, a sentence for people, ' +
-        'and `code`, a word that stays.',
+    '## Errors\n\nErrors are problem details (RFC 9457, `application/problem+json`): `type`, ' +
+      '`title`, `status`, `detail`, a sentence for people, and `code`, a constant word.',
     table(
-      ['code', 'status', 'means'],
+      ['code', 'status', 'meaning'],
       Object.entries(problems).map(([code, { status, title }]) => [
         `<a id="${code}"></a>\`${code}\``,
         status,

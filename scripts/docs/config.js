@@ -18,7 +18,7 @@ const { table } = require('../markdown')
 const optionTable = options => {
   const hasFlags = Object.values(options).some(({ flag }) => flag)
   return table(
-    ['environment', ...hasFlags ? ['flag', 'key'] : [], 'default', 'what it is'],
+    ['environment', ...hasFlags ? ['flag', 'key'] : [], 'default', 'meaning'],
     Object.values(options).map(option => [
       `\`${option.env}\``,
       ...hasFlags
@@ -37,21 +37,22 @@ const optionTable = options => {
 const config = () =>
   page(
     'Configuration',
-    'A wrong value stops the exporter at start with a message that names the option. It quietly ' +
-      'disables the agent: `NODE_DEBUG=memwatch` says why.\n\n' +
+    'A wrong value stops the exporter at start with a message that names the option. It ' +
+      'disables the agent without a message: `NODE_DEBUG=memwatch` prints the reason. Sizes are ' +
+      '`512Mi`, `2Gi`, `512MiB` or bytes; times are `90`, `90s`, `5m`, `24h` or `7d`.\n\n' +
       'The flag wins over the variable, the variable over the config file, the file over the ' +
       `default. The config file is \`${FILE_NAME}\` in the working folder, or the one that ` +
-      '`--config` or `MEMWATCH_CONFIG` names; the exporter reads it, and every command that calls ' +
-      'one. An unknown key or a wrong type ends the program with a message that names file and ' +
-      'key. Paths in it are read from the working folder. A file that nobody named must belong ' +
-      'to this user or root, and others may not write to it.\n\n' +
-      '```json\n{ "listen": "127.0.0.1:16369", "dataDir": "/var/lib/memwatch", "maxTargets": 200, ' +
+      '`--config` or `MEMWATCH_CONFIG` names. The exporter and every command that calls one read ' +
+      'it. An unknown key or a wrong type ends the program with a message that names file and ' +
+      'key. Paths in it start at the working folder. A file that no option names must belong to ' +
+      'this user or root, and others may not write to it.\n\n' +
+          '```json\n{ "listen": "127.0.0.1:16369", "dataDir": "/var/lib/memwatch", "maxTargets": 200, ' +
       '"autoCaptures": false }\n```',
     '## Exporter',
     optionTable(exporterOptions),
     "### With --otlp\n\nOpenTelemetry's own variables. They switch nothing on by themselves.",
     table(
-      ['environment', 'what it is'],
+      ['environment', 'meaning'],
       otlpVariables.map(({ name, help }) => [
         name
           .split(', ')

@@ -8,21 +8,22 @@ const { table } = require('../markdown')
 const deaths = () =>
   page(
     'Deaths',
-    'When a watched process is gone, the exporter says why: `/api/v1/deaths`, `memwatch ' +
-      'last-death`, `memwatch_target_exits_total{reason}`. How sure it is says `sure`: ' +
-        '`certain`, `likely` or `possible`. On the same machine, or with a shared process ' +
-          'namespace, it reads exit status and kills for memory from the kernel; a sidecar that ' +
-            'sees no process but its own goes by the goodbye and the last frames, and never ' +
-              'says `certain`. The last ten minutes are kept with each death.',
+    'When a watched process ends, the exporter reports the cause: `/api/v1/deaths`, `memwatch ' +
+      'last-death`, `memwatch_target_exits_total{reason}`. The field `sure` is `certain`, ' +
+      '`likely` or `possible`.\n\n' +
+      'On the same machine, or with a shared process namespace, the exporter reads exit status ' +
+      'and OOM kills from the kernel. A sidecar that sees no other process infers the cause from ' +
+      'the goodbye and the last frames, and is never `certain`. Each death keeps the last ten ' +
+      'minutes.',
     '## Reasons',
     table(
-      ['reason', 'what it is', 'from what it is known'],
+      ['reason', 'meaning', 'known from'],
       Object.entries(reasons).map(([reason, { title, known }]) => [`\`${reason}\``, title, known])
     ),
-    '## Silence\n\nWho sends nothing and is not known to be gone: ' +
+    '## Silence\n\nA target that sends nothing and has not ended: ' +
       '`memwatch_target_silence_seconds{cause}`.',
     table(
-      ['cause', 'what it is'],
+      ['cause', 'meaning'],
       Object.entries(silenceCauses).map(([cause, help]) => [`\`${cause}\``, help])
     )
   )

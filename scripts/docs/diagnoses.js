@@ -9,17 +9,18 @@ const { table } = require('../markdown')
 const diagnoses = () =>
   page(
     'Diagnoses',
-    'What memwatch can find, causes before symptoms. A diagnosis is `unknown` while evidence is ' +
-      'missing, `ok` when it is ruled out, `suspected`, or `confirmed`.',
+    'The diagnoses, causes before symptoms. A diagnosis is `unknown` while evidence is ' +
+      'missing, `ok` when it is ruled out, `suspected`, or `confirmed`. ' +
+      '[Concepts](concepts.md#state-and-severity) explains state and severity.',
     ...allDiagnoses.flatMap(({ id, title, severity, runbook, requires, uses, limits }) => [
       `## ${id}\n\n${title}. ` +
         `${runbook
-          ? `Severity: ${severity} at most, from what is at stake. Runbook ` +
+          ? `Severity: ${severity} at most. Runbook ` +
           `[${runbook}](../alerts/runbooks/${runbook}.md).`
             : 'An opportunity: nothing is ' +
-            'wrong, it is never the primary finding, and no alert tells of it.'}`,
+            'wrong, it is never the primary finding, and no alert reports it.'}`,
       table(
-        ['signal', 'unit', 'what it is'],
+        ['signal', 'unit', 'meaning'],
         [...requires, ...uses].map(name => [`\`${name}\``, signals[name].unit, signals[name].help])
       ),
       `Limits: ${Object.entries(limits)
@@ -30,7 +31,7 @@ const diagnoses = () =>
       'predictions each has the name of its trend, with another end: `liveHeapTrend` has ' +
       '`liveHeapRiseBytes`.',
     table(
-      ['end of the name', 'unit', 'what it is'],
+      ['end of the name', 'unit', 'meaning'],
       Object.entries(FIGURES).map(([suffix, { unit, help }]) => [
         `\`${suffix}\``, unit, help('what is measured')
       ])

@@ -27,7 +27,7 @@ function otelCell (row) {
 function metricTable (rows) {
   const promClient = rows.some(row => row.promClient)
   return table(
-    ['name', 'type', ...(promClient ? ['prom-client'] : []), 'OpenTelemetry', 'what it is'],
+    ['name', 'type', ...(promClient ? ['prom-client'] : []), 'OpenTelemetry', 'meaning'],
     rows.map(row => [
       `\`${row.name}\``,
       row.type,
@@ -41,28 +41,29 @@ function metricTable (rows) {
 const metrics = () =>
   page(
     'Metrics',
-    'What `/metrics` serves. Metrics of a target carry the labels `target` and `thread` (`main` ' +
-      'or `worker-N`); process-wide ones come from the main thread only. A number that a ' +
-        'machine does not have is absent, not 0.\n\n' +
-      'All who scrape within a second get the same text: no value in it is more than a second ' +
-        'older than it would be otherwise, and a Prometheus that scrapes once a second reads a ' +
-          'new text each time. Forty scrapes are answered at a time, ten of one address, and ' +
-            'ten a second of one address after a hundred at once. Beyond that the answer is 503 ' +
-              'or 429, with `Retry-After`. A scrape that is not read within ten seconds is ' +
-                'cut.\n\n' +
-      'The column prom-client says under which name prom-client has the same, or what it has ' +
-        'instead. The column OpenTelemetry is what `--otlp` sends: name, attributes, unit, ' +
-          'and the instrument where it differs. Where the semantic conventions ' +
-            `(${SEMCONV_VERSION}) have a name it is theirs; ours are those of /metrics, so that ` +
-              'Prometheus makes `memwatch_live_heap_bytes` of `memwatch.live_heap`. There ' +
-                'each target is a resource: `service.name`, `service.instance.id`, ' +
-                  '`process.pid`, `memwatch.target`, `memwatch.thread` …',
+    'The exporter serves these metrics at `/metrics`. Metrics of a target carry the labels ' +
+      '`target` and `thread` (`main` or `worker-N`); those of the process come from the main ' +
+      'thread only. A number that a machine does not have is absent, not 0.\n\n' +
+      'All scrapes within a second get the same text, so that no value is more than a second ' +
+      'old. Beyond these limits the answer is 503 or 429, with `Retry-After`:',
+    table(['limit', 'in all', 'of one address'], [
+      ['scrapes at a time', 40, 10],
+      ['scrapes a second, after a hundred at once', '', 10],
+      ['seconds to read a scrape', 10, 10]
+    ]),
+    'The column prom-client has the name of the same metric there, or of its counterpart. The ' +
+      'column OpenTelemetry is what `--otlp` sends: name, attributes, unit, and the instrument ' +
+      `if it differs. Names of the semantic conventions (${SEMCONV_VERSION}) are used where ` +
+      'they exist. The others are those of /metrics: Prometheus makes ' +
+      '`memwatch_live_heap_bytes` of `memwatch.live_heap`. Each target is a resource: ' +
+      '`service.name`, `service.instance.id`, `process.pid`, `memwatch.target`, ' +
+      '`memwatch.thread`.',
     '## Of a target',
     metricTable(targetMetrics),
     '### Parts of RSS\n\nThe label `part` of `memwatch_memory_bytes`, on the main thread. [How ' +
       'they are known](decisions/0048-parts-add-up-to-rss.md).',
     table(
-      ['part', 'what it is'],
+      ['part', 'meaning'],
       Object.entries(parts).map(([part, { title, help }]) => [`\`${part}\``, `${title}: ${help}`])
     ),
     "## Under prom-client's names\n\nServed unless `--compat off`, so that dashboards and " +
@@ -70,7 +71,7 @@ const metrics = () =>
     metricTable(compatMetrics),
     '## In OpenTelemetry only',
     table(
-      ['name', 'type', 'what it is'],
+      ['name', 'type', 'meaning'],
       otelMetrics.map(row => [otelCell(row), row.type, row.help])
     ),
     '## Events\n\nLog records of `--otlp`, each with its resource.',

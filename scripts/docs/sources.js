@@ -30,11 +30,11 @@ function told (source, id) {
 const sources = () =>
   page(
     'Sources',
-    '`memwatch diagnose` judges what there is of a process, by the same code as live. A ' +
-      'recording of memwatch tells all that its agent told. Others tell less: what needs more ' +
-        'is answered with unknown, and the report says what and why. A file is known by its ' +
-          'content, gzip or plain.',
-    '## What each can tell',
+    '`memwatch diagnose` runs the same checks on other sources than a live agent. A recording ' +
+      'of memwatch contains all frames of its agents. Other sources contain less: a check that ' +
+      'needs more is unknown, and the report names what is missing. The type of a file is ' +
+      'detected, gzip or plain.',
+    '## Supported checks',
     table(
       ['diagnosis', ...allSources.map(({ id }) => `[${id}](#${id})`)],
       allDiagnoses.map(({ id }) => [
@@ -42,12 +42,11 @@ const sources = () =>
         ...allSources.map(source => told(source, id))
       ])
     ),
-    'Which of these holds is found out, not written down: a healthy app is told to the ' +
-      'diagnoses in all the fields that a source has, and who answers unknown cannot be ' +
-        'answered from it. What a source leaves open and the caller knows is said by `--flags`, ' +
-          '`--memory` and `--node`.',
+    'The table is computed: each diagnosis evaluates a healthy app in the fields of the source, ' +
+      'and a diagnosis that stays unknown is not supported. `--flags`, `--memory` and `--node` ' +
+      'add facts that a source lacks.',
     ...allSources.flatMap(source => [
-      `## ${source.id}\n\n${source.title[0].toUpperCase()}${source.title.slice(1)}${source.accepted ? `: ${source.accepted}` : ', by `--prometheus URL`'}. It says nothing of ${source.lacks}.`,
+      `## ${source.id}\n\n${source.title[0].toUpperCase()}${source.title.slice(1)}${source.accepted ? `: ${source.accepted}` : ', by `--prometheus URL`'}. It lacks ${source.lacks}.`,
       ...Object.entries({ ...source.unsure }).map(
         ([id, why]) => `Suspected at most${id === '*' ? '' : ` (\`${id}\`)`}: ${why}.`
       ),
@@ -64,7 +63,7 @@ const sources = () =>
         ? []
         : [
             table(
-              ['it cannot tell', 'because'],
+              ['not supported', 'reason'],
               [...cannotTell(source, GIVEN)].map(([id, why]) => [`\`${id}\``, why])
             )
           ])

@@ -15,7 +15,7 @@ const wireProtocol = () =>
         `${MAX_LINE_BYTES} bytes. Counters are cumulative. An agent whose hello names ` +
           '`commands` takes them over a Unix socket, and gives an `answer` to each. ' +
             '`agent/protocol/frame.js` is the contract.',
-    '## What counts GCs',
+    '## GC counters',
     'In the hello `gcCounter` is `hooks`, V8\'s own callbacks, or `observer`, a ' +
       'PerformanceObserver. [`gcHooksMissing`](troubleshooting.md) is the reason for the latter: ' +
         `${GC_HOOKS_MISSING.map(reason => `\`${reason}\``).join(', ')}.`,
@@ -31,7 +31,7 @@ const wireProtocol = () =>
         field.source
       ])
     ),
-    '## Why a line is rejected\n\nCounted in ' +
+    '## Rejected lines\n\nReasons, as counted in ' +
       '`memwatch_exporter_lines_rejected_total{reason}`: ' +
         `${REJECT_REASONS.map(reason => `\`${reason}\``).join(', ')}.`
   )

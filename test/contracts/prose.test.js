@@ -27,7 +27,7 @@ const REPLACED_WORDS = Object.freeze(/** @type {[RegExp, string][]} */ ([
 ]))
 const HEADLESS = /^(What|How|Of|Where|Who|Whom|Whose|Whether|Which|That which)\b/
 const WORDS_OF_A_LONG_SENTENCE = 30
-const LONG_SENTENCES_SHARE = 0.04
+const LONG_SENTENCES_SHARE = 0.02
 /** Most comments that begin without a subject. Only these packages have any left. */
 const HEADLESS_SHARE = 0.05
 const OLDER_COMMENTS = /^(engine|exporter\/ingest)\//
