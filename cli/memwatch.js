@@ -21,6 +21,7 @@ const COMMANDS = [
   'top',
   'last-death',
   'capture',
+  'retainers',
   'fix',
   'trim',
   'plan',
@@ -56,6 +57,7 @@ Examples:
   $ memwatch top                              what an exporter watches, worst first
   $ memwatch last-death shop                  why the last process of that name ended
   $ memwatch capture shop heap_profile        which lines of code allocate what lives on
+  $ memwatch retainers shop.heapsnapshot      which objects pile up in a heap snapshot, and what holds them
   $ memwatch fix shop --format kubernetes     the change that was recommended, to be applied
   $ memwatch trim shop                        give back what malloc retains, without a restart
   $ memwatch plan shop --node 24              what an upgrade, another limit or a flag makes of its heap
