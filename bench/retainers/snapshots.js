@@ -2,7 +2,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { fork, spawn } = require('node:child_process')
+const { execFileSync, fork, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { setTimeout: sleep } = require('node:timers/promises')
 const { fetchNode } = require('../../scripts/fetch-node')
@@ -12,6 +12,10 @@ const { allRuns } = require('../realworld/cases')
 const { install } = require('../realworld/install')
 
 const START = path.join(__dirname, '../realworld/start.js')
+const HOLDING_APP = path.join(__dirname, '../../test/support/holding-app.js')
+const LARGE_APP = path.join(__dirname, 'large-app.js')
+/** So many make a snapshot of 550 MiB. */
+const LARGE_ORDERS = '370000'
 const TAKE = path.join(__dirname, 'take-snapshot.js')
 
 /** Folder of snapshots between runs: they are large, and hold what a process held. */
@@ -61,4 +65,33 @@ async function snapshotsOfLeak (name, { seconds = 6 } = {}) {
   return files
 }
 
-module.exports = { snapshotsOfLeak, snapshotFolder }
+/**
+ * @param {string} way of test/support/holding-app.js
+ * @param {string} binary of Node.js
+ * @param {string} version
+ * @returns {string} path of a snapshot, made once
+ */
+function snapshotOfWay (way, binary, version) {
+  const file = path.join(snapshotFolder(), `${way} ${version}.heapsnapshot`)
+  return makeOnce(file, part => [binary, HOLDING_APP, way, part])
+}
+
+/** @returns {string} path of a snapshot of 550 MiB, made once */
+const largeSnapshot = () =>
+  makeOnce(path.join(snapshotFolder(), 'large.heapsnapshot'), part =>
+    [process.execPath, '--max-old-space-size=3000', LARGE_APP, part, LARGE_ORDERS])
+
+/**
+ * @param {string} file
+ * @param {(part: string) => string[]} commandOf
+ */
+function makeOnce (file, commandOf) {
+  if (fs.existsSync(file)) return file
+  fs.mkdirSync(snapshotFolder(), { recursive: true })
+  const [command, ...args] = commandOf(`${file}.part`)
+  execFileSync(command, args, { stdio: 'ignore', env: { ...process.env, NODE_OPTIONS: '' } })
+  fs.renameSync(`${file}.part`, file)
+  return file
+}
+
+module.exports = { snapshotsOfLeak, snapshotOfWay, largeSnapshot }

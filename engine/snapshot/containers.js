@@ -12,7 +12,7 @@ const LEAST_SHARE = 0.2
 /** Of the ways to its members so many are alike. */
 const LEAST_LIKE = 0.5
 /** Steps of a path: a longer one is cut. */
-const MOST_STEPS = 5000
+const MOST_STEPS = 2000
 /** So many like steps one after another are a chain. */
 const LEAST_LINKS = 8
 /** Within so many steps the links of a linked list repeat. */
@@ -119,9 +119,9 @@ function haveLikePaths (graph, { edgeTo }, ways, container) {
  * @returns {(member: number) => number[]} nodes from the one that holds a member up to the root;
  *   links of a linked list are left out, so that it is held where its first link is
  */
-function makeWalk (graph, { edgeTo }, members) {
+function makeWalk (graph, { edgeTo, parent }, members) {
   const parentOf = (/** @type {number} */ node) =>
-    edgeTo[node] === NONE ? -1 : graph.sourceOf(edgeTo[node])
+    edgeTo[node] === NONE ? -1 : parent[node]
   // What holds the first link, of each link that was passed: a list is walked once.
   /** @type {Map<number, number>} */
   const holders = new Map()

@@ -51,6 +51,9 @@ const MOST_WRAPPED = 12
  *   isStore: as the store of an AsyncLocalStorage
  * @property {import('./holders').Holder & { heldPlace: import('./names').Place | null }} holder
  *   heldPlace: of a function of the app among what is held, where only Node.js' own code holds it
+ * @property {string | null} package whose code holds them, null for the app's own and Node.js
+ * @property {number} holderId V8's id of the holder, which DevTools show, too
+ * @property {number} exampleId of one of the objects
  * @property {import('./roots').Root} root
  * @property {PathStep[]} path from the root to one of the objects
  *
@@ -154,6 +157,9 @@ function describe (graph, names, paths, dominators, cluster, leastOfNode) {
     others: [],
     isChain,
     keeps: findKept(graph, names, dominators, member),
+    package: (isOfNode ? heldPlace : holder.place)?.package ?? null,
+    holderId: at < 0 ? graph.nodeId[0] : graph.nodeId[steps[at].node],
+    exampleId: graph.nodeId[member],
     holder: { ...holder, heldPlace },
     root,
     path: [...steps.slice(-MOST_PATH), ...below.slice(-MOST_BELOW)].map(({ node, edge, name }) => ({

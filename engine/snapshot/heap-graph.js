@@ -78,18 +78,6 @@ class HeapGraph {
     return this.namedEdgeTypes[this.edgeType[edge]] ? this.strings.get(name) : name
   }
 
-  /** @param {number} edge @returns {number} the node that it leaves */
-  sourceOf (edge) {
-    let low = 0
-    let high = this.nodeCount - 1
-    while (low < high) {
-      const middle = (low + high + 1) >>> 1
-      if (this.firstEdge[middle] <= edge) low = middle
-      else high = middle - 1
-    }
-    return low
-  }
-
   /**
    * @param {number} node
    * @returns {{ scriptId: number, line: number, column: number } | null} line and column from 1; of

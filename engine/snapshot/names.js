@@ -236,9 +236,9 @@ const isOfNode = file => file.startsWith('node:')
  * @param {number} node
  * @returns {Step[]} from the root, without it
  */
-function stepsTo (graph, { edgeTo }, node) {
+function stepsTo (graph, { edgeTo, parent }, node) {
   const steps = []
-  for (let at = node; at !== 0 && edgeTo[at] !== NONE; at = graph.sourceOf(edgeTo[at])) {
+  for (let at = node; at !== 0 && edgeTo[at] !== NONE; at = parent[at]) {
     const e = edgeTo[at]
     steps.push({ node: at, edge: graph.edgeTypeOf(e), name: graph.edgeNameOf(e) })
   }

@@ -56,6 +56,7 @@ const OTHER_ROOT = 16
  * @typedef {object} Paths
  * @property {Uint32Array} edgeTo the last edge of the path to a node; NONE for the root and for
  *   nodes that cannot be reached
+ * @property {Uint32Array} parent the node that this edge leaves
  */
 
 /**
@@ -67,6 +68,7 @@ function findPaths (graph) {
   const costOf = makeCosts(graph)
   const distance = new Uint32Array(nodeCount).fill(NONE)
   const lastEdge = new Uint32Array(nodeCount).fill(NONE)
+  const parent = new Uint32Array(nodeCount)
   const buckets = Array.from({ length: BUCKETS }, () => new Bucket())
   distance[0] = 0
   buckets[0].push(0)
@@ -86,12 +88,13 @@ function findPaths (graph) {
         if (cost >= distance[to]) continue
         distance[to] = cost
         lastEdge[to] = e
+        parent[to] = node
         buckets[cost % BUCKETS].push(to)
         open++
       }
     }
   }
-  return { edgeTo: lastEdge }
+  return { edgeTo: lastEdge, parent }
 }
 
 /**
