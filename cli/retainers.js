@@ -4,12 +4,11 @@ const fs = require('node:fs')
 const { Command } = require('commander')
 const { runRetainers, defaultMemory, RetainersError } = require('@memwatch/exporter/captures/retainers')
 const { formatBytes } = require('@memwatch/engine/text/format')
-const { sentenceOf, placeText, size } = require('@memwatch/engine/snapshot/sentence')
+const { sentenceOf, pathLines, size } = require('@memwatch/engine/snapshot/sentence')
 const { wrap } = require('./text/wrap')
 const { out, err } = require('./output')
 const { UsageError, readBytes } = require('./usage-error')
 
-/** @typedef {import('@memwatch/engine/snapshot/findings').Finding} Finding */
 /** @typedef {import('@memwatch/engine/snapshot/findings').Findings} Findings */
 
 /** Columns at most: longer lines are hard to read. */
@@ -161,23 +160,10 @@ function render ({ snapshot, reachableBytes, nodeCount, added, findings }, { ver
     for (const { count, className, retainedBytes } of finding.others.slice(0, 2)) {
       lines.push(`  beside ${count.toLocaleString('en-US')} × ${className}, ${size(retainedBytes)}`)
     }
-    if (verbose) lines.push(...pathLines(finding))
+    if (!verbose) return
+    lines.push(...pathLines(finding, { folder: process.cwd() }).map(line => `    ${line}`))
   })
   return lines
-}
-
-/** @param {Finding} finding @returns {string[]} a line for each step */
-const pathLines = ({ path }) =>
-  path.map(({ edge, name, className, place }) => {
-    const at = placeText(place, process.cwd())
-    return `    ${stepText(edge, name)} → ${className}${at === '' ? '' : ` (${at})`}`
-  })
-
-/** @param {string} edge @param {string | number} name */
-function stepText (edge, name) {
-  if (edge === 'context') return `variable ${name}`
-  if (edge === 'property') return `.${name}`
-  return edge === 'element' ? `[${name}]` : `(${edge} ${name})`
 }
 
 module.exports = { command, render, reportOf }

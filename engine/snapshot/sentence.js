@@ -71,4 +71,22 @@ function plural (className, count) {
   return className.startsWith('Object {') ? `objects ${className.slice(7)}` : `${className} objects`
 }
 
-module.exports = { sentenceOf, placeText, size }
+/**
+ * @param {Finding} finding
+ * @param {{ folder?: string }} [options] folder: of the app, left out of file names
+ * @returns {string[]} a line for each step from the root: variable sessions → Map
+ */
+const pathLines = ({ path }, { folder } = {}) =>
+  path.map(({ edge, name, className, place }) => {
+    const at = placeText(place, folder)
+    return `${stepText(edge, name)} → ${className}${at === '' ? '' : ` (${at})`}`
+  })
+
+/** @param {string} edge @param {string | number} name */
+function stepText (edge, name) {
+  if (edge === 'context') return `variable ${name}`
+  if (edge === 'property') return `.${name}`
+  return edge === 'element' ? `[${name}]` : `(${edge} ${name})`
+}
+
+module.exports = { sentenceOf, pathLines, placeText, size }

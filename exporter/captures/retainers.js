@@ -3,6 +3,7 @@
 const path = require('node:path')
 const os = require('node:os')
 const { fork } = require('node:child_process')
+const { sentenceOf, pathLines } = require('@memwatch/engine/snapshot/sentence')
 const { formatBytes } = require('@memwatch/engine/text/format')
 
 /** @typedef {import('@memwatch/engine/snapshot/findings').Findings} Findings */
@@ -98,4 +99,48 @@ function textOf ({ code, message, predictedBytes, allowedBytes }) {
   return `${message}: ${formatBytes(predictedBytes)} predicted, ${formatBytes(allowedBytes)} allowed`
 }
 
-module.exports = { runRetainers, defaultMemory, RetainersError }
+/**
+ * What piles up in a captured heap snapshot, as the API and the record on disk have it.
+ * @typedef {object} Retainers
+ * @property {string | null} refused why it was not analysed
+ * @property {number | null} reachableBytes
+ * @property {{ text: string, className: string, count: number, retainedBytes: number, package:
+ *   string | null, root: string, path: string[] }[]} piles largest first
+ */
+
+/** Somebody waits for the capture. */
+const MOST_SECONDS = 120
+/** Names may be of any length in a snapshot. */
+const MOST_TEXT = 1000
+const MOST_LINE = 200
+
+/**
+ * @param {string} file
+ * @param {{ allowedBytes?: number, signal?: AbortSignal }} [options]
+ * @returns {Promise<Retainers>} never rejects: the snapshot is kept whatever came of its analysis
+ */
+async function retainersOf (file, { allowedBytes = defaultMemory(), signal } = {}) {
+  const timeout = AbortSignal.timeout(MOST_SECONDS * 1000)
+  try {
+    const { findings: found } = await runRetainers(
+      { file, allowedBytes },
+      { signal: signal ? AbortSignal.any([signal, timeout]) : timeout }
+    )
+    const { reachableBytes, findings } = /** @type {Findings} */ (found)
+    const piles = findings.map(finding => ({
+      text: sentenceOf(finding).slice(0, MOST_TEXT),
+      className: finding.className.slice(0, MOST_LINE),
+      count: finding.count,
+      retainedBytes: finding.retainedBytes,
+      package: finding.package?.slice(0, MOST_LINE) ?? null,
+      root: finding.root.kind,
+      path: pathLines(finding).map(line => line.slice(0, MOST_LINE))
+    }))
+    return { refused: null, reachableBytes, piles }
+  } catch (error) {
+    const message = /** @type {Error} */ (error).message.replaceAll(file, 'the snapshot')
+    return { refused: message.slice(0, MOST_TEXT), reachableBytes: null, piles: [] }
+  }
+}
+
+module.exports = { retainersOf, runRetainers, defaultMemory, RetainersError }
