@@ -9,7 +9,8 @@
  *
  *   npm run bench:accuracy -- --nodes /path/to/node20:/path/to/node24 --fixed --write
  *   npm run bench:accuracy -- --apps js-heap-leak,healthy-idle
- *   npm run bench:accuracy -- --cpus 0.25 each app with a quarter of a core: the same must be found
+ *   npm run bench:accuracy -- --cpus 0.25 each app with a quarter of a core, for longer: the same
+ *                                         must be found
  *
  * About a minute an app and form: with two lanes some forty minutes a Node, the fixed forms half as
  * much again. What is in --out is not run again, so an interrupted bench goes on where it was; the
@@ -132,7 +133,9 @@ async function live (run, fix) {
       node,
       '--record',
       recordingOf(run),
-      ...(given.cpus === undefined ? [] : ['--cpus', given.cpus]),
+      ...(given.cpus === undefined
+        ? []
+        : ['--cpus', given.cpus, '--for', String(Math.round(stretch(given.cpus) * app.seconds))]),
       ...repair.args
     ],
     {
@@ -145,6 +148,17 @@ async function live (run, fix) {
   await once(child, 'close')
   return JSON.parse(stdout.split('\n').find(line => line.startsWith('{"lab"')) ?? '{"died":true}')
 }
+
+/** Cores that an app of the lab takes, about, and the longest run as a multiple of its seconds. */
+const APP_CORES = 0.5
+const MOST_STRETCH = 4
+
+/**
+ * A slow pod does the same work in more time: its leak is as large only then.
+ * @param {string} cpus
+ * @returns {number} multiple of the seconds of a run
+ */
+const stretch = cpus => Math.min(MOST_STRETCH, Math.max(1, APP_CORES / Number(cpus)))
 
 /** @type {Record<string, string>} */
 const majors = {}

@@ -141,13 +141,15 @@ async function save ({ id, parts }, file, given) {
  * @returns {string[]} lines
  */
 function render (capture, url) {
-  const { id, kind, parts, suspects } = capture
+  const { id, kind, parts, suspects, retainers } = capture
   const bytes = parts.reduce((/** @type {number} */ sum, /** @type {{ bytes: number }} */ part) => sum + part.bytes, 0)
   const lines = [
     `${kind} ${id}, ${bytes < 2 ** 20 ? `${Math.ceil(bytes / 1024)} KiB` : formatBytes(bytes)}`
   ]
   if (suspects?.sites.length === 0) lines.push('Nothing stands out.')
   for (const { text } of suspects?.sites ?? []) lines.push(`  ${text}`)
+  if (retainers?.refused) lines.push(`What holds it was not analysed: ${retainers.refused}`)
+  for (const { text } of retainers?.piles ?? []) lines.push(`  ${text}`)
   const flame = flamePath(capture)
   if (flame) lines.push(`Flame graph: ${url.replace(/\/$/, '')}${flame}`)
   return lines

@@ -22,6 +22,7 @@ const COMMANDS = [
   'top',
   'last-death',
   'capture',
+  'retainers',
   'fix',
   'trim',
   'plan',
@@ -60,6 +61,7 @@ Examples:
   $ memwatch top                              targets of an exporter, worst first
   $ memwatch last-death shop                  cause of death of the last process of that name
   $ memwatch capture shop heap_profile        lines of code that allocate what lives on
+  $ memwatch retainers shop.heapsnapshot      objects that pile up in a snapshot, and their holders
   $ memwatch fix shop --format kubernetes     the recommended change, as a patch
   $ memwatch trim shop                        return what malloc retains, without a restart
   $ memwatch plan shop --node 24              heap sizes after an upgrade, with another limit or flag

@@ -68,7 +68,8 @@ class Exporter extends GuardedEmitter {
         keepSeconds: config.capturesKeep
       }),
       // The reader of sources takes two megabytes: most exporters never need it.
-      suspectsOf: (...of) => require('./captures/suspects').suspectsOf(...of)
+      suspectsOf: (...of) => require('./captures/suspects').suspectsOf(...of),
+      retainersOf: (...of) => require('./captures/retainers').retainersOf(...of)
     })
     this.targetRegistry = new Targets({
       now: steadyUnixMs,

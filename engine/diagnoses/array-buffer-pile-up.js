@@ -193,10 +193,10 @@ module.exports = defineDiagnosis({
 function waitingOf (signals, limits) {
   const { externalWaitingBytes, externalPeakBytes, externalTrend } = signals
   const webassemblyGrowth = signals.webassemblyGrowthBytesPerSecond ?? 0
-  const forGrowth = (externalTrend?.slope ?? 0) / limits.collectedFromBytes
+  const keptPerSecond = (externalTrend?.slope ?? 0) * (externalTrend?.fit ?? 0)
   const areForBuffers =
     signals.externalMajorsPerCpuSecond >= 1 &&
-    signals.externalMajorsPerSecond > forGrowth &&
+    signals.externalMajorsPerSecond > keptPerSecond / limits.collectedFromBytes &&
     webassemblyGrowth < limits.webassemblyGrowthBytesPerSecond
   return Math.max(
     externalWaitingBytes, areForBuffers ? Math.min(externalPeakBytes, COLLECTED_FROM_BYTES) : 0

@@ -24,8 +24,15 @@ const betweenLooks = track => window => {
 
 const externalAcrossMajors = acrossMajors('externalBytes')
 
-/** @param {import('../history/window').Window} window */
-const keptLately = window => Math.max(0, externalAcrossMajors(window)?.slope ?? 0) * RATE_SECONDS
+/**
+ * Growth counts as far as it is a line, by r²: the rest is the swing of what comes and goes, seen
+ * at a few major GCs.
+ * @param {import('../history/window').Window} window
+ */
+function keptLately (window) {
+  const { slope = 0, fit = 0 } = externalAcrossMajors(window) ?? {}
+  return Math.max(0, slope * fit) * RATE_SECONDS
+}
 
 module.exports = {
   externalFloorBytes: /** @type {Signal} */ ({

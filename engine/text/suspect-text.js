@@ -25,6 +25,11 @@ const { markdownCode, markdownText } = require('./markdown')
  * @property {string} text one line
  */
 
+/**
+ * What piles up in a heap snapshot.
+ * @typedef {{ refused: string | null, piles: { text: string, path: string[] }[] }} Retainers
+ */
+
 /** So many are named where there is little room. */
 const NAMED_SITES = 3
 /** A site of less is not worth a name there. */
@@ -43,13 +48,14 @@ const shortText = suspects =>
 
 /**
  * @param {{ kind: string, target: string, thread: string, pid: number, node: string,
- *   requestedUnixMs: number, suspects: Suspects | null }} capture
+ *   requestedUnixMs: number, suspects: Suspects | null, retainers?: Retainers | null }} capture
  * @returns {string} as Markdown, to paste into a ticket
  */
-function markdown ({ kind, target, thread, pid, node, requestedUnixMs, suspects }) {
+function markdown ({ kind, target, thread, pid, node, requestedUnixMs, suspects, retainers }) {
   const [name, of, version] = [target, thread, node].map(markdownText)
   const at = new Date(requestedUnixMs).toISOString()
   const head = `**${kind}** of ${name} (${of}, pid ${pid}, Node ${version}), ${at}\n\n`
+  if (retainers) return head + retainersMarkdown(retainers)
   if (!suspects) return `${head}This kind of capture points at no line of code.\n`
   if (suspects.sites.length === 0) return `${head}Nothing stands out.\n`
   const cells = suspects.sites.map(
@@ -78,6 +84,16 @@ function markdown ({ kind, target, thread, pid, node, requestedUnixMs, suspects 
       .join('\n') +
     '\n'
   )
+}
+
+/** @param {Retainers} retainers */
+function retainersMarkdown ({ refused, piles }) {
+  if (refused !== null) return `Not analysed: ${markdownText(refused)}.\n`
+  if (piles.length === 0) return 'No pile of alike objects stands out.\n'
+  return piles
+    .map(({ text, path }) =>
+      [`- ${markdownText(text)}.`, ...path.map(line => `  - ${markdownCode(line)}`)].join('\n') + '\n')
+    .join('\n')
 }
 
 module.exports = { shortText, markdown, LEAST_SHARE, NAMED_SITES }

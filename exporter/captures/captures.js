@@ -44,6 +44,7 @@ const STALLED_MS = 60_000
  * @property {number | null} finishedUnixMs
  * @property {{ part: string, bytes: number, sha256: string }[]} parts
  * @property {import('./suspects').Suspects | null} suspects
+ * @property {import('./retainers').Retainers | null} retainers
  */
 
 /**
@@ -54,6 +55,8 @@ class Captures extends EventEmitter {
   #commands
   #store
   #suspectsOf
+  #retainersOf
+  #closing = new AbortController()
   #now
   /** @type {Map<string, Running>} */
   #running = new Map()
@@ -69,13 +72,15 @@ class Captures extends EventEmitter {
    * @param {import('../commands/commands').Commands} parts.commands
    * @param {import('./store').CaptureStore} parts.store
    * @param {typeof import('./suspects').suspectsOf} parts.suspectsOf
+   * @param {typeof import('./retainers').retainersOf} parts.retainersOf
    * @param {() => number} [parts.now] Unix ms
    */
-  constructor ({ commands, store, suspectsOf, now = Date.now }) {
+  constructor ({ commands, store, suspectsOf, retainersOf, now = Date.now }) {
     super()
     this.#commands = commands
     this.#store = store
     this.#suspectsOf = suspectsOf
+    this.#retainersOf = retainersOf
     this.#now = now
   }
 
@@ -136,6 +141,7 @@ class Captures extends EventEmitter {
 
   /** Delete files that must not outlive this process. */
   close () {
+    this.#closing.abort()
     this.#store.close()
   }
 
@@ -184,7 +190,8 @@ class Captures extends EventEmitter {
       requestedUnixMs: this.#now(),
       finishedUnixMs: null,
       parts: [],
-      suspects: null
+      suspects: null,
+      retainers: null
     }
     const running = new Running(capture)
     this.#running.set(capture.id, running)
@@ -247,6 +254,7 @@ class Captures extends EventEmitter {
         capture.parts.push({ part, bytes, sha256 })
       }
       capture.suspects = this.#pointAt(capture, target.hello)
+      capture.retainers = await this.#findRetainers(capture)
       capture.state = 'done'
       capture.finishedUnixMs = this.#now()
       this.#store.keep(/** @type {any} */ (capture))
@@ -258,6 +266,16 @@ class Captures extends EventEmitter {
       this.#fail(capture, broken.find(({ code }) => code !== HUNG_UP) ?? /** @type {Error} */ (error))
       this.#store.remove(id)
     }
+  }
+
+  /**
+   * @param {Capture} capture
+   * @returns {Promise<Capture['retainers']>} null of a kind that holds no objects
+   */
+  async #findRetainers ({ id, kind, parts }) {
+    if (kind !== 'heap_snapshot') return null
+    const { signal } = this.#closing
+    return this.#retainersOf(this.#store.fileOf(id, parts[0].part), { signal })
   }
 
   /**

@@ -63,7 +63,7 @@ const kinds = Object.freeze({
     mediaType: 'application/json',
     help: 'stops the app for seconds and takes up to 22 times the heap meanwhile; holds all ' +
       'strings, secrets too: the app must allow it (MEMWATCH_ALLOW_SNAPSHOT=1); opens in Chrome ' +
-        'DevTools and memlab'
+        'DevTools and memlab; memwatch retainers says what piles up in it'
   }
 })
 

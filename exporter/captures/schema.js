@@ -36,6 +36,26 @@ const suspects = object({
   }
 })
 
+const retainers = object({
+  refused: { ...nullable('string'), description: 'why it was not analysed; null where it was' },
+  reachableBytes: nullable('number'),
+  piles: {
+    ...array(object({
+      text,
+      className: text,
+      count: number,
+      retainedBytes: { ...number, description: 'what would be freed without them' },
+      package: {
+        ...nullable('string'),
+        description: "whose code holds them; null for the app's own and that of Node.js"
+      },
+      root: { ...text, description: 'why the holder is alive: promise, timer, listener, module …' },
+      path: { ...array(text), description: 'from the root to one of them, a step each' }
+    })),
+    description: 'of alike objects, largest first'
+  }
+})
+
 const capture = object({
   id: text,
   kind: { enum: Object.keys(kinds) },
@@ -59,7 +79,11 @@ const capture = object({
   suspects: {
     anyOf: [suspects, { type: 'null' }],
     description: 'null while it is made, and of a kind that points at no line'
+  },
+  retainers: {
+    anyOf: [retainers, { type: 'null' }],
+    description: 'what piles up in a heap_snapshot, and what holds it; null of other kinds'
   }
-})
+}, ['retainers'])
 
 module.exports = { capture, suspects }

@@ -95,7 +95,7 @@ export class Captures {
 
   /** @param {any} capture */
   #item (capture) {
-    const { kind, state, error, requestedUnixMs, diagnosis, suspects } = capture
+    const { kind, state, error, requestedUnixMs, diagnosis, suspects, retainers } = capture
     return h('article', { class: 'capture' },
       h('p', {},
         h('strong', {}, kind.replaceAll('_', ' ')),
@@ -108,7 +108,17 @@ export class Captures {
       suspects &&
         h('ol', {}, ...suspects.sites
           .slice(0, 5)
-          .map((/** @type {any} */ { text }) => h('li', {}, h('code', {}, text)))))
+          .map((/** @type {any} */ { text }) => h('li', {}, h('code', {}, text)))),
+      retainers && this.#retainers(retainers))
+  }
+
+  /** Piles of a heap snapshot, each with the path that holds it. @param {any} retainers */
+  #retainers ({ refused, piles }) {
+    if (refused) return h('p', {}, `What holds it was not analysed: ${refused}`)
+    return h('ol', {}, ...piles.map((/** @type {any} */ { text, path }) => h('li', {},
+      h('details', {},
+        h('summary', {}, text),
+        h('ol', {}, ...path.map((/** @type {string} */ line) => h('li', {}, h('code', {}, line))))))))
   }
 
   /** Downloads of a capture, and its flame graph. @param {any} capture */
@@ -123,7 +133,7 @@ export class Captures {
         download(apiPath(`captures/${id}/${part}`), part, `${part}, ${formatBytes(bytes)}`)),
       isProfile &&
         download(apiPath(`captures/${id}/${parts.at(-1).part}`, { format: 'pprof' }), 'pprof'),
-      suspects &&
+      (suspects || capture.retainers) &&
         h('a', {
           href: apiPath(`captures/${id}/suspects.md`),
           'aria-label': `Suspects as Markdown, ${of}`

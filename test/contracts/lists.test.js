@@ -211,6 +211,7 @@ it('each command of the command line is a file, and each file a command or a par
     'install-agent',
     'last-death',
     'plan',
+    'retainers',
     'run',
     'simulate',
     'top',

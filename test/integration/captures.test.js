@@ -230,6 +230,48 @@ it('who dies for want of memory leaves the lines that were suspected', async () 
   expect(stdout).toContain(`Suspects: ${death.suspects}`)
 }, 60_000)
 
+describe('a heap snapshot', () => {
+  const carts = `const carts = new Map()
+class Cart { constructor (n) { this.rows = Array.from({ length: 40 }, (_, row) => row + n / 7) } }
+for (let n = 0; n < 2000; n++) carts.set(n, new Cart(n))
+setInterval(() => carts.size, 100)`
+
+  it('says what piles up and what holds it: in the API, as Markdown, in the terminal, and later', async () => {
+    const dataFolder = new DataFolder(fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-data-')))
+    folders.push(dataFolder.path)
+    exporter = await startExporter({ autoCaptures: false, dataFolder })
+    await watched('shop', carts, { env: { MEMWATCH_ALLOW_SNAPSHOT: '1' } })
+    const snapshot = await captured('shop', { kind: 'heap_snapshot' })
+    const text = expect.stringMatching(/^2,000 Cart objects, .* held by Map `carts` in .*app\.js:4/)
+    expect(snapshot).toMatchObject({ state: 'done', retainers: { refused: null } })
+    expect(snapshot.retainers.piles[0]).toMatchObject({ text, count: 2000, className: 'Cart' })
+    expect(snapshot.retainers.piles[0].path).toContainEqual('variable carts → Map')
+
+    const url = `${exporter.url}/api/v1/captures/${snapshot.id}/suspects.md`
+    expect(await (await fetch(url)).text()).toContain('2,000 Cart objects')
+    const { stdout } = await memwatch(['capture', 'shop', 'heap_snapshot', '--url', exporter.url])
+    expect(stdout).toContain('2,000 Cart objects')
+
+    await exporter.stop()
+    const again = new DataFolder(dataFolder.path)
+    exporter = await startExporter({ autoCaptures: false, dataFolder: again })
+    expect((await json(`captures/${snapshot.id}`)).retainers).toEqual(snapshot.retainers)
+  }, 60_000)
+
+  it('that is too large to be analysed here is kept, with the numbers', async () => {
+    exporter = await startExporter({ autoCaptures: false })
+    const { retainersOf } = require('../../exporter/captures/retainers')
+    const file = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-app-')), 'a.heapsnapshot')
+    folders.push(path.dirname(file))
+    execFileSync(process.execPath, ['-e', 'v8.writeHeapSnapshot(process.argv[1])', file])
+    expect(await retainersOf(file, { allowedBytes: 64 * MIB })).toEqual({
+      refused: expect.stringMatching(/^\d+ nodes and \d+ edges .*: \d+ MiB predicted, 64 MiB allowed$/),
+      reachableBytes: null,
+      piles: []
+    })
+  })
+})
+
 describe('what could do harm', () => {
   itInGroup('a snapshot in a container that has no room for it is refused with the numbers, and the process lives', async () => {
     exporter = await startExporter({ autoCaptures: false })

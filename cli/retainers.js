@@ -1,0 +1,169 @@
+'use strict'
+
+const fs = require('node:fs')
+const { Command } = require('commander')
+const { runRetainers, defaultMemory, RetainersError } = require('@memwatch/exporter/captures/retainers')
+const { formatBytes } = require('@memwatch/engine/text/format')
+const { sentenceOf, pathLines, size } = require('@memwatch/engine/snapshot/sentence')
+const { wrap } = require('./text/wrap')
+const { out, err } = require('./output')
+const { UsageError, readBytes } = require('./usage-error')
+
+/** @typedef {import('@memwatch/engine/snapshot/findings').Findings} Findings */
+
+/** Columns at most: longer lines are hard to read. */
+const WIDTH = 110
+
+const command = new Command('retainers')
+  .description('Say which objects of a heap snapshot pile up, and what holds them.')
+  .argument('<snapshot>', 'a .heapsnapshot, gzip or plain, of V8 or of memwatch capture')
+  .argument('[later]', 'a later one of the same process: only objects that came since are piles')
+  .option('--memory <LIMIT>', 'that the analysis may take (default: 1.5Gi, or 3/4 of what is left)')
+  .option('-v, --verbose', 'also print the path from the root to each pile')
+  .option('--json', 'print the findings as JSON on stdout, and nothing else')
+  .option('--redact', 'write a copy without the contents of strings to --out, to be shared')
+  .option('-o, --out <FILE>', 'write the findings as JSON there, or the redacted copy')
+  .allowExcessArguments(false)
+  .addHelpText(
+    'after',
+    `
+The analysis runs in a process of its own, at the lowest priority. A snapshot that would take more memory than --memory is refused, with numbers.
+A redacted copy keeps names of classes, functions, variables and files, and property names that look like identifiers; all else becomes "redacted N".
+
+Ends with 0, whatever was found; 2 when a file or an option cannot be used.
+Examples:
+  $ memwatch retainers Heap.20260101.heapsnapshot
+  $ memwatch retainers before.heapsnapshot after.heapsnapshot -v
+  $ memwatch retainers shop.heapsnapshot --json | jq -r '.findings[].sentence'
+  $ memwatch retainers shop.heapsnapshot --redact --out shareable.heapsnapshot`
+  )
+  .action(async (snapshot, later, given) => {
+    process.exitCode = await retainers(snapshot, later, given)
+  })
+
+/**
+ * @param {string} snapshot
+ * @param {string | undefined} later
+ * @param {{ memory?: string, verbose?: boolean, json?: boolean, redact?: boolean, out?: string
+ *   }} given
+ * @returns {Promise<number>} exit status
+ * @throws {UsageError}
+ */
+async function retainers (snapshot, later, given) {
+  const allowedBytes =
+    given.memory === undefined ? defaultMemory() : readBytes('--memory', given.memory)
+  for (const file of later === undefined ? [snapshot] : [snapshot, later]) checkFile(file)
+  if (given.redact) return redact(snapshot, later, given, allowedBytes)
+  const job = later === undefined
+    ? { file: snapshot, allowedBytes }
+    : { file: later, earlier: snapshot, allowedBytes }
+  const { findings } = await run(job)
+  const report = reportOf(/** @type {Findings} */ (findings), job)
+  if (given.out !== undefined) writeJson(given.out, report)
+  const width = Math.min(out.columns || 100, WIDTH)
+  if (given.json) out.json(report, 2)
+  else out.say(...render(report, { verbose: given.verbose, width }))
+  return 0
+}
+
+/**
+ * @param {string} snapshot
+ * @param {string | undefined} later
+ * @param {{ out?: string, json?: boolean }} given
+ * @param {number} allowedBytes
+ * @returns {Promise<number>}
+ */
+async function redact (snapshot, later, { out: redactTo }, allowedBytes) {
+  if (later !== undefined) throw new UsageError('--redact: copies one snapshot at a time')
+  if (redactTo === undefined) throw new UsageError('--redact: --out FILE says where to write the copy')
+  if (fs.existsSync(redactTo)) throw new UsageError(`--out: ${redactTo} is already there`)
+  const { redacted } = await run({ file: snapshot, allowedBytes, redactTo })
+  err.say(`memwatch retainers: ${redacted} strings redacted; read ${redactTo} before you share it`)
+  return 0
+}
+
+/**
+ * @param {import('@memwatch/exporter/captures/retainers').Job} job
+ * @throws {UsageError}
+ */
+async function run (job) {
+  try {
+    return await runRetainers(job, { onProgress: what => err.redraw(`memwatch retainers: ${what}`) })
+  } catch (error) {
+    if (!(error instanceof RetainersError)) throw error
+    const advice = error.code === 'too_large' ? '; --memory allows more' : ''
+    throw new UsageError(`${job.file}: ${error.message}${advice}`)
+  } finally {
+    err.clear()
+  }
+}
+
+/**
+ * @param {string} file
+ * @throws {UsageError}
+ */
+function checkFile (file) {
+  try {
+    if (!fs.statSync(file).isFile()) throw new UsageError(`${file}: expected a file`)
+    fs.accessSync(file, fs.constants.R_OK)
+  } catch (error) {
+    if (error instanceof UsageError) throw error
+    throw new UsageError(`cannot read ${file}: ${/** @type {Error} */ (error).message}`)
+  }
+}
+
+/** @param {string} file @param {unknown} report */
+function writeJson (file, report) {
+  try {
+    fs.writeFileSync(file, `${JSON.stringify(report, null, 2)}\n`)
+  } catch (error) {
+    throw new UsageError(`--out: ${/** @type {Error} */ (error).message}`)
+  }
+}
+
+/**
+ * @param {Findings} found
+ * @param {{ file: string, earlier?: string }} job
+ */
+function reportOf (found, { file, earlier }) {
+  const folder = process.cwd()
+  return {
+    schema: /** @type {const} */ (1),
+    snapshot: file,
+    earlier: earlier ?? null,
+    ...found,
+    findings: found.findings.map(finding => ({
+      sentence: sentenceOf(finding, { folder }),
+      ...finding
+    }))
+  }
+}
+
+/**
+ * @param {ReturnType<typeof reportOf>} report
+ * @param {{ verbose?: boolean, width: number }} options
+ * @returns {import('./text/terminal').Line[]}
+ */
+function render ({ snapshot, reachableBytes, nodeCount, added, findings }, { verbose, width }) {
+  const grown = added
+    ? `; ${added.count.toLocaleString('en-US')} objects, ${size(added.bytes)}, came since`
+    : ''
+  /** @type {import('./text/terminal').Line[]} */
+  const lines = [
+    `${snapshot}: ${formatBytes(reachableBytes)} in ${nodeCount.toLocaleString('en-US')} objects${grown}`
+  ]
+  if (findings.length === 0) lines.push('', 'No pile of alike objects holds 1 % of them.')
+  findings.forEach((finding, i) => {
+    lines.push('')
+    const [first, ...rest] = wrap(`- ${finding.sentence}.`, width)
+    lines.push(i === 0 ? { text: first, style: 'bold' } : first, ...rest)
+    for (const { count, className, retainedBytes } of finding.others.slice(0, 2)) {
+      lines.push(`  beside ${count.toLocaleString('en-US')} × ${className}, ${size(retainedBytes)}`)
+    }
+    if (!verbose) return
+    lines.push(...pathLines(finding, { folder: process.cwd() }).map(line => `    ${line}`))
+  })
+  return lines
+}
+
+module.exports = { command, render, reportOf }

@@ -1,0 +1,231 @@
+'use strict'
+
+const { findContainers } = require('./containers')
+const { dominate, NONE } = require('./dominators')
+const { findGroups } = require('./groups')
+const { describeHolder, findPlaceOfHeld } = require('./holders')
+const { Names, isOfNode: isPlaceOfNode, stepsTo } = require('./names')
+const { findPaths } = require('./paths')
+
+/** @typedef {import('./heap-graph').HeapGraph} HeapGraph */
+/** @typedef {import('./containers').Cluster} Cluster */
+
+/** Less is no pile worth a line: a share of the heap, and a number of bytes for small heaps. */
+const LEAST_SHARE = 0.01
+const LEAST_BYTES = 65_536
+/** What Node.js itself holds is so much of the smallest heaps. */
+const LEAST_SHARE_OF_NODE = 0.1
+/** Findings are read by people. */
+const MOST_FINDINGS = 8
+/** Nodes that only wrap what the app keeps. */
+const WRAPPERS = new Set([
+  'system / Context', 'system / PromiseReaction', 'system / PromiseCapability',
+  'system / WeakCell', 'Promise', 'WeakRef', 'Generator', 'AsyncGenerator', 'Listener', 'Timeout',
+  'Immediate', 'AsyncContextFrame'
+])
+/** Steps of a path that are shown, up to the holder and behind it. */
+const MOST_PATH = 40
+const MOST_BELOW = 12
+const WRAPPER_TYPES = new Set(['closure', 'array', 'hidden', 'code', 'object shape'])
+const MOST_WRAPPED = 12
+
+/**
+ * A step of the path from a root to what is held.
+ * @typedef {object} PathStep
+ * @property {string} edge its type in the snapshot: context, property, element, internal, hidden
+ * @property {string | number} name
+ * @property {string} className of the node that it leads to
+ * @property {import('./names').Place | null} place
+ *
+ * A pile of alike objects, and what holds it.
+ * @typedef {object} Finding
+ * @property {number} count of objects
+ * @property {string} className of one of them
+ * @property {number} retainedBytes what would be freed without them
+ * @property {number} places where more than one: so many holders of the same name
+ * @property {{ className: string, count: number, retainedBytes: number }[]} others smaller piles of
+ *   the same holder
+ * @property {boolean} isChain whether each holds the next one, as in a linked list
+ * @property {{ className: string, retainedBytes: number, isStore: boolean } | null} keeps what one
+ *   of them holds, where it is but a wrapper: a function, a scope, a reaction of a promise;
+ *   isStore: as the store of an AsyncLocalStorage
+ * @property {import('./holders').Holder & { heldPlace: import('./names').Place | null }} holder
+ *   heldPlace: of a function of the app among what is held, where only Node.js' own code holds it
+ * @property {string | null} package whose code holds them, null for the app's own and Node.js
+ * @property {number} holderId V8's id of the holder, which DevTools show, too
+ * @property {number} exampleId of one of the objects
+ * @property {import('./roots').Root} root
+ * @property {PathStep[]} path from the root to one of the objects
+ *
+ * @typedef {object} Findings
+ * @property {number} nodeCount
+ * @property {number} edgeCount
+ * @property {number} reachableBytes
+ * @property {{ count: number, bytes: number } | null} added since an earlier snapshot
+ * @property {Finding[]} findings largest first
+ */
+
+/**
+ * @param {HeapGraph} graph it is changed: edges that retain nothing are marked
+ * @param {object} [options]
+ * @param {(id: number) => boolean} [options.isNew] whether an object was made after an earlier
+ *   snapshot: then only those are piles
+ * @param {(what: string) => void} [options.onProgress]
+ * @returns {Findings}
+ */
+function findHolders (graph, { isNew, onProgress = () => {} } = {}) {
+  onProgress('dominators')
+  const dominators = dominate(graph)
+  const { retainedBytes, dominator, reverse } = dominators
+  onProgress('paths')
+  const paths = findPaths(graph)
+  onProgress('holders')
+  const counts = (/** @type {number} */ node) => isNew === undefined || isNew(graph.nodeId[node])
+  let count = 0
+  let bytes = 0
+  for (let n = 0; n < graph.nodeCount; n++) {
+    if (dominator[n] === NONE || !counts(n)) continue
+    count++
+    bytes += graph.bytesOf(n)
+  }
+  const leastBytes = Math.max(LEAST_BYTES, LEAST_SHARE * (isNew ? bytes : retainedBytes[0]))
+  const clusters = findGroups(graph, dominators, { leastBytes, counts })
+    .flatMap(group =>
+      findContainers(graph, paths, dominators, group)
+        .map(cluster => ({ ...cluster, isChain: group.isChain }))
+    )
+    .filter(cluster => cluster.bytes >= leastBytes)
+    .sort((a, b) => b.bytes - a.bytes)
+  const leastOfNode = isNew ? 0 : LEAST_SHARE_OF_NODE * retainedBytes[0]
+  const names = new Names(graph, reverse)
+  const found = outermost(clusters, dominators)
+    .map(cluster => describe(graph, names, paths, dominators, cluster, leastOfNode))
+    .filter(finding => finding !== null)
+  return {
+    nodeCount: graph.nodeCount,
+    edgeCount: graph.edgeCount,
+    reachableBytes: retainedBytes[0],
+    added: isNew ? { count, bytes } : null,
+    findings: merge(found).slice(0, MOST_FINDINGS)
+  }
+}
+
+/**
+ * Piles that do not lie within an object of a larger pile.
+ * @template {Cluster} C
+ * @param {C[]} clusters largest first
+ * @param {import('./dominators').Dominators} dominators
+ * @returns {C[]}
+ */
+function outermost (clusters, { dominator }) {
+  /** @type {Set<number>} */
+  const members = new Set()
+  return clusters.filter(cluster => {
+    for (let at = cluster.members[0]; at !== 0 && at !== NONE; at = dominator[at]) {
+      if (members.has(at)) return false
+    }
+    for (const member of cluster.members) members.add(member)
+    return true
+  })
+}
+
+/**
+ * @param {HeapGraph} graph
+ * @param {Names} names
+ * @param {import('./paths').Paths} paths
+ * @param {import('./dominators').Dominators} dominators
+ * @param {Cluster & { isChain: boolean }} cluster
+ * @param {number} leastOfNode bytes that Node.js must hold for itself to be reported
+ * @returns {(Finding & { holderNode: number }) | null} null for what Node.js and V8
+ *   hold for themselves
+ */
+function describe (graph, names, paths, dominators, cluster, leastOfNode) {
+  const { container, members, count, bytes, isChain } = cluster
+  const member = members[members.length >> 1]
+  const steps = stepsTo(graph, paths, container)
+  const below = stepsTo(graph, paths, member).slice(steps.length)
+  const { holder, root, at } = describeHolder(graph, names, steps, below)
+  const isOfNode = !holder.place || isPlaceOfNode(holder.place.file)
+  const heldPlace = isOfNode ? findPlaceOfHeld(graph, names, dominators, member) : null
+  if (isOfNode && !heldPlace && bytes < leastOfNode) return null
+  return {
+    holderNode: at < 0 ? 0 : steps[at].node,
+    count,
+    className: names.classOf(member),
+    retainedBytes: Math.round(bytes),
+    places: 1,
+    others: [],
+    isChain,
+    keeps: findKept(graph, names, dominators, member),
+    package: (isOfNode ? heldPlace : holder.place)?.package ?? null,
+    holderId: at < 0 ? graph.nodeId[0] : graph.nodeId[steps[at].node],
+    exampleId: graph.nodeId[member],
+    holder: { ...holder, heldPlace },
+    root,
+    path: [...steps.slice(-MOST_PATH), ...below.slice(-MOST_BELOW)].map(({ node, edge, name }) => ({
+      edge,
+      name,
+      className: names.classOf(node),
+      place: names.placeOf(node)
+    }))
+  }
+}
+
+/**
+ * @param {HeapGraph} graph
+ * @param {Names} names
+ * @param {import('./dominators').Dominators} dominators
+ * @param {number} member
+ * @returns {Finding['keeps']}
+ */
+function findKept (graph, names, { retainedBytes, firstChild, children }, member) {
+  const isWrapper = (/** @type {number} */ node) =>
+    WRAPPER_TYPES.has(graph.typeOf(node)) || WRAPPERS.has(graph.nameOf(node))
+  let at = member
+  let isStore = false
+  for (let steps = 0; isWrapper(at) && steps < MOST_WRAPPED; steps++) {
+    let most = -1
+    for (let k = firstChild[at], end = firstChild[at + 1]; k < end; k++) {
+      const child = children[k]
+      const isLink = graph.nodeName[child] === graph.nodeName[member] &&
+        graph.nodeType[child] === graph.nodeType[member]
+      if (!isLink && (most < 0 || retainedBytes[child] > retainedBytes[most])) most = child
+    }
+    if (most < 0) return null
+    isStore ||= names.isStore(at, most)
+    at = most
+  }
+  if (at === member || isWrapper(at)) return null
+  return { className: names.classOf(at), retainedBytes: retainedBytes[at], isStore }
+}
+
+/**
+ * One finding for all piles of one holder, and for all of like paths.
+ * @param {(Finding & { holderNode: number })[]} findings largest first
+ * @returns {Finding[]} largest first
+ */
+function merge (findings) {
+  /** @type {Map<string | number, Finding>} */
+  const merged = new Map()
+  for (const { holderNode, ...finding } of findings) {
+    const { kind, name, owner, place } = finding.holder
+    const like = JSON.stringify([finding.className, kind, name, owner, place?.file, place?.line])
+    const { className, count, retainedBytes } = finding
+    const ofHolder = holderNode === 0 ? undefined : merged.get(holderNode)
+    const ofLike = merged.get(like)
+    if (ofHolder) {
+      ofHolder.others.push({ className, count, retainedBytes })
+    } else if (ofLike) {
+      ofLike.count += count
+      ofLike.retainedBytes += retainedBytes
+      ofLike.places++
+      merged.set(holderNode, ofLike)
+    } else {
+      merged.set(like, finding)
+      merged.set(holderNode, finding)
+    }
+  }
+  return [...new Set(merged.values())].sort((a, b) => b.retainedBytes - a.retainedBytes)
+}
+
+module.exports = { findHolders }

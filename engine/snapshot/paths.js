@@ -1,0 +1,160 @@
+'use strict'
+
+const { NOT_RETAINING } = require('./heap-graph')
+const { NONE, LISTS_OF_ALL } = require('./dominators')
+
+/** @typedef {import('./heap-graph').HeapGraph} HeapGraph */
+
+/** Costs are below this number, so that so many buckets hold all open nodes (Dial, 1969). */
+const BUCKETS = 128
+
+/**
+ * How much an edge says to a developer: the lower, the more. A variable, a property or an element
+ * stands in the code; hidden edges are V8's own.
+ */
+const EDGE_COSTS = Object.freeze({
+  context: 1, property: 1, element: 1, shortcut: 1, internal: 2, hidden: 8
+})
+const OTHER_EDGE = 8
+/** Nodes of V8's own, whose edges say nothing: code, feedback, hidden classes. */
+const OWN_NODE = 24
+const OWN_TYPES = new Set(['code', 'object shape', 'hidden'])
+/** Edges that lead to the same things as others, which say it better. */
+const DETOURS = Object.freeze({
+  ['__proto__']: 12,
+  constructor: 12,
+  map: 24,
+  feedback_cell: 24,
+  shared: 24,
+  scope_info: 24,
+  previous: 1,
+  builtins_with_cache: 4,
+  native_context: 4,
+  execution_async_resources: 40
+})
+/** Nodes whose unnamed edges are those of the app: variables of a block, reactions of a promise. */
+const SPEAKING = ['system / Context', 'system / PromiseReaction']
+const SPEAKING_EDGE = 2
+/** A list of all native objects says nothing of one of them. */
+const OF_LIST = 40
+/** An entry of a WeakMap holds its value as long as its key lives. */
+const WEAK_ENTRY = 6
+/** What V8 and Node.js hold themselves explains less than a variable of the app. */
+const ROOT_COSTS = new Map([
+  ['(Global handles)', 8],
+  ['(Eternal handles)', 8],
+  ['(Stack roots)', 60],
+  ['(Handle scope)', 60],
+  ['(Internalized strings)', 60],
+  ['(Compilation cache)', 60],
+  ['(Bootstrapper)', 60]
+])
+const OTHER_ROOT = 16
+
+/**
+ * One path to each node: that whose edges say most.
+ * @typedef {object} Paths
+ * @property {Uint32Array} edgeTo the last edge of the path to a node; NONE for the root and for
+ *   nodes that cannot be reached
+ * @property {Uint32Array} parent the node that this edge leaves
+ */
+
+/**
+ * @param {HeapGraph} graph its edges that retain nothing are marked
+ * @returns {Paths}
+ */
+function findPaths (graph) {
+  const { nodeCount, firstEdge, edgeType, edgeName, edgeTo, nodeType } = graph
+  const costOf = makeCosts(graph)
+  const distance = new Uint32Array(nodeCount).fill(NONE)
+  const lastEdge = new Uint32Array(nodeCount).fill(NONE)
+  const parent = new Uint32Array(nodeCount)
+  const buckets = Array.from({ length: BUCKETS }, () => new Bucket())
+  distance[0] = 0
+  buckets[0].push(0)
+  let open = 1
+  for (let at = 0; open > 0; at++) {
+    const bucket = buckets[at % BUCKETS]
+    while (bucket.length > 0) {
+      const node = bucket.pop()
+      open--
+      if (distance[node] !== at) continue // a shorter path was found since
+      for (let e = firstEdge[node], end = firstEdge[node + 1]; e < end; e++) {
+        const type = edgeType[e]
+        if (type === NOT_RETAINING) continue
+        const to = edgeTo[e]
+        if (distance[to] <= at + 1) continue
+        const cost = at + costOf(node, nodeType[node], type, edgeName[e], to)
+        if (cost >= distance[to]) continue
+        distance[to] = cost
+        lastEdge[to] = e
+        parent[to] = node
+        buckets[cost % BUCKETS].push(to)
+        open++
+      }
+    }
+  }
+  return { edgeTo: lastEdge, parent }
+}
+
+/**
+ * @param {HeapGraph} graph
+ * @returns {(from: number, fromType: number, type: number, name: number, to: number) => number}
+ *   from 1 up to BUCKETS - 1
+ */
+function makeCosts (graph) {
+  const { layout, strings, namedEdgeTypes, nodeName } = graph
+  const ofType = layout.edgeTypes.map(
+    name => EDGE_COSTS[/** @type {keyof typeof EDGE_COSTS} */ (name)] ?? OTHER_EDGE
+  )
+  const ofNode = layout.nodeTypes.map(name => (OWN_TYPES.has(name) ? OWN_NODE : 0))
+  const detours = new Map(
+    Object.entries(DETOURS)
+      .map(([name, cost]) => /** @type {const} */ ([strings.indexOf(name), cost]))
+      .filter(([index]) => index >= 0)
+  )
+  const speaking = new Set(SPEAKING.map(name => strings.indexOf(name)))
+  const lists = new Set(LISTS_OF_ALL.map(name => strings.indexOf(name)))
+  const hidden = layout.edgeTypes.indexOf('hidden')
+  const synthetic = layout.nodeTypes.indexOf('synthetic')
+  const hasWeakPairs = strings.hasWeakPairs
+  const internal = layout.edgeTypes.indexOf('internal')
+  return (from, fromType, type, name, to) => {
+    if (lists.has(nodeName[from])) return OF_LIST
+    if (fromType === synthetic) {
+      const rootName = graph.nameOf(to)
+      if (type === internal || from !== 0) return ROOT_COSTS.get(rootName) ?? OTHER_EDGE
+      return rootName === '(GC roots)' ? OTHER_ROOT : graph.nodeType[to] === synthetic ? 4 : 1
+    }
+    if (type === hidden && speaking.has(nodeName[from])) return SPEAKING_EDGE
+    let cost = ofType[type] + ofNode[fromType]
+    if (namedEdgeTypes[type]) {
+      cost += detours.get(name) ?? 0
+      if (hasWeakPairs && type === internal && strings.weakTable(name) > 0) cost += WEAK_ENTRY
+    }
+    return cost
+  }
+}
+
+/** A stack of nodes. */
+class Bucket {
+  #nodes = new Uint32Array(256)
+  length = 0
+
+  /** @param {number} node */
+  push (node) {
+    if (this.length === this.#nodes.length) {
+      const larger = new Uint32Array(2 * this.length)
+      larger.set(this.#nodes)
+      this.#nodes = larger
+    }
+    this.#nodes[this.length++] = node
+  }
+
+  /** @returns {number} */
+  pop () {
+    return this.#nodes[--this.length]
+  }
+}
+
+module.exports = { findPaths }

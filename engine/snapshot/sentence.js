@@ -1,0 +1,92 @@
+'use strict'
+
+const { formatBytes, formatKibibytes } = require('../text/format')
+
+/** @typedef {import('./findings').Finding} Finding */
+
+const MIB = 2 ** 20
+
+/** @param {number} bytes */
+const size = bytes => (bytes < MIB ? formatKibibytes(bytes) : formatBytes(bytes))
+
+/** @param {number} count */
+const number = count => count.toLocaleString('en-US')
+
+/**
+ * @param {import('./names').Place | null} place
+ * @param {string} [folder] of the app: it is left out
+ * @returns {string} src/cache.js:7; a file of a package from node_modules on
+ */
+function placeText (place, folder = '') {
+  if (!place) return ''
+  let file = place.file.replace(/^file:\/\//, '')
+  const ofPackage = Math.max(file.lastIndexOf('/node_modules/'), file.lastIndexOf('\\node_modules\\'))
+  if (ofPackage >= 0) file = file.slice(ofPackage + 1)
+  else if (folder !== '' && file.startsWith(`${folder}/`)) file = file.slice(folder.length + 1)
+  return place.line === null ? file : `${file}:${place.line}`
+}
+
+/**
+ * @param {Finding} finding
+ * @param {{ folder?: string }} [options] folder: of the app, left out of file names
+ * @returns {string} 2,411 Session objects, 41 MiB, held by Map `sessions` in src/cache.js:7, …
+ */
+function sentenceOf (finding, { folder } = {}) {
+  const { count, retainedBytes, holder, root, keeps, places } = finding
+  const what = `${number(count)} ${plural(finding.className, count)}, ${size(retainedBytes)}`
+  const times = places > 1 ? `${number(places)} × ` : ''
+  return `${what}${keptText(keeps)}, held by ${times}${holderText(holder, folder)}; kept alive by ${root.text}`
+}
+
+/** @param {Finding['keeps']} keeps */
+function keptText (keeps) {
+  if (!keeps) return ''
+  const { className, retainedBytes, isStore } = keeps
+  const bytes = retainedBytes < 1024 ? '' : `, ${size(retainedBytes)}`
+  return ` (each keeps ${className}${bytes}${isStore ? ', as the store of an AsyncLocalStorage' : ''})`
+}
+
+/**
+ * @param {Finding['holder']} holder
+ * @param {string} [folder]
+ */
+function holderText ({ kind, name, nameKind, owner, place, heldPlace }, folder) {
+  const named = name === null ? kind : `${kind} \`${name}\``
+  const of =
+    nameKind === 'property' && owner && owner !== 'Object' && owner !== 'array' ? ` of ${owner}` : ''
+  const at = placeText(place, folder)
+  const held = heldPlace ? `, with code of ${placeText(heldPlace, folder)}` : ''
+  return `${named}${of}${at === '' ? '' : ` in ${at}`}${held}`
+}
+
+/**
+ * @param {string} className
+ * @param {number} count
+ */
+function plural (className, count) {
+  if (count === 1) return className === 'string' ? 'string' : `${className} object`
+  if (className === 'string') return 'strings'
+  if (className === 'Object') return 'objects'
+  if (className.startsWith('function')) return className.replace('function', 'functions')
+  return className.startsWith('Object {') ? `objects ${className.slice(7)}` : `${className} objects`
+}
+
+/**
+ * @param {Finding} finding
+ * @param {{ folder?: string }} [options] folder: of the app, left out of file names
+ * @returns {string[]} a line for each step from the root: variable sessions → Map
+ */
+const pathLines = ({ path }, { folder } = {}) =>
+  path.map(({ edge, name, className, place }) => {
+    const at = placeText(place, folder)
+    return `${stepText(edge, name)} → ${className}${at === '' ? '' : ` (${at})`}`
+  })
+
+/** @param {string} edge @param {string | number} name */
+function stepText (edge, name) {
+  if (edge === 'context') return `variable ${name}`
+  if (edge === 'property') return `.${name}`
+  return edge === 'element' ? `[${name}]` : `(${edge} ${name})`
+}
+
+module.exports = { sentenceOf, pathLines, placeText, size }

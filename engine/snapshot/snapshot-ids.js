@@ -1,0 +1,126 @@
+'use strict'
+
+const { SnapshotError } = require('./snapshot-error')
+const { SnapshotScanner } = require('./snapshot-scanner')
+
+/** Types are stored in the lowest byte. */
+const TYPES = 256
+const BYTES_PER_NODE = 8
+/** Of the objects that two snapshots of a process share, nearly all have kept their type. */
+const LEAST_ALIKE = 0.9
+/** Fewer shared objects decide nothing. */
+const LEAST_SHARED = 1000
+
+/**
+ * The objects of an earlier snapshot: V8 gives each object an id that it keeps, and new ones higher
+ * ids (HeapObjectsMap in src/profiler/heap-snapshot-generator.h).
+ */
+class SnapshotIds {
+  #keys
+
+  /** @param {Float64Array} keys id × 256 + type, in their order */
+  constructor (keys) {
+    this.#keys = keys
+  }
+
+  /** @param {number} id @returns {number} its type, -1 where there is none */
+  typeOf (id) {
+    let low = 0
+    let high = this.#keys.length - 1
+    while (low < high) {
+      const middle = (low + high + 1) >>> 1
+      if (this.#keys[middle] < (id + 1) * TYPES) low = middle
+      else high = middle - 1
+    }
+    const key = this.#keys[low] ?? -1
+    return Math.floor(key / TYPES) === id ? key % TYPES : -1
+  }
+
+  /**
+   * @param {import('./heap-graph').HeapGraph} graph of the later snapshot
+   * @returns {(id: number) => boolean} whether an object is new
+   * @throws {SnapshotError} where the snapshots are of two processes
+   */
+  compare ({ nodeCount, nodeId, nodeType }) {
+    let shared = 0
+    let alike = 0
+    for (let n = 0; n < nodeCount; n++) {
+      const type = this.typeOf(nodeId[n])
+      if (type < 0) continue
+      shared++
+      if (type === nodeType[n]) alike++
+    }
+    if (shared < LEAST_SHARED || alike < shared * LEAST_ALIKE) {
+      throw new SnapshotError(
+        'other_process',
+        'the two snapshots are not of one process: their objects with equal ids differ ' +
+          `(${alike} of ${shared} alike)`
+      )
+    }
+    return id => this.typeOf(id) < 0
+  }
+}
+
+/** Reads the ids of a snapshot, and nothing else. */
+class SnapshotIdsReader {
+  #scanner
+  #keys = new Float64Array(0)
+  #count = 0
+
+  /**
+   * @param {{ allowedBytes: number }} options allowedBytes: memory that they may take
+   */
+  constructor ({ allowedBytes }) {
+    let fields = 0
+    let idField = 0
+    let typeField = 0
+    let at = 0
+    let type = 0
+    let id = 0
+    this.#scanner = new SnapshotScanner({
+      header: ({ nodeCount, nodeFields, node }) => {
+        const predictedBytes = nodeCount * BYTES_PER_NODE
+        if (predictedBytes > allowedBytes) {
+          throw new SnapshotError('too_large', `${nodeCount} nodes take more memory than is allowed`, {
+            predictedBytes,
+            allowedBytes
+          })
+        }
+        this.#keys = new Float64Array(nodeCount)
+        fields = nodeFields
+        idField = node.id
+        typeField = node.type
+      },
+      numbers: (section, values, count) => {
+        if (section !== 'nodes') return
+        for (let i = 0; i < count; i++) {
+          if (at === idField) id = values[i]
+          if (at === typeField) type = values[i]
+          if (++at < fields) continue
+          at = 0
+          if (this.#count < this.#keys.length) this.#keys[this.#count++] = id * TYPES + type
+        }
+      },
+      string: () => {}
+    })
+  }
+
+  /**
+   * @param {Buffer} chunk
+   * @throws {SnapshotError}
+   */
+  write (chunk) {
+    this.#scanner.write(chunk)
+  }
+
+  /**
+   * @returns {SnapshotIds}
+   * @throws {SnapshotError} where the file breaks off
+   */
+  end () {
+    this.#scanner.end()
+    return new SnapshotIds(this.#keys.subarray(0, this.#count).sort())
+  }
+}
+
+module.exports = { SnapshotIdsReader, SnapshotIds }

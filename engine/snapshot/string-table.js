@@ -1,0 +1,169 @@
+'use strict'
+
+const FIRST_BYTES = 2 ** 20
+/** Longer names are cut: V8 itself cuts at 1,024 characters. */
+const MOST_NAME_BYTES = 4096
+/** An entry of a WeakMap, as V8 names its edges from the key and from the table. */
+const WEAK_PAIR = ') pair in WeakMap (table @'
+const ZERO = 48
+const NINE = 57
+
+/**
+ * Names of nodes and edges. Bytes of all names lie in one Buffer, and a name is decoded when it is
+ * read. The contents of an app's strings, which are most of a snapshot's strings, are dropped.
+ */
+class StringTable {
+  #isName
+  #bytes = Buffer.alloc(FIRST_BYTES)
+  #used = 0
+  /** Where the bytes of each string begin; they end where those of the next one begin. */
+  #starts
+  #length = 0
+  /** Names of WeakMap entries, by index, and the id of their table. */
+  #pairs = new Uint32Array(64)
+  #pairTables = new Uint32Array(64)
+  #pairCount = 0
+  /** @type {Map<number, string>} */
+  #decoded = new Map()
+
+  /**
+   * @param {Uint8Array} isName for each index whether it is the name of something; strings beyond
+   *   are dropped
+   */
+  constructor (isName) {
+    this.#isName = isName
+    this.#starts = new Uint32Array(isName.length + 1)
+  }
+
+  /** Strings that the file holds. */
+  get length () {
+    return this.#length
+  }
+
+  /**
+   * @param {number} index the next one
+   * @param {Buffer} bytes JSON without its quotes
+   */
+  add (index, bytes) {
+    this.#length = index + 1
+    if (index >= this.#isName.length) return
+    if (this.#isName[index] && !this.#addPair(index, bytes)) this.#keep(bytes)
+    this.#starts[index + 1] = this.#used
+  }
+
+  /**
+   * @param {number} index
+   * @returns {string} empty where it is no name
+   */
+  get (index) {
+    const known = this.#decoded.get(index)
+    if (known !== undefined) return known
+    const name =
+      index >= this.#isName.length
+        ? ''
+        : decode(this.#bytes.toString('utf8', this.#starts[index], this.#starts[index + 1]))
+    this.#decoded.set(index, name)
+    return name
+  }
+
+  /**
+   * @param {string} name
+   * @returns {number} its index, -1 where it is not there
+   */
+  indexOf (name) {
+    const wanted = Buffer.from(JSON.stringify(name).slice(1, -1))
+    const starts = this.#starts
+    for (let at = this.#bytes.indexOf(wanted); at >= 0; at = this.#bytes.indexOf(wanted, at + 1)) {
+      const index = this.#lastStartingAt(at)
+      if (starts[index] === at && starts[index + 1] - at === wanted.length) return index
+    }
+    return -1
+  }
+
+  /**
+   * @param {number} index of an edge's name
+   * @returns {number} id of the table of the WeakMap whose entry the edge belongs to, else 0
+   */
+  weakTable (index) {
+    let low = 0
+    let high = this.#pairCount - 1
+    while (low <= high) {
+      const middle = (low + high) >>> 1
+      const found = this.#pairs[middle]
+      if (found === index) return this.#pairTables[middle]
+      if (found < index) low = middle + 1
+      else high = middle - 1
+    }
+    return 0
+  }
+
+  get hasWeakPairs () {
+    return this.#pairCount > 0
+  }
+
+  /** @param {number} at position in the bytes */
+  #lastStartingAt (at) {
+    let low = 0
+    let high = Math.min(this.#length, this.#isName.length) - 1
+    while (low < high) {
+      const middle = (low + high + 1) >>> 1
+      if (this.#starts[middle] <= at) low = middle
+      else high = middle - 1
+    }
+    return low
+  }
+
+  /** @param {Buffer} bytes */
+  #keep (bytes) {
+    const length = Math.min(bytes.length, MOST_NAME_BYTES)
+    if (this.#used + length > this.#bytes.length) {
+      const larger = Buffer.alloc(Math.max(2 * this.#bytes.length, this.#used + length))
+      this.#bytes.copy(larger, 0, 0, this.#used)
+      this.#bytes = larger
+    }
+    bytes.copy(this.#bytes, this.#used, 0, length)
+    this.#used += length
+  }
+
+  /**
+   * @param {number} index
+   * @param {Buffer} bytes
+   * @returns {boolean} whether it is the name of a WeakMap's entry
+   */
+  #addPair (index, bytes) {
+    if (!(bytes[0] >= ZERO && bytes[0] <= NINE)) return false
+    const at = bytes.lastIndexOf(WEAK_PAIR)
+    if (at < 0) return false
+    const table = parseInt(bytes.toString('latin1', at + WEAK_PAIR.length), 10)
+    if (!(table > 0)) return false
+    if (this.#pairCount === this.#pairs.length) {
+      this.#pairs = grown(this.#pairs)
+      this.#pairTables = grown(this.#pairTables)
+    }
+    this.#pairs[this.#pairCount] = index
+    this.#pairTables[this.#pairCount++] = table
+    return true
+  }
+}
+
+/** @param {Uint32Array} list @returns {Uint32Array<ArrayBuffer>} the same, twice as long */
+function grown (list) {
+  const larger = new Uint32Array(2 * list.length)
+  larger.set(list)
+  return larger
+}
+
+/**
+ * @param {string} json without its quotes
+ * @returns {string}
+ */
+function decode (json) {
+  if (!json.includes('\\')) return json
+  try {
+    return JSON.parse(`"${json}"`)
+  } catch {
+    return json // it was cut within an escape, or is damaged: a name all the same
+  }
+}
+
+module.exports = { StringTable, grown }

@@ -1,0 +1,86 @@
+'use strict'
+
+// The side process that analyses or redacts one heap snapshot, started by retainers.js: its heap is
+// bounded, and when its parent ends, it ends.
+
+const fs = require('node:fs')
+const os = require('node:os')
+const { createGunzip } = require('node:zlib')
+const { findHolders } = require('@memwatch/engine/snapshot/findings')
+const { HeapGraphReader } = require('@memwatch/engine/snapshot/heap-graph')
+const { Redactor } = require('@memwatch/engine/snapshot/redact')
+const { SnapshotIdsReader } = require('@memwatch/engine/snapshot/snapshot-ids')
+
+/** @typedef {import('./retainers').Job} Job */
+/** @typedef {import('./retainers').Answer} Answer */
+
+const PIECE_BYTES = 2 ** 20
+const GZIP = Buffer.from([0x1f, 0x8b])
+/** The last of all: whoever serves goes first. */
+const LOWEST_PRIORITY = 19
+
+const send = (/** @type {Answer} */ answer) =>
+  new Promise(resolve => process.send?.(answer, undefined, {}, resolve))
+
+/**
+ * @template T
+ * @param {string} file gzip or plain
+ * @param {{ write (chunk: Buffer): void, end (): T }} reader
+ * @returns {Promise<T>}
+ */
+async function feed (file, reader) {
+  const descriptor = await fs.promises.open(file)
+  const { size } = await descriptor.stat()
+  const { buffer } = await descriptor.read(Buffer.alloc(GZIP.length), 0, GZIP.length, 0)
+  const bytes = descriptor.createReadStream({ start: 0, highWaterMark: PIECE_BYTES })
+  const plain = buffer.equals(GZIP) ? bytes.pipe(createGunzip()) : bytes
+  bytes.on('error', error => plain.destroy(error))
+  let percent = -1
+  for await (const chunk of plain) {
+    reader.write(chunk)
+    const now = Math.floor((100 * bytes.bytesRead) / Math.max(1, size))
+    if (now !== percent) send({ progress: `${percent = now} % of ${file}` })
+  }
+  return reader.end()
+}
+
+/** @param {Job} job @returns {Promise<Answer>} */
+async function work ({ file, earlier, allowedBytes, redactTo }) {
+  if (redactTo !== undefined) {
+    // Nobody but this user reads a snapshot before it is looked at.
+    const to = fs.openSync(redactTo, 'wx', 0o600)
+    const redactor = new Redactor(bytes => writeAll(to, bytes))
+    try {
+      await feed(file, redactor)
+      return { redacted: redactor.redacted }
+    } catch (error) {
+      fs.rmSync(redactTo, { force: true })
+      throw error
+    } finally {
+      fs.closeSync(to)
+    }
+  }
+  const ids = earlier && await feed(earlier, new SnapshotIdsReader({ allowedBytes }))
+  const graph = await feed(file, new HeapGraphReader({ allowedBytes }))
+  const isNew = ids ? ids.compare(graph) : undefined
+  const onProgress = (/** @type {string} */ what) => { send({ progress: what }) }
+  const findings = findHolders(graph, { isNew, onProgress })
+  return { findings, peakBytes: process.resourceUsage().maxRSS * 1024 }
+}
+
+/** @param {number} descriptor @param {Buffer} bytes */
+function writeAll (descriptor, bytes) {
+  for (let at = 0; at < bytes.length;) at += fs.writeSync(descriptor, bytes, at)
+}
+
+process.once('message', async job => {
+  os.setPriority(LOWEST_PRIORITY)
+  /** @type {Answer} */
+  const answer = await work(/** @type {Job} */ (job)).catch(error => {
+    const { code, message, predictedBytes, allowedBytes } = error
+    return { failed: { code: String(code), message, predictedBytes, allowedBytes } }
+  })
+  await send(answer)
+  process.disconnect()
+})
+process.on('disconnect', () => process.exit())

@@ -1,0 +1,146 @@
+'use strict'
+
+const path = require('node:path')
+const os = require('node:os')
+const { fork } = require('node:child_process')
+const { sentenceOf, pathLines } = require('@memwatch/engine/snapshot/sentence')
+const { formatBytes } = require('@memwatch/engine/text/format')
+
+/** @typedef {import('@memwatch/engine/snapshot/findings').Findings} Findings */
+
+/**
+ * @typedef {object} Job
+ * @property {string} file path of a .heapsnapshot, plain or gzip
+ * @property {string} [earlier] path of an earlier one of the same process
+ * @property {number} allowedBytes memory that the analysis may take
+ * @property {string} [redactTo] path of a copy without contents, made instead of an analysis
+ *
+ * @typedef {object} Answer
+ * @property {string} [progress]
+ * @property {Findings} [findings]
+ * @property {number} [peakBytes] most resident memory of the side process
+ * @property {number} [redacted] strings that were replaced
+ * @property {{ code: string, message: string, predictedBytes?: number, allowedBytes?: number
+ *   }} [failed]
+ */
+
+/** A snapshot that cannot be analysed. Its message is for the user, and `code` says why. */
+class RetainersError extends Error {
+  /** @param {string} code @param {string} message */
+  constructor (code, message) {
+    super(message)
+    this.code = code
+  }
+}
+
+const MAIN = path.join(__dirname, 'retainers-process.js')
+/** Enough for a snapshot of 500 MiB. */
+const DEFAULT_BYTES = 1.5 * 2 ** 30
+/** Of the memory that is left to this machine or container, an analysis takes no more. */
+const MOST_SHARE = 0.75
+/** Of the memory of an analysis, so much is V8's heap; columns of numbers lie outside. */
+const HEAP_SHARE = 1 / 3
+const LEAST_HEAP_MIB = 256
+const MIB = 2 ** 20
+
+/**
+ * Memory that an analysis takes where nothing else is said.
+ * @returns {number} bytes
+ */
+function defaultMemory () {
+  // Node.js 20.13 and later know what a cgroup leaves.
+  const left = process.availableMemory?.() ?? os.freemem()
+  return Math.floor(Math.min(DEFAULT_BYTES, left * MOST_SHARE))
+}
+
+/**
+ * Analyses or redacts a heap snapshot in a process of its own, which has the lowest priority and a
+ * bounded heap, and refuses a snapshot that would take more memory than is allowed.
+ * @param {Job} job
+ * @param {object} [options]
+ * @param {(what: string) => void} [options.onProgress]
+ * @param {AbortSignal} [options.signal]
+ * @returns {Promise<Answer>} with findings, or the number of redacted strings
+ * @throws {RetainersError}
+ */
+function runRetainers (job, { onProgress = () => {}, signal } = {}) {
+  const heapMib = Math.max(LEAST_HEAP_MIB, Math.floor((job.allowedBytes * HEAP_SHARE) / MIB))
+  const child = fork(MAIN, {
+    execArgv: [`--max-old-space-size=${heapMib}`],
+    // The agent of a watched command line is not wanted there.
+    env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_DISABLED: '1' },
+    serialization: 'advanced',
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    signal
+  })
+  return new Promise((resolve, reject) => {
+    /** @type {Answer | undefined} */
+    let answer
+    child.on('message', message => {
+      const { progress, ...rest } = /** @type {Answer} */ (message)
+      if (progress !== undefined) onProgress(progress)
+      else answer = rest
+    })
+    child.on('error', reject)
+    child.on('exit', (code, killed) => {
+      if (answer?.failed) reject(new RetainersError(answer.failed.code, textOf(answer.failed)))
+      else if (answer) resolve(answer)
+      else reject(new RetainersError('ended', `the analysis of ${job.file} ended by ${killed ?? `status ${code}`}`))
+    })
+    child.send(job)
+  })
+}
+
+/** @param {NonNullable<Answer['failed']>} failed */
+function textOf ({ code, message, predictedBytes, allowedBytes }) {
+  if (code !== 'too_large' || predictedBytes === undefined || allowedBytes === undefined) {
+    return message
+  }
+  return `${message}: ${formatBytes(predictedBytes)} predicted, ${formatBytes(allowedBytes)} allowed`
+}
+
+/**
+ * What piles up in a captured heap snapshot, as the API and the record on disk have it.
+ * @typedef {object} Retainers
+ * @property {string | null} refused why it was not analysed
+ * @property {number | null} reachableBytes
+ * @property {{ text: string, className: string, count: number, retainedBytes: number, package:
+ *   string | null, root: string, path: string[] }[]} piles largest first
+ */
+
+/** Somebody waits for the capture. */
+const MOST_SECONDS = 120
+/** Names may be of any length in a snapshot. */
+const MOST_TEXT = 1000
+const MOST_LINE = 200
+
+/**
+ * @param {string} file
+ * @param {{ allowedBytes?: number, signal?: AbortSignal }} [options]
+ * @returns {Promise<Retainers>} never rejects: the snapshot is kept whatever came of its analysis
+ */
+async function retainersOf (file, { allowedBytes = defaultMemory(), signal } = {}) {
+  const timeout = AbortSignal.timeout(MOST_SECONDS * 1000)
+  try {
+    const { findings: found } = await runRetainers(
+      { file, allowedBytes },
+      { signal: signal ? AbortSignal.any([signal, timeout]) : timeout }
+    )
+    const { reachableBytes, findings } = /** @type {Findings} */ (found)
+    const piles = findings.map(finding => ({
+      text: sentenceOf(finding).slice(0, MOST_TEXT),
+      className: finding.className.slice(0, MOST_LINE),
+      count: finding.count,
+      retainedBytes: finding.retainedBytes,
+      package: finding.package?.slice(0, MOST_LINE) ?? null,
+      root: finding.root.kind,
+      path: pathLines(finding).map(line => line.slice(0, MOST_LINE))
+    }))
+    return { refused: null, reachableBytes, piles }
+  } catch (error) {
+    const message = /** @type {Error} */ (error).message.replaceAll(file, 'the snapshot')
+    return { refused: message.slice(0, MOST_TEXT), reachableBytes: null, piles: [] }
+  }
+}
+
+module.exports = { retainersOf, runRetainers, defaultMemory, RetainersError }

@@ -1,0 +1,99 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { execFileSync } = require('node:child_process')
+const { gzipSync } = require('node:zlib')
+const { memwatch } = require('../support/memwatch')
+
+const APP = path.join(__dirname, '../support/holding-app.js')
+const SECRET = 'correct horse battery staple'
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'retainers-'))
+afterAll(() => fs.rmSync(folder, { recursive: true }))
+
+const earlier = path.join(folder, 'earlier.heapsnapshot')
+const later = path.join(folder, 'later.heapsnapshot')
+beforeAll(() => {
+  execFileSync(process.execPath, [APP, 'Map of a module', earlier, later], { stdio: 'ignore' })
+})
+
+const HELD = /- (\d[\d,]*) Item objects, .* KiB, held by Map `sessions`\s+in\s+\S*holding-app\.js:\d+/
+
+describe('memwatch retainers', () => {
+  it('says what piles up and what holds it', async () => {
+    const { code, stdout, stderr } = await memwatch(['retainers', earlier])
+    expect(stderr).toBe('')
+    expect(code).toBe(0)
+    expect(HELD.exec(stdout)?.[1]).toBe('500')
+  })
+
+  it('reports, between two snapshots, what came since', async () => {
+    const { stdout } = await memwatch(['retainers', earlier, later, '-v'])
+    expect(HELD.exec(stdout)?.[1]).toBe('500')
+    expect(stdout).toMatch(/objects, .*, came since/)
+    expect(stdout).toContain('variable sessions → Map')
+    const { stdout: whole } = await memwatch(['retainers', later])
+    expect(HELD.exec(whole)?.[1]).toBe('1,000')
+  })
+
+  it('reads gzip, and prints and writes JSON', async () => {
+    const packed = path.join(folder, 'packed.heapsnapshot.gz')
+    const report = path.join(folder, 'report.json')
+    fs.writeFileSync(packed, gzipSync(fs.readFileSync(earlier)))
+    const { stdout } = await memwatch(['retainers', packed, '--json', '--out', report])
+    const { schema, earlier: before, findings: [first] } = JSON.parse(stdout)
+    expect(schema).toBe(1)
+    expect(before).toBe(null)
+    expect(first).toMatchObject({
+      count: 500,
+      className: 'Item',
+      holder: { kind: 'Map', name: 'sessions', nameKind: 'variable' },
+      root: { kind: 'module' }
+    })
+    expect(JSON.parse(fs.readFileSync(report, 'utf8'))).toEqual(JSON.parse(stdout))
+  })
+
+  it('writes a redacted copy that leads to the same finding, for this user only', async () => {
+    const copy = path.join(folder, 'copy.heapsnapshot')
+    const { code, stderr } = await memwatch(['retainers', earlier, '--redact', '--out', copy])
+    expect(code).toBe(0)
+    expect(stderr).toMatch(/\d{3,} strings redacted/)
+    expect(fs.readFileSync(copy).includes(SECRET)).toBe(false)
+    expect(fs.statSync(copy).mode & 0o077).toBe(0)
+    const { stdout } = await memwatch(['retainers', copy])
+    expect(HELD.exec(stdout)?.[1]).toBe('500')
+    const again = await memwatch(['retainers', earlier, '--redact', '--out', copy])
+    expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('is already there') })
+  })
+
+  it.each([
+    ['more memory than is allowed', () => [earlier, '--memory', '64Mi'],
+      /\d+ nodes and \d+ edges take more memory than is allowed: \d+ MiB predicted, 64 MiB allowed; --memory allows more/],
+    ['a file that breaks off', () => [cut()], /breaks off within "nodes", at byte 100000/],
+    ['a file that is none', () => [__filename], /not a heap snapshot of V8/],
+    ['a file that is not there', () => ['none.heapsnapshot'], /cannot read none\.heapsnapshot/],
+    ['snapshots in the wrong form', () => [earlier, later, '--redact'], /one snapshot at a time/],
+    ['--redact without a place', () => [earlier, '--redact'], /--out FILE says where/]
+  ])('refuses %s, with status 2', async (_, args, why) => {
+    const { code, stdout, stderr } = await memwatch(['retainers', ...args()])
+    expect(stderr.replace(/\s+/g, ' ')).toMatch(why)
+    expect(stderr.split('\n')).toHaveLength(2)
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  })
+
+  it('leaves no copy where the snapshot breaks off', async () => {
+    const copy = path.join(folder, 'half.heapsnapshot')
+    const { code } = await memwatch(['retainers', cut(), '--redact', '--out', copy])
+    expect(code).toBe(2)
+    expect(fs.existsSync(copy)).toBe(false)
+  })
+})
+
+/** @returns {string} path of a snapshot whose writer was killed */
+function cut () {
+  const file = path.join(folder, 'cut.heapsnapshot')
+  fs.writeFileSync(file, fs.readFileSync(earlier).subarray(0, 100_000))
+  return file
+}

@@ -1,0 +1,212 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { execFileSync } = require('node:child_process')
+const { HeapGraphReader } = require('../../engine/snapshot/heap-graph')
+const { dominate } = require('../../engine/snapshot/dominators')
+const { findHolders } = require('../../engine/snapshot/findings')
+const { predictMemory } = require('../../engine/snapshot/layout')
+const { Redactor } = require('../../engine/snapshot/redact')
+const { sentenceOf, placeText } = require('../../engine/snapshot/sentence')
+const { SnapshotError } = require('../../engine/snapshot/snapshot-error')
+const { SnapshotIdsReader } = require('../../engine/snapshot/snapshot-ids')
+
+const APP = path.join(__dirname, '../support/holding-app.js')
+const NODES = (process.env.TEST_NODES || process.execPath).split(':')
+const SECRET = 'correct horse battery staple'
+const GIB = 2 ** 30
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'snapshot-'))
+afterAll(() => fs.rmSync(folder, { recursive: true }))
+
+/**
+ * @param {string} way
+ * @param {{ node?: string, isTwice?: boolean }} [options]
+ * @returns {Buffer[]} snapshots that the app wrote
+ */
+function takeSnapshots (way, { node = process.execPath, isTwice = false } = {}) {
+  const files = ['1', '2'].slice(0, isTwice ? 2 : 1).map(n => path.join(folder, n))
+  execFileSync(node, [APP, way, ...files], { stdio: 'ignore' })
+  return files.map(file => fs.readFileSync(file))
+}
+
+/**
+ * @template T
+ * @param {{ write (chunk: Buffer): void, end (): T }} reader
+ * @param {Buffer} bytes
+ * @param {number} [size] of a piece
+ * @returns {T}
+ */
+function feed (reader, bytes, size = 65_536) {
+  for (let at = 0; at < bytes.length; at += size) reader.write(bytes.subarray(at, at + size))
+  return reader.end()
+}
+
+/** @param {Buffer} bytes @param {number} [size] */
+const read = (bytes, size) => feed(new HeapGraphReader({ allowedBytes: GIB }), bytes, size)
+
+const mapOfModule = (() => {
+  /** @type {Buffer | undefined} */
+  let bytes
+  return () => (bytes ??= takeSnapshots('Map of a module')[0])
+})()
+
+/** A snapshot of three nodes: a root, an object and what it holds. */
+const small = ({ nodes = 3, nodeNumbers = '9,0,1,0,1, 3,1,3,10,1, 3,2,5,20,0', to = 10 } = {}) =>
+  Buffer.from(`{"snapshot":{"meta":{"node_fields":["type","name","id","self_size","edge_count"],
+"node_types":[["hidden","array","string","object","code","closure","regexp","number","native","synthetic"],
+"string","number","number","number"],"edge_fields":["type","name_or_index","to_node"],
+"edge_types":[["context","element","property"],"string_or_number","node"]},
+"node_count":${nodes},"edge_count":2},
+"nodes":[${nodeNumbers}],"edges":[1,0,5,2,3,${to}],"strings":["","Cache","Entry","entries"]}`)
+
+describe.each(NODES)('what holds a pile, on %s', node => {
+  it.each([
+    ['Map of a module', 'Item', 'Map `sessions`', 'module', 'functions that use this variable'],
+    ['closure', 'Item', 'Array `pending`', 'module_cache', 'the module cache'],
+    ['listener', 'function', 'Array `order`', 'listener', 'a listener of `order` on an EventEmitter'],
+    ['listener of an EventTarget', 'Listener', 'kEvents', 'listener', 'a listener on an'],
+    ['timer', 'Timeout', 'the timers', 'timer', 'a timer of setTimeout() or setInterval()'],
+    ['pending promise', 'PromiseReaction', 'Promise `stopped`', 'promise', 'a pending promise'],
+    ['async function that waits', 'PromiseReaction', 'Promise `ready`', 'promise', 'a pending promise'],
+    ['AsyncLocalStorage', 'Timeout', 'as the store of an AsyncLocalStorage', 'timer', 'a timer'],
+    ['FinalizationRegistry', 'WeakCell', 'FinalizationRegistry `registry`', 'finalization', 'a FinalizationRegistry'],
+    ['static field', 'Item', 'Set `all` of function Registry', 'module_cache', 'the module cache'],
+    ['global variable', 'Item', 'Array `leaked`', 'global', 'the global variable `leaked`'],
+    ['linked list', 'Object {item, next}', 'Object `queue`', 'module_cache', 'the module cache'],
+    ['WeakMap with keys that live', 'Object', 'Array `keys`', 'module_cache', 'the module cache']
+  ])('%s', (way, className, holder, root, words) => {
+    const [bytes] = takeSnapshots(way, { node })
+    const [finding] = findHolders(read(bytes)).findings
+    const sentence = sentenceOf(finding)
+    expect(finding.className).toBe(className)
+    expect(finding.count).toBe(500)
+    // Each Item has an array of 40 numbers, and more than that.
+    expect(finding.retainedBytes).toBeGreaterThan(500 * 40 * 8)
+    expect(finding.root.kind).toBe(root)
+    expect(sentence).toContain(holder)
+    expect(sentence).toContain('holding-app.js')
+    expect(sentence).toContain(`kept alive by ${words}`)
+    const keeps = finding.keeps?.className ?? finding.className
+    if (!way.startsWith('linked') && !way.startsWith('WeakMap')) expect(keeps).toBe('Item')
+  })
+})
+
+describe('growth between two snapshots', () => {
+  it('counts objects that are new, and names what holds them', () => {
+    const [earlier, later] = takeSnapshots('Map of a module', { isTwice: true })
+    const ids = feed(new SnapshotIdsReader({ allowedBytes: GIB }), earlier)
+    const graph = read(later)
+    const { added, findings: [finding] } = findHolders(graph, { isNew: ids.compare(graph) })
+    expect(finding.count).toBe(500)
+    expect(sentenceOf(finding)).toContain('held by Map `sessions`')
+    expect(added?.bytes).toBeGreaterThanOrEqual(finding.retainedBytes)
+  })
+
+  it('refuses snapshots of two processes', () => {
+    const ids = feed(new SnapshotIdsReader({ allowedBytes: GIB }), mapOfModule())
+    const [other] = takeSnapshots('timer')
+    expect(() => ids.compare(read(other))).toThrow(/not of one process/)
+  })
+})
+
+describe('the reader', () => {
+  it('reads pieces of any size alike', () => {
+    const whole = read(small())
+    for (const size of [1, 2, 3, 7, 100]) {
+      const graph = read(small(), size)
+      expect([...graph.edgeTo]).toEqual([...whole.edgeTo])
+      expect([0, 1, 2].map(n => graph.nameOf(n))).toEqual(['', 'Cache', 'Entry'])
+      expect(graph.edgeNameOf(1)).toBe('entries')
+    }
+  })
+
+  it('adds up what objects retain to the sizes of all that can be reached', () => {
+    const { retainedBytes } = dominate(read(small()))
+    expect([...retainedBytes]).toEqual([30, 30, 20])
+  })
+
+  it.each([0.01, 0.3, 0.6, 0.99])('says where a file breaks off, after %d of it', share => {
+    const bytes = mapOfModule()
+    const cut = bytes.subarray(0, Math.floor(bytes.length * share))
+    expect(() => read(cut)).toThrow(new RegExp(`breaks off within .*, at byte ${cut.length}$`))
+  })
+
+  it.each([
+    ['no JSON', Buffer.from('hello'), /begins with no \{, at byte 0/],
+    ['another JSON', Buffer.from('{"name":"shop"}'), /"snapshot" is not its first member/],
+    ['a header without fields', Buffer.from('{"snapshot":{"node_count":1}}'), /lacks fields/],
+    ['a node too many', small({ nodes: 2 }), /more nodes than node_count/],
+    ['a node too few', small({ nodes: 4 }), /node_count should be 4, and 3 are there/],
+    ['an edge out of the heap', small({ to: 15 }), /edge 1 has a type or a to_node/],
+    ['an edge into the middle of a node', small({ to: 11 }), /edge 1 has a type or a to_node/],
+    ['a negative number', small({ nodeNumbers: '9,0,-1' }), /no whole number, at byte \d+/],
+    ['a type that is not', small({ nodeNumbers: '10,0,1,0,1' + ', 3,1,3,10,1, 3,2,5,20,0' }), /node 0 has a type/],
+    ['a name that is not', small({ nodeNumbers: '9,9,1,0,1, 3,1,3,10,1, 3,2,5,20,0' }), /a name is missing/],
+    ['a name beyond all', small({ nodeNumbers: '9,4000000000,1,0,1' + ',3,1,3,10,1,3,2,5,20,0' }), /so many strings/]
+  ])('refuses %s', (_, bytes, why) => {
+    expect(() => read(bytes)).toThrow(why)
+  })
+
+  it('survives any damaged byte', () => {
+    const bytes = small()
+    for (let at = 0; at < bytes.length; at++) {
+      const damaged = Buffer.from(bytes)
+      damaged[at] ^= 1 + (at % 255)
+      try {
+        findHolders(read(damaged))
+      } catch (error) {
+        expect(error).toBeInstanceOf(SnapshotError)
+      }
+    }
+  })
+
+  it('refuses, before it allocates, what takes more memory than is allowed', () => {
+    const bytes = small({ nodes: 4_000_000_000 })
+    const predictedBytes = predictMemory({ nodeCount: 4_000_000_000, edgeCount: 2 })
+    expect(() => feed(new HeapGraphReader({ allowedBytes: predictedBytes - 1 }), bytes)).toThrow(
+      expect.objectContaining({ code: 'too_large', predictedBytes, allowedBytes: predictedBytes - 1 })
+    )
+    const allowedBytes = predictMemory({ nodeCount: 3, edgeCount: 2 })
+    expect(feed(new HeapGraphReader({ allowedBytes }), small()).nodeCount).toBe(3)
+  })
+})
+
+describe('a redacted copy', () => {
+  it.each(['Map of a module', 'listener', 'pending promise'])(
+    'of %s lacks every secret, and leads to the same finding',
+    way => {
+      const [bytes] = takeSnapshots(way)
+      expect(bytes.includes(SECRET)).toBe(true)
+      /** @type {Buffer[]} */
+      const pieces = []
+      feed(new Redactor(piece => pieces.push(piece)), bytes)
+      const copy = Buffer.concat(pieces)
+      expect(copy.includes(SECRET)).toBe(false)
+      expect(copy.includes('session 1')).toBe(false)
+      const [before, after] = [bytes, copy].map(of => sentenceOf(findHolders(read(of)).findings[0]))
+      expect(after).toBe(before)
+    }
+  )
+
+  it('is the same for pieces of any size', () => {
+    const copies = [1000, 65_536].map(size => {
+      /** @type {Buffer[]} */
+      const pieces = []
+      feed(new Redactor(piece => pieces.push(piece)), mapOfModule(), size)
+      return Buffer.concat(pieces)
+    })
+    expect(copies[0].equals(copies[1])).toBe(true)
+    expect(JSON.parse(copies[0].toString()).strings.length).toBeGreaterThan(1000)
+  })
+})
+
+it('a file is shown from its package or from the folder of the app on', () => {
+  const text = (/** @type {string} */ file, line = 7) =>
+    placeText({ file, line, package: null }, '/srv/shop')
+  expect(text('/srv/shop/src/cache.js')).toBe('src/cache.js:7')
+  expect(text('/srv/shop/node_modules/a/node_modules/@b/c/x.js')).toBe('node_modules/@b/c/x.js:7')
+  expect(text('node:events')).toBe('node:events:7')
+})

@@ -1,0 +1,117 @@
+'use strict'
+
+// An app that holds many items in one known way, and writes a heap snapshot: one way for each test
+// of engine/snapshot/.
+//
+//   node holding-app.js WAY FILE [LATER]    LATER: a second snapshot, after as many items again
+
+const { AsyncLocalStorage } = require('node:async_hooks')
+const { EventEmitter } = require('node:events')
+const v8 = require('node:v8')
+
+const ITEMS = 500
+const SECRET = 'correct horse battery staple'
+
+class Item {
+  constructor (n) {
+    this.n = n
+    this.note = `${SECRET} ${n}`
+    this.rows = Array.from({ length: 40 }, (_, row) => row + n / 7)
+  }
+}
+
+const sessions = new Map()
+const findSession = id => sessions.get(id)
+
+class Registry {
+  static all = new Set()
+}
+
+/** Each way stays reachable by its own means only. */
+const ways = {
+  'Map of a module' (n) {
+    sessions.set(`session ${n}`, new Item(n))
+  },
+  closure: (() => {
+    const pending = []
+    const add = n => pending.push(new Item(n))
+    return add
+  })(),
+  listener: (() => {
+    const bus = new EventEmitter().setMaxListeners(0)
+    return n => {
+      const item = new Item(n)
+      bus.on('order', () => item)
+    }
+  })(),
+  'listener of an EventTarget': (() => {
+    const stopping = new AbortController()
+    return n => {
+      const item = new Item(n)
+      stopping.signal.addEventListener('abort', () => item)
+    }
+  })(),
+  timer (n) {
+    const item = new Item(n)
+    setTimeout(function retry () { return item }, 3_600_000)
+  },
+  'pending promise': (() => {
+    const stopped = new Promise(() => {})
+    return n => Promise.race([Promise.resolve(new Item(n)), stopped])
+  })(),
+  'async function that waits': (() => {
+    const ready = new Promise(() => {})
+    async function answer (item) {
+      await ready
+      return item
+    }
+    return n => { answer(new Item(n)) }
+  })(),
+  AsyncLocalStorage: (() => {
+    const storage = new AsyncLocalStorage()
+    return n => storage.run(new Item(n), () => setTimeout(() => {}, 3_600_000))
+  })(),
+  FinalizationRegistry: (() => {
+    const registry = new FinalizationRegistry(() => {})
+    const targets = []
+    return n => {
+      const target = { n }
+      targets.push(target)
+      registry.register(target, new Item(n))
+    }
+  })(),
+  'static field' (n) {
+    Registry.all.add(new Item(n))
+  },
+  'global variable' (n) {
+    globalThis.leaked ??= []
+    globalThis.leaked.push(new Item(n))
+  },
+  'linked list': (() => {
+    const queue = { head: /** @type {object | null} */ (null) }
+    return n => { queue.head = { item: new Item(n), next: queue.head } }
+  })(),
+  'WeakMap with keys that live': (() => {
+    const notes = new WeakMap()
+    const keys = []
+    return n => {
+      const key = { n }
+      keys.push(key)
+      notes.set(key, new Item(n))
+    }
+  })()
+}
+
+const [, , way, file, later] = process.argv
+for (let n = 0; n < ITEMS; n++) ways[way](n)
+setImmediate(() => {
+  v8.writeHeapSnapshot(file)
+  if (!later) process.exit()
+  for (let n = ITEMS; n < 2 * ITEMS; n++) ways[way](n)
+  setImmediate(() => {
+    v8.writeHeapSnapshot(later)
+    process.exit()
+  })
+})
+
+module.exports = { findSession, Registry, ways }
