@@ -15,10 +15,10 @@ const { UsageError, readBytes } = require('./usage-error')
 const WIDTH = 110
 
 const command = new Command('retainers')
-  .description('Say which objects of a heap snapshot pile up, and what holds them.')
+  .description('Name the objects of a heap snapshot that pile up, and their holders.')
   .argument('<snapshot>', 'a .heapsnapshot, gzip or plain, of V8 or of memwatch capture')
   .argument('[later]', 'a later one of the same process: only objects that came since are piles')
-  .option('--memory <LIMIT>', 'that the analysis may take (default: 1.5Gi, or 3/4 of what is left)')
+  .option('--memory <SIZE>', 'limit of the analysis (default: 1.5Gi, or 3/4 of the free memory)')
   .option('-v, --verbose', 'also print the path from the root to each pile')
   .option('--json', 'print the findings as JSON on stdout, and nothing else')
   .option('--redact', 'write a copy without the contents of strings to --out, to be shared')
@@ -27,10 +27,12 @@ const command = new Command('retainers')
   .addHelpText(
     'after',
     `
-The analysis runs in a process of its own, at the lowest priority. A snapshot that would take more memory than --memory is refused, with numbers.
-A redacted copy keeps names of classes, functions, variables and files, and property names that look like identifiers; all else becomes "redacted N".
+The analysis runs in a process of its own, at the lowest priority. A snapshot that needs more memory
+than --memory is refused, with numbers. A redacted copy keeps names of classes, functions, variables
+and files, and property names that look like identifiers; all other text becomes "redacted N".
 
-Ends with 0, whatever was found; 2 when a file or an option cannot be used.
+Ends with 0, with or without findings; 2 when a file or an option cannot be used.
+
 Examples:
   $ memwatch retainers Heap.20260101.heapsnapshot
   $ memwatch retainers before.heapsnapshot after.heapsnapshot -v

@@ -36,9 +36,9 @@ class RetainersError extends Error {
 const MAIN = path.join(__dirname, 'retainers-process.js')
 /** Enough for a snapshot of 500 MiB. */
 const DEFAULT_BYTES = 1.5 * 2 ** 30
-/** Of the memory that is left to this machine or container, an analysis takes no more. */
+/** Largest share of the free memory of this machine or container for an analysis. */
 const MOST_SHARE = 0.75
-/** Of the memory of an analysis, so much is V8's heap; columns of numbers lie outside. */
+/** Share of V8's heap in the memory of an analysis; columns of numbers lie outside. */
 const HEAP_SHARE = 1 / 3
 const LEAST_HEAP_MIB = 256
 const MIB = 2 ** 20
@@ -100,7 +100,7 @@ function textOf ({ code, message, predictedBytes, allowedBytes }) {
 }
 
 /**
- * What piles up in a captured heap snapshot, as the API and the record on disk have it.
+ * Piles in a captured heap snapshot, as the API and the record on disk have them.
  * @typedef {object} Retainers
  * @property {string | null} refused why it was not analysed
  * @property {number | null} reachableBytes
