@@ -120,7 +120,7 @@ describeWithTools('the page', ({ chromium }) => {
       'after the start',
       verdict.fix[0].title,
       verdict.fix[0].risk,
-      'Expect gcPauseRatio from'
+      'Expect share of time in GC from'
     ]) {
       expect(words).toContain(text)
     }
