@@ -159,7 +159,6 @@ const sayPauses = signals =>
 function showEvidence (signals, limits, left, neededPauses) {
   const { liveHeapShareRatio: share, recentMajorsPerSecond: majors } = signals
   const growth = signals.liveHeapTrend?.slope ?? 0
-  const between = majors > 0 ? 1 / majors : Infinity
   return listEvidence(
     evidence('liveHeapShareRatio', share, limits.liveHeapShareRatio, (value, limit) =>
       `After a major GC ${formatBytes(signals.liveHeapBytes)} are left: ${value} of the limit; ` +
@@ -169,7 +168,7 @@ function showEvidence (signals, limits, left, neededPauses) {
     evidence('recentGcPauseRatio', signals.recentGcPauseRatio, neededPauses, (value, limit) =>
       `GC pauses take ${value} of wall time; ${limit} of CPU time count.`),
     evidence('recentMajorsPerSecond', majors, limits.majorsPerCpuSecond, value =>
-      `${value} major GCs: one every ${formatNumber(between)} s, each of them ` +
+      `${value} major GCs${majors > 0 ? `: one every ${formatNumber(1 / majors)} s` : ''}, each of them ` +
       `${formatMilliseconds(signals.majorPauseSeconds ?? 0)} long.`),
     cpuTimeEvidence(
       signals,
