@@ -31,8 +31,11 @@ const REPLACED_OF_PROCESS = [
 const CAPTURED = 'Use agent/primordials.js: an app may replace this while the agent runs.'
 
 module.exports = [
-  ...neostandard({ env: ['node', 'jest'], ignores: ['coverage/**', '**/.cache/**'] }),
-  // What runs in a browser.
+  ...neostandard({
+    env: ['node', 'jest'],
+    ignores: ['coverage/**', '**/.cache/**', 'docs/.vitepress/{cache,dist}/**']
+  }),
+  // Modules of the browser.
   ...neostandard({ env: ['browser'], files: ['exporter/page/**/*.mjs'] }),
   {
     files: ['**/*.js'],

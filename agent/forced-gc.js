@@ -100,4 +100,4 @@ class ForcedGc {
   }
 }
 
-module.exports = { ForcedGc, LEAST_DISTANCE_SECONDS, MOST_SHARE }
+module.exports = { ForcedGc, LEAST_DISTANCE_SECONDS }

@@ -7,25 +7,15 @@ const {
   clearInterval,
   nowMs,
   nowUnixMs,
-  parseJson,
   setImmediate,
   setInterval,
   stringifyJson
 } = require('./primordials')
-const { PROTOCOL_VERSION, MAX_LINE_BYTES, fields } = require('./protocol/frame')
+const { PROTOCOL_VERSION, MAX_LINE_BYTES, NO_VALUES } = require('./protocol/frame')
 const { defaultSocketPath, isOwnFolder } = require('./protocol/socket')
 const { encode } = require('./encode')
 const { Guard, attempt } = require('./guard')
 const { gc, noOwnGc } = require('./collect/gc')
-
-/**
- * Empty values of a frame: with every field present all frames have one shape, and V8 fills and
- * writes them without lookups of names. JSON.parse makes a fast object; adding names one by one
- * would make a slow dictionary.
- * @type {import('./protocol/frame').Frame['values']}
- */
-const NO_VALUES = parseJson(`{${Object.keys(fields).map(name => `"${name}":null`)}}`)
-for (const name in NO_VALUES) NO_VALUES[/** @type {keyof typeof fields} */ (name)] = undefined
 
 /**
  * Agent of this isolate: one unref'd timer, collect -> encode -> send. begin.js calls `load` piece

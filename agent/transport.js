@@ -104,7 +104,7 @@ class Transport {
   /**
    * Sends the answer now, or after the bytes that wait for the kernel. Drops it if the connection
    * of its command is closed, or too many answers wait.
-   * @param {net.Socket} socket of that connection
+   * @param {net.Socket} socket its connection
    * @param {string} line with its newline
    */
   #answer (socket, line) {

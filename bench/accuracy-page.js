@@ -25,7 +25,7 @@ const { formatValue } = require('../engine/text/format')
  */
 
 /**
- * An ill app got its diagnosis, a healthy one none, and of a repaired one what it had is gone: a
+ * An app with a problem got its diagnosis, a healthy one none, and a repaired one lost its own: a
  * fix from outside may bring the next bottleneck to light.
  * @param {Result} result
  */
@@ -36,7 +36,7 @@ function isRight ({ app, form, expected, found, opportunities, had }) {
 }
 
 /**
- * What was predicted against what was measured, for every fix that was tried.
+ * Predicted against measured values, for every fix that was tried.
  * @param {Result[]} results
  */
 function comparisons (results) {
@@ -77,17 +77,21 @@ function accuracyPage (results) {
   return `# Accuracy
 
 <!-- Written by npm run bench:accuracy -- --write; do not edit. -->
-Every app of [the lab](lab.md), live, each in a memory group like its container, on Node.js ${nodes.join(', ')}; up to three at a time on a noisy
-machine with two cores. These are the apps that the rules were made with: on others expect less.
+Every app of [the lab](lab.md) ran live on Node.js ${nodes.join(', ')}, in a memory cgroup like its container. The machine had two cores,
+other load, and up to three apps at a time. The rules were made with these apps: on others expect less, as in [Published leaks](realworld.md).
 
-- Primary finding right: **${ill.filter(isRight).length} of ${ill.length}** ill apps, **${healthy.filter(isRight).length} of ${healthy.length}** healthy ones, ${fixed.filter(isRight).length} of ${fixed.length} repaired ones.
-- Healthy apps on which anything was confirmed: **${healthy.filter(({ found, others }) => found !== null || others.some(other => other.endsWith('confirmed'))).length}**.
-- Fixes whose main prediction was within ${percent(TOLERANCE)} of the predicted effect: **${goodFixes.length} of ${fixes.length}**; of those by flag or variable, whose effect is computed: **${goodFixes.filter(bySetting).length} of ${fixes.filter(bySetting).length}**. That a repair in
-  the code ends a growth is no great prophecy.
+| | right |
+|---|---|
+| primary finding of apps with a problem | **${ill.filter(isRight).length} of ${ill.length}** |
+| primary finding of healthy apps | **${healthy.filter(isRight).length} of ${healthy.length}** |
+| primary finding of repaired apps | ${fixed.filter(isRight).length} of ${fixed.length} |
+| healthy apps with anything confirmed | **${healthy.filter(({ found, others }) => found !== null || others.some(other => other.endsWith('confirmed'))).length}** |
+| main prediction of a fix within ${percent(TOLERANCE)} | **${goodFixes.length} of ${fixes.length}** |
+| the same, of fixes by flag or variable, whose effect is computed | **${goodFixes.filter(bySetting).length} of ${fixes.filter(bySetting).length}** |
 
 ## What was found
 
-Rows: what the app has. Columns: the primary finding.
+Rows: the problem of the app. Columns: the primary finding.
 
 ${confusion(broken)}
 
@@ -112,8 +116,8 @@ ${table([
     })
 ])}
 
-From the start of the process. A leak, a native leak and pinning show over time: they are confirmed when enough of the way to the limit was
-seen as a line.
+From the start of the process. Leaks, native leaks and pinning are confirmed when a straight line has covered enough of the way to the
+limit.
 
 ## Predictions
 

@@ -32,7 +32,7 @@ const { repairOf } = require('./repair')
 const MEMWATCH = path.join(__dirname, '../cli/memwatch.js')
 /** Beyond what the rule waits, a page must be there by then. */
 const MOST_SECONDS = 90
-/** How long a repaired app is watched. */
+/** Time for which a repaired app is watched. */
 const REPAIRED_SECONDS = 60
 
 const { values: given } = parseArgs({

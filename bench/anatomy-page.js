@@ -2,7 +2,7 @@
 
 const { median } = require('simple-statistics')
 
-/** How often a look is taken, and its share of a core at most: see agent/collect/memory-map.js. */
+/** Interval of scans, and their largest share of a core: see agent/collect/memory-map.js. */
 const EVERY_SECONDS = 10
 const MOST_SHARE = 0.0005
 
@@ -57,9 +57,10 @@ function anatomyPage ({ trims, unexplained, costs }) {
     const within = (/** @type {'asked' | 'estimated'} */ key, /** @type {number} */ limit) => telling.filter(trim => Math.abs(trim[key] / trim.gained - 1) <= limit).length
     sections.push(
       '## What malloc_trim gives back, predicted and measured',
-      'Fragmenting lab apps ran in their memory group; then `memwatch trim` took a look, ' +
-        'predicted, and had it done. *Asked*: malloc itself was asked what it holds ' +
-          '(`MEMWATCH_ALLOCATOR_ACCESS`). *Estimated*: from /proc alone, at the same moment. MiB.',
+      'Fragmenting lab apps ran in their memory cgroup; then `memwatch trim` predicted the ' +
+        'returned memory, and returned it. *Asked*: the prediction from malloc\'s own statistics ' +
+        '(`MEMWATCH_ALLOCATOR_ACCESS`). *Estimated*: the prediction from /proc alone, at the same ' +
+        'moment. MiB.',
       table(
         [
           'malloc',
@@ -116,10 +117,10 @@ function anatomyPage ({ trims, unexplained, costs }) {
   }
   if (costs.length > 0) {
     sections.push(
-      '## What a look costs the app',
-      'Main-thread time of one look at the memory map, and of asking malloc where that is ' +
-        'allowed; medians of 21. A look is taken in pieces of 0.4 ms, between which the app has ' +
-          `its turn; asked for, and here, it is taken at once. It is due every ${EVERY_SECONDS} ` +
+      '## Cost of a scan for the app',
+      'Main-thread time of one scan of the memory map, and of reading malloc\'s statistics; ' +
+        'medians of 21. A scan runs in slices of 0.4 ms, between which the app has its turn; on ' +
+          `request, and here, it runs at once. It is due every ${EVERY_SECONDS} ` +
             `s, and more rarely where it would take more than ${100 * MOST_SHARE} % of a core.`,
       table(
         [
@@ -127,10 +128,10 @@ function anatomyPage ({ trims, unexplained, costs }) {
           'RSS, MiB',
           'Buffers, MiB',
           'heap, MiB',
-          'look, ms',
+          'scan, ms',
           'longest, ms',
           'of a core',
-          'asking malloc, ms'
+          'malloc\'s statistics, ms'
         ],
         costs.map(
           ({ node, rss, buffersMb, heapMb, lookSeconds, longestLookSeconds, booksSeconds }) => [

@@ -38,7 +38,7 @@ const LIBRARIES = {
   mimalloc: 'libmimalloc.so.2',
   tcmalloc: 'libtcmalloc_minimal.so.4'
 }
-/** What a look costs is measured at these, in MiB of Buffers and of heap objects. */
+/** Sizes at which the cost of a scan is measured, in MiB of Buffers and of heap objects. */
 const SHAPES = [[50, 20], [900, 50], [50, 900], [450, 450], [4000, 50]]
 const COST_SCRIPT = path.join(__dirname, 'look-cost.js')
 

@@ -221,7 +221,7 @@ async function play ({ who, what, mode, hasToken, prepareData, run, runAlone }, 
 }
 
 /**
- * What an exporter saves, made when it is first needed.
+ * Files that an exporter saves, made when it is first needed.
  * @param {string} node
  * @param {string} folder
  */

@@ -258,7 +258,7 @@ async function throughput (node) {
     for (let round = 0; round < ROUNDS; round++) {
       const before = await rate(() => wait(5000))
       const [target] = app.exporter.exporter.targets
-      // What the exporter makes of it afterwards takes time from the clients, which live in this
+      // The exporter's work on it afterwards takes time from the clients, which live in this
       // process, and none from the app.
       const { finished } = app.exporter.exporter.captures.request(target, {
         kind,

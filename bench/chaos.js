@@ -32,7 +32,7 @@ const APPS = 6
 const BACK_MS = 12_000
 /** So long after there is room again it saves again. */
 const SAVES_AGAIN_MS = 15_000
-/** What a kill may cost of each history. */
+/** Largest loss of each history by a kill. */
 const MOST_LOST_SECONDS = 10
 const AGENT = require.resolve('memwatch/agent')
 
@@ -155,7 +155,7 @@ async function main () {
   const stopped = new Set()
   let mostLost = 0
 
-  /** How an app ended, and what was said of it. @param {App} app */
+  /** End of an app, and the report of it. @param {App} app */
   async function reap (app) {
     const [code, signal] = await /** @type {Promise<any>} */ (app.ended)
     const pid = app.child?.pid
@@ -169,7 +169,7 @@ async function main () {
     const unseen = diedMs > away.fromMs - 1000 && diedMs < away.untilMs
     if (unseen) count.away++
     if (!death) {
-      // Who dies while nobody looks, and was never saved, is not known to have been.
+      // A process that dies unwatched and was never saved leaves no trace.
       if (!unseen) {
         count.missing++
         say(`WRONG: nothing is said of the end of ${app.name} ${pid} (${signal ?? code})`)
@@ -198,7 +198,7 @@ async function main () {
     })()
   }
 
-  /** What is missing of the last minutes of those that live. @param {string} when */
+  /** Gaps in the last minutes of living apps. @param {string} when */
   async function countLost (when) {
     for (const { target, pid, up } of await json('/api/v1/targets').catch(() => [])) {
       if (!up || stopped.has(pid)) continue
@@ -207,7 +207,7 @@ async function main () {
       for (let i = 1; i < times.length; i++) {
         longest = Math.max(longest, times[i] - times[i - 1] - 1)
       }
-      // What an exporter before this one had heard, and this one does not know.
+      // Targets of the exporter before this one that this one does not know.
       longest = Math.max(longest, times[0] - Math.max(1, times[times.length - 1] - 589))
       if (longest > mostLost) say(`${when}: ${longest.toFixed(1)} s are missing of ${target}`)
       mostLost = Math.max(mostLost, longest)
@@ -250,7 +250,7 @@ async function main () {
       } catch {} // that is the point
       await wait(8000 + fuzz.below(10_000))
       fs.rmSync(path.join(dataFolder, 'ballast'), { force: true })
-      // What it could not save until then nobody could: only what it has saved may not be lost.
+      // Only saved data may not be lost: nobody could have saved the rest by then.
       const saves = await until(
         async () => / 1$/m.exec(await metric('memwatch_exporter_history_saving')),
         SAVES_AGAIN_MS

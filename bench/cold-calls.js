@@ -1,7 +1,7 @@
 'use strict'
 
-// What single calls take that are made once a second in a process that does nothing else:
-// `node cold-calls.js CALL COUNT` tells its parent the µs of each.
+// Cost of single calls, once a second in a process that does nothing else: `node cold-calls.js CALL
+// COUNT` tells its parent the µs of each.
 const fs = require('node:fs')
 const net = require('node:net')
 const v8 = require('node:v8')
@@ -9,7 +9,7 @@ const { once } = require('node:events')
 const { performance } = require('node:perf_hooks')
 
 const [call, count] = process.argv.slice(2)
-/** Of the size of a frame, and numbers as there are in one. */
+/** Text of a frame's size, with numbers like those of a frame. */
 const FRAME = Object.fromEntries(
   Array.from({ length: 60 }, (_, i) => [`someFieldOfAFrame${i}`, i * 12345.678])
 )

@@ -37,7 +37,7 @@ const APP = path.join(__dirname, 'dying-app.js')
  */
 
 /**
- * Which signal it was can be seen only until its parent has asked, so that is not demanded.
+ * The signal can be seen only until its parent has asked, so that is not demanded.
  * @type {Record<string, Staged>}
  */
 const staged = {

@@ -37,12 +37,11 @@ const SCRAPES = 60
 /** While another one asks as well. */
 const PROBED_SCRAPES = 10
 /**
- * What a sidecar has, where memory is paid for in every pod, is measured once more as the image has
- * it.
+ * The sidecar, whose memory every pod pays for, is measured once more as the image has it.
  */
 const SIDECAR_TARGETS = [1, 10]
 const IMAGE_ENV = { MALLOC_ARENA_MAX: '1' }
-/** Of deploy/image/start.sh, but for the heap's, which is for Node.js 24 and later. */
+/** The flags of deploy/image/start.sh, except the heap's, which is for Node.js 24 and later. */
 const IMAGE_FLAGS = ['--max-semi-space-size=1', '--optimize-for-size']
 /** Lengths of history whose memory is measured, in seconds of a target's life. */
 const HISTORIES = [60, 600, 7200]
@@ -221,9 +220,9 @@ const withHistory = seconds => withExporter(async ({ pid, socket }) => {
 })
 
 /**
- * What one frame takes in the exporter, step by step, in µs: in this process, where nothing but
- * that is done. One in two is evaluated. The parse is the line's, the take its check and its way
- * into the history.
+ * Cost of one frame in the exporter, step by step, in µs: in this process, where nothing but that
+ * is done. One in two is evaluated. The parse is the line's, the take its check and its way into
+ * the history.
  */
 function stepMicros () {
   const TARGETS = 20
@@ -305,10 +304,10 @@ async function main () {
   }).trim()
   const page =
     [
-      '# What the exporter takes',
+      '# Capacity of the exporter',
       `<!-- Written by npm run bench:exporter -- --write; do not edit. -->\nOn Node ${version}, ` +
-        'on a noisy machine with two cores. Agents tell a real recording again, one frame a ' +
-          'second each; prom-client\'s names are served as ' +
+        'on a machine with two cores that others used as well. Agents replay a real recording, ' +
+          'one frame a second each. prom-client\'s names are served as ' +
             `well.${given.flags && ` Node's flags: \`${given.flags}\`.`}`,
       '## By targets',
       table(
@@ -346,9 +345,8 @@ async function main () {
         ? []
         : [
             '## By the length of a history',
-            'Ten targets, their frames told as fast as they are taken; after some seconds of ' +
-              'that the exporter gives up resolution, as it does under load, and at last takes ' +
-                'no hello any more.',
+            'Ten targets send frames as fast as the exporter accepts them. After some seconds it ' +
+              'drops resolution, as it does under load, and at last accepts no hello any more.',
             table(
               ['seconds', 'memory a target, MiB', 'RSS in all, MiB', 'CPU a frame, µs'],
               histories.map(row => [

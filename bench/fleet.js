@@ -66,7 +66,7 @@ async function main () {
   const tools = findTools()
   if (!tools) throw new Error(MISSING)
   const { own, byApp } = await realSeries()
-  // What is served moves a little, as real counters do, so that Prometheus stores it as it would.
+  // The served values move a little, as real counters do, so that Prometheus stores it as it would.
   let scrapes = 0
   const text = (/** @type {number} */ exporter) => Array.from({ length: TARGETS_EACH }, (_, i) => {
     const app = (exporter + i) % APPS.length

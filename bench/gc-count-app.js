@@ -18,7 +18,7 @@ function burst () {
 }
 
 async function report () {
-  /** Of a histogram; the type names no `metricName`. @type {any} */
+  /** A histogram's metric; the type names no `metricName`. @type {any} */
   const metric = await register.getSingleMetric('nodejs_gc_duration_seconds')?.get()
   /** @type {{ metricName?: string, value: number }[]} */
   const values = metric.values

@@ -153,7 +153,7 @@ async function run (node, args) {
 const longest = (turns, ms) => (max(turns.map(ms)) * 1000).toFixed(0)
 
 /**
- * What the parts of a frame take by themselves, without any agent.
+ * Cost of the parts of a frame by themselves, without any agent.
  * @param {string} node
  * @returns {Promise<string>} a table
  */
@@ -207,7 +207,7 @@ async function main () {
         console.log(name, rows[rows.length - 1])
       }
       sections.push(
-        `| ${shape.title} | a quarter below, µs | a frame, µs | the dearest, µs | at a time at ` +
+        `| ${shape.title} | a quarter below, µs | a frame, µs | longest, µs | at a time at ` +
           'most, µs | waits for a CPU left out, µs | GCs a second, counted | threads heard of | ' +
             `longest line, bytes |\n|${' --- |'.repeat(9)}\n${rows.join('\n')}`
       )
@@ -215,19 +215,17 @@ async function main () {
   }
   sections.unshift(
     '# What the agent costs as the app grows',
-    '<!-- Written by npm run bench:growth -- --write; do not edit. -->\nOn a noisy machine with ' +
-      `two cores; meanwhile ${Math.min(...loads).toFixed(0)} to ` +
-        `${Math.max(...loads).toFixed(0)} processes wanted to run on them (load average). ` +
-          'Main-thread time a frame, as the agent itself counts it, by the clock: whatever else ' +
-            `ran in between is in it. ${given.frames} frames, one a second; the median, and ` +
-              'what a quarter of the frames stayed below. The dearest are those with a look at ' +
-                'the memory map, every ten seconds while memory moves, else every minute, so ' +
-                  'that not each app here has one; it is taken in pieces, so the next column ' +
-                    'says for how long the agent held the loop at a time, and the one after ' +
-                      'without the time that others had the CPU: V8\'s own threads, mostly, ' +
-                        'where the heap is large. A frame is made of calls like those of the ' +
-                          'first tables, which an agent can make fewer, but not cheaper: code ' +
-                            'that runs once a second finds the caches cold.'
+    '<!-- Written by npm run bench:growth -- --write; do not edit. -->\nThe tables show the ' +
+      'main-thread time of one frame as the heap, the rate of GCs, and the number of workers ' +
+      'grow. The agent counts it itself, by the clock, so it includes work that interrupts a ' +
+      'frame. The machine had two cores and a load average of ' +
+      `${Math.min(...loads).toFixed(0)} to ${Math.max(...loads).toFixed(0)}.`,
+    `Each row has ${given.frames} frames, one a second: a quarter of them stayed below the first ` +
+      'value. The longest frames include a scan of the memory map, which is due every ten ' +
+      'seconds while memory moves, and every minute otherwise. A scan runs in slices: the next ' +
+      'column has the longest slice, and the one after it the same without the waits for a CPU. ' +
+      'The first table of each Node.js has single calls like those of a frame: code that runs ' +
+      'once a second finds the caches cold.'
   )
   const page = sections.join('\n\n') + '\n'
   console.log(page)

@@ -8,7 +8,7 @@ const { createMetrics } = require('../exporter/expose/metrics')
 const { replayFile } = require('../cli/sources/replay-file')
 
 /**
- * What runs all the time, in portions of some milliseconds to be repeated:
+ * Code that runs all the time, in portions of some milliseconds to be repeated:
  *
  *   frame     the agent reads and encodes 200 frames
  *   ingest    the exporter takes and judges a recording

@@ -68,7 +68,7 @@ async function main () {
   try {
     const exporter = await startExporter()
     stops.push(exporter.stop)
-    // One process ill of each, so that every series of a rule is there.
+    // One process with each problem, so that every series of a rule is there.
     for (const [i, { id }] of diagnoses.filter(({ runbook }) => runbook).entries()) {
       const connection = await tellRecording(exporter, id, { pid: 100_000 + i })
       stops.push(() => connection.destroy())

@@ -1,7 +1,7 @@
 'use strict'
 
-// What a look at the memory map and at malloc's books takes, in a process of a given size: a child
-// of bench/anatomy.js.
+// Cost of a scan of the memory map and of malloc's statistics, in a process of a given size: a
+// child of bench/anatomy.js.
 const { performance } = require('node:perf_hooks')
 const { MemoryMap } = require('../agent/collect/memory-map')
 const { allocatorStatistics } = require('../agent/collect/allocator-statistics')

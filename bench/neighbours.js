@@ -31,8 +31,7 @@ const { values: given } = parseArgs({
 })
 
 /**
- * What every app does besides: some garbage, so that there are GCs to tell of, and an answer when
- * it is asked to end.
+ * Work of every app: some garbage, so that GCs run, and an answer when it is asked to end.
  */
 const WORK =
   'const kept = []; setInterval(() => { for (let i = 0; i < 20_000; i++) kept[i % 1000] = { i, ' +
@@ -297,7 +296,7 @@ const neighbours = {
     await eventually(() => exporter.exporter.state.frames, frames => frames > 0)
   },
   async 'Bun: says nothing, costs nothing' (stage) {
-    // Where its install script ran, it has moved the binary.
+    // Its install script, where it ran, has moved the binary.
     const places = [
       path.join(MODULES, '@oven', `bun-${os.platform()}-${os.arch()}`, 'bin/bun'),
       path.join(MODULES, 'bun/bin/bun.exe')

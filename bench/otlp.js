@@ -99,7 +99,7 @@ async function askPrometheus (file) {
     otlp: true
   })
   const exporter = await sendingExporter(`${prometheus.url}/api/v1/otlp`)
-  // What is scraped is where Prometheus was told: the exporter took a free port of its own.
+  // The scraped address is the one that Prometheus knows: the exporter took a free port of its own.
   const proxy = http
     .createServer(async (_, response) =>
       response.setHeader('content-type', 'text/plain; version=0.0.4').end(await exporter.metrics())

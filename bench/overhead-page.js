@@ -12,7 +12,7 @@ const { readWork, workSection } = require('./overhead-work-page')
 const mib = (/** @type {number} */ bytes) => (bytes / 2 ** 20).toFixed(1)
 const signed = (/** @type {number} */ value, /** @type {number} */ digits) => `${value > 0 ? '+' : ''}${value.toFixed(digits)}`
 
-/** What is compared with the run of the same round without anything. @type {Column[]} */
+/** Columns that are compared with the run of the same round without anything. @type {Column[]} */
 const COLUMNS = [
   {
     key: 'throughput',
@@ -138,16 +138,15 @@ const distinct = list => [...new Set(list)]
  */
 function overheadPage (runs, shares) {
   const sections = [
-    '# What it costs an app',
-    '<!-- Written by npm run bench:overhead -- --write; do not edit. -->\nThe same app with ' +
-      'nothing, and with each of these; each line is the median of the differences to "nothing" ' +
-        'in the same round, and in brackets the quartiles. ' +
-      'Rounds are interleaved, on a noisy machine with two cores, which load and app share. ' +
-        'memwatch, prom-client and OpenTelemetry report each second, dd-trace every ten. Where ' +
-          'an app allocates much, V8 may settle in one of two states of its heap, with or ' +
-            'without anything beside it: there the quartiles lie far apart, and a median says ' +
-              'little. What is smaller than the differences between nothing and nothing again, ' +
-                'the CPU profiles tell.'
+    '# Cost for the app',
+    '<!-- Written by npm run bench:overhead -- --write; do not edit. -->\n' +
+      'The same app ran with nothing, and with each of these; a line has the median of the ' +
+      'differences to "nothing" in the same round, with the quartiles in brackets. Rounds ' +
+      'alternate, on a machine with two cores that load and app share; memwatch, prom- ' +
+      'client and OpenTelemetry report each second, dd-trace every ten. A difference below ' +
+      'that between nothing and nothing again is noise; the CPU profiles show it instead. ' +
+      'In an app that allocates much, V8 may settle in one of two states of its heap: the ' +
+      'quartiles lie far apart there, and a median says little.'
   ]
   sections.push(
     '## Against its targets',

@@ -4,7 +4,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 
 const AGENT = path.join(__dirname, '../agent') + path.sep
-/** What Node does for each GC where anybody observes them. */
+/** Node's own functions for each observed GC. */
 const OBSERVING = /^node:internal\/perf\/(observe|performance_entry)$/
 const INTERVAL_MICROS = 250
 /** The start, and what is loaded then, is not what it costs all the time. */
@@ -24,7 +24,7 @@ const profileFlags = folder => [
 ]
 
 /**
- * Whose the main thread's time was, by a CPU profile: what differences between runs cannot show, as
+ * Owners of the main thread's time, by a CPU profile. Differences between runs cannot show them, as
  * they are smaller than those between two runs of the same. Without the time in which the app
  * waited.
  * @param {string} folder with one .cpuprofile

@@ -3,7 +3,7 @@
 const { median } = require('simple-statistics')
 
 /**
- * What the agent may cost at most, in the unit of the column.
+ * Largest allowed cost of the agent, in the unit of the column.
  * @type {{ column: string, title: string, apps: string[], most: number, scale: number }[]}
  */
 const TARGETS = [

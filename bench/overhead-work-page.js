@@ -4,13 +4,13 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { median, quantileSorted } = require('simple-statistics')
 
-/** What the last run with --write measured: the page is put together again without it. */
+/** Results of the last run with --write: the page is put together again without it. */
 const WORK_FILE = path.join(__dirname, 'overhead-work.json')
 const TITLE = '## The same work'
 const RESAMPLES = 2000
 
 /**
- * What one variant took more than nothing for the same work, in one round.
+ * Extra cost of one variant for the same work, in one round.
  * @typedef {object} Difference
  * @property {string} node version
  * @property {number} rate GCs in a second of work

@@ -137,7 +137,7 @@ class Worker {
 }
 
 /**
- * How much a unit allocates and computes so that it collects that often: the same for all variants.
+ * Allocations and computing of a unit, chosen for that rate of GCs: the same for all variants.
  * @param {string} node
  * @param {number} rate GCs in a second of work
  */

@@ -206,14 +206,14 @@ async function runProfiled (node, app, env) {
   return share
 }
 
-/** Whose the main thread's time was, of each Node and app that was profiled. @returns {Share[]} */
+/** Owners of the main thread's time, for each Node and app that was profiled. @returns {Share[]} */
 const recordedShares = () =>
   fs
     .readdirSync(given.out)
     .filter(name => name.endsWith('-share.json'))
     .map(name => JSON.parse(fs.readFileSync(path.join(given.out, name), 'utf8')))
 
-/** What earlier runs have put there, in the order of the page. @returns {Run[]} */
+/** Results of earlier runs, in the order of the page. @returns {Run[]} */
 const recorded = () =>
   fs
     .readdirSync(given.out)

@@ -31,7 +31,7 @@ const PICTURES = path.join(__dirname, '../docs/page')
 const LIMITS = { firstPaintMs: 1000, verdictMs: 2000, bytes: 150_000, taskMs: 100 }
 const LOADS = 10
 const FEW = 3
-/** What a target of many does: a little of everything, ten times a second. */
+/** Work of a target among many: a little of everything, ten times a second. */
 const LIGHT =
   'const kept = []; setInterval(() => { for (let i = 0; i < 200; i++) kept[i] = { i, text: ' +
     'String(Math.random()) } }, 100)'
@@ -177,7 +177,7 @@ async function loads (exporter) {
 }
 
 /**
- * How long the page holds its thread at a stretch: looked at, filtered, a target opened and its
+ * Longest stretch for which the page holds its thread: looked at, filtered, a target opened and its
  * time range changed.
  * @param {Awaited<ReturnType<typeof startExporter>>} exporter
  */
@@ -224,7 +224,7 @@ async function smoothness (exporter) {
 }
 
 /**
- * How much later than the API the page has a verdict.
+ * Delay of a verdict on the page behind the API.
  * @param {Awaited<ReturnType<typeof startExporter>>} exporter
  */
 async function latency (exporter) {

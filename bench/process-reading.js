@@ -2,7 +2,7 @@
 
 const fs = require('node:fs')
 
-/** What another process holds, by proc(5). Each throws when it is gone. */
+/** Memory of another process, by proc(5). Each throws when it is gone. */
 
 /**
  * @param {number} pid

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * What others have published, and how it is measured again.
+ * Results that others have published, and their measurement here.
  *
  * @typedef {object} Case
  * @property {string} id

@@ -31,7 +31,7 @@ const near = (measured, published) =>
   Math.abs(measured - published) <= TOLERANCE * Math.abs(published)
 
 /**
- * Whether it is what was published, in words.
+ * Verdict on a published result, in words.
  * @param {import('./published-cases').Claim} claim
  * @param {import('../cli/comparison/compare').Row} row
  */
@@ -72,11 +72,17 @@ function publishedPage (results) {
   return `# Published results, measured again
 
 <!-- Written by npm run bench:published -- --write; do not edit. -->
-What others have published about these fixes, measured with \`memwatch try\` and \`memwatch compare\` on apps of [the lab](lab.md) that are modelled
-on theirs, on Node.js ${[...new Set(results.map(({ node }) => node))].sort().join(', ')}: ${repeat} runs of each kind, those of \`memwatch try\` in turns, others after them, on a machine of two cores that others used as well
-(\`event-loop-blocked\` comes and goes with how much they did). Medians, with the least and the most. "yes" is within a third of what was published; a
-difference is one only where the spreads lie apart. Of ${claims.length} figures ${claims.filter(word => word === 'yes').length} come out as published, ${claims.filter(word => word.startsWith('no')).length} do not, ${claims.filter(word => word !== 'yes' && !word.startsWith('no')).length} in part. Their apps are not ours: a direction and an order of magnitude
-is what can be asked.
+Others have published effects of these fixes. \`memwatch try\` and \`memwatch compare\` measured them again on apps of [the lab](lab.md) that are modelled on theirs.
+Their apps differ: only direction and order of magnitude can agree.
+
+| figures | |
+|---|---|
+| as published, within a third | ${claims.filter(word => word === 'yes').length} of ${claims.length} |
+| in part | ${claims.filter(word => word !== 'yes' && !word.startsWith('no')).length} |
+| not as published | ${claims.filter(word => word.startsWith('no')).length} |
+
+Node.js ${[...new Set(results.map(({ node }) => node))].sort().join(', ')}, ${repeat} runs of each kind on a machine of two cores that others used as well: \`event-loop-blocked\` comes and goes with their load.
+Runs of \`memwatch try\` alternate, others follow each other. Values are medians, with the least and the most; a difference needs ranges that do not overlap.
 
 ${cases
   .map(published =>

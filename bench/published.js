@@ -122,7 +122,7 @@ async function memwatch (args, stdout, env = {}) {
 }
 
 /**
- * What the app printed of itself.
+ * The summary that the app printed.
  * @param {string} recording
  * @returns {import('../engine/recording/format').Work | undefined}
  */

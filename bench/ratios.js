@@ -115,7 +115,7 @@ async function measureTree (tree) {
 }
 
 /**
- * Both in turns, until nothing is left that looks dear only because it was disturbed.
+ * Both in turns, until nothing is left that looks expensive only because it was disturbed.
  * @param {string} folder with the tree to compare with
  * @returns {Record<string, number>} ratios
  */
@@ -130,7 +130,7 @@ function compare (folder) {
         best[i][name] = Math.min(best[i][name] ?? Infinity, ms)
       }
     }
-    // What is new since has nothing to be compared with.
+    // A row that is new since has nothing to be compared with.
     ratios = Object.fromEntries(
       Object.keys(best[0])
         .filter(name => name in best[1])

@@ -1,7 +1,8 @@
 'use strict'
 
 /**
- * How `memwatch simulate` runs a lab app repaired: in its code, or with a fix that was printed.
+ * Arguments of `memwatch simulate` for a repaired lab app: in its code, or with a fix that was
+ * printed.
  * @param {import('../lab').LabApp} app
  * @param {import('../engine/diagnoses/define-diagnosis').Change} change of the fix
  * @returns {{ args: string[], env: Record<string, string> }}
@@ -12,7 +13,7 @@ function repairOf (app, { flag, env = {}, kubernetes = '' }) {
   const [, megabytes] = /memory: (\d+)Mi/.exec(kubernetes) ?? []
   return {
     args: [
-      ...(megabytes ? ['--memory', megabytes] : []),
+      ...(megabytes ? ['--memory', `${megabytes}Mi`] : []),
       ...(flag ? flag.split(' ').map(option => `--node-option=${option}`) : [])
     ],
     env: flag ? {} : env

@@ -12,7 +12,7 @@ const HOUR = 3600
 const DAY = 24 * HOUR
 const DAYS_A_WEEK = 7
 const WEEKDAYS = 5
-/** What Node.js itself holds beside the heap, and what of RSS are files. */
+/** Memory of Node.js itself beside the heap, and the file pages of RSS. */
 const NATIVE_BASE_BYTES = 24 * MIB
 const FILE_BYTES = 44 * MIB
 const EXTERNAL_BYTES = 4 * MIB
@@ -64,7 +64,7 @@ function randomAt (place) {
 }
 
 /**
- * Of a normal distribution.
+ * A sample of a normal distribution.
  * @param {number} seed
  * @param {number} i
  */

@@ -34,9 +34,9 @@ const REAL = 4
 const ACCELERATION = 10
 const KILL_EVERY_MS = 60_000 / ACCELERATION
 const SAMPLE_EVERY_MS = 2000
-/** What an app may differ by between its first and its last tenth. */
+/** Largest allowed difference of an app between its first and its last tenth. */
 const APP_RATIO = 0.02
-/** What an exporter may, and what its heap's moods are. */
+/** Largest allowed difference of an exporter, with the swings of its heap. */
 const EXPORTER_RATIO = 0.05
 const AGENT = require.resolve('memwatch/agent')
 

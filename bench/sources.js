@@ -17,7 +17,7 @@ const { traceGc } = require('../cli/sources/trace-gc')
 const NAME = /^trace-gc-(\d+)-(.+?)(-fixed|-repaired)?\.log(\.gz)?$/
 
 /**
- * What stands at the end of a log, and what ever stood.
+ * Findings at the end of a log, and all findings on the way.
  * @param {string} file
  * @param {object} given
  */
@@ -81,10 +81,16 @@ async function main ([folder]) {
     `# What logs of GCs tell of the lab
 
 <!-- Written by npm run bench:sources; do not edit. -->
-\`--trace-gc\` logs of lab apps in memory groups, each a minute or two, judged by \`memwatch diagnose\`: with the log alone, and with \`--memory\`.
+\`--trace-gc\` logs of lab apps in memory cgroups, a minute or two each, went to \`memwatch diagnose\`: with the log alone, and with \`--memory\`.
+A log lacks the container's limit, so that \`--memory\` turns suspicions into confirmed findings. [Sources](sources.md) lists the checks that a log cannot support.
 
-- Ill, and a log can tell: ${share(ill, ({ expected, alone }) => alone.end.some(text => text.startsWith(expected)))} found with the log alone, ${share(ill, ({ expected, alone }) => alone.end.includes(`${expected} confirmed`))} for sure; with the limit ${share(ill, ({ expected, told }) => told.end.some(text => text.startsWith(expected)))}, ${share(ill, ({ expected, told }) => told.end.includes(`${expected} confirmed`))} for sure.
-- Healthy, repaired, or ill of what a log cannot tell: ${share(well, ({ alone }) => alone.end.length === 0)} silent at the end with the log alone, ${share(well, ({ told }) => told.end.length === 0)} with the limit; ${share(well, ({ alone, told }) => ![...alone.end, ...alone.passing, ...told.end, ...told.passing].some(text => text.endsWith('confirmed')))} never had anything confirmed.
+| | the log alone | with the limit |
+|---|---|---|
+| problem found, of apps whose problem shows in a log | ${share(ill, ({ expected, alone }) => alone.end.some(text => text.startsWith(expected)))} | ${share(ill, ({ expected, told }) => told.end.some(text => text.startsWith(expected)))} |
+| the same, confirmed | ${share(ill, ({ expected, alone }) => alone.end.includes(`${expected} confirmed`))} | ${share(ill, ({ expected, told }) => told.end.includes(`${expected} confirmed`))} |
+| silent at the end, of all others | ${share(well, ({ alone }) => alone.end.length === 0)} | ${share(well, ({ told }) => told.end.length === 0)} |
+
+${share(well, ({ alone, told }) => ![...alone.end, ...alone.passing, ...told.end, ...told.passing].some(text => text.endsWith('confirmed')))} of all others never had anything confirmed.
 
 | Node | app | must be found | the log alone | with the limit of its container |
 |---|---|---|---|---|

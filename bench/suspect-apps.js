@@ -10,7 +10,7 @@
  *   code: string }} SuspectApp
  */
 
-/** What every service does: parse, allocate, answer. */
+/** Work of every service: parse, allocate, answer. */
 const TRAFFIC = `
 const { createHash } = require('node:crypto')
 const text = JSON.stringify(Array.from({ length: 200 }, (_, i) => ({ i, name: 'row ' + i, tags: ['a' + i, 'b'] })))

@@ -33,7 +33,7 @@ const CONFIRMED_WITHIN_SECONDS = 4 * DAY
 const MOST_CHANGES = 4
 const NOT_SUSPECTED_FROM_SECONDS = 2 * DAY
 const ETA_ERROR = 0.5
-/** What a printed time may be wrong by because it is rounded, and a frame or two late. */
+/** Largest error of a printed time because it is rounded, and a frame or two late. */
 const ETA_SLACK_SECONDS = 1800
 const LEAKS = Object.freeze({ heapLeak: 'js-heap-leak', nativeLeak: 'native-memory-leak' })
 
@@ -145,7 +145,7 @@ const SCENARIOS = [
 ]
 
 /**
- * What was said of a service.
+ * Verdicts on a service.
  * @param {import('./simulated-service').Service} scenario
  * @param {object} [options]
  * @param {number} [options.days] it ends sooner when it reaches a limit
@@ -195,14 +195,14 @@ function simulate (
 /** As texts write them. @type {Record<string, number>} */
 const UNIT_SECONDS = { s: 1, min: 60, h: HOUR, days: DAY }
 
-/** The time that a text foretells, in seconds. @param {string} text */
+/** The time that a text predicts, in seconds. @param {string} text */
 function timeIn (text) {
   const [, number, unit] = /about ([\d.,]+) (s|min|h|days)\b/.exec(text) ?? []
   return unit ? Number(number.replaceAll(',', '')) * UNIT_SECONDS[unit] : null
 }
 
 /**
- * What was said, against the limits.
+ * Verdicts against the limits.
  * @param {Scenario} scenario
  * @param {ReturnType<typeof simulate>} said
  */

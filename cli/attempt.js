@@ -8,7 +8,7 @@ const { renderComparison } = require('./comparison/render')
 const { shellWord } = require('@memwatch/engine/text/shell')
 const { out } = require('./output')
 
-/** What came of it, and the exit status that says so. */
+/** Outcome of the attempt, and its exit status. */
 const STATUS = Object.freeze({
   fixed: 0,
   compared: 0,

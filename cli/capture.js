@@ -11,7 +11,8 @@ const { flamePath } = require('@memwatch/exporter/expose/flame')
 const { formatBytes, formatSeconds } = require('@memwatch/engine/text/format')
 const { withApiOptions, callApi, openApi, pathSegment } = require('./api')
 const { out, err } = require('./output')
-const { UsageError } = require('./usage-error')
+const { wrap } = require('./text/wrap')
+const { UsageError, readSeconds } = require('./usage-error')
 
 const POLL_MS = 250
 /**
@@ -20,10 +21,11 @@ const POLL_MS = 250
 const WAIT_FOR_OTHER_MS = 90_000
 
 const command = withApiOptions(new Command('capture'))
-  .description('Profile a running app, and say which lines of its code are behind what it does.')
+  .description('Profile a running app, and name the lines of code that stand out.')
   .argument('<target>', 'as memwatch_target_info and /api/v1/targets call it')
   .addArgument(new Argument('<kind>', 'what to capture').choices(Object.keys(kinds)))
-  .option('--seconds <N>', 'duration of the capture', parseSeconds)
+  .option('--seconds <TIME>', 'duration of the capture, as 10, 10s or 1m',
+    text => readSeconds('--seconds', text))
   .option('--thread <THREAD>', 'main, or a worker as worker-1', 'main')
   .option('--force', 'take a heap snapshot even where it could end the process')
   .option('--out <FILE>', 'write what was captured there')
@@ -37,11 +39,14 @@ Kinds
 ${Object.entries(kinds)
   .map(
     ([kind, { title, seconds, help }]) =>
-      `  ${kind.padEnd(19)}${title}${seconds ? ` (${seconds} s)` : ''}\n${' '.repeat(21)}${help}`
+      `  ${kind.padEnd(19)}${title}${seconds ? ` (${seconds} s)` : ''}\n` +
+        wrap(help, 98, 21).join('\n')
   )
   .join('\n')}
 
-Ends with 0; 1 when it was refused or failed; 2 when the exporter cannot be reached or knows no such target.
+Ends with 0; 1 when it was refused or failed; 2 when the exporter cannot be reached or knows no
+such target.
+
 Examples:
   $ memwatch capture shop heap_profile
   $ memwatch capture shop cpu_profile --seconds 10 --out shop.cpuprofile
@@ -51,18 +56,6 @@ Examples:
   .action(async (target, kind, given) => {
     process.exitCode = await capture(target, kind, given)
   })
-
-/**
- * @param {string} text
- * @returns {number}
- */
-function parseSeconds (text) {
-  const seconds = Number(text)
-  if (!(seconds > 0)) {
-    throw new UsageError(`--seconds: expected a number above 0, got ${JSON.stringify(text)}`)
-  }
-  return seconds
-}
 
 /**
  * @param {string} target

@@ -52,7 +52,7 @@ function chooseFix ({ target }, words, { diagnosis, fixNumber, named }) {
 }
 
 /**
- * What the user wants tried. Nothing is predicted of it.
+ * The change that the user wants to try, without a prediction.
  * @param {{ flags: string[], env: Record<string, string> }} named
  * @param {string[]} words the command
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello

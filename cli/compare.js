@@ -11,7 +11,7 @@ const { UsageError } = require('./usage-error')
 
 const command = new Command('compare')
   .description(
-    'Put two recordings side by side: what a change brought, and whether that was predicted.'
+    'Compare two recordings: the effect of a change, and its prediction.'
   )
   .argument('<before>', 'a recording of memwatch run --record, or a folder of several of the same')
   .argument('<after>', 'the same after the change')
@@ -20,16 +20,19 @@ const command = new Command('compare')
   .addHelpText(
     'after',
     `
-The process that has a primary verdict is compared, else the one that used most CPU. Peak RSS is the highest of one look a
-second. RSS after load is the median over the later half of the last quiet part: five seconds or more, after a busy one, that
-take less than a quarter of the CPU, and half of the event loop, of the busiest tenth. With several recordings a side:
-medians, the least and the most; where they overlap, no difference is claimed.
+Compares the process with a primary verdict, else the one that used most CPU. Peak RSS is the
+highest of one sample a second. RSS after load is the median of the later half of the last quiet
+part: five seconds or more, after a busy one, with less than a quarter of the CPU, and half of the
+event loop, of the busiest tenth. Several recordings a side give medians with the least and the
+most; where these ranges overlap, no difference is claimed.
+
 Ends with 0; 2 when a file is no recording.
+
 Examples:
   $ memwatch run --record before.ndjson.gz --for 60 -- node server.js
   $ memwatch run --record after.ndjson.gz --for 60 -- node --max-semi-space-size=16 server.js
   $ memwatch compare before.ndjson.gz after.ndjson.gz
-  $ memwatch compare --json kept/before kept/after | jq '.rows[] | select(.figure == "peakRssBytes")'`
+  $ memwatch compare --json kept/before kept/after | jq '.rows[0]'`
   )
   .action(async (before, after, given) => {
     process.exitCode = await compareRecordings(before, after, given)

@@ -16,7 +16,7 @@ const TIMEOUT_MS = 200
 const PLAIN_NAME = /^[\p{L}\p{N}@_][\p{L}\p{M}\p{N}_./@+:-]*$/u
 
 const command = withApiOptions(new Command('completion'))
-  .description('Print a script that has a shell complete commands, options, diagnoses and targets.')
+  .description('Print a completion script for a shell: commands, options, diagnoses, targets.')
   .addArgument(
     new Argument('<shell>', 'the script; targets: names that an exporter lists, for the scripts')
       .choices([...Object.keys(SCRIPTS), 'targets'])
@@ -25,8 +25,10 @@ const command = withApiOptions(new Command('completion'))
   .addHelpText(
     'after',
     `
-Targets are those of a running exporter that answers within ${TIMEOUT_MS} ms; otherwise none.
+Targets are those of a running exporter that answers within 200 ms; otherwise none.
+
 Ends with 0; 2 for another shell.
+
 Examples:
   $ source <(memwatch completion bash)          in ~/.bashrc
   $ source <(memwatch completion zsh)           in ~/.zshrc, after compinit

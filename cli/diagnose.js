@@ -8,21 +8,20 @@ const { judgePrometheus } = require('./sources/prometheus')
 const { formatSeconds } = require('@memwatch/engine/text/format')
 const { writeReport, openFile, checkFailOn, failOnStatus, FAIL_ON, VERBOSE } = require('./run')
 const { err } = require('./output')
-const { UsageError, readBytes } = require('./usage-error')
+const { UsageError, readBytes, readSeconds } = require('./usage-error')
 
 const command = new Command('diagnose')
   .description(
-    'Judge existing material of a process – recordings of memwatch, GC logs, reports, stored ' +
-      'metrics – by the same code as live.'
+    'Diagnose recordings, GC logs, diagnostic reports or stored metrics, by the same code as live.'
   )
-  .argument('[file...]', 'known by their content, gzip or plain; - is stdin')
+  .argument('[file...]', 'logs, recordings or reports, also gzip; - reads stdin; the type is detected')
   .option(
     '--prometheus <URL>',
     'judge what a Prometheus keeps of prom-client or memwatch, instead of files'
   )
   .option('--selector <LABELS>', 'which of its series', '{}')
-  .option('--since <DURATION>', 'how far back', '6h')
-  .option('--step <DURATION>', 'take no more than a sample in so long')
+  .option('--since <TIME>', 'how far back, as 6h or 2d', '6h')
+  .option('--step <TIME>', 'most one sample in this time, as 30s')
   .option(
     '--flags <FLAGS>',
     'flags the process ran with, where the source does not say: "--max-old-space-size=512"'
@@ -39,12 +38,16 @@ const command = new Command('diagnose')
   .addHelpText(
     'after',
     `
-Reads recordings of memwatch run --record and of the exporter; what node --trace-gc prints, among other output, of one or more
-processes; Node's diagnostic reports; the JSON of v8.GCProfiler; and the metrics of prom-client or memwatch in a Prometheus.
-Checks that a source cannot support are listed as such; docs/sources.md names them for each source.
-Ends with 0; 2 when there is nothing that can be judged. Under --fail-on it ends with 3 when a
-process is in that state or in a worse one, and with 4 when nothing was seen: no process, or none
-was judged. From worst: confirmed, suspected, undecided (a leak check is still open).
+Reads recordings of memwatch run --record and of the exporter, the output of node --trace-gc among
+other output of one or more processes, Node's diagnostic reports, the JSON of v8.GCProfiler, and the
+metrics of prom-client or memwatch in a Prometheus. Checks that a source cannot support are listed
+as such; docs/sources.md names them for each source.
+
+Ends with 0; 2 when nothing can be evaluated.
+Under --fail-on it ends with 3 when a process is in that state or in a worse one, and with 4 when
+nothing was seen: no Node.js process reported, or none was evaluated. From worst to best:
+confirmed, suspected, undecided (a leak check is still open).
+
 Examples:
   $ memwatch run --record app.recording.gz -- node server.js
   $ memwatch diagnose app.recording.gz
@@ -53,7 +56,8 @@ Examples:
   $ memwatch diagnose app.log --memory 512Mi
   $ kubectl logs shop-5d4c | memwatch diagnose -
   $ memwatch diagnose report.*.json
-  $ memwatch diagnose --prometheus http://localhost:9090 --selector '{job="api"}' --since 6h --memory 512Mi`
+  $ memwatch diagnose --prometheus http://localhost:9090 --selector '{job="api"}' \\
+      --since 6h --memory 512Mi`
   )
   .action(async (files, given) => {
     process.exitCode = await diagnose(files, given)
@@ -102,8 +106,7 @@ async function diagnose (files, given) {
     if (error instanceof SourceError || error instanceof RecordingError) {
       throw new UsageError(error.message)
     }
-    // Of what a file may hold not everything is foreseen; it is the file that is at fault all the
-    // same.
+    // A file may hold more than the readers foresee; the file is at fault all the same.
     throw files.length > 0
       ? new UsageError(
           `cannot judge ${files.join(', ')}: damaged, or not as Node.js writes it ` +
@@ -143,7 +146,7 @@ async function judgeFiles (files, known, onProgress) {
   const onError = (/** @type {Error} */ error) => err.say(`memwatch: ${error.message}`)
   const { kind, inputs } = await openAll(files, onProgress)
   if (kind !== 'recording') {
-    // Who pipes an app waits: what is found is said when it is.
+    // The user of a pipe waits: report findings as they come.
     const onVerdict = files.includes('-')
       ? (/** @type {import('@memwatch/engine/history/target').Target} */ { thread, hello, frame }, /** @type {import('@memwatch/engine/verdicts/evaluate').Verdict} */ { diagnosis, state, opportunity }) => {
           if (!opportunity && (state === 'suspected' || state === 'confirmed')) {
@@ -188,8 +191,8 @@ async function judgeStored (url, given, known, onProgress) {
   const asked = {
     url,
     selector: given.selector,
-    sinceSeconds: readDuration('--since', given.since),
-    stepSeconds: given.step === undefined ? 0 : readDuration('--step', given.step)
+    sinceSeconds: readSeconds('--since', given.since),
+    stepSeconds: given.step === undefined ? 0 : readSeconds('--step', given.step)
   }
   const { targets, source, notes } = await judgePrometheus(asked, known, {
     onError: error => err.say(`memwatch: ${error.message}`),
@@ -207,22 +210,6 @@ function withoutPassword (url) {
   const shown = new URL(url)
   shown.username = shown.password = ''
   return shown.href
-}
-
-/**
- * As Prometheus writes them.
- * @param {string} option
- * @param {string} text
- * @returns {number} seconds
- * @throws {UsageError}
- */
-function readDuration (option, text) {
-  const found = /^(\d+(?:\.\d+)?)(s|m|h|d|w)$/.exec(text)
-  const seconds = found ? Number(found[1]) * { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 }[/** @type {'s'} */ (found[2])] : 0
-  if (seconds > 0) return seconds
-  throw new UsageError(
-    `${option}: expected a duration such as 30s, 15m, 6h or 2d, got ${JSON.stringify(text)}`
-  )
 }
 
 /**

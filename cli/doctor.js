@@ -31,8 +31,7 @@ const MOST_PROCESSES = 8
 
 const command = withApiOptions(new Command('doctor'))
   .description(
-    'Check whether everything is in place: exporter, agent, limits, allocator, and whether flags ' +
-      'and variables reached the process.'
+    'Check exporter, agent, limits and allocator, and that flags and variables reached the process.'
   )
   .argument(
     '[target]',
@@ -43,8 +42,12 @@ const command = withApiOptions(new Command('doctor'))
   .addHelpText(
     'after',
     `
-✓ is well, ✗ a problem with what to do about it, ? could not be seen. It reads /proc, so run it where the app runs and as its user: in its container, or in a sidecar that shares the process namespace.
-Ends with 0 when no check found a problem; 1 when one did; 2 when an option cannot be used or there is no such target or process.
+✓ is in order, ✗ is a problem with its solution, ? cannot be seen. It reads /proc: run it where the
+app runs and as its user, in its container or in a sidecar that shares the process namespace.
+
+Ends with 0 when no check found a problem; 1 when one did; 2 when an option cannot be used or there
+is no such target or process.
+
 Examples:
   $ memwatch doctor
   $ memwatch doctor shop
@@ -188,7 +191,7 @@ async function examineProcess (subject, { all, answers }) {
 }
 
 /**
- * What /proc shows of a process.
+ * A process as /proc shows it.
  * @param {Subject} subject
  * @returns {Promise<Check[]>}
  */

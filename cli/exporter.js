@@ -18,10 +18,14 @@ const command = new Command('exporter')
   .addHelpText(
     'after',
     `
-Every option can be given as an environment variable, or in a JSON file by its flag's name (--data-dir is dataDir). The flag wins over the variable, and that over the file.
+Each option is a flag, an environment variable, or a key of a JSON file, named as the flag:
+--data-dir is dataDir. The flag wins over the variable, and the variable over the file.
+
 Examples:
-  $ memwatch exporter --config /etc/memwatch.config.json     {"listen": "0.0.0.0:16369", "dataDir": "/var/lib/memwatch", "maxTargets": 200}
-  $ memwatch exporter --listen 0.0.0.0:16369 --socket /run/memwatch/exporter.sock --token-file /run/secrets/memwatch --data-dir /var/lib/memwatch
+  $ memwatch exporter --config /etc/memwatch.config.json
+      with {"listen": "0.0.0.0:16369", "dataDir": "/var/lib/memwatch", "maxTargets": 200}
+  $ memwatch exporter --listen 0.0.0.0:16369 --socket /run/memwatch/exporter.sock \\
+      --token-file /run/secrets/memwatch --data-dir /var/lib/memwatch
   $ MEMWATCH_SOCKET=/run/memwatch/exporter.sock node -r memwatch/agent app.js`
   )
   .action(run)

@@ -7,7 +7,7 @@ const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
 
 const command = withApiOptions(new Command('fix'))
-  .description('Print the fix for what was found on a target, in the form that it is applied in.')
+  .description('Print the fix for the finding on a target, as a patch, Dockerfile lines or NODE_OPTIONS.')
   .argument('<target>', 'as memwatch_target_info and /api/v1/targets call it')
   .addOption(
     new Option(
@@ -37,14 +37,16 @@ const command = withApiOptions(new Command('fix'))
   .addHelpText(
     'after',
     `
-What there is stays: the patch holds what changes, and is meant for server-side apply. Read it before you apply it.
+The patch contains only the changes: apply it with kubectl apply --server-side. Read it first.
 
-Ends with 0; 1 when nothing was found on the target, or its fix has no such form, as a change in the code; 2 when an option cannot be
-used, the exporter cannot be reached or knows no such target.
+Ends with 0; 1 when nothing was found on the target, or its fix has no such form, as a change of
+code; 2 when an option cannot be used, the exporter cannot be reached or knows no such target.
+
 Examples:
   $ memwatch fix shop --format node-options
   $ memwatch fix shop --format dockerfile >> Dockerfile
-  $ kubectl exec shop-5d4c7f9b8-x2k4q -c memwatch -- memwatch fix shop --format kubernetes | kubectl apply --server-side --field-manager=memwatch -f -
+  $ kubectl exec shop-5d4c7f9b8-x2k4q -c memwatch -- memwatch fix shop --format kubernetes |
+      kubectl apply --server-side --field-manager=memwatch -f -
   $ memwatch fix shop --format kubernetes --workload statefulset/shop --container app --fix 2`
   )
   .action(async (target, given) => {

@@ -24,8 +24,8 @@ function fromOutside (
   { command, hello, nodeOptions = '', loads = loaderFinds }
 ) {
   if (code) return { reason: 'it is a change in the code' }
-  // What the process was seen to have in NODE_OPTIONS has lost its quotes: add to what the command
-  // is given. The last one counts.
+  // NODE_OPTIONS of the running process has lost its quotes: add to what the command is given. The
+  // last one counts.
   if (flag && env?.NODE_OPTIONS) {
     return { command, env: { NODE_OPTIONS: `${nodeOptions} ${flag}`.trimStart() } }
   }

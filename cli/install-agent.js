@@ -7,14 +7,14 @@ const { Command } = require('commander')
 const { out } = require('./output')
 const { UsageError } = require('./usage-error')
 
-/** Of which package goes where below the agent's folder. */
+/** Packages, and their places below the agent's folder. */
 const PACKAGES = Object.freeze([
   { name: '@memwatch/agent', at: '.' },
   // Its GC hooks are used where MEMWATCH_GC_HOOKS is not off, malloc is asked where
   // MEMWATCH_ALLOCATOR_ACCESS allows it.
   { name: '@memwatch/allocator', at: 'node_modules/@memwatch/allocator', optional: true }
 ])
-/** What belongs to a package and is of no use to an app. */
+/** Files of a package that an app does not need. */
 const LEFT_OUT = /^(node_modules|.*\.(c|h|sh|md|d\.ts))$/
 const TOKEN_BYTES = 32
 /** Errors of the system that the path explains. @type {Record<string, string>} */
@@ -27,10 +27,10 @@ const REASONS = Object.freeze({
 
 const command = new Command('install-agent')
   .description(
-    'Copy the agent into a folder that an app mounts, as an init container does: ' +
-      'FOLDER/agent/index.js is what the app requires.'
+    'Copy the agent into a folder that an app mounts, as an init container does. The app ' +
+      'requires FOLDER/agent/index.js.'
   )
-  .argument('<folder>', 'an existing folder; all users may read the files that are put there')
+  .argument('<folder>', 'an existing folder; all users may read the copied files')
   .option(
     '--no-token',
     'make no FOLDER/token; without one, agents under another user take no commands'
@@ -39,13 +39,15 @@ const command = new Command('install-agent')
   .addHelpText(
     'after',
     `
-FOLDER/agent is a link to a folder of this version. An update replaces the link at once; running apps keep the files they started with.
-FOLDER/token is created once, readable for this user and group. Agents accept commands from the exporter that has the same MEMWATCH_TOKEN_FILE.
+FOLDER/agent is a link to a folder of this version. An update replaces the link at once; running
+apps keep the files they started with. FOLDER/token is created once, readable for this user and
+group. Agents accept commands from the exporter that has the same MEMWATCH_TOKEN_FILE.
 
 Ends with 0; 2 when the folder cannot be written to.
+
 Examples:
   $ memwatch install-agent /run/memwatch
-  $ NODE_OPTIONS="--require /run/memwatch/agent/index.js" MEMWATCH_SOCKET=/run/memwatch/exporter.sock node app.js`
+  $ MEMWATCH_SOCKET=/run/memwatch/exporter.sock node -r /run/memwatch/agent/index.js app.js`
   )
   .action((folder, { token }) => {
     try {

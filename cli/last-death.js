@@ -7,18 +7,19 @@ const { withApiOptions, callApi, pathSegment } = require('./api')
 const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
 
-/** What is shown of the minutes before. */
+/** Values that are shown of the minutes before. */
 const SHOWN_TRACKS = /** @type {const} */ ({ rssBytes: 'RSS', heapUsedBytes: 'heap used', externalBytes: 'external' })
 /** Seconds before the last frame that are shown. */
 const SHOWN_SECONDS = [600, 300, 120, 60, 30, 10, 5, 2, 1, 0]
 
 const command = withApiOptions(new Command('last-death'))
-  .description('Say why the last process of a name ended, and how its memory stood before.')
-  .argument('[target]', 'as /api/v1/targets calls it; without it, whoever died last')
+  .description('Print the cause of death of the last process of a name, and its memory before.')
+  .argument('[target]', 'as /api/v1/targets calls it (default: the process that died last)')
   .option('--json', 'print the death with its last minutes as JSON on stdout, and nothing else')
   .allowExcessArguments(false)
   .addHelpText('after', `
-Ends with 0; 1 when nobody died; 2 when the exporter cannot be reached.
+Ends with 0; 1 when no process has died; 2 when the exporter cannot be reached.
+
 Examples:
   $ memwatch last-death
   $ memwatch last-death shop --json | jq .death.reason`)

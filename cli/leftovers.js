@@ -2,7 +2,7 @@
 
 const fs = require('node:fs')
 
-/** How long what is left may take to end when asked, before it is killed. */
+/** Grace period of remaining processes, before they are killed. */
 const GRACE_MS = 5000
 const POLL_MS = 50
 

@@ -10,14 +10,14 @@ const { workOfLoad } = require('./comparison/work-of')
  * of a queue.
  */
 const UP_AFTER_MS = 15_000
-/** How long a load may take to end when asked. */
+/** Grace period of a load. */
 const GRACE_MS = 5000
 /** Statuses of a shell that did not find, or may not run, a command. */
 const NOT_STARTED = [126, 127]
 
 /**
  * A load generator that is started when the app is up: when one of its processes is seen to listen.
- * It runs beside the app, without the agent and outside its memory group.
+ * It runs beside the app, without the agent and outside its memory cgroup.
  */
 class LoadCommand {
   #words

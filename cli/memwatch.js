@@ -6,6 +6,7 @@ const { Command, CommanderError } = require('commander')
 const { version } = require('@memwatch/exporter/package.json')
 const { ConfigError } = require('@memwatch/exporter/config')
 const { endWhenAsked } = require('./end-when-asked')
+const { exitStatusText } = require('./exit-statuses')
 const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
 
@@ -31,14 +32,15 @@ const COMMANDS = [
 ]
 
 /**
- * What is not asked for is not loaded: in a sidecar with a tenth of a core that is seconds.
+ * Only the requested command is loaded: the others take seconds in a sidecar with a tenth of a
+ * core.
  * @param {readonly string[]} names of commands
  */
 function programWith (names) {
   const program = new Command('memwatch')
     .description(
-      'Says which memory problem a Node.js process has, how sure it is, and the exact change ' +
-        'that fixes it.'
+      'Reports which memory problem a Node.js process has, how sure that is, and the exact ' +
+        'change that fixes it.'
     )
     .version(version)
     .enablePositionalOptions()
@@ -46,23 +48,25 @@ function programWith (names) {
     .addHelpText(
       'after',
       `
+${exitStatusText()}
+
 Examples:
   $ memwatch run -- node server.js            watch an app from start to end, then read the report
-  $ memwatch try --for 60 -- node server.js   apply the fix, run again, and see what it brought
-  $ memwatch simulate semi-space-starvation   see the tool find a real problem
-  $ memwatch diagnose app.recording.gz        judge what was recorded earlier
-  $ memwatch diagnose app.log                 or what there is without an agent: --trace-gc logs, reports, Prometheus
-  $ memwatch compare before.gz after.gz       what a change brought, and whether that was predicted
-  $ memwatch top                              what an exporter watches, worst first
-  $ memwatch last-death shop                  why the last process of that name ended
-  $ memwatch capture shop heap_profile        which lines of code allocate what lives on
-  $ memwatch fix shop --format kubernetes     the change that was recommended, to be applied
-  $ memwatch trim shop                        give back what malloc retains, without a restart
-  $ memwatch plan shop --node 24              what an upgrade, another limit or a flag makes of its heap
-  $ memwatch doctor shop                      is all in place: exporter, agent, limits, the fix
+  $ memwatch try --for 60 -- node server.js   apply the fix, run again, and compare
+  $ memwatch simulate semi-space-starvation   watch a real problem being found
+  $ memwatch diagnose app.recording.gz        diagnose a recording
+  $ memwatch diagnose app.log                 without an agent: --trace-gc logs, reports, Prometheus
+  $ memwatch compare before.gz after.gz       the effect of a change, and its prediction
+  $ memwatch top                              targets of an exporter, worst first
+  $ memwatch last-death shop                  cause of death of the last process of that name
+  $ memwatch capture shop heap_profile        lines of code that allocate what lives on
+  $ memwatch fix shop --format kubernetes     the recommended change, as a patch
+  $ memwatch trim shop                        return what malloc retains, without a restart
+  $ memwatch plan shop --node 24              heap sizes after an upgrade, with another limit or flag
+  $ memwatch doctor shop                      check exporter, agent, limits and the fix
   $ memwatch exporter                         the sidecar: metrics for Prometheus, a JSON API
-  $ memwatch install-agent /run/memwatch      put the agent where an app in another container finds it
-  $ source <(memwatch completion bash)        complete commands, options and targets; zsh and fish, too`
+  $ memwatch install-agent /run/memwatch      the agent in a folder that another container mounts
+  $ source <(memwatch completion bash)        complete commands, options, targets; zsh and fish, too`
     )
   for (const name of names) program.addCommand(require(`./${name}`).command)
   for (const command of program.commands) {

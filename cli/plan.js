@@ -17,8 +17,8 @@ const collect = (text, before = []) => [...before, text]
 
 const command = withApiOptions(new Command('plan'))
   .description(
-    'Say what V8 will choose on another Node.js, under another memory limit or with other ' +
-      'flags, and what to mind.'
+    'Print the heap sizes that V8 chooses on another Node.js, under another memory limit or with ' +
+      'other flags, with warnings.'
   )
   .argument(
     '[target]',
@@ -41,8 +41,12 @@ const command = withApiOptions(new Command('plan'))
   .addHelpText(
     'after',
     `
-64-bit, without pointer compression. Node.js reads the limit of its own cgroup only, not that of a parent.
-Ends with 0, whatever it warns of; 2 when an option cannot be used, the exporter cannot be reached or knows no such target.
+For 64-bit Node.js without pointer compression. Node.js reads the limit of its own cgroup only, not
+that of a parent.
+
+Ends with 0, with or without warnings; 2 when an option cannot be used, the exporter cannot be
+reached or knows no such target.
+
 Examples:
   $ memwatch plan --node 18,24 --memory 512Mi
   $ memwatch plan --node 22 --memory 512Mi,1Gi --flags '--max-old-space-size=384'

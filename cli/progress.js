@@ -8,8 +8,8 @@ const { signalsOf } = require('@memwatch/engine/signals/index')
 const BAR_WIDTH = 20
 
 /**
- * What `memwatch run` says while the command runs: on a terminal one line that is redrawn, and in
- * any case one line for each finding that comes or goes.
+ * Progress of `memwatch run`: on a terminal one line that is redrawn, and in any case one line for
+ * each finding that comes or goes.
  */
 class Progress {
   #output

@@ -58,7 +58,7 @@ class ReportText {
   }
 
   /**
-   * What was run, and how it and its processes ended.
+   * The command, and the end of its processes.
    * @param {import('./watch-command').Report} report
    */
   addEnd ({ source, command, durationSeconds, exit, ending, targets, deaths }) {

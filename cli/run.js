@@ -31,15 +31,19 @@ const FAIL_ON = 'end with status 3 when a target is in this state or a worse one
 const VERBOSE = 'list the checks that were ruled out, and those that are undecided'
 
 const command = withReportOptions(new Command('run'))
-  .description('Run a command with the agent, watch it, and report what is wrong with its memory.')
-  .argument('<command...>', 'what to run, after --')
+  .description('Run a command with the agent, watch it, and report its memory problems.')
+  .argument('<command...>', 'the command, after --')
   .passThroughOptions()
   .usage('[options] -- <command...>')
   .addHelpText('after', `
+Run it under load: most memory problems only show when the app is busy.
+
 Ends with the status of the command; 128 + N when signal N ended it; 0 when --for ended it; 127
-when it cannot be started. Under --fail-on it ends with 3 when a process is in that state or in a
-worse one, and with 4 when nothing was seen: no Node.js process reported, or none was judged. From
-worst: confirmed, suspected, undecided (a leak check is still open).
+when it cannot be started.
+Under --fail-on it ends with 3 when a process is in that state or in a worse one, and with 4 when
+nothing was seen: no Node.js process reported, or none was evaluated. From worst to best:
+confirmed, suspected, undecided (a leak check is still open).
+
 Examples:
   $ memwatch run -- node server.js
   $ memwatch run --for 60 --fail-on confirmed -- npm start
@@ -52,7 +56,7 @@ Examples:
  */
 function withReportOptions (command) {
   return command
-    .option('--for <SECONDS>', 'end the command after this time')
+    .option('--for <TIME>', 'end the command after this time, as 90, 90s or 5m')
     .option(
       '--json',
       'print the report as JSON on stdout, and nothing else; the stdout of the command goes to ' +

@@ -9,20 +9,22 @@ const { createMemoryGroup } = require('@memwatch/exporter/process/memory-group')
 const { formatBytes } = require('@memwatch/engine/text/format')
 const { withReportOptions, runAndReport } = require('./run')
 const { err } = require('./output')
-const { UsageError } = require('./usage-error')
+const { UsageError, readBytes } = require('./usage-error')
 
 /**
- * What V8 chooses in 512 MiB (Node 20 to 25), for machines that allow no memory group. An option
- * given later wins.
+ * Sizes that V8 chooses in 512 MiB (Node 20 to 25), for machines that allow no memory cgroup. An
+ * option given later wins.
  */
 const SIZES_OF_THE_CONTAINER = ['--max-semi-space-size=1', '--max-old-space-size=256']
 
 /** Below it Node.js takes longer to start than the apps run. */
 const LEAST_CORES = 0.05
+/** Node.js itself takes half of it. */
+const LEAST_LIMIT_BYTES = 64 * 2 ** 20
 
 const command = withReportOptions(new Command('simulate'))
   .description(
-    'Run a small real app that has a problem (or only looks as if), and watch it be found.'
+    'Run a small real app with a memory problem, or a healthy look-alike, and diagnose it.'
   )
   .argument('<name>', 'a diagnosis, healthy, or the name of an app below')
   .option('--node <FILE>', 'the Node.js binary to run it on (default: this one)')
@@ -31,8 +33,8 @@ const command = withReportOptions(new Command('simulate'))
     'options for that Node.js, to try a fix: --node-option=--max-semi-space-size=16'
   )
   .option(
-    '--memory <MB>',
-    'limit of the memory cgroup, to try a larger container (default: the one the app stands for)'
+    '--memory <SIZE>',
+    'limit of the memory cgroup, as 512Mi, to try a larger container (default: the one the app stands for)'
   )
   .option(
     '--cpus <CORES>',
@@ -44,8 +46,11 @@ const command = withReportOptions(new Command('simulate'))
   .addHelpText(
     'after',
     `
-The app runs in a memory cgroup of its own, with the limit of the container it stands for, where this machine
-allows it. To rehearse a page, let your Prometheus scrape it: --listen 0.0.0.0:16369.
+The app runs in a memory cgroup with the limit of its container, if this machine allows that. To
+rehearse an alert, let your Prometheus scrape it: --listen 0.0.0.0:16369.
+
+Ends like memwatch run.
+
 Examples:
   $ memwatch simulate semi-space-starvation
   $ memwatch simulate semi-space-starvation --node-option=--max-semi-space-size=16
@@ -100,7 +105,7 @@ async function simulate (name, given) {
     )
   }
   checkNode(given.node)
-  const limitBytes = given.memory === undefined ? app.memoryLimitBytes : readMegabytes(given.memory)
+  const limitBytes = given.memory === undefined ? app.memoryLimitBytes : readLimit(given.memory)
   const groupName = `simulate-${app.id}`
   const slowPod =
     given.cpus === undefined
@@ -166,13 +171,10 @@ function checkNode (file) {
  * @returns {number} bytes
  * @throws {UsageError}
  */
-function readMegabytes (text) {
-  if (!/^\d+$/.test(text) || Number(text) < 64) {
-    throw new UsageError(
-      `--memory: expected a whole number of megabytes, 64 or more, got ${JSON.stringify(text)}`
-    )
-  }
-  return Number(text) * 2 ** 20
+function readLimit (text) {
+  const bytes = readBytes('--memory', text)
+  if (bytes >= LEAST_LIMIT_BYTES) return bytes
+  throw new UsageError(`--memory: expected at least 64Mi, got ${JSON.stringify(text)}`)
 }
 
 /**

@@ -4,14 +4,14 @@ const http = require('node:http')
 const { options, chooseText } = require('@memwatch/exporter/config')
 const { err } = require('./output')
 
-/** How long the kernel is asked to hold a process that nothing else holds. */
+/** Longest timeout of the kernel, for a process that nothing else keeps alive. */
 const FOREVER_MS = 2 ** 31 - 1
 
 /**
- * Where --on-failure stay says so: an exporter that cannot start does nothing, and says why.
- * Kubernetes counts sidecars into a pod's readiness: one that ends again and again would take the
- * pod out of its Services. To the liveness probe it is well, as another start would change nothing;
- * to Prometheus it is down.
+ * The exporter under --on-failure stay: if it cannot start, it only reports the reason. Kubernetes
+ * counts sidecars into a pod's readiness: one that ends again and again would take the pod out of
+ * its Services. To the liveness probe it is well, as another start would change nothing; to
+ * Prometheus it is down.
  *
  * @param {Error} error that kept it from starting
  * @param {string} listen the address that it should have

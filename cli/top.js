@@ -9,10 +9,10 @@ const { withApiOptions, callApi, callList, pathSegment } = require('./api')
 const { SEVERITIES } = require('@memwatch/engine/diagnoses/define-diagnosis')
 const { HEADLINE_STATES } = require('@memwatch/engine/verdicts/headline')
 const { out } = require('./output')
-const { UsageError } = require('./usage-error')
+const { UsageError, readSeconds } = require('./usage-error')
 
 const CTRL_C = String.fromCharCode(3)
-/** Of the time that a sparkline shows. */
+/** Columns of the time that a sparkline shows. */
 const SPARK_SECONDS = 300
 const SPARK_WIDTH = 24
 /** Series are asked for target by target: of no more than are seen. */
@@ -22,17 +22,18 @@ const LOOP_SECONDS = 10
 
 const command = withApiOptions(new Command('top'))
   .description(
-    'What an exporter watches, worst first: memory, garbage collection, event loop, and the ' +
-      'verdict in one sentence.'
+    'List the targets of an exporter, worst first: memory, GC, event loop, verdict.'
   )
-  .option('--every <SECONDS>', 'time between two refreshes', parseSeconds, 2)
+  .option('--every <TIME>', 'time between two refreshes, as 2 or 30s', parseSeconds, 2)
   .option('--once', 'print once and end, as it does where the output is no terminal')
   .allowExcessArguments(false)
   .addHelpText(
     'after',
     `
-The line of bars is RSS over five minutes. q or Ctrl-C ends it.
+The bars are RSS over five minutes. q or Ctrl-C ends it.
+
 Ends with 0; 2 when the exporter cannot be reached.
+
 Examples:
   $ memwatch top
   $ memwatch top --once | grep -v Healthy
@@ -47,9 +48,9 @@ Examples:
  * @returns {number}
  */
 function parseSeconds (text) {
-  const seconds = Number(text)
+  const seconds = readSeconds('--every', text)
   if (!(seconds >= 0.5 && seconds <= 3600)) {
-    throw new UsageError(`--every: expected a number from 0.5 to 3600, got ${JSON.stringify(text)}`)
+    throw new UsageError(`--every: expected a time from 0.5s to 1h, got ${JSON.stringify(text)}`)
   }
   return seconds
 }

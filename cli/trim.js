@@ -20,10 +20,11 @@ const command = withApiOptions(new Command('trim'))
   .addHelpText(
     'after',
     `
-The decisive test for fragmentation, and a first aid: what comes back was free. The app must have been started with
-MEMWATCH_ALLOCATOR_ACCESS=trim. It stands still meanwhile, for the time that is printed beforehand.
+Returned memory was free: a test for fragmentation, and first aid. The app must have been started
+with MEMWATCH_ALLOCATOR_ACCESS=trim. It stands still meanwhile; --dry-run prints for how long.
 
 Ends with 0; 1 when it was refused; 2 when the exporter cannot be reached or knows no such target.
+
 Examples:
   $ memwatch trim shop --dry-run
   $ memwatch trim shop

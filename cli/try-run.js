@@ -11,13 +11,13 @@ const { Progress } = require('./progress')
 const { explainSpawnFailure } = require('./spawn-failure')
 const { watchCommand } = require('./watch-command')
 
-/** What is read of an app's output, for its last line. */
+/** End of an app's output that is read for its last line. */
 const TAIL_BYTES = 65_536
-/** How long an app is watched when its load is over: what is given back late must be seen. */
+/** Time for which an app is watched after its load: memory that returns late must be seen. */
 const SETTLE_MS = 10_000
 
 /**
- * How runs are made; the same for all of them.
+ * Settings of runs; the same for all of them.
  * @typedef {object} Plan
  * @property {string} folder where recordings are kept
  * @property {number} [forSeconds]
@@ -36,7 +36,7 @@ const SETTLE_MS = 10_000
  */
 
 /**
- * One run: the command in its memory group, under its load, recorded; then read off the recording,
+ * One run: the command in its memory cgroup, under its load, recorded; then read off the recording,
  * as `memwatch compare` would.
  * @param {Plan} plan
  * @param {Trial} trial
@@ -115,8 +115,8 @@ function intoGroup ([first, ...rest], limitBytes, name) {
 }
 
 /**
- * Whether the command could not be started: spawn says so, or the shell that joins a memory group,
- * by its status.
+ * True when the command could not be started, by spawn's error or by the status of the shell that
+ * joins a memory cgroup.
  * @param {string[]} command
  * @param {import('./comparison/measure').Run} run
  * @param {NodeJS.ErrnoException} [error]

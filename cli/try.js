@@ -20,15 +20,15 @@ const collect = (text, before = []) => [...before, text]
 
 const command = new Command('try')
   .description(
-    'Run a command, apply the fix for what is found, run it again, and say what that brought.'
+    'Run a command, apply the fix for its finding, run it again, and compare both.'
   )
-  .argument('<command...>', 'what to run, after --')
+  .argument('<command...>', 'the command, after --')
   .passThroughOptions()
   .usage('[options] -- <command...>')
   .option(
-    '--for <SECONDS>',
-    'end each run after so long (default: when the command ends; with --load ten seconds after ' +
-      'the load)'
+    '--for <TIME>',
+    'end each run after this time, as 90, 90s or 5m (default: when the command ends; with --load ' +
+      'ten seconds after the load)'
   )
   .option(
     '--load <COMMAND>',
@@ -59,23 +59,29 @@ const command = new Command('try')
   .addHelpText(
     'after',
     `
-Fixes from outside are applied: flags by NODE_OPTIONS or the command line, environment variables, jemalloc by LD_PRELOAD where
-the loader finds it. Those in code, image or container are left to you; memwatch compare measures them. What the command
-prints on stdout is kept beside the recordings. The work done is known where --load prints JSON like autocannon -j, or text
-like wrk --latency or hey, or where the last line of the app is JSON with "requests": then costs are told per request.
-Ctrl-C ends what runs, keeps what is recorded, and says what is known.
+Fixes that work from outside are applied: flags by NODE_OPTIONS or the command line, environment
+variables, and jemalloc by LD_PRELOAD if the loader finds it. Changes of code, image or container
+are left to you; memwatch compare measures them.
+The stdout of the command is kept beside the recordings. Costs are per request if the work is known:
+from the output of --load (JSON as of autocannon -j, text of wrk --latency or hey), or from a last
+line of the app that is JSON with "requests".
+Ctrl-C ends the runs, keeps the recordings, and prints the result so far.
+
 Ends with
-  0    the finding is gone with the fix, from every run; with --with both kinds ran, and nothing is found with the change
-  3    nothing is confirmed, so nothing was tried
-  4    what was found has no fix that can be applied from outside
-  5    the finding is still there with the fix, or the command failed only with it
-  2    a wrong option
+  0  the finding is gone with the fix, in every run; with --with: nothing is found with the change
+  2  a wrong option
+  3  nothing is confirmed, so nothing was tried
+  4  the finding has no fix that can be applied from outside
+  5  the finding is still there with the fix, or the command failed only with it
   126, 127  the command cannot be started; 128 + N after signal N, as 130 after Ctrl-C
+
 Examples:
   $ memwatch try --for 60 -- node server.js
-  $ memwatch try --memory 512Mi --repeat 3 --load 'autocannon -j -c 50 -d 40 http://localhost:3000' -- node server.js
+  $ memwatch try --memory 512Mi --repeat 3 \\
+      --load 'autocannon -j -c 50 -d 40 http://localhost:3000' -- node server.js
   $ memwatch try --diagnosis allocator-fragmentation --fix 2 --for 60 -- npm start
-  $ memwatch try --with --max-semi-space-size=16 --with LD_PRELOAD=libjemalloc.so.2 --for 60 -- node server.js
+  $ memwatch try --with --max-semi-space-size=16 --with LD_PRELOAD=libjemalloc.so.2 \\
+      --for 60 -- node server.js
   $ memwatch compare --json DIR/before DIR/after        again, from what was kept`
   )
   .action(async (words, given) => {
@@ -115,7 +121,7 @@ async function tryFix (words, given) {
           if (!options.keep) fs.rmSync(folder, { recursive: true })
           return notStarted
         }
-        // What was cut short is worth telling only where there is nothing else.
+        // A run that was cut short is reported only where there is no other.
         if (!interruption.by || runs[side].length === 0) runs[side].push(run)
         if (!chosen && !interruption.by) chosen = announce(chooseFix(run, words, options))
       }

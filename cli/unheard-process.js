@@ -8,7 +8,7 @@ const SAMPLE_EVERY_MS = 100
 const MOST_SAMPLES = 200
 
 /**
- * What the kernel shows of a process that has not reported: its RSS, and kills for memory in its
+ * A process that has not reported, as the kernel shows it: its RSS, and kills for memory in its
  * cgroup. Sampling ends when it reports.
  */
 class UnheardProcess {

@@ -1,5 +1,6 @@
 'use strict'
 
+const { readDuration } = require('@memwatch/engine/text/duration')
 const { readMemory } = require('@memwatch/engine/text/quantity')
 
 /**
@@ -9,33 +10,21 @@ const { readMemory } = require('@memwatch/engine/text/quantity')
 class UsageError extends Error {}
 
 /**
- * @param {string} option
- * @param {string} text
- * @returns {number} seconds, above 0
- * @throws {UsageError}
+ * @template Value
+ * @param {(text: string) => Value} read throws a RangeError that says what is expected
+ * @returns {(option: string, text: string) => Value} throws a UsageError that names the option
  */
-function readSeconds (option, text) {
-  const seconds = Number(text)
-  if (text.trim() === '' || !(seconds > 0) || !Number.isFinite(seconds)) {
-    throw new UsageError(
-      `${option}: expected a number of seconds above 0, got ${JSON.stringify(text)}`
-    )
-  }
-  return seconds
-}
-
-/**
- * @param {string} option
- * @param {string} text as in 512Mi
- * @returns {number} bytes
- * @throws {UsageError}
- */
-function readBytes (option, text) {
+const forOption = read => (option, text) => {
   try {
-    return readMemory(text)
+    return read(text)
   } catch (error) {
     throw error instanceof RangeError ? new UsageError(`${option}: ${error.message}`) : error
   }
 }
+
+/** Seconds of a time such as 90, 90s, 5m, 24h or 7d. */
+const readSeconds = forOption(readDuration)
+/** Bytes of a size such as 512Mi, 2Gi, 512MiB or 536870912. */
+const readBytes = forOption(readMemory)
 
 module.exports = { UsageError, readSeconds, readBytes }

@@ -12,9 +12,9 @@ const { makeTemporaryFolder } = require('./temporary-folder')
 const { UnheardProcess } = require('./unheard-process')
 const { UsageError } = require('./usage-error')
 
-/** How long a command may take to end after it was asked to. */
+/** Grace period of a command. */
 const GRACE_MS = 10_000
-/** How long agents may take to say goodbye after the command has ended. */
+/** Time for the goodbyes of agents after the end of the command. */
 const FAREWELL_MS = 1000
 
 /** @typedef {ReturnType<typeof judgedTarget>} JudgedTarget */

@@ -5,11 +5,13 @@ const path = require('node:path')
 const { closest, distance } = require('fastest-levenshtein')
 const { defaultSocketPath } = require('@memwatch/agent/protocol/socket')
 const { options: agentOptions } = require('@memwatch/agent/protocol/config')
+const { readDuration } = require('@memwatch/engine/text/duration')
+const { readMemory } = require('@memwatch/engine/text/quantity')
 const { ConfigError } = require('./config-error')
 const { parseAddress, parseHostPort } = require('./ingest/address')
 const { readOtlp } = require('./otlp/address')
 
-/** Of no other program: docs/decisions/0062-default-port.md. */
+/** A port of no other program: docs/decisions/0062-default-port.md. */
 const DEFAULT_PORT = 16369
 
 /**
@@ -44,10 +46,9 @@ const LEAST_DATA_BYTES = 16 * 2 ** 20
  * @returns {number} bytes
  */
 function sizeOf (text) {
-  const [, number, unit] = /^(\d+)(KiB|MiB|GiB)$/.exec(text) ?? []
-  const bytes = Number(number) * 1024 ** (['KiB', 'MiB', 'GiB'].indexOf(unit) + 1)
-  if (!(bytes >= LEAST_DATA_BYTES)) {
-    throw new Error(
+  const bytes = readMemory(text)
+  if (bytes < LEAST_DATA_BYTES) {
+    throw new RangeError(
       `expected a size of at least 16MiB, such as 256MiB, got ${JSON.stringify(text)}`
     )
   }
@@ -150,7 +151,7 @@ const options = withKeys({
     flag: '--data-max <SIZE>',
     env: 'MEMWATCH_DATA_MAX',
     default: '256MiB',
-    help: 'maximum size of that folder, as 64MiB or 2GiB; the finest and oldest history is ' +
+    help: 'maximum size of that folder, as 64Mi or 2Gi; the finest and oldest history is ' +
       'deleted first',
     /**
      * @param {string} text
@@ -183,19 +184,12 @@ const options = withKeys({
     flag: '--captures-keep <TIME>',
     env: 'MEMWATCH_CAPTURES_KEEP',
     default: '24h',
-    help: 'time until a capture is deleted, as 30m, 24h or 7d',
+    help: 'time until a capture is deleted, as 30m, 24h or 7d; a number alone is seconds',
     /**
      * @param {string} text
      * @returns {number} seconds
      */
-    read (text) {
-      const [, number, unit] = /^(\d+)([smhd])$/.exec(text) ?? []
-      const seconds = Number(number) * ({ s: 1, m: 60, h: 3600, d: 86_400 }[unit] ?? NaN)
-      if (!(seconds > 0)) {
-        throw new Error(`expected a time such as 30m, 24h or 7d, got ${JSON.stringify(text)}`)
-      }
-      return seconds
-    }
+    read: text => readDuration(text)
   },
   token: {
     flag: '--token-file <FILE>',
@@ -294,7 +288,7 @@ const options = withKeys({
   }
 })
 
-/** What the commands read that call an exporter, beside the token file. */
+/** Options of commands that call an exporter, beside the token file. */
 const clientOptions = withKeys({
   url: {
     flag: '--url <URL>',
@@ -319,7 +313,7 @@ const clientOptions = withKeys({
  */
 
 /**
- * What counts of an option: the flag, else the variable, else the file, else the default.
+ * Value of an option: the flag, else the variable, else the file, else the default.
  * @param {{ flag: string, env: string, key: string, default: string }} option
  * @param {object} of
  * @param {string} [of.given] the flag's value
@@ -357,7 +351,7 @@ function readConfig (flags, env = process.env, file = undefined) {
 }
 
 /**
- * What the kubelet sets in each container for a Service whose name begins with memwatch:
+ * Variables that the kubelet sets in each container for a Service whose name begins with memwatch:
  * MEMWATCH_SERVICE_HOST, MEMWATCH_PORT=tcp://10.96.0.7:16369 …
  * https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
  * @param {string} name

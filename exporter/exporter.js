@@ -15,7 +15,7 @@ const { Lifecycle } = require('./parts/lifecycle')
 const { Load, MEASURE_EVERY_MS } = require('./self-care/load')
 const { Targets } = require('@memwatch/engine/history/targets')
 
-/** What happens to targets is passed on to the parts. */
+/** Events of targets are passed on to the parts. */
 const TARGET_EVENTS = ['open', 'frame', 'answer', 'vanish', 'back', 'end']
 
 /**
@@ -67,7 +67,7 @@ class Exporter extends GuardedEmitter {
         maxBytes: config.capturesMax,
         keepSeconds: config.capturesKeep
       }),
-      // What reads sources takes two megabytes: most exporters never need it.
+      // The reader of sources takes two megabytes: most exporters never need it.
       suspectsOf: (...of) => require('./captures/suspects').suspectsOf(...of)
     })
     this.targetRegistry = new Targets({
@@ -96,7 +96,7 @@ class Exporter extends GuardedEmitter {
     return this.deathRegistry.all
   }
 
-  /** Whether it has started, and does not stop yet. */
+  /** True from its start until it stops. */
   get isReady () {
     return this.#ready
   }

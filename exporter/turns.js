@@ -7,7 +7,7 @@ const BLOCKED_MS = 5
 class Turns {
   #began = performance.now()
 
-  /** Whether others should have theirs. */
+  /** True when others should have their turn. */
   get over () {
     return performance.now() - this.#began > BLOCKED_MS
   }

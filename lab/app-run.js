@@ -6,11 +6,11 @@ const v8 = require('node:v8')
 const { parseArgs } = require('node:util')
 
 /**
- * Settings and reports of one lab app.
+ * Inputs of one lab app, and its way to report.
  * @typedef {object} AppRun
  * @property {number} rate `--rate N`: multiplies the app's load, 1 by default
- * @property {boolean} fixed `--fixed`: the same app without its defect, if the defect is in the
- *   code
+ * @property {boolean} fixed `--fixed`: the same app with its defect repaired, where the defect is
+ *   in the code
  * @property {(work?: number) => void} served counts finished work: a request, a file, a batch row
  * @property {(release: () => void) => void} onEnd called once before the process ends
  */

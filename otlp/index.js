@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * The exporter's parts of OpenTelemetry, in matching versions. They are a package of their own, as
- * OpenTelemetry would be half of the installation for an option that few use.
+ * OpenTelemetry's packages that the exporter uses, in versions that fit each other. A package of
+ * its own, as OpenTelemetry is half of what would be installed for an option that most leave off.
  */
 
 const { diag, DiagLogLevel, ValueType } = require('@opentelemetry/api')

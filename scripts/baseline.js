@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * What is found on the recordings of test/recordings: every diagnosis on every target.
- * `npm run baseline` writes test/recordings/baseline.json; a test holds the code against it, so
- * that a change of a rule shows everything it changes.
+ * Verdicts on the recordings of test/recordings: every diagnosis on every target. `npm run
+ * baseline` writes test/recordings/baseline.json; a test holds the code against it, so that a
+ * change of a rule shows everything it changes.
  */
 
 const fs = require('node:fs')

@@ -54,6 +54,7 @@ const generated = {
   'deploy/helm/memwatch/README.md': chartReadme,
   'docs/api.md': async () => docs.api(await openApi()),
   'docs/openapi.json': async () => JSON.stringify(await openApi(), null, 2) + '\n',
+  'docs/commands.md': docs.commands,
   'docs/compatibility.md': compatibility,
   'docs/metrics.md': docs.metrics,
   'docs/diagnoses.md': docs.diagnoses,

@@ -11,7 +11,9 @@ const { execFileSync } = require('node:child_process')
 const { parseArgs } = require('node:util')
 
 const ROOT = path.join(__dirname, '..')
-/** Of every package. `node scripts/packages.js --scope @other` changes it wherever it stands. */
+/**
+ * Scope of every package. `node scripts/packages.js --scope @other` changes it wherever it stands.
+ */
 const SCOPE = '@memwatch'
 const REPOSITORY = 'https://github.com/memwatch/memwatch'
 /** Registry of the image and the chart, with its namespace. */

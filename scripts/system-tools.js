@@ -4,7 +4,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { spawnSync } = require('node:child_process')
 
-/** What the tests run beside npm's packages; the second name is Debian's. */
+/** Programs of the tests beside npm's packages; the second name is Debian's. */
 const TOOLS = {
   prometheus: ['prometheus'],
   promtool: ['promtool'],
@@ -17,7 +17,7 @@ const TOOLS = {
   chromium: ['chromium', 'chromium-browser', 'google-chrome']
 }
 
-/** What the image is built and run with. */
+/** Programs that build and run the image. */
 const IMAGE_TOOLS = {
   buildah: ['buildah'],
   podman: ['podman'],

@@ -20,6 +20,7 @@ const CHECKS = [
   ],
   ['generated files are up to date', process.execPath, 'scripts/generate.js', '--check'],
   ['eslint', 'npx', '--no-install', 'eslint', '.'],
+  ['spelling', 'npx', '--no-install', 'cspell', '--no-progress', '--no-summary'],
   ['who imports whom', 'npx', '--no-install', 'depcruise', 'agent', 'cli', 'engine', 'exporter', 'lab', 'otlp'],
   ['tsc --strict', 'npx', '--no-install', 'tsc', '-p', 'tsconfig.json'],
   ['tsc --strict, for the browser', 'npx', '--no-install', 'tsc', '-p', 'exporter/page'],
@@ -32,7 +33,10 @@ const CHECKS = [
   ],
   ['pint: every rule beside a real Prometheus', process.execPath, 'bench/lint-rules.js']
 ]
-/** Of a check: the machine has not what it needs. Said and counted; the tests go on without it. */
+/**
+ * Status of a check that the machine cannot run. It is printed and counted; the tests go on without
+ * it.
+ */
 const CANNOT_RUN = 4
 
 /**

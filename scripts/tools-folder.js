@@ -4,8 +4,8 @@ const os = require('node:os')
 const path = require('node:path')
 
 /**
- * Where what tests and proofs build for themselves is kept between runs: outside of the repository.
- * TEST_TOOLS names another.
+ * Folder of what tests and proofs build for themselves: outside of the repository. TEST_TOOLS names
+ * another.
  * @returns {string} absolute path; it need not exist
  */
 const toolsFolder = () =>

@@ -178,7 +178,7 @@ const OWN_FOLDERS =
     ? [__dirname + path.sep, pathToFileURL(__dirname + path.sep).href]
     : []
 
-/** @param {{ callFrame: { url: string } }} node of a heap profile */
+/** @param {{ callFrame: { url: string } }} node heap profile node */
 const isOwn = ({ callFrame: { url } }) => OWN_FOLDERS.some(folder => url.startsWith(folder))
 
 /**

@@ -6,7 +6,7 @@ const { PROTOCOL_VERSION } = require('../protocol/frame')
 const { LostDescriptor, findDescriptor } = require('../own-descriptor')
 
 const CONNECT_WITHIN_MS = 500
-/** An exporter that accepts nothing for so long is gone. */
+/** Longest wait for an exporter that accepts nothing. */
 const STALLED_MS = 30_000
 /** Retry of a full socket: its buffer holds some hundred kilobytes. */
 const AGAIN_MS = 2
@@ -91,7 +91,7 @@ function createWriter (socket, own) {
         tookMs = nowMs()
       } catch (error) {
         if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EAGAIN') throw error
-        if (nowMs() - tookMs > STALLED_MS) throw new Error('the exporter takes no more')
+        if (nowMs() - tookMs > STALLED_MS) throw new Error('the exporter accepts no more')
         await turn(AGAIN_MS)
       }
       if (nowMs() - turnBeganMs > TURN_MS) await turn(0)

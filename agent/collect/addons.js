@@ -30,8 +30,8 @@ const formatKey = (abi, file) => {
 
 /**
  * Loaded native addons, by interface: V8's C++ (with NAN, which builds on it), or Node-API alone,
- * which keeps working when V8's ABI changes, as under pointer compression. The imported names tell,
- * a few KiB that the dynamic loader reads as well; the rest of a file is not read.
+ * which keeps working when V8's ABI changes, as under pointer compression. The imported names
+ * decide, a few KiB that the dynamic loader reads as well; the rest of a file is not read.
  * docs/decisions/0058-addons-are-told-by-imports.md
  *
  * @param {string} [own] file of the agent's own addon, which is none of the app's

@@ -128,7 +128,7 @@ class EventLoopDelay {
 
   /**
    * @param {number} nowMs
-   * @returns {boolean} whether the loop is busy
+   * @returns {boolean} true: the loop is busy
    */
   #fullTick (nowMs) {
     this.#ticks = 0

@@ -48,8 +48,8 @@ function parseKind (link) {
 
 /**
  * Counts descriptors by kind, some links at a time.
- * @param {string[] | undefined} names of all descriptors, if listed
- * @param {number} count number of descriptors
+ * @param {string[] | undefined} names all descriptors, if listed
+ * @param {number} count total
  * @param {(file: string) => string} readLink
  * @returns {Generator<undefined, Record<string, number>>} counts, extrapolated from samples
  */

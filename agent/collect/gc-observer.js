@@ -5,7 +5,7 @@ const { PerformanceObserver } = require('../primordials')
 /** @typedef {import('node:perf_hooks').PerformanceEntry[]} Entries */
 
 /**
- * @param {import('node:perf_hooks').PerformanceEntry} entry of type gc
+ * @param {import('node:perf_hooks').PerformanceEntry} entry type gc
  * @returns {{ kind?: number, flags?: number }}
  */
 const readDetail = entry => /** @type {{ detail?: object }} */ (entry).detail ?? entry

@@ -17,7 +17,7 @@ const FLAGS_END = 2 ** 16
 const LIVE_HEAP_EVERY_MS = 50
 
 /**
- * @param {string} name of a space of V8's heap
+ * @param {string} name V8's heap space
  * @returns {boolean} true: a major GC leaves only live objects; it empties new spaces
  */
 const isLiveSpace = name => !name.startsWith('new_')
@@ -35,7 +35,7 @@ function readLiveBytes () {
 }
 
 /**
- * @param {{ kind?: number, flags?: number }} detail of a PerformanceEntry of type gc
+ * @param {{ kind?: number, flags?: number }} detail PerformanceEntry of type gc
  * @param {boolean} [isOwn] the agent ran it
  * @returns {string} kind/cause, the key on the wire
  */
@@ -107,4 +107,4 @@ class GcPauses {
   }
 }
 
-module.exports = { GcPauses, isLiveSpace, formatKey, readLiveBytes }
+module.exports = { GcPauses, isLiveSpace, readLiveBytes }

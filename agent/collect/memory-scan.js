@@ -40,7 +40,7 @@ class MemoryScan {
   }
 
   /**
-   * Scans for about so long.
+   * Scans for about this time.
    * @param {number} seconds
    * @returns {boolean} true: complete
    * @throws /proc is unreadable, for now or forever: isTemporary of read-file.js

@@ -15,7 +15,7 @@ const PRESENT = 0x80
 const WINDOW_PAGES = 256
 /** Divides a window: mixed entries of a piece are counted one by one. */
 const PIECE_BYTES = 256
-/** A stack was never deeper than so many untouched pages in a row. */
+/** A row of untouched pages that ends a stack: it was never deeper. */
 const UNTOUCHED_PAGES = 64
 /** All parts except stacks, which need only their used end. */
 const SAMPLED = /** @type {const} */ ([

@@ -1,5 +1,7 @@
 'use strict'
 
+const { parseJson } = require('../primordials')
+
 /**
  * The wire contract between agent and exporter.
  *
@@ -317,8 +319,8 @@ const fields = Object.freeze({
  * @property {number} startedAtUnixMs start of the isolate; pid, threadId and start identify it
  * @property {number} [startTimeTicks] start of the process in clock ticks since boot,
  *   /proc/self/stat
- * @property {string} name of the app: MEMWATCH_NAME, else the name in the nearest package.json,
- *   else the script's base name
+ * @property {string} name name of the app: MEMWATCH_NAME, else the name in the nearest
+ *   package.json, else the script's base name
  * @property {number} intervalSeconds seconds between frames
  * @property {string} node version, without the v
  * @property {string} v8 version
@@ -334,7 +336,7 @@ const fields = Object.freeze({
  * @property {Record<string, string>} mallocEnv environment variables that configure an allocator
  * @property {string[]} allowedFlags process.allowedNodeEnvironmentFlags
  * @property {{maxOldGenerationSizeMb?: number, maxYoungGenerationSizeMb?: number}} [resourceLimits]
- *   of a worker
+ *   limits of a worker
  * @property {number} [hostMemoryBytes] os.totalmem()
  * @property {number} [constrainedBytes] process.constrainedMemory(), if a real limit: V8 sized its
  *   heap by it at start
@@ -357,8 +359,8 @@ const fields = Object.freeze({
  * @typedef {object} Answer to a command
  * @property {string} id id of the command
  * @property {boolean} ok
- * @property {string} [reason] of a refusal, in a word
- * @property {string} [message] of a refusal, in a sentence
+ * @property {string} [reason] word for a refusal
+ * @property {string} [message] sentence for a refusal
  * @property {Record<string, number>} [parts] bytes of each part of a capture
  * @property {number} [predictedBytes] memory for a refused snapshot, beside the heap
  * @property {number} [headroomBytes] memory available for it
@@ -380,6 +382,15 @@ const fields = Object.freeze({
  * @property {Values} values
  */
 
+/**
+ * Values of a frame before anything is read: each field is there, and none has a value. All frames
+ * copy it, so they have one shape, which V8 fills and reads without looking names up. Parsed, as an
+ * object that is put together name by name becomes a slow dictionary.
+ * @type {Values}
+ */
+const NO_VALUES = parseJson(`{${Object.keys(fields).map(name => `"${name}":null`)}}`)
+for (const name in NO_VALUES) NO_VALUES[/** @type {FieldName} */ (name)] = undefined
+
 module.exports = {
   PROTOCOL_VERSION,
   MAX_LINE_BYTES,
@@ -393,5 +404,6 @@ module.exports = {
   PAUSE_ROW,
   OWN_CAUSE,
   isOwnGc,
+  NO_VALUES,
   fields
 }

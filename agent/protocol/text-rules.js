@@ -1,6 +1,6 @@
 'use strict'
 
-/** Rules for texts on the wire: agents send, and exporters accept, only texts that obey them. */
+/** Rules for texts on the wire: agents send, and exporters accept, only texts that satisfy them. */
 
 /**
  * Control characters (C0, DEL, C1), line and paragraph separators, bidirectional controls and lone

@@ -12,7 +12,7 @@ const LONGEST_RUN_MS = 30_000
 const LIVE = 'setTimeout(() => { console.log("done") }, 2500)'
 
 /**
- * What an app's code does to what the agent uses, before the agent has loaded.
+ * Attacks by an app's code on the functions that the agent uses, before the agent has loaded.
  * @type {Record<string, string>}
  */
 const APPS = {

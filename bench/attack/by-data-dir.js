@@ -56,7 +56,7 @@ function record (meta, bytes = Buffer.alloc(0)) {
 }
 
 /**
- * What a real exporter saved of a real app.
+ * Files that a real exporter saved of a real app.
  * @param {Stage} stage whose data folder is copied
  * @param {string} to
  * @returns {Promise<Saved>}
@@ -106,7 +106,7 @@ const captureFolder = (folder, id = randomUUID()) => {
 }
 
 /**
- * What is put into a data folder, each before a start of its own.
+ * Contents of a data folder, each before a start of its own.
  * @type {Record<string, (folder: string, saved: Saved) => void>}
  */
 const TRAPS = {
@@ -197,7 +197,7 @@ function truncate (file) {
 }
 
 /**
- * What an exporter makes of a folder that somebody else wrote to.
+ * Attacks by a data folder that somebody else wrote to.
  * @param {Stage} stage
  */
 async function afterStart (stage) {

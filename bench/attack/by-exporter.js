@@ -23,7 +23,7 @@ const BEHAVIOURS = [
 ]
 const REQUESTS_PER_SECOND = 50
 const REQUEST_TIMEOUT_MS = 10_000
-/** Of a turn in which the app answered worse. */
+/** A turn in which the app answered worse. */
 const MOST_REPEATS = 2
 /**
  * Beyond this an impostor is seen by the app's clients; two silent ones in a row differ by less.

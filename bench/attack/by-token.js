@@ -8,7 +8,7 @@ const REQUESTS_PER_SECOND = 100
 const TRACKS = ['rssBytes', 'heapUsedBytes', 'externalBytes', 'eventLoopActiveSeconds']
 
 /**
- * Who bears the token asks for all that takes time, as often as one address may.
+ * A client with the token requests everything that takes time, as often as one address may.
  * @param {import('./stage').Stage} stage
  * @param {import('./attacks').Options} options
  */

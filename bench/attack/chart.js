@@ -5,7 +5,7 @@ const path = require('node:path')
 const { parseAllDocuments } = require('yaml')
 
 const ROOT = path.join(__dirname, '../..')
-/** Where a manifest of the chart names no probe: the timeout that the chart's probes had. */
+/** The timeout of a manifest without a probe: that of the chart's probes. */
 const DEFAULT_PROBE_TIMEOUT_SECONDS = 5
 
 /** The manifests that are generated from the chart. */
@@ -17,7 +17,7 @@ const MANIFESTS = {
 /** @typedef {keyof typeof MANIFESTS} Mode */
 
 /**
- * How the chart and the image start an exporter.
+ * Command and environment by which chart and image start an exporter.
  * @param {Mode} mode
  * @returns {{ env: Record<string, string>, nodeArgs: string[], memoryBytes: number, cores: number,
  *   probeTimeoutMs: number }} env: paths are those of the container
@@ -48,7 +48,7 @@ function readChart (mode) {
   }
 }
 
-/** What the image adds: variables of the last stage, and flags of Node.js before the program. */
+/** Additions of the image: variables of the last stage, and flags of Node.js before the program. */
 function readDockerfile () {
   const text = fs.readFileSync(path.join(ROOT, 'Dockerfile'), 'utf8')
   const stage = text.slice(text.lastIndexOf('\nFROM '))

@@ -117,7 +117,7 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
       return app
     }
     /**
-     * What the operator is told, with the token.
+     * Messages to the operator, with the token.
      * @param {string} at below the API
      * @param {object} [more]
      */
@@ -181,7 +181,7 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
       token: TOKEN,
       tokenFile: at('token'),
       good,
-      /** Whether the exporter has ended. */
+      /** True when the exporter has ended. */
       get ended () {
         return life.ended
       },
@@ -192,7 +192,7 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
       scrape,
       awaitTarget,
       stop,
-      /** What held, after an attack. @returns {Promise<Measured>} */
+      /** Checks after an attack. @returns {Promise<Measured>} */
       async measure () {
         /** @type {string[]} */
         const broke = []
@@ -369,7 +369,7 @@ function countEach (items) {
     .join(', ')
 }
 
-/** What matters of what a process printed. @param {string} text */
+/** The part of a process's output that matters. @param {string} text */
 function firstLine (text) {
   const lines = text
     .split('\n')

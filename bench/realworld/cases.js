@@ -3,7 +3,7 @@
 const fs = require('node:fs')
 const path = require('node:path')
 
-/** Where a case names no other. */
+/** Default for cases that name no other. */
 const DEFAULT_NODE = '24.21.0'
 const DEFAULT_LIMIT_MIB = 512
 const LEAK_SECONDS = 120

@@ -197,7 +197,7 @@ function absent (runs, rows) {
   return lines.length === 0 ? 'None.' : lines.join('\n')
 }
 
-/** Of a headline in a list. */
+/** Text of a headline in a list. */
 const MOST_LETTERS = 300
 /** @param {string} text */
 const shorten = text => text.length > MOST_LETTERS ? `${text.slice(0, MOST_LETTERS)}…` : text

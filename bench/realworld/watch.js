@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Runs one program as `memwatch run` does, in a memory group, and prints as JSON what was found and
- * when: the report has the end only. A process of its own for each run, as an exporter is.
+ * Runs one program as `memwatch run` does, in a memory cgroup, and prints its findings with their
+ * times as JSON: the report has the end only. A process of its own for each run, as an exporter is.
  *
  *   node watch.js JOB    JOB: a Job as JSON
  */

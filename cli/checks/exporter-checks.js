@@ -6,7 +6,7 @@ const path = require('node:path')
 const { isOwnFolder, isOwnSocket } = require('@memwatch/agent/protocol/socket')
 const { ok, problem, unknown } = require('./check')
 
-/** How long a peer may take to answer. */
+/** Timeout of a peer's answer. */
 const TIMEOUT_MS = 2000
 
 /** @typedef {import('./check').Check} Check */

@@ -37,7 +37,7 @@ const preloadsAgent = settings =>
   settings !== null && preloadOptions([...settings.nodeOptions, ...settings.execArgv]).length > 0
 
 /**
- * Whether the agent runs in a process and reports.
+ * Check that the agent runs in a process and reports.
  * @param {Subject} subject
  * @param {{ answers: boolean }} exporter whether one answers
  * @returns {Check}
@@ -170,7 +170,7 @@ function checkFlags ({ settings }) {
 }
 
 /**
- * What is preloaded, which malloc that makes, and whether its variables are read.
+ * Checks of preloads, of the malloc that they bring, and of its variables.
  * @param {Seen} subject
  * @returns {Check[]}
  */

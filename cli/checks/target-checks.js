@@ -66,7 +66,7 @@ function checkGcCounter ({ target }) {
 }
 
 /**
- * Whether the first fix of each finding is in force.
+ * Check that the first fix of each finding is in force.
  * @param {Subject} subject
  * @returns {Check[]}
  */

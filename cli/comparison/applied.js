@@ -7,8 +7,8 @@ const { flagsInForce } = require('@memwatch/engine/v8/flags')
 /** @typedef {import('@memwatch/exporter/process/process-view').Settings} Settings */
 
 /**
- * Whether a process runs with a change: its flags and environment say so. What is changed in code
- * leaves no trace in either.
+ * True when a process runs with a change, by its flags and environment. A change of code shows in
+ * neither.
  * @param {import('@memwatch/engine/diagnoses/define-diagnosis').Change} change
  * @param {Settings} hello of the process, or what can be seen of it from outside
  * @returns {boolean | null} null where it cannot be seen

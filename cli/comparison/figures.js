@@ -6,9 +6,9 @@ const { histogramQuantile } = require('@memwatch/engine/statistics/histogram')
 const { rssAfterLoad } = require('./quiet-part')
 
 /**
- * What is read off a run to compare it with another: one table, in the order it is printed. GC is
- * that of the main thread, as every PerformanceObserver sees it; CPU is that of the whole process,
- * GC threads too. A figure that a run does not have is null.
+ * Figures of a run that comparisons use: one table, in the order it is printed. GC is that of the
+ * main thread, as every PerformanceObserver sees it; CPU is that of the whole process, GC threads
+ * too. A figure that a run does not have is null.
  *
  * @typedef {object} Read what figures are read from
  * @property {import('./gathered').Gathered} gathered

@@ -4,7 +4,7 @@ const { PAUSE_ROW, SPACE_ROW, isOwnGc } = require('@memwatch/agent/protocol/fram
 const { semiSpaceCapacity } = require('@memwatch/engine/v8/heap-spaces')
 
 /**
- * What the frames of one target say over a whole run. A target's history forgets seconds after ten
+ * Totals of one target's frames over a whole run. A target's history forgets seconds after ten
  * minutes; peaks and what lies between busy and quiet must not be forgotten.
  */
 class Gathered {

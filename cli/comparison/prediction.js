@@ -8,11 +8,11 @@ const { figures, signalsOf } = require('@memwatch/engine/signals/index')
  * predicted.
  */
 const TOLERANCE = 0.25
-/** How far back RSS is looked at: a run. */
+/** Window of RSS: a run. */
 const RUN_SECONDS = 600
 
 /**
- * What a fix predicted, as it stands at the end of a run.
+ * Values of a fix's predictions at the end of a run.
  * @param {import('@memwatch/engine/history/target').Target | null | undefined} target
  * @param {import('@memwatch/engine/diagnoses/define-diagnosis').Fix | null} fix
  * @returns {Record<string, number | null>} by signal

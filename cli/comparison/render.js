@@ -87,7 +87,7 @@ function renderFix ({ diagnosis, title, change, applied, outcomes }) {
 }
 
 /**
- * How far off, as a share of what was to be gained.
+ * Error of a prediction, as a share of what was to be gained.
  * @param {{ from: number, to: number, measured: number }} outcome
  */
 function missBy ({ from, to, measured }) {
@@ -97,7 +97,7 @@ function missBy ({ from, to, measured }) {
 }
 
 /**
- * What must be known of a side before its numbers are read.
+ * Notes on a side that belong before its numbers.
  * @param {string} name
  * @param {import('./compare').Side} side
  */

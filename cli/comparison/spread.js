@@ -17,7 +17,7 @@ function spreadOf (values) {
 }
 
 /**
- * Whether two spreads lie apart: no run of one is between those of the other. With three runs a
+ * True when two spreads lie apart: no run of one is between those of the other. With three runs a
  * side that happens by chance once in ten times, with five once in 126; with one it says nothing.
  * @param {Spread | null} before
  * @param {Spread | null} after

@@ -3,8 +3,8 @@
 /** @typedef {import('@memwatch/engine/recording/format').Work} Work */
 
 /**
- * What a load generator says of its run: autocannon's JSON (-j) or any of its shape, else the text
- * of wrk (--latency) or hey.
+ * Work that a load generator reports of its run: autocannon's JSON (-j) or any of its shape, else
+ * the text of wrk (--latency) or hey.
  * @param {string} output its stdout
  * @returns {Work | undefined} undefined where none of it is understood
  */
@@ -23,7 +23,7 @@ function workOfLoad (output) {
 }
 
 /**
- * What an app says of itself on the last line of its stdout, where that is JSON with a number of
+ * Work that an app reports on the last line of its stdout, where that is JSON with a number of
  * `requests`.
  * @param {string} output
  * @returns {Work | undefined}

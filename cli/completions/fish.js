@@ -5,7 +5,7 @@ const { ofOptions } = require('./table')
 /** A word of fish: within single quotes \ and ' are escaped. @param {string} text */
 const quoted = text => `'${text.replace(/[\\']/g, '\\$&')}'`
 
-/** What complete -l takes for the value of an option. */
+/** Arguments of `complete` for the value of an option. */
 const VALUES = {
   none: () => '',
   file: () => ' -r -F',

@@ -3,7 +3,7 @@
 const { diagnoses } = require('@memwatch/engine/diagnoses/index')
 
 /**
- * What a shell may complete a word by.
+ * Sources of completions for a word.
  * @typedef {object} CompletedOption
  * @property {string} flag --long
  * @property {string} help

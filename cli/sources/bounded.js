@@ -5,8 +5,8 @@ const { STATE_RANK } = require('@memwatch/engine/diagnoses/define-diagnosis')
 const { signalsOf } = require('@memwatch/engine/signals/index')
 
 /**
- * What a source leaves open, as the limits of a heap in a log of its GCs, is not guessed but judged
- * at both ends: what holds at both is sure, what holds at one is suspected at most.
+ * A value that a source leaves open, as the heap limit in a GC log, is judged at both ends: a
+ * finding at both is sure, one at one is suspected at most.
  *
  * @typedef {object} End
  * @property {Partial<Record<import('./define-source').FieldName, any>>} values of a frame
@@ -26,7 +26,7 @@ const { signalsOf } = require('@memwatch/engine/signals/index')
 function atBothEnds (diagnosis, boundsOf) {
   return {
     ...diagnosis,
-    // Whether they are there depends on the end.
+    // Their presence depends on the end.
     requires: [],
     judge (signals, limits, target) {
       const bounds = boundsOf()
@@ -38,14 +38,14 @@ function atBothEnds (diagnosis, boundsOf) {
           ? { ...judgement, assumed: end.assumed }
           : judgement
       })
-      // What is said the same at both ends does not depend on them.
+      // A text that is the same at both ends does not depend on them.
       if (!other || (one.state === other.state && one.summary === other.summary)) return one
       const isStronger = STATE_RANK[one.state] > STATE_RANK[other.state]
       const [weaker, stronger] = isStronger ? [other, one] : [one, other]
       // Ruled out only where it is at both ends.
       if (STATE_RANK[stronger.state] <= STATE_RANK.ok) return weaker
       const state = weaker.state === 'confirmed' ? 'confirmed' : 'suspected'
-      // Where both agree, the words of the farther end alarm less.
+      // If both ends agree, the words of the farther end alarm less.
       return {
         ...stronger,
         state,

@@ -52,7 +52,7 @@ class GcLogLife {
     }
   }
 
-  /** Whether it is taken for the main thread. */
+  /** True for the main thread. */
   get isMain () {
     return this.#life?.target.hello.threadId === 0
   }
@@ -65,7 +65,7 @@ class GcLogLife {
     ;[own.thread, others.thread] = [others.thread, own.thread]
   }
 
-  /** What is known up to the last line. */
+  /** State at the last line. */
   flush () {
     if (!Number.isNaN(this.#nextFrameSeconds)) this.#frame(this.lastSeconds)
   }

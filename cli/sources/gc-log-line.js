@@ -13,7 +13,7 @@
 const MIB = 2 ** 20
 const LINE =
   /\[(\d+):((?:0x)?[\da-fA-F]+)\] +(\d+) ms: ((?:Incremental )?(?:Scavenge|Mark-sweep|Mark-Compact|Minor Mark-\w+))((?: \([a-z -]+\))*) ([\d.]+) \(([\d.]+)\) -> ([\d.]+) \(([\d.]+)\) MB,( pooled: ([\d.]+) MB,)? ([\d.]+) \/ [\d.]+ ms(?: +\(\+ ([\d.]+) ms in \d+ steps)?(.*)/
-/** What a damaged line of it still has. */
+/** Parts of it that a damaged line still has. */
 const TORN = /\] +\d+ ms: |(?:Scavenge|Mark-sweep|Mark-Compact) [\d.]+ \(/
 /** --trace-gc-nvp, --trace-gc-verbose and the JSON of newer Nodes: other flags, other lines. */
 const OTHER_TRACE = /\] +\d+ ms: pause=|GC: \{"pause":/

@@ -7,7 +7,7 @@ const { LARGEST_SEMI_SPACE_BYTES } = require('./new-space')
 
 const MIB = 2 ** 20
 /**
- * What V8 chooses as heap size limit in containers of half a gigabyte and more, up to the largest
+ * Heap size limits that V8 chooses in containers of half a gigabyte and more, up to the largest
  * machine.
  */
 const CHOSEN_BYTES = [512, 1024, 2048, 4096, 16_384].map(
@@ -65,8 +65,8 @@ function heapSizeLimit ({ nodeOptions = [], containerLimitBytes, nodeVersion }, 
 }
 
 /**
- * Where nobody says it: from the smallest limit that V8 chooses by itself and that holds what was
- * seen, to the largest.
+ * Bounds of an unknown limit: from the smallest limit that V8 chooses by itself and that holds what
+ * was seen, to the largest.
  * @param {number} heldBytes the most that V8 held
  * @returns {{ leastBytes: number, mostBytes: number }}
  */

@@ -10,12 +10,12 @@ const { gcProfiler } = require('./gc-profiler')
 const { report } = require('./report')
 
 /**
- * What a file may be, beside a recording of memwatch.
+ * Kinds of files, beside a recording of memwatch.
  * @type {readonly import('./define-source').Source[]}
  */
 const fileSources = Object.freeze([traceGc, gcProfiler, report])
 
-/** What a recording begins with. @param {string} head */
+/** True for the beginning of a recording. @param {string} head */
 const isRecording = head => /^\s*\{\s*"memwatch"\s*:\s*"recording"/.test(head)
 
 /**
@@ -75,7 +75,7 @@ function whatElse ({ head, cut }) {
 }
 
 /**
- * What a source said, judged.
+ * Verdicts on a source's frames.
  * @param {import('./define-source').Source} source
  * @param {import('./define-source').Input[]} inputs
  * @param {import('./define-source').Given} given
@@ -91,7 +91,7 @@ async function judgeSource (source, inputs, given, options) {
 }
 
 /**
- * What a report says of its source.
+ * Notes of a report on its source.
  * @typedef {object} Told
  * @property {string} kind
  * @property {string} title

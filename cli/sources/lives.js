@@ -2,7 +2,8 @@
 
 const { rebuildValues } = require('@memwatch/engine/decode/rebuild')
 const { plainTexts } = require('@memwatch/engine/decode/plain-texts')
-const { Targets, processOf } = require('@memwatch/engine/history/targets')
+const { Targets } = require('@memwatch/engine/history/targets')
+const { processOf } = require('@memwatch/engine/history/identity')
 const { evaluate } = require('@memwatch/engine/verdicts/evaluate')
 const { capable } = require('./capable')
 
@@ -28,7 +29,7 @@ class Lives {
   #refusedLives = 0
   /** Frames with values that no agent sends. */
   #refusedFrames = 0
-  /** What the reader has to say of its material. @type {Set<string>} */
+  /** Notes of the reader on its material. @type {Set<string>} */
   notes = new Set()
 
   /**
@@ -123,7 +124,7 @@ class Lives {
  */
 
 /**
- * What an agent would have said of itself. The two flags have been allowed in NODE_OPTIONS since
+ * The hello that an agent would have sent. The two flags have been allowed in NODE_OPTIONS since
  * before Node 18.
  */
 const unsaid = Object.freeze({

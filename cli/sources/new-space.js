@@ -14,10 +14,10 @@ const PROVEN_TIMES = 2
 const LARGEST_SEMI_SPACE_BYTES = 64 * MIB
 
 /**
- * What a log of GCs shows of the new space. What is allocated from one GC to the next fits into a
- * semi-space, and fills it now and then. What a scavenge adds to the heap was promoted: it
- * survived. V8 doubles the capacity when more survived since the last time than it is
- * (Heap::ShouldResizeNewSpace), up to the maximum; where it does not, the maximum is reached.
+ * The new space as a GC log shows it. Allocations from one GC to the next fit into a semi-space,
+ * and fill it now and then. What a scavenge adds to the heap was promoted: it survived. V8 doubles
+ * the capacity when more survived since the last time than it is (Heap::ShouldResizeNewSpace), up
+ * to the maximum; where it does not, the maximum is reached.
  */
 class NewSpace {
   /** @type {number[]} what was allocated before each of the last scavenges */
@@ -26,7 +26,7 @@ class NewSpace {
   #survivedBytes = 0
   #lastUsedBytes = NaN
   /**
-   * What one semi-space holds, a power of two; undefined before there were scavenges enough to say.
+   * Size of one semi-space, a power of two; undefined before there were scavenges enough to say.
    * @type {number | undefined}
    */
   capacityBytes

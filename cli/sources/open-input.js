@@ -6,13 +6,13 @@ const { createGunzip } = require('node:zlib')
 const { SourceError } = require('./define-source')
 
 /**
- * What is looked at, at most, before it is said that nothing is recognised: an app may have much to
- * say before its first GC.
+ * Most bytes that are searched before a file counts as not recognised: an app may have much to say
+ * before its first GC.
  */
 const MOST_HEAD_BYTES = 2 ** 23
 const CHUNK_BYTES = 2 ** 16
 const GZIP = [0x1f, 0x8b]
-/** What a shell names for another command's output: <(command). */
+/** A path by which a shell names another command's output: <(command). */
 const OWN_DESCRIPTOR = /^\/(dev|proc\/(self|\d+))\/(fd\/\d+|stdin)$/
 
 /**
@@ -98,8 +98,7 @@ function whatIs (stat) {
 }
 
 /**
- * What is piped, until it ends or somebody has seen enough: Ctrl-C ends the reading, not what was
- * read.
+ * Piped input until its end or Ctrl-C, which ends the reading and keeps the data.
  * @returns {AsyncGenerator<Buffer>}
  */
 async function * stdin () {

@@ -6,7 +6,7 @@ const { Lives } = require('./lives')
 const { StoredTarget } = require('./stored-target')
 const { metricNames, MARKERS, fieldsOf } = require('./stored-metrics')
 
-/** What is asked for at once: more would be held as text. */
+/** Samples of one query: more would be held as text. */
 const CHUNK_SECONDS = 7200
 /** From this interval on there are too few samples for a rate over half a minute. */
 const LONG_INTERVAL_SECONDS = 15
@@ -161,7 +161,7 @@ function onePerProcess (own, plain) {
 }
 
 /**
- * What stands between the braces, to be added to.
+ * Matchers between the braces, for additions.
  * @param {string} selector
  * @returns {string} '' or one that begins with a comma
  * @throws {SourceError}

@@ -9,7 +9,7 @@ const { readJson, count, present } = require('./read-json')
 /** Reports tell the age of a process to a second, and clocks are set. */
 const SAME_LIFE_SECONDS = 5
 /**
- * What libuv calls its handles, as process.getActiveResourcesInfo() does. Timers of JavaScript are
+ * libuv's names of handles, as process.getActiveResourcesInfo() has them. Timers of JavaScript are
  * none of them.
  */
 const HANDLES = Object.freeze({

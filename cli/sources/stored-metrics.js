@@ -22,7 +22,7 @@ const fieldOf = new Map(
   )
 )
 
-/** What is told by the labels of more than one series. */
+/** Values from the labels of more than one series. */
 const LABELLED = /** @type {const} */ ([
   'nodejs_heap_space_size_used_bytes',
   'nodejs_heap_space_size_total_bytes',
@@ -79,7 +79,7 @@ const NO_BUCKETS = Array(GC_PAUSE_BOUNDS_SECONDS.length + 1).fill(0)
 /** @typedef {{ metric: Record<string, string>, value: number }} Sample */
 
 /**
- * What was scraped at one moment, as the values of a frame.
+ * Samples of one moment, as the values of a frame.
  * @param {Sample[]} samples of one target
  * @returns {{ values: import('@memwatch/agent/protocol/frame').Values, startUnixSeconds: number | undefined,
  *   semiSpaceMaxBytes: number | undefined }}
@@ -136,7 +136,7 @@ function valuesOf (samples) {
 const spaceOf = (space = '') => space.endsWith('_space') ? space : `${space}_space`
 
 /**
- * What a target is, from the labels of what tells it.
+ * Identity of a target, from the labels of its series.
  * @param {Record<string, string>[]} metrics
  * @returns {Partial<import('@memwatch/agent/protocol/frame').Hello>}
  */

@@ -43,7 +43,10 @@ class StoredTarget {
 
   /** @param {import('./prometheus-api').Series[]} series of a while, after those before */
   take (series) {
-    /** What was scraped at once. @type {Map<number, import('./stored-metrics').Sample[]>} */
+    /**
+     * Samples by the moment of their scrape.
+     * @type {Map<number, import('./stored-metrics').Sample[]>}
+     */
     const scrapes = new Map()
     for (const { metric, values } of series) {
       for (const [time, text] of values) {
@@ -79,8 +82,7 @@ class StoredTarget {
     } = valuesOf(samples)
     if (values.heapUsedBytes === undefined) return
     this.#lastUnixSeconds = time
-    // What memwatch says of the start is exact, and prom-client's is rounded: a second is no
-    // restart.
+    // memwatch exports the exact start time, prom-client a rounded one: a second is no restart.
     if (!(Math.abs(startUnixSeconds - this.#startUnixSeconds) < 2)) {
       this.#open(startUnixSeconds, series)
     }
@@ -122,7 +124,7 @@ class StoredTarget {
   }
 
   /**
-   * What follows from the values.
+   * Values that follow from others.
    * @param {import('@memwatch/agent/protocol/frame').Values} values
    */
   #complete (values) {
@@ -133,7 +135,7 @@ class StoredTarget {
       (this.#own ? values.liveHeapBytes !== undefined : majors > this.#majors && spaces)
     ) {
       values.liveHeapMajors = majors
-      // What a major GC left is not kept by prom-client; at the next scrape a little more is there.
+      // prom-client exports no live heap; used heap at the next scrape is a little more.
       if (spaces) values.liveHeapBytes ??= oldUsedBytes(spaces)
     }
     this.#majors = majors ?? NaN

@@ -8,9 +8,8 @@ const { diagnoses } = require('@memwatch/engine/diagnoses/index')
 const { GcCounters } = require('./gc-counters')
 
 /**
- * What a source can and cannot tell, found out by the diagnoses themselves: a healthy app is told
- * for some minutes in all the fields that the source has, and who still answers unknown cannot be
- * answered from it.
+ * Diagnoses that a source supports, as they show themselves: they judge some minutes of a healthy
+ * app in all fields of the source, and who still answers unknown cannot be answered from it.
  */
 
 const MIB = 2 ** 20

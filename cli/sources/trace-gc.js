@@ -48,7 +48,7 @@ class GcLog {
   /** By pid and isolate. @type {Map<string, GcLogLife>} */
   #open = new Map()
   /**
-   * How many isolates of a process there were: the first is the main thread.
+   * Number of isolates of a process: the first is the main thread.
    * @type {Map<number, number>}
    */
   #threads = new Map()
@@ -120,7 +120,7 @@ class GcLog {
   }
 
   /**
-   * What comes later and is still younger is no main thread, whoever had the first GC.
+   * A later isolate that is younger is no main thread, whichever had the first GC.
    * @param {GcLogLife} life
    * @param {GcLine} line of it
    */

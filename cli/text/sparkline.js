@@ -21,7 +21,7 @@ function sparkline (values, width) {
       .slice(Math.max(0, from), Math.max(from + 1, Math.round(from + each)))
       .filter(value => value !== null)
     if (here.length === 0) return ' '
-    // What stands still is drawn low, not at a random height.
+    // A constant value is drawn low, not at a random height.
     return BARS[
       most === least
         ? 0

@@ -30,7 +30,7 @@ const OUT = path.join(__dirname, '../../docs/dashboards')
 /** Pictures that README and dashboards/README.md show; all others are only checked for errors. */
 const SHOWN = ['process-dark.png', 'fleet-light.png']
 const AGENT = path.join(__dirname, '../../agent/index.js')
-/** What runs while the pictures are taken, under the names that are in them. */
+/** Apps of the pictures, by the names in them. */
 const APPS = {
   checkout: 'semi-space-starvation',
   catalog: 'oversized-heap',

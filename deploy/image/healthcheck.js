@@ -1,16 +1,16 @@
 'use strict'
 
 /**
- * What Docker asks whether the exporter of this container is well: `node healthcheck.js`, as the
- * image has no need of a shell or of curl. Ends with 0, or with 1 where it does not answer. It goes
- * by MEMWATCH_LISTEN; a `--listen` on the command line it cannot see.
+ * Docker's health check of the exporter in this container: `node healthcheck.js`, as the image has
+ * no need of a shell or of curl. Ends with 0, or with 1 where it does not answer. It goes by
+ * MEMWATCH_LISTEN; a `--listen` on the command line it cannot see.
  */
 
 const http = require('node:http')
 
 const TIMEOUT_MS = 2500
 const [, host, port] = /^(.*):(\d+)$/.exec(process.env.MEMWATCH_LISTEN || '127.0.0.1:16369') ?? []
-// Who listens on all addresses answers on loopback.
+// A server on all addresses answers on loopback.
 const address =
   host === '0.0.0.0' ? '127.0.0.1' : host === '[::]' ? '::1' : host?.replace(/^\[|\]$/g, '')
 

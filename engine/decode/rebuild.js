@@ -1,6 +1,8 @@
 'use strict'
 
-const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS, fields } = require('@memwatch/agent/protocol/frame')
+const {
+  GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS, NO_VALUES, fields
+} = require('@memwatch/agent/protocol/frame')
 const { HOST_NAME, KEY, POD_NAMES, isPlainText } = require('@memwatch/agent/protocol/text-rules')
 
 /**
@@ -192,7 +194,11 @@ const rows = (isKey, row, sumOf) => value => {
 /** @type {Rebuild<import('@memwatch/agent/protocol/frame').SpaceRow>} */
 function spaceRow (value) {
   if (!Array.isArray(value) || value.length !== 4) return undefined
-  const [used, size, available, physical] = value
+  // Read by index here and below: the iterator of a pattern takes longer than all the checks.
+  const used = value[0]
+  const size = value[1]
+  const available = value[2]
+  const physical = value[3]
   return isNumber(used) && isNumber(size) && isNumber(available) && isNumber(physical)
     ? [used, size, available, physical]
     : undefined
@@ -207,8 +213,9 @@ const buckets = length => value => {
   const kept = value.slice()
   let sum = 0
   for (let i = 0; i < length; i++) {
-    if (!isNumber(kept[i])) return undefined
-    sum += kept[i]
+    const count = kept[i]
+    if (typeof count !== 'number' || !(count >= 0)) return undefined
+    sum += count
   }
   return sum <= MOST_NUMBER ? kept : undefined
 }
@@ -221,7 +228,9 @@ const histogramRow = bounds => {
   const rebuildBuckets = buckets(bounds + 1)
   return value => {
     if (!Array.isArray(value) || value.length !== 4) return undefined
-    const [count, sumSeconds, longestSeconds] = value
+    const count = value[0]
+    const sumSeconds = value[1]
+    const longestSeconds = value[2]
     const kept =
       isNumber(count) && isNumber(sumSeconds) && isNumber(longestSeconds)
         ? rebuildBuckets(value[3])
@@ -241,12 +250,12 @@ const shapes = {
   spaces: rows(
     isKey,
     spaceRow,
-    ([used, size, available, physical]) => used + size + available + physical
+    row => row[0] + row[1] + row[2] + row[3]
   ),
   gc: rows(
     keyMatcher(GC_KEY),
     histogramRow(GC_PAUSE_BOUNDS_SECONDS.length),
-    ([count, seconds]) => count + seconds
+    row => row[0] + row[1]
   ),
   delay: histogramRow(DELAY_BOUNDS_SECONDS.length)
 }
@@ -265,21 +274,32 @@ const valueRebuilds = Object.assign(
   )
 )
 
+/** Fields of one number, as most are. @type {Record<string, boolean>} */
+const numberFields = Object.create(null)
+for (const name of Object.keys(fields)) {
+  if (fields[/** @type {keyof typeof fields} */ (name)].shape === 'number') numberFields[name] = true
+}
+
 /**
  * @param {unknown} values of a frame
- * @returns {import('@memwatch/agent/protocol/frame').Frame['values'] | undefined} undefined where a known field has
- *   another shape
+ * @returns {import('@memwatch/agent/protocol/frame').Values | undefined} with each field of the contract, without a
+ *   value where the frame has none; undefined where a known field has another shape
  */
 function rebuildValues (values) {
   if (!isObject(values)) return undefined
   /** @type {Record<string, unknown>} */
-  const kept = {}
+  const kept = { ...NO_VALUES }
   for (const name in values) {
+    const value = values[name]
+    if (isNumber(value) && numberFields[name]) {
+      kept[name] = value
+      continue
+    }
     const rebuild = valueRebuilds[name]
     if (rebuild === undefined) continue
-    const value = rebuild(values[name])
-    if (value === undefined) return undefined
-    kept[name] = value
+    const one = rebuild(value)
+    if (one === undefined) return undefined
+    kept[name] = one
   }
   return kept
 }

@@ -49,6 +49,8 @@ module.exports = defineDiagnosis({
     'memoryRunwayBytes',
     'rssShareRatio',
     'ordinaryMajorsPerSecond',
+    'webassemblyGrowthBytesPerSecond',
+    'externalTrend',
     'cpuTimeRatio',
     'cpuThrottledRatio'
   ],
@@ -67,6 +69,11 @@ module.exports = defineDiagnosis({
     certainMajorsPerCpuSecond: 2,
     certainMajorRatio: 0.02,
     certainShareRatio: 0.4,
+    // WebAssembly memories grow by pages of 64 KiB: one in a second.
+    webassemblyGrowthBytesPerSecond: 64 * 2 ** 10,
+    // V8 runs a full collection when external memory grew by this, in no version by less. So many
+    // as the growth of what is kept causes tell nothing of dead Buffers.
+    collectedFromBytes: 32 * 2 ** 20,
     ...ROOM_LIMITS,
     windowSeconds: 15,
     // Of full collections for Buffers, a tenth remains when each Buffer is released at once.
@@ -81,7 +88,7 @@ module.exports = defineDiagnosis({
   judge (signals, limits, target) {
     const { externalMajorsPerSecond: majors, externalMajorPauseRatio: pauses, rssBytes } = signals
     const { externalMajorsPerCpuSecond: perCpuSecond, externalMajorCpuRatio: cpuRatio } = signals
-    const waiting = waitingOf(signals)
+    const waiting = waitingOf(signals, limits)
     const share = waiting / rssBytes
     const collects =
       cpuRatio >=
@@ -177,15 +184,24 @@ module.exports = defineDiagnosis({
 /**
  * What waits at a time: the swing that was seen, but at least what V8 lets come before it runs a
  * full collection for Buffers – an app that takes one large Buffer after the other always has one
- * dead and one alive when it is looked at.
- * @param {{ externalWaitingBytes: number, externalPeakBytes: number, externalMajorsPerCpuSecond:
- *   number }} signals
+ * dead and one alive when it is looked at. A WebAssembly memory is counted anew, as a whole, each
+ * time it grows: full collections beside one that grows tell nothing of Buffers.
+ * @param {Pick<Signals, 'externalWaitingBytes' | 'externalPeakBytes' | 'externalMajorsPerSecond' |
+ *   'externalMajorsPerCpuSecond' | 'externalTrend' | 'webassemblyGrowthBytesPerSecond'>} signals
+ * @param {Limits} limits
  */
-const waitingOf = ({ externalWaitingBytes, externalPeakBytes, externalMajorsPerCpuSecond }) =>
-  Math.max(
-    externalWaitingBytes,
-    externalMajorsPerCpuSecond >= 1 ? Math.min(externalPeakBytes, COLLECTED_FROM_BYTES) : 0
+function waitingOf (signals, limits) {
+  const { externalWaitingBytes, externalPeakBytes, externalTrend } = signals
+  const webassemblyGrowth = signals.webassemblyGrowthBytesPerSecond ?? 0
+  const forGrowth = (externalTrend?.slope ?? 0) / limits.collectedFromBytes
+  const areForBuffers =
+    signals.externalMajorsPerCpuSecond >= 1 &&
+    signals.externalMajorsPerSecond > forGrowth &&
+    webassemblyGrowth < limits.webassemblyGrowthBytesPerSecond
+  return Math.max(
+    externalWaitingBytes, areForBuffers ? Math.min(externalPeakBytes, COLLECTED_FROM_BYTES) : 0
   )
+}
 
 /**
  * V8 13.6 and 14.1 raised the amount of young Buffers that triggers a scavenge above the limit at

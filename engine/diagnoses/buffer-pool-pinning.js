@@ -2,8 +2,8 @@
 
 const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence, prediction } = require('./evidence')
+const { median } = require('../statistics/quantile')
 const { formatBytes, formatKibibytes, formatNumber, formatRatio } = require('../text/format')
-const { mean } = require('simple-statistics')
 
 /** A slab this small pins little, and still serves several small Buffers. */
 const SMALL_SLAB_BYTES = 1024
@@ -45,7 +45,7 @@ module.exports = defineDiagnosis({
     const kept = signals.bufferSlabsKeptRatio ?? 0
     // Between what stayed half a minute ago, which has grown since, and what is there now, garbage
     // and all.
-    const pinnedBytes = kept * mean([floor, signals.arrayBuffersBytes ?? floor])
+    const pinnedBytes = kept * median([floor, signals.arrayBuffersBytes ?? floor])
     const steady = signals.arrayBuffersTrend?.steadinessRatio ?? 0
     return {
       state: kept >= limits.slabsKeptRatio ? 'confirmed' : 'suspected',

@@ -92,12 +92,13 @@ module.exports = defineDiagnosis({
     const loadChange = loadGrowthRatio === null
       ? ''
       : `; the load changed to ${formatRatio(loadGrowthRatio)} of what it was meanwhile`
+    const site = (told?.site ?? found.site).replaceAll('PID', String(pid))
     return [
       {
         title: `Find who opens ${told?.name ?? found.name} and does not close them`,
         change: {
-          code: `${(told?.site ?? found.site).replaceAll('PID', String(pid))} Grows by ${formatPerMinute(perSecond)} a minute: ` +
-            'what else happens at that rate?'
+          code: `${site} Grows by ${formatPerMinute(perSecond)} a minute: what else happens at ` +
+            'that rate?'
         },
         predicted: [prediction(`${found.of}PerSecond`, perSecond, 0)],
         risk: `A higher limit of open files only moves the failure${loadChange}.`
@@ -126,19 +127,21 @@ const findGrown = (kinds, limits) =>
     .sort((a, b) => b.steady * b.rise - a.steady * a.rise)
 
 /**
- * Descriptors grow with whatever takes them: named is what they come from.
+ * Descriptors grow with whatever takes them: named is what they come from. It is as steady as they
+ * are: workers that come and go hide the ones that stay, and the name would alternate with theirs.
  * @param {Count[]} kinds
  * @param {Count[]} grown of these
  * @param {Limits} limits
  * @returns {Count | undefined} undefined where nothing grows
  */
-function findCause (kinds, grown, { steadinessRatio, causeShareRatio }) {
+function findCause (kinds, grown, { steadinessRatio, levelsOffRatio, causeShareRatio }) {
   const worst = grown.find(({ steady }) => steady >= steadinessRatio) ?? grown[0]
   if (!worst?.descriptorsEach) return worst
-  const source = kinds.find(({ steady, descriptorsEach, rise }) =>
-    steady >= Math.min(steadinessRatio, worst.steady) &&
-    descriptorsEach * rise >= causeShareRatio * worst.rise)
-  return source ?? worst
+  // By rate: kinds are not counted equally often, and a rise ends at the last count.
+  const source = kinds.find(({ steady, descriptorsEach, perSecond }) =>
+    steady >= Math.min(levelsOffRatio, worst.steady) &&
+    descriptorsEach * perSecond >= causeShareRatio * worst.perSecond)
+  return source ? { ...source, steady: Math.max(source.steady, worst.steady) } : worst
 }
 
 /** @param {Count[]} kinds */

@@ -6,6 +6,8 @@ const { firstSince } = require('./first-since')
 const ROWS = 40
 /** Where a column's cells are, if it has none. */
 const CONSTANT = -1
+/** @type {Readonly<{ time: number, row: number }>} */
+const NONE_SOUGHT = Object.freeze({ time: NaN, row: 0 })
 
 /**
  * A bounded table of numbers over time like Columns, in less than half the room, and not one bit of
@@ -24,6 +26,8 @@ class PackedColumns {
   #open = 0
   /** Rows of the oldest block that are given up already. */
   #skipped = 0
+  /** The row of the last search: signals of one moment look back to the same times. */
+  #sought = NONE_SOUGHT
 
   /** @param {{ capacity: number, width: number }} size rows kept, columns */
   constructor ({ capacity, width }) {
@@ -51,6 +55,7 @@ class PackedColumns {
       this.#blocks.shift()
       this.#skipped = 0
     }
+    this.#sought = NONE_SOUGHT
     this.#times[this.#open] = time
     this.#cells.set(row, this.#open++ * this.#width)
   }
@@ -67,7 +72,8 @@ class PackedColumns {
    * @returns {number} the oldest row not before that time; length when there is none
    */
   firstSince (time) {
-    return firstSince(this, time)
+    if (this.#sought.time !== time) this.#sought = { time, row: firstSince(this, time) }
+    return this.#sought.row
   }
 
   /**
@@ -94,10 +100,7 @@ class PackedColumns {
     const points = { times: [], values: [] }
     const first = from + this.#skipped
     for (let b = Math.floor(first / ROWS); b < this.#blocks.length; b++) {
-      const block = this.#blocks[b]
-      for (let i = Math.max(0, first - b * ROWS); i < ROWS; i++) {
-        add(points, block.doubles[i], block.valueAt(i, column))
-      }
+      this.#blocks[b].addTo(points, column, Math.max(0, first - b * ROWS))
     }
     for (let i = Math.max(0, first - this.#blocks.length * ROWS); i < this.#open; i++) {
       add(points, this.#times[i], this.#cells[i * this.#width + column])
@@ -154,6 +157,21 @@ class Packed {
         if (starts[c] < this.#singles.length) this.#singles[starts[c] + i] = value - firsts[c]
         else this.doubles[starts[c] - this.#singles.length + i] = value
       }
+    }
+  }
+
+  /**
+   * @param {{ times: number[], values: number[] }} points
+   * @param {number} column
+   * @param {number} from row
+   */
+  addTo (points, column, from) {
+    // Most columns are constant within a block, or absent.
+    const start = this.#starts[column]
+    const first = this.doubles[ROWS + column]
+    if (start === CONSTANT && Number.isNaN(first)) return
+    for (let i = from; i < ROWS; i++) {
+      add(points, this.doubles[i], start === CONSTANT ? first : this.valueAt(i, column))
     }
   }
 

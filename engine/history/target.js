@@ -1,5 +1,6 @@
 'use strict'
 
+const { NO_VALUES } = require('@memwatch/agent/protocol/frame')
 const { History } = require('./history')
 const { RecentDelay } = require('./recent-delay')
 const { Window } = require('./window')
@@ -53,7 +54,7 @@ class Target {
      * between.
      * @type {import('@memwatch/agent/protocol/frame').Frame['values']}
      */
-    this.values = {}
+    this.values = { ...NO_VALUES }
     /** When the newest line arrived, by the exporter's steady clock. */
     this.seenAtUnixMs = 0
     this.connected = true
@@ -100,7 +101,10 @@ class Target {
     const newest = frame.values
     /** @type {Record<string, unknown>} */
     const kept = this.values
-    for (const name in newest) kept[name] = newest[name] // faster here than Object.assign()
+    for (const name in newest) {
+      const value = newest[name]
+      if (value !== undefined) kept[name] = value
+    }
     // A limit that is lifted disappears from the frames that carry the container's fields; do not
     // keep the old one.
     if (frame.values.containerUsageBytes !== undefined) {

@@ -3,9 +3,10 @@
 const { EventEmitter } = require('node:events')
 const { wellFormed } = require('../text/json')
 const { DOWN_INTERVALS, countIntervals } = require('./silence')
+const { identityOf, processOf } = require('./identity')
 const { Target } = require('./target')
 const { addNeighbours, memoryContainerOf } = require('./neighbours')
-const { MOST_NUMBER } = require('../decode/rebuild')
+const { addWorkers } = require('./workers')
 
 /**
  * How long a target that vanished without a bye stays visible as down, so that an alert can say so.
@@ -19,45 +20,6 @@ const MOST_SENIORS_OF_POD = 16
 const MOST_SENIORS = 256
 /** Lists of flags that are shared: each version of Node.js has one. */
 const MOST_FLAG_LISTS = 16
-
-/**
- * Where processes share a cgroup and number theirs alone: the containers of a pod have its host
- * name in common.
- * @param {import('@memwatch/agent/protocol/frame').Hello} hello
- */
-const containerOf = ({ host, pod }) => [host, pod?.uid, pod?.container].filter(Boolean).join('/')
-
-/**
- * Containers number their processes alike, and a pid is used again: it names a process only
- * together with its container and the start that the kernel counts.
- * @param {import('@memwatch/agent/protocol/frame').Hello} hello
- */
-const processOf = hello => `${containerOf(hello)}:${hello.pid}:${hello.startTimeTicks ?? ''}`
-
-/** One life of one isolate. @param {import('@memwatch/agent/protocol/frame').Hello} hello */
-const identityOf = hello => `${processOf(hello)}:${hello.threadId}:${hello.startedAtUnixMs}`
-
-/**
- * @param {Iterable<Target>} threads of one process
- * @returns {import('./tracks').Workers} what all but the main one hold
- */
-function addWorkers (threads) {
-  const workers = { count: 0, heapBytes: 0, heapLimitBytes: 0, externalBytes: 0 }
-  for (const { hello, values } of threads) {
-    if (hello.threadId === 0) continue
-    workers.count++
-    workers.heapBytes += values.heapPhysicalBytes ?? 0
-    workers.heapLimitBytes += values.heapSizeLimitBytes ?? 0
-    workers.externalBytes += values.externalBytes ?? 0
-  }
-  const { count, heapBytes, heapLimitBytes, externalBytes } = workers
-  return {
-    count,
-    heapBytes: Math.min(heapBytes, MOST_NUMBER),
-    heapLimitBytes: Math.min(heapLimitBytes, MOST_NUMBER),
-    externalBytes: Math.min(externalBytes, MOST_NUMBER)
-  }
-}
 
 /**
  * A connection of one agent, after its hello.
@@ -406,4 +368,4 @@ class Targets extends EventEmitter {
   }
 }
 
-module.exports = { Targets, containerOf, processOf, identityOf }
+module.exports = { Targets }

@@ -95,6 +95,7 @@ const isScavenge = key =>
 /** @param {string} key Incremental marking steps belong to the ordinary majors they prepare. */
 const isOrdinaryMajor = key =>
   key === 'major/ordinary' || (key.startsWith('incremental/') && !isOwnGc(key))
+const OWN_MAJORS = `major/${OWN_CAUSE}`
 /** @param {string} key */
 const isExternalMajor = key => key === 'major/external'
 
@@ -113,7 +114,11 @@ const spaceUsed = space => ({
  * @param {Record<string, number>} counts
  * @param {readonly string[]} names that are added up
  */
-const sumOfNames = (counts, names) => names.reduce((sum, name) => sum + (counts[name] ?? 0), 0)
+function sumOfNames (counts, names) {
+  let sum = 0
+  for (let i = 0; i < names.length; i++) sum += counts[names[i]] ?? 0
+  return sum
+}
 
 /**
  * Active resources of some types. A type that is not there is 0, once there was a reading.
@@ -288,7 +293,7 @@ const tracks = Object.freeze({
   externalMajors: gc('count', isExternalMajor),
   externalMajorPauseSeconds: gc('sumSeconds', isExternalMajor),
   gcPauseSeconds: GC_PAUSES,
-  forcedMajors: gc('count', key => key === `major/${OWN_CAUSE}`),
+  forcedMajors: gc('count', key => key === OWN_MAJORS),
   gcUnobservedSeconds: /** @type {Track} */ ({
     unit: 'seconds',
     keep: 'last',

@@ -30,10 +30,10 @@ class Window {
   /** @type {Map<string, any>} */
   #known = new Map()
   /**
-   * What was read already: signals share tracks and spans.
-   * @type {{ track: import('./tracks').TrackName, seconds: number, points: Points }[]}
+   * Points that were read, by track: signals share tracks and spans.
+   * @type {Map<import('./tracks').TrackName, { seconds: number, points: Points }[]>}
    */
-  #read = []
+  #read = new Map()
 
   /**
    * @param {object} at
@@ -92,11 +92,11 @@ class Window {
    * @returns {Points} that others read, too
    */
   points (track, seconds = Infinity) {
-    for (const known of this.#read) {
-      if (known.track === track && known.seconds === seconds) return known.points
-    }
+    let spans = this.#read.get(track)
+    if (spans === undefined) this.#read.set(track, spans = [])
+    for (const known of spans) if (known.seconds === seconds) return known.points
     const points = this.#history.points(track, this.nowSeconds - seconds)
-    this.#read.push({ track, seconds, points })
+    spans.push({ seconds, points })
     return points
   }
 

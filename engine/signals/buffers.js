@@ -22,6 +22,11 @@ const betweenLooks = track => window => {
   return looks.length < 2 ? 0 : (values[last] - values[first]) / (times[last] - times[first])
 }
 
+const externalAcrossMajors = acrossMajors('externalBytes')
+
+/** @param {import('../history/window').Window} window */
+const keptLately = window => Math.max(0, externalAcrossMajors(window)?.slope ?? 0) * RATE_SECONDS
+
 module.exports = {
   externalFloorBytes: /** @type {Signal} */ ({
     unit: 'bytes',
@@ -43,17 +48,17 @@ module.exports = {
   }),
   externalWaitingBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'External memory that comes and goes: the ninth decile of its peaks, less its lowest, ' +
-      `over the last ${RATE_SECONDS} s.`,
+    help: 'External memory that comes and goes: the ninth decile of its peaks, less its lowest ' +
+      `and what it grew by across major GCs, over the last ${RATE_SECONDS} s.`,
     compute: window => {
       const peaks = window.points('externalPeakBytes', RATE_SECONDS).values
       const readings = window.points('externalBytes', RATE_SECONDS).values
       return peaks.length === 0 || readings.length === 0
         ? null
-        : Math.max(0, quantile(peaks, 0.9) - Math.min(...readings))
+        : Math.max(0, quantile(peaks, 0.9) - Math.min(...readings) - keptLately(window))
     }
   }),
-  externalTrend: bytesTrend('external memory across major GCs', acrossMajors('externalBytes')),
+  externalTrend: bytesTrend('external memory across major GCs', externalAcrossMajors),
   arrayBuffersTrend: bytesTrend(
     'Buffers and ArrayBuffers across major GCs',
     acrossMajors('arrayBuffersBytes')

@@ -1,7 +1,7 @@
 'use strict'
 
 const { RATE_SECONDS } = require('../history/window')
-const { semiSpaceMax } = require('../v8/heap-sizing')
+const { readSemiSpaceMax } = require('./heap-sizes')
 const { NOW_SECONDS, cpuTimeSignals } = require('./cpu-time')
 
 /**
@@ -52,9 +52,7 @@ module.exports = {
     help: 'Most that scavenges can promote between two ordinary major GCs: all of a full ' +
       'semi-space each.',
     compute: window => {
-      const { heapSizeLimitBytes } = window.values
-      const semiSpace =
-        heapSizeLimitBytes === undefined ? null : semiSpaceMax(window.hello, heapSizeLimitBytes)
+      const semiSpace = readSemiSpaceMax(window)
       const scavenges = window.rate('scavenges')
       const majors = window.rate('ordinaryMajors')
       return semiSpace && scavenges !== null && majors
@@ -152,18 +150,13 @@ module.exports = {
   gcPauseRatio: pauseRatio('gcPauseSeconds', 'Share of wall time paused in GCs of all kinds.'),
   semiSpaceCapacityBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'What one semi-space has grown to.',
+    help: 'Present size of one semi-space.',
     compute: window => window.last('semiSpaceCapacityBytes') ?? null
   }),
   semiSpaceMaxBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'What one semi-space may grow to: from the flags, else as V8 derives it from the ' +
-      'memory it was told of.',
-    compute: window => {
-      const { heapSizeLimitBytes } = window.values
-      return heapSizeLimitBytes === undefined
-        ? null
-        : (semiSpaceMax(window.hello, heapSizeLimitBytes)?.bytes ?? null)
-    }
+    help: 'Largest size of one semi-space: from the flags, else as V8 derives it from the ' +
+      'memory that Node.js reports.',
+    compute: window => readSemiSpaceMax(window)?.bytes ?? null
   })
 }

@@ -1,5 +1,6 @@
 'use strict'
 
+const { isOwnGc } = require('@memwatch/agent/protocol/frame')
 const { trend } = require('../statistics/trend')
 
 /** Spans a trend is looked for in, each as long as one tier of the history. */
@@ -46,13 +47,15 @@ const CERTAIN_SCORE = 3
  */
 function growthOf (window, track, { afterMajors = false } = {}) {
   return window.once(afterMajors ? `${track} after majors` : track, () => {
-    const all = growth(window, track, false)
-    if (!afterMajors) return all
+    if (!afterMajors) return growth(window, track, false)
     const found = growth(window, track, true)
-    const leastSeconds = MAJORS_SPAN_SHARE * (all.trend?.spanX ?? 0)
-    return found.readings >= ENOUGH_READINGS && (found.trend?.spanX ?? 0) >= leastSeconds
-      ? found
-      : all
+    if (found.readings < ENOUGH_READINGS) return growth(window, track, false)
+    // All readings span no more than the settled life: their own trend is rarely needed.
+    const spanSeconds = found.trend?.spanX ?? 0
+    const settledSeconds = window.nowSeconds - warmUpSeconds(window.nowSeconds)
+    if (spanSeconds >= MAJORS_SPAN_SHARE * settledSeconds) return found
+    const all = growth(window, track, false)
+    return spanSeconds >= MAJORS_SPAN_SHARE * (all.trend?.spanX ?? 0) ? found : all
   })
 }
 
@@ -72,6 +75,7 @@ function growth (window, track, afterMajors) {
   const warmUp = warmUpSeconds(window.nowSeconds)
   /** @type {Found} */
   let best = { trend: null, readings: 0 }
+  let readings = 0
   for (const span of LASTING_TRACKS.includes(track) ? QUICK_SPANS_SECONDS : SPANS_SECONDS) {
     const seconds = Math.min(span, window.nowSeconds - warmUp)
     const found = window.trend(`${track}/${span}/${afterMajors}`, seconds, () => {
@@ -90,10 +94,11 @@ function growth (window, track, afterMajors) {
       (!best.trend ||
         !best.isNew ||
         found.trend.z * found.trend.fit > best.trend.z * best.trend.fit)
-    best = { ...(better ? found : best), readings: Math.max(best.readings, found.readings) }
+    if (better) best = found
+    readings = Math.max(readings, found.readings)
     if (window.nowSeconds <= span) break
   }
-  return best
+  return { ...best, readings }
 }
 
 /**
@@ -144,6 +149,8 @@ function pointsAfterMajors (window, track, seconds) {
  * @returns {number}
  */
 function countForcedReadings (window, seconds) {
+  // Most processes are never asked for one.
+  if (!Object.keys(window.values.gc ?? {}).some(isOwnGc)) return 0
   const { values } = window.points('forcedMajors', seconds)
   return values.filter((count, i) => i > 0 && count > values[i - 1]).length
 }

@@ -3,22 +3,14 @@
 const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
 const { median } = require('../statistics/quantile')
 const { countForcedReadings, liveHeapTrend, pointsAfterMajors } = require('./growth')
+const { readOldLimit } = require('./heap-sizes')
 const { besideHeapBytes } = require('./memory')
 const { secondsUntilTrend } = require('./readings-due')
 const { partOfRoom } = require('./shared-room')
 const { acrossMajors, bytesTrend, trendOf } = require('./trend-signal')
-const { oldGenerationLimit } = require('../v8/heap-sizing')
 const { oldUsedBytes } = require('../v8/heap-spaces')
 
 /** @typedef {import('./index').Signal} Signal */
-
-/**
- * What survives a major GC lives in the old generation.
- * @param {import('../history/window').Window} window
- * @returns {number | null} bytes
- */
-const oldLimit = ({ hello, values: { heapSizeLimitBytes } }) =>
-  heapSizeLimitBytes ? oldGenerationLimit(hello, heapSizeLimitBytes) : null
 
 /**
  * @param {import('../history/window').Window} window
@@ -30,7 +22,7 @@ function runwayFrom (window, heapBytes) {
   if (heapBytes === undefined || heapSizeLimitBytes === undefined) return null
   // In the container the heap shares with everything else that is resident.
   const beside = besideHeapBytes.compute(window) ?? 0
-  const own = (oldLimit(window) ?? heapSizeLimitBytes) - heapBytes
+  const own = (readOldLimit(window) ?? heapSizeLimitBytes) - heapBytes
   if (containerLimitBytes === undefined) return Math.max(0, own)
   const left = containerLimitBytes - beside - window.neighbours.memoryBytes - heapBytes
   const part = partOfRoom(window, liveHeapTrend(window).trend?.slope)
@@ -152,7 +144,7 @@ module.exports = {
       'less three semi-spaces.',
     compute: window => {
       const { liveHeapBytes } = window.values
-      const limit = oldLimit(window)
+      const limit = readOldLimit(window)
       return liveHeapBytes === undefined || limit === null ? null : liveHeapBytes / limit
     }
   }),
@@ -163,7 +155,7 @@ module.exports = {
       'null unless it rose and fell at no major GC in them.',
     compute: window => {
       const { times, values } = pointsAfterMajors(window, 'liveHeapBytes', FILL_SECONDS)
-      const limit = oldLimit(window)
+      const limit = readOldLimit(window)
       const last = values.length - 1
       const seconds = times[last] - times[0]
       if (limit === null || values.length < LEAST_FILL_READINGS || seconds < LEAST_FILL_SECONDS) {

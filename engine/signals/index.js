@@ -75,9 +75,11 @@ function reader (name) {
   return (/** @type {any} */ signals) => signals[name]
 }
 
+const NONE_KNOWN = Object.keys(signals).map(() => undefined)
+
 class LazySignals {
-  /** @type {Map<string, unknown>} */
-  known = new Map()
+  /** Values that were computed, in the order of the table. @type {unknown[]} */
+  known = [...NONE_KNOWN]
 
   /** @param {import('../history/window').Window} window */
   constructor (window) {
@@ -85,16 +87,16 @@ class LazySignals {
   }
 }
 
-for (const [name, { compute }] of Object.entries(signals)) {
+Object.entries(signals).forEach(([name, { compute }], i) => {
   Object.defineProperty(LazySignals.prototype, name, {
     enumerable: true,
     get () {
-      let value = this.known.get(name)
-      if (value === undefined) this.known.set(name, value = compute(this.window))
+      let value = this.known[i]
+      if (value === undefined) this.known[i] = value = compute(this.window)
       return value
     }
   })
-}
+})
 
 /**
  * @param {import('../history/window').Window} window

@@ -59,6 +59,20 @@ function fewest (window, track) {
   return values.length > 0 ? Math.min(...values) : null
 }
 
+/**
+ * @param {Window} window
+ * @param {'threadCpuSeconds' | 'eventLoopActiveSeconds'} track that counts the work
+ * @returns {number | null} ratio
+ */
+function loadGrowth (window, track) {
+  const span = Math.min(600, 0.8 * window.nowSeconds)
+  const work = (/** @type {number} */ seconds) => window.increase(track, seconds)
+  const [all, late, lateTwo] = [work(span), work(span / 3), work((span * 2) / 3)]
+  if (!all || !late || !lateTwo || all.overSeconds <= lateTwo.overSeconds) return null
+  const early = (all.increase - lateTwo.increase) / (all.overSeconds - lateTwo.overSeconds)
+  return early > 0 ? late.increase / late.overSeconds / early : null
+}
+
 /** @param {Window} window */
 function longestDelay (window) {
   const { values } = window.points('longestDelaySeconds', RATE_SECONDS)
@@ -80,17 +94,12 @@ module.exports = {
   }),
   loadGrowthRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'Event loop activity of the last third of the last ten minutes (less in a younger ' +
-      'life, without its start) over that of the first third: 1 is a steady load.',
-    compute: window => {
-      const span = Math.min(600, 0.8 * window.nowSeconds)
-      const active = (/** @type {number} */ seconds) =>
-        window.increase('eventLoopActiveSeconds', seconds)
-      const [all, late, lateTwo] = [active(span), active(span / 3), active((span * 2) / 3)]
-      if (!all || !late || !lateTwo || all.overSeconds <= lateTwo.overSeconds) return null
-      const early = (all.increase - lateTwo.increase) / (all.overSeconds - lateTwo.overSeconds)
-      return early > 0 ? late.increase / late.overSeconds / early : null
-    }
+    help: 'CPU time of the thread, or event loop activity where that is unknown, of the last ' +
+      'third of the last ten minutes (less in a younger life, without its start) over that of ' +
+        'the first third: 1 is a steady load.',
+    // On a machine that others use as well the same work keeps a loop active for longer.
+    compute: window =>
+      loadGrowth(window, 'threadCpuSeconds') ?? loadGrowth(window, 'eventLoopActiveSeconds')
   }),
   expectedWaitSeconds: /** @type {Signal} */ ({
     unit: 'seconds',

@@ -159,9 +159,9 @@ module.exports = {
   }),
   allocatorRetainedBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'What malloc retains: freed by the app and not given back. Where malloc was not ' +
-      'asked, an estimate by how much of its memory was seen to come and go; absent where ' +
-      "nothing can be said, as of musl's.",
+    help: 'Memory that malloc retains: freed by the app, not returned. An estimate from its ' +
+      "movement if malloc's statistics were not read; absent where no estimate is possible, as " +
+      'with musl.',
     compute: window => retained(window)?.bytes ?? null
   }),
   jemallocSavingBytes: /** @type {Signal} */ ({
@@ -173,8 +173,8 @@ module.exports = {
   }),
   allocatorTrimmableBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'What of it memwatch trim would give back: the rest lies in small pieces, or at the ' +
-      'end of arenas.',
+    help: 'The part of it that memwatch trim would return: the rest lies in small pieces, or ' +
+      'at the end of arenas.',
     compute: window => {
       const { scan } = window
       const found = retained(window)

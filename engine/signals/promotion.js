@@ -65,13 +65,13 @@ const keptGrowth = window => window.once('kept growth', () => {
     0,
     Math.min(warm < 0 ? Infinity : warm, all.times.length - LEAST_READINGS)
   )
-  const from = settled + lastAtFloor(all.values.slice(settled))
+  const from = lastAtFloor(all.values, settled)
+  const readings = all.times.length - from
+  if (readings < LEAST_READINGS || readings > MOST_READINGS) return null
   const times = all.times.slice(from)
   const live = all.values.slice(from)
   const seconds = times[times.length - 1] - times[0]
-  if (times.length < LEAST_READINGS || times.length > MOST_READINGS || seconds < LEAST_SECONDS) {
-    return null
-  }
+  if (seconds < LEAST_SECONDS) return null
   const line = theilSen(times, live)
   if (!line) return null
 
@@ -113,12 +113,20 @@ const keptGrowth = window => window.once('kept growth', () => {
 
 /**
  * @param {number[]} live
+ * @param {number} from the first reading that counts
  * @returns {number} index of the last reading near the lowest
  */
-function lastAtFloor (live) {
-  const lowest = Math.min(...live)
-  const most = lowest + FLOOR_SHARE * (Math.max(...live) - lowest)
-  return live.findLastIndex(bytes => bytes <= most)
+function lastAtFloor (live, from) {
+  let lowest = Infinity
+  let highest = -Infinity
+  for (let i = from; i < live.length; i++) {
+    lowest = Math.min(lowest, live[i])
+    highest = Math.max(highest, live[i])
+  }
+  const most = lowest + FLOOR_SHARE * (highest - lowest)
+  let last = live.length - 1
+  while (last >= from && live[last] > most) last--
+  return last
 }
 
 /** Used bytes of the spaces that objects are promoted to. @param {Window} window */

@@ -32,17 +32,24 @@ function flagSettings (hello) {
   )
 }
 
+/** Flags never change: each evaluation asks for them. @type {WeakMap<object, Map<string, string>>} */
+const known = new WeakMap()
+
 /**
  * The flags in force in a process.
  * @param {Pick<import('@memwatch/agent/protocol/frame').Hello, 'nodeOptions' | 'execArgv'>} hello
- * @returns {Map<string, string>} flag with dashes → its last value, '' when it has none
+ * @returns {ReadonlyMap<string, string>} flag with dashes → its last value, '' when it has none
  */
 function flagsInForce (hello) {
-  return new Map(flagSettings(hello).map(({ name, value }) => [name, value]))
+  let flags = known.get(hello)
+  if (!flags) {
+    known.set(hello, flags = new Map(flagSettings(hello).map(({ name, value }) => [name, value])))
+  }
+  return flags
 }
 
 /**
- * @param {Map<string, string>} flags
+ * @param {ReadonlyMap<string, string>} flags
  * @param {string} name
  * @returns {number | undefined} the flag's value in MB, where it is a number
  */

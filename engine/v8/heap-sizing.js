@@ -167,12 +167,12 @@ function semiSpaceMax (hello, heapSizeLimitBytes) {
 
 /**
  * The most that the old generation of a running isolate may grow to.
- * @param {import('@memwatch/agent/protocol/frame').Hello} hello
  * @param {number} heapSizeLimitBytes as the isolate reports it
+ * @param {SemiSpaceMax | null} semiSpace its maximum
  * @returns {number} bytes
  */
-const oldGenerationLimit = (hello, heapSizeLimitBytes) =>
-  heapSizeLimitBytes - youngGenerationBytes(semiSpaceMax(hello, heapSizeLimitBytes)?.bytes ?? 0)
+const oldGenerationLimit = (heapSizeLimitBytes, semiSpace) =>
+  heapSizeLimitBytes - youngGenerationBytes(semiSpace?.bytes ?? 0)
 
 /**
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello

@@ -36,8 +36,11 @@ class Case {
   severities = new Map()
   /** Uptime at the last evaluation. */
   evaluatedAtSeconds = -Infinity
-  /** Uptime when the fix of a diagnosis was last computed. @type {Map<string, number>} */
-  recommendedAtSeconds = new Map()
+  /**
+   * Uptime when the fix of a diagnosis was last computed, and the kind of its finding.
+   * @type {Map<string, { atSeconds: number, kind: string }>}
+   */
+  recommended = new Map()
 }
 
 /** A case ends with its target. @type {WeakMap<object, Case>} */

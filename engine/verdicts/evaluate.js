@@ -177,24 +177,35 @@ function standingSeverity (diagnosis, { state, judgement }, target) {
 /**
  * A fix stands as long as its verdict does: numbers that follow every wobble of the load are no
  * advice. What it is predicted to bring is known better with time, and looked at anew when the
- * process is twice as old – as long as it says to do the same.
+ * process is twice as old – as long as it says to do the same. A finding of another kind needs
+ * another fix.
  * @param {Judged['diagnosis']} diagnosis
  * @param {Judged['settled']} settled
  * @param {import('../history/target').Target} target
  * @param {(error: Error) => void} onError
  */
 function standingFix (diagnosis, { state, judgement: { finding } }, target, onError) {
-  const { evaluatedAtSeconds: nowSeconds, recommendedAtSeconds, verdicts } = findCase(target)
+  const { evaluatedAtSeconds: nowSeconds, recommended, verdicts } = findCase(target)
   const previous = verdicts.find(verdict => verdict.diagnosis === diagnosis.id)
+  const last = recommended.get(diagnosis.id)
+  const kind = kindOf(finding)
   const standing =
-    state === 'confirmed' && previous?.state === 'confirmed' && previous.fix.length > 0
+    state === 'confirmed' && previous?.state === 'confirmed' && previous.fix.length > 0 &&
+    kind === last?.kind
       ? previous.fix
       : undefined
-  if (standing && nowSeconds < 2 * (recommendedAtSeconds.get(diagnosis.id) ?? 0)) return standing
-  recommendedAtSeconds.set(diagnosis.id, nowSeconds)
+  if (standing && nowSeconds < 2 * (last?.atSeconds ?? 0)) return standing
+  recommended.set(diagnosis.id, { atSeconds: nowSeconds, kind })
   const fix = finding ? recommend(diagnosis, finding, target, onError) : []
   return standing && !isDeepStrictEqual(standing[0].change, fix[0]?.change) ? standing : fix
 }
+
+/**
+ * The words of a finding say which problem of its diagnosis it is; its numbers say how large.
+ * @param {import('../diagnoses/define-diagnosis').Finding | undefined} finding
+ */
+const kindOf = (finding = {}) =>
+  Object.values(finding).filter(value => typeof value === 'string').join()
 
 /**
  * @param {Judged['diagnosis']} diagnosis

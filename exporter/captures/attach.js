@@ -19,7 +19,7 @@ function attach (target, { id, kind, diagnosis: cause, requestedUnixMs, suspects
 }
 
 /**
- * What was captured of a target before this exporter was started.
+ * Captures of a target from before the start of this exporter.
  * @param {import('@memwatch/engine/history/target').Target} target
  * @param {import('./captures').Capture[]} captures newest first
  */

@@ -24,7 +24,7 @@ const LEAST_INTERVAL_BYTES = { service: 32_768, watched: 4096 }
 const OUTSIDE_SECONDS = { service: 120, watched: 15 }
 
 /**
- * Where the operator allows full GCs on command, somebody waits for the answer.
+ * `watched` where the operator allows full GCs on command: somebody waits for the answer.
  * @param {import('@memwatch/engine/history/target').Target} target
  */
 const modeOf = ({ hello }) => hello.commands?.includes('force_gc') ? 'watched' : 'service'
@@ -73,17 +73,33 @@ function planForOutsideLeak (target) {
  *   'evidence'>} Changed
  */
 
+/**
+ * JavaScript objects own Buffers, streams and most handles of native code. A profile runs full GCs:
+ * unless those are allowed, it must not free memory that still waits for one. Nor does it show the
+ * heaps of other threads.
+ * @type {(target: import('@memwatch/engine/history/target').Target, verdict: Changed) =>
+ *   Plan | undefined}
+ */
+function planForNativeLeak (target, { evidence }) {
+  const majors = evidence.find(({ signal }) => signal === 'majorsSeen')
+  const mayCollect = modeOf(target) === 'watched' ||
+    (majors !== undefined && majors.value >= majors.limit)
+  const hasOwners = mayCollect &&
+    !evidence.some(({ signal }) => signal === 'silentWorkerHeapGrowthBytesPerSecond')
+  return hasOwners ? planForOutsideLeak(target) : undefined
+}
+
 /** @type {() => Plan} */
 const planForBlockedLoop = () => ({ kind: 'cpu_profile' })
 
 /**
- * What is captured when a diagnosis is first suspected.
+ * Captures at the first suspicion of a diagnosis.
  * @type {Readonly<Record<string, (target: import('@memwatch/engine/history/target').Target,
- *   verdict: Changed) => Plan>>}
+ *   verdict: Changed) => Plan | undefined>>} undefined: none yet
  */
 const triggers = Object.freeze({
   'js-heap-leak': planForHeapLeak,
-  'native-memory-leak': planForOutsideLeak,
+  'native-memory-leak': planForNativeLeak,
   'resource-leak': planForOutsideLeak,
   'event-loop-blocked': planForBlockedLoop
 })
@@ -133,8 +149,9 @@ class AutomaticCaptures {
       this.#now() - (asked.get(diagnosis) ?? -Infinity) < AGAIN_MS ||
       this.#waiting.length >= MOST_WAITING
     ) { return }
-    asked.set(diagnosis, this.#now())
     const plan = triggers[diagnosis](target, verdict)
+    if (!plan) return
+    asked.set(diagnosis, this.#now())
     this.#waiting.push({ target, options: { ...plan, diagnosis } })
     this.#next()
   }

@@ -43,7 +43,7 @@ const insteadOf = {
 }
 
 /**
- * What V8 does itself has no frame of its own: the line says what it is. Most telling first.
+ * V8's own work has no frame: the source line names it. Most telling first.
  * @type {BlockingCall[]}
  */
 const inSource = [

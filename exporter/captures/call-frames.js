@@ -43,7 +43,7 @@ const packageOf = url =>
   /^.*[/\\]node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)/s.exec(url)?.[1] ?? ''
 
 /**
- * Whether a stack is the agent's work: its frames, and whatever they call.
+ * True when a stack is the agent's work: its frames, and whatever they call.
  * @param {{ callFrame: CallFrame }[]} stack
  * @param {string | undefined} agentFolder
  */

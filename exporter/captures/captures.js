@@ -5,7 +5,7 @@ const { randomUUID } = require('node:crypto')
 const { CommandError } = require('../commands/commands')
 const { parseBounded } = require('../data-folder/bounded-json')
 const { readRegularFile } = require('../data-folder/regular-file')
-const { processOf } = require('@memwatch/engine/history/targets')
+const { processOf } = require('@memwatch/engine/history/identity')
 const { kinds } = require('./kinds')
 
 /** A capture takes its time; an app that is blocked, and a heap that is written down, take more. */
@@ -14,7 +14,7 @@ const PATIENCE_SECONDS = 300
  * The agent's answer and the end of what it sent come over two connections, about at the same time.
  */
 const PART_WITHIN_MS = 10_000
-/** What a stream says whose other end went: node:stream. */
+/** Error code of a stream whose other end is gone: node:stream. */
 const HUNG_UP = 'ERR_STREAM_PREMATURE_CLOSE'
 /** So many failures are remembered. */
 const MOST_FAILED = 20
@@ -57,11 +57,11 @@ class Captures extends EventEmitter {
   #now
   /** @type {Map<string, Running>} */
   #running = new Map()
-  /** Of processes. @type {Set<string>} */
+  /** Keys of processes. @type {Set<string>} */
   #busy = new Set()
   /** The last that failed, newest last. @type {Capture[]} */
   #failed = []
-  /** How many ended how, by kind and state. @type {Map<string, number>} */
+  /** Ended captures by kind and state. @type {Map<string, number>} */
   counts = new Map()
 
   /**
@@ -101,7 +101,7 @@ class Captures extends EventEmitter {
     return this.all.find(capture => capture.id === id)
   }
 
-  /** What an exporter before this one kept. */
+  /** Captures that an earlier exporter kept. */
   restore () {
     this.#store.restore()
   }
@@ -134,7 +134,7 @@ class Captures extends EventEmitter {
     this.#store.remove(id)
   }
 
-  /** What is not to outlive this process goes. */
+  /** Delete files that must not outlive this process. */
   close () {
     this.#store.close()
   }
@@ -214,7 +214,7 @@ class Captures extends EventEmitter {
       if (rest.length > 0) yield rest
       yield * socket
     })())
-    // Who sends is not kept waiting for what cannot be written.
+    // The sender does not wait for data that cannot be written.
     written.catch(() => socket.destroy())
     running.arrive(part, written)
     return true
@@ -254,7 +254,7 @@ class Captures extends EventEmitter {
       const broken = (await Promise.allSettled(running.arrived.values())).flatMap(part =>
         part.status === 'rejected' ? [part.reason] : []
       )
-      // Of what could not be kept the agent can only say that it was hung up on.
+      // The agent only knows that its connection was closed, not that the data could not be kept.
       this.#fail(capture, broken.find(({ code }) => code !== HUNG_UP) ?? /** @type {Error} */ (error))
       this.#store.remove(id)
     }
@@ -336,7 +336,7 @@ class Running {
 }
 
 /**
- * What the container has left.
+ * Memory that the container has left.
  * @param {import('@memwatch/engine/history/target').Target} target
  * @returns {number | undefined} undefined without a limit
  */

@@ -26,7 +26,7 @@ const { blockingCall } = require('./blocking-calls')
  * @property {string | null} instead what does not block
  */
 
-/** What the profiler calls the thread's own states. */
+/** The profiler's names for the thread's own states. */
 const IDLE = '(idle)'
 const BETWEEN = new Set(['(garbage collector)'])
 /** Anything shorter is no block. */
@@ -34,7 +34,7 @@ const STRETCH_SECONDS = 0.02
 /** With less work than this share of the time, nothing in it blocks the loop. */
 const LEAST_BUSY_SHARE = 0.05
 /**
- * What V8 does itself for a function has no frame: it is in most of the function's own time, ...
+ * V8's own work for a function has no frame: it is in most of the function's own time, ...
  */
 const OWN_SHARE = 0.5
 /** ... on a line that most of that time was seen on. */
@@ -102,7 +102,7 @@ function cpuSuspects ({ nodes, samples, timeDeltas }, agentFolder) {
   const found = [...sites.values()].sort(
     (a, b) => b.blockedSeconds - a.blockedSeconds || b.seconds - a.seconds
   )
-  // What little a loop does that waits for others blocks nobody.
+  // The little work of a loop that waits for others blocks nobody.
   const isBusy = busySeconds >= LEAST_BUSY_SHARE * totalSeconds
   return {
     totalSeconds, busySeconds, sites: isBusy ? found.map(site => siteOf(site, busySeconds)) : []

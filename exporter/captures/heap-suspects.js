@@ -77,7 +77,7 @@ function bytesBySite ({ head, samples = [] }, agentFolder) {
 }
 
 /**
- * What grew between two readings of one profile. What is alive at both and did not grow is in
+ * Growth between two readings of one profile. Memory that is alive at both and did not grow is in
  * flight, and no leak; without a first reading all that lives counts as growth.
  * @param {HeapProfile | undefined} before
  * @param {HeapProfile} after
@@ -103,21 +103,20 @@ function heapSuspects (before, after, agentFolder) {
 
 /** A handful of samples may be a cache of Node.js, or requests in flight. */
 const LEAST_SAMPLES = 4
-/** A site of less share is no reason to drop what Node.js allocates on no call of the app's. */
-const APP_SHARE = 0.1
+/** Share of the growth of a site that is named. */
+const OWNER_SHARE = 0.1
 
 /**
- * Sites whose objects may hold what grows outside the heap. Its own growth is small there, so that
- * what any process allocates now and then comes close to it.
+ * Sites whose objects may own memory or handles that grow outside the heap. The heap grows little
+ * meanwhile, so that a few objects of any process are a good part of its growth.
  * @param {HeapSite[]} sites most first
  * @returns {HeapSite[]}
  */
-function holdersOutside (sites) {
-  const certain = sites.filter(({ samples }) => samples >= LEAST_SAMPLES)
-  const isApp = (/** @type {HeapSite} */ { file }) => !file.startsWith('node:')
-  return certain.some(site => isApp(site) && site.share >= APP_SHARE)
-    ? certain.filter(isApp)
-    : certain
+function findOwners (sites) {
+  const owners = sites.filter(({ samples, share }) =>
+    samples >= LEAST_SAMPLES && share >= OWNER_SHARE)
+  const ofApp = owners.filter(({ file }) => !file.startsWith('node:'))
+  return ofApp.length > 0 ? ofApp : owners
 }
 
-module.exports = { heapSuspects, holdersOutside }
+module.exports = { heapSuspects, findOwners }

@@ -13,8 +13,8 @@ const { heapHeadroom } = require('../data-folder/bounded-json')
 /** Parsing a larger file would hold the loop for too long. */
 const MOST_LENGTH = 2 ** 19
 /**
- * Of all sources of a capture together; a token makes a node or two, with its place, of some 400
- * bytes.
+ * Limit for all sources of a capture together; a token makes a node or two, with its place, of some
+ * 400 bytes.
  */
 const MOST_TOKENS = 500_000
 const TOKEN_BYTES = 400
@@ -62,7 +62,7 @@ const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFu
 /** A source takes more memory or time than a capture is worth: it points at nothing. */
 class SpentError extends Error {}
 
-/** What may still be spent, of anything that is counted. */
+/** A budget of anything that is counted. */
 class Budget {
   #left
 
@@ -356,7 +356,7 @@ function functionsIn (tree, visits) {
 }
 
 /**
- * What comes from other files of the app, by the name that it has here.
+ * Imports from other files of the app, by their names here.
  * @param {Node} tree
  * @param {string} folder
  * @param {Budget} visits
@@ -414,7 +414,7 @@ function rootOf (node) {
 }
 
 /**
- * Whether it puts something where it stays: into what was there before it was called.
+ * True when it stores something that outlives the call: in an object that existed before.
  * @param {Node} node a function
  * @param {Budget} visits
  */

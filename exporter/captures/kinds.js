@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * What can be captured of an isolate. The agent's side of each is in its capture/ folder.
+ * Kinds of captures of an isolate. The agent's side of each is in its capture/ folder.
  *
  * @typedef {object} CaptureKind
  * @property {string} title what it shows, in a few words
@@ -19,7 +19,7 @@ const kinds = Object.freeze({
     mostSeconds: 60,
     extension: 'cpuprofile',
     mediaType: 'application/json',
-    help: 'a look a millisecond; opens in Chrome DevTools, VS Code and speedscope'
+    help: 'a sample a millisecond; opens in Chrome DevTools, VS Code and speedscope'
   },
   heap_profile: {
     title: 'where memory is allocated that lives on',

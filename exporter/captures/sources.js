@@ -12,7 +12,7 @@ const { name: AGENT } = require('@memwatch/agent/package.json')
 const { Witness } = require('../process/witness')
 const { AppFiles, MOST_PATH_LENGTH } = require('./app-files')
 
-/** What stands before the address of a map, in the last line of a file. */
+/** Marker before the address of a source map, in the last line of a file. */
 const MAP = 'sourceMappingURL='
 const INLINE_MAP = /^data:application\/json[^,]{0,100};base64,/
 
@@ -40,7 +40,7 @@ class Sources {
    * @returns {Sources}
    */
   static of (hello) {
-    // What a target says of its platform decides nothing: it may be anybody.
+    // The platform that a target reports decides nothing: it may be anybody.
     if (process.platform !== 'linux') {
       return new Sources(hello.platform === process.platform ? new AppFiles('/') : undefined)
     }
@@ -82,7 +82,7 @@ class Sources {
   }
 
   /**
-   * Where it was written, by the source map that its file names.
+   * Original position, by the source map that its file names.
    * @param {{ file: string, line: number, column: number }} place from 1
    * @returns {{ file: string, line: number, column: number, function: string | null }} the same
    *   where there is no map

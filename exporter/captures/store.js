@@ -10,7 +10,7 @@ const { openRegularFile, readRegularFile } = require('../data-folder/regular-fil
 const { makeFolder } = require('../make-folder')
 const { capture } = require('./schema')
 
-/** What is known of a capture, in its folder. */
+/** Record of a capture, in its folder. */
 const RECORD = 'capture.json'
 /** Ten suspects of a line each are some kilobytes. */
 const MAX_RECORD_BYTES = 2 ** 18
@@ -74,7 +74,7 @@ class CaptureStore {
     return store
   }
 
-  /** What is not to outlive this process goes. */
+  /** Delete files that must not outlive this process. */
   close () {
     if (this.#temporary) fs.rmSync(this.#folder, { recursive: true, force: true })
   }
@@ -161,8 +161,7 @@ class CaptureStore {
   }
 
   /**
-   * What a disk that fails does not remove is removed by the next exporter, as too old or never
-   * finished.
+   * Files that a failing disk keeps are removed by the next exporter, as too old or never finished.
    * @param {string} id
    */
   remove (id) {
@@ -194,7 +193,7 @@ class CaptureStore {
     }
   }
 
-  /** What an exporter before this one kept. One whose record cannot be read is moved aside. */
+  /** Captures that an earlier exporter kept. One whose record cannot be read is moved aside. */
   restore () {
     // Through a link, or in another's folder, what is removed as never finished would be somebody
     // else's.

@@ -4,7 +4,7 @@ const { formatBytes, formatRatio, formatSeconds } = require('@memwatch/engine/te
 const { LEAST_SHARE, NAMED_SITES } = require('@memwatch/engine/text/suspect-text')
 const { blockingCallIn } = require('./blocking-calls')
 const { cpuSuspects } = require('./cpu-suspects')
-const { heapSuspects, holdersOutside } = require('./heap-suspects')
+const { heapSuspects, findOwners } = require('./heap-suspects')
 const { InlinedCallees } = require('./inlined')
 const { Sources } = require('./sources')
 
@@ -15,8 +15,6 @@ const LEAST_LISTED_SHARE = 0.01
 /** Longer names are cut: a profile may hold anything. */
 const MOST_NAME_LENGTH = 256
 const MOST_FILE_LENGTH = 1024
-/** Less is told as a share only. */
-const SMALL_BYTES = 2 ** 20
 /** A call that held the thread for less has blocked nobody. */
 const BLOCKED_SECONDS = 0.02
 
@@ -24,7 +22,7 @@ const BLOCKED_SECONDS = 0.02
 const OUTSIDE_HEAP = new Set(['native-memory-leak', 'resource-leak'])
 
 /**
- * What a profile points at. `of`: what the shares are of.
+ * Suspects of a profile. `of`: the total of the shares.
  * @typedef {import('@memwatch/engine/text/suspect-text').Suspects} Suspects
  * @typedef {import('@memwatch/engine/text/suspect-text').Suspect} Suspect
  */
@@ -41,10 +39,11 @@ function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.
   if (kind === 'heap_profile' || kind === 'allocation_profile') {
     const before = parts.some(({ part }) => part === 'before') ? read('before') : undefined
     const { totalBytes, sites: all } = heapSuspects(before, read('profile'), hello.agentFolder)
-    const sites = diagnosis && OUTSIDE_HEAP.has(diagnosis) ? holdersOutside(all) : all
+    const owns = diagnosis !== null && OUTSIDE_HEAP.has(diagnosis)
+    const sites = owns ? findOwners(all) : all
     const of = kind === 'heap_profile' ? 'grown bytes' : 'allocated bytes'
     const callees = new InlinedCallees(file => sources.text(file))
-    // What keeps is one; what allocates is whatever is called.
+    // The function that keeps is one; any callee may allocate.
     const inlinedAt = (/** @type {import('./heap-suspects').HeapSite} */ site) => of === 'allocated bytes' ? callees.allOf(site).slice(0, NAMED_SITES) : callees.of(site) ?? []
     const found = withInlined(sites, inlinedAt).map(site => ({
       ...locate(site, sources),
@@ -56,7 +55,7 @@ function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.
       instead: null,
       longestSeconds: null
     }))
-    return { of, total: totalBytes, sites: merged(found).map(site => told(site, of)) }
+    return { of, total: totalBytes, sites: merged(found).map(site => told(site, of, owns)) }
   }
   if (kind === 'cpu_profile') {
     const { busySeconds, sites } = cpuSuspects(read('profile'), hello.agentFolder)
@@ -89,8 +88,8 @@ function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.
 }
 
 /**
- * What V8 does itself, as JSON.parse, has no frame: its time is the caller's own, on the line of
- * the call. A call that a line holds, and that takes none of the time, is not named.
+ * V8's own work, as JSON.parse, has no frame: its time is the caller's own, on the line of the
+ * call. A call that a line holds, and that takes none of the time, is not named.
  * @param {import('./cpu-suspects').CpuSite} site
  * @param {Sources} sources
  * @returns {{ call: string, instead: string } | undefined}
@@ -178,15 +177,17 @@ const OF = {
 /**
  * @param {Omit<Suspect, 'text'>} site
  * @param {Suspects['of']} of
+ * @param {boolean} [owns] the growth is of objects that own memory or handles outside the heap
  * @returns {Suspect}
  */
-function told (site, of) {
+function told (site, of, owns = false) {
   const { call, instead, via, inlinedIn, value, share, longestSeconds } = site
   if (inlinedIn) return { ...site, text: `${placeOf(site)} – perhaps, inlined into ${inlinedIn}` }
-  const bytes = value < SMALL_BYTES ? '' : `${formatBytes(value)}, `
-  const amount = longestSeconds === null
-    ? `${bytes}${formatRatio(share)} ${OF[of]}`
-    : `${formatRatio(share)} ${OF[of]}, up to ${formatSeconds(longestSeconds)} at a stretch`
+  const amount = owns
+    ? `allocates ${formatRatio(share)} of the objects that pile up meanwhile`
+    : longestSeconds === null
+      ? `${formatBytes(value)}, ${formatRatio(share)} ${OF[of]}`
+      : `${formatRatio(share)} ${OF[of]}, up to ${formatSeconds(longestSeconds)} at a stretch`
   const by = site.file.startsWith('node:') ? " (Node.js itself, on no call of the app's)" : ''
   const what = call === null ? '' : `: ${call}${instead ? `; ${instead} would not block` : ''}`
   return { ...site, text: `${placeOf(site)}${by}${via ? ` (in ${via})` : ''}${what} – ${amount}` }

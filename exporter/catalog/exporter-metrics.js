@@ -7,7 +7,7 @@ const { levels, memoryLimitBytes, ownRssBytes } = require('../self-care/load')
 const { REJECT_REASONS } = require('@memwatch/engine/decode/decode')
 
 /**
- * What the exporter says of itself.
+ * Metrics of the exporter itself.
  * @typedef {object} ExporterState
  * @property {Map<string, number>} rejected lines by reason
  * @property {number} frames taken
@@ -50,14 +50,14 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_lines_rejected_total',
     type: 'counter',
-    help: 'Lines that were not taken, by reason.',
+    help: 'Rejected lines, by reason.',
     read: ({ rejected }) =>
       REJECT_REASONS.map(reason => ({ labels: { reason }, value: rejected.get(reason) ?? 0 }))
   },
   {
     name: 'memwatch_exporter_frames_total',
     type: 'counter',
-    help: 'Frames that were taken.',
+    help: 'Accepted frames.',
     read: ({ frames }) => frames
   },
   {
@@ -70,7 +70,7 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_load_level',
     type: 'gauge',
-    help: 'What the exporter gives up for want of time or memory. ' +
+    help: 'Load shedding of the exporter, for lack of time or memory. ' +
       `${levels.map(({ gives }, level) => `${level}: ${gives}`).join('; ')}.`,
     read: ({ loadLevel }) => loadLevel
   },
@@ -92,7 +92,7 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_scrape_seconds',
     type: 'gauge',
-    help: 'How long the scrape before this one took to render; absent in the first.',
+    help: 'Time to render the previous scrape; absent in the first.',
     read: ({ scrapeSeconds }) => scrapeSeconds ?? []
   },
   {
@@ -139,7 +139,7 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_diagnosis_errors_total',
     type: 'counter',
-    help: 'Diagnoses that failed in themselves and said unknown instead.',
+    help: 'Diagnoses that failed by an error, and were unknown instead.',
     read: ({ diagnosisErrors }) => diagnosisErrors
   },
   {
@@ -159,7 +159,7 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_history_bytes',
     type: 'gauge',
-    help: 'What is kept of the hours and days before, in memory and on disk.',
+    help: 'Size of the history of the hours and days before, in memory and on disk.',
     read: ({ flight }) => [
       { labels: { where: 'memory' }, value: flight.memoryBytes },
       { labels: { where: 'disk' }, value: flight.diskBytes }
@@ -175,15 +175,15 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_history_dropped_total',
     type: 'counter',
-    help: 'Parts of histories that the disk did not take when they came, which is made up for ' +
-      'while they are in memory, or that were given up to bound memory.',
+    help: 'Parts of histories that were dropped to bound memory, or that the disk refused; ' +
+      'the latter are written later while they are in memory.',
     read: ({ flight }) => flight.dropped
   },
   {
     name: 'memwatch_exporter_history_torn_total',
     type: 'counter',
-    help: 'Damaged parts of saved histories that were skipped: what an exporter was writing ' +
-      'when it died, and what was moved aside to the folder unreadable.',
+    help: 'Damaged parts of saved histories that were skipped: unfinished writes of an ' +
+      'exporter that died, and files in the folder unreadable.',
     read: ({ flight }) => flight.torn
   },
   {
@@ -209,8 +209,8 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_otlp_exports_total',
     type: 'counter',
-    help: 'What --otlp was to send, by signal and how that ended: readings of one target ' +
-      '(metrics), events (logs); rejected: the receiver did not take all of it; absent without it.',
+    help: 'Exports of --otlp by signal and outcome: readings of one target (metrics), events ' +
+      '(logs); rejected: the receiver refused a part; absent without --otlp.',
     read: ({ otlp }) =>
       [...(otlp ?? [])].map(([key, value]) => {
         const [signal, outcome] = key.split(' ')
@@ -222,7 +222,7 @@ const exporterMetrics = Object.freeze([
     type: 'gauge',
     // Without the unit it would be the counter of captures.
     otel: { name: 'memwatch.exporter.captures.bytes' },
-    help: 'What captures take on disk.',
+    help: 'Size of captures on disk.',
     read: ({ captures }) => captures.bytes
   },
   {

@@ -36,7 +36,7 @@ const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
  * @property {(name: import('@memwatch/engine/signals/index').FigureName) => number | null} signal of that target
  */
 
-/** What else a row is called. @typedef {Pick<TargetMetric, 'promClient' | 'otel'>} OtherNames */
+/** Other names of a row. @typedef {Pick<TargetMetric, 'promClient' | 'otel'>} OtherNames */
 
 /**
  * A metric that is one field of the frames.

@@ -1,8 +1,7 @@
 'use strict'
 
 /**
- * What OpenTelemetry's conventions have and /metrics has not, as its numbers are there in another
- * form.
+ * Metrics of OpenTelemetry's conventions whose numbers /metrics has in another form.
  * @type {readonly (Omit<import('./metric').TargetMetric, 'name'> & { otel: { name: string } })[]}
  */
 const otelMetrics = Object.freeze([

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * What OpenTelemetry calls a row of the metric tables. Where its semantic conventions (1.44) have a
+ * OpenTelemetry's name of a row of the metric tables. Where its semantic conventions (1.44) have a
  * name for what is meant, a row says it; ours are named after their Prometheus names, so that
  * Prometheus makes the same of both: `memwatch_live_heap_bytes` is `memwatch.live_heap` in `By`,
  * and back.
@@ -24,7 +24,7 @@
 /** Version of the semantic conventions that the names are of. */
 const SEMCONV_VERSION = '1.44.0'
 
-/** What belongs together has a dot behind it. */
+/** A dot follows each part that belongs together. */
 const NAMESPACES = [
   'exporter',
   'target',

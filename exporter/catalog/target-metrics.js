@@ -61,7 +61,7 @@ const targetMetrics = Object.freeze([
   {
     name: 'memwatch_target_info',
     type: 'gauge',
-    help: 'What the target is: always 1.',
+    help: 'Identity of the target: always 1.',
     read: ({ hello }) => [
       {
         labels: {
@@ -79,8 +79,8 @@ const targetMetrics = Object.freeze([
   {
     name: 'memwatch_target_pod_info',
     type: 'gauge',
-    help: 'Where the target runs in Kubernetes, as far as its environment says: always 1. The ' +
-      "labels are named so that a scrape's own (pod, namespace) leave them alone.",
+    help: 'Place of the target in Kubernetes, from its environment: always 1. The labels do not ' +
+      'collide with those of a scrape (pod, namespace).',
     otel: POD_NAMES,
     read: ({ hello: { pod } }) =>
       pod && [
@@ -112,7 +112,7 @@ const targetMetrics = Object.freeze([
     type: 'gauge',
     help: 'State `confirmed` of each diagnosis: 1 or 0; state `suspected`: 1 while it is so, ' +
       'else absent.',
-    // Of the verdicts, in which a cause has folded its symptoms: those must not call anyone.
+    // Series of the verdicts, in which a cause has folded its symptoms: those must not call anyone.
     read: target =>
       diagnoses.flatMap(({ id }) => {
         const state = findCase(target).verdicts.find(({ diagnosis }) => diagnosis === id)?.state
@@ -225,7 +225,7 @@ const targetMetrics = Object.freeze([
   {
     name: 'memwatch_memory_bytes',
     type: 'gauge',
-    help: 'Resident memory of the process by what it is for: the parts add up to RSS.',
+    help: 'Resident memory of the process by use: the parts add up to RSS.',
     read: (_, { window }) =>
       Object.entries(anatomyIn(window)?.parts ?? {}).map(([part, value]) => ({
         labels: { part },
@@ -235,8 +235,8 @@ const targetMetrics = Object.freeze([
   {
     name: 'memwatch_allocator_retained_bounds_bytes',
     type: 'gauge',
-    help: 'Between what and what the memory retained by malloc lies: both are the same where ' +
-      'malloc was asked.',
+    help: 'Lower and upper bound of the memory that malloc retains: equal if malloc\'s ' +
+      'statistics were read.',
     read: (_, { window }) =>
       anatomyIn(window)?.retainedBytes.map((value, i) => ({
         labels: { bound: i === 0 ? 'least' : 'most' },
@@ -360,7 +360,7 @@ const targetMetrics = Object.freeze([
     'memwatch_heap_committed_bytes',
     'gauge',
     'heapTotalBytes',
-    'V8 heap taken from the system.',
+    'V8 heap committed by the system.',
     { promClient: ['nodejs_heap_size_total_bytes'] }
   ),
   fieldMetric(
@@ -470,7 +470,7 @@ const targetMetrics = Object.freeze([
   },
   histogramMetric(
     'memwatch_event_loop_delay_seconds',
-    'How late a timer that is due at a random moment fires, free of sampling bias.',
+    'Delay of a timer that is due at a random moment, free of sampling bias.',
     {
       bounds: DELAY_BOUNDS_SECONDS,
       exposed: DELAY_BUCKETS,

@@ -27,7 +27,7 @@ class CommandError extends Error {
 }
 
 /**
- * What an agent's reason means.
+ * Meaning of an agent's reason.
  * @type {Record<string, (answer: import('@memwatch/agent/protocol/frame').Answer, target: string) => string>}
  */
 const REFUSALS = {
@@ -60,7 +60,7 @@ const TRIM_ENABLED_BY = 'start the app with MEMWATCH_ALLOCATOR_ACCESS=trim, over
   `and with the package @memwatch/allocator or Node 26; ${OR_TRUST}`
 
 /**
- * How an agent is made to take a command.
+ * Ways to let an agent accept a command.
  * @type {Record<import('@memwatch/agent/protocol/frame').CommandName, string>}
  */
 const ENABLED_BY = {
@@ -97,8 +97,8 @@ class Commands {
   }
 
   /**
-   * What an agent answered; an answer that nobody waits for, or that another was asked for, is
-   * dropped.
+   * Handles the answer of an agent; an answer that nobody waits for, or that another was asked for,
+   * is dropped.
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('@memwatch/agent/protocol/frame').Answer} answer
    */
@@ -126,7 +126,7 @@ class Commands {
     if (!target.hello.commands?.includes(command)) {
       throw new CommandError(
         'not_enabled',
-        `the agent of ${target.name} takes no such command: ${ENABLED_BY[command]}`
+        `the agent of ${target.name} does not allow this command: ${ENABLED_BY[command]}`
       )
     }
     if (!target.send) {

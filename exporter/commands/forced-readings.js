@@ -113,9 +113,8 @@ function weighFreed (readings, { frame, values, workers }) {
 }
 
 /**
- * Which readings the leak checks of a target need: `open` while one of them is unknown or
- * suspected, `ok` to stay ruled out, `none` before the first judgement and once a leak is
- * confirmed.
+ * Readings that the leak checks of a target need: `open` while one of them is unknown or suspected,
+ * `ok` to stay ruled out, `none` before the first judgement and once a leak is confirmed.
  * @param {import('@memwatch/engine/history/target').Target} target
  * @returns {'open' | 'ok' | 'none'}
  */

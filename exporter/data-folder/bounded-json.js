@@ -11,7 +11,7 @@ const HEAP_BYTES = new Uint8Array(128)
 for (const [character, bytes] of Object.entries({ '{': 72, '[': 40, ',': 72, ';': 40 })) {
   HEAP_BYTES[character.charCodeAt(0)] = bytes
 }
-/** Of what the heap has left: the rest of the exporter goes on meanwhile. */
+/** Share of the free heap: the rest of the exporter goes on meanwhile. */
 const HEADROOM_SHARE = 0.5
 
 /** @returns {number} bytes */

@@ -3,7 +3,7 @@
 const { formatBytes, formatSeconds } = require('@memwatch/engine/text/format')
 
 const MIB = 2 ** 20
-/** Of the container, this much may be used by what can be added up; the rest is surprise. */
+/** Share of the container for memory that can be predicted; the rest is reserve. */
 const CONTAINER_SHARE = 0.9
 /** Heap limits are advised in steps of this. */
 const STEP_MIB = 32
@@ -21,8 +21,8 @@ const LOOK_FURTHER =
       'node --report-on-fatalerror writes the stack and the heap spaces.'
 
 /**
- * What a process that ran out of heap leaves open: whether it leaked, or its heap was too small for
- * what it did. Few frames cannot tell; so both are said, with what tells them apart.
+ * The open question after a full heap: whether it leaked, or its heap was too small for what it
+ * did. Few frames cannot tell; so both are said, with what tells them apart.
  * @param {import('./reasons').ReasonName} reason
  * @param {import('./last-moments').LastMoments} moments
  * @returns {string | null} sentences; null where there is nothing to add

@@ -2,7 +2,7 @@
 
 const { EventEmitter, once } = require('node:events')
 const { steadyUnixMs } = require('../clock')
-const { processOf } = require('@memwatch/engine/history/targets')
+const { processOf } = require('@memwatch/engine/history/identity')
 const { LATE_INTERVALS, SILENT_INTERVALS, countIntervals } = require('@memwatch/engine/history/silence')
 const { Witness } = require('../process/witness')
 const { lastMoments, oomKillsSince } = require('./last-moments')
@@ -11,7 +11,7 @@ const { advise } = require('./advise')
 const { deathOf } = require('./deaths')
 const { Watched } = require('./watched')
 
-/** How often those that fell silent are looked at. */
+/** Interval at which silent targets are polled. */
 const LOOK_EVERY_MS = 1000
 /**
  * An agent that lives connects anew within a second or two; a loop that stands still has no reason
@@ -31,7 +31,7 @@ const TOLD_WITHIN_MS = 1000
 const LEAVE_WITHIN_MS = 30_000
 /** Goodbyes that wait for the kernel. Beyond, the goodbye alone must do. */
 const MOST_LEAVING = 64
-/** What is kept of the time before an end. */
+/** History that is kept from before an end. */
 const LAST_MINUTES_SECONDS = 600
 
 /**
@@ -92,7 +92,7 @@ class DeathWatch extends EventEmitter {
     this.#timer.unref()
   }
 
-  /** What happens from now on, as connections are closed, is the exporter's doing. */
+  /** From now on the exporter itself closes connections. */
   stop () {
     for (const watched of this.#leaving) this.#settle(watched)
     this.#stopped = true
@@ -105,7 +105,7 @@ class DeathWatch extends EventEmitter {
   }
 
   /**
-   * What the kernel says of a target's process, where it was seen when the target was opened.
+   * Process probe of a target, where it was seen when the target was opened.
    * @param {import('@memwatch/engine/history/target').Target} target
    * @returns {'lives' | 'gone' | undefined}
    */
@@ -153,7 +153,7 @@ class DeathWatch extends EventEmitter {
     const now = this.#now()
     const late = now - this.#lookedAtMs > 3 * LOOK_EVERY_MS
     this.#lookedAtMs = now
-    // Who was held up itself has frames to read first: their senders are not silent.
+    // An exporter that was held up has frames to read first: their senders are not silent.
     if (late) return
     for (const watched of this.#watched.values()) {
       if (watched.isLost) this.#pollLost(watched)
@@ -209,7 +209,7 @@ class DeathWatch extends EventEmitter {
   }
 
   /**
-   * How it ended can be read only until its parent has asked.
+   * The exit status can be read only until the parent has waited.
    * @param {Watched} watched
    * @param {number} poll
    */
@@ -299,7 +299,7 @@ class DeathWatch extends EventEmitter {
     if (isGone) this.#gone.add(target)
     watched.settle()
     this.#watched.delete(target)
-    // Of a restored one no frame is there, and of one that said nothing there is nothing to tell.
+    // A restored target has no frame, and a silent one nothing to report.
     const isUnwatched = loss?.unwatched && !target.frame
     if (target.frame || isUnwatched) {
       const restarted = isReplaced ? 'restarted' : 'unknown'

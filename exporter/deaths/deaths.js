@@ -87,7 +87,7 @@ function deathOf (
   }
 }
 
-/** Who died, of what, and how often. */
+/** Ended processes, their causes, and counts. */
 class Deaths {
   /**
    * Newest last; ten minutes are 250 KB of JSON, and a tenth of that compressed.

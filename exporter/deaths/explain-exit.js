@@ -26,7 +26,7 @@ const CRASHES = ['SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGTRAP']
  */
 
 /**
- * How a command ended that ended by a signal before any process of it reported: what computes from
+ * The end of a command by a signal before any of its processes reported: code that computes from
  * its first line to its end never turns the loop that the agent reports from.
  * @param {object} known
  * @param {{ code: number | null, signal: string | null }} known.exit of the command

@@ -16,17 +16,17 @@ const THRASH_RATIO = 0.3
  * by the end is not known.
  */
 const RECORD_RATIO = 0.1
-/** Of a process that aborted less will do: hardly anything else aborts. */
+/** A process that aborted needs less evidence: hardly anything else aborts. */
 const ABORTED_RECORD_RATIO = 0.03
 const ABORTED_NEAR_HEAP_RATIO = 0.7
 /**
- * Who is silent for so long is restarted by a liveness probe: three periods of ten seconds by
- * default, often less.
+ * A process that is silent for so long is restarted by a liveness probe: three periods of ten
+ * seconds by default, often less.
  */
 const HUNG_SECONDS = 10
 /** A process that ended on being asked to: 128 + SIGINT, SIGTERM; and 0. */
 const CLEAN_CODES = [0, 130, 143]
-/** What only the process itself, or a tool that debugs it, brings about. */
+/** Signals that only the process itself, or a debugger, causes. */
 const CRASH_SIGNALS = [
   'SIGSEGV',
   'SIGABRT',
@@ -48,7 +48,7 @@ const NODE_EXIT_CODES = /** @type {Record<number, string>} */ ({
 })
 
 /**
- * What is known of an end.
+ * Facts about an end.
  * @typedef {object} Evidence
  * @property {import('./last-moments').LastMoments} moments
  * @property {number} [byeCode] exit code of its goodbye
@@ -137,7 +137,7 @@ function bySignal (signal, { moments, silentGrowthBytes }) {
 }
 
 /**
- * Of SIGKILL, and where no signal could be seen.
+ * Reasons of SIGKILL, and of an unseen signal.
  * @param {'SIGKILL' | undefined} signal
  * @param {Evidence} evidence
  * @returns {Explanation}
@@ -153,7 +153,7 @@ function byLastMoments (signal, { moments, oomKills, silentGrowthBytes, unreacha
         silentIntervals: SILENT_INTERVALS
       })
       : undefined
-  // Where the kernel's count was seen to stand still, it was not the kernel.
+  // The kernel did not kill it if its count of kills stood still.
   const container = oomKills === undefined ? nearContainerLimit(moments) : undefined
   const limit = nearerLimit(heap, container, moments)
   if (limit === 'heap') {
@@ -204,7 +204,7 @@ function byLastMoments (signal, { moments, oomKills, silentGrowthBytes, unreacha
 const say = (reason, sure, text) => ({ reason, sure, text })
 
 /**
- * Whether the heap can have met its limit.
+ * True when the heap can have met its limit.
  * @param {import('./last-moments').LastMoments} moments
  * @param {{ silentGrowthBytes: number | undefined, nearRatio: number, recordRatio: number,
  *   silentIntervals: number }} options
@@ -239,7 +239,7 @@ function nearHeapLimit (
 }
 
 /**
- * Whether the container can have met its limit.
+ * True when the container can have met its limit.
  * @param {import('./last-moments').LastMoments} moments
  * @returns {'likely' | 'possible' | undefined}
  */
@@ -262,7 +262,7 @@ function nearContainerLimit ({
 }
 
 /**
- * Which of two limits it was that a process met, where it can have been either.
+ * The limit that a process met, where both are possible.
  * @param {Explanation['sure'] | undefined} heap
  * @param {'likely' | 'possible' | undefined} container
  * @param {import('./last-moments').LastMoments} moments

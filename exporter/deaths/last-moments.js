@@ -1,9 +1,9 @@
 'use strict'
 
 const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
-const { containerOf } = require('@memwatch/engine/history/targets')
+const { containerOf } = require('@memwatch/engine/history/identity')
 const { pointsAfterMajors } = require('@memwatch/engine/signals/growth')
-const { oldGenerationLimit } = require('@memwatch/engine/v8/heap-sizing')
+const { oldGenerationLimit, semiSpaceMax } = require('@memwatch/engine/v8/heap-sizing')
 
 /** Growth before the end is looked for over so long. */
 const RISE_SECONDS = 10
@@ -12,12 +12,13 @@ const RISE_OF_HEAP_SECONDS = 120
 /** Fewer readings after major GCs say less than all that was used. */
 const LEAST_READINGS = 3
 /**
- * What is higher than ever was higher than over so long: longer than between two major GCs, mostly.
+ * A value above all before is above those of so long a time: longer than between two major GCs,
+ * mostly.
  */
 const RECORD_SECONDS = 60
 
 /**
- * What was known of a target when it went.
+ * State of a target when it went.
  * @typedef {object} LastMoments
  * @property {number} silentSeconds from its last frame to its end
  * @property {number} intervalSeconds between its frames
@@ -40,7 +41,7 @@ const RECORD_SECONDS = 60
  */
 
 /**
- * How the heap grew to its end: what was left after major GCs, else all that was used.
+ * Growth of the heap to its end: what was left after major GCs, else all that was used.
  * @typedef {object} HeapRise
  * @property {number} fromBytes
  * @property {number} toBytes
@@ -102,7 +103,10 @@ function lastMoments (target, goneAtUnixMs) {
     oldLimitBytes:
       values.heapSizeLimitBytes === undefined
         ? undefined
-        : oldGenerationLimit(hello, values.heapSizeLimitBytes),
+        : oldGenerationLimit(
+          values.heapSizeLimitBytes,
+          semiSpaceMax(hello, values.heapSizeLimitBytes)
+        ),
     heapRise: riseOf(window),
     gcPauseRatio: window.rate('gcPauseSeconds', RISE_SECONDS) ?? 0
   }

@@ -21,7 +21,7 @@ const STATES = Object.freeze({
 })
 
 /**
- * How a connection ended.
+ * End of a connection.
  * @typedef {object} Loss
  * @property {number} sinceUnixMs
  * @property {boolean} unreachable it timed out
@@ -41,7 +41,7 @@ class Watched {
   /** By how much RSS was seen to grow since its last frame. @type {number | undefined} */
   #silentGrowthBytes
   /**
-   * How it ended, as its parent or the kernel told.
+   * Exit status, as its parent or the kernel reported it.
    * @type {import('../process/witness').Exit | undefined}
    */
   exit

@@ -13,8 +13,8 @@ const { refuse } = require('./problems')
 const LOOPBACK_ADDRESSES = /^(127\.\d+\.\d+\.\d+|::1|::ffff:127\.\d+\.\d+\.\d+)$/
 
 /**
- * What a route lets one do. open: what Prometheus and probes need. read: what was found, and where.
- * act: change or examine an app. A route that says nothing is for reading.
+ * Rights of a route. open: for Prometheus and probes. read: findings and their targets. act: change
+ * or examine an app. A route that says nothing is for reading.
  * @typedef {'open' | 'read' | 'act'} Access
  */
 
@@ -29,11 +29,11 @@ const OF_PROXIES = new RegExp(`^(${[
 ].join('|')})$`)
 
 /**
- * Who may do what. From this machine reading is free, and so is acting where there is no token;
- * from elsewhere both need the token, and without one nobody may. A request that a proxy on this
- * machine passes on is from elsewhere. In a browser on this machine only the exporter's own page
- * may act; another site may not, and by a name that it took over it may not even read: a caller of
- * a loopback server names it by its address, as localhost, or by this machine's name.
+ * Access rules. From this machine reading is free, and so is acting where there is no token; from
+ * elsewhere both need the token, and without one nobody may. A request that a proxy on this machine
+ * passes on is from elsewhere. In a browser on this machine only the exporter's own page may act;
+ * another site may not, and by a name that it took over it may not even read: a caller of a
+ * loopback server names it by its address, as localhost, or by this machine's name.
  *
  * @param {object} options
  * @param {string | undefined} options.token
@@ -67,7 +67,7 @@ function authorize ({ token, trustLoopback }) {
             'Bearer, Basic realm="memwatch: any name, and the token as password"'
           ),
           'unauthorized',
-          'this needs the token: Authorization: Bearer …'
+          'send the token: Authorization: Bearer …'
         )
       }
       // A browser that knows the password sends it along with what other sites make it ask, too.
@@ -91,7 +91,7 @@ const isToken = (given, token) =>
   given !== undefined && token !== undefined && timingSafeEqual(digest(given), digest(token))
 
 /**
- * Whether a browser asks on behalf of another site. A link on another site may open a page, and
+ * True when a browser asks on behalf of another site. A link on another site may open a page, and
  * nothing else: https://web.dev/articles/fetch-metadata
  * @param {FastifyRequest} request
  * @param {Access} access of its route

@@ -9,7 +9,7 @@ const { kinds } = require('../captures/kinds')
 const { markdown } = require('@memwatch/engine/text/suspect-text')
 
 /**
- * What is done to an app, and what may hold its secrets: see authorize.js.
+ * Routes that act on an app, or may hold its secrets: see authorize.js.
  * @type {{ access: import('./authorize').Access }}
  */
 const ACT = { access: 'act' }
@@ -52,7 +52,7 @@ function routeToMake (server, targets, captures) {
     {
       schema: {
         tags: ['captures'],
-        summary: 'Have a capture made',
+        summary: 'Start a capture',
         querystring: schemas.captureQuery,
         response: { 202: schemas.capture, ...schemas.refusals }
       },
@@ -120,7 +120,7 @@ function routeToList (server, captures) {
 }
 
 /**
- * How one stands, and what it points at.
+ * State of one, and its suspects.
  * @param {import('fastify').FastifyInstance} server
  * @param {import('../captures/captures').Captures} captures
  */
@@ -130,7 +130,7 @@ function routesToOne (server, captures) {
     {
       schema: {
         tags: ['captures'],
-        summary: 'How a capture stands, and what it points at',
+        summary: 'State and suspects of a capture',
         response: { 200: schemas.capture, ...schemas.refusals }
       }
     },
@@ -142,7 +142,7 @@ function routesToOne (server, captures) {
     {
       schema: {
         tags: ['captures'],
-        summary: 'What it points at, as Markdown',
+        summary: 'Suspects of a capture, as Markdown',
         response: {
           200: {
             description: 'a table',
@@ -171,7 +171,7 @@ function routeToPart (server, captures) {
     {
       schema: {
         tags: ['captures'],
-        summary: 'What was captured',
+        summary: 'File of a capture',
         querystring: schemas.capturePartQuery,
         response: {
           200: {
@@ -217,7 +217,7 @@ function routeToRemove (server, captures) {
     {
       schema: {
         tags: ['captures'],
-        summary: 'Remove a capture',
+        summary: 'Delete a capture',
         response: { 204: { type: 'null', description: 'removed' }, ...schemas.refusals }
       },
       config: ACT

@@ -16,7 +16,7 @@ function deathRoutes (server, deaths) {
     {
       schema: {
         tags: ['deaths'],
-        summary: 'Who died, and of what, newest first',
+        summary: 'Ended processes with their causes, newest first',
         querystring: schemas.deathsQuery,
         response: { 200: schemas.deaths, ...schemas.refusals }
       }

@@ -27,7 +27,7 @@ function flameRoutes (server) {
 }
 
 /**
- * Where a capture's flame graph is, below the exporter's address.
+ * Address of a capture's flame graph, below the exporter's address.
  * @param
  *   {Pick<import('../captures/captures').Capture, 'id' | 'kind' | 'target' | 'thread' | 'parts'>}
  *   capture

@@ -35,7 +35,7 @@ function late (load) {
       run.errors = compiled.errors
       return result
     }, {
-      /** What is wrong with the data: fastify looks for it here. @type {unknown} */
+      /** Errors of the data: fastify looks for it here. @type {unknown} */
       errors: undefined
     })
     return run

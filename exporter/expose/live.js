@@ -9,7 +9,7 @@ const { findCase } = require('@memwatch/engine/verdicts/case')
 const { summarize } = require('@memwatch/engine/verdicts/headline')
 
 const EVERY_MS = 1000
-/** Who reads more slowly than he is told is let go, and comes back when he can. */
+/** A client that reads too slowly is disconnected, and connects again when it can. */
 const MOST_UNREAD_BYTES = 4 * 2 ** 20
 /** The share of time that the event loop was busy is that of the last so many seconds. */
 const LOOP_SECONDS = 10
@@ -103,7 +103,7 @@ const shortOf = ({ diagnosis, title, state, severity, opportunity, summary }) =>
   ({ diagnosis, title, state, severity, opportunity, summary })
 
 /**
- * What one line of a list says of a target.
+ * A target in one line of a list.
  * @param {import('@memwatch/engine/history/target').Target} target
  * @param {import('../deaths/death-watch').DeathWatch} deathWatch
  */

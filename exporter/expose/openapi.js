@@ -5,7 +5,7 @@ const { version } = require('../package.json')
 const { lateCompilers } = require('./late-compilers')
 
 /**
- * What has no tag is not part of the contract.
+ * A route without a tag is not part of the contract.
  * @type {Partial<import('openapi-types').OpenAPIV3_1.Document>}
  */
 const DESCRIPTION = {

@@ -15,7 +15,7 @@ const POLICY =
     "'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 /**
- * What is the same everywhere, as how numbers read: the browser takes the very file, as a module.
+ * Shared code, as the format of numbers: the browser gets the very file, as a module.
  * @type {Record<string, string>}
  */
 const SHARED = {
@@ -25,7 +25,7 @@ const SHARED = {
   'track-parts.mjs': require.resolve('@memwatch/engine/memory/track-parts')
 }
 
-/** What a reader without a browser gets. */
+/** The index for clients other than browsers. */
 const INDEX = `memwatch exporter
 
 /metrics            for Prometheus

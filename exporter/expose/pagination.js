@@ -9,7 +9,7 @@ const { refuse } = require('./problems')
 
 const MOST_ITEMS = 1000
 
-/** Of the query of a list. */
+/** Query parameters of a list. */
 const pageQuery = {
   limit: { type: 'integer', minimum: 1, maximum: MOST_ITEMS, default: MOST_ITEMS },
   after: {

@@ -7,12 +7,15 @@ const { refuse } = require('./problems')
 const { RECORDING_VERSION } = require('@memwatch/engine/recording/format')
 
 const MOST_AT_ONCE = 4
-/** Who reads more slowly than agents send gets an end, not the exporter's memory. */
+/**
+ * A client that reads more slowly than agents send is disconnected: its data would fill the
+ * exporter's memory.
+ */
 const MOST_UNREAD_BYTES = 8 * 2 ** 20
 
 const SCHEMA = {
   tags: ['targets'],
-  summary: 'What agents send meanwhile, for memwatch diagnose',
+  summary: 'Record the frames of agents, for memwatch diagnose',
   querystring: schemas.recordingQuery,
   response: {
     200: {

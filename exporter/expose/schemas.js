@@ -328,7 +328,7 @@ const trimQuery = {
   additionalProperties: false
 }
 
-/** What the API answers where it does not do what was asked. */
+/** Problems that the API answers with. */
 const problem = object({
   type: text,
   title: text,
@@ -337,7 +337,7 @@ const problem = object({
   code: { enum: Object.keys(problems), description: 'stable, for programs' }
 })
 
-/** Of every route: all that is not what was asked for. */
+/** Problem responses of every route. */
 const refusals = Object.fromEntries(
   ['4xx', '5xx'].map(status => [
     status,

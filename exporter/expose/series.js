@@ -34,7 +34,7 @@ function seriesRoutes (server, targets) {
     {
       schema: {
         tags: ['targets'],
-        summary: 'What numbers did',
+        summary: 'History of numbers',
         querystring: schemas.seriesQuery(trackNames, stepsSeconds),
         response: { 200: schemas.series(stepsSeconds), ...schemas.refusals }
       }
@@ -107,13 +107,13 @@ const withoutNaN = tracks =>
   )
 
 /**
- * Of the rows of each step the last, and the least and most of all.
+ * For each step its last row, and the least and most of all.
  * @param {Series} series
  * @param {number} stepSeconds
  * @returns {Series}
  */
 function coarser ({ times, tracks }, stepSeconds) {
-  /** Where each step begins, and where the last one ends. */
+  /** Beginnings of the steps, and the end of the last one. */
   const bounds = times
     .flatMap((time, i) =>
       i === 0 || Math.floor(time / stepSeconds) !== Math.floor(times[i - 1] / stepSeconds)

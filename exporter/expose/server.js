@@ -35,7 +35,7 @@ const SILENT_CONNECTION_MS = 60_000
 const OPEN = { config: { access: 'open' } }
 
 /**
- * What the HTTP side reads: the exporter.
+ * Source of the HTTP side: the exporter.
  *
  * @typedef {object} Source
  * @property {import('@memwatch/engine/history/target').Target[]} targets
@@ -166,8 +166,7 @@ function routes (server, exporter, { scrapes, limits, omit }) {
       )
     }
     const { contentType, length, parts } = await scrapes.text(request.headers.accept)
-    // Of a thousand targets it is 20 MB: in one piece it would hold the loop for a tenth of a
-    // second.
+    // A thousand targets make 20 MB: in one piece they would hold the loop for a tenth of a second.
     return reply
       .type(contentType)
       .header('content-length', length)

@@ -61,7 +61,7 @@ function targetRoutes (server, { targets, deathWatch, omit }) {
     {
       schema: {
         tags: ['targets'],
-        summary: 'What is watched, with the newest values, by name',
+        summary: 'Targets, with their newest values, by name',
         querystring: schemas.targetsQuery,
         response: { 200: schemas.targets, ...schemas.refusals }
       }
@@ -137,7 +137,7 @@ function nameOf (target) {
 }
 
 /**
- * Where the memory of a target's process is, in words, too.
+ * Parts of the memory of a target's process, with words.
  * @param {Target} target
  */
 function memoryOf (target) {

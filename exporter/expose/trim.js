@@ -6,8 +6,8 @@ const { refuse } = require('./problems')
 const { CommandError } = require('../commands/commands')
 
 /**
- * What malloc_trim(0) took on Node 20, 22 and 24: 0.05 to 0.36 ms for each MiB that came back, 0.1
- * in the middle.
+ * Time of malloc_trim(0) on Node 20, 22 and 24: 0.05 to 0.36 ms for each MiB that came back, 0.1 in
+ * the middle.
  */
 const BLOCKED_SECONDS_PER_BYTE = { typical: 0.0001 / 2 ** 20, most: 0.0004 / 2 ** 20 }
 /** A walk through free chunks that gives nothing back takes time, too. */
@@ -25,7 +25,7 @@ function trimRoutes (server, { targets, commands }) {
   server.post('/api/v1/targets/:target/trim', {
     schema: {
       tags: ['targets'],
-      summary: 'Have malloc give memory back, or say what that would bring',
+      summary: 'Return memory that malloc retains, or predict it',
       querystring: schemas.trimQuery,
       response: { 200: schemas.trimResult, ...schemas.refusals }
     },
@@ -64,7 +64,7 @@ function trimRoutes (server, { targets, commands }) {
 }
 
 /**
- * What a trim would bring, as of the last look.
+ * Predicted effect of a trim, as of the last scan.
  * @param {import('@memwatch/engine/history/target').Target} target
  */
 function predict ({ scan }) {

@@ -15,10 +15,10 @@ const TIMEOUT_MS = 10_000
  * Beyond it the oldest is dropped: who was away for long wants to know what is, not all that was.
  */
 const MOST_WAITING = 100
-/** What was asked wrongly is no better a second time, except these. */
+/** Statuses of 4xx that are worth a second try. */
 const WORTH_A_RETRY = new Set([408, 425, 429])
 
-/** How a message ended. @type {readonly ['delivered', 'failed', 'dropped']} */
+/** Outcomes of a message. @type {readonly ['delivered', 'failed', 'dropped']} */
 const OUTCOMES = Object.freeze(['delivered', 'failed', 'dropped'])
 
 /**
@@ -93,7 +93,7 @@ class Webhook {
     this.#send()
   }
 
-  /** What waits is dropped. */
+  /** Waiting messages are dropped. */
   stop () {
     this.#over.abort()
   }

@@ -8,7 +8,7 @@ const { rebuild } = require('../data-folder/contract')
 const { death } = require('../deaths/schema')
 const { check } = require('@memwatch/engine/decode/decode')
 const { ordered } = require('@memwatch/engine/history/history')
-const { identityOf } = require('@memwatch/engine/history/targets')
+const { identityOf } = require('@memwatch/engine/history/identity')
 const { Block } = require('@memwatch/engine/history/block')
 const { columns, STEPS } = require('@memwatch/engine/history/flight')
 
@@ -60,8 +60,8 @@ const deathRecord = object({ death })
 const retraction = object({ id: text })
 
 /**
- * What a record on disk says, rebuilt from its contract: whoever can write to the folder, and a bug
- * of an earlier exporter, may have put anything there.
+ * A record on disk, rebuilt from its contract: whoever can write to the folder, and a bug of an
+ * earlier exporter, may have put anything there.
  * @param {{ meta: unknown, bytes: Buffer }} record
  * @param {string} family
  * @returns {any} with its type; type `other`: saved by another version, and left alone; undefined:

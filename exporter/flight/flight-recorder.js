@@ -3,7 +3,7 @@
 const os = require('node:os')
 const { findCase } = require('@memwatch/engine/verdicts/case')
 const { exactBuffer } = require('@memwatch/engine/history/exact-buffer')
-const { identityOf } = require('@memwatch/engine/history/targets')
+const { identityOf } = require('@memwatch/engine/history/identity')
 const { levels } = require('../self-care/load')
 const { Turns } = require('../turns')
 const { decodeRecord } = require('./decode-record')
@@ -17,7 +17,7 @@ const {
 } = require('./target-records')
 
 /**
- * What is newer than this may be lost with the process; the disk is given no more to do than that.
+ * Newer data may be lost with the process; the disk is written to no more often.
  */
 const SAVE_EVERY_MS = 5000
 /**
@@ -26,8 +26,8 @@ const SAVE_EVERY_MS = 5000
  */
 const FIRST_SAVES_EVERY_MS = 1000
 /**
- * Who was stopped or held up has frames of all that time to read first: they are saved so soon
- * after, not with the next.
+ * An exporter that was stopped or held up reads the frames of all that time first. They are saved
+ * so soon after.
  */
 const CAUGHT_UP_MS = 500
 /** Within this, who a target is is said again, so that it is known without the segments before. */
@@ -67,7 +67,7 @@ class FlightRecorder {
   /** Saved so far, of each target. @type {WeakMap<import('@memwatch/engine/history/target').Target, Saved>} */
   #saved = new WeakMap()
   /**
-   * What happened once, in order, until it is on disk.
+   * Events in order, until they are on disk.
    * @type {{ family: string, record: import('./target-records').Record }[]}
    */
   #owed = []
@@ -119,7 +119,7 @@ class FlightRecorder {
     }
   }
 
-  /** How much is kept, and how well. */
+  /** Amount and resolution of the kept history. */
   get state () {
     const segments = this.#segments
     return {
@@ -205,7 +205,7 @@ class FlightRecorder {
    * @returns {Promise<boolean>}
    */
   async #isReady (segments) {
-    // Of what is gone from the disk, all that is still in memory is saved anew.
+    // Data that is gone from the disk and still in memory is saved anew.
     if (await segments.removed()) this.#saved = new WeakMap()
     const ready = await segments.ready()
     try {
@@ -257,7 +257,7 @@ class FlightRecorder {
     this.#owe('seconds', endRecord(identityOf(target.hello)))
     const saved = this.#savedOf(target)
     saved.endedSeconds = target.lastSeconds
-    // Who comes back is introduced anew.
+    // A target that comes back is introduced anew.
     saved.introducedMs = -Infinity
   }
 
@@ -330,7 +330,7 @@ class FlightRecorder {
     }
     saved.untilSeconds = seconds.untilSeconds
     if (await segments.append('seconds', records)) return
-    // What the disk did not take is still in the history: it goes with the next.
+    // Records that the disk refused are still in the history: they go with the next.
     saved.untilSeconds = Math.min(saved.untilSeconds, before)
     saved.introducedMs = -Infinity
   }
@@ -349,7 +349,7 @@ class FlightRecorder {
     block.packed = undefined
   }
 
-  /** Where blocks have to stay in memory, the finest and oldest go first. */
+  /** If blocks have to stay in memory, the finest and oldest go first. */
   #bound () {
     const held = this.#targets.all.flatMap(({ flight, hello }) =>
       flight.sealed

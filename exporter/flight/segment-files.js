@@ -33,7 +33,7 @@ class SegmentFiles {
   /** When each was last written to, by a clock that does not jump. @type {Map<string, number>} */
   #written = new Map()
   #sequence
-  /** Of all. */
+  /** Bytes of all files. */
   bytes = 0
 
   /**
@@ -82,8 +82,8 @@ class SegmentFiles {
       const stats = fs.lstatSync(found.file, { throwIfNoEntry: false })
       if (!stats) return []
       let writtenMs = this.#written.get(found.file)
-      // Of one from before this process only the wall clock would tell how old it is, and that may
-      // have been set: it is kept as if new.
+      // Only the wall clock knows the age of one from before this process, and it may have been
+      // set: it is kept as if new.
       if (writtenMs === undefined) this.#written.set(found.file, writtenMs = this.#now())
       return [{ ...found, bytes: stats.size, writtenMs }]
     })
@@ -136,7 +136,7 @@ class SegmentFiles {
   }
 
   /**
-   * Of twenty thousand each takes its turn beside all else that the exporter does.
+   * Each of twenty thousand takes its turn beside the exporter's other work.
    * @param {SegmentFile} found
    */
   async #remove ({ file, bytes }) {

@@ -43,7 +43,7 @@ class Segment {
   }
 
   /**
-   * What was appended in part is a torn end, and behind that nothing would be found.
+   * A partial append is a torn end, and nothing behind it would be found.
    * @returns {Promise<boolean>} whether more can be appended; if not, it is closed
    */
   async takeBack () {

@@ -16,11 +16,11 @@ const { SegmentFiles } = require('./segment-files')
  */
 const SEGMENT_BYTES = 4 * 2 ** 20
 /**
- * What was written is put on disk at least this often: a machine that loses power loses no more. A
- * process that dies loses none of it.
+ * Longest interval between two syncs: a machine that loses power loses no more. A process that dies
+ * loses none of it.
  */
 const SYNC_EVERY_MS = 30_000
-/** What waits for a slow disk. More is dropped, and counted. */
+/** Most bytes that wait for a slow disk. More is dropped, and counted. */
 const MAX_WAITING_BYTES = 16 * 2 ** 20
 /** No segment is larger: one that is nearly full takes all that waits. */
 const MAX_SEGMENT_BYTES = SEGMENT_BYTES + MAX_WAITING_BYTES
@@ -62,7 +62,7 @@ class Segments {
   torn = 0
   /** Records that the disk did not take when they came. */
   dropped = 0
-  /** What is wrong with the disk, now. @type {Error | undefined} */
+  /** Present error of the disk. @type {Error | undefined} */
   failure
 
   /**
@@ -172,7 +172,7 @@ class Segments {
   }
 
   /**
-   * Whether somebody removed what was written: the files that are open are then closed, and new
+   * True when somebody removed the written files: the files that are open are then closed, and new
    * ones begun.
    * @returns {Promise<boolean>}
    */
@@ -193,8 +193,8 @@ class Segments {
   }
 
   /**
-   * Whether it is worth putting records together. After a failure the disk is tried, with as much
-   * as it did not take: a little fits where what waits does not.
+   * True when it is worth building records. After a failure the disk is tried, with as much as it
+   * did not take: a little fits where what waits does not.
    * @returns {Promise<boolean>}
    */
   async ready () {

@@ -4,12 +4,12 @@ const fs = require('node:fs')
 const { deflateRawSync } = require('node:zlib')
 const { exactBuffer } = require('@memwatch/engine/history/exact-buffer')
 const { ordered } = require('@memwatch/engine/history/history')
-const { identityOf } = require('@memwatch/engine/history/targets')
+const { identityOf } = require('@memwatch/engine/history/identity')
 const { findCase } = require('@memwatch/engine/verdicts/case')
 const { Block } = require('@memwatch/engine/history/block')
 const { LAYOUT } = require('./decode-record')
 
-/** Who was heard of so recently, before the exporter went, may still live. */
+/** A target that reported so shortly before the exporter's end may still live. */
 const REMEMBER_MS = 900_000
 
 /**
@@ -17,10 +17,12 @@ const REMEMBER_MS = 900_000
  * seconds as much.
  */
 const KEEP_SECONDS = 1300
-/** Of all targets together, packed: what is restored must fit beside what is watched. */
+/**
+ * Limit for all targets together, packed: restored history must fit beside that of live targets.
+ */
 const MAX_PACKED_BYTES = 64 * 2 ** 20
 
-/** Which start of the machine this is: in it, time since is a clock that nobody sets. random(4) */
+/** Identity of the machine's start: within it, time since is a clock that nobody sets. random(4) */
 const BOOT = readBoot()
 
 /** @returns {string | undefined} */
@@ -33,7 +35,7 @@ function readBoot () {
 }
 
 /**
- * What is saved of a target, and how it is found again. Of the family `seconds`:
+ * Records of a target, and their keys. In the family `seconds`:
  *
  *   target    who it is, now and then anew
  *   seconds   rows of its history, and where its counts and verdicts stand
@@ -174,7 +176,7 @@ function * remembered (segments, { nowMs, maxTargets }) {
   }
 }
 
-/** What was found of a target. */
+/** Restored data of a target. */
 class Found {
   /** @type {import('@memwatch/engine/history/flight').SealedBlock[]} */
   blocks = []

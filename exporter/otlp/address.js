@@ -53,7 +53,7 @@ function readOtlp (text, env) {
     }
     return text
   }
-  // What is wrong may hold a secret: it is not repeated.
+  // A wrong value may hold a secret: it is not repeated.
   if (!isHttp(text)) throw new Error('expected env or a URL such as http://collector:4318')
   const { username, password, search } = new URL(text)
   if (username || password || search) {

@@ -12,8 +12,8 @@ const { added, hrTime } = require('./metric-data')
 const keyOf = ({ descriptor }, { attributes }) => descriptor.name + JSON.stringify(attributes)
 
 /**
- * What a receiver has of one target already, for one that wants differences. It moves on when an
- * export was taken, so that one which was lost is in the next.
+ * Values of one target that a receiver of deltas has already. They move on when an export is
+ * accepted, so that a lost one is in the next.
  */
 class Deltas {
   #which
@@ -62,7 +62,7 @@ class Deltas {
           return unknown ? [] : [this.#taken ? { ...point, startTime } : point]
         }
         const value = added(point.value, before, -1)
-        // What fell was counted anew: what it counted meanwhile is not known.
+        // A counter that fell has started anew: its count in between is unknown.
         return (typeof value === 'number' ? value : value.count) < 0
           ? []
           : [{ ...point, startTime, value }]

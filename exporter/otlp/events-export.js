@@ -6,7 +6,7 @@ const { deathEvent, verdictEvent } = require('./events')
 const { resourceOf } = require('./resource')
 const { Sender } = require('./sender')
 
-/** What happens together travels together. */
+/** Simultaneous events travel together. */
 const GATHER_MS = 1000
 /** Events that wait for a receiver: the oldest go first. */
 const MOST_WAITING = 1000
@@ -109,7 +109,7 @@ class EventsExport {
       const isOver = sent.outcome !== 'failed' || sent.final
       this.#outcomes.sent(sent, isOver ? records.length : 0)
       if (isOver) continue
-      // Who is away now may come back: in order, and bounded.
+      // A receiver that is away now may come back: in order, and bounded.
       this.#waiting.unshift(...records)
       this.#bound()
       this.#timer = setTimeout(() => this.export(), this.#retryMs).unref()

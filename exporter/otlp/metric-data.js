@@ -134,7 +134,7 @@ function attributesOf ({ attributes: names = {}, value = text => text, always },
 }
 
 /**
- * Of two numbers, or two histograms with the same bounds.
+ * Difference of two numbers, or of two histograms with the same bounds.
  * @param {any} one
  * @param {any} other
  * @param {1 | -1} [sign] of the other

@@ -75,7 +75,7 @@ class MetricsExport {
     return this.#underWay
   }
 
-  /** What is under way, and a last round. */
+  /** Finish the export under way, then do a last round. */
   async finish () {
     await this.#underWay
     await this.export()
@@ -99,7 +99,7 @@ class MetricsExport {
           if (!failed && target) this.#told.set(target, sequence)
           if (!failed || sent.final) this.#ended.delete(reading)
         }
-        // Who does not take this does not take the rest.
+        // A receiver that refuses this refuses the rest.
         if (failed) break
       }
     } finally {

@@ -6,7 +6,7 @@ const { MetricsExport } = require('./metrics-export')
 const { readSettings } = require('./settings')
 const { surroundings } = require('./surroundings')
 
-/** How long the end of the exporter waits for what is not sent yet. */
+/** Time that the end of the exporter waits for unsent data. */
 const LAST_MS = 3000
 
 /**

@@ -1,9 +1,9 @@
 'use strict'
 
-/** How what was to be sent ended. failed: sent in vain; dropped: not even sent. */
+/** Outcomes of an export. failed: sent in vain; dropped: never sent. */
 const OUTCOMES = Object.freeze(/** @type {const} */ (['delivered', 'rejected', 'failed', 'dropped']))
 
-/** How sending goes for one signal: counted always, said when it changes. */
+/** State of exports for one signal: counted always, said when it changes. */
 class Outcomes {
   #signal
   #counts

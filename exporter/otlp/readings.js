@@ -15,8 +15,8 @@ const { scope } = require('./scope')
 /** @typedef {import('@memwatch/engine/history/target').Target} Target */
 
 /**
- * What is known of one target, or of the exporter, at one moment. It holds no target: those that
- * ended are heavy.
+ * Values of one target, or of the exporter, at one moment. It holds no target: those that ended are
+ * heavy.
  * @typedef {object} Reading
  * @property {import('@opentelemetry/resources').Resource} resource
  * @property {import('@opentelemetry/sdk-metrics').MetricData[]} metrics cumulative
@@ -54,7 +54,7 @@ class Readings {
     this.#beganUnixMs = now()
   }
 
-  /** What counters stood at when a target was first seen. @param {Target} target with a frame */
+  /** Counters of a target when it was first seen. @param {Target} target with a frame */
   begin (target) {
     if (!this.#wanted || this.#deltas.has(target)) return
     const reading = this.of(target)

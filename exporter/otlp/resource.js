@@ -4,7 +4,7 @@ const { createHash } = require('node:crypto')
 const fs = require('node:fs')
 const { resourceFromAttributes } = require('@memwatch/otlp')
 const { Witness } = require('../process/witness')
-const { identityOf } = require('@memwatch/engine/history/targets')
+const { identityOf } = require('@memwatch/engine/history/identity')
 const { containerId, tryRead } = require('./surroundings')
 
 /**
@@ -36,7 +36,7 @@ const podAttributes = ({ pod = {} }) => ({
 const known = new WeakMap()
 
 /**
- * Who a target is: each isolate is an instance of its service of its own.
+ * Resource of a target: each isolate is an instance of its service of its own.
  * @param {import('@memwatch/engine/history/target').Target} target
  * @param {ReturnType<typeof import('./surroundings').surroundings>} around
  * @param {(file: string) => string} [read]
@@ -45,7 +45,7 @@ function resourceOf (target, around, read = file => fs.readFileSync(file, 'latin
   const found = known.get(target)
   if (found) return found
   const { hello, name, thread } = target
-  // A pid is believed only with its start time: Witness.
+  // A pid counts only with its start time: Witness.
   const container = Witness.of(hello, { read })
     ? containerId(tryRead(`/proc/${hello.pid}/cgroup`, read))
     : undefined
@@ -61,7 +61,7 @@ function resourceOf (target, around, read = file => fs.readFileSync(file, 'latin
     'process.runtime.version': hello.node,
     ...(hello.host && { 'host.name': hello.host }),
     ...(container && { 'container.id': container }),
-    // What /metrics and the API call it.
+    // Its name in /metrics and the API.
     'memwatch.target': name,
     'memwatch.thread': thread
   })
@@ -69,7 +69,10 @@ function resourceOf (target, around, read = file => fs.readFileSync(file, 'latin
   return resource
 }
 
-/** Who the exporter is. @param {ReturnType<typeof import('./surroundings').surroundings>} around */
+/**
+ * Resource of the exporter.
+ * @param {ReturnType<typeof import('./surroundings').surroundings>} around
+ */
 const ownResource = around => resourceFromAttributes({
   'service.name': 'memwatch-exporter',
   'service.version': require('../package.json').version,

@@ -3,7 +3,7 @@
 const { version } = require('../package.json')
 const { SEMCONV_VERSION } = require('../catalog/otel')
 
-/** Who says it, and whose names those are. */
+/** Instrumentation scope: the sender, and the owner of the names. */
 const scope = Object.freeze({
   name: 'memwatch',
   version,

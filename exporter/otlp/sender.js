@@ -3,15 +3,15 @@
 const { createOtlpHttpExportDelegate } = require('@memwatch/otlp')
 
 /**
- * What is granted beyond the timeout, which is of silence: a receiver that answers byte by byte
- * must not hold us for ever.
+ * Time beyond the timeout, which is for silence only: a receiver that answers byte by byte must not
+ * hold us for ever.
  */
 const GRACE_MS = 1000
 /** HTTP statuses of 4xx that a later try may change. */
 const WORTH_A_RETRY = new Set([408, 425, 429])
 
 /**
- * How one request ended. final: the receiver will not take this, ever.
+ * Outcome of one request. final: the receiver will not take this, ever.
  * @typedef {{ outcome: 'delivered' | 'rejected', message?: string } | { outcome: 'failed', final:
  *   boolean, message: string }} Sent
  */
@@ -27,7 +27,7 @@ class Sender {
   /** @type {import('node:http').Agent | undefined} */
   #agent
   /**
-   * What the receiver said it did not take of the request that is under way.
+   * The part of the present request that the receiver rejected.
    * @type {string | undefined}
    */
   #refusal
@@ -102,7 +102,7 @@ class Sender {
     })
   }
 
-  /** What is under way is given up. */
+  /** Requests under way are abandoned. */
   stop () {
     this.#agent?.destroy()
   }

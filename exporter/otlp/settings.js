@@ -9,13 +9,13 @@ const EVERY_MS = 60_000
 const LEAST_MS = 1000
 
 /**
- * What travels as what changed since the last export.
+ * Instruments that travel as deltas.
  * @type {Record<string, { sums: boolean, histograms: boolean }>}
  */
 const DELTAS = {
   cumulative: { sums: false, histograms: false },
   delta: { sums: true, histograms: true },
-  // What is observed anyway costs no memory cumulative.
+  // Observed instruments need no memory if they are cumulative.
   lowmemory: { sums: false, histograms: true }
 }
 
@@ -25,7 +25,7 @@ const DELTAS = {
  */
 
 /**
- * What `--otlp` and OpenTelemetry's own variables say. Headers, timeouts, compression and
+ * Settings of `--otlp` and of OpenTelemetry's own variables. Headers, timeouts, compression and
  * certificates come from these variables only.
  * @param {string} to an address, or `env`
  * @param {NodeJS.ProcessEnv} [env]
@@ -47,7 +47,7 @@ function readSettings (to, env = process.env) {
   const http = (signal, path) => convertLegacyHttpOptions({
     ...(to !== 'env' && { url: `${to.replace(/\/$/, '')}/${path}` }),
     userAgent: `memwatch/${version}`,
-    // Of each signal one request is under way, and the one before is forgotten a moment after its
+    // Each signal has one request under way, and the one before is forgotten a moment after its
     // answer.
     concurrencyLimit: 2
   }, signal, path, { 'Content-Type': 'application/x-protobuf' })

@@ -12,10 +12,10 @@ const DOWNWARD = Object.freeze({
   POD_UID: 'k8s.pod.uid',
   NODE_NAME: 'k8s.node.name'
 })
-/** What OTEL_RESOURCE_ATTRIBUTES may say of the exporter's own container only. */
+/** Attributes in OTEL_RESOURCE_ATTRIBUTES of the exporter's own container only. */
 const OWN =
   /^(service\.(name|instance\.id|version)$|process\.|container\.|k8s\.container\.|telemetry\.)/
-/** What they may say of the pod or machine: true of those that share it. */
+/** Attributes of the pod or machine: true of all that share it. */
 const SHARED = /^(k8s|host)\./
 
 /** @typedef {Record<string, any>} Attributes */
@@ -48,8 +48,8 @@ const podUid = text =>
     .replaceAll('_', '-')
 
 /**
- * What the exporter knows of where it runs: OTEL_RESOURCE_ATTRIBUTES before the downward API, that
- * before what Kubernetes leaves in each container.
+ * Surroundings of the exporter: OTEL_RESOURCE_ATTRIBUTES before the downward API, that before what
+ * Kubernetes leaves in each container.
  * @param {object} [dependencies]
  * @param {NodeJS.ProcessEnv} [dependencies.env]
  * @param {string} [dependencies.hostname]

@@ -78,7 +78,7 @@ export class Captures {
     this.refresh()
   }
 
-  /** What there is; again while one is being made. */
+  /** List the captures; again while one is being made. */
   async refresh () {
     clearTimeout(this.#timer)
     /** @type {any[]} */

@@ -11,7 +11,7 @@ const Plot = /** @type {any} */ (globalThis).uPlot
  */
 
 /**
- * What is drawn over a chart.
+ * Marks over a chart.
  * @typedef {object} Mark
  * @property {'level' | 'line' | 'moment'} as a level right across, a line between two points, a
  *   moment from top to bottom
@@ -49,7 +49,7 @@ export class ChartView {
   /** The values themselves, not as stacked, series by series. @type {(number | null)[][]} */
   #values = []
   /**
-   * Of each row of the plot the row of the values: there are empty ones between.
+   * Row of the values for each row of the plot: there are empty ones between.
    * @type {(number | undefined)[]}
    */
   #rows = []

@@ -1,8 +1,8 @@
 import { partsOfTracks } from './track-parts.mjs'
 
 /**
- * What is drawn of a target, chart by chart, from the tracks of engine/history/tracks.js, and
- * which evidence each chart shows.
+ * Charts of a target from the tracks of engine/history/tracks.js, and the evidence that each chart
+ * shows.
  *
  * @typedef {object} Drawn
  * @property {string} label

@@ -27,7 +27,7 @@ export function h (tag, attributes, ...children) {
   return element
 }
 
-/** What each element was last filled by. @type {WeakMap<Element, string>} */
+/** Last inputs of each element. @type {WeakMap<Element, string>} */
 const filledBy = new WeakMap()
 
 /**

@@ -1,4 +1,4 @@
-/** What the exporter refuses, in its words. */
+/** An error in the exporter's words. */
 export class Refused extends Error {
   /**
    * @param {{ detail?: string, code?: string }} problem

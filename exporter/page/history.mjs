@@ -8,7 +8,7 @@
  */
 
 /**
- * What tracks did over a time, as /api/v1/…/series has it: rows that can be read, appended to, and
+ * Tracks over a time, as /api/v1/…/series has it: rows that can be read, appended to, and
  * forgotten.
  */
 export class History {
@@ -51,7 +51,7 @@ export class History {
     }
   }
 
-  /** What is newer than this is not known yet. */
+  /** Newest known time. */
   get lastTime () {
     return this.times.at(-1)
   }
@@ -84,7 +84,7 @@ export class History {
     }
   }
 
-  /** Whether there is a hole before row i: a line must not be drawn across it. @param {number} i */
+  /** True for a hole before row i: a line must not be drawn across it. @param {number} i */
   isAfterGap (i) {
     return i > 0 && this.times[i] - this.times[i - 1] > Math.max(5, 2.5 * this.stepSeconds)
   }

@@ -10,8 +10,8 @@ import { formatValue } from './format.mjs'
  */
 
 /**
- * What is drawn over a chart: the levels that always are, and the evidence of what was found –
- * where its limit is, the growth that was judged, since when.
+ * Marks over a chart: constant levels, and the evidence of findings – where its limit is, the
+ * growth that was judged, since when.
  * @param {import('./charts.mjs').Chart} chart
  * @param {Shown} shown
  * @returns {{ marks: Mark[], evidence: string[] }} evidence: its sentences

@@ -17,7 +17,7 @@ class Lifecycle {
     this.#log = log
   }
 
-  /** What the parts say of themselves. @returns {object} */
+  /** States of the parts. @returns {object} */
   get state () {
     return Object.assign({}, ...this.#parts.map(({ state }) => state))
   }

@@ -1,12 +1,11 @@
 'use strict'
 
 const { ConfigError } = require('../config')
-const { Webhook } = require('../expose/webhook')
 
 /** Posts changes of verdicts to the address of --webhook. */
 class WebhookPart {
   name = 'webhook'
-  /** @type {Webhook | undefined} */
+  /** @type {import('../expose/webhook').Webhook | undefined} */
   #webhook
 
   get state () {
@@ -34,10 +33,11 @@ class WebhookPart {
 }
 
 /**
- * @param {ConstructorParameters<typeof Webhook>[0]} options
+ * @param {ConstructorParameters<typeof import('../expose/webhook').Webhook>[0]} options
  * @throws {ConfigError}
  */
 function openWebhook (options) {
+  const { Webhook } = require('../expose/webhook')
   try {
     return new Webhook(options)
   } catch (error) {

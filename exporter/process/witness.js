@@ -10,7 +10,7 @@ const { controllerPaths } = require('@memwatch/agent/protocol/cgroup-paths')
 const TICKS_PER_SECOND = 100
 
 /**
- * What the kernel says of a process from outside.
+ * Process probe: a process as the kernel shows it from outside.
  * @typedef {object} Sight
  * @property {'running' | 'sleeping' | 'stopped' | 'gone'} state stopped: by SIGSTOP or a debugger;
  *   gone: dead, reaped or not

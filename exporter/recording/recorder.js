@@ -5,7 +5,7 @@ const { once } = require('node:events')
 const { createGzip, constants } = require('node:zlib')
 const { RECORDING_VERSION, isCompressed } = require('@memwatch/engine/recording/format')
 
-/** What was compressed is put on disk at least this often: a killed exporter loses no more. */
+/** Longest interval between two writes of compressed data: a killed exporter loses no more. */
 const FLUSH_MS = 10_000
 
 /**

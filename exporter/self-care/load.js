@@ -8,10 +8,10 @@ const { findCase } = require('@memwatch/engine/verdicts/case')
 const { semiSpaceMax, youngGenerationBytes } = require('@memwatch/engine/v8/heap-sizing')
 
 /**
- * What the exporter does without when it has too much to do or too little memory: resolution first,
- * and of those that nothing is wrong with. Targets with a suspected or confirmed finding are read
- * and judged as ever, on every level; all frames of the first targets of a pod are read, so that
- * floods of others cost them none.
+ * Load shedding of an exporter with too much work or too little memory: resolution first, that of
+ * healthy targets. Targets with a suspected or confirmed finding are read and judged as ever, on
+ * every level; all frames of the first targets of a pod are read, so that floods of others cost
+ * them none.
  *
  * @typedef {object} Level
  * @property {string} gives what is given up, for a person
@@ -98,7 +98,7 @@ function ownRssBytes () {
  */
 const FULL_RATIO = 0.75
 /**
- * Where the flags do not tell: V8's largest new space by default is three semi-spaces of 16 MiB.
+ * Without a flag: V8's largest new space by default is three semi-spaces of 16 MiB.
  */
 const DEFAULT_NEW_BYTES = 48 * MIB
 
@@ -178,7 +178,7 @@ const MEASURE_EVERY_BYTES = MIB
  * @property {number} heapRatio
  */
 
-/** Of this process. @returns {() => MemoryReading} */
+/** Readings of this process. @returns {() => MemoryReading} */
 function memoryReader () {
   const heapRatio = heapReader()
   return () => ({
@@ -188,10 +188,10 @@ function memoryReader () {
   })
 }
 
-/** How often the exporter measures its load, and removes what is too old. */
+/** Interval at which the exporter measures its load, and removes old data. */
 const MEASURE_EVERY_MS = 5000
 
-/** How much the exporter has to do, measured now and then. */
+/** Load of the exporter, measured now and then. */
 class Load {
   level = 0
   #readMemory
@@ -213,7 +213,7 @@ class Load {
     this.#readLoopRatio = readLoopRatio
   }
 
-  /** What is in force. */
+  /** Measures in force. */
   get now () {
     return levels[this.level]
   }
@@ -256,7 +256,7 @@ class Load {
   }
 
   /**
-   * Whether a frame of a target can be done without.
+   * True when a frame of a target can be dropped.
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {number} count of its frames so far
    * @param {boolean} isLarger than the one that it would take the place of
@@ -276,7 +276,10 @@ class Load {
   }
 }
 
-/** Of an opportunity nothing is wrong. @param {import('@memwatch/engine/history/target').Target} target */
+/**
+ * True when nothing is wrong: an opportunity is no problem.
+ * @param {import('@memwatch/engine/history/target').Target} target
+ */
 const isIll = target => findCase(target).verdicts.some(({ state, opportunity }) =>
   !opportunity && (state === 'suspected' || state === 'confirmed'))
 

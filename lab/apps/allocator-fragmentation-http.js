@@ -15,7 +15,7 @@ const HELD = 9000
 const FINGERPRINTS = 12_000
 const deflate = promisify(zlib.deflate)
 const source = Buffer.alloc(256 * KB, 'pixels and more pixels ')
-/** @type {Buffer[]} what is being worked on, let go together every few seconds */
+/** @type {Buffer[]} pictures in work, freed together every few seconds */
 let held = []
 /** @type {Buffer[]} a ring */
 const fingerprints = []

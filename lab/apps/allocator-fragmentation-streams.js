@@ -51,7 +51,7 @@ async function archive () {
 }
 
 /**
- * Other work of the process: its garbage causes the collections that free the Buffers.
+ * Other work of the process: its garbage brings on the collections that free the Buffers.
  * @param {number} number
  */
 function summarize (number) {

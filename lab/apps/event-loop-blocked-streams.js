@@ -24,7 +24,7 @@ async function * lines () {
 const check = new Writable({
   objectMode: true,
   write (line, _, done) {
-    // A line that does not match makes the expression try all ways to split its words.
+    // On a line without a match the expression tries all ways to split its words.
     if (!(run.fixed ? LINEAR : BACKTRACKING).test(line)) invalid++
     run.served()
     done()

@@ -1,7 +1,7 @@
 'use strict'
 
-// A server nobody calls: one request every ten seconds, from its health check. Collections are so
-// rare that little can be said about its memory, and nothing is wrong with it.
+// An idle server with one request every ten seconds, from its health check. Its rare collections
+// say little about its memory, and nothing is wrong with it.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')

@@ -1,7 +1,7 @@
 'use strict'
 
-// A service that takes files of two megabytes, hashes each and lets go of it at once. Buffers
-// outside the heap come and go by the dozen a second, and full collections with them; none is kept.
+// A service accepts files of two megabytes, hashes each and drops it at once. Buffers outside the
+// heap come and go by the dozen a second, with full collections; none is retained.
 const http = require('node:http')
 const { createHash } = require('node:crypto')
 const { appRun } = require('../app-run')

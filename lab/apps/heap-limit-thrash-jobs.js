@@ -7,7 +7,7 @@ const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 const { fillHeap } = require('../fill-heap')
 
-/** V8's heap limit in a container of 512 MB. */
+/** Size that V8 chooses in a container of 512 MB. */
 const CONTAINER_HEAP_BYTES = 259 * 2 ** 20
 const run = appRun({ work: 'jobs', figures: () => ({ references: references.length }) })
 const references = fillHeap(0.87, CONTAINER_HEAP_BYTES)

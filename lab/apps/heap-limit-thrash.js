@@ -9,7 +9,7 @@ const { withLoad } = require('../with-load')
 const { fillHeap } = require('../fill-heap')
 const { sendJson } = require('../json')
 
-/** V8's heap limit in a container of 512 MB, which the catalogue has outgrown. */
+/** Size that V8 chooses in a container of 512 MB: the catalogue has outgrown it. */
 const CONTAINER_HEAP_BYTES = 259 * 2 ** 20
 const run = appRun({ figures: () => ({ products: catalogue.length }) })
 const catalogue = fillHeap(0.87, CONTAINER_HEAP_BYTES)

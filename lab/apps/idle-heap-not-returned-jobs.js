@@ -9,7 +9,7 @@ const run = appRun({ work: 'rows' })
 
 async function importAll () {
   const ends = performance.now() + 15_000
-  /** @type {object[][]} what is being imported, a window of it */
+  /** @type {object[][]} window of the import */
   const window = []
   for (let chunk = 0; performance.now() < ends; chunk++) {
     window[chunk % 60] = Array.from({ length: 3000 }, (_, i) => ({

@@ -8,7 +8,7 @@ const { appRun } = require('../app-run')
 
 const COPY_MS = 15_000
 const run = appRun({ work: 'records' })
-/** @type {object[][]} what is in flight to the other side */
+/** @type {object[][]} items in flight to the other side */
 const window = []
 
 async function * records () {

@@ -36,9 +36,9 @@ const GC_PAUSES = {
 }
 
 /**
- * What an alert says beside its sentence, by diagnosis, asked while it fires. RSS is known on the
- * main thread only. Rates go back as far as a warning has waited: further, and a young process
- * would seem to do less than it does. A diagnosis that is not listed here shows RSS.
+ * Numbers of an alert by diagnosis, queried while it fires. RSS is known on the main thread only.
+ * Rates go back as far as a warning has waited: further, and a young process would seem to do less
+ * than it does. A diagnosis that is not listed here shows RSS.
  * @type {Record<string, Shown[]>}
  */
 const NUMBERS = {

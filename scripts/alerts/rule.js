@@ -3,13 +3,13 @@
 const { REPOSITORY } = require('../packages')
 
 /**
- * How long a finding must stand before it pages (critical) or makes a ticket (warning, info), in
- * seconds.
+ * Time for which a finding must stand before it pages (critical) or makes a ticket (warning, info),
+ * in seconds.
  */
 const FOR_SECONDS = { critical: 60, warning: 120, info: 300 }
 
 /**
- * What can be had otherwise than in the committed files.
+ * Options that change the committed files.
  * @typedef {object} RuleOptions
  * @property {number} [forSeconds] instead of the defaults by severity
  * @property {number} [keepFiringForSeconds] how long an alert outlives a gap in its series
@@ -40,7 +40,7 @@ const DEFAULTS = Object.freeze({
  *   context
  */
 
-/** Which dashboard says more, and about what. */
+/** Dashboard of an alert, and its variables. */
 const DASHBOARDS = {
   process:
     '/d/memwatch-process?var-job={{ $labels.job | urlquery }}&var-instance={{ $labels.instance ' +
@@ -51,7 +51,7 @@ const DASHBOARDS = {
 }
 
 /**
- * What all rules are made with.
+ * Settings of all rules.
  * @param {RuleOptions} given
  */
 function ruleMaker (given) {
@@ -85,7 +85,7 @@ function ruleMaker (given) {
   }
 }
 
-/** Of a series of the alert's own thread. */
+/** Label matchers of a series of the alert's own thread. */
 const THREAD_LABELS = ['job', 'instance', 'target', 'thread']
 
 /**

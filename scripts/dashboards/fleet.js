@@ -3,11 +3,11 @@
 const { dashboard, lines, number, bars, list } = require('./panels')
 
 const JOB = 'job=~"$job"'
-/** Who has this series: a thread of a process behind an exporter. */
+/** Labels of this series: a thread of a process behind an exporter. */
 const THREAD = 'job, instance, target, thread'
 
 /**
- * All processes at once: who is ill, what the fixes bring, and which limits do not fit. Its sums
+ * All processes at once: findings, effects of fixes, and which limits do not fit. Its sums
  * are recorded, so that thousands are no burden.
  */
 module.exports = () =>

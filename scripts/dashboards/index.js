@@ -12,8 +12,7 @@ const dashboards = Object.freeze({
 })
 
 /**
- * What a panel asks for, with Grafana's variables as they are when everything is chosen: as PromQL
- * that Prometheus takes.
+ * Queries of a panel as PromQL, with Grafana's variables as they are when everything is chosen.
  * @param {string} expr
  * @param {{ rateInterval?: string, target?: string }} [chosen]
  */
@@ -28,7 +27,7 @@ const NOT_EVERYWHERE =
   /memwatch_cpu_|memwatch_memory_pressure_|memwatch_exporter_memory_limit_bytes/
 
 /**
- * Whether a panel may have nothing to show.
+ * True for a panel that may be empty.
  * @param {any} panel
  * @param {string} expr of it
  */

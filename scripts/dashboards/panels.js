@@ -24,7 +24,7 @@ const { DataqueryBuilder, PromQueryFormat } = require('@grafana/grafana-foundati
 const SOURCE = Object.freeze({ type: 'prometheus', uid: '${datasource}' }) // eslint-disable-line no-template-curly-in-string
 
 /**
- * What every panel says.
+ * Properties of every panel.
  * @typedef {object} PanelOptions
  * @property {string} title
  * @property {string} description what it shows, and what bad looks like

@@ -41,7 +41,7 @@ describe('a snapshot’s stream', () => {
 })
 
 /**
- * What a program prints, as JSON.
+ * Output of a program, as JSON.
  * @param {string} node
  * @param {string} code
  * @returns {Promise<any>}
@@ -65,6 +65,25 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     )
     expect(most).toBeLessThanOrEqual(PIECE_BYTES)
     expect(nodes).toBeGreaterThan(1000)
+  })
+
+  it('a heap profile of short intervals ends when the app allocates much', async () => {
+    const { waited, parts } = await printed(
+      node,
+      `
+      const { heapProfile } = require('../../agent/capture/heap-profile')
+      let gcs = 0
+      let waited = 0
+      const tools = { gcs: () => gcs, wait: async seconds => { waited += seconds; gcs += 1e6 } }
+      async function profile () {
+        const parts = []
+        for await (const { part } of heapProfile({ kind: 'heap_profile', seconds: 30, intervalBytes: 8192 }, tools)) parts.push(part)
+        console.log(JSON.stringify({ waited, parts }))
+      }
+      profile()
+    `
+    )
+    expect({ waited, parts }).toEqual({ waited: 0.5, parts: ['before', 'profile'] })
   })
 
   it('what a capture itself allocates is no part of a heap profile', async () => {

@@ -748,7 +748,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       const { frames } = await run(`
       globalThis.kept = Array.from({ length: 800 }, () => Buffer.alloc(${64 * 1024}, 1))
       setTimeout(() => {}, 2000)`)
-      // A look is taken again where memory moved meanwhile: on a busy machine it is not the first
+      // A scan is repeated where memory moved meanwhile: on a busy machine it is not the first
       // frame that tells.
       const { mallocHeapBytes, mallocArenas, rssBytes } = Object.assign(
         {},
@@ -881,8 +881,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
         const waits = frames.flatMap(({ values }) => values.runQueueWaitSeconds ?? [])
         const held = waits.length > 1 ? waits[waits.length - 1] - waits[0] : 0
         quietestMeanSeconds = Math.min(quietestMeanSeconds, (sum - held) / count)
-        // Where timers of an idle machine are late it looks more often, and at rest again two
-        // seconds later: its quietest two tell.
+        // If timers of an idle machine are late, it polls more often, and at rest again two seconds
+        // later: its quietest two tell.
         const turns = settled
           .slice(0, -3)
           .map(

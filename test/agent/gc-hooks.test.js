@@ -21,10 +21,10 @@ const ADDON = path.join(ALLOCATOR, `prebuilt/${process.platform}-${process.arch}
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-gc-hooks-'))
 afterAll(() => fs.rmSync(folder, { recursive: true, force: true }))
 
-/** Where a row of what `take` writes has its kind, flags, count, sum and longest. */
+/** Columns of a row that `take` writes: its kind, flags, count, sum and longest. */
 const LAYOUT = `
   const HEADER = ${JSON.stringify(HEADER)}, ROW_LENGTH = ${ROW_LENGTH}
-  /** What one counter has counted: of each kind and flags the count, seconds and buckets. */
+  /** Counts of one counter: for each kind and flags the count, seconds and buckets. */
   class Counter {
     constructor (addon) {
       this.hooks = addon.countGcs()

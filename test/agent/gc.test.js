@@ -12,7 +12,7 @@ const EACH = NODES.flatMap(node =>
 
 describe.each(EACH)('on Node %s, by the %s,', (_, counter, node, hooks) => {
   /**
-   * What the last frame of a script says.
+   * The last frame of a script.
    * @param {string[]} args
    * @param {string[]} [before]
    */
@@ -102,7 +102,7 @@ describe.each(EACH)('on Node %s, by the %s,', (_, counter, node, hooks) => {
       scavenges(traced)
     ]
     expect(atLeast).toBeGreaterThan(15)
-    // What comes after the last frame was read is not in it.
+    // Data after the last frame is not in it.
     expect(count(gc, 'minor/')).toBeGreaterThanOrEqual(atLeast)
     expect(count(gc, 'minor/')).toBeLessThanOrEqual(atMost)
   })

@@ -16,7 +16,7 @@ const {
   spawnWatched
 } = require('../support/agent-collector')
 
-/** How much later than without an agent a script may end: machines that test are busy. */
+/** Largest delay of a script's end by the agent: machines that test are busy. */
 const LATER_SECONDS = 1.5
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-laws-'))
@@ -188,7 +188,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
       child.kill()
       await ended
       const frames = [...first.frames, ...second.frames]
-      // What the kernel took before it told that nobody reads any more is gone.
+      // Data that the kernel accepted before the reader's end was known is lost.
       const from = frames.findIndex(
         ({ sequence }, i) => i > 0 && sequence > frames[i - 1].sequence + 1
       )
@@ -396,7 +396,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
       namespace: 'default',
       container: 'app'
     })
-    const { processOf } = require('../../engine/history/targets')
+    const { processOf } = require('../../engine/history/identity')
     const [app, worker, none] = ['app', 'worker', undefined].map(container =>
       processOf({ ...collector.connections[0].hello, pid: 1, pod: container && { container } })
     )

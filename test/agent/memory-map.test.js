@@ -68,7 +68,7 @@ describe('what lies where, from /proc/self/maps', () => {
       // One with a guard before it, which joined the next one's, and one that joined with a MiB
       // below it.
       webassembly: 10 * MIB + 10 * MIB,
-      // What the kernel joined to the second stack is not a stack.
+      // Memory that the kernel joined to the second stack is not a stack.
       stacks: 8 * MIB + 8 * MIB + 0x21000,
       malloc_mapped: 64 * MIB + PAGE + 8 * MIB + MIB + MIB
     })
@@ -110,7 +110,7 @@ describe('what lies where, from /proc/self/maps', () => {
   })
 })
 
-/** A process in which Buffers, heap and WebAssembly hold so much, and what a look says of it. */
+/** A process in which Buffers, heap and WebAssembly hold so much, and the result of a scan. */
 const LOOKS = `
   const { MemoryMap } = require(${JSON.stringify(require.resolve('../../agent/collect/memory-map'))})
   const { processStatus } = require(${JSON.stringify(require.resolve('../../agent/collect/process-status'))})
@@ -181,7 +181,7 @@ describe('the look', () => {
    * A collector in a time of its own, in which only what is said takes any.
    * @param {object} [app]
    * @param {string} [app.maps]
-   * @param {() => number} [app.anonBytes] during a look
+   * @param {() => number} [app.anonBytes] during a scan
    * @param {number} [app.steps] in which pages are counted
    * @param {number} [app.stepSeconds] what each takes
    * @param {number} [app.lateSeconds] by how much a busy loop delays each timer
@@ -200,7 +200,7 @@ describe('the look', () => {
     let clock = 0
     /** @type {{ at: number, work: () => void }[]} */
     const timers = []
-    /** How long the app was held up at a time. @type {number[]} */
+    /** Times for which the app was held up. @type {number[]} */
     const held = []
     let filesOpen = 0
     const open = (/** @type {string} */ file) => {

@@ -7,7 +7,7 @@ const { NODES, AGENT, environment, startCollector, spawnBounded } = require('../
 const { eventually } = require('../support/exporter')
 const { memwatch } = require('../support/memwatch')
 
-/** What each program does, in a few lines: it starts or runs the app as the real one does. */
+/** Source of each program, in a few lines: it starts or runs the app as the real one does. */
 const SPAWN = "const { spawn } = require('node:child_process');"
 const LASTING = "setInterval(() => {}, 1000); console.log('up')"
 const PROGRAMS = {

@@ -128,7 +128,7 @@ const situations = [
     }
   },
 
-  // What Node.js is told.
+  // Arguments of Node.js.
   { name: '--frozen-intrinsics', flags: ['--frozen-intrinsics'], code: LIVE },
   {
     name: '--disallow-code-generation-from-strings',
@@ -192,7 +192,7 @@ const situations = [
     code: `setInterval(() => { Array.from({ length: 1e4 }, () => ({})) }, 5).unref(); ${LIVE}`
   },
 
-  // What is replaced.
+  // Replaced functions.
   {
     name: 'Object.prototype with values',
     code: 'for (const name of [\'fd\', \'path\', \'host\', \'read\', \'stop\', \'start\', \'encoding\', ' +
@@ -386,7 +386,7 @@ const situations = [
     )
   },
 
-  // What is taken away.
+  // Removed functions.
   {
     name: 'a working folder that is removed',
     code: 'const fs = require(\'fs\'), os = require(\'os\'), path = require(\'path\'); const at = ' +

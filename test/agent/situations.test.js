@@ -18,10 +18,10 @@ const { situations } = require('./situations')
 const LONGEST_MS = 60_000
 /** Situations that run at a time. */
 const AT_ONCE = 2
-/** How much longer than without an agent one may take: machines that test are busy. */
+/** Largest delay by the agent: machines that test are busy. */
 const LATER_SECONDS = 10
 
-/** What Node.js is asked for each situation, in one process. @param {string} node */
+/** Expressions of each situation, in one process. @param {string} node */
 function answers (node) {
   const expressions = situations.map(({ needs }) => needs ?? 'true')
   const code = `JSON.stringify({

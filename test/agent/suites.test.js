@@ -17,7 +17,7 @@ const SUITES = path.join(__dirname, 'suites')
 const MODULES = path.join(__dirname, '../../node_modules')
 /** A suite that hangs is killed then. */
 const LONGEST_MS = 60_000
-/** How much longer than without an agent a suite may take: machines that test are busy. */
+/** Largest delay of a suite by the agent: machines that test are busy. */
 const LATER_SECONDS = 20
 
 const cache = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-suites-'))

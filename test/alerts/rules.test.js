@@ -45,7 +45,7 @@ const HEADINGS = [
 const series = new Set([...targetMetrics, ...exporterMetrics].flatMap(({ name, type }) =>
   type === 'histogram' ? ['_bucket', '_sum', '_count'].map(suffix => name + suffix) : [name]))
 for (const { record } of recorded) series.add(record)
-/** What a text names that nobody exposes. @param {string} text */
+/** Metrics in a text that nobody exposes. @param {string} text */
 const unknownMetrics = text =>
   (text.match(/\b(memwatch|fleet)[:_][a-z0-9_:]+/g) ?? []).filter(name => !series.has(name))
 

@@ -19,7 +19,7 @@ const runbooks = fs
     name: name.replace('.md', ''),
     text: fs.readFileSync(path.join(RUNBOOKS, name), 'utf8')
   }))
-/** Where the runbooks expect an exporter. */
+/** Address of the exporter in runbooks. */
 const ADDRESS = '127.0.0.1:16369'
 /** Keys of what a runbook tells to paste into a container's description. */
 const CONTAINER_KEYS = ['env', 'resources']

@@ -15,7 +15,7 @@ const { diagnoses } = require('../../engine/diagnoses')
 
 const IDS = diagnoses.map(({ id }) => id).sort()
 const COMMANDS = program.commands.map(command => command.name()).sort()
-/** What a name does in a shell that executes it. */
+/** Effect of a name in a shell that executes it. */
 const HOSTILE = ['$(touch pwned)', '`touch pwned`', 'a;touch pwned', "a'b", '-x', 'a b', '\x1b[31m']
 
 let folder
@@ -53,7 +53,7 @@ async function say (shell, args, url) {
   return stdout.split('\n').filter(Boolean).sort()
 }
 
-/** What each shell proposes for a line, by its own machinery. */
+/** Proposals of each shell for a line, by its own machinery. */
 const SHELLS = {
   bash: (line, url) => say('bash', ['--norc', '-c', `
     source <(memwatch completion bash)

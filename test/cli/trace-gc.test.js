@@ -203,7 +203,7 @@ describe('real logs, and nothing beside them', () => {
   it.each(samples.filter(name => name.includes('js-heap-leak.log')))(
     '%s leaks, perhaps; for sure where the limit is known',
     async name => {
-      // What fills its limit within a minute is suspected of that, too.
+      // A heap that fills its limit within a minute is suspected of that, too.
       expect(found((await judged(textOf(name))).targets[0])[0]).toBe('js-heap-leak suspected')
       expect(
         found(

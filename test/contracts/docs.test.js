@@ -10,19 +10,12 @@ const { targetMetrics } = require('../../exporter/catalog/target-metrics')
 const { exporterMetrics } = require('../../exporter/catalog/exporter-metrics')
 const { diagnoses } = require('../../engine/diagnoses')
 const { scripts } = require('../../package.json')
+const { ROOT, listFiles, readText } = require('../support/repository-files')
 
-const ROOT = path.join(__dirname, '../..')
-const FOLDERS = [
-  '.', 'docs', 'docs/decisions', 'deploy', 'alerts', 'alerts/runbooks', 'dashboards', 'lab',
-  'agent', 'allocator', 'cli', 'contrib', 'deploy/helm/memwatch', 'engine', 'exporter'
-]
-const pages = FOLDERS.flatMap(folder =>
-  fs
-    .readdirSync(path.join(ROOT, folder))
-    .filter(name => name.endsWith('.md'))
-    .map(name => path.join(folder, name))
-)
-const textOf = page => fs.readFileSync(path.join(ROOT, page), 'utf8')
+const pages = listFiles('*.md')
+const textOf = readText
+/** Made of the commands themselves; flags of Node.js stand among its examples. */
+const COMMANDS_PAGE = 'docs/commands.md'
 /**
  * As GitHub makes them.
  * @param {string} page
@@ -43,7 +36,10 @@ describe.each(pages)('%s', page => {
   const text = textOf(page)
 
   it('links to what there is', () => {
-    const links = [...text.matchAll(/\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)/g)].map(
+    const links = [
+      ...text.matchAll(/\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)/g),
+      ...text.matchAll(/^\[[^\]]+\]: (?!https?:)([^#\s]*)(?:#(\S*))?$/gm)
+    ].map(
       ([, file, anchor]) => ({
         file: path.join(path.dirname(page), file),
         anchor,
@@ -89,6 +85,8 @@ describe.each(pages)('%s', page => {
     expect(named.filter(name => !known.includes(name))).toEqual([])
   })
 
+  if (page === COMMANDS_PAGE) return
+
   it('gives commands and options that there are', () => {
     const commands = new Map(program.commands.map(command => [command.name(), command]))
     const wrong = [
@@ -106,6 +104,56 @@ describe.each(pages)('%s', page => {
         .map(option => `${name} ${option}`)
     })
     expect(wrong).toEqual([])
+  })
+})
+
+describe('README.md', () => {
+  const text = textOf('README.md')
+
+  it('is short, and begins with the two commands that set up a clone', () => {
+    const lines = text.trimEnd().split('\n')
+    expect(lines.length).toBeLessThanOrEqual(150)
+    for (const script of ['demo', 'test']) {
+      const at = lines.findIndex(line => new RegExp(`^npm ci && npm (run )?${script}\\b`).test(line))
+      expect(at).toBeGreaterThan(0)
+      expect(at).toBeLessThan(20)
+    }
+  })
+
+  it('says that nothing is on npm yet, and how packed files are installed', () => {
+    expect(text.match(/Nothing is published on npm yet/g)).toHaveLength(1)
+    expect(text).toContain('npm pack --workspaces')
+  })
+
+  it('leads from each diagnosis to its runbook', () => {
+    const linked = [...text.matchAll(/^\| \[`([\w-]+)`\]\(([^)]+)\)/gm)].map(([, id, to]) => [id, to])
+    expect(linked).toEqual(diagnoses.map(({ id, runbook }) =>
+      [id, runbook ? `alerts/runbooks/${runbook}.md` : `docs/${id}.md`]))
+  })
+
+  it('has the figures of docs/accuracy.md', () => {
+    const accuracy = textOf('docs/accuracy.md').replaceAll('*', '')
+    const right = kind => new RegExp(`${kind} \\| (\\d+ of \\d+) `).exec(accuracy)?.[1]
+    const [, ill, healthy] = /identified (\d+ of \d+) apps[^.]* on (\d+) healthy/.exec(
+      text.replace(/\s+/g, ' ')) ?? []
+    expect(ill).toBe(right('apps with a problem'))
+    expect(`${healthy} of ${healthy}`).toBe(right('healthy apps'))
+  })
+})
+
+describe.each(['README.md', 'docs/comparison.md'])('%s compares with others', page => {
+  const text = textOf(page)
+  const rows = text.split('\n').filter(line => /^\| .*\|$/.test(line)).map(line => line.split(' | '))
+  const head = rows.findIndex(cells => cells.some(cell => cell.includes('Clinic.js Doctor')))
+  const table = rows.slice(head).filter(({ length }) => length === 6)
+
+  it('by cells that each have a source', () => {
+    expect(table.length).toBeGreaterThanOrEqual(5)
+    const sources = [...text.matchAll(/^\[(\w+)\]: https:\/\/\S+$/gm)].map(([, name]) => name)
+    const cells = table.flatMap(([, , ...others]) => others.map(cell => cell.replace(/ \|$/, '')))
+    const named = cells.map(cell => /^\[[^\]]+\]\[(\w+)\]$/.exec(cell)?.[1])
+    expect(cells.filter((cell, i) => cell !== '–' && !sources.includes(String(named[i])))).toEqual([])
+    expect(sources.filter(name => !named.includes(name))).toEqual([])
   })
 })
 

@@ -10,8 +10,8 @@ const { compatMetrics } = require('../../exporter/catalog/compat-metrics')
 const { exporterMetrics } = require('../../exporter/catalog/exporter-metrics')
 const { fields, GC_PAUSE_BOUNDS_SECONDS } = require('@memwatch/agent/protocol/frame')
 const { apps } = require('@memwatch/lab')
-const { partsOfTracks } = require('../../engine/memory/track-parts')
 
+const { charts } = require('../../scripts/page-charts')
 const { problems } = require('../../exporter/expose/problems')
 const ROOT = path.join(__dirname, '../..')
 const filesIn = folder =>
@@ -94,20 +94,12 @@ it('a track whose growth is looked for over hours is kept that long', () => {
 })
 
 describe('the charts of the page', () => {
-  const source = fs
-    .readFileSync(path.join(ROOT, 'exporter/page/charts.mjs'), 'utf8')
-    .replace(/^export |^import .*/gm, '')
-  /**
-   * @type {{ tracks: import('../../engine/history/tracks').TrackName[], draws: { label: string, colour: string,
-   *   read: (row: object) => unknown }[], evidence: Record<string,
-   *   { as: string, track?: string }> }[]}
-   */
-  // eslint-disable-next-line no-new-func
-  const charts = new Function('partsOfTracks', `${source}; return charts`)(partsOfTracks)
+  /** @type {readonly string[]} */
+  const known = trackNames
 
   it('draw tracks that there are, and read none that they do not ask for', () => {
     expect(
-      charts.flatMap(({ tracks }) => tracks).filter(name => !trackNames.includes(name))
+      charts.flatMap(({ tracks }) => tracks).filter(name => !known.includes(name))
     ).toEqual([])
     for (const { tracks: own, draws, evidence } of charts) {
       const read = new Set()
@@ -127,7 +119,7 @@ describe('the charts of the page', () => {
       }
       for (const { read: value } of draws) value(row)
       expect(
-        [...read, ...Object.values(evidence).flatMap(({ track }) => track ?? [])].filter(
+        [...read, ...Object.values(evidence).flatMap(style => 'track' in style ? style.track : [])].filter(
           name => !own.includes(name)
         )
       ).toEqual([])

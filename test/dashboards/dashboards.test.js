@@ -27,7 +27,7 @@ const series = new Map(
   })
 )
 for (const { record } of inFile('memwatch.rules.yaml')) series.set(record, 'gauge')
-// What Prometheus itself writes at each scrape.
+// Series that Prometheus itself writes at each scrape.
 for (const name of ['up', 'scrape_duration_seconds', 'scrape_samples_scraped']) {
   series.set(name, 'gauge')
 }

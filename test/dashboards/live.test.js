@@ -14,7 +14,7 @@ const { describeWithTools } = require('../support/tools')
 const { defined } = require('../support/defined')
 
 const AGENT = path.join(__dirname, '../../agent/index.js')
-/** Of these the threads are ill, in ways that cost memory and time. */
+/** The threads of these have problems, in ways that cost memory and time. */
 const RECORDED = [
   'semi-space-starvation',
   'allocator-fragmentation',

@@ -19,7 +19,7 @@ const valuesOf = file => parse(fs.readFileSync(path.join(CHART, file), 'utf8'))
 const injects = file =>
   file === undefined || parse(fs.readFileSync(file, 'utf8')).injection?.enabled !== false
 
-/** Of kube-score, with the reason why they do not hold here. */
+/** Checks of kube-score that do not hold here, with the reason. */
 const NOT_HERE = [
   // tags are versions, and never move; a registry that is away must not hold back a pod whose image
   // is there

@@ -16,7 +16,7 @@ const read = file => fs.readFileSync(path.join(ROOT, file), 'utf8')
 const compose = parse(read('compose.yaml'))
 const services = Object.entries(compose.services)
 
-/** Of what a service mounts, what lies here. @param {any} service */
+/** Mounts of a service from this repository. @param {any} service */
 const mountedFiles = ({ volumes = [] }) =>
   volumes.map(volume => volume.split(':')[0]).filter(source => source.startsWith('./'))
 

@@ -3,7 +3,7 @@
 const assert = require('node:assert')
 
 /**
- * What the API server makes of a pod's container is not of interest: only what a pod says.
+ * Defaults of the API server for a pod's container do not matter: only what a pod says.
  * @typedef {Record<string, any>} Pod
  */
 

@@ -33,7 +33,7 @@ function start (args, env) {
     stdio: 'ignore'
   })
   const ended = once(child, 'exit')
-  /** Of Node.js, so far. */
+  /** Options of Node.js, so far. */
   const starts = () =>
     fs.existsSync(path.join(folder, 'starts'))
       ? fs.readFileSync(path.join(folder, 'starts'), 'utf8').trim().split('\n')

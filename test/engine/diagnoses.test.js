@@ -583,7 +583,7 @@ const delays = (t, late) => ({
 })
 
 /**
- * What each of the other diagnoses needs to be confirmed, and what is just not enough.
+ * Signals that just confirm each of the other diagnoses, and signals that just do not.
  * @type {[string, { at: (t: number) => object, seconds?: number, helloChanges?: object },
  *   Record<string, (t: number) => object>][]}
  */
@@ -639,6 +639,21 @@ const CASES = [
         rssMib: 180,
         externalMajors: 3,
         externalMajorSeconds: 0.05
+      }),
+      'Buffers that are kept': t => ({
+        externalMib: 4 + 2 * t,
+        rssMib: 60 + 2 * t,
+        externalMajors: t % 2,
+        externalMajorSeconds: 0.05 * (t % 2)
+      }),
+      'a WebAssembly memory that grows': t => ({
+        externalMib: 4 + 2 * t,
+        rssMib: 60 + 2 * t,
+        externalMajors: 3,
+        externalMajorSeconds: 0.05,
+        values: {
+          residentBytes: { webassembly: 20 * Math.floor(t / 10) * MIB, other: 30 * MIB }
+        }
       })
     }
   ],
@@ -937,7 +952,7 @@ it.each([
   })
   expect(verdict('native-memory-leak').state).toBe(state)
 })
-// What has filled 85 % of its room cannot grow on: that it stopped proves nothing.
+// A heap that has filled 85 % of its room cannot grow on: that it stopped proves nothing.
 it.each([
   [1024 - 110, 'confirmed'], [1024 - 180, 'ok']
 ])('a native leak that stops at an RSS of %d of 1024 MiB is %s', (topMib, state) => {
@@ -1048,6 +1063,36 @@ describe('resource-leak', () => {
     expect(fix(finding, hello(), limits)[0].title).toContain('active timers')
   })
 
+  it('names the kind whose rate explains the descriptors, though it is counted less often', () => {
+    const { diagnoses } = require('../../engine/diagnoses')
+    const { judge, limits } = defined(diagnoses.find(({ id }) => id === 'resource-leak'))
+    const signals = {
+      // Counted last 10 s ago: less than half of the descriptors' rise, more than half of its rate.
+      threadsRunning: 30, threadsTrend: { rise: 18, slope: 0.6, steadinessRatio: 0.9 },
+      fileDescriptorsOpen: 217,
+      fileDescriptorsTrend: { rise: 155, slope: 4.2, steadinessRatio: 0.98 },
+      loopDescriptorsTrend: null,
+      maxFileDescriptors: 1024, loadGrowthRatio: 1, listenerWarnings: null, liveHeapTrend: null
+    }
+    const { summary } = judge(/** @type {any} */ (signals), limits, hello())
+    expect(summary).toMatch(/^30 threads/)
+  })
+  it('advises on the kind that it names, though it was confirmed of another', () => {
+    const { verdict } = watch({
+      seconds: 120,
+      at: t => ({
+        values: {
+          ...open(descriptors({ pipe: 9 + 2 * t, eventpoll: 3 + t, eventfd: 3 + t })),
+          ...(t >= 60 && { threads: 11 + t }),
+          resources: {}
+        }
+      })
+    })
+    const { summary, fix } = verdict('resource-leak')
+    expect(summary).toMatch(/^1\d\d threads/)
+    expect(fix[0].title).toContain('threads')
+  })
+
   /** Descriptors by kind, with those of a small app. @param {Record<string, number>} more */
   const descriptors = more => ({ socket: 4, pipe: 9, file: 4, eventpoll: 3, eventfd: 3, ...more })
   /** @param {Record<string, number>} kinds */
@@ -1128,6 +1173,25 @@ describe('resource-leak', () => {
         .evidence.map(({ text }) => text)
         .join(' ')
     ).toMatch(said)
+  })
+  it.each(/** @type {[string, { cpu?: (t: number) => number }, string][]} */ ([
+    ['others on the machine keep it waiting', { cpu: t => 0.003 * t }, 'confirmed'],
+    ['it works more', { cpu: t => 3e-5 * t * t }, 'suspected'],
+    ['nothing tells how much it works', {}, 'suspected']
+  ]))('whose loop is active for longer where %s', (_, { cpu }, state) => {
+    const { verdict } = watch({
+      seconds: 90,
+      at: t => ({
+        values: {
+          ...open(descriptors({ socket: 4 + 5 * t })),
+          resources: { TCPSocketWrap: 5 * t },
+          eventLoopActiveSeconds: 1e-4 * t * t,
+          eventLoopIdleSeconds: t - 1e-4 * t * t,
+          ...(cpu && { threadCpuUserSeconds: cpu(t), threadCpuSystemSeconds: 0 })
+        }
+      })
+    })
+    expect(verdict('resource-leak')).toMatchObject({ state })
   })
   it('is silent on a pool of sixty threads that fills and stays', () => {
     const { verdict } = watch({
@@ -1324,6 +1388,20 @@ describe('a thread that is kept waiting for a CPU', () => {
         cores < 1 ? /throttled the container in 100 % of the periods\. Per second of CPU time/ : /^$/
       )
     })
+
+  it('full collections that the growth of kept Buffers causes are for no dead ones', () => {
+    const { verdict } = watch({
+      seconds: 60,
+      at: t => ({
+        externalMib: 4 + 4 * t,
+        rssMib: 60 + 4 * t,
+        externalMajors: t % 10 === 0 ? 1 : 0,
+        externalMajorSeconds: t % 10 === 0 ? 0.05 : 0,
+        values: slowed(0.05, t)
+      })
+    })
+    expect(verdict('array-buffer-pile-up')).toMatchObject({ state: 'ok' })
+  })
 
   it('is judged the same where Node.js tells the CPU time of the process only', () => {
     const [, at] = ILL[0]

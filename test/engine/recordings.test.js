@@ -9,7 +9,7 @@ const { diagnoses } = require('../../engine/diagnoses')
 const baseline = JSON.parse(fs.readFileSync(FILE, 'utf8'))
 const names = recordings()
 
-/** What a text tells as a share of a time. */
+/** Shares of a time in a text. */
 const SHARES =
   /([\d.]+) % (?:of (?:the time|wall time|the CPU time|its periods|the periods|the seconds)|away)/g
 

@@ -15,7 +15,7 @@ const { defined } = require('../support/defined')
 
 describe('PackedColumns', () => {
   /**
-   * What columns may hold, by row: each form that they are packed in, and what must not be rounded.
+   * Values of columns, by row: each form that they are packed in, and what must not be rounded.
    * @type {((i: number) => number)[]}
    */
   const KINDS = [

@@ -48,7 +48,7 @@ describe('from another machine', () => {
       headers: { host: '10.0.0.1:16369', ...headers },
       remoteAddress: '10.0.0.7'
     })
-  /** Of an answer that does not end, too. */
+  /** Headers, also those of an answer that does not end. */
   const statusOf = async (server, method, url, headers) =>
     (
       await server.inject({
@@ -256,7 +256,7 @@ describe('through a proxy on this machine', () => {
   let exporter
   /** @type {http.Server | undefined} */
   let proxy
-  /** What the proxy adds. @type {Record<string, string>} */
+  /** Headers that the proxy adds. @type {Record<string, string>} */
   let added = {}
 
   const stop = async () => {

@@ -379,7 +379,7 @@ it('a recording that is downloaded is judged as any other, also of agents that w
     'shop',
     (await json('diagnoses'))[0].verdicts.length
   ])
-  // What was sent once, before the recording began, is in it.
+  // Messages from before the recording's start are in it.
   expect(text).toContain('containerLimitBytes')
   expect(
     await (await fetch(`${it_.url}/api/v1/recording?target=nobody`, { method: 'POST' })).json()

@@ -225,7 +225,7 @@ describe('answers under way', () => {
     )
     expect((await ask(port, '/x', { from: '127.0.0.4' })).status).toBe(503)
     expect((await ask(port, '/-/healthy', { from: '127.0.0.4' })).status).toBe(200)
-    // What waited on a connection that is closed counts no longer.
+    // Waiting data of a closed connection counts no longer.
     for (const { socket } of clients) socket.destroy()
     await eventually(
       async () => {

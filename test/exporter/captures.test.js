@@ -1119,9 +1119,37 @@ describe('automatic captures', () => {
     }
     automatic.changed(
       target,
-      /** @type {any} */ ({ diagnosis: 'native-memory-leak', state: 'suspected', evidence: [] })
+      /** @type {any} */ ({ diagnosis: 'resource-leak', state: 'suspected', evidence: [] })
     )
     expect(asked).toEqual([expect.objectContaining({ kind: 'heap_profile', intervalBytes })])
+  })
+  it.each([
+    ['no GC ran that could free it', 0, []],
+    ['heaps of other threads hold it', 1, ['silentWorkerHeapGrowthBytesPerSecond']]
+  ])('memory outside the heap is not profiled where %s', (_, majors, more) => {
+    const { automatic, asked } = make()
+    const grows = (value, signals = []) => /** @type {any} */ ({
+      diagnosis: 'native-memory-leak',
+      state: 'suspected',
+      evidence: [
+        { signal: 'majorsSeen', value, limit: 1 },
+        ...signals.map(signal => ({ signal, value: 1, limit: 1 }))
+      ]
+    })
+    const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
+    automatic.changed(target, grows(majors, more))
+    expect(asked).toEqual([])
+    automatic.changed(target, grows(1))
+    expect(asked).toEqual([['a', 'heap_profile', 'native-memory-leak']])
+  })
+  it('memory outside the heap is profiled at once where full GCs are allowed', () => {
+    const { automatic, asked } = make()
+    const commands = ['capture', 'force_gc']
+    automatic.changed(
+      new Target({ hello: hello({ commands }), name: 'a', thread: 'main' }),
+      /** @type {any} */ ({ diagnosis: 'native-memory-leak', state: 'suspected', evidence: [] })
+    )
+    expect(asked).toEqual([['a', 'heap_profile', 'native-memory-leak']])
   })
   it('one that cannot be had holds up no other', async () => {
     const asked = []

@@ -53,7 +53,7 @@ it.each(fs.readdirSync(RECORDINGS).filter(name => name.endsWith('.gz')))(
   async file => {
     const series = await seriesOf(file)
     const count = Object.values(series).reduce((sum, n) => sum + n, 0)
-    // What it is made of is worth seeing where it is too much.
+    // A failure shows the series that are too many.
     expect(count > MOST_SERIES ? series : 'few enough').toBe('few enough')
     expect(count).toBeGreaterThan(100)
   }

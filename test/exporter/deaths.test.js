@@ -510,7 +510,7 @@ describe('the death watch', () => {
     expect(deaths).toMatchObject([{ reason: 'clean', exitCode: 0 }])
   })
   describe('after a goodbye', () => {
-    /** What the kernel shows of a process, to be changed. */
+    /** A process as the kernel shows it, to be changed. */
     const process = () => ({
       state: 'sleeping',
       look () {

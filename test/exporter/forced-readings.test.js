@@ -101,7 +101,7 @@ describe('full GCs for a leak check', () => {
   ])('they stop where two of them free much: %s', async (_, outsideMib, freedMib, asked) => {
     const { askedAt, frames, judged } = make()
     judged({ 'js-heap-leak': WAITS })
-    // What was freed is allocated again before the next one.
+    // Freed memory is allocated again before the next one.
     const isFreed = t => askedAt.some(at => t > at && t <= at + 3)
     await frames(60, 80, undefined, t =>
       (10 + outsideMib - (isFreed(t) ? freedMib : 0)) * MIB)

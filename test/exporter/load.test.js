@@ -74,7 +74,7 @@ describe('the level of load', () => {
       [own, flood[0], flood[14], flood[15], flood[299]].map(target => load.sheds(target, 1, false))
     ).toEqual([false, false, false, true, true])
     expect(load.sheds(neighbour, 1, false)).toBe(false)
-    // Of all pods together 256 have that place.
+    // 256 pods together have that place.
     const others = new Targets({ now: Date.now })
     const seat = uid =>
       openSession(
@@ -145,7 +145,7 @@ describe('the level of load', () => {
 
 itInGroup('an exporter near its limit gives up frames of healthy targets, says so, and takes the rest', async () => {
   const first = await spawnExporter()
-  // What only the API needs is loaded when it is first asked, and takes some 10 MiB.
+  // Modules of the API are loaded at its first request, and take some 10 MiB.
   const loadApi = async url => {
     await (await fetch(`${url}/api/v1/targets`)).json()
   }
@@ -185,7 +185,7 @@ itInGroup('an exporter near its limit gives up frames of healthy targets, says s
   }, 200)
   try {
     connect(1)
-    // How much it takes at first differs from start to start: agents come until it is too much.
+    // Its memory at first differs from start to start: agents come until it is too much.
     await eventually(
       async () => {
         for (let i = 0; i < 5; i++) connect(agents.length + 1)

@@ -33,7 +33,7 @@ afterEach(async () => {
 })
 
 /**
- * What --otlp does over the targets that are opened on it, each round when it is told to.
+ * --otlp over the targets that are opened on it, with each round on request.
  * @param {Record<string, string>} [variables]
  * @param {string} [to]
  */
@@ -550,7 +550,7 @@ describe('the events', () => {
 
   it('tell who died', async () => {
     const { otlp } = rig()
-    // What an event takes of a death.
+    // Fields of a death that an event has.
     const killed = {
       id: 'x',
       reason: 'oom_kill',

@@ -183,7 +183,7 @@ describe('the order of parts', () => {
     before('log', 'flight')
     before('captures', 'flight')
     before('flight', 'data folder')
-    // What starts earlier stops later.
+    // A part that starts earlier stops later.
     before('http', 'flight')
     before('http', 'recording')
     for (const sink of ['webhook', 'recording', 'flight', 'otlp']) before(sink, 'judging')

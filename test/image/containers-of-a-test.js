@@ -4,7 +4,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 
-/** Whom the image runs as. */
+/** User of the image. */
 const UID = 65532
 
 /**

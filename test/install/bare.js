@@ -11,7 +11,7 @@ const { fetchDebian } = require('../platforms/fetched')
 const { bare } = require('../platforms/rooms')
 
 const README = path.join(__dirname, '../../README.md')
-/** What the image `node:22-bookworm-slim` has of Debian, as far as a shell and Node.js need it. */
+/** Debian packages of the image `node:22-bookworm-slim`, as far as a shell and Node.js need it. */
 const DEBIAN = [
   'bash', 'coreutils', 'dash', 'findutils', 'grep', 'libacl1', 'libattr1', 'libc6', 'libgcc-s1',
   'libgmp10', 'libpcre2-8-0', 'libselinux1', 'libssl3', 'libstdc++6', 'libtinfo6', 'sed'

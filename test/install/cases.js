@@ -10,7 +10,7 @@ const { SCOPE } = require('../../scripts/packages')
 const { version } = require('../../package.json')
 
 const QUICK_START = path.join(__dirname, '../../docs/quick-start.md')
-/** What else an app needs, that is tried with npm alone. */
+/** Other needs of an app, tried with npm alone. */
 const TOOLS = { esbuild: '0.28.2', pm2: '7.0.4', tsx: '4.23.15' }
 const COMMAND_LINE = { [`${SCOPE}/cli`]: version, memwatch: `npm:${SCOPE}/agent@${version}` }
 /** docs/quick-start.md says so to users of yarn. */
@@ -103,7 +103,7 @@ async function checkPm2 (installed) {
 }
 
 /**
- * What a first user types, in a folder where nothing is installed.
+ * Commands of a first user, in a folder where nothing is installed.
  * @param {Place} place
  */
 async function atOnce ({ folder, node, manager, script, registry }) {

@@ -1,6 +1,6 @@
 'use strict'
 
-/** What is expected of an app's folder in which packages of ours are installed. */
+/** Checks of an app's folder with our packages. */
 
 const assert = require('node:assert')
 const fs = require('node:fs')

@@ -41,7 +41,7 @@ describeWithTools('a starving app pages, and the fix ends it', tools => {
 
     const group = createMemoryGroup({ limitBytes: app.memoryLimitBytes, name: 'alert-test' })
     stops.push(() => group.remove())
-    // Where no memory group can be had, V8 is told what it would choose in one.
+    // Without a memory cgroup V8 gets the sizes that it would choose in one.
     const sizing = group.supported ? [] : ['--max-semi-space-size=1', '--max-old-space-size=256']
     const start = (...flags) => {
       const { command, args } = group.wrap(process.execPath, [

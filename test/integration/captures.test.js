@@ -78,7 +78,7 @@ async function captured (target, query) {
       60_000
     )
 }
-/** What was captured, as it was written. @returns {Promise<Buffer>} */
+/** The file of a capture. @returns {Promise<Buffer>} */
 const partOf = async ({ id }, part, query = '') =>
   Buffer.from(
     await (await fetch(`${exporter.url}/api/v1/captures/${id}/${part}${query}`)).arrayBuffer()
@@ -202,7 +202,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     const again = () => captured('shop', { kind: 'heap_profile', seconds: 1 })
     const { suspects } = await eventually(again, ({ state }) => state === 'done', 30_000)
     expect(culpritOf(suspects)).toMatchObject({ function: 'leak' })
-    // What the agent allocates to read and send the profile is no suspect.
+    // Allocations of the agent to read and send the profile are no suspects.
     expect(
       suspects.sites.map(({ file }) => file).filter(file => file.startsWith('memwatch/'))
     ).toEqual([])

@@ -31,7 +31,7 @@ afterAll(async () => {
 })
 /** @type {ReturnType<typeof spawnBounded>[]} */
 const apps = []
-/** Of the apps, which are children of a shell in part. @type {number[]} */
+/** Process ids of the apps, some of which are children of a shell. @type {number[]} */
 const pids = []
 async function endApps () {
   for (const pid of pids.splice(0)) process.kill(pid, 'SIGKILL')

@@ -13,7 +13,7 @@ beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-inst
 afterEach(() => fs.rmSync(folder, { recursive: true, force: true }))
 
 /**
- * Of every file and folder below, its mode.
+ * Mode of every file and folder below.
  * @param {string} at
  * @returns {Record<string, string>}
  */

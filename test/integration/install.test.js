@@ -12,7 +12,7 @@ const ROOT = path.join(__dirname, '../..')
 /** Sum of all files: `unpackedSize` of `npm pack -w agent --dry-run --json`. */
 const MOST_AGENT_BYTES = 250_000
 const MOST_COMMAND_LINE_BYTES = 30_000_000
-/** What the command line does without until it is asked for. */
+/** Modules that the command line loads late. */
 const ABSENT = ['lab', 'otlp']
 
 // Packed files in an empty folder, as a user of this machine's Node.js installs them. Every Node.js

@@ -22,14 +22,14 @@ const { takesInNodeOptions } = require('../../engine/v8/node-options')
 const { itInGroup } = require('../support/memory-groups')
 
 /**
- * What `memwatch plan` foretells against what real Nodes say in real cgroups. With TEST_NODES all
+ * Predictions of `memwatch plan` against what real Nodes say in real cgroups. With TEST_NODES all
  * that are given.
  */
 
 const ROOT_LIMIT = '/sys/fs/cgroup/memory/memory.limit_in_bytes'
 /**
- * What a Node that sees no limit of its own group goes by: the machine's memory, or the limit of
- * the container that the tests run in.
+ * Memory by which a Node goes that sees no limit of its own cgroup: the machine's memory, or the
+ * limit of the container that the tests run in.
  */
 const machineBytes = Math.min(
   os.totalmem(),
@@ -127,7 +127,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
       const capacity = () => { const { space_used_size: used, space_available_size: free } = require('v8').getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space'); return used + free }
       let kept = []
       const seen = {}
-      // How soon it has grown depends on when scavenges come: 500 readings from then on.
+      // The time of its growth depends on when scavenges come: 500 readings from then on.
       for (let round = 0, grown = 0; round < 30_000 && grown < 500; round++) {
         for (let i = 0; i < 2000; i++) kept.push({ i, two: [i, i] })
         if (kept.length > 600_000) kept = []
@@ -142,8 +142,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
           {},
           60_000
         )
-        // Where it stays: Node 24 to 26 overstep it for moments. Up to Node 22 a page has a header
-        // that counts as neither.
+        // The size at which it stays: Node 24 to 26 overstep it for moments. Up to Node 22 a page
+        // has a header that counts as neither.
         expect(Number(stdout) / defined(semiSpaceBytes)).toBeGreaterThan(0.97)
         expect(Number(stdout) / defined(semiSpaceBytes)).toBeLessThanOrEqual(1)
       })

@@ -15,7 +15,7 @@ const { MEMWATCH } = require('../support/memwatch')
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-prometheus-source-'))
 const APP = path.join(folder, 'app.js')
-// What is made lives a moment, as that of requests does; of one app, some of it for ever.
+// Objects live a moment, as those of requests do; of one app, some of it for ever.
 fs.writeFileSync(APP, `
   const recent = []
   const kept = []
@@ -211,7 +211,7 @@ describeWithTools('memwatch diagnose --prometheus', tools => {
     [
       'no duration',
       () => ['--prometheus', prometheus.url, '--since', 'yesterday'],
-      /--since: expected a duration such as/
+      /--since: expected a time such as/
     ],
     [
       'files beside it',

@@ -10,7 +10,7 @@ const { runnersWith } = require('../support/tools')
 
 const ROOT = path.join(__dirname, '../..')
 const PAGE = fs.readFileSync(path.join(ROOT, 'docs/quick-start.md'), 'utf8')
-/** What the page says is run: its commands, and what they must say. */
+/** Examples of the page that are run: their commands, and their expected output. */
 const examples = [...PAGE.matchAll(/<!-- run(?:: says "([^"]+)")? -->\n```sh\n([\s\S]*?)```/g)].map(
   ([, says, commands]) => ({ says, commands })
 )

@@ -270,7 +270,7 @@ describe('memwatch run', () => {
       'a wrong --for',
       ['run', '--for', 'soon', '--', 'true'],
       2,
-      '--for: expected a number of seconds above 0, got "soon"'
+      '--for: expected a time such as 90, 90s, 5m, 24h or 7d, got "soon"'
     ],
     [
       'a wrong --fail-on',

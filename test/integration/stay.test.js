@@ -27,7 +27,7 @@ function start (env, args = []) {
 }
 
 it.each([
-  ['a value is wrong', { MEMWATCH_DATA_MAX: 'much' }, 'MEMWATCH_DATA_MAX: expected a size'],
+  ['a value is wrong', { MEMWATCH_DATA_MAX: 'much' }, 'MEMWATCH_DATA_MAX: expected an amount of memory'],
   ['an option is misspelt', { MEMWATCH_DATA_DIRR: '/x' }, 'did you mean MEMWATCH_DATA_DIR?'],
   [
     'it cannot listen for agents',

@@ -68,7 +68,7 @@ it('memwatch top shows who is ill first, and what is the matter; a narrow termin
 }, 60_000)
 
 it('rows are cut to the width, and coloured by how sure it is', () => {
-  // What is shown of a row; a headline has more.
+  // Part of a row that is shown; a headline has more.
   const row = /** @type {Parameters<typeof render>[0][number]} */ (/** @type {unknown} */ ({
     target: {},
     name: 'shop',

@@ -120,9 +120,9 @@ describe('memwatch trim', () => {
     [
       'may only read',
       'read',
-      [1, /takes no such command: start the app with MEMWATCH_ALLOCATOR_ACCESS=trim/]
+      [1, /does not allow this command: start the app with MEMWATCH_ALLOCATOR_ACCESS=trim/]
     ],
-    ['may not', 'off', [1, /takes no such command/]]
+    ['may not', 'off', [1, /does not allow this command/]]
   ]
   it.each(REFUSED)('is refused where the agent %s', async (_, access, [status, message]) => {
     await freedApp(access)

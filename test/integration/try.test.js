@@ -82,7 +82,7 @@ describe('memwatch try', () => {
         { signal: 'rssBytes' }
       ]
     })
-    // What else there is depends on who has the machine's CPUs meanwhile.
+    // Other findings depend on the load of the machine meanwhile.
     expect(comparison.verdicts).toContainEqual({
       diagnosis: 'semi-space-starvation',
       change: 'gone',
@@ -91,9 +91,9 @@ describe('memwatch try', () => {
     })
     const row = figure => comparison.rows.find(row => row.figure === figure)
     expect(row('scavengesPerSecond').changeRatio).toBeLessThan(-0.5)
-    // What the app says it did, on its last line.
+    // Work that the app reports on its last line.
     expect(row('cpuPerRequestSeconds').changeRatio).toBeLessThan(0)
-    // What was kept is judged alike.
+    // The kept recordings get the same verdicts.
     const [before, after] = await Promise.all(
       ['before', 'after'].map(side =>
         memwatch(['diagnose', '--json', path.join(kept, side, '1.ndjson.gz')])

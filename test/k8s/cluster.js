@@ -199,10 +199,10 @@ async function chart (release, values = {}) {
   )
 }
 
-/** What an app is that only serves. */
+/** Source of an app that only serves. */
 const SERVING =
   "require('node:http').createServer((request, response) => response.end('hello')).listen(8080)"
-/** What Pod Security calls restricted. */
+/** Pod Security's level "restricted". */
 const RESTRICTED = {
   runAsNonRoot: true,
   runAsUser: 1000,

@@ -3,8 +3,8 @@
 const path = require('node:path')
 
 /**
- * What the servers of the cluster read. All of them run in a network namespace of their own, so
- * that ports are theirs, too.
+ * Files of the cluster's servers. All of them run in a network namespace of their own, so that
+ * ports are theirs, too.
  * @typedef {object} Place
  * @property {string} folder of this cluster: goes with it
  * @property {string} cgroupRoot name of its cgroups' root
@@ -15,7 +15,7 @@ const API = 'https://127.0.0.1:6443'
 const CONTAINERD_SOCKET = '/run/containerd/containerd.sock'
 const PAUSE = 'localhost/pause:test'
 const SUBNET = '10.213.0.0/24'
-/** Of the node: the API server reaches the kubelet there. */
+/** Address of the node: the API server reaches the kubelet there. */
 const NODE_ADDRESS = '10.214.0.1'
 
 const kubeconfig = () => ({

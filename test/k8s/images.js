@@ -19,7 +19,7 @@ WORKDIR /app
 USER 1000:1000
 CMD ["node", "apps/semi-space-starvation.js"]
 `
-/** What the kubelet starts each pod with: it waits. */
+/** The container that the kubelet starts each pod with: it waits. */
 const PAUSE_FILE = `FROM ${BASE}
 ENTRYPOINT ["sleep"]
 CMD ["infinity"]

@@ -47,7 +47,7 @@ async function until (what, is, folder) {
 }
 
 /**
- * Where what the kubelet and containerd write goes, and not to the machine. Called in a mount
+ * Folder for the files of kubelet and containerd, apart from the machine's. Called in a mount
  * namespace of its own.
  * @param {string} folder
  */

@@ -19,7 +19,7 @@ const OPERATOR = {
   version: 'v0.85.0',
   crds: ['podmonitors', 'servicemonitors', 'prometheusrules']
 }
-/** Of Debian; unpacked, not installed: no daemon of the machine's is touched. */
+/** Packages of Debian; unpacked, not installed: no daemon of the machine's is touched. */
 const DEBIAN = ['etcd-server', 'containerd', 'containernetworking-plugins']
 /** The API server alone takes five minutes of two cores, cold. */
 const LONGEST_BUILD_MS = 30 * 60_000
@@ -54,7 +54,7 @@ function must (file, args, options = {}) {
 }
 
 /**
- * What this builds for itself cannot be built without.
+ * Programs without which this builds nothing.
  * @returns {string | undefined} what is missing, in words
  */
 function whatIsMissing () {

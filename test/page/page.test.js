@@ -10,7 +10,7 @@ const { environment, spawnBounded, AGENT } = require('../support/agent-collector
 const { openPage, closeBrowser } = require('../support/browser')
 const { defined } = require('../support/defined')
 
-/** Of the page, all that it is made of, as it travels. */
+/** All parts of the page, as they travel. */
 const MOST_BYTES = 150_000
 /** Behind the API. */
 const SHOWN_WITHIN_MS = 2000
@@ -262,7 +262,7 @@ describeWithTools('the page', ({ chromium }) => {
   }, 30_000)
 })
 
-/** How many colours a canvas shows. @param {HTMLCanvasElement} canvas */
+/** Number of colours on a canvas. @param {HTMLCanvasElement} canvas */
 function coloursOf (canvas) {
   const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'))
   const { data } = context.getImageData(0, 0, canvas.width, canvas.height)

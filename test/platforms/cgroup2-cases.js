@@ -1,6 +1,6 @@
 'use strict'
 
-/** What is tried inside of the virtual machine, where nothing but the product is installed. */
+/** Cases inside of the virtual machine, where nothing but the product is installed. */
 
 const assert = require('node:assert')
 const fs = require('node:fs')

@@ -22,7 +22,7 @@ const NODES = { 18: '18.20.8', 24: '24.21.0' }
 /** Emulated, on a busy machine. */
 const LONGEST_MS = 45 * 60_000
 const MEMORY_MB = 3000
-/** Of the repository, what runs in there. */
+/** Files of the repository that run in there. */
 const PARTS = [
   'agent', 'allocator', 'cli', 'engine', 'exporter', 'lab', 'otlp', 'test/support',
   'test/platforms', 'bench/deaths.js', 'bench/dying-app.js', 'package.json'

@@ -1,6 +1,6 @@
 'use strict'
 
-/** What the platforms are made of: fetched once, into the tools folder. */
+/** Parts of the platforms: fetched once, into the tools folder. */
 
 const fs = require('node:fs')
 const path = require('node:path')

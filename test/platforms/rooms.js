@@ -7,7 +7,7 @@ const { spawnSync } = require('node:child_process')
 
 /** A PATH of users lacks chroot. */
 const PATHS = 'PATH="$PATH:/usr/sbin:/sbin"'
-/** Of a user that /etc/passwd does not know. */
+/** Id of a user that /etc/passwd does not know. */
 const STRANGER = 51234
 
 /**

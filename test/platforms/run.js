@@ -127,7 +127,7 @@ function readArguments () {
 }
 
 async function main () {
-  // What runs ends with this process: each part listens to its exit.
+  // Running programs end with this process: each part listens to its exit.
   for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
     process.once(signal, () => process.exit(1))
   }

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * What can be known of a process, and what of a hello and its frames tells that it is.
+ * Facts about a process, and the parts of a hello and its frames that show them.
  * @type {Readonly<Record<string, (told: Told) => boolean>>}
  *
  * @typedef {{ hello: any, values: any, fields: Set<string> }} Told values: the newest of each field

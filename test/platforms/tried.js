@@ -1,6 +1,6 @@
 'use strict'
 
-/** What is tried on each platform: the agent alone, and the command line over apps of the lab. */
+/** Cases of each platform: the agent alone, and the command line over apps of the lab. */
 
 const assert = require('node:assert')
 const fs = require('node:fs')
@@ -115,8 +115,8 @@ async function report (place, args, env, expected) {
 }
 
 /**
- * What is found by memory alone: where other work takes the processor from an app, its event loop
- * and its GCs stall for real, on any platform.
+ * Findings by memory alone: if other work takes the processor from an app, its event loop and its
+ * GCs stall for real, on any platform.
  */
 const BY_MEMORY = Object.freeze([
   'js-heap-leak', 'native-memory-leak', 'allocator-fragmentation', 'buffer-pool-pinning',
@@ -124,7 +124,7 @@ const BY_MEMORY = Object.freeze([
 ])
 
 /**
- * What a report says of its first process.
+ * The first process of a report.
  * @param {any} report
  * @returns {{ states: Record<string, string>, summaries: Record<string, string>, headline: string,
  *   parts: Record<string, number>, notKnown: string | null }} by id of the diagnosis; parts: of

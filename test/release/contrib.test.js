@@ -24,7 +24,7 @@ const object = (properties, optional = []) => ({
 })
 const list = items => ({ type: 'array', items, minItems: 1 })
 
-/** What each catalogue accepts, as far as its documentation says. */
+/** Formats that each catalogue accepts, as far as its documentation says. */
 const SHAPES = {
   'contrib/awesome-prometheus-alerts.yml': object({
     groups: list(object({

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Makes the samples of this folder that are logs of GCs: lab apps, each in a memory group like its
+ * Makes the samples of this folder that are logs of GCs: lab apps, each in a memory cgroup like its
  * container, under --trace-gc.
  *
  *   node test/sources/make.js FOLDER NODE_BINARY MAJOR APP@SECONDS … APP:fixed for its repaired

@@ -11,7 +11,7 @@
 class Lists {}
 class JsonPatch {}
 
-/** Of Kubernetes' CEL what the policy uses. @returns {Promise<any>} */
+/** The part of Kubernetes' CEL that the policy uses. @returns {Promise<any>} */
 async function makeEnvironment () {
   const { Environment } = await import('@marcbachmann/cel-js')
   return new Environment({

@@ -20,7 +20,7 @@ const versionOf = node =>
   execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8', env: {} }).trim()
 
 /**
- * What one connection said, decoded.
+ * Decoded messages of one connection.
  * @typedef {object} Connection
  * @property {any} [hello]
  * @property {any[]} frames

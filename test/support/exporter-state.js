@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * What an exporter says of itself when nothing has happened yet.
+ * State of an exporter before anything has happened.
  * @param {object} [changes]
  * @returns {import('../../exporter/catalog/exporter-metrics').ExporterState}
  */

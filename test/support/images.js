@@ -15,7 +15,7 @@ const RECIPE = '1'
 const BASE = 'docker.io/library/node:24-bookworm-slim'
 const LABEL = 'memwatch.test.recipe'
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt'
-/** What the slim images of Debian leave out. */
+/** Packages that the slim images of Debian leave out. */
 const LEFT_OUT = ['man', 'doc', 'locale', 'info'].map(
   name => `--dpkgopt=path-exclude=/usr/share/${name}/*`
 )

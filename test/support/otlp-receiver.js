@@ -38,7 +38,7 @@ async function startOtlpReceiver () {
   /** @type {Received[]} */
   const received = []
   /**
-   * How the next requests are answered: a status, or something else to do; then all with 200.
+   * Answers to the next requests: a status, or something else to do; then all with 200.
    * @type {(number | ((response: http.ServerResponse) => void))[]}
    */
   const answers = []

@@ -1,11 +1,11 @@
 'use strict'
 
-/** Of OpenTelemetry's units those that Prometheus has words for, as far as they occur here. */
+/** OpenTelemetry's units that Prometheus has words for, as far as they occur here. */
 const UNIT_WORDS = { s: 'seconds', By: 'bytes', 1: '' }
 const PER_WORDS = { s: 'second' }
 
 /**
- * What Prometheus' OTLP receiver, and the Collector, call a metric: "OTLP Metric points to
+ * Name of a metric in Prometheus' OTLP receiver and the Collector: "OTLP Metric points to
  * Prometheus" of OpenTelemetry's compatibility specification, as
  * github.com/prometheus/otlptranslator does it. `npm run bench:otlp` asks the real ones.
  * @param {{ name: string, unit: string, instrument: 'gauge' | 'counter' | 'updowncounter' |

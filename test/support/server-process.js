@@ -6,10 +6,10 @@ const path = require('node:path')
 const { spawn } = require('node:child_process')
 const { freePort } = require('./free-port')
 
-/** How long a server may take to end after SIGTERM. */
+/** Grace period of a server after SIGTERM. */
 const STOP_TIMEOUT_MS = 5000
 /**
- * How many ports are tried: one that was free a moment ago may be taken by the time the server
+ * Number of tries for a port: one that was free a moment ago may be taken by the time the server
  * binds it.
  */
 const ATTEMPTS = 3

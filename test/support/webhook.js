@@ -4,7 +4,7 @@ const http = require('node:http')
 const { once } = require('node:events')
 
 /**
- * What one alert of a notification says.
+ * One alert of a notification.
  * @typedef {object} Alert
  * @property {'firing' | 'resolved'} status
  * @property {Record<string, string>} labels

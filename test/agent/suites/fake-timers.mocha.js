@@ -7,7 +7,7 @@ const { realWork } = require('./real-work')
 describe('sinon', () => {
   /** @type {sinon.SinonFakeTimers} */
   let clock
-  // What a child process needs of Node.js itself is left real.
+  // Functions that a child process needs of Node.js itself stay real.
   beforeEach(() => { clock = sinon.useFakeTimers({ toNotFake: ['nextTick', 'queueMicrotask'] }) })
   afterEach(() => clock.restore())
 

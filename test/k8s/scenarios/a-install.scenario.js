@@ -113,7 +113,7 @@ it('pods get the agent where they ask for it, and nowhere else; what is injected
   const pod = await created(plain, { metadata: asks })
   expect(names(pod)).toEqual(['memwatch-agent', 'memwatch'])
   expect(pod.metadata.annotations).toMatchObject({ 'memwatch.dev/injected': expect.any(String) })
-  // What it is given once, it is not given again: as when a pod is copied.
+  // A second injection changes nothing: as when a pod is copied.
   expect(
     names(
       await created(plain, { metadata: { annotations: pod.metadata.annotations }, spec: pod.spec })

@@ -37,7 +37,7 @@ const verdictOf = async pod =>
 /** Time enough for dozens of collections, once an app is past its start. */
 const SHARE_SECONDS = 20
 
-/** What GCs took until the last frame, both in seconds. @param {any} pod */
+/** Time of GCs until the last frame, both in seconds. @param {any} pod */
 async function gcTotals (pod) {
   const lines = (await metricsOf(pod)).split('\n')
   const seconds = lines

@@ -157,7 +157,7 @@ it('when the container of the sidecar is killed the app goes on serving, and wha
   await watched(pod, 'shop')
   const seriesOf = async () =>
     (await api(await again(pod), 'targets/shop/series?track=rssBytes&seconds=600')).times ?? []
-  // What is older than some seconds is on disk.
+  // Data older than some seconds is on disk.
   const before = await eventually(
     seriesOf,
     times => times.length > 1 && times.at(-1) - times[0] > 20,

@@ -96,7 +96,7 @@ it('one exporter for a node tells its pods apart by their uid, and an upgrade of
   expect(uidsOf(await targets())).toEqual(uids)
   note('RSS of the exporter of a node with two pods, MiB', String(exporterRssMib(exporter)))
 
-  // What runs keeps its agent; the exporter is of the next version, and of this one again.
+  // Running apps keep their agent; the exporter is of the next version, and of this one again.
   for (const next of [NEXT_VERSION, version]) {
     await chart('node', { ...ON_THE_NODE, 'image.tag': next })
     current = next

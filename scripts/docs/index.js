@@ -1,0 +1,14 @@
+'use strict'
+
+/** The generated pages of docs/, each a function from the tables to Markdown. */
+module.exports = {
+  ...require('./metrics'),
+  ...require('./diagnoses'),
+  ...require('./deaths'),
+  ...require('./config'),
+  ...require('./commands'),
+  ...require('./wire-protocol'),
+  ...require('./lab'),
+  ...require('./api'),
+  ...require('./sources')
+}

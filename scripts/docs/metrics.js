@@ -1,0 +1,99 @@
+'use strict'
+
+const { targetMetrics } = require('../../exporter/catalog/target-metrics')
+const { compatMetrics } = require('../../exporter/catalog/compat-metrics')
+const { exporterMetrics } = require('../../exporter/catalog/exporter-metrics')
+const { otelOf, SEMCONV_VERSION } = require('../../exporter/catalog/otel')
+const { otelMetrics } = require('../../exporter/catalog/otel-metrics')
+const { parts } = require('../../engine/memory/parts')
+const { page } = require('./page')
+const { table } = require('../markdown')
+
+/** Name, attributes that are called otherwise than the labels, and unit. @param {any} row */
+function otelCell (row) {
+  const form = otelOf({ name: '', ...row })
+  if (!form) return ''
+  const attributes = [
+    ...Object.values(form.attributes ?? {}),
+    ...Object.entries(form.always ?? {}).map(([name, value]) => `${name}=${value}`)
+  ]
+  return `\`${form.name}\`${attributes.length > 0 ? ` {${attributes.join(', ')}}` : ''}${form.unit && ` ${form.unit}`}${form.instrument === row.type ? '' : `, ${form.instrument}`}`
+}
+
+/**
+ * @param {readonly { name: string, type: string, help: string, promClient?: readonly string[] }[]}
+ *   rows
+ */
+function metricTable (rows) {
+  const promClient = rows.some(row => row.promClient)
+  return table(
+    ['name', 'type', ...(promClient ? ['prom-client'] : []), 'OpenTelemetry', 'what it is'],
+    rows.map(row => [
+      `\`${row.name}\``,
+      row.type,
+      ...(promClient ? [(row.promClient ?? []).map(name => `\`${name}\``).join(', ')] : []),
+      otelCell(row),
+      row.help
+    ])
+  )
+}
+
+const metrics = () =>
+  page(
+    'Metrics',
+    'What `/metrics` serves. Metrics of a target carry the labels `target` and `thread` (`main` ' +
+      'or `worker-N`); process-wide ones come from the main thread only. A number that a ' +
+        'machine does not have is absent, not 0.\n\n' +
+      'All who scrape within a second get the same text: no value in it is more than a second ' +
+        'older than it would be otherwise, and a Prometheus that scrapes once a second reads a ' +
+          'new text each time. Forty scrapes are answered at a time, ten of one address, and ' +
+            'ten a second of one address after a hundred at once. Beyond that the answer is 503 ' +
+              'or 429, with `Retry-After`. A scrape that is not read within ten seconds is ' +
+                'cut.\n\n' +
+      'The column prom-client says under which name prom-client has the same, or what it has ' +
+        'instead. The column OpenTelemetry is what `--otlp` sends: name, attributes, unit, ' +
+          'and the instrument where it differs. Where the semantic conventions ' +
+            `(${SEMCONV_VERSION}) have a name it is theirs; ours are those of /metrics, so that ` +
+              'Prometheus makes `memwatch_live_heap_bytes` of `memwatch.live_heap`. There ' +
+                'each target is a resource: `service.name`, `service.instance.id`, ' +
+                  '`process.pid`, `memwatch.target`, `memwatch.thread` …',
+    '## Of a target',
+    metricTable(targetMetrics),
+    '### Parts of RSS\n\nThe label `part` of `memwatch_memory_bytes`, on the main thread. [How ' +
+      'they are known](decisions/0048-parts-add-up-to-rss.md).',
+    table(
+      ['part', 'what it is'],
+      Object.entries(parts).map(([part, { title, help }]) => [`\`${part}\``, `${title}: ${help}`])
+    ),
+    "## Under prom-client's names\n\nServed unless `--compat off`, so that dashboards and " +
+      'alerts that exist go on working.',
+    metricTable(compatMetrics),
+    '## In OpenTelemetry only',
+    table(
+      ['name', 'type', 'what it is'],
+      otelMetrics.map(row => [otelCell(row), row.type, row.help])
+    ),
+    '## Events\n\nLog records of `--otlp`, each with its resource.',
+    table(
+      ['event name', 'when', 'attributes'],
+      [
+        [
+          '`memwatch.verdict`',
+          'a diagnosis is suspected, confirmed, or over',
+          '`memwatch.diagnosis`, `memwatch.verdict.state`, `.was`, `.severity`, `.title`, ' +
+            '`.impact`, `.evidence`, `.ruled_out`, `.fix`, `.runbook`'
+        ],
+        [
+          '`memwatch.death`',
+          'a process is gone',
+          '`memwatch.death.reason`, `.sure`, `.id`, `.signal`, `.suspects`, ' +
+            '`process.exit.code`; of what was confirmed on it `memwatch.diagnosis`, ' +
+              '`memwatch.verdict.fix`'
+        ]
+      ]
+    ),
+    '## Of the exporter itself',
+    metricTable(exporterMetrics)
+  )
+
+module.exports = { metrics }

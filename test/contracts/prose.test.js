@@ -1,0 +1,127 @@
+'use strict'
+
+const acorn = require('acorn')
+const { program } = require('../../cli/memwatch')
+const { targetMetrics } = require('../../exporter/catalog/target-metrics')
+const { exporterMetrics } = require('../../exporter/catalog/exporter-metrics')
+const { options, clientOptions } = require('../../exporter/config')
+const { options: agentOptions } = require('@memwatch/agent/protocol/config')
+const { problems } = require('../../exporter/expose/problems')
+const { listFiles, readText } = require('../support/repository-files')
+
+/** Words that sent readers to a dictionary, and the field's words for the same. */
+const REPLACED_WORDS = Object.freeze(/** @type {[RegExp, string][]} */ ([
+  [/\bmemory groups?\b/i, 'memory cgroup'],
+  [/\bforetold\b|\bforetells?\b/i, 'predicted'],
+  [/\bgentle\b/i, 'low-overhead'],
+  [/\bdear(er|est)?\b/i, 'expensive'],
+  [/\bill\b/, 'unhealthy, with a problem'],
+  [/\bof then\b/i, 'measured at'],
+  [/\b(be|is|are) believed\b/i, 'accepted'],
+  [/\b(is|are) had\b/i, 'a verb'],
+  [/\bwho(ever)? looks\b/i, 'readers, clients'],
+  [/\bwhat is ours\b/i, 'its name'],
+  [/\b(a|one|last|next) look\b/i, 'scan, poll, sample'],
+  [/\bMind:/, 'the risk, who has it, what to do'],
+  [/\bthrift\b/i, 'load shedding']
+]))
+const HEADLESS = /^(What|How|Of|Where|Who|Whom|Whose|Whether|Which|That which)\b/
+const WORDS_OF_A_LONG_SENTENCE = 30
+const LONG_SENTENCES_SHARE = 0.04
+/** Most comments that begin without a subject. Only these packages have any left. */
+const HEADLESS_SHARE = 0.05
+const OLDER_COMMENTS = /^(engine|exporter\/ingest)\//
+
+/** Markdown without code, comments, tables, headings and addresses. @param {string} text */
+const proseOf = text => text
+  .replace(/^ *```[\s\S]*?^ *```/gm, '')
+  .replace(/<!--[\s\S]*?-->/g, '')
+  .split(/\n\s*\n|\n(?=\s*(?:[-*+]|\d+\.)\s)/)
+  .filter(paragraph => !/^\s*(\||#)/.test(paragraph))
+  .map(paragraph => paragraph
+    .replace(/!\[[^\]]*\]\([^)]*\)/g, '')
+    .replace(/\]\([^)]*\)/g, ']')
+    .replace(/`[^`]*`/g, 'code')
+    .replace(/\s+/g, ' '))
+
+/** @param {string} paragraph @returns {string[]} also the parts before and after a colon */
+const sentencesOf = paragraph => paragraph
+  .split(/(?<=[.!?])\s|(?<=[:;])\s+(?=[A-Z*["])/)
+  .filter(sentence => /\w/.test(sentence))
+
+/** @param {string} sentence */
+const wordsOf = sentence => sentence.split(/\s+/).filter(word => /\w/.test(word))
+
+/**
+ * @param {string} file
+ * @returns {string[]} its comments, without types; lines that follow each other are one
+ */
+function commentsOf (file) {
+  /** @type {acorn.Comment[]} */
+  const found = []
+  acorn.parse(readText(file), {
+    ecmaVersion: 'latest',
+    sourceType: file.endsWith('.mjs') ? 'module' : 'commonjs',
+    allowHashBang: true,
+    locations: true,
+    onComment: found
+  })
+  const line = (/** @type {number} */ i) => found[i]?.loc?.start.line ?? 0
+  const follows = (/** @type {number} */ i) =>
+    found[i].type === 'Line' && found[i - 1]?.type === 'Line' && line(i) === line(i - 1) + 1
+  return found
+    .filter((_, i) => !follows(i))
+    .map(({ value }) => value.replace(/^\s*\*+ ?/gm, '').replace(/\{\{?[^{}]*\}?\}/g, '').trim())
+    .filter(text => /^[A-Za-z]/.test(text) && !text.startsWith('eslint-'))
+}
+
+const pages = listFiles('*.md').map(file => ({ file, paragraphs: proseOf(readText(file)) }))
+const comments = listFiles('*.js').concat(listFiles('*.mjs'))
+  .map(file => ({ file, texts: commentsOf(file) }))
+
+/** Texts that users read outside of pages, by their origin. */
+const shown = [
+  ...[...targetMetrics, ...exporterMetrics].map(({ name, help }) => [name, help]),
+  ...[options, clientOptions, agentOptions].flatMap(table =>
+    Object.values(table).map(({ env, help }) => [env, help])),
+  ...Object.entries(problems).map(([code, { title }]) => [code, title]),
+  ...program.commands.map(command => [command.name(), command.helpInformation()])
+]
+
+describe('prose', () => {
+  it.each(REPLACED_WORDS)('has no %s: %s', pattern => {
+    const texts = [
+      ...pages.flatMap(({ file, paragraphs }) => paragraphs.map(text => [file, text])),
+      ...comments.filter(({ file }) => !OLDER_COMMENTS.test(file) && !file.includes('prose.test'))
+        .flatMap(({ file, texts }) => texts.map(text => [file, text.replace(/\s+/g, ' ')])),
+      ...shown
+    ]
+    expect(texts.filter(([, text]) => pattern.test(text))).toEqual([])
+  })
+
+  it('has few sentences of more than 30 words', () => {
+    const sentences = pages.flatMap(({ file, paragraphs }) => paragraphs.flatMap(sentencesOf)
+      .map(sentence => ({ file, sentence, words: wordsOf(sentence).length })))
+    const long = sentences.filter(({ words }) => words > WORDS_OF_A_LONG_SENTENCE)
+    expect(sentences.length).toBeGreaterThan(1000)
+    const tooMany = long.length / sentences.length > LONG_SENTENCES_SHARE
+    expect(tooMany ? long : []).toEqual([])
+  })
+
+  it('of --help fits on 100 columns', () => {
+    const [, ...blocks] = readText('docs/commands.md').split('```text\n')
+    const lines = blocks.flatMap(block => block.split('\n```')[0].split('\n'))
+    expect(lines.length).toBeGreaterThan(200)
+    expect(lines.filter(line => line.length > 100)).toEqual([])
+  })
+
+  it('names the subject first in comments', () => {
+    const all = comments.flatMap(({ file, texts }) => texts.map(text => ({ file, text })))
+    const elsewhere = all.filter(({ file }) => !OLDER_COMMENTS.test(file))
+    const headless = elsewhere.filter(({ text }) => HEADLESS.test(text))
+    const ofAll = all.filter(({ text }) => HEADLESS.test(text))
+    expect(elsewhere.length).toBeGreaterThan(1000)
+    expect(headless).toEqual([])
+    expect(ofAll.length / all.length).toBeLessThan(HEADLESS_SHARE)
+  })
+})

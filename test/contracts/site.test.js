@@ -1,0 +1,93 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { spawnSync } = require('node:child_process')
+const { diagnoses } = require('../../engine/diagnoses')
+const { charts } = require('../../scripts/page-charts')
+const { ROOT, listFiles } = require('../support/repository-files')
+
+/** It takes 15 to 20 s on two cores, and three times that while others compute. */
+const BUILD_MS = 180_000
+
+describe('the documentation site', () => {
+  /** @type {string} */
+  let folder
+  /** @type {{ status: number | null, output: string }} */
+  let build
+  const read = page => fs.readFileSync(path.join(folder, `${page}.html`), 'utf8')
+  /** jest imports no ES modules. @param {string} expression @returns {any} its JSON value */
+  const evaluate = expression => {
+    const code = `import { routes } from './docs/.vitepress/pages.mjs'
+      import { siteLink } from './docs/.vitepress/markdown.mjs'
+      console.log(JSON.stringify(${expression}))`
+    const { stdout, stderr } = spawnSync(
+      process.execPath, ['--input-type=module', '-e', code], { cwd: ROOT, encoding: 'utf8' })
+    return stdout === '' ? stderr : JSON.parse(stdout)
+  }
+  const textOf = html => html.replace(/<[^>]*>/g, '').replace(/&#39;/g, "'")
+
+  beforeAll(() => {
+    folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-site-'))
+    const vitepress = path.join(ROOT, 'node_modules/vitepress/bin/vitepress.js')
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath, [vitepress, 'build', 'docs', '--outDir', folder],
+      { cwd: ROOT, encoding: 'utf8', timeout: BUILD_MS })
+    build = { status, output: stdout + stderr }
+  }, BUILD_MS)
+  afterAll(() => fs.rmSync(folder, { recursive: true, force: true }))
+
+  it('is built, and has no dead link', () => {
+    expect(build).toEqual({ status: 0, output: expect.stringContaining('build complete') })
+  })
+
+  it('has a page for each file of docs/, deploy/, alerts/ and the root that users read', () => {
+    const routes = evaluate('routes')
+    const files = ['docs/**.md', 'alerts/**.md', '*.md', 'deploy/README.md']
+      .flatMap(pattern => listFiles(`:(glob)${pattern}`))
+    const expected = [...new Set([...files, ...Object.keys(routes)])]
+      .filter(file => file !== 'README.md' && !path.basename(file).startsWith('NEXT-'))
+    expect(expected.filter(file => !routes[file])).toEqual([])
+    const missing = Object.values(routes)
+      .filter(page => !fs.existsSync(path.join(folder, page.replace('.md', '.html'))))
+    expect(missing).toEqual([])
+  })
+
+  it.each(diagnoses.map(({ id, ...rest }) => [id, rest]))(
+    '%s has a page: what happens, how it is known, the fix', (id, { title, requires, runbook }) => {
+      const text = textOf(read(`diagnoses/${id}`))
+      expect(text).toContain(title)
+      const headings = ['Meaning', 'Impact', 'How to tell it worked', 'How memwatch knows', 'Limits',
+        ...runbook ? ['Confirm', 'Fix now', 'Fix for good', 'What the graphs show'] : ['Fix']]
+      expect(headings.filter(heading => !text.includes(heading))).toEqual([])
+      expect(requires.filter(signal => !text.includes(signal))).toEqual([])
+    })
+
+  it('names the chart that shows a leak, and links its published threads', () => {
+    const html = read('diagnoses/js-heap-leak')
+    const heap = charts.find(({ id }) => id === 'heap')
+    expect(textOf(html)).toContain(heap?.title)
+    expect(html).toContain('https://github.com/nodejs/node/issues/54614')
+  })
+
+  it('is searched without a server', () => {
+    const chunks = fs.readdirSync(path.join(folder, 'assets/chunks'))
+    expect(chunks.filter(name => name.includes('localSearchIndex'))).toHaveLength(1)
+  })
+
+  it('leads from a file outside of it to GitHub, and from a runbook to its diagnosis', () => {
+    const links = [
+      ['../compose.yaml', 'docs/quick-start.md'],
+      ['../alerts/runbooks/MemwatchJsHeapLeak.md#meaning', 'docs/faq.md'],
+      ['diagnoses.md#js-heap-leak', 'docs/faq.md'],
+      ['#parts-of-rss', 'docs/concepts.md']
+    ]
+    expect(evaluate(`${JSON.stringify(links)}.map(link => siteLink(...link))`)).toEqual([
+      'https://github.com/memwatch/memwatch/blob/main/compose.yaml',
+      '/diagnoses/js-heap-leak#meaning',
+      '/diagnoses/js-heap-leak',
+      '#parts-of-rss'
+    ])
+  })
+})
