@@ -28,7 +28,7 @@ function retainersPage (rows, { commit, memlab }) {
   const own = rows.filter(({ kind }) => kind === 'own')
   const beside = rows.filter(row => row.memlab !== null && !('failed' in row.memlab))
   const large = rows.find(({ kind }) => kind === 'large')
-  const ratio = (/** @type {'seconds' | 'peakBytes'} */ name) =>
+  const ratio = (/** @type {'seconds' | 'cpuSeconds' | 'peakBytes'} */ name) =>
     median(beside.map(({ memwatch, memlab: other }) =>
       other && !('failed' in other) ? other[name] / memwatch[name] : NaN))
   const better = beside.filter(({ memwatch, memlab: other }) =>
@@ -49,6 +49,7 @@ ${table([
   ['files beside memlab', beside.length, ''],
   ['faster and smaller than memlab', `${better.length} of ${beside.length}`, ''],
   ['memlab’s time, as a multiple (median)', `${ratio('seconds').toFixed(1)} ×`, ''],
+  ['memlab’s CPU time, as a multiple (median)', `${ratio('cpuSeconds').toFixed(1)} ×`, ''],
   ['memlab’s peak RSS, as a multiple (median)', `${ratio('peakBytes').toFixed(1)} ×`, '']
 ])}
 
@@ -85,12 +86,14 @@ ${table([
 the same object goes through the holder that memwatch names.
 
 ${table([
-  ['case', 'file, MiB', 'memwatch, s', 'memlab, s', 'memwatch, MiB', 'memlab, MiB', 'alike', 'path'],
+  ['case', 'file, MiB', 'memwatch, s', 'memlab, s', 'memwatch, CPU s', 'memlab, CPU s', 'memwatch, MiB', 'memlab, MiB', 'alike', 'path'],
   ...rows.filter(row => row.memlab !== null).map(({ name, fileBytes, memwatch, memlab: other }) => [
     name,
     mib(fileBytes),
     memwatch.seconds.toFixed(1),
     other && !('failed' in other) ? other.seconds.toFixed(1) : 'failed',
+    memwatch.cpuSeconds.toFixed(1),
+    other && !('failed' in other) ? other.cpuSeconds.toFixed(1) : '–',
     mib(memwatch.peakBytes),
     other && !('failed' in other) ? mib(other.peakBytes) : '–',
     other && !('failed' in other) ? percent(other.alike, other.compared) : '–',
