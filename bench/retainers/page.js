@@ -37,8 +37,8 @@ function retainersPage (rows, { commit, memlab }) {
   const largeSeconds = large ? `${large.memwatch.seconds.toFixed(0)} s and ${mib(large.memwatch.peakBytes)} MiB` : 'not measured'
   return `# What holds it
 
-\`memwatch retainers\` names, in heap snapshots of ${published.length} published leaks and ${own.length} own ones, the true holder as the table says.
-Beside memlab ${memlab}, on the same files in one run, it needs a fraction of the time and memory, though memlab only loads the file and finds paths and retained sizes.
+\`memwatch retainers\` names what holds a pile of objects; here, in heap snapshots of ${published.length} published leaks and ${own.length} own ones, the true holder is known.
+memlab ${memlab} reads the same files in the same run: it finds paths and retained sizes, and memwatch sentences, too.
 A snapshot of ${large ? mib(large.fileBytes) : '–'} MiB takes ${largeSeconds}.
 
 ${table([
@@ -55,7 +55,9 @@ ${table([
 
 The bench is \`npm run bench:retainers\`, at ${commit}. It measures each command from its start to
 its end. The peak is the most resident memory of the command and of its side process, added. memlab
-runs as \`getFullHeapFromFile()\` of @memlab/heap-analysis.
+runs as \`getFullHeapFromFile()\` of @memlab/heap-analysis. Other work ran on the machine: CPU time
+is the steadier measure. The rules of memwatch were made while these cases were looked at, so an
+unseen leak may do worse.
 
 ## Published leaks
 
