@@ -51,10 +51,10 @@ const ALIKE = 0.01
  * @property {string} node
  * @property {string} truth
  * @property {number} fileBytes
- * @property {{ seconds: number, peakBytes: number, sentence: string, isNamed: boolean, package:
- *   string | null, isPackageRight: boolean }} memwatch
- * @property {{ seconds: number, peakBytes: number, compared: number, alike: number, isOnPath:
- *   boolean } | { failed: string } | null} memlab
+ * @property {{ seconds: number, cpuSeconds: number, peakBytes: number, sentence: string, isNamed:
+ *   boolean, package: string | null, isPackageRight: boolean }} memwatch
+ * @property {{ seconds: number, cpuSeconds: number, peakBytes: number, compared: number, alike:
+ *   number, isOnPath: boolean } | { failed: string } | null} memlab
  */
 
 /** @param {{ name: string, node?: string, kind: string }} of @returns {Promise<string>} path */
@@ -84,6 +84,7 @@ async function makeRow (of, withMemlab) {
     fileBytes: fs.statSync(file).size,
     memwatch: {
       seconds: told.seconds,
+      cpuSeconds: told.cpuSeconds,
       peakBytes: told.peakBytes,
       sentence: first?.sentence ?? '',
       isNamed: of.holder.test(text),
@@ -119,14 +120,14 @@ async function runMemlab (file, findings) {
   const command = [process.execPath, `--max-old-space-size=${MEMLAB_HEAP_MIB}`, MEMLAB_PROCESS]
   const told = await measure([...command, main, file, ids])
   fs.rmSync(folder, { recursive: true })
-  const { seconds, peakBytes } = told
+  const { seconds, cpuSeconds, peakBytes } = told
   if (told.status !== 0) return { failed: told.stderr.trim().split('\n').at(-1) ?? '' }
   const { retainedBytes, traces } = JSON.parse(told.stdout.trim().split('\n').at(-1) ?? '')
   const alike = [...own.values()].filter((bytes, i) =>
     Math.abs(retainedBytes[i] - bytes) <= bytes * ALIKE).length
   const name = findings[0]?.holder.name ?? findings[0]?.holder.kind
   const isOnPath = Boolean(traces[0]?.includes(name))
-  return { seconds, peakBytes, compared: own.size, alike, isOnPath }
+  return { seconds, cpuSeconds, peakBytes, compared: own.size, alike, isOnPath }
 }
 
 /**

@@ -39,7 +39,7 @@ const cases = Object.freeze([
     'MemoryStore#sessions'),
   published('fetch-signal', /requestFinalizer/, null,
     'a FinalizationRegistry of undici in Node.js'),
-  published('graceful-fs-reloaded', /graceful-fs/, 'graceful-fs',
+  published('graceful-fs-reloaded', /held by .*(ReadStream|WriteStream|fs\$|`fs`)/, 'graceful-fs',
     'each loaded copy wraps fs of the one before'),
   published('hogan-cache', /`cache` .*hogan/, 'hogan.js', 'Hogan.cache'),
   published('mem-max-age', /Map `cache`/, 'mem', 'the cache of mem'),
@@ -75,6 +75,8 @@ const cases = Object.freeze([
   ...own('static field', /Set `all` of function Registry/, 'Registry.all'),
   ...own('global variable', /global variable `leaked`/, 'globalThis.leaked'),
   ...own('linked list', /Object `queue`/, 'queue.head'),
+  ...own('shards of a cache', /Array `shards`/, 'shards'),
+  ...own('tree without siblings', /`root`|Object `tree`/, 'tree.root'),
   ...own('WeakMap with keys that live', /Array `keys`/, 'keys')
 ])
 

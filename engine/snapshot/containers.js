@@ -6,7 +6,7 @@ const { LEAST_COUNT } = require('./groups')
 /** @typedef {import('./heap-graph').HeapGraph} HeapGraph */
 
 /** Paths of so many members are compared; what holds them is counted up to all. */
-const MOST_COMPARED = 4000
+const MOST_COMPARED = 1000
 /** A place that holds this share of a group is reported. */
 const LEAST_SHARE = 0.2
 /** Of the ways to its members so many are alike. */

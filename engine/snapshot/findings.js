@@ -2,7 +2,7 @@
 
 const { findContainers } = require('./containers')
 const { dominate, NONE } = require('./dominators')
-const { findGroups } = require('./groups')
+const { findGroups, findScattered } = require('./groups')
 const { describeHolder, findPlaceOfHeld } = require('./holders')
 const { Names, isOfNode: isPlaceOfNode, stepsTo } = require('./names')
 const { findPaths } = require('./paths')
@@ -13,6 +13,10 @@ const { findPaths } = require('./paths')
 /** Less is no pile worth a line: a share of the heap, and a number of bytes for small heaps. */
 const LEAST_SHARE = 0.01
 const LEAST_BYTES = 65_536
+/** So many members of a pile tell whether it lies within another one. */
+const MOST_CHECKED = 20
+/** Of a pile in many places, each has so much. */
+const LEAST_SHARE_OF_PLACE = 0.1
 /** What Node.js itself holds is so much of the smallest heaps. */
 const LEAST_SHARE_OF_NODE = 0.1
 /** Findings are read by people. */
@@ -89,16 +93,18 @@ function findHolders (graph, { isNew, onProgress = () => {} } = {}) {
     bytes += graph.bytesOf(n)
   }
   const leastBytes = Math.max(LEAST_BYTES, LEAST_SHARE * (isNew ? bytes : retainedBytes[0]))
-  const clusters = findGroups(graph, dominators, { leastBytes, counts })
+  const groups = findGroups(graph, dominators, { leastBytes, counts })
+  groups.push(...findScattered(graph, dominators, { leastBytes, counts, known: groups }))
+  const clusters = groups
     .flatMap(group =>
       findContainers(graph, paths, dominators, group)
         .map(cluster => ({ ...cluster, isChain: group.isChain }))
     )
-    .filter(cluster => cluster.bytes >= leastBytes)
+    .filter(cluster => cluster.bytes >= leastBytes * LEAST_SHARE_OF_PLACE)
     .sort((a, b) => b.bytes - a.bytes)
   const leastOfNode = isNew ? 0 : LEAST_SHARE_OF_NODE * retainedBytes[0]
   const names = new Names(graph, reverse)
-  const found = outermost(clusters, dominators)
+  const found = outermost(graph, clusters, dominators)
     .map(cluster => describe(graph, names, paths, dominators, cluster, leastOfNode))
     .filter(finding => finding !== null)
   return {
@@ -106,25 +112,37 @@ function findHolders (graph, { isNew, onProgress = () => {} } = {}) {
     edgeCount: graph.edgeCount,
     reachableBytes: retainedBytes[0],
     added: isNew ? { count, bytes } : null,
-    findings: merge(found).slice(0, MOST_FINDINGS)
+    findings: merge(found)
+      .filter(finding => finding.retainedBytes >= leastBytes)
+      .slice(0, MOST_FINDINGS)
   }
 }
 
 /**
- * Piles that do not lie within an object of a larger pile.
+ * Piles that do not lie within objects of a larger pile.
  * @template {Cluster} C
+ * @param {HeapGraph} graph
  * @param {C[]} clusters largest first
  * @param {import('./dominators').Dominators} dominators
  * @returns {C[]}
  */
-function outermost (clusters, { dominator }) {
-  /** @type {Set<number>} */
-  const members = new Set()
-  return clusters.filter(cluster => {
-    for (let at = cluster.members[0]; at !== 0 && at !== NONE; at = dominator[at]) {
-      if (members.has(at)) return false
+function outermost ({ nodeType, nodeName }, clusters, { dominator }) {
+  // Siblings of one kind are one pile, of which a cluster may list some.
+  const kindOf = (/** @type {number} */ node) =>
+    `${dominator[node]} ${nodeType[node]} ${nodeName[node]}`
+  /** @type {Set<string>} */
+  const kinds = new Set()
+  const isWithin = (/** @type {number} */ member) => {
+    for (let at = member; at !== 0 && at !== NONE; at = dominator[at]) {
+      if (kinds.has(kindOf(at))) return true
     }
-    for (const member of cluster.members) members.add(member)
+    return false
+  }
+  return clusters.filter(({ members }) => {
+    const stride = Math.ceil(members.length / MOST_CHECKED)
+    const some = members.filter((_, i) => i % stride === 0)
+    if (some.filter(isWithin).length * 2 > some.length) return false
+    for (const member of members) kinds.add(kindOf(member))
     return true
   })
 }

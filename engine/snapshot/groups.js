@@ -7,6 +7,8 @@
 const LEAST_COUNT = 10
 /** A member that holds more of its group than this is looked into itself. */
 const MOST_SHARE_OF_ONE = 0.25
+/** A class of which more is in known groups is known. */
+const MOST_KNOWN = 0.5
 /** Links of a linked list repeat within so many steps: node, entry, closure, scope. */
 const LONGEST_PERIOD = 6
 
@@ -138,4 +140,63 @@ function trim ({ firstEdge, edgeName, edgeTo, strings }, links, periods) {
   return links.length - from > LEAST_COUNT ? links.slice(from) : null
 }
 
-module.exports = { findGroups, LEAST_COUNT }
+/**
+ * Groups of one hidden class that lie in many places: each place has too little, as the shards of a
+ * cache, or none has siblings, as the nodes of a tree.
+ * @param {HeapGraph} graph
+ * @param {Dominators} dominators
+ * @param {object} options
+ * @param {number} options.leastBytes
+ * @param {(node: number) => boolean} options.counts
+ * @param {readonly Group[]} options.known groups: classes that are mostly among them are left out
+ * @returns {Group[]}
+ */
+function findScattered (graph, { retainedBytes, dominator }, { leastBytes, counts, known }) {
+  const { nodeCount, nodeType, nodeName, layout, strings, firstEdge, edgeName, edgeTo } = graph
+  const object = layout.nodeTypes.indexOf('object')
+  const literal = strings.indexOf('Object')
+  const map = strings.indexOf('map')
+  /** The hidden class of each object, 0 for other nodes. */
+  const classes = new Uint32Array(nodeCount)
+  for (let n = 0; n < nodeCount; n++) {
+    // Arrays, Maps and scopes of all kinds share one hidden class each.
+    const isOfApp = nodeName[n] === literal || graph.locationRow[n] > 0
+    if (nodeType[n] !== object || !isOfApp || retainedBytes[n] === 0 || !counts(n)) continue
+    for (let e = firstEdge[n + 1] - 1; e >= firstEdge[n]; e--) {
+      if (edgeName[e] !== map) continue
+      classes[n] = edgeTo[e]
+      break
+    }
+  }
+  const isWithinAlike = (/** @type {number} */ node) => {
+    let at = dominator[node]
+    for (let i = 0; i < LONGEST_PERIOD && at > 0 && at < nodeCount; i++, at = dominator[at]) {
+      if (classes[at] === classes[node]) return true
+    }
+    return false
+  }
+  /** @type {Map<number, number>} */
+  const bytes = new Map()
+  /** @type {Map<number, number>} */
+  const most = new Map()
+  for (let n = 0; n < nodeCount; n++) {
+    if (classes[n] === 0 || isWithinAlike(n)) continue
+    bytes.set(classes[n], (bytes.get(classes[n]) ?? 0) + retainedBytes[n])
+    most.set(classes[n], Math.max(most.get(classes[n]) ?? 0, retainedBytes[n]))
+  }
+  const isKnown = new Uint8Array(nodeCount)
+  for (const { members } of known) for (const member of members) isKnown[member] = 1
+  /** @type {Map<number, number[]>} */
+  const found = new Map()
+  for (const [of, sum] of bytes) {
+    const isEven = (most.get(of) ?? 0) <= sum * MOST_SHARE_OF_ONE
+    if (sum >= leastBytes && isEven) found.set(of, [])
+  }
+  for (let n = 0; n < nodeCount; n++) found.get(classes[n])?.push(n)
+  return [...found]
+    .filter(([, members]) => members.length >= LEAST_COUNT &&
+      members.filter(member => isKnown[member]).length < members.length * MOST_KNOWN)
+    .map(([of, members]) => ({ dominator: 0, members, isChain: false, bytes: bytes.get(of) ?? 0 }))
+}
+
+module.exports = { findGroups, findScattered, LEAST_COUNT }

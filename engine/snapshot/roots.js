@@ -121,11 +121,22 @@ function ofCode (graph, names, steps, at) {
     return { kind: 'handle', text: `a handle of native code (${graph.nameOf(node).slice(7)})` }
   }
   // The names of this process are those that Node.js itself defines.
-  if (at === 1 && edge === 'property' && !Object.hasOwn(globalThis, name) && !isAccessor(name)) {
+  const isName = edge === 'property' && !Object.hasOwn(globalThis, name) && !isAccessor(name)
+  if (isName && isGlobalObject(graph, steps, at - 1)) {
     return { kind: 'global', text: `the global variable \`${name}\`` }
   }
   return null
 }
+
+/**
+ * Whether a step leads to the global object: from the root, since V8 of Node.js 26 by its context.
+ * @param {HeapGraph} graph
+ * @param {readonly Step[]} steps
+ * @param {number} at
+ */
+const isGlobalObject = (graph, steps, at) =>
+  (at === 0 && graph.typeOf(steps[0].node) === 'object') ||
+  (at === 1 && steps[1].name === 'global_object')
 
 /** Node.js defines globals that are made when first read. @param {string | number} name */
 const isAccessor = name => /^([gs]et |<symbol)/.test(String(name))

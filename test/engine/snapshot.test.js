@@ -76,6 +76,8 @@ describe.each(NODES)('what holds a pile, on %s', node => {
     ['static field', 'Item', 'Set `all` of function Registry', 'module_cache', 'the module cache'],
     ['global variable', 'Item', 'Array `leaked`', 'global', 'the global variable `leaked`'],
     ['linked list', 'Object {item, next}', 'Object `queue`', 'module_cache', 'the module cache'],
+    ['shards of a cache', 'Item', 'Array `shards`', 'module_cache', 'the module cache'],
+    ['tree without siblings', 'Item', 'Object `tree`', 'module_cache', 'the module cache'],
     ['WeakMap with keys that live', 'Object', 'Array `keys`', 'module_cache', 'the module cache']
   ])('%s', (way, className, holder, root, words) => {
     const [bytes] = takeSnapshots(way, { node })

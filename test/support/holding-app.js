@@ -57,7 +57,10 @@ const ways = {
   },
   'pending promise': (() => {
     const stopped = new Promise(() => {})
-    return n => Promise.race([Promise.resolve(new Item(n)), stopped])
+    return n => {
+      const item = new Item(n)
+      stopped.then(() => item)
+    }
   })(),
   'async function that waits': (() => {
     const ready = new Promise(() => {})
@@ -90,6 +93,25 @@ const ways = {
   'linked list': (() => {
     const queue = { head: /** @type {object | null} */ (null) }
     return n => { queue.head = { item: new Item(n), next: queue.head } }
+  })(),
+  'shards of a cache': (() => {
+    /** @type {Map<number, Item[]>} */
+    const shards = new Map()
+    return n => {
+      if (n < 5) shards.set(n, [])
+      shards.get(n % 5)?.push(new Item(n))
+    }
+  })(),
+  'tree without siblings': (() => {
+    const tree = { root: null }
+    const insert = (node, below, key) => {
+      if (node === null) return below
+      const side = key % 2 === 0 ? 'left' : 'right'
+      node[side] = insert(node[side], below, key >> 1)
+      return node
+    }
+    const leaf = n => ({ item: new Item(n), left: null, right: null })
+    return n => { tree.root = insert(tree.root, leaf(n), n * 7919) }
   })(),
   'WeakMap with keys that live': (() => {
     const notes = new WeakMap()
