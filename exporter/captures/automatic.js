@@ -47,6 +47,7 @@ function planForHeapLeak (target, { evidence }) {
  * A leak outside the JS heap: each Buffer, zlib stream, socket or worker that is retained has
  * objects of some hundred bytes on the heap. To find those the profile samples as closely as the
  * allocation rate permits, which is at most a semi-space per scavenge.
+ * docs/decisions/0065-profiles-find-owners-outside-the-heap.md
  * @type {(target: import('@memwatch/engine/history/target').Target) => Plan}
  */
 function planForOutsideLeak (target) {
