@@ -59,6 +59,7 @@ const [start, howTos, operation, reference, evidence, project] = [
   [
     ['Accuracy', 'docs/accuracy.md', 'accuracy'],
     ['Published leaks', 'docs/realworld.md', 'realworld'],
+    ['Holders of leaks', 'docs/retainers.md', 'retainers'],
     ['Published fixes', 'docs/published.md', 'published'],
     ['GC logs and other sources', 'docs/sources-accuracy.md', 'sources-accuracy'],
     ['GC counts', 'docs/gc-count.md', 'gc-count'],
