@@ -1,5 +1,6 @@
 'use strict'
 
+const { defaultSocketPath } = require('@memwatch/agent/protocol/socket')
 const { program } = require('../../cli/memwatch')
 const { exitStatuses } = require('../../cli/exit-statuses')
 const { table } = require('../markdown')
@@ -16,7 +17,9 @@ const HELP_WIDTH = 96
 function helpOf (command) {
   let text = ''
   const socket = command.options.find(({ long }) => long === '--socket')
-  if (socket) socket.defaultValueDescription = DEFAULT_SOCKET
+  if (socket) {
+    socket.description = socket.description.replace(defaultSocketPath(), DEFAULT_SOCKET)
+  }
   command.configureOutput({
     getOutHelpWidth: () => HELP_WIDTH,
     getOutHasColors: () => false,
