@@ -824,7 +824,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
     })
 
     it('tells descriptors apart, and threads, which process.getActiveResourcesInfo() leaves out', async () => {
-      await run(
+      const watch = () => run(
         `
       const { Worker } = require('worker_threads'), fs = require('fs'), http = require('http')
       const server = http.createServer({ keepAliveTimeout: 60_000 }, (_, response) => response.end()).listen(0, () => {
@@ -839,10 +839,14 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
         { MEMWATCH_INTERVAL_SECONDS: '0.5' }
       )
       // The workers have connections of their own.
-      const frames = collector.connections.flatMap(({ hello, frames }) =>
+      const readFrames = () => collector.connections.flatMap(({ hello, frames }) =>
         hello?.threadId === 0 ? frames : []
       )
-      const told = frames.map(({ values }) => values.descriptors).filter(Boolean)
+      const readKinds = () => readFrames().map(({ values }) => values.descriptors).filter(Boolean)
+      // A busy machine may leave no time for the links within one run.
+      for (let attempt = 0; attempt < 3 && readKinds().length === 0; attempt++) await watch()
+      const frames = readFrames()
+      const told = readKinds()
       const last = told.at(-1)
       expect(told.length).toBeLessThanOrEqual(3)
       // Both ends of each connection.
@@ -857,7 +861,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       expect(Math.abs(sum - openFileDescriptors)).toBeLessThan(6)
       expect(threads).toBeGreaterThanOrEqual(13)
       expect(resources.Worker ?? 0).toBe(0)
-    }, 40_000)
+    }, 60_000)
 
     it('an idle app has no event loop delay, and is hardly woken', async () => {
       // Other tests make timers late now and then: the quietest of a few runs tells.
