@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Where processes share a cgroup and number theirs alone: the containers of a pod have its host
- * name in common.
+ * Container whose processes are numbered together. The containers of a pod share its host name:
+ * their own names tell them apart.
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello
  */
 const containerOf = ({ host, pod }) => [host, pod?.uid, pod?.container].filter(Boolean).join('/')

@@ -9,7 +9,7 @@ const { LEAST_COUNT } = require('./groups')
 const MOST_COMPARED = 1000
 /** A place that holds this share of a group is reported. */
 const LEAST_SHARE = 0.2
-/** Of the ways to its members so many are alike. */
+/** Least share of alike ways to the members. */
 const LEAST_LIKE = 0.5
 /** Steps of a path: a longer one is cut. */
 const MOST_STEPS = 2000
@@ -85,7 +85,7 @@ function findContainers (graph, paths, { retainedBytes }, group) {
 }
 
 /**
- * Whether most ways from a node to what it holds are the same, but for the entry or key at which
+ * True where most ways from a node to what it holds are the same, but for the entry or key at which
  * they leave it: others are no pile, as all modules of an app are below its main module.
  * @param {HeapGraph} graph
  * @param {import('./paths').Paths} paths
@@ -122,7 +122,7 @@ function haveLikePaths (graph, { edgeTo }, ways, container) {
 function makeWalk (graph, { edgeTo, parent }, members) {
   const parentOf = (/** @type {number} */ node) =>
     edgeTo[node] === NONE ? -1 : parent[node]
-  // What holds the first link, of each link that was passed: a list is walked once.
+  // Holder of the first link, by each link that was passed: a list is walked once.
   /** @type {Map<number, number>} */
   const holders = new Map()
   const holderOf = (/** @type {number} */ member) => {

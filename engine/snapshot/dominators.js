@@ -46,8 +46,9 @@ function markEdgesThatRetainNothing (graph) {
 }
 
 /**
- * Whether the root has edges to the native objects that are held strongly: then the lists of all of
- * them say nothing. Node.js 18 draws such edges (BaseObject::IsRootNode in src/base_object.h).
+ * True where the root has edges to the native objects that are held strongly: then the lists of
+ * all of them say nothing. Node.js 18 draws such edges: BaseObject::IsRootNode in
+ * src/base_object.h.
  * @param {HeapGraph} graph
  */
 function marksStrongObjects (graph) {

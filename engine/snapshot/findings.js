@@ -15,9 +15,9 @@ const LEAST_SHARE = 0.01
 const LEAST_BYTES = 65_536
 /** So many members of a pile tell whether it lies within another one. */
 const MOST_CHECKED = 20
-/** Of a pile in many places, each has so much. */
+/** Least share of each place of a pile in many places. */
 const LEAST_SHARE_OF_PLACE = 0.1
-/** What Node.js itself holds is so much of the smallest heaps. */
+/** Share of the smallest heaps that Node.js itself holds. */
 const LEAST_SHARE_OF_NODE = 0.1
 /** Findings are read by people. */
 const MOST_FINDINGS = 8

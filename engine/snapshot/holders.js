@@ -9,7 +9,7 @@ const { findRoot } = require('./roots')
 /** @typedef {import('./heap-graph').HeapGraph} HeapGraph */
 
 /**
- * What a developer calls the thing that holds others, and where it stands in the code.
+ * Name that a developer gives to the holder of others, and its position in the code.
  * @typedef {object} Holder
  * @property {string} kind its class: Map, Array, TimersList, function `x`, closure scope
  * @property {string | null} name of the variable or property that leads to it

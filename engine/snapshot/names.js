@@ -5,7 +5,7 @@ const { NONE } = require('./dominators')
 /** @typedef {import('./heap-graph').HeapGraph} HeapGraph */
 
 /**
- * Where a piece of code stands.
+ * Position of a piece of code.
  * @typedef {object} Place
  * @property {string} file as its script is called: a path, a file: URL or node:…
  * @property {number | null} line from 1
@@ -169,7 +169,7 @@ class Names {
   }
 
   /**
-   * Whether one node holds another as the store of an AsyncLocalStorage: a Map since Node.js 24,
+   * True where one node holds another as the store of an AsyncLocalStorage: a Map since Node.js 24,
    * before that a property of each async resource.
    * @param {number} from
    * @param {number} to
@@ -182,7 +182,7 @@ class Names {
     )
   }
 
-  /** Whether a node is a module of CommonJS, and no class of that name. @param {number} node */
+  /** True for a module of CommonJS, false for a class of that name. @param {number} node */
   isModule (node) {
     return (
       this.#graph.nameOf(node) === 'Module' &&
@@ -219,7 +219,7 @@ function packageOf (file) {
   return name === undefined || name.startsWith('.') ? null : name
 }
 
-/** Whether a file is Node.js' own. @param {string} file */
+/** True for a file of Node.js itself. @param {string} file */
 const isOfNode = file => file.startsWith('node:')
 
 /**

@@ -9,7 +9,7 @@ const { NONE, LISTS_OF_ALL } = require('./dominators')
 const BUCKETS = 128
 
 /**
- * How much an edge says to a developer: the lower, the more. A variable, a property or an element
+ * Rank of an edge: the lower, the more it says to a developer. A variable, a property or an element
  * stands in the code; hidden edges are V8's own.
  */
 const EDGE_COSTS = Object.freeze({
@@ -39,7 +39,7 @@ const SPEAKING_EDGE = 2
 const OF_LIST = 40
 /** An entry of a WeakMap holds its value as long as its key lives. */
 const WEAK_ENTRY = 6
-/** What V8 and Node.js hold themselves explains less than a variable of the app. */
+/** Edges of V8 and Node.js explain less than a variable of the app. */
 const ROOT_COSTS = new Map([
   ['(Global handles)', 8],
   ['(Eternal handles)', 8],

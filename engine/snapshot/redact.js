@@ -52,7 +52,7 @@ class Redactor {
   #rest = /** @type {number[]} */ ([])
   /** Bytes of the file that were read before the current chunk. */
   #base = 0
-  /** Where copying goes on; behind the end of the chunk while strings are rewritten. */
+  /** Offset at which copying goes on; behind the end of the chunk while strings are rewritten. */
   #copyFrom = 0
   #inStrings = false
   /** @type {string[]} */

@@ -8,14 +8,14 @@ const { isOfNode } = require('./names')
 /** @typedef {import('./heap-graph').HeapGraph} HeapGraph */
 
 /**
- * What keeps a path alive, in words of Node.js.
+ * Reasons that keep a path alive, in words of Node.js.
  * @typedef {object} Root
  * @property {'promise' | 'timer' | 'immediate' | 'listener' | 'async_context' | 'finalization' |
  *   'module' | 'module_cache' | 'global' | 'handle' | 'stack' | 'node'} kind
  * @property {string} text
  */
 
-/** What a path ends at when nothing on it tells more. */
+/** End of a path on which no step names a reason. */
 const OF_NODE = Object.freeze({
   kind: /** @type {const} */ ('node'),
   text: 'Node.js and V8 themselves'
@@ -129,7 +129,7 @@ function ofCode (graph, names, steps, at) {
 }
 
 /**
- * Whether a step leads to the global object: from the root, since V8 of Node.js 26 by its context.
+ * True for a step to the global object: from the root, since V8 of Node.js 26 by its context.
  * @param {HeapGraph} graph
  * @param {readonly Step[]} steps
  * @param {number} at
@@ -153,7 +153,7 @@ function ofGcRoots (name) {
 }
 
 /**
- * Whether variables of a scope live as long as their module: no other function encloses it.
+ * True for a scope whose variables live as long as their module: no other function encloses it.
  * @param {HeapGraph} graph
  * @param {Names} names
  * @param {number} scope

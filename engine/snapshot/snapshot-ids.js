@@ -6,7 +6,7 @@ const { SnapshotScanner } = require('./snapshot-scanner')
 /** Types are stored in the lowest byte. */
 const TYPES = 256
 const BYTES_PER_NODE = 8
-/** Of the objects that two snapshots of a process share, nearly all have kept their type. */
+/** Nearly all objects that two snapshots of a process share have kept their type. */
 const LEAST_ALIKE = 0.9
 /** Fewer shared objects decide nothing. */
 const LEAST_SHARED = 1000

@@ -7,7 +7,7 @@ const { SnapshotError } = require('./snapshot-error')
 /** @typedef {'nodes' | 'edges' | 'locations' | 'trace_function_infos'} NumberSection */
 
 /**
- * What a scanner calls, in the order of the file.
+ * Callbacks of a scanner, in the order of the file.
  * @typedef {object} Visitor
  * @property {(layout: Layout) => void} header may refuse by throwing
  * @property {(section: NumberSection, values: Float64Array, count: number) => void} numbers

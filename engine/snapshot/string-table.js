@@ -16,7 +16,7 @@ class StringTable {
   #isName
   #bytes = Buffer.alloc(FIRST_BYTES)
   #used = 0
-  /** Where the bytes of each string begin; they end where those of the next one begin. */
+  /** Start of the bytes of each string; they end at the start of the next one. */
   #starts
   #length = 0
   /** Names of WeakMap entries, by index, and the id of their table. */
