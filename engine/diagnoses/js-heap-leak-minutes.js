@@ -137,14 +137,15 @@ function judgeLine (signals, limits, line) {
   const { rise, growth, seconds, fit, runway } = line
   const certainBytes = findCertainBytes(limits, line, true)
   const isCertain = fit >= limits.fit && rise >= certainBytes
-  const left = timeLeft(runway / growth, seconds, limits)
+  const { secondsLeft, inTime } = timeLeft(runway / growth, seconds, limits)
   const limitName = nameLimit(signals, limits, runway)
   return {
     state: isCertain ? 'confirmed' : 'suspected',
     severity: severityByTime(runway / growth, limits),
+    secondsLeft,
     seconds,
     summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')}` +
-      `${left && ` and reaches ${limitName} ${left}`}${isCertain ? '' : `: ${MAY_FILL}`}.`,
+      `${inTime && ` and reaches ${limitName} ${inTime}`}${isCertain ? '' : `: ${MAY_FILL}`}.`,
     standing: sayStanding('The live heap', rise, seconds),
     finding: { growthBytesPerSecond: growth, grows: findGrowing(signals) },
     evidence: listEvidence(
@@ -153,7 +154,7 @@ function judgeLine (signals, limits, line) {
       showSharers(signals, runway)
     ),
     impact: `${formatBytes(runway)} are left to ${limitName}` +
-      `${left && `: at this rate the process dies ${left}`}.`
+      `${inTime && `: at this rate the process dies ${inTime}`}.`
   }
 }
 
@@ -199,20 +200,21 @@ function judgeFewReadings (signals, limits, runway) {
   if (!isKept || late < limits.lateGrowthRatio || fit < limits.fit) return null
   const known = ruleOutKnown(signals, limits, { rise, seconds })
   if (known) return known
-  const left = timeLeft(runway / growth, seconds, limits)
+  const { secondsLeft, inTime } = timeLeft(runway / growth, seconds, limits)
   return {
     seconds,
     standing: sayStanding('The live heap', rise, seconds),
     state: rise >= limits.certainRiseBytes ? 'confirmed' : 'suspected',
     severity: severityByTime(runway / growth, limits),
+    secondsLeft,
     summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')}` +
-      `${left && ` and reaches its limit ${left}`}: ${MAY_FILL}.`,
+      `${inTime && ` and reaches its limit ${inTime}`}: ${MAY_FILL}.`,
     finding: { growthBytesPerSecond: growth, grows: findGrowing(signals) },
     evidence: listEvidence(
       showKept(signals, limits, kept, keptTrend),
       showSharers(signals, runway)
     ),
-    impact: `${formatBytes(runway)} are left${left && `: at this rate the process dies ${left}`}.`
+    impact: `${formatBytes(runway)} are left${inTime && `: at this rate the process dies ${inTime}`}.`
   }
 }
 

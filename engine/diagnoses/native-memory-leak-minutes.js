@@ -143,10 +143,11 @@ function judgeLine (signals, limits, line) {
     : findCertainBytes(limits, line, PLACES[place].holdsCaches)
   const isEnough = steady >= limits.steadinessRatio && rise >= neededBytes
   const isCertain = isEnough && signals.majorsSeen >= limits.majors
-  const left = timeLeft(runway / growth, seconds, limits)
+  const { secondsLeft, inTime } = timeLeft(runway / growth, seconds, limits)
   return {
     state: isCertain ? 'confirmed' : 'suspected',
     severity: severityByTime(runway / growth, limits),
+    secondsLeft,
     seconds,
     // An app whose heap is quiet has no major GC for minutes: that does not refute what one proved.
     keeps: isEnough,
@@ -161,7 +162,7 @@ function judgeLine (signals, limits, line) {
       showFreed(signals, limits, rise, mayBeFreed)
     ),
     impact: `${formatBytes(runway)} are left to ${nameLimit(signals)}` +
-      `${left && `: at this rate they are gone ${left}`}, and the kernel kills without a word in ` +
+      `${inTime && `: at this rate they are gone ${inTime}`}, and the kernel kills without a word in ` +
       "the app's log."
   }
 }
