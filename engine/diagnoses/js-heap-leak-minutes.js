@@ -19,9 +19,10 @@ const {
 
 /**
  * The line that the readings of the live heap after major GCs lie on.
- * @typedef {Record<'rise' | 'growth' | 'seconds' | 'fit' | 'score' | 'late' | 'share' | 'runway',
- *   number>} Line rise and runway: bytes; growth: bytes a second; share: of the way to the limit;
- *   late: at the end, as a share of growth
+ * @typedef {Record<'rise' | 'growth' | 'seconds' | 'fit' | 'score' | 'late' | 'lateAtMost' |
+ *   'share' | 'runway', number>} Line rise and runway: bytes; growth: bytes a second; share: of the
+ *   way to the limit; late: growth at the end as a share of the whole, the lesser of two estimates;
+ *   lateAtMost: the greater of them
  * @typedef {(signals: Signals, limits: Limits, line: Line) => Judgement | null} Question
  */
 
@@ -45,7 +46,9 @@ function judgeMinutes (signals, limits, runway) {
   }
   const { rise, slope: growth, seconds, fit, score } = trend
   const late = Math.min(trend.lateRatio ?? 0, trend.halvesRatio ?? 1)
-  const line = { rise, growth, seconds, fit, score, late, share: rise / (rise + runway), runway }
+  const lateAtMost = Math.max(trend.lateRatio ?? 0, trend.halvesRatio ?? 0)
+  const share = rise / (rise + runway)
+  const line = { rise, growth, seconds, fit, score, late, lateAtMost, share, runway }
   return judgeFlat(signals, limits, line) ??
     ruleOutFilling(signals, limits, line) ??
     ruleOutKnown(signals, limits, line) ??
@@ -53,11 +56,12 @@ function judgeMinutes (signals, limits, runway) {
 }
 
 /** Does the live heap rise by an amount worth a suspicion? @type {Question} */
-function judgeFlat (signals, limits, { rise, growth, seconds, fit, score, late, share, runway }) {
+function judgeFlat (signals, limits, line) {
+  const { rise, growth, seconds, fit, score, lateAtMost, share, runway } = line
   const rises =
     score >= limits.score && growth >= limits.slowestBytesPerSecond && fit >= limits.suspectedFit
   if (rises && isWorthSuspicion(rise, share, limits)) return null
-  if (rises && rise >= limits.lastingLeastBytes && late >= limits.lateGrowthRatio) {
+  if (rises && rise >= limits.lastingLeastBytes && lateAtMost >= limits.lateGrowthRatio) {
     return unknown(`the live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}, ` +
       `${formatRatio(share)} of the way to its limit: too little to judge`)
   }
@@ -90,8 +94,12 @@ const isWorthSuspicion = (rise, share, limits) =>
   share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
 
 /** Does the growth slow down, as that of a cache that fills? @type {Question} */
-function ruleOutFilling (signals, limits, { rise, late }) {
+function ruleOutFilling (signals, limits, { rise, seconds, late, lateAtMost }) {
   if (late >= limits.lateGrowthRatio) return null
+  if (lateAtMost >= limits.lateGrowthRatio) {
+    return unknown(`the live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}: ` +
+      'whether that levels off is not clear yet', { keeps: true })
+  }
   return judgeNearLimit(signals, limits, 'slows down just under its limit, where it must') ??
     ok(
       `the live heap grew by ${formatBytes(rise)} and is levelling off: it goes on at ` +
