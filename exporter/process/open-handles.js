@@ -18,8 +18,7 @@ const LEAST_ALIKE = 2
 const LISTEN = '0A'
 
 /**
- * What a process holds, the commonest first: descriptors by kind and by path or peer, threads by
- * name.
+ * Handles are descriptors of one path or peer, or threads of one name.
  * @typedef {{ count: number, text: string }} Handles count: estimated where descriptors are sampled
  */
 
@@ -64,7 +63,7 @@ function descriptorGroups (pid) {
 }
 
 /**
- * Files that are open more than once by their path, the others by their folder.
+ * Counts files that are open more than once by their path, the others by their folder.
  * @param {string[]} files
  */
 function fileGroups (files) {
@@ -92,14 +91,14 @@ function describeLink (link, sockets) {
 }
 
 /**
- * Sockets of the process' network namespace in words, by inode.
+ * Describes the sockets of the process' network namespace, by inode.
  * @param {number} pid
  */
 function readSockets (pid) {
   /** @type {Map<string, string>} */
   const sockets = new Map()
   for (const protocol of ['tcp', 'tcp6', 'udp', 'udp6']) addInternet(sockets, pid, protocol)
-  // Num RefCount Protocol Flags Type St Inode Path
+  // Columns are: number, references, protocol, flags, type, state, inode, path.
   for (const line of readTable(pid, 'unix')) {
     const [, , , , , , inode, name] = line.trim().split(/\s+/)
     sockets.set(inode, name ? `Unix sockets at ${name}` : 'Unix sockets without a name')
@@ -113,7 +112,7 @@ function readSockets (pid) {
  * @param {string} protocol name of its table
  */
 function addInternet (sockets, pid, protocol) {
-  // sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode
+  // Columns are: slot, local, remote, state, queues, timer, retransmits, user, timeout, inode.
   const rows = readTable(pid, protocol).map(line => line.trim().split(/\s+/))
   const listening = new Set(rows.filter(row => row[3] === LISTEN).map(row => portOf(row[1])))
   const name = protocol.slice(0, 3).toUpperCase()
