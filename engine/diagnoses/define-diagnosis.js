@@ -148,7 +148,7 @@ const ok = (summary, more) => ({ state: 'ok', summary, ...more })
 /**
  * Evidence is missing.
  * @param {string} summary which
- * @param {Pick<Dismissal, 'openUntil' | 'waitSeconds' | 'keeps'>} [more]
+ * @param {Pick<Dismissal, 'openUntil' | 'waitSeconds'>} [more]
  * @returns {Dismissal}
  */
 const unknown = (summary, more) => ({ state: 'unknown', summary, ...more })

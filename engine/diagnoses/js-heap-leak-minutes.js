@@ -94,12 +94,8 @@ const isWorthSuspicion = (rise, share, limits) =>
   share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
 
 /** Does the growth slow down, as that of a cache that fills? @type {Question} */
-function ruleOutFilling (signals, limits, { rise, seconds, late, lateAtMost }) {
+function ruleOutFilling (signals, limits, { rise, late }) {
   if (late >= limits.lateGrowthRatio) return null
-  if (lateAtMost >= limits.lateGrowthRatio) {
-    return unknown(`the live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}: ` +
-      'whether that levels off is not clear yet', { keeps: true })
-  }
   return judgeNearLimit(signals, limits, 'slows down just under its limit, where it must') ??
     ok(
       `the live heap grew by ${formatBytes(rise)} and is levelling off: it goes on at ` +
