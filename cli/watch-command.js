@@ -90,7 +90,7 @@ async function watchCommand ({
       exporter
     })
     await leftovers.end()
-    await farewell(exporter)
+    await farewell(exporter, signals)
     const durationSeconds = secondsSince(startedAt)
     const work = await workOf?.()
     end = { durationSeconds, exit, ...(work && { work }) }
@@ -133,8 +133,16 @@ async function startExporter (exporter) {
 function collectTargets (exporter) {
   /** @type {JudgedTarget[]} */
   const ended = []
+  /** Places in `ended`. @type {WeakMap<object, number>} */
+  const places = new WeakMap()
   exporter.on('end', target => {
-    if (target.frame) ended.push(judgedTarget(target))
+    if (!target.frame) return
+    places.set(target, ended.length)
+    ended.push(judgedTarget(target))
+  })
+  exporter.on('holders', target => {
+    const at = places.get(target)
+    if (at !== undefined) ended[at] = judgedTarget(target)
   })
   return () => [...ended, ...exporter.targets.filter(({ frame }) => frame).map(judgedTarget)]
 }
@@ -179,11 +187,17 @@ const withAgent = (env, socket) => ({
   MEMWATCH_SOCKET: socket
 })
 
-/** Resolves when agents said goodbye, or have had the time to. @param {Exporter} exporter */
-const farewell = exporter => Promise.race([
-  exporter.drained(),
-  new Promise(resolve => setTimeout(resolve, FAREWELL_MS).unref())
-])
+/**
+ * Resolves when agents said goodbye, or have had the time to, and heap snapshots of those that died
+ * are analysed. A signal ends the analysis.
+ * @param {Exporter} exporter
+ * @param {SignalRelay} signals
+ */
+async function farewell (exporter, signals) {
+  const isLate = new Promise(resolve => setTimeout(resolve, FAREWELL_MS).unref())
+  await Promise.race([exporter.drained(), isLate])
+  await Promise.race([exporter.analysed(), signals.next()])
+}
 
 /**
  * Passes signals on to the command. It keeps listening until all is cleaned up: a second Ctrl-C
@@ -194,16 +208,23 @@ class SignalRelay {
   child
   /** @type {Map<NodeJS.Signals, () => void>} */
   #relays = new Map()
+  #onSignal = () => {}
 
   constructor () {
     for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
       const relay = () => {
+        this.#onSignal()
         // A terminal sends Ctrl-C to the child as well; passing it on would make it two.
         if (signal !== 'SIGINT' || !process.stdin.isTTY) this.child?.kill(signal)
       }
       this.#relays.set(signal, relay)
       process.on(signal, relay)
     }
+  }
+
+  /** Resolves at the next signal. @returns {Promise<void>} */
+  next () {
+    return new Promise(resolve => { this.#onSignal = resolve })
   }
 
   stop () {

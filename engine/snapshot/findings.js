@@ -1,5 +1,6 @@
 'use strict'
 
+const { estimateBuffers } = require('./buffers')
 const { findContainers } = require('./containers')
 const { dominate, NONE } = require('./dominators')
 const { findGroups, findScattered } = require('./groups')
@@ -55,6 +56,9 @@ const MOST_WRAPPED = 12
  *   isStore: as the store of an AsyncLocalStorage
  * @property {import('./holders').Holder & { heldPlace: import('./names').Place | null }} holder
  *   heldPlace: of a function of the app among what is held, where only Node.js' own code holds it
+ * @property {number} bufferBytes memory of ArrayBuffers among the retained bytes
+ * @property {import('./names').Place | null} code that holds them: a place of the app or a package;
+ *   null where only Node.js' own code does
  * @property {string | null} package whose code holds them, null for the app's own and Node.js
  * @property {number} holderId V8's id of the holder, which DevTools show, too
  * @property {number} exampleId of one of the objects
@@ -74,10 +78,12 @@ const MOST_WRAPPED = 12
  * @param {object} [options]
  * @param {(id: number) => boolean} [options.isNew] whether an object was made after an earlier
  *   snapshot: then only those are piles
+ * @param {string} [options.agentFolder] folder of memwatch's agent: its code holds nothing that is
+ *   reported
  * @param {(what: string) => void} [options.onProgress]
  * @returns {Findings}
  */
-function findHolders (graph, { isNew, onProgress = () => {} } = {}) {
+function findHolders (graph, { isNew, agentFolder, onProgress = () => {} } = {}) {
   onProgress('dominators')
   const dominators = dominate(graph)
   const { retainedBytes, dominator, reverse } = dominators
@@ -107,6 +113,7 @@ function findHolders (graph, { isNew, onProgress = () => {} } = {}) {
   const found = outermost(graph, clusters, dominators)
     .map(cluster => describe(graph, names, paths, dominators, cluster, leastOfNode))
     .filter(finding => finding !== null)
+    .filter(({ code }) => !code || !isWithin(code.file, agentFolder))
   return {
     nodeCount: graph.nodeCount,
     edgeCount: graph.edgeCount,
@@ -132,7 +139,7 @@ function outermost ({ nodeType, nodeName }, clusters, { dominator }) {
     `${dominator[node]} ${nodeType[node]} ${nodeName[node]}`
   /** @type {Set<string>} */
   const kinds = new Set()
-  const isWithin = (/** @type {number} */ member) => {
+  const isInside = (/** @type {number} */ member) => {
     for (let at = member; at !== 0 && at !== NONE; at = dominator[at]) {
       if (kinds.has(kindOf(at))) return true
     }
@@ -141,7 +148,7 @@ function outermost ({ nodeType, nodeName }, clusters, { dominator }) {
   return clusters.filter(({ members }) => {
     const stride = Math.ceil(members.length / MOST_CHECKED)
     const some = members.filter((_, i) => i % stride === 0)
-    if (some.filter(isWithin).length * 2 > some.length) return false
+    if (some.filter(isInside).length * 2 > some.length) return false
     for (const member of members) kinds.add(kindOf(member))
     return true
   })
@@ -166,6 +173,7 @@ function describe (graph, names, paths, dominators, cluster, leastOfNode) {
   const isOfNode = !holder.place || isPlaceOfNode(holder.place.file)
   const heldPlace = isOfNode ? findPlaceOfHeld(graph, names, dominators, member) : null
   if (isOfNode && !heldPlace && bytes < leastOfNode) return null
+  const code = isOfNode ? heldPlace : holder.place
   return {
     holderNode: at < 0 ? 0 : steps[at].node,
     count,
@@ -175,7 +183,9 @@ function describe (graph, names, paths, dominators, cluster, leastOfNode) {
     others: [],
     isChain,
     keeps: findKept(graph, names, dominators, member),
-    package: (isOfNode ? heldPlace : holder.place)?.package ?? null,
+    bufferBytes: estimateBuffers(graph, dominators, members, bytes),
+    code,
+    package: code?.package ?? null,
     holderId: at < 0 ? graph.nodeId[0] : graph.nodeId[steps[at].node],
     exampleId: graph.nodeId[member],
     holder: { ...holder, heldPlace },
@@ -187,6 +197,12 @@ function describe (graph, names, paths, dominators, cluster, leastOfNode) {
       place: names.placeOf(node)
     }))
   }
+}
+
+/** @param {string} file @param {string} [folder] */
+function isWithin (file, folder) {
+  const path = file.replace(/^file:\/\//, '')
+  return folder !== undefined && path.startsWith(folder) && /^[\\/]/.test(path.slice(folder.length))
 }
 
 /**

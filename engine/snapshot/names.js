@@ -1,6 +1,7 @@
 'use strict'
 
 const { NONE } = require('./dominators')
+const { packageOf } = require('../text/code-owner')
 
 /** @typedef {import('./heap-graph').HeapGraph} HeapGraph */
 
@@ -209,16 +210,6 @@ class Names {
 /** @param {string} name */
 const cut = name => (name.length > MOST_NAME ? `${name.slice(0, MOST_NAME - 1)}…` : name)
 
-/**
- * @param {string} file
- * @returns {string | null} the innermost package of node_modules that it belongs to
- */
-function packageOf (file) {
-  const found = [...file.matchAll(/[\\/]node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)(?=[\\/])/g)]
-  const name = found.at(-1)?.[1].replace('\\', '/')
-  return name === undefined || name.startsWith('.') ? null : name
-}
-
 /** True for a file of Node.js itself. @param {string} file */
 const isOfNode = file => file.startsWith('node:')
 
@@ -245,4 +236,4 @@ function stepsTo (graph, { edgeTo, parent }, node) {
   return steps.reverse()
 }
 
-module.exports = { Names, packageOf, isOfNode, stepsTo, cut }
+module.exports = { Names, isOfNode, stepsTo }

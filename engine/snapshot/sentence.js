@@ -1,5 +1,6 @@
 'use strict'
 
+const { nameOwner } = require('../text/code-owner')
 const { formatBytes, formatKibibytes } = require('../text/format')
 
 /** @typedef {import('./findings').Finding} Finding */
@@ -89,4 +90,25 @@ function stepText (edge, name) {
   return edge === 'element' ? `[${name}]` : `(${edge} ${name})`
 }
 
-module.exports = { sentenceOf, pathLines, placeText, size }
+/**
+ * Retained bytes by the package whose code holds them.
+ * @param {readonly Finding[]} findings
+ * @param {string | ((file: string) => string)} app name of the app, for its own code
+ * @returns {import('../text/suspect-text').PackageShare[]} largest first; shares of all findings
+ */
+function sumByPackage (findings, app) {
+  /** @type {Map<string, number>} */
+  const sums = new Map()
+  let total = 0
+  for (const { code, retainedBytes } of findings) {
+    const file = code?.file ?? 'node:'
+    const name = nameOwner(file, typeof app === 'string' ? app : app(file))
+    sums.set(name, (sums.get(name) ?? 0) + retainedBytes)
+    total += retainedBytes
+  }
+  return [...sums]
+    .sort(([, a], [, b]) => b - a)
+    .map(([name, value]) => ({ package: name, value, share: value / total }))
+}
+
+module.exports = { sentenceOf, sumByPackage, pathLines, placeText, size }

@@ -1,5 +1,7 @@
 'use strict'
 
+const { selectHolders } = require('./holders')
+
 /**
  * What the last capture for a diagnosis points at.
  * @typedef {object} AttachedSuspects
@@ -30,6 +32,11 @@ class Case {
    */
   suspects = new Map()
   /**
+   * Piles in the last heap snapshot that was analysed, and their holders.
+   * @type {import('./holders').Holders | null}
+   */
+  holders = null
+  /**
    * Severities that verdicts stand at, by diagnosis.
    * @type {Map<string, StandingSeverity>}
    */
@@ -41,6 +48,15 @@ class Case {
    * @type {Map<string, { atSeconds: number, kind: string }>}
    */
   recommended = new Map()
+
+  /** Verdicts with the lines of code and the holders that captures add. */
+  get explained () {
+    return this.verdicts.map(verdict => ({
+      ...verdict,
+      suspects: this.suspects.get(verdict.diagnosis) ?? null,
+      holders: selectHolders(verdict, this.holders)
+    }))
+  }
 }
 
 /** A case ends with its target. @type {WeakMap<object, Case>} */

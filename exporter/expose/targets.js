@@ -154,10 +154,8 @@ function memoryOf (target) {
 
 /** @param {Target} target */
 function verdictsOf (target) {
-  const { verdicts, suspects } = findCase(target)
-  return verdicts.map(verdict => ({
+  return findCase(target).explained.map(verdict => ({
     ...verdict,
-    suspects: suspects.get(verdict.diagnosis) ?? null,
     fix: verdict.fix.map(fix => ({ ...fix, change: withKubernetes(fix.change) }))
   }))
 }
