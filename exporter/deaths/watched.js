@@ -59,7 +59,7 @@ class Watched {
     this.witness = witness
     /** Kills in its cgroup when last counted while it lived. */
     this.oomKills = witness?.oomKills()
-    /** Where V8 writes its heap snapshots: it is known only while the process lives. */
+    /** Folders for heap snapshots of V8: they are known only while the process lives. */
     this.snapshotFolders = witness ? findSnapshotFolders(target.hello) : undefined
   }
 

@@ -43,7 +43,8 @@ describe('holders of a verdict', () => {
 
   it('stand beside the verdict, with the lines of code', () => {
     const found = new Case()
-    found.verdicts = [({ diagnosis: 'js-heap-leak', state: 'confirmed' })]
+    const leak = { diagnosis: 'js-heap-leak', state: 'confirmed' }
+    found.verdicts = /** @type {any} */ ([leak])
     expect(found.explained).toEqual([{ ...found.verdicts[0], suspects: null, holders: null }])
     found.holders = holders
     expect(textsOf(found.explained[0].holders)).toEqual(['objects', 'buffers', 'objects'])

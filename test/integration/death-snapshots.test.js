@@ -47,19 +47,20 @@ const hasFlag = (node, flag) =>
 const snapshotsIn = folder => fs.readdirSync(folder).filter(name => name.endsWith('.heapsnapshot'))
 
 describe.each(NODES.map(node => [versionOf(node), node]))('memwatch run, on Node %s', (_, node) => {
-  /** @type {[string, (cwd: string) => { flags: string[], written: string }][]} */
+  /** @typedef {(cwd: string) => { flags: string[], written: string }} Place */
+  /** @type {[string, Place][]} */
   const places = [
     ['the working directory', folder => ({ flags: [SNAPSHOT], written: folder })],
     ['the folder of --diagnostic-dir', () => {
       const written = makeFolder('diagnostics-')
       return { flags: [SNAPSHOT, `--diagnostic-dir=${written}`], written }
-    }],
-    ...(hasFlag(node, '--heap-snapshot-on-oom')
-      ? [(['the working directory by V8 itself', folder => ({
-          flags: ['--heap-snapshot-on-oom'], written: folder
-        })])]
-      : [])
+    }]
   ]
+  if (hasFlag(node, '--heap-snapshot-on-oom')) {
+    places.push(['the working directory by V8 itself', folder => ({
+      flags: ['--heap-snapshot-on-oom'], written: folder
+    })])
+  }
   it.each(places)('names what held an app that ran out of heap, by the snapshot in %s', async (_, place) => {
     const cwd = writeApp()
     const { flags, written } = place(cwd)
