@@ -171,7 +171,7 @@ function describe (graph, names, paths, dominators, cluster, leastOfNode) {
   const below = stepsTo(graph, paths, member).slice(steps.length)
   const { holder, root, at } = describeHolder(graph, names, steps, below)
   const isOfNode = !holder.place || isPlaceOfNode(holder.place.file)
-  const heldPlace = isOfNode ? findPlaceOfHeld(graph, names, dominators, member) : null
+  const heldPlace = isOfNode ? findPlaceOfSome(graph, names, dominators, members) : null
   if (isOfNode && !heldPlace && bytes < leastOfNode) return null
   const code = isOfNode ? heldPlace : holder.place
   return {
@@ -197,6 +197,24 @@ function describe (graph, names, paths, dominators, cluster, leastOfNode) {
       place: names.placeOf(node)
     }))
   }
+}
+
+/**
+ * @param {HeapGraph} graph
+ * @param {Names} names
+ * @param {import('./dominators').Dominators} dominators
+ * @param {readonly number[]} members one of two ports, say, has a listener of the app
+ * @returns {import('./names').Place | null}
+ */
+function findPlaceOfSome (graph, names, dominators, members) {
+  const stride = Math.max(1, Math.floor(members.length / MOST_CHECKED)) | 1
+  const middle = members.length >> 1
+  for (let i = 0; i < Math.min(MOST_CHECKED, members.length); i++) {
+    const member = members[(middle + i * stride) % members.length]
+    const place = findPlaceOfHeld(graph, names, dominators, member)
+    if (place) return place
+  }
+  return null
 }
 
 /** @param {string} file @param {string} [folder] */

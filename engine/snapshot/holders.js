@@ -41,6 +41,7 @@ function describeHolder (graph, names, steps, below) {
   while (at > 0 && isPart(graph, steps[at])) at--
   const root = findRoot(graph, names, [...steps, ...below.slice(0, STEPS_BELOW)])
   if (at < 0) return { holder: NOBODY, root, at }
+  if (graph.typeOf(steps[at].node) === 'synthetic') return { holder: NOBODY, root, at }
   const isList = graph.nameOf(steps[at].node) === 'TimersList'
   const { name, nameKind, owner } = isList ? NOBODY : findName(graph, names, steps, at)
   return {

@@ -177,10 +177,12 @@ class Names {
    */
   isStore (from, to) {
     const graph = this.#graph
-    return (
-      graph.nameOf(from) === 'AsyncContextFrame' ||
-      this.follow(from, name => name === '<symbol kResourceStore>') === to
-    )
+    if (graph.nameOf(from) === 'AsyncContextFrame') return true
+    // Each AsyncLocalStorage has a symbol of its own, and all symbols are called alike.
+    for (let e = graph.firstEdge[from], end = graph.firstEdge[from + 1]; e < end; e++) {
+      if (graph.edgeTo[e] === to && graph.edgeNameOf(e) === '<symbol kResourceStore>') return true
+    }
+    return false
   }
 
   /** True for a module of CommonJS, false for a class of that name. @param {number} node */

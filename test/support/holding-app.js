@@ -74,6 +74,40 @@ const ways = {
     const storage = new AsyncLocalStorage()
     return n => storage.run(new Item(n), () => setTimeout(() => {}, 3_600_000))
   })(),
+  'one AsyncLocalStorage of two': (() => {
+    const trace = new AsyncLocalStorage()
+    const storage = new AsyncLocalStorage()
+    return n => {
+      if (n === 0) trace.enterWith({ id: 'trace' })
+      storage.run(new Item(n), () => setTimeout(() => {}, 3_600_000))
+    }
+  })(),
+  'store of the main program': (() => {
+    const storage = new AsyncLocalStorage()
+    return n => {
+      if (n === 0) storage.enterWith({ seen: [] })
+      storage.getStore().seen.push(new Item(n))
+    }
+  })(),
+  'handle of native code' (n) {
+    const item = new Item(n)
+    new MessageChannel().port1.onmessage = () => item
+  },
+  'exports of a module' (n) {
+    module.exports.kept.push(new Item(n))
+  },
+  interval (n) {
+    const item = new Item(n)
+    setInterval(function poll () { return item }, 3_600_000)
+  },
+  'listener on a class of the app': (() => {
+    class Basket extends EventEmitter {}
+    const basket = new Basket().setMaxListeners(0)
+    return n => {
+      const item = new Item(n)
+      basket.on('paid', () => item)
+    }
+  })(),
   FinalizationRegistry: (() => {
     const registry = new FinalizationRegistry(() => {})
     const targets = []
@@ -124,6 +158,8 @@ const ways = {
   })()
 }
 
+module.exports = { findSession, Registry, ways, kept: [] }
+
 const [, , way, file, later] = process.argv
 for (let n = 0; n < ITEMS; n++) ways[way](n)
 setImmediate(() => {
@@ -136,4 +172,3 @@ setImmediate(() => {
   })
 })
 
-module.exports = { findSession, Registry, ways }
