@@ -158,7 +158,7 @@ const ways = {
   })()
 }
 
-module.exports = { findSession, Registry, ways, kept: [] }
+module.exports = { findSession, Registry, ways, kept: /** @type {Item[]} */ ([]) }
 
 const [, , way, file, later] = process.argv
 for (let n = 0; n < ITEMS; n++) ways[way](n)
@@ -171,4 +171,3 @@ setImmediate(() => {
     process.exit()
   })
 })
-
