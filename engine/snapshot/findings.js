@@ -1,6 +1,6 @@
 'use strict'
 
-const { estimateBuffers } = require('./buffers')
+const { findBuffers } = require('./buffers')
 const { findContainers } = require('./containers')
 const { dominate, NONE } = require('./dominators')
 const { findGroups, findScattered } = require('./groups')
@@ -57,6 +57,7 @@ const MOST_WRAPPED = 12
  * @property {import('./holders').Holder & { heldPlace: import('./names').Place | null }} holder
  *   heldPlace: of a function of the app among what is held, where only Node.js' own code holds it
  * @property {number} bufferBytes memory of ArrayBuffers among the retained bytes
+ * @property {import('./buffers').Pins | null} pins of a pile of Buffers
  * @property {import('./names').Place | null} code that holds them: a place of the app or a package;
  *   null where only Node.js' own code does
  * @property {string | null} package whose code holds them, null for the app's own and Node.js
@@ -183,7 +184,7 @@ function describe (graph, names, paths, dominators, cluster, leastOfNode) {
     others: [],
     isChain,
     keeps: findKept(graph, names, dominators, member),
-    bufferBytes: estimateBuffers(graph, dominators, members, bytes),
+    ...findBuffers(graph, dominators, cluster),
     code,
     package: code?.package ?? null,
     holderId: at < 0 ? graph.nodeId[0] : graph.nodeId[steps[at].node],
@@ -270,6 +271,7 @@ function merge (findings) {
     } else if (ofLike) {
       ofLike.count += count
       ofLike.retainedBytes += retainedBytes
+      ofLike.bufferBytes += finding.bufferBytes
       ofLike.places++
       merged.set(holderNode, ofLike)
     } else {

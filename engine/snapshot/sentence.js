@@ -33,10 +33,10 @@ function placeText (place, folder = '') {
  * @returns {string} 2,411 Session objects, 41 MiB, held by Map `sessions` in src/cache.js:7, …
  */
 function sentenceOf (finding, { folder } = {}) {
-  const { count, retainedBytes, holder, root, keeps, places } = finding
+  const { count, retainedBytes, holder, root, keeps, pins, places } = finding
   const what = `${number(count)} ${plural(finding.className, count)}, ${size(retainedBytes)}`
   const times = places > 1 ? `${number(places)} × ` : ''
-  return `${what}${keptText(keeps)}, held by ${times}${holderText(holder, folder)}; kept alive by ${root.text}`
+  return `${what}${pins ? pinnedText(pins) : keptText(keeps)}, held by ${times}${holderText(holder, folder)}; kept alive by ${root.text}`
 }
 
 /** @param {Finding['keeps']} keeps */
@@ -45,6 +45,17 @@ function keptText (keeps) {
   const { className, retainedBytes, isStore } = keeps
   const bytes = retainedBytes < 1024 ? '' : `, ${size(retainedBytes)}`
   return ` (each keeps ${className}${bytes}${isStore ? ', as the store of an AsyncLocalStorage' : ''})`
+}
+
+/**
+ * The length of a Buffer is in no snapshot: more views than ArrayBuffers are slices for certain.
+ * @param {NonNullable<Finding['pins']>} pins
+ */
+function pinnedText ({ viewName, views, stores, storeBytes }) {
+  const of = `${number(stores)} ${stores === 1 ? 'ArrayBuffer' : 'ArrayBuffers'} of ${size(storeBytes)}`
+  return views > stores
+    ? ` (${number(views)} ${viewName} slices keep ${of})`
+    : ` (they keep ${of}: a slice keeps all of its ArrayBuffer)`
 }
 
 /**

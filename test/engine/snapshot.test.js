@@ -104,6 +104,24 @@ describe.each(NODES)('what holds a pile, on %s', node => {
   })
 })
 
+describe.each(NODES)('Buffers, on %s', node => {
+  it.each([
+    ['slice of a large Buffer', /^500 Buffer objects, 7\.\d MiB \(they keep 500 ArrayBuffers of 16 KiB: a slice keeps all of its ArrayBuffer\), held by Map `tokens`/, { views: 500, viewName: 'Buffer' }],
+    ['slices of one large Buffer', /^500 ArrayBuffer objects, 7\.\d MiB \(2,000 Buffer slices keep 500 ArrayBuffers of 16 KiB\), held by Map `parts`/, { views: 2000, viewName: 'Buffer' }]
+  ])('%s', (way, sentence, pins) => {
+    const [bytes] = takeSnapshots(way, { node })
+    const [finding] = findHolders(read(bytes)).findings
+    expect(sentenceOf(finding)).toMatch(sentence)
+    expect(finding.pins).toEqual({ stores: 500, storeBytes: 16_384, ...pins })
+    expect(finding.bufferBytes).toBeGreaterThanOrEqual(500 * 16_384)
+  })
+
+  it('are not told of what holds none', () => {
+    const [finding] = findHolders(read(mapOfModule())).findings
+    expect([finding.pins, finding.bufferBytes]).toEqual([null, 0])
+  })
+})
+
 describe('growth between two snapshots', () => {
   it('counts objects that are new, and names what holds them', () => {
     const [earlier, later] = takeSnapshots('Map of a module', { isTwice: true })

@@ -147,6 +147,20 @@ const ways = {
     const leaf = n => ({ item: new Item(n), left: null, right: null })
     return n => { tree.root = insert(tree.root, leaf(n), n * 7919) }
   })(),
+  'slice of a large Buffer': (() => {
+    const tokens = new Map()
+    return n => {
+      const message = Buffer.allocUnsafeSlow(16_384).fill(n)
+      tokens.set(n, message.subarray(3, 43))
+    }
+  })(),
+  'slices of one large Buffer': (() => {
+    const parts = new Map()
+    return n => {
+      const message = Buffer.allocUnsafeSlow(16_384).fill(n)
+      for (let k = 0; k < 4; k++) parts.set(`${n}.${k}`, message.subarray(40 * k, 40 * k + 40))
+    }
+  })(),
   'WeakMap with keys that live': (() => {
     const notes = new WeakMap()
     const keys = []
