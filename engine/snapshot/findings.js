@@ -20,6 +20,8 @@ const MOST_CHECKED = 20
 const LEAST_SHARE_OF_PLACE = 0.1
 /** Share of the smallest heaps that Node.js itself holds. */
 const LEAST_SHARE_OF_NODE = 0.1
+/** Least share of the members of a pile that hold code of one file. */
+const LEAST_WITH_CODE = 0.25
 /** Findings are read by people. */
 const MOST_FINDINGS = 8
 /** Nodes that only wrap what the app keeps. */
@@ -60,6 +62,8 @@ const MOST_WRAPPED = 12
  * @property {import('./buffers').Pins | null} pins of a pile of Buffers
  * @property {import('./names').Place | null} code that holds them: a place of the app or a package;
  *   null where only Node.js' own code does
+ * @property {import('./holders').Holder | null} also holder in the code of the app or of a package,
+ *   where native code holds them, too
  * @property {string | null} package whose code holds them, null for the app's own and Node.js
  * @property {number} holderId V8's id of the holder, which DevTools show, too
  * @property {number} exampleId of one of the objects
@@ -111,8 +115,15 @@ function findHolders (graph, { isNew, agentFolder, onProgress = () => {} } = {})
     .sort((a, b) => b.bytes - a.bytes)
   const leastOfNode = isNew ? 0 : LEAST_SHARE_OF_NODE * retainedBytes[0]
   const names = new Names(graph, reverse)
+  /** @type {import('./paths').Paths | undefined} */
+  let otherPaths
   const found = outermost(graph, clusters, dominators)
-    .map(cluster => describe(graph, names, paths, dominators, cluster, leastOfNode))
+    .map(cluster => {
+      const finding = describe(graph, names, paths, dominators, cluster, leastOfNode)
+      if (finding?.root.kind !== 'handle' || finding.holder.place) return finding
+      otherPaths ??= findPaths(graph, { avoidsHandles: true })
+      return withAlso(finding, findAlso(graph, names, otherPaths, dominators, cluster))
+    })
     .filter(finding => finding !== null)
     .filter(({ code }) => !code || !isWithin(code.file, agentFolder))
   return {
@@ -190,6 +201,7 @@ function describe (graph, names, paths, dominators, cluster, leastOfNode) {
     holderId: at < 0 ? graph.nodeId[0] : graph.nodeId[steps[at].node],
     exampleId: graph.nodeId[member],
     holder: { ...holder, heldPlace },
+    also: null,
     root,
     path: [...steps.slice(-MOST_PATH), ...below.slice(-MOST_BELOW)].map(({ node, edge, name }) => ({
       edge,
@@ -201,6 +213,36 @@ function describe (graph, names, paths, dominators, cluster, leastOfNode) {
 }
 
 /**
+ * The holder of a pile in code, beside native code.
+ * @param {HeapGraph} graph
+ * @param {Names} names
+ * @param {import('./paths').Paths} paths that avoid native code
+ * @param {import('./dominators').Dominators} dominators
+ * @param {Cluster & { isChain: boolean }} cluster
+ * @returns {Finding['also']}
+ */
+function findAlso (graph, names, paths, dominators, { members, bytes, isChain }) {
+  const [cluster] = findContainers(graph, paths, dominators, {
+    dominator: 0, members, bytes, isChain
+  })
+  if (!cluster) return null
+  const steps = stepsTo(graph, paths, cluster.container)
+  const { holder } = describeHolder(graph, names, steps, [])
+  return holder.place && holder.name !== null && !isPlaceOfNode(holder.place.file) ? holder : null
+}
+
+/**
+ * @template {Finding} F
+ * @param {F} finding
+ * @param {Finding['also']} also
+ * @returns {F}
+ */
+function withAlso (finding, also) {
+  const code = finding.code ?? also?.place ?? null
+  return { ...finding, also, code, package: code?.package ?? null }
+}
+
+/**
  * @param {HeapGraph} graph
  * @param {Names} names
  * @param {import('./dominators').Dominators} dominators
@@ -208,14 +250,17 @@ function describe (graph, names, paths, dominators, cluster, leastOfNode) {
  * @returns {import('./names').Place | null}
  */
 function findPlaceOfSome (graph, names, dominators, members) {
-  const stride = Math.max(1, Math.floor(members.length / MOST_CHECKED)) | 1
-  const middle = members.length >> 1
-  for (let i = 0; i < Math.min(MOST_CHECKED, members.length); i++) {
-    const member = members[(middle + i * stride) % members.length]
+  // An odd step: kinds of members may alternate.
+  const stride = Math.ceil(members.length / MOST_CHECKED) | 1
+  const checked = members.filter((_, i) => i % stride === 0)
+  /** @type {Map<string, import('./names').Place[]>} */
+  const byFile = new Map()
+  for (const member of checked) {
     const place = findPlaceOfHeld(graph, names, dominators, member)
-    if (place) return place
+    if (place) byFile.set(place.file, [...(byFile.get(place.file) ?? []), place])
   }
-  return null
+  const [places = []] = [...byFile.values()].sort((a, b) => b.length - a.length)
+  return places.length >= LEAST_WITH_CODE * checked.length ? places[0] ?? null : null
 }
 
 /** @param {string} file @param {string} [folder] */

@@ -69,7 +69,9 @@ const NOBODY = Object.freeze({
 /** @param {HeapGraph} graph @param {Step} step */
 const isPart = (graph, { node, name }) =>
   (PART_TYPES.has(graph.typeOf(node)) && graph.nameOf(node) !== 'system / PromiseReaction') ||
-  TIMER_LINKS.has(name)
+  TIMER_LINKS.has(name) ||
+  // Listeners of an EventTarget are a linked list.
+  (name === 'next' && graph.nameOf(node) === 'Listener')
 
 /**
  * The nearest variable or property that leads to a node, through elements and entries.

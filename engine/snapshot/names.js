@@ -21,6 +21,7 @@ const OWN_EDGES = new Set(['__proto__', 'constructor', 'map', 'prototype'])
 /** Names of an SFI's edge to its script, in V8 of Node.js 18 to 26. */
 const SCRIPT_EDGE = /^(raw_)?script/
 const SCOPE = 'system / Context'
+const BOUND = 'native_bind'
 /** An absolute path, of any system. */
 const PATH = /^(\/|[a-z]:[\\/]|\\\\)/i
 const STRINGS = new Set(['string', 'concatenated string', 'sliced string'])
@@ -50,7 +51,7 @@ class Names {
     const type = graph.typeOf(node)
     const name = cut(graph.nameOf(node))
     if (STRINGS.has(type)) return 'string'
-    if (type === 'closure') return name === '' ? 'function' : `function ${name}`
+    if (type === 'closure') return this.#functionOf(node, name)
     if (type === 'array') return 'array'
     if (type === 'code') return 'code'
     if (type === 'number' || type === 'bigint' || type === 'symbol' || type === 'regexp') return type
@@ -192,6 +193,17 @@ class Names {
       this.#graph.typeOf(node) === 'object' &&
       this.follow(node, name => name === 'children') >= 0
     )
+  }
+
+  /**
+   * @param {number} node a function
+   * @param {string} name as V8 calls it: all bound ones native_bind
+   */
+  #functionOf (node, name) {
+    if (name !== BOUND) return name === '' ? 'function' : `function ${name}`
+    const bound = this.follow(node, edge => edge === 'bound_function')
+    const of = bound < 0 ? '' : cut(this.#graph.nameOf(bound))
+    return of === '' ? 'function bound' : `function bound ${of}`
   }
 
   /** @param {number} node a literal @returns {string} Object {id, name, …} */

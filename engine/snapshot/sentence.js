@@ -33,10 +33,11 @@ function placeText (place, folder = '') {
  * @returns {string} 2,411 Session objects, 41 MiB, held by Map `sessions` in src/cache.js:7, …
  */
 function sentenceOf (finding, { folder } = {}) {
-  const { count, retainedBytes, holder, root, keeps, pins, places } = finding
+  const { count, retainedBytes, holder, also, root, keeps, pins, places } = finding
   const what = `${number(count)} ${plural(finding.className, count)}, ${size(retainedBytes)}`
+  const and = also ? ` and by ${holderText({ ...also, heldPlace: null }, folder)}` : ''
   const times = places > 1 ? `${number(places)} × ` : ''
-  return `${what}${pins ? pinnedText(pins) : keptText(keeps)}, held by ${times}${holderText(holder, folder)}; kept alive by ${root.text}`
+  return `${what}${pins ? pinnedText(pins) : keptText(keeps)}, held by ${times}${holderText(holder, folder)}${and}; kept alive by ${root.text}`
 }
 
 /** @param {Finding['keeps']} keeps */
