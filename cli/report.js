@@ -3,7 +3,7 @@
 const { formatBytes, formatRatio, formatSeconds, formatValue } = require('@memwatch/engine/text/format')
 const { shellWords } = require('@memwatch/engine/text/shell')
 const { MOST_PILES } = require('@memwatch/engine/verdicts/holders')
-const { sourceText } = require('@memwatch/engine/text/suspect-text')
+const { packagesText, sourceText } = require('@memwatch/engine/text/suspect-text')
 const { wrap } = require('./text/wrap')
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 
@@ -204,6 +204,8 @@ class ReportText {
       for (const { text } of suspects.suspects.sites.slice(0, MOST_SUSPECTS)) {
         this.#say(`- ${text}`, 4)
       }
+      const packages = packagesText(suspects.suspects.packages)
+      if (packages) this.#say(`By package: ${packages}`, 4)
     }
     if (verdict.holders) this.#addHolders(verdict.holders, 2)
     verdict.fix.forEach((fix, i) => this.#addFix(fix, i === 0 ? 'Fix' : 'Or'))

@@ -74,6 +74,16 @@ const shortText = suspects =>
     .join('; ')
 
 /**
+ * @param {PackageShare[]} [packages]
+ * @returns {string} the first of them: lru-cache 80 %, shop 15 %; empty without any
+ */
+const packagesText = (packages = []) =>
+  packages
+    .slice(0, NAMED_SITES)
+    .map(({ package: name, share }) => `${name} ${formatRatio(share)}`)
+    .join(', ')
+
+/**
  * @param {{ piles: { text: string }[] } | null} holders
  * @returns {string} for a headline or a message: the largest pile; empty without one
  */
@@ -160,4 +170,12 @@ function retainersMarkdown ({ refused, piles, packages, sinceUnixMs = null }) {
     .join('\n')
 }
 
-module.exports = { shortText, holderText, sourceText, markdown, LEAST_SHARE, NAMED_SITES }
+module.exports = {
+  shortText,
+  holderText,
+  packagesText,
+  sourceText,
+  markdown,
+  LEAST_SHARE,
+  NAMED_SITES
+}

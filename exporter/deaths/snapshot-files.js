@@ -12,7 +12,7 @@ const MOST_ENTRIES = 10_000
  */
 const OF_NODE = /^Heap\.\d{8}\.\d{6}\.(\d+)\.(\d+)\.\d+\.heapsnapshot$/
 /**
- * v8-heap-UNIXMS.heapsnapshot, with the pid behind the time since Node.js 26: of V8's own flag
+ * v8-heap-TIME.heapsnapshot, with the pid behind the time since Node.js 26: of V8's own flag
  * --heap-snapshot-on-oom, always in the working directory.
  */
 const OF_V8 = /^v8-heap-\d+(?:-(\d+))?\.heapsnapshot$/
