@@ -72,6 +72,7 @@ class ReportText {
     if (ending) {
       this.#say({ text: ending.text, style: 'red' })
       if (ending.advice) this.#say(ending.advice)
+      if (ending.holders) this.#addHolders(ending.holders)
     } else if (!source && targets.length === 0) {
       this.#say(
         'No Node.js process reported. It may have ended within its first second, or ' +

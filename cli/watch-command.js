@@ -5,6 +5,8 @@ const path = require('node:path')
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { Exporter } = require('@memwatch/exporter/exporter')
+const { splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
+const { withoutSnapshot } = require('@memwatch/exporter/deaths/advise')
 const { explainExit } = require('@memwatch/exporter/deaths/explain-exit')
 const { judgedTarget } = require('@memwatch/exporter/expose/targets')
 const { Leftovers } = require('./leftovers')
@@ -90,23 +92,21 @@ async function watchCommand ({
       exporter
     })
     await leftovers.end()
-    await farewell(exporter, signals)
+    await farewell(exporter)
     const durationSeconds = secondsSince(startedAt)
     const work = await workOf?.()
     end = { durationSeconds, exit, ...(work && { work }) }
+    // A signal ends the analysis.
+    await Promise.race([exporter.analysed(), signals.next()])
     const targets = targetsSoFar()
     const endedByUs = endedByUsAtUnixMs < Infinity
-    const said = targets.length === 0 && !endedByUs ? explainUnheard(end, unheard) : null
-    const report = {
-      schema: /** @type {const} */ (1),
-      command: shown,
-      durationSeconds,
-      exit,
-      targets,
-      // A process that --for or an abort ends is no death.
-      deaths: exporter.deaths.filter(({ diedAtUnixMs }) => diedAtUnixMs < endedByUsAtUnixMs),
-      ...(said && { ending: said })
-    }
+    const said = targets.length > 0 || endedByUs
+      ? null
+      : await explainUnheard(end, { exporter, signals, command, env, unheard })
+    // A process that --for or an abort ends is no death.
+    const deaths = exporter.deaths.filter(({ diedAtUnixMs }) => diedAtUnixMs < endedByUsAtUnixMs)
+    const ended = { command: shown, durationSeconds, exit, targets, deaths }
+    const report = { schema: /** @type {const} */ (1), ...ended, ...(said && { ending: said }) }
     return { report, endedByUs, spawnError }
   } finally {
     await exporter.stop(end)
@@ -148,12 +148,34 @@ function collectTargets (exporter) {
 }
 
 /**
- * Why a command ended of which no process reported.
+ * Why a command ended of which no process reported, and what a heap snapshot that V8 wrote shows.
  * @param {Pick<Report, 'durationSeconds' | 'exit'>} end
- * @param {UnheardProcess} [unheard] what the kernel showed of it
+ * @param {object} of
+ * @param {Exporter} of.exporter
+ * @param {SignalRelay} of.signals one ends the analysis
+ * @param {string[]} of.command
+ * @param {NodeJS.ProcessEnv} of.env
+ * @param {UnheardProcess} [of.unheard] what the kernel showed of it
+ * @returns {Promise<import('@memwatch/exporter/deaths/explain-exit').Ending | null>}
  */
-function explainUnheard ({ durationSeconds, exit }, unheard) {
-  return explainExit({ durationSeconds, exit, rss: unheard?.rss, oomKills: unheard?.oomKills })
+async function explainUnheard (
+  { durationSeconds, exit }, { exporter, signals, command, env, unheard }
+) {
+  const rss = unheard?.rss
+  const ending = explainExit({ durationSeconds, exit, rss, oomKills: unheard?.oomKills })
+  if (!ending || !unheard) return ending
+  const analysis = exporter.deathSnapshots.explain({
+    pid: unheard.pid,
+    cwd: process.cwd(),
+    command,
+    nodeOptions: splitNodeOptions(env.NODE_OPTIONS ?? ''),
+    startedAtUnixMs: unheard.startedAtUnixMs
+  })
+  const holders = await Promise.race([analysis, signals.next()]) ?? null
+  const advice = holders && holders.piles.length > 0
+    ? withoutSnapshot(ending.advice)
+    : ending.advice
+  return { ...ending, advice, holders }
 }
 
 /** @param {bigint} startedAt of process.hrtime.bigint */
@@ -187,17 +209,11 @@ const withAgent = (env, socket) => ({
   MEMWATCH_SOCKET: socket
 })
 
-/**
- * Resolves when agents said goodbye, or have had the time to, and heap snapshots of those that died
- * are analysed. A signal ends the analysis.
- * @param {Exporter} exporter
- * @param {SignalRelay} signals
- */
-async function farewell (exporter, signals) {
-  const isLate = new Promise(resolve => setTimeout(resolve, FAREWELL_MS).unref())
-  await Promise.race([exporter.drained(), isLate])
-  await Promise.race([exporter.analysed(), signals.next()])
-}
+/** Resolves when agents said goodbye, or have had the time to. @param {Exporter} exporter */
+const farewell = exporter => Promise.race([
+  exporter.drained(),
+  new Promise(resolve => setTimeout(resolve, FAREWELL_MS).unref())
+])
 
 /**
  * Passes signals on to the command. It keeps listening until all is cleaned up: a second Ctrl-C

@@ -2,10 +2,11 @@
 
 const path = require('node:path')
 const { plainText } = require('@memwatch/agent/protocol/text-rules')
-const { findSnapshotFiles } = require('./snapshot-files')
+const { findSnapshotFiles, listSnapshotFolders } = require('./snapshot-files')
 
 /** Deaths that wait for an analysis. In a fleet that dies at once all have the same cause. */
 const MOST_WAITING = 10
+const MOST_USED = 1000
 /** The longest path that Linux takes: PATH_MAX of limits.h. */
 const MOST_PATH = 4096
 
@@ -22,6 +23,11 @@ class DeathSnapshots {
   #folder
   #closing = new AbortController()
   #waiting = 0
+  /**
+   * Files that explained a death: pids of several containers in one volume may be alike.
+   * @type {Set<string>}
+   */
+  #used = new Set()
   /** Ends with the last analysis. @type {Promise<unknown>} */
   #last = Promise.resolve()
 
@@ -50,7 +56,9 @@ class DeathSnapshots {
       hello: target.hello,
       lastFrameUnixMs: target.frame?.atUnixMs ?? target.hello.startedAtUnixMs
     })
-    if (!file) return
+    if (!file || this.#used.has(file.file)) return
+    this.#used.add(file.file)
+    if (this.#used.size > MOST_USED) this.#used.delete(this.#used.values().next().value ?? '')
     this.#waiting++
     onStart(file.file)
     this.#last = this.#last
@@ -59,6 +67,24 @@ class DeathSnapshots {
         this.#waiting--
         if (!this.#closing.signal.aborted) onEnd(holders)
       })
+  }
+
+  /**
+   * Looks for snapshots of a process that never reported.
+   * @param {object} of
+   * @param {number} of.pid
+   * @param {string} of.cwd
+   * @param {string[]} of.command
+   * @param {string[]} of.nodeOptions
+   * @param {number} of.startedAtUnixMs
+   * @returns {Promise<Holders | null>} null without any
+   */
+  async explain ({ pid, cwd, command, nodeOptions, startedAtUnixMs }) {
+    const flags = { execArgv: command, nodeOptions }
+    const hello = { ...flags, pid, threadId: 0, startedAtUnixMs }
+    const folders = listSnapshotFolders(cwd, flags)
+    const [file, before] = findSnapshotFiles(folders, { hello, lastFrameUnixMs: startedAtUnixMs })
+    return file ? this.#analyse({ name: path.basename(command[0]), hello: {} }, file, before) : null
   }
 
   /** Resolves when no analysis is under way. */
@@ -71,7 +97,7 @@ class DeathSnapshots {
   }
 
   /**
-   * @param {Target} target
+   * @param {{ name: string, hello: { agentFolder?: string } }} target
    * @param {import('./snapshot-files').SnapshotFile} snapshot
    * @param {import('./snapshot-files').SnapshotFile} [before]
    * @returns {Promise<Holders>}

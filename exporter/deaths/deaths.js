@@ -8,7 +8,7 @@ const { parseBounded } = require('../data-folder/bounded-json')
 const { rebuild } = require('../data-folder/contract')
 const { exactBuffer } = require('@memwatch/engine/history/exact-buffer')
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
-const { LOOK_FURTHER } = require('./advise')
+const { withoutSnapshot } = require('./advise')
 const { reasons } = require('./reasons')
 const { deathWithMinutes } = require('./schema')
 
@@ -141,10 +141,7 @@ class Deaths {
     const death = this.#kept.find(kept => kept.death.id === id)?.death
     if (!death) return
     death.holders = holders
-    // The advice to write a snapshot was taken.
-    if (holders.piles.length > 0) {
-      death.advice = death.advice?.replace(LOOK_FURTHER, '').trim() || null
-    }
+    if (holders.piles.length > 0) death.advice = withoutSnapshot(death.advice)
   }
 
   /**

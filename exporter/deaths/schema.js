@@ -50,8 +50,12 @@ const ending = object({
   reason: { enum: Object.keys(reasons) },
   sure: { enum: ['certain', 'likely', 'possible'] },
   text,
-  advice: nullable('string')
-})
+  advice: nullable('string'),
+  holders: {
+    anyOf: [holders, { type: 'null' }],
+    description: 'as of a death, where a heap snapshot was found'
+  }
+}, ['holders'])
 
 const deathWithMinutes = object({
   death,

@@ -40,13 +40,19 @@ function findSnapshotFolders (hello, readLink = fs.readlinkSync) {
     const link = (/** @type {string} */ name) => readLink(`/proc/${hello.pid}/${name}`)
     if (link('ns/mnt') !== readLink('/proc/self/ns/mnt')) return undefined
     if (link('root') !== readLink('/proc/self/root')) return undefined
-    const cwd = link('cwd')
-    const ofFlag = path.resolve(cwd, flagsInForce(hello).get('--diagnostic-dir') ?? '')
-    return [...new Set([ofFlag, cwd])]
+    return listSnapshotFolders(link('cwd'), hello)
   } catch {
     return undefined
   }
 }
+
+/**
+ * @param {string} cwd working directory of a process
+ * @param {Pick<Hello, 'execArgv' | 'nodeOptions'>} hello
+ * @returns {string[]} folders that it writes snapshots to
+ */
+const listSnapshotFolders = (cwd, hello) =>
+  [...new Set([path.resolve(cwd, flagsInForce(hello).get('--diagnostic-dir') ?? ''), cwd])]
 
 /**
  * Snapshots of one isolate, by their names and times.
@@ -103,4 +109,4 @@ function readNames (folder) {
   return names
 }
 
-module.exports = { findSnapshotFolders, findSnapshotFiles }
+module.exports = { findSnapshotFolders, findSnapshotFiles, listSnapshotFolders }

@@ -89,6 +89,26 @@ describe.each(NODES.map(node => [versionOf(node), node]))('memwatch run, on Node
   }, 120_000)
 })
 
+it('memwatch run names it of a process that never reported', async () => {
+  const loop = APP.replace('setInterval(() => {', 'while (true) {').replace('}, 10)', '}')
+  const cwd = writeApp(loop.replace('class', 'exports.find = n => orders.get(n)\nclass'))
+  const file = path.join(cwd, 'report.json')
+  const command = [process.execPath, SNAPSHOT, SMALL_HEAP, 'app.js']
+  const child = spawn(process.execPath, [MEMWATCH, 'run', '--report', file, '--', ...command], {
+    cwd, env: { ...process.env, NODE_OPTIONS: '' }, stdio: ['ignore', 'pipe', 'pipe']
+  })
+  let stdout = ''
+  child.stdout.on('data', chunk => { stdout += chunk })
+  child.stderr.resume()
+  await once(child, 'close')
+  const report = JSON.parse(fs.readFileSync(file, 'utf8'))
+  expect(new Ajv().compile(schema)(report)).toBe(true)
+  expect(report.targets).toEqual([])
+  expect(report.ending.holders.piles[0].text).toMatch(HELD)
+  expect(report.ending.advice).not.toContain('--heapsnapshot-near-heap-limit')
+  expect(stdout.replace(/\s+/g, ' ')).toMatch(/[\d,]+ Order objects, .* held by Map `orders`/)
+}, 60_000)
+
 describe('an exporter', () => {
   /** @type {Awaited<ReturnType<typeof startExporter>>} */
   let exporter
