@@ -83,6 +83,11 @@ describe.each(NODES.map(node => [versionOf(node), node]))('memwatch run, on Node
     })
     expect(death.holders.piles[0].text).toMatch(/[\d,]+ Order objects, .* held by Map `orders`/)
     expect(death.holders.piles[0].path).toContainEqual('variable orders → Map')
+    const leaks = report.targets[0].verdicts.filter(({ diagnosis, state }) =>
+      ['js-heap-leak', 'heap-limit-thrash'].includes(diagnosis) &&
+      ['suspected', 'confirmed'].includes(state))
+    const textOf = ({ holders }) => holders?.piles[0].text
+    expect(leaks.map(textOf)).toEqual(leaks.map(() => textOf(death)))
     // The snapshot stays where the operator asked V8 to write it.
     expect(snapshotsIn(written)).toEqual([snapshot])
     expect(stdout.replace(/\s+/g, ' ')).toMatch(/[\d,]+ Order objects, .* held by Map `orders`/)
@@ -155,6 +160,28 @@ describe('an exporter', () => {
     })
     expect((await json('deaths'))[0].holders).toEqual(death.holders)
   }, 120_000)
+
+  it('reports names of a snapshot without characters that act', async () => {
+    exporter = await startExporter({ autoCaptures: false })
+    const folder = makeFolder('hostile-')
+    const file = path.join(folder, 'hostile.heapsnapshot')
+    const evil = '\u001b[2J\u202egnp\n---'
+    const code = `const evil = ${JSON.stringify(evil)}
+      globalThis[evil] = []
+      const Evil = { [evil]: class { constructor (n) { this.rows = Array(200).fill(n / 7) } } }[evil]
+      for (let n = 0; n < 500; n++) globalThis[evil].push(new Evil(n))
+      require('v8').writeHeapSnapshot(process.argv[1])`
+    execFileSync(process.execPath, ['-e', code, file])
+    const { retainersOf } = require('../../exporter/captures/retainers')
+    const { refused, piles: [pile] } = await retainersOf(file)
+    expect(refused).toBe(null)
+    expect(pile.count).toBe(500)
+    expect(pile.text).toContain('[2J')
+    for (const text of [pile.text, pile.className, ...pile.path]) {
+      // eslint-disable-next-line no-control-regex
+      expect(text).not.toMatch(/[\u0000-\u001f\u202a-\u202e]/)
+    }
+  })
 
   it('says of a snapshot that cannot be read why', async () => {
     exporter = await startExporter({ autoCaptures: false, snapshotDir: makeFolder('volume-') })
