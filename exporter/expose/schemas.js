@@ -65,6 +65,11 @@ const verdict = object({
     anyOf: [holders, { type: 'null' }],
     description: 'piles of the last heap snapshot that this diagnosis is about, and their holders'
   },
+  openHandles: {
+    anyOf: [array(object({ count: number, text })), { type: 'null' }],
+    description: 'of resource-leak: descriptors by path or peer and threads by name, the ' +
+      'commonest first; null where /proc/PID cannot be read from here'
+  },
   fix: array(
     object({
       title: text,

@@ -154,8 +154,10 @@ function memoryOf (target) {
 
 /** @param {Target} target */
 function verdictsOf (target) {
-  return findCase(target).explained.map(verdict => ({
+  const { explained, openHandles } = findCase(target)
+  return explained.map(verdict => ({
     ...verdict,
+    openHandles: verdict.diagnosis === 'resource-leak' ? openHandles : null,
     fix: verdict.fix.map(fix => ({ ...fix, change: withKubernetes(fix.change) }))
   }))
 }
