@@ -12,7 +12,9 @@ const { fetchPackage } = require('../scripts/fetch-package')
 const { cases } = require('./retainers/cases')
 const { measure } = require('./retainers/measure')
 const { retainersPage } = require('./retainers/page')
-const { snapshotsOfLeak, snapshotOfWay, largeSnapshot } = require('./retainers/snapshots')
+const {
+  snapshotsOfLeak, snapshotOfWay, snapshotsOfUnseen, largeSnapshot
+} = require('./retainers/snapshots')
 
 const HELP = `npm run bench:retainers -- [options]
 
@@ -47,7 +49,7 @@ const ALIKE = 0.01
 /**
  * @typedef {object} Row
  * @property {string} name
- * @property {'published' | 'own' | 'large'} kind
+ * @property {'published' | 'own' | 'unseen' | 'large'} kind
  * @property {string} node
  * @property {string} truth
  * @property {number} fileBytes
@@ -57,11 +59,17 @@ const ALIKE = 0.01
  *   number, isOnPath: boolean } | { failed: string } | null} memlab
  */
 
-/** @param {{ name: string, node?: string, kind: string }} of @returns {Promise<string>} path */
-async function takeSnapshot ({ name, node, kind }) {
-  if (kind === 'large') return largeSnapshot()
-  if (kind === 'own') return snapshotOfWay(name, fetchNode(String(node)), String(node))
-  return (await snapshotsOfLeak(name))[1]
+/**
+ * @param {import('./retainers/cases').Case | typeof LARGE} of
+ * @returns {Promise<string[]>} paths: one, or an earlier and a later one of an unseen app
+ */
+async function takeSnapshots (of) {
+  const { name, kind } = of
+  if (kind === 'large') return [largeSnapshot()]
+  const version = String(of.node)
+  if (kind === 'own') return [snapshotOfWay(name, fetchNode(version), version)]
+  if (kind === 'unseen') return snapshotsOfUnseen(of, fetchNode(version), version)
+  return [(await snapshotsOfLeak(name))[1]]
 }
 
 /**
@@ -70,8 +78,9 @@ async function takeSnapshot ({ name, node, kind }) {
  * @returns {Promise<Row>}
  */
 async function makeRow (of, withMemlab) {
-  const file = await takeSnapshot(of)
-  const told = await measure([process.execPath, MEMWATCH, 'retainers', file, '--json'])
+  const files = await takeSnapshots(of)
+  const file = files[files.length - 1]
+  const told = await measure([process.execPath, MEMWATCH, 'retainers', ...files, '--json'])
   if (told.status !== 0) throw new Error(`memwatch on ${of.name}: ${told.stderr}`)
   const { findings } = JSON.parse(told.stdout)
   const [first] = findings
@@ -156,7 +165,7 @@ const readRows = () =>
   fs.existsSync(RESULTS) ? JSON.parse(fs.readFileSync(RESULTS, 'utf8')) : []
 
 const keyOf = (/** @type {{ kind: string, name: string, node: string }} */ { kind, name, node }) =>
-  `${kind} ${name} ${kind === 'own' ? node : ''}`
+  `${kind} ${name} ${kind === 'own' || kind === 'unseen' ? node : ''}`
 
 /** @param {Row} row */
 function keep (row) {
@@ -197,7 +206,7 @@ async function main () {
   }
   for (const of of all.filter(({ name }) => names.includes(name))) {
     try {
-      const row = await makeRow(of, !values['no-memlab'] && of.kind !== 'own')
+      const row = await makeRow(of, !values['no-memlab'] && of.kind !== 'own' && of.kind !== 'unseen')
       keep(row)
       console.log(describe(row))
     } catch (error) {

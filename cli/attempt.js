@@ -72,7 +72,7 @@ function attemptOf ({ before, after }, chosen, kept, { by }) {
           summary: verdict.summary
         }
       : null,
-    headline: first ? summarize(findCase(first).verdicts, findCase(first).suspects) : null,
+    headline: first ? summarize(findCase(first).explained) : null,
     skipped,
     comparison,
     kept

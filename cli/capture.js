@@ -9,6 +9,7 @@ const { Command, Argument } = require('commander')
 const { kinds } = require('@memwatch/exporter/captures/kinds')
 const { flamePath } = require('@memwatch/exporter/expose/flame')
 const { formatBytes, formatSeconds } = require('@memwatch/engine/text/format')
+const { packagesText } = require('@memwatch/engine/text/suspect-text')
 const { withApiOptions, callApi, openApi, pathSegment } = require('./api')
 const { out, err } = require('./output')
 const { wrap } = require('./text/wrap')
@@ -148,8 +149,10 @@ function render (capture, url) {
   ]
   if (suspects?.sites.length === 0) lines.push('Nothing stands out.')
   for (const { text } of suspects?.sites ?? []) lines.push(`  ${text}`)
+  const packages = packagesText((suspects ?? retainers)?.packages)
   if (retainers?.refused) lines.push(`What holds it was not analysed: ${retainers.refused}`)
   for (const { text } of retainers?.piles ?? []) lines.push(`  ${text}`)
+  if (packages) lines.push(`By package: ${packages}`)
   const flame = flamePath(capture)
   if (flame) lines.push(`Flame graph: ${url.replace(/\/$/, '')}${flame}`)
   return lines

@@ -2,6 +2,8 @@
 
 const { Command } = require('commander')
 const { formatBytes, formatSeconds } = require('@memwatch/engine/text/format')
+const { sourceText } = require('@memwatch/engine/text/suspect-text')
+const { MOST_PILES } = require('@memwatch/engine/verdicts/holders')
 const { reasons } = require('@memwatch/exporter/deaths/reasons')
 const { withApiOptions, callApi, pathSegment } = require('./api')
 const { out, err } = require('./output')
@@ -67,6 +69,7 @@ function render ({ death, lastMinutes }) {
     text,
     advice,
     suspects,
+    holders,
     verdict,
     startedAtUnixMs,
     diedAtUnixMs
@@ -79,6 +82,11 @@ function render ({ death, lastMinutes }) {
   ]
   if (advice) lines.push(advice)
   if (suspects) lines.push(`Suspects: ${suspects}`)
+  if (holders) {
+    lines.push(`Held, ${sourceText(holders)}`)
+    if (holders.refused) lines.push(`  Not analysed: ${holders.refused}`)
+    lines.push(...holders.piles.slice(0, MOST_PILES).map(({ text }) => `  ${text}`))
+  }
   if (verdict) {
     lines.push(
       `Confirmed on it then: ${verdict.diagnosis}. ${verdict.summary}`,

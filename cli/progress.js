@@ -1,7 +1,7 @@
 'use strict'
 
 const { findCase } = require('@memwatch/engine/verdicts/case')
-const { shortText } = require('@memwatch/engine/text/suspect-text')
+const { holderText, shortText } = require('@memwatch/engine/text/suspect-text')
 const { formatBytes, formatRatio } = require('@memwatch/engine/text/format')
 const { signalsOf } = require('@memwatch/engine/signals/index')
 
@@ -51,8 +51,16 @@ class Progress {
       const isWorthALine = isFound || wasFound || (this.#verbose && state === 'ok')
       if (isWorthALine) this.say(`${about} ${state}: ${summary}`)
     })
-    exporter.on('captured', (/** @type {import('@memwatch/exporter/captures/captures').Capture} */ { kind, target, thread, suspects }) => {
-      this.say(`${target} ${thread}: ${kind}: ${shortText(suspects) || 'nothing stands out'}`)
+    exporter.on('captured', (/** @type {import('@memwatch/exporter/captures/captures').Capture} */ { kind, target, thread, suspects, retainers }) => {
+      const found = shortText(suspects) || holderText(retainers)
+      this.say(`${target} ${thread}: ${kind}: ${found || 'nothing stands out'}`)
+    })
+    exporter.on('analysis', ({ name, thread }, file) => {
+      this.say(`${name} ${thread}: reads ${file}, which V8 wrote`)
+    })
+    exporter.on('holders', (_, death) => {
+      const found = death && (death.holders.refused ?? holderText(death.holders))
+      if (found) this.say(`${death.target} ${death.thread}: ${found}`)
     })
     if (!this.#output.isTerminal) return
     this.#timer = setInterval(() => this.#redraw(exporter), 1000)

@@ -2,6 +2,8 @@
 
 const { formatBytes, formatNumber, formatRatio, formatSeconds, formatValue } = require('@memwatch/engine/text/format')
 const { shellWords } = require('@memwatch/engine/text/shell')
+const { MOST_PILES } = require('@memwatch/engine/verdicts/holders')
+const { packagesText, sourceText } = require('@memwatch/engine/text/suspect-text')
 const { wrap } = require('./text/wrap')
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 
@@ -70,18 +72,33 @@ class ReportText {
     if (ending) {
       this.#say({ text: ending.text, style: 'red' })
       if (ending.advice) this.#say(ending.advice)
+      if (ending.holders) this.#addHolders(ending.holders)
     } else if (!source && targets.length === 0) {
       this.#say(
         'No Node.js process reported. It may have ended within its first second, or ' +
           'NODE_OPTIONS was not passed on to it.'
       )
     }
-    for (const { target, thread, pid, reason, text, advice } of [...deaths].reverse()) {
+    for (const { target, thread, pid, reason, text, advice, holders } of [...deaths].reverse()) {
       if (reason !== 'clean') {
         this.#say({ text: `${target} ${thread}, pid ${pid}: ${text}`, style: 'red' })
       }
       if (advice) this.#say(advice)
+      // A verdict that names the holder says it below.
+      const isBelow = targets.some(other =>
+        other.pid === pid && other.verdicts.some(({ holders }) => holders))
+      if (holders && !isBelow) this.#addHolders(holders)
     }
+  }
+
+  /**
+   * @param {import('@memwatch/engine/verdicts/holders').Holders} holders
+   * @param {number} [indent]
+   */
+  #addHolders (holders, indent = 0) {
+    this.#say(`Held, ${sourceText(holders)}`, indent)
+    if (holders.refused) this.#say(`Not analysed: ${holders.refused}.`, indent + 2)
+    for (const { text } of holders.piles.slice(0, MOST_PILES)) this.#say(`- ${text}`, indent + 2)
   }
 
   /**
@@ -194,7 +211,10 @@ class ReportText {
       for (const { text } of suspects.suspects.sites.slice(0, MOST_SUSPECTS)) {
         this.#say(`- ${text}`, 4)
       }
+      const packages = packagesText(suspects.suspects.packages)
+      if (packages) this.#say(`By package: ${packages}`, 4)
     }
+    if (verdict.holders) this.#addHolders(verdict.holders, 2)
     verdict.fix.forEach((fix, i) => this.#addFix(fix, i === 0 ? 'Fix' : 'Or'))
     if (verdict.runbook) this.#say(`Runbook: ${RUNBOOKS}/${verdict.runbook}.md`, 2)
   }

@@ -1,16 +1,20 @@
 'use strict'
 
 const fs = require('node:fs')
+const path = require('node:path')
 const { Command } = require('commander')
 const { runRetainers, defaultMemory, RetainersError } = require('@memwatch/exporter/captures/retainers')
+const { Sources } = require('@memwatch/exporter/captures/sources')
 const { formatBytes } = require('@memwatch/engine/text/format')
-const { sentenceOf, pathLines, size } = require('@memwatch/engine/snapshot/sentence')
+const { sentenceOf, sumByPackage, pathLines, size } = require('@memwatch/engine/snapshot/sentence')
 const { wrap } = require('./text/wrap')
 const { out, err } = require('./output')
 const { UsageError, readBytes } = require('./usage-error')
 
 /** @typedef {import('@memwatch/engine/snapshot/findings').Findings} Findings */
 
+/** Code of an agent that runs from here holds nothing that is reported. */
+const agentFolder = path.dirname(require.resolve('@memwatch/agent/package.json'))
 /** Columns at most: longer lines are hard to read. */
 const WIDTH = 110
 
@@ -57,10 +61,16 @@ async function retainers (snapshot, later, given) {
   for (const file of later === undefined ? [snapshot] : [snapshot, later]) checkFile(file)
   if (given.redact) return redact(snapshot, later, given, allowedBytes)
   const job = later === undefined
-    ? { file: snapshot, allowedBytes }
-    : { file: later, earlier: snapshot, allowedBytes }
+    ? { file: fs.realpathSync(snapshot), allowedBytes, agentFolder }
+    : {
+        file: fs.realpathSync(later),
+        earlier: fs.realpathSync(snapshot),
+        allowedBytes,
+        agentFolder
+      }
   const { findings } = await run(job)
-  const report = reportOf(/** @type {Findings} */ (findings), job)
+  const of = later === undefined ? { file: snapshot } : { file: later, earlier: snapshot }
+  const report = reportOf(/** @type {Findings} */ (findings), of)
   if (given.out !== undefined) writeJson(given.out, report)
   const width = Math.min(out.columns || 100, WIDTH)
   if (given.json) out.json(report, 2)
@@ -79,7 +89,7 @@ async function redact (snapshot, later, { out: redactTo }, allowedBytes) {
   if (later !== undefined) throw new UsageError('--redact: copies one snapshot at a time')
   if (redactTo === undefined) throw new UsageError('--redact: --out FILE says where to write the copy')
   if (fs.existsSync(redactTo)) throw new UsageError(`--out: ${redactTo} is already there`)
-  const { redacted } = await run({ file: snapshot, allowedBytes, redactTo })
+  const { redacted } = await run({ file: fs.realpathSync(snapshot), allowedBytes, redactTo })
   err.say(`memwatch retainers: ${redacted} strings redacted; read ${redactTo} before you share it`)
   return 0
 }
@@ -129,11 +139,13 @@ function writeJson (file, report) {
  */
 function reportOf (found, { file, earlier }) {
   const folder = process.cwd()
+  const sources = Sources.here()
   return {
     schema: /** @type {const} */ (1),
     snapshot: file,
     earlier: earlier ?? null,
     ...found,
+    packages: sumByPackage(found.findings, file => sources.packageName(file) ?? folderOf(file)),
     findings: found.findings.map(finding => ({
       sentence: sentenceOf(finding, { folder }),
       ...finding
@@ -141,12 +153,18 @@ function reportOf (found, { file, earlier }) {
   }
 }
 
+/** The folder of a file of the app, for one without a manifest. @param {string} file */
+const folderOf = file => path.basename(path.dirname(file)) || 'app'
+
 /**
  * @param {ReturnType<typeof reportOf>} report
  * @param {{ verbose?: boolean, width: number }} options
  * @returns {import('./text/terminal').Line[]}
  */
-function render ({ snapshot, reachableBytes, nodeCount, added, findings }, { verbose, width }) {
+function render (
+  { snapshot, reachableBytes, nodeCount, added, findings, packages },
+  { verbose, width }
+) {
   const grown = added
     ? `; ${added.count.toLocaleString('en-US')} objects, ${size(added.bytes)}, came since`
     : ''
@@ -155,6 +173,10 @@ function render ({ snapshot, reachableBytes, nodeCount, added, findings }, { ver
     `${snapshot}: ${formatBytes(reachableBytes)} in ${nodeCount.toLocaleString('en-US')} objects${grown}`
   ]
   if (findings.length === 0) lines.push('', 'No pile of alike objects holds 1 % of them.')
+  if (packages.length > 1) {
+    const shares = packages.map(({ package: name, value }) => `${name} ${size(value)}`)
+    lines.push(...wrap(`By package: ${shares.join(', ')}.`, width))
+  }
   findings.forEach((finding, i) => {
     lines.push('')
     const [first, ...rest] = wrap(`- ${finding.sentence}.`, width)

@@ -27,6 +27,8 @@ class UnheardProcess {
    * @param {() => boolean} isHeard
    */
   constructor (pid, isHeard) {
+    this.pid = pid
+    this.startedAtUnixMs = Date.now()
     // Only files by its number are read, while it is a child of this process: nobody else has it.
     this.#witness = new Witness({ pid, startTimeTicks: NaN })
     this.#oomKills = this.#witness.oomKills()

@@ -5,6 +5,8 @@ const path = require('node:path')
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { Exporter } = require('@memwatch/exporter/exporter')
+const { splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
+const { withoutSnapshot } = require('@memwatch/exporter/deaths/advise')
 const { explainExit } = require('@memwatch/exporter/deaths/explain-exit')
 const { judgedTarget } = require('@memwatch/exporter/expose/targets')
 const { Leftovers } = require('./leftovers')
@@ -94,19 +96,17 @@ async function watchCommand ({
     const durationSeconds = secondsSince(startedAt)
     const work = await workOf?.()
     end = { durationSeconds, exit, ...(work && { work }) }
+    // A signal ends the analysis.
+    await Promise.race([exporter.analysed(), signals.next()])
     const targets = targetsSoFar()
     const endedByUs = endedByUsAtUnixMs < Infinity
-    const said = targets.length === 0 && !endedByUs ? explainUnheard(end, unheard) : null
-    const report = {
-      schema: /** @type {const} */ (1),
-      command: shown,
-      durationSeconds,
-      exit,
-      targets,
-      // A process that --for or an abort ends is no death.
-      deaths: exporter.deaths.filter(({ diedAtUnixMs }) => diedAtUnixMs < endedByUsAtUnixMs),
-      ...(said && { ending: said })
-    }
+    const said = targets.length > 0 || endedByUs
+      ? null
+      : await explainUnheard(end, { exporter, signals, command, env, unheard })
+    // A process that --for or an abort ends is no death.
+    const deaths = exporter.deaths.filter(({ diedAtUnixMs }) => diedAtUnixMs < endedByUsAtUnixMs)
+    const ended = { command: shown, durationSeconds, exit, targets, deaths }
+    const report = { schema: /** @type {const} */ (1), ...ended, ...(said && { ending: said }) }
     return { report, endedByUs, spawnError }
   } finally {
     await exporter.stop(end)
@@ -133,19 +133,49 @@ async function startExporter (exporter) {
 function collectTargets (exporter) {
   /** @type {JudgedTarget[]} */
   const ended = []
+  /** Places in `ended`. @type {WeakMap<object, number>} */
+  const places = new WeakMap()
   exporter.on('end', target => {
-    if (target.frame) ended.push(judgedTarget(target))
+    if (!target.frame) return
+    places.set(target, ended.length)
+    ended.push(judgedTarget(target))
+  })
+  exporter.on('holders', target => {
+    const at = places.get(target)
+    if (at !== undefined) ended[at] = judgedTarget(target)
   })
   return () => [...ended, ...exporter.targets.filter(({ frame }) => frame).map(judgedTarget)]
 }
 
 /**
- * Why a command ended of which no process reported.
+ * Why a command ended of which no process reported, and what a heap snapshot that V8 wrote shows.
  * @param {Pick<Report, 'durationSeconds' | 'exit'>} end
- * @param {UnheardProcess} [unheard] what the kernel showed of it
+ * @param {object} of
+ * @param {Exporter} of.exporter
+ * @param {SignalRelay} of.signals one ends the analysis
+ * @param {string[]} of.command
+ * @param {NodeJS.ProcessEnv} of.env
+ * @param {UnheardProcess} [of.unheard] what the kernel showed of it
+ * @returns {Promise<import('@memwatch/exporter/deaths/explain-exit').Ending | null>}
  */
-function explainUnheard ({ durationSeconds, exit }, unheard) {
-  return explainExit({ durationSeconds, exit, rss: unheard?.rss, oomKills: unheard?.oomKills })
+async function explainUnheard (
+  { durationSeconds, exit }, { exporter, signals, command, env, unheard }
+) {
+  const rss = unheard?.rss
+  const ending = explainExit({ durationSeconds, exit, rss, oomKills: unheard?.oomKills })
+  if (!ending || !unheard) return ending
+  const analysis = exporter.deathSnapshots.explain({
+    pid: unheard.pid,
+    cwd: process.cwd(),
+    command,
+    nodeOptions: splitNodeOptions(env.NODE_OPTIONS ?? ''),
+    startedAtUnixMs: unheard.startedAtUnixMs
+  })
+  const holders = await Promise.race([analysis, signals.next()]) ?? null
+  const advice = holders && holders.piles.length > 0
+    ? withoutSnapshot(ending.advice)
+    : ending.advice
+  return { ...ending, advice, holders }
 }
 
 /** @param {bigint} startedAt of process.hrtime.bigint */
@@ -194,16 +224,23 @@ class SignalRelay {
   child
   /** @type {Map<NodeJS.Signals, () => void>} */
   #relays = new Map()
+  #onSignal = () => {}
 
   constructor () {
     for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
       const relay = () => {
+        this.#onSignal()
         // A terminal sends Ctrl-C to the child as well; passing it on would make it two.
         if (signal !== 'SIGINT' || !process.stdin.isTTY) this.child?.kill(signal)
       }
       this.#relays.set(signal, relay)
       process.on(signal, relay)
     }
+  }
+
+  /** Resolves at the next signal. @returns {Promise<void>} */
+  next () {
+    return new Promise(resolve => { this.#onSignal = resolve })
   }
 
   stop () {

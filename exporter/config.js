@@ -168,6 +168,19 @@ const options = withKeys({
     /** @param {string} text */
     read: text => oneOf(text, ['on', 'off']) === 'on'
   },
+  snapshotDir: {
+    flag: '--snapshot-dir <FOLDER>',
+    env: 'MEMWATCH_SNAPSHOT_DIR',
+    default: '',
+    help: 'mounted folder that apps write heap snapshots to (node --heapsnapshot-near-heap-limit=1 ' +
+      '--diagnostic-dir); one of a process that died is analysed. Without it: the folder of the ' +
+      'process itself, where the exporter has the same mounts',
+    /**
+     * @param {string} text
+     * @returns {string | undefined} absolute
+     */
+    read: text => (text === '' ? undefined : path.resolve(text))
+  },
   capturesMax: {
     flag: '--captures-max <SIZE>',
     env: 'MEMWATCH_CAPTURES_MAX',

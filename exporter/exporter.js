@@ -8,6 +8,7 @@ const { CaptureStore } = require('./captures/store')
 const { steadyUnixMs } = require('./clock')
 const { Commands } = require('./commands/commands')
 const { DeathWatch } = require('./deaths/death-watch')
+const { DeathSnapshots } = require('./deaths/death-snapshots')
 const { Deaths } = require('./deaths/deaths')
 const { parts: allParts } = require('./parts')
 const { GuardedEmitter } = require('./parts/guarded-emitter')
@@ -39,6 +40,8 @@ const TARGET_EVENTS = ['open', 'frame', 'answer', 'vanish', 'back', 'end']
  *   verdict (target, verdict)                 parts/judging.js
  *   death, alive, lives                       parts/deaths.js
  *   captured, captureFailed (capture, target) parts/captures.js
+ *   analysis (target, file)                   parts/deaths.js: V8 wrote a heap snapshot
+ *   holders (target, death?)                  parts/captures.js, parts/deaths.js: one was analysed
  *   omitted (target, error)                   parts/http.js
  *   load                                      the level of `load` changed
  */
@@ -59,6 +62,8 @@ class Exporter extends GuardedEmitter {
     this.log = pino({ level: config.logLevel })
     this.load = new Load({ everyMs: MEASURE_EVERY_MS })
     this.commands = new Commands({ token: config.token })
+    /** @type {typeof import('./captures/retainers').retainersOf} */
+    const retainersOf = (...of) => require('./captures/retainers').retainersOf(...of)
     this.captures = new Captures({
       commands: this.commands,
       store: CaptureStore.of({
@@ -69,7 +74,7 @@ class Exporter extends GuardedEmitter {
       }),
       // The reader of sources takes two megabytes: most exporters never need it.
       suspectsOf: (...of) => require('./captures/suspects').suspectsOf(...of),
-      retainersOf: (...of) => require('./captures/retainers').retainersOf(...of)
+      retainersOf
     })
     this.targetRegistry = new Targets({
       now: steadyUnixMs,
@@ -77,6 +82,7 @@ class Exporter extends GuardedEmitter {
       sightOf: target => this.deathWatch.sightOf(target)
     })
     this.deathRegistry = new Deaths()
+    this.deathSnapshots = new DeathSnapshots({ retainersOf, folder: config.snapshotDir })
     const overNetwork = !('path' in config.socket)
     this.deathWatch = new DeathWatch(this.targetRegistry, { overNetwork })
     for (const event of TARGET_EVENTS) {
@@ -141,6 +147,11 @@ class Exporter extends GuardedEmitter {
   /** Resolves when no agent is connected any more, and why those that left are gone is known. */
   async drained () {
     await this.#parts.drained()
+  }
+
+  /** Resolves when each heap snapshot that V8 wrote before a death is analysed. */
+  async analysed () {
+    await this.deathSnapshots.idle()
   }
 
   /**

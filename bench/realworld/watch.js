@@ -107,9 +107,9 @@ function note (exporter, seen, until, end) {
     seen.captures.push({ seconds: uptimeSeconds(target), kind: capture.kind })
   })
   exporter.on('frame', target => {
-    const { verdicts, suspects } = findCase(target)
+    const verdicts = findCase(target).explained
     if (verdicts.length === 0) return
-    const { state, diagnosis } = summarize(verdicts, suspects)
+    const { state, diagnosis } = summarize(verdicts)
     const text = `${state} ${diagnosis}`
     if (headlines.get(target) !== text) {
       headlines.set(target, text)
@@ -118,7 +118,7 @@ function note (exporter, seen, until, end) {
     }
     const confirmed = verdicts.find(verdict =>
       verdict.state === 'confirmed' && until.includes(verdict.diagnosis))
-    if (confirmed && suspects.has(confirmed.diagnosis)) setTimeout(end, 3000).unref()
+    if (confirmed?.suspects) setTimeout(end, 3000).unref()
   })
 }
 

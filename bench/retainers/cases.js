@@ -4,12 +4,14 @@
  * A heap whose true holder is known.
  * @typedef {object} Case
  * @property {string} name
- * @property {'published' | 'own'} kind published: of bench/realworld/leaks/; own: a way of
- *   test/support/holding-app.js
+ * @property {'published' | 'own' | 'unseen'} kind published: of bench/realworld/leaks/; own: a way
+ *   of test/support/holding-app.js; unseen: an app of unseen/, two snapshots
  * @property {RegExp} holder what the first finding must name, in its sentence or on its path
  * @property {string | null} package whose code holds the pile; null: the app's own, or Node.js
  * @property {string} truth in words, from the public thread or the app's code
  * @property {string} [node] version, where the case does not say it
+ * @property {Record<string, string>} [packages] of unseen/packages/ that the app uses: the folder
+ *   of each below node_modules
  */
 
 /** @type {(name: string, holder: RegExp, owner: string | null, truth: string) => Case} */
@@ -19,6 +21,13 @@ const published = (name, holder, owner, truth) =>
 /** @type {(name: string, holder: RegExp, truth: string) => Case[]} */
 const own = (name, holder, truth) => ['18.20.8', '24.21.0', '26.10.0']
   .map(node => ({ name, kind: 'own', holder, package: null, truth, node }))
+
+/**
+ * @type {(name: string, holder: RegExp, truth: string, owner?: string | null, packages?:
+ *   Record<string, string>) => Case[]}
+ */
+const unseen = (name, holder, truth, owner = null, packages = {}) => ['20.20.2', '24.21.0']
+  .map(node => ({ name, kind: 'unseen', holder, package: owner, truth, node, packages }))
 
 /** @type {readonly Case[]} */
 const cases = Object.freeze([
@@ -77,7 +86,44 @@ const cases = Object.freeze([
   ...own('linked list', /Object `queue`/, 'queue.head'),
   ...own('shards of a cache', /Array `shards`/, 'shards'),
   ...own('tree without siblings', /`root`|Object `tree`/, 'tree.root'),
-  ...own('WeakMap with keys that live', /Array `keys`/, 'keys')
+  ...own('WeakMap with keys that live', /Array `keys`/, 'keys'),
+  ...own('one AsyncLocalStorage of two', /store of an AsyncLocalStorage/, 'the store, held by timers'),
+  ...own('store of the main program', /Array `seen`.*store of an AsyncLocalStorage/s, 'the store'),
+  ...own('handle of native code', /handle of native code/, 'native ports'),
+  ...own('exports of a module', /Array `kept`.*the module cache/s, 'module.exports.kept'),
+  ...own('interval', /the timers/, 'timers'),
+  ...own('listener on a class of the app', /listener of `paid` on a Basket/, 'listeners of paid'),
+  ...own('slice of a large Buffer', /Map `tokens`/, 'tokens'),
+  ...own('slices of one large Buffer', /slices keep .* Map `parts`/, 'parts'),
+  ...unseen('closure-arrays', /Array `handlers`/, 'closures over arrays in handlers'),
+  ...unseen('promise-race', /Promise `shutdown`.*pending promise/s, 'reactions of shutdown'),
+  ...unseen('als-store', /store of an AsyncLocalStorage.*Array `waiting`/s,
+    'stores of functions that wait in waiting'),
+  ...unseen('bus-listeners', /listener of `order` on a Bus/, 'listeners on the shared bus',
+    '@acme/bus', { '@acme/bus': '@acme/bus' }),
+  ...unseen('registry-package', /Map `inFlight`/, 'inFlight of the package', 'request-registry',
+    { 'request-registry': 'request-registry' }),
+  ...unseen('lru-unbounded', /Map `items` of LRU/, 'LRU#items', 'tiny-lru',
+    { 'tiny-lru': '.pnpm/tiny-lru@2.1.0/node_modules/tiny-lru' }),
+  ...unseen('interval-closure', /Array `samples`.*timer/s, 'samples of a closure of setInterval'),
+  ...unseen('finalization', /FinalizationRegistry `registry`/, 'held values of registry'),
+  ...unseen('class-static', /Map `open` of function Connection/, 'Connection.open'),
+  ...unseen('symbol-cache', /<symbol cache>/, 'a property keyed by a symbol'),
+  ...unseen('esm-private-queue', /Set `#tasks` of Queue/, 'Queue##tasks', 'job-queue',
+    { 'job-queue': '.pnpm/job-queue@3.0.0/node_modules/job-queue' }),
+  ...unseen('promise-memo', /Object `memo`/, 'memo of settled promises', 'dataset-loader',
+    { 'dataset-loader': 'dataset-loader' }),
+  ...unseen('nested-package', /Array `spans` of Tracker/, 'Tracker#spans of the inner package',
+    'inner', { outer: 'outer', inner: 'outer/node_modules/inner' }),
+  ...unseen('generator-waits', /Set `subscriptions`/, 'subscriptions'),
+  ...unseen('http-keepalive', /Array `pendingResponses`/, 'pendingResponses, and open sockets'),
+  ...unseen('two-maps', /Map `tenants`/, 'Maps of the Map tenants'),
+  ...unseen('stream-unread', /`buffer` of ReadableState/, 'the buffer of a stream that nobody reads'),
+  ...unseen('weakref-cache', /Map `byUrl`/, 'keys of byUrl'),
+  ...unseen('error-stacks', /Array `failures`/, 'failures'),
+  ...unseen('bound-functions', /Array `retries`/, 'retries'),
+  ...unseen('event-once', /listener of `(ready|error)` on an EventEmitter/, 'listeners of once()'),
+  ...unseen('abort-timeout', /listener on an (EventTarget|AbortSignal)/, 'listeners of a signal')
 ])
 
 module.exports = { cases }

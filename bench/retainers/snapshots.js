@@ -17,6 +17,7 @@ const LARGE_APP = path.join(__dirname, 'large-app.js')
 /** So many make a snapshot of 550 MiB. */
 const LARGE_ORDERS = '370000'
 const TAKE = path.join(__dirname, 'take-snapshot.js')
+const UNSEEN = path.join(__dirname, 'unseen')
 
 /** Folder of snapshots between runs: they are large, and hold what a process held. */
 const snapshotFolder = () => path.join(toolsFolder(), 'retainers')
@@ -76,6 +77,38 @@ function snapshotOfWay (way, binary, version) {
   return makeOnce(file, part => [binary, HOLDING_APP, way, part])
 }
 
+/**
+ * Two snapshots of an app of unseen/, which leaks between them.
+ * @param {Pick<import('./cases').Case, 'name' | 'packages'>} of
+ * @param {string} binary of Node.js
+ * @param {string} version
+ * @returns {[string, string]} paths, made once
+ */
+function snapshotsOfUnseen ({ name, packages = {} }, binary, version) {
+  const fileOf = (/** @type {number} */ n) =>
+    path.join(snapshotFolder(), `unseen ${name} ${version}-${n}.heapsnapshot`)
+  /** @type {[string, string]} */
+  const files = [fileOf(1), fileOf(2)]
+  if (files.every(file => fs.existsSync(file))) return files
+  const folder = path.join(snapshotFolder(), 'unseen', name)
+  fs.mkdirSync(folder, { recursive: true })
+  fs.writeFileSync(path.join(folder, 'package.json'), '{ "name": "unseen" }\n')
+  for (const file of fs.readdirSync(UNSEEN)) {
+    if (/\.m?js$/.test(file)) fs.copyFileSync(path.join(UNSEEN, file), path.join(folder, file))
+  }
+  for (const [owner, place] of Object.entries(packages)) {
+    const installed = path.join(folder, 'node_modules', place)
+    fs.cpSync(path.join(UNSEEN, 'packages', owner), installed, { recursive: true })
+    const link = path.join(folder, 'node_modules', owner)
+    if (place.startsWith('.pnpm/') && !fs.existsSync(link)) fs.symlinkSync(installed, link)
+  }
+  const app = fs.readdirSync(folder).find(file => path.parse(file).name === name)
+  execFileSync(binary, [String(app), ...files], {
+    cwd: folder, stdio: 'ignore', env: { ...process.env, NODE_OPTIONS: '' }
+  })
+  return files
+}
+
 /** @returns {string} path of a snapshot of 550 MiB, made once */
 const largeSnapshot = () =>
   makeOnce(path.join(snapshotFolder(), 'large.heapsnapshot'), part =>
@@ -94,4 +127,4 @@ function makeOnce (file, commandOf) {
   return file
 }
 
-module.exports = { snapshotsOfLeak, snapshotOfWay, largeSnapshot }
+module.exports = { snapshotsOfLeak, snapshotOfWay, snapshotsOfUnseen, largeSnapshot }

@@ -35,6 +35,7 @@ module.exports = defineDiagnosis({
     releasedShareRatio: 0.9
   },
   explains: ['native-memory-leak', 'allocator-fragmentation'],
+  holds: 'buffers',
   runbook: 'MemwatchBufferPoolPinning',
 
   /** @returns {import('./define-diagnosis').Judgement<Finding>} */

@@ -35,6 +35,7 @@ module.exports = defineDiagnosis({
     codeRiseBytes: 8 * 2 ** 20
   },
   explains: ['js-heap-leak', 'heap-limit-thrash'],
+  holds: 'objects',
   runbook: 'MemwatchContextLeak',
 
   /** @returns {import('./define-diagnosis').Judgement<Finding>} */

@@ -105,6 +105,8 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {readonly string[]} explains ids of diagnoses that are symptoms of this cause
  * @property {boolean} [opportunity] something to gain where nothing is wrong: never primary, and no
  *   alert
+ * @property {'objects' | 'buffers' | 'handles'} [holds] what is retained, where a heap snapshot
+ *   shows its holders: verdicts/holders.js
  * @property {string} [runbook] name of the alert and its runbook; an opportunity has none
  * @property {(signals: { [Name in Required]: NonNullable<Signals[Name]> } &
  *   Pick<Signals, Optional>, limits: Limits, target: import('@memwatch/agent/protocol/frame').Hello) =>

@@ -59,6 +59,7 @@ module.exports = defineDiagnosis({
     fillsSeconds: 60
   },
   explains: ['semi-space-starvation', 'event-loop-blocked'],
+  holds: 'objects',
   runbook: 'MemwatchHeapLimitThrash',
 
   /** @returns {import('./define-diagnosis').Judgement<Finding>} */

@@ -90,6 +90,7 @@ module.exports = defineDiagnosis({
     'oversized-heap',
     'event-loop-blocked'
   ],
+  holds: 'objects',
   runbook: 'MemwatchJsHeapLeak',
 
   /** @returns {Judgement} */

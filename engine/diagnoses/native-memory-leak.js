@@ -64,6 +64,7 @@ module.exports = defineDiagnosis({
     churningRunwayShareRatio: 0.6
   },
   explains: ['allocator-fragmentation', 'container-limit-mismatch'],
+  holds: 'buffers',
   runbook: 'MemwatchNativeMemoryLeak',
 
   /** @returns {Judgement} */

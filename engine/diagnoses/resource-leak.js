@@ -49,6 +49,7 @@ module.exports = defineDiagnosis({
     throttledRatio: 0.9
   },
   explains: ['js-heap-leak', 'heap-limit-thrash'],
+  holds: 'handles',
   runbook: 'MemwatchResourceLeak',
 
   /** @returns {import('./define-diagnosis').Judgement<Finding>} */

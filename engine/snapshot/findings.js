@@ -1,5 +1,6 @@
 'use strict'
 
+const { findBuffers } = require('./buffers')
 const { findContainers } = require('./containers')
 const { dominate, NONE } = require('./dominators')
 const { findGroups, findScattered } = require('./groups')
@@ -19,6 +20,8 @@ const MOST_CHECKED = 20
 const LEAST_SHARE_OF_PLACE = 0.1
 /** Share of the smallest heaps that Node.js itself holds. */
 const LEAST_SHARE_OF_NODE = 0.1
+/** Least share of the members of a pile that hold code of one file. */
+const LEAST_WITH_CODE = 0.25
 /** Findings are read by people. */
 const MOST_FINDINGS = 8
 /** Nodes that only wrap what the app keeps. */
@@ -55,6 +58,12 @@ const MOST_WRAPPED = 12
  *   isStore: as the store of an AsyncLocalStorage
  * @property {import('./holders').Holder & { heldPlace: import('./names').Place | null }} holder
  *   heldPlace: of a function of the app among what is held, where only Node.js' own code holds it
+ * @property {number} bufferBytes memory of ArrayBuffers among the retained bytes
+ * @property {import('./buffers').Pins | null} pins of a pile of Buffers
+ * @property {import('./names').Place | null} code that holds them: a place of the app or a package;
+ *   null where only Node.js' own code does
+ * @property {import('./holders').Holder | null} also holder in the code of the app or of a package,
+ *   where native code holds them, too
  * @property {string | null} package whose code holds them, null for the app's own and Node.js
  * @property {number} holderId V8's id of the holder, which DevTools show, too
  * @property {number} exampleId of one of the objects
@@ -74,10 +83,12 @@ const MOST_WRAPPED = 12
  * @param {object} [options]
  * @param {(id: number) => boolean} [options.isNew] whether an object was made after an earlier
  *   snapshot: then only those are piles
+ * @param {string} [options.agentFolder] folder of memwatch's agent: its code holds nothing that is
+ *   reported
  * @param {(what: string) => void} [options.onProgress]
  * @returns {Findings}
  */
-function findHolders (graph, { isNew, onProgress = () => {} } = {}) {
+function findHolders (graph, { isNew, agentFolder, onProgress = () => {} } = {}) {
   onProgress('dominators')
   const dominators = dominate(graph)
   const { retainedBytes, dominator, reverse } = dominators
@@ -104,9 +115,17 @@ function findHolders (graph, { isNew, onProgress = () => {} } = {}) {
     .sort((a, b) => b.bytes - a.bytes)
   const leastOfNode = isNew ? 0 : LEAST_SHARE_OF_NODE * retainedBytes[0]
   const names = new Names(graph, reverse)
+  /** @type {import('./paths').Paths | undefined} */
+  let otherPaths
   const found = outermost(graph, clusters, dominators)
-    .map(cluster => describe(graph, names, paths, dominators, cluster, leastOfNode))
+    .map(cluster => {
+      const finding = describe(graph, names, paths, dominators, cluster, leastOfNode)
+      if (finding?.root.kind !== 'handle' || finding.holder.place) return finding
+      otherPaths ??= findPaths(graph, { avoidsHandles: true })
+      return withAlso(finding, findAlso(graph, names, otherPaths, dominators, cluster))
+    })
     .filter(finding => finding !== null)
+    .filter(({ code }) => !code || !isWithin(code.file, agentFolder))
   return {
     nodeCount: graph.nodeCount,
     edgeCount: graph.edgeCount,
@@ -132,7 +151,7 @@ function outermost ({ nodeType, nodeName }, clusters, { dominator }) {
     `${dominator[node]} ${nodeType[node]} ${nodeName[node]}`
   /** @type {Set<string>} */
   const kinds = new Set()
-  const isWithin = (/** @type {number} */ member) => {
+  const isInside = (/** @type {number} */ member) => {
     for (let at = member; at !== 0 && at !== NONE; at = dominator[at]) {
       if (kinds.has(kindOf(at))) return true
     }
@@ -141,7 +160,7 @@ function outermost ({ nodeType, nodeName }, clusters, { dominator }) {
   return clusters.filter(({ members }) => {
     const stride = Math.ceil(members.length / MOST_CHECKED)
     const some = members.filter((_, i) => i % stride === 0)
-    if (some.filter(isWithin).length * 2 > some.length) return false
+    if (some.filter(isInside).length * 2 > some.length) return false
     for (const member of members) kinds.add(kindOf(member))
     return true
   })
@@ -164,8 +183,9 @@ function describe (graph, names, paths, dominators, cluster, leastOfNode) {
   const below = stepsTo(graph, paths, member).slice(steps.length)
   const { holder, root, at } = describeHolder(graph, names, steps, below)
   const isOfNode = !holder.place || isPlaceOfNode(holder.place.file)
-  const heldPlace = isOfNode ? findPlaceOfHeld(graph, names, dominators, member) : null
+  const heldPlace = isOfNode ? findPlaceOfSome(graph, names, dominators, members) : null
   if (isOfNode && !heldPlace && bytes < leastOfNode) return null
+  const code = isOfNode ? heldPlace : holder.place
   return {
     holderNode: at < 0 ? 0 : steps[at].node,
     count,
@@ -175,10 +195,13 @@ function describe (graph, names, paths, dominators, cluster, leastOfNode) {
     others: [],
     isChain,
     keeps: findKept(graph, names, dominators, member),
-    package: (isOfNode ? heldPlace : holder.place)?.package ?? null,
+    ...findBuffers(graph, dominators, cluster),
+    code,
+    package: code?.package ?? null,
     holderId: at < 0 ? graph.nodeId[0] : graph.nodeId[steps[at].node],
     exampleId: graph.nodeId[member],
     holder: { ...holder, heldPlace },
+    also: null,
     root,
     path: [...steps.slice(-MOST_PATH), ...below.slice(-MOST_BELOW)].map(({ node, edge, name }) => ({
       edge,
@@ -187,6 +210,63 @@ function describe (graph, names, paths, dominators, cluster, leastOfNode) {
       place: names.placeOf(node)
     }))
   }
+}
+
+/**
+ * The holder of a pile in code, beside native code.
+ * @param {HeapGraph} graph
+ * @param {Names} names
+ * @param {import('./paths').Paths} paths that avoid native code
+ * @param {import('./dominators').Dominators} dominators
+ * @param {Cluster & { isChain: boolean }} cluster
+ * @returns {Finding['also']}
+ */
+function findAlso (graph, names, paths, dominators, { members, bytes, isChain }) {
+  const [cluster] = findContainers(graph, paths, dominators, {
+    dominator: 0, members, bytes, isChain
+  })
+  if (!cluster) return null
+  const steps = stepsTo(graph, paths, cluster.container)
+  const { holder } = describeHolder(graph, names, steps, [])
+  return holder.place && holder.name !== null && !isPlaceOfNode(holder.place.file) ? holder : null
+}
+
+/**
+ * @template {Finding} F
+ * @param {F} finding
+ * @param {Finding['also']} also
+ * @returns {F}
+ */
+function withAlso (finding, also) {
+  const code = finding.code ?? also?.place ?? null
+  return { ...finding, also, code, package: code?.package ?? null }
+}
+
+/**
+ * @param {HeapGraph} graph
+ * @param {Names} names
+ * @param {import('./dominators').Dominators} dominators
+ * @param {readonly number[]} members one of two ports, say, has a listener of the app
+ * @returns {import('./names').Place | null}
+ */
+function findPlaceOfSome (graph, names, dominators, members) {
+  // An odd step: kinds of members may alternate.
+  const stride = Math.ceil(members.length / MOST_CHECKED) | 1
+  const checked = members.filter((_, i) => i % stride === 0)
+  /** @type {Map<string, import('./names').Place[]>} */
+  const byFile = new Map()
+  for (const member of checked) {
+    const place = findPlaceOfHeld(graph, names, dominators, member)
+    if (place) byFile.set(place.file, [...(byFile.get(place.file) ?? []), place])
+  }
+  const [places = []] = [...byFile.values()].sort((a, b) => b.length - a.length)
+  return places.length >= LEAST_WITH_CODE * checked.length ? places[0] ?? null : null
+}
+
+/** @param {string} file @param {string} [folder] */
+function isWithin (file, folder) {
+  const path = file.replace(/^file:\/\//, '')
+  return folder !== undefined && path.startsWith(folder) && /^[\\/]/.test(path.slice(folder.length))
 }
 
 /**
@@ -236,6 +316,7 @@ function merge (findings) {
     } else if (ofLike) {
       ofLike.count += count
       ofLike.retainedBytes += retainedBytes
+      ofLike.bufferBytes += finding.bufferBytes
       ofLike.places++
       merged.set(holderNode, ofLike)
     } else {

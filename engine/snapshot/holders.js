@@ -41,6 +41,7 @@ function describeHolder (graph, names, steps, below) {
   while (at > 0 && isPart(graph, steps[at])) at--
   const root = findRoot(graph, names, [...steps, ...below.slice(0, STEPS_BELOW)])
   if (at < 0) return { holder: NOBODY, root, at }
+  if (graph.typeOf(steps[at].node) === 'synthetic') return { holder: NOBODY, root, at }
   const isList = graph.nameOf(steps[at].node) === 'TimersList'
   const { name, nameKind, owner } = isList ? NOBODY : findName(graph, names, steps, at)
   return {
@@ -68,7 +69,9 @@ const NOBODY = Object.freeze({
 /** @param {HeapGraph} graph @param {Step} step */
 const isPart = (graph, { node, name }) =>
   (PART_TYPES.has(graph.typeOf(node)) && graph.nameOf(node) !== 'system / PromiseReaction') ||
-  TIMER_LINKS.has(name)
+  TIMER_LINKS.has(name) ||
+  // Listeners of an EventTarget are a linked list.
+  (name === 'next' && graph.nameOf(node) === 'Listener')
 
 /**
  * The nearest variable or property that leads to a node, through elements and entries.

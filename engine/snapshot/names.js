@@ -1,6 +1,7 @@
 'use strict'
 
 const { NONE } = require('./dominators')
+const { packageOf } = require('../text/code-owner')
 
 /** @typedef {import('./heap-graph').HeapGraph} HeapGraph */
 
@@ -20,6 +21,7 @@ const OWN_EDGES = new Set(['__proto__', 'constructor', 'map', 'prototype'])
 /** Names of an SFI's edge to its script, in V8 of Node.js 18 to 26. */
 const SCRIPT_EDGE = /^(raw_)?script/
 const SCOPE = 'system / Context'
+const BOUND = 'native_bind'
 /** An absolute path, of any system. */
 const PATH = /^(\/|[a-z]:[\\/]|\\\\)/i
 const STRINGS = new Set(['string', 'concatenated string', 'sliced string'])
@@ -49,7 +51,7 @@ class Names {
     const type = graph.typeOf(node)
     const name = cut(graph.nameOf(node))
     if (STRINGS.has(type)) return 'string'
-    if (type === 'closure') return name === '' ? 'function' : `function ${name}`
+    if (type === 'closure') return this.#functionOf(node, name)
     if (type === 'array') return 'array'
     if (type === 'code') return 'code'
     if (type === 'number' || type === 'bigint' || type === 'symbol' || type === 'regexp') return type
@@ -176,10 +178,12 @@ class Names {
    */
   isStore (from, to) {
     const graph = this.#graph
-    return (
-      graph.nameOf(from) === 'AsyncContextFrame' ||
-      this.follow(from, name => name === '<symbol kResourceStore>') === to
-    )
+    if (graph.nameOf(from) === 'AsyncContextFrame') return true
+    // Each AsyncLocalStorage has a symbol of its own, and all symbols are called alike.
+    for (let e = graph.firstEdge[from], end = graph.firstEdge[from + 1]; e < end; e++) {
+      if (graph.edgeTo[e] === to && graph.edgeNameOf(e) === '<symbol kResourceStore>') return true
+    }
+    return false
   }
 
   /** True for a module of CommonJS, false for a class of that name. @param {number} node */
@@ -189,6 +193,17 @@ class Names {
       this.#graph.typeOf(node) === 'object' &&
       this.follow(node, name => name === 'children') >= 0
     )
+  }
+
+  /**
+   * @param {number} node a function
+   * @param {string} name as V8 calls it: all bound ones native_bind
+   */
+  #functionOf (node, name) {
+    if (name !== BOUND) return name === '' ? 'function' : `function ${name}`
+    const bound = this.follow(node, edge => edge === 'bound_function')
+    const of = bound < 0 ? '' : cut(this.#graph.nameOf(bound))
+    return of === '' ? 'function bound' : `function bound ${of}`
   }
 
   /** @param {number} node a literal @returns {string} Object {id, name, …} */
@@ -208,16 +223,6 @@ class Names {
 
 /** @param {string} name */
 const cut = name => (name.length > MOST_NAME ? `${name.slice(0, MOST_NAME - 1)}…` : name)
-
-/**
- * @param {string} file
- * @returns {string | null} the innermost package of node_modules that it belongs to
- */
-function packageOf (file) {
-  const found = [...file.matchAll(/[\\/]node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)(?=[\\/])/g)]
-  const name = found.at(-1)?.[1].replace('\\', '/')
-  return name === undefined || name.startsWith('.') ? null : name
-}
 
 /** True for a file of Node.js itself. @param {string} file */
 const isOfNode = file => file.startsWith('node:')
@@ -245,4 +250,4 @@ function stepsTo (graph, { edgeTo, parent }, node) {
   return steps.reverse()
 }
 
-module.exports = { Names, packageOf, isOfNode, stepsTo, cut }
+module.exports = { Names, isOfNode, stepsTo }

@@ -39,6 +39,12 @@ const SPEAKING_EDGE = 2
 const OF_LIST = 40
 /** An entry of a WeakMap holds its value as long as its key lives. */
 const WEAK_ENTRY = 6
+/** More than any path through the code of an app. */
+const AVOIDED = 127
+/** Native objects of Node.js, and V8's handles of them. @param {string} name of a root */
+const isHandle = name =>
+  (name.startsWith('Node / ') && name !== 'Node / Environment') ||
+  name === '(Global handles)' || name === '(Traced handles)'
 /** Edges of V8 and Node.js explain less than a variable of the app. */
 const ROOT_COSTS = new Map([
   ['(Global handles)', 8],
@@ -61,11 +67,13 @@ const OTHER_ROOT = 16
 
 /**
  * @param {HeapGraph} graph its edges that retain nothing are marked
+ * @param {{ avoidsHandles?: boolean }} [options] avoidsHandles: a path through a variable of the
+ *   app is preferred to one through native code
  * @returns {Paths}
  */
-function findPaths (graph) {
+function findPaths (graph, { avoidsHandles = false } = {}) {
   const { nodeCount, firstEdge, edgeType, edgeName, edgeTo, nodeType } = graph
-  const costOf = makeCosts(graph)
+  const costOf = makeCosts(graph, avoidsHandles)
   const distance = new Uint32Array(nodeCount).fill(NONE)
   const lastEdge = new Uint32Array(nodeCount).fill(NONE)
   const parent = new Uint32Array(nodeCount)
@@ -99,10 +107,11 @@ function findPaths (graph) {
 
 /**
  * @param {HeapGraph} graph
+ * @param {boolean} avoidsHandles
  * @returns {(from: number, fromType: number, type: number, name: number, to: number) => number}
  *   from 1 up to BUCKETS - 1
  */
-function makeCosts (graph) {
+function makeCosts (graph, avoidsHandles) {
   const { layout, strings, namedEdgeTypes, nodeName } = graph
   const ofType = layout.edgeTypes.map(
     name => EDGE_COSTS[/** @type {keyof typeof EDGE_COSTS} */ (name)] ?? OTHER_EDGE
@@ -123,6 +132,7 @@ function makeCosts (graph) {
     if (lists.has(nodeName[from])) return OF_LIST
     if (fromType === synthetic) {
       const rootName = graph.nameOf(to)
+      if (avoidsHandles && isHandle(rootName)) return AVOIDED
       if (type === internal || from !== 0) return ROOT_COSTS.get(rootName) ?? OTHER_EDGE
       return rootName === '(GC roots)' ? OTHER_ROOT : graph.nodeType[to] === synthetic ? 4 : 1
     }

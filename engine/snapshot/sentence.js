@@ -1,5 +1,6 @@
 'use strict'
 
+const { nameOwner } = require('../text/code-owner')
 const { formatBytes, formatKibibytes } = require('../text/format')
 
 /** @typedef {import('./findings').Finding} Finding */
@@ -32,10 +33,11 @@ function placeText (place, folder = '') {
  * @returns {string} 2,411 Session objects, 41 MiB, held by Map `sessions` in src/cache.js:7, …
  */
 function sentenceOf (finding, { folder } = {}) {
-  const { count, retainedBytes, holder, root, keeps, places } = finding
+  const { count, retainedBytes, holder, also, root, keeps, pins, places } = finding
   const what = `${number(count)} ${plural(finding.className, count)}, ${size(retainedBytes)}`
+  const and = also ? ` and by ${holderText({ ...also, heldPlace: null }, folder)}` : ''
   const times = places > 1 ? `${number(places)} × ` : ''
-  return `${what}${keptText(keeps)}, held by ${times}${holderText(holder, folder)}; kept alive by ${root.text}`
+  return `${what}${pins ? pinnedText(pins) : keptText(keeps)}, held by ${times}${holderText(holder, folder)}${and}; kept alive by ${root.text}`
 }
 
 /** @param {Finding['keeps']} keeps */
@@ -44,6 +46,17 @@ function keptText (keeps) {
   const { className, retainedBytes, isStore } = keeps
   const bytes = retainedBytes < 1024 ? '' : `, ${size(retainedBytes)}`
   return ` (each keeps ${className}${bytes}${isStore ? ', as the store of an AsyncLocalStorage' : ''})`
+}
+
+/**
+ * The length of a Buffer is in no snapshot: more views than ArrayBuffers are slices for certain.
+ * @param {NonNullable<Finding['pins']>} pins
+ */
+function pinnedText ({ viewName, views, stores, storeBytes }) {
+  const of = `${number(stores)} ${stores === 1 ? 'ArrayBuffer' : 'ArrayBuffers'} of ${size(storeBytes)}`
+  return views > stores
+    ? ` (${number(views)} ${viewName} slices keep ${of})`
+    : ` (they keep ${of}: a slice keeps all of its ArrayBuffer)`
 }
 
 /**
@@ -89,4 +102,25 @@ function stepText (edge, name) {
   return edge === 'element' ? `[${name}]` : `(${edge} ${name})`
 }
 
-module.exports = { sentenceOf, pathLines, placeText, size }
+/**
+ * Retained bytes by the package whose code holds them.
+ * @param {readonly Finding[]} findings
+ * @param {string | ((file: string) => string)} app name of the app, for its own code
+ * @returns {import('../text/suspect-text').PackageShare[]} largest first; shares of all findings
+ */
+function sumByPackage (findings, app) {
+  /** @type {Map<string, number>} */
+  const sums = new Map()
+  let total = 0
+  for (const { code, retainedBytes } of findings) {
+    const file = code?.file ?? 'node:'
+    const name = nameOwner(file, typeof app === 'string' ? app : app(file))
+    sums.set(name, (sums.get(name) ?? 0) + retainedBytes)
+    total += retainedBytes
+  }
+  return [...sums]
+    .sort(([, a], [, b]) => b - a)
+    .map(([name, value]) => ({ package: name, value, share: value / total }))
+}
+
+module.exports = { sentenceOf, sumByPackage, pathLines, placeText, size }

@@ -9,6 +9,8 @@ const { markdownCode, markdownText } = require('./markdown')
  * @property {'grown bytes' | 'allocated bytes' | 'busy seconds'} of
  * @property {number} total in that unit
  * @property {Suspect[]} sites worst first
+ * @property {PackageShare[]} [packages] of all sites, worst first; captures of older exporters have
+ *   none
  *
  * @typedef {object} Suspect
  * @property {string} function
@@ -18,6 +20,8 @@ const { markdownCode, markdownText } = require('./markdown')
  * @property {number} share of the total
  * @property {string | null} inlinedIn the function whose bytes these are: V8 counts what it inlines
  *   to the caller, and this may have been; null where it is counted itself
+ * @property {string} [package] whose code the line is of: see PackageShare; captures of older
+ *   exporters have none
  * @property {string | null} via a package that does it on behalf of this line
  * @property {string | null} call that blocks
  * @property {string | null} instead of it
@@ -26,8 +30,31 @@ const { markdownCode, markdownText } = require('./markdown')
  */
 
 /**
+ * Bytes by the package whose code they are of.
+ * @typedef {object} PackageShare
+ * @property {string} package as node_modules calls it; the name of the app for its own code; node
+ *   for Node.js itself
+ * @property {number} value in the unit of its list
+ * @property {number} share of the total
+ *
+ * A pile of alike objects in a heap snapshot.
+ * @typedef {object} Pile
+ * @property {string} text one sentence, without a full stop
+ * @property {string} className
+ * @property {number} count
+ * @property {number} retainedBytes
+ * @property {number} [bufferBytes] memory of Buffers among them
+ * @property {string | null} package
+ * @property {string} root kind of the reason why the holder is alive
+ * @property {string[]} path from the root to one of the objects, a step each
+ *
  * What piles up in a heap snapshot.
- * @typedef {{ refused: string | null, piles: { text: string, path: string[] }[] }} Retainers
+ * @typedef {object} Retainers
+ * @property {string | null} refused
+ * @property {number | null} reachableBytes
+ * @property {number | null} [sinceUnixMs] time of an earlier snapshot: the piles came since
+ * @property {Pile[]} piles
+ * @property {PackageShare[]} [packages] whose code holds the piles, largest first
  */
 
 /** So many are named where there is little room. */
@@ -45,6 +72,36 @@ const shortText = suspects =>
     .slice(0, NAMED_SITES)
     .map(({ text }) => text)
     .join('; ')
+
+/**
+ * @param {PackageShare[]} [packages]
+ * @returns {string} the first of them: lru-cache 80 %, shop 15 %; empty without any
+ */
+const packagesText = (packages = []) =>
+  packages
+    .slice(0, NAMED_SITES)
+    .map(({ package: name, share }) => `${name} ${formatRatio(share)}`)
+    .join(', ')
+
+/**
+ * @param {{ piles: { text: string }[] } | null} holders
+ * @returns {string} for a headline or a message: the largest pile; empty without one
+ */
+const holderText = holders => holders?.piles[0]?.text ?? ''
+
+/**
+ * Origin of holders.
+ * @param {{ file: string | null, sinceUnixMs: number | null }} holders
+ * @returns {string} by a heap snapshot, …
+ */
+function sourceText ({ file, sinceUnixMs }) {
+  const written = file === null ? '' : ` that V8 wrote: ${file}`
+  const grown = sinceUnixMs === null ? '' : `; only what came since ${timeText(sinceUnixMs)}`
+  return `by a heap snapshot${written}${grown}`
+}
+
+/** @param {number} unixMs */
+const timeText = unixMs => new Date(unixMs).toISOString().replace(/\.\d+Z$/, 'Z')
 
 /**
  * @param {{ kind: string, target: string, thread: string, pid: number, node: string,
@@ -73,27 +130,52 @@ function markdown ({ kind, target, thread, pid, node, requestedUnixMs, suspects,
         .join('; ')
     ]
   )
-  return (
-    head +
-    [
-      ['function', 'where', suspects.of, 'share', ''],
-      ['---', '---', '---:', '---:', '---'],
-      ...cells
-    ]
-      .map(row => `| ${row.join(' | ')} |`)
-      .join('\n') +
-    '\n'
-  )
+  const ofPackages = packagesMarkdown(suspects.packages, suspects.of)
+  return head + ofPackages + tableMarkdown([
+    ['function', 'where', suspects.of, 'share', ''],
+    ['---', '---', '---:', '---:', '---'],
+    ...cells
+  ])
+}
+
+/** @param {string[][]} rows */
+const tableMarkdown = rows => `${rows.map(row => `| ${row.join(' | ')} |`).join('\n')}\n`
+
+/**
+ * @param {PackageShare[]} [packages]
+ * @param {string} [unit]
+ * @returns {string} a table and an empty line; nothing without packages
+ */
+function packagesMarkdown (packages = [], unit = '') {
+  if (packages.length === 0) return ''
+  return `${tableMarkdown([
+    ['package', unit, 'share'],
+    ['---', '---:', '---:'],
+    ...packages.map(({ package: name, value, share }) => [
+      markdownText(name),
+      unit === 'busy seconds' ? formatSeconds(value) : formatBytes(value),
+      formatRatio(share)
+    ])
+  ])}\n`
 }
 
 /** @param {Retainers} retainers */
-function retainersMarkdown ({ refused, piles }) {
+function retainersMarkdown ({ refused, piles, packages, sinceUnixMs = null }) {
   if (refused !== null) return `Not analysed: ${markdownText(refused)}.\n`
+  const grown = sinceUnixMs === null ? '' : `Only objects that came since ${timeText(sinceUnixMs)}.\n\n`
   if (piles.length === 0) return 'No pile of alike objects stands out.\n'
-  return piles
+  return grown + packagesMarkdown(packages, 'retained bytes') + piles
     .map(({ text, path }) =>
       [`- ${markdownText(text)}.`, ...path.map(line => `  - ${markdownCode(line)}`)].join('\n') + '\n')
     .join('\n')
 }
 
-module.exports = { shortText, markdown, LEAST_SHARE, NAMED_SITES }
+module.exports = {
+  shortText,
+  holderText,
+  packagesText,
+  sourceText,
+  markdown,
+  LEAST_SHARE,
+  NAMED_SITES
+}

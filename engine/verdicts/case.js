@@ -1,5 +1,7 @@
 'use strict'
 
+const { selectHolders } = require('./holders')
+
 /**
  * What the last capture for a diagnosis points at.
  * @typedef {object} AttachedSuspects
@@ -30,6 +32,11 @@ class Case {
    */
   suspects = new Map()
   /**
+   * Piles in the last heap snapshot that was analysed, and their holders.
+   * @type {import('./holders').Holders | null}
+   */
+  holders = null
+  /**
    * What the process holds open, the commonest first, while resource-leak is found; null where
    * that cannot be read.
    * @type {{ count: number, text: string }[] | null}
@@ -47,6 +54,15 @@ class Case {
    * @type {Map<string, { atSeconds: number, kind: string }>}
    */
   recommended = new Map()
+
+  /** Verdicts with the lines of code and the holders that captures add. */
+  get explained () {
+    return this.verdicts.map(verdict => ({
+      ...verdict,
+      suspects: this.suspects.get(verdict.diagnosis) ?? null,
+      holders: selectHolders(verdict, this.holders)
+    }))
+  }
 }
 
 /** A case ends with its target. @type {WeakMap<object, Case>} */

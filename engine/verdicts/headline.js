@@ -2,7 +2,7 @@
 
 const { byUrgency } = require('./evaluate')
 const { diagnoses } = require('../diagnoses')
-const { shortText } = require('../text/suspect-text')
+const { holderText, shortText } = require('../text/suspect-text')
 const { formatSeconds } = require('../text/format')
 
 /**
@@ -30,15 +30,16 @@ const HEADLINE_STATES = Object.freeze(['confirmed', 'suspected', 'undecided', 'l
  *   here, and why
  */
 
-/** @typedef {import('./case').AttachedSuspects} AttachedSuspects */
+/**
+ * @typedef {Verdict & { suspects?: import('./case').AttachedSuspects | null, holders?:
+ *   import('./holders').Holders | null }} ExplainedVerdict
+ */
 
 /**
- * @param {readonly (Verdict & { suspects?: AttachedSuspects | null })[]} verdicts
- * @param {Map<string, AttachedSuspects>} [suspects] by diagnosis, where the verdicts do not carry
- *   them
+ * @param {readonly ExplainedVerdict[]} verdicts
  * @returns {Headline}
  */
-function summarize (verdicts, suspects) {
+function summarize (verdicts) {
   const found = order(verdicts)
   const confirmed = found.filter(({ state }) => state === 'confirmed')
   const unknown = verdicts.filter(({ severity, state, opportunity }) =>
@@ -58,7 +59,7 @@ function summarize (verdicts, suspects) {
   }
   if (found.length > 0) {
     const { state, diagnosis, severity } = found[0]
-    const text = describeFound(found, suspects)
+    const text = describeFound(found)
     const certainty = state === 'confirmed' ? state : 'suspected'
     return { ...base, state: certainty, diagnosis, severity, text }
   }
@@ -101,20 +102,19 @@ function order (verdicts) {
   return [...new Set([...causes.slice(0, 1), ...found])]
 }
 
-/**
- * @param {(Verdict & { suspects?: AttachedSuspects | null })[]} found
- * @param {Parameters<typeof summarize>[1]} suspects
- */
-function describeFound ([first, ...others], suspects) {
+/** @param {ExplainedVerdict[]} found */
+function describeFound ([first, ...others]) {
   const { diagnosis, summary } = first
   const state = first.state === 'confirmed' ? 'Confirmed' : 'Suspected'
-  const lines = shortText((first.suspects ?? suspects?.get(diagnosis))?.suspects ?? null)
+  const lines = shortText(first.suspects?.suspects ?? null)
+  const holder = holderText(first.holders ?? null)
   const also = ['confirmed', 'suspected'].flatMap(state => {
     const names = others.filter(other => other.state === state).map(({ diagnosis }) => diagnosis)
     return names.length > 0 ? [` Also ${state}: ${names.join(', ')}.`] : []
   })
   const suspected = lines ? ` Suspects: ${lines}.` : ''
-  return `${state}: ${diagnosis}: ${summary}${suspected}${also.join('')}`
+  const held = holder ? ` Holder: ${holder}.` : ''
+  return `${state}: ${diagnosis}: ${summary}${suspected}${held}${also.join('')}`
 }
 
 /**

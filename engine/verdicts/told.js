@@ -28,6 +28,15 @@ class Told {
     else told.delete(diagnosis)
     return { was: was ?? null }
   }
+
+  /**
+   * @param {import('../history/target').Target} target
+   * @param {Pick<import('./evaluate').Verdict, 'diagnosis' | 'state'>} verdict
+   * @returns {boolean} whether this state was told last
+   */
+  stands (target, { diagnosis, state }) {
+    return this.#told.get(target)?.get(diagnosis) === state
+  }
 }
 
 module.exports = { Told }

@@ -11,7 +11,12 @@ const DIAGNOSES = { heap_profile: 'js-heap-leak', cpu_profile: 'event-loop-block
  * @param {import('@memwatch/engine/history/target').Target} target
  * @param {import('./captures').Capture} capture
  */
-function attach (target, { id, kind, diagnosis: cause, requestedUnixMs, suspects }) {
+function attach (target, { id, kind, diagnosis: cause, requestedUnixMs, suspects, retainers }) {
+  if (retainers && retainers.piles.length > 0) {
+    const { refused, piles, sinceUnixMs = null } = retainers
+    const of = { captureId: id, file: null, atUnixMs: requestedUnixMs, sinceUnixMs }
+    findCase(target).holders = { ...of, refused, piles }
+  }
   const diagnosis = cause ?? DIAGNOSES[kind]
   if (!suspects || suspects.sites.length === 0 || !diagnosis) return
   const attached = { captureId: id, kind, atUnixMs: requestedUnixMs, suspects }

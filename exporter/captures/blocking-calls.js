@@ -43,7 +43,8 @@ const insteadOf = {
 }
 
 /**
- * V8's own work has no frame: the source line names it. Most telling first.
+ * V8's own work has no frame: the source line names it. Calls of Node.js and of addons have frames:
+ * a line that holds one, and spends its time without it, is busy with another. Most telling first.
  * @type {BlockingCall[]}
  */
 const inSource = [
@@ -92,8 +93,6 @@ const blockingCall = name =>
  * @returns {{ call: string, instead: string } | undefined}
  */
 function blockingCallIn (line) {
-  const named = /\b(\w+Sync)\s*\(/.exec(line)?.[1]
-  if (named) return blockingCall(named)
   const found = inSource.find(({ pattern }) => pattern.test(line))
   return found && { call: found.call, instead: found.instead }
 }

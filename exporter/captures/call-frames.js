@@ -1,6 +1,7 @@
 'use strict'
 
 const { fileURLToPath } = require('node:url')
+const { originOf: originOfFile } = require('@memwatch/engine/text/code-owner')
 
 const SEPARATORS = ['/', '\\']
 
@@ -8,20 +9,10 @@ const SEPARATORS = ['/', '\\']
  * A function in a profile of the DevTools protocol: where it begins, counted from 0.
  * @typedef {{ functionName: string, url: string, lineNumber: number, columnNumber: number,
  *   scriptId?: string }} CallFrame
- *
- * @typedef {'app' | 'dependency' | 'node' | 'native'} Origin app: written by those who run it;
- *   dependency: below node_modules; node: of Node itself; native: no JavaScript
  */
 
-/**
- * @param {CallFrame} frame
- * @returns {Origin}
- */
-function originOf ({ url }) {
-  if (url === '') return 'native'
-  if (url.startsWith('node:')) return 'node'
-  return /[/\\]node_modules[/\\]/.test(url) ? 'dependency' : 'app'
-}
+/** @param {CallFrame} frame */
+const originOf = ({ url }) => originOfFile(url)
 
 /**
  * @param {string} url of a call frame
@@ -34,13 +25,6 @@ function pathOf (url) {
     return url
   }
 }
-
-/**
- * @param {string} url below node_modules
- * @returns {string} name of the package, @scope/name too
- */
-const packageOf = url =>
-  /^.*[/\\]node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)/s.exec(url)?.[1] ?? ''
 
 /**
  * True when a stack is the agent's work: its frames, and whatever they call.
@@ -70,4 +54,4 @@ function ownerOf (stack) {
   return { owner: undefined, callees: stack.slice().reverse() }
 }
 
-module.exports = { originOf, pathOf, packageOf, nameOf, ownerOf, isOfAgent }
+module.exports = { originOf, pathOf, nameOf, ownerOf, isOfAgent }

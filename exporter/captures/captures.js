@@ -254,7 +254,7 @@ class Captures extends EventEmitter {
         capture.parts.push({ part, bytes, sha256 })
       }
       capture.suspects = this.#pointAt(capture, target.hello)
-      capture.retainers = await this.#findRetainers(capture)
+      capture.retainers = await this.#findRetainers(capture, target.hello)
       capture.state = 'done'
       capture.finishedUnixMs = this.#now()
       this.#store.keep(/** @type {any} */ (capture))
@@ -270,12 +270,18 @@ class Captures extends EventEmitter {
 
   /**
    * @param {Capture} capture
+   * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    * @returns {Promise<Capture['retainers']>} null of a kind that holds no objects
    */
-  async #findRetainers ({ id, kind, parts }) {
-    if (kind !== 'heap_snapshot') return null
+  async #findRetainers (capture, { name: app, agentFolder }) {
+    if (capture.kind !== 'heap_snapshot') return null
+    const fileOf = (/** @type {Capture} */ { id, parts }) => this.#store.fileOf(id, parts[0].part)
+    /** @type {Capture | undefined} */
+    const before = this.#store.all.findLast(other =>
+      other.kind === capture.kind && isOfSameIsolate(other, capture))
+    const earlier = before && { file: fileOf(before), atUnixMs: before.requestedUnixMs }
     const { signal } = this.#closing
-    return this.#retainersOf(this.#store.fileOf(id, parts[0].part), { signal })
+    return this.#retainersOf(fileOf(capture), { earlier, app, agentFolder, signal })
   }
 
   /**
@@ -352,6 +358,14 @@ class Running {
     return /** @type {Promise<{ bytes: number, sha256: string }>} */ (this.arrived.get(name))
   }
 }
+
+/**
+ * @param {Capture} a
+ * @param {Capture} b
+ */
+const isOfSameIsolate = (a, b) =>
+  a.pid === b.pid && a.host === b.host && a.thread === b.thread &&
+  a.startedAtUnixMs === b.startedAtUnixMs
 
 /**
  * Memory that the container has left.

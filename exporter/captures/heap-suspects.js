@@ -1,6 +1,7 @@
 'use strict'
 
-const { isOfAgent, nameOf, originOf, ownerOf, packageOf, pathOf } = require('./call-frames')
+const { isOfAgent, nameOf, originOf, ownerOf, pathOf } = require('./call-frames')
+const { packageOf } = require('@memwatch/engine/text/code-owner')
 
 /**
  * A sampling heap profile of the DevTools protocol: bytes that were allocated while it ran and

@@ -10,6 +10,7 @@ const { findHolders } = require('@memwatch/engine/snapshot/findings')
 const { HeapGraphReader } = require('@memwatch/engine/snapshot/heap-graph')
 const { Redactor } = require('@memwatch/engine/snapshot/redact')
 const { SnapshotIdsReader } = require('@memwatch/engine/snapshot/snapshot-ids')
+const { openRegularFile, readBytes } = require('../data-folder/regular-file')
 
 /** @typedef {import('./retainers').Job} Job */
 /** @typedef {import('./retainers').Answer} Answer */
@@ -29,11 +30,11 @@ const send = (/** @type {Answer} */ answer) =>
  * @returns {Promise<T>}
  */
 async function feed (file, reader) {
-  const descriptor = await fs.promises.open(file)
-  const { size } = await descriptor.stat()
-  const { buffer } = await descriptor.read(Buffer.alloc(GZIP.length), 0, GZIP.length, 0)
-  const bytes = descriptor.createReadStream({ start: 0, highWaterMark: PIECE_BYTES })
-  const plain = buffer.equals(GZIP) ? bytes.pipe(createGunzip()) : bytes
+  // A snapshot that V8 wrote lies in a folder of the app: a link there may lead anywhere.
+  const { fd, bytes: size } = openRegularFile(file)
+  const begin = readBytes(fd, GZIP.length)
+  const bytes = fs.createReadStream('', { fd, start: 0, highWaterMark: PIECE_BYTES })
+  const plain = begin.equals(GZIP) ? bytes.pipe(createGunzip()) : bytes
   bytes.on('error', error => plain.destroy(error))
   let percent = -1
   for await (const chunk of plain) {
@@ -45,7 +46,7 @@ async function feed (file, reader) {
 }
 
 /** @param {Job} job @returns {Promise<Answer>} */
-async function work ({ file, earlier, allowedBytes, redactTo }) {
+async function work ({ file, earlier, allowedBytes, agentFolder, redactTo }) {
   if (redactTo !== undefined) {
     // Nobody but this user reads a snapshot before it is looked at.
     const to = fs.openSync(redactTo, 'wx', 0o600)
@@ -64,7 +65,7 @@ async function work ({ file, earlier, allowedBytes, redactTo }) {
   const graph = await feed(file, new HeapGraphReader({ allowedBytes }))
   const isNew = ids ? ids.compare(graph) : undefined
   const onProgress = (/** @type {string} */ what) => { send({ progress: what }) }
-  const findings = findHolders(graph, { isNew, onProgress })
+  const findings = findHolders(graph, { isNew, agentFolder, onProgress })
   return { findings, peakBytes: process.resourceUsage().maxRSS * 1024 }
 }
 

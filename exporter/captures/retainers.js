@@ -3,8 +3,11 @@
 const path = require('node:path')
 const os = require('node:os')
 const { fork } = require('node:child_process')
-const { sentenceOf, pathLines } = require('@memwatch/engine/snapshot/sentence')
+const { plainText } = require('@memwatch/agent/protocol/text-rules')
+const { sentenceOf, sumByPackage, pathLines } = require('@memwatch/engine/snapshot/sentence')
 const { formatBytes } = require('@memwatch/engine/text/format')
+const { rebuild } = require('../data-folder/contract')
+const { retainers: schema } = require('./schema')
 
 /** @typedef {import('@memwatch/engine/snapshot/findings').Findings} Findings */
 
@@ -13,6 +16,7 @@ const { formatBytes } = require('@memwatch/engine/text/format')
  * @property {string} file path of a .heapsnapshot, plain or gzip
  * @property {string} [earlier] path of an earlier one of the same process
  * @property {number} allowedBytes memory that the analysis may take
+ * @property {string} [agentFolder] folder of the agent, whose code holds nothing that is reported
  * @property {string} [redactTo] path of a copy without contents, made instead of an analysis
  *
  * @typedef {object} Answer
@@ -100,12 +104,15 @@ function textOf ({ code, message, predictedBytes, allowedBytes }) {
 }
 
 /**
- * Piles in a captured heap snapshot, as the API and the record on disk have them.
+ * Piles in a heap snapshot, as the API and the record on disk have them.
  * @typedef {object} Retainers
  * @property {string | null} refused why it was not analysed
  * @property {number | null} reachableBytes
- * @property {{ text: string, className: string, count: number, retainedBytes: number, package:
- *   string | null, root: string, path: string[] }[]} piles largest first
+ * @property {number | null} sinceUnixMs time of the earlier snapshot: the piles are objects that
+ *   came since; null where there was none, or nothing piled up since
+ * @property {import('@memwatch/engine/text/suspect-text').Pile[]} piles largest first
+ * @property {import('@memwatch/engine/text/suspect-text').PackageShare[]} packages whose code holds
+ *   the piles, largest first
  */
 
 /** Somebody waits for the capture. */
@@ -116,30 +123,58 @@ const MOST_LINE = 200
 
 /**
  * @param {string} file
- * @param {{ allowedBytes?: number, signal?: AbortSignal }} [options]
+ * @param {object} [options]
+ * @param {{ file: string, atUnixMs: number }} [options.earlier] snapshot of the same isolate
+ * @param {string} [options.app] its name, for its own code in the list by package
+ * @param {string} [options.folder] of the app: it is left out of file names
+ * @param {string} [options.agentFolder] whose code holds nothing that is reported
+ * @param {number} [options.allowedBytes]
+ * @param {AbortSignal} [options.signal]
  * @returns {Promise<Retainers>} never rejects: the snapshot is kept whatever came of its analysis
  */
-async function retainersOf (file, { allowedBytes = defaultMemory(), signal } = {}) {
+async function retainersOf (file, { earlier, ...options } = {}) {
+  if (earlier) {
+    const grown = await analyse({ file, earlier: earlier.file }, options)
+    if (grown.piles.length > 0) return { ...grown, sinceUnixMs: earlier.atUnixMs }
+  }
+  return analyse({ file }, options)
+}
+
+/**
+ * @param {{ file: string, earlier?: string }} of
+ * @param {Omit<NonNullable<Parameters<typeof retainersOf>[1]>, 'earlier'>} options
+ * @returns {Promise<Retainers>}
+ */
+async function analyse (
+  { file, earlier },
+  { app = 'app', folder, agentFolder, allowedBytes = defaultMemory(), signal }
+) {
   const timeout = AbortSignal.timeout(MOST_SECONDS * 1000)
+  const none = { reachableBytes: null, sinceUnixMs: null, piles: [], packages: [] }
   try {
     const { findings: found } = await runRetainers(
-      { file, allowedBytes },
+      { file, earlier, allowedBytes, agentFolder },
       { signal: signal ? AbortSignal.any([signal, timeout]) : timeout }
     )
     const { reachableBytes, findings } = /** @type {Findings} */ (found)
     const piles = findings.map(finding => ({
-      text: sentenceOf(finding).slice(0, MOST_TEXT),
+      text: sentenceOf(finding, { folder }).slice(0, MOST_TEXT),
       className: finding.className.slice(0, MOST_LINE),
       count: finding.count,
       retainedBytes: finding.retainedBytes,
+      bufferBytes: finding.bufferBytes,
       package: finding.package?.slice(0, MOST_LINE) ?? null,
       root: finding.root.kind,
-      path: pathLines(finding).map(line => line.slice(0, MOST_LINE))
+      path: pathLines(finding, { folder }).map(line => line.slice(0, MOST_LINE))
     }))
-    return { refused: null, reachableBytes, piles }
+    const packages = sumByPackage(findings, app)
+      .map(share => ({ ...share, package: share.package.slice(0, MOST_LINE) }))
+    // Names in a snapshot are those of the app: no character of them acts.
+    return rebuild(schema, { ...none, refused: null, reachableBytes, piles, packages }) ??
+      { ...none, refused: 'its findings do not fit their contract' }
   } catch (error) {
     const message = /** @type {Error} */ (error).message.replaceAll(file, 'the snapshot')
-    return { refused: message.slice(0, MOST_TEXT), reachableBytes: null, piles: [] }
+    return { ...none, refused: plainText(message, MOST_TEXT) }
   }
 }
 

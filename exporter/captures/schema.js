@@ -5,6 +5,12 @@ const { kinds } = require('./kinds')
 
 /** JSON Schemas of a capture: the API and the record on disk have the same form. */
 
+const packages = {
+  ...array(object({ package: text, value: number, share: number })),
+  description: 'the same by package, largest first; the name of the app for its own code, node ' +
+    'for Node.js itself'
+}
+
 const suspects = object({
   of: {
     enum: ['grown bytes', 'allocated bytes', 'busy seconds'],
@@ -16,6 +22,7 @@ const suspects = object({
       function: text,
       file: { ...text, description: 'relative to the package of the app, where that can be seen' },
       line: number,
+      package: { ...text, description: 'whose code the line is of' },
       value: number,
       share: number,
       inlinedIn: {
@@ -31,30 +38,54 @@ const suspects = object({
       instead: { ...nullable('string'), description: 'what does not' },
       longestSeconds: { ...nullable('number'), description: 'at a stretch' },
       text
-    })),
+    }, ['package'])),
     description: 'worst first'
-  }
+  },
+  packages
+}, ['packages'])
+
+const piles = {
+  ...array(object({
+    text,
+    className: text,
+    count: number,
+    retainedBytes: { ...number, description: 'what would be freed without them' },
+    bufferBytes: { ...number, description: 'memory of Buffers among them' },
+    package: {
+      ...nullable('string'),
+      description: "whose code holds them; null for the app's own and that of Node.js"
+    },
+    root: { ...text, description: 'why the holder is alive: promise, timer, listener, module …' },
+    path: { ...array(text), description: 'from the root to one of them, a step each' }
+  }, ['bufferBytes'])),
+  description: 'of alike objects, largest first'
+}
+const refused = {
+  ...nullable('string'), description: 'why it was not analysed; null where it was'
+}
+const sinceUnixMs = {
+  ...nullable('number'),
+  description: 'when an earlier snapshot was taken: the piles are objects that came since; null ' +
+    'without one'
+}
+
+/** Holders of a verdict or a death. */
+const holders = object({
+  captureId: { ...nullable('string'), description: 'of the snapshot; null of one that V8 wrote' },
+  file: { ...nullable('string'), description: 'that V8 wrote by itself; null of a capture' },
+  atUnixMs: { ...number, description: 'when the snapshot was taken' },
+  sinceUnixMs,
+  refused,
+  piles
 })
 
 const retainers = object({
-  refused: { ...nullable('string'), description: 'why it was not analysed; null where it was' },
+  refused,
   reachableBytes: nullable('number'),
-  piles: {
-    ...array(object({
-      text,
-      className: text,
-      count: number,
-      retainedBytes: { ...number, description: 'what would be freed without them' },
-      package: {
-        ...nullable('string'),
-        description: "whose code holds them; null for the app's own and that of Node.js"
-      },
-      root: { ...text, description: 'why the holder is alive: promise, timer, listener, module …' },
-      path: { ...array(text), description: 'from the root to one of them, a step each' }
-    })),
-    description: 'of alike objects, largest first'
-  }
-})
+  sinceUnixMs,
+  piles,
+  packages
+}, ['sinceUnixMs', 'packages'])
 
 const capture = object({
   id: text,
@@ -86,4 +117,4 @@ const capture = object({
   }
 }, ['retainers'])
 
-module.exports = { capture, suspects }
+module.exports = { capture, holders, retainers, suspects }

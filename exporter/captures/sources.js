@@ -9,6 +9,7 @@ const {
 } = require('@jridgewell/trace-mapping')
 const { parseBounded } = require('../data-folder/bounded-json')
 const { name: AGENT } = require('@memwatch/agent/package.json')
+const { originOf } = require('@memwatch/engine/text/code-owner')
 const { Witness } = require('../process/witness')
 const { AppFiles, MOST_PATH_LENGTH } = require('./app-files')
 
@@ -49,6 +50,11 @@ class Sources {
     } catch {
       return new Sources(undefined) // gone, or another user's
     }
+  }
+
+  /** Files of this machine. @returns {Sources} */
+  static here () {
+    return new Sources(new AppFiles('/'))
   }
 
   /**
@@ -121,6 +127,17 @@ class Sources {
     return found
       ? path.join(found.name === AGENT ? AGENT : '', path.relative(found.folder, file))
       : file
+  }
+
+  /**
+   * @param {string} file of the app's own code
+   * @returns {string | undefined} name in the nearest manifest; undefined where none can be read
+   */
+  packageName (file) {
+    const isSeen = this.#files && originOf(file) === 'app' && path.isAbsolute(file) &&
+      file.length <= MOST_PATH_LENGTH
+    const name = isSeen ? this.#packageOf(path.dirname(file))?.name : undefined
+    return typeof name === 'string' && name !== '' ? name : undefined
   }
 
   /**

@@ -1,5 +1,6 @@
 'use strict'
 
+const { nameOwner } = require('@memwatch/engine/text/code-owner')
 const { formatBytes, formatRatio, formatSeconds } = require('@memwatch/engine/text/format')
 const { LEAST_SHARE, NAMED_SITES } = require('@memwatch/engine/text/suspect-text')
 const { blockingCallIn } = require('./blocking-calls')
@@ -10,6 +11,7 @@ const { Sources } = require('./sources')
 
 /** So many are kept of each capture. */
 const MOST_SITES = 10
+const MOST_PACKAGES = 10
 /** A site of less is not listed. */
 const LEAST_LISTED_SHARE = 0.01
 /** Longer names are cut: a profile may hold anything. */
@@ -46,16 +48,21 @@ function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.
     // The function that keeps is one; any callee may allocate.
     const inlinedAt = (/** @type {import('./heap-suspects').HeapSite} */ site) => of === 'allocated bytes' ? callees.allOf(site).slice(0, NAMED_SITES) : callees.of(site) ?? []
     const found = withInlined(sites, inlinedAt).map(site => ({
-      ...locate(site, sources),
+      ...locate(site, sources, hello.name),
       value: site.bytes,
       share: site.share,
       via: site.via,
-      inlinedIn: site.inlinedIn && placeOf(locate(site.inlinedIn, sources)),
+      inlinedIn: site.inlinedIn && placeOf(locate(site.inlinedIn, sources, hello.name)),
       call: null,
       instead: null,
       longestSeconds: null
     }))
-    return { of, total: totalBytes, sites: merged(found).map(site => told(site, of, owns)) }
+    return {
+      of,
+      total: totalBytes,
+      sites: merged(found).map(site => told(site, of, owns)),
+      packages: sumByPackage(found, hello.name)
+    }
   }
   if (kind === 'cpu_profile') {
     const { busySeconds, sites } = cpuSuspects(read('profile'), hello.agentFolder)
@@ -68,7 +75,7 @@ function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.
             : site
       const { call, instead } = blocking ?? { call: null, instead: null }
       return {
-        ...locate(site, sources),
+        ...locate(site, sources, hello.name),
         value: site.seconds,
         share: site.share,
         via: site.via,
@@ -81,7 +88,8 @@ function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.
     return {
       of: 'busy seconds',
       total: busySeconds,
-      sites: merged(found).map(site => told(site, 'busy seconds'))
+      sites: merged(found).map(site => told(site, 'busy seconds')),
+      packages: sumByPackage(found, hello.name)
     }
   }
   return null
@@ -102,14 +110,17 @@ function blockingCallAt ({ file, line, isLineOwn }, sources) {
 /**
  * @param {{ function: string, file: string, line: number, column: number }} site
  * @param {Sources} sources
+ * @param {string} app its name, where no manifest can be read
  */
-function locate (site, sources) {
+function locate (site, sources, app) {
   const original = sources.original(site)
   const name = site.function === '(anonymous)' ? original.function ?? site.function : site.function
   return {
     function: name.slice(0, MOST_NAME_LENGTH),
     file: sources.relative(original.file).slice(0, MOST_FILE_LENGTH),
-    line: original.line
+    line: original.line,
+    package: nameOwner(original.file, sources.packageName(original.file) ?? app)
+      .slice(0, MOST_NAME_LENGTH)
   }
 }
 
@@ -165,6 +176,29 @@ function merged (sites) {
   return [...byPlace.values()]
     .filter(({ share }, i) => i === 0 || share >= LEAST_LISTED_SHARE)
     .slice(0, MOST_SITES)
+}
+
+/**
+ * The innermost package on a stack counts: that which allocates or computes for a line of the app.
+ * @param {Omit<Suspect, 'text'>[]} sites
+ * @param {string} app its name
+ * @returns {import('@memwatch/engine/text/suspect-text').PackageShare[]} worst first
+ */
+function sumByPackage (sites, app) {
+  /** @type {Map<string, { value: number, share: number }>} */
+  const sums = new Map()
+  for (const { package: name = app, via, inlinedIn, value, share } of sites) {
+    // Bytes of a line that may have been inlined are counted at its caller.
+    if (inlinedIn !== null) continue
+    const key = via ?? name
+    const sum = sums.get(key) ?? { value: 0, share: 0 }
+    sums.set(key, { value: sum.value + value, share: sum.share + share })
+  }
+  return [...sums]
+    .map(([name, sum]) => ({ package: name, ...sum }))
+    .sort((a, b) => b.value - a.value)
+    .filter(({ share }, i) => i === 0 || share >= LEAST_LISTED_SHARE)
+    .slice(0, MOST_PACKAGES)
 }
 
 /** @type {Record<Suspects['of'], string>} */

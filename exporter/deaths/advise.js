@@ -80,4 +80,10 @@ function sayRoom ({ rssBytes, heapUsedBytes, heapSizeLimitBytes, containerLimitB
 /** @param {number} bytes */
 const roundMib = bytes => Math.ceil(bytes / MIB / STEP_MIB) * STEP_MIB
 
-module.exports = { advise, LOOK_FURTHER }
+/**
+ * @param {string | null | undefined} advice
+ * @returns {string | null} without that to write a heap snapshot: one was written
+ */
+const withoutSnapshot = advice => advice?.replace(LOOK_FURTHER, '').trim() || null
+
+module.exports = { advise, withoutSnapshot, LOOK_FURTHER }

@@ -35,7 +35,8 @@ const MOST_LEAVING = 64
 const LAST_MINUTES_SECONDS = 600
 
 /**
- * Watches targets die. Emits `death` (death, lastMinutes, target), once for each process, and for a
+ * Watches targets die. Emits `death` (death, lastMinutes, target, folders of its snapshots),
+ * once for each process, and for a
  * worker that ran out of heap; `alive` (id of the death) when someone comes back who was taken for
  * dead, as after the network was gone; and `lives` (target) when the kernel shows that a process
  * lives which said goodbye.
@@ -336,7 +337,18 @@ class DeathWatch extends EventEmitter {
       advice: advise(explanation.reason, moments)
     })
     this.#dead.set(target, death.id)
-    this.emit('death', death, target.lastMinutes(LAST_MINUTES_SECONDS), target)
+    const folders = watched.snapshotFolders ?? this.#findMain(target)?.snapshotFolders ?? []
+    this.emit('death', death, target.lastMinutes(LAST_MINUTES_SECONDS), target, folders)
+  }
+
+  /**
+   * @param {import('@memwatch/engine/history/target').Target} target
+   * @returns {Watched | undefined} of the main thread of its process, while that is watched
+   */
+  #findMain (target) {
+    const process = processOf(target.hello)
+    return [...this.#watched.values()].find(({ target: { hello, thread } }) =>
+      thread === 'main' && processOf(hello) === process)
   }
 
   /**

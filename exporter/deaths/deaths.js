@@ -8,6 +8,7 @@ const { parseBounded } = require('../data-folder/bounded-json')
 const { rebuild } = require('../data-folder/contract')
 const { exactBuffer } = require('@memwatch/engine/history/exact-buffer')
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
+const { withoutSnapshot } = require('./advise')
 const { reasons } = require('./reasons')
 const { deathWithMinutes } = require('./schema')
 
@@ -42,6 +43,8 @@ const MAX_NAMES = 1000
  *   exporters have none
  * @property {string | null} suspects of one that ran out of memory: the lines that the last heap
  *   profile pointed at
+ * @property {import('@memwatch/engine/verdicts/holders').Holders | null} [holders] of the piles in a
+ *   heap snapshot that V8 wrote before; null without one, or while it is analysed
  *
  * @typedef {import('@memwatch/engine/history/target').LastMinutes} LastMinutes
  */
@@ -83,7 +86,8 @@ function deathOf (
       diagnosis: verdict.diagnosis,
       summary: verdict.summary,
       fix: pasteLine(verdict.fix[0])
-    }
+    },
+    holders: null
   }
 }
 
@@ -126,6 +130,18 @@ class Deaths {
     this.#byName.delete(key)
     this.#byName.set(key, { counts, last: death })
     if (this.#byName.size > MAX_NAMES) this.#byName.delete(/** @type {string} */ (this.#byName.keys().next().value))
+  }
+
+  /**
+   * A heap snapshot of it was analysed.
+   * @param {string} id
+   * @param {NonNullable<Death['holders']>} holders
+   */
+  explain (id, holders) {
+    const death = this.#kept.find(kept => kept.death.id === id)?.death
+    if (!death) return
+    death.holders = holders
+    if (holders.piles.length > 0) death.advice = withoutSnapshot(death.advice)
   }
 
   /**

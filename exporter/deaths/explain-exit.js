@@ -23,6 +23,8 @@ const CRASHES = ['SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGTRAP']
  * @property {'certain' | 'likely' | 'possible'} sure
  * @property {string} text how it ended, in a sentence or two
  * @property {string | null} advice how to look further
+ * @property {import('@memwatch/engine/verdicts/holders').Holders | null} [holders] of the piles in a
+ *   heap snapshot that V8 wrote before; null without one
  */
 
 /**

@@ -1,6 +1,7 @@
 'use strict'
 
 const { array, nullable, number, object, text } = require('@memwatch/engine/text/json-schema')
+const { holders } = require('../captures/schema')
 const { reasons } = require('./reasons')
 
 /** JSON Schemas of a death: the API and the record on disk have the same form. */
@@ -34,9 +35,14 @@ const death = object(
     verdict: {
       anyOf: [object({ diagnosis: text, summary: text, fix: text }), { type: 'null' }],
       description: 'what was confirmed on it then'
+    },
+    holders: {
+      anyOf: [holders, { type: 'null' }],
+      description: 'piles in a heap snapshot that V8 wrote before it died, and their holders; null ' +
+        'without one, or while it is analysed'
     }
   },
-  ['advice']
+  ['advice', 'holders']
 )
 
 /** A command of which no process reported: explain-exit.js. */
@@ -44,8 +50,12 @@ const ending = object({
   reason: { enum: Object.keys(reasons) },
   sure: { enum: ['certain', 'likely', 'possible'] },
   text,
-  advice: nullable('string')
-})
+  advice: nullable('string'),
+  holders: {
+    anyOf: [holders, { type: 'null' }],
+    description: 'as of a death, where a heap snapshot was found'
+  }
+}, ['holders'])
 
 const deathWithMinutes = object({
   death,

@@ -1,5 +1,7 @@
 'use strict'
 
+const { findSnapshotFolders } = require('./snapshot-files')
+
 /** CPU that a loop which is blocked by its own work uses at least, of each second. */
 const BUSY_RATIO = 0.2
 
@@ -57,6 +59,8 @@ class Watched {
     this.witness = witness
     /** Kills in its cgroup when last counted while it lived. */
     this.oomKills = witness?.oomKills()
+    /** Folders for heap snapshots of V8: they are known only while the process lives. */
+    this.snapshotFolders = witness ? findSnapshotFolders(target.hello) : undefined
   }
 
   get loss () {
@@ -107,6 +111,8 @@ class Watched {
     const before = this.#sight
     const sight = this.#sight = this.witness.look()
     this.#noteGrowth(this.witness.rssBytes())
+    // A process that writes a heap snapshot is late, and may have left the folder of its start.
+    this.snapshotFolders = findSnapshotFolders(this.target.hello) ?? this.snapshotFolders
     if (!isSilent) return
     if (sight.state === 'stopped') this.#silence = 'stopped'
     else if (sight.state !== 'gone' && before) {

@@ -109,7 +109,6 @@ const shortOf = ({ diagnosis, title, state, severity, opportunity, summary }) =>
  */
 function rowOf (target, deathWatch) {
   const { rssBytes, containerLimitBytes, heapUsedBytes, heapSizeLimitBytes } = target.values
-  const { verdicts, suspects } = findCase(target)
   return {
     ...nameOf(target),
     startedAtUnixMs: target.hello.startedAtUnixMs,
@@ -121,7 +120,7 @@ function rowOf (target, deathWatch) {
     heapUsedBytes,
     heapSizeLimitBytes,
     loopRatio: loopRatioOf(target),
-    headline: summarize(verdicts, suspects)
+    headline: summarize(findCase(target).explained)
   }
 }
 

@@ -1,7 +1,7 @@
 'use strict'
 
 const { kinds } = require('../captures/kinds')
-const { capture, suspects } = require('../captures/schema')
+const { capture, holders, suspects } = require('../captures/schema')
 const { HEADLINE_STATES } = require('@memwatch/engine/verdicts/headline')
 const { evidence, severity, state } = require('@memwatch/engine/verdicts/schema')
 const { SEVERITIES } = require('@memwatch/engine/diagnoses/define-diagnosis')
@@ -60,6 +60,10 @@ const verdict = object({
   suspects: {
     anyOf: [object({ captureId: text, kind: text, atUnixMs: number, suspects }), { type: 'null' }],
     description: 'the lines of code that the last capture for this diagnosis points at'
+  },
+  holders: {
+    anyOf: [holders, { type: 'null' }],
+    description: 'piles of the last heap snapshot that this diagnosis is about, and their holders'
   },
   openHandles: {
     anyOf: [array(object({ count: number, text })), { type: 'null' }],

@@ -154,10 +154,9 @@ function memoryOf (target) {
 
 /** @param {Target} target */
 function verdictsOf (target) {
-  const { verdicts, suspects, openHandles } = findCase(target)
-  return verdicts.map(verdict => ({
+  const { explained, openHandles } = findCase(target)
+  return explained.map(verdict => ({
     ...verdict,
-    suspects: suspects.get(verdict.diagnosis) ?? null,
     openHandles: verdict.diagnosis === 'resource-leak' ? openHandles : null,
     fix: verdict.fix.map(fix => ({ ...fix, change: withKubernetes(fix.change) }))
   }))

@@ -4,7 +4,10 @@ const fs = require('node:fs')
 const { randomUUID } = require('node:crypto')
 const { setTimeout: wait } = require('node:timers/promises')
 const { nameOf } = require('./targets')
+const { findCase } = require('@memwatch/engine/verdicts/case')
+const { selectHolders } = require('@memwatch/engine/verdicts/holders')
 const { Told } = require('@memwatch/engine/verdicts/told')
+const { holderText } = require('@memwatch/engine/text/suspect-text')
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 const { toJson } = require('@memwatch/engine/text/json')
 
@@ -60,15 +63,35 @@ class Webhook {
    * @param {import('@memwatch/engine/verdicts/evaluate').Verdict} verdict
    */
   changed (target, verdict) {
-    const { diagnosis, title, state, severity, summary, evidence, impact, fix, runbook } = verdict
     const change = this.#told.change(target, verdict)
-    if (!change) return
+    if (change) this.#queue('verdict.changed', target, verdict, change.was)
+  }
+
+  /**
+   * A heap snapshot of a target names holders: of each finding that was told and that they explain.
+   * @param {import('@memwatch/engine/history/target').Target} target
+   */
+  explained (target) {
+    for (const verdict of findCase(target).explained) {
+      if (verdict.holders === null || !this.#told.stands(target, verdict)) continue
+      this.#queue('verdict.explained', target, verdict, verdict.state)
+    }
+  }
+
+  /**
+   * @param {'verdict.changed' | 'verdict.explained'} type
+   * @param {import('@memwatch/engine/history/target').Target} target
+   * @param {import('@memwatch/engine/verdicts/evaluate').Verdict} verdict
+   * @param {string | null} was state that was told before
+   */
+  #queue (type, target, verdict, was) {
+    const { diagnosis, title, state, severity, summary, evidence, impact, fix, runbook } = verdict
     const at = new Date()
     this.#waiting.push({
       id: `msg_${randomUUID()}`,
       at,
       body: toJson({
-        type: 'verdict.changed',
+        type,
         timestamp: at.toISOString(),
         data: {
           ...nameOf(target),
@@ -77,10 +100,11 @@ class Webhook {
           title,
           severity,
           state,
-          was: change.was,
+          was,
           summary,
           impact,
           evidence: evidence.map(({ text }) => text),
+          holder: holderText(selectHolders(verdict, findCase(target).holders)) || null,
           fix: pasteLine(fix[0]),
           runbook
         }

@@ -5,6 +5,7 @@ const { inflateRawSync } = require('node:zlib')
 const { PROTOCOL_VERSION, MAX_LINE_BYTES } = require('@memwatch/agent/protocol/frame')
 const { evidence: reportedEvidence, severity, state } = require('@memwatch/engine/verdicts/schema')
 const { rebuild } = require('../data-folder/contract')
+const { holders } = require('../captures/schema')
 const { death } = require('../deaths/schema')
 const { check } = require('@memwatch/engine/decode/decode')
 const { ordered } = require('@memwatch/engine/history/history')
@@ -57,6 +58,7 @@ const blockRecord = object({
 })
 const endRecord = object({ key: text })
 const deathRecord = object({ death })
+const explanation = object({ id: text, holders })
 const retraction = object({ id: text })
 
 /**
@@ -114,6 +116,7 @@ const decoders = {
     complete: record => (record.from <= record.to ? record : undefined)
   },
   death: { schema: deathRecord, complete: record => record },
+  explained: { schema: explanation, complete: record => record },
   retracted: { schema: retraction, complete: record => record }
 }
 

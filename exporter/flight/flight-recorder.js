@@ -133,13 +133,14 @@ class FlightRecorder {
 
   /**
    * Targets that were watched until shortly before, and everybody who died.
-   * @param {Pick<import('../deaths/deaths').Deaths, 'restore' | 'retract'>} deaths
+   * @param {Pick<import('../deaths/deaths').Deaths, 'restore' | 'explain' | 'retract'>} deaths
    */
   restore (deaths) {
     const segments = this.#segments
     if (!segments) return
     segments.read('deaths', ({ meta, bytes }) => {
       if (meta.type === 'death') deaths.restore(meta.death, exactBuffer(bytes))
+      if (meta.type === 'explained') deaths.explain(meta.id, meta.holders)
       if (meta.type === 'retracted') deaths.retract(meta.id)
     })
     for (const { known, ...found } of remembered(segments, {
@@ -231,6 +232,15 @@ class FlightRecorder {
   ended (target) {
     target.flight.seal()
     this.#end(target)
+  }
+
+  /**
+   * A heap snapshot of a death was analysed.
+   * @param {string} id
+   * @param {import('@memwatch/engine/verdicts/holders').Holders} holders
+   */
+  explain (id, holders) {
+    this.#owe('deaths', { meta: { type: 'explained', id, holders } })
   }
 
   /** It was none. @param {string} id of a death */

@@ -2,7 +2,7 @@ import { apiPath, ask, Refused } from './exporter.mjs'
 import { fill, h, setText } from './dom.mjs'
 import { kinds } from './kinds.mjs'
 import { formatBytes } from './format.mjs'
-import { time } from './verdict.mjs'
+import { pilesOf, time } from './verdict.mjs'
 
 const ASK_EVERY_MS = 1000
 const SHOWN = 10
@@ -115,10 +115,7 @@ export class Captures {
   /** Piles of a heap snapshot, each with the path that holds it. @param {any} retainers */
   #retainers ({ refused, piles }) {
     if (refused) return h('p', {}, `What holds it was not analysed: ${refused}`)
-    return h('ol', {}, ...piles.map((/** @type {any} */ { text, path }) => h('li', {},
-      h('details', {},
-        h('summary', {}, text),
-        h('ol', {}, ...path.map((/** @type {string} */ line) => h('li', {}, h('code', {}, line))))))))
+    return pilesOf(piles)
   }
 
   /** Downloads of a capture, and its flame graph. @param {any} capture */

@@ -3,7 +3,7 @@ import { h } from './dom.mjs'
 import { History } from './history.mjs'
 import { charts } from './charts.mjs'
 import { ChartView } from './chart.mjs'
-import { time } from './verdict.mjs'
+import { holdersOf, time } from './verdict.mjs'
 
 /**
  * @param {{ target?: string }} query
@@ -62,6 +62,7 @@ export class Death {
         diedAtUnixMs,
         lastFrameUnixMs,
         suspects,
+        holders,
         verdict
       } = death
       document.title = `${target}: ${reason} · memwatch`
@@ -83,6 +84,7 @@ export class Death {
           ),
           h('p', { class: 'summary' }, text),
           suspects && h('p', {}, 'Suspects: ', h('code', {}, suspects)),
+          ...(holders ? holdersOf(holders) : []),
           verdict &&
             h(
               'p',

@@ -22,6 +22,7 @@ export class VerdictCard {
   #summary = h('div', {})
   #evidence = h('div', {})
   #suspects = h('div', {})
+  #holders = h('div', {})
   #fix = h('div', {})
   #ruledOut = h('div', {})
 
@@ -39,6 +40,7 @@ export class VerdictCard {
       this.#summary,
       this.#evidence,
       this.#suspects,
+      this.#holders,
       this.#fix,
       this.#ruledOut
     )
@@ -60,6 +62,7 @@ export class VerdictCard {
       impact,
       evidence,
       suspects,
+      holders,
       fix,
       ruledOut,
       runbook
@@ -90,22 +93,8 @@ export class VerdictCard {
       h('h4', {}, `Suspects, by a ${suspects.kind}`),
       h('ol', {}, ...suspects.suspects.sites.slice(0, 5).map((/** @type {any} */ { text }) => h('li', {}, h('code', {}, text))))
     ])
-    fill(this.#fix, [fix, runbook], () => [
-      ...fix.map(fixOf),
-      runbook &&
-        h(
-          'p',
-          {},
-          'Runbook: ',
-          h(
-            'a',
-            {
-              href: `https://github.com/memwatch/memwatch/blob/main/alerts/runbooks/${runbook}.md`
-            },
-            runbook
-          )
-        )
-    ])
+    fill(this.#holders, holders, () => holders && holdersOf(holders))
+    fill(this.#fix, [fix, runbook], () => [...fix.map(fixOf), runbook && runbookOf(runbook)])
     fill(this.#ruledOut, ruledOut, () => ruledOut.length > 0 && h('details', {}, h('summary', {}, `Ruled out: ${ruledOut.length} others`), h('ul', {}, ...ruledOut.map((/** @type {any} */ { diagnosis, text }) => h('li', {}, h('b', {}, diagnosis), `: ${text}`)))))
   }
 
@@ -115,6 +104,38 @@ export class VerdictCard {
     return chart && h('a', { href: `#chart-${chart}`, onclick: (/** @type {Event} */ event) => { event.preventDefault(); document.getElementById(`chart-${chart}`)?.scrollIntoView({ block: 'center' }) } }, 'on its chart')
   }
 }
+
+/** @param {string} runbook its name */
+const runbookOf = runbook => h(
+  'p',
+  {},
+  'Runbook: ',
+  h('a', {
+    href: `https://github.com/memwatch/memwatch/blob/main/alerts/runbooks/${runbook}.md`
+  }, runbook)
+)
+
+/**
+ * Piles of a heap snapshot, each with the path that holds it.
+ * @param {any} holders of a verdict or a death
+ */
+export const holdersOf = ({ file, atUnixMs, sinceUnixMs, refused, piles }) => [
+  h('h4', {}, 'Held, by a heap snapshot'),
+  h('p', {},
+    file ? 'V8 wrote ' : 'Captured ',
+    file && h('code', {}, file),
+    file && ', ',
+    time(atUnixMs),
+    sinceUnixMs === null ? null : '; only objects that came since ',
+    sinceUnixMs === null ? null : time(sinceUnixMs)),
+  refused ? h('p', {}, `Not analysed: ${refused}`) : pilesOf(piles)
+]
+
+/** @param {any[]} piles */
+export const pilesOf = piles => h('ol', {}, ...piles.map(({ text, path }) => h('li', {},
+  h('details', {},
+    h('summary', {}, text),
+    h('ol', {}, ...path.map((/** @type {string} */ line) => h('li', {}, h('code', {}, line))))))))
 
 /**
  * @param {any} fix

@@ -3,8 +3,8 @@
 const { attach, attachEarlier } = require('../captures/attach')
 
 /**
- * Restores captures and puts their suspects beside the verdicts. Emits `captured` and
- * `captureFailed` (capture, target).
+ * Restores captures and puts their suspects and holders beside the verdicts. Emits `captured` and
+ * `captureFailed` (capture, target), and `holders` (target) of a heap snapshot.
  */
 class CapturesPart {
   name = 'captures'
@@ -28,6 +28,7 @@ class CapturesPart {
     captures.on('done', (capture, target) => {
       if (!capture.error) attach(target, capture)
       exporter.emit(capture.error ? 'captureFailed' : 'captured', capture, target)
+      if (capture.retainers) exporter.emit('holders', target)
     })
   }
 

@@ -1,8 +1,12 @@
 'use strict'
 
+const { findCase } = require('@memwatch/engine/verdicts/case')
+
 /**
  * Watches for deaths. Emits `death` (death, target, its last minutes packed), `alive` (id of a
- * death that was none), and `lives` (target) after a goodbye in the name of a living process.
+ * death that was none), and `lives` (target) after a goodbye in the name of a living process. Of a
+ * heap snapshot that V8 wrote before a death it emits `analysis` (target, file) and `holders`
+ * (target, death).
  */
 class DeathsPart {
   name = 'deaths'
@@ -24,9 +28,18 @@ class DeathsPart {
 
   /** @param {import('../exporter').Exporter} exporter */
   start (exporter) {
-    const { deathRegistry, deathWatch } = this.#exporter = exporter
-    deathWatch.on('death', (death, lastMinutes, target) => {
+    const { deathRegistry, deathSnapshots, deathWatch } = this.#exporter = exporter
+    deathWatch.on('death', (death, lastMinutes, target, folders) => {
       exporter.emit('death', death, target, deathRegistry.add(death, lastMinutes))
+      if (death.reason === 'clean') return
+      deathSnapshots.add(target, folders, {
+        onStart: file => exporter.emit('analysis', target, file),
+        onEnd: holders => {
+          deathRegistry.explain(death.id, holders)
+          if (holders.piles.length > 0) findCase(target).holders = holders
+          exporter.emit('holders', target, death)
+        }
+      })
     })
     deathWatch.on('alive', id => {
       deathRegistry.retract(id)
@@ -43,6 +56,7 @@ class DeathsPart {
 
   stop () {
     this.#exporter?.deathWatch.stop()
+    this.#exporter?.deathSnapshots.close()
   }
 }
 

@@ -38,6 +38,9 @@ class FlightPart {
       log.error(error, 'saved history not restored')
     }
     exporter.on('death', (death, target, lastMinutes) => recorder.death(death, lastMinutes, target))
+    exporter.on('holders', (_, death) => {
+      if (death) recorder.explain(death.id, death.holders)
+    })
     exporter.on('alive', id => recorder.retract(id))
     exporter.on('end', target => recorder.ended(target))
     recorder.start()

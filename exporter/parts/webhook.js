@@ -2,7 +2,7 @@
 
 const { ConfigError } = require('../config')
 
-/** Posts changes of verdicts to the address of --webhook. */
+/** Posts changes of verdicts, and their holders, to the address of --webhook. */
 class WebhookPart {
   name = 'webhook'
   /** @type {import('../expose/webhook').Webhook | undefined} */
@@ -25,6 +25,7 @@ class WebhookPart {
       onFailure: ({ message }) => log.warn(`--webhook: a post was given up: ${message}`)
     })
     exporter.on('verdict', (target, verdict) => webhook.changed(target, verdict))
+    exporter.on('holders', target => webhook.explained(target))
   }
 
   stop () {

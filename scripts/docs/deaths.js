@@ -14,7 +14,14 @@ const deaths = () =>
       'On the same machine, or with a shared process namespace, the exporter reads exit status ' +
       'and OOM kills from the kernel. A sidecar that sees no other process infers the cause from ' +
       'the goodbye and the last frames, and is never `certain`. Each death keeps the last ten ' +
-      'minutes.',
+      'minutes.\n\n' +
+      'An app that runs with `--heapsnapshot-near-heap-limit=1` writes a heap snapshot when its ' +
+      'heap is nearly full; `--heap-snapshot-on-oom` does so in Node.js 22 and later. The exporter ' +
+      'analyses the snapshot in a side process of bounded memory, and the death names the objects ' +
+      'that piled up, and their holders (`holders`). The file stays where it is. The exporter ' +
+      'finds it in the working directory of the app and in that of `--diagnostic-dir`, where it ' +
+      'has the same mounts. For a sidecar, mount one volume in both containers: ' +
+      '`--diagnostic-dir` of the app and `--snapshot-dir` of the exporter name it.',
     '## Reasons',
     table(
       ['reason', 'meaning', 'known from'],

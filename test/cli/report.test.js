@@ -101,3 +101,57 @@ it.each([false, true])('leaves out what its source cannot tell, verbose: %s', ve
   const lines = render(MIXED, { verbose }, source)
   expect(lines.join('\n')).not.toMatch(/undecided/)
 })
+
+describe('holders of a heap snapshot', () => {
+  const HELD = '9 Session objects, 2 MiB, held by Map `sessions` in src/cache.js:7'
+  const holders = {
+    captureId: null, file: '/srv/Heap.1.heapsnapshot', atUnixMs: 2, sinceUnixMs: null, refused: null,
+    piles: [{ text: HELD, path: [] }]
+  }
+  const suspects = {
+    kind: 'heap_profile',
+    suspects: {
+      sites: [{ text: 'set app.js:3 – 90 %' }],
+      packages: [{ package: 'tiny-lru', share: 0.8 }, { package: 'shop', share: 0.2 }]
+    }
+  }
+  /** @param {{ verdictHolders: object | null, deathHolders: object }} of */
+  const report = ({ verdictHolders, deathHolders }) => {
+    const found = { ...verdict('confirmed', 'js-heap-leak'), suspects, holders: verdictHolders }
+    const target = {
+      target: 'app', thread: 'main', pid: 1, node: '20', memory: null,
+      headline: { state: 'confirmed', diagnosis: 'js-heap-leak', text: 'THE HEADLINE' },
+      verdicts: [found]
+    }
+    return renderReport(/** @type {any} */ ({
+      command: ['node', 'app.js'],
+      durationSeconds: 5,
+      exit: { code: null, signal: 'SIGABRT' },
+      deaths: [{
+        target: 'app', thread: 'main', pid: 1, reason: 'heap_oom', text: 'HOW IT ENDED',
+        holders: deathHolders
+      }],
+      targets: [target]
+    })).map(line => (typeof line === 'string' ? line : line.text))
+  }
+
+  it('stand in the verdict, and once only', () => {
+    const lines = report({ verdictHolders: holders, deathHolders: holders })
+    expect(lines.filter(line => line.includes(HELD))).toEqual([`    - ${HELD}`])
+    expect(lines).toContain('  Held, by a heap snapshot that V8 wrote: /srv/Heap.1.heapsnapshot')
+    expect(lines).toContain('    By package: tiny-lru 80 %, shop 20 %')
+  })
+
+  it('stand with the death where no verdict has them', () => {
+    const lines = report({ verdictHolders: null, deathHolders: holders })
+    expect(lines).toContain(`  - ${HELD}`)
+    expect(lines.indexOf(`  - ${HELD}`)).toBeLessThan(lines.indexOf('  THE HEADLINE'))
+  })
+
+  it('say why a snapshot was not analysed, and since when objects count', () => {
+    const refused = { ...holders, piles: [], refused: 'too large: 2 GiB predicted', sinceUnixMs: 0 }
+    const lines = report({ verdictHolders: null, deathHolders: refused })
+    expect(lines.join(' ')).toContain('only what came since 1970-01-01T00:00:00Z')
+    expect(lines).toContain('  Not analysed: too large: 2 GiB predicted.')
+  })
+})

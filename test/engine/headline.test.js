@@ -204,7 +204,12 @@ describe('the headline', () => {
     }))
     const text = 'Confirmed: a: a is confirmed Suspects: f (a.js:3): 90 %.'
     expect(summarize([verdict('a', 'confirmed', { suspects })]).text).toBe(text)
-    expect(summarize([verdict('a', 'confirmed')], new Map([['a', suspects]])).text).toBe(text)
+    const holders = /** @type {import('../../engine/verdicts/holders').Holders} */ (
+      /** @type {unknown} */ ({ piles: [{ text: '9 Session objects, held by Map `s`' }] })
+    )
+    expect(summarize([verdict('a', 'confirmed', { suspects, holders })]).text).toBe(
+      `${text} Holder: 9 Session objects, held by Map \`s\`.`
+    )
   })
 })
 
@@ -299,8 +304,7 @@ describe('of recordings', () => {
   const summaries = async name => {
     const { targets } = await replayFile(path.join(__dirname, `../recordings/${name}.ndjson.gz`), {})
     return Object.fromEntries(targets.map(target => {
-      const { verdicts, suspects } = findCase(target)
-      return [target.thread, summarize(verdicts, suspects)]
+      return [target.thread, summarize(findCase(target).explained)]
     }))
   }
   it('a healthy app is ok if and only if every critical check is', async () => {

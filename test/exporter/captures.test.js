@@ -276,9 +276,10 @@ describe('suspects of a CPU profile', () => {
     ['const rows = JSON.parse(text)', 'JSON.parse'],
     ['if (!PATTERN.test(line)) bad++', 'a regular expression'],
     ['return rows.sort(byName)', 'sort'],
-    ['fs.readFileSync(file)', 'readFileSync'],
-    ['zlib.brotliCompressSync(body)', 'brotliCompressSync'],
-    ['db.querySync(sql)', 'querySync'],
+    // Calls of Node.js and of addons are frames of the profile: it has none of these here.
+    ['JSON.parse(fs.readFileSync(file))', 'JSON.parse'],
+    ['fs.readFileSync(file)', undefined],
+    ['db.querySync(sql)', undefined],
     ['return a + b', undefined]
   ])('a line of source says which call it is: %s', (line, call) => {
     expect(blockingCallIn(line)?.call).toBe(call)

@@ -417,7 +417,8 @@ describe('a recorder', () => {
     const targets = new Targets({ now: Date.now })
     const deaths = []
     const recorder = recorderOf(targets, { folder: from })
-    recorder.restore({ restore: death => deaths.push(death), retract: () => {} })
+    const noted = { restore: death => deaths.push(death), explain: () => {}, retract: () => {} }
+    recorder.restore(noted)
     return { targets, deaths, recorder }
   }
 

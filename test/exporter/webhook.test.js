@@ -10,6 +10,7 @@ const { Webhook } = require('../../exporter/expose/webhook')
 const { Target } = require('../../engine/history/target')
 const { startExporter, eventually } = require('../support/exporter')
 const { spawnWatched } = require('../support/agent-collector')
+const { findCase } = require('../../engine/verdicts/case')
 const { hello } = require('../support/frames')
 
 const SECRET = `whsec_${Buffer.alloc(24, 7).toString('base64')}`
@@ -74,6 +75,36 @@ const webhook = options =>
     onFailure: ({ message }) => failures.push(message),
     ...options
   })
+
+it('the holder of a finding that was told is posted when a heap snapshot names it', async () => {
+  const hook = webhook()
+  const shop = target()
+  const found = findCase(shop)
+  found.verdicts = [verdict('confirmed'), verdict('ok', { diagnosis: 'context-leak' })]
+  const pile = {
+    text: '9 Session objects, 1 MiB, held by Map `sessions` in src/cache.js:7',
+    className: 'Session',
+    count: 9,
+    retainedBytes: 2 ** 20,
+    bufferBytes: 0,
+    package: null,
+    root: 'module',
+    path: []
+  }
+  const at = { captureId: null, file: '/x', atUnixMs: 1, sinceUnixMs: null, refused: null }
+  found.holders = { ...at, piles: [pile] }
+  // Nobody was told of the finding: there is nothing to add to.
+  hook.explained(shop)
+  hook.changed(shop, found.verdicts[0])
+  hook.explained(shop)
+  await eventually(() => hook.counts.get('delivered'), count => count === 2)
+  const told = received.posts.map(({ body }) => JSON.parse(body))
+  expect(told.map(({ type, data }) => [type, data.state, data.holder])).toEqual([
+    ['verdict.changed', 'confirmed', pile.text],
+    ['verdict.explained', 'confirmed', pile.text]
+  ])
+  hook.stop()
+})
 
 it('every change is posted once, in order, signed as standardwebhooks.com has it', async () => {
   const hook = webhook({ secretFile })

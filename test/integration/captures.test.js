@@ -230,6 +230,75 @@ it('who dies for want of memory leaves the lines that were suspected', async () 
   expect(stdout).toContain(`Suspects: ${death.suspects}`)
 }, 60_000)
 
+describe('a leak in a package', () => {
+  const STORE = `'use strict'
+const entries = new Map()
+exports.remember = key => { entries.set(key, { key, rows: [key, key + 1, key + 2, key + 3] }) }`
+  const APP = name => `const { remember } = require('${name}')
+let next = 0
+function handle () { for (let i = 0; i < 60; i++) remember(next++) }
+setInterval(handle, 5)`
+
+  /** @type {[string, string, string][]} */
+  const layouts = [
+    ['npm', 'tiny-store', 'node_modules/tiny-store'],
+    ['npm, with a scope', '@acme/store', 'node_modules/@acme/store'],
+    ['pnpm', 'tiny-store', 'node_modules/.pnpm/tiny-store@2.1.0/node_modules/tiny-store'],
+    ['pnpm, with a scope', '@acme/store', 'node_modules/.pnpm/@acme+store@1.0.0/node_modules/@acme/store']
+  ]
+  it.each(layouts)('is named by its package: %s', async (_, name, place) => {
+    exporter = await startExporter({ autoCaptures: false })
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-app-'))
+    folders.push(folder)
+    const store = path.join(folder, place)
+    fs.mkdirSync(store, { recursive: true })
+    fs.writeFileSync(path.join(store, 'package.json'), JSON.stringify({ name, main: 'index.js' }))
+    fs.writeFileSync(path.join(store, 'index.js'), STORE)
+    const link = path.join(folder, 'node_modules', name)
+    fs.mkdirSync(path.dirname(link), { recursive: true })
+    if (!fs.existsSync(link)) fs.symlinkSync(store, link)
+    fs.writeFileSync(path.join(folder, 'package.json'), '{ "name": "web-shop" }')
+    fs.writeFileSync(path.join(folder, 'app.js'), APP(name))
+    apps.push(spawnWatched({
+      node: NODES[0],
+      // V8 counts the bytes of a function that it inlined at the caller.
+      args: ['--no-turbo-inlining', path.join(folder, 'app.js')],
+      socket: exporter.socket.path,
+      env: { MEMWATCH_NAME: 'shop', MEMWATCH_ALLOW_SNAPSHOT: '1' },
+      timeoutMs: 110_000
+    }))
+    await eventually(() => json('targets'), targets => targets.length === 1)
+
+    const profile = await captured('shop', { kind: 'heap_profile', seconds: 2 })
+    const { packages, sites } = profile.suspects
+    expect(packages[0]).toMatchObject({ package: name, share: expect.any(Number) })
+    expect(packages[0].share).toBeGreaterThan(0.5)
+    // The line of the app that calls it is the one to change; the package allocates for it.
+    expect(sites[0]).toMatchObject({ file: 'app.js', package: 'web-shop', via: name, call: null })
+    const isOwn = (/** @type {string} */ text) => /memwatch\/agent|@memwatch/.test(text)
+    const names = [...packages.map(of => of.package), ...sites.map(({ file }) => file)]
+    expect(names.filter(isOwn)).toEqual([])
+    const text = async ({ id }) =>
+      (await fetch(`${exporter.url}/api/v1/captures/${id}/suspects.md`)).text()
+    expect(await text(profile)).toContain('| package | grown bytes | share |')
+
+    const snapshot = await captured('shop', { kind: 'heap_snapshot' })
+    const { packages: holders, piles, sinceUnixMs } = snapshot.retainers
+    expect(holders[0].package).toBe(name)
+    expect([piles[0].package, sinceUnixMs]).toEqual([name, null])
+    expect(piles[0].text).toMatch(/held by Map `entries` in node_modules\//)
+    expect(await text(snapshot)).toContain('| package | retained bytes | share |')
+
+    const later = await captured('shop', { kind: 'heap_snapshot' })
+    expect(later.retainers.sinceUnixMs).toBe(snapshot.requestedUnixMs)
+    const { text: grown, count } = later.retainers.piles[0]
+    expect(grown).toMatch(/held by Map `entries` in node_modules\//)
+    const { piles: [all] } = snapshot.retainers
+    expect(count).not.toBe(all.count)
+    expect(await text(later)).toContain('Only objects that came since')
+  }, 90_000)
+})
+
 describe('a heap snapshot', () => {
   const carts = `const carts = new Map()
 class Cart { constructor (n) { this.rows = Array.from({ length: 40 }, (_, row) => row + n / 7) } }
@@ -267,7 +336,9 @@ setInterval(() => carts.size, 100)`
     expect(await retainersOf(file, { allowedBytes: 64 * MIB })).toEqual({
       refused: expect.stringMatching(/^\d+ nodes and \d+ edges .*: \d+ MiB predicted, 64 MiB allowed$/),
       reachableBytes: null,
-      piles: []
+      sinceUnixMs: null,
+      piles: [],
+      packages: []
     })
   })
 })

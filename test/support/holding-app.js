@@ -74,6 +74,40 @@ const ways = {
     const storage = new AsyncLocalStorage()
     return n => storage.run(new Item(n), () => setTimeout(() => {}, 3_600_000))
   })(),
+  'one AsyncLocalStorage of two': (() => {
+    const trace = new AsyncLocalStorage()
+    const storage = new AsyncLocalStorage()
+    return n => {
+      if (n === 0) trace.enterWith({ id: 'trace' })
+      storage.run(new Item(n), () => setTimeout(() => {}, 3_600_000))
+    }
+  })(),
+  'store of the main program': (() => {
+    const storage = new AsyncLocalStorage()
+    return n => {
+      if (n === 0) storage.enterWith({ seen: [] })
+      storage.getStore().seen.push(new Item(n))
+    }
+  })(),
+  'handle of native code' (n) {
+    const item = new Item(n)
+    new MessageChannel().port1.onmessage = () => item
+  },
+  'exports of a module' (n) {
+    module.exports.kept.push(new Item(n))
+  },
+  interval (n) {
+    const item = new Item(n)
+    setInterval(function poll () { return item }, 3_600_000)
+  },
+  'listener on a class of the app': (() => {
+    class Basket extends EventEmitter {}
+    const basket = new Basket().setMaxListeners(0)
+    return n => {
+      const item = new Item(n)
+      basket.on('paid', () => item)
+    }
+  })(),
   FinalizationRegistry: (() => {
     const registry = new FinalizationRegistry(() => {})
     const targets = []
@@ -113,6 +147,20 @@ const ways = {
     const leaf = n => ({ item: new Item(n), left: null, right: null })
     return n => { tree.root = insert(tree.root, leaf(n), n * 7919) }
   })(),
+  'slice of a large Buffer': (() => {
+    const tokens = new Map()
+    return n => {
+      const message = Buffer.allocUnsafeSlow(16_384).fill(n)
+      tokens.set(n, message.subarray(3, 43))
+    }
+  })(),
+  'slices of one large Buffer': (() => {
+    const parts = new Map()
+    return n => {
+      const message = Buffer.allocUnsafeSlow(16_384).fill(n)
+      for (let k = 0; k < 4; k++) parts.set(`${n}.${k}`, message.subarray(40 * k, 40 * k + 40))
+    }
+  })(),
   'WeakMap with keys that live': (() => {
     const notes = new WeakMap()
     const keys = []
@@ -123,6 +171,8 @@ const ways = {
     }
   })()
 }
+
+module.exports = { findSession, Registry, ways, kept: /** @type {Item[]} */ ([]) }
 
 const [, , way, file, later] = process.argv
 for (let n = 0; n < ITEMS; n++) ways[way](n)
@@ -135,5 +185,3 @@ setImmediate(() => {
     process.exit()
   })
 })
-
-module.exports = { findSession, Registry, ways }

@@ -1,0 +1,47 @@
+'use strict'
+
+/**
+ * Kind of owner of a piece of code. app: written by those who run it; dependency: below
+ * node_modules; node: of Node.js itself; native: no JavaScript.
+ * @typedef {'app' | 'dependency' | 'node' | 'native'} Origin
+ */
+
+/** A folder of packages, with the name of a package. The last one in a path counts. */
+const PACKAGE = /(?:^|[\\/])node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)(?=[\\/])/g
+
+/**
+ * @param {string} file as its script is called: a path, a file: URL or node:…; empty without one
+ * @returns {Origin}
+ */
+function originOf (file) {
+  if (file === '') return 'native'
+  if (file.startsWith('node:')) return 'node'
+  return /(^|[\\/])node_modules[\\/]/.test(file) ? 'dependency' : 'app'
+}
+
+/**
+ * The innermost package of node_modules that a file belongs to. pnpm's store and Yarn's archives
+ * have a node_modules folder of their own before the name.
+ * @param {string} file
+ * @returns {string | null} @scope/name too; null for files of the app and of Node.js
+ */
+function packageOf (file) {
+  const names = [...file.matchAll(PACKAGE)]
+    .map(([, name]) => name.replace('\\', '/'))
+    // .pnpm, .cache and the like are folders of tools.
+    .filter(name => !name.startsWith('.'))
+  return names.at(-1) ?? null
+}
+
+/**
+ * Name of whoever wrote a file, for a list by package.
+ * @param {string} file
+ * @param {string} app name of the app
+ * @returns {string} node for Node.js itself
+ */
+const nameOwner = (file, app) => {
+  const origin = originOf(file)
+  return packageOf(file) ?? (origin === 'node' ? 'node' : origin === 'native' ? 'native code' : app)
+}
+
+module.exports = { originOf, packageOf, nameOwner }
