@@ -6,11 +6,11 @@ const { acrossMajors, bytesTrend } = require('./trend-signal')
 
 /** @typedef {import('./index').Signal} Signal */
 
-/** After a burst the evidence is old: the middle tier of the history. */
+/** Evidence of a burst stays valid this long: the middle tier of the history. */
 const CHURN_SECONDS = 7200
 
 /**
- * Between two looks at the memory map the value stands still.
+ * Rate of a value of the memory map, which is constant between two scans.
  * @param {import('../history/tracks').TrackName} track
  * @returns {(window: import('../history/window').Window) => number | null} bytes a second
  */
@@ -25,8 +25,8 @@ const betweenLooks = track => window => {
 const externalAcrossMajors = acrossMajors('externalBytes')
 
 /**
- * Growth counts as far as it is a line, by r²: the rest is the swing of what comes and goes, seen
- * at a few major GCs.
+ * Growth weighted by r² of its line. The rest is noise of temporary memory, sampled at few major
+ * GCs.
  * @param {import('../history/window').Window} window
  */
 function keptLately (window) {
@@ -131,7 +131,7 @@ module.exports = {
       let highest = 0
       let fall = 0
       readings.values.forEach((value, i) => {
-        // The peak of a row was before its reading.
+        // The peak of a row occurred before its reading.
         highest = Math.max(highest, value, peaks.values[i] ?? 0)
         fall = Math.max(fall, highest - value)
       })

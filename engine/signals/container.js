@@ -4,7 +4,7 @@ const { shareOfLimit } = require('./shared-room')
 
 /** @typedef {import('./index').Signal} Signal */
 
-/** What the container holds of Node.js: this process, its workers, and other processes in it. */
+/** Node.js memory in the container: this process, its workers, and other processes. */
 module.exports = {
   containerProcesses: /** @type {Signal} */ ({
     unit: 'count',

@@ -11,10 +11,10 @@ const { NOW_SECONDS, cpuTimeSignals } = require('./cpu-time')
  */
 
 /**
- * Share of wall time. Node.js reports a pause when its loop turns next, which may be a frame later
- * than the time that it took.
+ * Share of wall time. Node.js reports a pause in the next turn of its loop, which may be a frame
+ * later than the pause.
  * @param {Window} window
- * @param {TrackName} track of pauses
+ * @param {TrackName} track counter of pauses
  * @param {number} [seconds]
  */
 function shareOfWallTime (window, track, seconds) {
@@ -140,7 +140,7 @@ module.exports = {
     expected: 'after the first minute',
     help: 'Scavenges and majors of the last minute.',
     compute: window => {
-      // Where nobody counts GCs there is no telling that there were none.
+      // Unobserved GCs do not count as zero GCs.
       const scavenges = window.nowSeconds < 60 ? null : window.increase('scavenges', 60)
       return (
         scavenges && scavenges.increase + (window.increase('ordinaryMajors', 60)?.increase ?? 0)

@@ -14,13 +14,13 @@ const { oldUsedBytes } = require('../v8/heap-spaces')
 
 /**
  * @param {import('../history/window').Window} window
- * @param {number | undefined} heapBytes that are live
+ * @param {number | undefined} heapBytes live heap
  * @returns {number | null} bytes
  */
 function runwayFrom (window, heapBytes) {
   const { heapSizeLimitBytes, containerLimitBytes } = window.values
   if (heapBytes === undefined || heapSizeLimitBytes === undefined) return null
-  // In the container the heap shares with everything else that is resident.
+  // The heap shares the container with all other resident memory.
   const beside = besideHeapBytes.compute(window) ?? 0
   const own = (readOldLimit(window) ?? heapSizeLimitBytes) - heapBytes
   if (containerLimitBytes === undefined) return Math.max(0, own)
@@ -29,16 +29,14 @@ function runwayFrom (window, heapBytes) {
   return Math.max(0, Math.min(own, left * part))
 }
 
-/** Long enough for a burst to pass. */
+/** Window that outlasts a burst. */
 const RESIDENT_SECONDS = 60
 
-/** A heap that is full within a minute shows it in less. */
+/** Shorter window for a heap that fills within a minute. */
 const FILL_SECONDS = 30
-/**
- * So many readings in a row, each above the one before it, are no accident of garbage that waits.
- */
+/** Rising readings in a row that rule out uncollected garbage as the reason. */
 const LEAST_FILL_READINGS = 4
-/** A burst of major GCs within a moment tells of that moment. */
+/** Shortest span of major GCs: a burst within a moment is no trend. */
 const LEAST_FILL_SECONDS = 5
 
 module.exports = {

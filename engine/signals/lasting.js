@@ -6,7 +6,7 @@ const { heapRunwayBytes } = require('./heap')
 const { QUICK_SECONDS, loadShare } = require('./load-share')
 
 /**
- * Growth over hours and days: what neither the load nor the hour of the day explains.
+ * Growth over hours and days that neither the load nor the hour of the day explains.
  *
  * @typedef {import('./index').Signal} Signal
  * @typedef {import('../history/window').Window} Window
@@ -14,16 +14,16 @@ const { QUICK_SECONDS, loadShare } = require('./load-share')
  * @typedef {'liveHeapBytes' | 'outsideHeapBytes'} Level
  */
 
-/** The first part of a life is warm-up: modules load, caches and pools fill. */
+/** Warm-up, the first part of a process's life: modules load, caches and pools fill. */
 const WARM_UP_SHARE = 0.2
 const WARM_UP_LEAST_SECONDS = 600
 const WARM_UP_MOST_SECONDS = 1800
 /**
- * Besides the whole life, so much of it: a leak may have begun with the last deployment of
- * something else.
+ * Recent part of the life, judged besides the whole: a leak may have begun with a deployment of
+ * another service.
  */
 const RECENT_SECONDS = 3 * DAY_SECONDS
-/** How far ahead a limit is looked for. */
+/** Horizon of the search for a limit. */
 const MOST_DAYS_AHEAD = 400
 
 /**
@@ -56,8 +56,8 @@ const lastingGrowth = (window, level) =>
   )
 
 /**
- * What began lately grows faster than the whole life did. What grows more slowly lately, as at a
- * weekend, is no better known for that.
+ * Recent growth counts if it is faster than that of the whole life. Slower recent growth, as at a
+ * weekend, is no better estimate.
  * @param {Growth} recent
  * @param {Growth} whole
  */
@@ -65,7 +65,7 @@ const isStronger = (recent, whole) =>
   recent.slope > whole.slope && recent.slope / recent.error > whole.slope / whole.error
 
 /**
- * The most that the level was at before the last two hours.
+ * Highest level before the last two hours.
  * @param {Window} window
  * @param {Level} level
  * @returns {number | null}
@@ -80,7 +80,7 @@ const earlierHigh = (window, level) => window.lasting(`high of ${level}`, ({ tim
 })
 
 /**
- * The level at the busiest moment of the last day, were it now.
+ * Level of the busiest moment of the last day, plus the growth since.
  * @param {Window} window
  * @param {Level | 'rssBytes'} level
  * @param {number} slope bytes a second
@@ -98,20 +98,21 @@ const peakNow = (window, level, slope) =>
   })
 
 /**
- * When a limit is reached, if the days to come are like those that were and the growth goes on.
+ * Time until a limit is reached, if the coming days resemble the past ones and growth continues.
  * @param {Window} window
  * @param {Level | 'rssBytes'} level
  * @param {number} limit bytes
  * @param {number} now the level
  * @param {number} slope bytes a second
- * @returns {number} seconds
+ * @returns {number} seconds to the limit
  */
 function secondsTo (window, level, limit, now, slope) {
   const name = `way of ${level} to ${Math.round(limit / 2 ** 22)}`
   const { reached, isDayKnown } = window.lasting(name, ({ times, columns }) => {
     const end = times[times.length - 1] ?? 0
     const knownDays = Math.floor((end - (times[0] ?? end)) / DAY_SECONDS)
-    // When the days to come reach it if all are like one of those before: the last first.
+    // Times at which the coming days reach the limit, if each resembles one past day, the last day
+    // first.
     const byDay = Array(Math.max(1, knownDays)).fill(Infinity)
     columns[level].forEach((value, i) => {
       const back = Math.ceil((end - times[i]) / DAY_SECONDS)
@@ -124,7 +125,7 @@ function secondsTo (window, level, limit, now, slope) {
     return { reached: median(byDay), isDayKnown: knownDays > 0 }
   })
   const foretold = Math.max(0, reached - window.nowSeconds)
-  // The level of this hour is not that of the next: it counts only as long as no day is known.
+  // The level of this hour differs from the next hour's: it counts only until a full day is known.
   return isDayKnown ? foretold : Math.min(foretold, Math.max(0, limit - now) / slope)
 }
 
@@ -133,8 +134,8 @@ const FIGURES = Object.freeze(/** @type {const} */ ([
 ]))
 
 /**
- * @typedef {Growth & { rise: number, score: number }} LastingTrend rise: what it grew by that way;
- *   score: over its standard error, above 4 it is no accident
+ * @typedef {Growth & { rise: number, score: number }} LastingTrend rise: its growth; score: growth
+ *   over its standard error, significant above 4
  */
 
 /**

@@ -4,9 +4,9 @@ const { RATE_SECONDS } = require('../history/window')
 const { THROTTLED_SECONDS, cpuTime, cpuTimeOrAll, throttledRatio } = require('./cpu-time')
 const { FELT_SECONDS } = require('./felt-delay')
 
-/** Active resources are listed every 5 frames, which come late where the loop is blocked. */
+/** Window of active resources, which are listed every 5 frames, later if the loop is blocked. */
 const PENDING_SECONDS = 2 * RATE_SECONDS
-/** A server that closed may still be answering. */
+/** Time after a server closes in which it may still answer. */
 const SERVER_SECONDS = 600
 
 /**
@@ -26,13 +26,13 @@ function utilization (window, seconds) {
 }
 
 /**
- * A block of L seconds takes L²/2 from each second that something waits for.
+ * Mean wait of a request. A block of L seconds costs requests that arrive at random L²/2 seconds.
  * @param {Window} window
  */
 function expectedWait (window) {
   const { times, values } = window.points('longestDelaySeconds', RATE_SECONDS)
   const overSeconds = times.length > 1 ? times[times.length - 1] - times[0] : 0
-  // The first frame's block may have been before the window.
+  // The block reported by the first frame may have ended before the window.
   return overSeconds > 0
     ? values.slice(1).reduce((sum, longest) => sum + longest ** 2 / 2, 0) / overSeconds
     : null
@@ -40,7 +40,7 @@ function expectedWait (window) {
 
 /**
  * @param {Window} window
- * @param {number} feltSeconds delays beyond it count
+ * @param {number} feltSeconds shorter delays do not count
  */
 function blockedFrames (window, feltSeconds) {
   const { values } = window.points('longestDelaySeconds', RATE_SECONDS)
@@ -50,7 +50,7 @@ function blockedFrames (window, feltSeconds) {
 }
 
 /**
- * The fewest of what is pending, seen in every reading of a minute.
+ * Lowest count of pending resources in the readings of a minute.
  * @param {Window} window
  * @param {'timers' | 'connections'} track
  */
@@ -61,7 +61,7 @@ function fewest (window, track) {
 
 /**
  * @param {Window} window
- * @param {'threadCpuSeconds' | 'eventLoopActiveSeconds'} track that counts the work
+ * @param {'threadCpuSeconds' | 'eventLoopActiveSeconds'} track counter of the work
  * @returns {number | null} ratio
  */
 function loadGrowth (window, track) {
@@ -97,7 +97,7 @@ module.exports = {
     help: 'CPU time of the thread, or event loop activity where that is unknown, of the last ' +
       'third of the last ten minutes (less in a younger life, without its start) over that of ' +
         'the first third: 1 is a steady load.',
-    // On a machine that others use as well the same work keeps a loop active for longer.
+    // On a shared machine the same work keeps a loop active for longer.
     compute: window =>
       loadGrowth(window, 'threadCpuSeconds') ?? loadGrowth(window, 'eventLoopActiveSeconds')
   }),

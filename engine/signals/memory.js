@@ -93,7 +93,7 @@ module.exports = {
     unit: 'ratio',
     help: 'Share of time in which something in the cgroup waited for memory (PSI, some).',
     compute: window => {
-      // It is read every ten frames: an older reading may stand at the start of the window.
+      // The field is read every ten frames: the window may start with an older reading.
       const rate = window.rate('memoryPressureSomeSeconds')
       return rate && Math.min(1, rate)
     }

@@ -5,7 +5,7 @@ const { acrossMajors, bytesTrend, countTrend, trendOf } = require('./trend-signa
 const { QUICK_SECONDS, loadShare, mostLoadShare } = require('./load-share')
 const { DAY_SECONDS } = require('../statistics/unexplained-growth')
 
-/** What rose with the load, which explains this share of it, is what the load takes. */
+/** Share of a rise explained by the load from which the load is its cause. */
 const LOAD_SHARE = 0.5
 
 /**
@@ -24,7 +24,7 @@ const now = (track, what) => ({
   compute: window => window.last(track) ?? null
 })
 /**
- * Growth of a count. What grows with the load is not steady.
+ * Growth of a count. Growth that follows the load is not steady.
  * @param {TrackName} track
  * @param {string} what
  */

@@ -1,9 +1,6 @@
 'use strict'
 
-/**
- * As Kubernetes has them:
- * https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
- */
+/** Units of Kubernetes: */
 const SUFFIXES = Object.freeze({
   '': 1,
   k: 1e3,
@@ -20,7 +17,7 @@ const SUFFIXES = Object.freeze({
   TiB: 2 ** 40
 })
 
-/** What a container may be limited to: less is a unit that was forgotten, more is no machine. */
+/** Range of plausible memory limits. A smaller number lacks its unit; no machine has more. */
 const LEAST_BYTES = 2 ** 20
 const MOST_BYTES = 1024 * 2 ** 40
 
@@ -28,7 +25,7 @@ const MOST_BYTES = 1024 * 2 ** 40
 const numberIn = text => /^(\d{1,16}(?:\.\d{1,16})?)([a-zA-Z]*)$/.exec(text)
 
 /**
- * An amount of memory as Kubernetes writes it, or with the B of MiB.
+ * Parses an amount of memory in Kubernetes' notation, or with a final B as in MiB.
  * @param {string} text as in 512Mi, 1.5GiB, 512M, 536870912
  * @returns {number} whole bytes
  * @throws {RangeError} with a sentence that says what is expected

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * What the last capture for a diagnosis points at.
+ * Suspects of the newest capture for a diagnosis.
  * @typedef {object} AttachedSuspects
  * @property {string} captureId
  * @property {string} kind
@@ -15,7 +15,7 @@
  * @property {number} seenAtSeconds uptime
  */
 
-/** What is found on a target. The target itself is telemetry only: history/target.js. */
+/** Findings of a target. The target itself holds telemetry only: history/target.js. */
 class Case {
   /**
    * In the order of diagnoses; empty before the first evaluation.
@@ -25,30 +25,30 @@ class Case {
   /** @type {import('./settle').Settled} */
   settled = new Map()
   /**
-   * The lines of code that captures point at, by diagnosis.
+   * Lines of code that captures identified, by diagnosis.
    * @type {Map<string, AttachedSuspects>}
    */
   suspects = new Map()
   /**
-   * Severities that verdicts stand at, by diagnosis.
+   * Current severities of verdicts, by diagnosis.
    * @type {Map<string, StandingSeverity>}
    */
   severities = new Map()
   /** Uptime at the last evaluation. */
   evaluatedAtSeconds = -Infinity
   /**
-   * Uptime when the fix of a diagnosis was last computed, and the kind of its finding.
+   * Uptime at the last computation of a diagnosis's fix, and the kind of its finding.
    * @type {Map<string, { atSeconds: number, kind: string }>}
    */
   recommended = new Map()
 }
 
-/** A case ends with its target. @type {WeakMap<object, Case>} */
+/** Cases by target. The entry disappears with its target. @type {WeakMap<object, Case>} */
 const cases = new WeakMap()
 
 /**
  * @param {import('../history/target').Target} target
- * @returns {Case} a new one where nobody asked for it before
+ * @returns {Case} created on first use
  */
 function findCase (target) {
   let found = cases.get(target)
