@@ -43,7 +43,7 @@ function withApiOptions (command) {
     .option(url.flag, `${url.help} [${url.env}] (default: ${url.default})`)
     .option(
       options.token.flag,
-      `file with the token of the exporter, where it has one [${options.token.env}]`
+      `file with the token of the exporter, if it requires one [${options.token.env}]`
     )
     .option(config.flag, `${config.help} [${config.env}] (default: ${config.default})`)
     .hook('preAction', addConfigured)
@@ -126,7 +126,7 @@ async function request ({ url: base, tokenFile, timeoutMs }, path, method) {
   return await fetch(url, { method, headers, signal }).catch(error => {
     const { code, message } = error.cause ?? error
     throw code === 'ECONNREFUSED'
-      ? new NoExporterError(url, 'nothing listens there', START_ONE)
+      ? new NoExporterError(url, 'connection refused', START_ONE)
       : new NoExporterError(url, message || code)
   })
 }

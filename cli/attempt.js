@@ -80,20 +80,20 @@ function attemptOf ({ before, after }, chosen, kept, { by }) {
 }
 
 const WORDS = Object.freeze({
-  interrupted: 'Interrupted: this is what is known.',
+  interrupted: 'Interrupted: this is the result so far.',
   nothing_confirmed:
-    'Nothing is confirmed, so nothing was tried. memwatch diagnose -v lists every check.',
+    'No finding is confirmed, so no fix was tried. memwatch diagnose -v lists every check.',
   nothing_to_apply:
-    'No fix of it can be applied from outside. When you have made the change, memwatch compare ' +
-      'says what it brought.',
-  fixed: 'Fixed: it is gone.',
-  compared: 'Nothing was confirmed without the change: this is what it brought.',
+    'No fix can be applied from outside the app. Make the change, then measure its effect with ' +
+      'memwatch compare.',
+  fixed: 'Fixed: the finding has disappeared.',
+  compared: 'No finding was confirmed without the change. The table shows its effect.',
   not_fixed: 'Not fixed.'
 })
 
 const NOTHING_REPORTED =
-  'No Node.js process reported, so nothing was tried. Does the command run by itself, and for ' +
-    'longer than a second?'
+  'No Node.js process reported, so no fix was tried. Check that the command runs by itself, and ' +
+    'for longer than a second.'
 
 /**
  * @param {Attempt} attempt

@@ -36,7 +36,8 @@ function chooseFix ({ target }, words, { diagnosis, fixNumber, named }) {
   if (!target || !verdict) return { skipped }
   if (fixNumber !== undefined && fixNumber > verdict.fix.length) {
     throw new UsageError(
-      `--fix: ${verdict.diagnosis} has ${verdict.fix.length} here, not ${fixNumber}`
+      `--fix: expected a number up to ${verdict.fix.length}, the fixes of ` +
+        `${verdict.diagnosis}, got ${fixNumber}`
     )
   }
   for (const fix of fixNumber === undefined ? verdict.fix : [verdict.fix[fixNumber - 1]]) {

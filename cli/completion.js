@@ -25,9 +25,9 @@ const command = withApiOptions(new Command('completion'))
   .addHelpText(
     'after',
     `
-Targets are those of a running exporter that answers within 200 ms; otherwise none.
+Names of targets come from a running exporter, if it answers within 200 ms.
 
-Ends with 0; 2 for another shell.
+Exit status: 0; 2 for another shell.
 
 Examples:
   $ source <(memwatch completion bash)          in ~/.bashrc

@@ -35,18 +35,18 @@ const command = withApiOptions(new Command('doctor'))
   )
   .argument(
     '[target]',
-    'as /api/v1/targets calls it, or a process id; without it every process with the agent'
+    'name of a target, as memwatch top lists it, or a process id (default: all with the agent)'
   )
   .option('--json', 'print the checks as JSON on stdout, and nothing else')
   .allowExcessArguments(false)
   .addHelpText(
     'after',
     `
-✓ is in order, ✗ is a problem with its solution, ? cannot be seen. It reads /proc: run it where the
-app runs and as its user, in its container or in a sidecar that shares the process namespace.
+✓ in order; ✗ a problem, with its solution; ? unknown from here. doctor reads /proc: run it as the
+user of the app, in the container of the app or in a sidecar that shares the process namespace.
 
-Ends with 0 when no check found a problem; 1 when one did; 2 when an option cannot be used or there
-is no such target or process.
+Exit status: 0 without problems; 1 with a problem; 2 when an option is invalid, or the target or
+process does not exist.
 
 Examples:
   $ memwatch doctor
@@ -131,11 +131,11 @@ function named (name, all, targets) {
   if (found) return found
   if (/^\d+$/.test(name)) {
     const other = viewProcess(Number(name)) ? '; it is another program' : ''
-    throw new UsageError(`no such process of Node.js: ${name}${other}`)
+    throw new UsageError(`no Node.js process ${name}${other}`)
   }
   if (targets === undefined) return []
   const names = [...new Set(targets.map(({ target }) => target))]
-  throw new UsageError(`no such target: ${name}; there are: ${names.join(', ') || 'none'}`)
+  throw new UsageError(`unknown target: ${name}; known targets: ${names.join(', ') || 'none'}`)
 }
 
 /**

@@ -14,11 +14,11 @@ const SHOWN_SECONDS = [600, 300, 120, 60, 30, 10, 5, 2, 1, 0]
 
 const command = withApiOptions(new Command('last-death'))
   .description('Print the cause of death of the last process of a name, and its memory before.')
-  .argument('[target]', 'as /api/v1/targets calls it (default: the process that died last)')
+  .argument('[target]', 'name of the target (default: the one that died last)')
   .option('--json', 'print the death with its last minutes as JSON on stdout, and nothing else')
   .allowExcessArguments(false)
   .addHelpText('after', `
-Ends with 0; 1 when no process has died; 2 when the exporter cannot be reached.
+Exit status: 0; 1 when no process has died; 2 when the exporter cannot be reached.
 
 Examples:
   $ memwatch last-death
@@ -39,8 +39,9 @@ async function lastDeath (target, given) {
   const [last] = listed.body
   if (!last) {
     err.say(
-      `memwatch last-death: ${target === undefined ? 'nobody' : `nobody called ${target}`} died ` +
-        'since the exporter keeps count'
+      `memwatch last-death: the exporter has recorded no death${target === undefined
+        ? ''
+        : ` of ${target}`}`
     )
     return 1
   }

@@ -82,7 +82,7 @@ class LoadCommand {
     this.#abort.signal.removeEventListener('abort', end)
     if (this.#abort.signal.aborted) return say('the load was ended with the app')
     if (NOT_STARTED.includes(code)) {
-      throw new LoadError(`--load: cannot run ${this.#words}: the shell ended with status ${code}`)
+      throw new LoadError(`--load: cannot run ${JSON.stringify(this.#words)}: the shell exited with status ${code}`)
     }
     say(
       'the load has ' +

@@ -52,7 +52,7 @@ class Progress {
       if (isWorthALine) this.say(`${about} ${state}: ${summary}`)
     })
     exporter.on('captured', (/** @type {import('@memwatch/exporter/captures/captures').Capture} */ { kind, target, thread, suspects }) => {
-      this.say(`${target} ${thread}: ${kind}: ${shortText(suspects) || 'nothing stands out'}`)
+      this.say(`${target} ${thread}: ${kind}: ${shortText(suspects) || 'no line stands out'}`)
     })
     if (!this.#output.isTerminal) return
     this.#timer = setInterval(() => this.#redraw(exporter), 1000)

@@ -20,8 +20,8 @@ const FOREVER_MS = 2 ** 31 - 1
 async function stay ({ message }, listen) {
   err.say(
     `memwatch exporter: ${message}`,
-    `memwatch exporter: it stays, and does nothing (${options.onFailure.env}=stay): apps and ` +
-      'their pods are left alone'
+    'memwatch exporter: startup failed; it keeps running without watching anything ' +
+      `(${options.onFailure.env}=stay), so that the pod stays ready`
   )
   setInterval(() => {}, FOREVER_MS)
   const server = http.createServer((request, response) => {
@@ -35,7 +35,7 @@ async function stay ({ message }, listen) {
   server.maxConnections = 100
   await new Promise(resolve => {
     server.once('error', problem => {
-      err.say(`memwatch exporter: nor can it say so at ${listen}: ${problem.message}`)
+      err.say(`memwatch exporter: cannot report this at ${listen} either: ${problem.message}`)
       resolve(undefined)
     })
     const { host, port } = addressOf(listen)

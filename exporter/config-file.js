@@ -46,7 +46,10 @@ function readConfigFile (named, { env = process.env, cwd = process.cwd() } = {})
 function refuseForeign ({ uid, mode }) {
   const user = process.getuid?.()
   if (user !== undefined && ((uid !== user && uid !== 0) || (mode & 0o002) !== 0)) {
-    throw new Error('it belongs to another user, or others may write to it; --config FILE reads it')
+    throw new Error(
+      'another user owns this file or may write to it, so it is not read by default; name it by ' +
+        '--config FILE to read it'
+    )
   }
 }
 

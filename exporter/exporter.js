@@ -52,7 +52,7 @@ class Exporter extends GuardedEmitter {
    */
   constructor (config, { parts = allParts } = {}) {
     super((error, event) => {
-      this.log.error(error, `a listener of ${event} failed: said once, and counted`)
+      this.log.error(error, `a listener of ${event} failed: logged once, then only counted`)
     })
     const { dataFolder } = config
     this.config = config

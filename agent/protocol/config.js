@@ -1,6 +1,7 @@
 'use strict'
 
 const path = require('node:path')
+const { stringifyJson } = require('../primordials')
 const { defaultSocketPath } = require('./socket')
 const { POD_NAMES } = require('./text-rules')
 
@@ -22,7 +23,7 @@ function readSwitch (text) {
  */
 const readPodName = pattern => text => {
   if (text !== '' && !pattern.test(text)) {
-    throw new Error('expected lower-case letters, digits and -, as Kubernetes names (RFC 1123)')
+    throw new Error('expected lower-case letters, digits and -, as in names of Kubernetes')
   }
   return text
 }
@@ -113,15 +114,15 @@ const options = Object.freeze({
   gcHooks: {
     env: 'MEMWATCH_GC_HOOKS',
     default: 'on',
-    help: "off counts GCs by PerformanceObserver, at 40 to 100 µs of CPU each, instead of V8's " +
-      'own callbacks, which the package @memwatch/allocator reaches',
+    help: "on counts GCs in V8's own callbacks, if the package @memwatch/allocator is installed; " +
+      'off counts them by PerformanceObserver, which takes 40 to 100 µs of CPU for each',
     read: readSwitch
   },
   tokenFile: {
     env: 'MEMWATCH_TOKEN_FILE',
     default: '',
-    help: 'file with the token that the exporter must know to send commands; without it the ' +
-      'socket itself must be safe',
+    help: 'file with the token of the exporter: the agent then accepts commands only with it; ' +
+      'without one, other users must not be able to write to the folder of the socket',
     /** @param {string} text */
     read: text => text
   },
@@ -158,8 +159,8 @@ const options = Object.freeze({
   memoryLimitBytes: {
     env: 'MEMWATCH_MEMORY_LIMIT_BYTES',
     default: '0',
-    help: 'memory limit of the container in bytes, by the downward API (limits.memory), for an ' +
-      'unreadable cgroup; 0: none',
+    help: 'memory limit of the container in bytes, by the downward API (limits.memory); used if ' +
+      'the cgroup is unreadable; 0: none',
     /** @param {string} text */
     read (text) {
       if (!/^\d{1,19}$/.test(text)) throw new Error('expected a whole number of bytes')
@@ -188,7 +189,8 @@ function readConfig (env = process.env) {
     try {
       return [name, option.read(env[option.env] || option.default)]
     } catch (error) {
-      throw new Error(`${option.env}: ${/** @type {Error} */ (error).message}`)
+      throw new Error(`${option.env}: ${/** @type {Error} */ (error).message}, ` +
+        `got ${stringifyJson(env[option.env])}`)
     }
   })))
 }

@@ -105,7 +105,7 @@ function recordingsAt (at) {
     .sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
   if (names.length === 0) {
     throw new RecordingError(
-      `${at} holds no recording: none of its files ends in .ndjson or .ndjson.gz`
+      `${at}: expected recordings, got no file that ends in .ndjson or .ndjson.gz`
     )
   }
   return names.map(name => path.join(at, name))

@@ -54,9 +54,9 @@ const gcProfiler = defineSource({
       const { startTime, endTime, statistics } = profile
       const seconds = (count(endTime) ?? NaN) / 1000 - (count(startTime) ?? NaN) / 1000
       if (!Array.isArray(statistics) || !(seconds >= 0 && seconds <= MOST_SECONDS)) {
-        throw new SourceError(`${input.name} is a GC profile without start, end or GCs`)
+        throw new SourceError(`${input.name}: expected a GC profile with startTime, endTime and statistics; one is missing`)
       }
-      if (statistics.length === 0) lives.notes.add(`${input.name} holds no GC`)
+      if (statistics.length === 0) lives.notes.add(`${input.name} contains no GC`)
       judgeProfile(input.name, profile, lives, given)
     }
   }

@@ -138,7 +138,7 @@ async function * unpack (chunks, opened) {
     if (error instanceof SourceError) throw error
     if (code !== 'Z_BUF_ERROR') {
       throw new SourceError(
-        `cannot read ${opened.name}: it is not compressed by gzip, or damaged (${message})`
+        `cannot read ${opened.name}: expected gzip, got a damaged or uncompressed file (${message})`
       )
     }
     opened.cut = true

@@ -98,11 +98,12 @@ class PrometheusApi {
     if (parsed?.status === 'success' && parsed.data?.resultType === type) return parsed.data.result
     if (parsed?.error) {
       throw new SourceError(
-        `--selector: ${this.#base} does not take ${query}: ${String(parsed.error).slice(0, 300)}`
+        `--selector: ${this.#base} rejected ${query}: ${String(parsed.error).slice(0, 300)}`
       )
     }
     throw new SourceError(
-      `--prometheus: ${this.#base} answers ${response.status} and no metrics: is it a Prometheus?`
+      `--prometheus: expected metrics, got status ${response.status} from ${this.#base}; is it a ` +
+        'Prometheus?'
     )
   }
 }

@@ -20,7 +20,7 @@ async function readJson ({ name, bytes }, title) {
   for await (const chunk of bytes()) {
     chunks.push(chunk)
     if ((length += chunk.length) > MOST_BYTES) {
-      throw new SourceError(`${name} is larger than ${title} can be`)
+      throw new SourceError(`${name}: too large for ${title}`)
     }
   }
   try {
@@ -28,10 +28,10 @@ async function readJson ({ name, bytes }, title) {
   } catch (error) {
     if (error instanceof RangeError) {
       throw new SourceError(
-        `${name} is larger than fits in memory; NODE_OPTIONS=--max-old-space-size=4096 gives more`
+        `${name}: too large for the heap; set NODE_OPTIONS=--max-old-space-size=4096 and try again`
       )
     }
-    throw new SourceError(`${name} begins as ${title}, but is damaged or breaks off: ` +
+    throw new SourceError(`${name}: ${title} that is damaged or incomplete: ` +
       `${plainText(/** @type {Error} */ (error).message.slice(0, 120))}`)
   }
 }

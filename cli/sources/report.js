@@ -61,7 +61,7 @@ const report = defineSource({
       const found = await readJson(input, report.title)
       if (!found?.header?.nodejsVersion || !found.javascriptHeap) {
         throw new SourceError(
-          `${input.name} is a report without a heap: damaged, or of a Node.js before 12`
+          `${input.name}: the report contains no heap: it is damaged, or of a Node.js before 12`
         )
       }
       if (

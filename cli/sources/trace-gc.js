@@ -157,8 +157,8 @@ async function readLog (input, lives, given) {
   log.close()
   if (log.taken === 0 && log.others > 0) {
     throw new SourceError(
-      `${input.name}: lines of --trace-gc-nvp or --trace-gc-verbose; memwatch reads what ` +
-        '--trace-gc prints'
+      `${input.name}: expected lines of --trace-gc, got those of --trace-gc-nvp or ` +
+        '--trace-gc-verbose; run node with --trace-gc'
     )
   }
   if (log.damaged > 0) {

@@ -131,12 +131,14 @@ function manifest ({ title, change, risk }, { target, pod }, env, where) {
       pod?.name
         ? '--workload: expected deployment/NAME, statefulset/NAME or daemonset/NAME, because the ' +
           `name of pod ${pod.name} does not show its workload`
-        : `--workload: ${target} does not say in which pod it runs; say deployment/NAME, ` +
-          'statefulset/NAME or daemonset/NAME'
+        : '--workload: expected deployment/NAME, statefulset/NAME or daemonset/NAME, because ' +
+          `${target} does not report its pod`
     )
   }
   if (!container) {
-    throw new NoPatchError(`--container: expected the name of the container, because ${target} does not report it`)
+    throw new NoPatchError(
+      `--container: expected the name of the container, because ${target} does not report it`
+    )
   }
   const namespace = where.namespace ?? pod?.namespace
   const library = env && installLine(env)

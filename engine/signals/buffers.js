@@ -37,8 +37,8 @@ function keptLately (window) {
 module.exports = {
   externalFloorBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'External memory – Buffers, ArrayBuffers, WebAssembly – that stays: lowest of the ' +
-      `last ${RATE_SECONDS} s.`,
+    help: 'Retained external memory (Buffers, ArrayBuffers, WebAssembly): minimum of the last ' +
+      `${RATE_SECONDS} s.`,
     compute: window => {
       const { values } = window.points('externalBytes', RATE_SECONDS)
       return values.length > 0 ? Math.min(...values) : null
@@ -46,8 +46,7 @@ module.exports = {
   }),
   externalPeakBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'External memory at its height: the ninth decile of the peaks of the last ' +
-      `${RATE_SECONDS} s.`,
+    help: `Peak of external memory: 90th percentile of the peaks of the last ${RATE_SECONDS} s.`,
     compute: window => {
       const { values } = window.points('externalPeakBytes', RATE_SECONDS)
       return values.length > 0 ? quantile(values, 0.9) : null
@@ -55,8 +54,8 @@ module.exports = {
   }),
   externalWaitingBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'External memory that comes and goes: the ninth decile of its peaks, less its lowest ' +
-      `and what it grew by across major GCs, over the last ${RATE_SECONDS} s.`,
+    help: `External memory that comes and goes over the last ${RATE_SECONDS} s: 90th percentile ` +
+      'of its peaks, less its minimum and its growth across major GCs.',
     compute: window => {
       const peaks = window.points('externalPeakBytes', RATE_SECONDS).values
       const readings = window.points('externalBytes', RATE_SECONDS).values
@@ -74,21 +73,21 @@ module.exports = {
     unit: 'bytesPerSecond',
     expected: 'on Linux, from /proc',
     onMainThread: true,
-    help: 'Growth of WebAssembly memories between the looks at the memory map, over two hours: ' +
-      'of what is resident, whether V8 counts it as external or not.',
+    help: 'Growth of resident WebAssembly memory between scans of the memory map over two hours, ' +
+      'whether or not V8 counts it as external.',
     compute: betweenLooks('webassemblyBytes')
   }),
   silentWorkerHeapGrowthBytesPerSecond: /** @type {Signal} */ ({
     unit: 'bytesPerSecond',
     expected: 'on Linux, from /proc',
     onMainThread: true,
-    help: 'Growth of the V8 heaps of workers that send no frames, between the looks at the ' +
-      'memory map, over two hours.',
+    help: 'Growth of the V8 heaps of workers that send no frames, between scans of the memory ' +
+      'map over two hours.',
     compute: betweenLooks('silentWorkerHeapBytes')
   }),
   arrayBuffersFloorBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: `Buffers and ArrayBuffers that stay: lowest of the last ${RATE_SECONDS} s.`,
+    help: `Retained Buffers and ArrayBuffers: minimum of the last ${RATE_SECONDS} s.`,
     compute: window => {
       const { values } = window.points('arrayBuffersBytes', RATE_SECONDS)
       return values.length > 0 ? Math.min(...values) : null
@@ -101,18 +100,18 @@ module.exports = {
   }),
   bufferPoolBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Size of the slabs that small Buffers are cut from.',
+    help: 'Size of a slab of the Buffer pool.',
     compute: window => window.values.bufferPoolBytes ?? null
   }),
   bufferSlabsFollowed: /** @type {Signal} */ ({
     unit: 'count',
-    help: 'Slabs of the Buffer pool whose end was looked for in the last ten minutes, two major ' +
-      'GCs after they were left.',
+    help: 'Slabs of the Buffer pool checked in the last ten minutes, two major GCs after the ' +
+      'pool left them.',
     compute: window => window.increase('bufferSlabsFollowed', 600)?.increase ?? null
   }),
   bufferSlabsKeptRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'Share of those slabs that a slice still kept alive.',
+    help: 'Share of the checked slabs that a slice still kept alive.',
     compute: window => {
       const followed = window.increase('bufferSlabsFollowed', 600)
       const kept = window.increase('bufferSlabsKept', 600)
@@ -121,8 +120,8 @@ module.exports = {
   }),
   bufferChurnBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'How far the memory of Buffers came and went: largest fall of external memory in the ' +
-      'last two hours, without the start.',
+    help: 'Memory of Buffers that comes and goes: largest fall of external memory in the last ' +
+      'two hours, without the start.',
     compute: window => {
       const seconds = window.settledSeconds(CHURN_SECONDS)
       const peaks = window.points('externalPeakBytes', seconds)

@@ -132,7 +132,7 @@ function shareOfCpuTime (window, track, seconds) {
  */
 const perCpuSecondSignal = (track, what, seconds = RATE_SECONDS) => ({
   unit: 'perSecond',
-  help: `${what} per CPU-second that the thread had, over the last ${seconds} s.`,
+  help: `${what} per CPU-second of the last ${seconds} s.`,
   compute: window => perCpuSecond(window, track, seconds)
 })
 
@@ -144,7 +144,7 @@ const perCpuSecondSignal = (track, what, seconds = RATE_SECONDS) => ({
  */
 const shareSignal = (track, what, seconds = RATE_SECONDS) => ({
   unit: 'ratio',
-  help: `Share of the CPU time that the thread had, spent in ${what}, over the last ${seconds} s.`,
+  help: `Share of the thread's available CPU time in ${what} over the last ${seconds} s.`,
   compute: window => shareOfCpuTime(window, track, seconds)
 })
 
@@ -160,14 +160,13 @@ module.exports = {
   cpuTimeSignals: {
     cpuTimeRatio: /** @type {Signal} */ ({
       unit: 'ratio',
-      help: 'Share of wall time that the thread had: at work, or idle. The rest it was ready to ' +
-        'run and had no CPU, throttled by a quota or because others ran.',
+      help: 'Share of wall time in which the thread worked or idled. In the rest it was ready to ' +
+        'run but had no CPU, because of a quota or of other processes.',
       compute: window => cpuTime(window)?.hadRatio ?? null
     }),
     lifeCpuSeconds: /** @type {Signal} */ ({
       unit: 'seconds',
-      help: 'Age of the process in CPU-seconds that its thread had, at the rate of the last ten ' +
-        'minutes.',
+      help: 'Age of the process in CPU-seconds, at the rate of the last ten minutes.',
       compute: window => window.nowSeconds * (cpuTimeOver(window, LIFE_SECONDS) ?? ALL).hadRatio
     }),
     scavengesPerCpuSecond: perCpuSecondSignal('scavenges', 'Scavenges'),

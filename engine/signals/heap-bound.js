@@ -69,18 +69,18 @@ function hadMajor (window, seconds) {
 module.exports = {
   liveHeapBoundBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'The most that the live heap can have grown by within two hours without a major GC: ' +
-      'what was promoted, and what is young.',
+    help: "Upper bound of the live heap's growth within two hours without a major GC: promoted " +
+      'plus young objects.',
     compute: window => findBound(window)?.bytes ?? null
   }),
   liveHeapBoundOldBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Of that bound, what is in the old spaces.',
+    help: 'Part of liveHeapBoundBytes in the old spaces.',
     compute: window => findBound(window)?.oldBytes ?? null
   }),
   liveHeapBoundSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: 'The time that the bound is of.',
+    help: 'Length of the window of liveHeapBoundBytes.',
     compute: window => findBound(window)?.seconds ?? null
   })
 }

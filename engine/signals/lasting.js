@@ -147,7 +147,7 @@ const trend = (level, what) => ({
   unit: 'bytes',
   what,
   help: `Growth of ${what} over hours and days that neither the load nor the hour of the day ` +
-    'explains; after some two hours.',
+    'explains; known after about two hours.',
   figures: FIGURES,
   compute: window => {
     const found = lastingGrowth(window, level)
@@ -166,8 +166,8 @@ const trend = (level, what) => ({
  */
 const loadShareOf = (level, what) => ({
   unit: 'ratio',
-  help: `Share of the rise of ${what} within the last two hours that CPU time or allocation ` +
-    'explain, which rose with it.',
+  help: `Share of the rise of ${what} within the last two hours that rising CPU time or ` +
+    'allocation explains.',
   compute: window => loadShare(window, level)
 })
 
@@ -179,7 +179,7 @@ const loadShareOf = (level, what) => ({
 const earlierHighOf = (level, what) => ({
   unit: 'bytes',
   expected: 'after two hours',
-  help: `The most of ${what}, over ten minutes, in a week before the last two hours.`,
+  help: `Maximum of ${what}, in steps of ten minutes, in the week before the last two hours.`,
   compute: window => earlierHigh(window, level)
 })
 
@@ -189,7 +189,7 @@ module.exports = {
   liveHeapEarlierHighBytes: earlierHighOf('liveHeapBytes', 'the live heap'),
   liveHeapPeakRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'What is left to the limit of the live heap at the busiest moment of the day.',
+    help: 'Room of the live heap at the busiest moment of the day.',
     compute: window => {
       const growth = lastingGrowth(window, 'liveHeapBytes')
       const runway = heapRunwayBytes.compute(window)
@@ -205,8 +205,8 @@ module.exports = {
   }),
   liveHeapLimitInSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: 'Time until the live heap reaches its limit, if the days to come are like those that ' +
-      'were and its lasting growth goes on.',
+    help: 'Time until the live heap reaches its limit, if coming days resemble past ones and ' +
+      'liveHeapLastingTrend continues.',
     compute: window => {
       const growth = lastingGrowth(window, 'liveHeapBytes')
       const runway = heapRunwayBytes.compute(window)
@@ -222,8 +222,8 @@ module.exports = {
   outsideHeapEarlierHighBytes: earlierHighOf('outsideHeapBytes', 'the memory outside the heap'),
   memoryPeakRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: "What is left to the container's limit, or to the machine's memory, at the busiest " +
-      'moment of the day.',
+    help: "Room up to the container's limit, or the machine's memory, at the busiest moment of " +
+      'the day.',
     compute: window => {
       const growth = lastingGrowth(window, 'outsideHeapBytes')
       const limit = memoryLimit(window)
@@ -234,8 +234,8 @@ module.exports = {
   }),
   memoryLimitInSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: "Time until RSS reaches the container's limit, or the machine's memory, if the days " +
-      'to come are like those that were and the lasting growth outside the heap goes on.',
+    help: "Time until RSS reaches the container's limit, or the machine's memory, if coming days " +
+      'resemble past ones and outsideHeapLastingTrend continues.',
     compute: window => {
       const growth = lastingGrowth(window, 'outsideHeapBytes')
       const limit = memoryLimit(window)

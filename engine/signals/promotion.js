@@ -148,15 +148,15 @@ module.exports = {
     unit: 'ratio',
     expected: 'after three major GCs',
     afterEvent: true,
-    help: 'Share of what was promoted between major GCs that survived the next one: near 1 it ' +
-      'is kept, near 0 it was garbage.',
+    help: 'Share of the bytes promoted between major GCs that survived the next one: near 1 they ' +
+      'are retained, near 0 they were garbage.',
     compute: window => keptGrowth(window)?.keptRatio ?? null
   }),
   keptTrend: /** @type {import('./trend-signal').TrendSignal<typeof FIGURES[number], KeptGrowth>} */ ({
     unit: 'bytes',
     what: 'the live heap along the line through its readings, however few',
-    help: 'Growth of the live heap by the line through its readings, however few they are, and of ' +
-      'the old spaces since the last one.',
+    help: 'Growth of the live heap along the line through its few readings, plus that of the old ' +
+      'spaces since the last reading.',
     figures: FIGURES,
     compute: keptGrowth
   })

@@ -34,18 +34,20 @@ const { growthOf, steadiness } = require('./growth')
  * @property {(what: string) => string} help
  */
 const FIGURES = Object.freeze({
-  RiseBytes: figure('rise', 'bytes', what => `What ${what} grew by, as a line.`),
-  Rise: figure('rise', 'count', what => `What ${what} grew by, as a line.`),
+  RiseBytes: figure('rise', 'bytes', what => `Growth of ${what} along its line.`),
+  Rise: figure('rise', 'count', what => `Growth of ${what} along its line.`),
   GrowthBytesPerSecond: figure('slope', 'bytesPerSecond', what => `Slope of ${what} (Theil–Sen).`),
   PerSecond: figure('slope', 'perSecond', what => `Slope of ${what} (Theil–Sen).`),
-  GrowthFit: figure('fit', 'ratio', what => `How straight ${what} grew: r² of the line.`),
-  Score: figure('score', 'score', what => `That growth of ${what} over its standard error.`),
+  GrowthFit: figure('fit', 'ratio', what => `Straightness of the growth of ${what}: r² of its ` +
+    'line.'),
+  Score: figure('score', 'score', what => `Growth of ${what} over its standard error.`),
   LateGrowthRatio: figure('lateRatio', 'ratio', what =>
-    `Slope of ${what} in the last third over the whole: 1 goes on, 0 has stopped.`),
+    `Slope of ${what} in the last third over that of the whole: 1 continues, 0 has stopped.`),
   LateRatio: figure('lateRatio', 'ratio', what =>
-    `Growth of ${what} in the last third over the whole, at the upper end of its error.`),
+    `Growth rate of ${what} in the last third over that of the whole, at the upper end of its ` +
+      'error.'),
   SteadinessRatio: figure('steadinessRatio', 'ratio', what =>
-    `How much the growth of ${what} looks like one that goes on, 0–1.`)
+    `Likelihood that the growth of ${what} continues, 0–1.`)
 })
 /** @typedef {keyof typeof FIGURES} Suffix */
 
@@ -96,7 +98,7 @@ const countTrend = (what, compute) => ({
 })
 
 /** @param {string} what */
-const helpOf = what => `Growth of ${what}: the line, how straight it is and how it goes on.`
+const helpOf = what => `Trend of ${what}: slope, straightness and recent rate.`
 
 /**
  * @param {import('../statistics/trends').Found} found

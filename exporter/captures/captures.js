@@ -169,7 +169,7 @@ class Captures extends EventEmitter {
     if (this.#busy.has(process)) {
       throw new CommandError(
         'busy',
-        `a capture of ${name} is being made: one at a time of a process`
+        `another capture of ${name} is running: a process makes one at a time`
       )
     }
     /** @type {Capture} */

@@ -52,8 +52,8 @@ class DataFolder {
       this.unlocked = undefined
     } catch (error) {
       if (error instanceof LockedError) {
-        throw new LockedError(`${this.path} is in use by another exporter, ${error.message}; ` +
-          'each exporter needs a folder of its own')
+        throw new LockedError(`another exporter, ${error.message}, uses ${this.path}; ` +
+          'give each exporter its own folder')
       }
       this.unlocked = /** @type {Error} */ (error)
     }

@@ -15,7 +15,7 @@ const FLAGS = fs.constants.O_RDONLY | (fs.constants.O_NOFOLLOW ?? 0) |
  * @throws {Error} for what is no regular file
  */
 function assertRegular (file, stats) {
-  if (!stats.isFile()) throw new Error(`${file} is not a regular file`)
+  if (!stats.isFile()) throw new Error(`${file}: expected a regular file`)
 }
 
 /**
@@ -66,7 +66,7 @@ function readBytes (fd, length, offset = 0) {
 function readRegularFile (file, { maxBytes }) {
   const { fd, bytes } = openRegularFile(file)
   try {
-    if (bytes > maxBytes) throw new Error(`${file}: ${bytes} bytes, at most ${maxBytes} are read`)
+    if (bytes > maxBytes) throw new Error(`${file}: expected at most ${maxBytes} bytes, got ${bytes}`)
     return readBytes(fd, bytes)
   } finally {
     fs.closeSync(fd)

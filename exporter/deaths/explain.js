@@ -90,11 +90,11 @@ function explainDeath (evidence) {
     return say(
       'restarted',
       isGone ? 'certain' : 'likely',
-      'Another process of its name was there when the exporter was back.'
+      'When the exporter returned, another process had its name.'
     )
   }
   if (unwatched) {
-    return say('unknown', isGone ? 'certain' : 'likely', 'It was gone when the exporter was back.')
+    return say('unknown', isGone ? 'certain' : 'likely', 'When the exporter returned, it had ended.')
   }
   return byLastMoments(signal, evidence)
 }
@@ -109,7 +109,7 @@ function byExitCode (code, sure) {
   return say(
     CLEAN_CODES.includes(code) ? 'clean' : 'error',
     sure,
-    `It ended itself with exit code ${code}${meaning ? `: ${meaning}` : ''}.`
+    `It exited with code ${code}${meaning ? `: ${meaning}` : ''}.`
   )
 }
 
@@ -160,14 +160,14 @@ function byLastMoments (signal, { moments, oomKills, silentGrowthBytes, unreacha
     return say(
       'heap_oom',
       heap === 'possible' ? heap : 'likely',
-      `V8 ran out of heap, as far as can be told: ${memory}.`
+      `V8 probably ran out of heap: ${memory}.`
     )
   }
   if (limit === 'container') {
     return say(
       'oom_kill',
       container ?? 'possible',
-      `The kernel killed it for memory, as far as can be told: ${memory}.`
+      `The kernel probably killed it for memory: ${memory}.`
     )
   }
   if (unreachable) {
@@ -185,7 +185,7 @@ function byLastMoments (signal, { moments, oomKills, silentGrowthBytes, unreacha
     return say(
       'killed',
       'certain',
-      `SIGKILL ended it, and not for memory as far as can be told; ${memory}.`
+      `SIGKILL ended it, probably not for memory; ${memory}.`
     )
   }
   return say(

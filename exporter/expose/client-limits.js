@@ -304,10 +304,10 @@ function refusal (code, detail, retrySeconds) {
 }
 const TOO_MANY = refusal(
   'rate_limited',
-  'too many requests from this address: wait ten seconds',
+  'too many requests from this address: try again in ten seconds',
   10
 )
-const TOO_BUSY = refusal('too_busy', 'too many requests are under way: ask again in a second', 1)
+const TOO_BUSY = refusal('too_busy', 'too many requests are running: try again in a second', 1)
 
 /**
  * @param {http.IncomingMessage} request

@@ -44,7 +44,7 @@ function deathRoutes (server, deaths) {
       const { id } = /** @type {{ id: string }} */ (request.params)
       return (
         deaths.find(id) ??
-        refuse(reply, 'unknown_death', 'no such death is kept: /api/v1/deaths lists them')
+        refuse(reply, 'unknown_death', 'unknown or deleted death: /api/v1/deaths lists all stored deaths')
       )
     }
   )

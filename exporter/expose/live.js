@@ -75,7 +75,7 @@ function liveRoutes (server, { targets, deathWatch, events, limits, omit }) {
       return refuse(
         reply,
         'too_many_viewers',
-        `${viewers} are connected: close one, or ask /api/v1/targets`
+        `${viewers} are connected, the maximum: close one, or poll /api/v1/targets`
       )
     }
     const viewer = new PassThrough()

@@ -22,7 +22,7 @@ const refuseUnknownTarget = (reply, targets) =>
   refuse(
     reply,
     'unknown_target',
-    'no such target; there are: ' +
+    'unknown target; known targets: ' +
       `${targets.map(({ name, thread }) => (thread === 'main' ? name : `${name} ${thread}`)).join(', ') || 'none'}`
   )
 

@@ -54,14 +54,14 @@ function readPlanArguments (
     throw new PlanArgumentError('cgroup', `expected v1 or v2, got ${JSON.stringify(cgroup)}`)
   }
   if (!ofTarget && versions.length === 0) {
-    throw new PlanArgumentError('node', 'expected versions of Node.js such as 20,24, or a target')
+    throw new PlanArgumentError('node', 'expected versions of Node.js such as 20,24, or a target, got neither')
   }
   if (!ofTarget && memoryLimits.length === 0) {
     if (!host.given) {
       throw new PlanArgumentError(
         'memory',
-        'expected the memory limit of the container such as 512Mi, or the host memory where ' +
-          'there is none'
+        'expected the memory limit of the container such as 512Mi, or the host memory of a process ' +
+          'without a limit, got neither'
       )
     }
     memoryLimits.push(null)

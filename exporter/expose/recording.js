@@ -51,10 +51,10 @@ function recordingRoutes (server, { targets, events }) {
         request.query
       )
       if (running.size >= MOST_AT_ONCE) {
-        return refuse(reply, 'too_many_viewers', `${MOST_AT_ONCE} recordings are under way`)
+        return refuse(reply, 'too_many_viewers', `${MOST_AT_ONCE} recordings are running, the maximum: try again when one has ended`)
       }
       if (wanted !== undefined && !targets().some(({ name }) => name === wanted)) {
-        return refuse(reply, 'unknown_target', 'no such target: /api/v1/targets lists them')
+        return refuse(reply, 'unknown_target', 'unknown target: /api/v1/targets lists all targets')
       }
       const out = new PassThrough()
       const write = (/** @type {object} */ item) => {
@@ -77,7 +77,7 @@ function recordingRoutes (server, { targets, events }) {
         running.delete(end)
         events.off('frame', frame).off('end', ended)
       })
-      request.log.info({ by: request.ip, target: wanted, seconds }, 'recording asked for')
+      request.log.info({ by: request.ip, target: wanted, seconds }, 'recording requested')
       write({ memwatch: 'recording', version: RECORDING_VERSION })
       return reply
         .type('application/x-ndjson')

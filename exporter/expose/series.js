@@ -34,7 +34,7 @@ function seriesRoutes (server, targets) {
     {
       schema: {
         tags: ['targets'],
-        summary: 'History of numbers',
+        summary: 'History of tracks',
         querystring: schemas.seriesQuery(trackNames, stepsSeconds),
         response: { 200: schemas.series(stepsSeconds), ...schemas.refusals }
       }

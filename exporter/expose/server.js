@@ -129,16 +129,16 @@ function notFoundHandler (server) {
       })
     }
   })
-  return (/** @type {import('fastify').FastifyRequest} */ { url }, /** @type {import('fastify').FastifyReply} */ reply) => {
+  return (/** @type {import('fastify').FastifyRequest} */ { url, method: requested }, /** @type {import('fastify').FastifyReply} */ reply) => {
     const methods = routes
       .filter(({ pattern }) => pattern.test(url.split('?')[0]))
       .map(({ method }) => method)
     return methods.length === 0
-      ? refuse(reply, 'not_found', 'there is nothing here: / lists what there is')
+      ? refuse(reply, 'not_found', 'unknown address: / lists all addresses')
       : refuse(
         reply.header('allow', methods.join(', ')),
         'method_not_allowed',
-          `here there is only ${methods.join(', ')}`
+          `expected ${methods.join(' or ')}, got ${requested}`
       )
   }
 }
@@ -162,7 +162,7 @@ function routes (server, exporter, { scrapes, limits, omit }) {
       return refuse(
         reply.header('retry-after', 1),
         'too_busy',
-        'too many scrapes are under way: ask again in a second'
+        'too many scrapes are running: try again in a second'
       )
     }
     const { contentType, length, parts } = await scrapes.text(request.headers.accept)

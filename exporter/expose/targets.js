@@ -74,7 +74,7 @@ function targetRoutes (server, { targets, deathWatch, omit }) {
     {
       schema: {
         tags: ['diagnoses'],
-        summary: 'The verdicts on each target, by its name',
+        summary: 'Verdicts on all targets, by name of the target',
         querystring: schemas.targetsQuery,
         response: { 200: schemas.diagnoses, ...schemas.refusals }
       }

@@ -7,7 +7,7 @@ class DataFolderPart {
   /** @param {import('../exporter').Exporter} exporter */
   start ({ config: { dataFolder }, log }) {
     if (dataFolder?.unlocked) {
-      log.warn(dataFolder.unlocked, 'data folder cannot be locked against a second exporter')
+      log.warn(dataFolder.unlocked, 'data folder not locked: a second exporter could use it')
     }
     const unreadable = dataFolder?.quarantine.report()
     if (unreadable) log.warn(unreadable, 'unreadable files moved aside')

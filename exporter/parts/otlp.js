@@ -17,7 +17,7 @@ class OtlpPart {
     const { config, log } = exporter
     if (!config.otlp) {
       const unused = config.otlp !== undefined && unusedEndpoint(process.env)
-      if (unused) log.info(`${unused} is set, and not used without --otlp env`)
+      if (unused) log.info(`${unused} is ignored: it needs --otlp env`)
       return
     }
     // OpenTelemetry's packages take five megabytes: only who asks for them loads them.

@@ -18,7 +18,7 @@ const JOIN = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
  */
 function createContainerGroup ({ memoryBytes, cores, name, onParent = false }) {
   const memory = createMemoryGroup({ limitBytes: memoryBytes, name, onParent })
-  if (!memory.path) throw new Error(`the memory cannot be limited: ${memory.reason}`)
+  if (!memory.path) throw new Error(`cannot limit the memory: ${memory.reason}`)
   const { path: memoryPath } = memory
   const cpu = limitCpu(memoryPath, cores)
   const pids = () => readPids(memoryPath)
@@ -61,7 +61,7 @@ function limitCpu (memoryPath, cores) {
     return memoryPath
   }
   const parent = findParentGroup('/proc/self', fs, 'cpu')
-  if ('reason' in parent) throw new Error(`the CPU cannot be limited: ${parent.reason}`)
+  if ('reason' in parent) throw new Error(`cannot limit the CPU: ${parent.reason}`)
   const directory = path.join(parent.path, path.basename(memoryPath))
   fs.mkdirSync(directory)
   fs.writeFileSync(path.join(directory, 'cpu.cfs_period_us'), String(PERIOD_MICROS))

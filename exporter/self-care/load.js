@@ -40,8 +40,8 @@ const levels = Object.freeze([
   },
   {
     gives:
-      'judging healthy targets every 10 s instead of 2, and most of the history that is not on ' +
-        'disk',
+      'evaluations of healthy targets every 2 s, which then run every 10 s, and most of the ' +
+        'history that is not on disk',
     memoryRatio: 0.8,
     loopRatio: 0.8,
     evaluateSeconds: 10,
@@ -50,7 +50,7 @@ const levels = Object.freeze([
     newTargets: true
   },
   {
-    gives: 'four of five frames of healthy targets as well, and all history that is not on disk',
+    gives: 'also four of five frames of healthy targets, and all history that is not on disk',
     memoryRatio: 0.88,
     loopRatio: 0.9,
     evaluateSeconds: 30,
@@ -59,7 +59,7 @@ const levels = Object.freeze([
     newTargets: true
   },
   {
-    gives: 'new targets and larger frames as well',
+    gives: 'also new targets and large frames',
     memoryRatio: 0.95,
     loopRatio: 0.98,
     evaluateSeconds: 30,

@@ -443,12 +443,12 @@ describe('a log', () => {
     [
       'a log without GCs',
       () => [write('app.log', 'listening on 3000\n')],
-      /app.log is not a recording of memwatch, and nothing else that it reads. memwatch diagnose reads: .*--trace-gc/
+      /app.log is of an unknown type. memwatch diagnose reads: .*--trace-gc/
     ],
     [
       '--trace-gc-nvp',
       () => [write('nvp.log', '[7:0x1]      11 ms: pause=1.0 mutator=0.0 gc=s reduce_memory=0\n')],
-      /memwatch reads what --trace-gc prints/
+      /expected lines of --trace-gc, got those of --trace-gc-nvp/
     ],
     [
       'two kinds',
@@ -456,14 +456,14 @@ describe('a log', () => {
         write('one.log', several(1, '0xa', 30)),
         write('a.ndjson', '{"memwatch":"recording","version":1}\n')
       ],
-      /a.ndjson is a recording of memwatch, .*one.log is a --trace-gc log: one kind at a time/
+      /one kind: .*one.log is a --trace-gc log, .*a.ndjson is a recording of memwatch; diagnose/
     ],
     [
       'what is packed and damaged',
       () => [
         write('bad.gz', Buffer.concat([Buffer.from([0x1f, 0x8b]), Buffer.from('no gzip at all')]))
       ],
-      /cannot read .*bad.gz: it is not compressed by gzip, or damaged/
+      /cannot read .*bad.gz: expected gzip, got a damaged or uncompressed file/
     ],
     [
       'a limit that is none',

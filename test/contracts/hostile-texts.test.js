@@ -562,7 +562,7 @@ describe('a terminal gets nothing but lines of text', () => {
       it_.url
     ])
     expect([code, ...unprintableIn(stderr), lines(stderr)]).toEqual([2, 2])
-    expect(stderr).toContain('no such target: nobody main; there are: ')
+    expect(stderr).toContain('unknown target: nobody main; known targets: ')
   })
 
   it('from diagnose and compare of a recording', async () => {

@@ -330,7 +330,7 @@ describe('a target that cannot be serialized', () => {
     const fix = await memwatch(['fix', 'shop', '--format', 'node-options', '--url', it_.url])
     expect([fix.code, fix.stderr]).toEqual([
       1,
-      expect.stringContaining('nothing was found on shop')
+      expect.stringContaining('shop has no finding')
     ])
   })
 })

@@ -800,8 +800,7 @@ describe('the lock of a data folder', () => {
   it('is held by one, who is named, and free again when that one closes it', async () => {
     const first = await open()
     await expect(open()).rejects.toThrow(
-      `--data-dir: ${folder} is in use by another exporter, process ${process.pid} on ` +
-        `${os.hostname()}`
+      `--data-dir: another exporter, process ${process.pid} on ${os.hostname()}, uses ${folder}`
     )
     await first.hold()
     first.close()
@@ -878,8 +877,8 @@ describe('a data folder of a real exporter', () => {
     expect(second).toMatchObject({
       code: 2,
       stdout: '',
-      stderr: `memwatch: --data-dir: ${data()} is in use by another exporter, process ` +
-        `${first.pid} on ${os.hostname()}; each exporter needs a folder of its own\n`
+      stderr: `memwatch: --data-dir: another exporter, process ${first.pid} on ${os.hostname()}, ` +
+        `uses ${data()}; give each exporter its own folder\n`
     })
     const third = await start(['--on-failure', 'stay', '--socket', path.join(folder, 'third.sock')])
     expect([await saving(first), await saving(third), third.output()]).toEqual([

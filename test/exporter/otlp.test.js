@@ -114,9 +114,9 @@ describe('--otlp', () => {
     [
       'env',
       { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4317' },
-      'OTEL_EXPORTER_OTLP_ENDPOINT is no http address'
+      'OTEL_EXPORTER_OTLP_ENDPOINT: expected a URL'
     ],
-    ['env', { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'http/protobuf is all that is spoken here']
+    ['env', { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'expected http/protobuf']
   ])('may not be %j with %j, and repeats no secret', (otlp, variables, message) => {
     expect(() => readConfig({ otlp }, variables)).toThrow(ConfigError)
     expect(() => readConfig({ otlp }, variables)).toThrow(message)
@@ -292,7 +292,7 @@ describe('the metrics', () => {
       'user-agent': expect.stringMatching(/^memwatch\//)
     })
     expect(logged).toEqual([
-      expect.stringContaining('--otlp: sends to 127.0.0.1'),
+      expect.stringContaining('--otlp: sending to 127.0.0.1'),
       '--otlp: metrics do not arrive: it answered 401'
     ])
   })
