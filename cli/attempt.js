@@ -8,7 +8,7 @@ const { renderComparison } = require('./comparison/render')
 const { shellWord } = require('@memwatch/engine/text/shell')
 const { out } = require('./output')
 
-/** Outcome of the attempt, and its exit status. */
+/** Exit status for each outcome of the attempt. */
 const STATUS = Object.freeze({
   fixed: 0,
   compared: 0,
@@ -43,7 +43,7 @@ function attemptOf ({ before, after }, chosen, kept, { by }) {
   const first = before[0]?.target
   const comparison = compare(before, after, fix && { diagnosis: verdict?.diagnosis ?? null, fix })
   const failed = (/** @type {import('./comparison/measure').Run} */ { exit, target }) => !target || (exit?.code ?? 0) > 0 || (exit?.signal ?? 'SIGTERM') !== 'SIGTERM'
-  // A suspicion that became certain is still there.
+  // A suspicion that was confirmed later is still the same finding.
   const has = (/** @type {import('./comparison/measure').Run} */ { target }) =>
     target && findCase(target).verdicts.some(({ diagnosis, state }) =>
       diagnosis === verdict?.diagnosis && (state === 'confirmed' || state === verdict.state))

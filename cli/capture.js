@@ -96,11 +96,11 @@ async function capture (target, kind, given) {
 }
 
 /**
- * Ask for a capture. One is made at a time of a process, and the exporter makes some by itself:
- * whoever asks meanwhile waits for that one.
+ * Requests a capture. A process makes one at a time, and the exporter starts some by itself: a
+ * request waits for those to end.
  * @param {import('./api').ApiOptions & { json?: boolean }} given
  * @param {string} path below /api/v1/
- * @returns {ReturnType<typeof callApi>} the refusal of the last attempt, if none was taken
+ * @returns {ReturnType<typeof callApi>} the refusal of the last attempt, if no capture was accepted
  */
 async function ask (given, path) {
   const began = performance.now()
@@ -156,7 +156,7 @@ function render (capture, url) {
 }
 
 /**
- * On a terminal, how far it is.
+ * Prints the progress on a terminal.
  * @param {string} what
  * @param {number} seconds
  * @returns {(elapsedSeconds?: number) => void} undefined: it is over

@@ -74,7 +74,7 @@ async function measured (at, like) {
 }
 
 /**
- * A day of frames takes seconds to judge.
+ * Progress, because a day of frames takes seconds to judge.
  * @param {string} file
  * @returns {(share: number) => void}
  */

@@ -12,7 +12,7 @@ const { UsageError } = require('./usage-error')
 const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript }
 /** A person waits for it after each Tab. */
 const TIMEOUT_MS = 200
-/** Names that no shell reads as anything else: others are not proposed. */
+/** Names without a special meaning in any shell; others are not proposed. */
 const PLAIN_NAME = /^[\p{L}\p{N}@_][\p{L}\p{M}\p{N}_./@+:-]*$/u
 
 const command = withApiOptions(new Command('completion'))

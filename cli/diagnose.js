@@ -106,7 +106,7 @@ async function diagnose (files, given) {
     if (error instanceof SourceError || error instanceof RecordingError) {
       throw new UsageError(error.message)
     }
-    // A file may hold more than the readers foresee; the file is at fault all the same.
+    // A file may contain more than the readers foresee; the error still names the file.
     throw files.length > 0
       ? new UsageError(
           `cannot read ${files.join(', ')}: damaged, or not written by Node.js ` +
@@ -146,7 +146,7 @@ async function judgeFiles (files, known, onProgress) {
   const onError = (/** @type {Error} */ error) => err.say(`memwatch: ${error.message}`)
   const { kind, inputs } = await openAll(files, onProgress)
   if (kind !== 'recording') {
-    // The user of a pipe waits: report findings as they come.
+    // The user of a pipe waits, so findings are reported at once.
     const onVerdict = files.includes('-')
       ? (/** @type {import('@memwatch/engine/history/target').Target} */ { thread, hello, frame }, /** @type {import('@memwatch/engine/verdicts/evaluate').Verdict} */ { diagnosis, state, opportunity }) => {
           if (!opportunity && (state === 'suspected' || state === 'confirmed')) {

@@ -26,7 +26,7 @@ const { wrap } = require('./text/wrap')
 
 const SYMBOLS = { ok: '✓', problem: '✗', unknown: '?' }
 const STYLES = Object.freeze(/** @type {const} */ ({ problem: 'red', unknown: 'yellow' }))
-/** Processes that are examined when none is named. */
+/** Upper bound of processes examined without a name. */
 const MOST_PROCESSES = 8
 
 const command = withApiOptions(new Command('doctor'))
@@ -122,8 +122,8 @@ async function checkExporter (given) {
  * @param {string} name of a target, or process id
  * @param {Subject[]} all
  * @param {any[] | undefined} targets undefined where no exporter answers
- * @returns {Subject | []} none where no exporter could say which process that is
- * @throws {UsageError} when there is no such target or process
+ * @returns {Subject | []} empty if no exporter can identify the process
+ * @throws {UsageError} if the target or process does not exist
  */
 function named (name, all, targets) {
   const found = all.find(({ target }) => target?.target === name) ??
@@ -197,7 +197,7 @@ async function examineProcess (subject, { all, answers }) {
  */
 async function checkSettings ({ view, settings, ...rest }) {
   if (!view || !settings) {
-    // An agent that does not report has said so itself.
+    // A silent agent has reported the reason itself.
     return rest.target ? [unknown('process', whyUnread({ view, pid: rest.pid }))] : []
   }
   const seen = { ...rest, view, settings }

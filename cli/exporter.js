@@ -84,8 +84,8 @@ async function start (given, file) {
 
 /**
  * @param {string} folder
- * @param {boolean} stays whether it goes on without history where the folder cannot be used
- * @returns {Promise<DataFolder | undefined>} undefined: it goes on without
+ * @param {boolean} stays true: continue without history if the folder is unusable
+ * @returns {Promise<DataFolder | undefined>} undefined: continues without
  * @throws {ConfigError}
  */
 async function openFolder (folder, stays) {

@@ -120,8 +120,8 @@ function chooseVerdict ({ target, primary, verdicts }, wanted) {
  * @param {any} target
  * @param {{ format: typeof FORMATS[number], fix?: string, workload?: string, namespace?: string,
  *   container?: string }} given
- * @returns {{ text: string, note?: string }} note: what it leaves out
- * @throws {NoPatchError} what keeps the best fix from being given so
+ * @returns {{ text: string, note?: string }} note: its omissions
+ * @throws {NoPatchError} the reason why the best fix has no such form
  */
 function choosePatch ({ diagnosis, fix: fixes }, target, { format, fix: wanted, ...where }) {
   if (wanted !== undefined) {

@@ -115,7 +115,7 @@ function filesOf ({ name, at, optional }) {
 }
 
 /**
- * For every user to read, whatever the umask says.
+ * Makes the files readable for every user, whatever the umask.
  * @param {string} file
  * @param {Buffer} content
  */
@@ -134,7 +134,7 @@ function openFolders (folder) {
 }
 
 /**
- * One that is there is kept: agents that run know it.
+ * Keeps an existing token: running agents know it.
  * @param {string} folder absolute
  * @returns {string} its file
  */

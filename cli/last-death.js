@@ -7,9 +7,9 @@ const { withApiOptions, callApi, pathSegment } = require('./api')
 const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
 
-/** Values that are shown of the minutes before. */
+/** Values printed of the minutes before. */
 const SHOWN_TRACKS = /** @type {const} */ ({ rssBytes: 'RSS', heapUsedBytes: 'heap used', externalBytes: 'external' })
-/** Seconds before the last frame that are shown. */
+/** Seconds before the last frame that are printed. */
 const SHOWN_SECONDS = [600, 300, 120, 60, 30, 10, 5, 2, 1, 0]
 
 const command = withApiOptions(new Command('last-death'))
@@ -88,7 +88,7 @@ function render ({ death, lastMinutes }) {
   }
   const rows = SHOWN_SECONDS.flatMap(seconds => {
     const at = lastMinutes.secondsBefore.findLastIndex(before => before >= seconds - 0.5)
-    // The oldest may be hours before what is asked for; then there is none.
+    // The oldest row may be hours before the window; then there is none.
     return at >= 0 && lastMinutes.secondsBefore[at] <= seconds + Math.max(5, seconds / 10)
       ? [{ seconds, at }]
       : []

@@ -26,8 +26,8 @@ class Progress {
    * @param {import('./output').Output} output
    * @param {object} [options]
    * @param {string} [options.label] begins each line
-   * @param {number} [options.seconds] how long it will take, for a bar
-   * @param {boolean} [options.verbose] say what is ruled out, too
+   * @param {number} [options.seconds] expected duration, for a bar
+   * @param {boolean} [options.verbose] also print what is ruled out
    */
   constructor (output, { label = 'memwatch', seconds, verbose = false } = {}) {
     this.#output = output

@@ -139,7 +139,7 @@ function writeReport (report, given, reportFile) {
 /**
  * @param {import('./watch-command').Report} report
  * @param {string} [failOn]
- * @returns {number | undefined} exit status; undefined where there is nothing to fail on
+ * @returns {number | undefined} exit status; undefined without --fail-on, or if it does not apply
  */
 function failOnStatus ({ targets }, failOn) {
   if (failOn === undefined) return undefined

@@ -17,9 +17,9 @@ const { UsageError, readBytes } = require('./usage-error')
  */
 const SIZES_OF_THE_CONTAINER = ['--max-semi-space-size=1', '--max-old-space-size=256']
 
-/** Below it Node.js takes longer to start than the apps run. */
+/** Smallest CPU quota: below it Node.js takes longer to start than the apps run. */
 const LEAST_CORES = 0.05
-/** Node.js itself takes half of it. */
+/** Smallest memory limit: Node.js itself takes half of it. */
 const LEAST_LIMIT_BYTES = 64 * 2 ** 20
 
 const command = withReportOptions(new Command('simulate'))

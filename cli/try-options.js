@@ -22,11 +22,11 @@ const { UsageError, readBytes, readSeconds } = require('./usage-error')
  * @typedef {ReturnType<typeof readTryOptions>} TryOptions
  */
 
-/** Less is none that Node.js starts in. */
+/** Smallest limit in which Node.js starts. */
 const LEAST_BYTES = 64 * 2 ** 20
 
 /**
- * All that can be wrong is said before the first run.
+ * Checks all options before the first run.
  * @param {Given} given
  * @throws {UsageError}
  */
@@ -89,7 +89,7 @@ function readGroupBytes (text) {
 }
 
 /**
- * The change that is tried whatever is found.
+ * The change of --with, applied to any finding.
  * @param {Given} given
  * @returns {{ flags: string[], env: Record<string, string> }}
  */
@@ -114,7 +114,7 @@ function readNamed ({ with: words = [], diagnosis, fix }) {
   return { flags, env: Object.fromEntries(variables) }
 }
 
-/** @param {string} folder that is made, and holds no earlier runs */
+/** @param {string} folder to create; it must not contain earlier runs */
 function readKeep (folder) {
   try {
     for (const side of ['before', 'after']) {

@@ -121,7 +121,7 @@ async function tryFix (words, given) {
           if (!options.keep) fs.rmSync(folder, { recursive: true })
           return notStarted
         }
-        // A run that was cut short is reported only where there is no other.
+        // A run that was cut short is reported only if there is no other.
         if (!interruption.by || runs[side].length === 0) runs[side].push(run)
         if (!chosen && !interruption.by) chosen = announce(chooseFix(run, words, options))
       }

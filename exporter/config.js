@@ -38,7 +38,7 @@ function wholeNumber (text, least, most) {
   return number
 }
 
-/** Less would hold no full segment of each kind. */
+/** Smallest data folder with a full segment of each kind. */
 const LEAST_DATA_BYTES = 16 * 2 ** 20
 
 /**

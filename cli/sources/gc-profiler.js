@@ -17,7 +17,7 @@ const KINDS = {
   IncrementalMarking: 'incremental'
 }
 
-/** V8 keeps kilobytes of each GC: nobody takes one for days. */
+/** Size limit: V8 stores kilobytes for each GC, so nobody records one for days. */
 const MOST_SECONDS = 2 * 86_400
 
 const gcProfiler = defineSource({
@@ -130,7 +130,7 @@ function judgeProfile (file, { startTime, endTime, statistics }, lives, given) {
 }
 
 /**
- * The heap size limit is told; the largest semi-space is not.
+ * The source contains the heap size limit, but not the maximum semi-space.
  * @param {NewSpace} newSpace
  * @param {import('./define-source').Given} given
  */

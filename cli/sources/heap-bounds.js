@@ -30,7 +30,7 @@ const V8 = {
 }
 
 /**
- * The heap size limit of a process from what is known of how it was started.
+ * Heap size limit of a process, from the known facts of its start.
  * @param {import('./define-source').Given} given
  * @param {number} semiSpaceBytes the largest semi-space, where that is not known from the flags:
  *   three of them are part of the limit

@@ -30,7 +30,7 @@ const ACCEPTED = ['a recording of memwatch', ...fileSources.map(({ accepted }) =
 )
 
 /**
- * Open files, and tell by their content what they are.
+ * Opens files and detects their kind by their content.
  * @param {string[]} names
  * @param {(name: string, share: number) => void} [onProgress]
  * @returns {Promise<{ kind: 'recording' | import('./define-source').Source, inputs:
@@ -96,11 +96,11 @@ async function judgeSource (source, inputs, given, options) {
  * @typedef {object} Told
  * @property {string} kind
  * @property {string} title
- * @property {string} lacks what it says nothing of
+ * @property {string} lacks facts that it lacks
  * @property {{ diagnosis: string, text: string }[]} cannotTell
  * @property {{ diagnosis: string | null, text: string }[]} limited what it tells with less
  *   certainty, and why; null: all of it
- * @property {string[]} notes of the material: damaged lines, how a process died
+ * @property {string[]} notes notes on the source: damaged lines, deaths of processes
  */
 
 /**

@@ -9,14 +9,14 @@ const TIMEOUT_MS = 60_000
  *   Series
  */
 
-/** The HTTP API of a Prometheus, or of what answers like one: Thanos, Mimir, VictoriaMetrics. */
+/** The HTTP API of a Prometheus, or of a compatible server: Thanos, Mimir, VictoriaMetrics. */
 class PrometheusApi {
   #base
   /** @type {Record<string, string>} */
   #headers = {}
 
   /**
-   * @param {string} url user and password in it become Basic authorization
+   * @param {string} url its user and password become Basic authorization
    * @throws {SourceError}
    */
   constructor (url) {

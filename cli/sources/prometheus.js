@@ -8,7 +8,7 @@ const { metricNames, MARKERS, fieldsOf } = require('./stored-metrics')
 
 /** Samples of one query: more would be held as text. */
 const CHUNK_SECONDS = 7200
-/** From this interval on there are too few samples for a rate over half a minute. */
+/** Interval from which there are too few samples for a rate over half a minute. */
 const LONG_INTERVAL_SECONDS = 15
 
 const SAMPLED = 'a Prometheus has a sample of every scrape, and nothing between'
@@ -67,13 +67,13 @@ const memwatchMetrics = defineSource({
 })
 
 /**
- * Judge what a Prometheus keeps of a fleet.
+ * Judges the metrics of a fleet in a Prometheus.
  *
  * @param {object} asked
  * @param {string} asked.url
  * @param {string} asked.selector {job="api"}
  * @param {number} asked.sinceSeconds
- * @param {number} [asked.stepSeconds] take no more than a sample in so long
+ * @param {number} [asked.stepSeconds] shortest time between two samples
  * @param {import('./define-source').Given} given
  * @param {{ onError?: (error: Error) => void, onProgress?: (share: number) => void, nowUnixMs?: ()
  *   => number }} [options]

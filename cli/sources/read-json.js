@@ -4,12 +4,12 @@ const { plainText } = require('@memwatch/agent/protocol/text-rules')
 const { parseBounded } = require('@memwatch/exporter/data-folder/bounded-json')
 const { SourceError } = require('./define-source')
 
-/** A GC profile of an hour under load; more is no such file. */
+/** Size limit: a GC profile of an hour under load fits. */
 const MOST_BYTES = 2 ** 28
 
 /**
  * @param {import('./define-source').Input} input
- * @param {string} title of what it should be, with its article
+ * @param {string} title expected content, with its article
  * @returns {Promise<any>}
  * @throws {SourceError} where it breaks off, is damaged, or too large
  */
@@ -38,7 +38,7 @@ async function readJson ({ name, bytes }, title) {
 
 /**
  * @param {any} value
- * @returns {number | undefined} a number that a frame can hold
+ * @returns {number | undefined} a number that is valid in a frame
  */
 const count = value =>
   typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined
@@ -46,7 +46,7 @@ const count = value =>
 /**
  * @template {object} T
  * @param {T} values
- * @returns {T} without what is absent
+ * @returns {T} without absent values
  */
 const present = values =>
   /** @type {T} */ (

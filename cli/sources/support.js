@@ -21,8 +21,8 @@ const known = new WeakMap()
 /**
  * @param {import('./define-source').Source} source
  * @param {import('./define-source').Given} [given]
- * @returns {Map<string, string>} id of a diagnosis → why it cannot be told, as a sentence without
- *   its full stop
+ * @returns {Map<string, string>} id of a diagnosis → the reason, as a sentence without its
+ *   full stop
  */
 function cannotTell (source, given = {}) {
   const key = String(given.containerLimitBytes !== undefined)

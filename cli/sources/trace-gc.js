@@ -35,7 +35,7 @@ const traceGc = defineSource({
   }
 })
 
-/** The lines of one log, and the isolates that they tell of. */
+/** Lines of one log, and their isolates. */
 class GcLog {
   /** Lines of GCs; of another trace; and that cannot be read. */
   taken = 0
@@ -53,7 +53,7 @@ class GcLog {
    */
   #threads = new Map()
   #isRepeating = false
-  /** The process that said it last. */
+  /** The process of the previous line. */
   #pid = NaN
 
   /**
@@ -91,7 +91,7 @@ class GcLog {
     for (const life of this.#open.values()) life.close()
   }
 
-  /** @param {string} text that tells of no GC */
+  /** @param {string} text without a GC */
   #takeOther (text) {
     if (text.includes(REPEATED)) this.#isRepeating = true
     else if (OUT_OF_MEMORY.test(text)) {
@@ -120,7 +120,7 @@ class GcLog {
   }
 
   /**
-   * A later isolate that is younger is no main thread, whichever had the first GC.
+   * A later isolate that is younger is no main thread, whichever isolate had the first GC.
    * @param {GcLogLife} life
    * @param {GcLine} line of it
    */

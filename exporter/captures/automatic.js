@@ -110,14 +110,14 @@ const AGAIN_MS = 3_600_000
 const MOST_WAITING = 20
 
 /**
- * Captures that the exporter takes by itself, once, one at a time of all targets: what many suffer
- * from at once is the same, mostly.
+ * Captures that the exporter starts by itself: once for each target, and one at a time, because
+ * simultaneous problems of many targets usually have one cause.
  */
 class AutomaticCaptures {
   #captures
   #now
   /**
-   * When each target was asked for what.
+   * Time and kind of the last automatic capture of each target.
    * @type {WeakMap<import('@memwatch/engine/history/target').Target, Map<string, number>>}
    */
   #askedAt = new WeakMap()
@@ -177,7 +177,7 @@ class AutomaticCaptures {
       await this.#captures.request(target, options).finished
     } catch (error) {
       if (!(error instanceof CommandError)) throw error
-      // It takes none, or is gone: nothing was asked for, nobody is told.
+      // The agent accepts none, or has ended: no capture was requested, so nobody is notified.
     }
   }
 }

@@ -10,7 +10,7 @@ const { REJECT_REASONS } = require('@memwatch/engine/decode/decode')
  * Metrics of the exporter itself.
  * @typedef {object} ExporterState
  * @property {Map<string, number>} rejected lines by reason
- * @property {number} frames taken
+ * @property {number} frames accepted
  * @property {number} framesShed left unread to save time
  * @property {number} loadLevel of self-care/load.js
  * @property {number} connections open now
@@ -25,7 +25,7 @@ const { REJECT_REASONS } = require('@memwatch/engine/decode/decode')
  * @property {import('../flight/flight-recorder').FlightRecorder['state']} flight
  * @property {{ counts: Map<string, number>, bytes: number }} captures by kind and how they ended,
  *   `cpu_profile done`; bytes on disk
- * @property {Map<string, number>} [webhook] posts by how they ended; undefined without one
+ * @property {Map<string, number>} [webhook] requests by outcome; undefined without --webhook
  * @property {Map<string, number>} [otlp] what --otlp sent by signal and how that ended,
  *   `metrics delivered`; undefined without it
  * @property {number} [scrapeSeconds] that the last scrape took

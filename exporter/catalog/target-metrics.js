@@ -10,9 +10,9 @@ const { fieldMetric, signalMetric, spaceMetric, cpuMetric, histogramMetric } = r
 
 /** @typedef {import('./metric').TargetMetric} TargetMetric */
 
-/** GC pause bounds that are worth a series each. */
+/** Bounds of GC pauses that are exposed as series. */
 const GC_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1]
-/** Event loop delay bounds that are worth a series each. */
+/** Bounds of event loop delay that are exposed as series. */
 const DELAY_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 1]
 
 /** As OpenTelemetry has them. */
@@ -50,7 +50,7 @@ const histogramRow = (labels, row) => ({
   counts: row[PAUSE_ROW.buckets]
 })
 
-/** Everything memwatch says of a target under names of its own. @type {readonly TargetMetric[]} */
+/** All metrics of a target under memwatch's own names. @type {readonly TargetMetric[]} */
 const targetMetrics = Object.freeze([
   {
     name: 'memwatch_target_up',

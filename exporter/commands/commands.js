@@ -5,7 +5,7 @@ const { PROTOCOL_VERSION } = require('@memwatch/agent/protocol/frame')
 const { computeProof } = require('@memwatch/agent/protocol/proof')
 const { formatBytes } = require('@memwatch/engine/text/format')
 
-/** An app that is blocked answers when it is not. */
+/** Extra time for an answer: a blocked app answers late. */
 const ANSWER_WITHIN_MS = 30_000
 
 /**
@@ -14,7 +14,7 @@ const ANSWER_WITHIN_MS = 30_000
  *   'snapshot_not_allowed' | 'bad_arguments' | 'too_large' | 'failed'} CommandErrorCode
  */
 
-/** A command that was not carried out. `code` says why, in a word that the API repeats. */
+/** A command that failed. `code` is the reason, in the API's words. */
 class CommandError extends Error {
   /**
    * @param {CommandErrorCode} code
@@ -71,10 +71,10 @@ const ENABLED_BY = {
 }
 
 /**
- * Sends commands to agents that take them, and waits for the answers. A command goes to the
- * connection that the target belongs to: Node.js does not tell who the peer of a Unix socket is, so
- * the proof is that nobody else can take the place of a connection which is open and speaks. What
- * comes back must bear the command's id, which nobody else was told.
+ * Sends commands to agents that accept them, and waits for the answers. A command goes to the
+ * connection of its target. Node.js does not identify the peer of a Unix socket, but no other
+ * process can take over an open connection that delivers lines. An answer must contain the id of
+ * its command, which no other process knows.
  */
 class Commands {
   /**
@@ -96,8 +96,8 @@ class Commands {
   }
 
   /**
-   * Handles the answer of an agent; an answer that nobody waits for, or that another was asked for,
-   * is dropped.
+   * Handles the answer of an agent. Ignores an answer without a waiting command, or to a command of
+   * another target.
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('@memwatch/agent/protocol/frame').Answer} answer
    */
@@ -107,7 +107,7 @@ class Commands {
   }
 
   /**
-   * Its connection is gone: what it was asked is answered by nobody.
+   * Fails all commands of a closed connection: no answer can follow.
    * @param {import('@memwatch/engine/history/target').Target} target
    */
   gone (target) {
@@ -119,7 +119,7 @@ class Commands {
   /**
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('@memwatch/agent/protocol/frame').CommandName} command
-   * @throws {CommandError} where its agent takes no such command, or is not there
+   * @throws {CommandError} if its agent does not accept the command, or is not connected
    */
   assertTakes (target, command) {
     if (!target.hello.commands?.includes(command)) {
@@ -137,7 +137,7 @@ class Commands {
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('@memwatch/agent/protocol/frame').CommandName} command
    * @param {{ args?: object, id?: string, answerWithinMs?: number }} [options]
-   * @returns {Promise<import('@memwatch/agent/protocol/frame').Answer>} one that says ok
+   * @returns {Promise<import('@memwatch/agent/protocol/frame').Answer>} a successful answer
    * @throws {CommandError}
    */
   async carryOut (

@@ -4,7 +4,7 @@ const { outsideHeap } = require('@memwatch/engine/memory/frame-parts')
 const { findCase } = require('@memwatch/engine/verdicts/case')
 const { CommandError } = require('./commands')
 
-/** Diagnoses that judge what major GCs left. */
+/** Diagnoses that judge the live heap after major GCs. */
 const BY_READINGS = new Set(['js-heap-leak', 'native-memory-leak', 'context-leak'])
 /** The agent runs no two full GCs within four seconds. */
 const LEAST_SECONDS = 5
@@ -14,7 +14,7 @@ const LEAST_SECONDS = 5
  * begins later; while a check is open there are twenty.
  */
 const PART_OF_LIFE = Object.freeze({ open: 1 / 12, ok: 1 / 6 })
-/** Trends of minutes look back two hours. */
+/** Window of trends of minutes: two hours. */
 const MOST_LIFE_SECONDS = 7200
 /**
  * A full GC that frees this much outside the heap hides a problem: in production that memory stays
@@ -28,14 +28,14 @@ const FREED = Object.freeze({ bytes: 8 * 2 ** 20, share: 0.1, withinSeconds: 2.5
  * @property {number | undefined} majors at the last reading
  * @property {number} readAtSeconds uptime
  * @property {number} askedAtSeconds uptime
- * @property {number} outsideBytes outside the heap when it was last asked; NaN once that is weighed
- * @property {number} freed how many of those GCs freed memory outside the heap
+ * @property {number} outsideBytes memory outside the heap at the last request; NaN once weighed
+ * @property {number} freed number of these GCs that freed memory outside the heap
  */
 
 /**
- * Asks agents that allow it for full GCs, where leak checks lack readings of the live heap because
- * the app's own major GCs are rare. The agent itself bounds the time that they take. It stops where
- * they free memory outside the heap: then the app is watched as it is without them.
+ * Requests full GCs from agents that allow it, if leak checks lack readings of the live heap
+ * because the app's own major GCs are rare. The agent bounds their time. Requests stop if they free
+ * memory outside the heap, so that the app behaves as without them.
  */
 class ForcedReadings {
   #commands
@@ -48,9 +48,9 @@ class ForcedReadings {
   }
 
   /**
-   * A frame of a target came.
+   * Handles a frame of a target.
    * @param {import('@memwatch/engine/history/target').Target} target
-   * @returns {Promise<void> | undefined} when the answer is there, if something was asked
+   * @returns {Promise<void> | undefined} resolves with the answer, if a GC was requested
    */
   seen (target) {
     const { frame, hello, send, values } = target
@@ -93,7 +93,7 @@ class ForcedReadings {
       await this.#commands.carryOut(target, 'force_gc')
     } catch (error) {
       if (!(error instanceof CommandError)) throw error
-      // Its budget does not allow it yet, or it is gone.
+      // The agent's time budget is used up, or the agent has ended.
     }
   }
 }

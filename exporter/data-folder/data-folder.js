@@ -7,7 +7,7 @@ const { makeFolder } = require('../make-folder')
 const { FolderLock, LockedError } = require('./folder-lock')
 const { Quarantine } = require('./quarantine')
 
-/** A disk that is full now may have room later: what is there can be restored. */
+/** Error codes of a full disk. It may have room later, and saved history can be restored. */
 const FULL = ['ENOSPC', 'EDQUOT']
 
 /**
@@ -43,7 +43,7 @@ class DataFolder {
   }
 
   /**
-   * Called before each save: the lock goes with the folder when somebody removes that.
+   * Acquires the lock again before each save: it is lost if somebody removes the folder.
    * @throws {LockedError} another exporter has the folder now
    */
   async hold () {

@@ -9,12 +9,12 @@ const { randomUUID } = require('node:crypto')
 const NAME = 'lock'
 /** sun_path of unix(7) holds 108 bytes, the zero at its end among them. */
 const MAX_PATH_BYTES = 107
-/** A holder that is stopped accepts a connection, and says nothing. */
+/** Time limit of the holder's answer: a stopped process accepts connections but does not answer. */
 const ANSWER_WITHIN_MS = 1000
 /** Time in which another that found the same abandoned lock replaces it, too. */
 const CONTEST_MS = 50
 const HOLDER = /^\d{1,10} [\w.-]{1,253}$/
-/** Nobody listens: there is no lock, or who held it is gone. */
+/** Error codes of a missing lock, or of one whose holder has ended. */
 const FREE = ['ENOENT', 'ECONNREFUSED', 'ENOTSOCK']
 
 /** Another process holds the lock. */
@@ -57,7 +57,7 @@ class FolderLock {
     this.#server = undefined
   }
 
-  /** @returns {number | undefined} inode of the lock that is there, whoever's */
+  /** @returns {number | undefined} inode of the present lock, of any holder */
   #found () {
     return fs.lstatSync(path.join(this.#folder, NAME), { throwIfNoEntry: false })?.ino
   }
@@ -90,7 +90,7 @@ class FolderLock {
 }
 
 /**
- * link() never replaces a lock that another has taken meanwhile.
+ * link() never replaces a lock that another process created meanwhile.
  * @param {string} own
  * @param {string} file
  */
@@ -122,7 +122,7 @@ function listen (file) {
 
 /**
  * @param {string} file
- * @returns {Promise<string | undefined>} who holds it; undefined: nobody
+ * @returns {Promise<string | undefined>} the holder; undefined: none
  */
 function askHolder (file) {
   return new Promise(resolve => {

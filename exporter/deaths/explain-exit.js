@@ -4,9 +4,7 @@ const os = require('node:os')
 const { formatBytes, formatSeconds } = require('@memwatch/engine/text/format')
 const { LOOK_FURTHER } = require('./advise')
 
-/**
- * A shell, and whoever starts a program through one, says 128 + N of a child that signal N ended.
- */
+/** Shells, and programs started by them, report 128 + N for a child that signal N ended. */
 const SIGNAL_CODES = 128
 /**
  * A process of which nothing was heard grew, where its RSS rose by this: Node.js starts with 40
@@ -21,8 +19,8 @@ const CRASHES = ['SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGTRAP']
  * @typedef {object} Ending of a command of which no process reported
  * @property {import('./reasons').ReasonName} reason
  * @property {'certain' | 'likely' | 'possible'} sure
- * @property {string} text how it ended, in a sentence or two
- * @property {string | null} advice how to look further
+ * @property {string} text cause in one or two sentences
+ * @property {string | null} advice advice for further investigation
  */
 
 /**
@@ -35,7 +33,7 @@ const CRASHES = ['SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGTRAP']
  *   first
  * @param {number} [known.oomKills] kills for memory in its cgroup meanwhile; undefined: nobody
  *   counted
- * @returns {Ending | null} null where it ended by itself
+ * @returns {Ending | null} null if it ended by itself
  */
 function explainExit ({ exit, durationSeconds, rss = [], oomKills }) {
   const signal = exit.signal ?? findSignal(exit.code)

@@ -9,14 +9,14 @@ const { formatBytes, formatRatio, formatSeconds } = require('@memwatch/engine/te
  */
 const NEAR_CONTAINER_RATIO = 0.9
 const NEAR_HEAP_RATIO = 0.85
-/** GCs that take so much of the time are those of a heap that is full. */
+/** Share of time in GCs that indicates a full heap. */
 const THRASH_RATIO = 0.3
 /**
  * A rise to a new height by so much of a limit, in one interval, has just begun: how steep it was
  * by the end is not known.
  */
 const RECORD_RATIO = 0.1
-/** A process that aborted needs less evidence: hardly anything else aborts. */
+/** Weaker thresholds for an aborted process, because hardly anything else aborts. */
 const ABORTED_RECORD_RATIO = 0.03
 const ABORTED_NEAR_HEAP_RATIO = 0.7
 /**
@@ -53,12 +53,12 @@ const NODE_EXIT_CODES = /** @type {Record<number, string>} */ ({
  * @property {import('./last-moments').LastMoments} moments
  * @property {number} [byeCode] exit code of its goodbye
  * @property {import('../process/witness').Exit} [exit] as its parent or the kernel knows it
- * @property {boolean} [isGone] the kernel shows that the process is gone
+ * @property {boolean} [isGone] true if the kernel shows that the process is gone
  * @property {number} [oomKills] kills for memory in its cgroup since its last frames, as the kernel
  *   counts; undefined where that cannot be seen
- * @property {number} [saidOomKills] the same, as others of its cgroup say
- * @property {number} [silentGrowthBytes] by how much RSS was seen to grow after its last frame
- * @property {'restarted' | 'unknown'} [unwatched] it went while no exporter was looking
+ * @property {number} [saidOomKills] OOM kills as other processes of its cgroup report them
+ * @property {number} [silentGrowthBytes] growth of RSS observed after its last frame
+ * @property {'restarted' | 'unknown'} [unwatched] it ended while the exporter was away
  * @property {boolean} [unreachable] its connection timed out
  *
  * @typedef {object} Explanation
@@ -68,8 +68,8 @@ const NODE_EXIT_CODES = /** @type {Record<number, string>} */ ({
  */
 
 /**
- * Why a process ended. The kernel's word comes first, and only what rests on it is certain; then
- * its own last word; then its last moments must tell.
+ * Explains the end of a process. Facts of the kernel come first, and only they are certain; then
+ * the goodbye of the process; then inference from its last frames.
  * @param {Evidence} evidence
  * @returns {Explanation}
  */
@@ -208,7 +208,7 @@ const say = (reason, sure, text) => ({ reason, sure, text })
  * @param {import('./last-moments').LastMoments} moments
  * @param {{ silentGrowthBytes: number | undefined, nearRatio: number, recordRatio: number,
  *   silentIntervals: number }} options
- * @returns {Explanation['sure'] | undefined} certain only as far as a signal says it aborted
+ * @returns {Explanation['sure'] | undefined} certain only if a signal shows that it aborted
  */
 function nearHeapLimit (
   {

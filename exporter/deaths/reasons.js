@@ -1,11 +1,11 @@
 'use strict'
 
 /**
- * Why a process is gone. Each is a label value of memwatch_target_exits_total.
+ * Causes of an end. Each is a label value of memwatch_target_exits_total.
  *
  * @typedef {object} Reason
  * @property {string} title
- * @property {string} known from what
+ * @property {string} known evidence of the cause
  * @property {boolean} counted from 0 on for every target, so that its first time is an increase an
  *   alert can see
  */

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Why a target that is not known to be gone says nothing: label values of
+ * Causes of the silence of a target that has not ended: label values of
  * memwatch_target_silence_seconds.
  */
 const silenceCauses = Object.freeze({

@@ -21,7 +21,7 @@ const LOOPBACK_ADDRESSES = /^(127\.\d+\.\d+\.\d+|::1|::ffff:127\.\d+\.\d+\.\d+)$
 /** @param {string} text */
 const digest = text => createHash('sha256').update(text).digest()
 
-/** Headers that proxies and meshes add: a request that bears one comes from elsewhere. */
+/** Headers added by proxies and meshes: a request with one counts as remote. */
 const OF_PROXIES = new RegExp(`^(${[
   'via', 'forwarded', 'x-forwarded', '(x-)?forwarded-.*', 'x-original-.*', 'x-real-ip',
   'x-(cluster-)?client-ip', 'true-client-ip', 'fastly-client-ip', 'cf-.*', 'x-envoy-.*', 'l5d-.*',
@@ -51,7 +51,7 @@ function authorize ({ token, trustLoopback }) {
     const { remoteAddress = '', localAddress = '' } = request.socket
     const overLoopback = [remoteAddress, localAddress].every(at => LOOPBACK_ADDRESSES.test(at))
     const hasToken = Boolean(token) && isToken(tokenIn(authorization ?? ''), token)
-    // A page that took over a name does not know the token. A proxy may keep the name in Host.
+    // A page that took over a name does not know the token. A proxy may forward the name in Host.
     if (overLoopback && !hasToken && !isOurName(host ?? '')) {
       return denied('on this machine the exporter is called localhost')
     }
@@ -70,7 +70,7 @@ function authorize ({ token, trustLoopback }) {
           'send the token: Authorization: Bearer …'
         )
       }
-      // A browser that knows the password sends it along with what other sites make it ask, too.
+      // A browser with a stored password also sends it with requests made by other sites.
       if (access === 'read' || ownPage) return
     }
     if (local && ownPage) return

@@ -9,7 +9,7 @@ const { kinds } = require('../captures/kinds')
 const { markdown } = require('@memwatch/engine/text/suspect-text')
 
 /**
- * Routes that act on an app, or may hold its secrets: see authorize.js.
+ * Routes that act on an app or may contain its secrets: see authorize.js.
  * @type {{ access: import('./authorize').Access }}
  */
 const ACT = { access: 'act' }

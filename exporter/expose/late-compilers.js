@@ -21,7 +21,7 @@ const lateCompilers = {
 
 /**
  * @param {() => (route: any) => any} load
- * @returns {(route: any) => any} a compiler that compiles when what it made is first called
+ * @returns {(route: any) => any} a compiler that works when its result is first called
  */
 function late (load) {
   /** @type {ReturnType<typeof load> | undefined} */
@@ -35,7 +35,7 @@ function late (load) {
       run.errors = compiled.errors
       return result
     }, {
-      /** Errors of the data: fastify looks for it here. @type {unknown} */
+      /** Errors of the data, where Fastify looks for them. @type {unknown} */
       errors: undefined
     })
     return run

@@ -16,7 +16,7 @@ function namedTarget (targets, { params, query }) {
 
 /**
  * @param {import('fastify').FastifyReply} reply
- * @param {import('@memwatch/engine/history/target').Target[]} targets that there are
+ * @param {import('@memwatch/engine/history/target').Target[]} targets known targets
  */
 const refuseUnknownTarget = (reply, targets) =>
   refuse(

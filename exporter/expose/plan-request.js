@@ -22,7 +22,7 @@ class PlanArgumentError extends Error {
 }
 
 /**
- * The texts that the command line and the API get. A list is given by commas, or again.
+ * Arguments of the command line and the API, as text. A list is given by commas, or by repetition.
  * @typedef {object} PlanArguments
  * @property {string[]} [node]
  * @property {string[]} [memory]
@@ -102,7 +102,7 @@ function readOne (argument, text, read) {
   }
 }
 
-/** @param {string} text as NODE_OPTIONS holds it */
+/** Splits flags as in NODE_OPTIONS. @param {string} text as NODE_OPTIONS holds it */
 function readFlags (text) {
   if (text.length > MOST_FLAGS_LENGTH) {
     throw new PlanArgumentError(

@@ -27,8 +27,8 @@ const SCHEMA = {
 }
 
 /**
- * POST /api/v1/recording: what agents send from now on, for so many seconds, as memwatch diagnose
- * reads it. Each target's first frame holds the newest of all its values, as some are sent rarely.
+ * POST /api/v1/recording: messages of agents for the next seconds, as memwatch diagnose reads them.
+ * Each target's first frame contains the newest of all its values, because some are sent rarely.
  *
  * @param {import('fastify').FastifyInstance} server
  * @param {object} parts
@@ -92,7 +92,7 @@ function recordingRoutes (server, { targets, events }) {
 }
 
 /**
- * Listeners that write down what targets send.
+ * Listeners that write the messages of targets.
  * @param {(item: object) => void} write
  * @param {string | undefined} wanted name of a target; undefined: all
  */

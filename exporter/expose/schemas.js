@@ -13,8 +13,8 @@ const { problems } = require('./problems')
 const { pageQuery } = require('./pagination')
 
 /**
- * JSON Schemas of what the API answers. The verdict's also makes docs/report.schema.json, the
- * contract of `memwatch run --json`.
+ * JSON Schemas of the API's answers. The schema of verdicts also becomes docs/report.schema.json,
+ * the contract of `memwatch run --json`.
  */
 
 const verdict = object({

@@ -55,8 +55,8 @@ const OPEN = { config: { access: 'open' } }
  *
  * @param {Source & import('node:events').EventEmitter} exporter
  * @param {object} [options]
- * @param {(target: import('@memwatch/engine/history/target').Target, error: Error) => void} [options.omit] is told
- *   of a target that is left out of an answer
+ * @param {(target: import('@memwatch/engine/history/target').Target, error: Error) => void}
+ *   [options.omit] called
  */
 function createServer (exporter, { omit = () => {} } = {}) {
   const { config: { compat, token, trustLoopback = true }, log } = exporter

@@ -163,8 +163,7 @@ function verdictsOf (target) {
 }
 
 /**
- * A target and what was found on it: an item of /api/v1/diagnoses and of the report of
- * `memwatch run`.
+ * A target and its verdicts: an item of /api/v1/diagnoses and of the report of `memwatch run`.
  * @param {Target} target
  */
 function judgedTarget (target) {

@@ -30,7 +30,9 @@ const FIRST_SAVES_EVERY_MS = 1000
  * so soon after.
  */
 const CAUGHT_UP_MS = 500
-/** Within this, who a target is is said again, so that it is known without the segments before. */
+/**
+ * Rewrites the identity of a target at least this often, so that each segment is self-contained.
+ */
 const INTRODUCE_EVERY_MS = 240_000
 /** Deaths and ends that wait for a disk that fails. */
 const MAX_OWED = 200
@@ -57,8 +59,8 @@ const FAMILIES = Object.freeze([
  */
 
 /**
- * Keeps what targets did and who died on disk, and restores it. Without a folder it only bounds
- * what is in memory.
+ * Stores histories and deaths on disk, and restores them. Without a folder it only bounds their
+ * memory.
  */
 class FlightRecorder {
   #targets
@@ -75,7 +77,7 @@ class FlightRecorder {
   #timer
   /** @type {Promise<void> | undefined} */
   #saving
-  /** Blocks that were given up to bound memory. */
+  /** Blocks dropped to bound memory. */
   #shed = 0
   #memoryBytes
   #hold
@@ -119,7 +121,7 @@ class FlightRecorder {
     }
   }
 
-  /** Amount and resolution of the kept history. */
+  /** Size and resolution of the stored history. */
   get state () {
     const segments = this.#segments
     return {
@@ -132,7 +134,7 @@ class FlightRecorder {
   }
 
   /**
-   * Targets that were watched until shortly before, and everybody who died.
+   * Targets that were watched until shortly before, and all deaths.
    * @param {Pick<import('../deaths/deaths').Deaths, 'restore' | 'retract'>} deaths
    */
   restore (deaths) {
@@ -176,7 +178,7 @@ class FlightRecorder {
     saveIn(FIRST_SAVES_EVERY_MS)
   }
 
-  /** Save what is new. Called on a timer; of one that takes longer the next waits. */
+  /** Saves new rows. A timer calls it; a slow save delays the next one. */
   save () {
     this.#saving ??= this.#saveAll().finally(() => {
       this.#saving = undefined
@@ -186,7 +188,7 @@ class FlightRecorder {
 
   async #saveAll () {
     const segments = this.#segments
-    // Nothing is put together for a disk that fails: what waits would be more each time.
+    // Nothing is prepared while the disk fails: the backlog would grow each time.
     if (segments && (await this.#isReady(segments))) {
       this.#payOwed(segments)
       const turns = new Turns()
@@ -205,7 +207,7 @@ class FlightRecorder {
    * @returns {Promise<boolean>}
    */
   async #isReady (segments) {
-    // Data that is gone from the disk and still in memory is saved anew.
+    // Data lost from the disk but still in memory is saved again.
     if (await segments.removed()) this.#saved = new WeakMap()
     const ready = await segments.ready()
     try {
@@ -233,7 +235,7 @@ class FlightRecorder {
     this.#end(target)
   }
 
-  /** It was none. @param {string} id of a death */
+  /** Retracts a death. @param {string} id of a death */
   retract (id) {
     this.#owe('deaths', { meta: { type: 'retracted', id } })
   }
@@ -248,7 +250,7 @@ class FlightRecorder {
   }
 
   /**
-   * It must not be remembered, nor its end told again, by an exporter after this one.
+   * A later exporter must neither restore it nor report its end again.
    * @param {import('@memwatch/engine/history/target').Target} target
    */
   #end (target) {
@@ -257,13 +259,13 @@ class FlightRecorder {
     this.#owe('seconds', endRecord(identityOf(target.hello)))
     const saved = this.#savedOf(target)
     saved.endedSeconds = target.lastSeconds
-    // A target that comes back is introduced anew.
+    // A target that returns is introduced again.
     saved.introducedMs = -Infinity
   }
 
   /**
    * @param {string} family
-   * @param {import('./target-records').Record} record of what happens once
+   * @param {import('./target-records').Record} record of a one-time event
    */
   #owe (family, record) {
     if (!this.#segments) return
@@ -336,7 +338,7 @@ class FlightRecorder {
   }
 
   /**
-   * A block that is on disk need not be in memory.
+   * A block that is on disk leaves memory.
    * @param {Segments} segments
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('@memwatch/engine/history/flight').SealedBlock} block

@@ -14,8 +14,8 @@ const SPARE_SEGMENTS = 300
 /**
  * @typedef {object} Family records of one kind, in segments of their own
  * @property {string} name lower-case letters and digits
- * @property {number} keepMs how long a segment is kept after its last record
- * @property {number} segmentMs how long one is written to
+ * @property {number} keepMs time for which a segment is kept after its last record
+ * @property {number} segmentMs time for which a segment is written
  *
  * @typedef {{ file: string, family: string, sequence: number, bytes: number, writtenMs: number }}
  *   SegmentFile
@@ -92,7 +92,7 @@ class SegmentFiles {
   /**
    * Numbered, not dated: clocks jump.
    * @param {string} family
-   * @returns {string} path of one that is not there yet
+   * @returns {string} path of a new file
    */
   next (family) {
     return path.join(
@@ -111,15 +111,15 @@ class SegmentFiles {
   }
 
   /**
-   * Remove what is too old, or too much.
+   * Removes expired files, and the oldest beyond the size limit.
    * @param {Set<string>} inUse that stay
-   * @throws {Error} what the file system throws
+   * @throws {Error} of the file system
    */
   async tidy (inUse) {
     const now = this.#now()
     const files = this.#all()
     this.bytes = files.reduce((sum, { bytes }) => sum + bytes, 0)
-    /** @type {SegmentFile[]} in the order in which they are given up */
+    /** @type {SegmentFile[]} in the order of deletion */
     const kept = []
     for (const family of this.#families) {
       const closed = files.filter(found => found.family === family.name && !inUse.has(found.file))
@@ -140,7 +140,7 @@ class SegmentFiles {
    * @param {SegmentFile} found
    */
   async #remove ({ file, bytes }) {
-    // unlink() takes a tenth of what rm() does, which is for what is no file.
+    // unlink() takes a tenth of the time of rm(), which also handles folders.
     await fs.promises
       .unlink(file)
       .catch(() => fs.promises.rm(file, { recursive: true, force: true }))

@@ -60,7 +60,7 @@ class Segments {
   #syncedAtMs = 0
   /** Damaged ends, files and records that were skipped while reading. */
   torn = 0
-  /** Records that the disk did not take when they came. */
+  /** Records that the disk did not accept. */
   dropped = 0
   /** Present error of the disk. @type {Error | undefined} */
   failure
@@ -236,7 +236,10 @@ class Segments {
     })
   }
 
-  /** All that waits, of a family at once: what came during one write goes with the next. */
+  /**
+   * Writes all waiting records of a family at once; records that arrive meanwhile go with the next
+   * write.
+   */
   async #writeWaiting () {
     const waiting = this.#waiting
     this.#waiting = []
@@ -255,7 +258,7 @@ class Segments {
     }
   }
 
-  /** Remove what is too old, or too much, and see that what is written is on disk. */
+  /** Removes expired segments, and flushes the written ones to disk. */
   async tidy () {
     const open = [...this.#open.values()]
     try {
@@ -274,7 +277,7 @@ class Segments {
     return this.#writing
   }
 
-  /** Write what waits, and close. */
+  /** Writes the waiting records, and closes. */
   async close () {
     await this.#writing
     for (const segment of this.#open.values()) await segment.close()
@@ -321,8 +324,7 @@ class Segments {
   }
 
   /**
-   * @param {number} bytes that were written: fewer than were refused do not tell that all is well
-   *   again
+   * @param {number} bytes written bytes: if fewer than were refused, the disk may still be full
    */
   #well (bytes) {
     if (!this.failure || bytes < this.#refusedBytes) return
@@ -331,7 +333,7 @@ class Segments {
   }
 
   /**
-   * Say what is wrong with the disk, until something is written.
+   * Reports a failing disk until a write succeeds.
    * @param {Error} error
    * @param {number} [refusedBytes]
    */
@@ -344,7 +346,7 @@ class Segments {
 
 /**
  * The records of a segment that fit, in a file of their own in its place.
- * @param {string} file that is not there any more
+ * @param {string} file a removed file
  * @param {Buffer} segment
  * @param {{ meta: any, bytes: Buffer, place: Place }[]} records
  */

@@ -1,6 +1,6 @@
 'use strict'
 
-/** Variables that say where telemetry goes, the more special ones first. */
+/** Variables with the address of telemetry, the more specific ones first. */
 const ENDPOINTS = [
   'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT',
   'OTEL_EXPORTER_OTLP_LOGS_ENDPOINT',
@@ -69,7 +69,7 @@ function readOtlp (text, env) {
 
 /**
  * @param {NodeJS.ProcessEnv} env
- * @returns {string | undefined} the variable that would say where, had --otlp env been given
+ * @returns {string | undefined} the variable that --otlp env would use
  */
 const unusedEndpoint = env => ENDPOINTS.find(name => env[name])
 

@@ -99,7 +99,7 @@ class Otlp {
     this.#metrics?.ended(target)
   }
 
-  /** Sends what is not sent yet, if that can be done at once. */
+  /** Sends unsent data, if that is possible at once. */
   async stop () {
     clearInterval(this.#timer)
     /** @type {NodeJS.Timeout | undefined} */

@@ -1,6 +1,6 @@
 'use strict'
 
-/** Reports the trouble with the folder of --data-dir that keeps no exporter from starting. */
+/** Reports problems of --data-dir that do not keep the exporter from starting. */
 class DataFolderPart {
   name = 'data folder'
 

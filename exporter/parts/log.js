@@ -1,6 +1,6 @@
 'use strict'
 
-/** Logs what happens to targets, and what the exporter gives up. */
+/** Logs events of targets, and load shedding of the exporter. */
 class LogPart {
   name = 'log'
 
