@@ -30,7 +30,7 @@ const { startWebhook } = require('../test/support/webhook')
 const { repairOf } = require('./repair')
 
 const MEMWATCH = path.join(__dirname, '../cli/memwatch.js')
-/** Beyond what the rule waits, a page must be there by then. */
+/** Time limit of a page, beyond the rule's own wait. */
 const MOST_SECONDS = 90
 /** Time for which a repaired app is watched. */
 const REPAIRED_SECONDS = 60
@@ -188,7 +188,7 @@ async function pages (tools, id) {
 }
 
 /**
- * All at once, under one Prometheus.
+ * Runs all at once, under one Prometheus.
  * @param {any} tools
  * @param {string[]} ids
  * @returns {Promise<boolean[]>} of each whether nothing fired

@@ -133,7 +133,7 @@ async function each (items, work) {
   )
 }
 
-/** Found of all, by what was looked for. */
+/** Found suspects of all, by kind. */
 const count = { leaks: [0, 0], calls: [0, 0] }
 /**
  * @param {'leaks' | 'calls'} what
@@ -346,7 +346,7 @@ process.on('SIGUSR2', () => require('node:v8').getHeapSnapshot().on('end', () =>
 async function snapshot (node) {
   const args = ['--max-old-space-size=1000', script('large', LARGE)]
   /**
-   * Peak over what it was before, while a snapshot is taken.
+   * Peak memory over that before, while a snapshot is taken.
    * @param {(app: Awaited<ReturnType<typeof watch>>) => Promise<any>} take
    */
   const peak = async take => {

@@ -28,9 +28,9 @@ const { fuzzer } = require('./fuzz-input')
 
 const MIB = 2 ** 20
 const APPS = 6
-/** Until so long after an exporter was away, or could not look, agents are not all back. */
+/** Time after the exporter was away, or stopped, until all agents are back. */
 const BACK_MS = 12_000
-/** So long after there is room again it saves again. */
+/** Time after space is available again until it saves again. */
 const SAVES_AGAIN_MS = 15_000
 /** Largest loss of each history by a kill. */
 const MOST_LOST_SECONDS = 10
@@ -65,11 +65,11 @@ function tried (...[file, ...args]) {
   }
 }
 
-/** An app that is watched, and replaced when it is gone. */
+/** A watched app, replaced when it ends. */
 class App {
   /** @type {import('node:child_process').ChildProcess | undefined} */
   child
-  /** Reasons that are right for the end that was staged. @type {string[] | undefined} */
+  /** Correct reasons of the staged end. @type {string[] | undefined} */
   expected
   /**
    * @param {string} name
@@ -121,7 +121,7 @@ async function main () {
     })
   let exporter = await start()
   const life = { over: false }
-  /** When nobody looked. */
+  /** Times in which the exporter was away. */
   const away = { fromMs: Date.now(), untilMs: Date.now() + BACK_MS }
   const leave = () => { Object.assign(away, { fromMs: Date.now(), untilMs: Infinity }) }
   const back = () => { away.untilMs = Date.now() + BACK_MS }
@@ -149,7 +149,7 @@ async function main () {
   const apps = Array.from({ length: APPS }, (_, i) => new App(`app-${i}`, exporter.socket.path))
   for (const app of apps) app.start()
   /**
-   * Processes that were stopped for a while: they have nothing to tell of that time.
+   * Processes that were stopped for a while, and cannot report on that time.
    * @type {Set<number | undefined>}
    */
   const stopped = new Set()

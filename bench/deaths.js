@@ -28,8 +28,8 @@ const APP = path.join(__dirname, 'dying-app.js')
 /**
  * @typedef {object} Staged
  * @property {string} way of bench/dying-app.js
- * @property {string[]} reason that are right where the exporter sees the process
- * @property {string[]} [blind] that are right where it does not; without it the same
+ * @property {string[]} reason correct reasons if the exporter sees the process
+ * @property {string[]} [blind] correct reasons if it does not; default: the same
  * @property {string[]} [flags] of Node
  * @property {number} [limitMib] of a memory cgroup
  * @property {NodeJS.Signals} [signal] sent to it

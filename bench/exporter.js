@@ -32,7 +32,7 @@ const PROBE = path.join(__dirname, 'health-probe.js')
 const FEEDER = path.join(__dirname, 'exporter-feeder.js')
 const CLOCK_TICKS = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 const WARM_SECONDS = 10
-/** A minute and more: what V8 makes of its new space shows by then. */
+/** Duration of scraping, a minute and more, after which V8's new space has its final size. */
 const SCRAPES = 60
 /** While another one asks as well. */
 const PROBED_SCRAPES = 10

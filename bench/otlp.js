@@ -51,7 +51,7 @@ const { values: given } = parseArgs({
   }
 })
 
-/** Everything that is sent, by the name that Prometheus should give it. */
+/** All exported metrics, by their expected names in Prometheus. */
 const foretold = new Set(
   [...targetMetrics, ...compatMetrics, ...otelMetrics, ...exporterMetrics].flatMap(row => {
     const form = otelOf({ name: '', ...row })
@@ -63,7 +63,7 @@ const foretold = new Set(
   })
 )
 
-/** An exporter that sends every second, told of real apps, one of which died. @param {string} to */
+/** An exporter that sends every second, fed by real apps, one of which died. @param {string} to */
 async function sendingExporter (to) {
   process.env.OTEL_METRIC_EXPORT_INTERVAL = '1000'
   const exporter = await startExporter({ otlp: to, autoCaptures: false })

@@ -25,10 +25,10 @@ const { SimulatedService, HOUR, DAY } = require('./simulated-service')
  */
 const FRAME_SECONDS = 30
 const JUDGE_SECONDS = 60
-/** The limits that are held. */
+/** Thresholds of the bench. */
 const SUSPECTED_WITHIN_SECONDS = DAY
 const CONFIRMED_BEFORE_SHARE = 0.5
-/** Without a limit that is near: a few days. */
+/** Horizon without a near limit: a few days. */
 const CONFIRMED_WITHIN_SECONDS = 4 * DAY
 const MOST_CHANGES = 4
 const NOT_SUSPECTED_FROM_SECONDS = 2 * DAY

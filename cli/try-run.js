@@ -19,12 +19,12 @@ const SETTLE_MS = 10_000
 /**
  * Settings of runs; the same for all of them.
  * @typedef {object} Plan
- * @property {string} folder folder of the recordings
+ * @property {string} folder of the recordings
  * @property {number} [forSeconds]
  * @property {string} [load]
  * @property {number} [memoryBytes]
  * @property {number} repeat
- * @property {string} [diagnosis] diagnosis to fix
+ * @property {string} [diagnosis] to fix
  * @property {AbortSignal} abort ends the running command
  *
  * @typedef {object} Trial

@@ -17,7 +17,7 @@ const { spreadOf, isApart } = require('./spread')
  * @property {Side} after
  * @property {Row[]} rows figures that either side has
  * @property {Tried | null} fix that the first BEFORE recommends, or that was tried
- * @property {Change[]} verdicts verdicts that differ between the sides, and unchanged ones
+ * @property {Change[]} verdicts that differ between the sides, and unchanged ones
  *
  * @typedef {object} Side
  * @property {RunSummary[]} runs

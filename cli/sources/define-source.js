@@ -23,7 +23,7 @@
  * @property {string} id kebab-case
  * @property {string} title with its article: a --trace-gc log
  * @property {string} accepted recognised input, for the error about other input
- * @property {readonly FieldName[]} fields fields of a frame that it provides
+ * @property {readonly FieldName[]} fields of a frame that it provides
  * @property {Readonly<Record<DiagnosisId, string>>} [unsure] what it can suspect and never confirm,
  *   and why; the key * is all of them
  * @property {Readonly<Record<DiagnosisId, string>>} [cannotExclude] what it can find and never rule

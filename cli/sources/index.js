@@ -100,7 +100,7 @@ async function judgeSource (source, inputs, given, options) {
  * @property {{ diagnosis: string, text: string }[]} cannotTell
  * @property {{ diagnosis: string | null, text: string }[]} limited what it tells with less
  *   certainty, and why; null: all of it
- * @property {string[]} notes notes on the source: damaged lines, deaths of processes
+ * @property {string[]} notes on the source: damaged lines, deaths of processes
  */
 
 /**

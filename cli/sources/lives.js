@@ -46,7 +46,7 @@ class Lives {
 
   /**
    * @param {Partial<import('@memwatch/agent/protocol/frame').Hello> & { name: string }} known
-   * @param {() => import('./bounded').Bounds | undefined} [bounds] bounds of unknown values at this
+   * @param {() => import('./bounded').Bounds | undefined} [bounds] of unknown values at this
    *   moment
    * @returns {Life | undefined} undefined beyond the limit
    */

@@ -176,7 +176,7 @@ class Window {
 
   /**
    * A trend, recomputed only when its points changed: see Trends.
-   * @param {string} name name of the trend
+   * @param {string} name of the trend
    * @param {number} spanSeconds length of its window
    * @param {() => import('../statistics/trends').Found} compute
    */
@@ -187,7 +187,7 @@ class Window {
   /**
    * Value computed from the longest tier, recomputed when that has a new row.
    * @template T
-   * @param {string} name name of the value
+   * @param {string} name of the value
    * @param {(lasting: ReturnType<import('./history').History['lasting']>) => T} compute
    * @returns {T}
    */

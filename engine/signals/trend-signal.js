@@ -14,7 +14,7 @@ const { growthOf, steadiness } = require('./growth')
  *
  * @typedef {object} Trend
  * @property {number} rise growth along the line over its span
- * @property {number} slope slope of the line a second (Theil–Sen)
+ * @property {number} slope of the line a second (Theil–Sen)
  * @property {number} seconds its span
  * @property {number} fit r² of the line, 0–1: 1 is a straight line
  * @property {number} score Mann–Kendall standard score: significant above 3
@@ -70,7 +70,7 @@ const COUNTS = Object.freeze(/** @type {const} */ (['Rise', 'PerSecond', 'Steadi
  * @template {Suffix} [Of=Suffix]
  * @template {object} [Value=object]
  * @typedef {object} TrendSignal
- * @property {SignalUnit} unit unit of the growing value
+ * @property {SignalUnit} unit of the growing value
  * @property {string} what name of the growing value, as in a sentence
  * @property {string} help one sentence
  * @property {readonly Of[]} figures figures with names of their own

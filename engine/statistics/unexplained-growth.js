@@ -38,7 +38,7 @@ const LEAST_SLOPE = Number.EPSILON
 
 /**
  * @typedef {object} Growth
- * @property {number} slope slope of the level a second, without load and hour of the day
+ * @property {number} slope of the level a second, without load and hour of the day
  * @property {number} error its standard error
  * @property {number} leastRatio lower bound of the slope over the slope: two standard errors less,
  *   with the load that explains most of it

@@ -13,7 +13,7 @@ const SMALL = ['--optimize-for-size', '--lite-mode']
 /**
  * Effect of flags on one version of Node.js.
  * @typedef {object} PlannedFlags
- * @property {import('./sizes-under-flags').SizeFlags} sizes sizes of the accepted flags; flags that
+ * @property {import('./sizes-under-flags').SizeFlags} sizes of the accepted flags; flags that
  *   this version refuses are left out
  * @property {number | undefined} percent --max-old-space-size-percentage
  * @property {string[]} refusals sentences: reasons why it would not start

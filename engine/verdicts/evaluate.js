@@ -22,7 +22,7 @@ const LOWER_AFTER_SECONDS = 300
  * @property {string} diagnosis id
  * @property {string} title
  * @property {import('../diagnoses/define-diagnosis').State} state
- * @property {import('../diagnoses/define-diagnosis').Severity} severity severity of the finding;
+ * @property {import('../diagnoses/define-diagnosis').Severity} severity of the finding;
  *   without a finding the worst that the diagnosis can have
  * @property {number | null} confirmedAfterSeconds age of the isolate when it was confirmed
  * @property {import('../diagnoses/define-diagnosis').Open | null} open null once decided

@@ -38,7 +38,7 @@ const STALLED_MS = 60_000
  * @property {string} node
  * @property {number} startedAtUnixMs of the isolate
  * @property {number} seconds that were asked for
- * @property {string | null} diagnosis diagnosis of an automatic capture; null for a requested one
+ * @property {string | null} diagnosis of an automatic capture; null for a requested one
  * @property {'running' | 'done' | 'failed'} state
  * @property {string | null} error in a sentence
  * @property {string | null} errorCode in a word

@@ -17,14 +17,15 @@ const MAX_RECORD_BYTES = 2 ** 18
 const ID = /^[0-9a-f-]{36}$/
 const PART = /^[a-z]{1,32}$/
 
-/** The options of the command line say the same: config.js. */
+/** Defaults of the command line: config.js. */
 const DEFAULT_MAX_BYTES = 512 * 2 ** 20
 const DEFAULT_KEEP_SECONDS = 86_400
 
 /**
- * Captures on disk, a folder of each: its parts, and what is known of it. For this user only;
- * bounded in bytes and in time, by the wall clock: that somebody sets it may cost a capture, and
- * must not keep a secret. One without its record was never finished, and is removed.
+ * Captures on disk, one folder each, with the parts and a record. Only this user can read them.
+ * They are bounded in bytes and in age by the wall clock: setting the clock may delete a capture
+ * early, but never keeps a secret for longer. A capture without a record is unfinished, and is
+ * removed.
  */
 class CaptureStore {
   #folder

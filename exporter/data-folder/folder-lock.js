@@ -21,10 +21,10 @@ const FREE = ['ENOENT', 'ECONNREFUSED', 'ENOTSOCK']
 class LockedError extends Error {}
 
 /**
- * Lock on a folder: a Unix socket in it that its holder listens on. The kernel closes the listener
- * with the process, however that ends, so a lock that refuses connections is abandoned. A file with
- * a pid could not say that: containers number their processes alike, and see none of each other. It
- * holds among the processes of one kernel; on a network file system other machines do not see it.
+ * Lock on a folder: a Unix socket in it, on which its holder listens. The kernel closes the
+ * listener when the process ends, so a lock that refuses connections is abandoned. A pid file could
+ * not show that: containers number their processes alike, and do not see each other. The lock works
+ * between processes of one kernel; on a network file system other machines do not see it.
  */
 class FolderLock {
   #folder
@@ -38,7 +38,7 @@ class FolderLock {
   }
 
   /**
-   * Takes the lock; where it is held already, nothing is done.
+   * Acquires the lock; does nothing if this process already holds it.
    * @throws {LockedError} another process holds it
    * @throws {Error} the file system has no Unix sockets, or is full
    */
@@ -77,7 +77,8 @@ class FolderLock {
     this.#server?.close()
     this.#server = await withShortPath(this.#folder, name, listen)
     try {
-      // Whoever may enter the folder may ask, also after the exporter's user was changed.
+      // Every user with access to the folder may ask for the holder, even if the exporter's user
+      // was changed.
       fs.chmodSync(own, 0o666)
       this.#inode = fs.lstatSync(own).ino
       if (abandoned === undefined) return placeNew(own, file)

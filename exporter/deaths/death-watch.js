@@ -14,11 +14,10 @@ const { Watched } = require('./watched')
 /** Interval at which silent targets are polled. */
 const LOOK_EVERY_MS = 1000
 /**
- * An agent that lives connects anew within a second or two; a loop that stands still has no reason
- * to hang up.
+ * Time in which a living agent reconnects. A blocked loop has no reason to close its connection.
  */
 const RETURN_WITHIN_MS = 5000
-/** After an exporter was away agents try every half minute, at most. */
+/** Longest interval of an agent's attempts to connect while the exporter is away. */
 const FIND_WITHIN_MS = 45_000
 /**
  * Delay of the kernel: it closes the sockets of a dying process a moment before the process is
@@ -34,16 +33,16 @@ const TOLD_WITHIN_MS = 1000
  * the goodbye, or the end was held up.
  */
 const LEAVE_WITHIN_MS = 30_000
-/** Goodbyes that wait for the kernel. Beyond, the goodbye alone must do. */
+/** Upper bound of goodbyes that wait for the kernel; beyond it the goodbye alone counts. */
 const MOST_LEAVING = 64
 /** Length of the history stored with a death. */
 const LAST_MINUTES_SECONDS = 600
 
 /**
- * Watches targets die. Emits `death` (death, lastMinutes, target), once for each process, and for a
- * worker that ran out of heap; `alive` (id of the death) when someone comes back who was taken for
- * dead, as after the network was gone; and `lives` (target) when the kernel shows that a process
- * lives which said goodbye.
+ * Detects deaths. Emits `death` (death, lastMinutes, target), once for each process, and for a
+ * worker that ran out of heap; `alive` (id of the death) when a process believed dead reconnects,
+ * as after a network failure; and `lives` (target) when the kernel shows that a process is alive
+ * after its goodbye.
  */
 class DeathWatch extends EventEmitter {
   #targets
@@ -127,7 +126,7 @@ class DeathWatch extends EventEmitter {
   }
 
   /**
-   * Why a target is silent; undefined while it is not.
+   * Cause of a target's silence; undefined while it sends frames.
    * @param {import('@memwatch/engine/history/target').Target} target
    */
   silenceOf (target) {
@@ -158,7 +157,7 @@ class DeathWatch extends EventEmitter {
     const now = this.#now()
     const late = now - this.#lookedAtMs > 3 * LOOK_EVERY_MS
     this.#lookedAtMs = now
-    // An exporter that was held up has frames to read first: their senders are not silent.
+    // After a pause the exporter has waiting frames to read first: their senders are not silent.
     if (late) return
     for (const watched of this.#watched.values()) {
       if (watched.isLost) this.#pollLost(watched)
@@ -296,7 +295,7 @@ class DeathWatch extends EventEmitter {
   /**
    * Records the death of a process that is gone, with its cause.
    * @param {Watched} watched
-   * @param {boolean} [isReplaced] another of its name is there
+   * @param {boolean} [isReplaced] another process of its name exists
    */
   #settle (watched, isReplaced = false) {
     const { target, loss } = watched

@@ -4,27 +4,27 @@ const { LATE_INTERVALS, SILENT_INTERVALS, countIntervals } = require('@memwatch/
 const { formatBytes, formatRatio, formatSeconds } = require('@memwatch/engine/text/format')
 
 /**
- * Share of a limit from which on reaching it in the last second is likely: what is between two
- * frames is not seen.
+ * Share of a limit from which a jump to the limit within the last second is likely, because nothing
+ * is visible between two frames.
  */
 const NEAR_CONTAINER_RATIO = 0.9
 const NEAR_HEAP_RATIO = 0.85
 /** Share of time in GCs that indicates a full heap. */
 const THRASH_RATIO = 0.3
 /**
- * A rise to a new height by so much of a limit, in one interval, has just begun: how steep it was
- * by the end is not known.
+ * Share of a limit for a rise to a new maximum within one interval: it has just begun, and its
+ * final rate is unknown.
  */
 const RECORD_RATIO = 0.1
 /** Weaker thresholds for an aborted process, because hardly anything else aborts. */
 const ABORTED_RECORD_RATIO = 0.03
 const ABORTED_NEAR_HEAP_RATIO = 0.7
 /**
- * A process that is silent for so long is restarted by a liveness probe: three periods of ten
- * seconds by default, often less.
+ * Silence after which a liveness probe restarts a process: three periods of ten seconds by default,
+ * often less.
  */
 const HUNG_SECONDS = 10
-/** A process that ended on being asked to: 128 + SIGINT, SIGTERM; and 0. */
+/** Exit codes of a process that was asked to end: 128 + SIGINT, SIGTERM; and 0. */
 const CLEAN_CODES = [0, 130, 143]
 /** Signals that only the process itself, or a debugger, causes. */
 const CRASH_SIGNALS = [
@@ -48,7 +48,7 @@ const NODE_EXIT_CODES = /** @type {Record<number, string>} */ ({
 })
 
 /**
- * Facts about an end.
+ * Facts about the end of a process.
  * @typedef {object} Evidence
  * @property {import('./last-moments').LastMoments} moments
  * @property {number} [byeCode] exit code of its goodbye
@@ -153,7 +153,7 @@ function byLastMoments (signal, { moments, oomKills, silentGrowthBytes, unreacha
         silentIntervals: SILENT_INTERVALS
       })
       : undefined
-  // The kernel did not kill it if its count of kills stood still.
+  // The kernel did not kill it if its kill counter stood still.
   const container = oomKills === undefined ? nearContainerLimit(moments) : undefined
   const limit = nearerLimit(heap, container, moments)
   if (limit === 'heap') {

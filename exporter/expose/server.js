@@ -21,8 +21,8 @@ const { planRoutes } = require('./plan')
 const { targetRoutes } = require('./targets')
 
 /**
- * Slow or silent clients hold a connection no longer than this, and less long where others need the
- * room: client-limits.js.
+ * Time limit of a slow or silent client on a connection; client-limits.js shortens it if others
+ * need the connection.
  */
 const TIMEOUTS = {
   requestTimeout: 20_000,
@@ -65,7 +65,7 @@ function createServer (exporter, { omit = () => {} } = {}) {
   const limits = new ClientLimits({ isReady: () => exporter.isReady })
   const server = fastify({
     loggerInstance: /** @type {import('fastify').FastifyBaseLogger} */ (log),
-    // A scrape a second is no news.
+    // Scrapes are not logged: one comes every second.
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: 65_536,
     schemaController: { compilersFactory: lateCompilers },
@@ -97,8 +97,8 @@ function createServer (exporter, { omit = () => {} } = {}) {
 }
 
 /**
- * Closes a connection on which no request can be read. A client that was too slow gets no answer:
- * to answer a thousand of them would take a twentieth of a core.
+ * Closes a connection with an unreadable request. A client that was too slow gets no answer:
+ * answering a thousand of them would take a twentieth of a core.
  * @param {NodeJS.ErrnoException} error
  * @param {import('node:net').Socket} socket
  */
@@ -113,7 +113,7 @@ function refuseMalformed ({ code }, socket) {
 }
 
 /**
- * For what is not there, and for what is there by another method only.
+ * Answers requests for an unknown address, or by another method than the address supports.
  * @param {import('fastify').FastifyInstance} server before its routes
  */
 function notFoundHandler (server) {
@@ -166,7 +166,8 @@ function routes (server, exporter, { scrapes, limits, omit }) {
       )
     }
     const { contentType, length, parts } = await scrapes.text(request.headers.accept)
-    // A thousand targets make 20 MB: in one piece they would hold the loop for a tenth of a second.
+    // A thousand targets make 20 MB, which in one piece would block the loop for a tenth of a
+    // second.
     return reply
       .type(contentType)
       .header('content-length', length)

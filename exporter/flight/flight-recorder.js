@@ -16,31 +16,26 @@ const {
   secondsRecord
 } = require('./target-records')
 
-/**
- * Newer data may be lost with the process; the disk is written to no more often.
- */
+/** Interval of saves: newer data may be lost with the process. */
 const SAVE_EVERY_MS = 5000
 /**
- * An exporter that ends again and again loses no more than this of each life: at first it saves so
- * often, until SAVE_EVERY_MS have passed.
+ * Interval of saves just after the start, until SAVE_EVERY_MS have passed, so that an exporter in a
+ * restart loop loses little.
  */
 const FIRST_SAVES_EVERY_MS = 1000
-/**
- * An exporter that was stopped or held up reads the frames of all that time first. They are saved
- * so soon after.
- */
+/** Delay of the save after a pause, in which the exporter first reads the waiting frames. */
 const CAUGHT_UP_MS = 500
 /**
  * Rewrites the identity of a target at least this often, so that each segment is self-contained.
  */
 const INTRODUCE_EVERY_MS = 240_000
-/** Deaths and ends that wait for a disk that fails. */
+/** Deaths and ends that wait while the disk fails. */
 const MAX_OWED = 200
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 /**
- * Given up in this order when there is no more room: resolution first. Seconds are kept for as long
- * as a block of ten seconds is not full, and a restart may need them.
+ * Order of deletion when space runs out: finest resolution first. Seconds are stored until their
+ * block of ten seconds is full, because a restart may need them.
  * @type {readonly import('./segments').Family[]}
  */
 const FAMILIES = Object.freeze([
@@ -288,8 +283,7 @@ class FlightRecorder {
   }
 
   /**
-   * Never rejects. What is saved is put together at once: a slow disk must not hold on to targets
-   * that have ended.
+   * Never rejects. The data is copied at once: a slow disk must not keep ended targets in memory.
    * @param {Segments} segments
    * @param {import('@memwatch/engine/history/target').Target} target
    */

@@ -11,18 +11,18 @@ const { Segment } = require('./segment')
 const { SegmentFiles } = require('./segment-files')
 
 /**
- * A segment is closed, and another begun, at this size or age: what is too old is removed a segment
- * at a time.
+ * Size and age at which a segment is closed and the next begins. Expired data is removed one
+ * segment at a time.
  */
 const SEGMENT_BYTES = 4 * 2 ** 20
 /**
- * Longest interval between two syncs: a machine that loses power loses no more. A process that dies
- * loses none of it.
+ * Longest interval between two syncs: the loss when a machine loses power. A dying process loses
+ * nothing of it.
  */
 const SYNC_EVERY_MS = 30_000
 /** Most bytes that wait for a slow disk. More is dropped, and counted. */
 const MAX_WAITING_BYTES = 16 * 2 ** 20
-/** No segment is larger: one that is nearly full takes all that waits. */
+/** Largest segment: a nearly full one receives all waiting records. */
 const MAX_SEGMENT_BYTES = SEGMENT_BYTES + MAX_WAITING_BYTES
 
 /**
@@ -35,8 +35,8 @@ const MAX_SEGMENT_BYTES = SEGMENT_BYTES + MAX_WAITING_BYTES
  */
 
 /**
- * Records on disk, in append-only files. A disk that is full or read-only fails nobody: `failure`
- * says what is wrong, what comes meanwhile is not saved, and `ready` tells when it is well again.
+ * Records on disk, in append-only files. A full or read-only disk never causes an exception:
+ * `failure` describes the problem, records are not saved meanwhile, and `ready` shows the recovery.
  */
 class Segments {
   #folder
@@ -55,7 +55,7 @@ class Segments {
   #waiting = []
   #writing = Promise.resolve()
   #waitingBytes = 0
-  /** The most that a write failed with. */
+  /** Most bytes of a failed write. */
   #refusedBytes = 0
   #syncedAtMs = 0
   /** Damaged ends, files and records that were skipped while reading. */
@@ -193,8 +193,8 @@ class Segments {
   }
 
   /**
-   * True when it is worth building records. After a failure the disk is tried, with as much as it
-   * did not take: a little fits where what waits does not.
+   * True if building records is worthwhile. After a failure it retries with as many bytes as the
+   * disk refused, because a smaller record may still fit.
    * @returns {Promise<boolean>}
    */
   async ready () {
@@ -220,7 +220,7 @@ class Segments {
   /**
    * @param {string} family
    * @param {{ meta: import('./records').RecordMeta, bytes?: Buffer }[]} records
-   * @returns {Promise<Place[] | undefined>} where they are; undefined when they were not saved
+   * @returns {Promise<Place[] | undefined>} their places; undefined if they were not saved
    */
   append (family, records) {
     const packed = records.map(({ meta, bytes }) => packRecord(meta, bytes))

@@ -8,10 +8,10 @@ const { findCase } = require('@memwatch/engine/verdicts/case')
 const { semiSpaceMax, youngGenerationBytes } = require('@memwatch/engine/v8/heap-sizing')
 
 /**
- * Load shedding of an exporter with too much work or too little memory: resolution first, that of
- * healthy targets. Targets with a suspected or confirmed finding are read and judged as ever, on
- * every level; all frames of the first targets of a pod are read, so that floods of others cost
- * them none.
+ * Load shedding of an exporter with too much work or too little memory. Resolution of healthy
+ * targets goes first. Targets with a suspected or confirmed finding keep all frames and evaluations
+ * at every level. The exporter reads all frames of the first targets of a pod, so that floods of
+ * others cost them none.
  *
  * @typedef {object} Level
  * @property {string} gives the work that the exporter gives up, in words
@@ -68,7 +68,7 @@ const levels = Object.freeze([
     newTargets: false
   }
 ])
-/** So far below what raised it load must fall before a level is left: shedding itself lowers it. */
+/** Distance below the threshold at which a level ends, because shedding itself lowers the load. */
 const LEAVE_RATIO = 0.05
 
 /**
@@ -168,7 +168,7 @@ function loopReader (everyMs) {
   }
 }
 
-/** Bytes that agents send between two readings of memory: parsed, they take a few times that. */
+/** Bytes received between two readings of memory; parsed they take several times that. */
 const MEASURE_EVERY_BYTES = MIB
 
 /**
@@ -226,8 +226,8 @@ class Load {
   }
 
   /**
-   * Agents sent so much. Memory can run out between two ticks of a timer: it is read after every
-   * MiB, and then only raises the level.
+   * Counts received bytes. Memory can run out between two ticks of a timer, so it is also read
+   * after every MiB; that only raises the level.
    * @param {number} bytes
    * @returns {boolean} whether the level changed
    */

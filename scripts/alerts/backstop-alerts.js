@@ -3,16 +3,16 @@
 const { asked, numberTemplate } = require('./rule')
 
 /**
- * Growth is judged over so much of a floor; shorter, and a warm-up or a cache that fills looks like
- * it.
+ * Window of growth of a floor; a shorter one would mistake a warm-up, or a cache that fills, for a
+ * leak.
  */
 const TREND_SECONDS = 3600
 /** So near, a limit is worth waking someone for. */
 const HORIZON_SECONDS = 4 * 3600
 
-/** A death pages for so long: time to read it, and a restart or two. */
+/** Time for which a death pages: enough to read it, and for a restart or two. */
 const DEATH_SECONDS = 600
-/** Ends that are no accident once are one when they repeat. */
+/** Ends that are alerts only when they repeat. */
 const LOOP = { seconds: 900, exits: 3 }
 /** The sentence about the last end of this name. */
 const LAST_EXIT = asked(

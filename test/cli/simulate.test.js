@@ -7,7 +7,7 @@ const { spawnSync } = require('node:child_process')
 const { apps } = require('@memwatch/lab')
 
 const MEMWATCH = path.join(__dirname, '../../cli/memwatch.js')
-/** Node.js as it is where the package of the apps is not installed. */
+/** A Node.js without the package of the apps. */
 const WITHOUT_LAB = `
 const Module = require('node:module')
 const resolve = Module._resolveFilename

@@ -53,7 +53,7 @@ const found = target => findCase(target).verdicts
 
 describe('what a source can tell', () => {
   /**
-   * The part of a source that says what it can tell.
+   * Summary of the diagnoses that a source supports.
    * @param {string} title
    * @param {string[]} fields
    */

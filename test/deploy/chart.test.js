@@ -91,7 +91,7 @@ describeWithGoTools('the Helm chart', tools => {
     it.each(VERSIONS)('is valid for Kubernetes %s', kubernetes => {
       const values = kubernetes === '1.36' ? {} : WITHOUT_INJECTION
       const manifests = chart(tools, values, { kubernetes, files })
-      // With injection off the default makes nothing at all.
+      // The default without injection creates nothing.
       if (objects(manifests).length > 0) {
         expect(kubeconform(tools, kubernetes, manifests)).toEqual([])
       } else expect(file).toBeUndefined()

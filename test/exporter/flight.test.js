@@ -269,7 +269,7 @@ describe('segments', () => {
 
 describe('a disk that fills up', () => {
   const families = [{ name: 'fine', keepMs: 1e6, segmentMs: 1e6 }]
-  /** From now on only so many bytes fit; frees itself when told to. */
+  /** Limits the disk to this many bytes; it frees itself on command. */
   function full (room) {
     const { write } = fs
     const spy = jest
@@ -385,7 +385,7 @@ describe('a flight', () => {
 
 describe('a recorder', () => {
   let now
-  /** It is told of ends, as by the exporter. */
+  /** Receives ends as from the exporter. */
   function recorderOf (targets, options) {
     const recorder = new FlightRecorder({ targets, now: () => now, ...options })
     targets.on('end', target => recorder.ended(target))
@@ -560,7 +560,7 @@ describe('a recorder', () => {
 
 describe('what lies in the data folder', () => {
   /**
-   * The exporter that is started by a test.
+   * An exporter started by a test.
    * @type {Awaited<ReturnType<typeof startExporter>>}
    */
   let exporter

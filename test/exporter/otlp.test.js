@@ -33,7 +33,7 @@ afterEach(async () => {
 })
 
 /**
- * --otlp over the targets that are opened on it, with each round on request.
+ * --otlp with the targets opened on it; each round runs on request.
  * @param {Record<string, string>} [variables]
  * @param {string} [to]
  */
@@ -509,7 +509,7 @@ describe('a receiver that', () => {
 })
 
 describe('the events', () => {
-  /** A target that knows who it is. */
+  /** A target with a known identity. */
   const target = (changes = {}) =>
     openSession(new Targets({ now: Date.now }), hello(changes)).target
 

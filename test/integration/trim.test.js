@@ -85,7 +85,7 @@ describe('memwatch trim', () => {
     expect([code, stderr]).toEqual([0, ''])
     const { predicted, done } = JSON.parse(stdout)
     const gained = done.rssBeforeBytes - done.rssAfterBytes
-    // Part of it malloc may have given back by itself.
+    // malloc may have returned a part of it by itself.
     expect(gained).toBeGreaterThan(0.4 * FREED_BYTES)
     expect(predicted.asked).toBe(true)
     expect(Math.abs(predicted.bytes / gained - 1)).toBeLessThan(0.1)
