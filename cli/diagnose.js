@@ -159,7 +159,7 @@ async function judgeFiles (files, known, onProgress) {
       : undefined
     const { targets, told } = await judgeSource(kind, inputs, known, { onError, onVerdict })
     for (const { name } of inputs.filter(({ cut }) => cut)) {
-      told.notes.push(`${name} breaks off; what it holds was judged`)
+      told.notes.push(`${name} is incomplete: diagnosed up to its last whole line`)
     }
     return { command: files, targets, source: told }
   }

@@ -39,9 +39,9 @@ const gcProfiler = defineSource({
     'spaces'
   ],
   lacks:
-    'RSS, handles, the event loop, why a GC ran, and when: they are taken to lie evenly between ' +
-      'its start and its end',
-  unsure: { '*': 'a GC profile tells neither when a GC ran nor what for' },
+    'RSS, handles, the event loop, and the cause and time of each GC; memwatch spreads the GCs ' +
+      'evenly between start and end',
+  unsure: { '*': 'a GC profile contains neither times nor causes of GCs' },
   bounds: () => undefined,
   accepts: head =>
     /^\s*\{/.test(head) &&

@@ -99,7 +99,7 @@ function heapBounds (
   const assumed = (/** @type {number} */ bytes) =>
     least === most
       ? undefined
-      : `Nobody said the heap size limit; this is with ${formatBytes(bytes)}.`
+      : `The heap size limit is unknown; this result assumes ${formatBytes(bytes)}.`
   return {
     least: {
       assumed: assumed(least),

@@ -124,7 +124,7 @@ function toldBy (source, given, notes) {
       ...limited,
       ...Object.entries({ ...source.cannotExclude }).map(([diagnosis, why]) => ({
         diagnosis,
-        text: `found, never ruled out: ${why}`
+        text: `possible finding, never ruled out: ${why}`
       })),
       ...(open ? [{ diagnosis: null, text: open }] : [])
     ],

@@ -53,8 +53,8 @@ const report = defineSource({
     'resources'
   ],
   tellsMachine: true,
-  lacks: 'GCs and what they left, memory outside the heap, and what was between two reports',
-  unsure: { '*': 'a report is one moment' },
+  lacks: 'GCs and the live heap, memory outside the heap, and the time between two reports',
+  unsure: { '*': 'a report shows one moment' },
   accepts: head => /^\s*\{\s*"header"\s*:\s*\{/.test(head) && head.includes('"reportVersion"'),
 
   async read (inputs, lives, given) {

@@ -58,7 +58,7 @@ function compute (source, given) {
     const missing = required.length > 0 ? required : absent(diagnosis.uses)
     beyond.set(
       diagnosis.id,
-      `${source.title} does not tell ` +
+      `${source.title} lacks ` +
         `${missing.length > 3
           ? `${missing.slice(0, 3).join(', ')} and ${missing.length - 3} ` +
           'more'

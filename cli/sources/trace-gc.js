@@ -14,15 +14,15 @@ const REPEATED = '<--- Last few GCs --->'
 const OUT_OF_MEMORY = /FATAL ERROR: .*(heap out of memory|heap limit)/
 
 const OPEN_LIMIT =
-  'The heap size limit is open, unless --flags or --memory say it. It is judged as if no flag ' +
-    'set it, with the smallest that V8 chooses by itself and that holds what was seen, and with ' +
-      'the largest; of a worker, whose code may set it, from what it held. What holds with both ' +
-        'is sure, what holds with one suspected.'
+  'The source lacks the heap size limit, unless --flags or --memory give it. memwatch tries the ' +
+    'smallest and the largest limit that V8 could have chosen without flags. Findings true for ' +
+    "both are confirmed, findings true for one are suspected. A worker's limit may be as low as " +
+    'its heap was.'
 
 const traceGc = defineSource({
   id: 'trace-gc',
   title: 'a --trace-gc log',
-  accepted: 'what node --trace-gc prints, among other output',
+  accepted: 'the output of node --trace-gc, also among other lines',
   fields: ['gc', 'liveHeapBytes', 'liveHeapMajors', 'heapUsedBytes', 'heapTotalBytes', 'spaces'],
   lacks: 'RSS, Buffers, handles, the event loop, and the limits of the heap',
   bounds: given => (heapSizeLimit(given, 0) === undefined ? OPEN_LIMIT : undefined),
@@ -163,8 +163,7 @@ async function readLog (input, lives, given) {
   }
   if (log.damaged > 0) {
     lives.notes.add(
-      `${log.damaged} lines of ${input.name} are damaged, or of a form that is not known; they were ` +
-        'left out'
+      `${input.name}: skipped ${log.damaged} damaged or unknown lines`
     )
   }
 }

@@ -204,7 +204,7 @@ describe('a diagnostic report', () => {
     })
     expect(verdictOf(target, 'js-heap-leak').state).toBe('unknown')
     const { stdout } = diagnose(['--memory', '512Mi', ...files])
-    expect(stdout).toMatch(/suspected at most: a report is one moment/)
+    expect(stdout).toMatch(/suspected at most: a report shows one moment/)
   })
   it('of a well process finds nothing', async () => {
     const { targets: [target] } = await judged(await reportsOf(twice()))

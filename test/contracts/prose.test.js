@@ -28,6 +28,8 @@ const REPLACED_WORDS = Object.freeze(/** @type {[RegExp, string][]} */ ([
 const HEADLESS = /^(What|How|Of|Where|Who|Whom|Whose|Whether|Which|That which)\b/
 const WORDS_OF_A_LONG_SENTENCE = 30
 const LONG_SENTENCES_SHARE = 0.02
+/** Largest share of long sentences on one page; a page of few sentences may have one. */
+const LONG_SENTENCES_OF_A_PAGE = 0.05
 
 /** Markdown without code, comments, tables, headings and addresses. @param {string} text */
 const proseOf = text => text
@@ -104,6 +106,15 @@ describe('prose', () => {
     const tooMany = long.length / sentences.length > LONG_SENTENCES_SHARE
     expect(tooMany ? long : []).toEqual([])
   })
+
+  it.each(pages.map(({ file, paragraphs }) => ({ file, sentences: paragraphs.flatMap(sentencesOf) })))(
+    'of $file has at most one long sentence in twenty',
+    ({ sentences }) => {
+      const long = sentences.filter(sentence => wordsOf(sentence).length > WORDS_OF_A_LONG_SENTENCE)
+      const most = Math.max(1, Math.floor(LONG_SENTENCES_OF_A_PAGE * sentences.length))
+      expect(long.length > most ? long : []).toEqual([])
+    }
+  )
 
   it('of --help fits on 100 columns', () => {
     const [, ...blocks] = readText('docs/commands.md').split('```text\n')
