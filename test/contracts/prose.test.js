@@ -107,9 +107,10 @@ describe('prose', () => {
     expect(tooMany ? long : []).toEqual([])
   })
 
-  it.each(pages.map(({ file, paragraphs }) => ({ file, sentences: paragraphs.flatMap(sentencesOf) })))(
+  it.each(pages)(
     'of $file has at most one long sentence in twenty',
-    ({ sentences }) => {
+    ({ paragraphs }) => {
+      const sentences = paragraphs.flatMap(sentencesOf)
       const long = sentences.filter(sentence => wordsOf(sentence).length > WORDS_OF_A_LONG_SENTENCE)
       const most = Math.max(1, Math.floor(LONG_SENTENCES_OF_A_PAGE * sentences.length))
       expect(long.length > most ? long : []).toEqual([])
