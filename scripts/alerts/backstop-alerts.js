@@ -41,7 +41,7 @@ function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio,
         summary: 'The memory of a process grows towards the limit of its container.',
         description:
           '{{ $labels.target }} ({{ $labels.thread }}) reaches its memory limit within hours at ' +
-            'its present growth, and the kernel kills it.' +
+            'its present growth, and the kernel kills it. ' +
           `Now: ${[
             {
               text: 'RSS at least',
