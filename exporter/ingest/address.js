@@ -32,7 +32,10 @@ function parseAddress (text) {
 function parseHostPort (text) {
   const match = /^(\[[0-9a-fA-F:.]+\]|[^:[\]\s]+):(\d{1,5})$/.exec(text)
   if (!match || Number(match[2]) > 65535) {
-    throw new Error(`expected HOST:PORT with a port from 0 to 65535, got ${JSON.stringify(text)}`)
+    throw new Error(
+      'expected HOST:PORT such as 127.0.0.1:16369, with a port up to 65535, got ' +
+        JSON.stringify(text)
+    )
   }
   return { host: match[1].replace(/^\[|\]$/g, ''), port: Number(match[2]) }
 }

@@ -708,7 +708,7 @@ describe('config', () => {
     ['MEMWATCH_SOCKET', 'tcp://:9090'],
     ['MEMWATCH_POD_UID', 'a b'],
     ['MEMWATCH_CONTAINER', 'x'.repeat(254)],
-    ['MEMWATCH_MEMORY_LIMIT_BYTES', '512Mi'],
+    ['MEMWATCH_MEMORY_LIMIT_BYTES', '512Mb'],
     ['MEMWATCH_DISABLED', 'yes']
   ])('%s=%s is refused', (env, text) => {
     expect(() => readConfig({ [env]: text })).toThrow(env)
