@@ -213,12 +213,13 @@ const formatPerHour = bytesPerSecond => `${formatBytes(bytesPerSecond * SECONDS_
  * @param {number} secondsLeft
  * @param {number} seconds observed seconds
  * @param {Pick<LastingLimits, 'tellsAheadRatio' | 'soonSeconds'>} limits
- * @returns {string} empty if too far away to predict
+ * @returns {{ secondsLeft: number | null, inTime: string }} null and empty where it is too far away
+ *   to be told
  */
 const timeLeft = (secondsLeft, seconds, limits) =>
   secondsLeft <= Math.max(limits.soonSeconds, limits.tellsAheadRatio * seconds)
-    ? `in about ${formatSeconds(secondsLeft)}`
-    : ''
+    ? { secondsLeft, inTime: `in about ${formatSeconds(secondsLeft)}` }
+    : { secondsLeft: null, inTime: '' }
 
 /**
  * Rules out a rise within two hours that the load explains, or that returns to an earlier level.

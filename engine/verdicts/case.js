@@ -30,7 +30,13 @@ class Case {
    */
   suspects = new Map()
   /**
-   * Current severities of verdicts, by diagnosis.
+   * What the process holds open, the commonest first, while resource-leak is found; null where
+   * that cannot be read.
+   * @type {{ count: number, text: string }[] | null}
+   */
+  openHandles = null
+  /**
+   * Severities that verdicts stand at, by diagnosis.
    * @type {Map<string, StandingSeverity>}
    */
   severities = new Map()

@@ -30,6 +30,11 @@ const verdict = object({
     ...nullable('number'),
     description: 'age of the isolate when the verdict was confirmed'
   },
+  secondsLeft: {
+    ...nullable('number'),
+    description: 'from the last frame until the process reaches the limit that it grows towards, ' +
+      'at the present rate; null where nothing grows, or that cannot be told'
+  },
   open: {
     anyOf: [
       object({
@@ -55,6 +60,11 @@ const verdict = object({
   suspects: {
     anyOf: [object({ captureId: text, kind: text, atUnixMs: number, suspects }), { type: 'null' }],
     description: 'lines of code identified by the last capture for this diagnosis'
+  },
+  openHandles: {
+    anyOf: [array(object({ count: number, text })), { type: 'null' }],
+    description: 'of resource-leak: descriptors by path or peer and threads by name, the ' +
+      'commonest first; null where /proc/PID cannot be read from here'
   },
   fix: array(
     object({
