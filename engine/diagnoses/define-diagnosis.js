@@ -53,11 +53,11 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {OpenUntil} [openUntil] with `unknown`; default: readings
  * @property {number | null} [waitSeconds] with `unknown` until readings: time to them, at the
  *   present load
- * @property {number | null} [secondsLeft] with growth towards a limit: until the process reaches it
- *   at the present rate; null or left out where that cannot be told
- * @property {string} [impact] what it costs or threatens, with numbers
- * @property {number} [seconds] of history that it rests on: as long must the contrary hold to
- *   withdraw it
+ * @property {number | null} [secondsLeft] for growth towards a limit: time to it at the present
+ *   rate; null or absent if unknown
+ * @property {string} [impact] its cost or threat, with numbers
+ * @property {number} [seconds] length of the history behind it: contrary evidence must last as long
+ *   to withdraw it
  * @property {boolean} [keeps] the evidence is too close to that of a finding to withdraw one
  * @property {string} [standing] beginning of the summary while newer evidence is weaker but has not
  *   lasted: a clause with no momentary value and no full stop
@@ -147,7 +147,7 @@ const ok = (summary, more) => ({ state: 'ok', summary, ...more })
 
 /**
  * Evidence is missing.
- * @param {string} summary which
+ * @param {string} summary the missing evidence
  * @param {Pick<Dismissal, 'openUntil' | 'waitSeconds' | 'keeps'>} [more]
  * @returns {Dismissal}
  */

@@ -72,9 +72,9 @@ const wallAndCpu = ({ cpuTimeRatio }, wallRatio, cpuRatio) =>
     : `${formatRatio(wallRatio)} of wall time, ${formatRatio(cpuRatio)} of its CPU time`
 
 /**
- * The expected effect of a fix on one signal, at the same work a second.
+ * Predicted effect of a fix on one signal, at constant work a second.
  * @param {import('../signals/names').NamedSignal} signal
- * @param {number} from now
+ * @param {number} from present value
  * @param {number} to after the change, both in the signal's unit
  */
 const prediction = (signal, from, to) =>

@@ -18,7 +18,7 @@ const {
 /** @typedef {import('./define-diagnosis').Dismissal} Dismissal */
 
 /**
- * The line that the readings of the live heap after major GCs lie on.
+ * Line through the readings of the live heap after major GCs.
  * @typedef {Record<'rise' | 'growth' | 'seconds' | 'fit' | 'score' | 'late' | 'lateAtMost' |
  *   'share' | 'runway', number>} Line rise and runway: bytes; growth: bytes a second; share: of the
  *   way to the limit; late: growth at the end as a share of the whole, the lesser of two estimates;

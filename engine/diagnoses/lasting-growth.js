@@ -213,8 +213,8 @@ const formatPerHour = bytesPerSecond => `${formatBytes(bytesPerSecond * SECONDS_
  * @param {number} secondsLeft
  * @param {number} seconds observed seconds
  * @param {Pick<LastingLimits, 'tellsAheadRatio' | 'soonSeconds'>} limits
- * @returns {{ secondsLeft: number | null, inTime: string }} null and empty where it is too far away
- *   to be told
+ * @returns {{ secondsLeft: number | null, inTime: string }} null and empty if it is too far away to
+ *   predict
  */
 const timeLeft = (secondsLeft, seconds, limits) =>
   secondsLeft <= Math.max(limits.soonSeconds, limits.tellsAheadRatio * seconds)

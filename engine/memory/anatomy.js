@@ -34,10 +34,10 @@ const NOTHING_SEEN = Object.freeze({
  */
 
 /**
- * Takes RSS apart. Every part takes what is left for it, the surest first; so the sum is RSS,
- * whatever the sources say. The V8 heap and RSS are those of now; where malloc's memory lies is
- * from the last look, seconds or minutes ago, and malloc takes what has changed since, an addon's
- * where that holds more. Without any look what is malloc's remains unexplained.
+ * Breaks RSS down into parts. Each part takes its share of the bytes that are left, the most
+ * reliable part first; so the sum is RSS for any input. The V8 heap and RSS are current. malloc's
+ * parts come from the last scan, seconds or minutes ago, and malloc takes all changes since, or an
+ * addon's malloc if that is larger. Before the first scan malloc's memory counts as unexplained.
  *
  * @param {object} of
  * @param {Values} of.values the newest
@@ -76,7 +76,7 @@ function residentNow ({ values, workers, scan }) {
   const native = take(scan.nativeBytes)
   const buffersBytes = externalBytes - scan.externalCountedBytes
   const external = take(scan.externalBytes + scan.addonExternalBytes + buffersBytes)
-  // Buffers lie in what malloc had free, and leave it free.
+  // Buffers come from malloc's free memory, and return to it.
   const isAddons = scan.addonMallocBytes > scan.mallocBytes
   const slack = take(scan.asked || isAddons ? scan.slackBytes - buffersBytes : left)
   const addonMalloc = addonMallocThen + (isAddons ? take(left) : 0)
@@ -167,7 +167,7 @@ function heapNow ({ heapPhysicalBytes = 0, heapTotalBytes = heapPhysicalBytes },
 }
 
 /**
- * A heap that grows takes pages from the pool, and one that shrinks fills it, if V8 keeps any.
+ * Pages in V8's pool now. A growing heap takes pages from the pool, and a shrinking one fills it.
  * @param {Scan} scan
  * @param {number} heap resident now
  */
@@ -175,8 +175,8 @@ const pooledNow = (scan, heap) =>
   scan.pooledBytes > 0 ? Math.max(0, scan.pooledBytes + scan.heapBytes - heap) : 0
 
 /**
- * The heap by what it is used for. What V8's total_physical_size leaves out are pages of a
- * semi-space that were touched before its last scavenge.
+ * Splits the heap by use. Pages of a semi-space that were touched before its last scavenge are
+ * missing from V8's total_physical_size.
  * @param {Values} values
  * @param {number} heap resident bytes
  */

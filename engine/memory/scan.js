@@ -28,22 +28,23 @@ const TCMALLOC_CACHES_BYTES = 32 * 2 ** 20
  * @property {number} stacksBytes
  * @property {number} webassemblyBytes
  * @property {number} silentHeapBytes heaps of workers that do not report
- * @property {number} pooledBytes pages that V8 emptied and keeps: they lie where its pages are,
- *   and it does not count them
- * @property {number} addonMallocBytes mimalloc's segments that an addon made, where the process has
- *   another malloc, less Buffers
- * @property {number} unexplainedBytes neither V8's nor malloc's
- * @property {number} externalBytes Buffers and other external memory of V8 that malloc holds
- * @property {number} addonExternalBytes those that the addon's mimalloc holds
- * @property {number} externalCountedBytes what V8 counted as external then, of this isolate
- * @property {number} nativeBytes in use besides: as malloc says, else what Node takes at least
- * @property {number} slackBytes free as malloc said last, less what Buffers took since; where it
- *   was never asked the rest of malloc's, in use by native code or free
- * @property {number} sinceBytes what malloc took since it was asked: of that nobody knows
- * @property {number} heapSlackBytes of that in [heap], the main arena
- * @property {number} arenaSlackBytes of that in the arenas of threads
- * @property {boolean} asked malloc was asked, now or before
- * @property {number} trimmableBytes of the slack what trim gives back, if it is free
+ * @property {number} pooledBytes emptied pages that V8 keeps. They lie in the address range of its
+ *   pages, and V8 does not count them
+ * @property {number} addonMallocBytes mimalloc segments of an addon in a process with another
+ *   malloc, less Buffers
+ * @property {number} unexplainedBytes owned neither by V8 nor by malloc
+ * @property {number} externalBytes Buffers and other external memory of V8 in malloc's memory
+ * @property {number} addonExternalBytes external memory in the addon's mimalloc
+ * @property {number} externalCountedBytes external memory that V8 counted for this isolate at that
+ *   moment
+ * @property {number} nativeBytes other memory in use: as malloc reports, else Node's minimum
+ * @property {number} slackBytes free by malloc's last answer, less Buffers allocated since. Without
+ *   an answer: the rest of malloc's memory, free or used by native code
+ * @property {number} sinceBytes memory that malloc obtained since its answer; its use is unknown
+ * @property {number} heapSlackBytes slack in [heap], the main arena
+ * @property {number} arenaSlackBytes slack in the arenas of threads
+ * @property {boolean} asked malloc was queried, now or before
+ * @property {number} trimmableBytes part of the slack that trim returns, if it is free
  */
 
 /** @type {Resident} */
@@ -122,7 +123,7 @@ function scanOf (values, { allocator }, workers, previous) {
 }
 
 /**
- * Who made the mappings that are resident.
+ * Splits resident mappings by their owner.
  * @param {Values} values
  * @param {string} allocator
  * @param {Workers} workers
@@ -136,7 +137,7 @@ function findPlaces (values, allocator, workers) {
   const mallocBytes = resident.malloc_heap + resident.malloc_arenas + resident.malloc_mapped
   const of = { resident, heapBytes, heapTotalBytes }
   if (allocator === 'mimalloc') {
-    // It asks for addresses as low as V8's: smaller segments cannot be told from its pages.
+    // mimalloc maps addresses as low as V8's, so smaller segments look like V8's pages.
     return {
       ...of,
       mallocBytes: mallocBytes + resident.mimalloc + rest - heapBytes,
@@ -151,8 +152,9 @@ function findPlaces (values, allocator, workers) {
 }
 
 /**
- * What lies where V8's pages are and is not of a heap that reports. Heaps of workers that do not
- * report look like pages that V8 emptied and keeps, so all of it is theirs where there are any.
+ * Splits resident memory in the address range of V8's pages that belongs to no reporting heap.
+ * Heaps of silent workers look like emptied pages of V8, so all of it counts as theirs if there are
+ * any.
  * @param {Values} values
  * @param {Workers} workers
  * @param {number} bytes resident
@@ -166,7 +168,7 @@ function splitLow ({ workerThreads = 0, v8MappedBytes = 0, heapTotalBytes = 0 },
 }
 
 /**
- * What of malloc's memory is in use, by whom.
+ * Splits malloc's memory in use by owner.
  * @param {object} of
  * @param {Values} of.values
  * @param {number} of.webassemblyBytes

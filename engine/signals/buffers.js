@@ -89,8 +89,7 @@ module.exports = {
     unit: 'bytesPerSecond',
     expected: 'on Linux, from /proc',
     onMainThread: true,
-    help: 'Growth of the memory that an addon takes from a malloc of its own, between the looks ' +
-      'at the memory map, over two hours.',
+    help: "Growth of an addon's own malloc, between scans of the memory map over two hours.",
     compute: betweenLooks('addonMallocBytes')
   }),
   arrayBuffersFloorBytes: /** @type {Signal} */ ({

@@ -74,7 +74,7 @@ module.exports = {
     unit: 'bytes',
     expected: 'on Linux, from /proc',
     onMainThread: true,
-    help: 'Pages that GCs emptied and V8 keeps for later, resident still: V8 does not count them.',
+    help: 'Resident pages that GCs emptied and V8 keeps for later; V8 does not count them.',
     compute: window => anatomyIn(window)?.parts.heap_pooled ?? null
   }),
   liveHeapTrend: bytesTrend('the live heap across major GCs', window =>

@@ -30,8 +30,8 @@ class Case {
    */
   suspects = new Map()
   /**
-   * What the process holds open, the commonest first, while resource-leak is found; null where
-   * that cannot be read.
+   * Open handles of the process, the most frequent first, while resource-leak is found; null if
+   * they are unreadable.
    * @type {{ count: number, text: string }[] | null}
    */
   openHandles = null

@@ -25,9 +25,9 @@ const LOWER_AFTER_SECONDS = 300
  * @property {import('../diagnoses/define-diagnosis').Severity} severity of the finding;
  *   without a finding the worst that the diagnosis can have
  * @property {number | null} confirmedAfterSeconds age of the isolate when it was confirmed
- * @property {number | null} secondsLeft until the process reaches the limit that it grows towards,
- *   counted from the last frame; null where nothing grows, or that cannot be told
- * @property {import('../diagnoses/define-diagnosis').Open | null} open null where it is decided
+ * @property {number | null} secondsLeft time to the limit of its growth, from the last frame; null
+ *   without growth, or if unknown
+ * @property {import('../diagnoses/define-diagnosis').Open | null} open null once decided
  * @property {string} summary one sentence
  * @property {import('../diagnoses/define-diagnosis').Evidence[]} evidence
  * @property {{ diagnosis: string, text: string }[]} ruledOut the other diagnoses that do not apply,

@@ -65,7 +65,7 @@ function openUntilOf (missing, signals, { threadId }) {
 }
 
 /**
- * What is missing in words, by the time when to expect it.
+ * Missing signals in words, grouped by the time when they are expected.
  * @param {readonly import('../signals').SignalName[]} signals
  */
 function explain (signals) {
