@@ -1,11 +1,11 @@
 'use strict'
 
 /**
- * `npm run bench:alerts`: whether the page comes. For each diagnosis its lab app runs live, a real
- * Prometheus with the rules that are shipped scrapes it, and Alertmanager calls a webhook: with
- * which fix, after how long. Then the app runs repaired – in its code, or by the fix that was sent
- * – and the alert must resolve and stay away. With --healthy the healthy look-alikes run for
- * --minutes, and nothing may fire.
+ * `npm run bench:alerts`: do alerts fire, and resolve? For each diagnosis its lab app runs live. A
+ * real Prometheus with the shipped rules scrapes it, and Alertmanager calls a webhook; the bench
+ * checks the fix and the delay. Then the app runs repaired, in its code or by the received fix: the
+ * alert must resolve and stay away. With --healthy the healthy look-alikes run for --minutes, and
+ * nothing may fire.
  *
  *   npm run bench:alerts -- --lanes 2 --for 5
  *   npm run bench:alerts -- --healthy --minutes 30

@@ -1,17 +1,17 @@
 'use strict'
 
 /**
- * `npm run bench:chaos`: for an hour something bad happens every few seconds to an exporter and the
- * apps it watches – kill -9, SIGSTOP, a disk that is full, memory that runs out, garbage, clocks
- * that jump, deaths of every kind – and it is counted what was lost.
+ * `npm run bench:chaos`: every few seconds for an hour, something bad happens to an exporter and
+ * its apps: kill -9, SIGSTOP, a full disk, a lack of memory, garbage input, jumping clocks, deaths
+ * of every kind. The bench counts the losses.
  *
  *   npm run bench:chaos -- --minutes 60 --seed 7
  *   npm run bench:chaos -- --minutes 5 --evils 'kill -9 the exporter,SIGKILL an app'
  *
- * Ends with 1 when the exporter ended by itself, said that somebody died who did not, called a kill
- * for memory clean, was wrong about more than 5 % of the deaths it could see, did not save again
- * once a disk had room, or lost more than ten seconds of anybody to a kill. Needs root: for memory
- * cgroups, and to mount a small file system.
+ * Ends with 1 when the exporter ended by itself, reported a death that did not happen, called an
+ * OOM kill clean, was wrong about more than 5 % of the visible deaths, did not save again once a
+ * disk had space, or lost more than ten seconds of a target to a kill. Needs root, for memory
+ * cgroups and to mount a small file system.
  */
 
 const fs = require('node:fs')

@@ -1,11 +1,11 @@
 'use strict'
 
 /**
- * `npm run bench:exporter`: what the exporter takes, by targets. It runs on its own; agents that
- * repeat a real recording feed it once a second each. Prints, and with --write puts into
- * docs/exporter.md: CPU a frame and of a core, RSS, the time and size of a scrape, a second apart
- * for a minute, how long another request waited meanwhile, what a frame takes step by step, and
- * what a target's history takes as it gets longer.
+ * `npm run bench:exporter`: cost of the exporter by number of targets. It runs alone; agents that
+ * repeat a real recording each send a frame a second. Prints, and with --write writes to
+ * docs/exporter.md: CPU per frame and share of a core, RSS, duration and size of a scrape each
+ * second for a minute, the longest wait of another request meanwhile, the steps of a frame, and the
+ * memory of longer histories.
  *
  *   npm run bench:exporter -- --targets 1,10,100,1000,3000 --seconds 30 --histories 60,600 --write
  *   npm run bench:exporter -- --histories ''    none

@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * `npm run bench:soak`: two hours of a fleet's life in twelve minutes. 200 agents that come and go
- * send ten frames a second, as do real apps; in the first half the exporter is killed every six
- * seconds. Then it must be seen that nothing has grown: the RSS of the real apps, the exporter's
- * over the second half, descriptors, timers, threads.
+ * `npm run bench:soak`: two hours of a fleet in twelve minutes. 200 agents come and go and send ten
+ * frames a second, like the real apps beside them. In the first half the exporter is killed every
+ * six seconds. Then nothing may have grown: the RSS of the real apps, the exporter's RSS over the
+ * second half, descriptors, timers, threads.
  *
  *   npm run bench:soak -- --minutes 12
  *

@@ -31,9 +31,9 @@ function signalsAtEnd (target, fix) {
 }
 
 /**
- * A fix is made when a verdict is confirmed, and the signal moves on from there: its prediction is
- * taken as a share of what the signal came to without the fix. A signal that is gone (no trend is
- * left) counts as 0.
+ * A prediction and its measured result. The prediction is made when a verdict is confirmed, and the
+ * signal changes afterwards. So the predicted share applies to the final value without the fix. A
+ * signal that disappeared (no trend is left) counts as 0.
  * @typedef {object} Outcome
  * @property {string} signal
  * @property {string} name the signal in words
