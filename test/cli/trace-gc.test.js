@@ -377,7 +377,7 @@ describe('a log', () => {
       several(1, '0xa', 30) + '[1:0xa]  40 ms: Scavenge 4.7 (5.\n' + several(1, '0xa', 50)
     )
     expect(scavengesOf(targets[0].values)).toBe(2)
-    expect(notes).toEqual([expect.stringMatching(/^1 lines of app.log are damaged/)])
+    expect(notes).toEqual([expect.stringMatching(/^app.log: skipped 1 damaged or unknown lines/)])
   })
   it('with a time that cannot be ends nevertheless', async () => {
     const { targets } = await judged(several(1, '0xa', 30, 99_999_999_999))

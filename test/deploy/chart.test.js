@@ -29,7 +29,7 @@ const NOT_HERE = [
   // it asks for ids above 10000: one container of the DaemonSet is root for a moment, without
   // capabilities
   'container-security-context-user-group-id',
-  // the pods of sidecars are other people's, and not in what is rendered
+  // pods with sidecars belong to users, and the chart does not render them
   'networkpolicy-targets-pod'
 ]
 
