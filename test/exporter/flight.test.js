@@ -823,7 +823,7 @@ describe('the lock of a data folder', () => {
       fs.renameSync(`${file}.kept`, file)
     }
     await open()
-    await expect(open()).rejects.toThrow('in use')
+    await expect(open()).rejects.toThrow('another exporter, process')
   })
   it('is taken by one of many that start at once', async () => {
     const many = await Promise.allSettled(Array.from({ length: 8 }, () => open()))
@@ -835,17 +835,17 @@ describe('the lock of a data folder', () => {
   it('is held where the path is too long for a socket', async () => {
     const long = path.join(folder, 'x'.repeat(120))
     await open(long)
-    await expect(open(long)).rejects.toThrow('in use')
+    await expect(open(long)).rejects.toThrow('another exporter, process')
   })
   it('is taken anew with the folder, and lost to whoever was first', async () => {
     const first = await open()
     fs.rmSync(folder, { recursive: true })
     fs.mkdirSync(folder)
     const second = await open()
-    await expect(first.hold()).rejects.toThrow('in use by another exporter')
+    await expect(first.hold()).rejects.toThrow('another exporter, process')
     second.close()
     await first.hold()
-    await expect(open()).rejects.toThrow('in use')
+    await expect(open()).rejects.toThrow('another exporter, process')
   })
   it('a holder that does not answer holds it all the same', async () => {
     const silent = net.createServer(() => {}).listen(path.join(folder, 'lock'))

@@ -365,7 +365,7 @@ describe('what could do harm', () => {
     const { code, stderr } = await memwatch(['capture', 'shop', 'report', '--url', exporter.url])
     expect({ code, stderr }).toMatchObject({
       code: 0,
-      stderr: expect.stringContaining('waits for the end of another')
+      stderr: expect.stringContaining('waiting for another capture')
     })
     expect((await other).state).toBe('done')
   }, 60_000)
