@@ -1,20 +1,20 @@
 'use strict'
 
 /**
- * `npm run bench:accuracy`: how often memwatch is right. Every lab app runs live, in a memory group
- * as its row says, on each Node given; with --fixed each problem again in its fixed form – repaired
- * in its code, or with the fix that was printed. A line per run, and with --write docs/accuracy.md:
- * the confusion matrix, the seconds to confirm, and what each fix was predicted to bring against
- * what it brought.
+ * `npm run bench:accuracy`: the share of right diagnoses. Every lab app runs live on each given
+ * Node, in the memory cgroup of its row. With --fixed each problem runs again in its fixed form:
+ * repaired in its code, or with the printed fix. Prints a line per run. With --write it writes
+ * docs/accuracy.md: the confusion matrix, the seconds to confirm, and predicted and measured
+ * effects of each fix.
  *
  *   npm run bench:accuracy -- --nodes /path/to/node20:/path/to/node24 --fixed --write
  *   npm run bench:accuracy -- --apps js-heap-leak,healthy-idle
  *   npm run bench:accuracy -- --cpus 0.25 each app with a quarter of a core, for longer: the same
  *                                         must be found
  *
- * About a minute an app and form: with two lanes some forty minutes a Node, the fixed forms half as
- * much again. What is in --out is not run again, so an interrupted bench goes on where it was; the
- * recordings are there, too. --recorded runs nothing and judges what is there.
+ * About a minute for each app and form: with two lanes some forty minutes a Node, and half as much
+ * again for the fixed forms. Results and recordings in --out are not made again, so an interrupted
+ * bench continues. --recorded runs nothing and judges the recordings there.
  */
 
 const fs = require('node:fs')

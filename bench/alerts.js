@@ -1,11 +1,11 @@
 'use strict'
 
 /**
- * `npm run bench:alerts`: whether the page comes. For each diagnosis its lab app runs live, a real
- * Prometheus with the rules that are shipped scrapes it, and Alertmanager calls a webhook: with
- * which fix, after how long. Then the app runs repaired – in its code, or by the fix that was sent
- * – and the alert must resolve and stay away. With --healthy the healthy look-alikes run for
- * --minutes, and nothing may fire.
+ * `npm run bench:alerts`: do alerts fire, and resolve? For each diagnosis its lab app runs live. A
+ * real Prometheus with the shipped rules scrapes it, and Alertmanager calls a webhook; the bench
+ * checks the fix and the delay. Then the app runs repaired, in its code or by the received fix: the
+ * alert must resolve and stay away. With --healthy the healthy look-alikes run for --minutes, and
+ * nothing may fire.
  *
  *   npm run bench:alerts -- --lanes 2 --for 5
  *   npm run bench:alerts -- --healthy --minutes 30
@@ -30,7 +30,7 @@ const { startWebhook } = require('../test/support/webhook')
 const { repairOf } = require('./repair')
 
 const MEMWATCH = path.join(__dirname, '../cli/memwatch.js')
-/** Beyond what the rule waits, a page must be there by then. */
+/** Time limit of a page, beyond the rule's own wait. */
 const MOST_SECONDS = 90
 /** Time for which a repaired app is watched. */
 const REPAIRED_SECONDS = 60
@@ -188,7 +188,7 @@ async function pages (tools, id) {
 }
 
 /**
- * All at once, under one Prometheus.
+ * Runs all at once, under one Prometheus.
  * @param {any} tools
  * @param {string[]} ids
  * @returns {Promise<boolean[]>} of each whether nothing fired

@@ -18,7 +18,7 @@ const ms = seconds => (1000 * seconds).toFixed(2)
  */
 const share = seconds => seconds / Math.max(EVERY_SECONDS, seconds / MOST_SHARE)
 /**
- * Off by: where next to nothing comes back, in bytes of RSS.
+ * Tolerance in bytes of RSS, for cases that return next to nothing.
  * @param {{ gained: number, rss: number }} trim
  * @param {number} predicted
  */
@@ -38,7 +38,7 @@ const table = (head, rows) =>
   ].join('\n')
 
 /**
- * docs/anatomy.md: what npm run bench:anatomy measured.
+ * docs/anatomy.md: results of npm run bench:anatomy.
  * @param {{ trims: any[], unexplained: any[], costs: any[] }} found
  * @returns {string}
  */

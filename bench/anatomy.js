@@ -1,20 +1,19 @@
 'use strict'
 
 /**
- * `npm run bench:anatomy`: how true the anatomy of RSS is, and what it costs. Three parts:
+ * `npm run bench:anatomy`: accuracy and cost of the RSS breakdown. Three parts:
  *
- *   trim fragmenting lab apps on each Node and allocator: what is predicted to come back, with
- *   malloc asked and without,
- *          against what malloc_trim gives back then
- *   parts  every lab app: how much of RSS stays unexplained, and whether the parts add up
- *   cost   what a look takes of the app's main thread, by RSS and by what it consists of
+ *   trim: fragmenting lab apps on each Node and allocator. Compares the predicted result of
+ *     malloc_trim, with and without a query of malloc, with the real one.
+ *   parts: every lab app. Prints the unexplained share of RSS, and checks that the parts add up.
+ *   cost: main-thread time of a scan, by RSS and by the kinds of memory.
  *
  *   npm run bench:anatomy -- --part trim --nodes /path/to/node20:/path/to/node24 --allocators
- *   glibc,jemalloc
+ *     glibc,jemalloc
  *   npm run bench:anatomy -- --part parts,cost --write       writes docs/anatomy.md
  *
- * About half a minute an app, Node and allocator. What is in --out is not run again, so an
- * interrupted bench goes on where it was; --recorded runs nothing.
+ * About half a minute for each app, Node and allocator. Results in --out are not measured again, so
+ * an interrupted bench continues; --recorded runs nothing.
  */
 
 const fs = require('node:fs')

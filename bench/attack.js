@@ -23,7 +23,7 @@ const { inTime, startStage } = require('./attack/stage')
 
 const PAGE = path.join(__dirname, '../docs/attack.md')
 const SECURITY = path.join(__dirname, '../SECURITY.md')
-/** No attack takes longer. */
+/** Time limit of an attack. */
 const LONGEST_MS = 30 * 60_000
 /** Set where the bench runs in its own network namespace. */
 const INSIDE = 'BENCH_ATTACK_INSIDE'
@@ -56,7 +56,7 @@ Examples:
  * @property {import('./attack/attacks').Claim[]} claims
  * @property {import('./attack/stage').Measured} [measured]
  * @property {import('./attack/by-exporter').Turn[]} [turns]
- * @property {string[]} broke what did not hold; empty: all did
+ * @property {string[]} broke violated claims; empty: all were met
  */
 
 const { values: given } = parseArgs({
@@ -100,7 +100,7 @@ function chooseAttacks () {
 
 /**
  * The rows of SECURITY.md's table, each of which has an attacker.
- * @returns {Record<string, string>} by who
+ * @returns {Record<string, string>} by attacker
  */
 function readTrust () {
   const [, section] = fs.readFileSync(SECURITY, 'utf8').split(/^## Who is trusted with what$/m)

@@ -6,18 +6,17 @@
  *   npm run bench:captures -- --nodes /path/to/node20:/path/to/node26
  *   npm run bench:captures -- --only suspects            or automatic, throughput, addon, snapshot
  *
- *   suspects apps of bench/suspect-apps.js: the culprit is among the first three suspects, the call
- *   that blocks is named
- *   automatic apps of the lab that leak or block: the same for the profile that the exporter takes
- *   by itself, beside the verdict
- *   throughput of an HTTP API while it is profiled as automatic captures do, beside the seconds
- *   before and after
- *   addon the same with v8-profiler-next, compiled for each Node, in an app without an inspector;
- *   where it does not compile, the refusal
- *   snapshot    what a snapshot of a few hundred megabytes takes with the agent, beside V8's own
+ *   suspects: apps of bench/suspect-apps.js. The culprit must be among the first three suspects,
+ *     and a blocking call must be named.
+ *   automatic: lab apps that leak or block. The same for the automatic profile beside the verdict.
+ *   throughput: an HTTP API during an automatic capture, compared with the seconds before and
+ *     after.
+ *   addon: the same with v8-profiler-next, compiled for each Node, in an app without an inspector.
+ *     Prints the refusal where it does not compile.
+ *   snapshot: cost of a snapshot of a few hundred megabytes with the agent, beside V8's own.
  *
- * Ends with 1 when fewer than nine of ten leaks, or not every call, are named; figures that depend
- * on the machine are printed and not judged.
+ * Ends with 1 when fewer than nine of ten leaks, or not every call, are named. Figures that depend
+ * on the machine are only printed.
  */
 
 const fs = require('node:fs')
@@ -133,7 +132,7 @@ async function each (items, work) {
   )
 }
 
-/** Found of all, by what was looked for. */
+/** Found suspects of all, by kind. */
 const count = { leaks: [0, 0], calls: [0, 0] }
 /**
  * @param {'leaks' | 'calls'} what
@@ -346,7 +345,7 @@ process.on('SIGUSR2', () => require('node:v8').getHeapSnapshot().on('end', () =>
 async function snapshot (node) {
   const args = ['--max-old-space-size=1000', script('large', LARGE)]
   /**
-   * Peak over what it was before, while a snapshot is taken.
+   * Peak memory over that before, while a snapshot is taken.
    * @param {(app: Awaited<ReturnType<typeof watch>>) => Promise<any>} take
    */
   const peak = async take => {

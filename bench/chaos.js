@@ -1,17 +1,17 @@
 'use strict'
 
 /**
- * `npm run bench:chaos`: for an hour something bad happens every few seconds to an exporter and the
- * apps it watches – kill -9, SIGSTOP, a disk that is full, memory that runs out, garbage, clocks
- * that jump, deaths of every kind – and it is counted what was lost.
+ * `npm run bench:chaos`: every few seconds for an hour, something bad happens to an exporter and
+ * its apps: kill -9, SIGSTOP, a full disk, a lack of memory, garbage input, jumping clocks, deaths
+ * of every kind. The bench counts the losses.
  *
  *   npm run bench:chaos -- --minutes 60 --seed 7
  *   npm run bench:chaos -- --minutes 5 --evils 'kill -9 the exporter,SIGKILL an app'
  *
- * Ends with 1 when the exporter ended by itself, said that somebody died who did not, called a kill
- * for memory clean, was wrong about more than 5 % of the deaths it could see, did not save again
- * once a disk had room, or lost more than ten seconds of anybody to a kill. Needs root: for memory
- * cgroups, and to mount a small file system.
+ * Ends with 1 when the exporter ended by itself, reported a death that did not happen, called an
+ * OOM kill clean, was wrong about more than 5 % of the visible deaths, did not save again once a
+ * disk had space, or lost more than ten seconds of a target to a kill. Needs root, for memory
+ * cgroups and to mount a small file system.
  */
 
 const fs = require('node:fs')
@@ -28,9 +28,9 @@ const { fuzzer } = require('./fuzz-input')
 
 const MIB = 2 ** 20
 const APPS = 6
-/** Until so long after an exporter was away, or could not look, agents are not all back. */
+/** Time after the exporter was away, or stopped, until all agents are back. */
 const BACK_MS = 12_000
-/** So long after there is room again it saves again. */
+/** Time after space is available again until it saves again. */
 const SAVES_AGAIN_MS = 15_000
 /** Largest loss of each history by a kill. */
 const MOST_LOST_SECONDS = 10
@@ -65,11 +65,11 @@ function tried (...[file, ...args]) {
   }
 }
 
-/** An app that is watched, and replaced when it is gone. */
+/** A watched app, replaced when it ends. */
 class App {
   /** @type {import('node:child_process').ChildProcess | undefined} */
   child
-  /** Reasons that are right for the end that was staged. @type {string[] | undefined} */
+  /** Correct reasons of the staged end. @type {string[] | undefined} */
   expected
   /**
    * @param {string} name
@@ -121,7 +121,7 @@ async function main () {
     })
   let exporter = await start()
   const life = { over: false }
-  /** When nobody looked. */
+  /** Times in which the exporter was away. */
   const away = { fromMs: Date.now(), untilMs: Date.now() + BACK_MS }
   const leave = () => { Object.assign(away, { fromMs: Date.now(), untilMs: Infinity }) }
   const back = () => { away.untilMs = Date.now() + BACK_MS }
@@ -149,7 +149,7 @@ async function main () {
   const apps = Array.from({ length: APPS }, (_, i) => new App(`app-${i}`, exporter.socket.path))
   for (const app of apps) app.start()
   /**
-   * Processes that were stopped for a while: they have nothing to tell of that time.
+   * Processes that were stopped for a while, and cannot report on that time.
    * @type {Set<number | undefined>}
    */
   const stopped = new Set()

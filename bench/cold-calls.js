@@ -14,7 +14,7 @@ const FRAME = Object.fromEntries(
   Array.from({ length: 60 }, (_, i) => [`someFieldOfAFrame${i}`, i * 12345.678])
 )
 
-/** @returns {Promise<Record<string, () => unknown>>} by what a reader knows them as */
+/** @returns {Promise<Record<string, () => unknown>>} calls by their printed names */
 async function calls () {
   const statm = fs.openSync('/proc/self/statm', 'r')
   const buffer = Buffer.alloc(4096)

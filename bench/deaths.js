@@ -1,15 +1,15 @@
 'use strict'
 
 /**
- * `npm run bench:deaths`: how often memwatch says rightly why a process died. Real processes die in
- * every way there is, on each Node given, inside a memory cgroup and outside; once where the
- * exporter sees them in /proc, as on a laptop or a node, and once where it does not, as a sidecar.
+ * `npm run bench:deaths`: the share of right causes of death. Real processes die in all known ways,
+ * on each given Node, inside a memory cgroup and outside. Each runs once with the exporter seeing
+ * it in /proc, as on a laptop or a node, and once without, as in a sidecar.
  *
  *   npm run bench:deaths -- --nodes /path/to/node20:/path/to/node24
  *   npm run bench:deaths -- --deaths oom_kill,heap_oom --times 5
  *
- * A line per death; ends with 1 where fewer than 95 % are right, or a kill by the kernel for memory
- * was called clean.
+ * Prints a line per death. Ends with 1 if fewer than 95 % are right, or an OOM kill was reported as
+ * clean.
  */
 
 const path = require('node:path')
@@ -28,8 +28,8 @@ const APP = path.join(__dirname, 'dying-app.js')
 /**
  * @typedef {object} Staged
  * @property {string} way of bench/dying-app.js
- * @property {string[]} reason that are right where the exporter sees the process
- * @property {string[]} [blind] that are right where it does not; without it the same
+ * @property {string[]} reason correct reasons if the exporter sees the process
+ * @property {string[]} [blind] correct reasons if it does not; default: the same
  * @property {string[]} [flags] of Node
  * @property {number} [limitMib] of a memory cgroup
  * @property {NodeJS.Signals} [signal] sent to it

@@ -1,11 +1,11 @@
 'use strict'
 
 /**
- * `npm run bench:exporter`: what the exporter takes, by targets. It runs on its own; agents that
- * repeat a real recording feed it once a second each. Prints, and with --write puts into
- * docs/exporter.md: CPU a frame and of a core, RSS, the time and size of a scrape, a second apart
- * for a minute, how long another request waited meanwhile, what a frame takes step by step, and
- * what a target's history takes as it gets longer.
+ * `npm run bench:exporter`: cost of the exporter by number of targets. It runs alone; agents that
+ * repeat a real recording each send a frame a second. Prints, and with --write writes to
+ * docs/exporter.md: CPU per frame and share of a core, RSS, duration and size of a scrape each
+ * second for a minute, the longest wait of another request meanwhile, the steps of a frame, and the
+ * memory of longer histories.
  *
  *   npm run bench:exporter -- --targets 1,10,100,1000,3000 --seconds 30 --histories 60,600 --write
  *   npm run bench:exporter -- --histories ''    none
@@ -32,7 +32,7 @@ const PROBE = path.join(__dirname, 'health-probe.js')
 const FEEDER = path.join(__dirname, 'exporter-feeder.js')
 const CLOCK_TICKS = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 const WARM_SECONDS = 10
-/** A minute and more: what V8 makes of its new space shows by then. */
+/** Duration of scraping, a minute and more, after which V8's new space has its final size. */
 const SCRAPES = 60
 /** While another one asks as well. */
 const PROBED_SCRAPES = 10

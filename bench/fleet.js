@@ -28,7 +28,7 @@ const APPS = [
   'oversized-heap',
   'js-heap-leak'
 ]
-/** Each exporter serves so many. */
+/** Targets served by each exporter. */
 const TARGETS_EACH = 20
 const REPEATS = 5
 const SCRAPE_SECONDS = 15

@@ -23,7 +23,7 @@ const { hello, frame, line } = require('../test/support/frames')
 const { fuzzer } = require('./fuzz-input')
 
 const MIB = 2 ** 20
-/** Most memory that an exporter may hold at the end beyond that after the first third. */
+/** Upper bound of memory that an exporter may gain after the first third of the run. */
 const MOST_GROWTH_BYTES = 48 * MIB
 /**
  * Lines of one connection, before another takes its place: after a hundred that are rejected the
@@ -137,7 +137,7 @@ async function request (exporter, fuzz) {
   await event(socket, 'close')
 }
 
-/** Work that must go on whatever else is sent. @param {any} exporter */
+/** Work that must continue whatever else is sent. @param {any} exporter */
 async function goodAgent (exporter) {
   const socket = net.connect(exporter.socket)
   await once(socket, 'connect')

@@ -1,15 +1,15 @@
 'use strict'
 
 /**
- * `npm run bench:neighbours`: does the agent live with what else is in an app? Each neighbour runs
- * for real, with an exporter: the app must do what it does, the neighbour too, and the agent must
- * tell of the process – or, where it cannot, be silent and cost nothing.
+ * `npm run bench:neighbours`: does the agent work beside other tools in an app? Each neighbour runs
+ * for real, with an exporter. App and neighbour must work as without the agent, and the agent must
+ * report the process. Where it cannot, it must be silent and cost nothing.
  *
  *   npm run bench:neighbours all; the first run installs them into bench/neighbours (some 800 MB)
  *   npm run bench:neighbours -- --only pm2,jest
  *   npm run bench:neighbours -- --node /path/to/node24
  *
- * Ends with 1 when one of them does not hold. What could not be had here is said.
+ * Ends with 1 when one of these claims fails. Prints the neighbours that could not be installed.
  */
 
 const dgram = require('node:dgram')

@@ -1,14 +1,14 @@
 'use strict'
 
 /**
- * `npm run bench:otlp`: what real receivers make of `--otlp`, and what it takes.
- *   names a real Prometheus 3 that is scraped and pushed to, and a real OpenTelemetry Collector:
- *   every metric under the name that the
- *           tables foretell, with the value that /metrics has; verdicts and deaths as events
- *   cost RSS and CPU of an exporter that sends to nobody, to a receiver, to one that is away and
- *   one that hangs
- * Builds both at first: Go 1.26, the Go module proxy, some minutes each. Ends with 4 where they
- * cannot be built.
+ * `npm run bench:otlp`: results of `--otlp` at real receivers, and its cost.
+ *   names: a real Prometheus 3, scraped and pushed to, and a real OpenTelemetry Collector. Every
+ *     metric must arrive under the name in the tables, with the value of /metrics; verdicts and
+ *     deaths arrive as events.
+ *   cost: RSS and CPU of an exporter without a receiver, with one, with an absent one and with one
+ *     that hangs.
+ * The first run builds both servers: Go 1.26, the Go module proxy, some minutes each. Ends with 4
+ * if they cannot be built.
  *
  *   npm run bench:otlp -- --targets 100 --seconds 60 --only cost
  */
@@ -51,7 +51,7 @@ const { values: given } = parseArgs({
   }
 })
 
-/** Everything that is sent, by the name that Prometheus should give it. */
+/** All exported metrics, by their expected names in Prometheus. */
 const foretold = new Set(
   [...targetMetrics, ...compatMetrics, ...otelMetrics, ...exporterMetrics].flatMap(row => {
     const form = otelOf({ name: '', ...row })
@@ -63,7 +63,7 @@ const foretold = new Set(
   })
 )
 
-/** An exporter that sends every second, told of real apps, one of which died. @param {string} to */
+/** An exporter that sends every second, fed by real apps, one of which died. @param {string} to */
 async function sendingExporter (to) {
   process.env.OTEL_METRIC_EXPORT_INTERVAL = '1000'
   const exporter = await startExporter({ otlp: to, autoCaptures: false })

@@ -7,7 +7,7 @@ const AGENT = path.join(__dirname, '../agent') + path.sep
 /** Node's own functions for each observed GC. */
 const OBSERVING = /^node:internal\/perf\/(observe|performance_entry)$/
 const INTERVAL_MICROS = 250
-/** The start, and what is loaded then, is not what it costs all the time. */
+/** Time at the start that is left out: loading is no permanent cost. */
 const START_SECONDS = 3
 
 /**
@@ -41,7 +41,7 @@ function shareOf (folder) {
   const byId = new Map(nodes.map((/** @type {any} */ node) => [node.id, node]))
   /**
    * @param {any} node
-   * @param {'agent' | 'observing' | 'app'} above whose code called it
+   * @param {'agent' | 'observing' | 'app'} above owner of the calling code
    */
   const visit = (node, above) => {
     const { url, functionName } = node.callFrame

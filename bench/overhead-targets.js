@@ -40,9 +40,8 @@ const TARGETS = [
 ]
 
 /**
- * The targets beside what was measured: the medians of every Node and app, from the least to the
- * most. What lies above a target, and not above what nothing costs again, is neither met nor
- * missed: the machine was too noisy to tell.
+ * Targets beside the measured medians of every Node and app, from minimum to maximum. A cost above
+ * its target but within the noise of two runs without anything is neither met nor missed.
  * @param {any[]} runs see overhead.js
  * @param {import('./overhead-page').Column[]} columns
  * @returns {string[][]} rows of a table

@@ -1,15 +1,15 @@
 'use strict'
 
 /**
- * `npm run bench:overhead`: what memwatch costs an app, beside what people would use instead. The
- * same app runs with nothing, with nothing once more (differences that large mean nothing), with
- * memwatch and an exporter, with prom-client's default metrics scraped each second, with
- * OpenTelemetry's runtime metrics by OTLP each second, and with dd-trace's runtime metrics. Rounds
- * are interleaved, and each begins with another variant; medians of the differences to "nothing" of
- * the same round, and their spread, go into docs/overhead.md with --write.
+ * `npm run bench:overhead`: cost of memwatch for an app, beside that of other tools. The same app
+ * runs with nothing, with nothing again (a difference of that size is noise), with memwatch and an
+ * exporter, with prom-client's default metrics scraped each second, with OpenTelemetry's runtime
+ * metrics by OTLP each second, and with dd-trace's runtime metrics. Rounds are interleaved, and
+ * each begins with another variant. With --write the medians and the spread of the differences to
+ * "nothing" in the same round go into docs/overhead.md.
  *
- * What a GC costs, and a second of the agent, is lost in those rounds: npm run bench:overhead-work
- * measures it by fixed work.
+ * The cost of a GC, and of a second of the agent, is below the noise of those rounds: npm run
+ * bench:overhead-work measures it by fixed work.
  *
  *   npm run bench:overhead -- --nodes /path/to/node20:/path/to/node24 --rounds 7 --write
  *   npm run bench:overhead -- --variants memwatch --apps api --rounds 3

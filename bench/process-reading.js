@@ -2,7 +2,7 @@
 
 const fs = require('node:fs')
 
-/** Memory of another process, by proc(5). Each throws when it is gone. */
+/** Memory of another process, by proc(5). All functions throw after its end. */
 
 /**
  * @param {number} pid

@@ -12,7 +12,7 @@ const { formatRatio, formatValue } = require('../engine/text/format')
  * @property {import('../cli/comparison/compare').Comparison} comparison
  */
 
-/** Within a third of what was published it is the same finding. */
+/** Tolerance: a result within a third of the published one is the same finding. */
 const TOLERANCE = 1 / 3
 
 /** @param {(string | number)[][]} rows */

@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * `npm run bench:published`: what others have published about these fixes, measured again with
- * `memwatch try` and `memwatch compare` on lab apps that are modelled on theirs. Each kind of run
- * several times, in turns, in a memory group like the published container; with --write
- * docs/published.md, the figures side by side.
+ * `npm run bench:published`: published results of these fixes, measured again by `memwatch try` and
+ * `memwatch compare` on similar lab apps. Each kind of run repeats several times, in turns, in a
+ * memory cgroup like the published container. With --write both figures go side by side into
+ * docs/published.md.
  *
  *   npm run bench:published -- --nodes /path/to/node20:/path/to/node24 --write
  *   npm run bench:published -- --cases buffers --repeat 5

@@ -1,12 +1,12 @@
 'use strict'
 
 /**
- * `npm run bench:ratios`: what the paths that run all the time (bench/hot-paths.js) cost, against
- * the same paths of the commit whose cost was last accepted: that which last wrote
- * bench/accepted-cost.json. Both run in turns, in one run: a machine that is slow, or disturbed, is
- * so for both. `--check` (a part of `npm test`) fails where one costs more than a fifth more;
- * `--accept 'why'` writes the file, and the commit that carries it is compared with from then on.
- * Libraries are today's for both: a slower one shows in bench:exporter.
+ * `npm run bench:ratios`: cost of the permanent code paths (bench/hot-paths.js), compared with the
+ * commit whose cost was last accepted, which is the last one that changed bench/accepted-cost.json.
+ * Both run in turns, in one run, so a slow or busy machine affects both. `--check`, a part of `npm
+ * test`, fails if a path costs a fifth more. `--accept 'why'` writes the file, and later runs
+ * compare with the commit that contains it. Both sides use today's libraries; bench:exporter shows
+ * a slower one.
  *
  * Ends with 1 when something costs more, 4 when there is nothing to compare with, as in a clone
  * without history.

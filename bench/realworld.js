@@ -40,13 +40,13 @@ const RESULTS = path.join(__dirname, 'realworld/results.json')
 const PAGE = path.join(__dirname, '../docs/realworld.md')
 const WATCH = path.join(__dirname, 'realworld/watch.js')
 const START = path.join(__dirname, 'realworld/start.js')
-/** Over its own length a run may take so long: a program may be slow to end. */
+/** Extra time of a run, because a program may be slow to end. */
 const SPARE_SECONDS = 60
 
 /** @typedef {import('./realworld/cases').Run} Run */
 /** @typedef {import('./realworld/score').Row} Row */
 
-/** A mistake of the caller: its message is all that is printed. */
+/** Error of the caller; only its message is printed. */
 class UsageError extends Error {}
 
 const OPTIONS = Object.freeze({

@@ -74,7 +74,7 @@ async function writeDay (file) {
   await once(out, 'close')
 }
 
-/** Runs diagnose in a process of its own, which says what it took when it is done. */
+/** Runs diagnose in its own process, which reports its cost at the end. */
 const MEASURED = `
   const began = performance.now()
   process.on('exit', () => {

@@ -39,9 +39,11 @@ const PAGE = path.join(__dirname, '../docs/retainers.md')
 const MEMWATCH = path.join(__dirname, '../cli/memwatch.js')
 const MEMLAB_PROCESS = path.join(__dirname, 'retainers/memlab-process.js')
 const MEMLAB_VERSION = '2.0.5'
-/** memlab needs more than V8 gives a heap by itself. */
+/** Heap limit of memlab, which needs more than V8's default. */
 const MEMLAB_HEAP_MIB = 12_000
-/** Retained sizes of so many objects are compared; of a larger file only those of its findings. */
+/**
+ * Upper bound of compared objects; of a larger file only the objects of its findings are compared.
+ */
 const COMPARED = 1000
 const LARGEST_COMPARED_BYTES = 200 * 2 ** 20
 const ALIKE = 0.01

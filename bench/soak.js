@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * `npm run bench:soak`: two hours of a fleet's life in twelve minutes. 200 agents that come and go
- * send ten frames a second, as do real apps; in the first half the exporter is killed every six
- * seconds. Then it must be seen that nothing has grown: the RSS of the real apps, the exporter's
- * over the second half, descriptors, timers, threads.
+ * `npm run bench:soak`: two hours of a fleet in twelve minutes. 200 agents come and go and send ten
+ * frames a second, like the real apps beside them. In the first half the exporter is killed every
+ * six seconds. Then nothing may have grown: the RSS of the real apps, the exporter's RSS over the
+ * second half, descriptors, timers, threads.
  *
  *   npm run bench:soak -- --minutes 12
  *
@@ -26,9 +26,7 @@ const { hello, frame, line, gcRow } = require('../test/support/frames')
 
 const MIB = 2 ** 20
 const FLAPPING = 200
-/**
- * Apps that are watched, and as many that are not: one alone differs by as much as is asked about.
- */
+/** Number of watched apps, and of unwatched ones: one alone differs by as much as the limit. */
 const REAL = 4
 /** Ten frames a second make ten seconds of each. */
 const ACCELERATION = 10
@@ -43,7 +41,7 @@ const AGENT = require.resolve('memwatch/agent')
 const { values: given } = parseArgs({ options: { minutes: { type: 'string', default: '12' } } })
 const runMs = 60_000 * Number(given.minutes)
 
-/** An app whose own memory stands still. */
+/** An app whose own memory is constant. */
 const APP = `
   const kept = Array.from({ length: 1000 }, (_, i) => ({ i, text: 'row ' + i }))
   setInterval(() => { for (let i = 0; i < 100; i++) kept[i].text = 'row ' + Math.random() }, 50)
@@ -100,7 +98,7 @@ async function flap (socketPath, number, signal) {
   }
 }
 
-/** First and last tenth of what was sampled. @param {number[]} samples */
+/** First and last tenth of the samples. @param {number[]} samples */
 const ends = samples => [
   median(samples.slice(Math.floor(samples.length / 10), Math.ceil(samples.length / 5))),
   median(samples.slice(-Math.ceil(samples.length / 10)))
@@ -125,7 +123,7 @@ async function main () {
     })
   )
   const appsEnded = apps.map(app => once(app, 'close'))
-  /** Nobody watches these: what they grow by, the others may. */
+  /** Unwatched apps: the watched ones may grow by as much. */
   const controls = apps.map(() =>
     spawn(process.execPath, ['-e', APP], {
       env: { ...process.env, NODE_OPTIONS: '' },

@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * `npm run bench:weeks`: what is said of services that live for days. Frames are made from
- * arithmetic (simulated-service.js) and given to the code that judges live: no sockets, no clock.
- * For each service it prints when its leak was suspected and when it was confirmed, how far on its
- * way to the limit it was then, and how often a diagnosis changed its state.
+ * `npm run bench:weeks`: verdicts on services that live for days. The bench computes their frames
+ * (simulated-service.js) and gives them to the code that judges live, without sockets and clock.
+ * For each service it prints the times of suspicion and confirmation of its leak, its share of the
+ * way to the limit then, and the number of changed states.
  *
  *   npm run bench:weeks
  *   npm run bench:weeks -- --days 10 --only native --frame-seconds 1 --judge-seconds 2
@@ -25,10 +25,10 @@ const { SimulatedService, HOUR, DAY } = require('./simulated-service')
  */
 const FRAME_SECONDS = 30
 const JUDGE_SECONDS = 60
-/** The limits that are held. */
+/** Thresholds of the bench. */
 const SUSPECTED_WITHIN_SECONDS = DAY
 const CONFIRMED_BEFORE_SHARE = 0.5
-/** Without a limit that is near: a few days. */
+/** Horizon without a near limit: a few days. */
 const CONFIRMED_WITHIN_SECONDS = 4 * DAY
 const MOST_CHANGES = 4
 const NOT_SUSPECTED_FROM_SECONDS = 2 * DAY

@@ -11,7 +11,7 @@ const { UsageError } = require('./usage-error')
  * @typedef {object} ApiOptions
  * @property {string} url
  * @property {string} [tokenFile]
- * @property {number} [timeoutMs] how long an answer may take; without it as long as it does
+ * @property {number} [timeoutMs] time limit of an answer; default: none
  */
 
 /** No exporter answers. */
@@ -43,14 +43,14 @@ function withApiOptions (command) {
     .option(url.flag, `${url.help} [${url.env}] (default: ${url.default})`)
     .option(
       options.token.flag,
-      `file with the token of the exporter, where it has one [${options.token.env}]`
+      `file with the token of the exporter, if it requires one [${options.token.env}]`
     )
     .option(config.flag, `${config.help} [${config.env}] (default: ${config.default})`)
     .hook('preAction', addConfigured)
 }
 
 /**
- * Fills in what variables and the config file say.
+ * Fills in options from variables and the config file.
  * @param {import('commander').Command} command about to be executed
  * @throws {import('@memwatch/exporter/config').ConfigError}
  */
@@ -68,8 +68,8 @@ function addConfigured (command) {
  * @param {ApiOptions} options
  * @param {string} path below /api/v1/
  * @param {'GET' | 'POST'} [method]
- * @returns {Promise<{ body: any, status: number, refused?: string }>} refused: what the exporter
- *   said, in words
+ * @returns {Promise<{ body: any, status: number, refused?: string }>} refused: the detail of the
+ *   problem
  * @throws {UsageError} when no exporter answers
  */
 async function callApi (options, path, method = 'GET') {
@@ -103,7 +103,7 @@ async function callList (options, path) {
 }
 
 /**
- * The same for an answer that is not JSON, or long.
+ * Requests an answer that is not JSON, or is long.
  * @param {ApiOptions} options
  * @param {string} path below /api/v1/
  * @returns {Promise<{ body: any, refused?: string }>} body: a web stream
@@ -126,7 +126,7 @@ async function request ({ url: base, tokenFile, timeoutMs }, path, method) {
   return await fetch(url, { method, headers, signal }).catch(error => {
     const { code, message } = error.cause ?? error
     throw code === 'ECONNREFUSED'
-      ? new NoExporterError(url, 'nothing listens there', START_ONE)
+      ? new NoExporterError(url, 'connection refused', START_ONE)
       : new NoExporterError(url, message || code)
   })
 }

@@ -8,7 +8,7 @@ const { renderComparison } = require('./comparison/render')
 const { shellWord } = require('@memwatch/engine/text/shell')
 const { out } = require('./output')
 
-/** Outcome of the attempt, and its exit status. */
+/** Exit status for each outcome of the attempt. */
 const STATUS = Object.freeze({
   fixed: 0,
   compared: 0,
@@ -43,7 +43,7 @@ function attemptOf ({ before, after }, chosen, kept, { by }) {
   const first = before[0]?.target
   const comparison = compare(before, after, fix && { diagnosis: verdict?.diagnosis ?? null, fix })
   const failed = (/** @type {import('./comparison/measure').Run} */ { exit, target }) => !target || (exit?.code ?? 0) > 0 || (exit?.signal ?? 'SIGTERM') !== 'SIGTERM'
-  // A suspicion that became certain is still there.
+  // A suspicion that was confirmed later is still the same finding.
   const has = (/** @type {import('./comparison/measure').Run} */ { target }) =>
     target && findCase(target).verdicts.some(({ diagnosis, state }) =>
       diagnosis === verdict?.diagnosis && (state === 'confirmed' || state === verdict.state))
@@ -80,20 +80,20 @@ function attemptOf ({ before, after }, chosen, kept, { by }) {
 }
 
 const WORDS = Object.freeze({
-  interrupted: 'Interrupted: this is what is known.',
+  interrupted: 'Interrupted: this is the result so far.',
   nothing_confirmed:
-    'Nothing is confirmed, so nothing was tried. memwatch diagnose -v lists every check.',
+    'No finding is confirmed, so no fix was tried. memwatch diagnose -v lists every check.',
   nothing_to_apply:
-    'No fix of it can be applied from outside. When you have made the change, memwatch compare ' +
-      'says what it brought.',
-  fixed: 'Fixed: it is gone.',
-  compared: 'Nothing was confirmed without the change: this is what it brought.',
+    'No fix can be applied from outside the app. Make the change, then measure its effect with ' +
+      'memwatch compare.',
+  fixed: 'Fixed: the finding has disappeared.',
+  compared: 'No finding was confirmed without the change. The table shows its effect.',
   not_fixed: 'Not fixed.'
 })
 
 const NOTHING_REPORTED =
-  'No Node.js process reported, so nothing was tried. Does the command run by itself, and for ' +
-    'longer than a second?'
+  'No Node.js process reported, so no fix was tried. Check that the command runs by itself, and ' +
+    'for longer than a second.'
 
 /**
  * @param {Attempt} attempt

@@ -23,14 +23,14 @@ const WAIT_FOR_OTHER_MS = 90_000
 
 const command = withApiOptions(new Command('capture'))
   .description('Profile a running app, and name the lines of code that stand out.')
-  .argument('<target>', 'as memwatch_target_info and /api/v1/targets call it')
+  .argument('<target>', 'name of the target, as memwatch top lists it')
   .addArgument(new Argument('<kind>', 'what to capture').choices(Object.keys(kinds)))
   .option('--seconds <TIME>', 'duration of the capture, as 10, 10s or 1m',
     text => readSeconds('--seconds', text))
   .option('--thread <THREAD>', 'main, or a worker as worker-1', 'main')
-  .option('--force', 'take a heap snapshot even where it could end the process')
-  .option('--out <FILE>', 'write what was captured there')
-  .option('--pprof', 'write it in the form that pprof reads; a profile only')
+  .option('--force', 'take a heap snapshot even if that could kill the process')
+  .option('--out <FILE>', 'write the capture to this file')
+  .option('--pprof', 'with --out: write a profile in the format of pprof')
   .option('--json', 'print the capture as JSON on stdout, and nothing else')
   .allowExcessArguments(false)
   .addHelpText(
@@ -45,8 +45,8 @@ ${Object.entries(kinds)
   )
   .join('\n')}
 
-Ends with 0; 1 when it was refused or failed; 2 when the exporter cannot be reached or knows no
-such target.
+Exit status: 0; 1 when the capture was refused or failed; 2 when the exporter cannot be reached or
+the target does not exist.
 
 Examples:
   $ memwatch capture shop heap_profile
@@ -67,7 +67,7 @@ Examples:
  */
 async function capture (target, kind, given) {
   if (given.pprof && !given.out) {
-    throw new UsageError('--pprof: says how to write what goes to --out FILE')
+    throw new UsageError('--pprof: expected --out FILE for the profile, got none')
   }
   const query = new URLSearchParams({
     kind,
@@ -97,11 +97,11 @@ async function capture (target, kind, given) {
 }
 
 /**
- * Ask for a capture. One is made at a time of a process, and the exporter makes some by itself:
- * whoever asks meanwhile waits for that one.
+ * Requests a capture. A process makes one at a time, and the exporter starts some by itself: a
+ * request waits for those to end.
  * @param {import('./api').ApiOptions & { json?: boolean }} given
  * @param {string} path below /api/v1/
- * @returns {ReturnType<typeof callApi>} the refusal of the last attempt, if none was taken
+ * @returns {ReturnType<typeof callApi>} the refusal of the last attempt, if no capture was accepted
  */
 async function ask (given, path) {
   const began = performance.now()
@@ -109,7 +109,7 @@ async function ask (given, path) {
     const asked = await callApi(given, path, 'POST')
     const isBusy = asked.refused && asked.body.code === 'busy'
     if (!isBusy || performance.now() - began > WAIT_FOR_OTHER_MS) return asked
-    if (!waits && !given.json) err.say('memwatch capture: waits for the end of another capture')
+    if (!waits && !given.json) err.say('memwatch capture: waiting for another capture of this process to end')
     await wait(POLL_MS)
   }
 }
@@ -159,7 +159,7 @@ function render (capture, url) {
 }
 
 /**
- * On a terminal, how far it is.
+ * Prints the progress on a terminal.
  * @param {string} what
  * @param {number} seconds
  * @returns {(elapsedSeconds?: number) => void} undefined: it is over

@@ -8,7 +8,8 @@ const { UsageError } = require('./usage-error')
 /**
  * @typedef {object} Chosen
  * @property {import('@memwatch/engine/verdicts/evaluate').Verdict} [verdict] absent where nothing was found
- * @property {import('@memwatch/engine/diagnoses/define-diagnosis').Fix} [fix] absent where none can be applied
+ * @property {import('@memwatch/engine/diagnoses/define-diagnosis').Fix} [fix] absent if no fix is
+ *   applicable
  * @property {{ command: string[], env: Record<string, string> }} [applied] the command with it
  * @property {{ title: string, reason: string }[]} skipped fixes that could not be applied from
  *   outside
@@ -20,7 +21,7 @@ const { UsageError } = require('./usage-error')
  * @param {string[]} words the command
  * @param {import('./try-options').TryOptions} options
  * @returns {Chosen}
- * @throws {UsageError} when there is no fix of that number, or the named change cannot be made
+ * @throws {UsageError} if the number is too high, or the named change is impossible
  */
 function chooseFix ({ target }, words, { diagnosis, fixNumber, named }) {
   const verdicts = target ? findCase(target).verdicts : []
@@ -36,7 +37,8 @@ function chooseFix ({ target }, words, { diagnosis, fixNumber, named }) {
   if (!target || !verdict) return { skipped }
   if (fixNumber !== undefined && fixNumber > verdict.fix.length) {
     throw new UsageError(
-      `--fix: ${verdict.diagnosis} has ${verdict.fix.length} here, not ${fixNumber}`
+      `--fix: expected a number up to ${verdict.fix.length}, the fixes of ` +
+        `${verdict.diagnosis}, got ${fixNumber}`
     )
   }
   for (const fix of fixNumber === undefined ? verdict.fix : [verdict.fix[fixNumber - 1]]) {

@@ -13,20 +13,21 @@ const command = new Command('compare')
   .description(
     'Compare two recordings: the effect of a change, and its prediction.'
   )
-  .argument('<before>', 'a recording of memwatch run --record, or a folder of several of the same')
-  .argument('<after>', 'the same after the change')
+  .argument('<before>', 'a recording of memwatch run --record, or a folder with several runs of one kind')
+  .argument('<after>', 'a recording or folder of runs after the change')
   .option('--json', 'print the comparison as JSON on stdout, and nothing else')
   .allowExcessArguments(false)
   .addHelpText(
     'after',
     `
-Compares the process with a primary verdict, else the one that used most CPU. Peak RSS is the
+Compares the process with a primary verdict, else the process that used most CPU. Peak RSS is the
 highest of one sample a second. RSS after load is the median of the later half of the last quiet
-part: five seconds or more, after a busy one, with less than a quarter of the CPU, and half of the
-event loop, of the busiest tenth. Several recordings a side give medians with the least and the
-most; where these ranges overlap, no difference is claimed.
+phase. A quiet phase follows a busy one and lasts at least five seconds; compared with the busiest
+tenth of the run it uses less than a quarter of the CPU and half of the event loop.
+Several recordings a side give medians with minimum and maximum. If these ranges overlap, the
+report shows no difference.
 
-Ends with 0; 2 when a file is no recording.
+Exit status: 0; 2 when a file is no recording.
 
 Examples:
   $ memwatch run --record before.ndjson.gz --for 60 -- node server.js
@@ -73,7 +74,7 @@ async function measured (at, like) {
 }
 
 /**
- * A day of frames takes seconds to judge.
+ * Progress, because a day of frames takes seconds to judge.
  * @param {string} file
  * @returns {(share: number) => void}
  */

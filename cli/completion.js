@@ -12,7 +12,7 @@ const { UsageError } = require('./usage-error')
 const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript }
 /** A person waits for it after each Tab. */
 const TIMEOUT_MS = 200
-/** Names that no shell reads as anything else: others are not proposed. */
+/** Names without a special meaning in any shell; others are not proposed. */
 const PLAIN_NAME = /^[\p{L}\p{N}@_][\p{L}\p{M}\p{N}_./@+:-]*$/u
 
 const command = withApiOptions(new Command('completion'))
@@ -25,9 +25,9 @@ const command = withApiOptions(new Command('completion'))
   .addHelpText(
     'after',
     `
-Targets are those of a running exporter that answers within 200 ms; otherwise none.
+Names of targets come from a running exporter, if it answers within 200 ms.
 
-Ends with 0; 2 for another shell.
+Exit status: 0; 2 for another shell.
 
 Examples:
   $ source <(memwatch completion bash)          in ~/.bashrc

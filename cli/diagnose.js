@@ -17,20 +17,20 @@ const command = new Command('diagnose')
   .argument('[file...]', 'logs, recordings or reports, also gzip; - reads stdin; the type is detected')
   .option(
     '--prometheus <URL>',
-    'judge what a Prometheus keeps of prom-client or memwatch, instead of files'
+    'diagnose metrics of prom-client or memwatch in a Prometheus instead of files'
   )
-  .option('--selector <LABELS>', 'which of its series', '{}')
-  .option('--since <TIME>', 'how far back, as 6h or 2d', '6h')
-  .option('--step <TIME>', 'most one sample in this time, as 30s')
+  .option('--selector <LABELS>', 'labels that select its series, as \'{job="api"}\'', '{}')
+  .option('--since <TIME>', 'length of the history to read, as 6h or 2d', '6h')
+  .option('--step <TIME>', 'shortest time between two samples, as 30s')
   .option(
     '--flags <FLAGS>',
-    'flags the process ran with, where the source does not say: "--max-old-space-size=512"'
+    'flags of the process, if the source lacks them: "--max-old-space-size=512"'
   )
   .option(
     '--memory <LIMIT>',
-    'memory limit of its container, as 512Mi or 1Gi, where the source does not say'
+    'memory limit of its container, if the source lacks it, as 512Mi or 1Gi'
   )
-  .option('--node <VERSION>', 'its Node.js, where the source does not say')
+  .option('--node <VERSION>', 'version of its Node.js, if the source lacks it, as 20 or 24.1.0')
   .option('--json', 'print the report as JSON on stdout, and nothing else')
   .option('--report <FILE>', 'also write the report as JSON to a file')
   .option('--fail-on <STATE>', FAIL_ON)
@@ -38,15 +38,15 @@ const command = new Command('diagnose')
   .addHelpText(
     'after',
     `
-Reads recordings of memwatch run --record and of the exporter, the output of node --trace-gc among
-other output of one or more processes, Node's diagnostic reports, the JSON of v8.GCProfiler, and the
-metrics of prom-client or memwatch in a Prometheus. Checks that a source cannot support are listed
-as such; docs/sources.md names them for each source.
+Sources: recordings of memwatch run --record and of the exporter; logs of one or more processes with
+lines of node --trace-gc; Node's diagnostic reports; the JSON of v8.GCProfiler; and metrics of
+prom-client or memwatch in a Prometheus. The report lists checks that the source cannot answer;
+docs/sources.md names them for each source.
 
-Ends with 0; 2 when nothing can be evaluated.
-Under --fail-on it ends with 3 when a process is in that state or in a worse one, and with 4 when
-nothing was seen: no Node.js process reported, or none was evaluated. From worst to best:
-confirmed, suspected, undecided (a leak check is still open).
+Exit status: 0; 2 when the source contains nothing to evaluate.
+With --fail-on: 3 when a process is in that state or a worse one; 4 when no Node.js process was
+found or evaluated. States from worst to best: confirmed, suspected, undecided (a leak check is
+still open).
 
 Examples:
   $ memwatch run --record app.recording.gz -- node server.js
@@ -92,10 +92,10 @@ async function diagnose (files, given) {
     if (text !== shown) err.redraw(shown = text)
   }
   if (files.length > 0 && given.prometheus !== undefined) {
-    throw new UsageError(`--prometheus: instead of files, not beside ${files[0]}`)
+    throw new UsageError(`--prometheus: expected no files beside it, got ${JSON.stringify(files[0])}`)
   }
   if (files.length === 0 && given.prometheus === undefined) {
-    throw new UsageError('diagnose: name a file, - for stdin, or --prometheus URL')
+    throw new UsageError('diagnose: expected a file, - for stdin, or --prometheus URL, got none of them')
   }
   const judging =
     given.prometheus === undefined
@@ -106,10 +106,10 @@ async function diagnose (files, given) {
     if (error instanceof SourceError || error instanceof RecordingError) {
       throw new UsageError(error.message)
     }
-    // A file may hold more than the readers foresee; the file is at fault all the same.
+    // A file may contain more than the readers foresee; the error still names the file.
     throw files.length > 0
       ? new UsageError(
-          `cannot judge ${files.join(', ')}: damaged, or not as Node.js writes it ` +
+          `cannot read ${files.join(', ')}: damaged, or not written by Node.js ` +
             `(${error.message})`
       )
       : error
@@ -146,7 +146,7 @@ async function judgeFiles (files, known, onProgress) {
   const onError = (/** @type {Error} */ error) => err.say(`memwatch: ${error.message}`)
   const { kind, inputs } = await openAll(files, onProgress)
   if (kind !== 'recording') {
-    // The user of a pipe waits: report findings as they come.
+    // The user of a pipe waits, so findings are reported at once.
     const onVerdict = files.includes('-')
       ? (/** @type {import('@memwatch/engine/history/target').Target} */ { thread, hello, frame }, /** @type {import('@memwatch/engine/verdicts/evaluate').Verdict} */ { diagnosis, state, opportunity }) => {
           if (!opportunity && (state === 'suspected' || state === 'confirmed')) {
@@ -159,24 +159,24 @@ async function judgeFiles (files, known, onProgress) {
       : undefined
     const { targets, told } = await judgeSource(kind, inputs, known, { onError, onVerdict })
     for (const { name } of inputs.filter(({ cut }) => cut)) {
-      told.notes.push(`${name} breaks off; what it holds was judged`)
+      told.notes.push(`${name} is incomplete: diagnosed up to its last whole line`)
     }
     return { command: files, targets, source: told }
   }
-  if (inputs.length > 1) throw new UsageError(`${inputs[1].name}: one recording at a time`)
+  if (inputs.length > 1) throw new UsageError(`expected one recording, got ${inputs.length}: diagnose ${inputs[1].name} in a second run`)
   if (Object.keys(known).length > 0) {
     throw new UsageError(
-      'a recording says itself what the process ran with: --flags, --memory and --node are for ' +
-        'other files'
+      '--flags, --memory and --node: expected none of them for a recording, which contains these ' +
+        'facts; they are for other files'
     )
   }
   const { header, end, targets, rejected, cut } = await replay(inputs[0], { onError })
   if (rejected > 0) {
     err.say(
-      `memwatch: ${rejected} lines of ${files[0]} were not taken: damaged, or of another version`
+      `memwatch: ${files[0]}: skipped ${rejected} lines, damaged or of another version`
     )
   }
-  if (cut) err.say(`memwatch: ${files[0]} breaks off; what it holds was judged`)
+  if (cut) err.say(`memwatch: ${files[0]} is incomplete: diagnosed up to its last whole line`)
   return { command: header.command ?? [], end, targets }
 }
 

@@ -26,7 +26,7 @@ const { wrap } = require('./text/wrap')
 
 const SYMBOLS = { ok: '✓', problem: '✗', unknown: '?' }
 const STYLES = Object.freeze(/** @type {const} */ ({ problem: 'red', unknown: 'yellow' }))
-/** Processes that are examined when none is named. */
+/** Upper bound of processes examined without a name. */
 const MOST_PROCESSES = 8
 
 const command = withApiOptions(new Command('doctor'))
@@ -35,18 +35,18 @@ const command = withApiOptions(new Command('doctor'))
   )
   .argument(
     '[target]',
-    'as /api/v1/targets calls it, or a process id; without it every process with the agent'
+    'name of a target, as memwatch top lists it, or a process id (default: all with the agent)'
   )
   .option('--json', 'print the checks as JSON on stdout, and nothing else')
   .allowExcessArguments(false)
   .addHelpText(
     'after',
     `
-✓ is in order, ✗ is a problem with its solution, ? cannot be seen. It reads /proc: run it where the
-app runs and as its user, in its container or in a sidecar that shares the process namespace.
+✓ in order; ✗ a problem, with its solution; ? unknown from here. doctor reads /proc: run it as the
+user of the app, in the container of the app or in a sidecar that shares the process namespace.
 
-Ends with 0 when no check found a problem; 1 when one did; 2 when an option cannot be used or there
-is no such target or process.
+Exit status: 0 without problems; 1 with a problem; 2 when an option is invalid, or the target or
+process does not exist.
 
 Examples:
   $ memwatch doctor
@@ -122,8 +122,8 @@ async function checkExporter (given) {
  * @param {string} name of a target, or process id
  * @param {Subject[]} all
  * @param {any[] | undefined} targets undefined where no exporter answers
- * @returns {Subject | []} none where no exporter could say which process that is
- * @throws {UsageError} when there is no such target or process
+ * @returns {Subject | []} empty if no exporter can identify the process
+ * @throws {UsageError} if the target or process does not exist
  */
 function named (name, all, targets) {
   const found = all.find(({ target }) => target?.target === name) ??
@@ -131,11 +131,11 @@ function named (name, all, targets) {
   if (found) return found
   if (/^\d+$/.test(name)) {
     const other = viewProcess(Number(name)) ? '; it is another program' : ''
-    throw new UsageError(`no such process of Node.js: ${name}${other}`)
+    throw new UsageError(`no Node.js process ${name}${other}`)
   }
   if (targets === undefined) return []
   const names = [...new Set(targets.map(({ target }) => target))]
-  throw new UsageError(`no such target: ${name}; there are: ${names.join(', ') || 'none'}`)
+  throw new UsageError(`unknown target: ${name}; known targets: ${names.join(', ') || 'none'}`)
 }
 
 /**
@@ -197,7 +197,7 @@ async function examineProcess (subject, { all, answers }) {
  */
 async function checkSettings ({ view, settings, ...rest }) {
   if (!view || !settings) {
-    // An agent that does not report has said so itself.
+    // A silent agent has reported the reason itself.
     return rest.target ? [unknown('process', whyUnread({ view, pid: rest.pid }))] : []
   }
   const seen = { ...rest, view, settings }

@@ -13,8 +13,8 @@ function endWhenAsked () {
 }
 
 /**
- * The listeners stay: a signal that came in a moment without any would be lost.
- * @param {() => void} stop what is done instead, from now on, once
+ * The listeners stay: a signal in a moment without any would be lost.
+ * @param {() => void} stop replaces the immediate end, once
  */
 function stopWhenAsked (stop) {
   action = () => {

@@ -7,28 +7,28 @@ const { wrap } = require('./text/wrap')
  * @type {readonly { status: string, meaning: string }[]}
  */
 const exitStatuses = Object.freeze([
-  { status: '0', meaning: 'done, and nothing to fail on' },
+  { status: '0', meaning: 'success' },
   {
     status: '1',
-    meaning: 'fix, trim, capture: refused or not possible; last-death: no process has died; ' +
+    meaning: 'fix, trim, capture: refused or impossible; last-death: no process has died; ' +
       'doctor: a check found a problem; any command: an error of memwatch itself'
   },
   {
     status: '2',
-    meaning: 'the command line cannot be executed: an option, a file, an unknown target, or no exporter'
+    meaning: 'an option is invalid, a file is unusable, a target does not exist, or no exporter answers'
   },
   {
     status: '3',
-    meaning: '--fail-on: a process is in that state or in a worse one; try: nothing is confirmed'
+    meaning: '--fail-on: a process is in that state or a worse one; try: no finding is confirmed'
   },
   {
     status: '4',
-    meaning: '--fail-on: nothing was seen; try: the finding has no fix that applies from outside'
+    meaning: '--fail-on: no process was evaluated; try: no fix can be applied from outside the app'
   },
-  { status: '5', meaning: 'try: the finding is still there with the fix' },
+  { status: '5', meaning: 'try: the finding remains with the fix, or the command failed only with it' },
   { status: '126, 127', meaning: 'run, try: the command cannot be started' },
   { status: '128 + N', meaning: 'run, try: signal N ended the command' },
-  { status: 'other', meaning: 'run: that of the command' }
+  { status: 'other', meaning: 'run: the status of the command' }
 ])
 
 /** @returns {string} the table in lines of a terminal */

@@ -18,8 +18,8 @@ const command = new Command('exporter')
   .addHelpText(
     'after',
     `
-Each option is a flag, an environment variable, or a key of a JSON file, named as the flag:
---data-dir is dataDir. The flag wins over the variable, and the variable over the file.
+Each option can be a flag, an environment variable or a key of a JSON file, where --data-dir is
+dataDir. The flag overrides the variable, and the variable overrides the file.
 
 Examples:
   $ memwatch exporter --config /etc/memwatch.config.json
@@ -84,8 +84,8 @@ async function start (given, file) {
 
 /**
  * @param {string} folder
- * @param {boolean} stays whether it goes on without history where the folder cannot be used
- * @returns {Promise<DataFolder | undefined>} undefined: it goes on without
+ * @param {boolean} stays true: continue without history if the folder is unusable
+ * @returns {Promise<DataFolder | undefined>} undefined: continues without
  * @throws {ConfigError}
  */
 async function openFolder (folder, stays) {
@@ -95,8 +95,8 @@ async function openFolder (folder, stays) {
     if (!(error instanceof ConfigError) || !stays) throw error
     err.say(`memwatch exporter: ${error.message}`)
     err.say(
-      'memwatch exporter: histories, deaths and captures are kept until it ends, and not in ' +
-        `that folder (${options.onFailure.env}=stay)`
+      'memwatch exporter: keeps histories, deaths and captures in memory only, until it ends ' +
+        `(${options.onFailure.env}=stay)`
     )
   }
 }

@@ -8,7 +8,7 @@ const { UsageError } = require('./usage-error')
 
 const command = withApiOptions(new Command('fix'))
   .description('Print the fix for the finding on a target, as a patch, Dockerfile lines or NODE_OPTIONS.')
-  .argument('<target>', 'as memwatch_target_info and /api/v1/targets call it')
+  .argument('<target>', 'name of the target, as memwatch top lists it')
   .addOption(
     new Option(
       '--format <FORMAT>',
@@ -20,27 +20,28 @@ const command = withApiOptions(new Command('fix'))
   )
   .option(
     '--diagnosis <ID>',
-    'for this one (default: the primary one, else the first that is suspected)'
+    'finding to fix (default: the primary one, else the first suspected one)'
   )
   .option(
     '--fix <N>',
-    'which of its fixes, 1 being the best (default: the best that has this form)'
+    'number of the fix, from 1, the best (default: the best with this format)'
   )
   .option('--thread <THREAD>', 'main or worker-N', 'main')
   .option(
     '--workload <KIND/NAME>',
-    'deployment/shop: what is patched (default: as the name of its pod tells)'
+    'workload to patch, as deployment/shop (default: derived from the name of the pod)'
   )
-  .option('--namespace <NAME>', 'of the workload (default: that of its pod)')
-  .option('--container <NAME>', 'of the pod (default: as its agent says)')
+  .option('--namespace <NAME>', 'namespace of the workload (default: that of the pod)')
+  .option('--container <NAME>', 'container of the pod (default: the one that the agent reports)')
   .allowExcessArguments(false)
   .addHelpText(
     'after',
     `
-The patch contains only the changes: apply it with kubectl apply --server-side. Read it first.
+The patch contains only the changes. Read it, then apply it with kubectl apply --server-side.
 
-Ends with 0; 1 when nothing was found on the target, or its fix has no such form, as a change of
-code; 2 when an option cannot be used, the exporter cannot be reached or knows no such target.
+Exit status: 0; 1 when the target has no finding, or the fix does not exist in this format (such as
+a change of code); 2 when an option is invalid, the exporter cannot be reached, or the target does
+not exist.
 
 Examples:
   $ memwatch fix shop --format node-options
@@ -69,7 +70,7 @@ async function printFix (name, given) {
   if (!target || !judged) {
     const names = [...new Set((await callList(given, 'targets')).map(({ target }) => target))]
     throw new UsageError(
-      `no such target: ${name} ${given.thread}; there are: ${names.join(', ') || 'none'}`
+      `unknown target: ${name} ${given.thread}; known targets: ${names.join(', ') || 'none'}`
     )
   }
   try {
@@ -98,18 +99,18 @@ function chooseVerdict ({ target, primary, verdicts }, wanted) {
   if (wanted === undefined) {
     const found =
       primary ?? verdicts.find(({ state, opportunity }) => state === 'suspected' && !opportunity)
-    if (!found) throw new NoPatchError(`nothing was found on ${target}: there is nothing to fix`)
+    if (!found) throw new NoPatchError(`${target} has no finding, so there is nothing to fix`)
     return found
   }
   const verdict = verdicts.find(({ diagnosis }) => diagnosis === wanted)
   if (!verdict) {
     throw new UsageError(
-      `--diagnosis: ${wanted} is none of ` +
-        `${verdicts.map(({ diagnosis }) => diagnosis).join(', ') || 'those judged so far: none'}`
+      `--diagnosis: expected one of ${verdicts.map(({ diagnosis }) => diagnosis).join(', ') ||
+        'the diagnoses evaluated so far, which are none'}, got ${JSON.stringify(wanted)}`
     )
   }
   if (verdict.fix.length === 0) {
-    throw new NoPatchError(`${wanted} was not found on ${target}: ${verdict.summary}`)
+    throw new NoPatchError(`${target} has no finding ${wanted}: ${verdict.summary}`)
   }
   return verdict
 }
@@ -119,13 +120,17 @@ function chooseVerdict ({ target, primary, verdicts }, wanted) {
  * @param {any} target
  * @param {{ format: typeof FORMATS[number], fix?: string, workload?: string, namespace?: string,
  *   container?: string }} given
- * @returns {{ text: string, note?: string }} note: what it leaves out
- * @throws {NoPatchError} what keeps the best fix from being given so
+ * @returns {{ text: string, note?: string }} note: its omissions
+ * @throws {NoPatchError} the reason why the best fix has no such form
  */
 function choosePatch ({ diagnosis, fix: fixes }, target, { format, fix: wanted, ...where }) {
   if (wanted !== undefined) {
     const fix = fixes[Number(wanted) - 1]
-    if (!fix) throw new UsageError(`--fix: ${diagnosis} has ${fixes.length}`)
+    if (!fix) {
+      throw new UsageError(
+        `--fix: expected a number up to ${fixes.length}, the fixes of ${diagnosis}, got ${wanted}`
+      )
+    }
     return { text: patchOf(fix, target, format, where), note: fix.change.note }
   }
   /** @type {NoPatchError | undefined} */

@@ -76,7 +76,7 @@ function withFlags ([node, ...args], flags, execArgv) {
 }
 
 /**
- * The loader says on stderr what it cannot preload, and goes on; musl's does not start at all.
+ * The loader reports on stderr what it cannot preload, and continues; musl's does not start.
  * @param {string} library
  */
 function loaderFinds (library) {

@@ -33,17 +33,17 @@ const command = new Command('install-agent')
   .argument('<folder>', 'an existing folder; all users may read the copied files')
   .option(
     '--no-token',
-    'make no FOLDER/token; without one, agents under another user take no commands'
+    'create no FOLDER/token; agents under another user then accept no commands'
   )
   .allowExcessArguments(false)
   .addHelpText(
     'after',
     `
 FOLDER/agent is a link to a folder of this version. An update replaces the link at once; running
-apps keep the files they started with. FOLDER/token is created once, readable for this user and
-group. Agents accept commands from the exporter that has the same MEMWATCH_TOKEN_FILE.
+apps keep their files. install-agent creates FOLDER/token once, readable for this user and group.
+Agents accept commands from an exporter with the same MEMWATCH_TOKEN_FILE.
 
-Ends with 0; 2 when the folder cannot be written to.
+Exit status: 0; 2 when the folder is not writable.
 
 Examples:
   $ memwatch install-agent /run/memwatch
@@ -115,7 +115,7 @@ function filesOf ({ name, at, optional }) {
 }
 
 /**
- * For every user to read, whatever the umask says.
+ * Makes the files readable for every user, whatever the umask.
  * @param {string} file
  * @param {Buffer} content
  */
@@ -134,7 +134,7 @@ function openFolders (folder) {
 }
 
 /**
- * One that is there is kept: agents that run know it.
+ * Keeps an existing token: running agents know it.
  * @param {string} folder absolute
  * @returns {string} its file
  */

@@ -3,8 +3,8 @@
 const os = require('node:os')
 
 /**
- * Ctrl-C and its like, over several runs: what runs is ended, what is known is said. Another one
- * while that goes on changes nothing: what was recorded must be kept.
+ * Ctrl-C and similar signals over several runs: ends the running one, and reports the results so
+ * far. Further signals are ignored meanwhile: the recordings must be kept.
  */
 class Interruption {
   #controller = new AbortController()
@@ -24,12 +24,12 @@ class Interruption {
     }
   }
 
-  /** Aborts when it comes. */
+  /** Aborts on such a signal. */
   get signal () {
     return this.#controller.signal
   }
 
-  /** Exit status of who was interrupted. */
+  /** Exit status after an interruption. */
   get status () {
     return this.by === undefined ? 0 : 128 + os.constants.signals[this.by]
   }

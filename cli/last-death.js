@@ -9,18 +9,18 @@ const { withApiOptions, callApi, pathSegment } = require('./api')
 const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
 
-/** Values that are shown of the minutes before. */
+/** Values printed of the minutes before. */
 const SHOWN_TRACKS = /** @type {const} */ ({ rssBytes: 'RSS', heapUsedBytes: 'heap used', externalBytes: 'external' })
-/** Seconds before the last frame that are shown. */
+/** Seconds before the last frame that are printed. */
 const SHOWN_SECONDS = [600, 300, 120, 60, 30, 10, 5, 2, 1, 0]
 
 const command = withApiOptions(new Command('last-death'))
   .description('Print the cause of death of the last process of a name, and its memory before.')
-  .argument('[target]', 'as /api/v1/targets calls it (default: the process that died last)')
+  .argument('[target]', 'name of the target (default: the one that died last)')
   .option('--json', 'print the death with its last minutes as JSON on stdout, and nothing else')
   .allowExcessArguments(false)
   .addHelpText('after', `
-Ends with 0; 1 when no process has died; 2 when the exporter cannot be reached.
+Exit status: 0; 1 when no process has died; 2 when the exporter cannot be reached.
 
 Examples:
   $ memwatch last-death
@@ -41,8 +41,9 @@ async function lastDeath (target, given) {
   const [last] = listed.body
   if (!last) {
     err.say(
-      `memwatch last-death: ${target === undefined ? 'nobody' : `nobody called ${target}`} died ` +
-        'since the exporter keeps count'
+      `memwatch last-death: the exporter has recorded no death${target === undefined
+        ? ''
+        : ` of ${target}`}`
     )
     return 1
   }
@@ -95,7 +96,7 @@ function render ({ death, lastMinutes }) {
   }
   const rows = SHOWN_SECONDS.flatMap(seconds => {
     const at = lastMinutes.secondsBefore.findLastIndex(before => before >= seconds - 0.5)
-    // The oldest may be hours before what is asked for; then there is none.
+    // The oldest row may be hours before the window; then there is none.
     return at >= 0 && lastMinutes.secondsBefore[at] <= seconds + Math.max(5, seconds / 10)
       ? [{ seconds, at }]
       : []

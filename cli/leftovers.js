@@ -18,7 +18,7 @@ class Leftovers {
     this.#marker = `MEMWATCH_SOCKET=${socket}\0`
   }
 
-  /** Ask them to end, then kill them. Resolves when none is left. */
+  /** Ends them, first by SIGTERM, then by SIGKILL. Resolves when none is left. */
   async end () {
     const deadline = Date.now() + GRACE_MS
     for (let signal = /** @type {NodeJS.Signals | 0} */ ('SIGTERM'), pids = this.#find(); pids.length > 0; pids = this.#find()) {

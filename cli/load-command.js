@@ -28,9 +28,9 @@ class LoadCommand {
   #ended
 
   /**
-   * @param {string} words as a shell takes them
+   * @param {string} words as on a shell's command line
    * @param {object} options
-   * @param {string} options.file where its stdout is kept
+   * @param {string} options.file file for its stdout
    * @param {import('@memwatch/exporter/exporter').Exporter} options.exporter that watches the app
    * @param {(text: string) => void} options.say
    * @param {(error?: LoadError) => void} options.onEnd when it has ended, or could not be started
@@ -63,7 +63,7 @@ class LoadCommand {
     if (this.#abort.signal.aborted) return
     say(`the app is up; load: ${this.#words}`)
     const stdout = fs.openSync(this.#file, 'w')
-    // A process group of its own: a shell passes no signals on.
+    // Its own process group, because a shell passes no signals on.
     const child = spawn(this.#words, {
       shell: true,
       detached: true,
@@ -82,7 +82,7 @@ class LoadCommand {
     this.#abort.signal.removeEventListener('abort', end)
     if (this.#abort.signal.aborted) return say('the load was ended with the app')
     if (NOT_STARTED.includes(code)) {
-      throw new LoadError(`--load: cannot run ${this.#words}: the shell ended with status ${code}`)
+      throw new LoadError(`--load: cannot run ${JSON.stringify(this.#words)}: the shell exited with status ${code}`)
     }
     say(
       'the load has ' +

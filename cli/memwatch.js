@@ -116,13 +116,12 @@ async function main () {
 }
 
 /**
- * Says what went wrong, and sets the exit status: a command line that cannot be carried out ends
- * with 2, whoever found that out.
+ * Prints an error and sets the exit status: 2 for every command line that is invalid.
  * @param {unknown} error
  */
 function fail (error) {
   if (error instanceof CommanderError) {
-    // It has been said; --help and --version end this way, too.
+    // Commander has already printed it; --help and --version end this way, too.
     process.exitCode = error.exitCode === 0 ? 0 : USAGE_STATUS
   } else if (error instanceof ConfigError || error instanceof UsageError) {
     err.say(`memwatch: ${error.message}`)

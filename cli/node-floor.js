@@ -1,9 +1,6 @@
 'use strict'
 
-/**
- * Ends the command on a Node.js that is too old for what it is about to load. This file parses
- * there.
- */
+/** Exits on a Node.js that is too old for the command. Old versions can parse this file. */
 
 /** @returns {boolean} */
 function hasTracingChannels () {

@@ -7,7 +7,7 @@ const { toJson } = require('@memwatch/engine/text/json')
 const CLEAR_LINE = '\r\x1b[2K'
 const HOME_AND_CLEAR = '\x1b[H\x1b[J'
 const ALTERNATE_SCREEN = { on: '\x1b[?1049h\x1b[?25l', off: '\x1b[?25h\x1b[?1049l' }
-/** Columns where the output does not tell how wide it is. */
+/** Width of an output that does not report its own. */
 const COLUMNS = 100
 
 /**
@@ -94,7 +94,7 @@ class Output {
 }
 
 /**
- * Whoever reads may have read enough, as `memwatch top | head` has: nobody misses the rest.
+ * Ignores a closed pipe: the reader may have read enough, as in `memwatch top | head`.
  * @param {NodeJS.ErrnoException} error
  */
 function ignoreClosedPipe (error) {

@@ -22,30 +22,30 @@ const command = withApiOptions(new Command('plan'))
   )
   .argument(
     '[target]',
-    'as /api/v1/targets calls it: compare with what it runs now, and take from it what is left out'
+    'name of a target, as memwatch top lists it: the plan starts from its version, limit and flags'
   )
-  .option('--node <VERSIONS>', 'from and to, as 18,24 or 22.23.3; with a target only to', collect)
+  .option('--node <VERSIONS>', 'versions: current and planned, as 18,24; with a target only planned, as 24 or 22.23.3', collect)
   .option(
     '--memory <LIMITS>',
-    'memory limit of the container, as 512Mi, 1Gi or 512M; more by commas, or again',
+    'memory limit of the container, as 512Mi; several as 512Mi,1Gi, or by repeating the option',
     collect
   )
-  .option('--flags <FLAGS>', 'as NODE_OPTIONS holds them; with a target added to its own')
+  .option('--flags <FLAGS>', 'flags as in NODE_OPTIONS, such as "--max-old-space-size=384"; added to those of the target')
   .option(
     '--host-memory <MEMORY>',
-    'of the machine: counts without a limit, and where Node.js sees none (default: of this machine)'
+    'memory of the machine, used if Node.js sees no limit, as 16Gi (default: that of this machine)'
   )
-  .option('--cgroup <VERSION>', 'v1 or v2 (default): on v2 Node 18 sees no limit')
+  .option('--cgroup <VERSION>', 'cgroup version, v1 or v2 (default: v2, where Node.js 18 sees no limit)')
   .option('--json', 'print the rows as JSON on stdout, and nothing else')
   .allowExcessArguments(false)
   .addHelpText(
     'after',
     `
-For 64-bit Node.js without pointer compression. Node.js reads the limit of its own cgroup only, not
-that of a parent.
+The plan is valid for 64-bit Node.js without pointer compression. Node.js reads only the limit of
+its own cgroup, not that of a parent.
 
-Ends with 0, with or without warnings; 2 when an option cannot be used, the exporter cannot be
-reached or knows no such target.
+Exit status: 0, with or without warnings; 2 when an option is invalid, the exporter cannot be
+reached, or the target does not exist.
 
 Examples:
   $ memwatch plan --node 18,24 --memory 512Mi

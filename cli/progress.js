@@ -26,8 +26,8 @@ class Progress {
    * @param {import('./output').Output} output
    * @param {object} [options]
    * @param {string} [options.label] begins each line
-   * @param {number} [options.seconds] how long it will take, for a bar
-   * @param {boolean} [options.verbose] say what is ruled out, too
+   * @param {number} [options.seconds] expected duration, for a bar
+   * @param {boolean} [options.verbose] also print what is ruled out
    */
   constructor (output, { label = 'memwatch', seconds, verbose = false } = {}) {
     this.#output = output
@@ -53,7 +53,7 @@ class Progress {
     })
     exporter.on('captured', (/** @type {import('@memwatch/exporter/captures/captures').Capture} */ { kind, target, thread, suspects, retainers }) => {
       const found = shortText(suspects) || holderText(retainers)
-      this.say(`${target} ${thread}: ${kind}: ${found || 'nothing stands out'}`)
+      this.say(`${target} ${thread}: ${kind}: ${found || 'no line stands out'}`)
     })
     exporter.on('analysis', ({ name, thread }, file) => {
       this.say(`${name} ${thread}: reads ${file}, which V8 wrote`)

@@ -8,7 +8,7 @@ const { wrap } = require('./text/wrap')
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 
 const RUNBOOKS = 'https://github.com/memwatch/memwatch/blob/main/alerts/runbooks'
-/** Lines of code that are named for a verdict. */
+/** Lines of code named for a verdict. */
 const MOST_SUSPECTS = 3
 
 /** Only what was ruled out is green. */
@@ -23,7 +23,7 @@ const STYLES = Object.freeze(/** @type {const} */ ({
  */
 
 /**
- * The report as a person reads it: finding, evidence, fix, what to expect.
+ * The report for a terminal: finding, evidence, fix, expected effect.
  *
  * @param {import('./watch-command').Report} report
  * @param {{ width?: number, verbose?: boolean }} [options] verbose: list the checks that found
@@ -128,7 +128,7 @@ class ReportText {
   }
 
   /**
-   * The checks that found nothing: how many, or each with its reason.
+   * Checks without a finding: their number, or each with its reason.
    * @param {JudgedVerdict[]} verdicts
    */
   #addOthers (verdicts) {

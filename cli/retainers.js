@@ -20,22 +20,23 @@ const WIDTH = 110
 
 const command = new Command('retainers')
   .description('Name the objects of a heap snapshot that pile up, and their holders.')
-  .argument('<snapshot>', 'a .heapsnapshot, gzip or plain, of V8 or of memwatch capture')
-  .argument('[later]', 'a later one of the same process: only objects that came since are piles')
-  .option('--memory <SIZE>', 'limit of the analysis (default: 1.5Gi, or 3/4 of the free memory)')
+  .argument('<snapshot>', '.heapsnapshot file of V8 or of memwatch capture, gzip or plain')
+  .argument('[later]', 'later snapshot of the same process: only objects created since then count')
+  .option('--memory <SIZE>', 'memory limit of the analysis, as 2Gi (default: 1.5Gi, or 3/4 of the free memory)')
   .option('-v, --verbose', 'also print the path from the root to each pile')
   .option('--json', 'print the findings as JSON on stdout, and nothing else')
-  .option('--redact', 'write a copy without the contents of strings to --out, to be shared')
-  .option('-o, --out <FILE>', 'write the findings as JSON there, or the redacted copy')
+  .option('--redact', 'write a copy without the contents of strings to --out, for sharing')
+  .option('-o, --out <FILE>', 'write the findings as JSON, or the redacted copy, to this file')
   .allowExcessArguments(false)
   .addHelpText(
     'after',
     `
-The analysis runs in a process of its own, at the lowest priority. A snapshot that needs more memory
-than --memory is refused, with numbers. A redacted copy keeps names of classes, functions, variables
-and files, and property names that look like identifiers; all other text becomes "redacted N".
+The analysis runs in a process of its own, at the lowest priority. It refuses a snapshot that needs
+more memory than --memory, and prints how much that is. A redacted copy keeps names of classes,
+functions, variables and files, and property names that look like identifiers; all other text
+becomes "redacted N".
 
-Ends with 0, with or without findings; 2 when a file or an option cannot be used.
+Exit status: 0, with or without findings; 2 when a file or an option is invalid.
 
 Examples:
   $ memwatch retainers Heap.20260101.heapsnapshot
@@ -86,9 +87,9 @@ async function retainers (snapshot, later, given) {
  * @returns {Promise<number>}
  */
 async function redact (snapshot, later, { out: redactTo }, allowedBytes) {
-  if (later !== undefined) throw new UsageError('--redact: copies one snapshot at a time')
-  if (redactTo === undefined) throw new UsageError('--redact: --out FILE says where to write the copy')
-  if (fs.existsSync(redactTo)) throw new UsageError(`--out: ${redactTo} is already there`)
+  if (later !== undefined) throw new UsageError(`--redact: expected one snapshot, got a second one: ${JSON.stringify(later)}`)
+  if (redactTo === undefined) throw new UsageError('--redact: expected --out FILE for the copy, got none')
+  if (fs.existsSync(redactTo)) throw new UsageError(`--out: ${redactTo} already exists; choose another file`)
   const { redacted } = await run({ file: fs.realpathSync(snapshot), allowedBytes, redactTo })
   err.say(`memwatch retainers: ${redacted} strings redacted; read ${redactTo} before you share it`)
   return 0
@@ -116,7 +117,7 @@ async function run (job) {
  */
 function checkFile (file) {
   try {
-    if (!fs.statSync(file).isFile()) throw new UsageError(`${file}: expected a file`)
+    if (!fs.statSync(file).isFile()) throw new UsageError(`expected a file, got ${file}, which is none`)
     fs.accessSync(file, fs.constants.R_OK)
   } catch (error) {
     if (error instanceof UsageError) throw error

@@ -38,11 +38,11 @@ const command = withReportOptions(new Command('run'))
   .addHelpText('after', `
 Run it under load: most memory problems only show when the app is busy.
 
-Ends with the status of the command; 128 + N when signal N ended it; 0 when --for ended it; 126 or
-127 when it cannot be started.
-Under --fail-on it ends with 3 when a process is in that state or in a worse one, and with 4 when
-nothing was seen: no Node.js process reported, or none was evaluated. From worst to best:
-confirmed, suspected, undecided (a leak check is still open).
+Exit status: that of the command; 128 + N after signal N; 0 when --for ended the command; 126 or 127
+when the command cannot be started.
+With --fail-on: 3 when a process is in that state or a worse one; 4 when no Node.js process reported
+or was evaluated. States from worst to best: confirmed, suspected, undecided (a leak check is still
+open).
 
 Examples:
   $ memwatch run -- node server.js
@@ -139,7 +139,7 @@ function writeReport (report, given, reportFile) {
 /**
  * @param {import('./watch-command').Report} report
  * @param {string} [failOn]
- * @returns {number | undefined} exit status; undefined where there is nothing to fail on
+ * @returns {number | undefined} exit status; undefined without --fail-on, or if it does not apply
  */
 function failOnStatus ({ targets }, failOn) {
   if (failOn === undefined) return undefined

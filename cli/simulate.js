@@ -17,9 +17,9 @@ const { UsageError, readBytes } = require('./usage-error')
  */
 const SIZES_OF_THE_CONTAINER = ['--max-semi-space-size=1', '--max-old-space-size=256']
 
-/** Below it Node.js takes longer to start than the apps run. */
+/** Smallest CPU quota: below it Node.js takes longer to start than the apps run. */
 const LEAST_CORES = 0.05
-/** Node.js itself takes half of it. */
+/** Smallest memory limit: Node.js itself takes half of it. */
 const LEAST_LIMIT_BYTES = 64 * 2 ** 20
 
 const command = withReportOptions(new Command('simulate'))
@@ -27,20 +27,20 @@ const command = withReportOptions(new Command('simulate'))
     'Run a small real app with a memory problem, or a healthy look-alike, and diagnose it.'
   )
   .argument('<name>', 'a diagnosis, healthy, or the name of an app below')
-  .option('--node <FILE>', 'the Node.js binary to run it on (default: this one)')
+  .option('--node <FILE>', 'Node.js binary that runs the app (default: this one)')
   .option(
     '--node-option <OPTION...>',
     'options for that Node.js, to try a fix: --node-option=--max-semi-space-size=16'
   )
   .option(
     '--memory <SIZE>',
-    'limit of the memory cgroup, as 512Mi, to try a larger container (default: the one the app stands for)'
+    'memory limit, as 512Mi, to try a larger container (default: that of the app)'
   )
   .option(
     '--cpus <CORES>',
-    'CPU quota, to try a slow pod: 0.05 and more (default: none); its clients are outside of it'
+    'CPU quota of the app without its clients, to try a slow pod, from 0.05 (default: none)'
   )
-  .option('--fixed', 'run the app with its defect repaired, where that is in its code')
+  .option('--fixed', 'run the app with the defect in its code repaired')
   .allowExcessArguments(false)
   .addHelpText('after', listApps)
   .addHelpText(
@@ -49,7 +49,7 @@ const command = withReportOptions(new Command('simulate'))
 The app runs in a memory cgroup with the limit of its container, if this machine allows that. To
 rehearse an alert, let your Prometheus scrape it: --listen 0.0.0.0:16369.
 
-Ends like memwatch run.
+Exit status: as of memwatch run.
 
 Examples:
   $ memwatch simulate semi-space-starvation
@@ -86,7 +86,7 @@ function loadApps () {
     /** @type {NodeJS.ErrnoException & { requireStack?: string[] }} */
     const { code, requireStack } = Object(error)
     if (code !== 'MODULE_NOT_FOUND' || requireStack?.[0] !== __filename) throw error
-    throw new UsageError('simulate: its apps are not installed; npm install @memwatch/lab adds them')
+    throw new UsageError('simulate: the package with the apps is missing; run npm install @memwatch/lab')
   }
 }
 
@@ -100,8 +100,8 @@ async function simulate (name, given) {
   const app = findByName(name)
   if (given.fixed && app.fixedBy !== 'code') {
     throw new UsageError(
-      `--fixed: the code of ${app.id} is in order; apply the fix that is printed, with ` +
-        '--node-option or the environment'
+      `--fixed: ${app.id} has no repaired form; apply the fix that its report prints by ` +
+        '--node-option or an environment variable'
     )
   }
   checkNode(given.node)
@@ -218,7 +218,7 @@ function findByName (name) {
   const nearest = names.find(other => name !== '' && other.startsWith(name)) ?? closest(name, names)
   const isClose = nearest.startsWith(name) || distance(name, nearest) <= nearest.length / 2
   throw new UsageError(
-    `simulate: no app called ${JSON.stringify(name)}${isClose ? `; did you mean ${nearest}?` : ''} ` +
+    `simulate: no app ${JSON.stringify(name)}${isClose ? `; did you mean ${nearest}?` : ''} ` +
       '(memwatch simulate --help lists them)'
   )
 }

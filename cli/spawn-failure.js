@@ -3,7 +3,7 @@
 const fs = require('node:fs')
 const { shellWord } = require('@memwatch/engine/text/shell')
 
-/** Exit statuses of a shell for a command that it finds but may not execute, and for no command. */
+/** Exit statuses of a shell for a command that is not executable, and for a missing one. */
 const STATUS = Object.freeze({ notExecutable: 126, notFound: 127 })
 const SCRIPT = /\.[cm]?[jt]s$/
 

@@ -4,7 +4,7 @@ const http = require('node:http')
 const { options, chooseText } = require('@memwatch/exporter/config')
 const { err } = require('./output')
 
-/** Longest timeout of the kernel, for a process that nothing else keeps alive. */
+/** Longest timeout of the kernel, to keep the process alive. */
 const FOREVER_MS = 2 ** 31 - 1
 
 /**
@@ -13,15 +13,15 @@ const FOREVER_MS = 2 ** 31 - 1
  * its Services. To the liveness probe it is well, as another start would change nothing; to
  * Prometheus it is down.
  *
- * @param {Error} error that kept it from starting
- * @param {string} listen the address that it should have
+ * @param {Error} error the error of the start
+ * @param {string} listen configured address
  * @returns {Promise<void>} when it answers, or cannot do that either
  */
 async function stay ({ message }, listen) {
   err.say(
     `memwatch exporter: ${message}`,
-    `memwatch exporter: it stays, and does nothing (${options.onFailure.env}=stay): apps and ` +
-      'their pods are left alone'
+    'memwatch exporter: startup failed; it keeps running without watching anything ' +
+      `(${options.onFailure.env}=stay), so that the pod stays ready`
   )
   setInterval(() => {}, FOREVER_MS)
   const server = http.createServer((request, response) => {
@@ -35,7 +35,7 @@ async function stay ({ message }, listen) {
   server.maxConnections = 100
   await new Promise(resolve => {
     server.once('error', problem => {
-      err.say(`memwatch exporter: nor can it say so at ${listen}: ${problem.message}`)
+      err.say(`memwatch exporter: cannot report this at ${listen} either: ${problem.message}`)
       resolve(undefined)
     })
     const { host, port } = addressOf(listen)
@@ -43,7 +43,7 @@ async function stay ({ message }, listen) {
   })
 }
 
-/** @param {string} listen may be what was wrong */
+/** @param {string} listen possibly the invalid option itself */
 function addressOf (listen) {
   try {
     return options.listen.read(listen)
@@ -53,7 +53,7 @@ function addressOf (listen) {
 }
 
 /**
- * Read by itself: what is wrong may be any other option.
+ * Reads the option alone, because any other option may be invalid.
  * @param {{ onFailure?: string }} given flags
  * @param {import('@memwatch/exporter/config').ConfigFile} [file]
  */

@@ -17,8 +17,8 @@ function makeTemporaryFolder (prefix) {
     return fs.mkdtempSync(path.join(parent, prefix))
   } catch (error) {
     throw new UsageError(
-      `cannot make a folder in ${parent}: ${/** @type {Error} */ (error).message}. TMPDIR names ` +
-        'another place, which must be writable: TMPDIR=/run/memwatch'
+      `cannot create a folder in ${parent}: ${/** @type {Error} */ (error).message}. Set TMPDIR to ` +
+        'a writable folder, such as TMPDIR=/run/memwatch'
     )
   }
 }

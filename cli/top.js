@@ -25,14 +25,14 @@ const command = withApiOptions(new Command('top'))
     'List the targets of an exporter, worst first: memory, GC, event loop, verdict.'
   )
   .option('--every <TIME>', 'time between two refreshes, as 2 or 30s', parseSeconds, 2)
-  .option('--once', 'print once and end, as it does where the output is no terminal')
+  .option('--once', 'print once and exit (default if stdout is no terminal)')
   .allowExcessArguments(false)
   .addHelpText(
     'after',
     `
 The bars are RSS over five minutes. q or Ctrl-C ends it.
 
-Ends with 0; 2 when the exporter cannot be reached.
+Exit status: 0; 2 when the exporter cannot be reached.
 
 Examples:
   $ memwatch top

@@ -10,10 +10,10 @@ const command = withApiOptions(new Command('trim'))
   .description(
     'Return the memory that the malloc of an app retains: malloc_trim(0), without a restart.'
   )
-  .argument('<target>', 'as memwatch_target_info and /api/v1/targets call it')
+  .argument('<target>', 'name of the target, as memwatch top lists it')
   .option(
     '--dry-run',
-    'say what would come back and how long it would block the app, and do nothing'
+    'only predict how many bytes return, and for how long the app is blocked'
   )
   .option('--json', 'print the answer as JSON on stdout, and nothing else')
   .allowExcessArguments(false)
@@ -23,7 +23,8 @@ const command = withApiOptions(new Command('trim'))
 Returned memory was free: a test for fragmentation, and first aid. The app must have been started
 with MEMWATCH_ALLOCATOR_ACCESS=trim. It stands still meanwhile; --dry-run prints for how long.
 
-Ends with 0; 1 when it was refused; 2 when the exporter cannot be reached or knows no such target.
+Exit status: 0; 1 when trim was refused; 2 when the exporter cannot be reached or the target does
+not exist.
 
 Examples:
   $ memwatch trim shop --dry-run

@@ -22,18 +22,18 @@ const { UsageError, readBytes, readSeconds } = require('./usage-error')
  * @typedef {ReturnType<typeof readTryOptions>} TryOptions
  */
 
-/** Less is none that Node.js starts in. */
+/** Smallest limit in which Node.js starts. */
 const LEAST_BYTES = 64 * 2 ** 20
 
 /**
- * All that can be wrong is said before the first run.
+ * Checks all options before the first run.
  * @param {Given} given
  * @throws {UsageError}
  */
 function readTryOptions (given) {
   if (given.diagnosis !== undefined && !diagnoses.some(({ id }) => id === given.diagnosis)) {
     throw new UsageError(
-      `--diagnosis: there is no ${given.diagnosis}; did you mean ${closest(
+      `--diagnosis: no diagnosis ${JSON.stringify(given.diagnosis)}; did you mean ${closest(
         given.diagnosis,
         diagnoses.map(({ id }) => id)
       )}?`
@@ -80,8 +80,8 @@ function readGroupBytes (text) {
   } = createMemoryGroup({ limitBytes: bytes, name: 'try' })
   if (!supported) {
     throw new UsageError(
-      `--memory: this machine does not allow a memory cgroup: ${reason}. Run in a container of ` +
-        'that size instead, without --memory'
+      `--memory: cannot create a memory cgroup on this machine: ${reason}. Omit --memory, and run ` +
+        'memwatch in a container of that size'
     )
   }
   fs.rmdirSync(/** @type {string} */ (directory))
@@ -89,15 +89,15 @@ function readGroupBytes (text) {
 }
 
 /**
- * The change that is tried whatever is found.
+ * The change of --with, applied to any finding.
  * @param {Given} given
  * @returns {{ flags: string[], env: Record<string, string> }}
  */
 function readNamed ({ with: words = [], diagnosis, fix }) {
   if (diagnosis !== undefined || fix !== undefined) {
     throw new UsageError(
-      `--with names what is tried: ${fix === undefined ? '--diagnosis' : '--fix'} would name ` +
-        'another'
+      `--with: cannot be combined with ${fix === undefined ? '--diagnosis' : '--fix'}, which ` +
+        'selects another change'
     )
   }
   const flags = words.filter(word => word.startsWith('--'))
@@ -114,11 +114,11 @@ function readNamed ({ with: words = [], diagnosis, fix }) {
   return { flags, env: Object.fromEntries(variables) }
 }
 
-/** @param {string} folder that is made, and holds no earlier runs */
+/** @param {string} folder to create; it must not contain earlier runs */
 function readKeep (folder) {
   try {
     for (const side of ['before', 'after']) {
-      if (fs.existsSync(path.join(folder, side))) throw new Error(`${folder} holds runs already`)
+      if (fs.existsSync(path.join(folder, side))) throw new Error(`${folder} already contains runs; choose a new folder`)
     }
     fs.mkdirSync(folder, { recursive: true })
     fs.accessSync(folder, fs.constants.W_OK)

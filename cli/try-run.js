@@ -11,7 +11,7 @@ const { Progress } = require('./progress')
 const { explainSpawnFailure } = require('./spawn-failure')
 const { watchCommand } = require('./watch-command')
 
-/** End of an app's output that is read for its last line. */
+/** Bytes read from the end of an app's output for its last line. */
 const TAIL_BYTES = 65_536
 /** Time for which an app is watched after its load: memory that returns late must be seen. */
 const SETTLE_MS = 10_000
@@ -19,13 +19,13 @@ const SETTLE_MS = 10_000
 /**
  * Settings of runs; the same for all of them.
  * @typedef {object} Plan
- * @property {string} folder where recordings are kept
+ * @property {string} folder of the recordings
  * @property {number} [forSeconds]
  * @property {string} [load]
  * @property {number} [memoryBytes]
  * @property {number} repeat
- * @property {string} [diagnosis] that is to be fixed
- * @property {AbortSignal} abort ends what runs
+ * @property {string} [diagnosis] to fix
+ * @property {AbortSignal} abort ends the running command
  *
  * @typedef {object} Trial
  * @property {'before' | 'after'} side
@@ -106,7 +106,7 @@ async function tryRun (
 
 /**
  * @param {string[]} command
- * @param {number | undefined} limitBytes undefined: in no group of its own
+ * @param {number | undefined} limitBytes undefined: no memory cgroup
  * @param {string} name of the group
  */
 function intoGroup ([first, ...rest], limitBytes, name) {

@@ -35,12 +35,12 @@ const command = new Command('try')
     "a load generator for a shell to start when the app listens, as 'autocannon -j -d 40 " +
       "localhost:3000'"
   )
-  .option('--repeat <N>', 'runs of each kind, in turns: before, after, before, after', '1')
+  .option('--repeat <N>', 'number of before/after pairs to run, in turns', '1')
   .option(
     '--memory <SIZE>',
-    'put each run into a memory cgroup of that size, as 512Mi: as root, on Linux'
+    'limit the memory of each run by a cgroup, as 512Mi; needs Linux and root'
   )
-  .option('--diagnosis <ID>', 'fix this one instead of the primary finding; a suspicion will do')
+  .option('--diagnosis <ID>', 'finding to fix, suspected or confirmed (default: the primary one)')
   .option(
     '--fix <N>',
     'apply the Nth fix of the finding, as memwatch run lists them (default: the first that can ' +
@@ -48,14 +48,14 @@ const command = new Command('try')
   )
   .option(
     '--with <CHANGE>',
-    'try this, whatever is found: a flag of node, or NAME=VALUE; more by giving it again',
+    'apply this change for any finding: a flag of node, or NAME=VALUE; may be repeated',
     collect
   )
   .option(
     '--keep <DIR>',
-    'where to keep recordings and output (default: a new folder in the temporary directory)'
+    'folder for recordings and output (default: a new folder in the temporary directory)'
   )
-  .option('--json', 'print what came of it as JSON on stdout, and nothing else')
+  .option('--json', 'print the result as JSON on stdout, and nothing else')
   .addHelpText(
     'after',
     `
@@ -67,12 +67,12 @@ from the output of --load (JSON as of autocannon -j, text of wrk --latency or he
 line of the app that is JSON with "requests".
 Ctrl-C ends the runs, keeps the recordings, and prints the result so far.
 
-Ends with
-  0  the finding is gone with the fix, in every run; with --with: nothing is found with the change
-  2  a wrong option
-  3  nothing is confirmed, so nothing was tried
-  4  the finding has no fix that can be applied from outside
-  5  the finding is still there with the fix, or the command failed only with it
+Exit status:
+  0  the finding disappears with the fix, in every run; with --with: no finding with the change
+  2  an option is invalid
+  3  no finding is confirmed, so try applied no fix
+  4  try cannot apply any fix of the finding from outside the app
+  5  the finding remains with the fix, or the command failed only with the fix
   126, 127  the command cannot be started; 128 + N after signal N, as 130 after Ctrl-C
 
 Examples:
@@ -121,7 +121,7 @@ async function tryFix (words, given) {
           if (!options.keep) fs.rmSync(folder, { recursive: true })
           return notStarted
         }
-        // A run that was cut short is reported only where there is no other.
+        // A run that was cut short is reported only if there is no other.
         if (!interruption.by || runs[side].length === 0) runs[side].push(run)
         if (!chosen && !interruption.by) chosen = announce(chooseFix(run, words, options))
       }

@@ -4,7 +4,7 @@ const { Witness } = require('@memwatch/exporter/process/witness')
 
 /** A heap of 256 MiB can be full within two seconds. */
 const SAMPLE_EVERY_MS = 100
-/** Samples that are kept: beyond, every second one is dropped, and they come half as often. */
+/** Samples stored; beyond that every second one is dropped, and sampling slows down by half. */
 const MOST_SAMPLES = 200
 
 /**
@@ -29,7 +29,8 @@ class UnheardProcess {
   constructor (pid, isHeard) {
     this.pid = pid
     this.startedAtUnixMs = Date.now()
-    // Only files by its number are read, while it is a child of this process: nobody else has it.
+    // Only files under its process id are read while it is a child of this process: the id is not
+    // reused.
     this.#witness = new Witness({ pid, startTimeTicks: NaN })
     this.#oomKills = this.#witness.oomKills()
     this.#isHeard = isHeard

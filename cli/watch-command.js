@@ -36,7 +36,7 @@ const FAREWELL_MS = 1000
  */
 
 /**
- * Run a command with the agent preloaded and an exporter of its own, and judge what it reports.
+ * Runs a command with the agent preloaded and its own exporter, and judges its frames.
  *
  * @param {object} options
  * @param {string[]} options.command

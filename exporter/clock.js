@@ -3,9 +3,8 @@
 const { performance } = require('node:perf_hooks')
 
 /**
- * Unix time in milliseconds that never jumps: the wall clock of when this process started, and the
- * monotonic clock since. How long somebody has been silent must not depend on who sets the clock
- * meanwhile.
+ * Unix time in milliseconds that never jumps: the wall clock at the start of this process, plus the
+ * monotonic clock since. Setting the clock must not make targets look silent.
  */
 const steadyUnixMs = () => performance.timeOrigin + performance.now()
 

@@ -19,7 +19,7 @@ const MOST_BYTES = 65_536
  * @param {object} [of]
  * @param {NodeJS.ProcessEnv} [of.env]
  * @param {string} [of.cwd]
- * @returns {ConfigFile | undefined} undefined where none is named or in the working folder
+ * @returns {ConfigFile | undefined} undefined if no file is named and the working folder has none
  * @throws {ConfigError} naming file and key
  */
 function readConfigFile (named, { env = process.env, cwd = process.cwd() } = {}) {
@@ -40,13 +40,17 @@ function readConfigFile (named, { env = process.env, cwd = process.cwd() } = {})
 }
 
 /**
- * Nobody named it: in a folder such as /tmp it may be anybody's.
+ * Refuses a file of another user that the command line did not name: in a folder such as /tmp
+ * anybody may create it.
  * @param {fs.Stats} stats
  */
 function refuseForeign ({ uid, mode }) {
   const user = process.getuid?.()
   if (user !== undefined && ((uid !== user && uid !== 0) || (mode & 0o002) !== 0)) {
-    throw new Error('it belongs to another user, or others may write to it; --config FILE reads it')
+    throw new Error(
+      'another user owns this file or may write to it, so it is not read by default; name it by ' +
+        '--config FILE to read it'
+    )
   }
 }
 

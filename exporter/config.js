@@ -5,8 +5,8 @@ const path = require('node:path')
 const { closest, distance } = require('fastest-levenshtein')
 const { defaultSocketPath } = require('@memwatch/agent/protocol/socket')
 const { options: agentOptions } = require('@memwatch/agent/protocol/config')
-const { readDuration } = require('@memwatch/engine/text/duration')
-const { readMemory } = require('@memwatch/engine/text/quantity')
+const { readDuration } = require('@memwatch/agent/protocol/duration')
+const { readMemory } = require('@memwatch/agent/protocol/quantity')
 const { ConfigError } = require('./config-error')
 const { parseAddress, parseHostPort } = require('./ingest/address')
 const { readOtlp } = require('./otlp/address')
@@ -38,7 +38,7 @@ function wholeNumber (text, least, most) {
   return number
 }
 
-/** Less would hold no full segment of each kind. */
+/** Smallest data folder with a full segment of each kind. */
 const LEAST_DATA_BYTES = 16 * 2 ** 20
 
 /**
@@ -83,7 +83,7 @@ const options = withKeys({
     flag: '--listen <HOST:PORT>',
     env: 'MEMWATCH_LISTEN',
     default: `127.0.0.1:${DEFAULT_PORT}`,
-    help: 'where /metrics, health and the API are served',
+    help: 'address of /metrics, health and the API',
     /** @param {string} text */
     read: text => parseHostPort(text)
   },
@@ -91,7 +91,7 @@ const options = withKeys({
     flag: '--socket <PATH|tcp://HOST:PORT>',
     env: 'MEMWATCH_SOCKET',
     default: defaultSocketPath(),
-    help: 'where agents connect; the agent reads the same variable',
+    help: 'address for agents; agents read the same variable',
     /** @param {string} text */
     read: text => parseAddress(text)
   },
@@ -99,15 +99,15 @@ const options = withKeys({
     flag: '--socket-dir <FOLDER>',
     env: 'MEMWATCH_SOCKET_DIR',
     default: '',
-    help: 'also listen in each of its folders that is named by a pod’s UID: one exporter for all ' +
-      'pods of a node, each of which mounts only its own folder',
+    help: 'folder with one folder for each pod, named by its UID; the exporter listens in each of ' +
+      'them, so one exporter serves all pods of a node, and a pod mounts only its own folder',
     /**
      * @param {string} text
      * @returns {string | undefined} absolute
      */
     read (text) {
       if (text === '') return undefined
-      if (!fs.statSync(text).isDirectory()) throw new Error(`${text} is not a folder`)
+      if (!fs.statSync(text).isDirectory()) throw new Error(`expected a folder, got ${text}`)
       return path.resolve(text)
     }
   },
@@ -115,7 +115,7 @@ const options = withKeys({
     flag: '--compat <prom-client|off>',
     env: 'MEMWATCH_COMPAT',
     default: 'prom-client',
-    help: "serve prom-client's default metrics under their own names, too",
+    help: "also serve prom-client's default metrics, under their own names",
     /** @param {string} text */
     read: text => oneOf(text, ['prom-client', 'off']) === 'prom-client'
   },
@@ -131,7 +131,7 @@ const options = withKeys({
     flag: '--record <FILE>',
     env: 'MEMWATCH_RECORD',
     default: '',
-    help: 'write all that agents send to a file, for memwatch diagnose; .gz compresses it',
+    help: 'record all messages of agents in a file for memwatch diagnose; .gz compresses it',
     /** @param {string} text */
     read: text => text
   },
@@ -139,8 +139,8 @@ const options = withKeys({
     flag: '--data-dir <FOLDER>',
     env: 'MEMWATCH_DATA_DIR',
     default: '',
-    help: 'folder that keeps histories and deaths across a restart: seconds for ten minutes, ten ' +
-      'seconds for six hours, minutes for a week; without it they are in memory only',
+    help: 'folder in which histories and deaths survive a restart: one value a second for ten ' +
+      'minutes, every ten seconds for six hours, a minute for a week; none: in memory only',
     /**
      * @param {string} text
      * @returns {string | undefined} absolute
@@ -151,8 +151,8 @@ const options = withKeys({
     flag: '--data-max <SIZE>',
     env: 'MEMWATCH_DATA_MAX',
     default: '256MiB',
-    help: 'maximum size of that folder, as 64Mi or 2Gi; the finest and oldest history is ' +
-      'deleted first',
+    help: 'maximum size of --data-dir, as 64Mi or 2Gi; the exporter deletes the finest and oldest ' +
+      'history first',
     /**
      * @param {string} text
      * @returns {number} bytes
@@ -163,8 +163,8 @@ const options = withKeys({
     flag: '--auto-captures <on|off>',
     env: 'MEMWATCH_AUTO_CAPTURES',
     default: 'on',
-    help: 'profile an app once when a leak or a blocked event loop is first suspected, so that ' +
-      'the verdict names lines of code',
+    help: 'profile an app at the first suspicion of a leak or a blocked event loop, so that the ' +
+      'verdict names lines of code',
     /** @param {string} text */
     read: text => oneOf(text, ['on', 'off']) === 'on'
   },
@@ -185,8 +185,8 @@ const options = withKeys({
     flag: '--captures-max <SIZE>',
     env: 'MEMWATCH_CAPTURES_MAX',
     default: '512MiB',
-    help: 'maximum size of all captures on disk, below --data-dir, or in a temporary folder that ' +
-      'is deleted with the exporter; the oldest are deleted first',
+    help: 'maximum size of all captures; the exporter deletes the oldest first, and stores them in ' +
+      '--data-dir, else in a temporary folder until it ends',
     /**
      * @param {string} text
      * @returns {number} bytes
@@ -197,7 +197,7 @@ const options = withKeys({
     flag: '--captures-keep <TIME>',
     env: 'MEMWATCH_CAPTURES_KEEP',
     default: '24h',
-    help: 'time until a capture is deleted, as 30m, 24h or 7d; a number alone is seconds',
+    help: 'retention time of captures, as 30m, 24h or 7d; a number alone is seconds',
     /**
      * @param {string} text
      * @returns {number} seconds
@@ -217,7 +217,7 @@ const options = withKeys({
     read (text) {
       if (text === '') return ''
       const token = fs.readFileSync(text, 'utf8').trim()
-      if (token === '') throw new Error(`${text} is empty`)
+      if (token === '') throw new Error(`expected a file with a token, got ${text}, which is empty`)
       return token
     }
   },
@@ -225,8 +225,8 @@ const options = withKeys({
     flag: '--trust-loopback <on|off>',
     env: 'MEMWATCH_TRUST_LOOPBACK',
     default: 'on',
-    help: 'on: clients on this machine may read without the token, and act where no token is set. ' +
-      'Set it off behind a proxy or a service mesh that forwards remote requests without a ' +
+    help: 'on: clients on this machine may read without the token, and act if no token is set. ' +
+      'Choose off behind a proxy or a service mesh that forwards remote requests without a ' +
         'header such as X-Forwarded-For',
     /** @param {string} text */
     read: text => oneOf(text, ['on', 'off']) === 'on'
@@ -254,8 +254,8 @@ const options = withKeys({
     flag: '--webhook-secret-file <FILE>',
     env: 'MEMWATCH_WEBHOOK_SECRET_FILE',
     default: '',
-    help: 'file with the secret (whsec_…, or any base64) that signs these posts, as defined by ' +
-      'standardwebhooks.com',
+    help: 'file with the secret that signs the requests of --webhook: whsec_ and base64, or ' +
+      'base64 alone, by standardwebhooks.com',
     /** @param {string} text */
     read (text) {
       if (
@@ -263,7 +263,8 @@ const options = withKeys({
         !/^(whsec_)?[A-Za-z0-9+/]{16,}={0,2}$/.test(fs.readFileSync(text, 'utf8').trim())
       ) {
         throw new Error(
-          `${text} holds no secret: whsec_ and base64, as openssl rand -base64 32 makes it`
+          'expected a file with a secret, whsec_ and base64 or base64 alone, such as openssl rand ' +
+            `-base64 32 prints; got ${text}`
         )
       }
       return text
@@ -273,9 +274,9 @@ const options = withKeys({
     flag: '--otlp <URL|env>',
     env: 'MEMWATCH_OTLP',
     default: '',
-    help: 'send metrics, verdicts and deaths by OTLP (http/protobuf) to /v1/metrics and /v1/logs ' +
-      'below URL; env takes the addresses from OTEL_EXPORTER_OTLP_*. Headers, timeout, ' +
-        'compression and interval come from the OTEL_ variables. Needs the package @memwatch/otlp',
+    help: 'send metrics, verdicts and deaths by OTLP (http/protobuf) to URL/v1/metrics and ' +
+      'URL/v1/logs; env reads the addresses from OTEL_EXPORTER_OTLP_*. OTEL_ variables set ' +
+        'headers, timeout, compression and interval. Needs the package @memwatch/otlp',
     /**
      * @param {string} text
      * @param {NodeJS.ProcessEnv} env
@@ -307,12 +308,12 @@ const clientOptions = withKeys({
     flag: '--url <URL>',
     env: 'MEMWATCH_URL',
     default: `http://127.0.0.1:${DEFAULT_PORT}`,
-    help: 'where the exporter serves its API'
+    help: "URL of the exporter's API"
   },
   config: {
     flag: '--config <FILE>',
     env: 'MEMWATCH_CONFIG',
-    default: 'memwatch.config.json, where the working folder has one',
+    default: 'memwatch.config.json in the working folder, if it exists',
     help: 'JSON file with options'
   }
 })

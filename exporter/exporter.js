@@ -30,9 +30,9 @@ const TARGET_EVENTS = ['open', 'frame', 'answer', 'vanish', 'back', 'end']
  */
 
 /**
- * The composition root: agents' bytes in, verdicts out. It holds what is known, which is targets,
- * deaths and captures, and emits what happens. The parts do all else: each subscribes by itself,
- * and emits on the exporter what it finds. A listener that throws is counted, and harms no other.
+ * Composition root: bytes of agents in, verdicts out. It holds targets, deaths and captures, and
+ * emits events. Each part subscribes by itself, and emits its results on the exporter. A listener
+ * that throws is counted and does not affect the others.
  *
  *   open, frame, vanish, back, end (target)   of the targets: engine/history/targets.js
  *   answer (target, answer)                   to a command
@@ -55,7 +55,7 @@ class Exporter extends GuardedEmitter {
    */
   constructor (config, { parts = allParts } = {}) {
     super((error, event) => {
-      this.log.error(error, `a listener of ${event} failed: said once, and counted`)
+      this.log.error(error, `a listener of ${event} failed: logged once, then only counted`)
     })
     const { dataFolder } = config
     this.config = config
@@ -72,7 +72,7 @@ class Exporter extends GuardedEmitter {
         maxBytes: config.capturesMax,
         keepSeconds: config.capturesKeep
       }),
-      // The reader of sources takes two megabytes: most exporters never need it.
+      // The reader of sources takes two megabytes, and most exporters never need it.
       suspectsOf: (...of) => require('./captures/suspects').suspectsOf(...of),
       retainersOf
     })
@@ -93,7 +93,7 @@ class Exporter extends GuardedEmitter {
     this.#parts = new Lifecycle(parts, this.log)
   }
 
-  /** @returns {import('@memwatch/engine/history/target').Target[]} all targets that are watched now */
+  /** @returns {import('@memwatch/engine/history/target').Target[]} all watched targets */
   get targets () {
     return this.targetRegistry.all
   }
@@ -131,7 +131,7 @@ class Exporter extends GuardedEmitter {
     return /** @type {any} */ (addresses)
   }
 
-  /** The caller started this process, and will say by `exited` how it ended. @param {number} pid */
+  /** Announces a process whose exit the caller will report by `exited`. @param {number} pid */
   expectExit (pid) {
     this.deathWatch.expectExit(pid)
   }
@@ -144,7 +144,7 @@ class Exporter extends GuardedEmitter {
     this.deathWatch.exited(pid, exit)
   }
 
-  /** Resolves when no agent is connected any more, and why those that left are gone is known. */
+  /** Resolves when no agent is connected any more, and all deaths are explained. */
   async drained () {
     await this.#parts.drained()
   }
@@ -155,7 +155,7 @@ class Exporter extends GuardedEmitter {
   }
 
   /**
-   * Let no agent in, judge and save what came, close all connections.
+   * Stops: accepts no agents, evaluates and saves the received frames, closes all connections.
    * @param {import('@memwatch/engine/recording/format').End} [end] goes into the recording
    */
   async stop (end) {

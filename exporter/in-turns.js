@@ -3,9 +3,9 @@
 const { Turns } = require('./turns')
 
 /**
- * Judges targets a few milliseconds at a time, when what came in together has been read: a thousand
- * agents would hold the loop otherwise. Who comes first is judged first, in the next turn of the
- * loop.
+ * Evaluates targets for a few milliseconds at a time, after the frames that arrived together were
+ * read. A thousand agents would block the loop otherwise. Targets are evaluated in their order of
+ * arrival, in the next turn of the loop.
  */
 class InTurns {
   #judge
@@ -19,8 +19,7 @@ class InTurns {
   }
 
   /**
-   * @param {import('@memwatch/engine/history/target').Target} target whose history is longer than when it was
-   *   judged last
+   * @param {import('@memwatch/engine/history/target').Target} target with a new frame
    */
   add (target) {
     this.#waiting.add(target)
@@ -28,7 +27,8 @@ class InTurns {
   }
 
   /**
-   * Before its history goes on, or it is over: live as in a replay each frame is judged by itself.
+   * Evaluates a target now. Called before its next frame and at its end, so that live and replay
+   * evaluate every frame alone.
    * @param {import('@memwatch/engine/history/target').Target} target
    */
   now (target) {

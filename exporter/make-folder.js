@@ -8,7 +8,7 @@ const path = require('node:path')
  * says that there is no such folder though the one above it is there, as below /proc, Node tries
  * for ever.
  * @param {string} folder absolute
- * @throws {Error} what the file system says
+ * @throws {Error} of the file system
  */
 function makeFolder (folder) {
   try {

@@ -1,9 +1,9 @@
 'use strict'
 
-/** Longest that long work holds the loop at a time: agents and probes wait meanwhile. */
+/** Longest time for which long work blocks the loop: agents and probes wait meanwhile. */
 const BLOCKED_MS = 5
 
-/** The turns of the event loop that long work takes. */
+/** Turns of the event loop for long work. */
 class Turns {
   #began = performance.now()
 

@@ -7,7 +7,7 @@ const { isMap, parseDocument } = require('yaml')
 const CHART = path.join(__dirname, '../deploy/helm/memwatch')
 const BEGIN = '<!-- values: npm run generate -->\n'
 const END = '<!-- end of values -->'
-/** Maps that are one value to the reader. */
+/** Maps that the page shows as one value. */
 const WHOLE = /^(resources|matchLabels|rollingUpdate)$/
 
 /**

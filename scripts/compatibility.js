@@ -18,10 +18,10 @@ const END = '<!-- end of platforms -->\n'
  * @property {string} title
  * @property {string[]} nodes versions of Node.js
  * @property {string[]} known names of SOURCES, on all of them
- * @property {{ title: string, nodes: string[] }[]} verified sentences that hold
+ * @property {{ title: string, nodes: string[] }[]} verified claims that hold
  */
 
-/** @returns {Record<string, Seen>} by name; none before the first run */
+/** @returns {Record<string, Seen>} by name; empty before the first run */
 const readSeen = () => fs.existsSync(SEEN) ? JSON.parse(fs.readFileSync(SEEN, 'utf8')) : {}
 
 /**

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * The npm packages of this repository: their names, and what their package.json files have in
- * common. `npm run generate` writes both into each package.json.
+ * The npm packages of this repository: their names, and the common parts of their package.json
+ * files. `npm run generate` writes both into each package.json.
  */
 
 const fs = require('node:fs')

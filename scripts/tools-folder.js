@@ -4,7 +4,7 @@ const os = require('node:os')
 const path = require('node:path')
 
 /**
- * Folder of what tests and proofs build for themselves: outside of the repository. TEST_TOOLS names
+ * Folder for tools that tests and proofs build: outside of the repository. TEST_TOOLS names
  * another.
  * @returns {string} absolute path; it need not exist
  */

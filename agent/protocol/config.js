@@ -1,6 +1,7 @@
 'use strict'
 
 const path = require('node:path')
+const { stringifyJson } = require('../primordials')
 const { defaultSocketPath } = require('./socket')
 const { POD_NAMES } = require('./text-rules')
 
@@ -22,7 +23,7 @@ function readSwitch (text) {
  */
 const readPodName = pattern => text => {
   if (text !== '' && !pattern.test(text)) {
-    throw new Error('expected lower-case letters, digits and -, as Kubernetes names (RFC 1123)')
+    throw new Error('expected lower-case letters, digits and -, as in names of Kubernetes')
   }
   return text
 }
@@ -61,11 +62,12 @@ const options = Object.freeze({
   intervalSeconds: {
     env: 'MEMWATCH_INTERVAL_SECONDS',
     default: '1',
-    help: 'seconds between frames, 0.1 to 60',
+    help: 'time between frames, 0.1 to 60 seconds, as 5, 5s or 1m',
     /** @param {string} text */
     read (text) {
-      const seconds = Number(text)
-      if (!(seconds >= 0.1 && seconds <= 60)) throw new Error('expected a number from 0.1 to 60')
+      // The grammar loads only for another value than the default: the preload delays the app.
+      const seconds = text === '1' ? 1 : require('./duration').readDuration(text)
+      if (seconds < 0.1 || seconds > 60) throw new Error('expected a time from 0.1s to 1m')
       return seconds
     }
   },
@@ -113,15 +115,15 @@ const options = Object.freeze({
   gcHooks: {
     env: 'MEMWATCH_GC_HOOKS',
     default: 'on',
-    help: "off counts GCs by PerformanceObserver, at 40 to 100 µs of CPU each, instead of V8's " +
-      'own callbacks, which the package @memwatch/allocator reaches',
+    help: "on counts GCs in V8's own callbacks, if the package @memwatch/allocator is installed; " +
+      'off counts them by PerformanceObserver, which takes 40 to 100 µs of CPU for each',
     read: readSwitch
   },
   tokenFile: {
     env: 'MEMWATCH_TOKEN_FILE',
     default: '',
-    help: 'file with the token that the exporter must know to send commands; without it the ' +
-      'socket itself must be safe',
+    help: 'file with the token of the exporter: the agent then accepts commands only with it; ' +
+      'without one, other users must not be able to write to the folder of the socket',
     /** @param {string} text */
     read: text => text
   },
@@ -158,12 +160,11 @@ const options = Object.freeze({
   memoryLimitBytes: {
     env: 'MEMWATCH_MEMORY_LIMIT_BYTES',
     default: '0',
-    help: 'memory limit of the container in bytes, by the downward API (limits.memory), for an ' +
-      'unreadable cgroup; 0: none',
+    help: 'memory limit of the container in bytes, by the downward API (limits.memory); used if ' +
+      'the cgroup is unreadable, also as 512Mi; 0: none',
     /** @param {string} text */
     read (text) {
-      if (!/^\d{1,19}$/.test(text)) throw new Error('expected a whole number of bytes')
-      return Number(text)
+      return /^\d{1,19}$/.test(text) ? Number(text) : require('./quantity').readMemory(text)
     }
   },
   disabled: {
@@ -188,7 +189,9 @@ function readConfig (env = process.env) {
     try {
       return [name, option.read(env[option.env] || option.default)]
     } catch (error) {
-      throw new Error(`${option.env}: ${/** @type {Error} */ (error).message}`)
+      const { message } = /** @type {Error} */ (error)
+      throw new Error(`${option.env}: ${message.split(', got ')[0]}, ` +
+        `got ${stringifyJson(env[option.env])}`)
     }
   })))
 }

@@ -49,7 +49,7 @@ const { ATTACKER, LOOPBACK } = require('./places')
  * @property {(options: Options) => Promise<Outcome>} [runAlone] without an exporter
  */
 
-/** Each row of SECURITY.md's table of trust, by words that it has. */
+/** Rows of SECURITY.md's table of trust, by words in them. */
 const TRUST = {
   nobody: undefined,
   app: /app's own code/,

@@ -18,7 +18,7 @@ const { crc32, deflateRawSync } = require('node:zlib')
 
 const GIB = 2 ** 30
 const HEAD_BYTES = 8
-/** Until an exporter saved something, and what an attack did shows. */
+/** Time in which an exporter saves data, and the effect of an attack shows. */
 const SAVE_WITHIN_MS = 30_000
 
 /**

@@ -14,9 +14,9 @@ const { connect, send, helloLine, frameLine } = require('./wire')
 
 const SCRAPES_PER_SECOND = 200
 const IDLE_CONNECTIONS = 1000
-/** Between connections that take the place of those that the exporter closed. */
+/** Pause between connections that replace those closed by the exporter. */
 const REOPEN_EVERY_MS = 50
-/** Requests that may be under way at once: bounds what the bench itself holds. */
+/** Upper bound of unfinished requests, to limit the memory of the bench itself. */
 const MOST_UNDER_WAY = 2000
 const SLOW_READERS = 200
 const SLOW_WRITERS = 200
@@ -24,7 +24,7 @@ const MANY_TARGETS = 40
 const LARGE_BODY_BYTES = 16 * 2 ** 20
 const VIEWERS = 100
 
-/** A connection to the HTTP port, whose errors nobody minds. @param {string} from */
+/** A connection to the HTTP port that ignores errors. @param {string} from */
 async function connectHttp (from) {
   const socket = net.connect({
     host: from === LOOPBACK ? LOOPBACK : EXPORTER,
@@ -41,7 +41,7 @@ async function connectHttp (from) {
 }
 
 /**
- * Requests at a rate, whose answers are counted by status.
+ * Sends requests at a rate, and counts their answers by status.
  * @param {Stage} stage
  * @param {number} perSecond
  * @param {number} seconds

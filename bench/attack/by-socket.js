@@ -15,12 +15,14 @@ const {
 /** After a hundred rejected lines the exporter hangs up. */
 const LINES_A_CONNECTION = 100
 const SENDERS = 50
-/** A million messages within a tenth of a core take minutes; what was not sent by then is not. */
+/**
+ * Time limit: a million messages within a tenth of a core take minutes, and the rest is not sent.
+ */
 const MESSAGES_WITHIN_MS = 20 * 60_000
 const JUNK_CONNECTIONS = 64
 const MOST_TARGETS = 1000
 const IDLE_CONNECTIONS = 4000
-/** Between connections that take the place of those that the exporter closed. */
+/** Pause between connections that replace those closed by the exporter. */
 const REOPEN_EVERY_MS = 5
 const SILENT_HELLOS = 5000
 const FLOODS = 16

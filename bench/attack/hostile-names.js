@@ -30,7 +30,7 @@ const LONGEST_RUN_MS = 60_000
 /** Between connections, and between commands: what these cost is tried elsewhere. */
 const PAUSE_MS = 250
 
-/** Texts that are more than text where they are printed. */
+/** Texts with a meaning in the language in which they are printed. */
 const TEXTS = {
   'a YAML document': 'a\n---\nkind: ClusterRoleBinding\n---',
   'YAML fields':
@@ -43,7 +43,7 @@ const TEXTS = {
   'line separators and NUL': 'a\u2028b\u0000c\r\nd',
   Markdown: '| a |\n|---|\n`x` <img src=x onerror=alert(1)>'
 }
-/** Fields of a hello that hold text. @type {Record<string, (text: string) => object>} */
+/** Fields of a hello that contain text. @type {Record<string, (text: string) => object>} */
 const FIELDS = {
   name: name => ({ name }),
   'pod.name': name => ({ pod: { ...POD, name } }),
@@ -57,7 +57,7 @@ const FIELDS = {
   node: node => ({ node }),
   allocatorPath: allocatorPath => ({ allocatorPath })
 }
-/** Neither a terminal nor a page shows these as what they are. */
+/** Characters that neither a terminal nor a page shows as themselves. */
 const UNPRINTABLE =
   // eslint-disable-next-line no-control-regex
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/

@@ -8,7 +8,7 @@ const { hello, frame, line } = require('../../test/support/frames')
 const FIRST_PID = 10_000_000
 
 /**
- * A connection to an agents' socket, whose errors nobody minds.
+ * A connection to an agents' socket that ignores errors.
  * @param {string} socketPath
  * @returns {Promise<net.Socket | undefined>} undefined when it was refused
  */

@@ -7,7 +7,9 @@ const { markdownText } = require('../../engine/text/markdown')
 /** @typedef {import('./score').Row} Row */
 /** @typedef {{ run: Run, row: Row, fixed?: Row }} Entry a case, and its fixed form beside it */
 
-/** Their apps kept no memory beyond a forced GC, with or without memwatch: no cases. */
+/**
+ * Packages whose apps retained no memory beyond a forced GC, with or without memwatch: no cases.
+ */
 const NOT_REPRODUCED = Object.freeze([
   'jsdom 13.2.0, documents of a DOMParser (jsdom/jsdom#2722), on Node.js 20',
   'got 9.5.0, socket timeouts and a keep-alive agent (sindresorhus/got#694), on Node.js 24'

@@ -15,7 +15,7 @@ const sides = require('./case')
 const TICK_MS = 20
 /** So many calls share a turn of the event loop: one turn each would cost more than small calls. */
 const CALLS_A_TURN = 10
-/** After a pause the calls of the last so many seconds are made up for. */
+/** Time after a pause for which missed calls are made up. */
 const MOST_OWED_SECONDS = 0.2
 
 /**

@@ -14,7 +14,10 @@ const { summarize } = require('../../engine/verdicts/headline')
 const { createMemoryGroup } = require('../../exporter/process/memory-group')
 const { freePort } = require('../../test/support/free-port')
 
-/** A run ends so long after its problem is confirmed, and at once when suspects are there, too. */
+/**
+ * Time that a run continues after its problem is confirmed; it ends at once when suspects are
+ * there, too.
+ */
 const AFTER_CONFIRMED_SECONDS = 40
 const MB = 2 ** 20
 

@@ -4,19 +4,19 @@ const path = require('node:path')
 const { scriptWords } = require('@memwatch/exporter/process/process-view')
 
 /**
- * One thing that `memwatch doctor` looked at.
+ * One check of `memwatch doctor`.
  * @typedef {object} Check
  * @property {string} check its name, in JSON
- * @property {'ok' | 'problem' | 'unknown'} state unknown: it could not be seen, and text says why
+ * @property {'ok' | 'problem' | 'unknown'} state unknown: not visible, and text says why
  * @property {string} text one sentence or two
- * @property {string} [advice] what to do
+ * @property {string} [advice] solution
  */
 
 /** @typedef {import('@memwatch/exporter/process/process-view').ProcessView} ProcessView */
 /** @typedef {import('@memwatch/exporter/process/process-view').Settings} Settings */
 
 /**
- * A process that is examined.
+ * A process under examination.
  * @typedef {object} Subject
  * @property {number} pid
  * @property {ProcessView | undefined} view undefined where it cannot be seen from here
@@ -69,7 +69,7 @@ function whyUnread ({ pid, view }) {
 }
 
 /**
- * A process as a person calls it. Arguments stay out: they may hold secrets.
+ * Name of a process for people, without arguments, which may contain secrets.
  * @param {ProcessView} view
  * @returns {string} process 7 (node server.js)
  */

@@ -28,9 +28,9 @@ function checkNode () {
  * @param {object} of
  * @param {number} [of.user] of the process with the agent
  * @param {readonly number[]} [of.groups] of that user
- * @param {boolean} [of.isDefault] nobody named it
+ * @param {boolean} [of.isDefault] true for the default address
  * @param {boolean} [of.hasToken] agent and exporter share a token
- * @param {string} [of.root] where that process has its root folder, as it is seen from here
+ * @param {string} [of.root] its root folder, as visible from here
  * @returns {Promise<Check>}
  */
 async function checkSocket (
@@ -68,7 +68,7 @@ const WHY = {
  * @param {string} shown
  * @param {{ user?: number, groups: readonly number[], isDefault: boolean, hasToken: boolean }} of
  * @returns {Check}
- * @throws {Error} what the file system says
+ * @throws {Error} of the file system
  */
 function checkOwner (file, shown, { user, groups, isDefault, hasToken }) {
   const stats = fs.statSync(file)
@@ -115,7 +115,7 @@ function allows ({ uid, gid, mode }, right, user, groups) {
 
 /**
  * @param {import('node:net').NetConnectOpts} to
- * @returns {Promise<string | undefined>} the code of what went wrong
+ * @returns {Promise<string | undefined>} code of the failure
  */
 const tryToConnect = to => new Promise(resolve => {
   const socket = net.connect(to)

@@ -127,9 +127,9 @@ function checkEnvironment ({ pid, view, ancestors }) {
 
 /**
  * @param {string} name
- * @param {string} given to an ancestor
+ * @param {string} given variable of an ancestor
  * @param {string} [own]
- * @returns {string} what is missing of it
+ * @returns {string} its missing part
  */
 function missingParts (name, given, own = '') {
   if (name === 'NODE_OPTIONS') {

@@ -101,7 +101,7 @@ function checkFixes ({ settings, target, verdicts }) {
  * @param {Subject} subject
  * @param {object} others
  * @param {Subject[]} others.all every process of Node.js that can be seen
- * @returns {Check[]} none without a limit
+ * @returns {Check[]} empty without a limit
  */
 function checkNeighbours ({ pid, view, target }, { all }) {
   const limitBytes = target?.values.containerLimitBytes ?? readMemoryLimit(view?.cgroup ?? null)

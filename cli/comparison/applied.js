@@ -10,7 +10,7 @@ const { flagsInForce } = require('@memwatch/engine/v8/flags')
  * True when a process runs with a change, by its flags and environment. A change of code shows in
  * neither.
  * @param {import('@memwatch/engine/diagnoses/define-diagnosis').Change} change
- * @param {Settings} hello of the process, or what can be seen of it from outside
+ * @param {Settings} hello of the process, or what is visible from outside
  * @returns {boolean | null} null where it cannot be seen
  */
 function isApplied ({ flag, env }, hello) {
@@ -30,10 +30,10 @@ function isApplied ({ flag, env }, hello) {
  * @param {string} name
  * @param {string} value
  * @param {Settings} hello
- * @returns {boolean | null} null for what agents do not say
+ * @returns {boolean | null} null for settings that agents do not report
  */
 function isSet (name, value, hello) {
-  // That it is asked for does not mean that the loader found it.
+  // A requested library may be missing: the loader skips it.
   if (name === 'LD_PRELOAD') {
     return (
       hello.mallocEnv.LD_PRELOAD === value &&

@@ -17,7 +17,7 @@ const { spreadOf, isApart } = require('./spread')
  * @property {Side} after
  * @property {Row[]} rows figures that either side has
  * @property {Tried | null} fix that the first BEFORE recommends, or that was tried
- * @property {Change[]} verdicts that are not the same on both sides, and those that stayed
+ * @property {Change[]} verdicts that differ between the sides, and unchanged ones
  *
  * @typedef {object} Side
  * @property {RunSummary[]} runs
@@ -25,7 +25,7 @@ const { spreadOf, isApart } = require('./spread')
  * @typedef {object} RunSummary
  * @property {string} recording its file
  * @property {string[]} command
- * @property {string | null} target name of what was compared; null where no process reported
+ * @property {string | null} target name of the compared target; null if no process reported
  * @property {string | null} thread
  * @property {string | null} node
  * @property {string | null} allocator
@@ -61,7 +61,7 @@ const { spreadOf, isApart } = require('./spread')
 /**
  * @typedef {import('./measure').Run} Run
  * @param {Run[]} before
- * @param {Run[]} after may be empty: then there is nothing to compare with
+ * @param {Run[]} after may be empty: nothing to compare
  * @param {{ diagnosis: string | null, fix: import('@memwatch/engine/diagnoses/define-diagnosis').Fix }} [tried]
  *   the one that was applied; without it, of what the primary verdict of the first BEFORE
  *   recommends, the first that AFTER runs with

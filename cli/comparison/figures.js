@@ -10,7 +10,7 @@ const { rssAfterLoad } = require('./quiet-part')
  * main thread, as every PerformanceObserver sees it; CPU is that of the whole process, GC threads
  * too. A figure that a run does not have is null.
  *
- * @typedef {object} Read what figures are read from
+ * @typedef {object} Read source of figures
  * @property {import('./gathered').Gathered} gathered
  * @property {import('@memwatch/agent/protocol/frame').Frame['values']} values the last of the run
  * @property {number} uptimeSeconds at the last frame

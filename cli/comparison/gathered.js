@@ -22,7 +22,7 @@ class Gathered {
   longestGcPauseSeconds = 0
   longestDelaySeconds = 0
 
-  /** @param {import('@memwatch/engine/history/target').Target} target that has taken a frame */
+  /** @param {import('@memwatch/engine/history/target').Target} target after a frame */
   take ({ frame, values }) {
     if (!frame) return
     const { rssBytes, cpuUserSeconds, cpuSystemSeconds = 0 } = values

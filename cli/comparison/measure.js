@@ -18,8 +18,8 @@ const { readFigures } = require('./figures')
  *   does not say
  * @property {boolean} cut the recording breaks off
  * @property {import('@memwatch/engine/recording/format').Work} work
- * @property {import('@memwatch/engine/history/target').Target | null} target the one that is compared; null where
- *   none reported
+ * @property {import('@memwatch/engine/history/target').Target | null} target the compared target;
+ *   null if none reported
  * @property {Record<import('./figures').FigureName, number | null>} figures
  */
 
@@ -33,7 +33,8 @@ const RECORDING = /\.(ndjson|recording)(\.gz)?$/
  *   that has a primary verdict, else the main thread that used most CPU
  * @param {string} [options.diagnosis] instead of a primary verdict: this one, confirmed or
  *   suspected
- * @param {import('@memwatch/engine/recording/format').Work} [options.work] where the recording does not say
+ * @param {import('@memwatch/engine/recording/format').Work} [options.work] if the recording lacks
+ *   it
  * @param {(share: number) => void} [options.onProgress]
  * @returns {Promise<Run>}
  * @throws {RecordingError} where it is no recording; SourceError where it cannot be read
@@ -105,7 +106,7 @@ function recordingsAt (at) {
     .sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
   if (names.length === 0) {
     throw new RecordingError(
-      `${at} holds no recording: none of its files ends in .ndjson or .ndjson.gz`
+      `${at}: expected recordings, got no file that ends in .ndjson or .ndjson.gz`
     )
   }
   return names.map(name => path.join(at, name))

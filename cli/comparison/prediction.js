@@ -4,8 +4,7 @@ const { mean, median } = require('simple-statistics')
 const { figures, signalsOf } = require('@memwatch/engine/signals/index')
 
 /**
- * A prediction is good when the effect that was measured is within so much of the one that was
- * predicted.
+ * Tolerance of a good prediction: largest difference of the measured effect from the predicted one.
  */
 const TOLERANCE = 0.25
 /** Window of RSS: a run. */
@@ -32,9 +31,9 @@ function signalsAtEnd (target, fix) {
 }
 
 /**
- * A fix is made when a verdict is confirmed, and the signal moves on from there: its prediction is
- * taken as a share of what the signal came to without the fix. A signal that is gone (no trend is
- * left) counts as 0.
+ * A prediction and its measured result. The prediction is made when a verdict is confirmed, and the
+ * signal changes afterwards. So the predicted share applies to the final value without the fix. A
+ * signal that disappeared (no trend is left) counts as 0.
  * @typedef {object} Outcome
  * @property {string} signal
  * @property {string} name the signal in words
@@ -88,7 +87,7 @@ function outcomesOf (fix, before, after) {
 /** @param {import('@memwatch/engine/diagnoses/define-diagnosis').Fix['predicted'][number]} predicted */
 const isPaced = ({ signal, unit }) => unit === 'perSecond' || /PauseRatio$/.test(signal)
 
-/** Requests a second; NaN where one does not say. @param {import('./measure').Run[]} runs */
+/** Requests a second; NaN if a run does not report them. @param {import('./measure').Run[]} runs */
 const paceOf = runs =>
   median(
     runs.map(

@@ -10,9 +10,9 @@ const QUIET_SHARE = 0.25
  */
 const QUIET_LOOP_SHARE = 0.5
 const BUSIEST = 0.9
-/** Less CPU than this, in cores, is no load at all. */
+/** CPU use, in cores, below which a process has no load. */
 const LEAST_BUSY_CORES = 0.05
-/** A part of a run that is shorter is a pause, not its end. */
+/** A shorter quiet phase is a pause, not the end. */
 const LEAST_SECONDS = 5
 
 /**
@@ -23,7 +23,7 @@ const LEAST_SECONDS = 5
  *
  * @param {{ seconds: number[], rssBytes: number[], cpuSeconds: number[], loopSeconds: number[] }}
  *   run one entry a frame; CPU and what the event loop was active are cumulative
- * @returns {number | null} bytes; null where the load lasts to the end, or there is none
+ * @returns {number | null} bytes; null if the load lasts to the end, or there is none
  */
 function rssAfterLoad ({ seconds, rssBytes, cpuSeconds, loopSeconds }) {
   if (seconds.length < LEAST_SECONDS) return null

@@ -3,11 +3,11 @@
 const { formatRatio, formatValue } = require('@memwatch/engine/text/format')
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 
-/** Runs whose lengths differ by more did not do the same. */
+/** Largest ratio of lengths of comparable runs. */
 const LENGTH_TOLERANCE = 0.1
 
 /**
- * A comparison as a person reads it: the table, what was predicted, which verdicts went or came.
+ * A comparison for a terminal: the table, predictions, and verdicts that appeared or disappeared.
  * @param {import('./compare').Comparison} comparison
  * @returns {import('../text/terminal').Line[]}
  */
@@ -87,7 +87,7 @@ function renderFix ({ diagnosis, title, change, applied, outcomes }) {
 }
 
 /**
- * Error of a prediction, as a share of what was to be gained.
+ * Error of a prediction, as a share of the predicted gain.
  * @param {{ from: number, to: number, measured: number }} outcome
  */
 function missBy ({ from, to, measured }) {
@@ -114,7 +114,7 @@ function notesOf (name, { runs }) {
 }
 
 /**
- * Median, least and most; and how many runs have it, where that is not all.
+ * Median, minimum and maximum; and the number of runs, if some lack the value.
  * @param {import('./spread').Spread | null} of
  * @param {string} unit
  * @param {number} runs

@@ -3,10 +3,10 @@
 /** @typedef {import('@memwatch/engine/recording/format').Work} Work */
 
 /**
- * Work that a load generator reports of its run: autocannon's JSON (-j) or any of its shape, else
- * the text of wrk (--latency) or hey.
+ * Work reported by a load generator: autocannon's JSON (-j) or JSON of the same shape, else the
+ * text of wrk (--latency) or hey.
  * @param {string} output its stdout
- * @returns {Work | undefined} undefined where none of it is understood
+ * @returns {Work | undefined} undefined if nothing is recognised
  */
 function workOfLoad (output) {
   const json = lastJson(output)
@@ -51,7 +51,7 @@ function ofAutocannon ({ requests, latency, errors, non2xx }) {
 }
 
 /**
- * The last line that is a JSON object, or all of it.
+ * The last line that is a JSON object, or the whole text.
  * @param {string} output
  * @returns {any}
  */

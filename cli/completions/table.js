@@ -60,7 +60,7 @@ const firstLine = text => text.split('\n')[0]
  * @param {readonly CompletedCommand[]} commands
  * @param {(option: CompletedOption) => boolean} accept
  * @param {(commandAndFlag: [CompletedCommand, CompletedOption]) => T} make
- * @returns {T[]} of each option of each command that is accepted
+ * @returns {T[]} one for each accepted option of each command
  */
 const ofOptions = (commands, accept, make) => commands.flatMap(command =>
   command.options.filter(accept).map(option => make([command, option])))

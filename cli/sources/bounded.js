@@ -11,14 +11,14 @@ const { signalsOf } = require('@memwatch/engine/signals/index')
  * @typedef {object} End
  * @property {Partial<Record<import('./define-source').FieldName, any>>} values of a frame
  * @property {number} [semiSpaceMaxBytes]
- * @property {string} [assumed] a sentence: what nobody said, and what it is taken for
+ * @property {string} [assumed] sentence: the unknown value, and the assumption
  * @typedef {object} Bounds
  * @property {End} least
  * @property {End} most
  */
 
 /**
- * A diagnosis that is judged at both ends, by its own rules.
+ * A diagnosis judged at both bounds, by its own rules.
  * @param {import('@memwatch/engine/diagnoses/define-diagnosis').Diagnosis} diagnosis
  * @param {() => Bounds | undefined} boundsOf at this moment; undefined where nothing is open
  * @returns {import('@memwatch/engine/diagnoses/define-diagnosis').Diagnosis}
@@ -38,7 +38,7 @@ function atBothEnds (diagnosis, boundsOf) {
           ? { ...judgement, assumed: end.assumed }
           : judgement
       })
-      // A text that is the same at both ends does not depend on them.
+      // A text that is equal at both bounds does not depend on them.
       if (!other || (one.state === other.state && one.summary === other.summary)) return one
       const isStronger = STATE_RANK[one.state] > STATE_RANK[other.state]
       const [weaker, stronger] = isStronger ? [other, one] : [one, other]

@@ -10,26 +10,26 @@
  * @typedef {string} DiagnosisId
  *
  * @typedef {object} Input one file, or stdin
- * @property {string} name as it was given; - is stdin
+ * @property {string} name as given; - is stdin
  * @property {string} head its first characters, unpacked
  * @property {() => AsyncIterable<Buffer>} bytes all of it, unpacked; once
  *
- * @typedef {object} Given what the caller knows of the process and the material does not say
- * @property {string[]} [nodeOptions] flags that it ran with
+ * @typedef {object} Given facts about the process that the caller knows and the source lacks
+ * @property {string[]} [nodeOptions] flags of the process
  * @property {number} [containerLimitBytes]
  * @property {string} [nodeVersion]
  *
  * @typedef {object} Source
  * @property {string} id kebab-case
  * @property {string} title with its article: a --trace-gc log
- * @property {string} accepted what is recognised, for who gave something else
- * @property {readonly FieldName[]} fields the fields of a frame that it has
+ * @property {string} accepted recognised input, for the error about other input
+ * @property {readonly FieldName[]} fields of a frame that it provides
  * @property {Readonly<Record<DiagnosisId, string>>} [unsure] what it can suspect and never confirm,
  *   and why; the key * is all of them
  * @property {Readonly<Record<DiagnosisId, string>>} [cannotExclude] what it can find and never rule
  *   out, and why
- * @property {boolean} [tellsMachine] how much memory the machine has
- * @property {string} lacks what it says nothing of, in words
+ * @property {boolean} [tellsMachine] it reports the memory of the machine
+ * @property {string} lacks facts that it lacks, in words
  * @property {(given: Given) => string | undefined} [bounds] what it leaves open, and is judged at
  *   both ends: bounded.js
  * @property {(head: string) => boolean} accepts

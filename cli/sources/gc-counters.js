@@ -3,9 +3,7 @@
 const { GC_PAUSE_BOUNDS_SECONDS } = require('@memwatch/agent/protocol/frame')
 const { Buckets } = require('@memwatch/agent/protocol/buckets')
 
-/**
- * The `gc` field of a frame, counted from what somebody else noted: cumulative, by kind and cause.
- */
+/** The `gc` field of a frame, counted from the GCs in a source: cumulative, by kind and cause. */
 class GcCounters {
   /** @type {Map<string, Buckets>} */
   #buckets = new Map()

@@ -46,7 +46,7 @@ class GcLogLife {
     values.heapUsedBytes = line.usedAfterBytes
     values.heapTotalBytes = line.totalAfterBytes
     if (line.kind === 'major') {
-      // A full collection empties the new space: what is left lives.
+      // A full collection empties the new space, so the remaining bytes are live.
       values.liveHeapBytes = line.usedAfterBytes
       values.liveHeapMajors = ++this.#liveHeapMajors
     }
@@ -57,7 +57,10 @@ class GcLogLife {
     return this.#life?.target.hello.threadId === 0
   }
 
-  /** This one was taken for the main thread, and the other is. @param {GcLogLife} older */
+  /**
+   * This isolate was mistaken for the main thread, which is the older one.
+   * @param {GcLogLife} older
+   */
   yieldTo (older) {
     const [own, others] = [this.#life?.target, older.#life?.target]
     if (!own || !others || !this.isMain) return

@@ -30,7 +30,7 @@ const OTHER_TRACE = /\] +\d+ ms: pause=|GC: \{"pause":/
  * @property {number} usedBeforeBytes
  * @property {number} usedAfterBytes all objects of the heap
  * @property {number} totalBeforeBytes
- * @property {number} totalAfterBytes what V8 holds for it
+ * @property {number} totalAfterBytes V8's memory of it
  * @property {boolean} filled whether it ran because the new space was full, or nearly: not for
  *   memory outside the heap, nor on request
  * @property {'18' | '20' | '22 or 24' | '25 or 26'} node by the form of the line
@@ -38,7 +38,7 @@ const OTHER_TRACE = /\] +\d+ ms: pause=|GC: \{"pause":/
 
 /**
  * @param {string} text
- * @returns {GcLine | undefined} undefined where it is no such line
+ * @returns {GcLine | undefined} undefined for any other line
  */
 function parseGcLine (text) {
   if (!text.includes(' ms: ')) return undefined
@@ -98,7 +98,7 @@ function parseGcLine (text) {
 }
 
 /**
- * V8's GarbageCollectionReason, as the agent tells causes by the flags of a GC.
+ * V8's GarbageCollectionReason as a cause, like the agent derives causes from the flags of a GC.
  * @param {string} reason
  * @returns {GcLine['cause']}
  */

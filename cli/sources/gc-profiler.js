@@ -17,7 +17,7 @@ const KINDS = {
   IncrementalMarking: 'incremental'
 }
 
-/** V8 keeps kilobytes of each GC: nobody takes one for days. */
+/** Size limit: V8 stores kilobytes for each GC, so nobody records one for days. */
 const MOST_SECONDS = 2 * 86_400
 
 const gcProfiler = defineSource({
@@ -39,9 +39,9 @@ const gcProfiler = defineSource({
     'spaces'
   ],
   lacks:
-    'RSS, handles, the event loop, why a GC ran, and when: they are taken to lie evenly between ' +
-      'its start and its end',
-  unsure: { '*': 'a GC profile tells neither when a GC ran nor what for' },
+    'RSS, handles, the event loop, and the cause and time of each GC; memwatch spreads the GCs ' +
+      'evenly between start and end',
+  unsure: { '*': 'a GC profile contains neither times nor causes of GCs' },
   bounds: () => undefined,
   accepts: head =>
     /^\s*\{/.test(head) &&
@@ -54,9 +54,9 @@ const gcProfiler = defineSource({
       const { startTime, endTime, statistics } = profile
       const seconds = (count(endTime) ?? NaN) / 1000 - (count(startTime) ?? NaN) / 1000
       if (!Array.isArray(statistics) || !(seconds >= 0 && seconds <= MOST_SECONDS)) {
-        throw new SourceError(`${input.name} is a GC profile without start, end or GCs`)
+        throw new SourceError(`${input.name}: expected a GC profile with startTime, endTime and statistics; one is missing`)
       }
-      if (statistics.length === 0) lives.notes.add(`${input.name} holds no GC`)
+      if (statistics.length === 0) lives.notes.add(`${input.name} contains no GC`)
       judgeProfile(input.name, profile, lives, given)
     }
   }
@@ -130,7 +130,7 @@ function judgeProfile (file, { startTime, endTime, statistics }, lives, given) {
 }
 
 /**
- * The heap size limit is told; the largest semi-space is not.
+ * The source contains the heap size limit, but not the maximum semi-space.
  * @param {NewSpace} newSpace
  * @param {import('./define-source').Given} given
  */

@@ -30,7 +30,7 @@ const V8 = {
 }
 
 /**
- * The heap size limit of a process from what is known of how it was started.
+ * Heap size limit of a process, from the known facts of its start.
  * @param {import('./define-source').Given} given
  * @param {number} semiSpaceBytes the largest semi-space, where that is not known from the flags:
  *   three of them are part of the limit
@@ -99,7 +99,7 @@ function heapBounds (
   const assumed = (/** @type {number} */ bytes) =>
     least === most
       ? undefined
-      : `Nobody said the heap size limit; this is with ${formatBytes(bytes)}.`
+      : `The heap size limit is unknown; this result assumes ${formatBytes(bytes)}.`
   return {
     least: {
       assumed: assumed(least),

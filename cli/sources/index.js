@@ -30,7 +30,7 @@ const ACCEPTED = ['a recording of memwatch', ...fileSources.map(({ accepted }) =
 )
 
 /**
- * Open files, and tell by their content what they are.
+ * Opens files and detects their kind by their content.
  * @param {string[]} names
  * @param {(name: string, share: number) => void} [onProgress]
  * @returns {Promise<{ kind: 'recording' | import('./define-source').Source, inputs:
@@ -49,18 +49,19 @@ async function openAll (names, onProgress = () => {}) {
     const found = recognise(input.head)
     if (!found) {
       throw new SourceError(
-        `${name} ${whatElse(input)}. memwatch diagnose reads: ${ACCEPTED}; gzip or plain`
+        `${name} ${describeOther(input)}. memwatch diagnose reads: ${ACCEPTED}; gzip or plain`
       )
     }
     if (kind && found !== kind) {
       throw new SourceError(
-        `${name} is ${titleOf(found)}, ${inputs[0].name} is ${titleOf(kind)}: one kind at a time`
+        `expected files of one kind: ${inputs[0].name} is ${titleOf(kind)}, ${name} is ` +
+          `${titleOf(found)}; diagnose them separately`
       )
     }
     kind = found
     inputs.push(input)
   }
-  if (!kind) throw new SourceError('no file was given')
+  if (!kind) throw new SourceError('expected a file, got none')
   return { kind, inputs }
 }
 
@@ -68,10 +69,10 @@ async function openAll (names, onProgress = () => {}) {
 const titleOf = kind => kind === 'recording' ? 'a recording of memwatch' : kind.title
 
 /** @param {import('./open-input').Opened} input */
-function whatElse ({ head, cut }) {
-  if (head.trim() === '') return cut ? 'breaks off before its first line' : 'is empty'
+function describeOther ({ head, cut }) {
+  if (head.trim() === '') return cut ? 'is cut off before the end of its first line' : 'is empty'
   if (head.includes('\0')) return 'is binary'
-  return 'is not a recording of memwatch, and nothing else that it reads'
+  return 'is of an unknown type'
 }
 
 /**
@@ -95,11 +96,11 @@ async function judgeSource (source, inputs, given, options) {
  * @typedef {object} Told
  * @property {string} kind
  * @property {string} title
- * @property {string} lacks what it says nothing of
+ * @property {string} lacks facts that it lacks
  * @property {{ diagnosis: string, text: string }[]} cannotTell
  * @property {{ diagnosis: string | null, text: string }[]} limited what it tells with less
  *   certainty, and why; null: all of it
- * @property {string[]} notes of the material: damaged lines, how a process died
+ * @property {string[]} notes on the source: damaged lines, deaths of processes
  */
 
 /**
@@ -123,7 +124,7 @@ function toldBy (source, given, notes) {
       ...limited,
       ...Object.entries({ ...source.cannotExclude }).map(([diagnosis, why]) => ({
         diagnosis,
-        text: `found, never ruled out: ${why}`
+        text: `possible finding, never ruled out: ${why}`
       })),
       ...(open ? [{ diagnosis: null, text: open }] : [])
     ],

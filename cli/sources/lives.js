@@ -10,10 +10,7 @@ const { capable } = require('./capable')
 /** Lives that one source may have, as of an app that restarts all day. Others are only counted. */
 const MOST_LIVES = 1000
 
-/**
- * The lives – isolates from start to end – that a source tells of. Each becomes a target, as if an
- * agent had said hello and sent its frames.
- */
+/** Isolates that a source describes, from start to end. Each becomes a target, as if an */
 class Lives {
   #source
   #given
@@ -49,8 +46,9 @@ class Lives {
 
   /**
    * @param {Partial<import('@memwatch/agent/protocol/frame').Hello> & { name: string }} known
-   * @param {() => import('./bounded').Bounds | undefined} [bounds] what is open at this moment
-   * @returns {Life | undefined} undefined when there are too many
+   * @param {() => import('./bounded').Bounds | undefined} [bounds] of unknown values at this
+   *   moment
+   * @returns {Life | undefined} undefined beyond the limit
    */
   open (known, bounds) {
     const hello = { type: /** @type {const} */ ('hello'), ...unsaid, ...plainTexts(known), nodeOptions: plainTexts(known.nodeOptions ?? this.#given.nodeOptions ?? []) }

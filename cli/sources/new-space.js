@@ -10,7 +10,7 @@ const LOOKED_AT = 50
  * proves nothing.
  */
 const PROVEN_TIMES = 2
-/** The largest that V8 chooses by itself, on Node 24 and 25. */
+/** The largest semi-space that V8 chooses without flags, on Node 24 and 25. */
 const LARGEST_SEMI_SPACE_BYTES = 64 * MIB
 
 /**
@@ -20,13 +20,13 @@ const LARGEST_SEMI_SPACE_BYTES = 64 * MIB
  * to the maximum; where it does not, the maximum is reached.
  */
 class NewSpace {
-  /** @type {number[]} what was allocated before each of the last scavenges */
+  /** @type {number[]} bytes allocated before each of the last scavenges */
   #allocated = []
   #scavenges = 0
   #survivedBytes = 0
   #lastUsedBytes = NaN
   /**
-   * Size of one semi-space, a power of two; undefined before there were scavenges enough to say.
+   * Size of one semi-space, a power of two; undefined before there are enough scavenges.
    * @type {number | undefined}
    */
   capacityBytes
@@ -63,7 +63,7 @@ class NewSpace {
   }
 
   /**
-   * The most that one semi-space may grow to, once that is proven.
+   * Maximum of one semi-space, once that is proven.
    * @returns {number | undefined}
    */
   get maxBytes () {

@@ -20,20 +20,19 @@ const OWN_DESCRIPTOR = /^\/(dev|proc\/(self|\d+))\/(fd\/\d+|stdin)$/
  * @property {string} name
  * @property {string} head the first characters, unpacked; more of them until `enough` is satisfied
  * @property {() => AsyncGenerator<Buffer>} bytes all of it, unpacked; once
- * @property {boolean} cut whether what was compressed breaks off; known once all bytes are read
+ * @property {boolean} cut the compressed data is incomplete; known once all bytes are read
  */
 
 /**
- * A file, or stdin under the name -, unpacked where it is compressed by gzip, whatever it is
- * called.
+ * Opens a file, or stdin under the name -. Compressed input is unpacked, whatever its name.
  *
  * @param {string} name
  * @param {object} [options]
- * @param {(head: string) => boolean} [options.enough] whether the head shows what this is
+ * @param {(head: string) => boolean} [options.enough] true if the head shows its kind
  * @param {(share: number) => void} [options.onProgress] of the file; never of stdin, which has no
  *   length
  * @returns {Promise<Opened>}
- * @throws {SourceError} where it cannot be read, and what is wrong with it
+ * @throws {SourceError} if it is unreadable, with the reason
  */
 async function openInput (name, { enough = () => true, onProgress = () => {} } = {}) {
   /** @type {Opened} */
@@ -90,7 +89,7 @@ async function * raw (name, onProgress) {
   }
 }
 
-/** @param {fs.Stats} stat of what is no file */
+/** @param {fs.Stats} stat of something other than a file */
 function whatIs (stat) {
   if (stat.isDirectory()) return 'it is a folder'
   if (stat.isFIFO()) return 'it is a named pipe, which may never be written to; - reads from stdin'
@@ -138,7 +137,7 @@ async function * unpack (chunks, opened) {
     if (error instanceof SourceError) throw error
     if (code !== 'Z_BUF_ERROR') {
       throw new SourceError(
-        `cannot read ${opened.name}: it is not compressed by gzip, or damaged (${message})`
+        `cannot read ${opened.name}: expected gzip, got a damaged or uncompressed file (${message})`
       )
     }
     opened.cut = true

@@ -9,14 +9,14 @@ const TIMEOUT_MS = 60_000
  *   Series
  */
 
-/** The HTTP API of a Prometheus, or of what answers like one: Thanos, Mimir, VictoriaMetrics. */
+/** The HTTP API of a Prometheus, or of a compatible server: Thanos, Mimir, VictoriaMetrics. */
 class PrometheusApi {
   #base
   /** @type {Record<string, string>} */
   #headers = {}
 
   /**
-   * @param {string} url user and password in it become Basic authorization
+   * @param {string} url its user and password become Basic authorization
    * @throws {SourceError}
    */
   constructor (url) {
@@ -98,11 +98,12 @@ class PrometheusApi {
     if (parsed?.status === 'success' && parsed.data?.resultType === type) return parsed.data.result
     if (parsed?.error) {
       throw new SourceError(
-        `--selector: ${this.#base} does not take ${query}: ${String(parsed.error).slice(0, 300)}`
+        `--selector: ${this.#base} rejected ${query}: ${String(parsed.error).slice(0, 300)}`
       )
     }
     throw new SourceError(
-      `--prometheus: ${this.#base} answers ${response.status} and no metrics: is it a Prometheus?`
+      `--prometheus: expected metrics, got status ${response.status} from ${this.#base}; is it a ` +
+        'Prometheus?'
     )
   }
 }

@@ -8,11 +8,11 @@ const { metricNames, MARKERS, fieldsOf } = require('./stored-metrics')
 
 /** Samples of one query: more would be held as text. */
 const CHUNK_SECONDS = 7200
-/** From this interval on there are too few samples for a rate over half a minute. */
+/** Interval from which there are too few samples for a rate over half a minute. */
 const LONG_INTERVAL_SECONDS = 15
 
-const SAMPLED = 'a Prometheus has a sample of every scrape, and nothing between'
-const LOSES_GCS = 'prom-client loses most GCs where they are frequent'
+const SAMPLED = 'a Prometheus stores one sample per scrape, and nothing in between'
+const LOSES_GCS = 'prom-client misses most GCs if they are frequent'
 
 /** prom-client's default metrics. */
 const promClient = defineSource({
@@ -32,15 +32,15 @@ const promClient = defineSource({
     'liveHeapMajors'
   ],
   lacks:
-    'the limits of heap and container, why a GC ran, Buffers between two scrapes, malloc, and ' +
-      'what waited for the event loop',
+    'the limits of heap and container, causes of GCs, Buffers between two scrapes, malloc, and ' +
+      'waits for the event loop',
   unsure: { '*': SAMPLED },
   cannotExclude: { 'semi-space-starvation': LOSES_GCS, 'heap-limit-thrash': LOSES_GCS },
   bounds: ({ containerLimitBytes, nodeOptions }) =>
     (containerLimitBytes ?? nodeOptions)
       ? undefined
-      : 'prom-client does not tell the limit of the heap, nor of the container: --memory and ' +
-        '--flags do.',
+      : 'prom-client exports neither the heap limit nor the container limit: give them by ' +
+        '--memory and --flags.',
   accepts: () => false,
   read: async () => {}
 })
@@ -59,21 +59,21 @@ const memwatchMetrics = defineSource({
     'liveHeapMajors'
   ],
   lacks:
-    'what was between two scrapes: peaks of Buffers, where the memory of malloc lies, what ' +
-      'waited for the event loop',
+    "the time between two scrapes: peaks of Buffers, the places of malloc's memory, waits for " +
+      'the event loop',
   unsure: { '*': SAMPLED },
   accepts: () => false,
   read: async () => {}
 })
 
 /**
- * Judge what a Prometheus keeps of a fleet.
+ * Judges the metrics of a fleet in a Prometheus.
  *
  * @param {object} asked
  * @param {string} asked.url
  * @param {string} asked.selector {job="api"}
  * @param {number} asked.sinceSeconds
- * @param {number} [asked.stepSeconds] take no more than a sample in so long
+ * @param {number} [asked.stepSeconds] shortest time between two samples
  * @param {import('./define-source').Given} given
  * @param {{ onError?: (error: Error) => void, onProgress?: (share: number) => void, nowUnixMs?: ()
  *   => number }} [options]
@@ -122,8 +122,8 @@ async function judgePrometheus (
     target.close()
     if (target.intervalSeconds > LONG_INTERVAL_SECONDS) {
       notes.add(
-        `a sample every ${Math.round(target.intervalSeconds)} s: what needs a rate over half a ` +
-          'minute stays unknown'
+        `one sample every ${Math.round(target.intervalSeconds)} s: checks that need a rate over ` +
+          'half a minute stay unknown'
       )
     }
   }

@@ -4,12 +4,12 @@ const { plainText } = require('@memwatch/agent/protocol/text-rules')
 const { parseBounded } = require('@memwatch/exporter/data-folder/bounded-json')
 const { SourceError } = require('./define-source')
 
-/** A GC profile of an hour under load; more is no such file. */
+/** Size limit: a GC profile of an hour under load fits. */
 const MOST_BYTES = 2 ** 28
 
 /**
  * @param {import('./define-source').Input} input
- * @param {string} title of what it should be, with its article
+ * @param {string} title expected content, with its article
  * @returns {Promise<any>}
  * @throws {SourceError} where it breaks off, is damaged, or too large
  */
@@ -20,7 +20,7 @@ async function readJson ({ name, bytes }, title) {
   for await (const chunk of bytes()) {
     chunks.push(chunk)
     if ((length += chunk.length) > MOST_BYTES) {
-      throw new SourceError(`${name} is larger than ${title} can be`)
+      throw new SourceError(`${name}: too large for ${title}`)
     }
   }
   try {
@@ -28,17 +28,17 @@ async function readJson ({ name, bytes }, title) {
   } catch (error) {
     if (error instanceof RangeError) {
       throw new SourceError(
-        `${name} is larger than fits in memory; NODE_OPTIONS=--max-old-space-size=4096 gives more`
+        `${name}: too large for the heap; set NODE_OPTIONS=--max-old-space-size=4096 and try again`
       )
     }
-    throw new SourceError(`${name} begins as ${title}, but is damaged or breaks off: ` +
+    throw new SourceError(`${name}: ${title} that is damaged or incomplete: ` +
       `${plainText(/** @type {Error} */ (error).message.slice(0, 120))}`)
   }
 }
 
 /**
  * @param {any} value
- * @returns {number | undefined} a number that a frame can hold
+ * @returns {number | undefined} a number that is valid in a frame
  */
 const count = value =>
   typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined
@@ -46,7 +46,7 @@ const count = value =>
 /**
  * @template {object} T
  * @param {T} values
- * @returns {T} without what is absent
+ * @returns {T} without absent values
  */
 const present = values =>
   /** @type {T} */ (

@@ -6,7 +6,9 @@ const { splitNodeOptions, plainFlags } = require('@memwatch/agent/protocol/node-
 const { defineSource, SourceError } = require('./define-source')
 const { readJson, count, present } = require('./read-json')
 
-/** Reports tell the age of a process to a second, and clocks are set. */
+/**
+ * Tolerance of times: reports contain the age of a process in whole seconds, and clocks may be set.
+ */
 const SAME_LIFE_SECONDS = 5
 /**
  * libuv's names of handles, as process.getActiveResourcesInfo() has them. Timers of JavaScript are
@@ -51,8 +53,8 @@ const report = defineSource({
     'resources'
   ],
   tellsMachine: true,
-  lacks: 'GCs and what they left, memory outside the heap, and what was between two reports',
-  unsure: { '*': 'a report is one moment' },
+  lacks: 'GCs and the live heap, memory outside the heap, and the time between two reports',
+  unsure: { '*': 'a report shows one moment' },
   accepts: head => /^\s*\{\s*"header"\s*:\s*\{/.test(head) && head.includes('"reportVersion"'),
 
   async read (inputs, lives, given) {
@@ -61,7 +63,7 @@ const report = defineSource({
       const found = await readJson(input, report.title)
       if (!found?.header?.nodejsVersion || !found.javascriptHeap) {
         throw new SourceError(
-          `${input.name} is a report without a heap: damaged, or of a Node.js before 12`
+          `${input.name}: the report contains no heap: it is damaged, or of a Node.js before 12`
         )
       }
       if (
@@ -110,7 +112,10 @@ const withWorkers = item => [item, ...(Array.isArray(item.workers) ? item.worker
 /** @param {any} item */
 const atUnixMs = ({ header }) => Number(header.dumpEventTimeStamp) || 0
 
-/** A report does not tell it, but the CPU time and its share of the life. @param {any} item */
+/**
+ * Age of the process, from its CPU time and the share of its life: the report does not contain it.
+ * @param {any} item
+ */
 function uptimeSeconds ({ resourceUsage }) {
   const { userCpuSeconds, kernelCpuSeconds, cpuConsumptionPercent: percent } = resourceUsage ?? {}
   const seconds = (userCpuSeconds + kernelCpuSeconds) * 100 / percent
@@ -229,7 +234,7 @@ const spaceRow = space => [
   count(space?.committedMemory) ?? 0
 ]
 
-/** Handles that are open, by type. @param {any} handles */
+/** Open handles by type. @param {any} handles */
 function resourcesOf (handles) {
   if (!Array.isArray(handles)) return undefined
   /** @type {Record<string, number>} */

@@ -73,7 +73,7 @@ const SPACE_COLUMNS = new Map([
 ])
 const KINDS = new Set(Object.values(GC_KINDS))
 
-/** Pauses by length, which a Prometheus keeps in other buckets: the frame says nothing of them. */
+/** Pauses by length are absent from the frame: a Prometheus stores them in other buckets. */
 const NO_BUCKETS = Array(GC_PAUSE_BOUNDS_SECONDS.length + 1).fill(0)
 
 /** @typedef {{ metric: Record<string, string>, value: number }} Sample */

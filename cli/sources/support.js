@@ -21,8 +21,8 @@ const known = new WeakMap()
 /**
  * @param {import('./define-source').Source} source
  * @param {import('./define-source').Given} [given]
- * @returns {Map<string, string>} id of a diagnosis → why it cannot be told, as a sentence without
- *   its full stop
+ * @returns {Map<string, string>} id of a diagnosis → the reason, as a sentence without its
+ *   full stop
  */
 function cannotTell (source, given = {}) {
   const key = String(given.containerLimitBytes !== undefined)
@@ -58,7 +58,7 @@ function compute (source, given) {
     const missing = required.length > 0 ? required : absent(diagnosis.uses)
     beyond.set(
       diagnosis.id,
-      `${source.title} does not tell ` +
+      `${source.title} lacks ` +
         `${missing.length > 3
           ? `${missing.slice(0, 3).join(', ')} and ${missing.length - 3} ` +
           'more'

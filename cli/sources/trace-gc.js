@@ -14,15 +14,15 @@ const REPEATED = '<--- Last few GCs --->'
 const OUT_OF_MEMORY = /FATAL ERROR: .*(heap out of memory|heap limit)/
 
 const OPEN_LIMIT =
-  'The heap size limit is open, unless --flags or --memory say it. It is judged as if no flag ' +
-    'set it, with the smallest that V8 chooses by itself and that holds what was seen, and with ' +
-      'the largest; of a worker, whose code may set it, from what it held. What holds with both ' +
-        'is sure, what holds with one suspected.'
+  'The source lacks the heap size limit, unless --flags or --memory give it. memwatch tries the ' +
+    'smallest and the largest limit that V8 could have chosen without flags. Findings true for ' +
+    "both are confirmed, findings true for one are suspected. A worker's limit may be as low as " +
+    'its heap was.'
 
 const traceGc = defineSource({
   id: 'trace-gc',
   title: 'a --trace-gc log',
-  accepted: 'what node --trace-gc prints, among other output',
+  accepted: 'the output of node --trace-gc, also among other lines',
   fields: ['gc', 'liveHeapBytes', 'liveHeapMajors', 'heapUsedBytes', 'heapTotalBytes', 'spaces'],
   lacks: 'RSS, Buffers, handles, the event loop, and the limits of the heap',
   bounds: given => (heapSizeLimit(given, 0) === undefined ? OPEN_LIMIT : undefined),
@@ -35,7 +35,7 @@ const traceGc = defineSource({
   }
 })
 
-/** The lines of one log, and the isolates that they tell of. */
+/** Lines of one log, and their isolates. */
 class GcLog {
   /** Lines of GCs; of another trace; and that cannot be read. */
   taken = 0
@@ -53,7 +53,7 @@ class GcLog {
    */
   #threads = new Map()
   #isRepeating = false
-  /** The process that said it last. */
+  /** The process of the previous line. */
   #pid = NaN
 
   /**
@@ -91,7 +91,7 @@ class GcLog {
     for (const life of this.#open.values()) life.close()
   }
 
-  /** @param {string} text that tells of no GC */
+  /** @param {string} text without a GC */
   #takeOther (text) {
     if (text.includes(REPEATED)) this.#isRepeating = true
     else if (OUT_OF_MEMORY.test(text)) {
@@ -120,7 +120,7 @@ class GcLog {
   }
 
   /**
-   * A later isolate that is younger is no main thread, whichever had the first GC.
+   * A later isolate that is younger is no main thread, whichever isolate had the first GC.
    * @param {GcLogLife} life
    * @param {GcLine} line of it
    */
@@ -157,14 +157,13 @@ async function readLog (input, lives, given) {
   log.close()
   if (log.taken === 0 && log.others > 0) {
     throw new SourceError(
-      `${input.name}: lines of --trace-gc-nvp or --trace-gc-verbose; memwatch reads what ` +
-        '--trace-gc prints'
+      `${input.name}: expected lines of --trace-gc, got those of --trace-gc-nvp or ` +
+        '--trace-gc-verbose; run node with --trace-gc'
     )
   }
   if (log.damaged > 0) {
     lives.notes.add(
-      `${log.damaged} lines of ${input.name} are damaged, or of a form that is not known; they were ` +
-        'left out'
+      `${input.name}: skipped ${log.damaged} damaged or unknown lines`
     )
   }
 }

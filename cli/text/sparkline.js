@@ -5,7 +5,7 @@ const BARS = '▁▂▃▄▅▆▇█'
 /**
  * A course in one line of text: the last value at the right, the highest of each column's share of
  * the time, between the least and the most of all.
- * @param {readonly (number | null)[]} values oldest first; null where there was none
+ * @param {readonly (number | null)[]} values oldest first; null for a gap
  * @param {number} width columns
  * @returns {string} as wide; spaces where nothing is known
  */

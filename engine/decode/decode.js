@@ -4,7 +4,7 @@ const { PROTOCOL_VERSION } = require('@memwatch/agent/protocol/frame')
 const { isObject, rebuilds, rebuildValues } = require('./rebuild')
 
 /**
- * Why a line was not taken, in the order they are checked. Each is a label value of
+ * Reasons to reject a line, in the order of the checks. Each is a label value of
  * memwatch_exporter_lines_rejected_total.
  * @type {readonly ['line_too_long', 'too_many_values', 'not_json', 'not_an_object',
  *   'wrong_version', 'unknown_type', 'invalid_hello', 'hello_missing', 'hello_repeated',
@@ -38,8 +38,8 @@ const REJECT_REASONS = Object.freeze([
 /** The longest hello of the lab has 7,800 characters, the longest frame 2,500. */
 const LONG_LINE = 16_384
 /**
- * Values in a line. The fullest message of the contract has some 4,000; a line of `[],[],…` has
- * 87,000 in 256 KiB, and takes 4.3 MiB once parsed.
+ * Upper bound of values in a line. The fullest message of the contract has some 4,000. A line of
+ * `[],[],…` has 87,000 in 256 KiB, and takes 4.3 MiB once parsed.
  */
 const MOST_VALUES = 8192
 const COMMA = 0x2c
@@ -53,7 +53,7 @@ const BRACE = 0x7b
  * @typedef {{ type: 'bye', sequence: number, atUnixMs: number, exitCode: number }} ByeMessage
  * @typedef {{ type: 'answer' } & import('@memwatch/agent/protocol/frame').Answer} AnswerMessage
  * @typedef {{ type: 'capture', id: string, part: string }} CaptureMessage begins a connection that
- *   brings a part of a capture
+ *   transfers a part of a capture
  * @typedef {HelloMessage | FrameMessage | ByeMessage | AnswerMessage | CaptureMessage} Message
  */
 
@@ -64,7 +64,8 @@ const BRACE = 0x7b
 const reject = reason => ({ ok: false, reason })
 
 /**
- * One line to one message, or the reason why not. Never throws: a bad line is a value.
+ * Decodes one line into a message, or the reason for its rejection. Never throws: a bad line is a
+ * value.
  * @param {string} line
  * @returns {{ ok: true, message: Message } | { ok: false, reason: RejectReason }}
  */
@@ -79,7 +80,10 @@ function decode (line) {
   return check(message)
 }
 
-/** At least as many as there are: what stands in texts counts, too. @param {string} line of JSON */
+/**
+ * Upper bound of the values in a line; separators inside of texts count too.
+ * @param {string} line of JSON
+ */
 function countValues (line) {
   let values = 0
   for (let i = 0; i < line.length; i++) {
@@ -90,7 +94,7 @@ function countValues (line) {
 }
 
 /**
- * Reasons for the refusal of a message, by its type.
+ * Rejection reasons of invalid messages, by type.
  * @type {Record<Message['type'], RejectReason>}
  */
 const INVALID = {
@@ -102,7 +106,7 @@ const INVALID = {
 }
 
 /**
- * The message of a line, once parsed. It is built anew: nothing of what was parsed is kept.
+ * Message of a parsed line. It is rebuilt: no parsed object is retained.
  * @param {unknown} parsed
  * @returns {{ ok: true, message: Message } | { ok: false, reason: RejectReason }}
  */

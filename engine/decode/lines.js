@@ -3,18 +3,18 @@
 const NEWLINE = 0x0a
 const NO_BYTES = Buffer.alloc(0)
 
-/** First room for an unfinished line: most of a frame. */
+/** Initial buffer for an unfinished line: most of a frame. */
 const FIRST_ROOM_BYTES = 1024
 
 /**
- * Splits a byte stream into lines, holding at most `maxBytes` of an unfinished one. A longer line
- * is thrown away up to its newline and reported once.
+ * Splits a byte stream into lines. It buffers at most `maxBytes` of an unfinished line. A longer
+ * line is discarded up to its newline and reported once.
  */
 class LineSplitter {
   #maxBytes
   /**
-   * The unfinished line, in one piece: a Buffer for each byte of a slow peer would take a hundred
-   * times its bytes.
+   * The unfinished line, in one piece: one Buffer for each byte of a slow peer would take a hundred
+   * times as much memory.
    */
   #pending = NO_BYTES
   #pendingBytes = 0
@@ -27,10 +27,10 @@ class LineSplitter {
 
   /**
    * @param {Buffer} chunk
-   * @param {(line: string) => boolean | void} onLine without the newline; true: what comes after
-   *   this line is none
+   * @param {(line: string) => boolean | void} onLine without the newline; true: the bytes after
+   *   this line are no lines
    * @param {() => void} onTooLong
-   * @returns {Buffer | undefined} what comes after the last line, where onLine said so
+   * @returns {Buffer | undefined} bytes after the last line, if onLine returned true
    */
   push (chunk, onLine, onTooLong) {
     let start = 0
@@ -67,12 +67,15 @@ class LineSplitter {
     return this.#pendingBytes
   }
 
-  /** Bytes that are held for the unfinished line. */
+  /** Bytes allocated for the unfinished line. */
   get heldBytes () {
     return this.#pending.length
   }
 
-  /** @param {Buffer} bytes a copy is held: a few bytes must not keep a whole socket read alive */
+  /**
+   * Buffers a copy: a few bytes must not keep a whole socket read alive.
+   * @param {Buffer} bytes a copy is held: a few bytes must not keep a whole socket read alive
+   */
   #hold (bytes) {
     const length = this.#pendingBytes + bytes.length
     if (length > this.#pending.length) {

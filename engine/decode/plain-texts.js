@@ -3,8 +3,8 @@
 const { plainText } = require('@memwatch/agent/protocol/text-rules')
 
 /**
- * Makes texts of files plain, as the border demands of texts from agents: reports, logs and the
- * answers of a Prometheus are strangers' texts, too, and a stray character must not lose them.
+ * Makes texts of files plain, as decoding does with texts from agents. Reports, logs and answers of
+ * a Prometheus are untrusted too, but a stray character must not reject them.
  * @template T
  * @param {T} value of JSON, or what a reader made of a file
  * @returns {T} a copy in which every string is plain, and every key

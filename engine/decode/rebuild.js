@@ -6,31 +6,40 @@ const {
 const { HOST_NAME, KEY, POD_NAMES, isPlainText } = require('@memwatch/agent/protocol/text-rules')
 
 /**
- * Builds messages anew from the wire contract. A rebuilt message holds what the contract knows and
- * nothing else: no unknown field, no object of the parsed line, no text that is not plain, no
- * number beyond MOST_NUMBER. Everything behind the border relies on that.
+ * Rebuilds messages from the wire contract. A rebuilt message contains only what the contract
+ * allows: no unknown field, no object of the parsed line, no text that is not plain, no number
+ * beyond MOST_NUMBER. All code after decoding relies on that.
  */
 
-/** Largest number of the wire, and largest sum of a map: beyond it a double is no exact integer. */
+/**
+ * Largest number of the wire, and largest sum of a map: a double represents no larger integers
+ * exactly.
+ */
 const MOST_NUMBER = 2 ** 53
 /** Keys of a map field: spaces, GC kinds and resource types are few. */
 const MOST_KEYS = 64
 /** Two labels of a GC row: kind/cause. */
 const GC_KEY = /^[a-z0-9_]{1,32}\/[a-z0-9_]{1,32}$/
-/** Keys that matched before. A set answers in a third of the time, for 40 keys of every frame. */
+/**
+ * Keys that matched before. A set answers in a third of the time of the pattern, for 40 keys of
+ * every frame.
+ */
 const MOST_MATCHED = 1000
 const ENVIRONMENT_KEY = /^[A-Za-z][A-Za-z0-9_]{0,63}$/
 
 const MOST_TEXTS = 1000
 const MOST_TEXT_LENGTH = 4096
-/** Characters of all texts of one list: Node 26 allows 310 flags of 6,000 characters in all. */
+/**
+ * Upper bound of the characters of all texts of a list: Node 26 allows 310 flags of 6,000
+ * characters in all.
+ */
 const MOST_LIST_LENGTH = 16_384
 
 /** A longer interval looks like an agent that is gone. */
 const MOST_INTERVAL_SECONDS = 600
-/** End of the year 9999: a date beyond has another form, and from 8.64e15 on is none. */
+/** End of the year 9999. Later dates have another form, and from 8.64e15 on none. */
 const MOST_UNIX_MS = 253_402_300_799_999
-/** A century: no uptime makes a date that is none. */
+/** Upper bound of an uptime: a century, so that dates stay valid. */
 const MOST_UPTIME_SECONDS = 3_200_000_000
 
 const VERSION = /^[0-9A-Za-z][0-9A-Za-z.+-]{0,63}$/
@@ -63,8 +72,8 @@ const isNumber = value => typeof value === 'number' && value >= 0 && value <= MO
 /** @type {Rebuild<number>} */
 const number = value => isNumber(value) ? value : undefined
 /**
- * A counter that went beyond stays there: an app that allocates 1 GB/s gets there after a hundred
- * days, and is still to be watched.
+ * A counter stays at this maximum. An app that allocates 1 GB/s reaches it after a hundred days,
+ * and must still be watched.
  * @type {Rebuild<number>}
  */
 const counter = value =>
@@ -149,7 +158,7 @@ function keyMatcher (pattern) {
 }
 
 /**
- * Numbers by key. What consumers add up stays within MOST_NUMBER, too.
+ * Numbers by key. Sums of consumers stay within MOST_NUMBER, too.
  * @param {(key: string) => boolean} isKey
  * @returns {Rebuild<Record<string, number>>}
  */
@@ -169,11 +178,11 @@ const counts = isKey => value => {
 }
 
 /**
- * Rows by key, as above.
+ * Rows by key, with the same bound.
  * @template {any[]} Row
  * @param {(key: string) => boolean} isKey
  * @param {Rebuild<Row>} row
- * @param {(row: Row) => number} sumOf at least of what is added up
+ * @param {(row: Row) => number} sumOf lower bound of the summed value
  * @returns {Rebuild<Record<string, Row>>}
  */
 const rows = (isKey, row, sumOf) => value => {
@@ -194,7 +203,8 @@ const rows = (isKey, row, sumOf) => value => {
 /** @type {Rebuild<import('@memwatch/agent/protocol/frame').SpaceRow>} */
 function spaceRow (value) {
   if (!Array.isArray(value) || value.length !== 4) return undefined
-  // Read by index here and below: the iterator of a pattern takes longer than all the checks.
+  // Rows are read by index here and below: the iterator of a pattern takes longer than all the
+  // checks.
   const used = value[0]
   const size = value[1]
   const available = value[2]
@@ -261,7 +271,7 @@ const shapes = {
 }
 
 /**
- * By field. Without a prototype: a field called constructor is unknown, and not a function.
+ * Rules by field. Without a prototype: a field called constructor is unknown, and not a function.
  * @type {Record<string, Rebuild>}
  */
 const valueRebuilds = Object.assign(
@@ -274,7 +284,7 @@ const valueRebuilds = Object.assign(
   )
 )
 
-/** Fields of one number, as most are. @type {Record<string, boolean>} */
+/** Fields with a single number, which most are. @type {Record<string, boolean>} */
 const numberFields = Object.create(null)
 for (const name of Object.keys(fields)) {
   if (fields[/** @type {keyof typeof fields} */ (name)].shape === 'number') numberFields[name] = true
@@ -395,7 +405,7 @@ const capture = fieldsOf({ id: matching(ID), part: matching(WORD) })
 
 const bye = fieldsOf({ sequence: whole, atUnixMs: unixMs, exitCode: integer(2 ** 32, -(2 ** 31)) })
 
-/** Without `values`, which have a reason of their own. */
+/** Rules of a frame without `values`, whose rejection has its own reason. */
 const frame = fieldsOf({
   sequence: whole,
   atUnixMs: unixMs,

@@ -8,15 +8,20 @@ const { trimCommand } = require('../fixes/command')
 const { MOVED_SHARE } = require('../memory/retained')
 const { envChange, jemallocChange } = require('../fixes/malloc')
 
-/** Share of what is retained that jemalloc gave back, where no look can be had. */
+/**
+ * Measured share of retained memory that jemalloc returned, used without a scan of the memory map.
+ */
 const JEMALLOC_RECOVERED = 0.85
 /**
- * Of what jemalloc would save: 0.15 to 1.05 in measurements, by how many Buffers are that large.
+ * Share of jemalloc's saving that a lower mmap threshold brings: 0.15 to 1.05 in measurements,
+ * depending on the share of large Buffers.
  */
 const MMAP_THRESHOLD_SHARE = 0.6
-/** Of what is retained in the arenas of threads, in one measurement. */
+/**
+ * Share of the memory retained in arenas of threads that fewer arenas return, in one measurement.
+ */
 const ARENA_MAX_RECOVERED = 0.4
-/** A remedy that gives back less than this share of what is retained is none. */
+/** Least share of retained memory that a remedy must return to be listed. */
 const LEAST_RECOVERED = 0.1
 
 module.exports = defineDiagnosis({
@@ -42,23 +47,23 @@ module.exports = defineDiagnosis({
     retainedBytes: 64 * 2 ** 20,
     retainedShareRatio: 0.2,
     ...ROOM_LIMITS,
-    // Most apps that handle Buffers make malloc keep tens of MiB, and are well: with room it takes
-    // more of both to be worth a word.
+    // malloc retains tens of MiB in most apps that handle Buffers, and they are healthy. With room
+    // left, a report needs more of both.
     roomyRetainedBytes: 128 * 2 ** 20,
     roomyShareRatio: 0.4,
-    // Freed memory shows by moving; where malloc itself says that it is free, that is not needed.
+    // Freed memory moves. An answer of malloc makes movement unnecessary.
     movedShareRatio: MOVED_SHARE,
-    // So much that stays as it is may be in use or retained: threads of an addon free and take it
-    // again between two readings. Only malloc can say; sharp measured 267 MiB constant, of which
-    // jemalloc gave 171 back.
+    // Constant memory of this size may be in use or retained: threads of an addon free and allocate
+    // it between two readings. Only malloc can tell. sharp measured 267 MiB constant, of which
+    // jemalloc returned 171.
     openBytes: 100 * 2 ** 20,
     openShareRatio: 0.4,
-    // Native memory that rises like this is a leak until it stops.
+    // Native memory that rises this steadily is a leak until it stops.
     growthScore: 3,
     growthFit: 0.8,
     growthShareRatio: 0.2,
     lateGrowthRatio: 0.5,
-    // More of it in the arenas of threads than in [heap] is worth a word.
+    // The report mentions the arenas of threads if they retain more than [heap] does.
     arenaShareRatio: 0.5
   },
   explains: [],
@@ -122,13 +127,13 @@ module.exports = defineDiagnosis({
       fixes.push({
         title: 'Without a new library: fewer arenas',
         change: envChange({ MALLOC_ARENA_MAX: '2' }),
-        // jemalloc gives back what lies in the arenas, too: fewer of them bring no more.
+        // jemalloc also returns memory of the arenas, so fewer arenas add nothing.
         predicted: predicted(Math.min(jemalloc, ARENA_MAX_RECOVERED * arenaShareRatio * retained)),
         risk: 'Threads of the pool share two arenas: some lock contention. It does nothing for ' +
           'what lies in [heap].'
       })
     }
-    // The most that comes back first; what brings next to nothing is no remedy.
+    // Largest saving first; remedies that save next to nothing are left out.
     const lasting = fixes
       .filter(({ predicted: [{ from, to }] }) => from - to >= LEAST_RECOVERED * retained)
       .sort((a, b) => a.predicted[0].to - b.predicted[0].to)
@@ -156,7 +161,7 @@ module.exports = defineDiagnosis({
 /** @typedef {(signals: Signals, limits: Limits) => import('./define-diagnosis').Dismissal | null} Question */
 
 /**
- * Is the allocator one whose retained memory can be told?
+ * Can the retained memory of this allocator be measured?
  * @param {import('@memwatch/agent/protocol/frame').Hello} target
  */
 function ruleOutAllocator ({ allocator }) {
@@ -183,7 +188,7 @@ function ruleOutLittle (signals, limits) {
     `RSS is ${formatRatio(rssBytes / limit)} of them`)
 }
 
-/** Is the memory in use? Freed memory shows by moving, or malloc says so. @type {Question} */
+/** Is the memory in use? Freed memory moves, or malloc reports it as free. @type {Question} */
 function ruleOutInUse (signals, limits) {
   const { allocatorSlackBytes: retained, rssBytes, nativeBytes } = signals
   const moves = findMoved(signals) >= limits.movedShareRatio * retained
@@ -210,7 +215,7 @@ const risesInLine = ({ nativeTrend, nativeBytes }, limits) =>
   (nativeTrend.lateRatio ?? 0) >= limits.lateGrowthRatio &&
   nativeTrend.rise >= limits.growthShareRatio * nativeBytes
 
-/** Bytes that came and went. @param {Signals} signals */
+/** Bytes that moved. @param {Signals} signals */
 const findMoved = ({ bufferChurnBytes, nativeReusedBytes }) =>
   Math.max(bufferChurnBytes ?? 0, nativeReusedBytes ?? 0)
 
@@ -259,11 +264,11 @@ function notALine (riseBytes, rise, limit) {
 
 /**
  * @param {import('@memwatch/agent/protocol/frame').Hello} target
- * @returns {import('./define-diagnosis').Change | null} null where malloc_trim cannot be reached
+ * @returns {import('./define-diagnosis').Change | null} null where malloc_trim is unavailable
  */
 function trimChange ({ name, commands, allowedFlags }) {
   if (commands?.includes('trim')) return { code: trimCommand({ name }) }
-  // node:ffi came with Node 26; it is known by its flag.
+  // Node 26 added node:ffi; the known flag shows it.
   if (!allowedFlags.some(flag => flag.endsWith('experimental-ffi'))) return null
   return {
     code: "const { functions } = require('node:ffi').dlopen(null, { malloc_trim: { arguments: " +

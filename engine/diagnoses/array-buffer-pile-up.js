@@ -7,21 +7,18 @@ const { ROOM_LIMITS, hasRoom } = require('./severity')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { flagsInForce } = require('../v8/flags')
 
-/**
- * V8 runs a full collection for external memory when so much came since the last: 32 MiB and more,
- * by version.
- */
+/** Growth of external memory that triggers a full collection in V8: at least 32 MiB, by version. */
 const COLLECTED_FROM_BYTES = 48 * 2 ** 20
 /**
- * Share of the waiting memory that releasing at once took off RSS in measurements: see
+ * Measured share of the waiting memory that immediate release removed from RSS: see
  * docs/accuracy.md.
  */
 const RELEASED_SHARE = 0.8
 /** ArrayBuffer.prototype.transfer is enabled from this V8 on. */
 const V8_WITH_TRANSFER = 12
 /**
- * V8 that frees short-lived Buffers by mark-compacts, and the first minor version of 14 that does
- * not.
+ * Versions of V8 that free short-lived Buffers by mark-compacts: 13, and 14 before this minor
+ * version.
  */
 const V8_WITH_REGRESSION = Object.freeze({ first: 13, last: 14, healedMinor: 6 })
 
@@ -55,30 +52,30 @@ module.exports = defineDiagnosis({
     'cpuThrottledRatio'
   ],
   limits: {
-    // So much garbage in Buffers at a time, and this share of RSS.
+    // Garbage in Buffers at a time, and its share of RSS.
     waitingBytes: 40 * 2 ** 20,
     waitingShareRatio: 0.2,
-    // V8 ran full collections for nothing but Buffers, this often in a CPU-second, as a thread that
-    // waits for a CPU drops fewer Buffers, and at this cost in CPU time.
+    // Rate and cost of full collections for Buffers alone. The rate is per CPU-second, because a
+    // thread that waits for a CPU drops fewer Buffers.
     majorsPerCpuSecond: 1,
     majorRatio: 0.003,
-    // A slow machine runs fewer and longer ones: at this cost they count however few they are. Apps
-    // that drop Buffers and have fewer majors measured 0.0035 at most.
+    // Cost in CPU time from which collections count however few they are: a slow machine runs fewer
+    // and longer ones. Apps that drop Buffers and have fewer majors measured at most 0.0035.
     costlyMajorRatio: 0.01,
-    // Above this rate, this cost or this share of RSS it is worth a change.
+    // Rate, cost and share of RSS that are worth a change.
     certainMajorsPerCpuSecond: 2,
     certainMajorRatio: 0.02,
     certainShareRatio: 0.4,
-    // WebAssembly memories grow by pages of 64 KiB: one in a second.
+    // WebAssembly memories grow by pages of 64 KiB: one a second.
     webassemblyGrowthBytesPerSecond: 64 * 2 ** 10,
-    // V8 runs a full collection when external memory grew by this, in no version by less. So many
-    // as the growth of what is kept causes tell nothing of dead Buffers.
+    // Growth of external memory that triggers a full collection, the minimum of all versions.
+    // Collections caused by growth of retained memory prove no dead Buffers.
     collectedFromBytes: 32 * 2 ** 20,
     ...ROOM_LIMITS,
     windowSeconds: 15,
-    // Of full collections for Buffers, a tenth remains when each Buffer is released at once.
+    // Share of full collections for Buffers that remains when each Buffer is released at once.
     remainingMajorsShareRatio: 0.1,
-    // Half of their pauses remains where scavenges free young Buffers again.
+    // Share of their pauses that remains when scavenges free young Buffers again.
     scavengedPauseShareRatio: 0.5
   },
   explains: ['allocator-fragmentation'],
@@ -107,7 +104,7 @@ module.exports = defineDiagnosis({
     const ofLimit = signals.rssShareRatio === null
       ? ''
       : ` (RSS stands at ${formatRatio(signals.rssShareRatio)} of the container limit)`
-    // Heap, code and what Node itself takes remain.
+    // Heap, code and Node's own memory remain.
     const remainingBytes = rssBytes - (signals.outsideHeapBytes ?? 0) + NATIVE_BASE_BYTES
     return {
       state: isMuch && signals.gcWindowSeconds >= limits.windowSeconds
@@ -168,7 +165,7 @@ module.exports = defineDiagnosis({
       fixes.push({
         title: `On Node ${target.node.split('.')[0]}: let scavenges free young Buffers again, ` +
           'or move to Node 26',
-        // Refused in NODE_OPTIONS: only for the command line.
+        // NODE_OPTIONS refuses these flags: they work on the command line only.
         change: { flag },
         predicted: [
           prediction('externalMajorPauseRatio', pauses, limits.scavengedPauseShareRatio * pauses)
@@ -182,10 +179,10 @@ module.exports = defineDiagnosis({
 })
 
 /**
- * What waits at a time: the swing that was seen, but at least what V8 lets come before it runs a
- * full collection for Buffers – an app that takes one large Buffer after the other always has one
- * dead and one alive when it is looked at. A WebAssembly memory is counted anew, as a whole, each
- * time it grows: full collections beside one that grows tell nothing of Buffers.
+ * Bytes of dead Buffers at a time: the observed swing, at least the amount that V8 accepts before
+ * it runs a full collection for Buffers. An app that uses one large Buffer after the other always
+ * has one dead and one alive at each reading. Each growth of a WebAssembly memory counts its whole
+ * size anew, so full collections beside one prove no dead Buffers.
  * @param {Pick<Signals, 'externalWaitingBytes' | 'externalPeakBytes' | 'externalMajorsPerSecond' |
  *   'externalMajorsPerCpuSecond' | 'externalTrend' | 'webassemblyGrowthBytesPerSecond'>} signals
  * @param {Limits} limits
@@ -204,9 +201,9 @@ function waitingOf (signals, limits) {
 }
 
 /**
- * V8 13.6 and 14.1 raised the amount of young Buffers that triggers a scavenge above the limit at
- * which a full collection starts, so short-lived Buffers are freed by mark-compacts:
- * nodejs/node#61967. The flag that undoes it; V8 14.1 lost the first.
+ * Flag that restores scavenges of Buffers. V8 13.6 and 14.1 raised the amount of young Buffers that
+ * triggers a scavenge above the limit of a full collection, so mark-compacts free short-lived
+ * Buffers: nodejs/node#61967. V8 14.1 dropped the first flag.
  * @param {import('@memwatch/agent/protocol/frame').Hello} target
  * @returns {string | null}
  */

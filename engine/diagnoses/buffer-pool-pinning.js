@@ -5,7 +5,7 @@ const { evidence, listEvidence, prediction } = require('./evidence')
 const { median } = require('../statistics/quantile')
 const { formatBytes, formatKibibytes, formatNumber, formatRatio } = require('../text/format')
 
-/** A slab this small pins little, and still serves several small Buffers. */
+/** Recommended size of a slab: it pins little, and still serves several small Buffers. */
 const SMALL_SLAB_BYTES = 1024
 
 module.exports = defineDiagnosis({
@@ -21,17 +21,17 @@ module.exports = defineDiagnosis({
     'liveHeapBytes'
   ],
   limits: {
-    // Fewer slabs tell no share.
+    // Fewer slabs are no sample.
     slabsFollowed: 6,
-    // A slab whose slices are all temporary is gone by the second major GC.
+    // The second major GC removes every slab whose slices are all temporary.
     slabsKeptRatio: 0.5,
     suspectedSlabsKeptRatio: 0.2,
-    // Less than this in Buffers that stay is no problem, whatever they are slices of.
+    // Retained Buffers below this are no problem, whatever slabs they belong to.
     arrayBuffersFloorBytes: 48 * 2 ** 20,
     arrayBuffersShareRatio: 0.25,
-    // From here on what stays in Buffers grows.
+    // Rise from which retained Buffers count as growing.
     growsSteadinessRatio: 0.5,
-    // Most of what is pinned comes back; the copies that are kept take the rest.
+    // Share of pinned memory that returns; copies of the retained data use the rest.
     releasedShareRatio: 0.9
   },
   explains: ['native-memory-leak', 'allocator-fragmentation'],
@@ -44,8 +44,8 @@ module.exports = defineDiagnosis({
     if (dismissed) return dismissed
     const { bufferPoolBytes: slab, arrayBuffersFloorBytes: floor, rssBytes } = signals
     const kept = signals.bufferSlabsKeptRatio ?? 0
-    // Between what stayed half a minute ago, which has grown since, and what is there now, garbage
-    // and all.
+    // Retained bytes lie between those of half a minute ago, which have grown since, and those of
+    // now, which include garbage.
     const pinnedBytes = kept * median([floor, signals.arrayBuffersBytes ?? floor])
     const steady = signals.arrayBuffersTrend?.steadinessRatio ?? 0
     return {
@@ -96,7 +96,7 @@ module.exports = defineDiagnosis({
 /** @typedef {Record<'slabBytes' | 'pinnedBytes' | 'rssBytes', number>} Finding */
 
 /**
- * Does much stay in Buffers, and do they lie in slabs of the pool that outlive their use?
+ * Do Buffers retain much memory, in slabs of the pool that outlive their use?
  * @param {Signals} signals
  * @param {Limits} limits
  */

@@ -22,8 +22,8 @@ const LEAST_HEAP_MIB = 32
 const ENOUGH_SEMI_SPACE_MIB = 16
 
 /**
- * Heaps that fit the container, or a container that fits the heaps; first whatever leaves room to
- * work in.
+ * Fixes: heaps that fit the container, or a container that fits the heaps. The fix that leaves more
+ * headroom comes first.
  * @param {Finding} finding
  * @param {Hello} target
  * @param {Limits} limits
@@ -34,7 +34,7 @@ function fitHeaps (finding, target, limits) {
   const { megabytes, neededBytes } = sizes
   const { limitBytes: limit, liveBytes: live } = finding
   const keep = limitHeap(finding, target, sizes)
-  // What it has need not be asked for.
+  // A container that is large enough needs no request for memory.
   const asks = neededBytes > limit ? [askForMemory(finding, sizes)] : []
   if (megabytes * MIB < live / limits.liveShareRatio) return [...asks, keep]
   const seesLimit = target.constrainedBytes !== undefined && target.constrainedBytes <= limit
@@ -49,12 +49,12 @@ function fitHeaps (finding, target, limits) {
 }
 
 /**
- * Sizes with which all heaps fit.
+ * Sizes that fit all heaps into the container.
  * @typedef {object} Sizes
  * @property {number} megabytes of the old space of each heap
- * @property {number | null} semiMib null where the young generation stays as it is
+ * @property {number | null} semiMib null if the young generation stays unchanged
  * @property {number} youngBytes of each heap
- * @property {number} neededBytes of the container, for what lives now
+ * @property {number} neededBytes of the container, for the present live heaps
  *
  * @param {Finding} finding
  * @param {Limits} limits
@@ -63,12 +63,12 @@ function fitHeaps (finding, target, limits) {
 function chooseSizes (finding, limits) {
   const { shareBytes, besideBytes, semiSpaceBytes, heaps, ownHeaps } = finding
   const presentBytes = youngGenerationBytes(semiSpaceBytes ?? ENOUGH_SEMI_SPACE_MIB * MIB)
-  // Without a flag the young generation was sized for the memory that V8 was told of: give it
-  // what fits, too.
+  // Without a flag V8 sized the young generation for the memory that it saw: set a fitting size as
+  // well.
   const isYoungLarge = presentBytes * ownHeaps > limits.youngShareRatio * shareBytes
   const semiMib = isYoungLarge ? semiMibFor(heaps, shareBytes / ownHeaps) : null
   const youngBytes = semiMib === null ? presentBytes : youngGenerationBytes(semiMib * MIB)
-  // The flag holds for each heap of the process, those of its workers too.
+  // The flag applies to each heap of the process, including those of its workers.
   const fittingBytes = fittingOldBytes({
     limitBytes: shareBytes,
     besideBytes,

@@ -10,8 +10,8 @@ const { formatBytes, formatRatio } = require('../text/format')
 /** @typedef {import('./container-limit-mismatch').Judgement} Judgement */
 
 /**
- * Several heaps in one container: other processes, and workers. Each fits alone, and V8 knows of no
- * other. It takes several that fill at once, so what they may become is no proof by itself.
+ * Several heaps in one container: other processes, and workers. Each fits alone, and V8 knows only
+ * its own. Their maximum sizes alone prove nothing, because several would have to fill at once.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Finding} finding
@@ -29,7 +29,8 @@ function judgeTogether (signals, limits, finding) {
   if (heapLimits + beside <= limit) {
     return ok(`${sharers}: ${full} and what lies beside them (${formatBytes(beside)}) fit`)
   }
-  // Threads of one process are one program, of which a few work; processes know of no other.
+  // Threads of one process are one program, of which a few work at a time. Processes are
+  // independent.
   const blind = processes > 1 && heapLimits >= limits.togetherBlindRatio * limit
   if (!blind && usedRatio < limits.suspectedRssShareRatio) {
     return ok(`${sharers}: ${full} would not fit beside the rest (${formatBytes(beside)}), but ` +
@@ -43,7 +44,7 @@ function judgeTogether (signals, limits, finding) {
   const victim = processes > 1 ? 'one of the processes' : 'the process'
   return {
     state: pressed ? 'confirmed' : 'suspected',
-    // Far from the limit nothing is at stake yet.
+    // Far from the limit there is no risk yet.
     severity: usedRatio >= limits.suspectedRssShareRatio ? 'warning' : 'info',
     summary: `${sharers}: their heaps may grow to ${formatBytes(heapLimits)}, and ` +
       `${formatBytes(beside)} lie beside them.`,

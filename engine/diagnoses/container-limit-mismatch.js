@@ -34,24 +34,24 @@ module.exports = defineDiagnosis({
     'neighboursLiveHeapBytes'
   ],
   limits: {
-    // From here on the heap alone exceeds the container: that is arithmetic, and no app decides it.
+    // Above this share the heap alone exceeds the container, by arithmetic: no app behaves
+    // differently.
     blindRatio: 1,
-    // Several heaps rarely fill at the same time: together they may be promised a quarter more.
+    // Several heaps rarely fill at the same time: their sum may exceed the container by a quarter.
     togetherBlindRatio: 1.25,
-    // A process that holds less than this share of an equal part endangers nobody. The primary of a
-    // cluster is one: its workers would inherit a limit for its heap, and need more.
+    // A process below this share of an equal part is no risk. The primary of a cluster is an
+    // example: its workers would inherit a limit made for its heap, and need more.
     leastPartRatio: 1 / 3,
-    // The heap could grow past the container, and does: RSS is so near its limit …
+    // The heap could outgrow the container, and does: RSS is this close to its limit …
     rssShareRatio: 0.85,
     suspectedRssShareRatio: 0.7,
-    // … and it is the heap that fills it.
+    // … and the heap causes it.
     heapShareRatio: 0.4,
     // Waiting for memory under memory.high, share of the time.
     pressureRatio: 0.1,
-    // The young generation was sized for another memory where it takes more of the container than
-    // this.
+    // A young generation above this share of the container was sized for another memory.
     youngShareRatio: 0.25,
-    // A heap that what lives would fill by more than this has no room to work in.
+    // A live heap above this share of the old generation leaves no headroom.
     liveShareRatio: 0.8
   },
   explains: [],
@@ -63,7 +63,7 @@ module.exports = defineDiagnosis({
     if (throttled) return throttled
     const { heapSizeLimitBytes: heapLimit, containerLimitBytes: limit } = signals
     if (limit === null) return ok('the container has no memory limit that can be seen')
-    // A heap that alone may outgrow the container is judged by itself: it needs no other.
+    // A heap that alone may outgrow the container is judged alone.
     if ((signals.containerHeaps ?? 1) > 1 && heapLimit < limits.blindRatio * limit) {
       const finding = describeRoom(signals, limit, signals.containerShareBytes ?? limit)
       return judgeTogether(signals, limits, finding)
@@ -86,7 +86,7 @@ module.exports = defineDiagnosis({
 /** @typedef {import('./define-diagnosis').Judgement<Finding>} Judgement */
 
 /**
- * Memory beside the heaps, in bytes: those of workers count as heaps.
+ * Memory beside the heaps, in bytes. Heaps of workers count as heaps.
  * @param {Signals} signals
  */
 const findBeside = ({ besideHeapBytes, workerHeapBytes }) =>
@@ -179,7 +179,7 @@ function judgeAlone (signals, limits, limit, target) {
   const isPressed = used >= limits.rssShareRatio && heapShare >= limits.heapShareRatio
   return {
     state: isBlind || isPressed ? 'confirmed' : 'suspected',
-    // Far from its limit nothing is at stake yet.
+    // Far from its limit there is no risk yet.
     severity: used >= limits.suspectedRssShareRatio ? 'warning' : 'info',
     summary: `V8 may use ${formatBytes(heapLimit)} of heap, and ${formatBytes(beside)} lie ` +
       `beside it: more than the container's ${formatBytes(limit)}.`,
@@ -204,7 +204,7 @@ function judgeAlone (signals, limits, limit, target) {
 }
 
 /**
- * Why V8 does not know the limit.
+ * Reason why V8 does not know the limit.
  * @param {import('@memwatch/agent/protocol/frame').Hello} target
  * @param {number} limit
  */

@@ -20,18 +20,19 @@ module.exports = defineDiagnosis({
     'heapRunwayBytes'
   ],
   limits: {
-    // An app has one context; a few more belong to sandboxes that are kept on purpose.
+    // An app has one context. A few more belong to sandboxes that are kept on purpose.
     contexts: 20,
-    // So many more than at the beginning, across major GCs: what nobody holds would be gone.
+    // Growth since the beginning, across major GCs: unreferenced contexts would have been
+    // collected.
     rise: 15,
-    // Without a major GC since half of the rise they may be garbage that waits.
+    // Without a major GC since half of the rise the contexts may be uncollected garbage.
     majors: 1,
     // Straight and not slowing down: leaks measure 0.7–1.
     steadinessRatio: 0.55,
     ...URGENCY_LIMITS,
     tellsAheadRatio: LASTING_LIMITS.tellsAheadRatio,
     soonSeconds: LASTING_LIMITS.soonSeconds,
-    // Code that grows in a line without contexts: functions compiled from text, and kept.
+    // Code that grows in a line without contexts: functions compiled from text, and retained.
     codeRiseBytes: 8 * 2 ** 20
   },
   explains: ['js-heap-leak', 'heap-limit-thrash'],

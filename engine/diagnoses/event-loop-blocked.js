@@ -33,34 +33,33 @@ module.exports = defineDiagnosis({
     'fewestConnections'
   ],
   limits: {
-    // Something waited longer than a tenth of a second in so many of the seconds. What the thread
-    // waits for a CPU is not the code's: it is taken off these three first.
+    // Share of seconds in which something waited longer than a tenth of a second. Waiting of the
+    // thread for a CPU is not the code's fault: it is subtracted from these three first.
     blockedFramesRatio: 0.3,
     longestDelaySeconds: 0.15,
-    // What a request waits on average for the loop alone.
+    // Mean wait of a request for the loop alone.
     expectedWaitSeconds: 0.01,
     suspectedExpectedWaitSeconds: 0.005,
-    // Without GC, so much of the time the loop is at work.
+    // Busy share of the loop without GC.
     busyRatio: 0.15,
-    // GC explains it when it takes this share of the busy time.
+    // GC is the explanation if it takes this share of the busy time.
     gcShareRatio: 0.4,
-    // Share of the quota's periods in which it held the process back. Where nobody tells how long
-    // the thread waited, as outside of Linux, no more is known: above it the delay may be all the
-    // quota's.
+    // Share of throttled quota periods. Outside of Linux nobody reports how long the thread waited:
+    // above this share the quota may cause all of the delay.
     throttledRatio: 0.1,
-    // Where nobody tells the CPU time either, what is left of the busy time is a guess above this
-    // share of waiting.
+    // Without the thread's CPU time too, the busy time is a guess above this share of waiting.
     contendedRatio: 0.7,
-    // Every app loads and compiles for a while.
+    // Every app loads and compiles at first.
     windowSeconds: 20,
-    // Less CPU than this while the loop is busy: it waits inside a call.
+    // Less CPU time than this while the loop is busy: it waits inside a call.
     waitingCpuShareRatio: 0.5,
-    // Where no server listens, what falls due by a timer is late only where the loop waits for it:
-    // a batch program works from one piece to the next, and is busy for 0.99 of the time that it
-    // has a CPU; less while it reads files. Workers of queues whose loop was blocked measured 0.24
-    // to 0.37, a timer that computes for most of its interval 0.8.
+    // Without a listening server, a late timer matters only if the loop waits for it. A batch
+    // program works from one piece to the next, and is busy for 0.99 of its CPU time; less while it
+    // reads files. Workers of queues whose loop was blocked measured 0.24 to 0.37, a timer that
+    // computes for most of its interval 0.8.
     batchBusyRatio: 0.9,
-    // Without the one blocking call a tenth of the wait remains: what else the app computes.
+    // Share of the wait that remains without the one blocking call, for other computation of the
+    // app.
     remainingWaitShareRatio: 0.1
   },
   explains: [],
@@ -127,7 +126,7 @@ module.exports = defineDiagnosis({
 /** @typedef {ReturnType<typeof findWaiters>} Waiters */
 
 /**
- * Does the loop answer, and if not: is it GC, a lack of CPU, or a batch job that nobody waits for?
+ * Does the loop respond? If not: is it GC, a lack of CPU, or a batch job that nobody waits for?
  * @param {Signals} signals
  * @param {Limits} limits
  */
@@ -174,8 +173,8 @@ const isLate = (limits, blocked, longest, mean) =>
   mean >= limits.suspectedExpectedWaitSeconds
 
 /**
- * The verdict is a guess where the CPU time of the thread is unknown, and the thread was kept
- * waiting for most of its busy time.
+ * Certainty of the verdict. It is a guess where the CPU time of the thread is unknown, and the
+ * thread waited for most of its busy time.
  * @param {Signals} signals
  * @param {Limits} limits
  */
@@ -228,8 +227,8 @@ const heldBack = ({ cpuThrottledRatio }) =>
 const capital = sentence => sentence.charAt(0).toUpperCase() + sentence.slice(1)
 
 /**
- * Whether the loop sleeps inside calls for most of the time that it is busy and not waiting for a
- * CPU.
+ * True if the loop sleeps inside calls for most of the time in which it is busy and does not wait
+ * for a CPU.
  * @param {Signals} signals
  * @param {Limits} limits
  */
@@ -239,9 +238,9 @@ function waitsInside ({ threadCpuRatio, eventLoopUtilizationRatio: busy, cpuTime
 }
 
 /**
- * Who waits while the loop is blocked. clients: a server listens, or accepted connections; also
- * where that is not known. timers: they are pending all the time, and the loop waits for them.
- * perhaps: timers that a loop without a pause gets to when it can, or connections to others.
+ * Victims of a blocked loop. clients: a server listens, or accepted connections; also if unknown.
+ * timers: some are always pending, and the loop waits for them. perhaps: timers of a loop without
+ * pauses, or outgoing connections.
  * @param {Signals} signals
  * @param {Limits} limits
  * @returns {'clients' | 'timers' | 'perhaps' | 'nobody'}
@@ -249,8 +248,8 @@ function waitsInside ({ threadCpuRatio, eventLoopUtilizationRatio: busy, cpuTime
 function findWaiters (signals, { batchBusyRatio }) {
   const { serversListening, connectionsAccepted, fewestTimers, fewestConnections } = signals
   if (serversListening !== 0 || connectionsAccepted !== 0) return 'clients'
-  // Of the time in which it did not wait for a CPU: with more of it a batch program is as busy,
-  // and one that waits for timers pauses more.
+  // Share of the time in which it did not wait for a CPU. With more CPU a batch program stays as
+  // busy, while a loop that waits for timers pauses more.
   const waited = signals.runQueueWaitRatio ?? 0
   const ownBusy = (signals.eventLoopUtilizationRatio - waited) / (1 - waited)
   if (fewestTimers && ownBusy < batchBusyRatio) return 'timers'

@@ -7,13 +7,13 @@ const { formatRatio, formatValue } = require('../text/format')
 /** @typedef {import('./define-diagnosis').Evidence} Evidence */
 
 /**
- * A thread that lacks less than this of its time is not slowed down: the rest is the noise of a
- * machine.
+ * A thread that waits for less than this share of its time is not slowed down: the rest is noise of
+ * the machine.
  */
 const NEARLY_ALL = 0.9
 
 /**
- * One piece of evidence, its sentence made from the numbers.
+ * One piece of evidence, with a sentence built from its numbers.
  * @param {import('../signals').FigureName} signal
  * @param {number} value
  * @param {number} limit
@@ -32,17 +32,17 @@ function evidence (signal, value, limit, say) {
 }
 
 /**
- * Evidence in the order it is shown in, without what does not apply.
+ * Evidence in display order, without absent pieces.
  * @param {...(Evidence | readonly Evidence[] | false | null | undefined | 0)} items
  * @returns {Evidence[]}
  */
 const listEvidence = (...items) => items.flatMap(item => item || [])
 
 /**
- * The sentence that says what rates are judged by where the thread was kept waiting for a CPU.
+ * Sentence that states the basis of rates if the thread waited for a CPU.
  * @param {{ cpuTimeRatio: number | null, cpuThrottledRatio: number | null }} signals
- * @param {string} judged what is judged by the CPU-second, with its numbers
- * @returns {Evidence[]} none where the thread had its time
+ * @param {string} judged the quantity judged per CPU-second, with its numbers
+ * @returns {Evidence[]} empty if the thread did not wait
  */
 function cpuTimeEvidence ({ cpuTimeRatio, cpuThrottledRatio }, judged) {
   if (cpuTimeRatio === null || cpuTimeRatio >= NEARLY_ALL) return []
@@ -61,7 +61,7 @@ function cpuTimeEvidence ({ cpuTimeRatio, cpuThrottledRatio }, judged) {
 }
 
 /**
- * A share of wall time, and of CPU time where that is another.
+ * A share of wall time, and of CPU time if that differs.
  * @param {{ cpuTimeRatio: number | null }} signals
  * @param {number} wallRatio
  * @param {number} cpuRatio
@@ -72,9 +72,9 @@ const wallAndCpu = ({ cpuTimeRatio }, wallRatio, cpuRatio) =>
     : `${formatRatio(wallRatio)} of wall time, ${formatRatio(cpuRatio)} of its CPU time`
 
 /**
- * The expected effect of a fix on one signal, at the same work a second.
+ * Predicted effect of a fix on one signal, at constant work a second.
  * @param {import('../signals/names').NamedSignal} signal
- * @param {number} from now
+ * @param {number} from present value
  * @param {number} to after the change, both in the signal's unit
  */
 const prediction = (signal, from, to) =>

@@ -14,25 +14,25 @@ const MIB = 2 ** 20
 /** A semi-space that is enough for most request loads. */
 const ENOUGH_SEMI_SPACE = 16 * MIB
 /**
- * The live heap should fill so much of the old generation at most: measured, 80 % of the limit
- * takes 20 % of the time.
+ * Largest share of the old generation for the live heap: at 80 % of the limit GC took 20 % of the
+ * time in measurements.
  */
 const COMFORTABLE_SHARE = 0.65
 /**
- * Of the container, this much may be used by what memwatch can add up; the rest is page cache,
- * stacks and surprise.
+ * Share of the container that memwatch plans with; the rest is for page cache, stacks and
+ * unpredicted memory.
  */
 const CONTAINER_SHARE = 0.92
-/** Heap limits are advised in steps of this. */
+/** Step of recommended heap limits. */
 const STEP_MIB = 32
-/** A limit that is raised by less buys too little. */
+/** Least useful increase of a limit. */
 const WORTH_GROWTH = 1.15
-/** Near the limit V8 keeps at least this share of it to work in. */
+/** Share of the limit that V8 keeps free near the limit. */
 const LEAST_ROOM_SHARE = 0.02
 
 /**
- * A limit with room above what lives, where the container has it; less on the heap otherwise, and
- * where the heap fills within seconds.
+ * A higher limit if the container has room for it. Otherwise, or if the heap fills within seconds,
+ * less memory on the heap.
  * @param {Finding} finding
  * @param {Hello} target
  * @returns {Fix[]}
@@ -117,7 +117,7 @@ function raiseLimit (finding, target, megabytes) {
 }
 
 /**
- * With room in the old space a small new space is the next to be short.
+ * A higher limit alone would make the small new space the next bottleneck.
  * @param {Finding} finding
  * @param {Hello} target
  */
@@ -146,10 +146,10 @@ function describeFit ({ containerLimitBytes, shareBytes, processes }) {
 }
 
 /**
- * A major GC is needed each time the room above the live heap is used up: twice the room, half the
- * majors.
+ * Predicted rate of major GCs: one is needed each time the headroom above the live heap is used up,
+ * so twice the headroom halves the majors.
  * @param {Finding} finding
- * @param {number} megabytes of the limit to come
+ * @param {number} megabytes new limit
  */
 function predictPauses ({ gcPauseRatio, liveBytes: live, heapLimitBytes: limit }, megabytes) {
   const room = Math.max(limit - live, LEAST_ROOM_SHARE * limit)

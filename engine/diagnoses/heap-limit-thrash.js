@@ -36,25 +36,25 @@ module.exports = defineDiagnosis({
     'containerProcesses'
   ],
   limits: {
-    // Above this share of the limit V8 has no room to let garbage wait.
+    // Above this share of the limit V8 cannot let garbage wait.
     liveHeapShareRatio: 0.75,
-    // Share of the CPU time that the thread had, as a pause of a throttled thread lasts several
+    // Share of the thread's available CPU time, because a pause of a throttled thread lasts several
     // times longer: 0.2 at 85 % of the limit, 0.5 and more from 90 % on.
     pauseRatio: 0.18,
     suspectedPauseRatio: 0.06,
-    // So near the limit a major a second marks the whole heap again and again, on other threads for
-    // the most part: less of a pause is enough. A large, quiet heap at 91 % of its limit ran one in
+    // This close to the limit a major a second marks the whole heap again and again, mostly on
+    // other threads, so a smaller pause suffices. A large, quiet heap at 91 % of its limit ran one
     // a minute.
     brinkShareRatio: 0.87,
     brinkMajorsPerCpuSecond: 0.8,
     brinkPauseRatio: 0.07,
-    // Majors that come for want of room, in a CPU-second …
+    // Majors for lack of room, per CPU-second …
     majorsPerCpuSecond: 0.3,
-    // … or what they take of CPU time, as a slow machine runs fewer and longer ones: thrashing apps
-    // measured 0.1–0.19.
+    // … or their share of CPU time, because a slow machine runs fewer and longer ones: thrashing
+    // apps measured 0.1–0.19.
     majorRatio: 0.05,
-    // What fills so much of its limit, and the rest of it within a minute, leaves nobody the time
-    // to see more of it. Caches fill as fast, and stop: more than a suspicion it is not.
+    // A heap that fills this share of its limit, and would fill the rest within a minute, leaves no
+    // time for more evidence. Caches fill as fast, and stop: it stays a suspicion.
     fillsShareRatio: 0.6,
     fillsSeconds: 60
   },
@@ -66,14 +66,14 @@ module.exports = defineDiagnosis({
   judge (signals, limits, target) {
     const left = findSecondsToFill(signals, limits)
     const calm = ruleOut(signals, limits)
-    // A heap that is full within seconds is suspected before GC shows it.
+    // A heap that will be full within seconds is suspected before GC shows it.
     if (calm && left === null) return calm
     const { liveHeapShareRatio: share, heapSizeLimitBytes, recentGcCpuRatio } = signals
     const needed = findNeededPauses(signals, limits)
     const isOnBrink = recentGcCpuRatio >= needed || share >= limits.brinkShareRatio
     return {
       state: !calm && recentGcCpuRatio >= needed ? 'confirmed' : 'suspected',
-      // On the brink the process lives for seconds; farther from it GC costs time.
+      // At the limit the process lives for seconds; farther away GC only costs time.
       severity: left !== null || isOnBrink ? 'critical' : 'warning',
       summary: `The live heap fills ${formatRatio(share)} of its limit of ` +
         `${formatBytes(heapSizeLimitBytes)}, and ` + (left === null
@@ -112,7 +112,7 @@ module.exports = defineDiagnosis({
  */
 
 /**
- * Is there room, or is GC calm?
+ * Is there headroom, or is GC calm?
  * @param {Signals} signals
  * @param {Limits} limits
  */
@@ -127,7 +127,7 @@ function ruleOut (signals, limits) {
 }
 
 /**
- * Seconds until the heap is full; null where it does not fill that fast.
+ * Seconds until the heap is full; null for slower growth.
  * @param {Signals} signals
  * @param {Limits} limits
  */
@@ -137,7 +137,7 @@ function findSecondsToFill ({ liveHeapShareRatio, heapLimitSecondsLeft: left }, 
 }
 
 /**
- * Share of the CPU time that GC must take to be certain.
+ * Share of CPU time in GC from which the finding is certain.
  * @param {Signals} signals
  * @param {Limits} limits
  */

@@ -8,7 +8,7 @@ const { comfortableHeapMib } = require('../v8/fitting-sizes')
 const { newSpaceBytes } = require('../v8/heap-sizing')
 
 const MIB = 2 ** 20
-/** Semi-spaces of this size serve bursts of requests, at the price of more scavenges. */
+/** Recommended semi-space: it serves bursts of requests, at the price of more scavenges. */
 const SMALLER_SEMI_SPACE_MIB = 8
 
 module.exports = defineDiagnosis({
@@ -32,20 +32,20 @@ module.exports = defineDiagnosis({
     'semiSpaceMaxBytes'
   ],
   limits: {
-    // An app at rest: hardly a GC, hardly any work, for a minute.
+    // Limits of an app at rest: hardly a GC, hardly any work, for a minute.
     gcsLastMinute: 5,
     utilizationRatio: 0.05,
-    // Held beyond what lives, and this share of RSS.
+    // Memory beyond the live heap, and its share of RSS.
     slackBytes: 48 * MIB,
     slackShareRatio: 0.3,
-    // It matters where the limit is near, or where it is a good part of the limit.
+    // It matters if the limit is near, or if it is a good part of the limit.
     rssShareRatio: 0.6,
     slackOfLimitRatio: 0.25,
-    // A new space of halves this large is more than an app at rest needs.
+    // An app at rest needs no new space with halves this large.
     semiSpaceBytes: 16 * MIB,
-    // The new space is the one to shrink where it holds this share of the slack.
+    // Share of the slack from which the new space is the part to shrink.
     newSpaceShareRatio: 1 / 3,
-    // Room above the live heap that keeps majors cheap.
+    // Headroom above the live heap that keeps majors cheap.
     comfortableShareRatio: 0.5
   },
   explains: [],

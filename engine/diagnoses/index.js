@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * All diagnoses, causes before symptoms: of two that are confirmed at once the earlier is the
- * primary one. What kills comes before what costs, and what costs before what could be had.
+ * All diagnoses, causes before symptoms: of two confirmed ones the earlier is primary. Diagnoses
+ * that kill the process come first, then those that cost, then opportunities.
  * @type {readonly import('./define-diagnosis').Diagnosis[]}
  */
 const diagnoses = Object.freeze([

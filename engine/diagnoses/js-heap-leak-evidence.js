@@ -6,7 +6,7 @@ const { formatBytes, formatNumber } = require('../text/format')
 /** @typedef {import('./js-heap-leak').Limits} Limits */
 /** @typedef {import('./js-heap-leak').Signals} Signals */
 
-/** Advice by what grows with the heap. */
+/** Advice for each resource that grows with the heap. */
 const PATTERNS = Object.freeze({
   listeners:
     'Listeners are added and not removed: look for .on() in code that runs per request, and use ' +
@@ -17,7 +17,7 @@ const PATTERNS = Object.freeze({
   buffers: 'The objects that are kept hold Buffers, which weigh more than they do. '
 })
 
-/** Counts that may grow with the heap, and their names in a sentence. */
+/** Counts that may grow with the heap, with their names in a sentence. */
 const COUNTS = Object.freeze(/** @type {const} */ ([
   ['nativeContexts', 'contexts'],
   ['sockets', 'sockets'],
@@ -26,7 +26,7 @@ const COUNTS = Object.freeze(/** @type {const} */ ([
 
 /**
  * @param {Signals} signals
- * @returns {keyof typeof PATTERNS | null} null: nothing that narrows it down
+ * @returns {keyof typeof PATTERNS | null} null: no hint
  */
 function findGrowing (
   { largeObjectSpaceTrend, oldSpaceTrend, listenerWarnings, arrayBuffersTrend }
@@ -38,7 +38,7 @@ function findGrowing (
 }
 
 /**
- * Which space of the heap it is, and what else grew.
+ * Evidence of the growing heap space, and of other growth.
  * @param {Signals} signals
  * @param {number} rise of the live heap, bytes
  * @param {Limits} limits
@@ -77,8 +77,8 @@ function showSharers ({ containerProcesses: processes }, runway) {
  * @param {number} runway bytes
  */
 function nameLimit (signals, limits, runway) {
-  // The share is of the heap's own limit: where less is left than that says, the container's comes
-  // first.
+  // The share refers to the heap's own limit. If the remaining room is smaller than that implies,
+  // the container's limit comes first.
   const live = signals.liveHeapBytes ?? 0
   const heapRunway = live / (signals.liveHeapShareRatio ?? 1) - live
   return runway < limits.ownRunwayRatio * heapRunway ? 'the container limit' : 'the heap size limit'

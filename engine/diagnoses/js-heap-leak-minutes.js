@@ -18,7 +18,7 @@ const {
 /** @typedef {import('./define-diagnosis').Dismissal} Dismissal */
 
 /**
- * The line that the readings of the live heap after major GCs lie on.
+ * Line through the readings of the live heap after major GCs.
  * @typedef {Record<'rise' | 'growth' | 'seconds' | 'fit' | 'score' | 'late' | 'lateAtMost' |
  *   'share' | 'runway', number>} Line rise and runway: bytes; growth: bytes a second; share: of the
  *   way to the limit; late: growth at the end as a share of the whole, the lesser of two estimates;
@@ -27,7 +27,7 @@ const {
  */
 
 /**
- * Growth within two hours, faster than a day's load.
+ * Judges growth within two hours, faster than a day's load.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} runway bytes
@@ -67,7 +67,7 @@ function judgeFlat (signals, limits, line) {
   }
   const filled = formatRatio(signals.liveHeapShareRatio ?? 0)
   return judgeNearLimit(signals, limits, `fills ${filled} of its limit, where growth cannot show`) ??
-    // What began lately is no line over all readings yet.
+    // Recent growth is no line over all readings yet.
     judgeFewReadings(signals, limits, runway) ??
     ok(`the live heap ${nameCourse(growth, rises, limits)}: ` +
       `${formatValue(growth, 'bytesPerSecond')} over ${formatSeconds(seconds)}` +
@@ -76,7 +76,7 @@ function judgeFlat (signals, limits, line) {
 
 /**
  * @param {number} growth bytes a second
- * @param {boolean} rises in a line
+ * @param {boolean} rises true for a rise in a line
  * @param {Limits} limits
  */
 function nameCourse (growth, rises, limits) {
@@ -107,8 +107,8 @@ function ruleOutFilling (signals, limits, { rise, late }) {
 /**
  * @param {Signals} signals
  * @param {Limits} limits
- * @param {string} does why a flat line proves nothing
- * @returns {Dismissal | null} null where there is room to grow on
+ * @param {string} does reason why a flat line proves nothing
+ * @returns {Dismissal | null} null if there is room to grow
  */
 function judgeNearLimit (signals, limits, does) {
   if ((signals.liveHeapShareRatio ?? 0) < limits.nearLimitRatio) return null
@@ -116,7 +116,7 @@ function judgeNearLimit (signals, limits, does) {
 }
 
 /**
- * Is the rise that of the load, or was the level as high before?
+ * Does the load explain the rise, or was the level as high before?
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {{ rise: number, seconds: number }} line
@@ -166,7 +166,7 @@ function judgeLine (signals, limits, line) {
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Line} line
- * @param {number} certainBytes rise that makes it certain
+ * @param {number} certainBytes rise from which it is certain
  */
 function showLine (signals, limits, { rise, growth, seconds, fit, late, share }, certainBytes) {
   return [
@@ -186,12 +186,12 @@ function showLine (signals, limits, { rise, growth, seconds, fit, late, share },
 }
 
 /**
- * Growth before there are enough readings for a trend: V8 collects a heap under a limit of
- * gigabytes so rarely that they take many minutes to come.
+ * Judges growth before there are enough readings for a trend: V8 collects a heap under a limit of
+ * gigabytes so rarely that they take many minutes.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} runway bytes
- * @returns {Judgement | null} null where too little was kept, or not in a line
+ * @returns {Judgement | null} null if too few objects survived, or not in a line
  */
 function judgeFewReadings (signals, limits, runway) {
   const { promotedKeptRatio: kept, keptTrend } = signals
@@ -246,12 +246,12 @@ function showKept (signals, limits, kept, { rise, slope, seconds, fit, lateRatio
 }
 
 /**
- * A quiet app has no major GC for hours. What it promoted bounds its growth: where that is slower
- * than what is judged within minutes, leads to no limit within a working day, and is less than what
- * hours judge, no leak of that kind is there.
+ * Rules out a leak in a quiet app, which has no major GC for hours. Its promoted bytes bound its
+ * growth. No leak of this kind exists if that bound is slower than growth judged within minutes,
+ * reaches no limit within a working day, and is less than growth judged over hours.
  * @param {Signals} signals
  * @param {Limits} limits
- * @returns {Judgement | null} null where more may be kept
+ * @returns {Judgement | null} null if more may have survived
  */
 function judgeWithoutReadings (signals, limits) {
   const {

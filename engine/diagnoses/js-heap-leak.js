@@ -52,27 +52,26 @@ module.exports = defineDiagnosis({
     ...LASTING_LIMITS,
     // Fewer readings after major GCs cannot reach the score below, however straight they rise.
     readings: 7,
-    // Standard score of the growth. 3: one chance in a thousand that a flat floor looks like this.
+    // Standard score of the growth. 3: a flat floor looks like this once in a thousand times.
     score: 3,
-    // r² from which on a rise is worth a suspicion: five times what the readings differ from the
-    // line.
+    // r² that makes a rise worth a suspicion: the rise is five times the scatter around the line.
     suspectedFit: 0.85,
     // r² of the line: leaks measured 0.98–1.00, caches that fill up 0.67–0.84 once they slow down.
     fit: 0.9,
-    // A leak goes on at its rate; what slows down to this share of it is filling up.
+    // A leak continues at its rate. Growth that slows down to this share of it is filling up.
     lateGrowthRatio: 0.6,
     // A suspicion is withdrawn below this share.
     levelsOffRatio: 0.4,
     ...FILLING_LIMITS,
-    // Less growth than this share of the way is not worth a suspicion.
+    // Growth below this share of the way is not worth a suspicion.
     suspectedRunwayShareRatio: 0.05,
     // Growth of this size is worth a suspicion wherever the limit is: leaks of 0.7 MiB/s reach it
     // within a minute.
     suspectedRiseBytes: 16 * MIB,
-    // With few readings: nearly all that was promoted must have survived the next major GC. Leaks
-    // under limits of 1 to 4 GiB measured 0.95-1.00; garbage that is promoted early 0.0-0.3.
+    // Few readings: nearly all promoted bytes must have survived the next major GC. Leaks under
+    // limits of 1 to 4 GiB measured 0.95-1.00; garbage that is promoted early 0.0-0.3.
     promotedKeptRatio: 0.8,
-    // What was promoted bounds the growth once it was seen for so long: within moments little is.
+    // Time after which promoted bytes bound the growth: within moments little is promoted.
     boundSeconds: 30,
     // Above this share of the limit the floor cannot rise any more: a flat line there proves
     // nothing.
@@ -81,7 +80,7 @@ module.exports = defineDiagnosis({
     // room.
     ownRunwayRatio: 0.99,
     ...URGENCY_LIMITS,
-    // So many more contexts, sockets or timers grew with the heap.
+    // Growth of contexts, sockets or timers that counts as growing with the heap.
     grownWith: 5
   },
   explains: [
@@ -127,15 +126,15 @@ module.exports = defineDiagnosis({
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /**
  * @typedef {{ growthBytesPerSecond: number, grows: keyof typeof PATTERNS | null }} Finding grows:
- *   null where nothing narrows it down
+ *   null without a hint
  */
 /** @typedef {import('./define-diagnosis').Judgement<Finding>} Judgement */
 
 /**
- * Growth over hours and days.
+ * Judges growth over hours and days.
  * @param {Signals} signals
  * @param {Limits} limits
- * @returns {Judgement | null} null while too little was seen
+ * @returns {Judgement | null} null without enough data
  */
 function judgeLong (signals, limits) {
   const { liveHeapLastingTrend: trend, liveHeapPeakRunwayBytes: runway } = signals

@@ -26,29 +26,30 @@ const FIGURES = Object.freeze(/** @type {const} */ ({
 }))
 
 /**
- * What the words of one level are, and what only its diagnosis knows.
+ * Words for one level, and facts that only its diagnosis knows.
  * @template Found
  * @typedef {object} Level
  * @property {string} name as the subject of a sentence
  * @property {string} limitName
- * @property {string} fills what else grows for hours, and then falls below the limit
- * @property {string} threat what happens at the limit, up to a time: ": the process dies"
- * @property {string} [aftermath] of that, to end the sentence
+ * @property {string} fills other growth that lasts for hours, and then falls below the limit
+ * @property {string} threat consequence at the limit, up to a time: ": the process dies"
+ * @property {string} [aftermath] consequence after that, to end the sentence
  * @property {Found} finding
- * @property {string} [cause] said where nothing else is left open
- * @property {boolean} [isOpen] something that only the diagnosis knows keeps it from being certain
- * @property {import('./define-diagnosis').Evidence[]} evidence besides that of the growth
+ * @property {string} [cause] cause, printed if no other is possible
+ * @property {boolean} [isOpen] true if a fact known only to the diagnosis keeps it from being
+ *   certain
+ * @property {import('./define-diagnosis').Evidence[]} evidence in addition to that of the growth
  */
 
 /**
- * Growth over hours and days, judged and put into words: the live heap and the memory outside it
- * alike.
+ * Judges growth over hours and days, and puts it into words, for the live heap and the memory
+ * outside it.
  * @template Found
  * @param {LastingTrend} trend
  * @param {Limit} limit
  * @param {keyof typeof FIGURES} level whose trend it is
  * @param {Parameters<typeof judgeLasting>[2] & Parameters<typeof severityByTime>[1]} limits
- * @param {string} what grows, as in a sentence
+ * @param {string} what name of the growing level, as in a sentence
  * @param {(rise: number, growthBytesPerSecond: number) => Level<Found> | OutruledGrowth} describe
  *   asked only where something grew
  * @returns {import('./define-diagnosis').Judgement<Found>}
@@ -84,7 +85,7 @@ function judgeHours (trend, limit, level, limits, what, describe) {
   }
 }
 
-/** @typedef {{ ruledOut: string }} OutruledGrowth why what grew is not in use */
+/** @typedef {{ ruledOut: string }} OutruledGrowth reason why the grown memory is not in use */
 
 /**
  * @param {LastingTrend} trend
@@ -125,10 +126,10 @@ function growthEvidence (trend, runway, names, limits, { found, limitName, fills
 }
 
 /**
- * Of minutes and hours the one that found more.
+ * The stronger finding of minutes and hours.
  * @template {{ state: import('./define-diagnosis').State }} Judged
  * @param {Judged} minutes
- * @param {Judged | null} hours null while too little was seen
+ * @param {Judged | null} hours null without enough data
  */
 const pickStronger = (minutes, hours) =>
   hours && STATE_RANK[minutes.state] <= STATE_RANK[hours.state] ? hours : minutes

@@ -6,64 +6,65 @@ const { formatBytes, formatNumber, formatRatio, formatSeconds } = require('../te
 const SECONDS_PER_HOUR = 3600
 
 /**
- * Limits of growth over hours and days, which two diagnoses share: the live heap and the memory
+ * Limits of growth over hours and days. Two diagnoses share them: the live heap and the memory
  * outside it are judged alike.
  */
 const LASTING_LIMITS = Object.freeze({
   // Slower growth may be a load that rises in the morning: 300 MiB between night and noon are up to
-  // 39 MiB an hour. It is judged over hours, against the load and the hour of the day.
+  // 39 MiB an hour. Such growth is judged over hours, against the load and the hour of the day.
   slowestBytesPerSecond: 48 * 2 ** 20 / SECONDS_PER_HOUR,
   // Standard errors of the growth: services whose memory follows their load measured below 4 from
   // the second day on, leaks above 9.
   lastingScore: 4,
-  // From here on it is confirmed.
+  // Standard errors that confirm it.
   lastingCertainScore: 6,
-  // Growth that is worth a suspicion wherever the limit is: 2 MiB an hour reach it within a day.
+  // Growth that is worth a suspicion wherever the limit is: a leak of 2 MiB an hour reaches it
+  // within a day.
   lastingRiseBytes: 28 * 2 ** 20,
-  // Where the limit is near, less is: this share of the way, and no less than these bytes.
+  // Near the limit less is enough: this share of the way, and at least these bytes.
   lastingShareRatio: 0.05,
   lastingLeastBytes: 6 * 2 ** 20,
-  // A leak goes on at its rate; the last third of what fills falls below this share of it.
+  // A leak continues at its rate. If memory fills up, its last third falls below this share of the
+  // rate.
   lastingLateRatio: 0.6,
-  // What was found stands until it falls below this one: what is kept for each request grows more
+  // A finding stands until its rate falls below this share: memory retained per request grows more
   // slowly at a weekend.
   lastingLevelsOffRatio: 0.3,
-  // A third of a straight line has its slope, but for this share. A wave of a day differs by more
-  // within six hours.
+  // Tolerance of the slope of a third of a straight line. A daily wave differs by more within six
+  // hours.
   lastingBendRatio: 0.15,
-  // Days in a row that rose like the whole make it certain, however far the limit is, once they
-  // came to these bytes.
+  // Days in a row that rose like the whole make it certain, however far the limit is, once they add
+  // up to these bytes.
   certainDays: 2,
   certainDaysSeconds: 60 * SECONDS_PER_HOUR,
   certainDaysRiseBytes: 64 * 2 ** 20,
-  // Before two days are known the load must rule itself out: it moved, or stood still, for so long.
-  // Where CPU time and allocation are unknown, no day fakes a straight line for longer than this.
+  // Before two days are known the load must be ruled out: it moved, or was constant, for this long.
+  // If CPU time and allocation are unknown, no daily load looks like a straight line for longer
+  // than this.
   loadMovesRatio: 0.25,
-  // Until a day can be told from a line a suspicion stands: the evening does not refute what the
-  // morning said.
+  // A suspicion stands until days are distinguishable from a line: the evening does not refute the
+  // morning.
   dayTellsSeconds: 20 * SECONDS_PER_HOUR,
   movedSeconds: 2 * SECONDS_PER_HOUR,
   steadySeconds: 4 * SECONDS_PER_HOUR,
   unseenSeconds: 9 * SECONDS_PER_HOUR,
-  // So much of the growth must be left whichever load explains the rest.
+  // Share of the growth that must remain under every explanation by load.
   leastRatio: 0.5,
-  // A time to the limit is told where the rate is known so well, and what the load adds is a small
+  // A time to the limit is reported if the rate is this certain, and the load adds only a small
   // part of the room.
   rateErrorRatio: 0.15,
   rateLeastRatio: 0.7,
-  // Growth of minutes says nothing of what is further away than so many times what was seen:
-  // caches fill until then.
+  // Growth of minutes predicts nothing beyond this multiple of its length: caches fill until then.
   tellsAheadRatio: 6,
-  // What is nearer than this is told in any case: who is to act must know.
+  // A limit nearer than this is always reported: somebody must act.
   soonSeconds: SECONDS_PER_HOUR,
-  // Growth of hours, before two days are known, nothing beyond this: a leak by request grows by
-  // day.
+  // Horizon of growth over hours until two days are known: a leak per request grows by day.
   tellsHoursRatio: 2,
   swingShareRatio: 0.2,
-  // Within two hours: what rose with the load by this share of it is the load's.
+  // Within two hours: a rise of which the load explains this share belongs to the load.
   loadShareRatio: 0.5,
-  // What rose above all that was before, over what rose: a level that comes back each morning is a
-  // little above the last one's noise.
+  // Part of a rise above all earlier values. A level that returns each morning exceeds the last one
+  // only by noise.
   newShareRatio: 0.3
 })
 
@@ -73,26 +74,25 @@ const LASTING_LIMITS = Object.freeze({
 /**
  * @typedef {object} LastingJudgement
  * @property {import('./define-diagnosis').State} state never unknown
- * @property {number} seconds that it rests on
- * @property {boolean} keeps whether a suspicion stands against it
+ * @property {number} seconds length of the history behind it
+ * @property {boolean} keeps true if a suspicion stands against it
  * @property {number} growth bytes a second
  * @property {number} rise bytes
  * @property {number} share of the way to the limit
- * @property {number | null} limitInSeconds null where it cannot be told
- * @property {string} summary where it is ok: why
- * @property {string} because where something is found: what was weighed
- * @property {string} also what else it may be, and when that will be known; empty when it is
- *   confirmed
+ * @property {number | null} limitInSeconds null if unknown
+ * @property {string} summary for ok: the reason
+ * @property {string} because for a finding: the weighed evidence
+ * @property {string} also other explanations, and the time that decides them; empty when confirmed
  */
 
 /**
- * Growth over hours and days, judged: memory that neither the load nor the hour of the day nor
+ * Judges growth over hours and days: memory that neither the load, nor the hour of the day, nor
  * filling explains is a leak.
  * @param {LastingTrend} trend
  * @param {{ peakRunway: number, limitIn: number | null }} limit bytes to it at the busiest moment,
  *   and seconds
  * @param {LastingLimits & { runwayShareRatio: number, certainRiseBytes: number }} limits
- * @param {string} what grows, as in a sentence
+ * @param {string} what name of the growing level, as in a sentence
  * @returns {LastingJudgement}
  */
 function judgeLasting (trend, { peakRunway, limitIn }, limits, what) {
@@ -112,7 +112,8 @@ function judgeLasting (trend, { peakRunway, limitIn }, limits, what) {
     seconds >= limits.certainDaysSeconds &&
     rise >= limits.certainDaysRiseBytes
   const isRateKnown = isSure && 1 / trend.score <= limits.rateErrorRatio
-  // A rate by day is not that of the night: without days only a near limit can be foretold.
+  // A rate by day differs from that of the night: before full days are known only a near limit is
+  // predictable.
   const isNear =
     trend.leastRatio >= limits.rateLeastRatio &&
     seconds >= limits.unseenSeconds &&
@@ -135,7 +136,7 @@ function judgeLasting (trend, { peakRunway, limitIn }, limits, what) {
  * @param {LastingTrend} trend
  * @param {number} share of the way to the limit
  * @param {LastingLimits} limits
- * @returns {string | null} why it is no leak, to end a sentence
+ * @returns {string | null} reason why it is no leak, to end a sentence
  */
 function explainLasting (trend, share, limits) {
   const { slope, score, rise, seconds, steadyDays: days, lateRatio, loadSwing } = trend
@@ -159,7 +160,7 @@ function explainLasting (trend, share, limits) {
 }
 
 /**
- * Neither the load nor the hour of the day can look like this growth.
+ * True if neither the load nor the hour of the day can look like this growth.
  * @param {LastingTrend} trend
  * @param {LastingLimits} limits
  */
@@ -174,7 +175,7 @@ function isNoLoad ({ score, steadyDays, bendRatio, leastRatio, seconds, loadMove
 /**
  * @param {LastingTrend} trend
  * @param {LastingLimits} limits
- * @returns {string} the sentence that says what was weighed
+ * @returns {string} sentence that states the weighed evidence
  */
 function sayWeighed ({ steadyDays: days, loadMovesRatio, loadSwing }, limits) {
   const swing = loadSwing >= limits.lastingRiseBytes
@@ -195,7 +196,7 @@ function sayWeighed ({ steadyDays: days, loadMovesRatio, loadSwing }, limits) {
 }
 
 /**
- * How long a line must be seen before days can be compared.
+ * Length of a line before days can be compared.
  * @param {number | null} loadMoves
  * @param {LastingLimits} limits
  */
@@ -208,12 +209,12 @@ function secondsWithoutDays (loadMoves, limits) {
 const formatPerHour = bytesPerSecond => `${formatBytes(bytesPerSecond * SECONDS_PER_HOUR)}/h`
 
 /**
- * A time to the limit from growth that was seen for minutes.
+ * Time to the limit, predicted from growth of minutes.
  * @param {number} secondsLeft
- * @param {number} seconds that were seen
+ * @param {number} seconds observed seconds
  * @param {Pick<LastingLimits, 'tellsAheadRatio' | 'soonSeconds'>} limits
- * @returns {{ secondsLeft: number | null, inTime: string }} null and empty where it is too far away
- *   to be told
+ * @returns {{ secondsLeft: number | null, inTime: string }} null and empty if it is too far away to
+ *   predict
  */
 const timeLeft = (secondsLeft, seconds, limits) =>
   secondsLeft <= Math.max(limits.soonSeconds, limits.tellsAheadRatio * seconds)
@@ -221,7 +222,7 @@ const timeLeft = (secondsLeft, seconds, limits) =>
     : { secondsLeft: null, inTime: '' }
 
 /**
- * A rise within two hours that the load explains, or to where the level was before, is no leak.
+ * Rules out a rise within two hours that the load explains, or that returns to an earlier level.
  * @param {{ newShareRatio: number, loadShareRatio: number }} limits
  * @param {number} rise bytes
  * @param {{ grew: string, load: string, level: number | null, earlierHigh: number | null,
@@ -240,7 +241,7 @@ function ruleOutKnownRise (limits, rise, { grew, load, level, earlierHigh: high,
 }
 
 /**
- * @param {string} name of what grew, as the subject of a sentence
+ * @param {string} name of the growing level, as the subject of a sentence
  * @param {number} rise bytes
  * @param {number} seconds
  */

@@ -7,7 +7,7 @@ const { formatBytes } = require('../text/format')
 /** @typedef {import('./native-memory-leak').Limits} Limits */
 /** @typedef {import('./native-memory-leak').Signals} Signals */
 
-/** Places of memory outside the heap, what to do about it there, and whether caches live there. */
+/** Places of memory outside the heap, each with its advice and whether caches live there. */
 const PLACES = Object.freeze({
   buffers: {
     holdsCaches: true,
@@ -74,8 +74,8 @@ const PLACES = Object.freeze({
 })
 
 /**
- * The place of the memory, from the counters that moved with it. Node 26 counts no WebAssembly
- * memory as external, older ones do: the memory map tells it apart.
+ * Place of the memory, from the counters that grew with it. Node 26 does not count WebAssembly
+ * memory as external, older versions do: the memory map separates it.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} rise bytes, of all
@@ -83,7 +83,7 @@ const PLACES = Object.freeze({
  * @returns {keyof typeof PLACES}
  */
 function findPlace (signals, { placeShareRatio }, rise, growth) {
-  // First, as the buffer of a WebAssembly memory is an ArrayBuffer, too.
+  // WebAssembly comes first, because the buffer of its memory is an ArrayBuffer, too.
   if ((signals.webassemblyGrowthBytesPerSecond ?? 0) > placeShareRatio * growth) {
     return 'webassembly'
   }
@@ -97,12 +97,12 @@ function findPlace (signals, { placeShareRatio }, rise, growth) {
   return (signals.externalTrend?.rise ?? 0) > placeShareRatio * rise ? 'external' : 'native'
 }
 
-/** Freed memory that malloc retains; null where it was not asked. @param {Signals} signals */
+/** Freed memory that malloc retains; null if it was not queried. @param {Signals} signals */
 const freedBytes = ({ allocatorAsked, allocatorSlackTrend }) =>
   allocatorAsked === 1 ? (allocatorSlackTrend?.rise ?? null) : null
 
 /**
- * Only malloc itself can tell what is freed and kept from what is in use.
+ * Only malloc itself can separate freed memory that it retains from memory in use.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} rise bytes
@@ -115,8 +115,8 @@ function ruleOutFreed (signals, limits, rise) {
 }
 
 /**
- * Freed memory shows by Buffers that come and go, where malloc was not asked: are they so many that
- * malloc may keep what grew?
+ * True if malloc may retain the growth: without a query, Buffers that come and go show freed
+ * memory, if they are large enough.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} rise bytes

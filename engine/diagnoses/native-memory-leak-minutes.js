@@ -18,14 +18,14 @@ const {
 /** @typedef {import('./define-diagnosis').Dismissal} Dismissal */
 
 /**
- * The line that the memory outside the heap grows along.
+ * Line along which the memory outside the heap grows.
  * @typedef {Record<'rise' | 'growth' | 'seconds' | 'steady' | 'share' | 'runway', number>} Line
  *   rise and runway: bytes; growth: bytes a second; steady: ratio; share: of the way to the limit
  * @typedef {(signals: Signals, limits: Limits, line: Line) => Dismissal | null} Question
  */
 
 /**
- * Growth within two hours, faster than a day's load.
+ * Judges growth within two hours, faster than a day's load.
  * @param {Signals} signals
  * @param {Limits} limits
  * @returns {Judgement}
@@ -59,7 +59,7 @@ const TOO_FEW = 'too few readings to say how it goes on'
 const sayGrew = rise => `memory outside the heap grew by ${formatBytes(rise)}`
 
 /**
- * What rose by little is flat, or the beginning of a line.
+ * A small rise is flat, or the beginning of a line.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Line} line
@@ -88,7 +88,7 @@ function ruleOutFlat (signals, limits, { rise, steady }) {
       'not grow in a line')
 }
 
-/** Is the growth enough for minutes to tell? @type {Question} */
+/** Is the growth large enough to judge within minutes? @type {Question} */
 function judgeTooLittle (_, limits, { rise, growth, seconds, share }) {
   if (share < limits.suspectedRunwayShareRatio && rise < limits.suspectedRiseBytes) {
     return unknown(
@@ -109,7 +109,7 @@ function ruleOutFilling (signals, limits, { rise, steady }) {
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} rise bytes
- * @returns {Dismissal | null} null where there is room to grow on
+ * @returns {Dismissal | null} null if there is room to grow
  */
 function judgeNearLimit ({ outsideHeapBytes: bytes, memoryRunwayBytes: runway }, limits, rise) {
   if (bytes < limits.nearLimitRatio * (bytes + runway)) return null
@@ -151,7 +151,7 @@ function judgeLine (signals, limits, line) {
     severity: severityByTime(runway / growth, limits),
     secondsLeft,
     seconds,
-    // An app whose heap is quiet has no major GC for minutes: that does not refute what one proved.
+    // An app with a quiet heap has no major GC for minutes. That does not refute an earlier proof.
     keeps: isEnough,
     standing: sayStanding('Memory outside the JS heap', rise, seconds),
     summary: `Memory outside the JS heap grows by ${formatValue(growth, 'bytesPerSecond')} and ` +
@@ -170,7 +170,7 @@ function judgeLine (signals, limits, line) {
 }
 
 /**
- * Buffers that come and go leave open whether malloc keeps them, unless V8 counts what grows.
+ * Buffers that come and go leave open whether malloc retains them, unless V8 counts the growth.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} rise bytes

@@ -37,8 +37,8 @@ module.exports = defineDiagnosis({
   limits: {
     ...LASTING_LIMITS,
     readings: 7,
-    // Without a major GC after half of the rise nothing is proven: what garbage holds outside the
-    // heap waits for one.
+    // A major GC must come after half of the rise: until then garbage may still hold the memory
+    // outside the heap.
     majors: 1,
     riseBytes: 24 * 2 ** 20,
     // Straight and not slowing down: leaks measure 0.7–1.
@@ -47,10 +47,10 @@ module.exports = defineDiagnosis({
     suspectedSteadinessRatio: 0.5,
     // ... and a suspicion is withdrawn below this.
     levelsOffRatio: 0.3,
-    // Memory outside the heap that fills this share of its room must stop, whatever causes it: the
-    // kernel takes pages back and throttles.
+    // Memory outside the heap that fills this share of its room must stop growing, whatever causes
+    // it: the kernel reclaims pages and throttles.
     nearLimitRatio: 0.85,
-    // What grows is counted where this share of the rise is: as external memory, or in Buffers.
+    // Growth is counted if this share of it is external memory or Buffers.
     placeShareRatio: 0.5,
     ...FILLING_LIMITS,
     suspectedRunwayShareRatio: 0.05,
@@ -58,8 +58,8 @@ module.exports = defineDiagnosis({
     // within a minute.
     suspectedRiseBytes: 32 * 2 ** 20,
     ...URGENCY_LIMITS,
-    // With Buffers that come and go by this share of the rise, a malloc that keeps what was freed
-    // looks the same at first.
+    // If Buffers come and go by this share of the rise, a malloc that retains freed memory looks
+    // the same at first.
     churnShareRatio: 0.6,
     churningRunwayShareRatio: 0.6
   },
@@ -92,10 +92,10 @@ module.exports = defineDiagnosis({
 /** @typedef {import('./define-diagnosis').Judgement<Finding>} Judgement */
 
 /**
- * Growth over hours and days.
+ * Judges growth over hours and days.
  * @param {Signals} signals
  * @param {Limits} limits
- * @returns {Judgement | null} null while too little was seen
+ * @returns {Judgement | null} null without enough data
  */
 function judgeLong (signals, limits) {
   const { outsideHeapLastingTrend: trend, memoryPeakRunwayBytes: runway } = signals
@@ -105,7 +105,7 @@ function judgeLong (signals, limits) {
   return judgeHours(trend, limit, 'outsideHeap', limits, what, (rise, growthBytesPerSecond) => {
     const freed = ruleOutFreed(signals, limits, rise)
     if (freed) return { ruledOut: freed.summary }
-    // A malloc that keeps what was freed fills within days: what goes on after them is in use.
+    // A malloc that retains freed memory levels off within days: growth that continues is in use.
     const mayBeFreed =
       churns(signals, limits, rise) && (trend.steadyDays ?? 0) < limits.certainDays
     const collected = signals.majorsSeen >= limits.majors

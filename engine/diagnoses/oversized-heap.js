@@ -8,11 +8,11 @@ const { comfortableHeapMib } = require('../v8/fitting-sizes')
 const { newSpaceBytes } = require('../v8/heap-sizing')
 
 const MIB = 2 ** 20
-/** A semi-space that is enough for most request loads. */
+/** Recommended semi-space for most request loads. */
 const ENOUGH_SEMI_SPACE = 16 * MIB
-/** Room above the live heap that keeps majors cheap. */
+/** Headroom above the live heap that keeps majors cheap. */
 const COMFORTABLE_SHARE = 0.5
-/** A heap of twice what lives is in proportion. */
+/** A heap of twice the live heap is in proportion. */
 const LIVE_FACTOR = 2
 
 module.exports = defineDiagnosis({
@@ -36,14 +36,14 @@ module.exports = defineDiagnosis({
     'lastMinuteUtilizationRatio'
   ],
   limits: {
-    // Every app is larger than what lives while it starts.
+    // Every heap exceeds its live heap while the app starts.
     windowSeconds: 25,
-    // Held beyond twice what lives, and this share of RSS: more than V8's own largest new space of
-    // 128 MiB, which is its choice.
+    // Excess beyond twice the live heap, and its share of RSS: more than V8's own largest new space
+    // of 128 MiB.
     wasteBytes: 144 * MIB,
     wasteShareRatio: 0.45,
-    // Where the app rests, another diagnosis speaks. One that waits for a CPU does not rest: it
-    // counts in CPU-seconds.
+    // An app at rest belongs to another diagnosis. An app that waits for a CPU does not rest, so
+    // this counts CPU-seconds.
     scavengesPerCpuSecond: 0.05
   },
   explains: [],
@@ -75,7 +75,7 @@ module.exports = defineDiagnosis({
     const megabytes = comfortableHeapMib(live, COMFORTABLE_SHARE)
     const semiIsLarge = semiSpaceBytes > ENOUGH_SEMI_SPACE
     const young = newSpaceBytes(Math.min(semiSpaceBytes, ENOUGH_SEMI_SPACE))
-    // Measured: the old space then settles at about twice what lives.
+    // Measured: the old space then settles at about twice the live heap.
     const after = Math.min(heapResidentBytes, LIVE_FACTOR * live + young)
     const saved = heapResidentBytes - after
     return [
@@ -108,7 +108,7 @@ const wasteOf = ({ heapResidentBytes, liveHeapAtMostBytes }) =>
   Math.max(0, heapResidentBytes - LIVE_FACTOR * liveHeapAtMostBytes)
 
 /**
- * Is the heap in proportion, too young to tell, or at rest?
+ * Is the heap in proportion, too young to judge, or at rest?
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} waste bytes

@@ -7,13 +7,13 @@ const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 
 const MIB = 2 ** 20
 /**
- * Heap saved where pointers are 4 bytes: published figures are about half of pointer-heavy heaps;
- * strings and numbers gain nothing.
+ * Share of the heap saved by pointers of 4 bytes: published figures are about half for
+ * pointer-heavy heaps. Strings and numbers save nothing.
  */
 const SAVED_SHARE = { least: 0.25, likely: 0.4, most: 0.5 }
-/** Of what V8 holds, objects and their garbage; the rest is free room in pages. */
+/** Share of V8's memory in objects and their garbage; the rest is free space in pages. */
 const HEAP_IN_USE_SHARE = 0.9
-/** Images of Node.js with pointer compression exist from 25 on. */
+/** First version with published images of Node.js with pointer compression. */
 const CAGED = Object.freeze({ newest: 26, older: 25 })
 
 module.exports = defineDiagnosis({
@@ -37,13 +37,13 @@ module.exports = defineDiagnosis({
     'keptTrend'
   ],
   limits: {
-    // The cage is 4 GiB per isolate; with room to spare.
+    // Cage of 4 GiB per isolate, less some headroom.
     liveHeapBytes: 2.5 * 1024 * MIB,
     // Below this there is little to gain.
     gainBytes: 40 * MIB,
     gainShareRatio: 0.2,
-    // Old space holds objects, whose pointers shrink; large objects are mostly strings, Buffers'
-    // backing and arrays.
+    // Share of old space. It contains objects, whose pointers shrink; large objects are mostly
+    // strings, backing stores of Buffers and arrays.
     pointerSpaceShareRatio: 0.6,
     // A heap that grows by this share has another problem first.
     growthShareRatio: 0.15
@@ -58,7 +58,7 @@ module.exports = defineDiagnosis({
     const rise = findRise(signals)
     const { liveHeapHighestBytes: live, rssBytes } = signals
     return {
-      // A heap that grows has another problem first, and nobody knows yet whether this one does.
+      // A growing heap has another problem first, and this one may still grow.
       state: signals.unreadAddonsLoaded || rise === null ? 'suspected' : 'confirmed',
       summary: `Most of the ${formatBytes(live)} that live on the heap are objects: with ` +
         `pointer compression about ${formatBytes(gain)} less, between ` +

@@ -1,8 +1,9 @@
 'use strict'
 
 /**
- * What can pile up: the signals that tell, how many descriptors each takes at least, and where to
- * look for it. Causes first: workers and children bring sockets, pipes and descriptors with them.
+ * Kinds of resources that can pile up: their signals, the least descriptors each takes, and the
+ * place to search. Causes first: workers and children bring sockets, pipes and descriptors with
+ * them.
  */
 const KINDS = Object.freeze(
   /** @type {const} */ ([
@@ -17,8 +18,8 @@ const KINDS = Object.freeze(
     },
     {
       name: 'threads',
-      // A worker has an event poll, an event descriptor and two ends of a pipe; io_uring makes it
-      // five.
+      // A worker has an event poll, an event descriptor and two ends of a pipe; io_uring adds a
+      // fifth.
       descriptorsEach: 4,
       now: 'threadsRunning',
       of: 'threads',
@@ -65,7 +66,7 @@ const KINDS = Object.freeze(
   ])
 )
 
-/** Descriptors by kind: which of them grew, in words, and where to look for it. */
+/** Kinds of descriptors: their names in a sentence, and the place to search. */
 const DESCRIPTOR_KINDS = Object.freeze(
   /** @type {const} */ ([
     {
@@ -103,14 +104,14 @@ const DESCRIPTOR_KINDS = Object.freeze(
 /** @typedef {import('./resource-leak').Signals} Signals */
 
 /**
- * One kind as it is now.
+ * Present count of one kind.
  * @typedef {{ name: string, of: typeof KINDS[number]['of'], descriptorsEach: number,
  *   isKnown: boolean, now: number, rise: number, perSecond: number, steady: number }} Count
  */
 
 /**
  * @param {Signals} signals
- * @returns {Count[]} zeros where nothing is known
+ * @returns {Count[]} zeros if unknown
  */
 const countKinds = signals =>
   KINDS.map(({ name, descriptorsEach, now, of }) => {
@@ -128,7 +129,7 @@ const countKinds = signals =>
   })
 
 /**
- * The kind that most new descriptors are of; before kinds were seen to grow, the one that most are.
+ * Kind of most new descriptors; before any kind grew, the kind of most descriptors.
  * @param {Signals} signals
  * @param {Limits} limits
  */

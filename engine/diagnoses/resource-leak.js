@@ -29,22 +29,22 @@ module.exports = defineDiagnosis({
     'cpuThrottledRatio'
   ],
   limits: {
-    // Fewer are a pool, not a pile.
+    // A smaller number is a pool, not a pile.
     rise: 40,
-    // Of all there are, so many came since: what is kept on purpose was there before.
+    // New ones as a share of all: resources kept on purpose were there before.
     riseShareRatio: 0.4,
     // Straight and not slowing down: leaks measure 0.8–1, pools that fill fall towards 0.
     steadinessRatio: 0.6,
-    // Below this what grew levels off: a pool that has filled.
+    // Below this the growth levels off, as in a pool that fills.
     levelsOffRatio: 0.3,
     ...URGENCY_LIMITS,
-    // With a load that grows like this, more handles are what it takes.
+    // A load that grows by this factor explains more handles.
     loadGrowthRatio: 1.25,
-    // What accounts for more of the new descriptors than this is their cause, or their kind.
+    // A kind that accounts for more than this share of the new descriptors is their cause.
     causeShareRatio: 0.5,
-    // A loop that is busy all the time, or a quota that is used up in nearly all of its periods: it
-    // answers more slowly than it is asked, and the load cannot show in it. A healthy server with
-    // 0.1 of a core held 257 sockets after a minute.
+    // A saturated process: its loop is always busy, or a quota is used up in nearly all of its
+    // periods. It answers more slowly than clients ask, so the load is invisible in it. A healthy
+    // server with 0.1 of a core held 257 sockets after a minute.
     saturatedRatio: 0.98,
     throttledRatio: 0.9
   },
@@ -118,7 +118,7 @@ module.exports = defineDiagnosis({
  */
 
 /**
- * Kinds that pile up, the steadiest and most first.
+ * Kinds that pile up, the steadiest and largest first.
  * @param {Count[]} kinds
  * @param {Limits} limits
  */
@@ -129,17 +129,19 @@ const findGrown = (kinds, limits) =>
     .sort((a, b) => b.steady * b.rise - a.steady * a.rise)
 
 /**
- * Descriptors grow with whatever takes them: named is what they come from. It is as steady as they
- * are: workers that come and go hide the ones that stay, and the name would alternate with theirs.
+ * Cause of growing descriptors: the kind of resource that opens them. Its steadiness is that of the
+ * descriptors: workers that come and go hide the ones that stay, and the name would alternate with
+ * theirs.
  * @param {Count[]} kinds
- * @param {Count[]} grown of these
+ * @param {Count[]} grown candidates
  * @param {Limits} limits
- * @returns {Count | undefined} undefined where nothing grows
+ * @returns {Count | undefined} undefined if nothing grows
  */
 function findCause (kinds, grown, { steadinessRatio, levelsOffRatio, causeShareRatio }) {
   const worst = grown.find(({ steady }) => steady >= steadinessRatio) ?? grown[0]
   if (!worst?.descriptorsEach) return worst
-  // By rate: kinds are not counted equally often, and a rise ends at the last count.
+  // Kinds are compared by rate: they are not counted equally often, and a rise ends at the last
+  // count.
   const source = kinds.find(({ steady, descriptorsEach, perSecond }) =>
     steady >= Math.min(levelsOffRatio, worst.steady) &&
     descriptorsEach * perSecond >= causeShareRatio * worst.perSecond)
@@ -154,7 +156,7 @@ const listActive = kinds =>
     .join(', ') || 'none active'
 
 /**
- * More handles may be what the load takes, or what a process that cannot serve it has not ended.
+ * Judges if more handles belong to the load, or to a process that cannot keep up with it.
  * @param {Signals} signals
  * @param {Limits} limits
  */
@@ -168,10 +170,10 @@ function weighLoad (signals, limits) {
 }
 
 /**
- * Time until no descriptor is left.
+ * Time until the last descriptor is used.
  * @param {Signals} signals
  * @param {Count} cause
- * @returns {number | null} null where it takes none, or no limit is known
+ * @returns {number | null} null if it needs none, or no limit is known
  */
 function findSecondsLeft (signals, { descriptorsEach, perSecond }) {
   const { maxFileDescriptors: most, fileDescriptorsOpen } = signals
@@ -223,7 +225,7 @@ function showEvidence (signals, limits, { cause, grown, told, load }) {
 }
 
 /**
- * Are the threads workers?
+ * Are the new threads workers?
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} threads that came

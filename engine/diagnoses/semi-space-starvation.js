@@ -10,7 +10,7 @@ const { predictYoungGeneration, SEMI_SPACE_CHOICES } = require('../v8/young-gene
 const { nodeFlagChange } = require('../fixes/node-flag')
 
 const MIB = 2 ** 20
-/** V8 10.2 of Node.js 18 is told of no limit on cgroup v2; V8 11 of Node.js 20 is. */
+/** V8 10.2 of Node.js 18 sees no limit on cgroup v2; V8 11 of Node.js 20 does. */
 const V8_OF_NODE_18 = /** @type {const} */ ([10, 2])
 const V8_THAT_SEES_CGROUP2 = 11
 
@@ -47,42 +47,41 @@ module.exports = defineDiagnosis({
     'externalMajorsPerSecond'
   ],
   limits: {
-    // V8's own choice with room to spare is 16 MiB or more on every Node from 18 on: a larger one
-    // is not small.
+    // A semi-space above this is not small: V8's own choice with enough memory is 16 MiB or more on
+    // every Node from 18 on.
     semiSpaceMaxBytes: 16 * MIB,
-    // A semi-space that stands lower may still grow, and heals itself.
+    // A smaller semi-space that has not reached its maximum may still grow.
     grownShareRatio: 0.9,
     // Fewer GCs than this in the window are no rate.
     recentGcs: 100,
     // Every app starves for a few seconds while it loads and warms up.
     gcWindowSeconds: 15,
-    // Where only scavenges are many, that start must be over in CPU-seconds: a tenth of a core
-    // takes ten times as long.
+    // If only scavenges are frequent, the start phase must be over in CPU-seconds: a tenth of a
+    // core takes ten times as long.
     lifeCpuSeconds: 15,
-    // What scavenges and ordinary majors may take of the CPU time before it is worth a change. Of
-    // CPU time, as a pause of a throttled thread lasts several times longer by the clock.
+    // Share of CPU time in scavenges and ordinary majors that is worth a change. CPU time, because
+    // a pause of a throttled thread lasts several times longer by the clock.
     pauseRatio: 0.12,
     suspectedPauseRatio: 0.06,
-    // What ordinary majors take of the CPU time where old space fills with what died young but was
-    // promoted. A share, as a slow machine runs fewer and longer ones. Starving apps measured
+    // Share of CPU time in ordinary majors if short-lived objects are promoted and fill old space.
+    // A share, because a slow machine runs fewer and longer ones. Starving apps measured
     // 0.048–0.11, healthy ones with the same small semi-space 0.0008–0.013.
     ordinaryMajorRatio: 0.03,
-    // Where nobody tells how long the thread waited for a CPU, a share of wall time may be its
-    // neighbours' doing: then so many majors a second count instead. Healthy apps ran 0–2, starving
-    // ones 8–14.
+    // Rate of majors that replaces the share where the thread's wait for a CPU is unknown:
+    // neighbours may cause a share of wall time. Healthy apps ran 0–2, starving ones 8–14.
     ordinaryMajorsPerSecond: 2.5,
-    // Of what scavenges can promote between two majors, so much stays where the live heap grows:
-    // then majors come for it. Starving apps keep 0.02 of it, a leak of 2 MiB/s 0.3.
+    // Surviving share of the promoted bytes between two majors above which the majors come for a
+    // growing live heap. Starving apps keep 0.02 of them, a leak of 2 MiB/s 0.3.
     keptShareRatio: 0.15,
-    // V8 starts no major GC for less promoted garbage. Starving apps measured 20 MiB; where large
-    // Buffers force the GCs, which V8 12.4 does not say, 1.4 MiB.
+    // V8 starts no major GC for less promoted garbage. Starving apps measured 20 MiB. If large
+    // Buffers force the GCs, which V8 12.4 does not report, it is 1.4 MiB.
     promotedPerMajorBytes: 8 * MIB,
-    // Without such majors, scavenges alone must come this often in a CPU-second.
+    // Without such majors, scavenges alone must reach this rate per CPU-second.
     scavengesPerCpuSecond: 50,
-    // Near its limit the old generation runs majors for want of room of its own; that is another
+    // Near its limit the old generation runs majors for lack of its own room, which is another
     // problem.
     liveHeapShareRatio: 0.7,
-    // A larger new space must fit what the container has left, with a tenth of it to spare.
+    // A larger new space must fit the container's free memory, with a tenth of it to spare.
     spareShareRatio: 0.9
   },
   explains: [],
@@ -124,18 +123,18 @@ module.exports = defineDiagnosis({
 
   fix (finding, target, limits) {
     const { rssBytes, shareBytes, gcPauseRatio, ...now } = finding
-    // Processes that share the container have the same want, and get the same advice.
+    // Processes that share the container have the same problem, and get the same advice.
     const spareBytes = (shareBytes ?? Infinity) - (rssBytes ?? 0)
     const choice = SEMI_SPACE_CHOICES.filter(bytes => bytes > now.semiSpaceBytes)
       .map(bytes => predictYoungGeneration(now, bytes))
-      // The next size up must be worth it, and its cost in memory must fit the container.
+      // The next size up must be worth it, and its memory must fit the container.
       .reduce((best, next) =>
         next.extraBytes < limits.spareShareRatio * spareBytes &&
         next.gcPauseRatio < best.gcPauseRatio - best.worthRatio
           ? next
           : best
       )
-    // Pauses for external memory stay as they are.
+    // Pauses for external memory do not change.
     const savedRatio = now.scavengePauseRatio + now.ordinaryMajorPauseRatio - choice.gcPauseRatio
     const megabytes = choice.semiSpaceBytes / MIB
     const addedBytes = choice.semiSpaceBytes - now.semiSpaceBytes
@@ -170,7 +169,7 @@ module.exports = defineDiagnosis({
 /** @typedef {ReturnType<typeof weighCauses>} Causes */
 
 /**
- * Is the new space small for good, seen for long enough, with room in the old one?
+ * Is the new space permanently small, observed long enough, with room in the old one?
  * @param {Signals} signals
  * @param {Limits} limits
  */
@@ -202,7 +201,8 @@ function weighCauses (signals, limits) {
   const promoted = signals.promotedPerMajorBytes ?? Infinity
   const isPromotion = promoted >= limits.promotedPerMajorBytes
   const isKept = (signals.keptPerMajorBytes ?? 0) >= limits.keptShareRatio * promoted
-  // V8 does not say which majors its marking steps prepare: they count for those that are more.
+  // V8 does not report which majors its marking steps prepare: the steps count for the more
+  // frequent kind.
   const areOrdinary = majors > 0 && majors >= (signals.externalMajorsPerSecond ?? 0)
   const areMany =
     signals.cpuTimeRatio === null
@@ -274,10 +274,10 @@ function showEvidence (signals, limits, target, { promotesTooEarly, wallRatio, c
 }
 
 /**
- * The upgrade that starves: Node 18 did not see the limit of a container on cgroup v2 and sized
- * itself for the machine; later ones see it, and choose a new space to fit.
+ * Upgrade that starves an app: Node 18 did not see the limit of a container on cgroup v2 and sized
+ * itself for the machine. Later versions see it, and choose a smaller new space.
  * @param {Hello} target
- * @param {number} most bytes of a semi-space
+ * @param {number} most size of a semi-space
  */
 function sinceUpgrade ({ v8, hostMemoryBytes: host, constrainedBytes: seen }, most) {
   if (seen === undefined || host === undefined) return null

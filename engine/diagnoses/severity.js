@@ -1,15 +1,15 @@
 'use strict'
 
-/** Limits of the time that is left to act. */
+/** Limits of the time left to act. */
 const URGENCY_LIMITS = Object.freeze({
-  // Within a working day somebody must act at once; what takes longer is a ticket, ...
+  // Within a working day somebody must act at once; longer times are a ticket ...
   criticalSeconds: 8 * 3600,
-  // ... and what the next deployment restarts anyway is worth knowing.
+  // ... and beyond the next deployment, which restarts the process anyway, it is information.
   infoSeconds: 30 * 86_400
 })
 
 /**
- * Severity of growth towards a limit: the time that is left to act.
+ * Severity of growth towards a limit, by the time left to act.
  * @param {number | null} secondsLeft at the present rate; null where no limit is known
  * @param {typeof URGENCY_LIMITS} limits
  * @returns {import('./define-diagnosis').Severity}
@@ -20,16 +20,15 @@ function severityByTime (secondsLeft, { criticalSeconds, infoSeconds }) {
   return secondsLeft < infoSeconds ? 'warning' : 'info'
 }
 
-/** Limits of waste that there is room for. */
+/** Limits of harmless waste. */
 const ROOM_LIMITS = Object.freeze({
-  // Memory that is two thirds empty has room for waste, unless that is a fifth of the limit: then
-  // it is no danger.
+  // Waste is harmless while memory is two thirds empty, unless it is a fifth of the limit.
   limitShareRatio: 0.2,
   usedShareRatio: 1 / 3
 })
 
 /**
- * Bytes that a process may use: processes that share a container have their part of its room.
+ * Bytes that a process may use. Processes in one container share its room.
  * @param {Record<'containerShareBytes' | 'memoryRunwayBytes', number | null> &
  *   { rssBytes: number }} signals
  */
@@ -37,7 +36,7 @@ const findMemoryLimit = ({ rssBytes, containerShareBytes, memoryRunwayBytes }) =
   containerShareBytes ?? rssBytes + (memoryRunwayBytes ?? 0)
 
 /**
- * Whether what is wasted endangers nobody.
+ * True for harmless waste.
  * @param {Parameters<typeof findMemoryLimit>[0]} signals
  * @param {number} wastedBytes
  * @param {typeof ROOM_LIMITS} limits

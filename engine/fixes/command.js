@@ -5,14 +5,14 @@ const { shellWord } = require('../text/shell')
 /** @typedef {Pick<import('@memwatch/agent/protocol/frame').Hello, 'name'>} Named */
 
 /**
- * The command that takes a capture of a target. The app names itself: its name is quoted.
+ * Command that captures a target. The app chooses its own name, so the name is quoted.
  * @param {Named} target
  * @param {'cpu_profile' | 'heap_profile'} kind
  */
 const captureCommand = ({ name }, kind) => `memwatch capture ${shellWord(name)} ${kind}`
 
 /**
- * The command that returns a target's free memory to the system.
+ * Command that returns a target's free memory to the operating system.
  * @param {Named} target
  */
 const trimCommand = ({ name }) => `memwatch trim ${shellWord(name)}`

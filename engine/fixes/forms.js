@@ -6,7 +6,7 @@ const { toYaml } = require('../text/yaml')
 /** @typedef {import('../diagnoses/define-diagnosis').Change} Change */
 
 /**
- * Package managers' line for a library, by the name that LD_PRELOAD has of it.
+ * Installation line of a library for each package manager, by its name in LD_PRELOAD.
  * @type {Record<string, string>}
  */
 const INSTALL = Object.freeze({
@@ -17,8 +17,7 @@ const INSTALL = Object.freeze({
 
 /**
  * @param {Record<string, string>} env
- * @returns {string | undefined} the Dockerfile line that installs the library that a change
- *   preloads
+ * @returns {string | undefined} Dockerfile line that installs the preloaded library of a change
  */
 const installLine = ({ LD_PRELOAD = '' }) => INSTALL[LD_PRELOAD.split(':')[0]]
 
@@ -29,12 +28,11 @@ const installLine = ({ LD_PRELOAD = '' }) => INSTALL[LD_PRELOAD.split(':')[0]]
 const dockerfileLines = env => [...[installLine(env) ?? []].flat(), ...envLines(env)]
 
 /**
- * Fields of a container in the specification of a pod.
+ * Container fields of a pod specification.
  * @param {Pick<Change, 'env' | 'memoryLimitBytes'>} change
  */
 const containerFields = ({ env, memoryLimitBytes }) => ({
   // Kubernetes expands $(NAME) in values:
-  // https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/
   ...(env && {
     env: Object.entries(env).map(([name, value]) => ({
       name,
@@ -47,9 +45,9 @@ const containerFields = ({ env, memoryLimitBytes }) => ({
 })
 
 /**
- * The part of a pod's specification that a change is made in, as text.
+ * The changed part of a pod specification, as text.
  * @param {Change} change
- * @returns {Change} with that form, where there is one
+ * @returns {Change} with that form where one exists
  */
 const withKubernetes = change =>
   change.env || change.memoryLimitBytes !== undefined

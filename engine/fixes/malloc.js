@@ -3,19 +3,18 @@
 const { dockerfileLines } = require('./forms')
 
 /**
- * Where a distribution's package puts jemalloc. The plain name is found by the loader on every
- * architecture.
+ * Library name of jemalloc in distributions. The loader finds the plain name on every architecture.
  */
 const JEMALLOC = 'libjemalloc.so.2'
 
 /**
- * jemalloc for a container: a background thread returns freed pages within a second, and two arenas
- * do for a process whose JS runs on one thread. jemalloc(3), opt.background_thread,
- * opt.dirty_decay_ms.
+ * jemalloc settings for a container. A background thread returns freed pages within a second. Two
+ * arenas are enough for a process whose JavaScript runs on one thread. jemalloc(3),
+ * opt.background_thread, opt.dirty_decay_ms.
  */
 const MALLOC_CONF = 'background_thread:true,narenas:2,dirty_decay_ms:1000,muzzy_decay_ms:0'
 
-/** Paths and names of libraries, which colons and spaces separate: ld.so(8). */
+/** Separators of library paths in LD_PRELOAD, colons and spaces: ld.so(8). */
 const LIBRARIES = /^[\p{L}\p{M}\p{N}_./+@~: -]*$/u
 
 /**
@@ -25,7 +24,7 @@ const LIBRARIES = /^[\p{L}\p{M}\p{N}_./+@~: -]*$/u
 const envChange = env => ({ env, dockerfile: dockerfileLines(env).join('\n') })
 
 /**
- * Replace glibc's malloc by jemalloc.
+ * Replaces glibc's malloc by jemalloc.
  * @param {import('@memwatch/agent/protocol/frame').Hello} target
  */
 function jemallocChange (target) {

@@ -3,13 +3,13 @@
 const { envChange } = require('./malloc')
 
 /**
- * Node.js flags in every form they can be given in, next to what is already set.
+ * Node.js flags in every form, merged with the flags that are already set.
  *
  * @param {import('@memwatch/agent/protocol/frame').Hello} target
  * @param {Record<string, string | number>} flags each with its dashes → its value
- * @returns {import('../diagnoses/define-diagnosis').Change} only `flag` where NODE_OPTIONS would
- *   not do: this Node refuses
- *   the flag there (and would not start), or it stands on the command line, which wins
+ * @returns {import('../diagnoses/define-diagnosis').Change} only `flag` where NODE_OPTIONS is
+ *   impossible: this version refuses the flag there and would not start, or the command line
+ *   already sets it and wins
  */
 function nodeFlagChange (target, flags) {
   const names = Object.keys(flags)
@@ -33,7 +33,7 @@ function nodeFlagChange (target, flags) {
 const nameOf = option => option.split('=')[0].replaceAll('_', '-')
 
 /**
- * NODE_OPTIONS as Node.js splits it again: at spaces, with double quotes and backslashes.
+ * Splits NODE_OPTIONS as Node.js does: at spaces, with double quotes and backslashes.
  * src/node_options.cc, splitNodeOptions in memwatch/identity.
  * @param {readonly string[]} options
  */
@@ -45,14 +45,14 @@ const nodeOptionsText = options =>
     .join(' ')
 
 /**
- * Characters of options that Node.js has: names, numbers, paths with spaces, hosts, globs, lists.
- * None of them begins an expansion, a substitution or another command in a shell, a Dockerfile, a
+ * Characters of known Node.js options: names, numbers, paths with spaces, hosts, globs, lists. None
+ * of them starts an expansion, a substitution or another command in a shell, a Dockerfile, a
  * manifest or a template.
  */
 const OPTION = /^[\p{L}\p{M}\p{N} "\\_./:=,@%+~!*?#^[\]-]*$/u
 
 /**
- * The options that a fix may repeat: an option and its value stay or go together.
+ * Options that a fix may repeat. An option stays or goes together with its value.
  * @param {readonly string[]} options
  */
 function repeatable (options) {
@@ -65,12 +65,12 @@ function repeatable (options) {
   )
 }
 
-/** @param {string | undefined} text what --require names */
+/** Tells if --require names the agent. @param {string | undefined} text what --require names */
 const isAgent = text =>
   text !== undefined && /(^|[/=@])memwatch(\/|$)|\/agent\/index\.js$/.test(text)
 
 /**
- * The options that preload the agent.
+ * Options that preload the agent.
  * @param {readonly string[]} options
  */
 const preloadOptions = options => options.filter((option, i) => isPreload(options, i))
@@ -84,8 +84,8 @@ const isPreload = (options, i) =>
   (['--require', '-r', '--import'].includes(options[i]) && isAgent(options[i + 1]))
 
 /**
- * What NODE_OPTIONS holds besides these flags and the preload of the agent, which whoever installed
- * it adds again.
+ * Remaining options of NODE_OPTIONS, without these flags and the preload of the agent. The
+ * installer of the agent adds its preload again.
  * @param {string[]} options
  * @param {string[]} names
  */

@@ -3,7 +3,7 @@
 const { shellAssignments, shellWords } = require('../text/shell')
 
 /**
- * A fix on one line, as it is pasted into a shell or read out: a label value, an alert, a log line.
+ * A fix on one line, to paste into a shell: for a label value, an alert or a log line.
  * @param {import('../diagnoses/define-diagnosis').Fix | undefined} fix
  * @returns {string} '' without a fix
  */

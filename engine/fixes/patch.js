@@ -10,25 +10,25 @@ const { nodeOptionsText, preloadOptions, repeatable } = require('./node-flag')
 /** The forms that `memwatch fix` prints. */
 const FORMATS = /** @type {const} */ (['kubernetes', 'dockerfile', 'node-options'])
 
-/** What has pods made, and by which API. */
+/** Kinds of workloads, and the API of each. */
 const WORKLOADS = Object.freeze({
   deployment: 'Deployment',
   statefulset: 'StatefulSet',
   daemonset: 'DaemonSet'
 })
 
-/** The letters that Kubernetes names by chance with: k8s.io/apimachinery/pkg/util/rand. */
+/** Characters of random Kubernetes names: k8s.io/apimachinery/pkg/util/rand. */
 const CHANCE = '[bcdfghjklmnpqrstvwxz2456789]'
 const DEPLOYMENT_POD = new RegExp(`^(.+)-${CHANCE}{8,10}-${CHANCE}{5}$`)
 const STATEFULSET_POD = /^(.+)-\d+$/
 
-/** A fix that cannot be given in a form; its message says why, and what to do. */
+/** Error for a fix that has no such form. Its message gives the reason and a remedy. */
 class NoPatchError extends Error {
   code = 'MEMWATCH_NO_PATCH'
 }
 
 /**
- * Which workload made a pod, where its name tells: the pods of DaemonSets, Jobs and bare
+ * Workload that created a pod, derived from the pod's name. Pods of DaemonSets, Jobs and bare
  * ReplicaSets look alike.
  * @param {string | undefined} pod its name
  * @returns {{ kind: string, name: string } | undefined}
@@ -58,8 +58,8 @@ function readWorkload (text) {
 }
 
 /**
- * The environment that a change asks for, whole: an agent that the same NODE_OPTIONS preload stays,
- * unless an admission policy adds it.
+ * Complete environment for a change. An agent preloaded by the same NODE_OPTIONS stays, unless an
+ * admission policy adds it.
  * @param {Change} change
  * @param {{ nodeOptions: readonly string[], pod?: import('@memwatch/agent/protocol/frame').Pod | null }} target
  * @returns {Record<string, string> | undefined}
@@ -81,25 +81,25 @@ function environmentOf ({ env }, { nodeOptions, pod }) {
  * @throws {NoPatchError}
  */
 function refuse ({ code, flag }, form) {
-  if (code) throw new NoPatchError(`it is a change in the code: ${code}`)
+  if (code) throw new NoPatchError(`the fix is a change of the code: ${code}`)
   if (flag) {
     throw new NoPatchError(
-      `it is a change of the command line of node: ${flag}. NODE_OPTIONS cannot set it: the ` +
+      `the fix is a flag for the command line of node: ${flag}. NODE_OPTIONS cannot set it: the ` +
         'command line sets that flag already, or this Node.js refuses it in NODE_OPTIONS'
     )
   }
-  throw new NoPatchError(`it is no change of ${form}`)
+  throw new NoPatchError(`the fix is no change of ${form}`)
 }
 
 /**
- * A fix in the form that it is applied in.
+ * A fix in the form in which it is applied.
  *
  * @param {{ title: string, change: Change, risk: string }} fix
  * @param {{ target: string, nodeOptions: readonly string[], pod?: import('@memwatch/agent/protocol/frame').Pod |
  *   null }} target as /api/v1/targets has it
  * @param {typeof FORMATS[number]} format
- * @param {{ workload?: string, namespace?: string, container?: string }} [where] what the target
- *   does not say of itself, or to say it otherwise
+ * @param {{ workload?: string, namespace?: string, container?: string }} [where] values that the
+ *   target does not report, or overrides of them
  * @returns {string} with a newline at its end
  * @throws {NoPatchError}
  */
@@ -116,8 +116,7 @@ function patchOf (fix, target, format, where = {}) {
 }
 
 /**
- * What the workload is to have, and nothing else: server-side apply adds it to what there is.
- * https://kubernetes.io/docs/reference/using-api/server-side-apply/
+ * The changed fields only: server-side apply merges them into the existing object.
  *
  * @param {{ title: string, change: Change, risk: string }} fix
  * @param {{ target: string, pod?: import('@memwatch/agent/protocol/frame').Pod | null }} target
@@ -130,14 +129,16 @@ function manifest ({ title, change, risk }, { target, pod }, env, where) {
   if (!workload) {
     throw new NoPatchError(
       pod?.name
-        ? `--workload: the name of pod ${pod.name} does not tell what made it; say ` +
-          'deployment/NAME, statefulset/NAME or daemonset/NAME'
-        : `--workload: ${target} does not say in which pod it runs; say deployment/NAME, ` +
-          'statefulset/NAME or daemonset/NAME'
+        ? '--workload: expected deployment/NAME, statefulset/NAME or daemonset/NAME, because the ' +
+          `name of pod ${pod.name} does not show its workload`
+        : '--workload: expected deployment/NAME, statefulset/NAME or daemonset/NAME, because ' +
+          `${target} does not report its pod`
     )
   }
   if (!container) {
-    throw new NoPatchError(`--container: ${target} does not say in which container it runs`)
+    throw new NoPatchError(
+      `--container: expected the name of the container, because ${target} does not report it`
+    )
   }
   const namespace = where.namespace ?? pod?.namespace
   const library = env && installLine(env)

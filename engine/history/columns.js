@@ -3,9 +3,9 @@
 const { firstSince } = require('./first-since')
 
 /**
- * A bounded table of numbers over time, oldest rows overwritten: one time column shared by all
- * others. It starts small and doubles up to its capacity, so that a target that lives ten seconds
- * does not cost a day's memory.
+ * A bounded table of numbers over time that overwrites its oldest rows. All columns share one time
+ * column. The table starts small and doubles up to its capacity, so that a target that lives for
+ * ten seconds does not cost the memory of a day.
  */
 class Columns {
   #capacity
@@ -13,7 +13,7 @@ class Columns {
   #allocated
   #times
   #Cells
-  /** Row after row: a row is written and read as a whole. */
+  /** Row after row, because rows are written and read as a whole. */
   #cells
   #start = 0
   #length = 0
@@ -83,7 +83,7 @@ class Columns {
   }
 
   /**
-   * A column from a row on, without the rows in which it was absent.
+   * Values of a column from a row on. Rows without the column are left out.
    * @param {number} column
    * @param {number} from 0 is the oldest row
    * @returns {{ times: number[], values: number[] }}
@@ -115,8 +115,7 @@ class Columns {
   }
 
   #grow () {
-    // Growing happens only while nothing was overwritten yet, so #start is 0 and the rows lie in
-    // order.
+    // The table grows only before it overwrites rows, so #start is 0 and the rows lie in order.
     this.#allocated = Math.min(this.#allocated * 2, this.#capacity)
     const times = new Float64Array(this.#allocated)
     const cells = new this.#Cells(this.#allocated * this.#width)

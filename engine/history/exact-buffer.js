@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * A Buffer of its own for bytes that are kept: what zlib returns is a part of 16 KiB, and what
- * Buffer.from() does may be one of a pool; a few bytes would hold on to all of it.
+ * A Buffer with memory of its own, for bytes that are retained. zlib returns a slice of 16 KiB and
+ * Buffer.from() may return a slice of a pool: a few bytes would keep all of that alive.
  * @param {Buffer} bytes
  * @returns {Buffer}
  */

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Rows are in the order of their times: a binary search.
+ * Binary search, because rows are in the order of their times.
  * @param {{ length: number, timeAt: (i: number) => number }} rows 0 is the oldest
  * @param {number} time
  * @returns {number} the oldest row not before that time; length when there is none

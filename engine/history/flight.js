@@ -5,23 +5,23 @@ const { ordered } = require('./history')
 const { Block } = require('./block')
 const { merge } = require('./keep')
 
-/** What is kept beyond the ten minutes of seconds that a target's history holds. */
+/** Steps stored beyond the ten minutes of seconds in a target's history. */
 const STEPS = Object.freeze([
   { stepSeconds: 10, keepSeconds: 6 * 3600 },
   { stepSeconds: 60, keepSeconds: 7 * 86_400 }
 ])
-/** Rows of a block: ten minutes, an hour. */
+/** Rows of a block: ten minutes of the first step, an hour of the second. */
 const BLOCK_ROWS = 60
 
 /**
- * Of a counter its last value is kept of each step; of what goes up and down the least and the
- * most, too.
+ * Statistics of each step. A counter stores only its last value; a gauge also its minimum and
+ * maximum.
  */
 const STATISTICS = Object.freeze(/** @type {const} */ (['last', 'min', 'max']))
 /** @typedef {import('./keep').Keep} Statistic */
 
 /**
- * What tracks did over time. min and max are absent where there is only the last.
+ * Tracks over time. min and max are absent for counters.
  * @typedef {object} Series
  * @property {number[]} times uptime in seconds, at the end of each step
  * @property {Record<string, { last: number[], min?: number[], max?: number[] }>} tracks NaN where a
@@ -39,24 +39,24 @@ const columns = Object.freeze(
     )
   )
 )
-/** Where a column's number is in a row of the tracks, and in a row of the step below. */
+/** Position of each column's number in a row of the tracks, and in a row of the next finer step. */
 const TRACK_OF = Int32Array.from(columns, ({ track }) => ordered.indexOf(track))
 const SAME = Int32Array.from(columns, (_, c) => c)
 const KEEP_OF = columns.map(({ statistic }) => statistic)
 
 /**
- * A block that is full: packed, or where it was saved.
+ * A full block: packed in memory, or saved to a file.
  * @typedef {object} SealedBlock
  * @property {number} stepSeconds
  * @property {number} from uptime in seconds
  * @property {number} to
  * @property {Buffer} [packed]
- * @property {() => Buffer} [read] from where it was saved; throws what the file system throws
+ * @property {() => Buffer} [read] reads a saved block; throws the errors of the file system
  */
 
 /**
- * A target's flight recorder: what its tracks did in every ten seconds of six hours and in every
- * minute of a week. No spike vanishes in a step, as its least and most are kept.
+ * Flight recorder of a target: its tracks in every ten seconds of six hours and in every minute of
+ * a week. Each step stores the minimum and maximum, so no spike is lost.
  */
 class Flight {
   #steps = STEPS.map(step => new Step(step))
@@ -77,23 +77,26 @@ class Flight {
     if (finished) minutes.add(finished.time, finished.values, SAME)
   }
 
-  /** Blocks that are full, of all steps, oldest first. @returns {SealedBlock[]} */
+  /** Full blocks of all steps, oldest first. @returns {SealedBlock[]} */
   get sealed () {
     return this.#steps.flatMap(({ sealed }) => sealed)
   }
 
-  /** Bytes of the packed blocks that are in memory. */
+  /** Bytes of the packed blocks in memory. */
   get packedBytes () {
     return this.sealed.reduce((sum, { packed }) => sum + (packed?.length ?? 0), 0)
   }
 
-  /** A block that was saved earlier, older than all that are here. @param {SealedBlock} block */
+  /**
+   * Adds a block that was saved earlier and is older than all present ones.
+   * @param {SealedBlock} block
+   */
   restore (block) {
     this.#step(block.stepSeconds).sealed.push(block)
   }
 
   /**
-   * Minutes that were in no full block when it was saved, anew from the ten seconds.
+   * Rebuilds, from the steps of ten seconds, the minutes that no saved block contains yet.
    * @param {number} afterSeconds uptime
    */
   refill (afterSeconds) {
@@ -111,13 +114,13 @@ class Flight {
     }
   }
 
-  /** Pack what there is of the blocks that are not full: nothing more will come. */
+  /** Packs the unfinished blocks when no more rows follow. */
   seal () {
     for (const step of this.#steps) step.seal()
   }
 
   /**
-   * Step by step, what a track is kept for: its least, its most or its last.
+   * Values of one statistic of a track, step by step.
    * @param {10 | 60} stepSeconds
    * @param {number} afterSeconds uptime
    * @returns {Iterable<{ time: number, read: (track: import('./tracks').TrackName) => number }>}
@@ -135,14 +138,14 @@ class Flight {
     }
   }
 
-  /** Forget a block. @param {SealedBlock} block */
+  /** Removes a block. @param {SealedBlock} block */
   drop (block) {
     const step = this.#step(block.stepSeconds)
     step.sealed = step.sealed.filter(other => other !== block)
   }
 
   /**
-   * Until when a step's full blocks reach, uptime; -Infinity without any.
+   * End of a step's last full block, uptime; -Infinity without one.
    * @param {number} stepSeconds
    */
   sealedUntil (stepSeconds) {
@@ -150,10 +153,10 @@ class Flight {
   }
 
   /**
-   * What tracks did, step by step.
+   * Tracks over time, step by step.
    * @param {readonly import('./tracks').TrackName[]} names
    * @param {{ stepSeconds: 10 | 60, sinceSeconds?: number, untilSeconds?: number }} options uptime
-   * @returns {Series} of a counter only the last of each step
+   * @returns {Series} counters have only the last value of each step
    */
   series (names, { stepSeconds, sinceSeconds = -Infinity, untilSeconds = Infinity }) {
     const found = /** @type {Series} */ ({ times: [], tracks: {} })
@@ -179,7 +182,7 @@ class Flight {
   }
 }
 
-/** Column of a track's statistic; of a counter, all are its last. @param {Statistic} statistic */
+/** Column of a track's statistic; counters have only `last`. @param {Statistic} statistic */
 const columnsOf = statistic =>
   ordered.map(track => {
     const at = columns.findIndex(column => column.track === track && column.statistic === statistic)
@@ -190,10 +193,7 @@ const columnsOf = statistic =>
 const COLUMN_OF = { last: columnsOf('last'), min: columnsOf('min'), max: columnsOf('max') }
 const KEPT = ordered.map((track, i) => COLUMN_OF[tracks[track].keep][i])
 
-/**
- * One resolution: the step that is being filled, the block that it goes to, and the blocks that are
- * full.
- */
+/** One resolution: the step being filled, the block that receives it, and the full blocks. */
 class Step {
   /** @type {SealedBlock[]} */
   sealed = []
@@ -211,9 +211,9 @@ class Step {
   /**
    * @param {number} time
    * @param {ArrayLike<number>} source
-   * @param {Int32Array} at where each column is in it
-   * @returns {{ time: number, values: Float64Array } | undefined} the step before, where this
-   *   begins a new one
+   * @param {Int32Array} at position of each column in the row
+   * @returns {{ time: number, values: Float64Array } | undefined} the finished step, if this row
+   *   starts a new one
    */
   add (time, source, at) {
     const isNew = Math.floor(time / this.stepSeconds) !== Math.floor(this.#time / this.stepSeconds)
@@ -230,9 +230,9 @@ class Step {
   }
 
   /**
-   * Full ones that reach so far, and the open one.
+   * Full blocks that reach back so far, and the unfinished one.
    * @param {number} sinceSeconds
-   * @returns {Iterable<Block>} one that cannot be read is left out
+   * @returns {Iterable<Block>} without unreadable blocks
    */
   * blocksSince (sinceSeconds) {
     for (const { to, packed, read } of this.sealed) {

@@ -7,9 +7,9 @@ const { median } = require('../statistics/quantile')
 const { NO_NEIGHBOURS, tracks, trackNames } = require('./tracks')
 
 /**
- * What is kept of every target: one second for ten minutes, ten seconds for two hours, a minute for
- * a day. Beyond ten minutes only of the tracks whose growth is looked for, and in single precision:
- * a full day takes some 300 KB.
+ * Tiers of every target's history: seconds for ten minutes, ten seconds for two hours, minutes for
+ * a day. Beyond ten minutes only the tracks that growth is computed of are stored, in single
+ * precision. A full day takes some 300 KB.
  */
 const TIERS = Object.freeze([
   { stepSeconds: 1, rows: 600, narrow: false },
@@ -18,9 +18,9 @@ const TIERS = Object.freeze([
 ])
 
 /**
- * Beyond a day, for what grows over days: of every ten minutes of a week one number a column, from
- * the minutes that lie in them. Five columns in single precision: 32 KB. Levels are medians, as a
- * single reading holds what was in flight; of counters their growth a second is kept.
+ * Tier for growth over days: one number a column for every ten minutes of a week, computed from its
+ * minutes. Five columns in single precision take 32 KB. Levels are medians, because a single
+ * reading includes memory of unfinished requests. Counters are stored as growth a second.
  */
 const LASTING = Object.freeze({
   stepSeconds: 600,
@@ -34,9 +34,7 @@ const LASTING_NAMES = [...LASTING.levels, ...LASTING.rates]
 
 const COARSEST_SECONDS = TIERS[TIERS.length - 1].stepSeconds
 
-/**
- * The tracks that are kept for long come first: a coarser tier has the first columns of the finest.
- */
+/** Long-lived tracks come first, so a coarser tier stores the first columns of the finest. */
 const ordered = [...trackNames].sort(
   (a, b) => Number(tracks[b].long ?? false) - Number(tracks[a].long ?? false)
 )
@@ -47,8 +45,8 @@ const KEEP = ordered.map(name => tracks[name].keep)
 const columnOf = Object.fromEntries(ordered.map((name, i) => [name, i]))
 
 /**
- * The tracks of one target over time, in tiers of growing step. Time is the isolate's uptime in
- * seconds: it never jumps and means the same live and in a replay.
+ * Tracks of one target over time, in tiers of growing step. Time is the uptime of the isolate in
+ * seconds: it never jumps, and is the same live and in a replay.
  */
 class History {
   #tiers = TIERS.map(({ stepSeconds, rows, narrow }) => ({
@@ -68,7 +66,8 @@ class History {
   /**
    * @param {number} timeSeconds
    * @param {import('./tracks').Moment} moment
-   * @returns {Float64Array} of the tracks, in the order of `ordered`; until the next call
+   * @returns {Float64Array} values of the tracks, in the order of `ordered`; valid until the next
+   *   call
    */
   append (timeSeconds, { values, workers, neighbours = NO_NEIGHBOURS, scan }) {
     for (let i = 0; i < READ.length; i++) {
@@ -79,9 +78,9 @@ class History {
   }
 
   /**
-   * What was kept elsewhere.
-   * @param {number} stepSeconds of the tier that it goes to
-   * @param {number} timeSeconds after all that is there
+   * Appends a row that was saved earlier.
+   * @param {number} stepSeconds of the tier that receives the row
+   * @param {number} timeSeconds after all rows of the tier
    * @param {(track: import('./tracks').TrackName) => number} read NaN where it was absent
    */
   restore (stepSeconds, timeSeconds, read) {
@@ -92,7 +91,7 @@ class History {
   }
 
   /**
-   * The current row.
+   * Writes the current row.
    * @param {{ stepSeconds: number, columns: Columns | PackedColumns }} tier
    * @param {number} timeSeconds
    */
@@ -108,8 +107,8 @@ class History {
   }
 
   /**
-   * The points of a track since a time, from the finest tier that reaches back that far (or the one
-   * that reaches furthest, of those that keep it). Rows in which the track was absent are left out.
+   * Points of a track since a time, from the finest tier that reaches back that far. If no tier
+   * does, the one that reaches furthest is read. Rows without the track are left out.
    * @param {import('./tracks').TrackName} name
    * @param {number} sinceSeconds
    * @returns {{ times: number[], values: number[] }}
@@ -121,10 +120,10 @@ class History {
   }
 
   /**
-   * The first and the last of those points.
+   * First and last of the points of a track since a time.
    * @param {import('./tracks').TrackName} name
    * @param {number} sinceSeconds
-   * @returns {{ first: number, last: number, overSeconds: number } | null} null without any
+   * @returns {{ first: number, last: number, overSeconds: number } | null} null without points
    */
   ends (name, sinceSeconds) {
     const column = columnOf[name]
@@ -148,9 +147,9 @@ class History {
   }
 
   /**
-   * Tracks second by second, for as long as that is kept.
+   * Tracks second by second, for the ten minutes of the finest tier.
    * @param {number} sinceSeconds
-   * @param {readonly import('./tracks').TrackName[]} [names] those that are wanted
+   * @param {readonly import('./tracks').TrackName[]} [names] the tracks wanted; default: all
    * @returns {{ times: number[], tracks: Record<string, (number | null)[]> }} null where a track
    *   was absent
    */
@@ -173,9 +172,9 @@ class History {
   }
 
   /**
-   * Ten minutes are over: what the minutes in them were.
+   * Computes the row of ten minutes from its finished minutes.
    * @param {Columns} minutes
-   * @param {number} timeSeconds of what comes next
+   * @param {number} timeSeconds time of the next row
    */
   #summarize (minutes, timeSeconds) {
     const step = Math.floor(minutes.timeAt(minutes.length - 1) / LASTING.stepSeconds)
@@ -197,15 +196,15 @@ class History {
   }
 
   /**
-   * Rows that there ever were of the longest reach: what is computed from them holds until there is
-   * one more.
+   * Number of rows that the longest tier ever received. Results computed from its rows stay valid
+   * until this number grows.
    */
   get lastingRows () {
     return this.#lastingRows
   }
 
   /**
-   * The longest reach: ten minutes a row.
+   * The longest tier: ten minutes a row.
    * @returns {{ times: number[], columns: Record<LastingName, number[]> }} times: middle of each;
    *   levels: medians; counters: growth a second; NaN where one was absent
    */

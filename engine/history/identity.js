@@ -1,20 +1,23 @@
 'use strict'
 
 /**
- * Container whose processes are numbered together. The containers of a pod share its host name:
- * their own names tell them apart.
+ * Container whose processes share one pid namespace. Containers of a pod share its host name, so
+ * their own names are part of the key.
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello
  */
 const containerOf = ({ host, pod }) => [host, pod?.uid, pod?.container].filter(Boolean).join('/')
 
 /**
- * Containers number their processes alike, and a pid is used again: it names a process only
- * together with its container and the start that the kernel counts.
+ * Key of a process. Every container numbers its processes from 1, and pids are reused: a pid is
+ * unique only together with its container and its start time in the kernel.
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello
  */
 const processOf = hello => `${containerOf(hello)}:${hello.pid}:${hello.startTimeTicks ?? ''}`
 
-/** One life of one isolate. @param {import('@memwatch/agent/protocol/frame').Hello} hello */
+/**
+ * Key of one isolate from its start to its end.
+ * @param {import('@memwatch/agent/protocol/frame').Hello} hello
+ */
 const identityOf = hello => `${processOf(hello)}:${hello.threadId}:${hello.startedAtUnixMs}`
 
 module.exports = { containerOf, identityOf, processOf }

@@ -1,16 +1,16 @@
 'use strict'
 
 /**
- * What a step keeps of its readings: counters and readings their last value, ceilings their
- * highest, floors their lowest.
+ * Statistic that a coarser step stores of its readings: the last value of counters and gauges, the
+ * maximum of ceilings, the minimum of floors.
  * @typedef {'last' | 'min' | 'max'} Keep
  */
 
 /**
- * A step with one reading more. All coarser steps are made by this rule.
+ * Adds one reading to a step. All coarser steps are built by this rule.
  * @param {Keep} keep
- * @param {number} before what the step holds, NaN before its first reading
- * @param {number} value NaN where it was absent, which changes nothing
+ * @param {number} before value of the step so far, NaN before its first reading
+ * @param {number} value NaN where the reading is absent, which changes nothing
  * @returns {number}
  */
 function merge (keep, before, value) {

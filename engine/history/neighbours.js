@@ -4,24 +4,25 @@ const { NO_NEIGHBOURS, NO_WORKERS } = require('./tracks')
 const { MOST_NUMBER } = require('../decode/rebuild')
 
 /**
- * Most processes of one container that are added up. Hello lines may claim anything; containers of
- * pods hold fewer than a hundred processes of Node.js.
+ * Upper bound of the processes summed per container. Hello lines may claim anything; real
+ * containers of pods hold fewer than a hundred Node.js processes.
  */
 const MOST_PROCESSES = 256
 
 /**
- * Name of the container whose memory limit a process shares with others.
+ * Key of the container whose memory limit the process shares.
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello of a main thread
- * @returns {string | undefined} undefined where nothing tells
+ * @returns {string | undefined} undefined if the hello does not show it
  */
 function memoryContainerOf ({ host, pod, cgroup }) {
-  // What a process says of its cgroup holds within its own pod: no other pod is judged by it.
+  // A process may claim any cgroup. The claim counts only within its own pod, so it cannot affect
+  // verdicts of other pods.
   if (cgroup !== undefined) return [host, pod?.uid, cgroup].join('/')
   return pod?.uid && pod.container ? [host, pod.uid, pod.container].join('/') : undefined
 }
 
 /**
- * Sum of what other processes in the container of one hold.
+ * Sums the memory of the other processes in the container of `own`.
  * @param {Iterable<import('./target').Target>} processes main threads of one container
  * @param {import('./target').Target} own left out
  * @returns {import('./tracks').Neighbours}
@@ -35,10 +36,10 @@ function addNeighbours (processes, own) {
     const { values, workers = NO_WORKERS } = other
     const { rssBytes } = values
     const isNeighbour = other !== own && other.connected && rssBytes !== undefined &&
-      // Who sees another limit lives in another container, whatever it says.
+      // A process with another limit lives in another container, even if it claims the same cgroup.
       values.containerLimitBytes === containerLimitBytes
     if (!isNeighbour) continue
-    // Processes of one program share its file pages: those are counted once, with the own RSS.
+    // Processes of one program share its file pages; RSS of `own` already counts them.
     const memoryBytes = values.rssAnonBytes ?? rssBytes
     const heapBytes = Math.min((values.heapPhysicalBytes ?? 0) + workers.heapBytes, memoryBytes)
     sum.processes++

@@ -4,29 +4,28 @@ const { firstSince } = require('./first-since')
 
 /** Rows that are packed together. */
 const ROWS = 40
-/** Where a column's cells are, if it has none. */
+/** Position of a column without cells of its own. */
 const CONSTANT = -1
 /** @type {Readonly<{ time: number, row: number }>} */
 const NONE_SOUGHT = Object.freeze({ time: NaN, row: 0 })
 
 /**
- * A bounded table of numbers over time like Columns, in less than half the room, and not one bit of
- * a number is lost. Of a block of rows most columns stand still, or are whole numbers of bytes:
- * those are kept as single precision differences to their first, where that gives each number back
- * exactly.
+ * A bounded table of numbers over time like Columns, lossless in less than half the space. In most
+ * blocks a column is constant or holds whole bytes. Such a column stores single precision
+ * differences to its first number, if these restore each number exactly.
  */
 class PackedColumns {
   #capacity
   #width
-  /** Oldest first. @type {Packed[]} */
+  /** Packed blocks, oldest first. @type {Packed[]} */
   #blocks = []
   #times = new Float64Array(ROWS)
-  /** Rows that are not packed yet, row after row. */
+  /** Rows not packed yet, row after row. */
   #cells
   #open = 0
-  /** Rows of the oldest block that are given up already. */
+  /** Rows of the oldest block that are already discarded. */
   #skipped = 0
-  /** The row of the last search: signals of one moment look back to the same times. */
+  /** Result of the last search. Signals of one moment ask for the same times. */
   #sought = NONE_SOUGHT
 
   /** @param {{ capacity: number, width: number }} size rows kept, columns */
@@ -90,7 +89,7 @@ class PackedColumns {
   }
 
   /**
-   * A column from a row on, without the rows in which it was absent.
+   * Values of a column from a row on. Rows without the column are left out.
    * @param {number} column
    * @param {number} from 0 is the oldest row
    * @returns {{ times: number[], values: number[] }}
@@ -122,10 +121,10 @@ function add ({ times, values }, time, value) {
 
 /** A block of rows, column by column. */
 class Packed {
-  /** Times, then the first number of each column, then the columns that need double precision. */
+  /** Times, then the first number of each column, then the columns in double precision. */
   doubles
   #singles
-  /** Of each column, where it begins: in #singles, or, beyond their end, in doubles. */
+  /** Start of each column: an index of #singles or, beyond their end, of the doubles. */
   #starts
 
   /**
@@ -166,7 +165,7 @@ class Packed {
    * @param {number} from row
    */
   addTo (points, column, from) {
-    // Most columns are constant within a block, or absent.
+    // Most columns of a block are constant or absent.
     const start = this.#starts[column]
     const first = this.doubles[ROWS + column]
     if (start === CONSTANT && Number.isNaN(first)) return
@@ -194,7 +193,7 @@ class Packed {
  * @param {Float64Array} cells
  * @param {number} width
  * @param {number} column
- * @returns {number} NaN where it is absent all along
+ * @returns {number} NaN if the column is absent in the whole block
  */
 function firstOf (cells, width, column) {
   for (let at = column; at < cells.length; at += width) {
@@ -208,7 +207,7 @@ function firstOf (cells, width, column) {
  * @param {number} width
  * @param {number} column
  * @param {number} first
- * @returns {'constant' | 'single' | 'double'} the smallest form that holds each number as it is
+ * @returns {'constant' | 'single' | 'double'} the smallest form that restores each number exactly
  */
 function formOf (cells, width, column, first) {
   let isConstant = true

@@ -1,10 +1,10 @@
 'use strict'
 
-/** Frames of event loop delay that are kept: half a minute at one a second. */
+/** Frames of event loop delay in the window: half a minute at one frame a second. */
 const FRAMES = 30
 
 /**
- * The event loop delay of the last half minute. Windows are cut on the agent's frames and never
+ * Event loop delay of the last half minute. The window moves with the agent's frames and is never
  * reset, so two scrapers read the same numbers.
  */
 class RecentDelay {

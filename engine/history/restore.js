@@ -3,9 +3,9 @@
 const { ordered, LASTING, TIERS } = require('./history')
 
 /**
- * Puts what an exporter before this one kept where it was: full blocks as they are, and the steps
- * that were not in a full block yet, anew from the next finer ones – of the minutes from the ten
- * seconds, of those from the seconds.
+ * Restores the history that a previous exporter saved. Full blocks are used as they are. Steps
+ * outside of full blocks are rebuilt from the next finer step: minutes from ten seconds, ten
+ * seconds from seconds.
  *
  * @param {object} options
  * @param {import('./history').History} options.history
@@ -20,7 +20,8 @@ function restoreInto ({ history, flight, blocks, seconds }) {
   const tensUntil = flight.sealedUntil(10)
   const end = seconds.at(-1)?.time ?? Math.max(minutesUntil, tensUntil)
 
-  // The history makes its tens of minutes from minutes that pass, so all that reach so far must.
+  // The history builds its rows of ten minutes from passing minutes, so it must receive all minutes
+  // of that tier.
   restoreTier(history, flight, {
     tier: 60,
     from: 60,
@@ -39,14 +40,14 @@ function restoreInto ({ history, flight, blocks, seconds }) {
   }
 }
 
-/** How far back a tier of the history reaches. @param {number} step */
+/** Seconds that a tier of the history reaches back. @param {number} step */
 const reach = step => {
   const { rows, stepSeconds } = /** @type {typeof TIERS[number]} */ (TIERS.find(({ stepSeconds }) => stepSeconds === step))
   return rows * stepSeconds
 }
 
 /**
- * A tier of the history from the steps of the flight.
+ * Rebuilds a tier of the history from the steps of the flight recorder.
  * @param {import('./history').History} history
  * @param {import('./flight').Flight} flight
  * @param {{ tier: 10 | 60, from: 10 | 60, afterSeconds: number }} options

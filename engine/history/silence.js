@@ -1,18 +1,20 @@
 'use strict'
 
 /**
- * Silence of a target, in intervals between its frames: the one scale on which all parts of the
- * exporter say that nothing was heard for long. A frame may be late by half an interval on a busy
- * machine.
+ * Silence of a target, in intervals between its frames. All parts of the exporter use this scale.
+ * On a busy machine a frame may be late by half an interval.
  */
 
-/** A frame is missing: from here on the process is polled, and an abort is hardly an accident. */
+/**
+ * One frame is missing. From here on the exporter polls the process, and treats an aborted
+ * connection as its end.
+ */
 const LATE_INTERVALS = 1.5
 /** Two frames in a row are missing: the event loop does not turn, and the target is silent. */
 const SILENT_INTERVALS = 3
 /**
- * Four frames in a row are missing, as after a restart of the network: the target counts as down,
- * and another connection may take its identity.
+ * Four frames in a row are missing, as after a network restart. The target counts as down, and
+ * another connection may take over its identity.
  */
 const DOWN_INTERVALS = 5
 

@@ -12,23 +12,23 @@ const { DOWN_INTERVALS, countIntervals } = require('./silence')
 const { NO_NEIGHBOURS, NO_WORKERS } = require('./tracks')
 
 /**
- * Steps from one frame to the next that an agent can take. Eleven days of frames lost at one a
- * second, and an uptime that runs a week ahead of the exporter's clock, are more than any does; a
- * larger step is another's, or would make all later frames look old.
+ * Largest plausible step from one frame to the next: eleven days of lost frames at one a second, or
+ * an uptime one week ahead of the exporter's clock. A larger step comes from another process, or
+ * would make all later frames look old.
  */
 const MOST_SEQUENCE_STEP = 1_000_000
 const MOST_SECONDS_AHEAD = 604_800
 
 /**
- * The minutes before an end.
+ * Tracks of the last minutes before an end.
  * @typedef {object} LastMinutes
- * @property {number[]} secondsBefore the last frame, oldest first
+ * @property {number[]} secondsBefore until the last frame, oldest first
  * @property {Record<string, (number | null)[]>} tracks at those times; null where there was none
  */
 
 /**
- * One watched isolate of one process, from its hello to its end: who it is, its newest values and
- * its history. What is found on it is its case: verdicts/case.js.
+ * One watched isolate of one process, from its hello to its end: its identity, newest values and
+ * history. Its verdicts are its case: verdicts/case.js.
  */
 class Target {
   #history = new History()
@@ -50,36 +50,39 @@ class Target {
     /** @type {import('@memwatch/agent/protocol/frame').Frame | undefined} the newest */
     this.frame = undefined
     /**
-     * The newest value of every field; a field that is read every few seconds stays here in
+     * Newest value of every field. A field that is read every few seconds keeps its value in
      * between.
      * @type {import('@memwatch/agent/protocol/frame').Frame['values']}
      */
     this.values = { ...NO_VALUES }
-    /** When the newest line arrived, by the exporter's steady clock. */
+    /** Arrival of the newest line, by the exporter's monotonic clock. */
     this.seenAtUnixMs = 0
     this.connected = true
-    /** Whether all of its frames are read, however great the load. */
+    /** A senior target: the exporter reads all of its frames under any load. */
     this.isSenior = false
     /**
-     * The connection that it belongs to: nobody else speaks for it.
+     * Connection of this target. Lines of other connections cannot change it.
      * @type {import('./targets').Session | undefined}
      */
     this.session = undefined
-    /** When that connection said something, whatever it was. */
+    /** Time of the last line of that connection, of any kind. */
     this.heardAtUnixMs = 0
-    /** To the agent, while it is connected. @type {((line: string) => void) | undefined} */
+    /**
+     * Sends a line to the agent while it is connected.
+     * @type {((line: string) => void) | undefined}
+     */
     this.send = undefined
     /** @type {number | undefined} what its bye said; a target that vanished said nothing */
     this.exitCode = undefined
-    /** What the other threads of the process hold. */
+    /** Memory of the other threads of the process. */
     this.workers = NO_WORKERS
-    /** What other processes hold that share the container's memory limit. */
+    /** Memory of other processes under the same container limit. */
     this.neighbours = NO_NEIGHBOURS
-    /** Where the memory lay at the last look. @type {import('../memory/scan').Scan | undefined} */
+    /** Newest scan of the memory map. @type {import('../memory/scan').Scan | undefined} */
     this.scan = undefined
     this.framesLost = 0
     this.recentDelay = new RecentDelay()
-    /** What its tracks did over hours and days. */
+    /** Its tracks over hours and days. */
     this.flight = new Flight()
   }
 
@@ -87,9 +90,9 @@ class Target {
    * @param {import('@memwatch/agent/protocol/frame').Frame} frame with values of the contract only: those
    *   that the process sent were rebuilt from it
    * @param {number} nowUnixMs
-   * @param {import('./tracks').Workers} [workers] what the other threads of the process hold
-   * @param {import('./tracks').Neighbours} [neighbours] what other processes of the container hold
-   * @returns {boolean} false when the frame is not newer than the last one, or newer than it can be
+   * @param {import('./tracks').Workers} [workers] memory of the other threads
+   * @param {import('./tracks').Neighbours} [neighbours] memory of other processes in the container
+   * @returns {boolean} false if the frame is not newer than the last one, or implausibly new
    */
   take (frame, nowUnixMs, workers = NO_WORKERS, neighbours = NO_NEIGHBOURS) {
     if (!this.#follows(frame, nowUnixMs)) return false
@@ -105,8 +108,8 @@ class Target {
       const value = newest[name]
       if (value !== undefined) kept[name] = value
     }
-    // A limit that is lifted disappears from the frames that carry the container's fields; do not
-    // keep the old one.
+    // A lifted limit is missing from frames that carry the container's fields, so its old value
+    // must go.
     if (frame.values.containerUsageBytes !== undefined) {
       this.values.containerLimitBytes = frame.values.containerLimitBytes
     }
@@ -114,7 +117,8 @@ class Target {
     this.workers = workers
     this.neighbours = neighbours
     if (frame.values.residentBytes) {
-      // An answer of malloc is of its moment only; what else is read rarely hardly changes.
+      // An answer of malloc is valid for its moment only. Other fields that are read rarely hardly
+      // change.
       this.scan = scanOf(
         { ...this.values, allocatorBytes: frame.values.allocatorBytes },
         this.hello,
@@ -144,7 +148,7 @@ class Target {
   }
 
   /**
-   * Go on where an exporter before this one stood: with what it kept, oldest first.
+   * Continues from the history that a previous exporter saved, oldest first.
    * @param {object} kept
    * @param {import('./flight').SealedBlock[]} kept.blocks
    * @param {{ time: number, row: Float64Array }[]} kept.seconds rows of the tracks
@@ -157,18 +161,18 @@ class Target {
     this.#firstUptimeSeconds = firstUptimeSeconds
   }
 
-  /** The longest reach of its history: see History. */
+  /** Row count of the longest tier: see History. */
   get lastingHistory () {
     return this.#history.lasting()
   }
 
-  /** Uptime at the newest row of its history; 0 before the first. */
+  /** Uptime at the newest row of the history; 0 before the first. */
   get lastSeconds () {
     return this.#history.lastSeconds
   }
 
   /**
-   * What an exporter after this one would need to go on: see restore.
+   * State that a later exporter needs to continue: see restore.
    * @param {number} sinceSeconds uptime
    */
   kept (sinceSeconds) {
@@ -179,13 +183,13 @@ class Target {
     }
   }
 
-  /** Seconds of history that were seen. */
+  /** Seconds of history that were observed. */
   get watchedSeconds () {
     return this.frame ? this.frame.uptimeSeconds - this.#firstUptimeSeconds : 0
   }
 
   /**
-   * Its history up to the last frame.
+   * History up to the last frame.
    * @param {number} seconds
    * @returns {LastMinutes}
    */
@@ -196,10 +200,10 @@ class Target {
   }
 
   /**
-   * What tracks did, second by second, in the last ten minutes.
+   * Tracks of the last ten minutes, second by second.
    * @param {readonly import('./tracks').TrackName[]} names
    * @param {{ sinceSeconds: number, untilSeconds: number }} options uptime
-   * @returns {import('./flight').Series} only the last of each
+   * @returns {import('./flight').Series} only `last` of each
    */
   secondBySecond (names, { sinceSeconds, untilSeconds }) {
     const { times, tracks } = this.#history.rows(sinceSeconds, names)

@@ -9,38 +9,39 @@ const { addNeighbours, memoryContainerOf } = require('./neighbours')
 const { addWorkers } = require('./workers')
 
 /**
- * How long a target that vanished without a bye stays visible as down, so that an alert can say so.
+ * Time for which a target that vanished without a goodbye stays visible as down, so that an alert
+ * can fire.
  */
 const FORGET_AFTER_MS = 300_000
 /**
- * Targets whose frames are read on every level of load: the first of each pod, and the first of
- * all. Those that come later, in whatever number, cost them no frame.
+ * Targets whose frames are read under any load: the first of each pod, and the first of all. Later
+ * targets cannot cost them a frame, however many connect.
  */
 const MOST_SENIORS_OF_POD = 16
 const MOST_SENIORS = 256
-/** Lists of flags that are shared: each version of Node.js has one. */
+/** Lists of flags in the shared cache: one per version of Node.js. */
 const MOST_FLAG_LISTS = 16
 
 /**
- * A connection of one agent, after its hello.
+ * Connection of one agent, after its hello.
  * @typedef {object} Session
  * @property {Target} target
- * @property {() => void} heard its connection said something, whatever it was
+ * @property {() => void} heard the connection delivered a line of any kind
  * @property {(frame: import('../decode/decode').FrameMessage) => RejectReason | undefined} frame
  * @property {(bye: Partial<import('../decode/decode').ByeMessage> & { exitCode: number }) => void} bye
  * @property {(answer: import('../decode/decode').AnswerMessage) => void} answer
- * @property {(timedOut: boolean) => void} closed the connection ended, with or without a bye;
- *   timedOut: nobody answered any more
+ * @property {(timedOut: boolean) => void} closed the connection ended, with or without a goodbye;
+ *   timedOut: the peer no longer answered
  *
  * @typedef {import('../decode/decode').RejectReason} RejectReason
  */
 
 /**
- * All targets that are watched now. Emits `open` (target), `next` (target) before a frame of it is
- * taken and `frame` (target) after that, `answer` (target, answer to a command), `vanish` (target,
- * whether its connection timed out, whether no exporter was looking) when the connection ended
- * without a goodbye, `back` (target) when it is there again, and `end` (target, why) – the last
- * once, when a target said goodbye, was replaced by its successor, or was forgotten.
+ * All watched targets. Events: `open` (target); `next` (target) before it accepts a frame and
+ * `frame` (target) after that; `answer` (target, answer to a command); `vanish` (target, whether
+ * its connection timed out, whether the exporter itself was away) when the connection ends without
+ * a goodbye; `back` (target) when it reconnects; `end` (target, reason) once, when a target said
+ * goodbye, was replaced by its successor or was forgotten.
  *
  * @typedef {'bye' | 'replaced' | 'forgotten'} EndCause
  */
@@ -53,13 +54,13 @@ class Targets extends EventEmitter {
   /** Living targets of each pod, by its UID. @type {Map<string | undefined, number>} */
   #countByPod = new Map()
   #seniors = 0
-  /** The threads of each process. @type {Map<string, Set<Target>>} */
+  /** Threads of each process. @type {Map<string, Set<Target>>} */
   #byProcess = new Map()
-  /** The main threads of each container. @type {Map<string, Set<Target>>} */
+  /** Main threads of each container. @type {Map<string, Set<Target>>} */
   #byContainer = new Map()
   /**
-   * Hundreds of flags that all processes of a Node.js have in common, by their text; the list that
-   * was used last is the last.
+   * Lists of hundreds of flags that all processes of a Node.js version share, by their text. The
+   * list used last is the last entry.
    * @type {Map<string, string[]>}
    */
   #flagLists = new Map()
@@ -68,8 +69,8 @@ class Targets extends EventEmitter {
    * @param {object} options
    * @param {() => number} options.now Unix time in ms that never jumps
    * @param {number} [options.maxTargets]
-   * @param {(target: Target) => 'lives' | 'gone' | undefined} [options.sightOf] what the kernel
-   *   says of its process, where it can be asked
+   * @param {(target: Target) => 'lives' | 'gone' | undefined} [options.sightOf] state of its
+   *   process in the kernel, where the exporter can read it
    */
   constructor ({ now, maxTargets = 4096, sightOf = () => undefined }) {
     super()
@@ -78,7 +79,7 @@ class Targets extends EventEmitter {
     this.#sightOf = sightOf
   }
 
-  /** Most that are watched at once. */
+  /** Upper bound of targets watched at once. */
   get max () {
     return this.#maxTargets
   }
@@ -90,17 +91,17 @@ class Targets extends EventEmitter {
 
   /**
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
-   * @returns {boolean} whether it is that of a target which is watched already
+   * @returns {boolean} true if the identity is that of a watched target
    */
   has (hello) {
     return this.#byIdentity.has(identityOf(hello))
   }
 
   /**
-   * A hello opens a target, or continues the one it belongs to after a lost connection.
+   * Opens a target for a hello, or continues its target after a lost connection.
    * @param {import('../decode/decode').HelloMessage} hello
-   * @param {(line: string) => void} [send] to the agent; a recording has none to send to
-   * @param {{ maxOfPod?: number }} [options] most of one pod, by its UID
+   * @param {(line: string) => void} [send] sends to the agent; a recording has no agent to send to
+   * @param {{ maxOfPod?: number }} [options] upper bound of targets per pod UID
    * @returns {Session | 'too_many_targets' | 'identity_in_use'}
    */
   open (hello, send, { maxOfPod = Infinity } = {}) {
@@ -110,14 +111,14 @@ class Targets extends EventEmitter {
     let target = this.#byIdentity.get(identity)
     if (target) {
       target.connected = true
-      // What an agent accepts depends on the connection.
+      // The commands that an agent accepts depend on the connection.
       Object.assign(target.hello, { commands: hello.commands, nonce: hello.nonce })
       this.emit('back', target)
     } else {
       if (this.#byIdentity.size >= this.#maxTargets) return 'too_many_targets'
       const countOfPod = this.#countByPod.get(hello.pod?.uid) ?? 0
       if (countOfPod >= maxOfPod) return 'too_many_targets'
-      // Another program in the same process, as after process.execve().
+      // Another program runs in the same process, as after process.execve().
       if (known) this.#end(identityOf(known.hello), known, 'replaced')
       this.#endPredecessors(hello)
       this.#share(hello)
@@ -135,7 +136,7 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * The target of a thread: a process has one main thread, and uses no thread id twice.
+   * Finds the target of a thread. A process has one main thread, and never reuses a thread id.
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    */
   #sameThread (hello) {
@@ -145,8 +146,8 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * Whether nobody else can be this target. Its connection is open and says something: an agent
-   * hangs up before it connects again. Or its process is gone.
+   * True if no other agent can be this target: its connection is open and delivers lines, as an
+   * agent hangs up before it reconnects, or its process is gone.
    * @param {Target} target
    */
   #isInUse (target) {
@@ -157,7 +158,7 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * Keep one list of flags for all that have the same: it is most of a hello.
+   * Shares one list of flags between all targets with the same flags: the list is most of a hello.
    * @param {import('../decode/decode').HelloMessage} hello
    */
   #share (hello) {
@@ -170,10 +171,10 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * A target that an exporter before this one watched: it counts as vanished until its agent is
-   * back.
+   * Opens a target that a previous exporter watched. It counts as vanished until its agent
+   * reconnects.
    * @param {{ hello: import('@memwatch/agent/protocol/frame').Hello, name: string, thread: string }} known
-   * @param {(target: Target) => void} fill with what was kept
+   * @param {(target: Target) => void} fill with its saved history
    */
   restore ({ hello, name, thread }, fill) {
     const identity = identityOf(hello)
@@ -188,8 +189,7 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * Forget those that vanished long ago. Called on a timer: expiry must not depend on being
-   * scraped.
+   * Forgets targets that vanished long ago. A timer calls this: expiry must not depend on scrapes.
    */
   expire () {
     for (const [identity, target] of this.#byIdentity) {
@@ -202,8 +202,7 @@ class Targets extends EventEmitter {
   /**
    * @param {string} identity
    * @param {Target} target
-   * @returns {Session} one that another has taken the place of is
-   *   heard no more
+   * @returns {Session} ignored once another connection has taken over the target
    */
   #session (identity, target) {
     const isOurs = () => target.session === session
@@ -236,9 +235,9 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * What the workers of a main thread hold; of a worker nothing is known but its own.
-   * @param {Target} target that is watched: the set of its process is there as long as it is
-   * @returns {() => import('./tracks').Workers | undefined} asked once a frame
+   * Reader of the workers' memory for a main thread. A worker only knows its own memory.
+   * @param {Target} target watched: the set of its process exists as long as it is
+   * @returns {() => import('./tracks').Workers | undefined} called once a frame
    */
   #workersOf ({ hello }) {
     if (hello.threadId !== 0) return () => undefined
@@ -247,8 +246,8 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * @param {Target} target that is watched: the set of its container is there as long as it is
-   * @returns {() => import('./tracks').Neighbours | undefined} asked once a frame
+   * @param {Target} target watched: the set of its container exists as long as it is
+   * @returns {() => import('./tracks').Neighbours | undefined} called once a frame
    */
   #neighboursOf (target) {
     const container = target.hello.threadId === 0 ? memoryContainerOf(target.hello) : undefined
@@ -259,7 +258,7 @@ class Targets extends EventEmitter {
 
   /**
    * @param {string} identity
-   * @param {Target} target that is opened
+   * @param {Target} target newly opened
    */
   #add (identity, target) {
     this.#byIdentity.set(identity, target)
@@ -272,8 +271,8 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * @param {import('@memwatch/agent/protocol/frame').Hello} hello of a target that is opened
-   * @returns {Set<Target>} those of its process, to be added to
+   * @param {import('@memwatch/agent/protocol/frame').Hello} hello of a newly opened target
+   * @returns {Set<Target>} targets of its process; the caller adds to it
    */
   #threadsOf (hello) {
     const process = processOf(hello)
@@ -282,7 +281,7 @@ class Targets extends EventEmitter {
     return threads
   }
 
-  /** @param {string | undefined} podUid of a target that is gone */
+  /** @param {string | undefined} podUid of a target that has ended */
   #countDown (podUid) {
     const count = (this.#countByPod.get(podUid) ?? 0) - 1
     if (count > 0) this.#countByPod.set(podUid, count)
@@ -312,11 +311,12 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * A process of the same name that starts while its namesake has no connection is its successor,
-   * where both are of the same pod and the kernel does not show that the old one lives: it is over
-   * with all its threads, the first of which may be heard of before its main thread.
-   * A worker takes the place of one that vanished, as one does that is terminated: pools that
-   * restart theirs must not pile up.
+   * Ends the predecessor of a starting process. A process of the same name and pod that starts
+   * while its namesake has no connection is its successor, unless the kernel shows the old one
+   * alive. The predecessor ends with all its threads; a thread may be heard before its main thread.
+   *
+   * A worker replaces one that vanished, as a terminated one does: pools that restart their workers
+   * must not pile up targets.
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    */
   #endPredecessors (hello) {
@@ -340,8 +340,8 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * The threads of one process share its name; a second process of the same app gets the lowest
-   * free number.
+   * Name of a process, shared by its threads. A second process of the same app gets the lowest free
+   * number.
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    */
   #nameFor (hello) {
@@ -349,14 +349,15 @@ class Targets extends EventEmitter {
     if (sibling) return sibling.name
     const taken = new Set(this.all.map(target => target.name))
     for (let number = 1; ; number++) {
-      // Written as UTF-8, names that differ in lone surrogates only would be one series.
+      // Names that differ only in lone surrogates would be one series once written as UTF-8.
       const name = wellFormed(number === 1 ? hello.name : `${hello.name}-${number}`)
       if (!taken.has(name)) return name
     }
   }
 
   /**
-   * Thread ids only grow, label values must not: workers are numbered by the lowest free place.
+   * Place of a worker. Thread ids only grow, and label values must not: a worker gets the lowest
+   * free number.
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    */
   #threadFor (hello) {

@@ -8,13 +8,13 @@ const { heapResident, nativeMemory, outsideHeap } = require('../memory/frame-par
 const { semiSpaceCapacity } = require('../v8/heap-spaces')
 
 /**
- * The tracks: the numbers whose history is kept for every target. A track is one number read out of
- * a frame's values; a signal names the tracks it is computed from. `keep` says what a coarser tier
- * keeps of a step: keep.js.
+ * The tracks: numbers whose history is stored for every target. A track reads one number out of a
+ * frame's values; a signal names the tracks it is computed from. `keep` is the statistic that a
+ * coarser tier stores: keep.js.
  *
  * @typedef {import('@memwatch/agent/protocol/frame').Frame['values']} Values
- * @typedef {object} Workers what the other threads of the process hold: RSS counts them all
- * @property {number} count that report
+ * @typedef {object} Workers memory of the other threads of the process; RSS includes it
+ * @property {number} count workers that report
  * @property {number} heapBytes resident
  * @property {number} heapLimitBytes
  * @property {number} externalBytes
@@ -22,21 +22,21 @@ const { semiSpaceCapacity } = require('../v8/heap-spaces')
  * @property {number} processes
  * @property {number} heaps of V8: main threads and workers
  * @property {number} memoryBytes anonymous and resident
- * @property {number} heapBytes of that V8's, resident
- * @property {number} liveHeapBytes of main threads, after their last major GC
+ * @property {number} heapBytes V8's part of it, resident
+ * @property {number} liveHeapBytes sum over main threads, after their last major GC
  * @property {number} heapLimitBytes
  * @typedef {object} Moment
- * @property {Values} values the newest of every field
+ * @property {Values} values newest value of every field
  * @property {Workers} workers
  * @property {Neighbours} [neighbours]
- * @property {import('../memory/scan').Scan} [scan] the last look at where the memory lies
+ * @property {import('../memory/scan').Scan} [scan] newest scan of the memory map
  * @typedef {object} Track
  * @property {import('@memwatch/agent/protocol/frame').Unit} unit
  * @property {import('./keep').Keep} keep
  * @property {boolean} [counter] it only grows
- * @property {boolean} [observed] it counts GCs: absent while the agent does not observe them, as
- *   their number is not known then, and not the same as before
- * @property {boolean} [long] kept beyond ten minutes, in single precision
+ * @property {boolean} [observed] it counts GCs. Absent while the agent does not observe GCs: the
+ *   count is unknown then, not unchanged
+ * @property {boolean} [long] stored beyond ten minutes, in single precision
  * @property {(values: Values, workers: Workers, scan: Moment['scan'], neighbours: Neighbours) =>
  *   number | undefined} read
  */
@@ -64,12 +64,12 @@ function field (field, keep = 'last') {
 
 /**
  * @param {Track} track
- * @returns {Track} whose growth is looked for over hours
+ * @returns {Track} a track that growth over hours is computed of
  */
 const long = track => ({ ...track, long: true })
 
 /**
- * Sum over the GC kinds and causes that `accepts` takes.
+ * Sum over the GC kinds and causes that `accepts` selects.
  * @param {'count' | 'sumSeconds'} column
  * @param {(kindAndCause: string) => boolean} accepts a key of the `gc` field
  * @returns {Track}
@@ -92,7 +92,10 @@ function gc (column, accepts) {
 /** @param {string} key */
 const isScavenge = key =>
   (key.startsWith('minor/') || key.startsWith('minor_mark_sweep/')) && !isOwnGc(key)
-/** @param {string} key Incremental marking steps belong to the ordinary majors they prepare. */
+/**
+ * Incremental marking steps belong to the ordinary majors that they prepare.
+ * @param {string} key Incremental marking steps belong to the ordinary majors they prepare.
+ */
 const isOrdinaryMajor = key =>
   key === 'major/ordinary' || (key.startsWith('incremental/') && !isOwnGc(key))
 const OWN_MAJORS = `major/${OWN_CAUSE}`
@@ -121,7 +124,7 @@ function sumOfNames (counts, names) {
 }
 
 /**
- * Active resources of some types. A type that is not there is 0, once there was a reading.
+ * Active resources of some types. A missing type is 0 after the first reading.
  * @param {readonly string[]} types as process.getActiveResourcesInfo() names them
  * @returns {Track}
  */
@@ -132,7 +135,7 @@ const resources = types => ({
 })
 
 /**
- * Open descriptors of one kind. A kind that is not there is 0, once they were told apart.
+ * Open descriptors of one kind. A missing kind is 0 after the first reading by kind.
  * @param {string} kind as agent/collect/file-descriptors.js names it
  * @returns {Track}
  */
@@ -248,7 +251,7 @@ const tracks = Object.freeze({
     keep: 'last',
     counter: true,
     long: true,
-    // A heap that grows makes its GCs longer: their time says nothing of the load.
+    // GC time is no measure of load: a growing heap makes its GCs longer.
     read: (...moment) => {
       const cpu = THREAD_CPU.read(...moment) ?? PROCESS_CPU.read(...moment)
       const pauses = (GC_PAUSES.read(...moment) ?? 0) + (OWN_GC_PAUSES.read(...moment) ?? 0)
@@ -304,8 +307,8 @@ const tracks = Object.freeze({
     unit: 'seconds',
     keep: 'last',
     counter: true,
-    // In the rows of the counts of GCs, of whose spans it is taken off. An agent that never stopped
-    // observing says nothing of it.
+    // Unobserved time, in the same rows as the GC counts, whose spans exclude it. An agent that
+    // never stopped observing does not report it.
     read: values =>
       values.gc && !values.gcObserverStopped ? (values.gcUnobservedSeconds ?? 0) : undefined
   })

@@ -3,16 +3,13 @@
 const { Trends } = require('../statistics/trends')
 const { NO_NEIGHBOURS, NO_WORKERS, tracks } = require('./tracks')
 
-/**
- * How far back a rate looks when nothing else is said: long enough for dozens of GCs, short enough
- * to follow a load.
- */
+/** Default window of a rate: long enough for dozens of GCs, short enough to follow a load. */
 const RATE_SECONDS = 30
-/** Share of a span that GCs must have been observed in: what is known of less says little of it. */
+/** Share of a span in which GCs must have been observed for a rate to be representative. */
 const LEAST_OBSERVED_SHARE = 0.5
 /**
- * What counts as the start of a life: a share of it, and at least so many seconds in which the
- * thread did not wait for a CPU.
+ * Start phase of a process: a share of its age, and at least so many seconds in which the thread
+ * did not wait for a CPU.
  */
 const START_SHARE = 0.2
 const START_LEAST_CPU_SECONDS = 10
@@ -21,8 +18,8 @@ const START_MOST_SECONDS = 300
 /** @typedef {{ readonly times: number[], readonly values: number[] }} Points */
 
 /**
- * What signals may read: one target as it stands at one moment. It never reads a clock, so a replay
- * sees what live saw.
+ * The input of all signals: one target at one moment. It never reads a clock, so a replay computes
+ * the same as live.
  */
 class Window {
   #history
@@ -30,7 +27,7 @@ class Window {
   /** @type {Map<string, any>} */
   #known = new Map()
   /**
-   * Points that were read, by track: signals share tracks and spans.
+   * Cached points by track, because signals share tracks and spans.
    * @type {Map<import('./tracks').TrackName, { seconds: number, points: Points }[]>}
    */
   #read = new Map()
@@ -40,12 +37,13 @@ class Window {
    * @param {import('./history').History} at.history
    * @param {import('@memwatch/agent/protocol/frame').Hello} at.hello
    * @param {import('@memwatch/agent/protocol/frame').Frame} at.frame the newest
-   * @param {import('@memwatch/agent/protocol/frame').Frame['values']} at.values the newest value of every field
-   * @param {import('./tracks').Workers} [at.workers] what the other threads of the process hold
+   * @param {import('@memwatch/agent/protocol/frame').Frame['values']} at.values newest value of
+   *   every field
+   * @param {import('./tracks').Workers} [at.workers] memory of the other threads of the process
    * @param {import('./tracks').Neighbours} [at.neighbours] other processes of the container
-   * @param {import('../memory/scan').Scan} [at.scan] the last look at where the memory lies
-   * @param {number} [at.watchedSeconds] how long frames of it were seen
-   * @param {import('../statistics/trends').Trends} [at.trends] those of this target that were
+   * @param {import('../memory/scan').Scan} [at.scan] newest scan of the memory map
+   * @param {number} [at.watchedSeconds] seconds of frames observed
+   * @param {import('../statistics/trends').Trends} [at.trends] trends of this target that were
    *   computed before
    */
   constructor ({
@@ -65,7 +63,7 @@ class Window {
   }
 
   /**
-   * The same moment, were some of its newest values others: of what is not known, and has bounds.
+   * The same moment with some values replaced, to compute the bounds of an unknown value.
    * @param
    *   {{ values: import('@memwatch/agent/protocol/frame').Frame['values'], hello: import('@memwatch/agent/protocol/frame').Hello }}
    *   other
@@ -86,10 +84,10 @@ class Window {
   }
 
   /**
-   * The points of the last `seconds`, oldest first.
+   * Points of the last `seconds`, oldest first.
    * @param {import('./tracks').TrackName} track
    * @param {number} [seconds]
-   * @returns {Points} that others read, too
+   * @returns {Points} shared with other callers
    */
   points (track, seconds = Infinity) {
     let spans = this.#read.get(track)
@@ -101,8 +99,8 @@ class Window {
   }
 
   /**
-   * The last `seconds`, or less: a process that starts frees much of what it took to start, which
-   * is no sign of how it lives.
+   * Window of the last `seconds`, without the start phase: a starting process frees much of its
+   * memory, which is not how it behaves later.
    * @param {number} seconds
    */
   settledSeconds (seconds) {
@@ -113,7 +111,7 @@ class Window {
     return Math.min(seconds, this.nowSeconds - start)
   }
 
-  /** With a tenth of a core a process loads for ten times as long. */
+  /** Age in CPU time: with a tenth of a core a process takes ten times as long to load. */
   #leastStartSeconds () {
     if (this.nowSeconds * START_SHARE >= START_MOST_SECONDS) return START_LEAST_CPU_SECONDS
     const { times, values: waited } = this.points(
@@ -127,18 +125,18 @@ class Window {
 
   /**
    * @param {import('./tracks').TrackName} track
-   * @returns {number | undefined} the newest value that is there
+   * @returns {number | undefined} newest value present
    */
   last (track) {
     return this.#history.ends(track, this.nowSeconds - RATE_SECONDS)?.last
   }
 
   /**
-   * Growth of a counter. Where it counts GCs, the time in which nobody did is left out.
+   * Growth of a counter. For counters of GCs, time without observation is left out.
    * @param {import('./tracks').TrackName} track
    * @param {number} [seconds]
    * @returns {{ increase: number, overSeconds: number } | null} null with fewer than two points, no
-   *   time between them, or GCs that were not observed for most of the time
+   *   time between them, or GCs unobserved for most of the time
    */
   increase (track, seconds = RATE_SECONDS) {
     const ends = this.#history.ends(track, this.nowSeconds - seconds)
@@ -150,13 +148,13 @@ class Window {
   }
 
   /**
-   * Time of the last `seconds` in which GCs were observed.
-   * @param {{ overSeconds: number }} ends of a track that counts them
+   * Seconds of a span in which GCs were observed.
+   * @param {{ overSeconds: number }} ends first and last point of a track that counts GCs
    * @param {number} seconds
-   * @returns {number} 0 where it was too little to tell
+   * @returns {number} 0 where the share is too small
    */
   #observedSeconds ({ overSeconds }, seconds) {
-    // Most agents never stop observing, and none says so before the first time.
+    // Most agents never stop observing, and report the unobserved time only after the first stop.
     if (!this.values.gcUnobservedSeconds && !this.values.gcObserverStopped) return overSeconds
     const unobserved = this.#history.ends('gcUnobservedSeconds', this.nowSeconds - seconds)
     const observed = overSeconds - (unobserved ? unobserved.last - unobserved.first : 0)
@@ -164,7 +162,7 @@ class Window {
   }
 
   /**
-   * What several signals of this moment share, computed once.
+   * Value shared by several signals of this moment, computed once.
    * @template T
    * @param {string} name
    * @param {() => T} compute
@@ -177,9 +175,9 @@ class Window {
   }
 
   /**
-   * A trend, computed anew only when it can have changed: see Trends.
-   * @param {string} name what it is a trend of
-   * @param {number} spanSeconds how far back it looks
+   * A trend, recomputed only when its points changed: see Trends.
+   * @param {string} name of the trend
+   * @param {number} spanSeconds length of its window
    * @param {() => import('../statistics/trends').Found} compute
    */
   trend (name, spanSeconds, compute) {
@@ -187,9 +185,9 @@ class Window {
   }
 
   /**
-   * Of what the longest reach holds, computed anew when it has one more row.
+   * Value computed from the longest tier, recomputed when that has a new row.
    * @template T
-   * @param {string} name what is computed
+   * @param {string} name of the value
    * @param {(lasting: ReturnType<import('./history').History['lasting']>) => T} compute
    * @returns {T}
    */

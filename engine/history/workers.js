@@ -4,7 +4,7 @@ const { MOST_NUMBER } = require('../decode/rebuild')
 
 /**
  * @param {Iterable<import('./target').Target>} threads of one process
- * @returns {import('./tracks').Workers} what all but the main one hold
+ * @returns {import('./tracks').Workers} memory of all threads but the main one
  */
 function addWorkers (threads) {
   const workers = { count: 0, heapBytes: 0, heapLimitBytes: 0, externalBytes: 0 }

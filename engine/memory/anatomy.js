@@ -4,9 +4,9 @@ const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
 const { canTellRetained } = require('./retained')
 const { oldUsedBytes } = require('../v8/heap-spaces')
 
-/** What malloc may retain is worth a word where it is more of RSS. */
+/** Share of RSS from which retained memory is worth a line of text. */
 const WORTH_ASKING = 0.02
-/** Before the first look. */
+/** Parts before the first scan. */
 const NOTHING_SEEN = Object.freeze({
   silentHeaps: 0,
   pooled: 0,
@@ -24,25 +24,25 @@ const NOTHING_SEEN = Object.freeze({
 /** @typedef {import('./parts').PartName} PartName */
 
 /**
- * Where the resident memory of a process is.
+ * RSS breakdown of a process.
  * @typedef {object} Anatomy
  * @property {number} rssBytes
  * @property {Record<PartName, number>} parts in bytes; their sum is rssBytes
- * @property {[least: number, most: number]} retainedBytes bounds of what malloc retains: both are
- *   allocator_retained where malloc was asked
- * @property {string | null} unknown what cannot be known here, and why
+ * @property {[least: number, most: number]} retainedBytes lower and upper bound of memory retained
+ *   by malloc; both are allocator_retained if malloc was queried
+ * @property {string | null} unknown what is unknown on this system, and why
  */
 
 /**
- * Takes RSS apart. Every part takes what is left for it, the surest first; so the sum is RSS,
- * whatever the sources say. The V8 heap and RSS are those of now; where malloc's memory lies is
- * from the last look, seconds or minutes ago, and malloc takes what has changed since, an addon's
- * where that holds more. Without any look what is malloc's remains unexplained.
+ * Breaks RSS down into parts. Each part takes its share of the bytes that are left, the most
+ * reliable part first; so the sum is RSS for any input. The V8 heap and RSS are current. malloc's
+ * parts come from the last scan, seconds or minutes ago, and malloc takes all changes since, or an
+ * addon's malloc if that is larger. Before the first scan malloc's memory counts as unexplained.
  *
  * @param {object} of
  * @param {Values} of.values the newest
  * @param {Workers} of.workers
- * @param {Scan} [of.scan] the last look
+ * @param {Scan} [of.scan] newest scan
  * @returns {Resident | null} null without RSS
  *
  * @typedef {Record<'rss' | 'files' | 'heap' | 'workerHeaps' | 'silentHeaps' | 'pooled' |
@@ -76,7 +76,7 @@ function residentNow ({ values, workers, scan }) {
   const native = take(scan.nativeBytes)
   const buffersBytes = externalBytes - scan.externalCountedBytes
   const external = take(scan.externalBytes + scan.addonExternalBytes + buffersBytes)
-  // Buffers lie in what malloc had free, and leave it free.
+  // Buffers come from malloc's free memory, and return to it.
   const isAddons = scan.addonMallocBytes > scan.mallocBytes
   const slack = take(scan.asked || isAddons ? scan.slackBytes - buffersBytes : left)
   const addonMalloc = addonMallocThen + (isAddons ? take(left) : 0)
@@ -135,9 +135,9 @@ function anatomyOf ({ values, workers, scan, allocator }) {
 
 /**
  * @param {Scan | undefined} scan
- * @param {number} slackRatio of RSS
+ * @param {number} slackRatio slack as a share of RSS
  * @param {import('@memwatch/agent/protocol/frame').Hello['allocator']} allocator
- * @returns {string | null} a subject and why it is not known
+ * @returns {string | null} subject and reason of what is unknown
  */
 function unknownOf (scan, slackRatio, allocator) {
   if (!scan) {
@@ -154,8 +154,7 @@ function unknownOf (scan, slackRatio, allocator) {
 }
 
 /**
- * What the V8 heap holds of RSS: what it held at the last look, and what V8 took and gave back
- * since.
+ * Resident bytes of the V8 heap: those of the last scan, plus V8's own growth since.
  * @param {Values} values
  * @param {Scan | undefined} scan
  */
@@ -168,7 +167,7 @@ function heapNow ({ heapPhysicalBytes = 0, heapTotalBytes = heapPhysicalBytes },
 }
 
 /**
- * A heap that grows takes pages from the pool, and one that shrinks fills it, if V8 keeps any.
+ * Pages in V8's pool now. A growing heap takes pages from the pool, and a shrinking one fills it.
  * @param {Scan} scan
  * @param {number} heap resident now
  */
@@ -176,8 +175,8 @@ const pooledNow = (scan, heap) =>
   scan.pooledBytes > 0 ? Math.max(0, scan.pooledBytes + scan.heapBytes - heap) : 0
 
 /**
- * The heap by what it is used for. What V8's total_physical_size leaves out are pages of a
- * semi-space that were touched before its last scavenge.
+ * Splits the heap by use. Pages of a semi-space that were touched before its last scavenge are
+ * missing from V8's total_physical_size.
  * @param {Values} values
  * @param {number} heap resident bytes
  */

@@ -1,8 +1,8 @@
 'use strict'
 
-// RSS by the numbers that each frame has. A scan of the memory map is more exact, and comes every
-// ten to sixty seconds, or never: a history that changed its source with it would show steps where
-// nothing grew. docs/decisions/0007-resident-heap-lies-between.md
+// RSS breakdown from the numbers in every frame. A scan of the memory map is more exact, but comes
+// every ten to sixty seconds, or never. A history that switched between both sources would show
+// steps without any growth. docs/decisions/0007-resident-heap-lies-between.md
 
 const { NATIVE_BASE_BYTES } = require('./parts')
 
@@ -10,11 +10,11 @@ const { NATIVE_BASE_BYTES } = require('./parts')
 /** @typedef {import('../history/tracks').Workers} Workers */
 
 /**
- * What the heap of this isolate really holds of RSS. V8's total_physical_size leaves out what a
- * semi-space held before its last scavenge, its total_heap_size counts pages that were given back
- * or never touched: with a new space of 128 MiB they were measured to say 19 and 139 MiB of the
- * same heap, of which Node 24 held all and Node 20 next to nothing. What is resident and neither
- * external nor Node's own decides.
+ * Resident bytes of this isolate's heap. V8's total_physical_size leaves out pages that a
+ * semi-space used before its last scavenge. Its total_heap_size counts pages that were returned or
+ * never touched. With a new space of 128 MiB they reported 19 and 139 MiB of the same heap; Node 24
+ * held all of it and Node 20 next to nothing. The result is the resident memory that is neither
+ * external nor Node's own, between these bounds.
  * @param {Values} values
  * @param {Workers} workers
  * @returns {number} bytes
@@ -30,7 +30,7 @@ function heapResident (
 }
 
 /**
- * Anonymous memory outside all heaps, Buffers and all.
+ * Anonymous memory outside all V8 heaps, including Buffers.
  * @param {Values} values
  * @param {Workers} workers
  * @returns {number | undefined} bytes
@@ -41,8 +41,8 @@ const outsideHeap = (values, workers) =>
     : Math.max(0, values.rssAnonBytes - workers.heapBytes - heapResident(values, workers))
 
 /**
- * Anonymous memory that neither a V8 heap nor a Buffer accounts for. A Buffer that was never
- * written to counts as external but not as resident, so the difference can fall below zero.
+ * Anonymous memory outside V8 heaps and Buffers. A Buffer that was never written to counts as
+ * external but is not resident, so the difference can be negative.
  * @param {Values} values
  * @param {Workers} workers
  * @returns {number | undefined} bytes

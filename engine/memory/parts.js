@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * The parts that RSS is made of, in the order a waterfall shows them. Each is a label value of
- * memwatch_memory_bytes; their sum is RSS.
+ * Parts of RSS, in the order of a waterfall chart. Each is a label value of memwatch_memory_bytes;
+ * their sum is RSS.
  * @type {Readonly<Record<string, { title: string, help: string }>>}
  */
 const parts = Object.freeze({
@@ -62,13 +62,12 @@ const parts = Object.freeze({
  */
 
 /**
- * What Node's own mallocs, stacks and the like hold in a small app: measured 6 to 15 MiB on Node 18
- * to 26.
+ * Memory of Node itself (mallocs, stacks) in a small app: measured 6 to 15 MiB on Node 18 to 26.
  */
 const NATIVE_BASE_BYTES = 12 * 2 ** 20
 /**
- * What of it malloc holds at least, where its arenas are told apart from the rest: measured 2.4–5.3
- * MiB on Node 20, 22 and 24.
+ * The least that malloc holds of it, where its arenas are distinguishable: measured 2.4–5.3 MiB on
+ * Node 20, 22 and 24.
  */
 const NODE_MALLOC_BYTES = 4 * 2 ** 20
 

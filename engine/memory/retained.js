@@ -1,25 +1,25 @@
 'use strict'
 
 /**
- * Freed memory shows by moving: Buffers came and went, or part of it was given back. Memory in use
- * does neither. Where so much of the slack moved, all of it is taken for freed. Chosen on the lab's
- * recordings, between apps that free and apps that hold.
+ * Share of the slack that must move before all of it counts as freed. Freed memory moves: Buffers
+ * come and go in it, or malloc returns part of it. Memory in use does neither. The threshold
+ * separates apps that free memory from apps that hold it in the lab's recordings.
  */
 const MOVED_SHARE = 0.12
-/** Allocators whose retained memory can be told: by an answer, or by that movement. */
+/** Allocators whose retained memory can be measured, by a query or by that movement. */
 const TELLABLE = Object.freeze(['glibc', 'jemalloc', 'mimalloc', 'tcmalloc'])
 
 /**
- * musl's malloc has no call that says what it holds, and how it keeps memory was never measured.
+ * musl's malloc has no call that reports its memory, and its retention was never measured.
  * @param {import('@memwatch/agent/protocol/frame').Hello['allocator']} allocator
- * @returns {boolean} whether a share of its memory can be called retained
+ * @returns {boolean} true if a share of its memory can be called retained
  */
 const canTellRetained = allocator => TELLABLE.includes(allocator)
 
 /**
- * What malloc retains – freed by the app, and not given back – of its slack. Where malloc itself
- * was asked the slack is just that. Else it may be in use by native code: it is believed to be free
- * as far as memory was seen to move.
+ * Memory that malloc retains: freed by the app, not returned to the OS. It equals the slack if
+ * malloc was queried. Otherwise native code may use the slack, so only the share that moved counts
+ * as free.
  *
  * @param {{ slackBytes: number, movedBytes: number, asked: boolean }} of
  * @returns {{ bytes: number, least: number, most: number }}

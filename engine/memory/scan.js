@@ -6,11 +6,11 @@ const { NODE_MALLOC_BYTES } = require('./parts')
 /** @typedef {import('../history/tracks').Workers} Workers */
 
 /**
- * What is known of the slack that trim does not give back, where malloc was not asked.
+ * Slack that trim does not return, where malloc was not queried.
  *
- * glibc: the free end of a thread's arena stays (malloc/malloc.c, mtrim): 0.34 to 0.52 of the
- * arenas came back. jemalloc: its own books, and the rounding up of sizes to four classes for each
- * doubling (jemalloc(3), size classes). tcmalloc: caches of threads, 32 MiB in all
+ * glibc: the free end of a thread's arena stays (malloc/malloc.c, mtrim); trim returned 0.34 to
+ * 0.52 of the arenas. jemalloc: its metadata, and sizes rounded up to four classes per doubling
+ * (jemalloc(3), size classes). tcmalloc: thread caches, 32 MiB in all
  * (TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES); 32 to 37 MiB stayed.
  */
 const GLIBC_ARENA_SHARE = 0.43
@@ -19,31 +19,32 @@ const JEMALLOC_ROUNDING_SHARE = 0.15
 const TCMALLOC_CACHES_BYTES = 32 * 2 ** 20
 
 /**
- * What was resident where, at the moment of one look. In bytes.
+ * Resident bytes by owner at the moment of one scan.
  *
  * @typedef {object} Scan
  * @property {number} heapBytes the V8 heap of the isolate
- * @property {number} heapTotalBytes what V8 had taken for it then
- * @property {number} mallocBytes all that malloc holds
+ * @property {number} heapTotalBytes committed by V8 at that moment
+ * @property {number} mallocBytes all memory of malloc
  * @property {number} stacksBytes
  * @property {number} webassemblyBytes
  * @property {number} silentHeapBytes heaps of workers that do not report
- * @property {number} pooledBytes pages that V8 emptied and keeps: they lie where its pages are,
- *   and it does not count them
- * @property {number} addonMallocBytes mimalloc's segments that an addon made, where the process has
- *   another malloc, less Buffers
- * @property {number} unexplainedBytes neither V8's nor malloc's
- * @property {number} externalBytes Buffers and other external memory of V8 that malloc holds
- * @property {number} addonExternalBytes those that the addon's mimalloc holds
- * @property {number} externalCountedBytes what V8 counted as external then, of this isolate
- * @property {number} nativeBytes in use besides: as malloc says, else what Node takes at least
- * @property {number} slackBytes free as malloc said last, less what Buffers took since; where it
- *   was never asked the rest of malloc's, in use by native code or free
- * @property {number} sinceBytes what malloc took since it was asked: of that nobody knows
- * @property {number} heapSlackBytes of that in [heap], the main arena
- * @property {number} arenaSlackBytes of that in the arenas of threads
- * @property {boolean} asked malloc was asked, now or before
- * @property {number} trimmableBytes of the slack what trim gives back, if it is free
+ * @property {number} pooledBytes emptied pages that V8 keeps. They lie in the address range of its
+ *   pages, and V8 does not count them
+ * @property {number} addonMallocBytes mimalloc segments of an addon in a process with another
+ *   malloc, less Buffers
+ * @property {number} unexplainedBytes owned neither by V8 nor by malloc
+ * @property {number} externalBytes Buffers and other external memory of V8 in malloc's memory
+ * @property {number} addonExternalBytes external memory in the addon's mimalloc
+ * @property {number} externalCountedBytes external memory that V8 counted for this isolate at that
+ *   moment
+ * @property {number} nativeBytes other memory in use: as malloc reports, else Node's minimum
+ * @property {number} slackBytes free by malloc's last answer, less Buffers allocated since. Without
+ *   an answer: the rest of malloc's memory, free or used by native code
+ * @property {number} sinceBytes memory that malloc obtained since its answer; its use is unknown
+ * @property {number} heapSlackBytes slack in [heap], the main arena
+ * @property {number} arenaSlackBytes slack in the arenas of threads
+ * @property {boolean} asked malloc was queried, now or before
+ * @property {number} trimmableBytes part of the slack that trim returns, if it is free
  */
 
 /** @type {Resident} */
@@ -61,8 +62,8 @@ const NONE_RESIDENT = Object.freeze({
  * @param {Values} values of a frame that carries residentBytes
  * @param {Pick<import('@memwatch/agent/protocol/frame').Hello, 'allocator'>} hello
  * @param {Workers} workers
- * @param {Scan} [previous] malloc is asked more rarely than looked at: what it said last is carried
- *   on
+ * @param {Scan} [previous] malloc is queried less often than the map is scanned: its last answer is
+ *   carried over
  * @returns {Scan}
  */
 function scanOf (values, { allocator }, workers, previous) {
@@ -83,7 +84,7 @@ function scanOf (values, { allocator }, workers, previous) {
   const slackBytes = books || !previous?.asked
     ? unclaimedBytes
     : clamp(previous.slackBytes + previous.externalBytes - externalBytes, unclaimedBytes)
-  // Large Buffers are mapped one by one, and never free.
+  // Large Buffers are mapped one by one and unmapped when freed, so they leave no slack.
   const heapSlackBytes = clamp(
     books?.heap
       ? resident.malloc_heap - books.heap.inUse
@@ -94,7 +95,7 @@ function scanOf (values, { allocator }, workers, previous) {
     resident.malloc_arenas - (books?.arenas?.inUse ?? 0),
     slackBytes - heapSlackBytes
   )
-  // What is taken is taken from free pages.
+  // New allocations reuse free pages.
   const guess = previous?.asked
     ? previous.trimmableBytes + slackBytes - previous.slackBytes
     : guessedTrimmable({ slackBytes, heapSlackBytes, arenaSlackBytes, externalBytes }, allocator)
@@ -122,7 +123,7 @@ function scanOf (values, { allocator }, workers, previous) {
 }
 
 /**
- * Who made the mappings that are resident.
+ * Splits resident mappings by their owner.
  * @param {Values} values
  * @param {string} allocator
  * @param {Workers} workers
@@ -136,7 +137,7 @@ function findPlaces (values, allocator, workers) {
   const mallocBytes = resident.malloc_heap + resident.malloc_arenas + resident.malloc_mapped
   const of = { resident, heapBytes, heapTotalBytes }
   if (allocator === 'mimalloc') {
-    // It asks for addresses as low as V8's: smaller segments cannot be told from its pages.
+    // mimalloc maps addresses as low as V8's, so smaller segments look like V8's pages.
     return {
       ...of,
       mallocBytes: mallocBytes + resident.mimalloc + rest - heapBytes,
@@ -151,8 +152,9 @@ function findPlaces (values, allocator, workers) {
 }
 
 /**
- * What lies where V8's pages are and is not of a heap that reports. Heaps of workers that do not
- * report look like pages that V8 emptied and keeps, so all of it is theirs where there are any.
+ * Splits resident memory in the address range of V8's pages that belongs to no reporting heap.
+ * Heaps of silent workers look like emptied pages of V8, so all of it counts as theirs if there are
+ * any.
  * @param {Values} values
  * @param {Workers} workers
  * @param {number} bytes resident
@@ -166,18 +168,18 @@ function splitLow ({ workerThreads = 0, v8MappedBytes = 0, heapTotalBytes = 0 },
 }
 
 /**
- * What of malloc's memory is in use, by whom.
+ * Splits malloc's memory in use by owner.
  * @param {object} of
  * @param {Values} of.values
  * @param {number} of.webassemblyBytes
  * @param {Workers} of.workers
  * @param {number} of.mallocBytes
- * @param {number | undefined} of.inUseBytes as malloc says, where it was asked
+ * @param {number | undefined} of.inUseBytes reported by malloc, if it was queried
  * @param {Scan} [of.previous]
  */
 function usedOfMalloc ({ values, webassemblyBytes, workers, mallocBytes, inUseBytes, previous }) {
   const { externalBytes: counted = 0, arrayBuffersBytes = 0, mallocedBytes = 0 } = values
-  // Nodes before 26 count WebAssembly memories as external.
+  // Node versions before 26 count WebAssembly memories as external.
   const webassemblyExternal = Math.min(webassemblyBytes, Math.max(0, counted - arrayBuffersBytes))
   const external = Math.max(0, counted + workers.externalBytes - webassemblyExternal)
   let native = NODE_MALLOC_BYTES + mallocedBytes
@@ -195,8 +197,8 @@ function usedOfMalloc ({ values, webassemblyBytes, workers, mallocBytes, inUseBy
 const clamp = (bytes, most) => Math.max(0, Math.min(bytes, most))
 
 /**
- * What the allocator said of itself, in terms that all share. mimalloc tells of one thread's heap
- * only, which is not enough.
+ * The allocator's own statistics in common terms. mimalloc only reports the heap of one thread,
+ * which is not enough.
  * @param {Record<string, number> | undefined} bytes
  * @param {string} allocator
  * @returns {Books | undefined}
@@ -234,8 +236,8 @@ function booksOf (bytes, allocator) {
     inUse: heap.inUse + arenas.inUse + of('mapped'),
     heap,
     arenas,
-    // Free pages are counted whether or not they are resident still: what was given back before is
-    // not there to give.
+    // malloc counts free pages even if they are no longer resident. Pages returned earlier cannot
+    // be returned again.
     trimmable: resident =>
       clamp(heap.freePages + heap.top, resident.malloc_heap - heap.inUse - heap.fragments) +
       clamp(arenas.freePages, resident.malloc_arenas - arenas.inUse - arenas.fragments - arenas.top)
@@ -243,8 +245,8 @@ function booksOf (bytes, allocator) {
 }
 
 /**
- * What jemalloc holds beyond what is in use, however much is freed.
- * @param {number} externalBytes of Buffers, which are most of it
+ * Overhead of jemalloc beyond memory in use, however much the app frees.
+ * @param {number} externalBytes Buffers, which are most of the memory in use
  */
 const jemallocOverhead = externalBytes =>
   JEMALLOC_BOOKS_BYTES + JEMALLOC_ROUNDING_SHARE * externalBytes

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * RSS of one moment of a history, by its tracks: what is drawn over time. The browser takes this
- * very file.
+ * RSS breakdown of one moment of a history, from its tracks, for charts over time. The browser
+ * loads this file unchanged.
  * @param {(track: 'rssBytes' | 'heapResidentBytes' | 'outsideHeapBytes' | 'liveHeapBytes' |
  *   'allocatorSlackBytes' | 'externalBytes') => number | null} read
  * @returns {{ live: number, garbage: number, buffers: number, retained: number, native: number,

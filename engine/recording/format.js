@@ -4,8 +4,8 @@ const { fieldsOf, integer, isObject, matching, number } = require('../decode/reb
 const { plainText } = require('@memwatch/agent/protocol/text-rules')
 
 /**
- * A recording: what an exporter took from its agents, as NDJSON, so that it can be judged again by
- * the very same code.
+ * A recording: all messages that an exporter accepted from its agents, as NDJSON. The same code can
+ * judge it again.
  *
  *   {"memwatch":"recording","version":1,"command":["node","server.js"]}
  *   {"session":1,"line":{"v":1,"type":"hello",…}}        a line of the wire protocol, word for word
@@ -13,7 +13,7 @@ const { plainText } = require('@memwatch/agent/protocol/text-rules')
  *   {"session":1,"closed":true} the connection ended, with or without a bye
  *   {"end":{"durationSeconds":61.2,"exit":{"code":0,"signal":null}}}     of `memwatch run` only
  *
- * A session is one connection. A file whose name ends in .gz is compressed by gzip, any other is
+ * A session is one connection. A file whose name ends in .gz is compressed by gzip; other files are
  * plain.
  *
  * @typedef {object} Header
@@ -26,7 +26,7 @@ const { plainText } = require('@memwatch/agent/protocol/text-rules')
  * @property {{ code: number | null, signal: string | null }} exit
  * @property {Work} [work] of `memwatch try`
  *
- * What a run has done, where its load or the app itself said so.
+ * Work done in a run, as its load generator or the app itself reported it.
  * @typedef {object} Work
  * @property {number} [requests] or jobs: what the app counts
  * @property {number} [requestsPerSecond]
@@ -34,13 +34,13 @@ const { plainText } = require('@memwatch/agent/protocol/text-rules')
  * @property {number} [failures] requests that failed
  */
 
-/** Changes when an older reader would misread a newer recording. */
+/** Format version. It changes when an older reader would misread a newer recording. */
 const RECORDING_VERSION = 1
 
 /** @param {string} file */
 const isCompressed = file => file.endsWith('.gz')
 
-/** Words of a command that are kept. */
+/** Upper bound of words stored of a command. */
 const MOST_WORDS = 1000
 
 /**
@@ -68,7 +68,7 @@ const rebuildEnd = fieldsOf(
 )
 
 /**
- * A recording is a stranger's, too.
+ * Header of an untrusted recording.
  * @param {unknown} command
  * @returns {{ command?: string[] }} in plain texts
  */

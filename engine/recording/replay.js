@@ -10,31 +10,31 @@ const { RECORDING_VERSION, isHeader, rebuildCommand, rebuildEnd } = require('./f
 
 /** The envelope of a wire line in a recording. */
 const ENVELOPE_BYTES = 64
-/** Targets in one recording: a year of restarts, not an attack. */
+/** Upper bound of targets in a recording: a year of restarts fits, an attack does not. */
 const MAX_TARGETS = 100_000
 
-/** A recorder that is killed damages one line; what is damaged throughout is no recording. */
+/**
+ * Share of damaged lines that makes a file no recording. A killed recorder damages only one line.
+ */
 const MAX_REJECTED = 100_000
 
-/**
- * A file that is no recording, or none that this version can read. Its message says which and why.
- */
+/** Error for a file that is no recording, or has an unknown version. Its message says which. */
 class RecordingError extends Error {}
 
 /**
  * @typedef {object} Input a recording that is open
  * @property {string} name
- * @property {() => AsyncIterable<Buffer>} bytes all of it, unpacked; once
- * @property {boolean} cut whether its end is missing; known once all bytes are read
+ * @property {() => AsyncIterable<Buffer>} bytes all unpacked bytes; to be called once
+ * @property {boolean} cut true if the end is missing; known once all bytes are read
  *
  * @typedef {object} Replayed
  * @property {import('./format').Header} header
  * @property {import('./format').End} [end]
- * @property {import('../history/target').Target[]} targets all that were watched, in the order they
- *   ended; then those that did not
- * @property {number} frames taken
- * @property {number} rejected lines that were not taken, as a live exporter would not have
- * @property {boolean} cut whether the file breaks off: a recorder that was killed
+ * @property {import('../history/target').Target[]} targets all watched targets in the order of
+ *   their ends; then those that did not end
+ * @property {number} frames accepted
+ * @property {number} rejected rejected lines, the same as on a live exporter
+ * @property {boolean} cut true if the file breaks off, as after a killed recorder
  */
 
 /** @returns {Replayed} */
@@ -47,13 +47,13 @@ const nothingReplayed = () => ({
 })
 
 /**
- * What one agent said, to the session that said it.
+ * Applies one message of an agent to the session that sent it.
  * @param {{ session: number, line: unknown }} item of the recording
  * @param {object} into
  * @param {Targets} into.targets
  * @param {Map<number, import('@memwatch/exporter/ingest/listener').Session>} into.sessions
- * @param {{ nowUnixMs: number }} into.clock goes with the messages
- * @returns {boolean} false for a line that a live exporter would not have taken
+ * @param {{ nowUnixMs: number }} into.clock set to the time of each message
+ * @returns {boolean} false for a line that a live exporter would reject
  */
 function takeLine ({ session: id, line }, { targets, sessions, clock }) {
   const checked = check(line)
@@ -65,7 +65,7 @@ function takeLine ({ session: id, line }, { targets, sessions, clock }) {
     sessions.set(id, opened)
     return true
   }
-  // said to a command of that time
+  // An answer belongs to a command of that time.
   if (message.type === 'answer' || message.type === 'capture') return true
   clock.nowUnixMs = Math.max(clock.nowUnixMs, message.atUnixMs)
   const session = sessions.get(id)
@@ -76,8 +76,8 @@ function takeLine ({ session: id, line }, { targets, sessions, clock }) {
 }
 
 /**
- * Judge a recording: the frames go through the code that judged them live, in the order they came.
- * Time is that of the frames, so the verdicts are the same and nothing is waited for.
+ * Judges a recording: the code that judges live targets reads its frames, in their order. Time
+ * comes from the frames, so verdicts are the same and a replay never waits.
  *
  * @param {Input} input
  * @param {{ onVerdict?: (target: import('../history/target').Target, verdict:
@@ -130,7 +130,7 @@ async function replay (
   for await (const chunk of input.bytes()) {
     if (result.rejected > MAX_REJECTED) {
       throw new RecordingError(
-        `${file} is damaged: more than ${MAX_REJECTED} of its lines are none of a recording`
+        `${file} is damaged: more than ${MAX_REJECTED} of its lines are no lines of a recording`
       )
     }
     lines.push(chunk, line => { take(line) }, () => { result.rejected++ })
@@ -138,7 +138,7 @@ async function replay (
   result.cut = input.cut
   if (number === 0) {
     throw new RecordingError(
-      `${file} holds no recording: ${lines.pendingBytes > 0 ? 'not one whole line' : 'it is empty'}`
+      `${file}: expected a recording, got ${lines.pendingBytes > 0 ? 'no whole line' : 'an empty file'}`
     )
   }
   if (lines.pendingBytes > 0) result.cut = true
@@ -166,14 +166,14 @@ function parse (text) {
 function checkHeader (item, file) {
   if (!isHeader(item)) {
     throw new RecordingError(
-      `${file} is not a recording of memwatch: its first line says nothing of it`
+      `${file}: expected a recording of memwatch, got a file without its first line`
     )
   }
   const { version, command } = item
   if (version !== RECORDING_VERSION) {
     throw new RecordingError(
-      `${file} is a recording of version ${plainText(String(version)).slice(0, 40)}; this ` +
-        `memwatch reads version ${RECORDING_VERSION}`
+      `${file}: expected a recording of version ${RECORDING_VERSION}, got version ` +
+        plainText(String(version)).slice(0, 40)
     )
   }
   return { memwatch: 'recording', version: RECORDING_VERSION, ...rebuildCommand(command) }

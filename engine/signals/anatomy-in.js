@@ -3,10 +3,9 @@
 const { anatomyOf } = require('../memory/anatomy')
 
 /**
- * Where the memory of a target's process is, as it stands at one moment; of a worker nothing but
- * its heap is known.
+ * RSS breakdown of a target at one moment. Of a worker only the heap is known.
  * @param {import('../history/window').Window} window
- * @returns {import('../memory/anatomy').Anatomy | null} null without RSS, and of a worker
+ * @returns {import('../memory/anatomy').Anatomy | null} null without RSS, and for a worker
  */
 const anatomyIn = window => window.once('anatomy', () => {
   const { values, workers, scan, hello: { allocator } } = window

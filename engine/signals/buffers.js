@@ -6,11 +6,11 @@ const { acrossMajors, bytesTrend } = require('./trend-signal')
 
 /** @typedef {import('./index').Signal} Signal */
 
-/** After a burst the evidence is old: the middle tier of the history. */
+/** Evidence of a burst stays valid this long: the middle tier of the history. */
 const CHURN_SECONDS = 7200
 
 /**
- * Between two looks at the memory map the value stands still.
+ * Rate of a value of the memory map, which is constant between two scans.
  * @param {import('../history/tracks').TrackName} track
  * @returns {(window: import('../history/window').Window) => number | null} bytes a second
  */
@@ -25,8 +25,8 @@ const betweenLooks = track => window => {
 const externalAcrossMajors = acrossMajors('externalBytes')
 
 /**
- * Growth counts as far as it is a line, by r²: the rest is the swing of what comes and goes, seen
- * at a few major GCs.
+ * Growth weighted by r² of its line. The rest is noise of temporary memory, sampled at few major
+ * GCs.
  * @param {import('../history/window').Window} window
  */
 function keptLately (window) {
@@ -37,8 +37,8 @@ function keptLately (window) {
 module.exports = {
   externalFloorBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'External memory – Buffers, ArrayBuffers, WebAssembly – that stays: lowest of the ' +
-      `last ${RATE_SECONDS} s.`,
+    help: 'Retained external memory (Buffers, ArrayBuffers, WebAssembly): minimum of the last ' +
+      `${RATE_SECONDS} s.`,
     compute: window => {
       const { values } = window.points('externalBytes', RATE_SECONDS)
       return values.length > 0 ? Math.min(...values) : null
@@ -46,8 +46,7 @@ module.exports = {
   }),
   externalPeakBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'External memory at its height: the ninth decile of the peaks of the last ' +
-      `${RATE_SECONDS} s.`,
+    help: `Peak of external memory: 90th percentile of the peaks of the last ${RATE_SECONDS} s.`,
     compute: window => {
       const { values } = window.points('externalPeakBytes', RATE_SECONDS)
       return values.length > 0 ? quantile(values, 0.9) : null
@@ -55,8 +54,8 @@ module.exports = {
   }),
   externalWaitingBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'External memory that comes and goes: the ninth decile of its peaks, less its lowest ' +
-      `and what it grew by across major GCs, over the last ${RATE_SECONDS} s.`,
+    help: `External memory that comes and goes over the last ${RATE_SECONDS} s: 90th percentile ` +
+      'of its peaks, less its minimum and its growth across major GCs.',
     compute: window => {
       const peaks = window.points('externalPeakBytes', RATE_SECONDS).values
       const readings = window.points('externalBytes', RATE_SECONDS).values
@@ -74,29 +73,28 @@ module.exports = {
     unit: 'bytesPerSecond',
     expected: 'on Linux, from /proc',
     onMainThread: true,
-    help: 'Growth of WebAssembly memories between the looks at the memory map, over two hours: ' +
-      'of what is resident, whether V8 counts it as external or not.',
+    help: 'Growth of resident WebAssembly memory between scans of the memory map over two hours, ' +
+      'whether or not V8 counts it as external.',
     compute: betweenLooks('webassemblyBytes')
   }),
   silentWorkerHeapGrowthBytesPerSecond: /** @type {Signal} */ ({
     unit: 'bytesPerSecond',
     expected: 'on Linux, from /proc',
     onMainThread: true,
-    help: 'Growth of the V8 heaps of workers that send no frames, between the looks at the ' +
-      'memory map, over two hours.',
+    help: 'Growth of the V8 heaps of workers that send no frames, between scans of the memory ' +
+      'map over two hours.',
     compute: betweenLooks('silentWorkerHeapBytes')
   }),
   addonMallocGrowthBytesPerSecond: /** @type {Signal} */ ({
     unit: 'bytesPerSecond',
     expected: 'on Linux, from /proc',
     onMainThread: true,
-    help: 'Growth of the memory that an addon takes from a malloc of its own, between the looks ' +
-      'at the memory map, over two hours.',
+    help: "Growth of an addon's own malloc, between scans of the memory map over two hours.",
     compute: betweenLooks('addonMallocBytes')
   }),
   arrayBuffersFloorBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: `Buffers and ArrayBuffers that stay: lowest of the last ${RATE_SECONDS} s.`,
+    help: `Retained Buffers and ArrayBuffers: minimum of the last ${RATE_SECONDS} s.`,
     compute: window => {
       const { values } = window.points('arrayBuffersBytes', RATE_SECONDS)
       return values.length > 0 ? Math.min(...values) : null
@@ -109,18 +107,18 @@ module.exports = {
   }),
   bufferPoolBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Size of the slabs that small Buffers are cut from.',
+    help: 'Size of a slab of the Buffer pool.',
     compute: window => window.values.bufferPoolBytes ?? null
   }),
   bufferSlabsFollowed: /** @type {Signal} */ ({
     unit: 'count',
-    help: 'Slabs of the Buffer pool whose end was looked for in the last ten minutes, two major ' +
-      'GCs after they were left.',
+    help: 'Slabs of the Buffer pool checked in the last ten minutes, two major GCs after the ' +
+      'pool left them.',
     compute: window => window.increase('bufferSlabsFollowed', 600)?.increase ?? null
   }),
   bufferSlabsKeptRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'Share of those slabs that a slice still kept alive.',
+    help: 'Share of the checked slabs that a slice still kept alive.',
     compute: window => {
       const followed = window.increase('bufferSlabsFollowed', 600)
       const kept = window.increase('bufferSlabsKept', 600)
@@ -129,8 +127,8 @@ module.exports = {
   }),
   bufferChurnBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'How far the memory of Buffers came and went: largest fall of external memory in the ' +
-      'last two hours, without the start.',
+    help: 'Memory of Buffers that comes and goes: largest fall of external memory in the last ' +
+      'two hours, without the start.',
     compute: window => {
       const seconds = window.settledSeconds(CHURN_SECONDS)
       const peaks = window.points('externalPeakBytes', seconds)
@@ -139,7 +137,7 @@ module.exports = {
       let highest = 0
       let fall = 0
       readings.values.forEach((value, i) => {
-        // The peak of a row was before its reading.
+        // The peak of a row occurred before its reading.
         highest = Math.max(highest, value, peaks.values[i] ?? 0)
         fall = Math.max(fall, highest - value)
       })

@@ -4,26 +4,26 @@ const { shareOfLimit } = require('./shared-room')
 
 /** @typedef {import('./index').Signal} Signal */
 
-/** What the container holds of Node.js: this process, its workers, and other processes in it. */
+/** Node.js memory in the container: this process, its workers, and other processes. */
 module.exports = {
   containerProcesses: /** @type {Signal} */ ({
     unit: 'count',
-    help: 'Processes with an agent that share the memory limit of the container, this one too.',
+    help: 'Processes with an agent under the memory limit of the container, including this one.',
     compute: ({ neighbours }) => 1 + neighbours.processes
   }),
   containerHeaps: /** @type {Signal} */ ({
     unit: 'count',
-    help: 'V8 heaps in them that report: main threads and workers.',
+    help: 'V8 heaps of these processes that report: main threads and workers.',
     compute: ({ neighbours, workers }) => 1 + workers.count + neighbours.heaps
   }),
   workerHeaps: /** @type {Signal} */ ({
     unit: 'count',
-    help: 'V8 heaps of the worker threads of this process that report.',
+    help: 'V8 heaps of reporting worker threads of this process.',
     compute: ({ workers }) => workers.count
   }),
   workerHeapBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Resident memory of those heaps.',
+    help: 'Resident memory of the heaps of workerHeaps.',
     compute: ({ workers }) => workers.heapBytes
   }),
   containerHeapLimitBytes: /** @type {Signal} */ ({
@@ -39,18 +39,18 @@ module.exports = {
   }),
   neighboursHeapBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'What V8 holds of that.',
+    help: "V8's part of neighboursBytes.",
     compute: ({ neighbours }) => neighbours.heapBytes
   }),
   neighboursLiveHeapBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'What of that survived the last major GC of each process.',
+    help: 'Live heaps of the other processes, after the last major GC of each.',
     compute: ({ neighbours }) => neighbours.liveHeapBytes
   }),
   containerShareBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: "This process's part of the container's memory limit, in proportion to what each " +
-      'process holds; all of it where it is alone.',
+    help: "This process's share of the container's memory limit, in proportion to the memory of " +
+      'each process; the whole limit if it is alone.',
     compute: shareOfLimit
   })
 }

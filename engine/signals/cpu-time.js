@@ -3,37 +3,37 @@
 const { RATE_SECONDS } = require('../history/window')
 
 /**
- * The CPU time that a thread had at its disposal. A CPU quota, or others on the machine, keep a
- * thread waiting while it is ready to run: in that time it collects and computes nothing, and every
- * pause and every block takes longer by it. Rates are therefore told per CPU-second, a second in
- * which the thread was not kept waiting, and shares of wall time and of CPU time apart.
+ * CPU time available to a thread. A CPU quota or other processes on the machine can keep a ready
+ * thread waiting. Meanwhile it neither collects nor computes, and every pause and every block takes
+ * longer. Rates are therefore given per CPU-second, a second in which the thread did not wait.
+ * Shares of wall time and of CPU time are separate.
  *
- * A loop that is busy is on a CPU, waits for one, or sleeps inside a call. In a GC it sleeps until
- * V8's other threads are done, which wait for a CPU as it does; any other call sleeps as long
- * anywhere.
+ * A busy loop runs on a CPU, waits for one, or sleeps inside a call. In a GC it sleeps until V8's
+ * helper threads are done, which wait for a CPU as it does. Any other call sleeps for the same time
+ * on every machine.
  *
  * @typedef {import('./index').Signal} Signal
  * @typedef {import('../history/window').Window} Window
  * @typedef {import('../history/tracks').TrackName} TrackName
  *
  * @typedef {object} CpuTime
- * @property {number} hadRatio of wall time, the share that the thread had: at work or idle, not
+ * @property {number} hadRatio share of wall time in which the thread worked or idled, without
  *   waiting
- * @property {number} ranRatio of the time that its loop was busy, the share in which it was at work
- * @property {number} waitRatio of wall time, the share in which it was ready to run and had no CPU
+ * @property {number} ranRatio share of the loop's busy time in which it worked
+ * @property {number} waitRatio share of wall time in which it was ready to run and had no CPU
  */
 
-/** Readings of the run queue come 5 s apart, and further where the loop is late. */
+/** Window of run queue readings, which come 5 s apart, and later if the loop is late. */
 const WAIT_SECONDS = [RATE_SECONDS, 2 * RATE_SECONDS]
 const THROTTLED_SECONDS = 2 * RATE_SECONDS
-/** Long enough to hold the start of a life. */
+/** Window that covers the start phase of a process. */
 const LIFE_SECONDS = 600
-/** Where nobody tells, the thread had all the time there is. */
+/** Result without data: the thread never waited. */
 const ALL = Object.freeze({ hadRatio: 1, ranRatio: 1, waitRatio: 0 })
 
 /**
  * @param {Window} window
- * @returns {CpuTime | null} null where no wait for a CPU is known
+ * @returns {CpuTime | null} null if waiting for a CPU is unknown
  */
 const cpuTime = window => window.once('cpu time', () => {
   for (const seconds of WAIT_SECONDS) {
@@ -50,9 +50,10 @@ const cpuTime = window => window.once('cpu time', () => {
 const cpuTimeOrAll = window => cpuTime(window) ?? ALL
 
 /**
- * The counters of the quota are read every ten frames, which come late where it holds.
+ * Share of throttled periods. The counters of the quota are read every ten frames, which come late
+ * while it throttles.
  * @param {Window} window
- * @returns {number | null} share of its periods in which the quota was used up
+ * @returns {number | null} share of the periods in which the quota was used up
  */
 function throttledRatio (window) {
   const periods = window.increase('cpuPeriods', THROTTLED_SECONDS)?.increase
@@ -61,8 +62,7 @@ function throttledRatio (window) {
 }
 
 /**
- * Counters are compared between the frames that read the run queue: in the others its last reading
- * stands again.
+ * Compares counters between frames that read the run queue. Other frames repeat the last reading.
  * @param {Window} window
  * @param {number} seconds
  * @returns {CpuTime | null}
@@ -82,15 +82,15 @@ function cpuTimeOver (window, seconds) {
   const busy = grown('eventLoopActiveSeconds')
   const wait = grown('runQueueWaitSeconds')
   if (wait === undefined || busy === undefined || !(busy > 0)) return null
-  // The CPU time of the process bounds that of its main thread where Node.js does not tell the
-  // latter.
+  // The CPU time of the process is an upper bound for its main thread, if Node.js does not report
+  // that of the thread.
   const told = grown('threadCpuSeconds') ?? grown('processCpuSeconds') ?? busy - wait
   const cpu = Math.max(0, Math.min(told, busy))
   const asleep = Math.max(0, busy - cpu - wait)
   const asleepInGc = Math.min(asleep, grown('gcPauseSeconds') ?? 0)
   const granted = cpu + wait > 0 ? cpu / (cpu + wait) : 1
   const atWork = cpu + asleep - (1 - granted) * asleepInGc
-  // A loop that is woken late counts as idle. It is no idle loop where the quota was used up.
+  // A loop that wakes late counts as idle. It was not idle if the quota was used up.
   const wokenLate = Math.max(0, wait - (busy - cpu - asleep)) * (throttledRatio(window) ?? 0)
   const overSeconds = to - from
   return {
@@ -112,9 +112,9 @@ function perCpuSecond (window, track, seconds) {
 }
 
 /**
- * Of the CPU time that the thread had, the share that pauses took: they last longer where it waits.
+ * Share of the available CPU time spent in pauses. Pauses last longer while the thread waits.
  * @param {Window} window
- * @param {TrackName} track of pauses
+ * @param {TrackName} track counter of pauses
  * @param {number} [seconds]
  * @returns {number | null}
  */
@@ -132,7 +132,7 @@ function shareOfCpuTime (window, track, seconds) {
  */
 const perCpuSecondSignal = (track, what, seconds = RATE_SECONDS) => ({
   unit: 'perSecond',
-  help: `${what} per CPU-second that the thread had, over the last ${seconds} s.`,
+  help: `${what} per CPU-second of the last ${seconds} s.`,
   compute: window => perCpuSecond(window, track, seconds)
 })
 
@@ -144,11 +144,11 @@ const perCpuSecondSignal = (track, what, seconds = RATE_SECONDS) => ({
  */
 const shareSignal = (track, what, seconds = RATE_SECONDS) => ({
   unit: 'ratio',
-  help: `Share of the CPU time that the thread had, spent in ${what}, over the last ${seconds} s.`,
+  help: `Share of the thread's available CPU time in ${what} over the last ${seconds} s.`,
   compute: window => shareOfCpuTime(window, track, seconds)
 })
 
-/** Near its heap limit a process has seconds left: what counts is now. */
+/** Window near the heap limit, where a process has seconds left. */
 const NOW_SECONDS = 8
 
 module.exports = {
@@ -160,14 +160,13 @@ module.exports = {
   cpuTimeSignals: {
     cpuTimeRatio: /** @type {Signal} */ ({
       unit: 'ratio',
-      help: 'Share of wall time that the thread had: at work, or idle. The rest it was ready to ' +
-        'run and had no CPU, throttled by a quota or because others ran.',
+      help: 'Share of wall time in which the thread worked or idled. In the rest it was ready to ' +
+        'run but had no CPU, because of a quota or of other processes.',
       compute: window => cpuTime(window)?.hadRatio ?? null
     }),
     lifeCpuSeconds: /** @type {Signal} */ ({
       unit: 'seconds',
-      help: 'Age of the process in CPU-seconds that its thread had, at the rate of the last ten ' +
-        'minutes.',
+      help: 'Age of the process in CPU-seconds, at the rate of the last ten minutes.',
       compute: window => window.nowSeconds * (cpuTimeOver(window, LIFE_SECONDS) ?? ALL).hadRatio
     }),
     scavengesPerCpuSecond: perCpuSecondSignal('scavenges', 'Scavenges'),

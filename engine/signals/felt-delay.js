@@ -1,6 +1,6 @@
 'use strict'
 
-/** A delay that a person at the other end begins to notice. */
+/** Delay that a person at the other end notices. */
 const FELT_SECONDS = 0.1
 
 module.exports = { FELT_SECONDS }

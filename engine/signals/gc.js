@@ -11,10 +11,10 @@ const { NOW_SECONDS, cpuTimeSignals } = require('./cpu-time')
  */
 
 /**
- * Share of wall time. Node.js reports a pause when its loop turns next, which may be a frame later
- * than the time that it took.
+ * Share of wall time. Node.js reports a pause in the next turn of its loop, which may be a frame
+ * later than the pause.
  * @param {Window} window
- * @param {TrackName} track of pauses
+ * @param {TrackName} track counter of pauses
  * @param {number} [seconds]
  */
 function shareOfWallTime (window, track, seconds) {
@@ -43,14 +43,14 @@ module.exports = {
   }),
   ordinaryMajorsPerSecond: /** @type {Signal} */ ({
     unit: 'perSecond',
-    help: 'Major GCs a second that V8 ran for its own spaces, not for Buffers and not on ' +
-      `request, over the last ${RATE_SECONDS} s.`,
+    help: `Major GCs a second for V8's own spaces over the last ${RATE_SECONDS} s, without those ` +
+      'for Buffers and those on request.',
     compute: window => window.rate('ordinaryMajors')
   }),
   promotedPerMajorBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Most that scavenges can promote between two ordinary major GCs: all of a full ' +
-      'semi-space each.',
+    help: 'Upper bound of the bytes promoted between two ordinary major GCs: a full semi-space ' +
+      'per scavenge.',
     compute: window => {
       const semiSpace = readSemiSpaceMax(window)
       const scavenges = window.rate('scavenges')
@@ -62,8 +62,8 @@ module.exports = {
   }),
   keptPerMajorBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'What the live heap grew by, on average, from one ordinary major GC to the next, over ' +
-      `the last ${RATE_SECONDS} s.`,
+    help: 'Mean growth of the live heap from one ordinary major GC to the next, over the last ' +
+      `${RATE_SECONDS} s.`,
     compute: window => {
       const live = window.points('liveHeapBytes', RATE_SECONDS).values
       const majors = window.increase('ordinaryMajors')?.increase
@@ -72,7 +72,7 @@ module.exports = {
   }),
   gcWindowSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: 'The time that these rates were seen over: less than the window at the start of a life.',
+    help: 'Length of the window of these rates, which is shorter for a young process.',
     compute: window => window.increase('scavenges')?.overSeconds ?? null
   }),
   gcUnobservedRecentlySeconds: /** @type {Signal} */ ({
@@ -88,8 +88,8 @@ module.exports = {
   }),
   recentGcs: /** @type {Signal} */ ({
     unit: 'count',
-    help: `Scavenges and ordinary majors in the last ${RATE_SECONDS} s: the evidence that rates ` +
-      'rest on.',
+    help: `Scavenges and ordinary majors in the last ${RATE_SECONDS} s: the sample size of the ` +
+      'rates.',
     compute: window => {
       const scavenges = window.increase('scavenges')
       return scavenges && scavenges.increase + (window.increase('ordinaryMajors')?.increase ?? 0)
@@ -102,8 +102,8 @@ module.exports = {
   ),
   externalMajorsPerSecond: /** @type {Signal} */ ({
     unit: 'perSecond',
-    help: 'Major GCs a second that V8 ran because of external memory – Buffers and ArrayBuffers ' +
-      `– over the last ${RATE_SECONDS} s.`,
+    help: 'Major GCs a second for external memory (Buffers and ArrayBuffers) over the last ' +
+      `${RATE_SECONDS} s.`,
     compute: window => window.rate('externalMajors')
   }),
   externalMajorPauseRatio: pauseRatio(
@@ -112,8 +112,8 @@ module.exports = {
   ),
   recentGcPauseRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: `Share of wall time paused in GCs of all kinds over the last ${NOW_SECONDS} s: a ` +
-      'process near its heap limit has no more.',
+    help: `Share of wall time paused in GCs of all kinds over the last ${NOW_SECONDS} s, a short ` +
+      'window because a process near its heap limit ends soon.',
     compute: window => shareOfWallTime(window, 'gcPauseSeconds', NOW_SECONDS)
   }),
   recentMajorsPerSecond: /** @type {Signal} */ ({
@@ -140,7 +140,7 @@ module.exports = {
     expected: 'after the first minute',
     help: 'Scavenges and majors of the last minute.',
     compute: window => {
-      // Where nobody counts GCs there is no telling that there were none.
+      // Unobserved GCs do not count as zero GCs.
       const scavenges = window.nowSeconds < 60 ? null : window.increase('scavenges', 60)
       return (
         scavenges && scavenges.increase + (window.increase('ordinaryMajors', 60)?.increase ?? 0)
@@ -155,8 +155,8 @@ module.exports = {
   }),
   semiSpaceMaxBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Largest size of one semi-space: from the flags, else as V8 derives it from the ' +
-      'memory that Node.js reports.',
+    help: "Maximum of one semi-space: from the flags, else derived by V8's rule from the memory " +
+      'that Node.js reports.',
     compute: window => readSemiSpaceMax(window)?.bytes ?? null
   })
 }

@@ -3,29 +3,29 @@
 const { isOwnGc } = require('@memwatch/agent/protocol/frame')
 const { trend } = require('../statistics/trend')
 
-/** Spans a trend is looked for in, each as long as one tier of the history. */
+/** Windows in which a trend is sought, each as long as one tier of the history. */
 const SPANS_SECONDS = [600, 7200, 86_400]
-/** What lasting.js judges over hours and days. @type {readonly TrackName[]} */
+/** Tracks that lasting.js judges over hours and days. @type {readonly TrackName[]} */
 const LASTING_TRACKS = ['liveHeapBytes', 'outsideHeapBytes']
 const QUICK_SPANS_SECONDS = [600, 7200]
-/** The first part of a life is warm-up: modules load, caches and pools fill, code is compiled. */
+/**
+ * Warm-up, the first part of a process's life: modules load, caches and pools fill, code is
+ * compiled.
+ */
 const WARM_UP_SHARE = 0.2
 const WARM_UP_MOST_SECONDS = 300
-/** What a rise must be above all before it, over the rise. */
+/** Least part of a rise that exceeds all earlier values. */
 const NEW_SHARE = 0.3
-/** Readings after majors from which on the others are not needed. */
+/** Number of readings after majors that makes other readings unnecessary. */
 const ENOUGH_READINGS = 7
 /**
- * Readings after majors replace the others once they cover this share of their span: an app whose
- * majors have just begun, one a second, gave seven readings over six seconds of a minute's growth.
+ * Share of their span that readings after majors must cover to replace the others. An app whose
+ * majors had just begun, one a second, gave seven readings over six seconds of a minute's growth.
  */
 const MAJORS_SPAN_SHARE = 0.5
-/** What has grown for less than this may be a pool that fills. */
+/** Growth that is younger than this may be a pool that fills. */
 const LEAST_SECONDS = 30
-/**
- * Mann–Kendall score from which a rise is no accident: one chance in a thousand that a flat series
- * looks like it.
- */
+/** Mann–Kendall score of significance: a flat series reaches it once in a thousand times. */
 const CERTAIN_SCORE = 3
 
 /**
@@ -35,14 +35,14 @@ const CERTAIN_SCORE = 3
  */
 
 /**
- * How a track grows: of all spans, the one in which it rose most like a line – a leak that began
- * yesterday is no line over the whole life.
+ * Growth of a track in the window where its rise is most like a line: a leak that began yesterday
+ * is no line over the whole life.
  *
  * @param {Window} window
  * @param {TrackName} track
- * @param {{ afterMajors?: boolean }} [options] afterMajors: the readings that follow a major GC say
- *   most, as what lies between them may be garbage that waits; where majors are rare all readings
- *   are taken, and the judge asks for majors at all
+ * @param {{ afterMajors?: boolean }} [options] afterMajors: prefer the readings right after major
+ *   GCs, because memory between them may be garbage. Where majors are rare all readings count, and
+ *   the judge asks for a major
  * @returns {Found} trend: y in the track's unit, x in seconds; readings: since the warm-up
  */
 function growthOf (window, track, { afterMajors = false } = {}) {
@@ -50,7 +50,8 @@ function growthOf (window, track, { afterMajors = false } = {}) {
     if (!afterMajors) return growth(window, track, false)
     const found = growth(window, track, true)
     if (found.readings < ENOUGH_READINGS) return growth(window, track, false)
-    // All readings span no more than the settled life: their own trend is rarely needed.
+    // All readings together span at most the life without its warm-up: their own trend is rarely
+    // needed.
     const spanSeconds = found.trend?.spanX ?? 0
     const settledSeconds = window.nowSeconds - warmUpSeconds(window.nowSeconds)
     if (spanSeconds >= MAJORS_SPAN_SHARE * settledSeconds) return found
@@ -61,7 +62,7 @@ function growthOf (window, track, { afterMajors = false } = {}) {
 
 /**
  * @param {number} ageSeconds of the isolate
- * @returns {number} the first part of its life, which no trend includes
+ * @returns {number} length of the warm-up, which no trend includes
  */
 const warmUpSeconds = ageSeconds => Math.min(ageSeconds * WARM_UP_SHARE, WARM_UP_MOST_SECONDS)
 
@@ -102,7 +103,7 @@ function growth (window, track, afterMajors) {
 }
 
 /**
- * Whether a rise leads above what was there before it: what comes back each morning does not.
+ * True if a rise exceeds all earlier values. A level that returns each morning does not.
  * @param {Window} window
  * @param {TrackName} track
  * @param {import('../statistics/trend').Trend} line
@@ -120,7 +121,7 @@ function isNew (window, track, line, last) {
 }
 
 /**
- * Readings of a track that follow a major GC each, oldest first.
+ * Readings of a track right after major GCs, oldest first.
  * @param {Window} window
  * @param {TrackName} track
  * @param {number} seconds
@@ -132,7 +133,7 @@ function pointsAfterMajors (window, track, seconds) {
   const kept = { times: [], values: [] }
   let at = 0
   for (let i = 0; i < majors.times.length; i++) {
-    // The same count of majors is the same reading, sent again.
+    // A repeated count of majors is the same reading, sent again.
     if (i > 0 && majors.values[i] === majors.values[i - 1]) continue
     while (all.times[at] < majors.times[i]) at++
     if (all.times[at] !== majors.times[i]) continue
@@ -143,22 +144,22 @@ function pointsAfterMajors (window, track, seconds) {
 }
 
 /**
- * Readings after full GCs that memwatch asked for.
+ * Readings after full GCs that memwatch requested.
  * @param {Window} window
  * @param {number} seconds
  * @returns {number}
  */
 function countForcedReadings (window, seconds) {
-  // Most processes are never asked for one.
+  // Most processes never receive such a request.
   if (!Object.keys(window.values.gc ?? {}).some(isOwnGc)) return 0
   const { values } = window.points('forcedMajors', seconds)
   return values.filter((count, i) => i > 0 && count > values[i - 1]).length
 }
 
 /**
- * How much a rise looks like one that goes on: 0 where it may be chance or does not rise, else r²
- * of the line times the slower of the late slopes over the whole one, 1 at most. A leak measures
- * 0.7–1; what fills up falls towards 0.
+ * Steadiness of a rise: 0 if it is insignificant, else r² of the line times the slower of the late
+ * slopes over the whole slope, capped at 1. Leaks measure 0.7–1; growth that levels off falls
+ * towards 0.
  * @param {Found} found
  * @returns {number | null} null with too few readings, or over too short a time
  */
@@ -171,7 +172,7 @@ function steadiness ({ trend: found }) {
 }
 
 /**
- * The live heap across major GCs: it is read after each, and only then.
+ * Live heap across major GCs: a reading right after each.
  * @param {Window} window
  * @returns {Found}
  */

@@ -3,29 +3,29 @@
 const { RATE_SECONDS } = require('../history/window')
 
 /**
- * The most that the live heap can have grown by, where no major GC comes. What stays alive is
- * promoted to the old spaces, or still young: their growth and what is young now bound it.
+ * Upper bound of the live heap's growth while no major GC runs. Surviving objects are promoted to
+ * the old spaces or still young: the growth of the old spaces and the size of the young bound it.
  *
  * @typedef {import('./index').Signal} Signal
  * @typedef {import('../history/window').Window} Window
  *
  * @typedef {object} Bound
- * @property {number} bytes that the live heap grew by, at most
- * @property {number} oldBytes of them what is in the old spaces
- * @property {number} seconds over which
+ * @property {number} bytes upper bound of the growth
+ * @property {number} oldBytes part of it in the old spaces
+ * @property {number} seconds length of the window
  */
 
-/** What is slower shows over hours: lasting.js. */
+/** Slower growth shows over hours: lasting.js. */
 const SPAN_SECONDS = 7200
 /** Spaces that objects are promoted to. @type {readonly import('../history/tracks').TrackName[]} */
 const OLD_SPACES = ['oldSpaceBytes', 'largeObjectSpaceBytes', 'codeSpaceBytes']
-/** Spaces of what is young. */
+/** Spaces of young objects. */
 const YOUNG_SPACES = ['new_space', 'new_large_object_space']
 
 /**
  * @param {Window} window
- * @returns {Bound | null} null where GCs are not observed, a major one came, or nothing was seen
- *   since the start
+ * @returns {Bound | null} null if GCs are not observed, a major one ran, or no reading exists since
+ *   the start
  */
 const findBound = window => window.once('bound of the live heap', () => {
   const { values, nowSeconds } = window
@@ -34,7 +34,7 @@ const findBound = window => window.once('bound of the live heap', () => {
   if (!spaces || !gc || gcObserverStopped || heapUsedBytes === undefined || seconds <= 0) {
     return null
   }
-  // Right after a scavenge little is young: the lowest of the last moments.
+  // The young generation is smallest right after a scavenge: use the lowest of the last readings.
   const used = Math.min(
     heapUsedBytes, ...window.points('heapUsedBytes', Math.min(seconds, RATE_SECONDS)).values
   )
@@ -69,18 +69,18 @@ function hadMajor (window, seconds) {
 module.exports = {
   liveHeapBoundBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'The most that the live heap can have grown by within two hours without a major GC: ' +
-      'what was promoted, and what is young.',
+    help: "Upper bound of the live heap's growth within two hours without a major GC: promoted " +
+      'plus young objects.',
     compute: window => findBound(window)?.bytes ?? null
   }),
   liveHeapBoundOldBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Of that bound, what is in the old spaces.',
+    help: 'Part of liveHeapBoundBytes in the old spaces.',
     compute: window => findBound(window)?.oldBytes ?? null
   }),
   liveHeapBoundSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: 'The time that the bound is of.',
+    help: 'Length of the window of liveHeapBoundBytes.',
     compute: window => findBound(window)?.seconds ?? null
   })
 }

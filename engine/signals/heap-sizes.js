@@ -5,9 +5,9 @@ const { oldGenerationLimit, semiSpaceMax } = require('../v8/heap-sizing')
 /** @typedef {import('../history/window').Window} Window */
 
 /**
- * The maximum semi-space of the isolate: derived once a window, as many signals rest on it.
+ * Maximum semi-space of the isolate, derived once per window because many signals use it.
  * @param {Window} window
- * @returns {ReturnType<typeof semiSpaceMax>} null where it cannot be told
+ * @returns {ReturnType<typeof semiSpaceMax>} null if it cannot be derived
  */
 const readSemiSpaceMax = window => window.once('semi-space max', () => {
   const { heapSizeLimitBytes } = window.values
@@ -15,7 +15,7 @@ const readSemiSpaceMax = window => window.once('semi-space max', () => {
 })
 
 /**
- * The limit of what survives a major GC: that lives in the old generation.
+ * Limit of objects that survive a major GC, which live in the old generation.
  * @param {Window} window
  * @returns {number | null} bytes
  */

@@ -15,13 +15,13 @@ const { oldUsedBytes } = require('../v8/heap-spaces')
 
 /**
  * @param {import('../history/window').Window} window
- * @param {number | undefined} heapBytes that are live
+ * @param {number | undefined} heapBytes live heap
  * @returns {number | null} bytes
  */
 function runwayFrom (window, heapBytes) {
   const { heapSizeLimitBytes, containerLimitBytes } = window.values
   if (heapBytes === undefined || heapSizeLimitBytes === undefined) return null
-  // In the container the heap shares with everything else that is resident.
+  // The heap shares the container with all other resident memory.
   const beside = besideHeapBytes.compute(window) ?? 0
   const own = (readOldLimit(window) ?? heapSizeLimitBytes) - heapBytes
   if (containerLimitBytes === undefined) return Math.max(0, own)
@@ -30,22 +30,20 @@ function runwayFrom (window, heapBytes) {
   return Math.max(0, Math.min(own, left * part))
 }
 
-/** Long enough for a burst to pass. */
+/** Window that outlasts a burst. */
 const RESIDENT_SECONDS = 60
 
-/** A heap that is full within a minute shows it in less. */
+/** Shorter window for a heap that fills within a minute. */
 const FILL_SECONDS = 30
-/**
- * So many readings in a row, each above the one before it, are no accident of garbage that waits.
- */
+/** Rising readings in a row that rule out uncollected garbage as the reason. */
 const LEAST_FILL_READINGS = 4
-/** A burst of major GCs within a moment tells of that moment. */
+/** Shortest span of major GCs: a burst within a moment is no trend. */
 const LEAST_FILL_SECONDS = 5
 
 module.exports = {
   heapSizeLimitBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Most that V8 lets the heap of this isolate grow to.',
+    help: "Maximum size of this isolate's heap.",
     compute: window => window.values.heapSizeLimitBytes ?? null
   }),
   liveHeapBytes: /** @type {Signal} */ ({
@@ -63,20 +61,20 @@ module.exports = {
   liveHeapForcedReadings: /** @type {Signal} */ ({
     unit: 'count',
     help: 'Readings of the live heap in the last ten minutes, since the warm-up, after full GCs ' +
-      'that memwatch asked for.',
+      'that memwatch requested.',
     compute: window => countForcedReadings(window, window.settledSeconds(600))
   }),
   liveHeapReadingsDueSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: 'Time until there are enough readings of the live heap for a trend, where major GCs ' +
-      'come evenly.',
+    help: 'Time until there are enough readings of the live heap for a trend; null unless major ' +
+      'GCs come evenly.',
     compute: secondsUntilTrend
   }),
   heapPooledBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     expected: 'on Linux, from /proc',
     onMainThread: true,
-    help: 'Pages that GCs emptied and V8 keeps for later, resident still: V8 does not count them.',
+    help: 'Resident pages that GCs emptied and V8 keeps for later; V8 does not count them.',
     compute: window => anatomyIn(window)?.parts.heap_pooled ?? null
   }),
   liveHeapTrend: bytesTrend('the live heap across major GCs', window =>
@@ -84,14 +82,13 @@ module.exports = {
   heapRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help:
-      'What the live heap may still grow by until the heap size limit or the container ' +
-      'limit, whichever comes first. Of what is left in the container, processes in it that grow ' +
-      'as well take their parts.',
+      'Room of the live heap up to the heap size limit or the container limit, whichever is ' +
+        "nearer. Growing processes in the container share the container's room.",
     compute: window => runwayFrom(window, window.values.liveHeapBytes)
   }),
   usedHeapRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'The same from all that is used now, garbage and all: the least that it can be.',
+    help: 'Lower bound of heapRunwayBytes: from the used heap, including garbage.',
     compute: window => runwayFrom(window, window.values.heapUsedBytes)
   }),
   oldSpaceTrend: bytesTrend('the old space across major GCs', acrossMajors('oldSpaceBytes')),
@@ -101,8 +98,8 @@ module.exports = {
   ),
   pointerSpaceShareRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'Share of the used heap that lies in the old space, where objects are: elsewhere ' +
-      'there are large strings and arrays, code, and what is young.',
+    help: 'Share of the used heap in the old space, which contains objects with pointers. Other ' +
+      'spaces contain large strings and arrays, code and young objects.',
     compute: window => {
       const { spaces, heapUsedBytes } = window.values
       const row = spaces?.old_space
@@ -111,13 +108,12 @@ module.exports = {
   }),
   heapUsedBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Used heap now, garbage and all.',
+    help: 'Used heap now, including garbage.',
     compute: window => window.values.heapUsedBytes ?? null
   }),
   heapResidentBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Memory that V8 holds for the heap, most of the time: median of the last ' +
-      `${RESIDENT_SECONDS} s.`,
+    help: `Resident memory of the V8 heap: median of the last ${RESIDENT_SECONDS} s.`,
     compute: window => {
       const { values } = window.points('heapResidentBytes', RESIDENT_SECONDS)
       return values.length > 0 ? median(values) : null
@@ -125,8 +121,8 @@ module.exports = {
   }),
   liveHeapAtMostBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'A bound of what lives: the most that was left after a major GC in the last ten ' +
-      'minutes; before the first one all that the spaces hold but the new ones.',
+    help: 'Upper bound of the live heap: its maximum after a major GC in the last ten minutes; ' +
+      'before the first major GC the used bytes of all but the new spaces.',
     compute: window => {
       const { values } = window.points('liveHeapBytes', 600)
       if (values.length > 0) return Math.max(...values)
@@ -138,7 +134,7 @@ module.exports = {
     unit: 'bytes',
     expected: 'after the first major GC',
     afterEvent: true,
-    help: 'The most that was left after a major GC in the last ten minutes.',
+    help: 'Maximum of the live heap after a major GC in the last ten minutes.',
     compute: window => {
       const { values } = window.points('liveHeapBytes', 600)
       return values.length > 0 ? Math.max(...values) : null
@@ -148,8 +144,8 @@ module.exports = {
     unit: 'ratio',
     expected: 'after the first major GC',
     afterEvent: true,
-    help: 'Live heap over the most that the old generation may grow to: the heap size limit ' +
-      'less three semi-spaces.',
+    help: 'Live heap over the maximum of the old generation, which is the heap size limit less ' +
+      'three semi-spaces.',
     compute: window => {
       const { liveHeapBytes } = window.values
       const limit = readOldLimit(window)
@@ -159,8 +155,8 @@ module.exports = {
   heapLimitSecondsLeft: /** @type {Signal} */ ({
     unit: 'seconds',
     expected: `while the live heap rises at each of ${LEAST_FILL_READINGS} major GCs`,
-    help: `Time until the live heap meets its limit, at the rate of the last ${FILL_SECONDS} s; ` +
-      'null unless it rose and fell at no major GC in them.',
+    help: `Time until the live heap reaches its limit, at the rate of the last ${FILL_SECONDS} ` +
+      's; null unless it rose, and never fell at a major GC, in that time.',
     compute: window => {
       const { times, values } = pointsAfterMajors(window, 'liveHeapBytes', FILL_SECONDS)
       const limit = readOldLimit(window)

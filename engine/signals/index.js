@@ -4,17 +4,17 @@ const { FIGURES } = require('./trend-signal')
 
 /**
  * Signals: numbers derived from a target's tracks over a window of time, each with its unit. A
- * signal is null where the tracks it needs are not there (yet). A trend is one signal of several
- * numbers: trend-signal.js.
+ * signal is null while its tracks are missing. A trend is one signal of several numbers:
+ * trend-signal.js.
  *
  * @typedef {'bytes' | 'bytesPerSecond' | 'seconds' | 'ratio' | 'count' | 'perSecond' | 'score'}
  *   SignalUnit
  * @typedef {object} Signal
  * @property {SignalUnit} unit
  * @property {string} help one sentence
- * @property {string} [expected] when it can be known, where that is not at once
- * @property {true} [onMainThread] known on the main thread of a process only
- * @property {true} [afterEvent] known after an event that may take any time, as a major GC
+ * @property {string} [expected] time when it becomes known, if not at once
+ * @property {true} [onMainThread] known only on the main thread of a process
+ * @property {true} [afterEvent] known only after an event that may take any time, as a major GC
  * @property {(window: import('../history/window').Window) => number | null} compute
  */
 
@@ -43,13 +43,12 @@ const signals = Object.freeze({
  *   ? `${Of}${SuffixOf<typeof signals[Name]>}`
  *   : Name }[SignalName]} FigureName one number: a signal, or one of a trend
  *
- * The signals of one window under their names, each computed when it is first read: a judge that is
- * done after two has paid for two.
+ * Signals of one window by name, each computed on first read: a judge that needs two pays for two.
  * @typedef {{ readonly [Name in SignalName]: ReturnType<typeof signals[Name]['compute']> }} Signals
  */
 
 /**
- * What evidence, predictions and metrics name.
+ * Numbers that evidence, predictions and metrics can name.
  * @type {Readonly<Record<FigureName, { unit: SignalUnit, help: string,
  *   read: (signals: Signals) => number | null }>>}
  */
@@ -78,7 +77,7 @@ function reader (name) {
 const NONE_KNOWN = Object.keys(signals).map(() => undefined)
 
 class LazySignals {
-  /** Values that were computed, in the order of the table. @type {unknown[]} */
+  /** Computed values, in the order of the table. @type {unknown[]} */
   known = [...NONE_KNOWN]
 
   /** @param {import('../history/window').Window} window */

@@ -3,12 +3,12 @@
 const { jemallocOverhead } = require('../memory/scan')
 const { NATIVE_SECONDS } = require('./native-memory')
 
-/** What is freed stays with jemalloc so long: dirty_decay_ms of the setting that is recommended. */
+/** Time for which jemalloc retains freed memory: dirty_decay_ms of the recommended setting. */
 const JEMALLOC_DECAY_SECONDS = 1
 
 /**
- * What RSS would be less under jemalloc, on average: the slack, less what jemalloc keeps – its own
- * overhead, and what was freed within its decay time. Null where no look can be had.
+ * Average saving of RSS under jemalloc: the slack, less jemalloc's overhead and the memory freed
+ * within its decay time. Null without a scan of the memory map.
  * @param {import('../history/window').Window} window
  */
 const jemallocSavingBytes = window => {

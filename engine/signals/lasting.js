@@ -6,7 +6,7 @@ const { heapRunwayBytes } = require('./heap')
 const { QUICK_SECONDS, loadShare } = require('./load-share')
 
 /**
- * Growth over hours and days: what neither the load nor the hour of the day explains.
+ * Growth over hours and days that neither the load nor the hour of the day explains.
  *
  * @typedef {import('./index').Signal} Signal
  * @typedef {import('../history/window').Window} Window
@@ -14,16 +14,16 @@ const { QUICK_SECONDS, loadShare } = require('./load-share')
  * @typedef {'liveHeapBytes' | 'outsideHeapBytes'} Level
  */
 
-/** The first part of a life is warm-up: modules load, caches and pools fill. */
+/** Warm-up, the first part of a process's life: modules load, caches and pools fill. */
 const WARM_UP_SHARE = 0.2
 const WARM_UP_LEAST_SECONDS = 600
 const WARM_UP_MOST_SECONDS = 1800
 /**
- * Besides the whole life, so much of it: a leak may have begun with the last deployment of
- * something else.
+ * Recent part of the life, judged besides the whole: a leak may have begun with a deployment of
+ * another service.
  */
 const RECENT_SECONDS = 3 * DAY_SECONDS
-/** How far ahead a limit is looked for. */
+/** Horizon of the search for a limit. */
 const MOST_DAYS_AHEAD = 400
 
 /**
@@ -56,8 +56,8 @@ const lastingGrowth = (window, level) =>
   )
 
 /**
- * What began lately grows faster than the whole life did. What grows more slowly lately, as at a
- * weekend, is no better known for that.
+ * Recent growth counts if it is faster than that of the whole life. Slower recent growth, as at a
+ * weekend, is no better estimate.
  * @param {Growth} recent
  * @param {Growth} whole
  */
@@ -65,7 +65,7 @@ const isStronger = (recent, whole) =>
   recent.slope > whole.slope && recent.slope / recent.error > whole.slope / whole.error
 
 /**
- * The most that the level was at before the last two hours.
+ * Highest level before the last two hours.
  * @param {Window} window
  * @param {Level} level
  * @returns {number | null}
@@ -80,7 +80,7 @@ const earlierHigh = (window, level) => window.lasting(`high of ${level}`, ({ tim
 })
 
 /**
- * The level at the busiest moment of the last day, were it now.
+ * Level of the busiest moment of the last day, plus the growth since.
  * @param {Window} window
  * @param {Level | 'rssBytes'} level
  * @param {number} slope bytes a second
@@ -98,20 +98,21 @@ const peakNow = (window, level, slope) =>
   })
 
 /**
- * When a limit is reached, if the days to come are like those that were and the growth goes on.
+ * Time until a limit is reached, if the coming days resemble the past ones and growth continues.
  * @param {Window} window
  * @param {Level | 'rssBytes'} level
  * @param {number} limit bytes
  * @param {number} now the level
  * @param {number} slope bytes a second
- * @returns {number} seconds
+ * @returns {number} seconds to the limit
  */
 function secondsTo (window, level, limit, now, slope) {
   const name = `way of ${level} to ${Math.round(limit / 2 ** 22)}`
   const { reached, isDayKnown } = window.lasting(name, ({ times, columns }) => {
     const end = times[times.length - 1] ?? 0
     const knownDays = Math.floor((end - (times[0] ?? end)) / DAY_SECONDS)
-    // When the days to come reach it if all are like one of those before: the last first.
+    // Times at which the coming days reach the limit, if each resembles one past day, the last day
+    // first.
     const byDay = Array(Math.max(1, knownDays)).fill(Infinity)
     columns[level].forEach((value, i) => {
       const back = Math.ceil((end - times[i]) / DAY_SECONDS)
@@ -124,7 +125,7 @@ function secondsTo (window, level, limit, now, slope) {
     return { reached: median(byDay), isDayKnown: knownDays > 0 }
   })
   const foretold = Math.max(0, reached - window.nowSeconds)
-  // The level of this hour is not that of the next: it counts only as long as no day is known.
+  // The level of this hour differs from the next hour's: it counts only until a full day is known.
   return isDayKnown ? foretold : Math.min(foretold, Math.max(0, limit - now) / slope)
 }
 
@@ -133,8 +134,8 @@ const FIGURES = Object.freeze(/** @type {const} */ ([
 ]))
 
 /**
- * @typedef {Growth & { rise: number, score: number }} LastingTrend rise: what it grew by that way;
- *   score: over its standard error, above 4 it is no accident
+ * @typedef {Growth & { rise: number, score: number }} LastingTrend rise: its growth; score: growth
+ *   over its standard error, significant above 4
  */
 
 /**
@@ -146,7 +147,7 @@ const trend = (level, what) => ({
   unit: 'bytes',
   what,
   help: `Growth of ${what} over hours and days that neither the load nor the hour of the day ` +
-    'explains; after some two hours.',
+    'explains; known after about two hours.',
   figures: FIGURES,
   compute: window => {
     const found = lastingGrowth(window, level)
@@ -165,8 +166,8 @@ const trend = (level, what) => ({
  */
 const loadShareOf = (level, what) => ({
   unit: 'ratio',
-  help: `Share of the rise of ${what} within the last two hours that CPU time or allocation ` +
-    'explain, which rose with it.',
+  help: `Share of the rise of ${what} within the last two hours that rising CPU time or ` +
+    'allocation explains.',
   compute: window => loadShare(window, level)
 })
 
@@ -178,7 +179,7 @@ const loadShareOf = (level, what) => ({
 const earlierHighOf = (level, what) => ({
   unit: 'bytes',
   expected: 'after two hours',
-  help: `The most of ${what}, over ten minutes, in a week before the last two hours.`,
+  help: `Maximum of ${what}, in steps of ten minutes, in the week before the last two hours.`,
   compute: window => earlierHigh(window, level)
 })
 
@@ -188,7 +189,7 @@ module.exports = {
   liveHeapEarlierHighBytes: earlierHighOf('liveHeapBytes', 'the live heap'),
   liveHeapPeakRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'What is left to the limit of the live heap at the busiest moment of the day.',
+    help: 'Room of the live heap at the busiest moment of the day.',
     compute: window => {
       const growth = lastingGrowth(window, 'liveHeapBytes')
       const runway = heapRunwayBytes.compute(window)
@@ -204,8 +205,8 @@ module.exports = {
   }),
   liveHeapLimitInSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: 'Time until the live heap reaches its limit, if the days to come are like those that ' +
-      'were and its lasting growth goes on.',
+    help: 'Time until the live heap reaches its limit, if coming days resemble past ones and ' +
+      'liveHeapLastingTrend continues.',
     compute: window => {
       const growth = lastingGrowth(window, 'liveHeapBytes')
       const runway = heapRunwayBytes.compute(window)
@@ -221,8 +222,8 @@ module.exports = {
   outsideHeapEarlierHighBytes: earlierHighOf('outsideHeapBytes', 'the memory outside the heap'),
   memoryPeakRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: "What is left to the container's limit, or to the machine's memory, at the busiest " +
-      'moment of the day.',
+    help: "Room up to the container's limit, or the machine's memory, at the busiest moment of " +
+      'the day.',
     compute: window => {
       const growth = lastingGrowth(window, 'outsideHeapBytes')
       const limit = memoryLimit(window)
@@ -233,8 +234,8 @@ module.exports = {
   }),
   memoryLimitInSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: "Time until RSS reaches the container's limit, or the machine's memory, if the days " +
-      'to come are like those that were and the lasting growth outside the heap goes on.',
+    help: "Time until RSS reaches the container's limit, or the machine's memory, if coming days " +
+      'resemble past ones and outsideHeapLastingTrend continues.',
     compute: window => {
       const growth = lastingGrowth(window, 'outsideHeapBytes')
       const limit = memoryLimit(window)

@@ -7,29 +7,31 @@ const { unexplainedGrowth } = require('../statistics/unexplained-growth')
  * @typedef {import('../history/tracks').TrackName} TrackName
  */
 
-/** How far a trend of minutes looks back. */
+/** Window of a trend of minutes. */
 const QUICK_SECONDS = 7200
-/** Within less a load and what is kept look alike: both begin with the process. */
+/**
+ * Shortest time in which load and retained memory are distinguishable: both begin with the process.
+ */
 const LEAST_SECONDS = 1800
-/** A rise is held against the load in so many steps. */
+/** Steps in which a rise is compared with the load. */
 const STEPS = 60
 
 /**
- * The share of a rise that the load explains, which rose with it.
+ * Share of a rise explained by a load that rose at the same time.
  * @param {Window} window
  * @param {TrackName} level
- * @param {number} [spanSeconds] that it is looked for in
+ * @param {number} [spanSeconds] window of the rise
  * @returns {number | null}
  */
 const loadShare = (window, level, spanSeconds = QUICK_SECONDS) =>
   weigh(window, level, spanSeconds)?.share ?? null
 
 /**
- * The largest share of a rise that the load may explain: over hours a load that rises in the
- * morning and what is kept are hard to tell apart.
+ * Upper bound of the share of a rise that the load explains. Over hours a load that rises in the
+ * morning resembles retained memory.
  * @param {Window} window
  * @param {TrackName} level
- * @param {number} spanSeconds that it is looked for in
+ * @param {number} spanSeconds window of the rise
  * @returns {number | null}
  */
 const mostLoadShare = (window, level, spanSeconds) =>

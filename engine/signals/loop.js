@@ -4,9 +4,9 @@ const { RATE_SECONDS } = require('../history/window')
 const { THROTTLED_SECONDS, cpuTime, cpuTimeOrAll, throttledRatio } = require('./cpu-time')
 const { FELT_SECONDS } = require('./felt-delay')
 
-/** Active resources are listed every 5 frames, which come late where the loop is blocked. */
+/** Window of active resources, which are listed every 5 frames, later if the loop is blocked. */
 const PENDING_SECONDS = 2 * RATE_SECONDS
-/** A server that closed may still be answering. */
+/** Time after a server closes in which it may still answer. */
 const SERVER_SECONDS = 600
 
 /**
@@ -26,13 +26,13 @@ function utilization (window, seconds) {
 }
 
 /**
- * A block of L seconds takes L²/2 from each second that something waits for.
+ * Mean wait of a request. A block of L seconds costs requests that arrive at random L²/2 seconds.
  * @param {Window} window
  */
 function expectedWait (window) {
   const { times, values } = window.points('longestDelaySeconds', RATE_SECONDS)
   const overSeconds = times.length > 1 ? times[times.length - 1] - times[0] : 0
-  // The first frame's block may have been before the window.
+  // The block reported by the first frame may have ended before the window.
   return overSeconds > 0
     ? values.slice(1).reduce((sum, longest) => sum + longest ** 2 / 2, 0) / overSeconds
     : null
@@ -40,7 +40,7 @@ function expectedWait (window) {
 
 /**
  * @param {Window} window
- * @param {number} feltSeconds delays beyond it count
+ * @param {number} feltSeconds shorter delays do not count
  */
 function blockedFrames (window, feltSeconds) {
   const { values } = window.points('longestDelaySeconds', RATE_SECONDS)
@@ -50,7 +50,7 @@ function blockedFrames (window, feltSeconds) {
 }
 
 /**
- * The fewest of what is pending, seen in every reading of a minute.
+ * Lowest count of pending resources in the readings of a minute.
  * @param {Window} window
  * @param {'timers' | 'connections'} track
  */
@@ -61,7 +61,7 @@ function fewest (window, track) {
 
 /**
  * @param {Window} window
- * @param {'threadCpuSeconds' | 'eventLoopActiveSeconds'} track that counts the work
+ * @param {'threadCpuSeconds' | 'eventLoopActiveSeconds'} track counter of the work
  * @returns {number | null} ratio
  */
 function loadGrowth (window, track) {
@@ -94,24 +94,23 @@ module.exports = {
   }),
   loadGrowthRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'CPU time of the thread, or event loop activity where that is unknown, of the last ' +
-      'third of the last ten minutes (less in a younger life, without its start) over that of ' +
-        'the first third: 1 is a steady load.',
-    // On a machine that others use as well the same work keeps a loop active for longer.
+    help: 'Load in the last third of the last ten minutes over that in the first third; 1 is a ' +
+      'steady load. The load is CPU time of the thread, or event loop activity if that is ' +
+      'unknown.',
+    // On a shared machine the same work keeps a loop active for longer.
     compute: window =>
       loadGrowth(window, 'threadCpuSeconds') ?? loadGrowth(window, 'eventLoopActiveSeconds')
   }),
   expectedWaitSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: `What waits at a random moment of the last ${RATE_SECONDS} s until the loop is free, ` +
-      'on average: a block of L seconds takes L²/2 from each second; of each frame the longest ' +
-        'counts.',
+    help: `Expected wait for the event loop at a random moment of the last ${RATE_SECONDS} s. A ` +
+      'block of L seconds adds L²/2; only the longest block of each frame counts.',
     compute: expectedWait
   }),
   blockedFramesRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: `Share of the seconds of the last ${RATE_SECONDS} s in which something was delayed by ` +
-      `more than ${FELT_SECONDS * 1000} ms.`,
+    help: `Share of the seconds of the last ${RATE_SECONDS} s with a delay above ` +
+      `${FELT_SECONDS * 1000} ms.`,
     compute: window => blockedFrames(window, FELT_SECONDS)
   }),
   longestDelaySeconds: /** @type {Signal} */ ({
@@ -121,13 +120,13 @@ module.exports = {
   }),
   blockedFramesCpuRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: `Share of those seconds in which the delay exceeds ${FELT_SECONDS * 1000} ms without ` +
-      'the time that the thread waited for a CPU.',
+    help: 'Share of these seconds in which the delay, less the time that the thread waited for a ' +
+      `CPU, exceeds ${FELT_SECONDS * 1000} ms.`,
     compute: window => blockedFrames(window, FELT_SECONDS / cpuTimeOrAll(window).ranRatio)
   }),
   longestDelayCpuSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: 'That delay without the time that the thread waited for a CPU.',
+    help: 'longestDelaySeconds less the time that the thread waited for a CPU.',
     compute: window => {
       const longest = longestDelay(window)
       return longest && longest * cpuTimeOrAll(window).ranRatio
@@ -135,8 +134,8 @@ module.exports = {
   }),
   expectedWaitCpuSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: 'The wait for the loop at a random moment, were the thread never kept waiting for a ' +
-      'CPU: blocks are shorter then, and come as often in each CPU-second.',
+    help: 'Expected wait for the event loop at a random moment, if the thread never waited for a ' +
+      'CPU: blocks are then shorter, and as frequent per CPU-second.',
     compute: window => {
       const { hadRatio, ranRatio } = cpuTimeOrAll(window)
       const mean = expectedWait(window)
@@ -145,12 +144,12 @@ module.exports = {
   }),
   loopWindowSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: 'The time that these were seen over: less than the window at the start of a life.',
+    help: 'Length of the window of these delays, which is shorter for a young process.',
     compute: window => window.increase('eventLoopActiveSeconds')?.overSeconds ?? null
   }),
   serversListening: /** @type {Signal} */ ({
     unit: 'count',
-    help: `The most TCP servers that listened at once within ${SERVER_SECONDS / 60} minutes.`,
+    help: `Maximum of TCP servers listening at once in the last ${SERVER_SECONDS / 60} minutes.`,
     compute: window => {
       const { values } = window.points('servers', SERVER_SECONDS)
       return values.length > 0 ? Math.max(...values) : null
@@ -158,36 +157,36 @@ module.exports = {
   }),
   connectionsAccepted: /** @type {Signal} */ ({
     unit: 'count',
-    help: 'Connections that servers of the isolate accepted, TCP and pipes: somebody asks it. ' +
-      'Null before Node.js 18.7.',
+    help: 'Connections that servers of the isolate accepted, TCP and pipes. Null before Node.js ' +
+      '18.7.',
     compute: window => window.values.connectionsAccepted ?? null
   }),
   fewestTimers: /** @type {Signal} */ ({
     unit: 'count',
-    help: 'The fewest active timers of the last minute: above 0, something always falls due.',
+    help: 'Minimum of active timers in the last minute; above 0 there is always a pending timer.',
     compute: window => fewest(window, 'timers')
   }),
   fewestConnections: /** @type {Signal} */ ({
     unit: 'count',
-    help: 'The fewest sockets of the last minute, whoever opened them.',
+    help: 'Minimum of open sockets in the last minute.',
     compute: window => fewest(window, 'connections')
   }),
   threadCpuRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'CPU time of the thread (of the process where Node does not tell) over wall time, ' +
-      `last ${RATE_SECONDS} s.`,
+    help: `CPU time of the thread over wall time, last ${RATE_SECONDS} s; of the process, if ` +
+      "Node.js does not report the thread's.",
     compute: window => window.rate('threadCpuSeconds') ?? window.rate('processCpuSeconds')
   }),
   runQueueWaitRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'Time the thread was ready to run and another had its CPU, over wall time, last ' +
-      `${RATE_SECONDS} s: throttling, and neighbours on the machine.`,
+    help: `Share of wall time of the last ${RATE_SECONDS} s in which the thread was ready to run ` +
+      'but had no CPU, because of throttling or other processes on the machine.',
     compute: window => cpuTime(window)?.waitRatio ?? null
   }),
   cpuThrottledRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'Share of the periods of its CPU quota in which the cgroup used it up and was held ' +
-      `back, over the last ${THROTTLED_SECONDS} s.`,
+    help: `Share of the CPU quota periods of the last ${THROTTLED_SECONDS} s in which the cgroup ` +
+      'was throttled.',
     compute: throttledRatio
   })
 }

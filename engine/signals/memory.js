@@ -36,8 +36,7 @@ module.exports = {
   }),
   containerLimitBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Memory limit of the container: the smallest of its cgroup and the parents that can ' +
-      'be seen.',
+    help: 'Memory limit of the container: the lowest of its cgroup and of all visible parents.',
     compute: window => window.values.containerLimitBytes ?? null
   }),
   rssShareRatio: /** @type {Signal} */ ({
@@ -53,9 +52,8 @@ module.exports = {
     unit: 'bytes',
     expected: 'on Linux, from /proc',
     help:
-      "What this process may still take of the container's limit, or of the machine's memory " +
-      'where there is none. Of what is left there, processes in the container that grow with it ' +
-      'take their parts.',
+      "Room of this process up to the container's limit, or the machine's memory without one. " +
+        'Growing processes in the container share the room.',
     compute: window => {
       const { containerLimitBytes, rssBytes } = window.values
       const limit = containerLimitBytes ?? window.hello.hostMemoryBytes
@@ -76,24 +74,25 @@ module.exports = {
   }),
   containerLimitHitsPerSecond: /** @type {Signal} */ ({
     unit: 'perSecond',
-    help: "How often memory use met the container's limit, so that the kernel had to reclaim.",
+    help: "Times a second that memory use reached the container's limit, so that the kernel " +
+      'reclaimed memory.',
     compute: window => window.rate('containerLimitHits')
   }),
   containerHighBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'memory.high of the cgroup: above it the kernel makes the process wait.',
+    help: 'memory.high of the cgroup: above it the kernel throttles the process.',
     compute: window => window.values.containerHighBytes ?? null
   }),
   containerHighHitsPerSecond: /** @type {Signal} */ ({
     unit: 'perSecond',
-    help: 'How often memory use went above memory.high.',
+    help: 'Times a second that memory use exceeded memory.high.',
     compute: window => window.rate('containerHighHits')
   }),
   memoryPressureRatio: /** @type {Signal} */ ({
     unit: 'ratio',
     help: 'Share of time in which something in the cgroup waited for memory (PSI, some).',
     compute: window => {
-      // It is read every ten frames: an older reading may stand at the start of the window.
+      // The field is read every ten frames: the window may start with an older reading.
       const rate = window.rate('memoryPressureSomeSeconds')
       return rate && Math.min(1, rate)
     }
@@ -101,19 +100,19 @@ module.exports = {
   outsideHeapBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     expected: 'on Linux, from /proc',
-    help: 'Anonymous resident memory outside the V8 heap, Buffers and all.',
+    help: 'Anonymous resident memory outside the V8 heap, including Buffers.',
     compute: window => window.last('outsideHeapBytes') ?? null
   }),
   outsideHeapReadings: /** @type {Signal} */ ({
     unit: 'count',
-    help: 'Readings of the memory outside the heap since the warm-up: those after a major GC ' +
-      'where there are enough.',
+    help: 'Readings of the memory outside the heap since the warm-up; only those after a major ' +
+      'GC, if there are enough.',
     compute: window => outsideTrend(window).readings
   }),
   majorsSeen: /** @type {Signal} */ ({
     unit: 'count',
-    help: 'Major GCs in the later half of the last ten minutes, or of the life without its ' +
-      'start: chances for garbage outside the heap to go.',
+    help: "Major GCs in the later half of the last ten minutes, or of a younger process's life " +
+      'without its start. Each one frees garbage outside the heap.',
     compute: window =>
       window.increase('liveHeapMajors', window.settledSeconds(600) / 2)?.increase ?? 0
   }),
@@ -128,8 +127,8 @@ module.exports = {
   }),
   mallocArenaShareRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'Share of what malloc holds beyond need which lies in the arenas of threads; the rest ' +
-      'is in the main arena, [heap].',
+    help: 'Share of allocatorSlackBytes in the arenas of threads; the rest is in the main arena, ' +
+      '[heap].',
     compute: window => {
       const { scan } = window
       if (scan && scan.heapSlackBytes + scan.arenaSlackBytes > 0) {
@@ -144,8 +143,8 @@ module.exports = {
     unit: 'bytes',
     expected: 'on the main thread, on Linux from /proc, within seconds',
     onMainThread: true,
-    help: 'What malloc holds beside Buffers and what Node itself needs, median of the last ' +
-      `${TYPICAL_SECONDS} s: freed, or in use by native code; freed alone where malloc was asked.`,
+    help: `Memory of malloc beside Buffers and Node's own, median of the last ${TYPICAL_SECONDS} ` +
+      's. It is free or used by native code; if malloc was queried, it is free.',
     compute: slackBytes
   }),
   allocatorSlackTrend: bytesTrend('what malloc holds beyond need', window =>
@@ -153,8 +152,7 @@ module.exports = {
   allocatorAsked: /** @type {Signal} */ ({
     unit: 'count',
     help:
-      '1 where malloc itself was asked what it holds; 0 where that is an estimate, also as ' +
-      'malloc took much since.',
+      "1 if malloc's own statistics are known and recent; 0 if its memory is estimated.",
     compute: window => Number(answer(window).asked)
   }),
   allocatorRetainedBytes: /** @type {Signal} */ ({
@@ -166,15 +164,15 @@ module.exports = {
   }),
   jemallocSavingBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'What RSS would be less under jemalloc, on average of the last ten minutes without ' +
-      'the start: that slack, less what jemalloc takes for itself and what it holds for the ' +
-        'second it waits.',
+    help: 'Predicted saving of RSS under jemalloc, average of the last ten minutes without the ' +
+      "start: allocatorSlackBytes less jemalloc's overhead and the memory it retains for a " +
+      'second.',
     compute: jemallocSavingBytes
   }),
   allocatorTrimmableBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'The part of it that memwatch trim would return: the rest lies in small pieces, or ' +
-      'at the end of arenas.',
+    help: 'Part of allocatorSlackBytes that memwatch trim would return; the rest is in small ' +
+      'pieces or at the end of arenas.',
     compute: window => {
       const { scan } = window
       const found = retained(window)
@@ -186,8 +184,8 @@ module.exports = {
   nativeReusedBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help:
-      'Largest fall of the native memory in the last ten minutes, without the start, less ' +
-      'what the kernel got back by it: Buffers took what had been freed.',
+      'Native memory that Buffers reused: its largest fall in the last ten minutes, without the ' +
+        'start, less the memory returned to the kernel.',
     compute: nativeReusedBytes
   }),
   nativeTrend: bytesTrend('the native memory', window => trendOf(nativeGrowth(window)))

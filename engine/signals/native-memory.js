@@ -1,7 +1,6 @@
 'use strict'
 
-// What memory outside the heap does over a window of time: a look says how it lies, not how it
-// comes and goes.
+// Movement of memory outside the heap over time. A scan shows its position at one moment only.
 
 const { median } = require('../statistics/quantile')
 const { bufferChurnBytes } = require('./buffers')
@@ -11,11 +10,11 @@ const { canTellRetained, retainedOf } = require('../memory/retained')
 
 /** @typedef {import('../history/window').Window} Window */
 
-/** Long enough for a load to come and go. */
+/** Window in which a load comes and goes. */
 const NATIVE_SECONDS = 600
 /**
- * Buffers that come and go fill and leave the same memory: what is typical shows in the median,
- * over more than one round.
+ * Window of medians. Buffers fill and leave the same memory: the median over several rounds is
+ * typical.
  */
 const TYPICAL_SECONDS = 60
 
@@ -29,7 +28,7 @@ const typicalNativeBytes = window => {
 }
 
 /**
- * Memory outside the heap at each moment, in all and without Buffers.
+ * Memory outside the heap at each moment, with and without Buffers.
  * @param {Window} window
  * @param {number} seconds
  * @returns {{ native: number, outside: number }[]} bytes, oldest first
@@ -48,10 +47,11 @@ function readingsOutside (window, seconds) {
 }
 
 /**
- * Memory that was free, as Buffers took it: native memory fell while all that lies outside the heap
- * did not. What the kernel got back does not count: malloc holds it no more.
+ * Memory that was free because Buffers moved into it: native memory fell while all memory outside
+ * the heap did not. Memory returned to the kernel does not count, because malloc no longer holds
+ * it.
  * @param {Window} window
- * @returns {number} the largest such fall in the last ten minutes, without the start
+ * @returns {number} largest such fall in the last ten minutes, without the start phase
  */
 const nativeReusedBytes = window => window.once('native reused', () => {
   let highest = { native: 0, outside: 0 }
@@ -65,9 +65,9 @@ const nativeReusedBytes = window => window.once('native reused', () => {
 })
 
 /**
- * What the kernel got back lately: the typical reading still holds it.
+ * Memory returned to the kernel lately, which the median still includes.
  * @param {Window} window
- * @returns {number} fall of the native memory, of that what RSS fell with it
+ * @returns {number} fall of native memory, as far as RSS fell with it
  */
 const lastReturnedBytes = window => window.once('last returned', () => {
   const readings = readingsOutside(window, TYPICAL_SECONDS)
@@ -78,13 +78,14 @@ const lastReturnedBytes = window => window.once('last returned', () => {
   return Math.max(...falls)
 })
 
-/** An answer of malloc is out of date when it took more of its memory since. */
+/** Growth of malloc's memory after which its last answer is out of date. */
 const STALE_SHARE = 0.1
 
 /**
- * What malloc took since it was asked, and whether its answer still tells how its memory lies.
+ * Memory that malloc obtained since its last answer, and the validity of that answer.
  * @param {Window} window
- * @returns {{ asked: boolean, sinceBytes: number }} asked: false where it was never asked, too
+ * @returns {{ asked: boolean, sinceBytes: number }} asked: false if malloc was never queried or the
+ *   answer is out of date
  */
 const answer = window => window.once('answer of malloc', () => {
   const resident = window.scan?.asked ? residentNow(window) : null
@@ -96,14 +97,14 @@ const answer = window => window.once('answer of malloc', () => {
 
 /**
  * @param {Window} window
- * @returns {number | null} typically: what malloc holds beside Buffers and what Node itself needs
+ * @returns {number | null} typical memory of malloc beside Buffers and Node's own
  */
 const slackBytes = window => {
   const { values } = window.points('allocatorSlackBytes', TYPICAL_SECONDS)
   if (values.length > 0) {
     return Math.max(0, median(values) + answer(window).sinceBytes - lastReturnedBytes(window))
   }
-  // Where no look can be had, malloc's extent is a bound.
+  // Without a scan of the memory map, malloc's address range is an upper bound.
   const native = typicalNativeBytes(window)
   const span = window.last('mallocSpanBytes')
   if (native === null || span === undefined) return null
@@ -112,13 +113,13 @@ const slackBytes = window => {
 
 /**
  * @param {Window} window
- * @returns {number} how far memory outside the heap was seen to come and go
+ * @returns {number} range over which memory outside the heap moved
  */
 const movedBytes = window => window.once('moved', () =>
   Math.max(bufferChurnBytes.compute(window) ?? 0, nativeReusedBytes(window)))
 
 /**
- * What malloc retains, typically, and its bounds; null where the allocator cannot be told.
+ * Typical memory retained by malloc, with bounds; null for an unknown allocator.
  * @param {Window} window
  */
 const retained = window => window.once('retained', () => {

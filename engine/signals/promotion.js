@@ -6,49 +6,51 @@ const { pointsAfterMajors } = require('./growth')
 
 /**
  * Growth of the live heap where major GCs are rare. V8 collects a large heap ever more rarely, so a
- * leak under a limit of gigabytes shows few readings of the live heap. Between two of them the old
- * spaces say what was promoted; the second says how much of that survived. Where nearly all
- * survives, the old spaces tell of the live heap between major GCs, too.
+ * leak under a limit of gigabytes gives few readings of the live heap. Between two readings the old
+ * spaces show the promoted bytes; the second reading shows how much of them survived. Where nearly
+ * all survive, the old spaces also measure the live heap between major GCs.
  *
  * @typedef {import('./index').Signal} Signal
  * @typedef {import('../history/window').Window} Window
  *
  * @typedef {object} KeptGrowth
  * @property {number} keptRatio share of the promoted bytes that survived the next major GC
- * @property {number} rise bytes, by the line through the readings, and by the old spaces since
- * @property {number} seconds in which it rose
+ * @property {number} rise growth along the line through the readings, plus that of the old spaces
+ *   since
+ * @property {number} seconds duration of the rise
  * @property {number} slope bytes per second (Theil–Sen)
  * @property {number} fit r² of the line through the readings
  * @property {number} lateRatio slower of the slope at the end and that of the old spaces since,
- *   over the whole
+ *   over the whole slope
  */
 
-/** Longest part of a life that the line is looked for in. */
+/** Longest window of the line. */
 const SPAN_SECONDS = 7200
-/** Two intervals between major GCs are the least that can agree. */
+/** Fewest intervals between major GCs that can agree. */
 const LEAST_READINGS = 3
-/** With more, the trend of the live heap itself is known: growth.js. */
+/** Readings from which growth.js knows the trend of the live heap itself. */
 const MOST_READINGS = 12
-/** The first part of a life is warm-up, as long as enough readings are left without it. */
+/** Warm-up share of a process's life, left out while enough readings remain. */
 const WARM_UP_SHARE = 0.2
 /**
- * The old spaces say how it goes on once this much time has passed since the last reading, and no
- * less than between the last two readings: survivors reach them in lumps, one each scavenge, and
- * semi-spaces of 16 to 64 MiB fill in 10 to 40 s. Sooner a straight leak measured 0.1–0.3.
+ * Time since the last reading after which the old spaces show the present rate; also at least the
+ * time between the last two readings. Survivors reach the old spaces in batches, one for each
+ * scavenge, and semi-spaces of 16 to 64 MiB fill in 10 to 40 s. Measured sooner, a straight leak
+ * gave 0.1–0.3.
  */
 const LEAST_SINCE_SECONDS = 10
 /**
- * How it goes on is read off this part of the line at least: forced GCs follow each other so
- * closely that a burst of the app would be taken for it.
+ * Least part of the line for the present rate: forced GCs follow each other so closely that a burst
+ * of the app would look like the rate.
  */
 const LATE_SHARE = 1 / 4
 /**
- * The line begins where the live heap was last this near to its lowest, as a share of its range: a
- * leak may begin with the load, long after the process.
+ * Start of the line: the last reading this close to the lowest, as a share of the range. A leak may
+ * begin with the load, long after the process.
  */
 const FLOOR_SHARE = 0.1
 /**
- * Garbage that survives a few scavenges is promoted, too: less than a line of this length is no
+ * Shortest line. Garbage that survives a few scavenges is promoted, too, so shorter lines prove no
  * growth.
  */
 const LEAST_SECONDS = 30
@@ -87,7 +89,7 @@ const keptGrowth = window => window.once('kept growth', () => {
   if (promoted <= 0) return null
   const last = live.length - 1
   const keptRatio = Math.max(0, live[last] - live[0]) / promoted
-  // A capture collects twice within seconds: two readings so close have no slope but noise.
+  // A capture collects twice within seconds: the slope between two such readings is noise.
   const apartSeconds = Math.max(LEAST_SINCE_SECONDS, LATE_SHARE * seconds)
   const before = Math.max(0, times.findLastIndex(time => times[last] - time >= apartSeconds))
   const lastSeconds = times[last] - times[before]
@@ -98,8 +100,8 @@ const keptGrowth = window => window.once('kept growth', () => {
   const since = tells
     ? keptRatio * (old.values[old.values.length - 1] - live[last]) / sinceSeconds
     : lastSlope
-  // Majors of a large heap come minutes apart: what the old spaces gained since the last one is
-  // part of the rise, as far as the line would lead. More may be garbage.
+  // Majors of a large heap come minutes apart. The growth of the old spaces since the last one
+  // belongs to the rise, as far as the line predicts it; the rest may be garbage.
   const goneOn = tells && since > 0 ? Math.min(since, line.slope) * sinceSeconds : 0
   return {
     keptRatio,
@@ -113,7 +115,7 @@ const keptGrowth = window => window.once('kept growth', () => {
 
 /**
  * @param {number[]} live
- * @param {number} from the first reading that counts
+ * @param {number} from first reading to use
  * @returns {number} index of the last reading near the lowest
  */
 function lastAtFloor (live, from) {
@@ -129,11 +131,11 @@ function lastAtFloor (live, from) {
   return last
 }
 
-/** Used bytes of the spaces that objects are promoted to. @param {Window} window */
+/** Used bytes of the spaces of promoted objects. @param {Window} window */
 function oldSpaces (window) {
   const { times, values } = window.points('oldSpaceBytes', SPAN_SECONDS)
   const large = window.points('largeObjectSpaceBytes', SPAN_SECONDS)
-  // The other spaces hold code and what never moves: of the live heap they are a few MiB that stay.
+  // The other spaces hold code and immovable objects: a few MiB of the live heap, nearly constant.
   return { times, values: values.map((used, i) => used + (large.values[i] ?? 0)) }
 }
 
@@ -146,15 +148,15 @@ module.exports = {
     unit: 'ratio',
     expected: 'after three major GCs',
     afterEvent: true,
-    help: 'Share of what was promoted between major GCs that survived the next one: near 1 it ' +
-      'is kept, near 0 it was garbage.',
+    help: 'Share of the bytes promoted between major GCs that survived the next one: near 1 they ' +
+      'are retained, near 0 they were garbage.',
     compute: window => keptGrowth(window)?.keptRatio ?? null
   }),
   keptTrend: /** @type {import('./trend-signal').TrendSignal<typeof FIGURES[number], KeptGrowth>} */ ({
     unit: 'bytes',
     what: 'the live heap along the line through its readings, however few',
-    help: 'Growth of the live heap by the line through its readings, however few they are, and of ' +
-      'the old spaces since the last one.',
+    help: 'Growth of the live heap along the line through its few readings, plus that of the old ' +
+      'spaces since the last reading.',
     figures: FIGURES,
     compute: keptGrowth
   })

@@ -3,28 +3,28 @@
 const { median } = require('../statistics/quantile')
 const { ENOUGH_READINGS, liveHeapTrend, warmUpSeconds } = require('./growth')
 
-/** Readings that come more rarely than seven in so long predict no time. */
+/** Longest span of seven readings that still allows a prediction of time. */
 const LOOK_BACK_SECONDS = 7200
-/** Readings that more than so many major GCs would not complete are not worth a time. */
+/** Most missing major GCs for which a time is predicted. */
 const MOST_AHEAD = 14
-/** Verdicts are reached every two seconds. */
+/** Interval of evaluations. */
 const LEAST_WAIT_SECONDS = 2
 /** Gaps between major GCs that are compared. */
 const LAST_GAPS = 4
 /**
- * V8 collects a growing heap ever more rarely: where a gap exceeds the usual one by this factor no
- * time is predicted. With 1.3, and 1.5 below, 88 % of 235 predictions on the recordings came true
- * within a half or three seconds.
+ * Growth factor of gaps above which no time is predicted: V8 collects a growing heap ever more
+ * rarely. With 1.3, and 1.5 below, 88 % of 235 predictions on the recordings were right within a
+ * half or three seconds.
  */
 const STRETCHED_RATIO = 1.3
-/** Gaps that differ by more follow a load, and predict nothing. */
+/** Largest ratio of gaps that allows a prediction. Gaps that differ more follow a load. */
 const UNEVEN_RATIO = 1.5
 
 /**
- * Time until the live heap has enough readings for a trend. Each major GC gives one, and the
- * growing warm-up takes early ones away.
+ * Time until the live heap has enough readings for a trend. Each major GC adds one, and the growing
+ * warm-up removes early ones.
  * @param {import('../history/window').Window} window
- * @returns {number | null} seconds; null where major GCs do not come evenly
+ * @returns {number | null} null where major GCs do not come evenly
  */
 function secondsUntilTrend (window) {
   const { nowSeconds } = window
@@ -35,7 +35,7 @@ function secondsUntilTrend (window) {
   const newest = at[at.length - 1]
   const lengthens = Math.max(nowSeconds - newest, gaps[gaps.length - 1]) > STRETCHED_RATIO * gap
   if (lengthens || Math.max(...gaps) > UNEVEN_RATIO * Math.min(...gaps)) return null
-  // A trend may be a few seconds older, and count the reading that holds when the warm-up ends.
+  // A cached trend may be a few seconds old, and include a reading that the warm-up removes since.
   const besides = liveHeapTrend(window).readings - countSince(at, warmUpSeconds(nowSeconds))
   for (let more = 1; more <= MOST_AHEAD; more++) {
     at.push(Math.max(nowSeconds, newest + more * gap))
@@ -54,7 +54,7 @@ function secondsUntilTrend (window) {
 const countSince = (at, sinceSeconds) => at.filter(time => time > sinceSeconds).length
 
 /**
- * When major GCs gave a new reading, oldest first.
+ * Times at which major GCs gave a new reading, oldest first.
  * @param {import('../history/window').Window} window
  * @returns {number[]} uptime
  */

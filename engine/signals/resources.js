@@ -5,7 +5,7 @@ const { acrossMajors, bytesTrend, countTrend, trendOf } = require('./trend-signa
 const { QUICK_SECONDS, loadShare, mostLoadShare } = require('./load-share')
 const { DAY_SECONDS } = require('../statistics/unexplained-growth')
 
-/** What rose with the load, which explains this share of it, is what the load takes. */
+/** Share of a rise explained by the load from which the load is its cause. */
 const LOAD_SHARE = 0.5
 
 /**
@@ -24,7 +24,7 @@ const now = (track, what) => ({
   compute: window => window.last(track) ?? null
 })
 /**
- * Growth of a count. What grows with the load is not steady.
+ * Growth of a count. Growth that follows the load is not steady.
  * @param {TrackName} track
  * @param {string} what
  */
@@ -79,14 +79,14 @@ module.exports = {
   ),
   maxFileDescriptors: /** @type {Signal} */ ({
     unit: 'count',
-    help: 'Most file descriptors that may be open: the soft limit.',
+    help: 'Maximum of open file descriptors: the soft limit.',
     compute: window => window.values.maxFileDescriptors ?? null
   }),
   addonsSeen: /** @type {Signal} */ ({
     unit: 'count',
     expected: 'on the main thread, on Linux from /proc, within seconds',
     onMainThread: true,
-    help: 'Native addons that are loaded; null before they were looked for.',
+    help: 'Loaded native addons; null before the first scan.',
     compute: window => countAddons(window, '')
   }),
   v8AddonsLoaded: /** @type {Signal} */ ({
@@ -96,23 +96,22 @@ module.exports = {
   }),
   unreadAddonsLoaded: /** @type {Signal} */ ({
     unit: 'count',
-    help: 'Of those, the ones whose file could not be read.',
+    help: 'Loaded native addons whose file is unreadable.',
     compute: window => countAddons(window, 'unread/')
   }),
   listenerWarnings: /** @type {Signal} */ ({
     unit: 'count',
-    help: 'Emitters that Node warned of for having more listeners than expected.',
+    help: 'Warnings of Node.js of an emitter with too many listeners.',
     compute: window => window.last('listenerWarnings') ?? null
   }),
   nativeContexts: /** @type {Signal} */ ({
     unit: 'count',
-    help: 'Native contexts now: one for the app, and one for each that node:vm made and nobody ' +
-      'let go.',
+    help: 'Native contexts now: one for the app, and one for each living context of node:vm.',
     compute: window => window.last('nativeContexts') ?? null
   }),
   detachedContexts: /** @type {Signal} */ ({
     unit: 'count',
-    help: 'Contexts that are detached and not yet collected.',
+    help: 'Detached contexts that are not collected yet.',
     compute: window => window.values.detachedContexts ?? null
   }),
   nativeContextsTrend: countTrend(

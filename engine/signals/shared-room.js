@@ -2,7 +2,7 @@
 
 const { growthOf } = require('./growth')
 
-/** Mann–Kendall score from which the neighbours' growth is no accident: see growth.js. */
+/** Mann–Kendall score from which the neighbours' growth is significant: see growth.js. */
 const CERTAIN_SCORE = 3
 
 /**
@@ -15,8 +15,8 @@ function neighboursGrowth (window) {
 }
 
 /**
- * This process's part of the room that is left in its container. Neighbours that grow take theirs:
- * five processes that leak alike have a fifth each, and one that leaks alone has all of it.
+ * This process's share of the room left in its container. Growing neighbours use up theirs: five
+ * processes that leak alike have a fifth each, and a process that leaks alone has all of it.
  *
  * @param {import('../history/window').Window} window
  * @param {number | undefined} growthBytesPerSecond of this process
@@ -28,8 +28,8 @@ function partOfRoom (window, growthBytesPerSecond = 0) {
 }
 
 /**
- * What of the container's limit is this process's: in proportion to what each holds now, file pages
- * aside. The parts of all processes add up to the limit.
+ * This process's share of the container's limit, in proportion to the present memory of each
+ * process without file pages. The shares of all processes add up to the limit.
  *
  * @param {import('../history/window').Window} window
  * @returns {number | null} bytes; null without a limit

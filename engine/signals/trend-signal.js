@@ -3,9 +3,9 @@
 const { growthOf, steadiness } = require('./growth')
 
 /**
- * A trend is one signal: judges read its line, how straight it is and how it goes on off one
- * object. Where one of its numbers is evidence, predicted or exposed it needs a name and a unit of
- * its own: the trend's name with a suffix instead of `Trend`, as `liveHeapRiseBytes` of
+ * A trend is one signal: judges read its line, its straightness and its recent slope from one
+ * object. A number of a trend that is evidence, predicted or exposed has a name and a unit of its
+ * own: the trend's name with a suffix instead of `Trend`, as `liveHeapRiseBytes` of
  * `liveHeapTrend`. FIGURES holds the suffixes.
  *
  * @typedef {import('../history/window').Window} Window
@@ -13,39 +13,41 @@ const { growthOf, steadiness } = require('./growth')
  * @typedef {import('./index').SignalUnit} SignalUnit
  *
  * @typedef {object} Trend
- * @property {number} rise what the line grew by over its span
- * @property {number} slope of it, a second (Theil–Sen)
+ * @property {number} rise growth along the line over its span
+ * @property {number} slope of the line a second (Theil–Sen)
  * @property {number} seconds its span
  * @property {number} fit r² of the line, 0–1: 1 is a straight line
- * @property {number} score Mann–Kendall standard score: above 3 it is no accident
- * @property {number | null} lateRatio slope of the last third over the whole: 1 goes on, 0 has
+ * @property {number} score Mann–Kendall standard score: significant above 3
+ * @property {number | null} lateRatio slope of the last third over the whole: 1 continues, 0 has
  *   stopped; null where it does not rise
- * @property {number | null} halvesRatio slope of the second half over that of the first: what fills
- *   slows down; null where it did not rise at first
- * @property {number | null} steadinessRatio how much it looks like one that goes on, 0–1; null over
- *   too short a time
+ * @property {number | null} halvesRatio slope of the second half over that of the first, lower for
+ *   a pool that fills; null where it did not rise at first
+ * @property {number | null} steadinessRatio likelihood of continued growth, 0–1; null over too
+ *   short a time
  */
 
 /**
- * The numbers of trends that have names of their own.
+ * Numbers of trends with names of their own.
  * @typedef {object} Figure
  * @property {string} of the trend
  * @property {SignalUnit} unit
  * @property {(what: string) => string} help
  */
 const FIGURES = Object.freeze({
-  RiseBytes: figure('rise', 'bytes', what => `What ${what} grew by, as a line.`),
-  Rise: figure('rise', 'count', what => `What ${what} grew by, as a line.`),
+  RiseBytes: figure('rise', 'bytes', what => `Growth of ${what} along its line.`),
+  Rise: figure('rise', 'count', what => `Growth of ${what} along its line.`),
   GrowthBytesPerSecond: figure('slope', 'bytesPerSecond', what => `Slope of ${what} (Theil–Sen).`),
   PerSecond: figure('slope', 'perSecond', what => `Slope of ${what} (Theil–Sen).`),
-  GrowthFit: figure('fit', 'ratio', what => `How straight ${what} grew: r² of the line.`),
-  Score: figure('score', 'score', what => `That growth of ${what} over its standard error.`),
+  GrowthFit: figure('fit', 'ratio', what => `Straightness of the growth of ${what}: r² of its ` +
+    'line.'),
+  Score: figure('score', 'score', what => `Growth of ${what} over its standard error.`),
   LateGrowthRatio: figure('lateRatio', 'ratio', what =>
-    `Slope of ${what} in the last third over the whole: 1 goes on, 0 has stopped.`),
+    `Slope of ${what} in the last third over that of the whole: 1 continues, 0 has stopped.`),
   LateRatio: figure('lateRatio', 'ratio', what =>
-    `Growth of ${what} in the last third over the whole, at the upper end of its error.`),
+    `Growth rate of ${what} in the last third over that of the whole, at the upper end of its ` +
+      'error.'),
   SteadinessRatio: figure('steadinessRatio', 'ratio', what =>
-    `How much the growth of ${what} looks like one that goes on, 0–1.`)
+    `Likelihood that the growth of ${what} continues, 0–1.`)
 })
 /** @typedef {keyof typeof FIGURES} Suffix */
 
@@ -68,11 +70,11 @@ const COUNTS = Object.freeze(/** @type {const} */ (['Rise', 'PerSecond', 'Steadi
  * @template {Suffix} [Of=Suffix]
  * @template {object} [Value=object]
  * @typedef {object} TrendSignal
- * @property {SignalUnit} unit of what grows
- * @property {string} what grows, as in a sentence
+ * @property {SignalUnit} unit of the growing value
+ * @property {string} what name of the growing value, as in a sentence
  * @property {string} help one sentence
- * @property {readonly Of[]} figures that have names of their own
- * @property {(window: Window) => Value | null} compute null while too little was seen
+ * @property {readonly Of[]} figures figures with names of their own
+ * @property {(window: Window) => Value | null} compute null without enough data
  */
 
 /**
@@ -96,7 +98,7 @@ const countTrend = (what, compute) => ({
 })
 
 /** @param {string} what */
-const helpOf = what => `Growth of ${what}: the line, how straight it is and how it goes on.`
+const helpOf = what => `Trend of ${what}: slope, straightness and recent rate.`
 
 /**
  * @param {import('../statistics/trends').Found} found
@@ -118,7 +120,7 @@ function trendOf (found, steadinessRatio = steadiness(found)) {
 }
 
 /**
- * The trend of a track by its readings after major GCs: what lies between may be garbage.
+ * Trend of a track by its readings after major GCs: values between them may include garbage.
  * @param {TrackName} track
  * @returns {(window: Window) => Trend | null}
  */

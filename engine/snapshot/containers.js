@@ -5,17 +5,17 @@ const { LEAST_COUNT } = require('./groups')
 
 /** @typedef {import('./heap-graph').HeapGraph} HeapGraph */
 
-/** Paths of so many members are compared; what holds them is counted up to all. */
+/** Number of members whose paths are compared; their holder is counted up to all members. */
 const MOST_COMPARED = 1000
 /** A place that holds this share of a group is reported. */
 const LEAST_SHARE = 0.2
-/** Least share of alike ways to the members. */
+/** Least share of members that must be reached in the same way. */
 const LEAST_LIKE = 0.5
 /** Steps of a path: a longer one is cut. */
 const MOST_STEPS = 2000
-/** So many like steps one after another are a chain. */
+/** Number of like steps in a row that form a chain. */
 const LEAST_LINKS = 8
-/** Within so many steps the links of a linked list repeat. */
+/** Number of steps within which the links of a linked list repeat. */
 const LONGEST_PERIOD = 4
 
 /**

@@ -4,9 +4,9 @@ const { NOT_RETAINING } = require('./heap-graph')
 
 /** @typedef {import('./heap-graph').HeapGraph} HeapGraph */
 
-/** Native objects of Node.js. */
+/** Name of Node.js' native objects. */
 const OF_NODE = 'Node / '
-/** Their lists, which hold weak ones, too. */
+/** Name of the list of native objects, which includes weak ones. */
 const LISTS_OF_ALL = [
   'Node / Realm', 'Node / PrincipalRealm', 'Node / BaseObjectList', 'Node / CleanupQueue'
 ]
@@ -46,9 +46,8 @@ function markEdgesThatRetainNothing (graph) {
 }
 
 /**
- * True where the root has edges to the native objects that are held strongly: then the lists of
- * all of them say nothing. Node.js 18 draws such edges: BaseObject::IsRootNode in
- * src/base_object.h.
+ * True where the root has edges to the strongly held native objects. Then the lists of all native
+ * objects prove nothing. Node.js 18 draws such edges: BaseObject::IsRootNode in src/base_object.h.
  * @param {HeapGraph} graph
  */
 function marksStrongObjects (graph) {

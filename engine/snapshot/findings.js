@@ -11,10 +11,10 @@ const { findPaths } = require('./paths')
 /** @typedef {import('./heap-graph').HeapGraph} HeapGraph */
 /** @typedef {import('./containers').Cluster} Cluster */
 
-/** Less is no pile worth a line: a share of the heap, and a number of bytes for small heaps. */
+/** Least size of a reported pile: a share of the heap, and a number of bytes for small heaps. */
 const LEAST_SHARE = 0.01
 const LEAST_BYTES = 65_536
-/** So many members of a pile tell whether it lies within another one. */
+/** Number of members that decide if a pile lies within another one. */
 const MOST_CHECKED = 20
 /** Least share of each place of a pile in many places. */
 const LEAST_SHARE_OF_PLACE = 0.1
@@ -22,7 +22,7 @@ const LEAST_SHARE_OF_PLACE = 0.1
 const LEAST_SHARE_OF_NODE = 0.1
 /** Least share of the members of a pile that hold code of one file. */
 const LEAST_WITH_CODE = 0.25
-/** Findings are read by people. */
+/** Upper bound of reported findings, for human readers. */
 const MOST_FINDINGS = 8
 /** Nodes that only wrap what the app keeps. */
 const WRAPPERS = new Set([

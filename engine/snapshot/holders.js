@@ -18,11 +18,14 @@ const { findRoot } = require('./roots')
  * @property {Place | null} place
  */
 
-/** Parts of a Map, an Array and an object, which stand for it. */
+/** Parts of a Map, an Array and an object, which are reported as the whole. */
 const PART_TYPES = new Set(['array', 'hidden', 'object shape'])
-/** So many nodes below a pile's member are searched for a function of the app. */
+/** Number of nodes below a pile's member that are searched for a function of the app. */
 const MOST_HELD = 400
-/** The first steps to what is held may tell: a reaction of a promise, a cell of a registry. */
+/**
+ * First steps to the members that may name the holder: a reaction of a promise, a cell of a
+ * registry.
+ */
 const STEPS_BELOW = 2
 /** Timers of one duration are a linked list. */
 const TIMER_LINKS = new Set(/** @type {(string | number)[]} */ (['_idleNext', '_idlePrev']))

@@ -13,7 +13,7 @@ const { packageOf } = require('../text/code-owner')
  * @property {string | null} package of node_modules
  */
 
-/** So many property names describe a literal. */
+/** Number of property names that describe a literal. */
 const SHAPE_NAMES = 3
 const MOST_NAME = 80
 /** Edges of every object. */

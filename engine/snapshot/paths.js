@@ -5,21 +5,21 @@ const { NONE, LISTS_OF_ALL } = require('./dominators')
 
 /** @typedef {import('./heap-graph').HeapGraph} HeapGraph */
 
-/** Costs are below this number, so that so many buckets hold all open nodes (Dial, 1969). */
+/** Upper bound of costs, so that one bucket per cost holds all open nodes (Dial, 1969). */
 const BUCKETS = 128
 
 /**
- * Rank of an edge: the lower, the more it says to a developer. A variable, a property or an element
- * stands in the code; hidden edges are V8's own.
+ * Rank of an edge: the lower, the more it tells a developer. Variables, properties and elements
+ * appear in the code; hidden edges belong to V8.
  */
 const EDGE_COSTS = Object.freeze({
   context: 1, property: 1, element: 1, shortcut: 1, internal: 2, hidden: 8
 })
 const OTHER_EDGE = 8
-/** Nodes of V8's own, whose edges say nothing: code, feedback, hidden classes. */
+/** V8's own nodes, whose edges name nothing in the app: code, feedback, hidden classes. */
 const OWN_NODE = 24
 const OWN_TYPES = new Set(['code', 'object shape', 'hidden'])
-/** Edges that lead to the same things as others, which say it better. */
+/** Edges that duplicate a better named edge. */
 const DETOURS = Object.freeze({
   ['__proto__']: 12,
   constructor: 12,
@@ -35,7 +35,7 @@ const DETOURS = Object.freeze({
 /** Nodes whose unnamed edges are those of the app: variables of a block, reactions of a promise. */
 const SPEAKING = ['system / Context', 'system / PromiseReaction']
 const SPEAKING_EDGE = 2
-/** A list of all native objects says nothing of one of them. */
+/** A list of all native objects does not explain why one of them is alive. */
 const OF_LIST = 40
 /** An entry of a WeakMap holds its value as long as its key lives. */
 const WEAK_ENTRY = 6
@@ -58,7 +58,7 @@ const ROOT_COSTS = new Map([
 const OTHER_ROOT = 16
 
 /**
- * One path to each node: that whose edges say most.
+ * One path to each node, along the edges that tell a developer most.
  * @typedef {object} Paths
  * @property {Uint32Array} edgeTo the last edge of the path to a node; NONE for the root and for
  *   nodes that cannot be reached

@@ -4,7 +4,7 @@ const { SnapshotScanner } = require('./snapshot-scanner')
 
 /** @typedef {import('./layout').Layout} Layout */
 
-/** A string that code of the app, Node.js or V8 brings: names of classes, functions, variables. */
+/** Usage of a string as a name of the app, Node.js or V8: classes, functions, variables. */
 const OF_CODE = 1
 /** The name of a property. */
 const OF_PROPERTY = 2

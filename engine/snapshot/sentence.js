@@ -15,7 +15,7 @@ const number = count => count.toLocaleString('en-US')
 
 /**
  * @param {import('./names').Place | null} place
- * @param {string} [folder] of the app: it is left out
+ * @param {string} [folder] of the app, left out of the text
  * @returns {string} src/cache.js:7; a file of a package from node_modules on
  */
 function placeText (place, folder = '') {

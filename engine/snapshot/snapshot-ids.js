@@ -8,7 +8,7 @@ const TYPES = 256
 const BYTES_PER_NODE = 8
 /** Nearly all objects that two snapshots of a process share have kept their type. */
 const LEAST_ALIKE = 0.9
-/** Fewer shared objects decide nothing. */
+/** With fewer shared objects the comparison decides nothing. */
 const LEAST_SHARED = 1000
 
 /**

@@ -1,12 +1,11 @@
 'use strict'
 
 /**
- * Value below which a share of a bucketed distribution lies, by linear interpolation inside the
- * bucket – as Prometheus' histogram_quantile() does. What lies above the last bound is taken to be
- * at that bound.
+ * Quantile of a bucketed distribution, by linear interpolation inside the bucket, as Prometheus'
+ * histogram_quantile() computes it. Values above the last bound count as that bound.
  *
  * @param {readonly number[]} bounds upper bounds, ascending
- * @param {readonly number[]} counts one per bound and one for what lies above; not cumulative
+ * @param {readonly number[]} counts one per bound and one for values above the last; not cumulative
  * @param {number} quantile 0–1
  * @returns {number} 0 when nothing was counted
  */
@@ -25,7 +24,7 @@ function histogramQuantile (bounds, counts, quantile) {
 }
 
 /**
- * Standard deviation of a bucketed distribution, each bucket taken at its middle.
+ * Standard deviation of a bucketed distribution. Every value counts as the middle of its bucket.
  * @param {readonly number[]} bounds
  * @param {readonly number[]} counts as above
  * @param {number} mean

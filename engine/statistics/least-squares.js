@@ -1,17 +1,20 @@
 'use strict'
 
-/** Neighbours that are alike say less than independent ones; above this they would say nothing. */
+/**
+ * Cap of the autocorrelation. Similar neighbours carry less information than independent ones; at 1
+ * they would carry none.
+ */
 const MOST_CORRELATION = 0.98
 
 /**
- * Ordinary least squares of few regressors, with standard errors for residuals that are alike from
- * one moment to the next: the count of readings is taken down to that of independent ones, n (1 −
- * ρ) / (1 + ρ), ρ from lag 1. Bayley & Hammersley, J. R. Stat. Soc. Suppl. 8 (1946) 184–197. The
- * regressors and y must have a mean of 0, or one regressor be constant.
+ * Ordinary least squares of few regressors, with standard errors for autocorrelated residuals. The
+ * number of readings is reduced to the equivalent number of independent ones, n (1 − ρ) / (1 + ρ),
+ * with ρ from lag 1. Bayley & Hammersley, J. R. Stat. Soc. Suppl. 8 (1946) 184–197. The regressors
+ * and y must have a mean of 0, unless one regressor is constant.
  *
  * @param {readonly Float64Array[]} regressors each of the length of y
  * @param {Float64Array} y
- * @param {number} [lost] degrees of freedom that were used up before, as by the means of groups
+ * @param {number} [lost] degrees of freedom already used, as by group means
  * @returns {{ coefficients: number[], errors: number[], residuals: Float64Array } | null} errors:
  *   standard errors; null where the regressors depend on each other, or there are too few readings
  */
@@ -52,11 +55,11 @@ function dot (a, b) {
   return sum
 }
 
-/** What a pivot may have lost against its diagonal before the matrix counts as singular. */
+/** Smallest pivot, as a share of its diagonal, before the matrix counts as singular. */
 const LEAST_PIVOT = 1e-9
 
 /**
- * Gauss–Jordan of a symmetric positive matrix.
+ * Gauss–Jordan elimination of a symmetric positive matrix.
  * @param {number[][]} matrix
  * @returns {number[][] | null}
  */

@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * Mann–Kendall trend test with the correction of the variance for ties: do later values tend to be
- * higher? It asks for no distribution and no straight line. Mann, Econometrica 13 (1945) 245–259;
- * Kendall, Rank Correlation Methods (1975).
+ * Mann–Kendall trend test, with the variance corrected for ties: do later values tend to be higher?
+ * It assumes no distribution and no straight line. Mann, Econometrica 13 (1945) 245–259; Kendall,
+ * Rank Correlation Methods (1975).
  *
  * @param {ArrayLike<number>} y in order of time
  * @returns {{ tau: number, z: number }} tau: share of rising less share of falling pairs, −1…1; z:

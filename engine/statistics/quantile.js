@@ -1,11 +1,11 @@
 'use strict'
 
-/** Room to reorder values in, kept: trends are many, and short. */
+/** Reused buffer in which values are reordered: trends are many, and short. */
 let room = new Float64Array(1024)
 
 /**
  * @param {number} length
- * @returns {Float64Array} at least so long, its content left over from whoever used it last
+ * @returns {Float64Array} at least that long, with stale content
  */
 function roomFor (length) {
   if (room.length < length) room = new Float64Array(2 * length)
@@ -13,8 +13,8 @@ function roomFor (length) {
 }
 
 /**
- * Hoare's selection, in place: the value at k is then the k-th smallest, what is before it is not
- * greater, what is behind not smaller. Comm. ACM 4 (1961) 321.
+ * Hoare's selection, in place. Afterwards the value at k is the k-th smallest; values before it are
+ * not greater, values after it not smaller. Comm. ACM 4 (1961) 321.
  * @param {Float64Array} values
  * @param {number} length how many of them
  * @param {number} k from 0
@@ -58,9 +58,8 @@ function quantileInPlace (values, length, share) {
 }
 
 /**
- * The value below which a share of the values lies, by linear interpolation between the two next to
- * it: R's type 7.
- * @param {ArrayLike<number>} values at least one, left as they are
+ * Quantile by linear interpolation between the two nearest values: R's type 7.
+ * @param {ArrayLike<number>} values at least one; not modified
  * @param {number} share 0–1
  */
 function quantile (values, share) {

@@ -20,7 +20,7 @@ function theilSen (x, y) {
 }
 
 /**
- * The slope alone, of the points from one to before another.
+ * The slope alone, of the points in a range of indices.
  * @param {ArrayLike<number>} x
  * @param {ArrayLike<number>} y
  * @param {number} from

@@ -3,15 +3,18 @@
 const { theilSen, theilSenSlope } = require('./theil-sen')
 const { mannKendall } = require('./mann-kendall')
 
-/** Pairs grow with the square: beyond this many points, neighbours are merged first. */
+/**
+ * Upper bound of points. The number of pairs grows with the square, so more points are merged
+ * first.
+ */
 const MAX_POINTS = 40
 
 /**
  * @typedef {object} Trend
- * @property {number} points how many readings the trend rests on (before merging)
+ * @property {number} points number of readings before merging
  * @property {number} spanX last x less first x
  * @property {number} slope Theil–Sen, units of y per unit of x
- * @property {number} rise what the line says y grew over spanX
+ * @property {number} rise growth of y over spanX, along the line
  * @property {number} fit r² of that line, 0–1: 1 is a straight line
  * @property {number} z Mann–Kendall standard score, positive when rising
  * @property {number} earlySlope slope of the first half (by x)
@@ -19,15 +22,14 @@ const MAX_POINTS = 40
  * @property {number} lastThirdSlope slope of the last third (by x)
  */
 
-/** What does not change. */
+/** Trend of a constant. */
 const LEVEL = Object.freeze({
   slope: 0, rise: 0, fit: 0, z: 0, earlySlope: 0, lateSlope: 0, lastThirdSlope: 0
 })
 
 /**
- * Merge neighbouring points so that at most `limit` remain: the lowest y of each group and its x.
- * The lowest, because the series this serves are floors: what lies above is garbage that was not
- * yet collected.
+ * Merges neighbouring points so that at most `limit` remain: the lowest y of each group and its x.
+ * These series are floors: values above the floor are garbage not yet collected.
  * @param {number[]} x
  * @param {number[]} y
  * @param {number} limit
@@ -47,7 +49,7 @@ function thin (x, y, limit) {
 }
 
 /**
- * The trend of a noisy floor, and whether it keeps its direction.
+ * Trend of a noisy floor, with the slopes of its parts.
  * @param {number[]} allX ascending
  * @param {number[]} allY
  * @returns {Trend | null} null with fewer than 6 points or no span
@@ -57,13 +59,15 @@ function trend (allX, allY) {
   const { x, y } = thin(allX, allY, MAX_POINTS)
   const spanX = x[x.length - 1] - x[0]
   if (spanX <= 0) return null
-  // Most counts of most apps: the same result as below for less than a tenth of the time.
+  // Shortcut for constant series, which most counts of most apps are: same result as below in a
+  // tenth of the time.
   if (y.every(value => value === y[0])) return { points: allX.length, spanX, ...LEVEL }
   const line = theilSen(x, y)
   if (!line) return null
   /**
-   * Readings may come ever more rarely: where the span holds one only, the nearest beside it is
-   * taken as well. One reading has no slope, and "none" would be read as "it stopped".
+   * Points of a span. Readings may become ever rarer: if the span holds only one, the nearest
+   * neighbour is added. A single reading has no slope, and callers would read "none" as "it
+   * stopped".
    * @param {number} from
    * @param {number} to
    */
@@ -92,8 +96,8 @@ function trend (allX, allY) {
 }
 
 /**
- * A slope between readings that come in a cluster leads further, over the whole span, than any of
- * them lies from another: of 13 MiB in a burst it made 35.
+ * Caps a rise at the range of the readings. The slope between clustered readings, extended over the
+ * whole span, exceeds the range: a burst of 13 MiB became 35.
  * @param {number} rise along a line
  * @param {number[]} y
  */
@@ -108,12 +112,11 @@ function withinRange (rise, y) {
 }
 
 /**
- * The share of the variance that a line explains.
+ * Share of the variance that a line explains.
  * @param {number[]} x
  * @param {number[]} y
  * @param {{ slope: number, intercept: number }} line
- * @returns {number} 1 is all of it; below 0 where a level would explain more; no number where y
- *   does not vary
+ * @returns {number} 1: all of it; below 0: a constant would explain more; NaN: y does not vary
  */
 function rSquared (x, y, { slope, intercept }) {
   let sum = 0

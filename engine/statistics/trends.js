@@ -2,22 +2,22 @@
 
 const { MAX_POINTS } = require('./trend')
 
-/** A trend is never older than this. */
+/** Upper bound of the age of a trend. */
 const OLDEST_SECONDS = 300
 
 /**
  * @typedef {object} Found
  * @property {import('./trend').Trend | null} trend
- * @property {number} readings that there were
- * @property {number | null} [share] of a rise that something explains
- * @property {number | null} [mostShare] of it that this may explain, within the error
- * @property {boolean} [isNew] whether it leads above what was before it
+ * @property {number} readings number of readings
+ * @property {number | null} [share] explained share of a rise
+ * @property {number | null} [mostShare] upper bound of that share, within the standard error
+ * @property {boolean} [isNew] true if it exceeds all earlier values
  */
 
 /**
- * Trends that were computed, each kept until a further point is due. A trend over a span rests on
- * so many merged points, so one of them stands for that share of the span: sooner than that a new
- * one would say the same.
+ * Cached trends, each valid until another point is due. A trend uses a fixed number of merged
+ * points, so one point stands for a fixed share of the span. Recomputing sooner would give the same
+ * result.
  */
 class Trends {
   /** @type {Map<string, { atSeconds: number, found: Found }>} */
@@ -46,7 +46,7 @@ class Trends {
   }
 
   /**
-   * What holds as long as nothing is added to that which it is computed from.
+   * Value that stays valid until its source gets a new row.
    * @template T
    * @param {string} name
    * @param {number} version

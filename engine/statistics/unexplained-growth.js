@@ -4,69 +4,71 @@ const { leastSquares } = require('./least-squares')
 const { median, quantile } = require('./quantile')
 
 const DAY_SECONDS = 86_400
-/** Moments of a day that are compared with each other. */
+/** Moments of a day at which days are compared. */
 const SLOT_SECONDS = 600
 /**
- * From here on the hours that were seen twice are compared; a little more than a day says too
- * little.
+ * Length of history from which hours of different days are compared; a little more than one day is
+ * too noisy.
  */
 const SLOTS_FROM_SECONDS = 30 * 3600
-/** From here on a day can be told from a line by its waves, of 24 and of 12 hours. */
+/**
+ * Length of history from which a daily wave, of 24 and 12 hours, is distinguishable from a line.
+ */
 const WAVES_FROM_SECONDS = 20 * 3600
 const WAVES = [1, 2]
-/** Standard errors from which on a load counts as what the level follows. */
+/** Standard errors from which the level counts as following a load. */
 const LOAD_SCORE = 3
-/** Standard errors within which the slope lies, nineteen times of twenty. */
+/** Standard errors of a 95 % interval of the slope. */
 const ERRORS = 2
 /**
- * Readings that a load is averaged over: one alone is noisier than what it is compared with, and
- * would explain too little.
+ * Readings in the moving average of a load. A single reading is noisier than the level, and would
+ * explain too little of it.
  */
 const SMOOTH_READINGS = 5
-/** Fewer readings are no line. */
+/** Fewer readings define no line. */
 const LEAST_READINGS = 8
-/** A load is left out where more of it is missing. */
+/** Largest share of missing readings of a load that is still used. */
 const MISSING_SHARE = 0.05
-/** Share of a day that must have been seen twice before it is compared with the one before. */
+/** Share of a day that must be present in two days before they are compared. */
 const DAY_SHARE = 0.4
-/** Of the growth a day, what a day must have grown by to agree with the others. */
+/** Least growth of a day, as a share of the growth per day, to agree with the other days. */
 const AGREES_RATIO = 0.4
-/** Without a trend there is no share of it. */
+/** Result without a trend: no share of it. */
 const LEAST_SLOPE = Number.EPSILON
 
 /**
  * @typedef {object} Growth
- * @property {number} slope of the level a second, load and hour of the day taken out
+ * @property {number} slope of the level a second, without load and hour of the day
  * @property {number} error its standard error
- * @property {number} leastRatio the least that the slope may be, over itself: two standard errors
- *   less, with whichever load explains most of it
+ * @property {number} leastRatio lower bound of the slope over the slope: two standard errors less,
+ *   with the load that explains most of it
  * @property {number} seconds from the first to the last reading
  * @property {number} readings
  * @property {number} lateRatio slope of the last third over the whole, at the upper end of its
  *   error: 1 goes on
- * @property {number} bendRatio by how much the slope of a third differs from the whole beyond its
- *   error: 0 is a straight line
- * @property {number} loadRise what of the rise from the first to the last reading the load explains
- * @property {number} loadSwing what of the level comes and goes with the load: its tenth to its
- *   ninetieth percentile
- * @property {number | null} loadMovesRatio how far the loads moved, over their median; null where
- *   none is known
- * @property {number | null} steadyDays how many days before now, without a gap, rose like the
- *   whole against the same hours of the day before;
- *   null while no day can be compared with another
+ * @property {number} bendRatio how much the slope of a third differs from the slope of all, beyond
+ *   its error: 0 is a straight line
+ * @property {number} loadRise part of the rise from the first to the last reading that the load
+ *   explains
+ * @property {number} loadSwing part of the level that follows the load: from its 10th to its 90th
+ *   percentile
+ * @property {number | null} loadMovesRatio range of the loads over their median; null if no load is
+ *   known
+ * @property {number | null} steadyDays consecutive days up to now that rose like the whole, each
+ *   compared with the same hours of the day before; null while no two days are comparable
  */
 
 /**
- * How a level grows that follows a load and the hour of the day: least squares of the level on
- * time, on the load that explains it best, and on the hour of the day. For the hour, readings are
- * compared with those of the same ten minutes of other days (the within estimator of fixed
- * effects); before there are two days, with the waves of a day.
+ * Growth of a level that follows a load and the hour of the day: least squares of the level on
+ * time, on the load that explains it best, and on the hour of the day. The hour is removed by
+ * comparing readings with the same ten minutes of other days (the within estimator of fixed
+ * effects). Before there are two days, daily waves remove it.
  *
  * @param {object} series of one length, NaN where a reading is absent
  * @param {readonly number[]} series.times seconds, ascending
  * @param {readonly number[]} series.level
- * @param {readonly (readonly number[])[]} series.loads what the level may follow
- * @param {boolean} [series.daily] whether the hour of the day may explain it
+ * @param {readonly (readonly number[])[]} series.loads loads that the level may follow
+ * @param {boolean} [series.daily] true if the hour of the day may explain it
  * @returns {Growth | null} null with too few readings
  */
 function unexplainedGrowth ({ times, level, loads, daily = true }) {
@@ -125,13 +127,13 @@ function unexplainedGrowth ({ times, level, loads, daily = true }) {
 }
 
 /**
- * The load that explains the level best.
+ * Selects the load that explains the level best.
  * @param {ReturnType<typeof seasonOf>} season
  * @param {Float64Array} t
  * @param {Float64Array} y
  * @param {readonly Float64Array[]} loads
  * @returns {{ best: ReturnType<typeof fit>, load: Float64Array | null, least: number }} load: null
- *   where none explains it; least: of the slope, whichever of them does
+ *   if no load explains the level; least: lower bound of the slope under any load
  */
 function explainByLoad (season, t, y, loads) {
   const alone = fit(season, t, y, [])
@@ -141,7 +143,7 @@ function explainByLoad (season, t, y, loads) {
   for (const candidate of loads) {
     const found = fit(season, t, y, [candidate])
     if (!found || found.coefficients[1] + ERRORS * found.errors[1] <= 0) continue
-    // A load that rose in a line explains as much as it may, as long as nothing tells them apart.
+    // A load that rises in a line counts as the explanation until data separate the two.
     least = Math.min(least, found.coefficients[0] - ERRORS * found.errors[0])
     if (found.coefficients[1] < LOAD_SCORE * found.errors[1]) continue
     if (best && sumOfSquares(found.residuals) >= sumOfSquares(best.residuals)) continue
@@ -174,12 +176,12 @@ function movesRatio (load) {
 }
 
 /**
- * What takes the hour of the day out of a column.
+ * Transformation that removes the hour of the day from a column.
  * @typedef {object} Season
- * @property {number[]} rows those that it leaves something of
+ * @property {number[]} rows rows with a remainder
  * @property {number} lost degrees of freedom
- * @property {(column: Float64Array) => Float64Array} without of those rows
- * @property {Float64Array[]} waves further regressors
+ * @property {(column: Float64Array) => Float64Array} without values of those rows
+ * @property {Float64Array[]} waves additional regressors
  */
 
 /**
@@ -257,9 +259,10 @@ function slopeWithin (t, y, from, to) {
 }
 
 /**
- * Days before now whose growth against the same hours of the day before is like the whole's.
+ * Days before now whose growth against the same hours of the day before resembles the growth of
+ * all.
  * @param {Float64Array} t
- * @param {Float64Array} y without what the load explains
+ * @param {Float64Array} y without the part that the load explains
  * @param {number} slope
  */
 function steadyDays (t, y, slope) {

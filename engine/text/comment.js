@@ -3,8 +3,8 @@
 const { printable } = require('./printable')
 
 /**
- * A comment of one line, in YAML, a Dockerfile or a shell: no text ends it. YAML 1.1 breaks lines
- * at NEL, LS and PS, too.
+ * A one-line comment for YAML, a Dockerfile or a shell. No text can end it: YAML 1.1 also breaks
+ * lines at NEL, LS and PS.
  * @param {string} text
  * @returns {string} without a newline
  */

@@ -3,9 +3,8 @@
 const { printable } = require('./printable')
 
 /**
- * Lines that set variables. Docker expands $ in double quotes and takes a backslash for an escape;
- * no line break can stand in a value.
- * https://docs.docker.com/reference/dockerfile/#environment-replacement
+ * Lines that set variables. Docker expands $ in double quotes and reads a backslash as an escape. A
+ * value cannot contain a line break.
  *
  * @param {Record<string, string>} env
  * @returns {string[]}

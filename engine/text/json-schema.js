@@ -1,8 +1,6 @@
 'use strict'
 
-/**
- * JSON Schema in short: https://json-schema.org/draft/2020-12/schema
- */
+/** Short forms of JSON Schema: https://json-schema.org/draft/2020-12/schema */
 
 const text = { type: 'string' }
 const number = { type: 'number' }
@@ -14,8 +12,8 @@ const nullable = type => ({ type: [type, 'null'] })
 const array = items => ({ type: 'array', items })
 
 /**
- * @param {Record<string, object>} properties all that there may be
- * @param {string[]} [optional] names of those that may be absent
+ * @param {Record<string, object>} properties all allowed properties
+ * @param {string[]} [optional] names of optional properties
  */
 const object = (properties, optional = []) => ({
   type: 'object',

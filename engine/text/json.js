@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Characters that JSON leaves as they are and a terminal does not: DEL, C1, format characters,
+ * Characters that are valid in JSON but unsafe on a terminal: DEL, C1, format characters,
  * separators.
  */
 const UNPRINTABLE = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu
@@ -11,14 +11,14 @@ const LONE_SURROGATE = /\p{Cs}/gu
 const wellFormed = text => text.replace(LONE_SURROGATE, '\ufffd')
 
 /**
- * For JSON.stringify and its like.
+ * Replacer for JSON.stringify.
  * @param {unknown} _
  * @param {unknown} value
  */
 const replacer = (_, value) => (typeof value === 'string' ? wellFormed(value) : value)
 
 /**
- * JSON that any parser accepts and a terminal shows as it is.
+ * JSON that every parser accepts and that is safe on a terminal.
  * @param {unknown} value
  * @param {number} [indent]
  * @returns {string}

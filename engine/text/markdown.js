@@ -6,17 +6,17 @@ const { printable } = require('./printable')
 const entity = character => `&#${character.codePointAt(0)};`
 
 /**
- * Text in a paragraph or a cell of a table: no character of it is markup.
- * @param {string} text that anybody may have written
+ * Text for a paragraph or a table cell: every character loses its meaning as markup.
+ * @param {string} text untrusted text
  * @returns {string}
  */
 const markdownText = text => printable(text).replace(/[\\`*_[\]<>|&~@]/g, entity)
 
 /**
- * The same as code. A code span cannot hold every text: a backtick ends it, and a | the cell. In an
- * element of HTML every character can stand as an entity.
+ * Untrusted text as code. A code span cannot contain every text: a backtick ends it, and a | ends
+ * the cell. An HTML element can contain every character as an entity.
  *
- * @param {string} text that anybody may have written
+ * @param {string} text untrusted text
  * @returns {string}
  */
 function markdownCode (text) {

@@ -1,27 +1,28 @@
 'use strict'
 
 /**
- * Characters that no POSIX shell, nor the interactive bash and zsh, gives a meaning inside a word.
+ * Characters without a special meaning inside a word, in POSIX shells and in interactive bash and
+ * zsh.
  */
 const PLAIN = /^[A-Za-z0-9_./:,@%+=-]+$/
 
 /**
- * One word of a command line: single quotes keep every character as it is. POSIX.1-2024, Shell
- * Command Language, 2.2.2.
+ * One word of a command line. Single quotes preserve every character. POSIX.1-2024, Shell Command
+ * Language, 2.2.2.
  * @param {string} text
  * @returns {string}
  */
 const shellWord = text => (PLAIN.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)
 
 /**
- * Words that hold no space, as flags of Node.js do.
+ * Words that contain no space, such as flags of Node.js.
  * @param {string} text
  * @returns {string}
  */
 const shellWords = text => text.split(' ').map(shellWord).join(' ')
 
 /**
- * Variables before a command, or after `env` or `export`.
+ * Variable assignments for use before a command, or after `env` or `export`.
  * @param {Record<string, string>} env
  * @returns {string[]} NAME=value, one each
  */

@@ -4,7 +4,7 @@ const { formatBytes, formatRatio, formatSeconds } = require('./format')
 const { markdownCode, markdownText } = require('./markdown')
 
 /**
- * Lines of code that a capture points at.
+ * Lines of code that a capture identifies.
  * @typedef {object} Suspects
  * @property {'grown bytes' | 'allocated bytes' | 'busy seconds'} of
  * @property {number} total in that unit
@@ -14,18 +14,18 @@ const { markdownCode, markdownText } = require('./markdown')
  *
  * @typedef {object} Suspect
  * @property {string} function
- * @property {string} file relative to the app's package where that can be seen
+ * @property {string} file relative to the app's package where that is known
  * @property {number} line from 1
  * @property {number} value in the unit of `of`
  * @property {number} share of the total
- * @property {string | null} inlinedIn the function whose bytes these are: V8 counts what it inlines
- *   to the caller, and this may have been; null where it is counted itself
- * @property {string} [package] whose code the line is of: see PackageShare; captures of older
+ * @property {string | null} inlinedIn function that these bytes are counted under. V8 counts
+ *   inlined functions to their caller, and this line may be one; null if the line has its own count
+ * @property {string} [package] package that contains the line: see PackageShare; captures of older
  *   exporters have none
- * @property {string | null} via a package that does it on behalf of this line
- * @property {string | null} call that blocks
- * @property {string | null} instead of it
- * @property {number | null} longestSeconds it held the thread at a stretch
+ * @property {string | null} via package that acts on behalf of this line
+ * @property {string | null} call blocking call
+ * @property {string | null} instead recommended replacement
+ * @property {number | null} longestSeconds longest uninterrupted run on the thread
  * @property {string} text one line
  */
 
@@ -57,14 +57,14 @@ const { markdownCode, markdownText } = require('./markdown')
  * @property {PackageShare[]} [packages] whose code holds the piles, largest first
  */
 
-/** So many are named where there is little room. */
+/** Number of suspects named where space is short. */
 const NAMED_SITES = 3
-/** A site of less is not worth a name there. */
+/** Share below which a site is not named there. */
 const LEAST_SHARE = 0.05
 
 /**
  * @param {Suspects | null} suspects
- * @returns {string} for an alert or a label: the first of them; empty where none stands out
+ * @returns {string} first suspect, for an alert or a label; empty if none stands out
  */
 const shortText = suspects =>
   (suspects?.sites ?? [])

@@ -3,7 +3,7 @@
 const { comment } = require('./comment')
 const { replacer, UNPRINTABLE } = require('./json')
 
-/** Strings are always quoted, as JSON has them: no version of YAML reads one as something else. */
+/** Strings are always quoted as in JSON, so that no version of YAML reads one as another type. */
 const OPTIONS = Object.freeze({
   defaultStringType: 'QUOTE_DOUBLE',
   defaultKeyType: 'PLAIN',
@@ -15,17 +15,17 @@ const OPTIONS = Object.freeze({
 /**
  * One document.
  * @param {Record<string, unknown>} value
- * @param {readonly string[]} [comments] that stand before it, a line each
+ * @param {readonly string[]} [comments] lines above it
  * @returns {string} with a newline at its end
  */
 function toYaml (value, comments = []) {
-  // Loaded when it is asked for: a sidecar that is only scraped prints no YAML.
+  // Loaded on first use: a sidecar that is only scraped prints no YAML.
   const { stringify } = require('yaml')
   const text = stringify(value, replacer, /** @type {import('yaml').ToStringOptions} */ (OPTIONS))
   return [...comments.map(comment), text.replace(UNPRINTABLE, escaped)].join('\n')
 }
 
-/** As double quotes have it. @param {string} character */
+/** Escape of a character in double quotes. @param {string} character */
 function escaped (character) {
   const code = /** @type {number} */ (character.codePointAt(0)).toString(16)
   return code.length > 4 ? `\\U${code.padStart(8, '0')}` : `\\u${code.padStart(4, '0')}`

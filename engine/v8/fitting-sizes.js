@@ -3,30 +3,32 @@
 const { youngGenerationBytes } = require('./heap-sizing')
 
 const MIB = 2 ** 20
-/** Of the container, this much may be used by what memwatch can add up. */
+/**
+ * Share of the container that memwatch plans with; the rest covers memory that it cannot predict.
+ */
 const CONTAINER_SHARE = 0.92
 /**
- * What Node.js itself takes beside the heap: a server that idles has 38 to 40 MiB on Node 18 to 26,
- * and a leak under a limit of 300 MiB with a heap size limit of 259 was still killed by the kernel
- * on Node 20.
+ * Memory of Node.js itself beside the heap. An idle server uses 38 to 40 MiB on Node 18 to 26. A
+ * leak with a heap size limit of 259 MiB under a limit of 300 MiB was killed by the kernel on Node
+ * 20.
  */
 const NODE_BESIDE_BYTES = 48 * MIB
 /**
- * A young generation that takes more of the container is no longer a detail; at 512 MiB that allows
- * semi-spaces of 16 MiB.
+ * Largest share of the container for the young generation. At 512 MiB it allows semi-spaces of 16
+ * MiB.
  */
 const YOUNG_SHARE = 0.1
 /** Larger semi-spaces gain little more: young-generation.js. */
 const ENOUGH_SEMI_SPACE_BYTES = 16 * MIB
 
-/** Heap limits are advised in steps of this, and none below the least. */
+/** Step and minimum of recommended heap limits. */
 const STEP_MIB = 32
 const LEAST_HEAP_MIB = 64
 
 /**
- * The heap limit that leaves room above the live heap.
+ * Heap limit with headroom above the live heap.
  * @param {number} liveBytes
- * @param {number} liveShareRatio of the limit that the live heap may fill
+ * @param {number} liveShareRatio share of the limit that the live heap may fill
  * @returns {number} MiB, as `--max-old-space-size` takes it
  */
 const comfortableHeapMib = (liveBytes, liveShareRatio) => Math.max(
@@ -35,7 +37,7 @@ const comfortableHeapMib = (liveBytes, liveShareRatio) => Math.max(
 )
 
 /**
- * The largest old generation that fits a container beside all else, in steps of 16 MiB.
+ * Largest old generation that fits into a container beside all other memory, in steps of 16 MiB.
  * @param {{ limitBytes: number, besideBytes: number, youngBytes: number }} container besideBytes:
  *   resident memory that is not the heap
  * @returns {number} bytes, below 0 where nothing fits
@@ -44,8 +46,7 @@ const fittingOldBytes = ({ limitBytes, besideBytes, youngBytes }) =>
   Math.floor((CONTAINER_SHARE * limitBytes - besideBytes - youngBytes) / MIB / 16) * 16 * MIB
 
 /**
- * The semi-space worth having in a container: 16 MiB, less where three of them are more than a
- * tenth of it.
+ * Recommended semi-space in a container: 16 MiB, or less where three of them exceed a tenth of it.
  * @param {number} limitBytes Infinity without a limit
  * @returns {number} bytes
  */
@@ -55,18 +56,18 @@ function fittingSemiSpaceBytes (limitBytes) {
   return bytes
 }
 
-/** A live heap that fills more of the old generation makes V8 collect often. */
+/** Share of the old generation above which a live heap makes V8 collect often. */
 const COMFORTABLE_SHARE = 0.65
 
 /**
  * @param {number} liveBytes
- * @returns {number} bytes of old generation that such a live heap is at ease in, in steps of 16 MiB
+ * @returns {number} old generation with enough room for such a live heap, in steps of 16 MiB
  */
 const comfortableOldBytes = liveBytes =>
   Math.ceil(liveBytes / COMFORTABLE_SHARE / MIB / 16) * 16 * MIB
 
 /**
- * The container that a live heap takes, in steps of 64 MiB.
+ * Container limit that fits a live heap, in steps of 64 MiB.
  * @param {{ liveBytes: number, besideBytes: number, youngBytes: number }} needs
  * @returns {number} bytes
  */

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * A flag as it was given.
+ * A flag as given.
  * @typedef {object} FlagSetting
  * @property {string} name with dashes
  * @property {string} value '' when it has none
@@ -9,9 +9,8 @@
  */
 
 /**
- * The flags of a process in the order that they count in: NODE_OPTIONS first, then the command
- * line, which wins (Node's own order). V8 takes underscores for dashes, and both `--flag=value` and
- * `--flag value`.
+ * Flags of a process in order of precedence: NODE_OPTIONS first, then the command line, which wins.
+ * V8 accepts underscores for dashes, and both `--flag=value` and `--flag value`.
  *
  * @param {Pick<import('@memwatch/agent/protocol/frame').Hello, 'nodeOptions' | 'execArgv'>} hello
  * @returns {FlagSetting[]}
@@ -32,11 +31,14 @@ function flagSettings (hello) {
   )
 }
 
-/** Flags never change: each evaluation asks for them. @type {WeakMap<object, Map<string, string>>} */
+/**
+ * Parsed flags, cached because every evaluation reads them and they never change.
+ * @type {WeakMap<object, Map<string, string>>}
+ */
 const known = new WeakMap()
 
 /**
- * The flags in force in a process.
+ * Effective flags of a process.
  * @param {Pick<import('@memwatch/agent/protocol/frame').Hello, 'nodeOptions' | 'execArgv'>} hello
  * @returns {ReadonlyMap<string, string>} flag with dashes → its last value, '' when it has none
  */

@@ -4,8 +4,8 @@ const { flagsInForce, flagMegabytes } = require('./flags')
 
 /**
  * @typedef {object} HeapSizes
- * @property {number} oldBytes the most that the old generation may grow to
- * @property {number} semiSpaceBytes the most that one semi-space may; the new space has two
+ * @property {number} oldBytes maximum of the old generation
+ * @property {number} semiSpaceBytes maximum of one semi-space; the new space has two
  * @property {number} heapSizeLimitBytes v8.getHeapStatistics().heap_size_limit: the old generation
  *   and three semi-spaces
  */
@@ -23,9 +23,8 @@ const roundUp = (bytes, step) => Math.ceil(bytes / step) * step
 const roundUpToPowerOfTwo = bytes => 2 ** Math.ceil(Math.log2(bytes))
 
 /**
- * The memory from which on the old generation may have 4 GiB: V8 up to 11.3 takes what lacks no
- * more than 512 MB of 16 GiB, later ones 15 GiB. Node 18 to 20 turn at 15872 MiB, Node 21 to 26 at
- * 15360.
+ * Memory from which the old generation may have 4 GiB. V8 up to 11.3 requires 16 GiB less 512 MB,
+ * later versions 15 GiB. Node 18 to 20 change at 15872 MiB, Node 21 to 26 at 15360 MiB.
  * @param {number} v8Major
  * @param {number} v8Minor
  */
@@ -33,15 +32,15 @@ const largeMemoryBytes = (v8Major, v8Minor) =>
   (v8Major < 11 || (v8Major === 11 && v8Minor <= 3) ? 15.5 : 15) * 1024 * MB
 
 /**
- * From V8 14.6 on the young generation follows the heap, or a quarter of the memory, and not the
- * old generation.
+ * From V8 14.6 on the young generation is derived from the heap, or from a quarter of the memory,
+ * instead of the old generation.
  * @param {number} v8Major
  * @param {number} v8Minor
  */
 const followsHeap = (v8Major, v8Minor) => v8Major > 14 || (v8Major === 14 && v8Minor >= 6)
 
 /**
- * One semi-space as V8 derives it, before it is rounded to a power of two:
+ * One semi-space as V8 derives it, before rounding to a power of two:
  * YoungGenerationSizeFromOldGenerationSize, and YoungGenerationSizeFromHeapSize from V8 14.6 on.
  * @param {number} v8Major
  * @param {number} v8Minor
@@ -59,14 +58,13 @@ function derivedSemiSpace (v8Major, v8Minor, { oldBytes, heapBytes }) {
 }
 
 /**
- * What V8 chooses for a heap when no flag says otherwise. From V8's
- * Heap::HeapSizeFromPhysicalMemory and YoungGenerationSizeFromOldGenerationSize (src/heap/heap.cc);
- * checked against Node 18 to 26 under memory limits from 128 MiB to 24 GB. 64-bit, no pointer
- * compression.
+ * Heap sizes that V8 chooses without flags. From V8's Heap::HeapSizeFromPhysicalMemory and
+ * YoungGenerationSizeFromOldGenerationSize (src/heap/heap.cc); checked against Node 18 to 26 under
+ * memory limits from 128 MiB to 24 GB. 64-bit, no pointer compression.
  *
  * @param {number} v8Major 10 … 14
- * @param {number} v8Minor tells Node 25 (14.1) from Node 26 (14.6)
- * @param {number} memoryBytes the smaller of the machine's memory and the limit that V8 was told of
+ * @param {number} v8Minor distinguishes Node 25 (14.1) from Node 26 (14.6)
+ * @param {number} memoryBytes the smaller of the machine's memory and the limit that V8 sees
  * @returns {HeapSizes}
  */
 function chosenSizes (v8Major, v8Minor, memoryBytes) {
@@ -83,8 +81,8 @@ function chosenSizes (v8Major, v8Minor, memoryBytes) {
 }
 
 /**
- * V8 counts three semi-spaces as the young generation: two halves of the new space, and as much
- * again for new large objects. Heap::YoungGenerationSizeFromSemiSpaceSize in src/heap/heap.cc.
+ * V8 counts three semi-spaces as the young generation: two halves of the new space, and the same
+ * size again for new large objects. Heap::YoungGenerationSizeFromSemiSpaceSize in src/heap/heap.cc.
  */
 const SEMI_SPACES = 3
 /**
@@ -100,18 +98,18 @@ const newSpaceBytes = semiSpaceBytes => 2 * semiSpaceBytes
 
 /**
  * @typedef {object} SemiSpaceMax
- * @property {number} bytes the most that one semi-space of this isolate may grow to
+ * @property {number} bytes maximum of one semi-space of this isolate
  * @property {'flag' | 'resource-limits' | 'derived' | 'seen'} origin
- * @property {string} because one sentence: who chose it and from what
+ * @property {string} because one sentence: the origin of the number
  */
 
 /**
- * The maximum semi-space of a running isolate. There is no getter in V8; it follows from the flags,
- * else from the heap size limit, which is the old generation plus three semi-spaces.
+ * Maximum semi-space of a running isolate. V8 has no getter for it. It follows from the flags, else
+ * from the heap size limit, which is the old generation plus three semi-spaces.
  *
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello
  * @param {number} heapSizeLimitBytes as the isolate reports it
- * @returns {SemiSpaceMax | null} null where it cannot be told
+ * @returns {SemiSpaceMax | null} null if it cannot be derived
  */
 function semiSpaceMax (hello, heapSizeLimitBytes) {
   const flags = flagsInForce(hello)
@@ -166,7 +164,7 @@ function semiSpaceMax (hello, heapSizeLimitBytes) {
 }
 
 /**
- * The most that the old generation of a running isolate may grow to.
+ * Maximum of the old generation of a running isolate.
  * @param {number} heapSizeLimitBytes as the isolate reports it
  * @param {SemiSpaceMax | null} semiSpace its maximum
  * @returns {number} bytes
@@ -188,8 +186,8 @@ const seen = ({ semiSpaceMaxBytes: bytes }) =>
       }
 
 /**
- * The limit is not what the memory explains (a heap flag, a limit that changed since): the one
- * power of two that fits V8's own rule for some memory size.
+ * The memory does not explain the limit (a heap flag, or a limit changed later). Use the one power
+ * of two that fits V8's rule for some memory size.
  * @param {number} heapSizeLimitBytes
  * @param {number} v8Major
  * @param {number} v8Minor
@@ -198,7 +196,7 @@ const seen = ({ semiSpaceMaxBytes: bytes }) =>
 function fromLimit (heapSizeLimitBytes, v8Major, v8Minor) {
   for (let semi = MB; semi <= 64 * MB; semi *= 2) {
     const oldBytes = heapSizeLimitBytes - youngGenerationBytes(semi)
-    // Undo chosenSizes: an old generation of so much comes from twice as much memory.
+    // Invert chosenSizes: such an old generation results from twice as much memory.
     if (
       oldBytes > 0 &&
       chosenSizes(v8Major, v8Minor, oldBytes * 2).heapSizeLimitBytes === heapSizeLimitBytes

@@ -5,7 +5,7 @@ const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
 /** @typedef {import('@memwatch/agent/protocol/frame').SpaceRow} SpaceRow */
 
 /**
- * Used bytes of all spaces but the new ones: after a major GC the live heap.
+ * Used bytes of all spaces except the new ones: the live heap, right after a major GC.
  * @param {Record<string, SpaceRow>} spaces by name
  */
 function oldUsedBytes (spaces) {

@@ -3,10 +3,10 @@
 const { has } = require('./node-versions')
 
 /**
- * Which lines of Node.js take which flag in NODE_OPTIONS: each flag of
- * process.allowedNodeEnvironmentFlags, and its negation, tried on the binaries that
- * node-versions.js names. '20-' is 20 to 26. A --no- form is listed where it differs. Who refuses
- * one does not start: "is not allowed in NODE_OPTIONS".
+ * Versions of Node.js that accept each flag in NODE_OPTIONS. The list has each flag of
+ * process.allowedNodeEnvironmentFlags and its negation, tried on the binaries named in
+ * node-versions.js. '20-' means 20 to 26. A --no- form has a row where it differs. Other versions
+ * exit at start: "is not allowed in NODE_OPTIONS".
  * @type {[lines: string, ...flags: string[]][]}
  */
 const TAKEN = [
@@ -114,7 +114,7 @@ const TAKEN = [
 ]
 
 /**
- * Flags about the heap whose first minor versions are known, by trying them.
+ * First minor versions of flags about the heap, found by trying them.
  * @type {Readonly<Record<string, import('./node-versions').Since>>}
  */
 const TAKEN_SINCE = Object.freeze({
@@ -123,8 +123,8 @@ const TAKEN_SINCE = Object.freeze({
 })
 
 /**
- * On the command line only; none changes the limits of the heap but the first two, which
- * plan-flags.js knows.
+ * Flags for the command line only. Only the first two change limits of the heap; plan-flags.js
+ * handles them.
  */
 const COMMAND_LINE_ONLY = new Set([
   '--optimize-for-size',
@@ -170,7 +170,7 @@ const entryOf = flag => linesThatTake.get(flag) ?? linesThatTake.get(flag.replac
 
 /**
  * @param {string} flag with dashes
- * @returns {boolean} whether a Node.js that is known takes it in NODE_OPTIONS, or V8 on the command
+ * @returns {boolean} true if some known version accepts it in NODE_OPTIONS, or V8 on the command
  *   line
  */
 const isKnownFlag = flag =>
@@ -179,7 +179,7 @@ const isKnownFlag = flag =>
 /**
  * @param {import('./node-versions').NodeVersion} version
  * @param {string} flag with dashes
- * @returns {boolean} whether this Node.js starts with it in NODE_OPTIONS
+ * @returns {boolean} true if this version starts with it in NODE_OPTIONS
  */
 function takesInNodeOptions (version, flag) {
   const since = TAKEN_SINCE[flag]

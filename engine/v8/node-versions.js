@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * The V8 of each line of Node.js that is known here: process.versions.v8 of 18.20.8, 19.8.1,
- * 20.20.2, 21.7.3, 22.23.3, 23.11.1, 24.21.0, 25.9.0 and 26.10.0. A line keeps its V8
- * (https://nodejs.org/en/about/previous-releases), but for its first weeks; the sizing did not
- * change in them.
+ * V8 version of each supported line of Node.js: process.versions.v8 of 18.20.8, 19.8.1, 20.20.2,
+ * 21.7.3, 22.23.3, 23.11.1, 24.21.0, 25.9.0 and 26.10.0. A line keeps its V8
+ * (https://nodejs.org/en/about/previous-releases) except in its first weeks, and heap sizing did
+ * not change in those.
  */
 const V8_OF_NODE = Object.freeze({
   18: '10.2',
@@ -18,17 +18,16 @@ const V8_OF_NODE = Object.freeze({
   26: '14.6'
 })
 
-/** In words, for errors. */
+/** Known versions in words, for errors. */
 const KNOWN_NODES = '18 to 26'
 
 /**
- * Since when a line has something: line → first minor version. A line that is not there never got
- * it.
+ * First minor version of a line that has a feature. A line without an entry never got it.
  * @typedef {Readonly<Partial<Record<number, number>>>} Since
  */
 
 /**
- * Reads memory limits of cgroup v2, with libuv 1.45: https://github.com/nodejs/node/issues/47259.
+ * Support of cgroup v2 memory limits, by libuv 1.45: https://github.com/nodejs/node/issues/47259.
  * 20.2.0 has 1.44.2, 20.3.0 has 1.45.0.
  */
 const SEES_CGROUP_V2 = Object.freeze({ 20: 3, 21: 0, 22: 0, 23: 0, 24: 0, 25: 0, 26: 0 })
@@ -45,7 +44,7 @@ const SEES_CGROUP_V2 = Object.freeze({ 20: 3, 21: 0, 22: 0, 23: 0, 24: 0, 25: 0,
 /**
  * @param {string} text as in 22, v22 or 22.23.3
  * @returns {NodeVersion}
- * @throws {RangeError} with a sentence that says what is known
+ * @throws {RangeError} naming the known versions
  */
 function readNodeVersion (text) {
   const match = /^v?(\d{1,3})(?:\.(\d{1,3})(?:\.\d{1,3})?)?$/.exec(text.trim())
@@ -57,17 +56,17 @@ function readNodeVersion (text) {
   const version = nodeVersion(match[0].replace('v', ''), V8_OF_NODE[/** @type {keyof typeof V8_OF_NODE} */ (Number(match[1]))])
   if (!version) {
     throw new RangeError(
-      `how Node.js ${match[1]} sizes its heap is not known here, but of ${KNOWN_NODES}`
+      `expected Node.js ${KNOWN_NODES}, whose heap sizing is known, got ${JSON.stringify(text)}`
     )
   }
   return version
 }
 
 /**
- * A Node.js that is there, of whatever version.
+ * A running Node.js of any version.
  * @param {string} text
  * @param {string | undefined} v8 its process.versions.v8
- * @returns {NodeVersion | undefined} undefined where V8's version is no version
+ * @returns {NodeVersion | undefined} undefined if V8's version cannot be parsed
  */
 function nodeVersion (text, v8) {
   const [major, minor] = text.split('.').map(Number)

@@ -5,31 +5,32 @@ const { plannedFlags } = require('./plan-flags')
 const { has, SEES_CGROUP_V2 } = require('./node-versions')
 
 const MIB = 2 ** 20
-/** The kernel keeps a limit in whole pages. */
+/** The kernel rounds a limit down to whole pages. */
 const KERNEL_PAGE = 4096
 
 /**
- * What a Node.js under a limit is given, and what V8 chooses for it.
+ * One planned case: a Node.js under a limit, and the sizes that V8 chooses.
  * @typedef {object} PlanCase
  * @property {import('./node-versions').NodeVersion} version
  * @property {number | null} memoryLimitBytes null: none
- * @property {'yes' | 'cgroup-v2' | 'parent'} seesLimit whether Node.js sees the limit, else why not
- * @property {number} toldBytes the memory that V8 is told of
+ * @property {'yes' | 'cgroup-v2' | 'parent'} seesLimit whether Node.js sees the limit, else the
+ *   reason
+ * @property {number} toldBytes memory that V8 sees
  * @property {Host} host
  * @property {string} flags
  * @property {import('./plan-flags').PlannedFlags} meant
- * @property {import('./sizes-under-flags').SizeFlags} sizeFlags what V8 gets of them
+ * @property {import('./sizes-under-flags').SizeFlags} sizeFlags the flags that reach V8
  * @property
  *   {{ heapSizeLimitBytes: number, oldBytes: number | null, semiSpaceBytes: number | null }} sizes
  *   null where it cannot be told
  * @property {import('./heap-sizing').HeapSizes} [seen] the sizes if it saw the limit, where it does
  *   not
- * @property {import('./heap-sizing').HeapSizes} [oneMore] the sizes with a MiB more, where the
+ * @property {import('./heap-sizing').HeapSizes} [oneMore] the sizes with one MiB more, where the
  *   limit counts
- * @property {boolean} running this runs now, and V8 says its sizes
+ * @property {boolean} running true for the process that runs now, whose sizes V8 reported
  *
- * @typedef {{ bytes: number, given: boolean }} Host memory of the machine, and whether somebody
- *   said so
+ * @typedef {{ bytes: number, given: boolean }} Host memory of the machine; given: the user stated
+ *   it
  * @typedef {{ nodeOptions: string[], execArgv: string[] }} GivenFlags
  */
 
@@ -40,8 +41,8 @@ const KERNEL_PAGE = 4096
  * @param {GivenFlags} given.flags
  * @param {Host} given.host
  * @param {'v1' | 'v2'} given.cgroup
- * @param {boolean} [given.limitOnParent] the limit is not on the process's own cgroup, the only one
- *   that Node.js reads
+ * @param {boolean} [given.limitOnParent] the limit is on a parent cgroup, which Node.js does not
+ *   read
  * @returns {PlanCase}
  */
 function planCase (version, memoryLimitBytes, { flags, host, cgroup, limitOnParent = false }) {
@@ -53,7 +54,7 @@ function planCase (version, memoryLimitBytes, { flags, host, cgroup, limitOnPare
   const limited = memoryLimitBytes !== null && seesLimit === 'yes'
   const pagesBytes =
     memoryLimitBytes === null ? Infinity : Math.floor(memoryLimitBytes / KERNEL_PAGE) * KERNEL_PAGE
-  // Who plans for another machine need not say how large that is, as long as the limit counts.
+  // The size of another machine is not needed while the container's limit is the smaller one.
   const toldBytes = limited ? Math.min(pagesBytes, host.given ? host.bytes : Infinity) : host.bytes
   const meant = plannedFlags(version, flags)
   const sizeFlags = sizeFlagsOf(meant, toldBytes)
@@ -75,7 +76,7 @@ function planCase (version, memoryLimitBytes, { flags, host, cgroup, limitOnPare
 }
 
 /**
- * Node.js turns a share of the memory into whole MB, and overrides --max-old-space-size with them.
+ * Node.js converts a share of the memory into whole MB, which override --max-old-space-size.
  * @param {import('./plan-flags').PlannedFlags} meant
  * @param {number} toldBytes
  * @returns {import('./sizes-under-flags').SizeFlags}

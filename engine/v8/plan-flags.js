@@ -5,19 +5,19 @@ const { has } = require('./node-versions')
 const { takesInNodeOptions, isKnownFlag, TAKEN_SINCE } = require('./node-options')
 
 const PERCENTAGE = '--max-old-space-size-percentage'
-/** Flag of V8 → its name among the sizes. */
+/** Name of the size that each V8 flag sets. */
 const SIZES = /** @type {const} */ ({ '--max-old-space-size': 'oldMb', '--max-semi-space-size': 'semiMb', '--max-heap-size': 'heapMb' })
-/** Either makes V8 keep semi-spaces of a MB, whatever --max-semi-space-size says. */
+/** Flags that make V8 use semi-spaces of a MB, whatever --max-semi-space-size says. */
 const SMALL = ['--optimize-for-size', '--lite-mode']
 
 /**
- * What flags mean to one Node.js.
+ * Effect of flags on one version of Node.js.
  * @typedef {object} PlannedFlags
- * @property {import('./sizes-under-flags').SizeFlags} sizes what counts of them; what this Node.js
- *   refuses does not
+ * @property {import('./sizes-under-flags').SizeFlags} sizes of the accepted flags; flags that
+ *   this version refuses are left out
  * @property {number | undefined} percent --max-old-space-size-percentage
- * @property {string[]} refusals sentences: it would not start
- * @property {string[]} unknown flags whose effect is not known here
+ * @property {string[]} refusals sentences: reasons why it would not start
+ * @property {string[]} unknown flags with an unknown effect
  */
 
 /**
@@ -67,7 +67,7 @@ function plannedFlags (version, { nodeOptions, execArgv }) {
     const value = flags.get(name)
     if (value === undefined) continue
     const bare = [...nodeOptions, ...execArgv].some(arg => arg.replaceAll('_', '-') === name)
-    // V8 takes 0 and less for unset.
+    // V8 treats 0 and negative values as unset.
     if (/^-?\d{1,9}$/.test(value) && !bare) sizes[size] = Math.max(0, Number(value))
     else {
       refusals.push(

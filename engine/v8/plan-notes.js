@@ -7,7 +7,7 @@ const { V8_OF_NODE, KNOWN_NODES } = require('./node-versions')
 /** @typedef {import('./plan-case').PlanCase} PlanCase */
 
 /**
- * How the numbers of a case came about where that surprises, and what they leave out.
+ * Notes that explain surprising numbers of a case, and name omissions.
  * @param {PlanCase} planned
  * @param {import('./plan').RunningTarget} [running]
  * @returns {string[]} sentences
@@ -71,7 +71,7 @@ function memoryNotes ({
 }) {
   if (running) return []
   const notes = []
-  // Then nothing follows from the memory.
+  // Without a visible limit no size follows from the memory.
   const given = Boolean((oldMb && (semiMb || heapMb)) || (heapMb && !oldMb))
   const machine = `the machine's ${formatMebibytes(host.bytes)}`
   if (memoryLimitBytes !== null && seesLimit === 'cgroup-v2') {

@@ -17,14 +17,16 @@ const { notesOf } = require('./plan-notes')
 const MIB = 2 ** 20
 /** A heap below this is not worth a container. */
 const LEAST_OLD_BYTES = 32 * MIB
-/** Semi-spaces that starve an app which allocates for each request; from 8 MiB on few do. */
+/**
+ * Semi-spaces that starve an app that allocates for each request. Few apps starve from 8 MiB on.
+ */
 const SMALL_SEMI_SPACE_BYTES = 4 * MIB
 
 /**
- * What to mind of a planned case, worst first: it does not start, it dies, it grows past its
- * container, it becomes slow.
+ * Warnings of a planned case, worst first: it does not start, it dies, it outgrows its container,
+ * it becomes slow.
  * @param {PlanCase} planned
- * @param {{ from?: PlanCase, running?: RunningTarget }} context from: what it is compared with
+ * @param {{ from?: PlanCase, running?: RunningTarget }} context from: the case to compare with
  * @returns {string[]} sentences
  */
 function warningsOf (planned, { from, running }) {
@@ -39,8 +41,8 @@ function warningsOf (planned, { from, running }) {
 }
 
 /**
- * A semi-space that serves an app better than the one V8 derives: that one starves it, or fills a
- * small container. Nobody asked for either.
+ * A better semi-space than the one V8 derives, where that starves the app or fills a small
+ * container and no flag asked for it.
  * @param {PlanCase} planned
  * @returns {number | undefined} bytes
  */
@@ -54,7 +56,7 @@ function betterSemiSpaceBytes ({ memoryLimitBytes, sizes: { semiSpaceBytes: semi
 }
 
 /**
- * A heap that may outgrow its container.
+ * Warning of a heap that may outgrow its container.
  * @param {PlanCase} planned
  * @param {RunningTarget} [running]
  */
@@ -84,7 +86,7 @@ function limitWarnings (planned, running) {
 }
 
 /**
- * What changes from one case to the other.
+ * Changes from one case to the other.
  * @param {PlanCase} from
  * @param {PlanCase} to
  */
@@ -121,8 +123,8 @@ function comparison (from, to) {
 }
 
 /**
- * What a small young generation costs: requests with JSON in 512 MiB, 12 000 of them, took 37 (Node
- * 26) to 47 % (Node 20) less CPU time with semi-spaces of 16 MiB than with V8's own choice.
+ * Cost of a small young generation. 12 000 requests with JSON in 512 MiB took 37 (Node 26) to 47 %
+ * (Node 20) less CPU time with semi-spaces of 16 MiB than with V8's own choice.
  * @param {PlanCase} planned
  */
 function semiSpaceWarnings (planned) {

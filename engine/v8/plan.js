@@ -4,42 +4,42 @@ const { planCase } = require('./plan-case')
 const { warningsOf } = require('./plan-warnings')
 
 /**
- * What is asked.
+ * Input of a plan.
  * @typedef {object} PlanRequest
- * @property {import('./node-versions').NodeVersion[]} versions where one comes from, then where one
- *   may go
+ * @property {import('./node-versions').NodeVersion[]} versions the current version first, then
+ *   candidates
  * @property {(number | null)[]} memoryLimits bytes; null: none
  * @property {import('./plan-case').GivenFlags} flags
  * @property {import('./plan-case').Host} host
  * @property {'v1' | 'v2'} cgroup
- * @property {RunningTarget} [running] what one comes from, where that is a process that runs
+ * @property {RunningTarget} [running] the process that runs now, if the plan starts from one
  *
  * @typedef {object} RunningTarget
  * @property {import('./plan-case').PlanCase} now its Node.js, limit, flags and sizes
- * @property {number} foretoldBytes the heap size limit that it should have by the rules here
+ * @property {number} foretoldBytes its heap size limit by the rules of this folder
  * @property {boolean} limitOnParent
  * @property {boolean} pointerCompression
  * @property {number | null} liveHeapBytes null before the first major GC
  * @property {number | null} besideHeapBytes
  * @property {number | null} rssBytes
  *
- * A line of a plan, as the API and --json have it.
+ * One row of a plan, as the API and --json return it.
  * @typedef {object} PlanRow
  * @property {string} node
  * @property {number | null} memoryLimitBytes
  * @property {number} heapSizeLimitBytes
- * @property {number | null} oldGenerationBytes null where it cannot be told
+ * @property {number | null} oldGenerationBytes null if it cannot be derived
  * @property {number | null} semiSpaceBytes
- * @property {number | null} newSpaceBytes what two semi-spaces may commit
+ * @property {number | null} newSpaceBytes maximum of both semi-spaces
  * @property {string} flags
- * @property {boolean} running this is what the target runs now, by its own word
+ * @property {boolean} running true for the current sizes of the target, as it reports them
  * @property {string[]} warnings
  */
 
 /**
- * What V8 chooses on each version of Node.js under each limit, and what to mind.
+ * Sizes that V8 chooses on each version of Node.js under each limit, with warnings.
  * @param {PlanRequest} request
- * @returns {PlanRow[]} by limit, then by version; before them what runs
+ * @returns {PlanRow[]} by limit, then by version; the running process comes first
  */
 function plan ({ versions, memoryLimits, running, ...given }) {
   const cases = memoryLimits.map(limit =>
@@ -49,7 +49,8 @@ function plan ({ versions, memoryLimits, running, ...given }) {
   )
   const rows = cases.flatMap((ofLimit, l) => ofLimit.map((planned, v) => ({
     planned,
-    // What runs; else the first version under the same limit; for that one the first limit.
+    // Baseline: the running process; else the first version under the same limit; for the first
+    // version the first limit.
     from: running?.now ?? (v > 0 ? ofLimit[0] : l > 0 ? cases[0][0] : undefined)
   })))
   const asked = running

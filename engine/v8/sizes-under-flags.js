@@ -7,19 +7,19 @@ const {
 const MB = 2 ** 20
 
 /**
- * What flags say of the heap, in MB; 0 and absent are the same to V8.
+ * Heap flags in MB. V8 treats 0 like an absent flag.
  * @typedef {object} SizeFlags
  * @property {number} [oldMb] --max-old-space-size
  * @property {number} [semiMb] --max-semi-space-size
- * @property {number} [heapMb] --max-heap-size; V8 ends at start when all three are given
+ * @property {number} [heapMb] --max-heap-size; V8 exits at start when all three are given
  */
 
 /**
- * The sizes of a heap under flags: Heap::ConfigureHeap (src/heap/heap.cc), checked against Node 18
- * to 26. 64-bit, no pointer compression.
+ * Sizes of a heap under flags: Heap::ConfigureHeap (src/heap/heap.cc), checked against Node 18 to
+ * 26. 64-bit, no pointer compression.
  * @param {number} v8Major
  * @param {number} v8Minor
- * @param {number} memoryBytes that V8 was told of
+ * @param {number} memoryBytes memory that V8 sees
  * @param {SizeFlags} flags
  * @returns {import('./heap-sizing').HeapSizes}
  */
@@ -50,8 +50,9 @@ function sizesUnderFlags (v8Major, v8Minor, memoryBytes, { oldMb = 0, semiMb = 0
 }
 
 /**
- * What of --max-heap-size goes to the young generation: GenerationSizesFromHeapSize. Before V8 14.6
- * that is what the largest old generation wants that fits beside it, found by bisection as V8 does.
+ * Share of --max-heap-size for the young generation: GenerationSizesFromHeapSize. Before V8 14.6 it
+ * belongs to the largest old generation that fits beside it. V8 finds that by bisection, and so
+ * does this function.
  * @param {number} v8Major
  * @param {number} v8Minor
  * @param {number} heapBytes

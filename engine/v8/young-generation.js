@@ -3,38 +3,38 @@
 const MIB = 2 ** 20
 
 /**
- * Semi-space sizes worth recommending; V8 rounds up to a power of two, and beyond 32 MiB measured
- * gains are small.
+ * Recommended semi-space sizes. V8 rounds up to a power of two, and measured gains beyond 32 MiB
+ * are small.
  */
 const SEMI_SPACE_CHOICES = Object.freeze([4, 8, 16, 32].map(mib => mib * MIB))
 
 /**
- * How GC cost falls as the semi-space grows, at the same work a second. Scavenges come less often
- * in proportion to the size. Each one copies more than before, because what is in flight no longer
- * overflows into the old space: their cost falls with a power well below one. Ordinary majors that
- * premature promotion caused all but vanish. Fitted to starving apps that serve requests, run jobs
- * and buffer streams, on Node 20, 22 and 24: docs/accuracy.md has the measurements.
+ * Model of GC cost as the semi-space grows, at constant work a second. Scavenges become rarer in
+ * proportion to the size. Each one copies more than before, because memory of unfinished requests
+ * no longer overflows into the old space: their cost falls with a power well below one. Ordinary
+ * majors caused by premature promotion almost vanish. Fitted to starving apps that serve requests,
+ * run jobs and buffer streams, on Node 20, 22 and 24: docs/accuracy.md has the measurements.
  */
 const SCAVENGE_COUNT_EXPONENT = 1
 const SCAVENGE_COST_EXPONENT = 0.33
 const MAJOR_COST_EXPONENT = 0.75
 
 /**
- * Both halves are committed in time; garbage that waited in the old space is gone: this share of
- * both was measured.
+ * Measured share of both halves that becomes resident: V8 commits both in time, but garbage no
+ * longer waits in the old space.
  */
 const COMMITTED_SHARE = 0.95
 
-/** What a further doubling must save, as a share of wall time, to be worth its memory. */
+/** Least saving of a doubling, as a share of wall time, that justifies its memory. */
 const WORTH_RATIO = 0.02
 
 /**
- * @typedef {object} YoungGeneration what the young generation costs, at the same work a second
+ * @typedef {object} YoungGeneration cost of the young generation, at constant work a second
  * @property {number} semiSpaceBytes
  * @property {number} scavengesPerSecond
  * @property {number} gcPauseRatio scavenges and ordinary majors, share of wall time
- * @property {number} extraBytes resident memory it is expected to add
- * @property {number} worthRatio what the next size up must save on this one
+ * @property {number} extraBytes resident memory that it is expected to add
+ * @property {number} worthRatio least saving that justifies the next size up
  */
 
 /**

@@ -3,7 +3,7 @@
 const { selectHolders } = require('./holders')
 
 /**
- * What the last capture for a diagnosis points at.
+ * Suspects of the newest capture for a diagnosis.
  * @typedef {object} AttachedSuspects
  * @property {string} captureId
  * @property {string} kind
@@ -17,7 +17,7 @@ const { selectHolders } = require('./holders')
  * @property {number} seenAtSeconds uptime
  */
 
-/** What is found on a target. The target itself is telemetry only: history/target.js. */
+/** Findings of a target. The target itself holds telemetry only: history/target.js. */
 class Case {
   /**
    * In the order of diagnoses; empty before the first evaluation.
@@ -27,7 +27,7 @@ class Case {
   /** @type {import('./settle').Settled} */
   settled = new Map()
   /**
-   * The lines of code that captures point at, by diagnosis.
+   * Lines of code that captures identified, by diagnosis.
    * @type {Map<string, AttachedSuspects>}
    */
   suspects = new Map()
@@ -37,8 +37,8 @@ class Case {
    */
   holders = null
   /**
-   * What the process holds open, the commonest first, while resource-leak is found; null where
-   * that cannot be read.
+   * Open handles of the process, the most frequent first, while resource-leak is found; null if
+   * they are unreadable.
    * @type {{ count: number, text: string }[] | null}
    */
   openHandles = null
@@ -50,7 +50,7 @@ class Case {
   /** Uptime at the last evaluation. */
   evaluatedAtSeconds = -Infinity
   /**
-   * Uptime when the fix of a diagnosis was last computed, and the kind of its finding.
+   * Uptime at the last computation of a diagnosis's fix, and the kind of its finding.
    * @type {Map<string, { atSeconds: number, kind: string }>}
    */
   recommended = new Map()
@@ -65,12 +65,12 @@ class Case {
   }
 }
 
-/** A case ends with its target. @type {WeakMap<object, Case>} */
+/** Cases by target. The entry disappears with its target. @type {WeakMap<object, Case>} */
 const cases = new WeakMap()
 
 /**
  * @param {import('../history/target').Target} target
- * @returns {Case} a new one where nobody asked for it before
+ * @returns {Case} created on first use
  */
 function findCase (target) {
   let found = cases.get(target)

@@ -8,30 +8,30 @@ const { judge } = require('./judge')
 const { settle } = require('./settle')
 const { SEVERITIES } = require('../diagnoses/define-diagnosis')
 
-/**
- * A target is judged again when so much of its own time has passed: the same live and in a replay.
- */
+/** Interval of evaluations, in the target's own time: the same live and in a replay. */
 const EVALUATE_EVERY_SECONDS = 2
 
-/** What is less severe for so long is so: alerts wait half of it before they fire. */
+/**
+ * Time that a lower severity must last before it applies. Alerts wait half of it before they fire.
+ */
 const LOWER_AFTER_SECONDS = 300
 
 /**
- * A diagnosis judged on a target. The wire form of the API and of `memwatch run --json`.
+ * A diagnosis judged on a target, as the API and `memwatch run --json` return it.
  * @typedef {object} Verdict
  * @property {string} diagnosis id
  * @property {string} title
  * @property {import('../diagnoses/define-diagnosis').State} state
- * @property {import('../diagnoses/define-diagnosis').Severity} severity of what was found, from
- *   what is at stake; else the worst that the diagnosis can be
+ * @property {import('../diagnoses/define-diagnosis').Severity} severity of the finding;
+ *   without a finding the worst that the diagnosis can have
  * @property {number | null} confirmedAfterSeconds age of the isolate when it was confirmed
- * @property {number | null} secondsLeft until the process reaches the limit that it grows towards,
- *   counted from the last frame; null where nothing grows, or that cannot be told
- * @property {import('../diagnoses/define-diagnosis').Open | null} open null where it is decided
+ * @property {number | null} secondsLeft time to the limit of its growth, from the last frame; null
+ *   without growth, or if unknown
+ * @property {import('../diagnoses/define-diagnosis').Open | null} open null once decided
  * @property {string} summary one sentence
  * @property {import('../diagnoses/define-diagnosis').Evidence[]} evidence
- * @property {{ diagnosis: string, text: string }[]} ruledOut the other diagnoses that do not hold,
- *   and why
+ * @property {{ diagnosis: string, text: string }[]} ruledOut the other diagnoses that do not apply,
+ *   with the reason
  * @property {string | null} impact
  * @property {import('../diagnoses/define-diagnosis').Fix[]} fix best first
  * @property {boolean} opportunity something to gain, nothing wrong: never primary, never an alert
@@ -39,13 +39,14 @@ const LOWER_AFTER_SECONDS = 300
  */
 
 /**
- * Judge a target, if it is time to: judge → settle → explain → recommend. Writes its case.
+ * Judges a target if its interval has passed: judge → settle → explain → recommend. Writes its
+ * case.
  *
  * @param {import('../history/target').Target} target
  * @param
  *   {{ diagnoses?: typeof allDiagnoses, onError?: (error: Error) => void, everySeconds?: number }}
  *   [options]
- * @returns {Verdict[]} those whose state changed
+ * @returns {Verdict[]} verdicts whose state changed
  */
 function evaluate (
   target,
@@ -85,8 +86,8 @@ function evaluate (
  */
 
 /**
- * A confirmed cause folds its symptoms: they are no findings of their own, and the cause is as
- * severe as they are.
+ * Folds the symptoms of a confirmed cause: they are no findings of their own, and the cause
+ * inherits their severity.
  * @param {Judged[]} judged
  * @returns {Judged[]}
  */
@@ -109,7 +110,7 @@ function explain (judged) {
 /**
  * @param {Judged} cause
  * @param {Judged[]} found
- * @returns {Judged} as severe as the worst of its confirmed symptoms
+ * @returns {Judged} with the severity of its worst confirmed symptom
  */
 function withSeverityOf (cause, found) {
   const { diagnosis, settled } = cause
@@ -126,7 +127,7 @@ function withSeverityOf (cause, found) {
 /**
  * @param {Judged['diagnosis']} diagnosis
  * @param {Judged['settled']} settled
- * @param {Verdict['ruledOut']} ruledOut all that do not hold
+ * @param {Verdict['ruledOut']} ruledOut all diagnoses that do not apply
  * @param {import('../history/target').Target} target
  * @param {(error: Error) => void} onError
  * @returns {Verdict}
@@ -158,8 +159,8 @@ function verdictOf (diagnosis, settled, ruledOut, target, onError) {
 }
 
 /**
- * A severity rises at once, and falls when the lower one has lasted: an alert must not change its
- * route with each wobble of the load.
+ * Severity after hysteresis. It rises at once, and falls when the lower one has lasted: an alert
+ * must not change its route with each wobble of the load.
  * @param {Judged['diagnosis']} diagnosis
  * @param {Judged['settled']} settled
  * @param {import('../history/target').Target} target
@@ -178,10 +179,9 @@ function standingSeverity (diagnosis, { state, judgement }, target) {
 }
 
 /**
- * A fix stands as long as its verdict does: numbers that follow every wobble of the load are no
- * advice. What it is predicted to bring is known better with time, and looked at anew when the
- * process is twice as old – as long as it says to do the same. A finding of another kind needs
- * another fix.
+ * Fix of a verdict, stable as long as the verdict stands: numbers that follow every wobble of the
+ * load are no advice. The predicted effect is recomputed when the process has doubled its age, if
+ * the new fix makes the same change. A finding of another kind needs another fix.
  * @param {Judged['diagnosis']} diagnosis
  * @param {Judged['settled']} settled
  * @param {import('../history/target').Target} target
@@ -204,7 +204,8 @@ function standingFix (diagnosis, { state, judgement: { finding } }, target, onEr
 }
 
 /**
- * The words of a finding say which problem of its diagnosis it is; its numbers say how large.
+ * Kind of a finding: its words without the numbers. The words name the problem within its
+ * diagnosis; the numbers only its size.
  * @param {import('../diagnoses/define-diagnosis').Finding | undefined} finding
  */
 const kindOf = (finding = {}) =>

@@ -8,26 +8,25 @@ const { formatSeconds } = require('../text/format')
 /**
  * @typedef {import('./evaluate').Verdict} Verdict
  * @typedef {'confirmed' | 'suspected' | 'undecided' | 'limited' | 'ok'} HeadlineState `limited`:
- *   nothing was found, and a check that finds critical problems cannot be made here
+ *   nothing was found, but a check for a critical problem is impossible here
  */
 
 /** From the most to the least urgent. @type {readonly HeadlineState[]} */
 const HEADLINE_STATES = Object.freeze(['confirmed', 'suspected', 'undecided', 'limited', 'ok'])
 
 /**
- * The verdicts of a target in one sentence. The API serves it; reports, `top` and the page print
- * it.
+ * Verdicts of a target in one sentence. The API serves it; reports, `top` and the page print it.
  * @typedef {object} Headline
  * @property {HeadlineState} state
  * @property {string | null} diagnosis id of the finding, null where there is none
  * @property {Verdict['severity'] | null} severity of that finding
  * @property {string} text
- * @property {number | null} waitSeconds until the open checks are decided, at the present load;
- *   null where that cannot be computed, or nothing is open
+ * @property {number | null} waitSeconds time until the open checks are decided, at the present
+ *   load; null if unknown, or if no check is open
  * @property {number} confirmed count of confirmed findings
  * @property {string[]} open ids of the checks that keep a target undecided
- * @property {{ diagnosis: string, text: string }[]} notLookedAt critical checks that cannot be made
- *   here, and why
+ * @property {{ diagnosis: string, text: string }[]} notLookedAt critical checks that are impossible
+ *   here, with the reason
  */
 
 /**
@@ -84,7 +83,7 @@ const NOTHING_TO_JUDGE = 'Undecided: none of the checks can be made here.'
 const symptoms = new Map(diagnoses.map(({ id, explains }) => [id, explains]))
 
 /**
- * Findings, the one to act on first at the front. A finding of severity info stands behind every
+ * Findings, the one to act on first at the front. A finding of severity info comes after every
  * graver suspicion, and a suspected cause before its confirmed symptom.
  * @template {Verdict} V
  * @param {readonly V[]} verdicts

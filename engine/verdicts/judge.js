@@ -4,15 +4,17 @@ const { signals: table } = require('../signals')
 const { nameOf } = require('../signals/names')
 const { formatSeconds } = require('../text/format')
 
-/** Why signals of GCs may be missing. */
+/** Reasons for missing signals of GCs. */
 const UNOBSERVED = 'gcUnobservedRecentlySeconds'
 
-/** Agents send every field at least once a minute: what is absent for two minutes stays absent. */
+/**
+ * Agents send every field at least once a minute, so a field absent for two minutes stays absent.
+ */
 const ABSENT_AFTER_SECONDS = 120
 
 /**
- * One diagnosis on one target at one moment. Missing evidence is `unknown`, never `ok`; a diagnosis
- * that throws is `unknown` too, and the others still run.
+ * Judges one diagnosis on one target at one moment. Missing evidence is `unknown`, never `ok`. A
+ * diagnosis that throws is `unknown` too, and the others still run.
  *
  * @param {import('../diagnoses/define-diagnosis').Diagnosis} diagnosis
  * @param {import('../signals').Signals} signals
@@ -28,7 +30,7 @@ function judge (diagnosis, signals, hello) {
     const missing = diagnosis.requires.filter(name => signals[name] === null)
     if (missing.length > 0) {
       const unobserved = signals[UNOBSERVED] ?? 0
-      // They are observed again after a while.
+      // The agent resumes observing GCs after a while.
       const openUntil = unobserved > 0 ? 'readings' : openUntilOf(missing, signals, hello)
       const known = openUntil === 'readings' ? 'not known yet' : 'not known here'
       const why =
@@ -47,7 +49,7 @@ function judge (diagnosis, signals, hello) {
 }
 
 /**
- * Whether missing signals will still come.
+ * Tells if missing signals will still arrive.
  * @param {readonly import('../signals').SignalName[]} missing
  * @param {import('../signals').Signals} signals
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello
@@ -63,7 +65,7 @@ function openUntilOf (missing, signals, { threadId }) {
 }
 
 /**
- * What is missing in words, by the time when to expect it.
+ * Missing signals in words, grouped by the time when they are expected.
  * @param {readonly import('../signals').SignalName[]} signals
  */
 function explain (signals) {

@@ -3,15 +3,15 @@
 const { STATE_RANK } = require('../diagnoses/define-diagnosis')
 
 /**
- * Evaluations in a row that must agree before a verdict is raised, so that one odd window raises
+ * Evaluations in a row that must agree before a verdict is raised. A single odd window raises
  * nothing.
  */
 const RAISE_AFTER = 2
 /**
- * A finding is withdrawn when nothing was found for half as long as it was seen, within these
- * bounds: what a filled cache did in its first minute is no suspicion in its third. One that was
- * withdrawn and came back is held longer each time, up to half a day: what comes and goes is one
- * finding.
+ * Time without evidence before a finding is withdrawn: half the time for which it was seen, within
+ * these bounds. A cache that filled up in its first minute is no suspicion in its third. A finding
+ * that returns after a withdrawal is held longer each time, up to half a day: recurring evidence is
+ * one finding.
  */
 const WITHDRAW_LEAST_SECONDS = 30
 const WITHDRAW_SHARE = 0.5
@@ -22,22 +22,21 @@ const LONGEST_SECONDS = 43_200
 /** @typedef {import('../diagnoses/define-diagnosis').Judgement} Judgement */
 
 /**
- * What settling remembers of a diagnosis on a target.
+ * Settling state of a diagnosis on a target.
  * @typedef {object} SettledState
  * @property {import('../diagnoses/define-diagnosis').State} state
- * @property {Judgement} judgement the one that the state
- *   rests on
+ * @property {Judgement} judgement the judgement behind the state
  * @property {number} agreed evaluations in a row that were confirmed
  * @property {number} confirmedAtSeconds uptime when it was first confirmed; NaN when it is not
  * @property {number} seenAtSeconds uptime when a judgement last agreed with the state
- * @property {number} [withdrawals] how often a finding was withdrawn
+ * @property {number} [withdrawals] number of withdrawals
  * @typedef {Map<string, SettledState>} Settled by diagnosis id
  */
 
 /**
- * Hysteresis: a verdict is raised when judgements agree, and withdrawn when the evidence against it
- * has lasted for as long as that which raised it. Missing evidence (`unknown`) withdraws no
- * confirmed verdict: an idle minute does not heal.
+ * Hysteresis of verdicts. A verdict is raised when judgements agree, and withdrawn when the
+ * evidence against it has lasted as long as the evidence for it. Missing evidence (`unknown`)
+ * withdraws no confirmed verdict: an idle minute proves nothing.
  *
  * @param {SettledState | undefined} before
  * @param {Judgement} judgement
@@ -60,8 +59,8 @@ function settle (before, judgement, nowSeconds) {
     }
   }
   if (before && STATE_RANK[judgement.state] < STATE_RANK[before.state]) {
-    // While evidence is missing the clock of a confirmed verdict's withdrawal stands still; so it
-    // does where the evidence is close to that which raised it.
+    // The clock of a confirmed verdict's withdrawal stops while evidence is missing, or close to
+    // the limits that raised it.
     const standsStill = judgement.keeps || (wasConfirmed && judgement.state === 'unknown')
     const seenAtSeconds = standsStill ? nowSeconds : before.seenAtSeconds
     if (nowSeconds - seenAtSeconds < withdrawAfterSeconds(before)) {
@@ -84,8 +83,8 @@ function settle (before, judgement, nowSeconds) {
 }
 
 /**
- * What is said of a finding that stands against a weaker judgement. What was true when it was
- * found, as a time to the limit, is not said any more.
+ * Text of a finding that stands against a weaker judgement. Values that were true only when it was
+ * found, such as the time to the limit, are left out.
  * @param {Judgement} found
  * @param {Judgement} weaker
  * @returns {Judgement}
@@ -123,7 +122,7 @@ function standOn (found, weaker) {
 
 /** @param {SettledState} before */
 function withdrawAfterSeconds ({ state, judgement: { seconds = 0 }, withdrawals = 0 }) {
-  // What was ruled out is unknown again at once, unless that took hours, too.
+  // A ruled-out diagnosis is unknown again at once, unless ruling it out took hours.
   const least = state === 'ok' ? 0 : WITHDRAW_LEAST_SECONDS
   const first = Math.min(WITHDRAW_MOST_SECONDS, Math.max(least, WITHDRAW_SHARE * seconds))
   return Math.min(LONGEST_SECONDS, first * LONGER_EACH_TIME ** (state === 'ok' ? 0 : withdrawals))

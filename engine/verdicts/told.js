@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * What was told of each target, so that only changes are: what is found, how sure, and that it is
- * over.
+ * Findings already reported for each target, so that only changes are reported: the finding, its
+ * state, and its end.
  */
 class Told {
   /**
@@ -14,8 +14,8 @@ class Told {
   /**
    * @param {import('../history/target').Target} target
    * @param {import('./evaluate').Verdict} verdict whose state changed
-   * @returns {{ was: string | null } | undefined} undefined where there is nothing to tell: an
-   *   opportunity, or nothing was and nothing is
+   * @returns {{ was: string | null } | undefined} undefined if there is nothing to report: an
+   *   opportunity, or no finding before and after
    */
   change (target, { diagnosis, state, opportunity }) {
     if (opportunity) return undefined

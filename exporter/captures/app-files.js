@@ -5,12 +5,12 @@ const path = require('node:path')
 const { heapHeadroom } = require('../data-folder/bounded-json')
 const { readRegularFile } = require('../data-folder/regular-file')
 
-/** A bundle may be large, and its map larger: what is larger than this is not read. */
+/** Size limit of a file; a bundle may be large, and its source map larger. */
 const MOST_FILE_BYTES = 16 * 2 ** 20
-/** All that is looked for and read to point at the lines of one capture. */
+/** Limits of all searches and reads for the lines of one capture. */
 const MOST_FILES = 1000
 const MOST_BYTES = 64 * 2 ** 20
-/** Share of the free heap for texts: what is made of them takes more. */
+/** Share of the free heap for texts; parsing them needs more. */
 const HEAP_SHARE = 0.25
 /** The longest path that Linux takes: PATH_MAX of limits.h. */
 const MOST_PATH_LENGTH = 4096
@@ -18,14 +18,14 @@ const MOST_PATH_LENGTH = 4096
 const MOST_LINKS = 40
 /** No code is in them, and reading some of it has an effect. */
 const KERNEL_FOLDERS = ['proc', 'sys', 'dev']
-/** It says only which package a file is of, and the agent's package may lie anywhere. */
+/** Manifests show only the package of a file, and the agent's package may lie anywhere. */
 const MANIFEST = 'package.json'
-/** Arguments of a command line that are looked at for scripts. */
+/** Arguments of a command line that may be scripts. */
 const MOST_ARGUMENTS = 32
 
 /**
- * Files of one app, by the names that its profile tells, so by anybody's names. Read are regular
- * files of bounded size where the code of the app is.
+ * Files of one app, by the untrusted names in its profile. Only regular files of bounded size in
+ * the folders of the app's code are read.
  */
 class AppFiles {
   #root
@@ -46,7 +46,7 @@ class AppFiles {
   /**
    * @param {number} pid of a process of this machine
    * @returns {AppFiles}
-   * @throws {Error} when it is gone, or another user's
+   * @throws {Error} if the process has ended, or belongs to another user
    */
   static of (pid) {
     const root = `/proc/${pid}/root`
@@ -104,7 +104,7 @@ function codeFolders (pid, root) {
   return [cwd, ...scripts.map(script => path.dirname(script))].flatMap(folder => {
     const above = foldersAbove(folder)
     const packages = above.filter(parent => isManifest(root, path.join(parent, MANIFEST)))
-    // Without a manifest the whole file system is nobody's package, though it be a working
+    // Without a manifest the whole file system belongs to no package, even if it is a working
     // directory.
     const own = packages.at(-1) ?? (folder === '/' ? [] : folder)
     return [own, ...above.map(parent => path.join(parent, 'node_modules'))].flat()

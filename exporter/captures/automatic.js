@@ -4,27 +4,26 @@ const { CommandError } = require('../commands/commands')
 const { kinds } = require('./kinds')
 const { signalsOf } = require('@memwatch/engine/signals/index')
 
-/** A heap profile tells a leak from other growth by so many samples of what it retains. */
+/** Samples of retained memory after which a heap profile distinguishes a leak from other growth. */
 const SAMPLES = 32
-/** Growth within less than this may as well be requests in flight. */
+/** Least growth: less may belong to unfinished requests. */
 const LEAST_SECONDS = 9
 /**
- * Mean distance of two samples, and samples a second, in a service, and where somebody waits for
- * the answer: then a few percent of the CPU for some seconds are welcome. A sample takes about
- * 35 µs.
+ * Mean distance of two samples, and samples a second: in a service, and if a user waits. A waiting
+ * user accepts a few percent of the CPU for some seconds. A sample takes about 35 µs.
  */
 const INTERVAL_BYTES = { service: 524_288, watched: 131_072 }
 const SAMPLES_PER_SECOND = { service: 100, watched: 200 }
 /**
- * Least distance: an app that allocates little may begin to allocate much at any time, and pays for
- * each sample then.
+ * Least distance of samples: an app that allocates little may begin to allocate much at any time,
+ * and then pays for each sample.
  */
 const LEAST_INTERVAL_BYTES = { service: 32_768, watched: 4096 }
 /** Seconds of a profile of a leak outside the heap, which finds few samples a second. */
 const OUTSIDE_SECONDS = { service: 120, watched: 15 }
 
 /**
- * `watched` where the operator allows full GCs on command: somebody waits for the answer.
+ * Kind of run. `watched` if the operator allows full GCs on command: a user waits for the answer.
  * @param {import('@memwatch/engine/history/target').Target} target
  */
 const modeOf = ({ hello }) => hello.commands?.includes('force_gc') ? 'watched' : 'service'
@@ -75,9 +74,9 @@ function planForOutsideLeak (target) {
  */
 
 /**
- * JavaScript objects own Buffers, streams and most handles of native code. A profile runs full GCs:
- * unless those are allowed, it must not free memory that still waits for one. Nor does it show the
- * heaps of other threads.
+ * JavaScript objects own Buffers, streams and most handles of native code. A profile runs full GCs.
+ * Unless the operator allows those, it must not free memory that still waits for a GC. It does not
+ * show the heaps of other threads.
  * @type {(target: import('@memwatch/engine/history/target').Target, verdict: Changed) =>
  *   Plan | undefined}
  */
@@ -104,20 +103,20 @@ const triggers = Object.freeze({
   'resource-leak': planForOutsideLeak,
   'event-loop-blocked': planForBlockedLoop
 })
-/** A target is not asked for the same again within this. */
+/** Time before a target is asked for the same capture again. */
 const AGAIN_MS = 3_600_000
-/** Whoever waits longer than this has changed meanwhile. */
+/** Longest wait in the queue; a target that waited longer has changed. */
 const MOST_WAITING = 20
 
 /**
- * Captures that the exporter takes by itself, once, one at a time of all targets: what many suffer
- * from at once is the same, mostly.
+ * Captures that the exporter starts by itself: once for each target, and one at a time, because
+ * simultaneous problems of many targets usually have one cause.
  */
 class AutomaticCaptures {
   #captures
   #now
   /**
-   * When each target was asked for what.
+   * Time and kind of the last automatic capture of each target.
    * @type {WeakMap<import('@memwatch/engine/history/target').Target, Map<string, number>>}
    */
   #askedAt = new WeakMap()
@@ -177,7 +176,7 @@ class AutomaticCaptures {
       await this.#captures.request(target, options).finished
     } catch (error) {
       if (!(error instanceof CommandError)) throw error
-      // It takes none, or is gone: nothing was asked for, nobody is told.
+      // The agent accepts none, or has ended: no capture was requested, so nobody is notified.
     }
   }
 }

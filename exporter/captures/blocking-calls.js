@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Calls that hold the event loop for as long as they take, and what does the same without.
+ * Calls that block the event loop until they finish, with their non-blocking replacements.
  * @typedef {{ pattern: RegExp, call: string, instead: string }} BlockingCall pattern: in a line of
  *   source
  */

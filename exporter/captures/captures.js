@@ -8,23 +8,26 @@ const { readRegularFile } = require('../data-folder/regular-file')
 const { processOf } = require('@memwatch/engine/history/identity')
 const { kinds } = require('./kinds')
 
-/** A capture takes its time; an app that is blocked, and a heap that is written down, take more. */
+/**
+ * Time limit of a capture beyond its duration: a blocked app, or the transfer of a large heap,
+ * takes longer.
+ */
 const PATIENCE_SECONDS = 300
 /**
- * The agent's answer and the end of what it sent come over two connections, about at the same time.
+ * The agent's answer and the end of its data arrive over two connections, at about the same time.
  */
 const PART_WITHIN_MS = 10_000
 /** Error code of a stream whose other end is gone: node:stream. */
 const HUNG_UP = 'ERR_STREAM_PREMATURE_CLOSE'
 /** So many failures are remembered. */
 const MOST_FAILED = 20
-/** A larger profile points at no line: what is asked for in the API has megabytes. */
+/** Size limit of profiles that are analysed; a larger one names no lines. */
 const MOST_PROFILE_BYTES = 64 * 2 ** 20
-/** A capture that brings nothing for so long is given up. */
+/** Time without data after which a capture fails. */
 const STALLED_MS = 60_000
 
 /**
- * One thing that was looked at, of one isolate. The wire form of /api/v1/captures.
+ * One capture of one isolate, as /api/v1/captures returns it.
  * @typedef {object} Capture
  * @property {string} id
  * @property {import('./kinds').KindName} kind
@@ -35,8 +38,7 @@ const STALLED_MS = 60_000
  * @property {string} node
  * @property {number} startedAtUnixMs of the isolate
  * @property {number} seconds that were asked for
- * @property {string | null} diagnosis that it was made for, by the exporter itself; null when
- *   somebody asked for it
+ * @property {string | null} diagnosis of an automatic capture; null for a requested one
  * @property {'running' | 'done' | 'failed'} state
  * @property {string | null} error in a sentence
  * @property {string | null} errorCode in a word
@@ -48,8 +50,8 @@ const STALLED_MS = 60_000
  */
 
 /**
- * Asks agents for captures, takes what they send, and keeps it. Emits `done` (capture, target),
- * whether it succeeded or failed.
+ * Requests captures from agents, receives and stores them. Emits `done` (capture, target) after
+ * success or failure.
  */
 class Captures extends EventEmitter {
   #commands
@@ -106,7 +108,7 @@ class Captures extends EventEmitter {
     return this.all.find(capture => capture.id === id)
   }
 
-  /** Captures that an earlier exporter kept. */
+  /** Captures stored by an earlier exporter. */
   restore () {
     this.#store.restore()
   }
@@ -145,13 +147,13 @@ class Captures extends EventEmitter {
     this.#store.close()
   }
 
-  /** Remove what is too old. Called on a timer. */
+  /** Removes expired captures. A timer calls it. */
   tidy () {
     this.#store.tidy()
   }
 
   /**
-   * Have one made. Returns when the agent is asked; `finished` says how it went.
+   * Starts a capture. Returns when the agent was asked; `finished` resolves with the outcome.
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {{ kind: import('./kinds').KindName, seconds?: number,
    *   intervalBytes?: number, force?: boolean, diagnosis?: string }} options intervalBytes: mean
@@ -169,7 +171,7 @@ class Captures extends EventEmitter {
     if (this.#busy.has(process)) {
       throw new CommandError(
         'busy',
-        `a capture of ${name} is being made: one at a time of a process`
+        `another capture of ${name} is running: a process makes one at a time`
       )
     }
     /** @type {Capture} */
@@ -211,7 +213,7 @@ class Captures extends EventEmitter {
    * @param {import('@memwatch/engine/decode/decode').CaptureMessage} message
    * @param {import('node:net').Socket} socket
    * @param {Buffer} rest what came with the line
-   * @returns {boolean} false for one that nobody asked for
+   * @returns {boolean} false for a capture that nobody requested
    */
   take ({ id, part }, socket, rest) {
     const running = this.#running.get(id)
@@ -262,7 +264,7 @@ class Captures extends EventEmitter {
       const broken = (await Promise.allSettled(running.arrived.values())).flatMap(part =>
         part.status === 'rejected' ? [part.reason] : []
       )
-      // The agent only knows that its connection was closed, not that the data could not be kept.
+      // The agent only knows that its connection closed, not that the data could not be stored.
       this.#fail(capture, broken.find(({ code }) => code !== HUNG_UP) ?? /** @type {Error} */ (error))
       this.#store.remove(id)
     }
@@ -320,7 +322,7 @@ class Captures extends EventEmitter {
   }
 }
 
-/** A capture that is being made, and what came of it so far. */
+/** A running capture, and its data so far. */
 class Running {
   /** @type {Map<string, Promise<{ bytes: number, sha256: string }>>} */
   arrived = new Map()

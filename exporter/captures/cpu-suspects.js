@@ -10,7 +10,7 @@ const { blockingCall } = require('./blocking-calls')
  *   parent?: number, positionTicks?: { line: number, ticks: number }[] }} CpuNode
  * @typedef {{ nodes: CpuNode[], samples: number[], timeDeltas: number[] }} CpuProfile
  *
- * @typedef {object} CpuSite what takes the time of the thread
+ * @typedef {object} CpuSite a consumer of the thread's time
  * @property {string} function
  * @property {string} file
  * @property {number} line from 1: the one that was seen most, where it is the function's own time;
@@ -24,7 +24,7 @@ const { blockingCall } = require('./blocking-calls')
  * @property {number} longestSeconds at a stretch
  * @property {string | null} via the package that does it
  * @property {string | null} call that blocks, by name
- * @property {string | null} instead what does not block
+ * @property {string | null} instead non-blocking replacement
  */
 
 /** The profiler's names for the thread's own states. */
@@ -78,7 +78,7 @@ function cpuSuspects ({ nodes, samples, timeDeltas }, agentFolder) {
     totalSeconds += seconds
     const { callFrame } = /** @type {CpuNode} */ (byId.get(id))
     if (callFrame.functionName === IDLE && callFrame.url === '') return endStretch()
-    // Garbage is collected in the middle of what somebody does.
+    // A GC interrupts the function that runs, so its time belongs to that function.
     if (BETWEEN.has(callFrame.functionName)) {
       busySeconds += seconds
       if (stretch) stretch.seconds += seconds
@@ -103,7 +103,7 @@ function cpuSuspects ({ nodes, samples, timeDeltas }, agentFolder) {
   const found = [...sites.values()].sort(
     (a, b) => b.blockedSeconds - a.blockedSeconds || b.seconds - a.seconds
   )
-  // The little work of a loop that waits for others blocks nobody.
+  // A loop that mostly waits for others blocks nobody.
   const isBusy = busySeconds >= LEAST_BUSY_SHARE * totalSeconds
   return {
     totalSeconds, busySeconds, sites: isBusy ? found.map(site => siteOf(site, busySeconds)) : []

@@ -16,9 +16,9 @@ const { packageOf } = require('@memwatch/engine/text/code-owner')
  * @property {string} file
  * @property {number} line from 1, where the function begins
  * @property {number} column from 1
- * @property {number} bytes by which what lives of it grew
+ * @property {number} bytes growth of its live bytes
  * @property {number} share of all growth
- * @property {number} samples that say so
+ * @property {number} samples number of samples behind it
  * @property {string | null} via the package that allocates for it
  */
 
@@ -28,8 +28,8 @@ const isOfNode = ({ callFrame }) => originOf(callFrame) === 'node'
 /**
  * @param {HeapProfile} profile
  * @param {string | undefined} agentFolder
- * @returns {Map<string, Omit<HeapSite, 'share'>>} bytes that live, by the innermost function of the
- *   app, else of a dependency, else of Node.js, that had them allocated; without the agent's
+ * @returns {Map<string, Omit<HeapSite, 'share'>>} live bytes, by the innermost function of the app,
+ *   else of a dependency, else of Node.js, that caused the allocation; without the agent's
  */
 function bytesBySite ({ head, samples = [] }, agentFolder) {
   /** @type {Map<number | undefined, number>} */
@@ -78,8 +78,8 @@ function bytesBySite ({ head, samples = [] }, agentFolder) {
 }
 
 /**
- * Growth between two readings of one profile. Memory that is alive at both and did not grow is in
- * flight, and no leak; without a first reading all that lives counts as growth.
+ * Growth between two readings of one profile. Memory that is alive at both without growth belongs
+ * to unfinished requests. Without a first reading all live memory counts as growth.
  * @param {HeapProfile | undefined} before
  * @param {HeapProfile} after
  * @param {string} [agentFolder]
@@ -102,9 +102,9 @@ function heapSuspects (before, after, agentFolder) {
   return { totalBytes, sites }
 }
 
-/** A handful of samples may be a cache of Node.js, or requests in flight. */
+/** Fewest samples of a suspect: a few may be a cache of Node.js, or unfinished requests. */
 const LEAST_SAMPLES = 4
-/** Share of the growth of a site that is named. */
+/** Smallest share of the growth that a named site has. */
 const OWNER_SHARE = 0.1
 
 /**

@@ -5,12 +5,12 @@ const acorn = require('acorn')
 const { heapHeadroom } = require('../data-folder/bounded-json')
 
 /**
- * V8's heap profiler counts what an inlined function allocates to the function that it was inlined
- * into. Which those could be is read from the source: what a function calls, in its own file or one
- * that it requires by a relative path.
+ * V8's heap profiler counts allocations of an inlined function to its caller. The candidates come
+ * from the source: functions called in the same file, or in one that it requires by a relative
+ * path.
  */
 
-/** Parsing a larger file would hold the loop for too long. */
+/** Size limit of a file: parsing a larger one would block the loop for too long. */
 const MOST_LENGTH = 2 ** 19
 /**
  * Limit for all sources of a capture together; a token makes a node or two, with its place, of some
@@ -20,13 +20,13 @@ const MOST_TOKENS = 500_000
 const TOKEN_BYTES = 400
 const HEAP_SHARE = 0.5
 /**
- * Nodes that are walked through for one capture: a second or two of work; a real file of a quarter
- * of a megabyte needs a third.
+ * Limit of visited nodes for one capture: a second or two of work; a real file of a quarter of a
+ * megabyte needs a third.
  */
 const MOST_VISITS = 1_000_000
-/** V8 inlines what is called by what it inlined, too. */
+/** Depth of inlining: V8 also inlines callees of inlined functions. */
 const DEPTH = 2
-/** Calls by which something stays that is handed over. */
+/** Calls that retain their arguments. */
 const KEEPING = new Set([
   'push',
   'unshift',
@@ -59,10 +59,10 @@ const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFu
  *   place from 1
  */
 
-/** A source takes more memory or time than a capture is worth: it points at nothing. */
+/** Error of a source that needs more memory or time than a capture is worth: it names nothing. */
 class SpentError extends Error {}
 
-/** A budget of anything that is counted. */
+/** A budget of countable work. */
 class Budget {
   #left
 
@@ -92,7 +92,7 @@ class InlinedCallees {
 
   /**
    * @param {(file: string) => string | undefined} sourceOf
-   * @param {{ headroomBytes?: number }} [options] what the heap has left
+   * @param {{ headroomBytes?: number }} [options] free bytes of the heap
    */
   constructor (sourceOf, { headroomBytes = heapHeadroom() } = {}) {
     this.#sourceOf = sourceOf
@@ -100,9 +100,9 @@ class InlinedCallees {
   }
 
   /**
-   * The function that most likely allocates what stays, in the name of another.
+   * The callee that most likely allocates the retained objects, counted under its caller.
    * @param {{ file: string, line: number, column: number }} place of that other, from 1
-   * @returns {Callee | undefined} undefined where it keeps things itself, or no callee is likelier
+   * @returns {Callee | undefined} undefined if it retains objects itself, or no callee is likelier
    */
   of (place) {
     return this.#withinBudget(() => {
@@ -117,7 +117,7 @@ class InlinedCallees {
   }
 
   /**
-   * All that may allocate in the name of another, whether it stays or not.
+   * All callees that may allocate under the name of their caller, retained or not.
    * @param {{ file: string, line: number, column: number }} place of that other, from 1
    * @returns {Callee[]} each once, in the order of calls
    */
@@ -140,7 +140,7 @@ class InlinedCallees {
   /**
    * @template T
    * @param {() => T} find
-   * @returns {T | undefined} undefined when the budget of the capture is spent
+   * @returns {T | undefined} undefined if the budget of the capture is used up
    */
   #withinBudget (find) {
     try {
@@ -152,7 +152,7 @@ class InlinedCallees {
   }
 
   /**
-   * Those that allocate or keep, in the order of calls.
+   * Callees that allocate or retain, in the order of calls.
    * @param {Module} module
    * @param {Node} caller
    * @param {number} depth
@@ -191,7 +191,7 @@ class InlinedCallees {
   }
 
   /**
-   * A function that is called, where it counts, and those that it calls.
+   * A called function that matters, with its own callees.
    * @param {Module} module
    * @param {string} name
    * @param {Node} node
@@ -213,7 +213,7 @@ class InlinedCallees {
    * @param {Node} node
    * @param {string} what is found out of it
    * @param {() => T} find
-   * @returns {T} found out once: what many call is looked at once
+   * @returns {T} computed once, because several calls share it
    */
   #once (node, what, find) {
     const known = this.#known.get(node) ?? new Map()

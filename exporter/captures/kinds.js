@@ -14,33 +14,33 @@
 
 const kinds = Object.freeze({
   cpu_profile: {
-    title: 'where the time of the thread goes',
+    title: 'CPU time of the thread, by function',
     seconds: 5,
     mostSeconds: 60,
     extension: 'cpuprofile',
     mediaType: 'application/json',
-    help: 'a sample a millisecond; opens in Chrome DevTools, VS Code and speedscope'
+    help: 'one sample a millisecond; opens in Chrome DevTools, VS Code and speedscope'
   },
   heap_profile: {
-    title: 'where memory is allocated that lives on',
+    title: 'allocations that survive GCs, by function',
     seconds: 30,
     mostSeconds: 300,
     extension: 'heapprofile',
     mediaType: 'application/json',
-    help: 'samples an allocation each 128 KiB; each 512 KiB where the exporter takes it by ' +
-      'itself in production, closer for a leak outside the heap; read twice, each time after a ' +
-      'full GC, so that growth shows; opens in Chrome DevTools and speedscope'
+    help: 'samples one allocation in 128 KiB (automatic captures: one in 512 KiB, more for a leak ' +
+      'outside the heap); compares two readings, each after a full GC, to show growth; opens in ' +
+      'Chrome DevTools and speedscope'
   },
   allocation_profile: {
-    title: 'where memory is allocated, whether it lives on or not',
+    title: 'all allocations, by function, also short-lived ones',
     seconds: 10,
     mostSeconds: 60,
     extension: 'heapprofile',
     mediaType: 'application/json',
-    help: 'as heap_profile, with what GCs took; opens in Chrome DevTools and speedscope'
+    help: 'as heap_profile, with collected objects; opens in Chrome DevTools and speedscope'
   },
   gc_trace: {
-    title: 'every GC, and what it took of which space',
+    title: 'every GC, with the bytes freed in each space',
     seconds: 5,
     mostSeconds: 10,
     extension: 'gctrace.json',
@@ -56,7 +56,7 @@ const kinds = Object.freeze({
     help: 'stacks, handles, limits, loaded objects; without the environment'
   },
   heap_snapshot: {
-    title: 'every object and what holds it',
+    title: 'every object and its retainers',
     seconds: 0,
     mostSeconds: 0,
     extension: 'heapsnapshot',

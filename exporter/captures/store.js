@@ -17,14 +17,15 @@ const MAX_RECORD_BYTES = 2 ** 18
 const ID = /^[0-9a-f-]{36}$/
 const PART = /^[a-z]{1,32}$/
 
-/** The options of the command line say the same: config.js. */
+/** Defaults of the command line: config.js. */
 const DEFAULT_MAX_BYTES = 512 * 2 ** 20
 const DEFAULT_KEEP_SECONDS = 86_400
 
 /**
- * Captures on disk, a folder of each: its parts, and what is known of it. For this user only;
- * bounded in bytes and in time, by the wall clock: that somebody sets it may cost a capture, and
- * must not keep a secret. One without its record was never finished, and is removed.
+ * Captures on disk, one folder each, with the parts and a record. Only this user can read them.
+ * They are bounded in bytes and in age by the wall clock: setting the clock may delete a capture
+ * early, but never keeps a secret for longer. A capture without a record is unfinished, and is
+ * removed.
  */
 class CaptureStore {
   #folder
@@ -34,7 +35,7 @@ class CaptureStore {
   #quarantine
   /** @type {Map<string, { record: any, bytes: number }>} oldest first */
   #kept = new Map()
-  /** Bytes of those that are being written. */
+  /** Bytes of unfinished captures. */
   #writing = 0
   #temporary = false
 
@@ -65,7 +66,7 @@ class CaptureStore {
     maxBytes = DEFAULT_MAX_BYTES,
     keepSeconds = DEFAULT_KEEP_SECONDS
   }) {
-    // Made when there is something to keep: where nothing can be written, only captures fail.
+    // The folder is created with the first capture: without a writable disk, only captures fail.
     const store = new CaptureStore(
       folder ?? path.join(os.tmpdir(), `memwatch-captures-${randomUUID()}`),
       { maxBytes, keepMs: 1000 * keepSeconds, quarantine }
@@ -90,7 +91,7 @@ class CaptureStore {
   }
 
   /**
-   * Write a part, as it comes. Older captures go to make room.
+   * Writes a part as it arrives. Older captures are deleted to make room.
    * @param {string} id
    * @param {string} part
    * @param {AsyncIterable<Buffer>} chunks
@@ -122,7 +123,7 @@ class CaptureStore {
   }
 
   /**
-   * It is complete: from now on it is kept.
+   * Completes a capture: from now on it is kept.
    * @param {{ id: string, parts: { bytes: number }[] } & Record<string, unknown>} record
    */
   keep (record) {
@@ -140,7 +141,7 @@ class CaptureStore {
    * @param {string} id
    * @param {string} part
    * @returns {string} path
-   * @throws {Error} for what is no id or part
+   * @throws {Error} for an invalid id or part
    */
   fileOf (id, part) {
     if (!ID.test(id) || !PART.test(part)) throw new Error(`no capture ${id}, or no part ${part}`)
@@ -161,7 +162,7 @@ class CaptureStore {
   }
 
   /**
-   * Files that a failing disk keeps are removed by the next exporter, as too old or never finished.
+   * If the disk fails to remove a file, the next exporter removes it as expired or unfinished.
    * @param {string} id
    */
   remove (id) {
@@ -174,7 +175,7 @@ class CaptureStore {
     } catch {}
   }
 
-  /** Remove what is too old. */
+  /** Removes expired captures. */
   tidy () {
     for (const [id, { record }] of this.#kept) {
       if (this.#now() - record.requestedUnixMs > this.#keepMs) this.remove(id)
@@ -182,7 +183,7 @@ class CaptureStore {
     this.#makeRoom()
   }
 
-  /** @throws {Error} when all that is left is being written */
+  /** @throws {Error} if all remaining captures are unfinished */
   #makeRoom () {
     for (const id of this.#kept.keys()) {
       if (this.bytes <= this.#maxBytes) return
@@ -193,10 +194,10 @@ class CaptureStore {
     }
   }
 
-  /** Captures that an earlier exporter kept. One whose record cannot be read is moved aside. */
+  /** Captures stored by an earlier exporter. A capture with an unreadable record is moved aside. */
   restore () {
-    // Through a link, or in another's folder, what is removed as never finished would be somebody
-    // else's.
+    // Through a link, or in a foreign folder, the exporter would delete files of other users as
+    // unfinished captures.
     if (!isFolder(this.#folder)) this.#quarantine.add(this.#folder, 'not a folder')
     const records = foldersIn(this.#folder).flatMap(id => this.#load(id) ?? [])
     records.sort((a, b) => a.requestedUnixMs - b.requestedUnixMs)

@@ -9,15 +9,15 @@ const { heapSuspects, findOwners } = require('./heap-suspects')
 const { InlinedCallees } = require('./inlined')
 const { Sources } = require('./sources')
 
-/** So many are kept of each capture. */
+/** Suspects stored for each capture. */
 const MOST_SITES = 10
 const MOST_PACKAGES = 10
 /** A site of less is not listed. */
 const LEAST_LISTED_SHARE = 0.01
-/** Longer names are cut: a profile may hold anything. */
+/** Longest name; longer ones are cut, because a profile may contain any text. */
 const MOST_NAME_LENGTH = 256
 const MOST_FILE_LENGTH = 1024
-/** A call that held the thread for less has blocked nobody. */
+/** Shortest block of the thread that counts as blocking. */
 const BLOCKED_SECONDS = 0.02
 
 /** Diagnoses of growth that the JS heap has a small part in: an object for each thing retained. */

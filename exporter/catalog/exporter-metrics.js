@@ -10,7 +10,7 @@ const { REJECT_REASONS } = require('@memwatch/engine/decode/decode')
  * Metrics of the exporter itself.
  * @typedef {object} ExporterState
  * @property {Map<string, number>} rejected lines by reason
- * @property {number} frames taken
+ * @property {number} frames accepted
  * @property {number} framesShed left unread to save time
  * @property {number} loadLevel of self-care/load.js
  * @property {number} connections open now
@@ -25,7 +25,7 @@ const { REJECT_REASONS } = require('@memwatch/engine/decode/decode')
  * @property {import('../flight/flight-recorder').FlightRecorder['state']} flight
  * @property {{ counts: Map<string, number>, bytes: number }} captures by kind and how they ended,
  *   `cpu_profile done`; bytes on disk
- * @property {Map<string, number>} [webhook] posts by how they ended; undefined without one
+ * @property {Map<string, number>} [webhook] requests by outcome; undefined without --webhook
  * @property {Map<string, number>} [otlp] what --otlp sent by signal and how that ended,
  *   `metrics delivered`; undefined without it
  * @property {number} [scrapeSeconds] that the last scrape took
@@ -63,21 +63,20 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_frames_shed_total',
     type: 'counter',
-    help: 'Frames of healthy targets that were left unread because the exporter had too much to ' +
-      'do.',
+    help: 'Frames of healthy targets that the overloaded exporter skipped.',
     read: ({ framesShed }) => framesShed
   },
   {
     name: 'memwatch_exporter_load_level',
     type: 'gauge',
-    help: 'Load shedding of the exporter, for lack of time or memory. ' +
+    help: 'Level of overload of the exporter, and the work that it gives up at each level. ' +
       `${levels.map(({ gives }, level) => `${level}: ${gives}`).join('; ')}.`,
     read: ({ loadLevel }) => loadLevel
   },
   {
     name: 'memwatch_exporter_event_loop_active_seconds_total',
     type: 'counter',
-    help: 'Time that the event loop of the exporter was busy.',
+    help: "Busy time of the exporter's event loop.",
     read: () => performance.eventLoopUtilization().active / 1000
   },
   {
@@ -98,27 +97,27 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_connections',
     type: 'gauge',
-    help: 'Connections of agents that are open.',
+    help: 'Open connections of agents.',
     read: ({ connections }) => connections
   },
   {
     name: 'memwatch_exporter_targets',
     type: 'gauge',
-    help: 'Targets that are watched.',
+    help: 'Watched targets.',
     read: ({ targets }) => targets
   },
   {
     name: 'memwatch_target_exits_total',
     type: 'counter',
-    help: 'Processes that ended under this name, by reason: docs/deaths.md. The exporter ' +
-      'counts, so it outlives them.',
+    help: 'Ended processes of this name, by reason (docs/deaths.md). The exporter counts them, ' +
+      'so the counter survives their end.',
     otel: { startUnknown: true }, // those of before a restart are counted, too
     read: ({ exits }) => exits.map(({ count, ...labels }) => ({ labels, value: count }))
   },
   {
     name: 'memwatch_target_last_exit_timestamp_seconds',
     type: 'gauge',
-    help: 'When the last process of this name ended, Unix time; why, in words.',
+    help: 'Time when the last process of this name ended, Unix time; the label says why.',
     read: ({ deaths }) =>
       deaths.map(({ target, thread, reason, sure, text, diedAtUnixMs }) => ({
         labels: { target, thread, reason, sure, text },
@@ -128,8 +127,8 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_target_silence_seconds',
     type: 'gauge',
-    help: 'Time since the last frame of a process that is not known to be gone, and why it is ' +
-      'silent; absent while it is not.',
+    help: 'Time since the last frame of a silent process, with the cause of the silence; absent ' +
+      'while it sends frames, and after its end.',
     read: ({ silent }) =>
       silent.map(({ target, cause }) => ({
         labels: { target: target.name, thread: target.thread, cause },
@@ -139,27 +138,27 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_diagnosis_errors_total',
     type: 'counter',
-    help: 'Diagnoses that failed by an error, and were unknown instead.',
+    help: 'Evaluations of diagnoses that failed with an error; their verdict is unknown.',
     read: ({ diagnosisErrors }) => diagnosisErrors
   },
   {
     name: 'memwatch_exporter_listener_errors_total',
     type: 'counter',
     help:
-      'Events that a part of the exporter failed to handle; the other parts handled them. ' +
-      'The log names the first of each kind.',
+      'Events that one part of the exporter failed to handle; the other parts handled them. The ' +
+        'log has the first error of each kind.',
     read: ({ listenerErrors }) => listenerErrors
   },
   {
     name: 'memwatch_exporter_targets_omitted_total',
     type: 'counter',
-    help: 'Targets that answers of the API are without, as they cannot be serialized.',
+    help: 'Targets that API answers omit because they cannot be serialized.',
     read: ({ targetsOmitted }) => targetsOmitted
   },
   {
     name: 'memwatch_exporter_history_bytes',
     type: 'gauge',
-    help: 'Size of the history of the hours and days before, in memory and on disk.',
+    help: 'Size of the history of hours and days, in memory and on disk.',
     read: ({ flight }) => [
       { labels: { where: 'memory' }, value: flight.memoryBytes },
       { labels: { where: 'disk' }, value: flight.diskBytes }
@@ -168,28 +167,27 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_history_saving',
     type: 'gauge',
-    help: '1 while histories are saved to disk; 0 without a folder for them, and while the disk ' +
-      'fails.',
+    help: '1 while histories are saved to disk; 0 without a data folder, and while the disk fails.',
     read: ({ flight }) => (flight.saving ? 1 : 0)
   },
   {
     name: 'memwatch_exporter_history_dropped_total',
     type: 'counter',
-    help: 'Parts of histories that were dropped to bound memory, or that the disk refused; ' +
-      'the latter are written later while they are in memory.',
+    help: 'Parts of histories dropped to bound memory, or not written because the disk failed. ' +
+      'The exporter retries the latter while they are in memory.',
     read: ({ flight }) => flight.dropped
   },
   {
     name: 'memwatch_exporter_history_torn_total',
     type: 'counter',
-    help: 'Damaged parts of saved histories that were skipped: unfinished writes of an ' +
-      'exporter that died, and files in the folder unreadable.',
+    help: 'Skipped damaged parts of saved histories: unfinished writes of an exporter that died, ' +
+      'and unreadable files.',
     read: ({ flight }) => flight.torn
   },
   {
     name: 'memwatch_exporter_captures_total',
     type: 'counter',
-    help: 'Captures (profiles, snapshots) that were asked for, by kind and whether they came.',
+    help: 'Requested captures (profiles, snapshots), by kind and outcome.',
     read: ({ captures }) =>
       Object.keys(kinds).flatMap(kind =>
         ['done', 'failed'].map(state => ({
@@ -201,8 +199,7 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_webhook_posts_total',
     type: 'counter',
-    help: 'Changes of verdicts that were to be posted to --webhook, by how that ended; absent ' +
-      'without one.',
+    help: 'Changes of verdicts for --webhook, by outcome; absent without it.',
     read: ({ webhook }) =>
       [...(webhook ?? [])].map(([outcome, value]) => ({ labels: { outcome }, value }))
   },
@@ -228,7 +225,7 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_resident_memory_bytes',
     type: 'gauge',
-    help: 'Resident set size of the exporter itself; absent where there is no /proc.',
+    help: 'Resident set size of the exporter itself; absent without /proc.',
     read: () => ownRssBytes() ?? []
   },
   {

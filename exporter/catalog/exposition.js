@@ -107,7 +107,7 @@ class Family {
 
   /**
    * @param {import('./metric').Reading} reading
-   * @param {string} [shared] formatLabels() of the labels that all samples bear
+   * @param {string} [shared] formatLabels() of the labels that all samples share
    * @returns {string} a line for each sample; empty without samples
    */
   lines (reading, shared = '') {

@@ -14,7 +14,7 @@ const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
  * @typedef {{ labels: Labels, sum: number, counts: readonly number[] }} HistogramRow
  * @typedef {readonly Sample[] | readonly HistogramRow[] | number | undefined} Reading
  *
- * Bounds of a histogram: those that the frames have, and those that are worth a series each.
+ * Bounds of a histogram: those of the frames, and the ones that are exposed as series.
  * @typedef {{ bounds: readonly number[], exposed: readonly number[] }} Buckets
  *
  * A metric of every target; the labels `target` and `thread` are added.
@@ -22,10 +22,10 @@ const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
  * @property {string} name
  * @property {'gauge' | 'counter' | 'histogram'} type
  * @property {string} help
- * @property {Field} [field] that it is, and nothing more
+ * @property {Field} [field] field exposed unchanged
  * @property {(target: Target, context: Context) => Reading} read undefined or empty where the
  *   target does not have it; HistogramRow[] of a histogram
- * @property {readonly string[]} [promClient] what prom-client calls it, or what it has instead
+ * @property {readonly string[]} [promClient] prom-client's name of it, or of its counterpart
  * @property {import('./otel').OtelOverride} [otel] where OpenTelemetry has a name for it, or it
  *   needs another than its own
  * @property {Buckets} [histogram] of a histogram
@@ -39,7 +39,7 @@ const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
 /** Other names of a row. @typedef {Pick<TargetMetric, 'promClient' | 'otel'>} OtherNames */
 
 /**
- * A metric that is one field of the frames.
+ * A metric with the value of one field.
  * @param {string} name
  * @param {'gauge' | 'counter'} type
  * @param {import('@memwatch/agent/protocol/frame').NumberField} field
@@ -57,7 +57,7 @@ const fieldMetric = (name, type, field, help, names) => ({
 })
 
 /**
- * A metric that is one signal.
+ * A metric with the value of one signal.
  * @param {string} name
  * @param {import('@memwatch/engine/signals/index').FigureName} signal
  * @returns {TargetMetric}
@@ -124,7 +124,7 @@ const cpuMetric = (name, help, user, system, names) => ({
 })
 
 /**
- * A histogram whose buckets the frames hold.
+ * A histogram whose buckets are in the frames.
  * @param {string} name
  * @param {string} help
  * @param {Buckets & OtherNames & { rows: (target: Target) => HistogramRow[] }} source

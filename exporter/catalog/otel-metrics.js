@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Metrics of OpenTelemetry's conventions whose numbers /metrics has in another form.
+ * Metrics of OpenTelemetry's conventions whose numbers /metrics exposes in another form.
  * @type {readonly (Omit<import('./metric').TargetMetric, 'name'> & { otel: { name: string } })[]}
  */
 const otelMetrics = Object.freeze([

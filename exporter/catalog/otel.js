@@ -46,7 +46,7 @@ const NAMESPACES = [
   'agent'
 ]
 
-/** The last words of Prometheus' names that are units, and UCUM's for them. */
+/** Final words of Prometheus names that are units, with their UCUM units. */
 const UNITS = Object.freeze({ bytes_per_second: 'By/s', bytes: 'By', seconds: 's', ratio: '1' })
 
 /**
@@ -69,7 +69,7 @@ function derived (name) {
 
 /**
  * @param {NamedRow} row
- * @returns {OtelForm | undefined} undefined for names that are prom-client's only
+ * @returns {OtelForm | undefined} undefined for names of prom-client only
  */
 function otelOf ({ name, type, otel }) {
   const ours = name.startsWith('memwatch_')

@@ -10,9 +10,9 @@ const { fieldMetric, signalMetric, spaceMetric, cpuMetric, histogramMetric } = r
 
 /** @typedef {import('./metric').TargetMetric} TargetMetric */
 
-/** GC pause bounds that are worth a series each. */
+/** Bounds of GC pauses that are exposed as series. */
 const GC_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1]
-/** Event loop delay bounds that are worth a series each. */
+/** Bounds of event loop delay that are exposed as series. */
 const DELAY_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 1]
 
 /** As OpenTelemetry has them. */
@@ -50,7 +50,7 @@ const histogramRow = (labels, row) => ({
   counts: row[PAUSE_ROW.buckets]
 })
 
-/** Everything memwatch says of a target under names of its own. @type {readonly TargetMetric[]} */
+/** All metrics of a target under memwatch's own names. @type {readonly TargetMetric[]} */
 const targetMetrics = Object.freeze([
   {
     name: 'memwatch_target_up',
@@ -98,20 +98,20 @@ const targetMetrics = Object.freeze([
   {
     name: 'memwatch_target_start_time_seconds',
     type: 'gauge',
-    help: 'When the isolate started, Unix time.',
+    help: 'Start time of the isolate, Unix time.',
     read: ({ hello }) => hello.startedAtUnixMs / 1000
   },
   {
     name: 'memwatch_target_last_frame_timestamp_seconds',
     type: 'gauge',
-    help: 'When the newest frame was read in the app, Unix time.',
+    help: 'Time when the agent read the newest frame, Unix time.',
     read: ({ frame }) => frame && frame.atUnixMs / 1000
   },
   {
     name: 'memwatch_diagnosis',
     type: 'gauge',
-    help: 'State `confirmed` of each diagnosis: 1 or 0; state `suspected`: 1 while it is so, ' +
-      'else absent.',
+    help: 'Verdict of each diagnosis: state `confirmed` is 1 or 0; state `suspected` is 1 or ' +
+      'absent.',
     // Series of the verdicts, in which a cause has folded its symptoms: those must not call anyone.
     read: target =>
       diagnoses.flatMap(({ id }) => {
@@ -128,8 +128,8 @@ const targetMetrics = Object.freeze([
   {
     name: 'memwatch_verdict_info',
     type: 'gauge',
-    help: 'A confirmed verdict, its fix, and the diagnoses it was ruled out to be: always 1, ' +
-      'absent without one.',
+    help: 'A confirmed verdict with its fix and the ruled-out diagnoses: always 1, absent ' +
+      'without one.',
     read: target =>
       confirmedOn(target).map(verdict => ({
         labels: {
@@ -145,8 +145,8 @@ const targetMetrics = Object.freeze([
   {
     name: 'memwatch_suspect_info',
     type: 'gauge',
-    help: 'The lines of code that the last profile for a diagnosis points at, worst first: ' +
-      'always 1, absent without one.',
+    help: 'Lines of code identified by the last profile for a diagnosis, worst first: always 1, ' +
+      'absent without one.',
     read: target =>
       [...findCase(target).suspects].flatMap(([diagnosis, attached]) => {
         const { kind, suspects: found } = attached
@@ -159,7 +159,7 @@ const targetMetrics = Object.freeze([
   {
     name: 'memwatch_verdict_start_timestamp_seconds',
     type: 'gauge',
-    help: 'When a verdict was confirmed, Unix time; absent without one.',
+    help: 'Time when a verdict was confirmed, Unix time; absent without one.',
     read: target =>
       confirmedOn(target).map(({ diagnosis, confirmedAfterSeconds }) => ({
         labels: { diagnosis },
@@ -169,8 +169,8 @@ const targetMetrics = Object.freeze([
   {
     name: 'memwatch_verdict_saving_bytes',
     type: 'gauge',
-    help: 'By how much the first fix of a confirmed verdict is predicted to lower RSS; absent ' +
-      'where it is not about that.',
+    help: 'Predicted reduction of RSS by the first fix of a confirmed verdict; absent for fixes ' +
+      'of other problems.',
     read: target =>
       confirmedOn(target).flatMap(({ diagnosis, fix }) => {
         const rss = fix[0]?.predicted.find(({ signal }) => signal === 'rssBytes')
@@ -220,7 +220,7 @@ const targetMetrics = Object.freeze([
     'memwatch_worker_threads',
     'gauge',
     'workerThreads',
-    'Worker threads by their stacks, whether or not they report.'
+    'Worker threads, counted by their stacks, including those that send no frames.'
   ),
   {
     name: 'memwatch_memory_bytes',
@@ -269,14 +269,14 @@ const targetMetrics = Object.freeze([
     'memwatch_container_working_set_bytes',
     'gauge',
     'containerWorkingSetBytes',
-    'That usage less inactive file cache, as the kubelet counts.',
+    'memwatch_container_usage_bytes less inactive file cache, the working set of the kubelet.',
     { otel: { name: 'container.memory.working_set', instrument: 'updowncounter', integer: true } }
   ),
   fieldMetric(
     'memwatch_container_limit_hits_total',
     'counter',
     'containerLimitHits',
-    'Times the cgroup ran into its limit.',
+    'Times the cgroup reached its memory limit.',
     COUNTED_BY_GROUP
   ),
   fieldMetric(
@@ -353,7 +353,7 @@ const targetMetrics = Object.freeze([
     'memwatch_heap_used_bytes',
     'gauge',
     'heapUsedBytes',
-    'Used V8 heap, garbage included.',
+    'Used V8 heap, including garbage.',
     { promClient: ['nodejs_heap_size_used_bytes'] }
   ),
   fieldMetric(
@@ -367,13 +367,13 @@ const targetMetrics = Object.freeze([
     'memwatch_heap_physical_bytes',
     'gauge',
     'heapPhysicalBytes',
-    'V8 heap that is resident.'
+    'Resident V8 heap.'
   ),
   fieldMetric(
     'memwatch_heap_size_limit_bytes',
     'gauge',
     'heapSizeLimitBytes',
-    'Most that V8 lets the heap grow to.'
+    'Maximum size of the V8 heap.'
   ),
   fieldMetric(
     'memwatch_heap_allocated_bytes_total',
@@ -392,7 +392,7 @@ const targetMetrics = Object.freeze([
     'memwatch_external_bytes',
     'gauge',
     'externalBytes',
-    'Memory outside the heap that V8 objects keep.',
+    'Memory outside the heap that V8 objects own.',
     { promClient: ['nodejs_external_memory_bytes'] }
   ),
   fieldMetric(
@@ -405,19 +405,19 @@ const targetMetrics = Object.freeze([
     'memwatch_malloced_bytes',
     'gauge',
     'mallocedBytes',
-    'Memory V8 itself took with malloc.'
+    'Memory that V8 itself allocated by malloc.'
   ),
   fieldMetric(
     'memwatch_native_contexts',
     'gauge',
     'nativeContexts',
-    'Native contexts: vm contexts and realms that are alive.'
+    'Living native contexts: vm contexts and realms.'
   ),
   fieldMetric(
     'memwatch_detached_contexts',
     'gauge',
     'detachedContexts',
-    'Detached contexts that were not collected yet.'
+    'Detached contexts that are not collected yet.'
   ),
   spaceMetric(
     'memwatch_heap_space_used_bytes',
@@ -444,7 +444,7 @@ const targetMetrics = Object.freeze([
 
   histogramMetric(
     'memwatch_gc_pause_seconds',
-    'GC pauses, every one counted, by kind and by cause.',
+    'GC pauses by kind and cause; every GC counts.',
     {
       bounds: GC_PAUSE_BOUNDS_SECONDS,
       exposed: GC_BUCKETS,
@@ -470,7 +470,7 @@ const targetMetrics = Object.freeze([
   },
   histogramMetric(
     'memwatch_event_loop_delay_seconds',
-    'Delay of a timer that is due at a random moment, free of sampling bias.',
+    'Delay of a timer due at a random moment, without sampling bias.',
     {
       bounds: DELAY_BOUNDS_SECONDS,
       exposed: DELAY_BUCKETS,
@@ -500,7 +500,7 @@ const targetMetrics = Object.freeze([
   ),
   cpuMetric(
     'memwatch_thread_cpu_seconds_total',
-    'CPU time of the thread, where Node tells it.',
+    'CPU time of the thread, if Node.js reports it.',
     'threadCpuUserSeconds',
     'threadCpuSystemSeconds'
   ),
@@ -508,8 +508,8 @@ const targetMetrics = Object.freeze([
     'memwatch_thread_run_queue_wait_seconds_total',
     'counter',
     'runQueueWaitSeconds',
-    'Time the thread was ready to run and another had its CPU: throttling, and neighbours on ' +
-      'the machine.'
+    'Time in which the thread was ready to run but had no CPU, because of throttling or other ' +
+      'processes on the machine.'
   ),
   cpuMetric(
     'memwatch_process_cpu_seconds_total',
@@ -546,37 +546,37 @@ const targetMetrics = Object.freeze([
     'memwatch_agent_gc_observer_stopped',
     'gauge',
     'gcObserverStopped',
-    '1 while the agent does not observe GCs, as observing them may have kept them going: GC ' +
-      'counts stand still. Absent before the first time.'
+    '1 while the agent has stopped observing GCs, because observing them may have caused them; ' +
+      'GC counts stand still. Absent before the first stop.'
   ),
   fieldMetric(
     'memwatch_agent_gc_unobserved_seconds_total',
     'counter',
     'gcUnobservedSeconds',
-    'Time in which the agent did not observe GCs, for that reason.'
+    'Time in which the agent had stopped observing GCs; see memwatch_agent_gc_observer_stopped.'
   ),
   fieldMetric(
     'memwatch_agent_errors_total',
     'counter',
     'agentErrors',
-    'Errors that the agent caught in itself.'
+    'Errors that the agent caught in its own code.'
   ),
   fieldMetric(
     'memwatch_agent_frames_dropped_total',
     'counter',
     'framesDropped',
-    'Frames the agent dropped because the exporter was away or slow.'
+    'Frames that the agent dropped because the exporter was away or slow.'
   ),
   fieldMetric(
     'memwatch_agent_collect_seconds_total',
     'counter',
     'collectSeconds',
-    'Main-thread time the agent took.'
+    'Main-thread time spent in the agent.'
   ),
   {
     name: 'memwatch_target_frames_lost_total',
     type: 'counter',
-    help: 'Frames that were sent or skipped and never arrived.',
+    help: 'Frames that the agent sent or skipped and that never arrived.',
     read: ({ framesLost }) => framesLost
   }
 ])

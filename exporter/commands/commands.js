@@ -5,7 +5,7 @@ const { PROTOCOL_VERSION } = require('@memwatch/agent/protocol/frame')
 const { computeProof } = require('@memwatch/agent/protocol/proof')
 const { formatBytes } = require('@memwatch/engine/text/format')
 
-/** An app that is blocked answers when it is not. */
+/** Extra time for an answer: a blocked app answers late. */
 const ANSWER_WITHIN_MS = 30_000
 
 /**
@@ -14,7 +14,7 @@ const ANSWER_WITHIN_MS = 30_000
  *   'snapshot_not_allowed' | 'bad_arguments' | 'too_large' | 'failed'} CommandErrorCode
  */
 
-/** A command that was not carried out. `code` says why, in a word that the API repeats. */
+/** A command that failed. `code` is the reason, in the API's words. */
 class CommandError extends Error {
   /**
    * @param {CommandErrorCode} code
@@ -32,30 +32,29 @@ class CommandError extends Error {
  */
 const REFUSALS = {
   too_soon: ({
-    message = 'the agent gave memory back less than ten seconds ago: it does so no more often'
+    message = 'the agent trimmed less than ten seconds ago: try again later'
   }) => message,
-  not_supported: ({ message = 'the malloc of this process has no such call' }) => message,
+  not_supported: ({ message = 'the malloc of this process does not support this' }) => message,
   not_trusted: () =>
-    'the agent does not trust this: others may write to the folder of its socket, so agent and ' +
-      'exporter need a shared token (MEMWATCH_TOKEN_FILE), the same for both',
-  unknown_command: () => 'the agent does not know this command: it is of an older version',
-  unknown_capture: () => 'the agent does not know this kind of capture: it is of an older version',
+    'the agent does not trust the exporter, because other users may write to the folder of its ' +
+      'socket: set MEMWATCH_TOKEN_FILE to the same file for agent and exporter',
+  unknown_command: () => 'the agent does not know this command: update the agent',
+  unknown_capture: () => 'the agent does not know this kind of capture: update the agent',
   snapshot_not_allowed: () =>
-    'a snapshot holds all strings of the app, secrets too: start the app with ' +
-      'MEMWATCH_ALLOW_SNAPSHOT=1 to allow it; a heap_profile holds none',
-  busy: (_, target) => `a capture of ${target} is being made: one at a time`,
+    'a snapshot contains all strings of the app, including secrets: start the app with ' +
+      'MEMWATCH_ALLOW_SNAPSHOT=1 to allow it, or capture a heap_profile, which contains none',
+  busy: (_, target) => `another capture of ${target} is running: a process makes one at a time`,
   bad_arguments: ({ message = '' }) => message,
-  failed: ({ message = '' }) => `it failed in the app: ${message}`,
+  failed: ({ message = '' }) => `the command failed in the app: ${message}`,
   too_large: ({ predictedBytes = 0, headroomBytes = 0 }, target) =>
-    `a snapshot of ${target} could take up to ${formatBytes(predictedBytes)} while it is made, ` +
-      `and there are ${formatBytes(headroomBytes)}: it could end the process. A heap_profile ` +
-        'costs next to nothing and says where memory is allocated that lives on; --force takes ' +
-          'the snapshot all the same'
+    `a snapshot of ${target} may need ${formatBytes(predictedBytes)}, and ` +
+      `${formatBytes(headroomBytes)} are free: it could kill the process. Capture a heap_profile ` +
+        'instead, which costs little and shows the allocations that survive, or add --force'
 }
 
 /** An agent offers no commands to a socket that it cannot trust. */
-const OR_TRUST = 'or others may write to the folder of its socket: ' +
-  'then agent and exporter need a shared token (MEMWATCH_TOKEN_FILE)'
+const OR_TRUST = 'if other users may write to the folder of its socket, also set ' +
+  'MEMWATCH_TOKEN_FILE to the same file for agent and exporter'
 const TRIM_ENABLED_BY = 'start the app with MEMWATCH_ALLOCATOR_ACCESS=trim, over a Unix socket, ' +
   `and with the package @memwatch/allocator or Node 26; ${OR_TRUST}`
 
@@ -66,16 +65,16 @@ const TRIM_ENABLED_BY = 'start the app with MEMWATCH_ALLOCATOR_ACCESS=trim, over
 const ENABLED_BY = {
   look: TRIM_ENABLED_BY,
   trim: TRIM_ENABLED_BY,
-  capture: 'it is of an older version, connects over TCP, ' +
-    `or was started with MEMWATCH_CAPTURES=off; ${OR_TRUST}`,
+  capture: 'update an older agent, connect it over a Unix socket, and start the app without ' +
+    `MEMWATCH_CAPTURES=off; ${OR_TRUST}`,
   force_gc: `start the app with MEMWATCH_FORCED_GC=allow, over a Unix socket; ${OR_TRUST}`
 }
 
 /**
- * Sends commands to agents that take them, and waits for the answers. A command goes to the
- * connection that the target belongs to: Node.js does not tell who the peer of a Unix socket is, so
- * the proof is that nobody else can take the place of a connection which is open and speaks. What
- * comes back must bear the command's id, which nobody else was told.
+ * Sends commands to agents that accept them, and waits for the answers. A command goes to the
+ * connection of its target. Node.js does not identify the peer of a Unix socket, but no other
+ * process can take over an open connection that delivers lines. An answer must contain the id of
+ * its command, which no other process knows.
  */
 class Commands {
   /**
@@ -97,8 +96,8 @@ class Commands {
   }
 
   /**
-   * Handles the answer of an agent; an answer that nobody waits for, or that another was asked for,
-   * is dropped.
+   * Handles the answer of an agent. Ignores an answer without a waiting command, or to a command of
+   * another target.
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('@memwatch/agent/protocol/frame').Answer} answer
    */
@@ -108,7 +107,7 @@ class Commands {
   }
 
   /**
-   * Its connection is gone: what it was asked is answered by nobody.
+   * Fails all commands of a closed connection: no answer can follow.
    * @param {import('@memwatch/engine/history/target').Target} target
    */
   gone (target) {
@@ -120,7 +119,7 @@ class Commands {
   /**
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('@memwatch/agent/protocol/frame').CommandName} command
-   * @throws {CommandError} where its agent takes no such command, or is not there
+   * @throws {CommandError} if its agent does not accept the command, or is not connected
    */
   assertTakes (target, command) {
     if (!target.hello.commands?.includes(command)) {
@@ -138,7 +137,7 @@ class Commands {
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('@memwatch/agent/protocol/frame').CommandName} command
    * @param {{ args?: object, id?: string, answerWithinMs?: number }} [options]
-   * @returns {Promise<import('@memwatch/agent/protocol/frame').Answer>} one that says ok
+   * @returns {Promise<import('@memwatch/agent/protocol/frame').Answer>} a successful answer
    * @throws {CommandError}
    */
   async carryOut (
@@ -167,7 +166,7 @@ class Commands {
     if (!answer) {
       throw new CommandError(
         'no_answer',
-        `the agent of ${target.name} did not answer within ${answerWithinMs / 1000} s, or is gone`
+        `the agent of ${target.name} did not answer within ${answerWithinMs / 1000} s`
       )
     }
     if (!answer.ok) {

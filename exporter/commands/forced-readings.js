@@ -6,7 +6,7 @@ const { limits: IDLE } = require('@memwatch/engine/diagnoses/idle-heap-not-retur
 const { findCase } = require('@memwatch/engine/verdicts/case')
 const { CommandError } = require('./commands')
 
-/** Diagnoses that judge what major GCs left. */
+/** Diagnoses that judge the live heap after major GCs. */
 const BY_READINGS = new Set(['js-heap-leak', 'native-memory-leak', 'context-leak'])
 /** The agent runs no two full GCs within four seconds. */
 const LEAST_SECONDS = 5
@@ -16,7 +16,7 @@ const LEAST_SECONDS = 5
  * begins later; while a check is open there are twenty.
  */
 const PART_OF_LIFE = Object.freeze({ suspected: 1 / 12, open: 1 / 12, ok: 1 / 6 })
-/** Trends of minutes look back two hours. */
+/** Window of trends of minutes: two hours. */
 const MOST_LIFE_SECONDS = 7200
 /**
  * A full GC that frees this much outside the heap hides a problem: in production that memory stays
@@ -25,7 +25,7 @@ const MOST_LIFE_SECONDS = 7200
  */
 const FREED = Object.freeze({ bytes: 8 * 2 ** 20, share: 0.1, withinSeconds: 2.5, times: 2 })
 
-/** A loop that did hardly anything for so long is at rest. */
+/** Time without work after which an event loop is at rest. */
 const REST_SECONDS = 3
 
 /**
@@ -33,18 +33,18 @@ const REST_SECONDS = 3
  * @property {number | undefined} majors at the last reading
  * @property {number} readAtSeconds uptime
  * @property {number} askedAtSeconds uptime
- * @property {number} outsideBytes outside the heap when it was last asked; NaN once that is weighed
- * @property {number} freed how many of those GCs freed memory outside the heap
+ * @property {number} outsideBytes memory outside the heap at the last request; NaN once weighed
+ * @property {number} freed number of these GCs that freed memory outside the heap
  * @property {number} seenAtSeconds uptime
  * @property {number} activeSeconds of the event loop, then
  * @property {number} busyAtSeconds uptime when the event loop was last at work
  */
 
 /**
- * Asks agents that allow it for full GCs, where leak checks lack readings of the live heap because
- * the app's own major GCs are rare. The agent itself bounds the time that they take. It stops where
- * they free memory outside the heap, and does not ask an app at rest that holds much more than what
- * lives: then the app is watched as it is without them.
+ * Requests full GCs from agents that allow it, if leak checks lack readings of the live heap
+ * because the app's own major GCs are rare. The agent bounds their time. Requests stop if they free
+ * memory outside the heap. An app at rest that holds much more than its live heap gets none. So the
+ * app behaves as without requests.
  */
 class ForcedReadings {
   #commands
@@ -57,9 +57,9 @@ class ForcedReadings {
   }
 
   /**
-   * A frame of a target came.
+   * Handles a frame of a target.
    * @param {import('@memwatch/engine/history/target').Target} target
-   * @returns {Promise<void> | undefined} when the answer is there, if something was asked
+   * @returns {Promise<void> | undefined} resolves with the answer, if a GC was requested
    */
   seen (target) {
     const { frame, hello, send, values } = target
@@ -111,7 +111,7 @@ class ForcedReadings {
       await this.#commands.carryOut(target, 'force_gc')
     } catch (error) {
       if (!(error instanceof CommandError)) throw error
-      // Its budget does not allow it yet, or it is gone.
+      // The agent's time budget is used up, or the agent has ended.
     }
   }
 }
@@ -144,8 +144,8 @@ function noteWork (readings, { frame, values: { eventLoopActiveSeconds: active =
 }
 
 /**
- * V8 collects no app at rest by itself, and a full GC returns what the heap kept of a burst: that
- * would hide idle-heap-not-returned.
+ * V8 runs no GC in an app at rest, and a full GC would return the memory that the heap kept after a
+ * burst: that would hide idle-heap-not-returned.
  * @param {Readings} readings
  * @param {import('@memwatch/engine/history/target').Target} target
  */

@@ -11,7 +11,7 @@ const HEAP_BYTES = new Uint8Array(128)
 for (const [character, bytes] of Object.entries({ '{': 72, '[': 40, ',': 72, ';': 40 })) {
   HEAP_BYTES[character.charCodeAt(0)] = bytes
 }
-/** Share of the free heap: the rest of the exporter goes on meanwhile. */
+/** Share of the free heap that parsing may use; the rest of the exporter continues meanwhile. */
 const HEADROOM_SHARE = 0.5
 
 /** @returns {number} bytes */
@@ -24,10 +24,10 @@ function heapHeadroom () {
  * JSON.parse for texts of strangers: `[[],[],…]` takes twenty times its length, and a heap that is
  * full ends the process.
  * @param {string} text
- * @param {{ headroomBytes?: number }} [options] what the heap has left
+ * @param {{ headroomBytes?: number }} [options] free bytes of the heap
  * @returns {any}
  * @throws {SyntaxError} not JSON
- * @throws {RangeError} it could take more than half of what the heap has left
+ * @throws {RangeError} parsing might need more than half of the free heap
  */
 function parseBounded (text, { headroomBytes = heapHeadroom() } = {}) {
   let bytes = 2 * text.length

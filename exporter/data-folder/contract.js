@@ -2,7 +2,7 @@
 
 const { plainText } = require('@memwatch/agent/protocol/text-rules')
 
-/** Longest text of a saved record; the longest that is written are sentences with a few names. */
+/** Longest text of a saved record; the longest written ones are sentences with a few names. */
 const MAX_TEXT_LENGTH = 16_384
 /** Most items of a list, and keys of a map: ten minutes of seconds are 600. */
 const MAX_ITEMS = 1000

@@ -7,7 +7,7 @@ const { makeFolder } = require('../make-folder')
 const { FolderLock, LockedError } = require('./folder-lock')
 const { Quarantine } = require('./quarantine')
 
-/** A disk that is full now may have room later: what is there can be restored. */
+/** Error codes of a full disk. It may have room later, and saved history can be restored. */
 const FULL = ['ENOSPC', 'EDQUOT']
 
 /**
@@ -43,7 +43,7 @@ class DataFolder {
   }
 
   /**
-   * Called before each save: the lock goes with the folder when somebody removes that.
+   * Acquires the lock again before each save: it is lost if somebody removes the folder.
    * @throws {LockedError} another exporter has the folder now
    */
   async hold () {
@@ -52,8 +52,8 @@ class DataFolder {
       this.unlocked = undefined
     } catch (error) {
       if (error instanceof LockedError) {
-        throw new LockedError(`${this.path} is in use by another exporter, ${error.message}; ` +
-          'each exporter needs a folder of its own')
+        throw new LockedError(`another exporter, ${error.message}, uses ${this.path}; ` +
+          'give each exporter its own folder')
       }
       this.unlocked = /** @type {Error} */ (error)
     }

@@ -9,22 +9,22 @@ const { randomUUID } = require('node:crypto')
 const NAME = 'lock'
 /** sun_path of unix(7) holds 108 bytes, the zero at its end among them. */
 const MAX_PATH_BYTES = 107
-/** A holder that is stopped accepts a connection, and says nothing. */
+/** Time limit of the holder's answer: a stopped process accepts connections but does not answer. */
 const ANSWER_WITHIN_MS = 1000
 /** Time in which another that found the same abandoned lock replaces it, too. */
 const CONTEST_MS = 50
 const HOLDER = /^\d{1,10} [\w.-]{1,253}$/
-/** Nobody listens: there is no lock, or who held it is gone. */
+/** Error codes of a missing lock, or of one whose holder has ended. */
 const FREE = ['ENOENT', 'ECONNREFUSED', 'ENOTSOCK']
 
 /** Another process holds the lock. */
 class LockedError extends Error {}
 
 /**
- * Lock on a folder: a Unix socket in it that its holder listens on. The kernel closes the listener
- * with the process, however that ends, so a lock that refuses connections is abandoned. A file with
- * a pid could not say that: containers number their processes alike, and see none of each other. It
- * holds among the processes of one kernel; on a network file system other machines do not see it.
+ * Lock on a folder: a Unix socket in it, on which its holder listens. The kernel closes the
+ * listener when the process ends, so a lock that refuses connections is abandoned. A pid file could
+ * not show that: containers number their processes alike, and do not see each other. The lock works
+ * between processes of one kernel; on a network file system other machines do not see it.
  */
 class FolderLock {
   #folder
@@ -38,7 +38,7 @@ class FolderLock {
   }
 
   /**
-   * Takes the lock; where it is held already, nothing is done.
+   * Acquires the lock; does nothing if this process already holds it.
    * @throws {LockedError} another process holds it
    * @throws {Error} the file system has no Unix sockets, or is full
    */
@@ -57,7 +57,7 @@ class FolderLock {
     this.#server = undefined
   }
 
-  /** @returns {number | undefined} inode of the lock that is there, whoever's */
+  /** @returns {number | undefined} inode of the present lock, of any holder */
   #found () {
     return fs.lstatSync(path.join(this.#folder, NAME), { throwIfNoEntry: false })?.ino
   }
@@ -77,7 +77,8 @@ class FolderLock {
     this.#server?.close()
     this.#server = await withShortPath(this.#folder, name, listen)
     try {
-      // Whoever may enter the folder may ask, also after the exporter's user was changed.
+      // Every user with access to the folder may ask for the holder, even if the exporter's user
+      // was changed.
       fs.chmodSync(own, 0o666)
       this.#inode = fs.lstatSync(own).ino
       if (abandoned === undefined) return placeNew(own, file)
@@ -90,7 +91,7 @@ class FolderLock {
 }
 
 /**
- * link() never replaces a lock that another has taken meanwhile.
+ * link() never replaces a lock that another process created meanwhile.
  * @param {string} own
  * @param {string} file
  */
@@ -122,7 +123,7 @@ function listen (file) {
 
 /**
  * @param {string} file
- * @returns {Promise<string | undefined>} who holds it; undefined: nobody
+ * @returns {Promise<string | undefined>} the holder; undefined: none
  */
 function askHolder (file) {
   return new Promise(resolve => {

@@ -5,10 +5,10 @@ const path = require('node:path')
 const { randomUUID } = require('node:crypto')
 const { makeFolder } = require('../make-folder')
 
-/** Enough for somebody to find out why; the oldest are removed for more. */
+/** Files kept for an investigation; older ones are removed. */
 const MAX_ENTRIES = 20
 const MAX_BYTES = 16 * 2 ** 20
-/** Names that are listed for the log. */
+/** Names listed in the log. */
 const MAX_REPORTED = 10
 
 /**
@@ -63,7 +63,7 @@ class Quarantine {
     return report
   }
 
-  /** A link in its place would lead what is moved, and what is removed, elsewhere. */
+  /** A link in its place would redirect moves and removals elsewhere. */
   #make () {
     if (fs.lstatSync(this.#folder, { throwIfNoEntry: false })?.isDirectory() === false) {
       fs.rmSync(this.#folder)

@@ -12,20 +12,21 @@ const FLAGS = fs.constants.O_RDONLY | (fs.constants.O_NOFOLLOW ?? 0) |
 /**
  * @param {string} file
  * @param {fs.Stats} stats
- * @throws {Error} for what is no regular file
+ * @throws {Error} if the file is not regular
  */
 function assertRegular (file, stats) {
-  if (!stats.isFile()) throw new Error(`${file} is not a regular file`)
+  if (!stats.isFile()) throw new Error(`${file}: expected a regular file`)
 }
 
 /**
  * Opens a regular file for reading: no link, FIFO, device or folder in its place.
  * @param {string} file
  * @returns {{ fd: number, bytes: number }} to be closed by the caller
- * @throws {Error} when it is no regular file, or what the file system throws
+ * @throws {Error} if the file is not regular, or an error of the file system
  */
 function openRegularFile (file) {
-  // Opening a device can have an effect, so the name is asked first; the descriptor is what counts.
+  // Opening a device can have an effect, so the name is checked first; the check of the descriptor
+  // decides.
   assertRegular(file, fs.lstatSync(file))
   const fd = fs.openSync(file, FLAGS)
   try {
@@ -61,12 +62,12 @@ function readBytes (fd, length, offset = 0) {
  * @param {string} file
  * @param {{ maxBytes: number }} options
  * @returns {Buffer}
- * @throws {Error} when it is no regular file or larger, or what the file system throws
+ * @throws {Error} if the file is not regular or too large, or an error of the file system
  */
 function readRegularFile (file, { maxBytes }) {
   const { fd, bytes } = openRegularFile(file)
   try {
-    if (bytes > maxBytes) throw new Error(`${file}: ${bytes} bytes, at most ${maxBytes} are read`)
+    if (bytes > maxBytes) throw new Error(`${file}: expected at most ${maxBytes} bytes, got ${bytes}`)
     return readBytes(fd, bytes)
   } finally {
     fs.closeSync(fd)

@@ -7,25 +7,25 @@ const MIB = 2 ** 20
 const CONTAINER_SHARE = 0.9
 /** Heap limits are advised in steps of this. */
 const STEP_MIB = 32
-/** A limit that is raised by less buys too little. */
+/** Least useful increase of a limit. */
 const WORTH_GROWTH = 1.15
 /** A heap that was this much emptier before has grown; less is the saw of its garbage. */
 const LEAST_RISE_SHARE = 0.2
 /** So many readings, each above the one before it, are a line and no saw. */
 const LEAST_READINGS = 3
 
-/** Writes what is kept, and when; neither changes how the app runs. */
+/** Flag that writes a report of retained objects; it does not change how the app runs. */
 const LOOK_FURTHER =
   'To see what filled it: node --heapsnapshot-near-heap-limit=1 writes a heap snapshot at the ' +
     'limit (the process then needs about as much memory again as its heap, and takes seconds), ' +
       'node --report-on-fatalerror writes the stack and the heap spaces.'
 
 /**
- * The open question after a full heap: whether it leaked, or its heap was too small for what it
- * did. Few frames cannot tell; so both are said, with what tells them apart.
+ * Advice after a full heap: it leaked, or was too small for its work. A few frames cannot decide,
+ * so the text gives both, with a way to find out.
  * @param {import('./reasons').ReasonName} reason
  * @param {import('./last-moments').LastMoments} moments
- * @returns {string | null} sentences; null where there is nothing to add
+ * @returns {string | null} sentences; null without advice
  */
 function advise (reason, moments) {
   if (reason !== 'heap_oom') return null

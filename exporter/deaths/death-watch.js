@@ -14,32 +14,35 @@ const { Watched } = require('./watched')
 /** Interval at which silent targets are polled. */
 const LOOK_EVERY_MS = 1000
 /**
- * An agent that lives connects anew within a second or two; a loop that stands still has no reason
- * to hang up.
+ * Time in which a living agent reconnects. A blocked loop has no reason to close its connection.
  */
 const RETURN_WITHIN_MS = 5000
-/** After an exporter was away agents try every half minute, at most. */
+/** Longest interval of an agent's attempts to connect while the exporter is away. */
 const FIND_WITHIN_MS = 45_000
-/** A kernel that is taking a process apart closes its sockets a moment before it is gone. */
+/**
+ * Delay of the kernel: it closes the sockets of a dying process a moment before the process is
+ * gone.
+ */
 const DYING_LOOKS_MS = [0, 20, 100, 300]
-/** A parent that says how its child ended does so about when the child's connection ends. */
+/**
+ * Time in which a parent that reports its child's exit does so, after the child's connection ended.
+ */
 const TOLD_WITHIN_MS = 1000
 /**
- * A process that said goodbye and still lives after so long did not end: somebody else said it, or
- * it was held up.
+ * Time after a goodbye in which a process must end. If it still lives then, another process sent
+ * the goodbye, or the end was held up.
  */
 const LEAVE_WITHIN_MS = 30_000
-/** Goodbyes that wait for the kernel. Beyond, the goodbye alone must do. */
+/** Upper bound of goodbyes that wait for the kernel; beyond it the goodbye alone counts. */
 const MOST_LEAVING = 64
-/** History that is kept from before an end. */
+/** Length of the history stored with a death. */
 const LAST_MINUTES_SECONDS = 600
 
 /**
- * Watches targets die. Emits `death` (death, lastMinutes, target, folders of its snapshots),
- * once for each process, and for a
- * worker that ran out of heap; `alive` (id of the death) when someone comes back who was taken for
- * dead, as after the network was gone; and `lives` (target) when the kernel shows that a process
- * lives which said goodbye.
+ * Detects deaths. Emits `death` (death, lastMinutes, target, folders of its snapshots), once for
+ * each process, and for a worker that ran out of heap; `alive` (id of the death) when a process
+ * believed dead reconnects, as after a network failure; and `lives` (target) when the kernel shows
+ * that a process is alive after its goodbye.
  */
 class DeathWatch extends EventEmitter {
   #targets
@@ -49,18 +52,18 @@ class DeathWatch extends EventEmitter {
   /** @type {Map<import('@memwatch/engine/history/target').Target, Watched>} */
   #watched = new Map()
   /**
-   * Ids of the deaths of those that are not watched any more.
+   * Ids of the deaths of unwatched processes.
    * @type {WeakMap<import('@memwatch/engine/history/target').Target, string>}
    */
   #dead = new WeakMap()
-  /** Those that said goodbye, while the kernel still shows their process. @type {Set<Watched>} */
+  /** Processes that said goodbye and that the kernel still shows. @type {Set<Watched>} */
   #leaving = new Set()
   /**
-   * Those whose process the kernel showed to be gone.
+   * Processes that the kernel showed as gone.
    * @type {WeakSet<import('@memwatch/engine/history/target').Target>}
    */
   #gone = new WeakSet()
-  /** Processes whose parent will say how they ended. @type {Set<number>} */
+  /** Processes whose parent will report their exit. @type {Set<number>} */
   #awaited = new Set()
   /** @type {NodeJS.Timeout | undefined} */
   #timer
@@ -123,14 +126,14 @@ class DeathWatch extends EventEmitter {
   }
 
   /**
-   * Why a target is silent; undefined while it is not.
+   * Cause of a target's silence; undefined while it sends frames.
    * @param {import('@memwatch/engine/history/target').Target} target
    */
   silenceOf (target) {
     return this.#watched.get(target)?.silence
   }
 
-  /** The caller started this process, and will say how it ended. @param {number} pid */
+  /** Announces a process whose exit the caller will report. @param {number} pid */
   expectExit (pid) {
     this.#awaited.add(pid)
   }
@@ -149,12 +152,12 @@ class DeathWatch extends EventEmitter {
     }
   }
 
-  /** Look at all that are silent. Called once a second. */
+  /** Polls all silent targets. Called once a second. */
   look () {
     const now = this.#now()
     const late = now - this.#lookedAtMs > 3 * LOOK_EVERY_MS
     this.#lookedAtMs = now
-    // An exporter that was held up has frames to read first: their senders are not silent.
+    // After a pause the exporter has waiting frames to read first: their senders are not silent.
     if (late) return
     for (const watched of this.#watched.values()) {
       if (watched.isLost) this.#pollLost(watched)
@@ -164,7 +167,7 @@ class DeathWatch extends EventEmitter {
 
   /** @param {import('@memwatch/engine/history/target').Target} target */
   #open (target) {
-    // A process that says hello has not left.
+    // A process that sends a hello has not ended.
     for (const watched of this.#leaving) {
       if (processOf(watched.target.hello) === processOf(target.hello)) this.#stays(watched)
     }
@@ -263,7 +266,7 @@ class DeathWatch extends EventEmitter {
   }
 
   /**
-   * It said goodbye. That its process is gone, the kernel must say, where it can be asked.
+   * Handles a goodbye. If the kernel can be asked, it must confirm the end of the process.
    * @param {Watched} watched
    */
   #leave (watched) {
@@ -276,7 +279,7 @@ class DeathWatch extends EventEmitter {
     this.#pollDying(watched, 0)
   }
 
-  /** It said goodbye, and lives. @param {Watched} watched */
+  /** Handles a goodbye of a process that is still alive. @param {Watched} watched */
   #stays (watched) {
     this.#forget(watched)
     this.emit('lives', watched.target)
@@ -290,9 +293,9 @@ class DeathWatch extends EventEmitter {
   }
 
   /**
-   * It is gone: say why.
+   * Records the death of a process that is gone, with its cause.
    * @param {Watched} watched
-   * @param {boolean} [isReplaced] another of its name is there
+   * @param {boolean} [isReplaced] another process of its name exists
    */
   #settle (watched, isReplaced = false) {
     const { target, loss } = watched
@@ -312,7 +315,7 @@ class DeathWatch extends EventEmitter {
   /**
    * @param {Watched} watched
    * @param {boolean} isGone as the kernel shows
-   * @param {'restarted' | 'unknown'} [unwatched] it went while no exporter was looking
+   * @param {'restarted' | 'unknown'} [unwatched] it ended while the exporter was away
    */
   #report (watched, isGone, unwatched) {
     const { target, loss, exit, byeCode } = watched
@@ -352,7 +355,7 @@ class DeathWatch extends EventEmitter {
   }
 
   /**
-   * A worker ends as its app likes; one whose heap was full did not.
+   * A worker's end is normal, unless its heap was full.
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('./explain').Explanation} explanation
    */

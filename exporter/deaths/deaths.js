@@ -12,16 +12,16 @@ const { withoutSnapshot } = require('./advise')
 const { reasons } = require('./reasons')
 const { deathWithMinutes } = require('./schema')
 
-/** Deaths that are kept, the last minutes of each with it. */
+/** Upper bound of stored deaths, each with its last minutes. */
 const MAX_DEATHS = 100
 const MINUTES = /** @type {any} */ (deathWithMinutes).properties.lastMinutes
 /** More than ten minutes of all tracks are. */
 const MAX_MINUTES_BYTES = 4 * 2 ** 20
-/** Names whose exits are counted: those that died longest ago are forgotten first. */
+/** Upper bound of names with counted exits; the name with the oldest death is forgotten first. */
 const MAX_NAMES = 1000
 
 /**
- * A process that is gone. The wire form of /api/v1/deaths.
+ * A death, as /api/v1/deaths returns it.
  * @typedef {object} Death
  * @property {string} id
  * @property {string} target
@@ -133,7 +133,7 @@ class Deaths {
   }
 
   /**
-   * A heap snapshot of it was analysed.
+   * Adds the analysis of its heap snapshot.
    * @param {string} id
    * @param {NonNullable<Death['holders']>} holders
    */
@@ -145,8 +145,7 @@ class Deaths {
   }
 
   /**
-   * It was none. What was counted stays counted: a counter that falls looks like one that begins
-   * anew.
+   * Retracts a death. Its count stays, because a counter that falls looks like one that restarted.
    * @param {string} id
    */
   retract (id) {
@@ -201,7 +200,7 @@ class Deaths {
 }
 
 /**
- * @param {Buffer} packed that may come from a folder that others write to
+ * @param {Buffer} packed from a folder that other users may be able to write to
  * @returns {LastMinutes} empty when they cannot be read
  */
 function unpackMinutes (packed) {

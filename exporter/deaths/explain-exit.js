@@ -4,9 +4,7 @@ const os = require('node:os')
 const { formatBytes, formatSeconds } = require('@memwatch/engine/text/format')
 const { LOOK_FURTHER } = require('./advise')
 
-/**
- * A shell, and whoever starts a program through one, says 128 + N of a child that signal N ended.
- */
+/** Shells, and programs started by them, report 128 + N for a child that signal N ended. */
 const SIGNAL_CODES = 128
 /**
  * A process of which nothing was heard grew, where its RSS rose by this: Node.js starts with 40
@@ -21,8 +19,8 @@ const CRASHES = ['SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGTRAP']
  * @typedef {object} Ending of a command of which no process reported
  * @property {import('./reasons').ReasonName} reason
  * @property {'certain' | 'likely' | 'possible'} sure
- * @property {string} text how it ended, in a sentence or two
- * @property {string | null} advice how to look further
+ * @property {string} text cause in one or two sentences
+ * @property {string | null} advice advice for further investigation
  * @property {import('@memwatch/engine/verdicts/holders').Holders | null} [holders] of the piles in a
  *   heap snapshot that V8 wrote before; null without one
  */
@@ -37,15 +35,15 @@ const CRASHES = ['SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGTRAP']
  *   first
  * @param {number} [known.oomKills] kills for memory in its cgroup meanwhile; undefined: nobody
  *   counted
- * @returns {Ending | null} null where it ended by itself
+ * @returns {Ending | null} null if it ended by itself
  */
 function explainExit ({ exit, durationSeconds, rss = [], oomKills }) {
   const signal = exit.signal ?? findSignal(exit.code)
   if (signal === undefined) return null
   const status = exit.signal ? '' : ` (exit status ${exit.code})`
-  const began = `It ended with ${signal}${status} after ${formatSeconds(durationSeconds)}, ` +
-    'before a process of it could report: the agent reports when the event loop turns, and a ' +
-      'program that computes from its first line on never lets it.'
+  const began = `The command ended with ${signal}${status} after ${formatSeconds(durationSeconds)}, ` +
+    'before any of its processes reported. The agent reports when the event loop turns, which a ' +
+      'program that computes from its first line on never allows.'
   // A status of 128 + N is that of a program which started another: the samples are not the
   // other's.
   const growth = exit.signal ? sayGrowth(rss) : ''
@@ -54,10 +52,10 @@ function explainExit ({ exit, durationSeconds, rss = [], oomKills }) {
     return {
       reason: 'heap_oom',
       sure: grew ? 'likely' : 'possible',
-      text: `${began}${growth} V8 aborts so when its heap is full: "JavaScript heap out of ` +
-        'memory" on stderr says so.',
-      advice: 'Either it keeps what it should let go, or it needs a larger heap: ' +
-        `--max-old-space-size tells them apart. ${LOOK_FURTHER}`
+      text: `${began}${growth} V8 aborts like this when its heap is full; stderr then shows ` +
+        '"JavaScript heap out of memory".',
+      advice: 'Either the app leaks, or it needs a larger heap. Raise --max-old-space-size: only a leak ' +
+        `fills the larger heap too. ${LOOK_FURTHER}`
     }
   }
   if (signal === 'SIGKILL') {
@@ -66,16 +64,16 @@ function explainExit ({ exit, durationSeconds, rss = [], oomKills }) {
       sure: oomKills ? 'certain' : 'possible',
       text: `${began}${growth} ` +
         `${oomKills
-          ? 'The kernel killed for memory in its cgroup ' +
+          ? 'The kernel killed a process of its cgroup for memory ' +
           'meanwhile.'
             : oomKills === 0
-            ? 'The kernel counts no kill for memory in its ' +
+            ? 'The kernel counted no kill for memory in its ' +
             'cgroup.'
-              : 'The kernel may have killed it for memory: `dmesg | grep -i "killed ' +
-              'process"` tells.'}`,
+              : 'The kernel may have killed it for memory: check `dmesg | grep -i "killed ' +
+              'process"`.'}`,
       advice: oomKills
         ? 'Give the container more memory, or keep V8 below its limit with ' +
-          '--max-old-space-size: then V8 ends it with an error that says where.'
+          '--max-old-space-size: V8 then ends it with a stack trace.'
         : null
     }
   }
@@ -83,9 +81,10 @@ function explainExit ({ exit, durationSeconds, rss = [], oomKills }) {
     return {
       reason: 'crash',
       sure: 'certain',
-      text: `${began}${growth} Native code crashes so: an addon, or Node.js itself.`,
+      text: `${began}${growth} Native code crashes like this: an addon, or Node.js itself.`,
       advice:
-        'A core dump says where: `ulimit -c unlimited`, then `coredumpctl gdb` or `gdb node core`.'
+        'Find the place with a core dump: `ulimit -c unlimited`, then `coredumpctl gdb` or `gdb node ' +
+          'core`.'
     }
   }
   return { reason: 'killed', sure: 'certain', text: `${began}${growth}`, advice: null }

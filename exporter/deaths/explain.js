@@ -4,27 +4,27 @@ const { LATE_INTERVALS, SILENT_INTERVALS, countIntervals } = require('@memwatch/
 const { formatBytes, formatRatio, formatSeconds } = require('@memwatch/engine/text/format')
 
 /**
- * Share of a limit from which on reaching it in the last second is likely: what is between two
- * frames is not seen.
+ * Share of a limit from which a jump to the limit within the last second is likely, because nothing
+ * is visible between two frames.
  */
 const NEAR_CONTAINER_RATIO = 0.9
 const NEAR_HEAP_RATIO = 0.85
-/** GCs that take so much of the time are those of a heap that is full. */
+/** Share of time in GCs that indicates a full heap. */
 const THRASH_RATIO = 0.3
 /**
- * A rise to a new height by so much of a limit, in one interval, has just begun: how steep it was
- * by the end is not known.
+ * Share of a limit for a rise to a new maximum within one interval: it has just begun, and its
+ * final rate is unknown.
  */
 const RECORD_RATIO = 0.1
-/** A process that aborted needs less evidence: hardly anything else aborts. */
+/** Weaker thresholds for an aborted process, because hardly anything else aborts. */
 const ABORTED_RECORD_RATIO = 0.03
 const ABORTED_NEAR_HEAP_RATIO = 0.7
 /**
- * A process that is silent for so long is restarted by a liveness probe: three periods of ten
- * seconds by default, often less.
+ * Silence after which a liveness probe restarts a process: three periods of ten seconds by default,
+ * often less.
  */
 const HUNG_SECONDS = 10
-/** A process that ended on being asked to: 128 + SIGINT, SIGTERM; and 0. */
+/** Exit codes of a process that was asked to end: 128 + SIGINT, SIGTERM; and 0. */
 const CLEAN_CODES = [0, 130, 143]
 /** Signals that only the process itself, or a debugger, causes. */
 const CRASH_SIGNALS = [
@@ -48,17 +48,17 @@ const NODE_EXIT_CODES = /** @type {Record<number, string>} */ ({
 })
 
 /**
- * Facts about an end.
+ * Facts about the end of a process.
  * @typedef {object} Evidence
  * @property {import('./last-moments').LastMoments} moments
  * @property {number} [byeCode] exit code of its goodbye
  * @property {import('../process/witness').Exit} [exit] as its parent or the kernel knows it
- * @property {boolean} [isGone] the kernel shows that the process is gone
+ * @property {boolean} [isGone] true if the kernel shows that the process is gone
  * @property {number} [oomKills] kills for memory in its cgroup since its last frames, as the kernel
  *   counts; undefined where that cannot be seen
- * @property {number} [saidOomKills] the same, as others of its cgroup say
- * @property {number} [silentGrowthBytes] by how much RSS was seen to grow after its last frame
- * @property {'restarted' | 'unknown'} [unwatched] it went while no exporter was looking
+ * @property {number} [saidOomKills] OOM kills as other processes of its cgroup report them
+ * @property {number} [silentGrowthBytes] growth of RSS observed after its last frame
+ * @property {'restarted' | 'unknown'} [unwatched] it ended while the exporter was away
  * @property {boolean} [unreachable] its connection timed out
  *
  * @typedef {object} Explanation
@@ -68,8 +68,8 @@ const NODE_EXIT_CODES = /** @type {Record<number, string>} */ ({
  */
 
 /**
- * Why a process ended. The kernel's word comes first, and only what rests on it is certain; then
- * its own last word; then its last moments must tell.
+ * Explains the end of a process. Facts of the kernel come first, and only they are certain; then
+ * the goodbye of the process; then inference from its last frames.
  * @param {Evidence} evidence
  * @returns {Explanation}
  */
@@ -90,11 +90,11 @@ function explainDeath (evidence) {
     return say(
       'restarted',
       isGone ? 'certain' : 'likely',
-      'Another process of its name was there when the exporter was back.'
+      'When the exporter returned, another process had its name.'
     )
   }
   if (unwatched) {
-    return say('unknown', isGone ? 'certain' : 'likely', 'It was gone when the exporter was back.')
+    return say('unknown', isGone ? 'certain' : 'likely', 'When the exporter returned, it had ended.')
   }
   return byLastMoments(signal, evidence)
 }
@@ -109,7 +109,7 @@ function byExitCode (code, sure) {
   return say(
     CLEAN_CODES.includes(code) ? 'clean' : 'error',
     sure,
-    `It ended itself with exit code ${code}${meaning ? `: ${meaning}` : ''}.`
+    `It exited with code ${code}${meaning ? `: ${meaning}` : ''}.`
   )
 }
 
@@ -153,21 +153,21 @@ function byLastMoments (signal, { moments, oomKills, silentGrowthBytes, unreacha
         silentIntervals: SILENT_INTERVALS
       })
       : undefined
-  // The kernel did not kill it if its count of kills stood still.
+  // The kernel did not kill it if its kill counter stood still.
   const container = oomKills === undefined ? nearContainerLimit(moments) : undefined
   const limit = nearerLimit(heap, container, moments)
   if (limit === 'heap') {
     return say(
       'heap_oom',
       heap === 'possible' ? heap : 'likely',
-      `V8 ran out of heap, as far as can be told: ${memory}.`
+      `V8 probably ran out of heap: ${memory}.`
     )
   }
   if (limit === 'container') {
     return say(
       'oom_kill',
       container ?? 'possible',
-      `The kernel killed it for memory, as far as can be told: ${memory}.`
+      `The kernel probably killed it for memory: ${memory}.`
     )
   }
   if (unreachable) {
@@ -185,7 +185,7 @@ function byLastMoments (signal, { moments, oomKills, silentGrowthBytes, unreacha
     return say(
       'killed',
       'certain',
-      `SIGKILL ended it, and not for memory as far as can be told; ${memory}.`
+      `SIGKILL ended it, probably not for memory; ${memory}.`
     )
   }
   return say(
@@ -208,7 +208,7 @@ const say = (reason, sure, text) => ({ reason, sure, text })
  * @param {import('./last-moments').LastMoments} moments
  * @param {{ silentGrowthBytes: number | undefined, nearRatio: number, recordRatio: number,
  *   silentIntervals: number }} options
- * @returns {Explanation['sure'] | undefined} certain only as far as a signal says it aborted
+ * @returns {Explanation['sure'] | undefined} certain only if a signal shows that it aborted
  */
 function nearHeapLimit (
   {

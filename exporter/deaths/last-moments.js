@@ -5,11 +5,11 @@ const { containerOf } = require('@memwatch/engine/history/identity')
 const { pointsAfterMajors } = require('@memwatch/engine/signals/growth')
 const { oldGenerationLimit, semiSpaceMax } = require('@memwatch/engine/v8/heap-sizing')
 
-/** Growth before the end is looked for over so long. */
+/** Window of growth before the end. */
 const RISE_SECONDS = 10
-/** A heap that is full within minutes is told about from its first frames on. */
+/** Age below which a full heap is explained from its first frames on. */
 const RISE_OF_HEAP_SECONDS = 120
-/** Fewer readings after major GCs say less than all that was used. */
+/** Fewest readings after major GCs that are better than used bytes. */
 const LEAST_READINGS = 3
 /**
  * A value above all before is above those of so long a time: longer than between two major GCs,
@@ -18,7 +18,7 @@ const LEAST_READINGS = 3
 const RECORD_SECONDS = 60
 
 /**
- * State of a target when it went.
+ * State of a target at its end.
  * @typedef {object} LastMoments
  * @property {number} silentSeconds from its last frame to its end
  * @property {number} intervalSeconds between its frames
@@ -35,13 +35,13 @@ const RECORD_SECONDS = 60
  * @property {number} heapRecordBytes as rssRecordBytes
  * @property {number | undefined} heapSizeLimitBytes
  * @property {number | undefined} oldBytes used heap without the new space, which does not run out
- * @property {number | undefined} oldLimitBytes what of the heap size limit is not the new space's
+ * @property {number | undefined} oldLimitBytes part of the heap size limit outside the new space
  * @property {HeapRise | null} heapRise
  * @property {number} gcPauseRatio share of the last seconds that GCs took
  */
 
 /**
- * Growth of the heap to its end: what was left after major GCs, else all that was used.
+ * Growth of the heap up to its end: of the live heap after major GCs, else of the used bytes.
  * @typedef {object} HeapRise
  * @property {number} fromBytes
  * @property {number} toBytes
@@ -153,7 +153,7 @@ function riseOf (window) {
   if (last < 1 || times[last] <= times[0]) return null
   return {
     fromBytes: values[0],
-    // The last frame says more than the last major GC, which may be seconds older.
+    // The last frame is newer than the last major GC, which may be seconds older.
     toBytes: Math.max(values[last], used.values[used.values.length - 1] ?? 0),
     seconds: Math.max(times[last], used.times[used.times.length - 1] ?? 0) - times[0],
     readings: live.values.length,

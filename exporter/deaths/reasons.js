@@ -1,11 +1,11 @@
 'use strict'
 
 /**
- * Why a process is gone. Each is a label value of memwatch_target_exits_total.
+ * Causes of an end. Each is a label value of memwatch_target_exits_total.
  *
  * @typedef {object} Reason
  * @property {string} title
- * @property {string} known from what
+ * @property {string} known evidence of the cause
  * @property {boolean} counted from 0 on for every target, so that its first time is an increase an
  *   alert can see
  */
@@ -14,20 +14,20 @@ const reasons = Object.freeze({
   oom_kill: {
     title: 'killed by the kernel for memory',
     known:
-      'the count of such kills in its cgroup rose; where that cannot be seen, memory was at the ' +
-        'limit of the container, or reached it at the pace of the last seconds',
+      'the OOM kill counter of its cgroup rose; if that is invisible, memory was at the ' +
+        "container's limit, or would have reached it at the rate of the last seconds",
     counted: true
   },
   heap_oom: {
     title: 'V8 ran out of heap',
     known:
-      'SIGABRT, or no signal that could be seen, with the heap near its limit, or rising ' +
-        'steeply, or RSS rising by what the heap had left while the loop stood still',
+      'SIGABRT, or an unknown signal, while the heap was near its limit, or rose steeply, or RSS ' +
+        "rose by the heap's remaining room while the event loop stood still",
     counted: true
   },
   crash: {
-    title: 'crashed by a signal of its own doing',
-    known: 'SIGSEGV, SIGABRT, SIGBUS and the like, the heap far from its limit',
+    title: 'crashed with a signal',
+    known: 'SIGSEGV, SIGABRT, SIGBUS or similar, with the heap far from its limit',
     counted: true
   },
   killed: {
@@ -36,38 +36,38 @@ const reasons = Object.freeze({
     counted: false
   },
   signal: {
-    title: 'ended by a signal, which one could not be seen',
-    known: 'its connection ended without a goodbye, memory far from any limit',
+    title: 'ended by an unknown signal',
+    known: 'the connection ended without a goodbye, with memory far from any limit',
     counted: true
   },
   hung: {
-    title: 'hung, and was killed for it',
-    known: 'silent for ten seconds before, and neither limit was near',
+    title: 'hung, then killed',
+    known: 'silence of ten seconds before the end, with memory far from any limit',
     counted: true
   },
   error: {
-    title: 'ended itself with an error',
-    known: 'its goodbye: exit code 1 of an uncaught exception, or another',
+    title: 'exited with an error',
+    known: 'exit code in its goodbye: 1 after an uncaught exception, or another one above 0',
     counted: true
   },
   clean: {
-    title: 'ended itself',
-    known: 'its goodbye: exit code 0, or 130 and 143 of a handler of SIGINT and SIGTERM',
+    title: 'exited normally',
+    known: 'exit code in its goodbye: 0, or 130 and 143 of a handler of SIGINT and SIGTERM',
     counted: false
   },
   restarted: {
-    title: 'replaced while no exporter was looking',
-    known: 'another process of its name was there when the exporter was back',
+    title: 'replaced while the exporter was away',
+    known: 'when the exporter returned, another process had its name',
     counted: false
   },
   lost: {
-    title: 'its machine or the network to it is gone',
+    title: 'lost: its machine or the network failed',
     known: 'the connection timed out',
     counted: false
   },
   unknown: {
-    title: 'gone while no exporter was looking',
-    known: 'it did not come back after the exporter did',
+    title: 'ended while the exporter was away',
+    known: 'it did not reconnect when the exporter returned',
     counted: false
   }
 })

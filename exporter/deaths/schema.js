@@ -15,7 +15,7 @@ const death = object(
     host: nullable('string'),
     node: text,
     startedAtUnixMs: number,
-    diedAtUnixMs: { ...number, description: 'when its end was noticed' },
+    diedAtUnixMs: { ...number, description: 'time when the exporter noticed the end' },
     lastFrameUnixMs: number,
     reason: { enum: Object.keys(reasons) },
     sure: { enum: ['certain', 'likely', 'possible'] },
@@ -25,16 +25,17 @@ const death = object(
     advice: {
       ...nullable('string'),
       description:
-        'what to do about one that ran out of heap, where no verdict says so; absent of one ' +
-          'that an older exporter saw'
+        'advice after the heap ran out, if no verdict gives one; absent in deaths stored by an ' +
+          'older exporter'
     },
     suspects: {
       ...nullable('string'),
-      description: 'of one that ran out of memory: the lines that the last heap profile pointed at'
+      description: 'after running out of memory: the lines of code identified by the last heap ' +
+        'profile'
     },
     verdict: {
       anyOf: [object({ diagnosis: text, summary: text, fix: text }), { type: 'null' }],
-      description: 'what was confirmed on it then'
+      description: 'verdicts that were confirmed at that time'
     },
     holders: {
       anyOf: [holders, { type: 'null' }],

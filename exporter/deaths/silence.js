@@ -1,21 +1,21 @@
 'use strict'
 
 /**
- * Why a target that is not known to be gone says nothing: label values of
+ * Causes of the silence of a target that has not ended: label values of
  * memwatch_target_silence_seconds.
  */
 const silenceCauses = Object.freeze({
   loop_blocked:
-    'it works, and its event loop does not turn: a long computation, a regular expression, a ' +
-      'synchronous parse',
+    'the process computes, but its event loop does not turn: a long computation, a regular ' +
+      'expression, a synchronous parse',
   waiting:
-    'it neither works nor turns: a synchronous call that waits, such as execSync or ' +
-      'Atomics.wait, or a disk',
-  stopped: 'SIGSTOP, or a debugger',
-  connection_lost: 'it lives, and is not connected',
+    'the process waits inside a synchronous call, such as execSync, Atomics.wait or a read from ' +
+      'a slow disk',
+  stopped: 'SIGSTOP or a debugger stopped the process',
+  connection_lost: 'the process is alive but not connected',
   unknown:
-    'the exporter cannot see the process, or agents come over a network: one of these, or its ' +
-      'machine or the network to it is gone'
+    'the exporter cannot see the process, as over a network: one of these causes, or a failed ' +
+      'machine or network'
 })
 
 /** @typedef {keyof typeof silenceCauses} SilenceCause */

@@ -27,7 +27,7 @@ const STATES = Object.freeze({
  * @typedef {object} Loss
  * @property {number} sinceUnixMs
  * @property {boolean} unreachable it timed out
- * @property {boolean} unwatched no exporter was looking
+ * @property {boolean} unwatched the exporter was away
  */
 
 /** One target, as the death watch knows it. */
@@ -40,7 +40,7 @@ class Watched {
   #sight
   /** Why it is silent. @type {import('./silence').SilenceCause | undefined} */
   #silence
-  /** By how much RSS was seen to grow since its last frame. @type {number | undefined} */
+  /** Growth of RSS observed since its last frame. @type {number | undefined} */
   #silentGrowthBytes
   /**
    * Exit status, as its parent or the kernel reported it.
@@ -83,7 +83,7 @@ class Watched {
     return this.#state === STATES.leaving
   }
 
-  /** A frame came. */
+  /** Handles a frame. */
   hear () {
     this.#state = STATES.connected
     this.#loss = undefined
@@ -99,7 +99,7 @@ class Watched {
    * Frames are missing: polls its process.
    * @param {object} options
    * @param {number} options.everySeconds since the last poll
-   * @param {boolean} options.isSilent it is no longer just a frame that is late
+   * @param {boolean} options.isSilent the silence is longer than a late frame
    * @param {boolean} options.overNetwork silence may be the network's
    */
   pollLate ({ everySeconds, isSilent, overNetwork }) {
@@ -128,7 +128,7 @@ class Watched {
     this.#loss = loss
   }
 
-  /** It said goodbye. @param {number} nowUnixMs */
+  /** Handles a goodbye. @param {number} nowUnixMs */
   leave (nowUnixMs) {
     this.#state = STATES.leaving
     this.#loss = { sinceUnixMs: nowUnixMs, unreachable: false, unwatched: false }
@@ -139,8 +139,8 @@ class Watched {
   }
 
   /**
-   * Polls its process after the connection ended, to see how it ended while the kernel tells.
-   * @returns {boolean} whether it is gone
+   * Polls its process after the connection ended, while the kernel still shows its exit status.
+   * @returns {boolean} true if it is gone
    */
   pollLost () {
     const sight = this.witness?.look()
@@ -153,7 +153,7 @@ class Watched {
     this.#silence = 'connection_lost'
   }
 
-  /** @returns {'lives' | 'gone' | undefined} as the kernel shows; undefined where it cannot */
+  /** @returns {'lives' | 'gone' | undefined} its state in the kernel; undefined if unreadable */
   checkProcess () {
     if (!this.witness) return undefined
     return this.witness.look().state === 'gone' ? 'gone' : 'lives'

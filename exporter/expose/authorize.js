@@ -13,15 +13,15 @@ const { refuse } = require('./problems')
 const LOOPBACK_ADDRESSES = /^(127\.\d+\.\d+\.\d+|::1|::ffff:127\.\d+\.\d+\.\d+)$/
 
 /**
- * Rights of a route. open: for Prometheus and probes. read: findings and their targets. act: change
- * or examine an app. A route that says nothing is for reading.
+ * Rights of a route. open: for Prometheus and probes. read: findings and their targets. act:
+ * changes or examines an app. The default is read.
  * @typedef {'open' | 'read' | 'act'} Access
  */
 
 /** @param {string} text */
 const digest = text => createHash('sha256').update(text).digest()
 
-/** Headers that proxies and meshes add: a request that bears one comes from elsewhere. */
+/** Headers added by proxies and meshes: a request with one counts as remote. */
 const OF_PROXIES = new RegExp(`^(${[
   'via', 'forwarded', 'x-forwarded', '(x-)?forwarded-.*', 'x-original-.*', 'x-real-ip',
   'x-(cluster-)?client-ip', 'true-client-ip', 'fastly-client-ip', 'cf-.*', 'x-envoy-.*', 'l5d-.*',
@@ -29,16 +29,16 @@ const OF_PROXIES = new RegExp(`^(${[
 ].join('|')})$`)
 
 /**
- * Access rules. From this machine reading is free, and so is acting where there is no token; from
- * elsewhere both need the token, and without one nobody may. A request that a proxy on this machine
- * passes on is from elsewhere. In a browser on this machine only the exporter's own page may act;
- * another site may not, and by a name that it took over it may not even read: a caller of a
- * loopback server names it by its address, as localhost, or by this machine's name.
+ * Access rules. Clients on this machine may read, and may act if no token is set. Remote clients
+ * need the token for both; without a token they may do neither. A request forwarded by a proxy
+ * counts as remote. In a browser on this machine only the exporter's own page may act. Other sites
+ * may not act, and may not even read by a name that they took over: a loopback server only answers
+ * to its address, to localhost, and to this machine's name.
  *
  * @param {object} options
  * @param {string | undefined} options.token
  * @param {boolean} options.trustLoopback false: callers on this machine are from elsewhere
- * @returns {(request: FastifyRequest, reply: FastifyReply) => Promise<any>} a hook that answers 401
+ * @returns {(request: FastifyRequest, reply: FastifyReply) => Promise<any>} hook that answers 401
  *   or 403 to all others
  */
 function authorize ({ token, trustLoopback }) {
@@ -51,7 +51,7 @@ function authorize ({ token, trustLoopback }) {
     const { remoteAddress = '', localAddress = '' } = request.socket
     const overLoopback = [remoteAddress, localAddress].every(at => LOOPBACK_ADDRESSES.test(at))
     const hasToken = Boolean(token) && isToken(tokenIn(authorization ?? ''), token)
-    // A page that took over a name does not know the token. A proxy may keep the name in Host.
+    // A page that took over a name does not know the token. A proxy may forward the name in Host.
     if (overLoopback && !hasToken && !isOurName(host ?? '')) {
       return denied('on this machine the exporter is called localhost')
     }
@@ -70,7 +70,7 @@ function authorize ({ token, trustLoopback }) {
           'send the token: Authorization: Bearer …'
         )
       }
-      // A browser that knows the password sends it along with what other sites make it ask, too.
+      // A browser with a stored password also sends it with requests made by other sites.
       if (access === 'read' || ownPage) return
     }
     if (local && ownPage) return
@@ -83,7 +83,7 @@ function authorize ({ token, trustLoopback }) {
 }
 
 /**
- * In constant time.
+ * Compares in constant time.
  * @param {string | undefined} given
  * @param {string | undefined} token
  */
@@ -91,8 +91,8 @@ const isToken = (given, token) =>
   given !== undefined && token !== undefined && timingSafeEqual(digest(given), digest(token))
 
 /**
- * True when a browser asks on behalf of another site. A link on another site may open a page, and
- * nothing else: https://web.dev/articles/fetch-metadata
+ * True for a browser request on behalf of another site. A link on another site may only open a
+ * page: https://web.dev/articles/fetch-metadata
  * @param {FastifyRequest} request
  * @param {Access} access of its route
  */
@@ -103,7 +103,7 @@ function isOfAnotherSite ({ headers, method }, access) {
 }
 
 /**
- * As programs bear it, or as the password that a browser asks its user for.
+ * Token from the header: as a bearer token, or as the password that a browser asks for.
  * @param {string} authorization header
  * @returns {string | undefined}
  */

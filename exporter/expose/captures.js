@@ -9,7 +9,7 @@ const { kinds } = require('../captures/kinds')
 const { markdown } = require('@memwatch/engine/text/suspect-text')
 
 /**
- * Routes that act on an app, or may hold its secrets: see authorize.js.
+ * Routes that act on an app or may contain its secrets: see authorize.js.
  * @type {{ access: import('./authorize').Access }}
  */
 const ACT = { access: 'act' }
@@ -39,7 +39,7 @@ function captureRoutes (server, { targets, captures }) {
 
 /** @param {import('fastify').FastifyReply} reply */
 const refuseUnknown = reply =>
-  refuse(reply, 'unknown_capture', 'no such capture is kept: /api/v1/captures lists them')
+  refuse(reply, 'unknown_capture', 'unknown or deleted capture: /api/v1/captures lists all stored captures')
 
 /**
  * @param {import('fastify').FastifyInstance} server
@@ -67,7 +67,7 @@ function routeToMake (server, targets, captures) {
       if (!target) return refuseUnknownTarget(reply, targets())
       const { mostSeconds } = kinds[kind]
       if (seconds !== undefined && seconds > mostSeconds) {
-        return refuse(reply, 'too_long', `seconds: at most ${mostSeconds} for a ${kind}`)
+        return refuse(reply, 'too_long', `seconds: expected at most ${mostSeconds} for a ${kind}, got ${seconds}`)
       }
       try {
         const { capture } = captures.request(target, { kind, seconds, force })
@@ -175,7 +175,7 @@ function routeToPart (server, captures) {
         querystring: schemas.capturePartQuery,
         response: {
           200: {
-            description: 'as DevTools has it, or for pprof',
+            description: 'in the format of DevTools, or for pprof',
             content: {
               'application/json': { schema: {} },
               'application/octet-stream': { schema: { type: 'string' } }
@@ -243,16 +243,17 @@ function routeToRemove (server, captures) {
  */
 function sendPprof (reply, { captures, capture, part, fileName }) {
   if (!capture.kind.endsWith('_profile')) {
-    const why = `a ${capture.kind} has no such form: only profiles have`
+    const why = `format=pprof: expected a profile, got a ${capture.kind}`
     return refuse(reply, 'not_supported', why)
   }
   if (part.bytes > MOST_PPROF_BYTES) {
-    const why = 'a profile of so many bytes is not converted: take it as it is'
+    const why = `format=pprof: expected a profile of at most ${MOST_PPROF_BYTES} bytes, got ${part.bytes}: ` +
+      'download it without format'
     return refuse(reply, 'too_large', why)
   }
   const converted = pprofOf(captures, capture, part.part)
   if (!converted) {
-    const why = 'what was captured is no profile, or does not fit in memory: take it as it is'
+    const why = 'format=pprof: the capture is no profile, or does not fit in memory: download it without format'
     return refuse(reply, 'not_supported', why)
   }
   return reply

@@ -28,9 +28,9 @@ const REQUESTS = { burst: 500, perSecond: 50 }
 /** Requests that one counts for. A refusal is the answer to a guessed token, or to a stranger. */
 const COSTS = { request: 1, scrape: 5, refusal: 10 }
 /**
- * Answers that are under way, in total and to one address.
- *   requests: all of them; `memwatch top` sends some fifty at a time
- *   scrapes: in total as node_exporter's --web.max-requests
+ * Limits of unfinished answers, in total and to one address.
+ *   requests: all answers; `memwatch top` requests some fifty at a time
+ *   scrapes: the total is that of node_exporter's --web.max-requests
  *   viewers: server-sent events; each gets a row a second for every target
  * @type {Readonly<Record<Kind, { total: number, ofAddress: number }>>}
  */
@@ -121,7 +121,9 @@ class ClientLimits {
     return server
   }
 
-  /** Handles one request. Probes are answered between two: each turn reads what has come in. */
+  /**
+   * Handles one request. Probes are answered in between: each turn of the loop reads new requests.
+   */
   #handleNext = () => {
     const handle = this.#waiting.shift()
     if (this.#waiting.length > 0) setImmediate(this.#handleNext)
@@ -156,7 +158,7 @@ class ClientLimits {
   /**
    * @param {Kind} kind
    * @param {Socket} socket
-   * @returns {'total' | 'ofAddress' | undefined} the limit that is reached
+   * @returns {'total' | 'ofAddress' | undefined} the reached limit
    */
   #limitOf (kind, socket) {
     const most = MOST[kind]
@@ -286,7 +288,7 @@ function closeIdleOf ({ idle }, newest) {
 }
 
 /**
- * An answer that is made once.
+ * A refusal, rendered once.
  * @param {string} code
  * @param {string} detail
  * @param {number} retrySeconds
@@ -304,10 +306,10 @@ function refusal (code, detail, retrySeconds) {
 }
 const TOO_MANY = refusal(
   'rate_limited',
-  'too many requests from this address: wait ten seconds',
+  'too many requests from this address: try again in ten seconds',
   10
 )
-const TOO_BUSY = refusal('too_busy', 'too many requests are under way: ask again in a second', 1)
+const TOO_BUSY = refusal('too_busy', 'too many requests are running: try again in a second', 1)
 
 /**
  * @param {http.IncomingMessage} request

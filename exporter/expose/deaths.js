@@ -5,8 +5,8 @@ const { pageOf } = require('./pagination')
 const { refuse } = require('./problems')
 
 /**
- * GET /api/v1/deaths: who died and of what, newest first; /api/v1/deaths/:id with the minutes
- * before.
+ * GET /api/v1/deaths: ended processes with their causes, newest first; /api/v1/deaths/:id with the
+ * minutes before.
  * @param {import('fastify').FastifyInstance} server
  * @param {import('../deaths/deaths').Deaths} deaths
  */
@@ -44,7 +44,7 @@ function deathRoutes (server, deaths) {
       const { id } = /** @type {{ id: string }} */ (request.params)
       return (
         deaths.find(id) ??
-        refuse(reply, 'unknown_death', 'no such death is kept: /api/v1/deaths lists them')
+        refuse(reply, 'unknown_death', 'unknown or deleted death: /api/v1/deaths lists all stored deaths')
       )
     }
   )

@@ -3,7 +3,7 @@
 const path = require('node:path')
 const { filesIn, sendFile } = require('./static-files')
 
-/** speedscope as it is published: a page of its own, with no code from elsewhere. */
+/** speedscope as published: a separate page, without external code. */
 const FOLDER = path.join(path.dirname(require.resolve('speedscope/package.json')), 'dist/release')
 /**
  * It fetches profiles from here, or from the page that opened it, and nothing from anywhere else.
@@ -31,7 +31,7 @@ function flameRoutes (server) {
  * @param
  *   {Pick<import('../captures/captures').Capture, 'id' | 'kind' | 'target' | 'thread' | 'parts'>}
  *   capture
- * @returns {string | null} null for what has none
+ * @returns {string | null} null without a flame graph
  */
 function flamePath ({ id, kind, target, thread, parts }) {
   const part = kind.endsWith('_profile') ? parts.at(-1)?.part : undefined

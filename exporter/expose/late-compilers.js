@@ -1,14 +1,14 @@
 'use strict'
 
 /**
- * Validators of requests: Fastify's own, loaded when a request with a schema first comes, and each
- * schema compiled when it is first used. That was half of the exporter's start, and a sidecar that
- * is only scraped needs none of it. What fails is thrown to that request (500); the next one tries
- * again.
+ * Validators of requests: Fastify's own, loaded with the first request that has a schema; each
+ * schema is compiled on first use. That was half of the exporter's start, and a sidecar that is
+ * only scraped needs none of it. An error is thrown to that request (500), and the next request
+ * tries again.
  *
- * Answers are built key by key as their schemas say (test/exporter/api.test.js holds them to it),
- * so JSON.stringify serializes them: a compiler of serializers costs 10 MiB and a tenth of a core a
- * second, at the first request for each route.
+ * Answers have only the keys of their schemas (test/exporter/api.test.js checks it), so
+ * JSON.stringify serializes them. A compiler of serializers costs 10 MiB, and a tenth of a core a
+ * second at the first request for each route.
  *
  * @type {Required<NonNullable<NonNullable<
  *   import('fastify').FastifyServerOptions['schemaController']>['compilersFactory']>>}
@@ -21,7 +21,7 @@ const lateCompilers = {
 
 /**
  * @param {() => (route: any) => any} load
- * @returns {(route: any) => any} a compiler that compiles when what it made is first called
+ * @returns {(route: any) => any} a compiler that works when its result is first called
  */
 function late (load) {
   /** @type {ReturnType<typeof load> | undefined} */
@@ -35,7 +35,7 @@ function late (load) {
       run.errors = compiled.errors
       return result
     }, {
-      /** Errors of the data: fastify looks for it here. @type {unknown} */
+      /** Errors of the data, where Fastify looks for them. @type {unknown} */
       errors: undefined
     })
     return run

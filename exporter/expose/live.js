@@ -11,14 +11,14 @@ const { summarize } = require('@memwatch/engine/verdicts/headline')
 const EVERY_MS = 1000
 /** A client that reads too slowly is disconnected, and connects again when it can. */
 const MOST_UNREAD_BYTES = 4 * 2 ** 20
-/** The share of time that the event loop was busy is that of the last so many seconds. */
+/** Window of the exporter's busy share of time, in seconds. */
 const LOOP_SECONDS = 10
 
 /**
- * GET /api/v1/live: server-sent events, for those who look.
+ * GET /api/v1/live: server-sent events, for open pages and `memwatch top`.
  *   targets    a row for every target, once a second
  *   verdict    a diagnosis changed its state on a target
- *   death, captured     as /api/v1/deaths and /api/v1/captures have them
+ *   death, captured     the same as in /api/v1/deaths and /api/v1/captures
  *
  * @param {import('fastify').FastifyInstance} server
  * @param {object} parts
@@ -75,7 +75,7 @@ function liveRoutes (server, { targets, deathWatch, events, limits, omit }) {
       return refuse(
         reply,
         'too_many_viewers',
-        `${viewers} are connected: close one, or ask /api/v1/targets`
+        `${viewers} are connected, the maximum: close one, or poll /api/v1/targets`
       )
     }
     const viewer = new PassThrough()
@@ -87,8 +87,7 @@ function liveRoutes (server, { targets, deathWatch, events, limits, omit }) {
     viewer.on('error', () => {})
     if (viewers.size === 1) timer = setInterval(tellTargets, EVERY_MS).unref()
     tellTargets()
-    // Kept alive it would hold up the end of the exporter for as long as an idle connection is
-    // kept.
+    // A keep-alive connection would delay the end of the exporter until its idle timeout.
     return reply
       .type('text/event-stream')
       .header('connection', 'close')

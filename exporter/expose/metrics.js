@@ -9,7 +9,7 @@ const { figures, signalsOf } = require('@memwatch/engine/signals/index')
 const { Turns } = require('../turns')
 const { TextParts } = require('./text-parts')
 
-/** Targets that are read between two turns of the event loop: some 2 ms. */
+/** Targets read between two turns of the event loop: some 2 ms. */
 const LARGEST_BATCH = 10
 
 /**
@@ -101,7 +101,7 @@ function createFamilies (rows) {
 
 /** @param {() => number} now ms */
 function createTargetReader (now) {
-  /** Cold code takes longer: the first batch is one target. */
+  /** Cold code takes longer, so the first batch is one target. */
   let batchSize = 1
 
   /**

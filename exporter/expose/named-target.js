@@ -16,13 +16,13 @@ function namedTarget (targets, { params, query }) {
 
 /**
  * @param {import('fastify').FastifyReply} reply
- * @param {import('@memwatch/engine/history/target').Target[]} targets that there are
+ * @param {import('@memwatch/engine/history/target').Target[]} targets known targets
  */
 const refuseUnknownTarget = (reply, targets) =>
   refuse(
     reply,
     'unknown_target',
-    'no such target; there are: ' +
+    'unknown target; known targets: ' +
       `${targets.map(({ name, thread }) => (thread === 'main' ? name : `${name} ${thread}`)).join(', ') || 'none'}`
   )
 

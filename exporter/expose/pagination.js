@@ -34,7 +34,7 @@ function pageOf (request, reply, items, placeOf) {
   const { limit = MOST_ITEMS, after } = /** @type {{ limit?: number, after?: string }} */ (request.query)
   const behind = after === undefined ? undefined : decode(after)
   if (behind === null) {
-    return refuse(reply, 'unknown_page', 'after: take it from the header Link of the page before')
+    return refuse(reply, 'unknown_page', 'after: expected the value in the Link header of the previous page')
   }
   const ordered = items
     .map(item => ({ item, place: placeOf(item) }))

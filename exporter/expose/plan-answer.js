@@ -8,7 +8,7 @@ const { youngGenerationBytes } = require('@memwatch/engine/v8/heap-sizing')
 const { PlanArgumentError } = require('./plan-request')
 
 /**
- * The plan of a process that nobody runs yet.
+ * Plan of a process that does not run yet.
  * @param {ReturnType<typeof import('./plan-request').readPlanArguments>} asked
  */
 const planAnew = asked => plan({
@@ -18,7 +18,7 @@ const planAnew = asked => plan({
 })
 
 /**
- * Plan of a target. Settings that are not named stay; flags are added to its own.
+ * Plan of a target. Unnamed settings stay as they are; flags are added to its own.
  * @param {import('@memwatch/engine/history/target').Target} target with a frame
  * @param {ReturnType<typeof import('./plan-request').readPlanArguments>} asked
  */
@@ -59,7 +59,7 @@ function runningTarget (target, flags, host) {
     )
   }
   const limitBytes = /** @type {number | undefined} */ (values.containerLimitBytes) ?? null
-  // Heap limit that V8 got at its start, whatever the limit is now.
+  // Heap limit that V8 chose at its start, whatever the limit is now.
   const foretold = planCase(version, hello.constrainedBytes ?? null, { flags, host, cgroup: 'v1' })
   const now = planCase(version, limitBytes, { flags, host, cgroup: 'v1' })
   const heapSizeLimitBytes = signals.heapSizeLimitBytes ?? foretold.sizes.heapSizeLimitBytes

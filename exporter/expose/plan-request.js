@@ -2,7 +2,7 @@
 
 const os = require('node:os')
 const { splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
-const { readMemory } = require('@memwatch/engine/text/quantity')
+const { readMemory } = require('@memwatch/agent/protocol/quantity')
 const { readNodeVersion } = require('@memwatch/engine/v8/node-versions')
 
 /** Each row is a few sentences; more is no question of a person. */
@@ -22,7 +22,7 @@ class PlanArgumentError extends Error {
 }
 
 /**
- * The texts that the command line and the API get. A list is given by commas, or again.
+ * Arguments of the command line and the API, as text. A list is given by commas, or by repetition.
  * @typedef {object} PlanArguments
  * @property {string[]} [node]
  * @property {string[]} [memory]
@@ -54,14 +54,14 @@ function readPlanArguments (
     throw new PlanArgumentError('cgroup', `expected v1 or v2, got ${JSON.stringify(cgroup)}`)
   }
   if (!ofTarget && versions.length === 0) {
-    throw new PlanArgumentError('node', 'expected versions of Node.js such as 20,24, or a target')
+    throw new PlanArgumentError('node', 'expected versions of Node.js such as 20,24, or a target, got neither')
   }
   if (!ofTarget && memoryLimits.length === 0) {
     if (!host.given) {
       throw new PlanArgumentError(
         'memory',
-        'expected the memory limit of the container such as 512Mi, or the host memory where ' +
-          'there is none'
+        'expected the memory limit of the container such as 512Mi, or the host memory of a process ' +
+          'without a limit, got neither'
       )
     }
     memoryLimits.push(null)
@@ -102,7 +102,7 @@ function readOne (argument, text, read) {
   }
 }
 
-/** @param {string} text as NODE_OPTIONS holds it */
+/** Splits flags as in NODE_OPTIONS. @param {string} text as NODE_OPTIONS holds it */
 function readFlags (text) {
   if (text.length > MOST_FLAGS_LENGTH) {
     throw new PlanArgumentError(

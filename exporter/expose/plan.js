@@ -5,8 +5,8 @@ const { namedTarget, refuseUnknownTarget } = require('./named-target')
 const { refuse } = require('./problems')
 
 /**
- * GET /api/v1/plan: what V8 will choose under another Node.js, limit or flag; with target= against
- * what that runs now.
+ * GET /api/v1/plan: heap sizes that V8 would choose under another Node.js, limit or flag; with
+ * target= compared with the present ones.
  * @param {import('fastify').FastifyInstance} server
  * @param {() => import('@memwatch/engine/history/target').Target[]} targets
  */
@@ -24,7 +24,8 @@ function planRoutes (server, targets) {
     async (request, reply) => {
       const { target: wanted, ...given } =
         /** @type {import('./plan-request').PlanArguments & { target?: string }} */ (request.query)
-      // V8's rules for all versions of Node.js: a sidecar that is only scraped plans nothing.
+      // Loaded late, with V8's rules for all versions of Node.js: a sidecar that is only scraped
+      // plans nothing.
       const { planAnew, planFor } = require('./plan-answer')
       const { PlanArgumentError, readPlanArguments } = require('./plan-request')
       try {

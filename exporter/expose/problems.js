@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Why the API does not do what it was asked: RFC 9457. The code is stable, for programs; detail is
- * a sentence, for people.
+ * Refusals of the API: RFC 9457. The code is stable, for programs; detail is a sentence, for
+ * people.
  * @type {Readonly<Record<string, { status: number, title: string }>>}
  */
 const problems = Object.freeze({

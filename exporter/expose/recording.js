@@ -27,8 +27,8 @@ const SCHEMA = {
 }
 
 /**
- * POST /api/v1/recording: what agents send from now on, for so many seconds, as memwatch diagnose
- * reads it. Each target's first frame holds the newest of all its values, as some are sent rarely.
+ * POST /api/v1/recording: messages of agents for the next seconds, as memwatch diagnose reads them.
+ * Each target's first frame contains the newest of all its values, because some are sent rarely.
  *
  * @param {import('fastify').FastifyInstance} server
  * @param {object} parts
@@ -51,10 +51,10 @@ function recordingRoutes (server, { targets, events }) {
         request.query
       )
       if (running.size >= MOST_AT_ONCE) {
-        return refuse(reply, 'too_many_viewers', `${MOST_AT_ONCE} recordings are under way`)
+        return refuse(reply, 'too_many_viewers', `${MOST_AT_ONCE} recordings are running, the maximum: try again when one has ended`)
       }
       if (wanted !== undefined && !targets().some(({ name }) => name === wanted)) {
-        return refuse(reply, 'unknown_target', 'no such target: /api/v1/targets lists them')
+        return refuse(reply, 'unknown_target', 'unknown target: /api/v1/targets lists all targets')
       }
       const out = new PassThrough()
       const write = (/** @type {object} */ item) => {
@@ -77,7 +77,7 @@ function recordingRoutes (server, { targets, events }) {
         running.delete(end)
         events.off('frame', frame).off('end', ended)
       })
-      request.log.info({ by: request.ip, target: wanted, seconds }, 'recording asked for')
+      request.log.info({ by: request.ip, target: wanted, seconds }, 'recording requested')
       write({ memwatch: 'recording', version: RECORDING_VERSION })
       return reply
         .type('application/x-ndjson')
@@ -92,7 +92,7 @@ function recordingRoutes (server, { targets, events }) {
 }
 
 /**
- * Listeners that write down what targets send.
+ * Listeners that write the messages of targets.
  * @param {(item: object) => void} write
  * @param {string | undefined} wanted name of a target; undefined: all
  */

@@ -13,8 +13,8 @@ const { problems } = require('./problems')
 const { pageQuery } = require('./pagination')
 
 /**
- * JSON Schemas of what the API answers. The verdict's also makes docs/report.schema.json, the
- * contract of `memwatch run --json`.
+ * JSON Schemas of the API's answers. The schema of verdicts also becomes docs/report.schema.json,
+ * the contract of `memwatch run --json`.
  */
 
 const verdict = object({
@@ -41,17 +41,17 @@ const verdict = object({
         until: {
           enum: ['readings', 'setting', 'main_thread', 'never'],
           description:
-            'more of the same run; another setting, which the summary names; ' +
-            'the verdict of the main thread; nothing here'
+            'readings: more readings of this run; setting: the setting that the summary names; ' +
+              'main_thread: the verdict of the main thread; never: impossible here'
         },
         waitSeconds: {
           ...nullable('number'),
-          description: 'until there are enough readings; null where that cannot be computed'
+          description: 'time until there are enough readings; null if unknown'
         }
       }),
       { type: 'null' }
     ],
-    description: 'what would decide it; null where it is decided'
+    description: 'requirement that decides the verdict; null once it is decided'
   },
   summary: text,
   evidence: array(evidence),
@@ -59,7 +59,7 @@ const verdict = object({
   impact: nullable('string'),
   suspects: {
     anyOf: [object({ captureId: text, kind: text, atUnixMs: number, suspects }), { type: 'null' }],
-    description: 'the lines of code that the last capture for this diagnosis points at'
+    description: 'lines of code identified by the last capture for this diagnosis'
   },
   holders: {
     anyOf: [holders, { type: 'null' }],
@@ -80,11 +80,11 @@ const verdict = object({
           dockerfile: text,
           memoryLimitBytes: {
             ...number,
-            description: 'what to ask for as memory limit of the container'
+            description: 'recommended memory limit of the container'
           },
           kubernetes: text,
           code: text,
-          note: { ...text, description: 'what the forms leave out, and why' }
+          note: { ...text, description: 'omissions of these forms, with the reason' }
         },
         ['flag', 'env', 'dockerfile', 'memoryLimitBytes', 'kubernetes', 'code', 'note']
       ),
@@ -103,16 +103,16 @@ const headline = {
     text,
     waitSeconds: {
       ...nullable('number'),
-      description: 'until the open checks are decided; null where that cannot be computed'
+      description: 'time until the open checks are decided; null if unknown'
     },
     confirmed: { type: 'integer', description: 'count of confirmed findings' },
-    open: { ...array(text), description: 'critical checks that are not decided yet' },
+    open: { ...array(text), description: 'undecided checks for critical problems' },
     notLookedAt: {
       ...array(object({ diagnosis: text, text })),
-      description: 'critical checks that cannot be made here, and why'
+      description: 'checks for critical problems that are impossible here, with the reason'
     }
   }),
-  description: 'the verdicts in one sentence; ok only where every critical check is ruled out'
+  description: 'all verdicts in one sentence; ok only if every critical problem is ruled out'
 }
 
 const memory = {
@@ -121,18 +121,21 @@ const memory = {
       rssBytes: number,
       parts: {
         ...array(object({ part: text, title: text, help: text, bytes: number })),
-        description: 'what RSS is made of; they add up to it'
+        description: 'parts of RSS; their sum is RSS'
       },
       retainedLeastBytes: {
         ...number,
-        description: 'lower bound of what malloc retains: 0 where malloc was not asked'
+        description: 'lower bound of the memory retained by malloc; 0 if malloc was not queried'
       },
-      retainedMostBytes: { ...number, description: 'upper bound of it' },
-      unknown: { ...nullable('string'), description: 'what cannot be known here, and why' }
+      retainedMostBytes: { ...number, description: 'upper bound of the memory retained by malloc' },
+      unknown: {
+        ...nullable('string'), description: 'unknown parts on this system, with the ' +
+        'reason'
+      }
     }),
     { type: 'null' }
   ],
-  description: 'where the resident memory of the process is; null for a worker'
+  description: 'RSS breakdown of the process; null for a worker'
 }
 
 const targetName = { target: text, thread: text, pid: { type: 'integer' }, node: text }
@@ -155,16 +158,17 @@ const targets = array(
         },
         { type: 'null' }
       ],
-      description: 'where it runs in Kubernetes, as far as its environment says'
+      description: 'place in Kubernetes, from the variables of its environment'
     },
-    nodeOptions: { ...array(text), description: 'NODE_OPTIONS as the process has it, one by one' },
+    nodeOptions: { ...array(text), description: 'the options in NODE_OPTIONS of the process' },
     v8: text,
     libc: text,
     allocator: text,
     gcCounter: {
       ...nullable('string'),
-      description: "what counts its GCs: hooks, V8's own callbacks, for nothing; observer, a " +
-        'PerformanceObserver, for 40 to 100 µs of CPU a GC; null: its agent does not say'
+      description: "method of counting GCs. hooks: V8's own callbacks, at nearly no cost; " +
+        'observer: a PerformanceObserver, at 40 to 100 µs of CPU a GC; null: not reported by its ' +
+        'agent'
     },
     gcHooksMissing: {
       ...nullable('string'),
@@ -173,7 +177,7 @@ const targets = array(
     up: { type: 'boolean' },
     silence: {
       enum: [...Object.keys(silenceCauses), null],
-      description: 'why it sends nothing; null while it does, or is gone'
+      description: 'cause of its silence; null while it sends frames, and after its end'
     },
     uptimeSeconds: number,
     lastFrameUnixMs: number,
@@ -182,7 +186,7 @@ const targets = array(
     values: {
       type: 'object',
       additionalProperties: true,
-      description: 'the newest value of every field of the wire contract'
+      description: 'newest value of every field of the wire protocol'
     }
   })
 )
@@ -198,7 +202,7 @@ const diagnoses = array(object({
 const targetsQuery = {
   type: 'object',
   properties: {
-    target: { ...text, description: 'only those of this name' },
+    target: { ...text, description: 'name of the targets' },
     thread: text,
     ...pageQuery
   },
@@ -208,7 +212,7 @@ const targetsQuery = {
 const recordingQuery = {
   type: 'object',
   properties: {
-    target: { ...text, description: 'only this one' },
+    target: { ...text, description: 'name of the target; default: all targets' },
     seconds: { type: 'integer', minimum: 1, maximum: 3600, default: 60 }
   },
   additionalProperties: false
@@ -220,24 +224,25 @@ const planQuery = {
     target: {
       ...text,
       description:
-        'what it is compared with, and what is taken where node, memory or flags are left out'
+        'target to compare with; its version, limit and flags apply where node, memory or flags ' +
+          'are missing'
     },
     node: {
       ...array(text),
       description:
-        'versions of Node.js, as in 18,24 or 22.23.3: where one comes from, then where one may go'
+        'versions of Node.js, as in 18,24 or 22.23.3: the current one, then candidates'
     },
     memory: { ...array(text), description: 'memory limits of the container, as in 512Mi,1Gi' },
-    flags: { ...text, description: 'as NODE_OPTIONS holds them; added to those of the target' },
+    flags: { ...text, description: 'flags as in NODE_OPTIONS; added to those of the target' },
     hostMemory: {
       ...text,
       description:
-        'of the machine, which counts where Node.js sees no limit; else that of the target or ' +
+        'memory of the machine, used if Node.js sees no limit; default: that of the target, else ' +
           'of the exporter'
     },
     cgroup: {
       enum: ['v1', 'v2'],
-      description: 'v2 where nothing else is known: there Node 18 sees no limit'
+      description: 'cgroup version; default: v2, where Node.js 18 sees no limit'
     }
   },
   additionalProperties: false
@@ -251,19 +256,25 @@ const plan = {
       heapSizeLimitBytes: number,
       oldGenerationBytes: {
         ...nullable('number'),
-        description: 'the most it may grow to; null where that cannot be told'
+        description: 'maximum of the old generation; null if unknown'
       },
-      semiSpaceBytes: { ...nullable('number'), description: 'likewise of one semi-space' },
-      newSpaceBytes: { ...nullable('number'), description: 'what two of them may commit' },
+      semiSpaceBytes: {
+        ...nullable('number'), description: 'maximum of one semi-space; null if ' +
+        'unknown'
+      },
+      newSpaceBytes: {
+        ...nullable('number'), description: 'maximum of the new space, which is ' +
+        'two semi-spaces; null if unknown'
+      },
       flags: text,
       running: {
         type: 'boolean',
-        description: 'this is what the target runs now, by its own word'
+        description: 'true for the present settings of the target, as it reports them'
       },
       warnings: { ...array(text), description: 'sentences, worst first' }
     })
   ),
-  description: 'by limit, then by version; before them what the target runs'
+  description: 'rows by limit, then by version; the present settings of the target come first'
 }
 
 /**
@@ -277,7 +288,7 @@ const seriesQuery = (tracks, stepsSeconds) => ({
       ...array({ enum: tracks }),
       minItems: 1,
       maxItems: 64,
-      description: 'one or more: track=rssBytes&track=scavenges'
+      description: 'one or more tracks: track=rssBytes&track=scavenges'
     },
     thread: { ...text, default: 'main' },
     seconds: {
@@ -286,14 +297,14 @@ const seriesQuery = (tracks, stepsSeconds) => ({
       maximum: 7 * 86_400,
       default: 600,
       description:
-        'how long a time: up to 600 s in seconds, up to six hours in tens of them, up to a day ' +
-          'in minutes, then in tens of minutes'
+        'length of the window. Steps are 1 s up to 600 s, 10 s up to six hours, a minute up to a ' +
+          'day, then ten minutes'
     },
-    untilUnixMs: { type: 'number', minimum: 0, description: 'its end; now, where it is not said' },
+    untilUnixMs: { type: 'number', minimum: 0, description: 'end of the window; default: now' },
     step: {
       type: 'integer',
       enum: stepsSeconds,
-      description: 'seconds; a finer one than is kept for so long a time is not to be had'
+      description: 'length of a step in seconds; a step finer than the stored ones becomes coarser'
     }
   },
   required: ['track'],
@@ -319,9 +330,9 @@ const series = stepsSeconds =>
           last: steps,
           min: {
             ...steps,
-            description: 'least of each step; absent where steps are seconds, and of counters'
+            description: 'minimum of each step; absent for steps of one second, and for counters'
           },
-          max: { ...steps, description: 'most of each step; absent as min is' }
+          max: { ...steps, description: 'maximum of each step; absent like min' }
         },
         ['min', 'max']
       )
@@ -347,7 +358,7 @@ const problem = object({
   type: text,
   title: text,
   status: number,
-  detail: { ...text, description: 'a sentence, for people' },
+  detail: { ...text, description: 'a sentence for people' },
   code: { enum: Object.keys(problems), description: 'stable, for programs' }
 })
 
@@ -355,14 +366,17 @@ const problem = object({
 const refusals = Object.fromEntries(
   ['4xx', '5xx'].map(status => [
     status,
-    { description: 'why not', content: { 'application/problem+json': { schema: problem } } }
+    { description: 'the reason, as problem details', content: { 'application/problem+json': { schema: problem } } }
   ])
 )
 
 const trimResult = object({
   target: text,
   predicted: object({
-    asked: { type: 'boolean', description: 'malloc itself was asked; else bytes is an estimate' },
+    asked: {
+      type: 'boolean', description: 'true if malloc was queried; otherwise bytes is an ' +
+      'estimate'
+    },
     bytes: number,
     blockedSeconds: number,
     blockedAtMostSeconds: number
@@ -385,7 +399,7 @@ const captureQuery = {
     force: {
       type: 'boolean',
       default: false,
-      description: 'a snapshot even where it could end the process'
+      description: 'take a snapshot even if it could kill the process'
     }
   },
   required: ['kind'],
@@ -420,15 +434,16 @@ const report = {
         ...object({
           kind: text,
           title: text,
-          lacks: { ...text, description: 'what it says nothing of' },
+          lacks: { ...text, description: 'facts that the source lacks' },
           cannotTell: array(object({ diagnosis: text, text })),
           limited: {
             ...array(object({ diagnosis: nullable('string'), text })),
-            description: 'what it tells with less certainty, and why; diagnosis null: all of it'
+            description: 'diagnoses with less certainty, and the reason; diagnosis null: all of ' +
+              'them'
           },
           notes: {
             ...array(text),
-            description: 'of the material: damaged lines, how a process died'
+            description: 'notes on the source: damaged lines, deaths of processes'
           }
         }),
         description:

@@ -11,8 +11,8 @@ const { trackNames } = require('@memwatch/engine/history/tracks')
  */
 
 /**
- * The finest step of an answer, by how long a time it is about: no answer has more than some two
- * thousand rows.
+ * Finest step of an answer by the length of its window: no answer has more than some two thousand
+ * rows.
  */
 const STEPS = /** @type {const} */ ([
   { stepSeconds: 1, seconds: 600 },
@@ -24,7 +24,7 @@ const MINUTE_SECONDS = 60
 const stepsSeconds = STEPS.map(({ stepSeconds }) => stepSeconds)
 
 /**
- * GET /api/v1/targets/:target/series: what tracks did, in steps as fine as are kept for that long.
+ * GET /api/v1/targets/:target/series: tracks over time, in steps as fine as stored for that length.
  * @param {import('fastify').FastifyInstance} server
  * @param {() => import('@memwatch/engine/history/target').Target[]} targets
  */
@@ -34,7 +34,7 @@ function seriesRoutes (server, targets) {
     {
       schema: {
         tags: ['targets'],
-        summary: 'History of numbers',
+        summary: 'History of tracks',
         querystring: schemas.seriesQuery(trackNames, stepsSeconds),
         response: { 200: schemas.series(stepsSeconds), ...schemas.refusals }
       }
@@ -52,7 +52,7 @@ function seriesRoutes (server, targets) {
       const finest = /** @type {typeof STEPS[number]} */ (
         STEPS.find(({ seconds: reach }) => seconds <= reach)
       )
-      // Seconds are kept for ten minutes: what was earlier is known by its tens.
+      // Seconds are stored for ten minutes; older rows have steps of ten seconds.
       const wanted =
         step ??
         (finest.stepSeconds === 1 && target.lastSeconds - untilSeconds > finest.seconds - seconds

@@ -21,8 +21,8 @@ const { planRoutes } = require('./plan')
 const { targetRoutes } = require('./targets')
 
 /**
- * Slow or silent clients hold a connection no longer than this, and less long where others need the
- * room: client-limits.js.
+ * Time limit of a slow or silent client on a connection; client-limits.js shortens it if others
+ * need the connection.
  */
 const TIMEOUTS = {
   requestTimeout: 20_000,
@@ -55,8 +55,8 @@ const OPEN = { config: { access: 'open' } }
  *
  * @param {Source & import('node:events').EventEmitter} exporter
  * @param {object} [options]
- * @param {(target: import('@memwatch/engine/history/target').Target, error: Error) => void} [options.omit] is told
- *   of a target that is left out of an answer
+ * @param {(target: import('@memwatch/engine/history/target').Target, error: Error) => void}
+ *   [options.omit] called
  */
 function createServer (exporter, { omit = () => {} } = {}) {
   const { config: { compat, token, trustLoopback = true }, log } = exporter
@@ -65,7 +65,7 @@ function createServer (exporter, { omit = () => {} } = {}) {
   const limits = new ClientLimits({ isReady: () => exporter.isReady })
   const server = fastify({
     loggerInstance: /** @type {import('fastify').FastifyBaseLogger} */ (log),
-    // A scrape a second is no news.
+    // Scrapes are not logged: one comes every second.
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: 65_536,
     schemaController: { compilersFactory: lateCompilers },
@@ -97,8 +97,8 @@ function createServer (exporter, { omit = () => {} } = {}) {
 }
 
 /**
- * Closes a connection on which no request can be read. A client that was too slow gets no answer:
- * to answer a thousand of them would take a twentieth of a core.
+ * Closes a connection with an unreadable request. A client that was too slow gets no answer:
+ * answering a thousand of them would take a twentieth of a core.
  * @param {NodeJS.ErrnoException} error
  * @param {import('node:net').Socket} socket
  */
@@ -113,7 +113,7 @@ function refuseMalformed ({ code }, socket) {
 }
 
 /**
- * For what is not there, and for what is there by another method only.
+ * Answers requests for an unknown address, or by another method than the address supports.
  * @param {import('fastify').FastifyInstance} server before its routes
  */
 function notFoundHandler (server) {
@@ -129,16 +129,16 @@ function notFoundHandler (server) {
       })
     }
   })
-  return (/** @type {import('fastify').FastifyRequest} */ { url }, /** @type {import('fastify').FastifyReply} */ reply) => {
+  return (/** @type {import('fastify').FastifyRequest} */ { url, method: requested }, /** @type {import('fastify').FastifyReply} */ reply) => {
     const methods = routes
       .filter(({ pattern }) => pattern.test(url.split('?')[0]))
       .map(({ method }) => method)
     return methods.length === 0
-      ? refuse(reply, 'not_found', 'there is nothing here: / lists what there is')
+      ? refuse(reply, 'not_found', 'unknown address: / lists all addresses')
       : refuse(
         reply.header('allow', methods.join(', ')),
         'method_not_allowed',
-          `here there is only ${methods.join(', ')}`
+          `expected ${methods.join(' or ')}, got ${requested}`
       )
   }
 }
@@ -162,11 +162,12 @@ function routes (server, exporter, { scrapes, limits, omit }) {
       return refuse(
         reply.header('retry-after', 1),
         'too_busy',
-        'too many scrapes are under way: ask again in a second'
+        'too many scrapes are running: try again in a second'
       )
     }
     const { contentType, length, parts } = await scrapes.text(request.headers.accept)
-    // A thousand targets make 20 MB: in one piece they would hold the loop for a tenth of a second.
+    // A thousand targets make 20 MB, which in one piece would block the loop for a tenth of a
+    // second.
     return reply
       .type(contentType)
       .header('content-length', length)

@@ -19,7 +19,7 @@ const MEDIA_TYPES = /** @type {Record<string, string>} */ ({
 const COMPRESSED = /^(text|image\/svg|application\/wasm)/
 
 /**
- * The files of a folder that a browser knows what to do with. By name from what there is: no path
+ * Files of a folder, of types that browsers know. Only names in the listing are served, so no path
  * leads out of the folder.
  * @param {string} folder
  * @returns {Map<string, string>} name → path

@@ -74,7 +74,7 @@ function targetRoutes (server, { targets, deathWatch, omit }) {
     {
       schema: {
         tags: ['diagnoses'],
-        summary: 'The verdicts on each target, by its name',
+        summary: 'Verdicts on all targets, by name of the target',
         querystring: schemas.targetsQuery,
         response: { 200: schemas.diagnoses, ...schemas.refusals }
       }
@@ -163,8 +163,7 @@ function verdictsOf (target) {
 }
 
 /**
- * A target and what was found on it: an item of /api/v1/diagnoses and of the report of
- * `memwatch run`.
+ * A target and its verdicts: an item of /api/v1/diagnoses and of the report of `memwatch run`.
  * @param {Target} target
  */
 function judgedTarget (target) {

@@ -3,7 +3,7 @@
 /** @typedef {{ burst: number, perSecond: number }} Rate */
 
 /**
- * A rate limit: tokens are taken, and come back with time.
+ * A rate limit: requests use up tokens, which refill with time.
  * https://en.wikipedia.org/wiki/Token_bucket
  */
 class TokenBucket {
@@ -31,7 +31,7 @@ class TokenBucket {
     return true
   }
 
-  /** Takes tokens that are not there yet, too: no more than a burst. @param {number} tokens */
+  /** Charges tokens that may not be there yet, up to a burst. @param {number} tokens */
   charge (tokens) {
     this.#tokens = Math.max(this.#tokens - tokens, -this.#rate.burst)
   }

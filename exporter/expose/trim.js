@@ -10,11 +10,11 @@ const { CommandError } = require('../commands/commands')
  * the middle.
  */
 const BLOCKED_SECONDS_PER_BYTE = { typical: 0.0001 / 2 ** 20, most: 0.0004 / 2 ** 20 }
-/** A walk through free chunks that gives nothing back takes time, too. */
+/** Time of a walk through free chunks that returns no memory. */
 const LEAST_BLOCKED_SECONDS = 0.002
 
 /**
- * POST /api/v1/targets/:target/trim: what malloc_trim would bring (dryRun), or having it done.
+ * POST /api/v1/targets/:target/trim: predicts (dryRun) or runs malloc_trim.
  *
  * @param {import('fastify').FastifyInstance} server
  * @param {object} parts
@@ -36,7 +36,7 @@ function trimRoutes (server, { targets, commands }) {
     if (!target) return refuseUnknownTarget(reply, targets())
     const { name } = target
     try {
-      // Either brings a frame first that says how things are right now.
+      // Both commands bring a frame first, with the present values.
       const {
         blockedSeconds = 0,
         rssBeforeBytes = 0,

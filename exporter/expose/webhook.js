@@ -11,23 +11,24 @@ const { holderText } = require('@memwatch/engine/text/suspect-text')
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 const { toJson } = require('@memwatch/engine/text/json')
 
-/** Tries of a message, and how long after each the next is made. */
+/** Attempts of a message, with the delay before each. */
 const RETRY_AFTER_MS = Object.freeze([1000, 5000, 30_000, 120_000])
 const TIMEOUT_MS = 10_000
 /**
- * Beyond it the oldest is dropped: who was away for long wants to know what is, not all that was.
+ * Queue limit; the oldest message is dropped first, because a returning receiver needs the present
+ * state, not the past.
  */
 const MOST_WAITING = 100
-/** Statuses of 4xx that are worth a second try. */
+/** 4xx statuses that are worth a retry. */
 const WORTH_A_RETRY = new Set([408, 425, 429])
 
 /** Outcomes of a message. @type {readonly ['delivered', 'failed', 'dropped']} */
 const OUTCOMES = Object.freeze(['delivered', 'failed', 'dropped'])
 
 /**
- * Posts every change of a verdict to one address: what is suspected, confirmed, and over again.
- * Messages and their signatures are those of standardwebhooks.com: headers webhook-id (the same at
- * each try), webhook-timestamp, webhook-signature.
+ * Posts every change of a verdict to one address: suspected, confirmed, and over. Messages and
+ * signatures follow standardwebhooks.com, with the headers webhook-id (the same for each attempt),
+ * webhook-timestamp and webhook-signature.
  */
 class Webhook {
   #url
@@ -47,7 +48,7 @@ class Webhook {
    * @param {string} options.url
    * @param {string} [options.secretFile] with the secret that messages are signed by
    * @param {readonly number[]} [options.retryAfterMs]
-   * @param {(error: Error) => void} options.onFailure one that was given up
+   * @param {(error: Error) => void} options.onFailure called for a message that failed for good
    * @throws {Error} when the secret cannot be read or used
    */
   constructor ({ url, secretFile, retryAfterMs = RETRY_AFTER_MS, onFailure }) {
@@ -145,7 +146,7 @@ class Webhook {
 
   /**
    * @param {{ id: string, body: string, at: Date }} message
-   * @returns {Promise<Error | undefined>} why it was given up
+   * @returns {Promise<Error | undefined>} the reason of the failure
    */
   async #deliver ({ id, body, at }) {
     const { signal } = this.#over

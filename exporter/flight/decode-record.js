@@ -43,7 +43,7 @@ const settledState = object({
   confirmedAtSeconds: nullable,
   seenAtSeconds: number
 })
-/** Diagnoses that one target can have settled; there are sixteen. */
+/** Upper bound of settled diagnoses of one target; there are sixteen. */
 const MAX_SETTLED = 64
 
 const targetRecord = object({ key: text, name: text, thread: text })

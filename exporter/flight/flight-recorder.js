@@ -16,29 +16,26 @@ const {
   secondsRecord
 } = require('./target-records')
 
-/**
- * Newer data may be lost with the process; the disk is written to no more often.
- */
+/** Interval of saves: newer data may be lost with the process. */
 const SAVE_EVERY_MS = 5000
 /**
- * An exporter that ends again and again loses no more than this of each life: at first it saves so
- * often, until SAVE_EVERY_MS have passed.
+ * Interval of saves just after the start, until SAVE_EVERY_MS have passed, so that an exporter in a
+ * restart loop loses little.
  */
 const FIRST_SAVES_EVERY_MS = 1000
-/**
- * An exporter that was stopped or held up reads the frames of all that time first. They are saved
- * so soon after.
- */
+/** Delay of the save after a pause, in which the exporter first reads the waiting frames. */
 const CAUGHT_UP_MS = 500
-/** Within this, who a target is is said again, so that it is known without the segments before. */
+/**
+ * Rewrites the identity of a target at least this often, so that each segment is self-contained.
+ */
 const INTRODUCE_EVERY_MS = 240_000
-/** Deaths and ends that wait for a disk that fails. */
+/** Deaths and ends that wait while the disk fails. */
 const MAX_OWED = 200
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 /**
- * Given up in this order when there is no more room: resolution first. Seconds are kept for as long
- * as a block of ten seconds is not full, and a restart may need them.
+ * Order of deletion when space runs out: finest resolution first. Seconds are stored until their
+ * block of ten seconds is full, because a restart may need them.
  * @type {readonly import('./segments').Family[]}
  */
 const FAMILIES = Object.freeze([
@@ -57,8 +54,8 @@ const FAMILIES = Object.freeze([
  */
 
 /**
- * Keeps what targets did and who died on disk, and restores it. Without a folder it only bounds
- * what is in memory.
+ * Stores histories and deaths on disk, and restores them. Without a folder it only bounds their
+ * memory.
  */
 class FlightRecorder {
   #targets
@@ -75,7 +72,7 @@ class FlightRecorder {
   #timer
   /** @type {Promise<void> | undefined} */
   #saving
-  /** Blocks that were given up to bound memory. */
+  /** Blocks dropped to bound memory. */
   #shed = 0
   #memoryBytes
   #hold
@@ -119,7 +116,7 @@ class FlightRecorder {
     }
   }
 
-  /** Amount and resolution of the kept history. */
+  /** Size and resolution of the stored history. */
   get state () {
     const segments = this.#segments
     return {
@@ -132,7 +129,7 @@ class FlightRecorder {
   }
 
   /**
-   * Targets that were watched until shortly before, and everybody who died.
+   * Targets that were watched until shortly before, and all deaths.
    * @param {Pick<import('../deaths/deaths').Deaths, 'restore' | 'explain' | 'retract'>} deaths
    */
   restore (deaths) {
@@ -177,7 +174,7 @@ class FlightRecorder {
     saveIn(FIRST_SAVES_EVERY_MS)
   }
 
-  /** Save what is new. Called on a timer; of one that takes longer the next waits. */
+  /** Saves new rows. A timer calls it; a slow save delays the next one. */
   save () {
     this.#saving ??= this.#saveAll().finally(() => {
       this.#saving = undefined
@@ -187,7 +184,7 @@ class FlightRecorder {
 
   async #saveAll () {
     const segments = this.#segments
-    // Nothing is put together for a disk that fails: what waits would be more each time.
+    // Nothing is prepared while the disk fails: the backlog would grow each time.
     if (segments && (await this.#isReady(segments))) {
       this.#payOwed(segments)
       const turns = new Turns()
@@ -206,7 +203,7 @@ class FlightRecorder {
    * @returns {Promise<boolean>}
    */
   async #isReady (segments) {
-    // Data that is gone from the disk and still in memory is saved anew.
+    // Data lost from the disk but still in memory is saved again.
     if (await segments.removed()) this.#saved = new WeakMap()
     const ready = await segments.ready()
     try {
@@ -235,7 +232,7 @@ class FlightRecorder {
   }
 
   /**
-   * A heap snapshot of a death was analysed.
+   * Saves the analysis of a death's heap snapshot.
    * @param {string} id
    * @param {import('@memwatch/engine/verdicts/holders').Holders} holders
    */
@@ -243,7 +240,7 @@ class FlightRecorder {
     this.#owe('deaths', { meta: { type: 'explained', id, holders } })
   }
 
-  /** It was none. @param {string} id of a death */
+  /** Retracts a death. @param {string} id of a death */
   retract (id) {
     this.#owe('deaths', { meta: { type: 'retracted', id } })
   }
@@ -258,7 +255,7 @@ class FlightRecorder {
   }
 
   /**
-   * It must not be remembered, nor its end told again, by an exporter after this one.
+   * A later exporter must neither restore it nor report its end again.
    * @param {import('@memwatch/engine/history/target').Target} target
    */
   #end (target) {
@@ -267,13 +264,13 @@ class FlightRecorder {
     this.#owe('seconds', endRecord(identityOf(target.hello)))
     const saved = this.#savedOf(target)
     saved.endedSeconds = target.lastSeconds
-    // A target that comes back is introduced anew.
+    // A target that returns is introduced again.
     saved.introducedMs = -Infinity
   }
 
   /**
    * @param {string} family
-   * @param {import('./target-records').Record} record of what happens once
+   * @param {import('./target-records').Record} record of a one-time event
    */
   #owe (family, record) {
     if (!this.#segments) return
@@ -296,8 +293,7 @@ class FlightRecorder {
   }
 
   /**
-   * Never rejects. What is saved is put together at once: a slow disk must not hold on to targets
-   * that have ended.
+   * Never rejects. The data is copied at once: a slow disk must not keep ended targets in memory.
    * @param {Segments} segments
    * @param {import('@memwatch/engine/history/target').Target} target
    */
@@ -346,7 +342,7 @@ class FlightRecorder {
   }
 
   /**
-   * A block that is on disk need not be in memory.
+   * A block that is on disk leaves memory.
    * @param {Segments} segments
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('@memwatch/engine/history/flight').SealedBlock} block

@@ -3,7 +3,7 @@
 const { crc32 } = require('node:zlib')
 
 /**
- * A record of a segment: what it is, and bytes.
+ * A record of a segment: its description and bytes.
  *
  *   length of the body, 4 bytes, little endian
  *   CRC-32 of the body, 4 bytes
@@ -44,7 +44,7 @@ function packRecord (meta, bytes = Buffer.alloc(0)) {
  * The records of a segment up to the first that is damaged: behind a torn one no beginning can be
  * found.
  * @param {Buffer} segment
- * @returns {{ records: FoundRecord[], tornBytes: number }} tornBytes: what could not be read
+ * @returns {{ records: FoundRecord[], tornBytes: number }} tornBytes: unreadable bytes
  */
 function unpackRecords (segment) {
   /** @type {FoundRecord[]} */
@@ -85,7 +85,7 @@ function recordAt (segment, offset) {
 
 /**
  * @param {Buffer} json
- * @param {number} length that it should have
+ * @param {number} length expected length
  * @returns {any}
  */
 function metaOf (json, length) {

@@ -4,8 +4,8 @@ const fs = require('node:fs')
 const path = require('node:path')
 
 /**
- * Numbers that begin with another digit are nobody's: one more than the highest would be too long
- * for a name.
+ * Pattern of names. Other numbers belong to nobody: one more than the highest would be too long for
+ * a name.
  */
 const NAME = /^([a-z0-9]+)-(0\d{14})\.segment$/
 
@@ -14,16 +14,15 @@ const SPARE_SEGMENTS = 300
 /**
  * @typedef {object} Family records of one kind, in segments of their own
  * @property {string} name lower-case letters and digits
- * @property {number} keepMs how long a segment is kept after its last record
- * @property {number} segmentMs how long one is written to
+ * @property {number} keepMs time for which a segment is kept after its last record
+ * @property {number} segmentMs time for which a segment is written
  *
  * @typedef {{ file: string, family: string, sequence: number, bytes: number, writtenMs: number }}
  *   SegmentFile
  */
 
 /**
- * The files of a folder of segments: which there are, what the next is called, and which have to
- * go.
+ * Files of a folder of segments: the present ones, the name of the next, and the ones to delete.
  */
 class SegmentFiles {
   #folder
@@ -42,7 +41,7 @@ class SegmentFiles {
    * @param {readonly Family[]} options.families in the order in which they are given up when there
    *   is no more room
    * @param {number} options.maxBytes of all
-   * @param {() => number} options.now ms, that do not jump
+   * @param {() => number} options.now ms, monotonic
    */
   constructor (folder, { families, maxBytes, now }) {
     this.#folder = folder
@@ -53,8 +52,8 @@ class SegmentFiles {
   }
 
   /**
-   * Those of a family that are worth reading: more than one life needs, and not all that somebody
-   * may have put there.
+   * Segments of a family to restore: more than one process writes, but not everything that another
+   * user may have put there.
    * @param {string} family
    * @returns {string[]} paths, oldest first
    */
@@ -82,8 +81,8 @@ class SegmentFiles {
       const stats = fs.lstatSync(found.file, { throwIfNoEntry: false })
       if (!stats) return []
       let writtenMs = this.#written.get(found.file)
-      // Only the wall clock knows the age of one from before this process, and it may have been
-      // set: it is kept as if new.
+      // Only the wall clock knows the age of a file from an earlier process, and it may have been
+      // set: the file counts as new.
       if (writtenMs === undefined) this.#written.set(found.file, writtenMs = this.#now())
       return [{ ...found, bytes: stats.size, writtenMs }]
     })
@@ -92,7 +91,7 @@ class SegmentFiles {
   /**
    * Numbered, not dated: clocks jump.
    * @param {string} family
-   * @returns {string} path of one that is not there yet
+   * @returns {string} path of a new file
    */
   next (family) {
     return path.join(
@@ -103,7 +102,7 @@ class SegmentFiles {
 
   /**
    * @param {string} file
-   * @param {number} bytes more
+   * @param {number} bytes additional bytes
    */
   wrote (file, bytes) {
     this.#written.set(file, this.#now())
@@ -111,15 +110,15 @@ class SegmentFiles {
   }
 
   /**
-   * Remove what is too old, or too much.
-   * @param {Set<string>} inUse that stay
-   * @throws {Error} what the file system throws
+   * Removes expired files, and the oldest beyond the size limit.
+   * @param {Set<string>} inUse files to keep
+   * @throws {Error} of the file system
    */
   async tidy (inUse) {
     const now = this.#now()
     const files = this.#all()
     this.bytes = files.reduce((sum, { bytes }) => sum + bytes, 0)
-    /** @type {SegmentFile[]} in the order in which they are given up */
+    /** @type {SegmentFile[]} in the order of deletion */
     const kept = []
     for (const family of this.#families) {
       const closed = files.filter(found => found.family === family.name && !inUse.has(found.file))
@@ -136,11 +135,11 @@ class SegmentFiles {
   }
 
   /**
-   * Each of twenty thousand takes its turn beside the exporter's other work.
+   * Deletes twenty thousand files in turns, beside the exporter's other work.
    * @param {SegmentFile} found
    */
   async #remove ({ file, bytes }) {
-    // unlink() takes a tenth of what rm() does, which is for what is no file.
+    // unlink() takes a tenth of the time of rm(), which also handles folders.
     await fs.promises
       .unlink(file)
       .catch(() => fs.promises.rm(file, { recursive: true, force: true }))
@@ -148,16 +147,15 @@ class SegmentFiles {
     this.bytes -= bytes
   }
 
-  /** It is not there any more. @param {string} file */
+  /** Forgets a removed file. @param {string} file */
   forget (file) {
     this.#written.delete(file)
   }
 }
 
 /**
- * An exporter that is restarted again and again begins a segment each time. So many more than one
- * life needs are kept: the seconds of ten minutes, which no full block holds yet, in lives of two
- * seconds.
+ * Segments kept beyond the need of one process, because an exporter in a restart loop begins one at
+ * each start: the seconds of ten minutes, which no full block contains yet, in runs of two seconds.
  * @param {Family} family
  */
 const mostSegments = ({ keepMs, segmentMs }) => SPARE_SEGMENTS + 4 * Math.ceil(keepMs / segmentMs)

@@ -12,9 +12,9 @@ class Segment {
   bytes = 0
 
   /**
-   * @param {string} file that is not there yet
+   * @param {string} file a new file
    * @param {number} openedMs
-   * @throws {Error} what the file system throws
+   * @throws {Error} of the file system
    */
   constructor (file, openedMs) {
     this.file = file
@@ -24,7 +24,7 @@ class Segment {
 
   /**
    * @param {Buffer} bytes
-   * @throws {Error} what the file system throws: then takeBack
+   * @throws {Error} of the file system: then takeBack
    */
   async append (bytes) {
     for (let written = 0; written < bytes.length;) {
@@ -56,12 +56,12 @@ class Segment {
     return false
   }
 
-  /** Somebody removed the file, or the folder that it was in: what is written to it is lost. */
+  /** Somebody removed the file or its folder: data written to it is lost. */
   get isRemoved () {
     return fs.fstatSync(this.#fd).nlink === 0
   }
 
-  /** On disk, whatever happens to the machine. @throws {Error} what the file system throws */
+  /** Flushes to disk, against a power failure. @throws {Error} of the file system */
   sync () {
     return fsync(this.#fd)
   }

@@ -11,18 +11,18 @@ const { Segment } = require('./segment')
 const { SegmentFiles } = require('./segment-files')
 
 /**
- * A segment is closed, and another begun, at this size or age: what is too old is removed a segment
- * at a time.
+ * Size and age at which a segment is closed and the next begins. Expired data is removed one
+ * segment at a time.
  */
 const SEGMENT_BYTES = 4 * 2 ** 20
 /**
- * Longest interval between two syncs: a machine that loses power loses no more. A process that dies
- * loses none of it.
+ * Longest interval between two syncs: the loss when a machine loses power. A dying process loses
+ * nothing of it.
  */
 const SYNC_EVERY_MS = 30_000
 /** Most bytes that wait for a slow disk. More is dropped, and counted. */
 const MAX_WAITING_BYTES = 16 * 2 ** 20
-/** No segment is larger: one that is nearly full takes all that waits. */
+/** Largest segment: a nearly full one receives all waiting records. */
 const MAX_SEGMENT_BYTES = SEGMENT_BYTES + MAX_WAITING_BYTES
 
 /**
@@ -35,8 +35,8 @@ const MAX_SEGMENT_BYTES = SEGMENT_BYTES + MAX_WAITING_BYTES
  */
 
 /**
- * Records on disk, in append-only files. A disk that is full or read-only fails nobody: `failure`
- * says what is wrong, what comes meanwhile is not saved, and `ready` tells when it is well again.
+ * Records on disk, in append-only files. A full or read-only disk never causes an exception:
+ * `failure` describes the problem, records are not saved meanwhile, and `ready` shows the recovery.
  */
 class Segments {
   #folder
@@ -55,12 +55,12 @@ class Segments {
   #waiting = []
   #writing = Promise.resolve()
   #waitingBytes = 0
-  /** The most that a write failed with. */
+  /** Most bytes of a failed write. */
   #refusedBytes = 0
   #syncedAtMs = 0
   /** Damaged ends, files and records that were skipped while reading. */
   torn = 0
-  /** Records that the disk did not take when they came. */
+  /** Records that the disk did not accept. */
   dropped = 0
   /** Present error of the disk. @type {Error | undefined} */
   failure
@@ -193,8 +193,8 @@ class Segments {
   }
 
   /**
-   * True when it is worth building records. After a failure the disk is tried, with as much as it
-   * did not take: a little fits where what waits does not.
+   * True if building records is worthwhile. After a failure it retries with as many bytes as the
+   * disk refused, because a smaller record may still fit.
    * @returns {Promise<boolean>}
    */
   async ready () {
@@ -220,7 +220,7 @@ class Segments {
   /**
    * @param {string} family
    * @param {{ meta: import('./records').RecordMeta, bytes?: Buffer }[]} records
-   * @returns {Promise<Place[] | undefined>} where they are; undefined when they were not saved
+   * @returns {Promise<Place[] | undefined>} their places; undefined if they were not saved
    */
   append (family, records) {
     const packed = records.map(({ meta, bytes }) => packRecord(meta, bytes))
@@ -236,7 +236,10 @@ class Segments {
     })
   }
 
-  /** All that waits, of a family at once: what came during one write goes with the next. */
+  /**
+   * Writes all waiting records of a family at once; records that arrive meanwhile go with the next
+   * write.
+   */
   async #writeWaiting () {
     const waiting = this.#waiting
     this.#waiting = []
@@ -255,7 +258,7 @@ class Segments {
     }
   }
 
-  /** Remove what is too old, or too much, and see that what is written is on disk. */
+  /** Removes expired segments, and flushes the written ones to disk. */
   async tidy () {
     const open = [...this.#open.values()]
     try {
@@ -274,7 +277,7 @@ class Segments {
     return this.#writing
   }
 
-  /** Write what waits, and close. */
+  /** Writes the waiting records, and closes. */
   async close () {
     await this.#writing
     for (const segment of this.#open.values()) await segment.close()
@@ -321,8 +324,7 @@ class Segments {
   }
 
   /**
-   * @param {number} bytes that were written: fewer than were refused do not tell that all is well
-   *   again
+   * @param {number} bytes written bytes: if fewer than were refused, the disk may still be full
    */
   #well (bytes) {
     if (!this.failure || bytes < this.#refusedBytes) return
@@ -331,7 +333,7 @@ class Segments {
   }
 
   /**
-   * Say what is wrong with the disk, until something is written.
+   * Reports a failing disk until a write succeeds.
    * @param {Error} error
    * @param {number} [refusedBytes]
    */
@@ -344,7 +346,7 @@ class Segments {
 
 /**
  * The records of a segment that fit, in a file of their own in its place.
- * @param {string} file that is not there any more
+ * @param {string} file a removed file
  * @param {Buffer} segment
  * @param {{ meta: any, bytes: Buffer, place: Place }[]} records
  */

@@ -194,7 +194,7 @@ class Found {
   /**
    * @param {any} meta of seconds
    * @param {Buffer} bytes
-   * @returns {number} bytes more that are held
+   * @returns {number} additional bytes in memory
    */
   add (meta, bytes) {
     this.last = meta

@@ -3,18 +3,18 @@
 const path = require('node:path')
 
 /**
- * Where agents connect: a Unix socket or a loopback TCP port.
+ * Address that agents connect to: a Unix socket or a loopback TCP port.
  * @typedef {{ path: string } | { host: string, port: number }} Address
  */
 
 /**
  * @param {string} text a path, or tcp://HOST:PORT
  * @returns {Address}
- * @throws {Error} saying what is wrong with the text
+ * @throws {Error} naming the mistake in the text
  */
 function parseAddress (text) {
   if (!text.startsWith('tcp://')) {
-    // sun_path holds 108 bytes with its final NUL (unix(7)); Node would truncate a longer one or
+    // sun_path holds 108 bytes with its final NUL (unix(7)). Node would truncate a longer path or
     // fail with EINVAL.
     if (Buffer.byteLength(path.resolve(text)) > 107) {
       throw new Error(`the socket path is longer than 107 bytes: ${text}`)
@@ -27,12 +27,15 @@ function parseAddress (text) {
 /**
  * @param {string} text HOST:PORT, an IPv6 host in brackets
  * @returns {{ host: string, port: number }}
- * @throws {Error} saying what is wrong with the text
+ * @throws {Error} naming the mistake in the text
  */
 function parseHostPort (text) {
   const match = /^(\[[0-9a-fA-F:.]+\]|[^:[\]\s]+):(\d{1,5})$/.exec(text)
   if (!match || Number(match[2]) > 65535) {
-    throw new Error(`expected HOST:PORT with a port from 0 to 65535, got ${JSON.stringify(text)}`)
+    throw new Error(
+      'expected HOST:PORT such as 127.0.0.1:16369, with a port up to 65535, got ' +
+        JSON.stringify(text)
+    )
   }
   return { host: match[1].replace(/^\[|\]$/g, ''), port: Number(match[2]) }
 }

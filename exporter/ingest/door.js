@@ -7,30 +7,31 @@ const { defaultSocketPath, isOwnFolder } = require('@memwatch/agent/protocol/soc
 const { ConfigError } = require('../config-error')
 const { makeFolder } = require('../make-folder')
 
-/** Of a place where nobody, or not this user, can write. @type {Set<string | undefined>} */
+/** Error codes of folders that this user cannot write to. @type {Set<string | undefined>} */
 const UNWRITABLE = new Set(['EROFS', 'EACCES', 'EPERM'])
 
-/** Lets everyone connect, whatever umask the exporter was started with. */
+/** Permissions that let every user connect, whatever the umask of the exporter. */
 const ALL_MAY_CONNECT = 0o111
 
-/**
- * Where agents come in: one address, and what all who come in there may use together.
- */
+/** One listener for agents: an address, and limits shared by all connections to it. */
 class Door {
   #server
-  /** In use; a TCP port of 0 is filled in. @type {import('./address').Address | undefined} */
+  /**
+   * Address in use, with the actual port if port 0 was requested.
+   * @type {import('./address').Address | undefined}
+   */
   address
-  /** Connections that are open now. @type {Set<net.Socket>} */
+  /** Open connections. @type {Set<net.Socket>} */
   sockets = new Set()
-  /** Of lines that have begun to arrive. */
+  /** Bytes of unfinished lines of all connections. */
   unfinishedBytes = 0
 
   /**
    * @param {object} options
    * @param {(socket: net.Socket, door: Door) => void} options.accept
-   * @param {number} options.maxConnections more are refused
-   * @param {number} options.maxUnfinishedBytes what many slow peers could make the exporter hold
-   * @param {string} [options.podUid] of the pod that alone can get here
+   * @param {number} options.maxConnections upper bound; further connections are refused
+   * @param {number} options.maxUnfinishedBytes upper bound of memory that slow peers can occupy
+   * @param {string} [options.podUid] UID of the only pod that can connect here
    */
   constructor ({ accept, maxConnections, maxUnfinishedBytes, podUid }) {
     this.maxUnfinishedBytes = maxUnfinishedBytes
@@ -45,8 +46,8 @@ class Door {
 
   /**
    * @param {import('./address').Address} address
-   * @throws {Error} code EADDRINUSE when another exporter answers there, or what the system said
-   * @throws {ConfigError} where no socket can be made there
+   * @throws {Error} code EADDRINUSE when another exporter answers there, or the system's error
+   * @throws {ConfigError} if no socket can be created there
    */
   async listen (address) {
     try {
@@ -70,14 +71,14 @@ class Door {
     await new Promise((resolve, reject) => {
       this.#server.once('error', reject)
       const listen = () => this.#server.listen(address, () => resolve(undefined))
-      // A pod's folder is for that pod, under whatever user. By umask, not chmod: who may write
-      // there could have put a link in its place meanwhile.
+      // A pod's folder belongs to that pod, under any user. The umask is used instead of chmod: a
+      // user who may write there could have replaced the socket by a link.
       if (this.podUid === undefined) listen()
       else withUmask(ALL_MAY_CONNECT, listen)
     })
     if ('path' in address) {
-      // Group access lets an app under another uid connect where the directory's fsGroup is shared;
-      // others stay out.
+      // Group access lets an app under another uid connect if the directory has a shared fsGroup.
+      // Other users stay out.
       if (this.podUid === undefined) fs.chmodSync(address.path, 0o660)
       this.address = address
     } else {
@@ -86,7 +87,7 @@ class Door {
     }
   }
 
-  /** Stop accepting, drop all connections, remove the socket file. */
+  /** Stops accepting, drops all connections and removes the socket file. */
   async close () {
     for (const socket of this.sockets) socket.destroy()
     await new Promise(resolve => this.#server.close(resolve))
@@ -95,7 +96,7 @@ class Door {
 }
 
 /**
- * The socket is bound before listen returns.
+ * Listens. The socket is bound before listen returns.
  * @param {number} mask
  * @param {() => void} work
  */
@@ -115,8 +116,8 @@ function withUmask (mask, work) {
 function makeSafeFolder (socketPath) {
   const folder = path.dirname(socketPath)
   makeFolder(folder)
-  // In the system's temporary folder anybody could have been there first; a folder that the
-  // operator names is taken at his word.
+  // Any user could have created the folder in the system's temporary directory first. A folder
+  // named by the operator is trusted.
   if (socketPath === defaultSocketPath() && !isOwnFolder(folder)) {
     throw Object.assign(
       new Error(
@@ -129,7 +130,7 @@ function makeSafeFolder (socketPath) {
 }
 
 /**
- * A socket file that nobody answers on is what a killed exporter left behind.
+ * Removes a socket file on which nobody answers: a killed exporter left it behind.
  * @param {string} file
  */
 async function unlinkStale (file) {

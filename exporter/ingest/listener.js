@@ -6,36 +6,31 @@ const { decode } = require('@memwatch/engine/decode/decode')
 const { Door } = require('./door')
 const { LineSplitter } = require('@memwatch/engine/decode/lines')
 
-/** A peer that sends no hello this long after connecting is no agent. */
+/** Time limit for the hello. A peer that sends none is no agent. */
 const HELLO_TIMEOUT_MS = 10_000
-/** How an agent's frames begin: what can be done without need not be parsed. */
+/** Start of every frame line. A frame that may be skipped is recognised without parsing it. */
 const FRAME = `{"v":${PROTOCOL_VERSION},"type":"frame"`
-/**
- * After so much silence the kernel asks whether the peer is still there, ten times a second apart.
- */
+/** Silence after which the kernel probes the peer, ten times at intervals of a second. */
 const KEEP_ALIVE_MS = 10_000
-/**
- * Most that may come in by one door: what many slow peers could make the exporter hold, and how
- * many they may be.
- */
+/** Limits of one listener: memory that slow peers can occupy, and number of connections. */
 const LIMITS = Object.freeze({ maxConnections: 4096, maxUnfinishedBytes: 16 * 2 ** 20 })
-/** The same for one pod of many: no pod takes what the others need. */
+/** Limits of one pod of many: no pod can use up the share of the others. */
 const POD_LIMITS = Object.freeze({ maxConnections: 64, maxUnfinishedBytes: 2 ** 20 })
 /**
- * Frames that a target may send at once, as after a pause of the exporter, and then each second: an
- * agent sends ten at most. A new connection of the target gets no more.
+ * Burst and rate of frames of a target. The burst covers a pause of the exporter; an agent sends
+ * ten frames a second at most. A new connection of the target gets no new allowance.
  */
 const BURST_FRAMES = 300
 const FRAMES_PER_SECOND = 20
-/** As node:net reads it: after such a chunk there is more to come. */
+/** Chunk size of node:net: after a full chunk more data follows. */
 const FULL_CHUNK_BYTES = 65_536
 /** The longest frame of the lab has 2,500 characters. */
 const ORDINARY_FRAME_LENGTH = 4096
-/** After this many rejected lines a connection is closed: what sends them is broken or hostile. */
+/** Rejected lines after which a connection is closed: its sender is broken or hostile. */
 const MAX_REJECTS = 100
 
 /**
- * What a connection's messages are given to.
+ * Consumer of a connection's messages.
  * @typedef {object} Sink
  * @property {(hello: import('@memwatch/engine/decode/decode').HelloMessage, send: (line: string) => void, podUid?:
  *   string) => Session | import('@memwatch/engine/decode/decode').RejectReason} open
@@ -43,12 +38,12 @@ const MAX_REJECTS = 100
  * @property {(session: Session, frame: { count: number, isLarger: boolean }) => boolean} [sheds]
  *   whether a frame can be done without, unread; count: of those before it; isLarger: than the last
  *   that was read, and than most are
- * @property {(bytes: number) => void} [received] is told how much came in
+ * @property {(bytes: number) => void} [received] called with the number of received bytes
  * @property {(message: import('@memwatch/engine/decode/decode').CaptureMessage, socket: import('node:net').Socket, rest:
  *   Buffer) => boolean} [capture] is given a connection that brings a part of a capture, and what
  *   came with its line; false for one that nobody asked for
- * @property {(reason: import('@memwatch/engine/decode/decode').RejectReason) => void} reject counts a line that was not
- *   taken
+ * @property {(reason: import('@memwatch/engine/decode/decode').RejectReason) => void} reject counts
+ *   a rejected line
  * @property {(hello: string) => { line: (line: string) => void, closed: () => void } | undefined}
  *   [record] is given the lines of a session, word for word
  *
@@ -64,7 +59,7 @@ const MAX_REJECTS = 100
  */
 const STATES = Object.freeze({ greeting: 'greeting', watched: 'watched', capturing: 'capturing' })
 
-/** One connection: its bytes, split into lines, and what each of them does. */
+/** One connection: splits its bytes into lines and executes each line. */
 class Connection {
   /** @type {keyof typeof STATES} */
   #state = STATES.greeting
@@ -74,11 +69,14 @@ class Connection {
   #allowanceOf
   #lines = new LineSplitter({ maxBytes: MAX_LINE_BYTES })
   #allowance = new Allowance()
-  /** While it is watched. @type {Session | undefined} */
+  /** Session while it is watched. @type {Session | undefined} */
   #session
   /** @type {ReturnType<NonNullable<Sink['record']>>} */
   #record
-  /** While it is capturing. @type {import('@memwatch/engine/decode/decode').CaptureMessage | undefined} */
+  /**
+   * Capture message while it is capturing.
+   * @type {import('@memwatch/engine/decode/decode').CaptureMessage | undefined}
+   */
   #capture
   #rejects = 0
   #frames = 0
@@ -94,7 +92,7 @@ class Connection {
    * @param {Door} options.door
    * @param {Sink} options.sink
    * @param {(target: import('@memwatch/engine/history/target').Target, fresh: Allowance) => Allowance}
-   *   options.allowanceOf what a target has left, over all of its connections
+   *   options.allowanceOf allowance of a target, shared by all of its connections
    */
   constructor ({ socket, door, sink, allowanceOf }) {
     this.#socket = socket
@@ -108,7 +106,7 @@ class Connection {
     socket.setKeepAlive(true, KEEP_ALIVE_MS) // of TCP: a machine that is gone closes nothing
     socket.setTimeout(HELLO_TIMEOUT_MS, () => socket.destroy())
     socket.on('data', this.#read)
-    // 'close' follows, and says the rest.
+    // 'close' follows and carries the reason.
     socket.on('error', (/** @type {NodeJS.ErrnoException} */ { code }) => {
       this.#isTimedOut = code === 'ETIMEDOUT' || code === 'EHOSTUNREACH'
     })
@@ -132,7 +130,8 @@ class Connection {
     this.#door.unfinishedBytes += this.#lines.heldBytes - before
     this.#sink.received?.(chunk.length)
     if (chunk.length >= FULL_CHUNK_BYTES && this.#state !== STATES.capturing) {
-      // libuv reads a busy socket up to 32 times in a turn of the event loop: the others wait.
+      // libuv reads a busy socket up to 32 times in a turn of the event loop. Other connections
+      // wait meanwhile.
       socket.pause()
       setImmediate(() => socket.resume())
     }
@@ -144,7 +143,7 @@ class Connection {
 
   /**
    * @param {string} line
-   * @returns {boolean | void} true: what follows are the bytes of a capture
+   * @returns {boolean | void} true: the following bytes belong to a capture
    */
   #takeLine (line) {
     if (this.#socket.destroyed) return
@@ -163,7 +162,7 @@ class Connection {
   }
 
   /**
-   * Before a frame is parsed: what a flood sends beyond its allowance costs nothing.
+   * Admits a frame before it is parsed: frames of a flood beyond its allowance cost nothing.
    * @param {Session} session
    * @param {string} line
    */
@@ -187,7 +186,8 @@ class Connection {
     const opened = this.#sink.open(hello, line => { socket.write(line) }, this.#door.podUid)
     if (typeof opened === 'string') {
       this.#reject(opened)
-      // An agent whose last connection is not known to be broken yet tries again in a second.
+      // The exporter may not have noticed yet that the agent's last connection broke. The agent
+      // retries in a second.
       if (opened === 'identity_in_use') socket.destroy()
       return
     }
@@ -234,7 +234,7 @@ class Listener {
     this.#sink = sink
   }
 
-  /** Connections that are open now. */
+  /** Number of open connections. */
   get connections () {
     return this.#sockets.length
   }
@@ -247,8 +247,8 @@ class Listener {
    * @param {import('./address').Address} address
    * @param {{ podUid?: string, maxConnections?: number }} [options] podUid: of the pod that alone
    *   can get there
-   * @returns {Promise<Door>} its address is the one in use
-   * @throws {Error} code EADDRINUSE when another exporter answers there, or what the system said
+   * @returns {Promise<Door>} with the actual address
+   * @throws {Error} code EADDRINUSE when another exporter answers there, or the system's error
    */
   async listen (address, { podUid, ...limits } = {}) {
     const door = new Door({
@@ -275,7 +275,7 @@ class Listener {
     }
   }
 
-  /** Stop accepting, drop all connections, remove the socket files. */
+  /** Stops accepting, drops all connections and removes the socket files. */
   async close () {
     await Promise.all([...this.#doors].map(door => door.close()))
     this.#doors.clear()
@@ -292,7 +292,7 @@ class Listener {
 
   /**
    * @param {import('@memwatch/engine/history/target').Target} target
-   * @param {Allowance} fresh for a target that has none
+   * @param {Allowance} fresh allowance of a new target
    * @returns {Allowance}
    */
   #allowanceOf (target, fresh) {
@@ -302,12 +302,12 @@ class Listener {
   }
 }
 
-/** How many frames a target may send now. A token bucket. */
+/** Token bucket: the number of frames that a target may send now. */
 class Allowance {
   #frames = BURST_FRAMES
   #atMs = performance.now()
 
-  /** @returns {boolean} whether one more is allowed */
+  /** Takes a token. @returns {boolean} false if none is left */
   take () {
     const nowMs = performance.now()
     this.#frames = Math.min(

@@ -3,21 +3,24 @@
 const fs = require('node:fs')
 const path = require('node:path')
 
-/** What the kubelet makes of $(MEMWATCH_POD_UID); nothing else in the folder is ours. */
+/**
+ * Folder name that the kubelet creates from $(MEMWATCH_POD_UID). The exporter ignores all other
+ * names.
+ */
 const POD_UID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-/** Its name in the folder of a pod. */
+/** Socket name in the folder of a pod. */
 const SOCKET = 'exporter.sock'
-/** New folders are told by the kernel; where it does not, they are found so. */
+/** Interval of polling for new folders, for file systems without change events. */
 const LOOK_EVERY_MS = 10_000
 /**
- * The kubelet leaves the folders of pods that are gone. Where nobody was connected for so long,
- * ours goes, and the folder, if nothing else is in it.
+ * Time without a connection after which the exporter removes its socket, and the folder if that is
+ * empty. The kubelet does not remove the folders of ended pods.
  */
 const EMPTY_MS = 3_600_000
 
 /**
- * One exporter for all pods of a node: each pod sees only its own folder of a host path, and there
- * a socket of its own. So who connects there is of that pod, whatever it says.
+ * One exporter for all pods of a node. Each pod sees only its own folder of a host path, with a
+ * socket of its own: a connection there certainly comes from that pod, whatever its hello claims.
  *
  *   FOLDER/0d4b1c3e-…/exporter.sock
  */
@@ -32,18 +35,18 @@ class PodSockets {
   #timer
   /** @type {Map<string, { door: import('./door').Door, usedAtMs: number }>} */
   #doors = new Map()
-  /** Folders that cannot be listened in: said once. @type {Set<string>} */
+  /** Folders already reported as unusable. @type {Set<string>} */
   #failed = new Set()
-  /** One look at a time: each begins when the one before is done. */
+  /** Polls run one after the other. */
   #looking = Promise.resolve()
 
   /**
    * @param {object} options
    * @param {import('./listener').Listener} options.listener
    * @param {string} options.folder absolute
-   * @param {(podUid: string, error: Error) => void} options.onFailure is told once of a folder that
-   *   cannot be listened in
-   * @param {() => number} [options.now] ms, steady
+   * @param {(podUid: string, error: Error) => void} options.onFailure called once for a folder in
+   *   which no socket can be created
+   * @param {() => number} [options.now] ms, monotonic
    */
   constructor ({ listener, folder, onFailure, now = () => performance.now() }) {
     this.#listener = listener
@@ -52,15 +55,15 @@ class PodSockets {
     this.#now = now
   }
 
-  /** Pods that are listened to. */
+  /** Pods with a listener. */
   get pods () {
     return [...this.#doors.keys()]
   }
 
-  /** @throws {Error} what the file system says of the folder */
+  /** @throws {Error} of the file system */
   async start () {
     this.#watcher = fs.watch(this.#folder, () => this.look())
-    // The kernel may stop telling, as when the folder is removed: the timer goes on.
+    // The kernel may stop sending events, as when the folder is removed. The timer continues.
     this.#watcher.on('error', () => {})
     this.#timer = setInterval(() => this.look(), LOOK_EVERY_MS)
     await this.look()
@@ -72,7 +75,7 @@ class PodSockets {
     await this.#looking
   }
 
-  /** Listen where a pod came, leave where one is gone. */
+  /** Starts listeners for new pods, and stops those of ended pods. */
   look () {
     this.#looking = this.#looking.then(() => this.#lookOnce())
     return this.#looking
@@ -108,7 +111,7 @@ class PodSockets {
 
 /**
  * @param {string} folder
- * @returns {string[]} UIDs of the pods that have a folder there: no links
+ * @returns {string[]} UIDs of the pods that have a folder there; symbolic links are ignored
  */
 function podsIn (folder) {
   try {

@@ -1,6 +1,6 @@
 'use strict'
 
-/** Variables that say where telemetry goes, the more special ones first. */
+/** Variables with the address of telemetry, the more specific ones first. */
 const ENDPOINTS = [
   'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT',
   'OTEL_EXPORTER_OTLP_LOGS_ENDPOINT',
@@ -38,28 +38,30 @@ const isHttp = text => URL.canParse(text) && /^https?:$/.test(new URL(text).prot
  */
 function readOtlp (text, env) {
   if (text === '') return text
-  if (!hasPackage()) throw new Error(`needs a package that is not installed: npm install ${PACKAGE}`)
+  if (!hasPackage()) throw new Error(`the package ${PACKAGE} is missing; run npm install ${PACKAGE}`)
   if (text === 'env') {
     for (const name of ENDPOINTS) {
-      if (env[name] && !isHttp(env[name])) throw new Error(`${name} is no http address`)
+      if (env[name] && !isHttp(env[name])) {
+        throw new Error(`${name}: expected a URL such as http://collector:4318`)
+      }
     }
     for (const name of PROTOCOLS) {
       if (env[name] && env[name] !== 'http/protobuf') {
         throw new Error(
-          `${name} is ${env[name]}, and http/protobuf is all that is spoken here; the port of ` +
-            'that is 4318 mostly'
+          `${name}: expected http/protobuf, the only supported protocol (usually port 4318), got ` +
+            JSON.stringify(env[name])
         )
       }
     }
     return text
   }
-  // A wrong value may hold a secret: it is not repeated.
+  // The text does not quote the value, which may contain a secret.
   if (!isHttp(text)) throw new Error('expected env or a URL such as http://collector:4318')
   const { username, password, search } = new URL(text)
   if (username || password || search) {
     throw new Error(
-      'credentials do not belong into the address, which others can see: give them as ' +
-        'OTEL_EXPORTER_OTLP_HEADERS'
+      'expected a URL without credentials and query, because other users can see it; set ' +
+        'OTEL_EXPORTER_OTLP_HEADERS instead'
     )
   }
   return text
@@ -67,7 +69,7 @@ function readOtlp (text, env) {
 
 /**
  * @param {NodeJS.ProcessEnv} env
- * @returns {string | undefined} the variable that would say where, had --otlp env been given
+ * @returns {string | undefined} the variable that --otlp env would use
  */
 const unusedEndpoint = env => ENDPOINTS.find(name => env[name])
 

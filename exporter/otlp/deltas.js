@@ -19,7 +19,7 @@ class Deltas {
   #which
   #fromStart
   /**
-   * Counters and histograms as they were last taken; undefined before the first.
+   * Counters and histograms at the last export; undefined before the first.
    * @type {Map<string, any> | undefined}
    */
   #taken
@@ -47,7 +47,7 @@ class Deltas {
    * @param {number} atUnixMs they are of then
    * @param {ReadonlySet<string>} startUnknown names of what may have been counted from before the
    *   target was there
-   * @returns {MetricData[]} since what was last taken
+   * @returns {MetricData[]} differences since the last export
    */
   since (metrics, atUnixMs, startUnknown) {
     // A clock may be set back.
@@ -72,7 +72,7 @@ class Deltas {
   }
 
   /**
-   * @param {MetricData[]} metrics cumulative, that were taken
+   * @param {MetricData[]} metrics accepted, cumulative
    * @param {number} atUnixMs they are of then
    */
   taken (metrics, atUnixMs) {

@@ -69,7 +69,7 @@ class EventsExport {
     )
   }
 
-  /** Sends what waits now. */
+  /** Sends the waiting events. */
   export () {
     clearTimeout(this.#timer)
     this.#timer = undefined
@@ -109,7 +109,7 @@ class EventsExport {
       const isOver = sent.outcome !== 'failed' || sent.final
       this.#outcomes.sent(sent, isOver ? records.length : 0)
       if (isOver) continue
-      // A receiver that is away now may come back: in order, and bounded.
+      // An absent receiver may return: events wait in order, up to a limit.
       this.#waiting.unshift(...records)
       this.#bound()
       this.#timer = setTimeout(() => this.export(), this.#retryMs).unref()

@@ -76,7 +76,7 @@ const verdictEvent = (
   )
 
 /**
- * A process is gone.
+ * Event of a process that ended.
  * @param {import('../deaths/deaths').Death} death
  * @param {{ resource: import('@opentelemetry/resources').Resource, nowUnixMs: number }} of
  */

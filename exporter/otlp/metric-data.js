@@ -9,16 +9,15 @@ const { otelOf } = require('../catalog/otel')
  * @typedef {import('../catalog/metric').HistogramRow} HistogramRow
  * @typedef {import('../catalog/metric').Sample} Sample
  *
- * A row of a metric table in OpenTelemetry's form, as far as it is the same for all targets.
+ * A row of a metric table in OpenTelemetry's form, without the values of a target.
  * @typedef {object} OtelRow
  * @property {any} row
  * @property {import('../catalog/otel').OtelForm} form
- * @property {MetricData['descriptor']} descriptor the same object for rows that are one metric
- *   there
+ * @property {MetricData['descriptor']} descriptor shared by rows of one metric
  *
  * @typedef {object} Times
- * @property {number} startUnixMs of what is counted
- * @property {number} seenUnixMs since when it is watched: what was counted before is not its own
+ * @property {number} startUnixMs start of the counters
+ * @property {number} seenUnixMs start of watching: earlier counts belong to another exporter
  * @property {number} nowUnixMs
  */
 
@@ -30,7 +29,7 @@ const hrTime = unixMs => [Math.floor(unixMs / 1000), Math.round(unixMs % 1000 * 
 
 /**
  * @param {readonly any[]} rows of one table or several
- * @returns {OtelRow[]} those that OpenTelemetry gets
+ * @returns {OtelRow[]} rows that OpenTelemetry receives
  */
 function otelRows (rows) {
   /** @type {Map<string, MetricData['descriptor']>} */

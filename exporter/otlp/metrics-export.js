@@ -5,7 +5,7 @@ const { Turns } = require('../turns')
 const { Readings } = require('./readings')
 const { Sender } = require('./sender')
 
-/** A request is about as large at most; receivers take 4 MiB and more. */
+/** Approximate upper bound of a request; receivers accept 4 MiB and more. */
 const MOST_BYTES = 2 ** 20
 /**
  * Last readings of targets that ended, kept until they are sent: those of some minutes of short
@@ -20,7 +20,7 @@ const MOST_ENDED = 200
  *   there, and the frame it was read from
  */
 
-/** Sends what is known of every target, one ResourceMetrics each, and of the exporter itself. */
+/** Sends the metrics of every target, one ResourceMetrics each, and of the exporter itself. */
 class MetricsExport {
   #sender
   #source
@@ -39,7 +39,7 @@ class MetricsExport {
   /**
    * @param {object} options
    * @param {import('./settings').HttpOptions} options.http
-   * @param {{ sums: boolean, histograms: boolean }} options.deltas what travels as differences
+   * @param {{ sums: boolean, histograms: boolean }} options.deltas metrics sent as differences
    * @param {{ targets: () => Target[], state: () =>
    *   import('../catalog/exporter-metrics').ExporterState }} options.source
    * @param {ReturnType<typeof import('./surroundings').surroundings>} options.around
@@ -58,7 +58,7 @@ class MetricsExport {
     this.#readings.begin(target)
   }
 
-  /** Its last frame may not have been told of. @param {Target} target */
+  /** Its last frame may not have been exported yet. @param {Target} target */
   ended (target) {
     if (!target.frame || this.#told.get(target) === target.frame.sequence) return
     this.#ended.add(this.#readings.of(target))
@@ -67,7 +67,7 @@ class MetricsExport {
     this.#outcomes.add('dropped', 1)
   }
 
-  /** One round. While the one before is under way there is none. */
+  /** One round of exports. A round is skipped while the previous one runs. */
   async export () {
     const targets = this.#source.targets().filter(({ frame }) => frame)
     if (this.#underWay) return this.#outcomes.add('dropped', this.#ended.size + targets.length + 1)

@@ -35,7 +35,7 @@ class Otlp {
     const { metrics, logs, everyMs, deltas, problems } = readSettings(to)
     for (const problem of problems) log.warn(`--otlp: ${problem}`)
     this.#everyMs = everyMs
-    this.#failed = (/** @type {Error} */ error) => log.warn('--otlp: metrics cannot be made: ' +
+    this.#failed = (/** @type {Error} */ error) => log.warn('--otlp: cannot collect metrics: ' +
       `${error.stack}`)
     const around = surroundings()
     if (metrics) {
@@ -56,7 +56,7 @@ class Otlp {
       })
     }
     const hosts = new Set([metrics, logs].flatMap(http => http ? [new URL(http.url).host] : []))
-    log.info(`--otlp: sends to ${[...hosts].join(' and ') || 'nobody'}`)
+    log.info(`--otlp: sending to ${[...hosts].join(' and ') || 'no address'}`)
   }
 
   start () {
@@ -99,7 +99,7 @@ class Otlp {
     this.#metrics?.ended(target)
   }
 
-  /** Sends what is not sent yet, if that can be done at once. */
+  /** Sends unsent data, if that is possible at once. */
   async stop () {
     clearInterval(this.#timer)
     /** @type {NodeJS.Timeout | undefined} */

@@ -1,9 +1,9 @@
 'use strict'
 
-/** Outcomes of an export. failed: sent in vain; dropped: never sent. */
+/** Outcomes of an export. failed: sent without success; dropped: never sent. */
 const OUTCOMES = Object.freeze(/** @type {const} */ (['delivered', 'rejected', 'failed', 'dropped']))
 
-/** State of exports for one signal: counted always, said when it changes. */
+/** State of exports for one signal: each is counted, and a change is logged. */
 class Outcomes {
   #signal
   #counts

@@ -30,7 +30,7 @@ const startUnknown = new Set(
   [...rows, ...ownRows].filter(({ form }) => form.startUnknown).map(({ form }) => form.name)
 )
 
-/** Reads targets, and remembers what of them was taken where differences are wanted. */
+/** Reads targets, and remembers accepted values for differences. */
 class Readings {
   #wanted
   #around
@@ -42,7 +42,7 @@ class Readings {
 
   /**
    * @param {object} options
-   * @param {{ sums: boolean, histograms: boolean }} options.deltas what travels as differences
+   * @param {{ sums: boolean, histograms: boolean }} options.deltas metrics sent as differences
    * @param {ReturnType<typeof import('./surroundings').surroundings>} options.around
    * @param {() => number} options.now Unix time in ms, of the wall clock: receivers judge by it
    */

@@ -36,7 +36,7 @@ const podAttributes = ({ pod = {} }) => ({
 const known = new WeakMap()
 
 /**
- * Resource of a target: each isolate is an instance of its service of its own.
+ * Resource of a target: each isolate is a separate instance of its service.
  * @param {import('@memwatch/engine/history/target').Target} target
  * @param {ReturnType<typeof import('./surroundings').surroundings>} around
  * @param {(file: string) => string} [read]

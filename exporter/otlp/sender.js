@@ -11,7 +11,7 @@ const GRACE_MS = 1000
 const WORTH_A_RETRY = new Set([408, 425, 429])
 
 /**
- * Outcome of one request. final: the receiver will not take this, ever.
+ * Outcome of one request. final: the receiver will never accept it.
  * @typedef {{ outcome: 'delivered' | 'rejected', message?: string } | { outcome: 'failed', final:
  *   boolean, message: string }} Sent
  */
@@ -78,8 +78,8 @@ class Sender {
   send (parts) {
     this.#refusal = undefined
     return new Promise(resolve => {
-      // The connection is cut, which ends the request, one way or the other: what was answered by
-      // 200 was taken.
+      // The connection is cut, which ends the request either way. A request answered by 200 was
+      // accepted.
       const deadline = setTimeout(
         () => this.#agent?.destroy(),
         this.#http.timeoutMillis + GRACE_MS

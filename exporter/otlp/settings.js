@@ -5,7 +5,7 @@ const { version } = require('../package.json')
 
 /** OpenTelemetry's own default. */
 const EVERY_MS = 60_000
-/** More often there is nothing new: agents send one frame a second. */
+/** Shortest interval: agents send one frame a second. */
 const LEAST_MS = 1000
 
 /**
@@ -36,7 +36,7 @@ const DELTAS = {
 function readSettings (to, env = process.env) {
   /** @type {string[]} */
   const problems = []
-  // OpenTelemetry goes on with its defaults, and says so here only.
+  // OpenTelemetry continues with its defaults, and reports the mistake only here.
   const say = (/** @type {string} */ text) => { problems.push(text) }
   const logger = { error: say, warn: say, info () {}, debug () {}, verbose () {} }
   diag.setLogger(logger, DiagLogLevel.WARN)

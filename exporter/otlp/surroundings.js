@@ -5,7 +5,7 @@ const os = require('node:os')
 const { envDetector } = require('@memwatch/otlp')
 
 const NAMESPACE_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace'
-/** Names that the downward API is commonly given. */
+/** Usual names of variables from the downward API. */
 const DOWNWARD = Object.freeze({
   POD_NAME: 'k8s.pod.name',
   POD_NAMESPACE: 'k8s.namespace.name',
@@ -77,7 +77,7 @@ function surroundings ({
       ...Object.fromEntries(given.filter(([name]) => OWN.test(name)))
     },
     shared: {
-      // The name of a pod is its host name, unless it says otherwise.
+      // The host name of a pod is its name, unless it is set otherwise.
       ...(inKubernetes && { 'k8s.pod.name': hostname }),
       ...(namespace && { 'k8s.namespace.name': namespace }),
       ...(uid && { 'k8s.pod.uid': uid }),

@@ -8,42 +8,48 @@
 const variables = Object.freeze([
   {
     name: 'OTEL_EXPORTER_OTLP_ENDPOINT',
-    help: 'where, under `--otlp env`; `http://localhost:4318` without'
+    help: 'address under `--otlp env`; default: `http://localhost:4318`'
   },
   {
     name: 'OTEL_EXPORTER_OTLP_HEADERS',
-    help: 'headers of each request, as `authorization=Bearer%20TOKEN`; they go to the address ' +
-      'that `--otlp` names, too'
+    help: 'headers of each request, as `authorization=Bearer%20TOKEN`; also sent to the URL of ' +
+      '`--otlp`'
   },
-  { name: 'OTEL_EXPORTER_OTLP_TIMEOUT', help: 'ms for a request, further tries included; 10000' },
+  {
+    name: 'OTEL_EXPORTER_OTLP_TIMEOUT', help: 'time limit of a request with its retries, in ms; ' +
+    'default: 10000'
+  },
   { name: 'OTEL_EXPORTER_OTLP_COMPRESSION', help: '`gzip` or `none`' },
   {
     name: 'OTEL_EXPORTER_OTLP_CERTIFICATE',
-    help: 'file of the authority that is trusted; `_CLIENT_CERTIFICATE` and `_CLIENT_KEY` for ' +
-      'who must show one'
+    help: 'file of the trusted certificate authority; `_CLIENT_CERTIFICATE` and `_CLIENT_KEY` ' +
+      'for receivers that require a client certificate'
   },
-  { name: 'OTEL_METRIC_EXPORT_INTERVAL', help: 'ms between two exports of metrics; 60000' },
+  {
+    name: 'OTEL_METRIC_EXPORT_INTERVAL', help: 'interval between two exports of metrics, in ms; ' +
+    'default: 60000'
+  },
   {
     name: 'OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE',
-    help: '`cumulative`, `delta` or `lowmemory`, which is histograms as differences and all ' +
-      'else cumulative; Prometheus takes no differences, unless it is told to'
+    help: '`cumulative`, `delta` or `lowmemory`, which sends histograms as deltas and the rest ' +
+      'cumulative; Prometheus accepts deltas only if configured to'
   },
-  { name: 'OTEL_METRICS_EXPORTER, OTEL_LOGS_EXPORTER', help: '`none` for no metrics, no events' },
+  { name: 'OTEL_METRICS_EXPORTER, OTEL_LOGS_EXPORTER', help: '`none` turns metrics or events off' },
   {
     name: 'OTEL_RESOURCE_ATTRIBUTES',
-    help: 'attributes of every target; those of `k8s.` and `host.` of targets with the ' +
-      'exporter’s host name, as the containers of a pod have; those of `service.name`, ' +
-        '`process.` and containers of the exporter only'
+    help: 'attributes of every target. Those under `k8s.` and `host.` apply to targets with the ' +
+      'exporter’s host name, as in a pod; `service.name`, `process.` and container attributes ' +
+      'only to the exporter'
   },
   {
     name: 'OTEL_SERVICE_NAME',
-    help: 'the exporter’s own `service.name`, else `memwatch-exporter`; that of a target is ' +
-      'what its agent says, `MEMWATCH_NAME`'
+    help: '`service.name` of the exporter; default: `memwatch-exporter`. That of a target is the ' +
+      'name that its agent sends (`MEMWATCH_NAME`)'
   },
   {
     name: 'POD_NAME, POD_NAMESPACE, POD_UID, NODE_NAME',
-    help: 'of the downward API: `k8s.pod.name` and so on; in Kubernetes the pod is known ' +
-      'without where it can be'
+    help: 'values of the downward API for `k8s.pod.name` and similar attributes; without them ' +
+      'memwatch derives the pod where possible'
   }
 ])
 

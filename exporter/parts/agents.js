@@ -3,7 +3,10 @@
 const { Listener } = require('../ingest/listener')
 const { PodSockets } = require('../ingest/pod-sockets')
 
-/** Processes and workers of one pod of many on a node, with those that vanished lately. */
+/**
+ * Limit of processes and workers of one pod of many on a node, including those that vanished
+ * lately.
+ */
 const MAX_TARGETS_OF_POD = 64
 
 /**
@@ -90,7 +93,7 @@ class AgentsPart {
  *
  * @param {import('../exporter').Exporter} exporter
  * @param {object} agent
- * @param {import('@memwatch/engine/decode/decode').HelloMessage} agent.hello as it says
+ * @param {import('@memwatch/engine/decode/decode').HelloMessage} agent.hello as reported
  * @param {(line: string) => void} agent.send
  * @param {string} [agent.podUid] of the socket
  * @returns {import('../ingest/listener').Session | import('@memwatch/engine/decode/decode').RejectReason}
@@ -100,7 +103,7 @@ function openTarget ({ load, targetRegistry }, { hello, send, podUid }) {
     return 'wrong_pod'
   }
   const known = podUid === undefined ? hello : { ...hello, pod: { ...hello.pod, uid: podUid } }
-  // An agent whose target is watched already may come back.
+  // An agent whose target is already watched may return.
   if (!load.now.newTargets && !targetRegistry.has(known)) return 'overloaded'
   const limits = podUid === undefined ? {} : { maxOfPod: MAX_TARGETS_OF_POD }
   return targetRegistry.open(known, send, limits)

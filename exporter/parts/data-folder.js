@@ -1,13 +1,13 @@
 'use strict'
 
-/** Reports the trouble with the folder of --data-dir that keeps no exporter from starting. */
+/** Reports problems of --data-dir that do not keep the exporter from starting. */
 class DataFolderPart {
   name = 'data folder'
 
   /** @param {import('../exporter').Exporter} exporter */
   start ({ config: { dataFolder }, log }) {
     if (dataFolder?.unlocked) {
-      log.warn(dataFolder.unlocked, 'data folder cannot be locked against a second exporter')
+      log.warn(dataFolder.unlocked, 'data folder not locked: a second exporter could use it')
     }
     const unreadable = dataFolder?.quarantine.report()
     if (unreadable) log.warn(unreadable, 'unreadable files moved aside')

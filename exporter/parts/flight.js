@@ -28,7 +28,7 @@ class FlightPart {
       maxBytes: dataMax,
       memoryBytes: () => load.now.historyBytes,
       onFailure: failure => failure
-        ? log.error(failure, `cannot save to ${dataFolder?.path}: what is kept, is kept in memory`)
+        ? log.error(failure, `cannot save to ${dataFolder?.path}: history stays in memory only`)
         : log.info(`saving to ${dataFolder?.path} again`)
     })
     // Nothing that lies in the data folder keeps the exporter from starting.

@@ -12,7 +12,7 @@ class ForcedReadingsPart {
     exporter.on('frame', target => {
       // An exporter that has too much to do asks for nothing more.
       if (exporter.load.level > 0) return
-      readings.seen(target)?.catch(error => exporter.log.error(error, 'no full GC was asked for'))
+      readings.seen(target)?.catch(error => exporter.log.error(error, 'full GC not requested'))
     })
   }
 }

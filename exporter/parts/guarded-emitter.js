@@ -21,7 +21,7 @@ class GuardedEmitter extends EventEmitter {
   /**
    * @param {string | symbol} event
    * @param {...any} args
-   * @returns {boolean} whether anybody listens
+   * @returns {boolean} true if there are listeners
    * @override
    */
   emit (event, ...args) {

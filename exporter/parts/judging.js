@@ -18,7 +18,7 @@ class JudgingPart {
   start (exporter) {
     const inTurns = this.#inTurns = new InTurns(target => this.#judge(exporter, target))
     for (const event of ['next', 'vanish', 'end']) {
-      // Before anybody else hears of it: a death is told with the verdicts of the last frame.
+      // Runs before other listeners: a death is reported with the verdicts of the last frame.
       exporter.targetRegistry.prependListener(event, target => inTurns.now(target))
     }
     exporter.on('frame', target => inTurns.add(target))

@@ -51,7 +51,7 @@ class Lifecycle {
   }
 
   /**
-   * Stop the parts that were started. One that fails keeps no other from its last save.
+   * Stops the started parts. A part that fails to stop does not keep others from their last save.
    * @param {import('@memwatch/engine/recording/format').End} [end] of the watched command
    */
   async stop (end) {

@@ -1,6 +1,6 @@
 'use strict'
 
-/** Logs what happens to targets, and what the exporter gives up. */
+/** Logs events of targets, and load shedding of the exporter. */
 class LogPart {
   name = 'log'
 
@@ -19,9 +19,9 @@ class LogPart {
     exporter.on('death', ({ target, thread, reason, sure, text }) => {
       log.warn({ target, thread, reason, sure }, text)
     })
-    exporter.on('alive', id => log.warn({ death: id }, 'who was taken for dead is back'))
+    exporter.on('alive', id => log.warn({ death: id }, 'death retracted: the process is alive'))
     exporter.on('lives', ({ name, hello }) => {
-      const text = 'a goodbye came in the name of a process that lives: no death'
+      const text = 'goodbye ignored: the process is alive'
       log.warn({ target: name, pid: hello.pid }, text)
     })
     exporter.on('captured', ({ id, kind }, { name, thread }) => {
@@ -31,7 +31,7 @@ class LogPart {
       log.warn({ capture: id, target: name, thread, kind }, `capture failed: ${error}`)
     })
     exporter.on('load', () => {
-      log.warn({ level: load.level }, `load: gives up ${load.now.gives}`)
+      log.warn({ level: load.level }, `load level ${load.level}: the exporter gives up ${load.now.gives}`)
     })
     exporter.on('omitted', ({ name, thread, hello }, { message }) => {
       const text = 'target omitted from answers: it cannot be serialized'

@@ -17,10 +17,10 @@ class OtlpPart {
     const { config, log } = exporter
     if (!config.otlp) {
       const unused = config.otlp !== undefined && unusedEndpoint(process.env)
-      if (unused) log.info(`${unused} is set, and not used without --otlp env`)
+      if (unused) log.info(`${unused} is ignored: it needs --otlp env`)
       return
     }
-    // OpenTelemetry's packages take five megabytes: only who asks for them loads them.
+    // OpenTelemetry's packages take five megabytes, and are loaded only with --otlp.
     const { Otlp } = require('../otlp/otlp')
     const source = { targets: () => exporter.targets, state: () => exporter.state }
     const otlp = this.#otlp = new Otlp({ to: config.otlp, source, log })

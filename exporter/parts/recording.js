@@ -18,7 +18,7 @@ class RecordingPart {
     if (!record) return
     const recorder = this.#recorder = openRecorder(record, {
       command,
-      onError: error => log.error(error, `recording to ${record} ended`)
+      onError: error => log.error(error, `recording to ${record} failed and has ended`)
     })
     /** @type {Map<symbol, ReturnType<Recorder['session']>>} */
     const sessions = new Map()

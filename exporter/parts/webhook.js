@@ -22,7 +22,7 @@ class WebhookPart {
     const webhook = this.#webhook = openWebhook({
       url,
       secretFile,
-      onFailure: ({ message }) => log.warn(`--webhook: a post was given up: ${message}`)
+      onFailure: ({ message }) => log.warn(`--webhook: request failed after all retries: ${message}`)
     })
     exporter.on('verdict', (target, verdict) => webhook.changed(target, verdict))
     exporter.on('holders', target => webhook.explained(target))

@@ -7,18 +7,18 @@ const { findParentGroup } = require('./parent-group')
 
 /** The kernel's own default: https://docs.kernel.org/scheduler/sched-bwc.html */
 const PERIOD_MICROS = 100_000
-/** The process enters the group, then becomes the command: same process id. */
+/** Joins the group, then becomes the command, so the process id stays the same. */
 const JOIN = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
 
 /**
  * A cgroup with a memory limit and a CPU quota, as a container has.
  * @param {{ memoryBytes: number, cores: number, name: string, onParent?: boolean }} limits name:
  *   letters and dashes; onParent: the memory limit is that of a group above the process's own
- * @throws {Error} where this machine allows no such group
+ * @throws {Error} if this machine allows no such group
  */
 function createContainerGroup ({ memoryBytes, cores, name, onParent = false }) {
   const memory = createMemoryGroup({ limitBytes: memoryBytes, name, onParent })
-  if (!memory.path) throw new Error(`the memory cannot be limited: ${memory.reason}`)
+  if (!memory.path) throw new Error(`cannot limit the memory: ${memory.reason}`)
   const { path: memoryPath } = memory
   const cpu = limitCpu(memoryPath, cores)
   const pids = () => readPids(memoryPath)
@@ -61,7 +61,7 @@ function limitCpu (memoryPath, cores) {
     return memoryPath
   }
   const parent = findParentGroup('/proc/self', fs, 'cpu')
-  if ('reason' in parent) throw new Error(`the CPU cannot be limited: ${parent.reason}`)
+  if ('reason' in parent) throw new Error(`cannot limit the CPU: ${parent.reason}`)
   const directory = path.join(parent.path, path.basename(memoryPath))
   fs.mkdirSync(directory)
   fs.writeFileSync(path.join(directory, 'cpu.cfs_period_us'), String(PERIOD_MICROS))
@@ -71,7 +71,7 @@ function limitCpu (memoryPath, cores) {
 
 /**
  * @param {string} directory
- * @returns {number[]} none when the group is gone
+ * @returns {number[]} empty if the group is gone
  */
 function readPids (directory) {
   try {

@@ -8,7 +8,7 @@ const { findParentGroup, readLines, readWords } = require('./parent-group')
 /** @typedef {import('./parent-group').Fs} Fs */
 
 /**
- * A memory cgroup of its own for one command, as a container has.
+ * A memory cgroup for one command, as a container has.
  * https://docs.kernel.org/admin-guide/cgroup-v1/memory.html
  * https://docs.kernel.org/admin-guide/cgroup-v2.html
  *
@@ -186,7 +186,7 @@ function removeLeftovers (parent, fs) {
 /**
  * @param {string} directory
  * @param {Fs} fs
- * @returns {boolean} whether it is gone
+ * @returns {boolean} true if it is gone
  */
 function tryRemove (directory, fs) {
   try {

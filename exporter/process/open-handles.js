@@ -8,25 +8,25 @@ const { Witness } = require('./witness')
 /** Descriptors of one process whose links are read: 10 ms. More are sampled evenly. */
 const MOST_LINKS = 4096
 const MOST_THREADS = 1024
-/** A table of sockets beyond this is not read: 65,000 connections. */
+/** Size limit of a table of sockets: 65,000 connections. */
 const MOST_TABLE_BYTES = 10 * 2 ** 20
 const MOST_GROUPS = 6
 const MOST_NAME = 200
-/** Fewer alike threads or descriptors are no group. */
+/** Fewest similar threads or descriptors that form a group. */
 const LEAST_ALIKE = 2
 /** State of a socket in /proc/PID/net/tcp: proc_pid_net(5). */
 const LISTEN = '0A'
 
 /**
  * Handles are descriptors of one path or peer, or threads of one name.
- * @typedef {{ count: number, text: string }} Handles count: estimated where descriptors are sampled
+ * @typedef {{ count: number, text: string }} Handles count: estimated if descriptors are sampled
  */
 
 /**
- * Reads /proc/PID: descriptors by their links, and threads. Only where the exporter shares the
- * process namespace and may read it.
+ * Reads descriptors, by their links, and threads from /proc/PID. That needs a shared process
+ * namespace and the right to read it.
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello
- * @returns {Handles[] | null} null where the process cannot be seen from here
+ * @returns {Handles[] | null} null if the process is not visible
  */
 function readOpenHandles (hello) {
   if (Witness.of(hello) === null) return null
@@ -63,7 +63,7 @@ function descriptorGroups (pid) {
 }
 
 /**
- * Counts files that are open more than once by their path, the others by their folder.
+ * Counts files that are open more than once by path, the others by folder.
  * @param {string[]} files
  */
 function fileGroups (files) {

@@ -20,12 +20,12 @@ const WITH_VALUE = new Set([
  * A process as /proc shows it to another one. What it is null of cannot be read.
  * @typedef {object} ProcessView
  * @property {number} pid
- * @property {number} parentPid 0: none that can be seen
+ * @property {number} parentPid 0: none visible
  * @property {number | undefined} user effective user id
  * @property {number[]} groups effective one and supplementary ones
  * @property {boolean} isNode
  * @property {string[] | null} argv null also where the process wrote a title in its place
- * @property {Record<string, string> | null} env that it was started with
+ * @property {Record<string, string> | null} env environment at its start
  * @property {string | null} maps
  * @property {string | null} cgroup
  */
@@ -38,7 +38,7 @@ const WITH_VALUE = new Set([
 
 /**
  * @param {number} pid
- * @returns {ProcessView | undefined} undefined where there is no such process, or none can be seen
+ * @returns {ProcessView | undefined} undefined if the process does not exist or is invisible
  */
 function viewProcess (pid) {
   const status = tryRead(pid, 'status')
@@ -159,7 +159,7 @@ function optionsOf (argv) {
 
 /**
  * @param {ProcessView} view
- * @returns {string[]} the script that it runs, as the command line has it, and its arguments
+ * @returns {string[]} the script as on the command line, and its arguments
  */
 function scriptWords ({ argv }) {
   const words = argv?.slice(1 + optionsOf(argv).length) ?? []

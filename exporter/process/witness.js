@@ -14,7 +14,7 @@ const TICKS_PER_SECOND = 100
  * @typedef {object} Sight
  * @property {'running' | 'sleeping' | 'stopped' | 'gone'} state stopped: by SIGSTOP or a debugger;
  *   gone: dead, reaped or not
- * @property {number} cpuSeconds used since it started; 0 when gone
+ * @property {number} cpuSeconds CPU time since its start; 0 when gone
  * @property {number} [rssBytes]
  * @property {Exit} [exit] where its parent has not asked yet
  *
@@ -80,7 +80,7 @@ class Witness {
     try {
       text = this.read(`/proc/${this.#pid}/stat`)
     } catch (error) {
-      // An exporter that is short of descriptors or memory has learned nothing of the process.
+      // An exporter without free descriptors or memory learned nothing about the process.
       const isOurs = OUR_TROUBLE.includes(/** @type {NodeJS.ErrnoException} */ (error).code ?? '')
       return isOurs ? { state: 'sleeping', cpuSeconds: 0 } : { state: 'gone', cpuSeconds: 0 }
     }
@@ -95,7 +95,7 @@ class Witness {
       : { state, cpuSeconds }
   }
 
-  /** @returns {number | undefined} bytes; undefined where it is gone */
+  /** @returns {number | undefined} bytes; undefined if the process is gone */
   rssBytes () {
     const match = /^VmRSS:\s+(\d+) kB/m.exec(this.#tryRead(`/proc/${this.#pid}/status`) ?? '')
     return match ? Number(match[1]) * 1024 : undefined

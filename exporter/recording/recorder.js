@@ -9,7 +9,7 @@ const { RECORDING_VERSION, isCompressed } = require('@memwatch/engine/recording/
 const FLUSH_MS = 10_000
 
 /**
- * Writes a recording. A disk that is full ends the recording, not the exporter: `failed` says why.
+ * Writes a recording. A full disk ends the recording, not the exporter: `failed` has the reason.
  */
 class Recorder {
   #file
@@ -47,7 +47,7 @@ class Recorder {
   }
 
   /**
-   * A connection that said hello.
+   * A connection after its hello.
    * @param {string} hello its line
    * @returns {{ line: (line: string) => void, closed: () => void }}
    */

@@ -8,19 +8,19 @@ const { findCase } = require('@memwatch/engine/verdicts/case')
 const { semiSpaceMax, youngGenerationBytes } = require('@memwatch/engine/v8/heap-sizing')
 
 /**
- * Load shedding of an exporter with too much work or too little memory: resolution first, that of
- * healthy targets. Targets with a suspected or confirmed finding are read and judged as ever, on
- * every level; all frames of the first targets of a pod are read, so that floods of others cost
- * them none.
+ * Load shedding of an exporter with too much work or too little memory. Resolution of healthy
+ * targets goes first. Targets with a suspected or confirmed finding keep all frames and evaluations
+ * at every level. The exporter reads all frames of the first targets of a pod, so that floods of
+ * others cost them none.
  *
  * @typedef {object} Level
- * @property {string} gives what is given up, for a person
+ * @property {string} gives the work that the exporter gives up, in words
  * @property {number} memoryRatio of the memory limit, or of what V8's old generation can hold, from
  *   which on it is
  * @property {number} loopRatio of the time that its event loop is busy
  * @property {number} evaluateSeconds between two evaluations of a healthy target
- * @property {number} frameOf so many frames of a healthy target one is taken
- * @property {number} historyBytes most that packed histories may hold in memory
+ * @property {number} frameOf one frame in this many of a healthy target is read
+ * @property {number} historyBytes memory limit of packed histories
  * @property {boolean} newTargets whether any are taken, and frames that are larger than the one
  *   before
  */
@@ -40,8 +40,8 @@ const levels = Object.freeze([
   },
   {
     gives:
-      'judging healthy targets every 10 s instead of 2, and most of the history that is not on ' +
-        'disk',
+      'evaluations of healthy targets every 2 s, which then run every 10 s, and most of the ' +
+        'history that is not on disk',
     memoryRatio: 0.8,
     loopRatio: 0.8,
     evaluateSeconds: 10,
@@ -50,7 +50,7 @@ const levels = Object.freeze([
     newTargets: true
   },
   {
-    gives: 'four of five frames of healthy targets as well, and all history that is not on disk',
+    gives: 'also four of five frames of healthy targets, and all history that is not on disk',
     memoryRatio: 0.88,
     loopRatio: 0.9,
     evaluateSeconds: 30,
@@ -59,7 +59,7 @@ const levels = Object.freeze([
     newTargets: true
   },
   {
-    gives: 'new targets and larger frames as well',
+    gives: 'also new targets and large frames',
     memoryRatio: 0.95,
     loopRatio: 0.98,
     evaluateSeconds: 30,
@@ -68,11 +68,11 @@ const levels = Object.freeze([
     newTargets: false
   }
 ])
-/** So far below what raised it load must fall before a level is left: shedding itself lowers it. */
+/** Distance below the threshold at which a level ends, because shedding itself lowers the load. */
 const LEAVE_RATIO = 0.05
 
 /**
- * Without a limit Node says undefined, 0, or more than there is.
+ * Without a limit Node.js reports undefined, 0, or more than the machine has.
  * @returns {number | undefined} of this process' container
  */
 function memoryLimitBytes () {
@@ -123,7 +123,7 @@ function oldGenerationBytes () {
   )
 }
 
-/** @returns {() => number} used bytes of the old generation, of what it can hold */
+/** @returns {() => number} share of the old generation in use */
 function heapReader () {
   const fullBytes = FULL_RATIO * oldGenerationBytes()
   return () => {
@@ -136,9 +136,9 @@ function heapReader () {
 }
 
 /**
- * @param {number} level that it is on
+ * @param {number} level current level
  * @param {{ memoryRatio: number, loopRatio: number }} load
- * @returns {number} level that it should be on: up at once, down one at a time
+ * @returns {number} new level: rises at once, falls by one at a time
  */
 function nextLevel (level, { memoryRatio, loopRatio }) {
   const reaches = (/** @type {number} */ at, /** @type {number} */ by) => memoryRatio >= levels[at].memoryRatio - by || loopRatio >= levels[at].loopRatio - by
@@ -146,11 +146,11 @@ function nextLevel (level, { memoryRatio, loopRatio }) {
   return level > 0 && !reaches(level, LEAVE_RATIO) ? level - 1 : level
 }
 
-/** It was measured so much later than it should have been: it was stopped, not busy. */
+/** Delay of a measurement that shows a stopped process, not a busy one. */
 const HELD_UP = 1.5
 
 /**
- * @param {number} everyMs how often it is asked
+ * @param {number} everyMs interval of measurements
  * @returns {() => number} of the time since it was asked last, the share that the event loop was
  *   busy
  */
@@ -163,12 +163,12 @@ function loopReader (everyMs) {
     const { utilization } = performance.eventLoopUtilization(now, before)
     before = now
     beforeMs = performance.now()
-    // A process that is stopped in the middle of something looks busy all the while.
+    // A process that was stopped in the middle of work looks busy for that time.
     return wasHeldUp ? 0 : utilization
   }
 }
 
-/** Bytes that agents send between two readings of memory: parsed, they take a few times that. */
+/** Bytes received between two readings of memory; parsed they take several times that. */
 const MEASURE_EVERY_BYTES = MIB
 
 /**
@@ -200,7 +200,7 @@ class Load {
 
   /**
    * @param {object} [options]
-   * @param {number} [options.everyMs] how often it is measured
+   * @param {number} [options.everyMs] interval of measurements
    * @param {() => MemoryReading} [options.readMemory]
    * @param {() => number} [options.readLoopRatio]
    */
@@ -226,8 +226,8 @@ class Load {
   }
 
   /**
-   * Agents sent so much. Memory can run out between two ticks of a timer: it is read after every
-   * MiB, and then only raises the level.
+   * Counts received bytes. Memory can run out between two ticks of a timer, so it is also read
+   * after every MiB; that only raises the level.
    * @param {number} bytes
    * @returns {boolean} whether the level changed
    */
@@ -259,7 +259,7 @@ class Load {
    * True when a frame of a target can be dropped.
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {number} count of its frames so far
-   * @param {boolean} isLarger than the one that it would take the place of
+   * @param {boolean} isLarger than the target's previous frame
    */
   sheds (target, count, isLarger) {
     const { frameOf, newTargets } = this.now

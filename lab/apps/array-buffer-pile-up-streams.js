@@ -16,7 +16,7 @@ const own = Array.from({ length: run.fixed ? 6 : 0 }, () => Buffer.alloc(BLOCK_B
 /** @type {Set<Buffer>} sent, and not yet acknowledged */
 const unacknowledged = new Set()
 
-/** Blocks of a file, at some twenty a second. */
+/** Blocks of a file, some twenty a second. */
 async function * blocks () {
   for (let number = 0; ; number++) {
     const block = run.fixed ? own[number % own.length] : Buffer.allocUnsafeSlow(BLOCK_BYTES)

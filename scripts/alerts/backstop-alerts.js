@@ -3,22 +3,22 @@
 const { asked, numberTemplate } = require('./rule')
 
 /**
- * Growth is judged over so much of a floor; shorter, and a warm-up or a cache that fills looks like
- * it.
+ * Window of growth of a floor; a shorter one would mistake a warm-up, or a cache that fills, for a
+ * leak.
  */
 const TREND_SECONDS = 3600
 /** So near, a limit is worth waking someone for. */
 const HORIZON_SECONDS = 4 * 3600
 
-/** A death pages for so long: time to read it, and a restart or two. */
+/** Time for which a death pages: enough to read it, and for a restart or two. */
 const DEATH_SECONDS = 600
-/** Ends that are no accident once are one when they repeat. */
+/** Ends that are alerts only when they repeat. */
 const LOOP = { seconds: 900, exits: 3 }
 /** The sentence about the last end of this name. */
 const LAST_EXIT = asked(
   'memwatch_target_last_exit_timestamp_seconds{$}',
   '{{ . | first | label "text" }}',
-  'The exporter that knows why cannot be asked.'
+  'Prometheus has no record of the cause.'
 )
 
 /**
@@ -38,10 +38,10 @@ function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio,
       `${floor} > ${memoryRatio} * ${limit}\nand predict_linear(${floor}[1h], ` +
         `${HORIZON_SECONDS}) > ${limit}\nand ${olderThan(graceSeconds + TREND_SECONDS)}`,
       {
-        summary: 'The least memory that a process holds grows towards the limit of its container.',
+        summary: 'The memory of a process grows towards the limit of its container.',
         description:
-          '{{ $labels.target }} ({{ $labels.thread }}) will be killed for memory within hours, ' +
-            'as it grows now. ' +
+          '{{ $labels.target }} ({{ $labels.thread }}) reaches its memory limit within hours at ' +
+            'its present growth, and the kernel kills it. ' +
           `Now: ${[
             {
               text: 'RSS at least',
@@ -77,7 +77,7 @@ function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio,
       `min_over_time(memwatch_live_heap_bytes${matchers()}[10m]) > ${heapRatio} * ` +
         `memwatch_heap_size_limit_bytes${matchers()}\nand ${olderThan(graceSeconds)}`,
       {
-        summary: 'What lives on the JS heap nearly fills it.',
+        summary: 'The live JS heap is near its limit.',
         description:
           '{{ $labels.target }} ({{ $labels.thread }}) has little heap left: V8 will collect ' +
             'ever more often, and then abort. ' +
@@ -137,26 +137,28 @@ function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio,
       'MemwatchOutOfMemoryExit',
       'critical',
       'sum without (reason) ' +
-        `(increase(memwatch_target_exits_total${matchers('reason=~"oom_kill|heap_oom"')}[${DEATH_SECONDS}s])) > 0\n` +
-        'or max without (reason, sure, text) ' +
-          `(memwatch_target_last_exit_timestamp_seconds${matchers('reason=~"oom_kill|heap_oom"')}) > time() - ${DEATH_SECONDS}`,
+        `(increase(memwatch_target_exits_total${matchers('reason=~"oom_kill|heap_oom"')}[${DEATH_SECONDS}s])) ` +
+        '> 0nor max without (reason, sure, text) ' +
+        `(memwatch_target_last_exit_timestamp_seconds${matchers('reason=~"oom_kill|heap_oom"')}) ` +
+        `> time() - ${DEATH_SECONDS}`,
       {
-        summary: 'A Node.js process died for want of memory.',
-        description: '{{ $labels.target }} ({{ $labels.thread }}) ran out of memory and is ' +
-          `gone. ${LAST_EXIT}`,
+        summary: 'A Node.js process ran out of memory and ended.',
+        description: '{{ $labels.target }} ({{ $labels.thread }}) ran out of memory and ended. ' +
+          LAST_EXIT,
         fix: 'memwatch last-death {{ $labels.target }} shows its last ten minutes and the ' +
-          'verdict it had; raise the limit that it met for now.'
+          'verdict it had; raise the limit that it reached for now.'
       }
     ),
     rule(
       'MemwatchProcessKeepsEnding',
       'warning',
       'round(sum without (reason) ' +
-        `(increase(memwatch_target_exits_total${matchers('reason=~"crash|signal|hung|error"')}[${LOOP.seconds}s]))) >= ${LOOP.exits}`,
+        `(increase(memwatch_target_exits_total${matchers('reason=~"crash|signal|hung|error"')}[${LOOP.seconds}s]))) ` +
+        `>= ${LOOP.exits}`,
       {
-        summary: 'A Node.js process ends again and again, and not for memory.',
+        summary: 'A Node.js process ends again and again, for another reason than memory.',
         description: '{{ $labels.target }} ({{ $labels.thread }}) ended {{ $value | humanize }} ' +
-          `times in 15 minutes, and not of its own will. ${LAST_EXIT}`,
+          `times in 15 minutes, neither normally nor for lack of memory. ${LAST_EXIT}`,
         fix: 'Read the last lines of its log (kubectl logs --previous); memwatch last-death {{ ' +
           '$labels.target }} says how each ended.'
       }

@@ -56,7 +56,8 @@ function promClientRules (options = {}) {
         name: 'nodejs-prom-client',
         rules: [
           rule('NodejsHeapFloorGrows', grew('nodejs_heap_size_used_bytes', 1.5, 50 * MIB), {
-            summary: 'The least heap that a Node.js process uses has grown by half in three hours.',
+            summary: 'The minimum of the used heap of a Node.js process has grown by half in ' +
+              'three hours.',
             description:
               '{{ $labels.instance }} ({{ $labels.job }}) uses at least {{ $value | ' +
                 'humanize1024 }}B of heap: a leak, a cache that fills, or a heap limit so high ' +

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Recording rules: the floors that alerts rest on, and what fleet dashboards would else compute
- * over thousands of targets at each refresh. Named level:metric:operation, as Prometheus
+ * Recording rules: the floors that alerts use, and results that fleet dashboards would otherwise
+ * compute over thousands of targets at each refresh. Named level:metric:operation, as Prometheus
  * recommends.
  */
 const RECORDED = Object.freeze([

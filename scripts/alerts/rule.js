@@ -92,7 +92,7 @@ const THREAD_LABELS = ['job', 'instance', 'target', 'thread']
  * A template that asks Prometheus when the alert is rendered, with `$` in the query for the labels
  * of the alert's thread.
  * @param {string} query
- * @param {string} then what is said of the answer, which is the dot
+ * @param {string} then text around the answer, which is the dot
  * @param {string} [otherwise]
  */
 function asked (query, then, otherwise) {

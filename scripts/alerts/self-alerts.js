@@ -9,27 +9,27 @@ const { asked } = require('./rule')
 function selfAlerts ({ matchers, rule, options: { jobSelector } }) {
   return [
     rule('MemwatchAgentSilent', 'warning', `memwatch_target_up${matchers()} == 0`, {
-      summary: 'A watched Node.js process fell silent without saying goodbye.',
+      summary: 'A watched Node.js process stopped sending without a goodbye.',
       description: `{{ $labels.target }} ({{ $labels.thread }}) sends nothing any more. ${asked(
         'memwatch_target_last_exit_timestamp_seconds{$}',
         '{{ . | first | label "text" }}',
         asked(
           'memwatch_target_silence_seconds{$}',
-          'Its process is there, and silent: {{ . | first | label "cause" }}.',
+          'The process is alive and silent: {{ . | first | label "cause" }}.',
           'It was killed, it hangs, or its connection is lost.'
         )
       )}`,
-      fix: 'Look whether the process lives: kubectl describe pod shows OOMKilled and restarts.'
+      fix: 'Check whether the process is alive: kubectl describe pod shows OOMKilled and restarts.'
     }),
     rule(
       'MemwatchExporterDown',
       'warning',
       `up${matchers(jobSelector)} == 0`,
       {
-        summary: 'A memwatch exporter cannot be scraped.',
+        summary: 'Prometheus cannot scrape a memwatch exporter.',
         description:
-          '{{ $labels.instance }} ({{ $labels.job }}) does not answer: what it watches is not ' +
-            'judged by anyone. The apps themselves are not affected.',
+          '{{ $labels.instance }} ({{ $labels.job }}) does not answer, so nothing evaluates its ' +
+            'targets. The apps themselves are not affected.',
         fix: 'Restart the exporter container and read its last log lines.'
       },
       'exporter'
@@ -40,11 +40,11 @@ function selfAlerts ({ matchers, rule, options: { jobSelector } }) {
       `min_over_time(memwatch_exporter_resident_memory_bytes${matchers()}[10m]) > 0.9 * ` +
         `memwatch_exporter_memory_limit_bytes${matchers()}`,
       {
-        summary: 'A memwatch exporter nearly fills its own memory limit.',
+        summary: 'A memwatch exporter is near its own memory limit.',
         description:
-          '{{ $labels.instance }} holds {{ $value | humanize1024 }}B: the kernel will kill it, ' +
-            'and what it watches is judged anew from then on. The apps themselves are not ' +
-              'affected.',
+          '{{ $labels.instance }} holds {{ $value | humanize1024 }}B: at its limit the kernel ' +
+            'kills it, and it must collect its evidence again. The apps themselves are not ' +
+            'affected.',
         fix: 'Give the exporter more memory: 96Mi for up to ten targets, then 0.4Mi for each.'
       },
       'exporter'
@@ -54,11 +54,11 @@ function selfAlerts ({ matchers, rule, options: { jobSelector } }) {
       'info',
       `rate(memwatch_agent_frames_dropped_total${matchers()}[10m]) > 0.1`,
       {
-        summary: 'An agent cannot get rid of what it reads.',
+        summary: 'An agent drops frames because the exporter does not accept them.',
         description:
           '{{ $labels.target }} ({{ $labels.thread }}) drops {{ printf "%.1f" $value }} frames ' +
             'a second: the exporter was away, or is too slow.',
-        fix: 'Look at the CPU limit of the exporter, and whether it was restarted.'
+        fix: 'Check the CPU limit of the exporter, and its restarts.'
       }
     ),
     rule(
@@ -66,11 +66,11 @@ function selfAlerts ({ matchers, rule, options: { jobSelector } }) {
       'info',
       `increase(memwatch_exporter_lines_rejected_total${matchers()}[5m]) > 10`,
       {
-        summary: 'A memwatch exporter rejects lines that it is sent.',
+        summary: 'A memwatch exporter rejects received lines.',
         description:
           '{{ $labels.instance }} rejected {{ $value | humanize }} lines in 5 minutes ({{ ' +
-            '$labels.reason }}): agent and exporter of different versions, or something else ' +
-              'that talks to the socket.',
+            '$labels.reason }}): agent and exporter have different versions, or another program ' +
+            'uses the socket.',
         fix: 'Bring agent and exporter to the same version.'
       },
       'exporter'
@@ -78,15 +78,14 @@ function selfAlerts ({ matchers, rule, options: { jobSelector } }) {
     rule(
       'MemwatchVersionSkew',
       'info',
-      `memwatch_target_info${matchers()}\nunless on (job, instance, ` +
-        `agent_version)\nlabel_replace(memwatch_exporter_info${matchers()}, "agent_version", ` +
-          '"$1", "version", "(.+)")',
+      `memwatch_target_info${matchers()}nunless on (job, instance, ` +
+        `agent_version)nlabel_replace(memwatch_exporter_info${matchers()}, "agent_version", ` +
+        '"$1", "version", "(.+)")',
       {
-        summary: 'Agent and exporter of memwatch are of different versions.',
+        summary: 'Agent and exporter of memwatch have different versions.',
         description:
-          '{{ $labels.target }} ({{ $labels.thread }}) is watched by an agent {{ ' +
-            '$labels.agent_version }}, and its exporter is of another version: fields that one ' +
-              'of them does not know are missing.',
+          '{{ $labels.target }} ({{ $labels.thread }}) has an agent {{ $labels.agent_version }}, ' +
+            'and its exporter has another version: fields unknown to one of them are missing.',
         fix: 'Bring agent and exporter to the same version.'
       }
     )

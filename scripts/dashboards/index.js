@@ -22,7 +22,7 @@ const filled = (expr, { rateInterval = '1m', target = '.+' } = {}) =>
     .replaceAll('$target', target)
     .replace(/\$\w+/g, '.+')
 
-/** Not every machine's kernel tells of these. */
+/** Panels whose metrics some kernels do not provide. */
 const NOT_EVERYWHERE =
   /memwatch_cpu_|memwatch_memory_pressure_|memwatch_exporter_memory_limit_bytes/
 

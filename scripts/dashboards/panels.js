@@ -27,7 +27,7 @@ const SOURCE = Object.freeze({ type: 'prometheus', uid: '${datasource}' }) // es
  * Properties of every panel.
  * @typedef {object} PanelOptions
  * @property {string} title
- * @property {string} description what it shows, and what bad looks like
+ * @property {string} description meaning of the panel, and signs of a problem
  * @property {string} unit of Grafana: bytes, percentunit, s, short, ops …
  * @property {[expr: string, legend?: string][]} queries
  * @property {[value: number | null, color: string][]} [thresholds] from which value on which

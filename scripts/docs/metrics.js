@@ -9,7 +9,7 @@ const { parts } = require('../../engine/memory/parts')
 const { page } = require('./page')
 const { table } = require('../markdown')
 
-/** Name, attributes that are called otherwise than the labels, and unit. @param {any} row */
+/** Name, renamed attributes and unit. @param {any} row */
 function otelCell (row) {
   const form = otelOf({ name: '', ...row })
   if (!form) return ''

@@ -84,7 +84,7 @@ function drawRow (row, y, attributes) {
  * @param {object} options
  * @param {number} options.columns
  * @param {number} options.rows
- * @param {string} options.title read to those who cannot see it
+ * @param {string} options.title description for screen readers
  * @param {number} options.holdSeconds time of the last screen before the picture starts over
  * @returns {Promise<string>} SVG
  */

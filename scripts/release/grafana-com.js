@@ -8,7 +8,7 @@
 const INPUT = 'DS_PROMETHEUS'
 /** Uid of the data source that dashboards of this repository refer to. */
 const VARIABLE = '${datasource}' // eslint-disable-line no-template-curly-in-string
-/** Grafana whose schema the dashboards have; later ones read it. */
+/** Grafana version whose schema the dashboards use; later versions read it. */
 const GRAFANA_VERSION = '12.0.0'
 
 /** Names of panel plugins, by their id. */

@@ -40,7 +40,7 @@ const read = file => fs.readFileSync(path.join(ROOT, file), 'utf8')
 
 /**
  * @param {string} [tag] of the release, as v1.2.3; without it the places need only agree
- * @returns {string[]} what keeps the version from being released; empty when nothing does
+ * @returns {string[]} reasons against the release of the version; empty if there are none
  */
 function findVersionProblems (tag) {
   const { version } = JSON.parse(read('package.json'))

@@ -76,7 +76,7 @@ describe('malloc is asked', () => {
   /**
    * @param {Parameters<typeof allocatorStatistics>[0]['readStatistics']} readStatistics
    * @param {number[]} times
-   * @param {number} [seconds] that a reading takes
+   * @param {number} [seconds] duration of a reading
    */
   const readings = (readStatistics, times, seconds = 0) => {
     let clock = 0
@@ -144,7 +144,7 @@ describe('the addon', () => {
     const rss = process.memoryUsage.rss()
     freed = []
     gc()
-    // The sweeper frees Buffers in a thread of its own.
+    // The sweeper frees Buffers in its own thread.
     const whenFreed = then => setTimeout(() => process.memoryUsage().arrayBuffers < 8e6 ? then() : whenFreed(then), 20)
     whenFreed(() => {
       console.log(JSON.stringify({ allocator: books().allocator, before, held, after: inUse(), trimmed: trim(), gave: rss - process.memoryUsage.rss(), kept: kept.length }))

@@ -538,7 +538,7 @@ describe('file descriptors', () => {
     let mostInFrame = 0
     const collector = fileDescriptors({
       stat: () => ({ size: sizeTells ? open(second) : 0 }),
-      // The folder that is read is open meanwhile.
+      // The folder being read is open meanwhile.
       list: () => {
         lists++
         return Array.from({ length: open(second) + 1 }, (_, i) => String(i))
@@ -708,7 +708,7 @@ describe('config', () => {
     ['MEMWATCH_SOCKET', 'tcp://:9090'],
     ['MEMWATCH_POD_UID', 'a b'],
     ['MEMWATCH_CONTAINER', 'x'.repeat(254)],
-    ['MEMWATCH_MEMORY_LIMIT_BYTES', '512Mi'],
+    ['MEMWATCH_MEMORY_LIMIT_BYTES', '512Mb'],
     ['MEMWATCH_DISABLED', 'yes']
   ])('%s=%s is refused', (env, text) => {
     expect(() => readConfig({ [env]: text })).toThrow(env)
@@ -864,7 +864,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
     }, 60_000)
 
     it('an idle app has no event loop delay, and is hardly woken', async () => {
-      // Other tests make timers late now and then: the quietest of a few runs tells.
+      // Other tests delay timers now and then, so the quietest of a few runs counts.
       let quietestMeanSeconds = Infinity
       let fewestTurns = Infinity
       for (
@@ -1033,7 +1033,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       expect(frames.at(-1).values.listenerWarnings).toBe(3)
     })
 
-    // Node 18 does not tell the turns of its loop.
+    // Node 18 does not report the turns of its loop.
     ;(version.startsWith('18.') ? it.skip : it)(
       'a block of 300 ms in an idle app is told from below',
       async () => {

@@ -257,7 +257,7 @@ describe.each(EACH)('on Node %s, by the %s', (_, counter, node, hooks) => {
     const target = await watched('setInterval(() => {}, 1000)', { env })
     expect(target.hello.commands).toEqual(['capture'])
     await expect(force(target)).rejects.toThrow('MEMWATCH_FORCED_GC=allow')
-    // Whoever sends it all the same gets an answer that says no.
+    // A command sent without permission gets a refusal.
     target.hello.commands?.push('force_gc')
     await expect(force(target)).rejects.toThrow('does not know this command')
   }, 30_000)

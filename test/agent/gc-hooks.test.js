@@ -67,7 +67,7 @@ const LAYOUT = `
  * @param {string} node
  * @param {string} code
  * @param {{ args?: string[], timeoutMs?: number }} [options]
- * @returns {Promise<any>} what it printed, as JSON
+ * @returns {Promise<any>} its output, as JSON
  */
 async function printedBy (node, code, { args = [], timeoutMs = 60_000 } = {}) {
   const { code: exitCode, signal, stdout, stderr } = await spawnBounded(
@@ -122,7 +122,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     for (const [key, { count, seconds, longest, buckets }] of Object.entries(hooked)) {
       expect(buckets.reduce((sum, n) => sum + n)).toBe(count)
       expect(longest).toBeLessThanOrEqual(seconds)
-      // Between the two callbacks the machine may do something else.
+      // Other processes may run between the two callbacks.
       expect(Math.abs(seconds - observed[key].seconds)).toBeLessThan(0.05 * seconds + 0.02)
     }
   })
@@ -259,7 +259,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
         })
       })
     }
-    /** @returns {Promise<any>} the hello, when frames have counted what the app did */
+    /** @returns {Promise<any>} the hello, once frames contain the app's counts */
     const helloOf = () => collector.until(connections => {
       const { hello, frames } = connections.at(-1) ?? { frames: [] }
       const values = frames.at(-1)?.values
@@ -290,7 +290,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     }
 
     it('agrees with the observer also where the app had one before, which delivers late', async () => {
-      // The app collects while the agent loads, and V8 has not told its observer of that.
+      // The app collects while the agent loads, and V8 has not reported that to its observer.
       run({
         code: `
           new (require('perf_hooks').PerformanceObserver)(() => {}).observe({ type: 'gc' })

@@ -153,8 +153,8 @@ describe('the watchdog of the GC observer', () => {
 
 describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
   it('a loop of GCs that observing them keeps going is interrupted, said, and observed again', async () => {
-    // As it was reported: whatever is delivered causes the next major GC. Only gc() causes one at
-    // will, and V8 calls those forced, which no observer's are.
+    // The reported loop: each delivered entry causes the next major GC. Only gc() causes one on
+    // purpose, and V8 calls those forced; GCs caused by an observer are not.
     const preload = path.join(folder, 'loop.js')
     fs.writeFileSync(
       preload,

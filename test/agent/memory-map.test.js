@@ -119,7 +119,7 @@ describe('what lies where, from /proc/self/maps', () => {
   })
 })
 
-/** A process in which Buffers, heap and WebAssembly hold so much, and the result of a scan. */
+/** A process with these sizes of Buffers, heap and WebAssembly, and the result of a scan. */
 const LOOKS = `
   const { MemoryMap } = require(${JSON.stringify(require.resolve('../../agent/collect/memory-map'))})
   const { processStatus } = require(${JSON.stringify(require.resolve('../../agent/collect/process-status'))})
@@ -193,8 +193,8 @@ describe('the look', () => {
    * @param {string} [app.maps]
    * @param {() => number} [app.anonBytes] during a scan
    * @param {number} [app.steps] in which pages are counted
-   * @param {number} [app.stepSeconds] what each takes
-   * @param {number} [app.lateSeconds] by how much a busy loop delays each timer
+   * @param {number} [app.stepSeconds] duration of each step
+   * @param {number} [app.lateSeconds] delay of each timer by a busy loop
    * @param {string} [app.closed] a file that cannot be read
    * @param {number} [app.atRestEverySeconds]
    */
@@ -284,7 +284,7 @@ describe('the look', () => {
     expect(watch().frame(0).residentBytes).toEqual({ ...COUNTED, other: 54 * MIB })
   })
   it('is taken every ten seconds while anonymous memory moves, and every minute while it does not', () => {
-    /** The seconds of the looks. @type {(firstBytes: number, movedBytes: number) => number[]} */
+    /** Seconds of the scans. @type {(firstBytes: number, movedBytes: number) => number[]} */
     const seenWhere = (firstBytes, movedBytes) => {
       let bytes = firstBytes
       const { frame } = watch({ anonBytes: () => bytes })

@@ -54,7 +54,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
     let folder
     /** @type {Awaited<ReturnType<typeof startCollector>>} */
     let collector
-    /** Name -> how it ended without the agent, and with it. @type {Map<string, Promise<any[]>>} */
+    /** Exit with and without the agent, by name. @type {Map<string, Promise<any[]>>} */
     const ends = new Map()
 
     /**

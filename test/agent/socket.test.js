@@ -14,7 +14,7 @@ const { NODES, spawnBounded, spawnWatched, versionOf } = require('../support/age
 const IMPOSTOR = require.resolve('../support/impostor-process')
 const APP = require.resolve('../support/measured-app')
 
-/** A socket there is trusted; a shared volume is writable for all. */
+/** Folder of trusted sockets, and a shared volume that all users can write to. */
 const PRIVATE = 0o700
 const SHARED = 0o777
 const QUICK = { MEMWATCH_INTERVAL_SECONDS: '0.1', MEMWATCH_ALLOCATOR_ACCESS: 'trim' }
@@ -115,7 +115,7 @@ const get = (url, agent) => new Promise((resolve, reject) => {
  * 50 requests a second, as a client that does not wait.
  * @param {string} url
  * @param {number} seconds
- * @returns {Promise<number>} how many were answered meanwhile
+ * @returns {Promise<number>} number of answers meanwhile
  */
 async function load (url, seconds) {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 50 })
@@ -293,7 +293,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     const folder = makeFolder(PRIVATE)
     const { file, connections } = await listen(folder)
     const fills = path.join(folder, 'fill.js')
-    // The socket's way out is full: what the agent writes must wait.
+    // The socket's send buffer is full, so the agent's writes must wait.
     fs.writeFileSync(fills, `
       const net = require('net'), fs = require('fs'), { connect } = net
       net.connect = (...args) => connect(...args).on('connect', function () {

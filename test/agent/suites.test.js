@@ -125,7 +125,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
         }).toMatchObject({ code: 0, signal: null })
         expect(count(watched.stdout)).toEqual(count(plain.stdout))
         expect(watched.seconds).toBeLessThan(plain.seconds + LATER_SECONDS)
-        // Frames came meanwhile: the suite really ran beside an agent that works.
+        // Frames arrived meanwhile: the suite really ran beside a working agent.
         expect(
           Math.max(...collector.connections.map(({ frames }) => frames.length))
         ).toBeGreaterThanOrEqual(2)

@@ -16,9 +16,7 @@ const { defined } = require('../support/defined')
 
 const FIX = 'NODE_OPTIONS="--enable-source-maps --max-semi-space-size=16"'
 
-/**
- * A /metrics that says what the test wants: exporter.set('memwatch_target_up{target="api"}', 0).
- */
+/** A /metrics with content set by the test: exporter.set('memwatch_target_up{target="api"}', 0). */
 async function startFakeExporter () {
   /** @type {Map<string, number>} */
   const samples = new Map()
@@ -86,7 +84,7 @@ describeWithTools('from a verdict to a page', tools => {
     stops.push(alertmanager.stop)
     const prometheus = await startPrometheus({
       file: tools.prometheus,
-      // The very rules that are shipped, only quicker.
+      // The shipped rules, with shorter intervals.
       rules: rulesYaml(alertRules({ diagnoses, forSeconds: 2, keepFiringForSeconds: 2 }), 'a test'),
       targets: [exporter.address],
       job: 'shop/memwatch',
@@ -100,7 +98,7 @@ describeWithTools('from a verdict to a page', tools => {
 
   it('each diagnosis is silent while suspected, fires with fix and runbook when confirmed, and resolves when it is over', async () => {
     const { exporter, webhook, prometheus } = await startAll()
-    // An opportunity has no runbook, and must call nobody.
+    // An opportunity has no runbook, and must not page.
     const alerting = diagnoses.filter(({ runbook }) => runbook !== undefined)
     const opportunities = diagnoses.filter(({ runbook }) => runbook === undefined)
     expect(opportunities.map(({ opportunity }) => opportunity)).toEqual(

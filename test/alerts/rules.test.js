@@ -41,11 +41,11 @@ const HEADINGS = [
   'False positives and look-alikes'
 ]
 
-/** Every series name that is exposed. */
+/** Names of all exposed series. */
 const series = new Set([...targetMetrics, ...exporterMetrics].flatMap(({ name, type }) =>
   type === 'histogram' ? ['_bucket', '_sum', '_count'].map(suffix => name + suffix) : [name]))
 for (const { record } of recorded) series.add(record)
-/** Metrics in a text that nobody exposes. @param {string} text */
+/** Metrics in a text that do not exist. @param {string} text */
 const unknownMetrics = text =>
   (text.match(/\b(memwatch|fleet)[:_][a-z0-9_:]+/g) ?? []).filter(name => !series.has(name))
 

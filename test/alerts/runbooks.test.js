@@ -21,7 +21,7 @@ const runbooks = fs
   }))
 /** Address of the exporter in runbooks. */
 const ADDRESS = '127.0.0.1:16369'
-/** Keys of what a runbook tells to paste into a container's description. */
+/** Keys of container fields that a runbook tells the reader to paste. */
 const CONTAINER_KEYS = ['env', 'resources']
 
 /**

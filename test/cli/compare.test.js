@@ -325,8 +325,8 @@ describe('memwatch compare', () => {
   })
   it.each([
     ['is not there', '/no/such/file', /no such file/],
-    ['is no recording', __filename, /not a recording of memwatch/],
-    ['is a folder without any', __dirname, /holds no recording/]
+    ['is no recording', __filename, /expected a recording of memwatch/],
+    ['is a folder without any', __dirname, /expected recordings, got no file that ends in/]
   ])('ends with 2 where a file %s', async (_, file, message) => {
     const { code, stderr } = await memwatch(['compare', file, file])
     expect(stderr).toMatch(message)

@@ -61,7 +61,7 @@ const SHELLS = {
     line=$1; read -ra COMP_WORDS <<< "$line"; [[ $line == *' ' ]] && COMP_WORDS+=('')
     COMP_CWORD=$(( \${#COMP_WORDS[@]} - 1 )); _memwatch
     [[ \${#COMPREPLY[@]} -eq 0 ]] || printf '%s\\n' "\${COMPREPLY[@]}"`, 'bash', line], url),
-  // compadd and _describe write down what they are given: a terminal would be needed to ask zsh.
+  // compadd and _describe print their arguments, because zsh would need a terminal.
   zsh: async (line, url) => (await say('zsh', ['-f', '-c', `
     compdef () { }
     source <(memwatch completion zsh)
@@ -105,7 +105,7 @@ describe.each(Object.keys(SHELLS))('completion for %s', shell => {
       ['memwatch doctor ', ['@acme/orders', 'shop', 'shop-2']],
       ['memwatch capture shop heap_p', ['heap_profile']]
     ])('%s', async (line, expected) => {
-      // On a busy machine an exporter may not be heard within the time that a Tab may take.
+      // On a busy machine an exporter may not answer within the time limit of a Tab.
       expect(await eventually(() => propose(line), found => found.length > 0)).toEqual(expected)
     })
     it('proposes every command first', async () => {

@@ -6,7 +6,7 @@ const { Progress } = require('../../cli/progress')
 /**
  * @param {[string, string][]} verdicts diagnosis and state, one after the other
  * @param {{ verbose?: boolean }} [options]
- * @returns {string[]} what was said of them
+ * @returns {string[]} its lines
  */
 function saidOf (verdicts, options) {
   /** @type {string[]} */

@@ -65,7 +65,7 @@ describe('memwatch retainers', () => {
     const { stdout } = await memwatch(['retainers', copy])
     expect(HELD.exec(stdout)?.[1]).toBe('500')
     const again = await memwatch(['retainers', earlier, '--redact', '--out', copy])
-    expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('is already there') })
+    expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('already exists') })
   })
 
   it.each([
@@ -74,8 +74,8 @@ describe('memwatch retainers', () => {
     ['a file that breaks off', () => [cut()], /breaks off within "nodes", at byte 100000/],
     ['a file that is none', () => [__filename], /not a heap snapshot of V8/],
     ['a file that is not there', () => ['none.heapsnapshot'], /cannot read none\.heapsnapshot/],
-    ['snapshots in the wrong form', () => [earlier, later, '--redact'], /one snapshot at a time/],
-    ['--redact without a place', () => [earlier, '--redact'], /--out FILE says where/]
+    ['snapshots in the wrong form', () => [earlier, later, '--redact'], /--redact: expected one snapshot, got a second one/],
+    ['--redact without a place', () => [earlier, '--redact'], /expected --out FILE for the copy, got none/]
   ])('refuses %s, with status 2', async (_, args, why) => {
     const { code, stdout, stderr } = await memwatch(['retainers', ...args()])
     expect(stderr.replace(/\s+/g, ' ')).toMatch(why)

@@ -7,7 +7,7 @@ const { spawnSync } = require('node:child_process')
 const { apps } = require('@memwatch/lab')
 
 const MEMWATCH = path.join(__dirname, '../../cli/memwatch.js')
-/** Node.js as it is where the package of the apps is not installed. */
+/** A Node.js without the package of the apps. */
 const WITHOUT_LAB = `
 const Module = require('node:module')
 const resolve = Module._resolveFilename
@@ -27,7 +27,7 @@ describe('memwatch simulate where its apps are not installed', () => {
   it('says which package is missing', () => {
     const { status, stderr } = memwatch('simulate', 'healthy')
     expect(stderr).toBe(
-      'memwatch: simulate: its apps are not installed; npm install @memwatch/lab adds them\n'
+      'memwatch: simulate: the package with the apps is missing; run npm install @memwatch/lab\n'
     )
     expect(status).toBe(2)
   })
@@ -54,7 +54,7 @@ describe('the names of apps', () => {
   it('healthy is an app without a finding, and without an opportunity', () => {
     // --fixed is refused with the name of the app, which does not start.
     const { status, stderr } = memwatch('healthy', '--fixed')
-    expect(stderr).toContain('--fixed: the code of healthy-steady is in order')
+    expect(stderr).toContain('--fixed: healthy-steady has no repaired form')
     expect(status).toBe(2)
   })
 

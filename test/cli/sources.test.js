@@ -53,7 +53,7 @@ const found = target => findCase(target).verdicts
 
 describe('what a source can tell', () => {
   /**
-   * The part of a source that says what it can tell.
+   * Summary of the diagnoses that a source supports.
    * @param {string} title
    * @param {string[]} fields
    */
@@ -204,7 +204,7 @@ describe('a diagnostic report', () => {
     })
     expect(verdictOf(target, 'js-heap-leak').state).toBe('unknown')
     const { stdout } = diagnose(['--memory', '512Mi', ...files])
-    expect(stdout).toMatch(/suspected at most: a report is one moment/)
+    expect(stdout).toMatch(/suspected at most: a report shows one moment/)
   })
   it('of a well process finds nothing', async () => {
     const { targets: [target] } = await judged(await reportsOf(twice()))
@@ -240,12 +240,12 @@ describe('a diagnostic report', () => {
     [
       'breaks off',
       '{"header":{"reportVersion":3,',
-      /report.json begins as a diagnostic report, but is damaged or breaks off/
+      /report.json: a diagnostic report that is damaged or incomplete/
     ],
     [
       'has no heap',
       '{"header":{"reportVersion":3,"nodejsVersion":"v20.0.0"}}',
-      /report.json is a report without a heap/
+      /report.json: the report contains no heap/
     ]
   ])('that %s is refused, and said why', async (_, content, message) => {
     const { status, stderr } = diagnose([write('report.json', content)])
@@ -311,14 +311,14 @@ describe('a GC profile', () => {
     const { told } = await judged([
       write('none.json', '{"version":1,"startTime":1000,"statistics":[],"endTime":2000}')
     ])
-    expect(told.notes).toEqual([expect.stringMatching(/none.json holds no GC/)])
+    expect(told.notes).toEqual([expect.stringMatching(/none.json contains no GC/)])
   })
   it('that breaks off is refused, and said why', () => {
     const { status, stderr } = diagnose([
       write('cut.json', '{"version":1,"startTime":1000,"statistics":[{"gcType":"Scavenge",')
     ])
     expect(status).toBe(2)
-    expect(stderr).toMatch(/cut.json begins as a GC profile, but is damaged or breaks off/)
+    expect(stderr).toMatch(/cut.json: a GC profile that is damaged or incomplete/)
   })
 })
 
@@ -328,22 +328,22 @@ describe('a file that cannot be judged', () => {
     Buffer.concat([gzipSync(RECORDING), ...Array(count).fill(gzipSync(bytes))])
   const binary = Buffer.from(Array.from({ length: 4096 }, (_, i) => (i * 7919) % 256))
   it.each([
-    ['an object of something else', '{"command":5}', 'is not a recording'],
-    ['null', 'null', 'is not a recording'],
-    ['a list', '[]', 'is not a recording'],
-    ['a number', '17', 'is not a recording'],
-    ['a text', '"recording"', 'is not a recording'],
+    ['an object of something else', '{"command":5}', 'is of an unknown type'],
+    ['null', 'null', 'is of an unknown type'],
+    ['a list', '[]', 'is of an unknown type'],
+    ['a number', '17', 'is of an unknown type'],
+    ['a text', '"recording"', 'is of an unknown type'],
     ['nothing', '', 'is empty'],
     ['binary', binary, 'is binary'],
     [
       'what only begins as gzip',
       Buffer.concat([Buffer.from([0x1f, 0x8b]), binary]),
-      'not compressed by gzip, or damaged'
+      'expected gzip, got a damaged or uncompressed file'
     ],
     [
       'gzip that breaks off at once',
       gzipSync(RECORDING).subarray(0, 10),
-      'breaks off before its first line'
+      'is cut off before the end of its first line'
     ],
     ['a gzip bomb', gzipSync(Buffer.alloc(300 * MIB)), 'is binary'],
     [
@@ -354,22 +354,22 @@ describe('a file that cannot be judged', () => {
     [
       'a gzip bomb in a report',
       gzipSync(`{"header":{"reportVersion":3,"x":[${'[],'.repeat(40 * MIB)}`),
-      'is larger than'
+      'too large for'
     ],
     [
       'a report whose host is none',
       '{"header":{"reportVersion":3,"nodejsVersion":"v20","host":{"toString":1}},"javascriptHeap":{}}',
-      'cannot judge'
+      'damaged, or not written by Node.js'
     ],
     [
       'a report without a heap',
       '{"header":{"reportVersion":3,"nodejsVersion":"v20"},"javascriptHeap":null}',
-      'without a heap'
+      'contains no heap'
     ],
     [
       'a GC profile of nothing',
       '{"version":1,"statistics":[{"gcType":null}],"startTime":null}',
-      'without start, end or GCs'
+      'expected a GC profile with startTime'
     ]
   ])(
     'is named in one line, and why: %s',
@@ -419,7 +419,7 @@ describe('a file that cannot be judged', () => {
     const { status, stderr } = diagnose([file])
     expect([status, stderr]).toEqual([
       0,
-      expect.stringMatching(/^memwatch: 5 lines of .* were not taken/)
+      expect.stringMatching(/^memwatch: .*: skipped 5 lines/)
     ])
   })
   it('is not said of what a shell hands over as a file', () => {

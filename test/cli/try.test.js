@@ -129,7 +129,7 @@ describe('memwatch try', () => {
     [
       'two words on what to try',
       ['--with', 'A=1', '--fix', '2'],
-      /--with names what is tried: --fix would name another/
+      /--with: cannot be combined with --fix/
     ],
     ['no runs', ['--repeat', '0'], /--repeat: expected a whole number from 1 on/],
     ['a folder that cannot be made', ['--keep', '/dev/null/x'], /--keep: /]

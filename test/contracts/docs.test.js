@@ -192,9 +192,12 @@ describe('docs/decisions', () => {
     .readdirSync(path.join(ROOT, 'docs/decisions'))
     .filter(name => name !== 'README.md')
 
-  it.each(names)('%s is short and has a context, a decision and consequences', name => {
+  it.each(names)('%s is short: one sentence with the decision, its context, details and consequences', name => {
     const text = textOf(`docs/decisions/${name}`)
     expect(name).toMatch(/^\d{4}-[a-z0-9-]+\.md$/)
+    const [, opening] = text.split(/\n\n/)
+    expect(opening).toMatch(/^(memwatch|[A-Z`]).*[^:]\.$/s)
+    expect(opening.match(/[.!?](\s|$)/g)).toHaveLength(1)
     expect([...text.matchAll(/^## (.*)$/gm)].map(([, title]) => title)).toEqual([
       'Context',
       'Decision',

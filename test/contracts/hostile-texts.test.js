@@ -38,7 +38,7 @@ const {
   markdownTable
 } = require('../support/strict-readers')
 
-/** Each breaks out of a language, where it is printed as it is. */
+/** Texts that break out of a language when printed unquoted. */
 const TEXTS = [
   '\n---\nx',
   '$(id)',
@@ -134,7 +134,7 @@ const framesOf = name => recorded[name]
   .filter(({ type }) => type === 'frame')
   .slice(0, name === '20-semi-space-starvation' ? 45 : 290)
 
-/** Text as UTF-8 holds it. @param {string} text */
+/** Text as UTF-8 represents it. @param {string} text */
 const wellFormed = text => text.replace(/\p{Cs}/gu, '\ufffd')
 
 let it_
@@ -296,7 +296,7 @@ afterAll(async () => {
   fs.rmSync(folder, { recursive: true })
 })
 
-/** A command of the CLI in this process: what it writes. @param {...string} args */
+/** Runs a command of the CLI in this process and returns its output. @param {...string} args */
 async function cli (...args) {
   const written = { stdout: '', stderr: '', error: '' }
   const spies = /** @type {const} */ (['stdout', 'stderr']).map(name =>
@@ -382,7 +382,7 @@ describe('memwatch fix', () => {
       const { target, text } = illIn('20-semi-space-starvation')[i]
       const args = ['fix', target.name, '--format', 'kubernetes', '--url', it_.url]
       const printed = await cli(...args)
-      // The name of its pod may not tell what made it.
+      // The name of its pod may not show its workload.
       const { stdout, stderr } = printed.error.startsWith('--workload')
         ? await cli(...args, '--workload', 'deployment/shop')
         : printed
@@ -562,7 +562,7 @@ describe('a terminal gets nothing but lines of text', () => {
       it_.url
     ])
     expect([code, ...unprintableIn(stderr), lines(stderr)]).toEqual([2, 2])
-    expect(stderr).toContain('no such target: nobody main; there are: ')
+    expect(stderr).toContain('unknown target: nobody main; known targets: ')
   })
 
   it('from diagnose and compare of a recording', async () => {

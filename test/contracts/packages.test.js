@@ -11,7 +11,7 @@ const manifestOf = folder =>
 const lines = new Map(
   execFileSync('git', ['ls-files', '-z'], { cwd: ROOT, encoding: 'utf8' })
     .split('\0')
-    // The output of a run is no instruction to anybody.
+    // The output of a run is untrusted text.
     .filter(file => /\.(c?js|mjs|json|md|ya?ml|txt|sh)$|file$/.test(file))
     .filter(file => !/^test\/recordings\/|results\.json$|-lock\.json$/.test(file))
     .filter(file => file !== path.relative(ROOT, __filename))

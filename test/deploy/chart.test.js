@@ -29,7 +29,7 @@ const NOT_HERE = [
   // it asks for ids above 10000: one container of the DaemonSet is root for a moment, without
   // capabilities
   'container-security-context-user-group-id',
-  // the pods of sidecars are other people's, and not in what is rendered
+  // pods with sidecars belong to users, and the chart does not render them
   'networkpolicy-targets-pod'
 ]
 
@@ -91,7 +91,7 @@ describeWithGoTools('the Helm chart', tools => {
     it.each(VERSIONS)('is valid for Kubernetes %s', kubernetes => {
       const values = kubernetes === '1.36' ? {} : WITHOUT_INJECTION
       const manifests = chart(tools, values, { kubernetes, files })
-      // With injection off the default makes nothing at all.
+      // The default without injection creates nothing.
       if (objects(manifests).length > 0) {
         expect(kubeconform(tools, kubernetes, manifests)).toEqual([])
       } else expect(file).toBeUndefined()

@@ -26,7 +26,7 @@ function run (file, args, input) {
  * @param {object} values
  * @param {{ kubernetes?: string, files?: string[], show?: string[] }} [options]
  * @returns {string} manifests
- * @throws {Error} what Helm says
+ * @throws {Error} of Helm
  */
 function chart ({ helm }, values, { kubernetes = '1.36', files = [], show = [] } = {}) {
   const args = [
@@ -51,7 +51,7 @@ function chart ({ helm }, values, { kubernetes = '1.36', files = [], show = [] }
  * @param {GoTools} tools
  * @param {string} folder
  * @returns {string} manifests
- * @throws {Error} what kustomize says
+ * @throws {Error} of kustomize
  */
 function kustomize ({ kustomize }, folder) {
   const { status, stdout, stderr } = run(kustomize, ['build', folder])
@@ -63,7 +63,7 @@ function kustomize ({ kustomize }, folder) {
  * @param {GoTools} tools
  * @param {string} kubernetes version, as 1.36
  * @param {string} manifests
- * @returns {string[]} what is wrong with them; a kind without a schema is wrong
+ * @returns {string[]} their mistakes; a kind without a schema is a mistake
  */
 function kubeconform ({ kubeconform }, kubernetes, manifests) {
   const { stdout, stderr } = run(
@@ -90,7 +90,7 @@ function kubeconform ({ kubeconform }, kubernetes, manifests) {
  * @param {GoTools} tools
  * @param {string} manifests
  * @param {string[]} ignored ids of its tests
- * @returns {string[]} what it calls critical or warns of
+ * @returns {string[]} its critical findings and warnings
  */
 function kubeScore (tools, manifests, ignored) {
   const { stdout, stderr, status } = run(

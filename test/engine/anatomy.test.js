@@ -274,7 +274,7 @@ describe('the anatomy of RSS', () => {
 })
 
 describe('an answer of malloc', () => {
-  /** A minute after the look at which malloc was asked. @param {number} grownMib */
+  /** A minute after the scan in which malloc was queried. @param {number} grownMib */
   const signalsAfter = grownMib => {
     const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
     const at = (second, values) =>
@@ -441,7 +441,7 @@ it.each(UNASKED)('without an answer, memory of %s that moved is retained or noth
   allocator, retainedMib, unknown
 ) => {
   const target = new Target({ hello: hello({ allocator }), name: 'api', thread: 'main' })
-  // Buffers of 45 MiB come and go, and what malloc holds stays.
+  // Buffers of 45 MiB come and go, and malloc's memory stays.
   for (let second = 1; second <= 60; second++) {
     const taken = second % 2 === 0 ? 45 * MIB : 0
     target.take(frame({

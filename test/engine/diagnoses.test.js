@@ -1000,7 +1000,7 @@ it.each([
   })
   expect(verdict('native-memory-leak').state).toBe(state)
 })
-// A heap that has filled 85 % of its room cannot grow on: that it stopped proves nothing.
+// A heap that fills 85 % of its room cannot continue to grow, so its stop proves nothing.
 it.each([
   [1024 - 110, 'confirmed'], [1024 - 180, 'ok']
 ])('a native leak that stops at an RSS of %d of 1024 MiB is %s', (topMib, state) => {
@@ -1372,8 +1372,8 @@ it('two independent problems are both reported, one of them first', () => {
 
 describe('a thread that is kept waiting for a CPU', () => {
   /**
-   * A loop that is busy all the time with a share of a core: it does that share of the work, and
-   * all that it does takes as much longer.
+   * A loop that is always busy with a share of a core does that share of the work, and each step
+   * takes longer by that factor.
    * @param {number} cores
    * @param {number} t
    */
@@ -1519,7 +1519,7 @@ describe('a thread that is kept waiting for a CPU', () => {
 
 describe('a live heap without major GCs', () => {
   /**
-   * A quiet app: what it promotes in MiB an hour, what is young, and all else that is used.
+   * A quiet app: MiB promoted an hour, young MiB, and other used memory.
    * @param {number} perHour
    * @param {{ seconds?: number, of?: (t: number) => object }} [options]
    */
@@ -1554,7 +1554,7 @@ describe('a live heap without major GCs', () => {
     )
   })
   const HOUR = 3600
-  /** A bound of an hour, in MiB, and what is left. @param {object} changes */
+  /** A bound after an hour, in MiB, and the remaining room. @param {object} changes */
   const judgeBound = changes => {
     const { judge, limits } = require('../../engine/diagnoses/js-heap-leak')
     const bound = { bytes: 10, old: 8, seconds: HOUR, left: 4096, ...changes }
@@ -1609,7 +1609,7 @@ describe('a live heap without major GCs', () => {
 })
 
 describe('memory outside the heap that grows', () => {
-  /** WebAssembly memories as looks at the memory map show them, each ten seconds. */
+  /** WebAssembly memories in scans of the memory map, every ten seconds. */
   const leak = (/** @type {number} */ mibPerSecond, of = {}) =>
     watch({
       seconds: 90,
@@ -1735,7 +1735,7 @@ describe('a loop that is blocked', () => {
   })
 })
 
-/** A kernel that tells of hardly any wait for a CPU. @param {number} t */
+/** A kernel that reports almost no wait for a CPU. @param {number} t */
 const unhindered = t => ({ ...busyLoop(t, 0.9), runQueueWaitSeconds: 0.001 * t })
 
 describe('a machine that is six times slower, and says nothing of it', () => {

@@ -107,13 +107,13 @@ describe('a patch for Kubernetes', () => {
   })
 
   it.each([
-    ['--workload: shop does not say in which pod it runs', { pod: null }, {}],
+    ['because shop does not report its pod', { pod: null }, {}],
     [
-      '--workload: the name of pod shop-x2k4q does not tell what made it',
+      'the name of pod shop-x2k4q does not show its workload',
       { pod: { ...POD, name: 'shop-x2k4q' } },
       {}
     ],
-    ['--container: shop does not say', { pod: { ...POD, container: undefined } }, {}],
+    ['--container: expected the name of the container, because shop', { pod: { ...POD, container: undefined } }, {}],
     ['--workload: expected deployment/NAME', {}, { workload: 'pod/shop' }],
     ['--workload: expected deployment/NAME', {}, { workload: 'deployment/a b' }]
   ])('%s', (message, changes, where) => {
@@ -156,12 +156,12 @@ describe('other forms', () => {
     ])
   })
   it.each([
-    ['it is a change in the code: keep less', { code: 'keep less' }],
+    ['the fix is a change of the code: keep less', { code: 'keep less' }],
     [
-      'it is a change of the command line of node: --max-semi-space-size=16. NODE_OPTIONS cannot',
+      'the fix is a flag for the command line of node: --max-semi-space-size=16. NODE_OPTIONS',
       change({ execArgv: ['--max-semi-space-size=1'] }).change
     ],
-    ['it is no change of NODE_OPTIONS', { memoryLimitBytes: 1 }]
+    ['the fix is no change of NODE_OPTIONS', { memoryLimitBytes: 1 }]
   ])('what cannot be given so is said: %s', (message, impossible) => {
     expect(() =>
       patchOf({ title: '', risk: '', change: impossible }, target(), 'node-options')
@@ -195,18 +195,18 @@ describe('memwatch fix', () => {
     expect(await fix('well', '--format', 'dockerfile')).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: 'memwatch fix: nothing was found on well: there is nothing to fix\n'
+      stderr: 'memwatch fix: well has no finding, so there is nothing to fix\n'
     })
     expect(
       await fix('well', '--format', 'dockerfile', '--diagnosis', 'semi-space-starvation')
-    ).toMatchObject({ code: 1, stderr: expect.stringContaining('was not found on well') })
+    ).toMatchObject({ code: 1, stderr: expect.stringContaining('well has no finding semi') })
     expect(await fix('well', '--format', 'dockerfile', '--diagnosis', 'nothing')).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('--diagnosis: nothing is none of')
+      stderr: expect.stringContaining('--diagnosis: expected one of')
     })
     expect(await fix('shop', '--format', 'dockerfile', '--fix', '9')).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('--fix: semi-space-starvation has')
+      stderr: expect.stringContaining('--fix: expected a number up to 1, the fixes of semi-space-starvation, got 9')
     })
     expect(await fix('shop', '--format', 'dockerfile', '--fix', 'best')).toMatchObject({
       code: 2,
@@ -214,7 +214,7 @@ describe('memwatch fix', () => {
     })
     expect(await fix('nobody', '--format', 'dockerfile')).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('no such target: nobody main; there are: shop, well')
+      stderr: expect.stringContaining('unknown target: nobody main; known targets: shop, well')
     })
     expect(await fix('shop', '--format', 'yaml')).toMatchObject({
       code: 2,

@@ -21,7 +21,7 @@ describe('a target whose connection is open', () => {
   const refused = reason => it_.exporter.state.rejected.get(reason) ?? 0
   const targets = async () => (await it_.get('/api/v1/targets')).json()
 
-  /** An agent whose frames arrive. @param {object} [changes] of its hello */
+  /** An agent that sends frames. @param {object} [changes] of its hello */
   async function victim (changes) {
     const connection = await it_.connect()
     let sequence = 0
@@ -40,7 +40,10 @@ describe('a target whose connection is open', () => {
     await next()
     return { connection, next, said: () => said }
   }
-  /** Somebody else who can open the socket says all that it can. @param {object[]} messages */
+  /**
+   * Another process with access to the socket sends all possible messages.
+   * @param {object[]} messages
+   */
   async function attack (...messages) {
     const connection = await it_.connect()
     let said = ''
@@ -105,7 +108,7 @@ describe('a target whose connection is open', () => {
       'victim main',
       'victim-2 main'
     ])
-    // While it is not connected, the kernel shows that it lives.
+    // The kernel shows that it is alive while it is disconnected.
     connection.destroy()
     await eventually(
       () => it_.exporter.targets[0].connected,

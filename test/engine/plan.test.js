@@ -1,6 +1,6 @@
 'use strict'
 
-const { readMemory } = require('../../engine/text/quantity')
+const { readMemory } = require('../../agent/protocol/quantity')
 const {
   readNodeVersion,
   has,
@@ -82,9 +82,9 @@ describe('a version of Node.js', () => {
     })
   })
   it.each([
-    ['17', 'not known here, but of 18 to 26'],
-    ['27', 'not known here, but of 18 to 26'],
-    ['0', 'not known'],
+    ['17', 'expected Node.js 18 to 26, whose heap sizing is known, got "17"'],
+    ['27', 'expected Node.js 18 to 26'],
+    ['0', 'expected Node.js 18 to 26'],
     ['', 'such as 22, v22 or 22.23.3'],
     ['lts', 'such as 22'],
     ['22.x', 'such as 22'],
@@ -653,7 +653,7 @@ describe('of a target that runs', () => {
     expect(await memwatch(['plan', 'nobody', '--url', exporter.url])).toMatchObject({
       code: 2,
       stdout: '',
-      stderr: expect.stringContaining('there are: api')
+      stderr: expect.stringContaining('known targets: api')
     })
   })
 })
@@ -683,11 +683,11 @@ describe('the API', () => {
     expect([response.status, await response.json()]).toEqual([200, JSON.parse(stdout)])
   })
   it.each([
-    ['node=16&memory=1Gi', 409, 'not_plannable', 'node: how Node.js 16'],
+    ['node=16&memory=1Gi', 409, 'not_plannable', 'node: expected Node.js 18 to 26'],
     ['node=22&memory=512', 409, 'not_plannable', 'memory: '],
     ['', 409, 'not_plannable', 'node: '],
     ['node=22&memory=1Gi&cgroup=v3', 400, 'bad_arguments', 'cgroup'],
-    ['target=nobody', 404, 'unknown_target', 'there are: none']
+    ['target=nobody', 404, 'unknown_target', 'known targets: none']
   ])('%s: %i %s', async (query, status, code, detail) => {
     const response = await exporter.get(`/api/v1/plan?${query}`)
     expect([response.status, response.headers.get('content-type'), await response.json()]).toEqual([
@@ -703,7 +703,7 @@ describe('memwatch plan', () => {
     [['--memory', '512Mi'], '--node: '],
     [['--node', '22'], '--memory: '],
     [['--node', '22', '--memory', '512'], '--memory: '],
-    [['--node', '12', '--memory', '1Gi'], '--node: how Node.js 12'],
+    [['--node', '12', '--memory', '1Gi'], '--node: expected Node.js 18 to 26'],
     [['--node', '22', '--memory', '1Gi', '--host-memory', 'x'], '--host-memory: '],
     [['--node', '22', '--memory', '1Gi', '--flags', 'x'], '--flags: '],
     [['shop', '--memory', 'x'], '--memory: '],

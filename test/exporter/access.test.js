@@ -8,12 +8,12 @@ const { createServer } = require('../../exporter/expose/server')
 const { Exporter } = require('../../exporter/exporter')
 const { exporterConfig, startExporter } = require('../support/exporter')
 
-/** A server nobody listens to, of an exporter that is not started. @param {string} [token] */
+/** A server without a listener, of an exporter that is not started. @param {string} [token] */
 const serverWith = token =>
   createServer(new Exporter(exporterConfig('/nowhere', { token })))
 
 /**
- * Every route there is; probes are answered before routing.
+ * All routes; probes are answered before routing.
  * @type {[method: 'GET' | 'POST' | 'DELETE', url: string, access: 'open' | 'read' | 'act'][]}
  */
 const ROUTES = [

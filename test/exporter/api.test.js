@@ -58,7 +58,7 @@ function undocumented (schema, value, at = '') {
   return Object.entries(value).flatMap(([key, inner]) => {
     const known = schema.properties?.[key] ?? schema.additionalProperties
     if (known) return known === true ? [] : undocumented(known, inner, `${at}.${key}`)
-    // A schema without properties says nothing of what is inside.
+    // A schema without properties does not describe its content.
     return schema.properties || known === false ? [`${at}.${key}`] : []
   })
 }
@@ -191,7 +191,7 @@ describe('series', () => {
 })
 
 describe('what happens', () => {
-  /** Server-sent events, as they come. */
+  /** Server-sent events, in their order of arrival. */
   const listen = async () => {
     const response = await new Promise((resolve, reject) =>
       http.get(`${it_.url}/api/v1/live`, resolve).on('error', reject)
@@ -300,7 +300,7 @@ describe('a target that cannot be serialized', () => {
 
   it('is left out, and counted; the others are answered', async () => {
     const broken = await oneThatIsBroken()
-    // No contract has such a number, and JSON cannot write it.
+    // No contract allows such a number, and JSON cannot represent it.
     Object.assign(broken.hello, { pid: 101n })
     for (const list of ['targets', 'diagnoses']) {
       expect((await json(list)).map(({ target }) => target)).toEqual(['shop'])
@@ -330,7 +330,7 @@ describe('a target that cannot be serialized', () => {
     const fix = await memwatch(['fix', 'shop', '--format', 'node-options', '--url', it_.url])
     expect([fix.code, fix.stderr]).toEqual([
       1,
-      expect.stringContaining('nothing was found on shop')
+      expect.stringContaining('shop has no finding')
     ])
   })
 })

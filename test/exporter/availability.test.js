@@ -173,7 +173,7 @@ describe('one address', () => {
 })
 
 describe('answers under way', () => {
-  /** A server whose answers end when they are told to. */
+  /** A server whose answers end on the test's command. */
   async function slowServer (options = {}) {
     const limits = new ClientLimits({ isReady: () => true, ...options })
     /** @type {http.ServerResponse[]} */

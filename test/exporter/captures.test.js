@@ -437,7 +437,7 @@ describe('files that a profile names', () => {
     fs.writeFileSync(file, text)
     return file
   }
-  /** Sources of a process that is there, by what its hello says. */
+  /** Sources of a living process, by its hello. */
   async function sourcesOf (args = ['-e', 'setInterval(() => {}, 1000); ' +
     'console.log()'], cwd = app) {
     const child = spawn(process.execPath, args, {

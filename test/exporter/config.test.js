@@ -144,13 +144,13 @@ describe('the config file', () => {
   it('of the working folder is not read where others may write to it, and is where it is named', () => {
     const file = write({ maxTargets: 1 })
     fs.chmodSync(file, 0o666)
-    expect(() => read()).toThrow('others may write to it')
+    expect(() => read()).toThrow('another user owns this file or may write to it')
     expect(read('memwatch.config.json')?.values).toEqual({ maxTargets: '1' })
     if (process.getuid?.() !== 0) return
     fs.chmodSync(file, 0o644)
     fs.chownSync(file, 65_534, 65_534)
     const getuid = jest.spyOn(process, 'getuid').mockReturnValue(1000)
-    expect(() => read()).toThrow('it belongs to another user')
+    expect(() => read()).toThrow('another user owns this file')
     getuid.mockRestore()
   })
 

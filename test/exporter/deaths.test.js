@@ -115,7 +115,7 @@ describe('how a command ended of which nothing was heard', () => {
       { exit: signal('SIGABRT') },
       'heap_oom',
       'possible',
-      /^It ended with SIGABRT after 2 s/
+      /^The command ended with SIGABRT after 2 s/
     ],
     [
       'the status that a shell makes of it',
@@ -129,17 +129,17 @@ describe('how a command ended of which nothing was heard', () => {
       { exit: signal('SIGKILL'), oomKills: 1 },
       'oom_kill',
       'certain',
-      /The kernel killed for memory/
+      /The kernel killed a process of its cgroup for memory/
     ],
     [
       'SIGKILL without',
       { exit: signal('SIGKILL'), oomKills: 0 },
       'killed',
       'possible',
-      /counts no kill/
+      /counted no kill/
     ],
     ['137, uncounted', { exit: { code: 137, signal: null } }, 'killed', 'possible', /dmesg/],
-    ['SIGSEGV', { exit: signal('SIGSEGV') }, 'crash', 'certain', /Native code crashes so/],
+    ['SIGSEGV', { exit: signal('SIGSEGV') }, 'crash', 'certain', /Native code crashes like this/],
     ['139', { exit: { code: 139, signal: null } }, 'crash', 'certain', /SIGSEGV/],
     ['SIGTERM of somebody else', { exit: signal('SIGTERM') }, 'killed', 'certain', /SIGTERM/]
   ])('%s', (_, known, reason, sure, text) => {

@@ -16,7 +16,7 @@ describe('exporter', () => {
   afterEach(() => it_.stop())
 
   const rejected = reason => it_.exporter.state.rejected.get(reason) ?? 0
-  /** Another agent's frames arrive whatever the first connection did. */
+  /** Frames of another agent arrive despite the first connection. */
   async function expectOthersUnaffected () {
     const before = it_.exporter.state.frames
     const other = await it_.connect()

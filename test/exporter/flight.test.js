@@ -269,7 +269,7 @@ describe('segments', () => {
 
 describe('a disk that fills up', () => {
   const families = [{ name: 'fine', keepMs: 1e6, segmentMs: 1e6 }]
-  /** From now on only so many bytes fit; frees itself when told to. */
+  /** Limits the disk to this many bytes; it frees itself on command. */
   function full (room) {
     const { write } = fs
     const spy = jest
@@ -385,7 +385,7 @@ describe('a flight', () => {
 
 describe('a recorder', () => {
   let now
-  /** It is told of ends, as by the exporter. */
+  /** Receives ends as from the exporter. */
   function recorderOf (targets, options) {
     const recorder = new FlightRecorder({ targets, now: () => now, ...options })
     targets.on('end', target => recorder.ended(target))
@@ -561,7 +561,7 @@ describe('a recorder', () => {
 
 describe('what lies in the data folder', () => {
   /**
-   * The exporter that is started by a test.
+   * An exporter started by a test.
    * @type {Awaited<ReturnType<typeof startExporter>>}
    */
   let exporter
@@ -801,8 +801,7 @@ describe('the lock of a data folder', () => {
   it('is held by one, who is named, and free again when that one closes it', async () => {
     const first = await open()
     await expect(open()).rejects.toThrow(
-      `--data-dir: ${folder} is in use by another exporter, process ${process.pid} on ` +
-        `${os.hostname()}`
+      `--data-dir: another exporter, process ${process.pid} on ${os.hostname()}, uses ${folder}`
     )
     await first.hold()
     first.close()
@@ -825,7 +824,7 @@ describe('the lock of a data folder', () => {
       fs.renameSync(`${file}.kept`, file)
     }
     await open()
-    await expect(open()).rejects.toThrow('in use')
+    await expect(open()).rejects.toThrow('another exporter, process')
   })
   it('is taken by one of many that start at once', async () => {
     const many = await Promise.allSettled(Array.from({ length: 8 }, () => open()))
@@ -837,17 +836,17 @@ describe('the lock of a data folder', () => {
   it('is held where the path is too long for a socket', async () => {
     const long = path.join(folder, 'x'.repeat(120))
     await open(long)
-    await expect(open(long)).rejects.toThrow('in use')
+    await expect(open(long)).rejects.toThrow('another exporter, process')
   })
   it('is taken anew with the folder, and lost to whoever was first', async () => {
     const first = await open()
     fs.rmSync(folder, { recursive: true })
     fs.mkdirSync(folder)
     const second = await open()
-    await expect(first.hold()).rejects.toThrow('in use by another exporter')
+    await expect(first.hold()).rejects.toThrow('another exporter, process')
     second.close()
     await first.hold()
-    await expect(open()).rejects.toThrow('in use')
+    await expect(open()).rejects.toThrow('another exporter, process')
   })
   it('a holder that does not answer holds it all the same', async () => {
     const silent = net.createServer(() => {}).listen(path.join(folder, 'lock'))
@@ -879,8 +878,8 @@ describe('a data folder of a real exporter', () => {
     expect(second).toMatchObject({
       code: 2,
       stdout: '',
-      stderr: `memwatch: --data-dir: ${data()} is in use by another exporter, process ` +
-        `${first.pid} on ${os.hostname()}; each exporter needs a folder of its own\n`
+      stderr: `memwatch: --data-dir: another exporter, process ${first.pid} on ${os.hostname()}, ` +
+        `uses ${data()}; give each exporter its own folder\n`
     })
     const third = await start(['--on-failure', 'stay', '--socket', path.join(folder, 'third.sock')])
     expect([await saving(first), await saving(third), third.output()]).toEqual([

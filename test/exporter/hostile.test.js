@@ -14,7 +14,7 @@ afterEach(() => it_.stop())
 
 const rejected = () =>
   [...it_.exporter.state.rejected.values()].reduce((sum, count) => sum + count, 0)
-/** An agent's frames arrive whatever the others do. */
+/** Frames of an agent arrive despite the others. */
 async function good () {
   const connection = await it_.connect()
   connection.write(line(hello({ pid: 99, name: 'good' })) + '\n' + line(frame()) + '\n')
@@ -23,7 +23,7 @@ async function good () {
     Boolean
   )
   let sequence = 1
-  // A busy exporter takes one frame of five of a target that is healthy.
+  // A busy exporter reads one frame in five of a healthy target.
   return async () => {
     const before = defined(target.frame).sequence
     await eventually(() => {

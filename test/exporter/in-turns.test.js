@@ -45,7 +45,7 @@ describe('what waits to be judged', () => {
     const judgedIn = []
     const inTurns = new InTurns(() => {
       judgedIn.push(turn)
-      // Longer than work may hold the loop.
+      // Longer than the time limit of work in one turn.
       for (const began = performance.now(); performance.now() - began < 8;);
     })
     for (const target of [a, b, c]) inTurns.add(target)

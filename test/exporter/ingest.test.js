@@ -426,7 +426,7 @@ describe('the border', () => {
     seed => {
       const fuzz = fuzzer(seed)
       let taken = 0
-      /** Breaks on what is not plain or too large. */
+      /** Throws for a text that is not plain, or a value that is too large. */
       const inspect = value => {
         if (typeof value === 'number' && !(Math.abs(value) <= MOST_NUMBER)) {
           throw new Error(`${value}`)

@@ -33,7 +33,7 @@ afterEach(async () => {
 })
 
 /**
- * --otlp over the targets that are opened on it, with each round on request.
+ * --otlp with the targets opened on it; each round runs on request.
  * @param {Record<string, string>} [variables]
  * @param {string} [to]
  */
@@ -114,9 +114,9 @@ describe('--otlp', () => {
     [
       'env',
       { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4317' },
-      'OTEL_EXPORTER_OTLP_ENDPOINT is no http address'
+      'OTEL_EXPORTER_OTLP_ENDPOINT: expected a URL'
     ],
-    ['env', { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'http/protobuf is all that is spoken here']
+    ['env', { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'expected http/protobuf']
   ])('may not be %j with %j, and repeats no secret', (otlp, variables, message) => {
     expect(() => readConfig({ otlp }, variables)).toThrow(ConfigError)
     expect(() => readConfig({ otlp }, variables)).toThrow(message)
@@ -292,7 +292,7 @@ describe('the metrics', () => {
       'user-agent': expect.stringMatching(/^memwatch\//)
     })
     expect(logged).toEqual([
-      expect.stringContaining('--otlp: sends to 127.0.0.1'),
+      expect.stringContaining('--otlp: sending to 127.0.0.1'),
       '--otlp: metrics do not arrive: it answered 401'
     ])
   })
@@ -509,7 +509,7 @@ describe('a receiver that', () => {
 })
 
 describe('the events', () => {
-  /** A target that knows who it is. */
+  /** A target with a known identity. */
   const target = (changes = {}) =>
     openSession(new Targets({ now: Date.now }), hello(changes)).target
 

@@ -28,7 +28,7 @@ class CountingPart {
   }
 }
 
-/** A sink that fails at whatever it hears of, at once or later. */
+/** A sink that fails at each event, at once or later. */
 class FailingPart {
   name = 'failing'
 
@@ -40,7 +40,7 @@ class FailingPart {
 }
 
 /**
- * A part that notes what is asked of it.
+ * A part that records its calls.
  * @param {string} name
  * @param {object} [changes]
  */
@@ -57,7 +57,7 @@ const notingPart = (name, notes, changes = {}) => class {
   }
 }
 
-/** An agent that sends so many frames and says goodbye. */
+/** An agent that sends this many frames and says goodbye. */
 async function report (exporter, count) {
   const agent = await exporter.connect()
   const frames = Array.from({ length: count }, (_, i) =>
@@ -109,7 +109,7 @@ it('the first error of a listener is reported, or its rejection, and all are cou
 })
 
 describe('the order of parts', () => {
-  /** The end of a watched command is passed on as it is. */
+  /** The exit of a watched command is passed on unchanged. */
   const END = /** @type {import('../../engine/recording/format').End} */ (/** @type {unknown} */ ('end'))
   const exporterOf = list => new Exporter(exporterConfig('/nowhere'), { parts: list })
 

@@ -117,7 +117,7 @@ describe('a recording of a stranger', () => {
   it('names its version in plain text', async () => {
     await expect(
       replayFile(write('version.ndjson', line({ memwatch: 'recording', version: '\u001b[2J' }) + '\n'))
-    ).rejects.toThrow('version \ufffd[2J;')
+    ).rejects.toThrow('version \ufffd[2J')
   })
 })
 
@@ -200,12 +200,12 @@ describe('memwatch diagnose', () => {
     [
       'something else',
       () => write('else.ndjson', '{"hello":"world"}\n'),
-      /not a recording of memwatch, and nothing else/
+      /else.ndjson is of an unknown type/
     ],
     [
       'a version of the future',
       () => write('future.ndjson', '{"memwatch":"recording","version":2}\n'),
-      /version 2; this memwatch reads version 1/
+      /expected a recording of version 1, got version 2/
     ],
     [
       'what is packed and damaged',
@@ -216,17 +216,17 @@ describe('memwatch diagnose', () => {
         )
         return path.join(folder, 'damaged.gz')
       },
-      /not compressed by gzip, or damaged/
+      /expected gzip, got a damaged or uncompressed file/
     ],
     [
       'two recordings at once',
       () => [write('one.ndjson', HEADER), write('two.ndjson', HEADER)],
-      /two.ndjson: one recording at a time/
+      /expected one recording, got 2: diagnose .*two.ndjson/
     ],
     [
       'a limit that the recording knows better',
       () => ['--memory=512Mi', write('one.ndjson', HEADER)],
-      /a recording says itself/
+      /expected none of them for a recording/
     ]
   ])('refuses %s with status 2', (_, make, message) => {
     const { status, stdout, stderr } = diagnose([make()].flat())

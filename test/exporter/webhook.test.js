@@ -31,7 +31,7 @@ afterEach(async () => {
   fs.rmSync(folder, { recursive: true })
 })
 
-/** A server that writes down what comes; `answers` are the statuses of the next ones, then 200. */
+/** A server that records its requests; `answers` are the statuses of the next ones, then 200. */
 async function receiver () {
   const posts = []
   const answers = []

@@ -377,7 +377,7 @@ describe('what could do harm', () => {
     const refused = await captured('full', { kind: 'heap_snapshot' })
     expect(refused).toMatchObject({ state: 'failed', errorCode: 'too_large' })
     expect(refused.error).toMatch(
-      /could take up to \d+(\.\d+)? (MiB|GiB) while it is made, and there are \d+ MiB/
+      /may need \d+(\.\d+)? (MiB|GiB), and \d+ MiB are free/
     )
     const { code, stderr } = await memwatch([
       'capture',
@@ -436,7 +436,7 @@ describe('what could do harm', () => {
     const { code, stderr } = await memwatch(['capture', 'shop', 'report', '--url', exporter.url])
     expect({ code, stderr }).toMatchObject({
       code: 0,
-      stderr: expect.stringContaining('waits for the end of another')
+      stderr: expect.stringContaining('waiting for another capture')
     })
     expect((await other).state).toBe('done')
   }, 60_000)

@@ -91,7 +91,7 @@ itInGroup('an app that the kernel kills for memory is said to be, also in its la
     expect(said.stdout).toMatch(/\n +0 s +1\d\d MiB/)
     expect(await memwatch(['last-death', 'nobody', '--url', exporter.url])).toMatchObject({
       code: 1,
-      stderr: 'memwatch last-death: nobody called nobody died since the exporter keeps count\n'
+      stderr: 'memwatch last-death: the exporter has recorded no death of nobody\n'
     })
     expect((await exporter.get('/api/v1/deaths/none')).status).toBe(404)
   } finally {

@@ -216,9 +216,9 @@ describeWithTools('memwatch diagnose --prometheus', tools => {
     [
       'files beside it',
       () => ['--prometheus', prometheus.url, 'app.log'],
-      /--prometheus: instead of files, not beside app.log/
+      /--prometheus: expected no files beside it, got "app.log"/
     ],
-    ['nothing at all', () => [], /name a file, - for stdin, or --prometheus URL/]
+    ['nothing at all', () => [], /expected a file, - for stdin, or --prometheus URL/]
   ])('refuses %s with status 2, and says why', async (_, args, message) => {
     const { status, stdout, stderr } = await diagnose(args())
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
@@ -241,7 +241,7 @@ describeWithTools('memwatch diagnose --prometheus', tools => {
     ])
     server.close()
     expect(status).toBe(2)
-    expect(stderr).toMatch(/answers 200 and no metrics: is it a Prometheus\?/)
+    expect(stderr).toMatch(/expected metrics, got status 200 from .*is it a Prometheus\?/)
     expect(stderr).not.toMatch(/secret/)
     expect(authorization).toBe(`Basic ${Buffer.from('me:secret').toString('base64')}`)
   })

@@ -186,7 +186,7 @@ describe('memwatch run', () => {
       const { code, stdout } = await memwatch(['run', '--', ...command, leak]).done
       const text = stdout.replace(/\s+/g, ' ')
       expect(code).toBe(134)
-      expect(text).toMatch(/It ended with SIGABRT/)
+      expect(text).toMatch(/The command ended with SIGABRT/)
       expect(text).toMatch(growth)
       expect(text).toMatch(
         /JavaScript heap out of memory.*--heapsnapshot-near-heap-limit=1.*--report-on-fatalerror/

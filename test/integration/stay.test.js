@@ -76,7 +76,7 @@ it('stays, though its address is taken or wrong, too', async () => {
     `127.0.0.1:${port}`
   ])
   try {
-    await eventually(said, text => text.includes('nor can it say so'))
+    await eventually(said, text => text.includes('cannot report this at'))
     expect(child.exitCode).toBeNull()
   } finally {
     child.kill('SIGTERM')

@@ -102,7 +102,7 @@ it.each(['127.0.0.1', 'localhost'])('where nothing listens at %s, it says how to
   const url = `http://${host}:${await freePort()}`
   expect(await memwatch(['top', '--url', url])).toMatchObject({
     code: 2,
-    stderr: `memwatch: --url: no exporter answers at ${url}: nothing listens there; start one ` +
+    stderr: `memwatch: --url: no exporter answers at ${url}: connection refused; start one ` +
       'with memwatch exporter, or name its address with --url or MEMWATCH_URL\n'
   })
 })

@@ -85,7 +85,7 @@ describe('memwatch trim', () => {
     expect([code, stderr]).toEqual([0, ''])
     const { predicted, done } = JSON.parse(stdout)
     const gained = done.rssBeforeBytes - done.rssAfterBytes
-    // Part of it malloc may have given back by itself.
+    // malloc may have returned a part of it by itself.
     expect(gained).toBeGreaterThan(0.4 * FREED_BYTES)
     expect(predicted.asked).toBe(true)
     expect(Math.abs(predicted.bytes / gained - 1)).toBeLessThan(0.1)
@@ -136,7 +136,7 @@ describe('memwatch trim', () => {
     exporter = await startExporter()
     expect(await memwatch(['trim', 'shop', '--url', exporter.url])).toMatchObject({
       code: 2,
-      stderr: 'memwatch: no such target; there are: none\n'
+      stderr: 'memwatch: unknown target; known targets: none\n'
     })
     expect(await memwatch(['trim', 'shop', '--url', 'nonsense'])).toMatchObject({
       code: 2,
@@ -242,7 +242,7 @@ describe('over a socket in a folder that others may write to', () => {
     await watch({})
     expect(await look()).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('need a shared token (MEMWATCH_TOKEN_FILE)')
+      stderr: expect.stringContaining('set MEMWATCH_TOKEN_FILE to the same file for agent and exporter')
     })
   })
 })

@@ -161,14 +161,14 @@ describe('memwatch try', () => {
     ])
     expect({ code, stdout }).toEqual({
       code: 3,
-      stdout: expect.stringContaining('Nothing is confirmed, so nothing was tried.')
+      stdout: expect.stringContaining('No finding is confirmed, so no fix was tried.')
     })
     expect([fs.readdirSync(kept), fs.readdirSync(path.join(kept, 'before'))]).toEqual([
       ['before'],
       ['1.ndjson.gz', '1.out']
     ])
     const again = await memwatch(['try', '--keep', kept, '--', process.execPath, short])
-    expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('holds runs already') })
+    expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('already contains runs') })
   })
 
   it('says when no process reported, instead of a finding', async () => {
@@ -176,7 +176,7 @@ describe('memwatch try', () => {
       ['try', '--keep', keep(), '--', process.execPath, '-e', 'process.exit(1)'])
     expect({ code, stdout }).toEqual({
       code: 3,
-      stdout: expect.stringContaining('No Node.js process reported, so nothing was tried.')
+      stdout: expect.stringContaining('No Node.js process reported, so no fix was tried.')
     })
     expect(stdout).not.toContain('Nothing is confirmed')
   })
@@ -302,7 +302,7 @@ describe('memwatch try', () => {
     expect({ code, stderr }).toEqual({
       code: 2,
       stderr: expect.stringContaining(
-        '--load: cannot run no-such-load: the shell ended with status 127'
+        '--load: cannot run "no-such-load": the shell exited with status 127'
       )
     })
   })

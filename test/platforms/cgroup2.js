@@ -17,7 +17,7 @@ const { CASES } = require('./cgroup2-cases')
 const { fetchDebian, fetchMusl, must, whyNotFetched } = require('./fetched')
 const { ROOT } = require('./glibc')
 
-/** App and command line on 24; apps on 18 beside them. */
+/** Node.js 24 runs apps and the command line; Node.js 18 runs further apps. */
 const NODES = { 18: '18.20.8', 24: '24.21.0' }
 /** Emulated, on a busy machine. */
 const LONGEST_MS = 45 * 60_000

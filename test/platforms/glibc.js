@@ -13,7 +13,7 @@ const NODES = ['18.20.8', '20.20.2', '22.23.3', '24.21.0', '26.10.0']
 /** Version in use: a hybrid machine has version 2 elsewhere. */
 const CGROUP = fs.existsSync('/sys/fs/cgroup/cgroup.controllers') ? 2 : 1
 
-/** This machine, as the others are told from it. @type {import('./run').Platform} */
+/** This machine, the baseline of the other platforms. @type {import('./run').Platform} */
 const glibc = {
   title: `Linux ${process.arch}, glibc, cgroup v${CGROUP}`,
   missing: () => process.platform === 'linux' ? undefined : 'it needs Linux',

@@ -7,7 +7,9 @@ const { whyNoRooms, withoutProc } = require('./rooms')
 const { simulate, tellFacts } = require('./tried')
 
 const NODES = ['20.20.2', '24.21.0']
-/** RSS cannot be known: libuv reads it from /proc. What is judged by it stays open, and says so. */
+/**
+ * RSS is unknown, because libuv reads it from /proc. Diagnoses that need it stay open, and say so.
+ */
 const NEEDS_RSS = [
   'native-memory-leak', 'allocator-fragmentation', 'container-limit-mismatch', 'oversized-heap'
 ]

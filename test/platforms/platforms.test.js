@@ -54,7 +54,7 @@ itWith('with nothing writable memwatch run names TMPDIR, the exporter --socket',
     memwatch(place, ['exporter', '--listen', '127.0.0.1:0']).ended
   ])
   expect([run.code, exporter.code]).toEqual([2, 2])
-  expect(run.stderr).toMatch(/^memwatch: cannot make a folder in \S+: EROFS.*TMPDIR=/m)
+  expect(run.stderr).toMatch(/^memwatch: cannot create a folder in \S+: EROFS.*TMPDIR=/m)
   expect(exporter.stderr).toMatch(/^memwatch: --socket: cannot make \S+: .*EROFS/m)
   expect(run.stderr + exporter.stderr).not.toMatch(/\n\s+at /)
 })

@@ -33,7 +33,7 @@ const readOnlyRoot = {
         node: version,
         async test () {
           const { code, stderr } = await memwatch(closed, run).ended
-          assert.match(stderr, /cannot make a folder in \S+: EROFS.*TMPDIR/)
+          assert.match(stderr, /cannot create a folder in \S+: EROFS.*TMPDIR/)
           assert.doesNotMatch(stderr, /\n\s+at /)
           assert.strictEqual(code, 2)
         }

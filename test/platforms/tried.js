@@ -70,7 +70,7 @@ function start (place, words, env = {}) {
   for (const stream of /** @type {const} */ (['stdout', 'stderr'])) {
     child[stream].setEncoding('utf8').on('data', text => { said[stream] += text })
   }
-  // memwatch ends what it runs.
+  // memwatch ends the command that it runs.
   const end = () => child.kill('SIGTERM')
   process.once('exit', end)
   const timer = setTimeout(() => child.kill('SIGKILL'), LONGEST_MS)
@@ -142,7 +142,7 @@ function read ({ targets: [target] }) {
   }
 }
 
-/** A busy machine gives an app of the lab less load, and shows what is wrong later. */
+/** A busy machine loads an app of the lab less, and its problem shows later. */
 const PATIENCE_SECONDS = '240'
 
 /**
@@ -163,7 +163,7 @@ async function simulate (place, app, expected, options = []) {
 }
 
 /**
- * One problem is found, or none: no other of memory is confirmed.
+ * Expects one problem, or none, and no other of memory.
  * @param {ReturnType<typeof read>} told
  * @param {string} [expected] id
  */
@@ -174,7 +174,7 @@ function checkFound ({ states, headline }, expected) {
 }
 
 /**
- * An exporter of that place keeps what an app there says.
+ * An exporter of that platform stores the frames of an app there.
  * @param {Place} place
  * @param {string} volume folder for socket and history, which its user can write to
  */

@@ -43,7 +43,7 @@ const versionOf = node =>
  */
 
 /**
- * An exporter that only writes down what it is told.
+ * An exporter that only records its messages.
  * @param {object} [options]
  * @param {'unix' | 'tcp'} [options.over]
  * @param {'normal' | 'hung'} [options.mode] hung: accepts, and never reads
@@ -154,7 +154,10 @@ function take (connection, line) {
   else if (message.type === 'bye') connection.bye = message
 }
 
-/** This environment without what steers Node or the agent. @param {NodeJS.ProcessEnv} [changes] */
+/**
+ * This environment without variables that control Node.js or the agent.
+ * @param {NodeJS.ProcessEnv} [changes]
+ */
 function environment (changes = {}) {
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^(NODE_|MEMWATCH_|npm_|JEST_)/.test(name))

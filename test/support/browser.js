@@ -15,7 +15,7 @@ async function launch (executablePath) {
 }
 
 /**
- * A page of its own, what it complained of, and whom it asked.
+ * A browser page, its errors and its requests.
  * @param {string} executablePath of the browser
  * @param {import('playwright-core').BrowserContextOptions} [options]
  */

@@ -10,11 +10,11 @@ const { MEMWATCH } = require('./memwatch')
 /** Those that run. @type {Set<{ stop: (signal?: NodeJS.Signals) => Promise<void> }>} */
 const running = new Set()
 
-/** For afterEach: a test that fails leaves none behind. */
+/** For afterEach: a failed test leaves no process behind. */
 const stopExporters = () => Promise.all([...running].map(exporter => exporter.stop('SIGKILL')))
 
 /**
- * `memwatch exporter` as a process of its own, on a private socket and a free port.
+ * `memwatch exporter` in its own process, on a private socket and a free port.
  * @param {object} [options]
  * @param {boolean} [options.ownProcessNamespace] it sees no process but itself, as a sidecar does;
  *   needs root

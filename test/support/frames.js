@@ -47,7 +47,7 @@ function frame (changes = {}) {
 const line = message => JSON.stringify({ v: PROTOCOL_VERSION, ...message })
 
 /**
- * One GC row of a frame: so many pauses of so many seconds in all.
+ * One GC row of a frame: number of pauses, and their total seconds.
  * @param {number} count
  * @param {number} pauseSeconds
  * @returns {import('@memwatch/agent/protocol/frame').PauseRow}

@@ -10,7 +10,7 @@ const execFile = promisify(require('node:child_process').execFile)
 const ROOT = path.join(__dirname, '../..')
 const NODE_VERSION = '24.21.0'
 const NPM_VERSION = '11.19.1'
-/** A change of what is below makes another image. */
+/** Version of the build steps below: a change makes another image. */
 const RECIPE = '1'
 const BASE = 'docker.io/library/node:24-bookworm-slim'
 const LABEL = 'memwatch.test.recipe'

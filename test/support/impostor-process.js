@@ -5,8 +5,8 @@ const net = require('node:net')
 const { randomBytes } = require('node:crypto')
 
 /**
- * A process that listens where agents look for their exporter, and sends what no exporter sends.
- * Its loops end by themselves: with the connection, after MOST_BYTES, or after MOST_MS.
+ * A process that listens on the exporter's address, and sends invalid messages. Its loops end by
+ * themselves: with the connection, after MOST_BYTES, or after MOST_MS.
  *
  *   node impostor-process.js SOCKET ATTACK
  *

@@ -17,7 +17,7 @@ const plainAttributes = (attributes = []) =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, plain(value)]))
 
 /**
- * A receiver of OTLP over HTTP that writes down what comes, decoded by protobufjs.
+ * A receiver of OTLP over HTTP that records its requests, decoded by protobufjs.
  *
  * @typedef {object} Point
  * @property {Record<string, any>} attributes
@@ -38,7 +38,7 @@ async function startOtlpReceiver () {
   /** @type {Received[]} */
   const received = []
   /**
-   * Answers to the next requests: a status, or something else to do; then all with 200.
+   * Answers to the next requests: a status, or a function; afterwards 200.
    * @type {(number | ((response: http.ServerResponse) => void))[]}
    */
   const answers = []
@@ -53,7 +53,7 @@ async function startOtlpReceiver () {
       const bytes = request.headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body
       /** @type {Received['resources'] | undefined} */
       let resources
-      // Decoded when it is looked at: that takes longer than all that is measured here.
+      // Decoded on read: that takes longer than the measured work.
       received.push({
         path: url,
         headers: request.headers,

@@ -9,7 +9,7 @@ const { eventually } = require('./exporter')
 const RECORDINGS = path.join(__dirname, '../recordings')
 
 /**
- * The recording of a lab app, on whichever Node.js there is one.
+ * The recording of a lab app, on any Node.js that has one.
  * @param {string} app
  * @returns {string} file
  */

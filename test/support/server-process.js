@@ -26,7 +26,7 @@ const ATTEMPTS = 3
  * @property {string} url
  * @property {number} pid
  * @property {string} folder removed when it stops
- * @property {() => string} output the newest 10 kB of what it printed
+ * @property {() => string} output newest 10 kB of its output
  * @property {() => Promise<void>} stop SIGTERM, then SIGKILL; may be called twice
  */
 

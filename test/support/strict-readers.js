@@ -67,7 +67,7 @@ function shellReads (lines) {
 
 /**
  * @param {string} text of a Dockerfile
- * @returns {Record<string, string>} variables that it sets
+ * @returns {Record<string, string>} its variables
  */
 function dockerfileVariables (text) {
   return Object.fromEntries(

@@ -12,9 +12,7 @@ const { once } = require('node:events')
  * @property {string} receiver of Alertmanager's configuration
  */
 
-/**
- * Receives what Alertmanager posts.
- */
+/** Receives posts of Alertmanager. */
 async function startWebhook () {
   /** @type {Alert[]} */
   const received = []
@@ -34,7 +32,7 @@ async function startWebhook () {
     /** Everything so far, oldest first. */
     received,
     /**
-     * The first alert, received already or later, that is accepted.
+     * The first accepted alert, received already or later.
      * @param {(alert: Alert) => boolean} accept
      * @param {number} timeoutMs
      * @returns {Promise<Alert>} rejected after the timeout, naming all that was received

@@ -1,6 +1,6 @@
 'use strict'
 
-// The least that anybody pays who observes GCs in JavaScript.
+// The least cost of observing GCs in JavaScript.
 const { PerformanceObserver } = require('node:perf_hooks')
 
 new PerformanceObserver(() => {}).observe({ type: 'gc' })

@@ -1,5 +1,5 @@
 'use strict'
 
-// The agent as it is where it cannot reach V8's callbacks.
+// The agent without access to V8's callbacks.
 process.env.MEMWATCH_GC_HOOKS = 'off'
 require('../../../agent')

@@ -1,6 +1,6 @@
 'use strict'
 
-// As its readme says: runtime metrics by OTLP over HTTP, each second.
+// Settings of its readme: runtime metrics by OTLP over HTTP, every second.
 const { OTLPMetricExporter } = require('@opentelemetry/exporter-metrics-otlp-http')
 const { registerInstrumentations } = require('@opentelemetry/instrumentation')
 const { RuntimeNodeInstrumentation } = require('@opentelemetry/instrumentation-runtime-node')

@@ -1,6 +1,6 @@
 'use strict'
 
-// As its readme says: default metrics, served for a scrape each second.
+// Settings of its readme: default metrics, scraped every second.
 const http = require('node:http')
 const { collectDefaultMetrics, register } = require('prom-client')
 

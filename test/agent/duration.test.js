@@ -1,6 +1,6 @@
 'use strict'
 
-const { readDuration } = require('../../engine/text/duration')
+const { readDuration } = require('../../agent/protocol/duration')
 
 it.each([
   ['90', 90],

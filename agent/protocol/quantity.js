@@ -1,9 +1,8 @@
 'use strict'
 
-/**
- * As Kubernetes has them:
- * https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
- */
+const { stringifyJson } = require('../primordials')
+
+/** Units of Kubernetes: */
 const SUFFIXES = Object.freeze({
   '': 1,
   k: 1e3,
@@ -20,7 +19,7 @@ const SUFFIXES = Object.freeze({
   TiB: 2 ** 40
 })
 
-/** What a container may be limited to: less is a unit that was forgotten, more is no machine. */
+/** Range of plausible memory limits. A smaller number lacks its unit; no machine has more. */
 const LEAST_BYTES = 2 ** 20
 const MOST_BYTES = 1024 * 2 ** 40
 
@@ -28,7 +27,7 @@ const MOST_BYTES = 1024 * 2 ** 40
 const numberIn = text => /^(\d{1,16}(?:\.\d{1,16})?)([a-zA-Z]*)$/.exec(text)
 
 /**
- * An amount of memory as Kubernetes writes it, or with the B of MiB.
+ * Parses an amount of memory in Kubernetes' notation, or with a final B as in MiB.
  * @param {string} text as in 512Mi, 1.5GiB, 512M, 536870912
  * @returns {number} whole bytes
  * @throws {RangeError} with a sentence that says what is expected
@@ -39,7 +38,7 @@ function readMemory (text) {
   const bytes = factor === undefined ? NaN : Math.floor(Number(digits) * factor)
   if (bytes >= LEAST_BYTES && bytes <= MOST_BYTES) return bytes
   const expected = 'expected an amount of memory such as 512Mi, 1Gi, 512M or 536870912'
-  const got = `got ${JSON.stringify(text)}`
+  const got = `got ${stringifyJson(text)}`
   if (suffix === 'm') {
     throw new RangeError(
       `${expected}, ${got}: m is a thousandth to Kubernetes, a MiB to Docker; write ${digits}Mi`
