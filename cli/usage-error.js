@@ -1,7 +1,7 @@
 'use strict'
 
-const { readDuration } = require('@memwatch/agent/protocol/duration')
-const { readMemory } = require('@memwatch/agent/protocol/quantity')
+const { readDuration } = require('@memwatch/engine/text/duration')
+const { readMemory } = require('@memwatch/engine/text/quantity')
 
 /**
  * A command line that cannot be carried out: its message names the option at fault. Ends with

@@ -62,12 +62,11 @@ const options = Object.freeze({
   intervalSeconds: {
     env: 'MEMWATCH_INTERVAL_SECONDS',
     default: '1',
-    help: 'time between frames, 0.1 to 60 seconds, as 5, 5s or 1m',
+    help: 'seconds between frames, 0.1 to 60',
     /** @param {string} text */
     read (text) {
-      // The grammar loads only for another value than the default: the preload delays the app.
-      const seconds = text === '1' ? 1 : require('./duration').readDuration(text)
-      if (seconds < 0.1 || seconds > 60) throw new Error('expected a time from 0.1s to 1m')
+      const seconds = Number(text)
+      if (!(seconds >= 0.1 && seconds <= 60)) throw new Error('expected a number from 0.1 to 60')
       return seconds
     }
   },
@@ -161,10 +160,11 @@ const options = Object.freeze({
     env: 'MEMWATCH_MEMORY_LIMIT_BYTES',
     default: '0',
     help: 'memory limit of the container in bytes, by the downward API (limits.memory); used if ' +
-      'the cgroup is unreadable, also as 512Mi; 0: none',
+      'the cgroup is unreadable; 0: none',
     /** @param {string} text */
     read (text) {
-      return /^\d{1,19}$/.test(text) ? Number(text) : require('./quantity').readMemory(text)
+      if (!/^\d{1,19}$/.test(text)) throw new Error('expected a whole number of bytes')
+      return Number(text)
     }
   },
   disabled: {
@@ -190,8 +190,7 @@ function readConfig (env = process.env) {
       return [name, option.read(env[option.env] || option.default)]
     } catch (error) {
       const { message } = /** @type {Error} */ (error)
-      throw new Error(`${option.env}: ${message.split(', got ')[0]}, ` +
-        `got ${stringifyJson(env[option.env])}`)
+      throw new Error(`${option.env}: ${message}, got ${stringifyJson(env[option.env])}`)
     }
   })))
 }

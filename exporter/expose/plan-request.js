@@ -2,7 +2,7 @@
 
 const os = require('node:os')
 const { splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
-const { readMemory } = require('@memwatch/agent/protocol/quantity')
+const { readMemory } = require('@memwatch/engine/text/quantity')
 const { readNodeVersion } = require('@memwatch/engine/v8/node-versions')
 
 /** Each row is a few sentences; more is no question of a person. */

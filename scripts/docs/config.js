@@ -40,8 +40,8 @@ const config = () =>
     'A wrong value stops the exporter at start with a message that names the option. It ' +
       'disables the agent without a message: `NODE_DEBUG=memwatch` prints the reason. Sizes are ' +
       '`512Mi`, `2Gi`, `512MiB` or bytes; times are `90`, `90s`, `5m`, `24h` or `7d`; addresses ' +
-      'are `HOST:PORT`, with an IPv6 host in brackets. Flags, variables, keys of the config file ' +
-      'and the API accept the same forms.\n\n' +
+      'are `HOST:PORT`, with an IPv6 host in brackets. Flags, variables of the exporter, keys ' +
+      'of the config file and the API accept the same forms.\n\n' +
       'The flag wins over the variable, the variable over the config file, the file over the ' +
       `default. The config file is \`${FILE_NAME}\` in the working folder, or the one that ` +
       '`--config` or `MEMWATCH_CONFIG` names. The exporter and every command that calls one read ' +

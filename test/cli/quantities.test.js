@@ -55,14 +55,13 @@ describe('times and sizes have one grammar', () => {
     }
   })
 
-  it('agent', () => {
+  it('agent: its variables name their unit, and take numbers only', () => {
     const { intervalSeconds, memoryLimitBytes } = agentOptions
-    expect(['5', '5s', '0.5m', '1m'].map(intervalSeconds.read)).toEqual([5, 5, 30, 60])
-    expect(['536870912', '512Mi', '512MiB'].map(memoryLimitBytes.read))
-      .toEqual([2 ** 29, 2 ** 29, 2 ** 29])
-    expect(() => readAgentConfig({ MEMWATCH_INTERVAL_SECONDS: '5x' }))
-      .toThrow(new Error(`MEMWATCH_INTERVAL_SECONDS: ${TIME}`))
-    expect(() => readAgentConfig({ MEMWATCH_MEMORY_LIMIT_BYTES: '5x' }))
-      .toThrow(new Error(`MEMWATCH_MEMORY_LIMIT_BYTES: ${SIZE}`))
+    expect(intervalSeconds.read('5')).toBe(5)
+    expect(memoryLimitBytes.read('536870912')).toBe(2 ** 29)
+    expect(() => readAgentConfig({ MEMWATCH_INTERVAL_SECONDS: '5s' }))
+      .toThrow('MEMWATCH_INTERVAL_SECONDS: expected a number from 0.1 to 60, got "5s"')
+    expect(() => readAgentConfig({ MEMWATCH_MEMORY_LIMIT_BYTES: '512Mi' }))
+      .toThrow('MEMWATCH_MEMORY_LIMIT_BYTES: expected a whole number of bytes, got "512Mi"')
   })
 })

@@ -761,7 +761,7 @@ it('the dead: last-death, their events, and what OTLP sent of all of it', async 
     ]) {
       const { stdout, stderr, error } = await cli(...args, '--url', it_.url)
       expect([error, ...unprintableIn(stdout + stderr)]).toEqual([''])
-      expect(stdout).toContain('exit code 1')
+      expect(stdout).toContain('exited with code 1')
       if (args.includes('--json')) expect(JSON.parse(stdout).death.target).toBe(target)
     }
   }

@@ -1,6 +1,6 @@
 'use strict'
 
-const { readMemory } = require('../../agent/protocol/quantity')
+const { readMemory } = require('../../engine/text/quantity')
 const {
   readNodeVersion,
   has,

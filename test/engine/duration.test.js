@@ -1,6 +1,6 @@
 'use strict'
 
-const { readDuration } = require('../../agent/protocol/duration')
+const { readDuration } = require('../../engine/text/duration')
 
 it.each([
   ['90', 90],

@@ -1,7 +1,5 @@
 'use strict'
 
-const { stringifyJson } = require('../primordials')
-
 /** Units of Prometheus; a number alone is seconds. */
 const UNIT_SECONDS = Object.freeze({ '': 1, s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 })
 const MOST_SECONDS = 10 * 365 * UNIT_SECONDS.d
@@ -17,7 +15,7 @@ function readDuration (text) {
   const seconds = Number(digits) * UNIT_SECONDS[/** @type {keyof typeof UNIT_SECONDS} */ (unit)]
   if (seconds > 0 && seconds <= MOST_SECONDS) return seconds
   throw new RangeError(
-    `expected a time such as 90, 90s, 5m, 24h or 7d, got ${stringifyJson(text)}`
+    `expected a time such as 90, 90s, 5m, 24h or 7d, got ${JSON.stringify(text)}`
   )
 }
 

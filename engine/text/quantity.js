@@ -1,7 +1,5 @@
 'use strict'
 
-const { stringifyJson } = require('../primordials')
-
 /** Units of Kubernetes: */
 const SUFFIXES = Object.freeze({
   '': 1,
@@ -38,7 +36,7 @@ function readMemory (text) {
   const bytes = factor === undefined ? NaN : Math.floor(Number(digits) * factor)
   if (bytes >= LEAST_BYTES && bytes <= MOST_BYTES) return bytes
   const expected = 'expected an amount of memory such as 512Mi, 1Gi, 512M or 536870912'
-  const got = `got ${stringifyJson(text)}`
+  const got = `got ${JSON.stringify(text)}`
   if (suffix === 'm') {
     throw new RangeError(
       `${expected}, ${got}: m is a thousandth to Kubernetes, a MiB to Docker; write ${digits}Mi`
