@@ -166,7 +166,7 @@ class ReportText {
    * @param {import('@memwatch/engine/verdicts/headline').Headline} headline holds the summary of its verdict
    */
   #addVerdict (verdict, headline) {
-    const { opportunity, state, confirmedAfterSeconds: after, suspects } = verdict
+    const { opportunity, state, confirmedAfterSeconds: after, suspects, knownBugs } = verdict
     this.lines.push('')
     const since = after === null ? '' : ` after ${formatSeconds(after)}`
     const word = opportunity
@@ -188,6 +188,10 @@ class ReportText {
       for (const { text } of suspects.suspects.sites.slice(0, MOST_SUSPECTS)) {
         this.#say(`- ${text}`, 4)
       }
+    }
+    for (const { text, thread, likely } of knownBugs) {
+      const isTold = likely && verdict.diagnosis === headline.diagnosis
+      this.#say(isTold ? `Known bug: ${thread}` : `${text} ${thread}`, 2)
     }
     verdict.fix.forEach((fix, i) => this.#addFix(fix, i === 0 ? 'Fix' : 'Or'))
     if (verdict.runbook) this.#say(`Runbook: ${RUNBOOKS}/${verdict.runbook}.md`, 2)

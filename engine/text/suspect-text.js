@@ -19,6 +19,8 @@ const { markdownCode, markdownText } = require('./markdown')
  * @property {string | null} inlinedIn the function whose bytes these are: V8 counts what it inlines
  *   to the caller, and this may have been; null where it is counted itself
  * @property {string | null} via a package that does it on behalf of this line
+ * @property {string[]} [through] builtin modules, packages and functions of V8 on the way from this
+ *   line to what is allocated, with its own; absent in captures of older versions
  * @property {string | null} call that blocks
  * @property {string | null} instead of it
  * @property {number | null} longestSeconds it held the thread at a stretch
@@ -48,10 +50,12 @@ const shortText = suspects =>
 
 /**
  * @param {{ kind: string, target: string, thread: string, pid: number, node: string,
- *   requestedUnixMs: number, suspects: Suspects | null, retainers?: Retainers | null }} capture
+ *   requestedUnixMs: number, suspects: Suspects | null, retainers?: Retainers | null,
+ *   knownBugs?: { text: string, thread: string }[] }} capture
  * @returns {string} as Markdown, to paste into a ticket
  */
-function markdown ({ kind, target, thread, pid, node, requestedUnixMs, suspects, retainers }) {
+function markdown ({ knownBugs = [], ...capture }) {
+  const { kind, target, thread, pid, node, requestedUnixMs, suspects, retainers } = capture
   const [name, of, version] = [target, thread, node].map(markdownText)
   const at = new Date(requestedUnixMs).toISOString()
   const head = `**${kind}** of ${name} (${of}, pid ${pid}, Node ${version}), ${at}\n\n`
@@ -82,7 +86,8 @@ function markdown ({ kind, target, thread, pid, node, requestedUnixMs, suspects,
     ]
       .map(row => `| ${row.join(' | ')} |`)
       .join('\n') +
-    '\n'
+    '\n' +
+    knownBugs.map(({ text, thread }) => `\n${markdownText(text)} <${thread}>\n`).join('')
   )
 }
 

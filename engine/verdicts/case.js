@@ -15,6 +15,9 @@
  * @property {number} seenAtSeconds uptime
  */
 
+/** Packages of a target that nobody read. @type {ReadonlyMap<string, readonly string[]>} */
+const NONE = new Map()
+
 /** What is found on a target. The target itself is telemetry only: history/target.js. */
 class Case {
   /**
@@ -29,6 +32,17 @@ class Case {
    * @type {Map<string, AttachedSuspects>}
    */
   suspects = new Map()
+  /**
+   * Versions of the packages that known bugs are about, by name, once they are read.
+   * @type {ReadonlyMap<string, readonly string[]>}
+   */
+  packages = NONE
+  /**
+   * Known bugs of those versions.
+   * @type {{ of: Case['packages'], found: import('../known-bugs/match').KnownBugMatch[] } |
+   *   undefined}
+   */
+  bugs
   /**
    * Severities that verdicts stand at, by diagnosis.
    * @type {Map<string, StandingSeverity>}

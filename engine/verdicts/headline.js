@@ -30,15 +30,13 @@ const HEADLINE_STATES = Object.freeze(['confirmed', 'suspected', 'undecided', 'l
  *   here, and why
  */
 
-/** @typedef {import('./case').AttachedSuspects} AttachedSuspects */
+/** @typedef {Verdict & Partial<import('./attached').AttachedVerdict>} MaybeAttached */
 
 /**
- * @param {readonly (Verdict & { suspects?: AttachedSuspects | null })[]} verdicts
- * @param {Map<string, AttachedSuspects>} [suspects] by diagnosis, where the verdicts do not carry
- *   them
+ * @param {readonly MaybeAttached[]} verdicts those of attachedVerdicts name suspects as well
  * @returns {Headline}
  */
-function summarize (verdicts, suspects) {
+function summarize (verdicts) {
   const found = order(verdicts)
   const confirmed = found.filter(({ state }) => state === 'confirmed')
   const unknown = verdicts.filter(({ severity, state, opportunity }) =>
@@ -58,7 +56,7 @@ function summarize (verdicts, suspects) {
   }
   if (found.length > 0) {
     const { state, diagnosis, severity } = found[0]
-    const text = describeFound(found, suspects)
+    const text = describeFound(found)
     const certainty = state === 'confirmed' ? state : 'suspected'
     return { ...base, state: certainty, diagnosis, severity, text }
   }
@@ -101,20 +99,19 @@ function order (verdicts) {
   return [...new Set([...causes.slice(0, 1), ...found])]
 }
 
-/**
- * @param {(Verdict & { suspects?: AttachedSuspects | null })[]} found
- * @param {Parameters<typeof summarize>[1]} suspects
- */
-function describeFound ([first, ...others], suspects) {
+/** @param {MaybeAttached[]} found */
+function describeFound ([first, ...others]) {
   const { diagnosis, summary } = first
   const state = first.state === 'confirmed' ? 'Confirmed' : 'Suspected'
-  const lines = shortText((first.suspects ?? suspects?.get(diagnosis))?.suspects ?? null)
+  const lines = shortText(first.suspects?.suspects ?? null)
   const also = ['confirmed', 'suspected'].flatMap(state => {
     const names = others.filter(other => other.state === state).map(({ diagnosis }) => diagnosis)
     return names.length > 0 ? [` Also ${state}: ${names.join(', ')}.`] : []
   })
   const suspected = lines ? ` Suspects: ${lines}.` : ''
-  return `${state}: ${diagnosis}: ${summary}${suspected}${also.join('')}`
+  const known = first.knownBugs?.find(({ likely }) => likely)
+  const bug = known ? ` ${known.text}` : ''
+  return `${state}: ${diagnosis}: ${summary}${suspected}${bug}${also.join('')}`
 }
 
 /**

@@ -3,6 +3,7 @@
 const { formatBytes, formatRatio, formatSeconds } = require('@memwatch/engine/text/format')
 const { LEAST_SHARE, NAMED_SITES } = require('@memwatch/engine/text/suspect-text')
 const { blockingCallIn } = require('./blocking-calls')
+const { packageOf } = require('./call-frames')
 const { cpuSuspects } = require('./cpu-suspects')
 const { heapSuspects, findOwners } = require('./heap-suspects')
 const { InlinedCallees } = require('./inlined')
@@ -50,6 +51,7 @@ function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.
       value: site.bytes,
       share: site.share,
       via: site.via,
+      through: site.through.map(place => place.slice(0, MOST_NAME_LENGTH)),
       inlinedIn: site.inlinedIn && placeOf(locate(site.inlinedIn, sources)),
       call: null,
       instead: null,
@@ -72,6 +74,7 @@ function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.
         value: site.seconds,
         share: site.share,
         via: site.via,
+        through: [],
         inlinedIn: null,
         call,
         instead,
@@ -131,6 +134,7 @@ const withInlined = (sites, inlinedAt) => sites.flatMap((site, i) => {
       file,
       line,
       column,
+      through: [packageOf(file), ...site.through].filter(Boolean),
       inlinedIn: site
     }))
   ]
@@ -155,6 +159,7 @@ function merged (sites) {
       Object.assign(known, {
         value: known.value + site.value,
         share: known.share + site.share,
+        through: [...new Set([known.through ?? [], site.through ?? []].flat())],
         longestSeconds:
           site.longestSeconds === null
             ? null

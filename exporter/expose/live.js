@@ -5,7 +5,7 @@ const { steadyUnixMs } = require('../clock')
 const { MOST } = require('./client-limits')
 const { refuse } = require('./problems')
 const { nameOf, withoutOmitted } = require('./targets')
-const { findCase } = require('@memwatch/engine/verdicts/case')
+const { attachedVerdicts } = require('@memwatch/engine/verdicts/attached')
 const { summarize } = require('@memwatch/engine/verdicts/headline')
 
 const EVERY_MS = 1000
@@ -109,7 +109,6 @@ const shortOf = ({ diagnosis, title, state, severity, opportunity, summary }) =>
  */
 function rowOf (target, deathWatch) {
   const { rssBytes, containerLimitBytes, heapUsedBytes, heapSizeLimitBytes } = target.values
-  const { verdicts, suspects } = findCase(target)
   return {
     ...nameOf(target),
     startedAtUnixMs: target.hello.startedAtUnixMs,
@@ -121,7 +120,7 @@ function rowOf (target, deathWatch) {
     heapUsedBytes,
     heapSizeLimitBytes,
     loopRatio: loopRatioOf(target),
-    headline: summarize(verdicts, suspects)
+    headline: summarize(attachedVerdicts(target))
   }
 }
 

@@ -3,6 +3,7 @@
 const { kinds } = require('../captures/kinds')
 const { capture, suspects } = require('../captures/schema')
 const { HEADLINE_STATES } = require('@memwatch/engine/verdicts/headline')
+const { knownBug } = require('@memwatch/engine/known-bugs/schema')
 const { evidence, severity, state } = require('@memwatch/engine/verdicts/schema')
 const { SEVERITIES } = require('@memwatch/engine/diagnoses/define-diagnosis')
 const { death, deathWithMinutes, ending } = require('../deaths/schema')
@@ -55,6 +56,10 @@ const verdict = object({
   suspects: {
     anyOf: [object({ captureId: text, kind: text, atUnixMs: number, suspects }), { type: 'null' }],
     description: 'the lines of code that the last capture for this diagnosis points at'
+  },
+  knownBugs: {
+    ...array(knownBug),
+    description: 'published bugs of the versions in use that cause this diagnosis, likely ones first'
   },
   fix: array(
     object({

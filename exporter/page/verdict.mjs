@@ -22,6 +22,7 @@ export class VerdictCard {
   #summary = h('div', {})
   #evidence = h('div', {})
   #suspects = h('div', {})
+  #knownBugs = h('div', {})
   #fix = h('div', {})
   #ruledOut = h('div', {})
 
@@ -39,6 +40,7 @@ export class VerdictCard {
       this.#summary,
       this.#evidence,
       this.#suspects,
+      this.#knownBugs,
       this.#fix,
       this.#ruledOut
     )
@@ -60,6 +62,7 @@ export class VerdictCard {
       impact,
       evidence,
       suspects,
+      knownBugs,
       fix,
       ruledOut,
       runbook
@@ -86,10 +89,8 @@ export class VerdictCard {
       impact && h('p', {}, impact)
     ])
     fill(this.#evidence, evidence, () => evidence.length > 0 && [h('h4', {}, 'Evidence'), h('ul', {}, ...evidence.map((/** @type {any} */ { signal, text }) => h('li', {}, text, ' ', this.#where(signal))))])
-    fill(this.#suspects, suspects, () => suspects && [
-      h('h4', {}, `Suspects, by a ${suspects.kind}`),
-      h('ol', {}, ...suspects.suspects.sites.slice(0, 5).map((/** @type {any} */ { text }) => h('li', {}, h('code', {}, text))))
-    ])
+    fill(this.#suspects, suspects, () => suspects && suspectsOf(suspects))
+    fill(this.#knownBugs, knownBugs, () => knownBugs.length > 0 && knownBugsOf(knownBugs))
     fill(this.#fix, [fix, runbook], () => [
       ...fix.map(fixOf),
       runbook &&
@@ -106,7 +107,7 @@ export class VerdictCard {
           )
         )
     ])
-    fill(this.#ruledOut, ruledOut, () => ruledOut.length > 0 && h('details', {}, h('summary', {}, `Ruled out: ${ruledOut.length} others`), h('ul', {}, ...ruledOut.map((/** @type {any} */ { diagnosis, text }) => h('li', {}, h('b', {}, diagnosis), `: ${text}`)))))
+    fill(this.#ruledOut, ruledOut, () => ruledOut.length > 0 && othersOf(ruledOut))
   }
 
   /** @param {string} signal */
@@ -115,6 +116,29 @@ export class VerdictCard {
     return chart && h('a', { href: `#chart-${chart}`, onclick: (/** @type {Event} */ event) => { event.preventDefault(); document.getElementById(`chart-${chart}`)?.scrollIntoView({ block: 'center' }) } }, 'on its chart')
   }
 }
+
+/** @param {any} suspects */
+const suspectsOf = ({ kind, suspects }) => [
+  h('h4', {}, `Suspects, by a ${kind}`),
+  h('ol', {}, ...suspects.sites.slice(0, 5).map((/** @type {any} */ { text }) =>
+    h('li', {}, h('code', {}, text))))
+]
+
+/** @param {{ text: string, thread: string }[]} bugs */
+const knownBugsOf = bugs => [
+  h('h4', {}, 'Known bugs'),
+  h('ul', {}, ...bugs.map(({ text, thread }) =>
+    h('li', {}, text, ' ', h('a', { href: thread }, 'Thread'))))
+]
+
+/** @param {{ diagnosis: string, text: string }[]} ruledOut */
+const othersOf = ruledOut => h(
+  'details',
+  {},
+  h('summary', {}, `Ruled out: ${ruledOut.length} others`),
+  h('ul', {}, ...ruledOut.map(({ diagnosis, text }) =>
+    h('li', {}, h('b', {}, diagnosis), `: ${text}`)))
+)
 
 /**
  * @param {any} fix

@@ -9,6 +9,7 @@ const { FlightPart } = require('./flight')
 const { ForcedReadingsPart } = require('./forced-readings')
 const { HttpPart } = require('./http')
 const { JudgingPart } = require('./judging')
+const { KnownBugsPart } = require('./known-bugs')
 const { LogPart } = require('./log')
 const { OtlpPart } = require('./otlp')
 const { RecordingPart } = require('./recording')
@@ -42,6 +43,8 @@ const { WebhookPart } = require('./webhook')
  */
 const parts = Object.freeze([
   LogPart,
+  // Before those that send verdicts: it attaches to them.
+  KnownBugsPart,
   WebhookPart,
   // Before FlightPart: a restored target is given the suspects of its captures.
   CapturesPart,

@@ -1,0 +1,139 @@
+'use strict'
+
+/** @typedef {import('./define-known-bug').KnownBug} KnownBug */
+
+/**
+ * Versions that are known of a process or of a project.
+ * @typedef {object} Versions
+ * @property {string} node without a leading v
+ * @property {ReadonlyMap<string, readonly string[]>} packages versions by name of the package: some
+ *   are installed more than once
+ *
+ * @typedef {object} KnownBugMatch
+ * @property {KnownBug} bug
+ * @property {string} version that has it
+ *
+ * A known bug beside a verdict: the wire form of the API and of `memwatch run --json`.
+ * @typedef {object} KnownBugNote
+ * @property {string} id
+ * @property {string} package `node`, or the name of a package
+ * @property {string} version that has the bug
+ * @property {string | null} fixedIn first version without it that is newer; null where there is none
+ * @property {string} thread address
+ * @property {boolean} likely whether a suspect of the verdict lies there
+ * @property {string} text one line
+ */
+
+/** Most known bugs beside one verdict. */
+const MOST_NOTES = 3
+/** Longer versions are none: semver allows 256 characters. */
+const MOST_VERSION_LENGTH = 64
+const OPTIONS = { includePrerelease: true }
+
+/**
+ * Tests a version. The library and the table are loaded when first needed: most exporters never
+ * find anything.
+ * @param {string} version
+ * @param {string} range
+ * @returns {boolean} false where the version is none
+ */
+function isIn (version, range) {
+  if (version.length > MOST_VERSION_LENGTH) return false
+  return require('semver/functions/satisfies')(version, range, OPTIONS)
+}
+
+/**
+ * Known bugs of the versions of a process or project, in the order of the table.
+ * @param {Versions} versions
+ * @returns {KnownBugMatch[]}
+ */
+function findKnownBugs ({ node, packages }) {
+  return require('./index').knownBugs.flatMap(bug => {
+    const installed = bug.package === 'node' ? [node] : packages.get(bug.package) ?? []
+    const version = installed.find(one => isIn(one, bug.affected))
+    return version === undefined ? [] : [{ bug, version }]
+  })
+}
+
+/**
+ * Known bugs that belong beside a verdict: those that cause its diagnosis. A bug is likely where a
+ * suspect passes through its code; then the others are left out. A trap needs a certain use of its
+ * package: it is left out as well where all suspects lead elsewhere.
+ * @param {string} diagnosis
+ * @param {readonly KnownBugMatch[]} matches
+ * @param {Pick<import('../text/suspect-text').Suspects, 'sites'> | null} suspects of the verdict
+ * @returns {KnownBugNote[]}
+ */
+function noteKnownBugs (diagnosis, matches, suspects) {
+  const places = new Set(suspects?.sites.flatMap(({ through = [] }) => through) ?? [])
+  const notes = matches
+    .filter(({ bug }) => bug.diagnoses.includes(diagnosis))
+    .map(match => ({ match, likely: match.bug.suspects.some(place => places.has(place)) }))
+  const likely = notes.filter(note => note.likely)
+  const told = likely.length > 0
+    ? likely
+    : notes.filter(({ match: { bug } }) => !needsSuspect(bug, suspects))
+  return told.slice(0, MOST_NOTES).map(({ match, likely }) => noteOf(match, likely))
+}
+
+/**
+ * Every process has all of Node.js.
+ * @param {KnownBug} bug
+ * @param {Pick<import('../text/suspect-text').Suspects, 'sites'> | null} suspects
+ */
+const needsSuspect = ({ kind, package: name }, suspects) =>
+  kind === 'trap' && (name === 'node' || (suspects?.sites ?? []).length > 0)
+
+/**
+ * @param {KnownBugMatch} match
+ * @param {boolean} likely
+ * @returns {KnownBugNote}
+ */
+function noteOf ({ bug, version }, likely) {
+  const { id, package: name, thread } = bug
+  const fixedIn = fixedAfter(bug, version)
+  return { id, package: name, version, fixedIn, thread, likely, text: textOf(bug, version, likely) }
+}
+
+/**
+ * @param {KnownBug} bug
+ * @param {string} version that has it
+ * @returns {string | null} the first version without it that is newer
+ */
+const fixedAfter = ({ fixed }, version) => {
+  const compare = require('semver/functions/compare')
+  return [...fixed].sort(compare).find(one => compare(one, version) > 0) ?? null
+}
+
+/** @param {string} name @param {string} version */
+const versionText = (name, version) => `${name === 'node' ? 'Node.js' : name} ${version}`
+
+/**
+ * @param {KnownBug} bug
+ * @param {string} version
+ * @param {boolean} likely
+ * @returns {string}
+ */
+function textOf (bug, version, likely) {
+  const { package: name, title, when, workaround } = bug
+  const known = `${likely ? `Likely cause, a known ${bug.kind}` : 'Known'}: ${title}`
+  const cause = likely
+    ? 'a suspect leads there'
+    : `${versionText(name, version)} leaks so when ${when}`
+  return `${known} (${threadName(bug.thread)}), ${fixText(bug, version)}; ${cause}.` +
+    (workaround === null ? '' : ` Workaround: ${workaround}.`)
+}
+
+/** @param {KnownBug} bug @param {string} version */
+function fixText (bug, version) {
+  const fixedIn = fixedAfter(bug, version)
+  if (fixedIn !== null) return `fixed in ${versionText(bug.package, fixedIn)}`
+  return bug.kind === 'trap' ? 'by design' : 'not fixed'
+}
+
+/** @param {string} thread address @returns {string} such as nodejs/node#63574 */
+const threadName = thread =>
+  /github\.com\/([^/]+\/[^/]+)\/(?:issues|pull|discussions)\/(\d+)/.exec(thread)?.slice(1).join('#') ??
+  thread.replace('https://', '')
+
+module.exports = { findKnownBugs, noteKnownBugs, fixText, threadName, versionText }
