@@ -18,7 +18,7 @@
  * @property {string} id
  * @property {string} package `node`, or the name of a package
  * @property {string} version that has the bug
- * @property {string | null} fixedIn first version without it that is newer; null where there is none
+ * @property {string | null} fixedIn first newer version without it; null where there is none
  * @property {string} thread address
  * @property {boolean} likely whether a suspect of the verdict lies there
  * @property {string} text one line
@@ -43,15 +43,17 @@ function isIn (version, range) {
 }
 
 /**
- * Known bugs of the versions of a process or project, in the order of the table.
+ * Known bugs of the versions of a process or project, in the order of the table: one for each
+ * version that has the bug.
  * @param {Versions} versions
  * @returns {KnownBugMatch[]}
  */
 function findKnownBugs ({ node, packages }) {
   return require('./index').knownBugs.flatMap(bug => {
     const installed = bug.package === 'node' ? [node] : packages.get(bug.package) ?? []
-    const version = installed.find(one => isIn(one, bug.affected))
-    return version === undefined ? [] : [{ bug, version }]
+    return [...new Set(installed)]
+      .filter(version => isIn(version, bug.affected))
+      .map(version => ({ bug, version }))
   })
 }
 
@@ -67,7 +69,8 @@ function findKnownBugs ({ node, packages }) {
 function noteKnownBugs (diagnosis, matches, suspects) {
   const places = new Set(suspects?.sites.flatMap(({ through = [] }) => through) ?? [])
   const notes = matches
-    .filter(({ bug }) => bug.diagnoses.includes(diagnosis))
+    .filter(({ bug }, i) => bug.diagnoses.includes(diagnosis) &&
+      matches.findIndex(other => other.bug === bug) === i)
     .map(match => ({ match, likely: match.bug.suspects.some(place => places.has(place)) }))
   const likely = notes.filter(note => note.likely)
   const told = likely.length > 0
@@ -116,11 +119,9 @@ const versionText = (name, version) => `${name === 'node' ? 'Node.js' : name} ${
  */
 function textOf (bug, version, likely) {
   const { package: name, title, when, workaround } = bug
-  const known = `${likely ? `Likely cause, a known ${bug.kind}` : 'Known'}: ${title}`
-  const cause = likely
-    ? 'a suspect leads there'
-    : `${versionText(name, version)} leaks so when ${when}`
-  return `${known} (${threadName(bug.thread)}), ${fixText(bug, version)}; ${cause}.` +
+  const known = likely ? 'Known' : `Also known for ${versionText(name, version)}`
+  const cause = likely ? 'Likely the cause: a suspect leads there' : `It applies when ${when}`
+  return `${known}: ${title} (${threadName(bug.thread)}), ${fixText(bug, version)}. ${cause}.` +
     (workaround === null ? '' : ` Workaround: ${workaround}.`)
 }
 
@@ -136,4 +137,4 @@ const threadName = thread =>
   /github\.com\/([^/]+\/[^/]+)\/(?:issues|pull|discussions)\/(\d+)/.exec(thread)?.slice(1).join('#') ??
   thread.replace('https://', '')
 
-module.exports = { findKnownBugs, noteKnownBugs, fixText, threadName, versionText }
+module.exports = { findKnownBugs, noteKnownBugs, isIn, fixedAfter, threadName, versionText }

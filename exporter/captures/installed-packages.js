@@ -11,14 +11,14 @@ const NAMES = [...new Set(knownBugs.map(bug => bug.package))].filter(name => nam
  * this machine, or in another container whose processes are seen. They are installed, and perhaps
  * never loaded.
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello
- * @returns {Map<string, string[]>} by name; empty where its files cannot be read
+ * @returns {Map<string, string[]> | null} by name; null where its files cannot be read
  */
 function readInstalledPackages (hello) {
   try {
-    if (process.platform !== 'linux' || !Witness.of(hello)) return new Map()
+    if (process.platform !== 'linux' || !Witness.of(hello)) return null
     return AppFiles.of(hello.pid).installedVersions(NAMES)
   } catch {
-    return new Map() // gone, or another user's
+    return null // gone, or another user's
   }
 }
 

@@ -3,7 +3,7 @@
 const { kinds } = require('../captures/kinds')
 const { capture, suspects } = require('../captures/schema')
 const { HEADLINE_STATES } = require('@memwatch/engine/verdicts/headline')
-const { knownBug } = require('@memwatch/engine/known-bugs/schema')
+const { auditedBug, knownBug } = require('@memwatch/engine/known-bugs/schema')
 const { evidence, severity, state } = require('@memwatch/engine/verdicts/schema')
 const { SEVERITIES } = require('@memwatch/engine/diagnoses/define-diagnosis')
 const { death, deathWithMinutes, ending } = require('../deaths/schema')
@@ -185,6 +185,17 @@ const diagnoses = array(object({
   primary: { anyOf: [verdict, { type: 'null' }] },
   verdicts: array(verdict)
 }))
+
+const knownBugs = object({
+  target: text,
+  node: text,
+  packages: {
+    anyOf: [array(object({ name: text, version: text })), { type: 'null' }],
+    description: 'installed packages that the table of known bugs names, perhaps never loaded; ' +
+      'null where the files of the process cannot be read from here'
+  },
+  bugs: { ...array(auditedBug), description: 'bugs first, then traps' }
+})
 
 const targetsQuery = {
   type: 'object',
@@ -458,6 +469,7 @@ const report = {
 module.exports = {
   verdict,
   targets,
+  knownBugs,
   targetsQuery,
   recordingQuery,
   planQuery,

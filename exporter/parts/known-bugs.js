@@ -20,7 +20,7 @@ class KnownBugsPart {
       this.#read.add(target)
       // The reader of files is loaded with the first finding: most exporters never need it.
       const { readInstalledPackages } = require('../captures/installed-packages')
-      findCase(target).packages = readInstalledPackages(target.hello)
+      findCase(target).packages = readInstalledPackages(target.hello) ?? new Map()
     })
   }
 }
