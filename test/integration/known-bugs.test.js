@@ -68,11 +68,13 @@ describe('memwatch audit TARGET', () => {
     const { code, stdout, stderr } = await audit('shop', '--json')
     expect([code, stderr]).toEqual([3, ''])
     const { node, packages, bugs } = JSON.parse(stdout)
-    expect([node, packages]).toEqual([process.versions.node, 2])
-    const ofPackages = bugs.filter(bug => bug.package !== 'node')
-    expect(ofPackages).toEqual([expect.objectContaining({
+    expect(node).toBe(process.versions.node)
+    expect(packages).toBeGreaterThanOrEqual(2)
+    expect(bugs).toContainEqual(expect.objectContaining({
       id: 'debug', version: '4.2.0', fixedIn: '4.3.0', kind: 'bug'
-    })])
+    }))
+    expect(bugs.filter(({ id, version }) => id === 'axios-cancel-token' && version === '0.22.0'))
+      .toEqual([])
   })
 
   it('ends with 2 for a target that the exporter does not know', async () => {
