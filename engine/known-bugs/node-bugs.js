@@ -70,6 +70,7 @@ const nodeBugs = Object.freeze([
     id: 'async-local-storage-instances',
     package: 'node',
     affected: '<24.0.0',
+    kind: 'trap',
     title: 'an AsyncLocalStorage that was used is never collected',
     when: 'an AsyncLocalStorage is made for each request or job, and not disabled',
     diagnoses: ['js-heap-leak'],

@@ -276,16 +276,6 @@ const packageBugs = Object.freeze([
     thread: 'https://github.com/sveltejs/kit/issues/11617'
   }),
   defineKnownBug({
-    id: 'snappy',
-    package: 'snappy',
-    affected: '>=7.3.0 <=7.3.3',
-    title: 'snappy retains results in an allocator of its own',
-    when: 'large buffers are compressed or decompressed',
-    diagnoses: ['native-memory-leak', 'allocator-fragmentation'],
-    workaround: 'snappy 7.2.2',
-    thread: 'https://github.com/Brooooooklyn/snappy/issues/323'
-  }),
-  defineKnownBug({
     id: 'stealthy-require',
     package: 'stealthy-require',
     affected: '<1.1.0',

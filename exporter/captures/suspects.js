@@ -16,6 +16,8 @@ const LEAST_LISTED_SHARE = 0.01
 /** Longer names are cut: a profile may hold anything. */
 const MOST_NAME_LENGTH = 256
 const MOST_FILE_LENGTH = 1024
+/** Most places that the sites of a line name together. */
+const MOST_PLACES = 16
 /** A call that held the thread for less has blocked nobody. */
 const BLOCKED_SECONDS = 0.02
 
@@ -159,7 +161,8 @@ function merged (sites) {
       Object.assign(known, {
         value: known.value + site.value,
         share: known.share + site.share,
-        through: [...new Set([known.through ?? [], site.through ?? []].flat())],
+        through: [...new Set([known.through ?? [], site.through ?? []].flat())]
+          .slice(0, MOST_PLACES),
         longestSeconds:
           site.longestSeconds === null
             ? null

@@ -2,6 +2,8 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
+  title: 'snappy retains results in an allocator of its own',
+  source: 'https://github.com/Brooooooklyn/snappy/issues/323',
   leaky: { packages: { snappy: '7.3.3' } },
   fixed: { packages: { snappy: '7.2.2' } },
   expect: ['native-memory-leak'],
