@@ -21,6 +21,8 @@ const { UsageError } = require('./usage-error')
  * @property {string} node version
  * @property {string} nodeFrom the origin of that version
  * @property {number | null} packages count of those that were read; null where none could be
+ * @property {{ name: string, version: string | null }[] | null} addons that the target has loaded;
+ *   null where that cannot be seen, and of a lockfile
  * @property {AuditedBug[]} bugs
  */
 
@@ -80,7 +82,13 @@ function auditFolder (where, given) {
   const { file, packages } = readLockfile(where)
   const { node, nodeFrom } = nodeOf(path.dirname(file), given)
   return {
-    schema: 1, of: file, node, nodeFrom, packages: packages.size, bugs: audit({ node, packages })
+    schema: 1,
+    of: file,
+    node,
+    nodeFrom,
+    packages: packages.size,
+    addons: null,
+    bugs: audit({ node, packages })
   }
 }
 
@@ -140,6 +148,7 @@ async function auditTarget (name, given) {
     node: body.node,
     nodeFrom: 'runs the target',
     packages: body.packages?.length ?? null,
+    addons: body.addons,
     bugs: body.bugs
   }
 }
@@ -149,14 +158,16 @@ async function auditTarget (name, given) {
  * @param {{ width: number }} options
  * @returns {import('./text/terminal').Line[]}
  */
-function render ({ of, node, nodeFrom, packages, bugs: all }, { width }) {
+function render ({ of, node, nodeFrom, packages, addons, bugs: all }, { width }) {
   const bugs = all.filter(({ kind }) => kind === 'bug')
   const traps = all.filter(({ kind }) => kind === 'trap')
   const read = packages === null ? 'its packages cannot be read from here' : `${packages} packages`
   const count = `${bugs.length} known ${bugs.length === 1 ? 'bug' : 'bugs'}`
+  const loaded = (addons ?? []).map(({ name, version }) => `${name} ${version ?? ''}`.trim())
   return [
     ...wrap(`${of}: Node.js ${node} (${nodeFrom}), ${read}: ${count}`, width)
       .map(text => ({ text, style: /** @type {const} */ ('bold') })),
+    ...loaded.length > 0 ? wrap(`Loaded addons: ${loaded.join(', ')}`, width) : [],
     ...bugs.flatMap(bug => describe(bug, width)),
     ...traps.length > 0 ? ['', 'Traps: they work as documented, and leak in this use only.'] : [],
     ...traps.flatMap(bug => describe(bug, width))

@@ -67,19 +67,6 @@ const nodeBugs = Object.freeze([
     suspects: ['node:internal/abort_controller', 'node:internal/event_target']
   }),
   defineKnownBug({
-    id: 'async-local-storage-instances',
-    package: 'node',
-    affected: '<24.0.0',
-    kind: 'trap',
-    title: 'an AsyncLocalStorage that was used is never collected',
-    when: 'an AsyncLocalStorage is made for each request or job, and not disabled',
-    diagnoses: ['js-heap-leak'],
-    fixed: ['24.0.0'],
-    workaround: 'one instance for the process, or disable() of each',
-    thread: 'https://github.com/openclaw/openclaw/issues/141122',
-    suspects: ['node:async_hooks', 'node:internal/async_local_storage/async_hooks']
-  }),
-  defineKnownBug({
     id: 'vm-compile-function',
     package: 'node',
     affected: '>=18.0.0 <18.20.0 || >=20.0.0 <20.8.0',

@@ -47,7 +47,7 @@ const packageBugs = Object.freeze([
   defineKnownBug({
     id: 'swc-parse',
     package: '@swc/core',
-    affected: '>=1.7.14 <1.13.5',
+    affected: '>=1.7.14 <1.8.0',
     title: '@swc/core: native memory grows with each file that it parses',
     when: 'parse() is called for many files',
     diagnoses: ['native-memory-leak', 'allocator-fragmentation'],

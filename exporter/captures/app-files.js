@@ -88,16 +88,16 @@ class AppFiles {
       .filter(folder => fs.existsSync(path.join(this.#root, folder)))
     const found = new Map(names.map(name => [
       name,
-      [...new Set(folders)].flatMap(folder => this.#versionIn(path.join(folder, name)) ?? [])
+      [...new Set(folders)].flatMap(folder => this.packageVersion(path.join(folder, name)) ?? [])
     ]))
     return new Map([...found].filter(([, versions]) => versions.length > 0))
   }
 
   /**
    * @param {string} folder of a package
-   * @returns {string | undefined}
+   * @returns {string | undefined} undefined where it has no package.json that can be read
    */
-  #versionIn (folder) {
+  packageVersion (folder) {
     const text = this.text(path.join(folder, MANIFEST))
     if (text === undefined) return undefined
     try {

@@ -24,7 +24,8 @@ function knownBugRoutes (server, targets) {
       if (!target) return refuseUnknownTarget(reply, targets())
       // The table and the reader of files: a sidecar that is only scraped needs neither.
       const { audit } = require('@memwatch/engine/known-bugs/audit')
-      const { readInstalledPackages } = require('../captures/installed-packages')
+      const { readInstalledPackages, readLoadedAddons } =
+        require('../captures/installed-packages')
       const { node } = target.hello
       const packages = readInstalledPackages(target.hello)
       return {
@@ -32,6 +33,7 @@ function knownBugRoutes (server, targets) {
         node,
         packages: packages && [...packages].flatMap(([name, versions]) =>
           versions.map(version => ({ name, version }))),
+        addons: readLoadedAddons(target.hello),
         bugs: audit({ node, packages: packages ?? new Map() })
       }
     }

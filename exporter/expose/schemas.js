@@ -194,6 +194,10 @@ const knownBugs = object({
     description: 'installed packages that the table of known bugs names, perhaps never loaded; ' +
       'null where the files of the process cannot be read from here'
   },
+  addons: {
+    anyOf: [array(object({ name: text, version: nullable('string') })), { type: 'null' }],
+    description: 'packages whose native addons are loaded; null as above'
+  },
   bugs: { ...array(auditedBug), description: 'bugs first, then traps' }
 })
 

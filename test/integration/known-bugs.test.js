@@ -23,10 +23,16 @@ function install (name, manifest) {
   fs.writeFileSync(path.join(at, 'package.json'), JSON.stringify({ name, ...manifest }))
 }
 fs.writeFileSync(path.join(folder, 'package.json'), JSON.stringify({ name: 'shop' }))
-fs.writeFileSync(path.join(folder, 'app.js'), 'setInterval(() => {}, 1000)\n')
 install('debug', { version: '4.2.0' })
 install('axios', { version: '0.22.0' })
 install('multer', { version: { hostile: true } })
+install('@shop/native', { version: '3.2.1' })
+const ADDON = path.join(__dirname, `../../allocator/prebuilt/${process.platform}-${process.arch}.node`)
+const hasAddon = fs.existsSync(ADDON)
+if (hasAddon) fs.copyFileSync(ADDON, path.join(folder, 'node_modules/@shop/native/native.node'))
+fs.writeFileSync(path.join(folder, 'app.js'), `
+  if (${hasAddon}) require('@shop/native/native.node')
+  setInterval(() => {}, 1000)`)
 fs.mkdirSync(path.join(folder, 'node_modules/mem'))
 fs.symlinkSync('/etc/passwd', path.join(folder, 'node_modules/mem/package.json'))
 
@@ -67,8 +73,9 @@ describe('memwatch audit TARGET', () => {
   it('names the bugs of the versions that it has installed, and ends with 3', async () => {
     const { code, stdout, stderr } = await audit('shop', '--json')
     expect([code, stderr]).toEqual([3, ''])
-    const { node, packages, bugs } = JSON.parse(stdout)
+    const { node, packages, addons, bugs } = JSON.parse(stdout)
     expect(node).toBe(process.versions.node)
+    if (hasAddon) expect(addons).toContainEqual({ name: '@shop/native', version: '3.2.1' })
     expect(packages).toBeGreaterThanOrEqual(2)
     expect(bugs).toContainEqual(expect.objectContaining({
       id: 'debug', version: '4.2.0', fixedIn: '4.3.0', kind: 'bug'
