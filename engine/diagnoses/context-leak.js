@@ -51,13 +51,12 @@ module.exports = defineDiagnosis({
     const { heapRunwayBytes: runway, liveHeapTrend, majorsSeen } = signals
     const heapGrowth = liveHeapTrend?.slope ?? 0
     const secondsLeft = runway !== null && heapGrowth > 0 ? runway / heapGrowth : null
-    const left = secondsLeft === null
-      ? ''
-      : timeLeft(secondsLeft, liveHeapTrend?.seconds ?? 0, limits)
-    const full = left && ` The heap is full ${left}.`
+    const left = timeLeft(secondsLeft ?? Infinity, liveHeapTrend?.seconds ?? 0, limits)
+    const full = left.inTime && ` The heap is full ${left.inTime}.`
     return {
       state: isSteady && majorsSeen >= limits.majors ? 'confirmed' : 'suspected',
       severity: severityByTime(secondsLeft, limits),
+      secondsLeft: left.secondsLeft,
       summary: contextsGrow
         ? `${formatNumber(nativeContexts)} V8 contexts are alive, ${formatNumber(perSecond)} ` +
           `more each second, and major GCs do not free them.${full}`

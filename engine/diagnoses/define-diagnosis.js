@@ -52,6 +52,8 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {OpenUntil} [openUntil] with `unknown`; readings where it is left out
  * @property {number | null} [waitSeconds] with `unknown` until readings: time to them, at the
  *   present load
+ * @property {number | null} [secondsLeft] with growth towards a limit: until the process reaches it
+ *   at the present rate; null or left out where that cannot be told
  * @property {string} [impact] what it costs or threatens, with numbers
  * @property {number} [seconds] of history that it rests on: as long must the contrary hold to
  *   withdraw it
@@ -146,7 +148,7 @@ const ok = (summary, more) => ({ state: 'ok', summary, ...more })
 /**
  * Evidence is missing.
  * @param {string} summary which
- * @param {Pick<Dismissal, 'openUntil' | 'waitSeconds'>} [more]
+ * @param {Pick<Dismissal, 'openUntil' | 'waitSeconds' | 'keeps'>} [more]
  * @returns {Dismissal}
  */
 const unknown = (summary, more) => ({ state: 'unknown', summary, ...more })

@@ -1,6 +1,7 @@
 'use strict'
 
 const { figures } = require('../signals')
+const { nameOf } = require('../signals/names')
 const { formatRatio, formatValue } = require('../text/format')
 
 /** @typedef {import('./define-diagnosis').Evidence} Evidence */
@@ -70,35 +71,13 @@ const wallAndCpu = ({ cpuTimeRatio }, wallRatio, cpuRatio) =>
     ? `${formatRatio(wallRatio)} of the time`
     : `${formatRatio(wallRatio)} of wall time, ${formatRatio(cpuRatio)} of its CPU time`
 
-/** Signals that a fix is predicted to change, as a reader of a report knows them. */
-const PREDICTED_NAMES = Object.freeze({
-  childrenPerSecond: 'growth of child processes and workers',
-  codeSpaceRiseBytes: 'growth of compiled code',
-  expectedWaitSeconds: 'mean wait for the event loop',
-  externalMajorPauseRatio: 'share of time in major GCs for Buffers',
-  externalMajorsPerSecond: 'rate of major GCs for Buffers',
-  fileDescriptorsPerSecond: 'growth of open file descriptors',
-  gcPauseRatio: 'share of time in GC',
-  heapSizeLimitBytes: 'heap limit',
-  liveHeapGrowthBytesPerSecond: 'growth of the live heap',
-  nativeContextsPerSecond: 'growth of V8 contexts',
-  outsideHeapGrowthBytesPerSecond: 'growth of memory outside the heap',
-  recentGcPauseRatio: 'share of time in GC',
-  rssBytes: 'RSS',
-  scavengesPerSecond: 'rate of scavenges',
-  socketsPerSecond: 'growth of open sockets and pipes',
-  threadsPerSecond: 'growth of threads',
-  timersPerSecond: 'growth of active timers',
-  watchersPerSecond: 'growth of file watchers'
-})
-
 /**
  * The expected effect of a fix on one signal, at the same work a second.
- * @param {keyof typeof PREDICTED_NAMES} signal
+ * @param {import('../signals/names').NamedSignal} signal
  * @param {number} from now
  * @param {number} to after the change, both in the signal's unit
  */
 const prediction = (signal, from, to) =>
-  ({ signal, name: PREDICTED_NAMES[signal], from, to, unit: figures[signal].unit })
+  ({ signal, name: nameOf(signal), from, to, unit: figures[signal].unit })
 
 module.exports = { cpuTimeEvidence, evidence, listEvidence, prediction, wallAndCpu }

@@ -19,9 +19,10 @@ const {
 
 /**
  * The line that the readings of the live heap after major GCs lie on.
- * @typedef {Record<'rise' | 'growth' | 'seconds' | 'fit' | 'score' | 'late' | 'share' | 'runway',
- *   number>} Line rise and runway: bytes; growth: bytes a second; share: of the way to the limit;
- *   late: at the end, as a share of growth
+ * @typedef {Record<'rise' | 'growth' | 'seconds' | 'fit' | 'score' | 'late' | 'lateAtMost' |
+ *   'share' | 'runway', number>} Line rise and runway: bytes; growth: bytes a second; share: of the
+ *   way to the limit; late: growth at the end as a share of the whole, the lesser of two estimates;
+ *   lateAtMost: the greater of them
  * @typedef {(signals: Signals, limits: Limits, line: Line) => Judgement | null} Question
  */
 
@@ -45,7 +46,9 @@ function judgeMinutes (signals, limits, runway) {
   }
   const { rise, slope: growth, seconds, fit, score } = trend
   const late = Math.min(trend.lateRatio ?? 0, trend.halvesRatio ?? 1)
-  const line = { rise, growth, seconds, fit, score, late, share: rise / (rise + runway), runway }
+  const lateAtMost = Math.max(trend.lateRatio ?? 0, trend.halvesRatio ?? 0)
+  const share = rise / (rise + runway)
+  const line = { rise, growth, seconds, fit, score, late, lateAtMost, share, runway }
   return judgeFlat(signals, limits, line) ??
     ruleOutFilling(signals, limits, line) ??
     ruleOutKnown(signals, limits, line) ??
@@ -53,11 +56,12 @@ function judgeMinutes (signals, limits, runway) {
 }
 
 /** Does the live heap rise by an amount worth a suspicion? @type {Question} */
-function judgeFlat (signals, limits, { rise, growth, seconds, fit, score, late, share, runway }) {
+function judgeFlat (signals, limits, line) {
+  const { rise, growth, seconds, fit, score, lateAtMost, share, runway } = line
   const rises =
     score >= limits.score && growth >= limits.slowestBytesPerSecond && fit >= limits.suspectedFit
   if (rises && isWorthSuspicion(rise, share, limits)) return null
-  if (rises && rise >= limits.lastingLeastBytes && late >= limits.lateGrowthRatio) {
+  if (rises && rise >= limits.lastingLeastBytes && lateAtMost >= limits.lateGrowthRatio) {
     return unknown(`the live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}, ` +
       `${formatRatio(share)} of the way to its limit: too little to judge`)
   }
@@ -90,8 +94,12 @@ const isWorthSuspicion = (rise, share, limits) =>
   share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
 
 /** Does the growth slow down, as that of a cache that fills? @type {Question} */
-function ruleOutFilling (signals, limits, { rise, late }) {
+function ruleOutFilling (signals, limits, { rise, seconds, late, lateAtMost }) {
   if (late >= limits.lateGrowthRatio) return null
+  if (lateAtMost >= limits.lateGrowthRatio) {
+    return unknown(`the live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}: ` +
+      'whether that levels off is not clear yet', { keeps: true })
+  }
   return judgeNearLimit(signals, limits, 'slows down just under its limit, where it must') ??
     ok(
       `the live heap grew by ${formatBytes(rise)} and is levelling off: it goes on at ` +
@@ -137,14 +145,15 @@ function judgeLine (signals, limits, line) {
   const { rise, growth, seconds, fit, runway } = line
   const certainBytes = findCertainBytes(limits, line, true)
   const isCertain = fit >= limits.fit && rise >= certainBytes
-  const left = timeLeft(runway / growth, seconds, limits)
+  const { secondsLeft, inTime } = timeLeft(runway / growth, seconds, limits)
   const limitName = nameLimit(signals, limits, runway)
   return {
     state: isCertain ? 'confirmed' : 'suspected',
     severity: severityByTime(runway / growth, limits),
+    secondsLeft,
     seconds,
     summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')}` +
-      `${left && ` and reaches ${limitName} ${left}`}${isCertain ? '' : `: ${MAY_FILL}`}.`,
+      `${inTime && ` and reaches ${limitName} ${inTime}`}${isCertain ? '' : `: ${MAY_FILL}`}.`,
     standing: sayStanding('The live heap', rise, seconds),
     finding: { growthBytesPerSecond: growth, grows: findGrowing(signals) },
     evidence: listEvidence(
@@ -153,7 +162,7 @@ function judgeLine (signals, limits, line) {
       showSharers(signals, runway)
     ),
     impact: `${formatBytes(runway)} are left to ${limitName}` +
-      `${left && `: at this rate the process dies ${left}`}.`
+      `${inTime && `: at this rate the process dies ${inTime}`}.`
   }
 }
 
@@ -199,20 +208,21 @@ function judgeFewReadings (signals, limits, runway) {
   if (!isKept || late < limits.lateGrowthRatio || fit < limits.fit) return null
   const known = ruleOutKnown(signals, limits, { rise, seconds })
   if (known) return known
-  const left = timeLeft(runway / growth, seconds, limits)
+  const { secondsLeft, inTime } = timeLeft(runway / growth, seconds, limits)
   return {
     seconds,
     standing: sayStanding('The live heap', rise, seconds),
     state: rise >= limits.certainRiseBytes ? 'confirmed' : 'suspected',
     severity: severityByTime(runway / growth, limits),
+    secondsLeft,
     summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')}` +
-      `${left && ` and reaches its limit ${left}`}: ${MAY_FILL}.`,
+      `${inTime && ` and reaches its limit ${inTime}`}: ${MAY_FILL}.`,
     finding: { growthBytesPerSecond: growth, grows: findGrowing(signals) },
     evidence: listEvidence(
       showKept(signals, limits, kept, keptTrend),
       showSharers(signals, runway)
     ),
-    impact: `${formatBytes(runway)} are left${left && `: at this rate the process dies ${left}`}.`
+    impact: `${formatBytes(runway)} are left${inTime && `: at this rate the process dies ${inTime}`}.`
   }
 }
 
@@ -254,7 +264,8 @@ function judgeWithoutReadings (signals, limits) {
     liveHeapBoundSeconds: seconds,
     usedHeapRunwayBytes: runway
   } = signals
-  if (most === null || promoted === null || !seconds || runway === null) return null
+  if (most === null || promoted === null || seconds === null || runway === null) return null
+  if (seconds < limits.boundSeconds) return null
   const growth = most / seconds
   const mayLeak =
     growth >= limits.slowestBytesPerSecond ||

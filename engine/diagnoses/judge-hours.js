@@ -67,6 +67,7 @@ function judgeHours (trend, limit, level, limits, what, describe) {
   return {
     state: of.isOpen ? 'suspected' : state,
     severity: severityByTime(limitInSeconds ?? runway / growth, limits),
+    secondsLeft: limitInSeconds,
     keeps,
     seconds,
     summary: `${of.name} grows by ${formatPerHour(growth)}` +

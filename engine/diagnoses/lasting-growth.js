@@ -212,12 +212,13 @@ const formatPerHour = bytesPerSecond => `${formatBytes(bytesPerSecond * SECONDS_
  * @param {number} secondsLeft
  * @param {number} seconds that were seen
  * @param {Pick<LastingLimits, 'tellsAheadRatio' | 'soonSeconds'>} limits
- * @returns {string} empty where it is too far away to be told
+ * @returns {{ secondsLeft: number | null, inTime: string }} null and empty where it is too far away
+ *   to be told
  */
 const timeLeft = (secondsLeft, seconds, limits) =>
   secondsLeft <= Math.max(limits.soonSeconds, limits.tellsAheadRatio * seconds)
-    ? `in about ${formatSeconds(secondsLeft)}`
-    : ''
+    ? { secondsLeft, inTime: `in about ${formatSeconds(secondsLeft)}` }
+    : { secondsLeft: null, inTime: '' }
 
 /**
  * A rise within two hours that the load explains, or to where the level was before, is no leak.

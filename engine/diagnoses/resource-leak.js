@@ -71,6 +71,7 @@ module.exports = defineDiagnosis({
     return {
       state: isCertain ? 'confirmed' : 'suspected',
       severity: severityByTime(secondsLeft, limits),
+      secondsLeft,
       summary: `${formatNumber(told?.open ?? cause.now)} ${told?.name ?? name}, ` +
         `${formatPerMinute(perSecond)} more ${told ? 'descriptors ' : ''}each minute, and none ` +
         'is given up.',

@@ -25,6 +25,8 @@ const LOWER_AFTER_SECONDS = 300
  * @property {import('../diagnoses/define-diagnosis').Severity} severity of what was found, from
  *   what is at stake; else the worst that the diagnosis can be
  * @property {number | null} confirmedAfterSeconds age of the isolate when it was confirmed
+ * @property {number | null} secondsLeft until the process reaches the limit that it grows towards,
+ *   counted from the last frame; null where nothing grows, or that cannot be told
  * @property {import('../diagnoses/define-diagnosis').Open | null} open null where it is decided
  * @property {string} summary one sentence
  * @property {import('../diagnoses/define-diagnosis').Evidence[]} evidence
@@ -139,6 +141,7 @@ function verdictOf (diagnosis, settled, ruledOut, target, onError) {
     severity: found ? standingSeverity(diagnosis, settled, target) : diagnosis.severity,
     opportunity: diagnosis.opportunity ?? false,
     confirmedAfterSeconds: state === 'confirmed' ? settled.confirmedAtSeconds : null,
+    secondsLeft: found ? (judgement.secondsLeft ?? null) : null,
     open:
       state === 'unknown'
         ? { until: judgement.openUntil ?? 'readings', waitSeconds: judgement.waitSeconds ?? null }
@@ -236,15 +239,28 @@ const severityOf = (diagnosis, judgement) => judgement.severity ?? diagnosis.sev
 const bySeverity = (a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity)
 
 /**
- * The confirmed finding to act on first: the most severe, of those the earliest in the order of
- * diagnoses.
+ * @param {Pick<Verdict, 'severity' | 'secondsLeft'>} a
+ * @param {Pick<Verdict, 'severity' | 'secondsLeft'>} b
+ * @returns {number} the more severe first, of those the one that leaves less time
+ */
+const byUrgency = (a, b) => bySeverity(a, b) || compareTimes(a.secondsLeft, b.secondsLeft)
+
+/**
+ * @param {number | null} a seconds
+ * @param {number | null} b seconds
+ */
+const compareTimes = (a, b) => a === b ? 0 : (a ?? Infinity) - (b ?? Infinity)
+
+/**
+ * The confirmed finding to act on first: the most severe, of those the one that leaves the least
+ * time, then the earliest in the order of diagnoses.
  * @template {Verdict} V
  * @param {readonly V[]} verdicts
  * @returns {V | null}
  */
 function primaryOf (verdicts) {
   return verdicts.filter(({ state, opportunity }) => state === 'confirmed' && !opportunity)
-    .sort(bySeverity)[0] ?? null
+    .sort(byUrgency)[0] ?? null
 }
 
-module.exports = { evaluate, primaryOf, bySeverity }
+module.exports = { evaluate, primaryOf, byUrgency }

@@ -1,6 +1,6 @@
 'use strict'
 
-const { bySeverity } = require('./evaluate')
+const { byUrgency } = require('./evaluate')
 const { diagnoses } = require('../diagnoses')
 const { shortText } = require('../text/suspect-text')
 const { formatSeconds } = require('../text/format')
@@ -93,7 +93,7 @@ function order (verdicts) {
   const found = verdicts
     .filter(({ state, opportunity }) =>
       !opportunity && (state === 'confirmed' || state === 'suspected'))
-    .sort((a, b) => rank(a) - rank(b) || bySeverity(a, b))
+    .sort((a, b) => rank(a) - rank(b) || byUrgency(a, b))
   const causes = found.filter(({ diagnosis, state, severity }) => state === 'suspected' &&
     severity !== 'info' && symptoms.get(diagnosis)?.includes(found[0].diagnosis))
   return [...new Set([...causes.slice(0, 1), ...found])]

@@ -1,6 +1,7 @@
 'use strict'
 
 const { signals: table } = require('../signals')
+const { nameOf } = require('../signals/names')
 const { formatSeconds } = require('../text/format')
 
 /** Why signals of GCs may be missing. */
@@ -62,18 +63,18 @@ function openUntilOf (missing, signals, { threadId }) {
 }
 
 /**
- * Signals that are missing, by the time when to expect them.
- * @param {readonly import('../signals').SignalName[]} names
+ * What is missing in words, by the time when to expect it.
+ * @param {readonly import('../signals').SignalName[]} signals
  */
-function explain (names) {
-  /** @type {Map<string | undefined, string[]>} */
+function explain (signals) {
+  /** @type {Map<string | undefined, Set<string>>} */
   const byTime = new Map()
-  for (const name of names) {
-    const { expected } = /** @type {import('../signals').Signal} */ (table[name])
-    byTime.set(expected, [...byTime.get(expected) ?? [], name])
+  for (const signal of signals) {
+    const { expected } = /** @type {import('../signals').Signal} */ (table[signal])
+    byTime.set(expected, new Set([...byTime.get(expected) ?? [], nameOf(signal)]))
   }
-  return [...byTime].map(([expected, group]) =>
-    `${group.join(', ')}${expected === undefined ? '' : ` (${expected})`}`).join('; ')
+  return [...byTime].map(([expected, names]) =>
+    `${[...names].join(', ')}${expected === undefined ? '' : ` (${expected})`}`).join('; ')
 }
 
 module.exports = { judge }

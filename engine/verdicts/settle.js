@@ -97,17 +97,24 @@ function standOn (found, weaker) {
   switch (weaker.state) {
     case 'suspected':
       return {
-        ...found, severity, evidence, summary: `${latest ?? standing}.`, impact: undefined
+        ...found,
+        severity,
+        evidence,
+        secondsLeft: null,
+        summary: `${latest ?? standing}.`,
+        impact: undefined
       }
     case 'unknown':
       return {
         ...found,
+        secondsLeft: null,
         summary: `${standing}; there are too few readings since to judge it again.`,
         impact: undefined
       }
     default:
       return {
         ...found,
+        secondsLeft: null,
         summary: `${standing}; the latest readings do not show that growth.`,
         impact: undefined
       }

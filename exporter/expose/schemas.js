@@ -31,6 +31,11 @@ const verdict = object({
     ...nullable('number'),
     description: 'age of the isolate when the verdict was confirmed'
   },
+  secondsLeft: {
+    ...nullable('number'),
+    description: 'from the last frame until the process reaches the limit that it grows towards, ' +
+      'at the present rate; null where nothing grows, or that cannot be told'
+  },
   open: {
     anyOf: [
       object({

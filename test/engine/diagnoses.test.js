@@ -245,6 +245,30 @@ describe('js-heap-leak', () => {
   ])('%s is none, at no time', (_, app) => {
     expect([...watch(app).ever]).toEqual([null])
   })
+  it.each([
+    [10, 0.3, 0.9, 'unknown'],
+    [10, 0.9, 0.3, 'unknown'],
+    [10, 0.3, 0.3, 'ok'],
+    [60, 0.3, 0.9, 'unknown'],
+    [60, 0.9, 0.3, 'unknown'],
+    [60, 0.3, 0.3, 'ok']
+  ])('growth of %d MiB levels off where its last third (%s) and its later half (%s) both show it: %s',
+    (rise, lateRatio, halvesRatio, state) => {
+      const { judge, limits } = require('../../engine/diagnoses/js-heap-leak')
+      const trend = { rise: rise * MIB, slope: MIB / 4, seconds: 4 * rise, fit: 0.95, score: 4 }
+      const signals = {
+        liveHeapBytes: 80 * MIB,
+        liveHeapReadings: 9,
+        liveHeapTrend: { ...trend, lateRatio, halvesRatio, steadinessRatio: 0.5 },
+        heapRunwayBytes: 400 * MIB,
+        promotedKeptRatio: null,
+        keptTrend: null,
+        liveHeapEarlierHighBytes: null,
+        liveHeapLoadShareRatio: null,
+        liveHeapLastingTrend: null
+      }
+      expect(judge(/** @type {any} */ (signals), limits, hello()).state).toBe(state)
+    })
   it('without a major GC nothing is known, however the heap grows', () => {
     const { verdict } = watch({ seconds: 100, at: t => ({ liveMib: 10 + t, majors: 0 }) })
     expect(verdict('js-heap-leak').state).toBe('unknown')
@@ -1527,7 +1551,7 @@ describe('a live heap without major GCs', () => {
     ['it may grow as fast as what minutes judge', { bytes: 47.9 }, { bytes: 48 }],
     ['it may reach its limit within a working day', { left: 80.1 }, { left: 80 }],
     ['so much was promoted that hours must tell', { old: 27.9 }, { old: 28 }],
-    ['nothing was seen yet', { bytes: 0, seconds: 1 }, { bytes: 0, seconds: 0 }]
+    ['it was seen for too short a time', { bytes: 0, seconds: 30 }, { bytes: 0, seconds: 29 }]
   ])('is undecided where %s', (_, accepted, rejected) => {
     expect([judgeBound(accepted), judgeBound(rejected)]).toEqual(['ok', 'unknown'])
   })

@@ -25,6 +25,7 @@ const verdict = (diagnosis, state, changes = {}) =>
     diagnosis,
     state,
     severity: 'critical',
+    secondsLeft: null,
     opportunity: false,
     summary: `${diagnosis} is ${state}`,
     open: state === 'unknown' ? { until: 'readings', waitSeconds: null } : null,
@@ -48,6 +49,17 @@ describe('the headline', () => {
       [verdict('js-heap-leak', 'suspected'), verdict('a', 'confirmed')],
       'confirmed',
       'Confirmed: a: a is confirmed Also suspected: js-heap-leak.'
+    ],
+    [
+      'of two that are as severe the one that leaves less time',
+      [
+        verdict('js-heap-leak', 'suspected', { secondsLeft: 900 }),
+        verdict('heap-limit-thrash', 'suspected', { secondsLeft: null }),
+        verdict('native-memory-leak', 'suspected', { secondsLeft: 90 })
+      ],
+      'suspected',
+      'Suspected: native-memory-leak: native-memory-leak is suspected ' +
+        'Also suspected: js-heap-leak, heap-limit-thrash.'
     ],
     [
       'a suspected one',

@@ -7,6 +7,8 @@ const { NO_WORKERS } = require('../../engine/history/tracks')
 const { Target } = require('../../engine/history/target')
 const { Targets } = require('../../engine/history/targets')
 const { judge } = require('../../engine/verdicts/judge')
+const { diagnoses } = require('../../engine/diagnoses')
+const { nameOf } = require('../../engine/signals/names')
 const { figures, signalsOf } = require('../../engine/signals')
 const { merge } = require('../../engine/history/keep')
 const { hello, frame, gcRow } = require('../support/frames')
@@ -240,19 +242,23 @@ describe('while the agent does not observe GCs', () => {
       state: 'unknown',
       openUntil: 'readings',
       summary: expect.stringMatching(
-        /^not known yet: scavengesPerSecond \(GCs were not observed for 30 s lately/
+        /^not known yet: rate of scavenges \(GCs were not observed for 30 s lately/
       )
     })
   })
-  it('missing signals are named by the time when to expect them, each time once', () => {
+  it('missing signals are named in words by the time when to expect them, each name and time once', () => {
     const signals = signalsOf(windowAfter(() => false, 5))
     const requires = ['gcsLastMinute', 'liveHeapBytes', 'lastMinuteUtilizationRatio']
     const diagnosis = /** @type {any} */ ({ id: 'x', requires, uses: [], judge: () => ({ state: 'ok' }) })
     expect(judge(diagnosis, signals, hello()).judgement).toMatchObject({
       state: 'unknown',
-      summary: 'not known yet: gcsLastMinute, lastMinuteUtilizationRatio (after the first minute); ' +
-        'liveHeapBytes (after the first major GC)'
+      summary: 'not known yet: rate of scavenges, utilization of the event loop (after the first minute); ' +
+        'the live heap (after the first major GC)'
     })
+  })
+  it('each signal that a judge may miss has a name in words', () => {
+    const required = new Set(diagnoses.flatMap(diagnosis => diagnosis.requires))
+    expect([...required].filter(signal => nameOf(signal) === signal)).toEqual([])
   })
 })
 

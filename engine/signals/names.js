@@ -1,0 +1,84 @@
+'use strict'
+
+/**
+ * Signals as a reader of a report knows them: those that a judge may miss, and those that a fix is
+ * predicted to change. Several signals may have one name: for a reader they are one thing to know.
+ */
+const NAMES = Object.freeze({
+  ...nameAll('growth of the live heap', ['liveHeapGrowthBytesPerSecond']),
+  ...nameAll('the live heap', [
+    'liveHeapAtMostBytes', 'liveHeapBytes', 'liveHeapHighestBytes', 'liveHeapReadings',
+    'liveHeapShareRatio'
+  ]),
+  ...nameAll('used heap', ['heapUsedBytes', 'pointerSpaceShareRatio']),
+  ...nameAll('memory that V8 holds for the heap', ['heapResidentBytes']),
+  ...nameAll('heap limit', ['heapSizeLimitBytes']),
+  ...nameAll('size of a semi-space', ['semiSpaceCapacityBytes', 'semiSpaceMaxBytes']),
+  ...nameAll('share of time in GC', [
+    'gcPauseRatio', 'recentGcCpuRatio', 'recentGcPauseRatio', 'recentMajorCpuRatio'
+  ]),
+  ...nameAll('rate of major GCs', [
+    'majorsSeen', 'ordinaryMajorCpuRatio', 'ordinaryMajorPauseRatio', 'ordinaryMajorsPerSecond',
+    'recentMajorsPerCpuSecond', 'recentMajorsPerSecond'
+  ]),
+  ...nameAll('rate of scavenges', [
+    'gcWindowSeconds', 'gcsLastMinute', 'recentGcs', 'scavengeCpuRatio', 'scavengePauseRatio',
+    'scavengesPerCpuSecond', 'scavengesPerSecond'
+  ]),
+  ...nameAll('rate of major GCs for Buffers', [
+    'externalMajorsPerCpuSecond', 'externalMajorsPerSecond'
+  ]),
+  ...nameAll('share of time in major GCs for Buffers', [
+    'externalMajorCpuRatio', 'externalMajorPauseRatio'
+  ]),
+  ...nameAll('memory of Buffers', [
+    'arrayBuffersFloorBytes', 'externalFloorBytes', 'externalPeakBytes', 'externalWaitingBytes'
+  ]),
+  ...nameAll('slabs of the Buffer pool', ['bufferPoolBytes', 'bufferSlabsFollowed']),
+  ...nameAll('RSS', ['rssBytes']),
+  ...nameAll('memory outside the heap', [
+    'besideHeapBytes', 'nativeBytes', 'outsideHeapBytes', 'outsideHeapReadings'
+  ]),
+  ...nameAll('growth of memory outside the heap', ['outsideHeapGrowthBytesPerSecond']),
+  ...nameAll('memory that malloc holds', ['allocatorSlackBytes']),
+  ...nameAll('memory that is left', ['memoryRunwayBytes']),
+  ...nameAll('mean wait for the event loop', ['expectedWaitCpuSeconds', 'expectedWaitSeconds']),
+  ...nameAll('delays of the event loop', [
+    'blockedFramesCpuRatio', 'blockedFramesRatio', 'longestDelayCpuSeconds', 'longestDelaySeconds',
+    'loopWindowSeconds'
+  ]),
+  ...nameAll('utilization of the event loop', [
+    'eventLoopUtilizationRatio', 'lastMinuteUtilizationRatio'
+  ]),
+  ...nameAll('CPU time', ['lifeCpuSeconds']),
+  ...nameAll('loaded addons', ['addonsSeen']),
+  ...nameAll('V8 contexts', ['nativeContexts']),
+  ...nameAll('growth of V8 contexts', ['nativeContextsPerSecond']),
+  ...nameAll('growth of compiled code', ['codeSpaceRiseBytes']),
+  ...nameAll('growth of child processes and workers', ['childrenPerSecond']),
+  ...nameAll('growth of open file descriptors', ['fileDescriptorsPerSecond']),
+  ...nameAll('growth of open sockets and pipes', ['socketsPerSecond']),
+  ...nameAll('growth of threads', ['threadsPerSecond']),
+  ...nameAll('growth of active timers', ['timersPerSecond']),
+  ...nameAll('growth of file watchers', ['watchersPerSecond'])
+})
+
+/** @typedef {keyof typeof NAMES} NamedSignal */
+
+/**
+ * @template {import('./index').FigureName} Name
+ * @param {string} words
+ * @param {readonly Name[]} signals
+ */
+function nameAll (words, signals) {
+  return /** @type {Record<Name, string>} */ (
+    Object.fromEntries(signals.map(signal => [signal, words])))
+}
+
+/**
+ * @param {string} signal
+ * @returns {string} its name in words; that of the signal where it has none
+ */
+const nameOf = signal => NAMES[/** @type {NamedSignal} */ (signal)] ?? signal
+
+module.exports = { NAMES, nameOf }
