@@ -189,9 +189,10 @@ class ReportText {
         this.#say(`- ${text}`, 4)
       }
     }
-    for (const { text, thread, likely } of knownBugs) {
+    for (const { text, workaround, thread, likely } of knownBugs) {
       const isTold = likely && verdict.diagnosis === headline.diagnosis
-      this.#say(isTold ? `Known bug: ${thread}` : `${text} ${thread}`, 2)
+      const around = workaround === null ? '' : ` Workaround: ${workaround}.`
+      this.#say(`${isTold ? 'Known bug.' : text}${around} ${thread}`, 2)
     }
     verdict.fix.forEach((fix, i) => this.#addFix(fix, i === 0 ? 'Fix' : 'Or'))
     if (verdict.runbook) this.#say(`Runbook: ${RUNBOOKS}/${verdict.runbook}.md`, 2)

@@ -19,9 +19,10 @@
  * @property {string} package `node`, or the name of a package
  * @property {string} version that has the bug
  * @property {string | null} fixedIn first newer version without it; null where there is none
+ * @property {string | null} workaround
  * @property {string} thread address
  * @property {boolean} likely whether a suspect of the verdict lies there
- * @property {string} text one line
+ * @property {string} text one line, without the workaround
  */
 
 /** Most known bugs beside one verdict. */
@@ -93,9 +94,10 @@ const needsSuspect = ({ kind, package: name }, suspects) =>
  * @returns {KnownBugNote}
  */
 function noteOf ({ bug, version }, likely) {
-  const { id, package: name, thread } = bug
+  const { id, package: name, workaround, thread } = bug
   const fixedIn = fixedAfter(bug, version)
-  return { id, package: name, version, fixedIn, thread, likely, text: textOf(bug, version, likely) }
+  const text = textOf(bug, version, likely)
+  return { id, package: name, version, fixedIn, workaround, thread, likely, text }
 }
 
 /**
@@ -118,11 +120,10 @@ const versionText = (name, version) => `${name === 'node' ? 'Node.js' : name} ${
  * @returns {string}
  */
 function textOf (bug, version, likely) {
-  const { package: name, title, when, workaround } = bug
+  const { package: name, title, when } = bug
   const known = likely ? 'Known' : `Also known for ${versionText(name, version)}`
   const cause = likely ? 'Likely the cause: a suspect leads there' : `It applies when ${when}`
-  return `${known}: ${title} (${threadName(bug.thread)}), ${fixText(bug, version)}. ${cause}.` +
-    (workaround === null ? '' : ` Workaround: ${workaround}.`)
+  return `${known}: ${title} (${threadName(bug.thread)}), ${fixText(bug, version)}. ${cause}.`
 }
 
 /** @param {KnownBug} bug @param {string} version */

@@ -11,6 +11,7 @@ const knownBug = object({
     ...nullable('string'),
     description: 'the first newer version without it; null where there is none'
   },
+  workaround: nullable('string'),
   thread: { ...text, description: 'address of the public thread' },
   likely: {
     type: 'boolean',

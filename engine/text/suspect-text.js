@@ -51,7 +51,7 @@ const shortText = suspects =>
 /**
  * @param {{ kind: string, target: string, thread: string, pid: number, node: string,
  *   requestedUnixMs: number, suspects: Suspects | null, retainers?: Retainers | null,
- *   knownBugs?: { text: string, thread: string }[] }} capture
+ *   knownBugs?: { text: string, workaround: string | null, thread: string }[] }} capture
  * @returns {string} as Markdown, to paste into a ticket
  */
 function markdown ({ knownBugs = [], ...capture }) {
@@ -87,7 +87,10 @@ function markdown ({ knownBugs = [], ...capture }) {
       .map(row => `| ${row.join(' | ')} |`)
       .join('\n') +
     '\n' +
-    knownBugs.map(({ text, thread }) => `\n${markdownText(text)} <${thread}>\n`).join('')
+    knownBugs.map(({ text, workaround, thread }) => {
+      const around = workaround === null ? '' : ` Workaround: ${markdownText(workaround)}.`
+      return `\n${markdownText(text)}${around} <${thread}>\n`
+    }).join('')
   )
 }
 

@@ -124,11 +124,13 @@ const suspectsOf = ({ kind, suspects }) => [
     h('li', {}, h('code', {}, text))))
 ]
 
-/** @param {{ text: string, thread: string }[]} bugs */
+/** @param {{ text: string, workaround: string | null, thread: string }[]} bugs */
 const knownBugsOf = bugs => [
   h('h4', {}, 'Known bugs'),
-  h('ul', {}, ...bugs.map(({ text, thread }) =>
-    h('li', {}, text, ' ', h('a', { href: thread }, 'Thread'))))
+  h('ul', {}, ...bugs.map(({ text, workaround, thread }) => {
+    const around = workaround === null ? '' : ` Workaround: ${workaround}.`
+    return h('li', {}, `${text}${around} `, h('a', { href: thread }, 'Thread'))
+  }))
 ]
 
 /** @param {{ diagnosis: string, text: string }[]} ruledOut */
