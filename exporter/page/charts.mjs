@@ -95,6 +95,7 @@ export const charts = [
       containerHeapLimitBytes: text, // of several processes: the chart is of one
       containerProcesses: text,
       heapResidentBytes: level,
+      heapPooledBytes: text,
       containerLimitHitsPerSecond: text,
       containerHighHitsPerSecond: text,
       pointerSpaceShareRatio: text,
@@ -180,6 +181,7 @@ export const charts = [
       arrayBuffersRiseBytes: rise('arrayBuffersBytes'),
       webassemblyGrowthBytesPerSecond: text,
       silentWorkerHeapGrowthBytesPerSecond: text,
+      addonMallocGrowthBytesPerSecond: text,
       arrayBuffersFloorBytes: level,
       externalWaitingBytes: level,
       allocatorSlackBytes: level,
