@@ -8,6 +8,8 @@ const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 const RUNBOOKS = 'https://github.com/memwatch/memwatch/blob/main/alerts/runbooks'
 /** Lines of code that are named for a verdict. */
 const MOST_SUSPECTS = 3
+/** Known bugs that are described for a verdict; the others are named. */
+const MOST_KNOWN_BUGS = 3
 
 /** Only what was ruled out is green. */
 const STYLES = Object.freeze(/** @type {const} */ ({
@@ -189,13 +191,24 @@ class ReportText {
         this.#say(`- ${text}`, 4)
       }
     }
-    for (const { text, workaround, thread, likely } of knownBugs) {
-      const isTold = likely && verdict.diagnosis === headline.diagnosis
-      const around = workaround === null ? '' : ` Workaround: ${workaround}.`
-      this.#say(`${isTold ? 'Known bug.' : text}${around} ${thread}`, 2)
-    }
+    this.#addKnownBugs(knownBugs, verdict.diagnosis === headline.diagnosis)
     verdict.fix.forEach((fix, i) => this.#addFix(fix, i === 0 ? 'Fix' : 'Or'))
     if (verdict.runbook) this.#say(`Runbook: ${RUNBOOKS}/${verdict.runbook}.md`, 2)
+  }
+
+  /**
+   * @param {JudgedVerdict['knownBugs']} bugs
+   * @param {boolean} isHeadline whether the headline has named the first likely one
+   */
+  #addKnownBugs (bugs, isHeadline) {
+    for (const { text, workaround, thread, likely } of bugs.slice(0, MOST_KNOWN_BUGS)) {
+      const around = workaround === null ? '' : ` Workaround: ${workaround}.`
+      this.#say(`${likely && isHeadline ? 'Known bug.' : text}${around} ${thread}`, 2)
+    }
+    const others = bugs.slice(MOST_KNOWN_BUGS)
+    if (others.length > 0) {
+      this.#say(`Also known for these versions: ${others.map(({ id }) => id).join(', ')}.`, 2)
+    }
   }
 
   /**

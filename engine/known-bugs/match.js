@@ -26,7 +26,7 @@
  */
 
 /** Most known bugs beside one verdict. */
-const MOST_NOTES = 3
+const MOST_NOTES = 8
 /** Longer versions are none: semver allows 256 characters. */
 const MOST_VERSION_LENGTH = 64
 const OPTIONS = { includePrerelease: true }

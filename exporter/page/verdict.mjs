@@ -127,7 +127,7 @@ const suspectsOf = ({ kind, suspects }) => [
 /** @param {{ text: string, workaround: string | null, thread: string }[]} bugs */
 const knownBugsOf = bugs => [
   h('h4', {}, 'Known bugs'),
-  h('ul', {}, ...bugs.map(({ text, workaround, thread }) => {
+  h('ul', {}, ...bugs.slice(0, 5).map(({ text, workaround, thread }) => {
     const around = workaround === null ? '' : ` Workaround: ${workaround}.`
     return h('li', {}, `${text}${around} `, h('a', { href: thread }, 'Thread'))
   }))
