@@ -198,12 +198,13 @@ class ReportText {
 
   /**
    * @param {JudgedVerdict['knownBugs']} bugs
-   * @param {boolean} isHeadline whether the headline has named the first likely one
+   * @param {boolean} isHeadline whether the headline has told of the only likely one
    */
   #addKnownBugs (bugs, isHeadline) {
-    for (const { text, workaround, thread, likely } of bugs.slice(0, MOST_KNOWN_BUGS)) {
+    const isTold = isHeadline && bugs.length === 1 && bugs[0].likely
+    for (const { text, workaround, thread } of bugs.slice(0, MOST_KNOWN_BUGS)) {
       const around = workaround === null ? '' : ` Workaround: ${workaround}.`
-      this.#say(`${likely && isHeadline ? 'Known bug.' : text}${around} ${thread}`, 2)
+      this.#say(`${isTold ? 'Known bug.' : text}${around} ${thread}`, 2)
     }
     const others = bugs.slice(MOST_KNOWN_BUGS)
     if (others.length > 0) {

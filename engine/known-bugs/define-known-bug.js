@@ -15,8 +15,9 @@
  *   there is none
  * @property {string | null} workaround null where an upgrade is all
  * @property {string} thread address
- * @property {readonly string[]} suspects names of builtin modules, functions of V8 and packages,
- *   one of which a suspect passes through when this bug is the cause
+ * @property {readonly (readonly string[])[]} suspects groups of builtin modules, functions of V8
+ *   and packages: a suspect passes through all of a group when this bug is the cause. A bug with a
+ *   larger group is told before those with a part of it
  */
 
 /**
@@ -28,7 +29,7 @@ const defineKnownBug = bug => Object.freeze({
   kind: /** @type {const} */ ('bug'),
   fixed: [],
   workaround: null,
-  suspects: [bug.package],
+  suspects: [[bug.package]],
   ...bug
 })
 

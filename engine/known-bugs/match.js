@@ -60,7 +60,8 @@ function findKnownBugs ({ node, packages }) {
 
 /**
  * Known bugs that belong beside a verdict: those that cause its diagnosis. A bug is likely where a
- * suspect passes through its code; then the others are left out. A trap needs a certain use of its
+ * suspect passes through its code, and through more of it than of any other bug's; then the others
+ * are left out. A trap needs a certain use of its
  * package: it is left out as well where all suspects lead elsewhere.
  * @param {string} diagnosis
  * @param {readonly KnownBugMatch[]} matches
@@ -68,17 +69,26 @@ function findKnownBugs ({ node, packages }) {
  * @returns {KnownBugNote[]}
  */
 function noteKnownBugs (diagnosis, matches, suspects) {
-  const places = new Set(suspects?.sites.flatMap(({ through = [] }) => through) ?? [])
+  const sites = (suspects?.sites ?? []).map(({ through = [] }) => new Set(through))
   const notes = matches
     .filter(({ bug }, i) => bug.diagnoses.includes(diagnosis) &&
       matches.findIndex(other => other.bug === bug) === i)
-    .map(match => ({ match, likely: match.bug.suspects.some(place => places.has(place)) }))
-  const likely = notes.filter(note => note.likely)
-  const told = likely.length > 0
-    ? likely
+    .map(match => ({ match, places: countPlaces(match.bug, sites) }))
+  const most = Math.max(0, ...notes.map(({ places }) => places))
+  const told = most > 0
+    ? notes.filter(({ places }) => places === most)
     : notes.filter(({ match: { bug } }) => !needsSuspect(bug, suspects))
-  return told.slice(0, MOST_NOTES).map(({ match, likely }) => noteOf(match, likely))
+  return told.slice(0, MOST_NOTES).map(({ match }) => noteOf(match, most > 0))
 }
+
+/**
+ * @param {KnownBug} bug
+ * @param {readonly Set<string>[]} sites places of each
+ * @returns {number} places of its largest group that a site passes through; 0 where none does
+ */
+const countPlaces = ({ suspects }, sites) => Math.max(0, ...suspects
+  .filter(group => sites.some(places => group.every(place => places.has(place))))
+  .map(group => group.length))
 
 /**
  * Every process has all of Node.js.

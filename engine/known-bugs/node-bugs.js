@@ -16,7 +16,7 @@ const nodeBugs = Object.freeze([
     fixed: ['24.20.0', '26.6.0'],
     workaround: 'bytes, or arrayBuffer() of the Blob, instead of the Blob',
     thread: 'https://github.com/nodejs/node/issues/63574',
-    suspects: ['node:internal/blob']
+    suspects: [['node:internal/blob']]
   }),
   defineKnownBug({
     id: 'abort-signal-any-aborted',
@@ -28,7 +28,7 @@ const nodeBugs = Object.freeze([
     fixed: ['24.20.0', '26.7.0'],
     workaround: 'removeEventListener() once it is aborted',
     thread: 'https://github.com/nodejs/node/issues/64476',
-    suspects: ['node:internal/abort_controller', 'node:internal/event_target']
+    suspects: [['node:internal/abort_controller', 'node:internal/event_target']]
   }),
   defineKnownBug({
     id: 'abort-signal-any',
@@ -40,7 +40,7 @@ const nodeBugs = Object.freeze([
     fixed: ['24.16.0', '26.1.0'],
     workaround: 'addEventListener() on each signal, and removeEventListener() afterwards',
     thread: 'https://github.com/nodejs/node/issues/54614',
-    suspects: ['node:internal/abort_controller']
+    suspects: [['node:internal/abort_controller']]
   }),
   defineKnownBug({
     id: 'abort-signal-any-timeout',
@@ -52,7 +52,10 @@ const nodeBugs = Object.freeze([
     fixed: ['24.16.0', '26.1.0'],
     workaround: 'setTimeout() that aborts a controller',
     thread: 'https://github.com/nodejs/node/pull/60185',
-    suspects: ['node:internal/abort_controller']
+    suspects: [
+      ['node:internal/abort_controller', 'node:timers'],
+      ['node:internal/abort_controller', 'node:internal/timers']
+    ]
   }),
   defineKnownBug({
     id: 'abort-signal-any-listener',
@@ -64,7 +67,7 @@ const nodeBugs = Object.freeze([
     fixed: ['22.13.0'],
     workaround: 'removeEventListener() when the work is done',
     thread: 'https://github.com/nodejs/node/issues/55328',
-    suspects: ['node:internal/abort_controller', 'node:internal/event_target']
+    suspects: [['node:internal/abort_controller', 'node:internal/event_target']]
   }),
   defineKnownBug({
     id: 'vm-compile-function',
@@ -75,7 +78,7 @@ const nodeBugs = Object.freeze([
     diagnoses: ['js-heap-leak'],
     fixed: ['18.20.0', '20.8.0'],
     thread: 'https://github.com/nodejs/node/issues/42080',
-    suspects: ['node:vm', 'node:internal/vm', 'node:internal/vm/module']
+    suspects: [['node:vm'], ['node:internal/vm']]
   }),
   defineKnownBug({
     id: 'vm-synthetic-module',
@@ -86,7 +89,7 @@ const nodeBugs = Object.freeze([
     diagnoses: ['js-heap-leak'],
     fixed: ['18.20.0', '20.8.0'],
     thread: 'https://github.com/nodejs/node/issues/44211',
-    suspects: ['node:vm', 'node:internal/vm', 'node:internal/vm/module']
+    suspects: [['node:internal/vm/module']]
   }),
   defineKnownBug({
     id: 'fetch-signal',
@@ -97,7 +100,7 @@ const nodeBugs = Object.freeze([
     diagnoses: ['js-heap-leak'],
     fixed: ['18.17.0'],
     thread: 'https://github.com/nodejs/node/issues/46435',
-    suspects: ['node:internal/deps/undici/undici']
+    suspects: [['node:internal/deps/undici/undici']]
   }),
   defineKnownBug({
     id: 'performance-marks',
@@ -109,7 +112,7 @@ const nodeBugs = Object.freeze([
     diagnoses: ['js-heap-leak'],
     workaround: 'clearMarks() and clearMeasures()',
     thread: 'https://github.com/nodejs/node/issues/42503',
-    suspects: ['node:internal/perf/usertiming', 'node:internal/perf/observe']
+    suspects: [['node:internal/perf/usertiming'], ['node:internal/perf/observe']]
   }),
   defineKnownBug({
     id: 'promise-race',
@@ -121,7 +124,7 @@ const nodeBugs = Object.freeze([
     diagnoses: ['js-heap-leak'],
     workaround: 'an AbortSignal, or a race without the promise that lives long',
     thread: 'https://github.com/nodejs/node/issues/17469',
-    suspects: ['race']
+    suspects: [['race']]
   })
 ])
 

@@ -109,8 +109,10 @@ function describeFound ([first, ...others]) {
     return names.length > 0 ? [` Also ${state}: ${names.join(', ')}.`] : []
   })
   const suspected = lines ? ` Suspects: ${lines}.` : ''
-  const known = first.knownBugs?.find(({ likely }) => likely)
-  const bug = known ? ` ${known.text}` : ''
+  const known = first.knownBugs?.filter(({ likely }) => likely) ?? []
+  const bug = known.length > 1
+    ? ` Likely a known bug: ${known.map(({ id }) => id).join(' or ')}.`
+    : known.map(({ text }) => ` ${text}`).join('')
   return `${state}: ${diagnosis}: ${summary}${suspected}${bug}${also.join('')}`
 }
 

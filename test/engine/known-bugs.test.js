@@ -119,6 +119,18 @@ describe('beside a verdict', () => {
     }
   })
 
+  it('of bugs in one module that one is told which a suspect passes through more of', () => {
+    const matches = findKnownBugs(versions({}, '24.15.0'))
+    const ids = (...through) =>
+      noteKnownBugs('js-heap-leak', matches, suspects(...through)).map(({ id }) => id)
+    expect(ids('node:internal/abort_controller')).toEqual(['abort-signal-any'])
+    expect(ids('node:internal/abort_controller', 'node:timers')).toEqual(['abort-signal-any-timeout'])
+    const [apart, timers] = [['node:internal/abort_controller'], ['node:timers']]
+      .map(through => suspects(...through).sites[0])
+    expect(noteKnownBugs('js-heap-leak', matches, { sites: [apart, timers] }).map(({ id }) => id))
+      .toEqual(['abort-signal-any'])
+  })
+
   it('of another diagnosis no bug is named', () => {
     expect(note('event-loop-blocked', suspects('debug'))).toEqual([])
   })
