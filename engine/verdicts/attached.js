@@ -4,8 +4,10 @@ const { findCase } = require('./case')
 const { findKnownBugs, noteKnownBugs } = require('../known-bugs/match')
 
 /**
- * A verdict with what is attached to it: suspects of captures, and known bugs.
+ * A verdict with what is attached to it: suspects of captures, known bugs, and of resource-leak
+ * what the process holds open.
  * @typedef {import('./evaluate').Verdict & { suspects: import('./case').AttachedSuspects | null,
+ *   openHandles: import('./case').Case['openHandles'],
  *   knownBugs: import('../known-bugs/match').KnownBugNote[] }} AttachedVerdict
  */
 
@@ -22,6 +24,7 @@ function attachedVerdicts (target) {
     return {
       ...verdict,
       suspects,
+      openHandles: verdict.diagnosis === 'resource-leak' ? known.openHandles : null,
       knownBugs: isFound
         ? noteKnownBugs(verdict.diagnosis, knownBugsOf(target, known), suspects?.suspects ?? null)
         : []

@@ -44,6 +44,12 @@ class Case {
    */
   bugs
   /**
+   * What the process holds open, the commonest first, while resource-leak is found; null where
+   * that cannot be read.
+   * @type {{ count: number, text: string }[] | null}
+   */
+  openHandles = null
+  /**
    * Severities that verdicts stand at, by diagnosis.
    * @type {Map<string, StandingSeverity>}
    */

@@ -66,6 +66,11 @@ const verdict = object({
     ...array(knownBug),
     description: 'published bugs of the versions in use that cause this diagnosis, likely ones first'
   },
+  openHandles: {
+    anyOf: [array(object({ count: number, text })), { type: 'null' }],
+    description: 'of resource-leak: descriptors by path or peer and threads by name, the ' +
+      'commonest first; null where /proc/PID cannot be read from here'
+  },
   fix: array(
     object({
       title: text,

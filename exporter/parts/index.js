@@ -11,6 +11,7 @@ const { HttpPart } = require('./http')
 const { JudgingPart } = require('./judging')
 const { KnownBugsPart } = require('./known-bugs')
 const { LogPart } = require('./log')
+const { OpenHandlesPart } = require('./open-handles')
 const { OtlpPart } = require('./otlp')
 const { RecordingPart } = require('./recording')
 const { SelfCarePart } = require('./self-care')
@@ -50,6 +51,7 @@ const parts = Object.freeze([
   CapturesPart,
   AutomaticCapturesPart,
   ForcedReadingsPart,
+  OpenHandlesPart,
   HttpPart,
   RecordingPart,
   FlightPart,
