@@ -2,14 +2,12 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { execFileSync, spawn } = require('node:child_process')
-const { once } = require('node:events')
+const { execFileSync } = require('node:child_process')
 const { parseArgs } = require('node:util')
 const { closest } = require('fastest-levenshtein')
-const { fetchNode } = require('../scripts/fetch-node')
 const { allRuns } = require('./realworld/cases')
-const { install } = require('./realworld/install')
 const { realworldPage } = require('./realworld/page')
+const { runCase } = require('./realworld/run-case')
 const { score } = require('./realworld/score')
 
 const HELP = `npm run bench:realworld -- [options]
@@ -38,10 +36,6 @@ could not be made; a leak that was missed stands in the page. With 2 for a wrong
 
 const RESULTS = path.join(__dirname, 'realworld/results.json')
 const PAGE = path.join(__dirname, '../docs/realworld.md')
-const WATCH = path.join(__dirname, 'realworld/watch.js')
-const START = path.join(__dirname, 'realworld/start.js')
-/** Extra time of a run, because a program may be slow to end. */
-const SPARE_SECONDS = 60
 
 /** @typedef {import('./realworld/cases').Run} Run */
 /** @typedef {import('./realworld/score').Row} Row */
@@ -143,7 +137,7 @@ async function makeRow (run, seconds = run.seconds) {
     limitMib
   }
   try {
-    const watched = await watch(run, seconds)
+    const watched = await runCase(run, { seconds })
     return { ...base, ...score(run, watched) }
   } catch (error) {
     const failed = /** @type {Error} */ (error).message
@@ -162,47 +156,6 @@ async function makeRow (run, seconds = run.seconds) {
       failed
     }
   }
-}
-
-/**
- * @param {Run} run
- * @param {number} seconds
- * @returns {Promise<import('./realworld/watch').Watched>}
- * @throws {Error} where it cannot be installed or run
- */
-async function watch (run, seconds) {
-  const { case: name, form, file, of, packages, node, env, limitMib, expect } = run
-  const overrides = 'overrides' in of ? of.overrides : undefined
-  const folder = await install(`${name}-${form}`, packages, overrides)
-  fs.copyFileSync(file, path.join(folder, 'case.js'))
-  fs.copyFileSync(START, path.join(folder, 'start.js'))
-  if ('prepare' in of) of.prepare?.(folder)
-  const binary = fetchNode(node)
-  const command = 'command' in of && of.command ? of.command : ['start.js', 'app']
-  /** @type {import('./realworld/watch').Job} */
-  const job = {
-    command: [binary, ...command],
-    traffic: of.traffic ? [process.execPath, 'start.js', 'traffic'] : null,
-    env,
-    limitMib,
-    seconds,
-    until: form === 'leaky' ? expect : []
-  }
-  const log = path.join(folder, 'output.log')
-  const output = fs.openSync(log, 'w')
-  const child = spawn(process.execPath, [WATCH, JSON.stringify(job)], {
-    cwd: folder,
-    env: { ...process.env, NODE_OPTIONS: '' },
-    stdio: ['ignore', 'pipe', output],
-    timeout: (seconds + SPARE_SECONDS) * 1000
-  })
-  fs.closeSync(output)
-  let text = ''
-  child.stdout?.on('data', chunk => { text += chunk })
-  const [status, signal] = await once(child, 'close')
-  if (status !== 0) throw new Error(`watching ended with ${status ?? signal}; see ${log}`)
-  fs.writeFileSync(path.join(folder, 'watched.json'), text)
-  return JSON.parse(text)
 }
 
 /** @param {Row} row */

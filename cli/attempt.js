@@ -1,6 +1,7 @@
 'use strict'
 
 const path = require('node:path')
+const { attachedVerdicts } = require('@memwatch/engine/verdicts/attached')
 const { findCase } = require('@memwatch/engine/verdicts/case')
 const { summarize } = require('@memwatch/engine/verdicts/headline')
 const { compare } = require('./comparison/compare')
@@ -72,7 +73,7 @@ function attemptOf ({ before, after }, chosen, kept, { by }) {
           summary: verdict.summary
         }
       : null,
-    headline: first ? summarize(findCase(first).explained) : null,
+    headline: first ? summarize(attachedVerdicts(first)) : null,
     skipped,
     comparison,
     kept

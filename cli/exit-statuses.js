@@ -19,7 +19,8 @@ const exitStatuses = Object.freeze([
   },
   {
     status: '3',
-    meaning: '--fail-on: a process is in that state or a worse one; try: no finding is confirmed'
+    meaning: '--fail-on: a process is in that state or a worse one; try: no finding is confirmed; ' +
+      'audit: a version with a known bug is in use'
   },
   {
     status: '4',

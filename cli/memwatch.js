@@ -26,6 +26,7 @@ const COMMANDS = [
   'fix',
   'trim',
   'plan',
+  'audit',
   'doctor',
   'exporter',
   'install-agent',
@@ -65,6 +66,7 @@ Examples:
   $ memwatch fix shop --format kubernetes     the recommended change, as a patch
   $ memwatch trim shop                        return what malloc retains, without a restart
   $ memwatch plan shop --node 24              heap sizes after an upgrade, with another limit or flag
+  $ memwatch audit package-lock.json          known memory bugs of the versions in use
   $ memwatch doctor shop                      check exporter, agent, limits and the fix
   $ memwatch exporter                         the sidecar: metrics for Prometheus, a JSON API
   $ memwatch install-agent /run/memwatch      the agent in a folder that another container mounts

@@ -10,6 +10,8 @@ const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 const RUNBOOKS = 'https://github.com/memwatch/memwatch/blob/main/alerts/runbooks'
 /** Lines of code named for a verdict. */
 const MOST_SUSPECTS = 3
+/** Known bugs that are described for a verdict; the others are named. */
+const MOST_KNOWN_BUGS = 3
 
 /** Only what was ruled out is green. */
 const STYLES = Object.freeze(/** @type {const} */ ({
@@ -183,7 +185,8 @@ class ReportText {
    * @param {import('@memwatch/engine/verdicts/headline').Headline} headline holds the summary of its verdict
    */
   #addVerdict (verdict, headline) {
-    const { opportunity, state, confirmedAfterSeconds: after, suspects, openHandles } = verdict
+    const { opportunity, state, confirmedAfterSeconds: after } = verdict
+    const { suspects, knownBugs, openHandles } = verdict
     this.lines.push('')
     const since = after === null ? '' : ` after ${formatSeconds(after)}`
     const word = opportunity
@@ -215,8 +218,25 @@ class ReportText {
       if (packages) this.#say(`By package: ${packages}`, 4)
     }
     if (verdict.holders) this.#addHolders(verdict.holders, 2)
+    this.#addKnownBugs(knownBugs, verdict.diagnosis === headline.diagnosis)
     verdict.fix.forEach((fix, i) => this.#addFix(fix, i === 0 ? 'Fix' : 'Or'))
     if (verdict.runbook) this.#say(`Runbook: ${RUNBOOKS}/${verdict.runbook}.md`, 2)
+  }
+
+  /**
+   * @param {JudgedVerdict['knownBugs']} bugs
+   * @param {boolean} isHeadline whether the headline has told of the only likely one
+   */
+  #addKnownBugs (bugs, isHeadline) {
+    const isTold = isHeadline && bugs.length === 1 && bugs[0].likely
+    for (const { text, workaround, thread } of bugs.slice(0, MOST_KNOWN_BUGS)) {
+      const around = workaround === null ? '' : ` Workaround: ${workaround}.`
+      this.#say(`${isTold ? 'Known bug.' : text}${around} ${thread}`, 2)
+    }
+    const others = bugs.slice(MOST_KNOWN_BUGS)
+    if (others.length > 0) {
+      this.#say(`Also known for these versions: ${others.map(({ id }) => id).join(', ')}.`, 2)
+    }
   }
 
   /**

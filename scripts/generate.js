@@ -60,6 +60,7 @@ const generated = {
   'docs/diagnoses.md': docs.diagnoses,
   'docs/deaths.md': docs.deaths,
   'docs/config.md': docs.config,
+  'docs/known-bugs.md': docs.knownBugs,
   'docs/lab.md': docs.lab,
   'docs/sources.md': docs.sources,
   'docs/wire-protocol.md': docs.wireProtocol,

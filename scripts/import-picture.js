@@ -28,7 +28,8 @@ async function readImports () {
   const { output } = await cruise(PACKAGES, {
     ...options,
     baseDir: ROOT,
-    includeOnly: { path: `^(${PACKAGES.join('|')})/.*\\.js$` }
+    // A package of npm may lie in the folder of one of ours.
+    includeOnly: { path: `^(${PACKAGES.join('|')})/(?!node_modules/).*\\.js$` }
   }, options?.enhancedResolveOptions)
   const { modules } = /** @type {import('dependency-cruiser').ICruiseResult} */ (output)
   return new Map(modules.map(({ source, dependencies }) =>

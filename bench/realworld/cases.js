@@ -2,6 +2,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
+const { knownBugs } = require('../../engine/known-bugs')
 
 /** Default for cases that name no other. */
 const DEFAULT_NODE = '24.21.0'
@@ -28,8 +29,8 @@ const HEALTHY_SECONDS = 60
  *
  * A file of leaks/: what is published about a package or a Node.js, and an app that does it.
  * @typedef {object} Leak
- * @property {string} title
- * @property {string} source the public thread
+ * @property {string} title that of the known bug of the same name, where there is one
+ * @property {string} source the public thread, likewise
  * @property {Form} leaky
  * @property {Form} fixed
  * @property {string[]} expect diagnoses that are right
@@ -93,8 +94,9 @@ function allRuns () {
  * @returns {Run[]}
  */
 function runsOfLeak (name, file) {
+  const bug = knownBugs.find(({ id }) => id === name)
   /** @type {Leak} */
-  const leak = require(file)
+  const leak = { ...bug && { title: bug.title, source: bug.thread }, ...require(file) }
   const forms = /** @type {const} */ (['leaky', 'fixed'])
   return forms.map(form => {
     const { packages, node = leak.node ?? DEFAULT_NODE, label, env = {} } = leak[form]

@@ -9,7 +9,7 @@
 
 const { spawn } = require('node:child_process')
 const { watchCommand } = require('../../cli/watch-command')
-const { findCase } = require('../../engine/verdicts/case')
+const { attachedVerdicts } = require('../../engine/verdicts/attached')
 const { summarize } = require('../../engine/verdicts/headline')
 const { createMemoryGroup } = require('../../exporter/process/memory-group')
 const { freePort } = require('../../test/support/free-port')
@@ -19,6 +19,9 @@ const { freePort } = require('../../test/support/free-port')
  * there, too.
  */
 const AFTER_CONFIRMED_SECONDS = 40
+const AFTER_SUSPECTS_SECONDS = 3
+/** Profiles at a first suspicion take up to 15 s while somebody waits. */
+const UNTIL_SUSPECTS_SECONDS = 25
 const MB = 2 ** 20
 
 /**
@@ -29,6 +32,7 @@ const MB = 2 ** 20
  * @property {number | null} limitMib
  * @property {number} seconds
  * @property {string[]} until diagnoses: once one of them is confirmed, enough was seen
+ * @property {string | null} untilKnown likewise a known bug, once a verdict names it
  *
  * @typedef {object} Change of a verdict
  * @property {number} seconds uptime of the isolate
@@ -48,11 +52,13 @@ const MB = 2 ** 20
  * @property {Change[]} changes
  * @property {HeadlineChange[]} headlines
  * @property {{ seconds: number, kind: string }[]} captures
+ * @property {{ seconds: number, id: string, diagnosis: string, likely: boolean, text: string }[]}
+ *   knownBugs beside verdicts, when each was first named, and first as likely
  * @property {string | null} unlimited why there is no memory group
  */
 
 /** @param {Job} job */
-async function main ({ command, traffic, env, limitMib, seconds, until }) {
+async function main ({ command, traffic, env, limitMib, seconds, until, untilKnown }) {
   const group =
     limitMib === null
       ? undefined
@@ -65,7 +71,7 @@ async function main ({ command, traffic, env, limitMib, seconds, until }) {
     stdio: 'ignore'
   })
   /** @type {Omit<Watched, 'report' | 'unlimited'>} */
-  const seen = { changes: [], headlines: [], captures: [] }
+  const seen = { changes: [], headlines: [], captures: [], knownBugs: [] }
   const enough = new AbortController()
   try {
     const { report } = await watchCommand({
@@ -75,7 +81,7 @@ async function main ({ command, traffic, env, limitMib, seconds, until }) {
       stdout: 2,
       env: { ...process.env, ...env, PORT: port },
       abort: enough.signal,
-      onStart: exporter => note(exporter, seen, until, () => enough.abort())
+      onStart: exporter => note(exporter, seen, { until, untilKnown }, () => enough.abort())
     })
     const unlimited = group && !group.supported ? (group.reason ?? '') : null
     process.stdout.write(JSON.stringify({ report, ...seen, unlimited }))
@@ -88,10 +94,10 @@ async function main ({ command, traffic, env, limitMib, seconds, until }) {
 /**
  * @param {import('../../exporter/exporter').Exporter} exporter
  * @param {Omit<Watched, 'report' | 'unlimited'>} seen
- * @param {string[]} until
+ * @param {Pick<Job, 'until' | 'untilKnown'>} enough
  * @param {() => void} end
  */
-function note (exporter, seen, until, end) {
+function note (exporter, seen, { until, untilKnown }, end) {
   const uptimeSeconds = (/** @type {import('../../engine/history/target').Target} */ target) =>
     target.frame?.uptimeSeconds ?? 0
   /** @type {Map<object, string>} */
@@ -110,7 +116,7 @@ function note (exporter, seen, until, end) {
     seen.captures.push({ seconds: uptimeSeconds(target), kind: capture.kind })
   })
   exporter.on('frame', target => {
-    const verdicts = findCase(target).explained
+    const verdicts = attachedVerdicts(target)
     if (verdicts.length === 0) return
     const { state, diagnosis } = summarize(verdicts)
     const text = `${state} ${diagnosis}`
@@ -119,10 +125,30 @@ function note (exporter, seen, until, end) {
       const { hello: { pid }, thread } = target
       seen.headlines.push({ seconds: uptimeSeconds(target), pid, thread, state, diagnosis })
     }
-    const confirmed = verdicts.find(verdict =>
-      verdict.state === 'confirmed' && until.includes(verdict.diagnosis))
-    if (confirmed?.suspects) setTimeout(end, 3000).unref()
+    const isConfirmed = verdicts.some(({ state, diagnosis, suspects }) =>
+      state === 'confirmed' && suspects !== null && until.includes(diagnosis))
+    if (isConfirmed) setTimeout(end, AFTER_SUSPECTS_SECONDS * 1000).unref()
+    const known = noteKnown(verdicts, uptimeSeconds(target), seen.knownBugs)
+      .find(({ id }) => id === untilKnown)
+    if (!known) return
+    const seconds = known.likely ? AFTER_SUSPECTS_SECONDS : UNTIL_SUSPECTS_SECONDS
+    setTimeout(end, seconds * 1000).unref()
   })
+}
+
+/**
+ * @param {import('../../engine/verdicts/attached').AttachedVerdict[]} verdicts
+ * @param {number} seconds
+ * @param {Watched['knownBugs']} seen
+ * @returns {Watched['knownBugs']} those that are new
+ */
+function noteKnown (verdicts, seconds, seen) {
+  const named = verdicts.flatMap(({ diagnosis, knownBugs }) =>
+    knownBugs.map(({ id, likely, text }) => ({ seconds, id, diagnosis, likely, text })))
+  const added = named.filter(bug => !seen.some(({ id, diagnosis, likely }) =>
+    id === bug.id && diagnosis === bug.diagnosis && likely === bug.likely))
+  seen.push(...added)
+  return added
 }
 
 main(JSON.parse(process.argv[2]))

@@ -53,6 +53,7 @@ const [start, howTos, operation, reference, evidence, project] = [
     ['API', 'docs/api.md', 'api'],
     ['Sources of memwatch diagnose', 'docs/sources.md', 'sources'],
     ['Causes of death', 'docs/deaths.md', 'deaths'],
+    ['Known bugs', 'docs/known-bugs.md', 'known-bugs'],
     ['Wire protocol', 'docs/wire-protocol.md', 'wire-protocol'],
     ['The lab', 'docs/lab.md', 'lab']
   ],

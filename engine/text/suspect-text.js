@@ -23,6 +23,8 @@ const { markdownCode, markdownText } = require('./markdown')
  * @property {string} [package] package that contains the line: see PackageShare; captures of older
  *   exporters have none
  * @property {string | null} via package that acts on behalf of this line
+ * @property {string[]} [through] builtin modules, packages and functions of V8 on the way from this
+ *   line to what is allocated, with its own; absent in captures of older versions
  * @property {string | null} call blocking call
  * @property {string | null} instead recommended replacement
  * @property {number | null} longestSeconds longest uninterrupted run on the thread
@@ -105,10 +107,12 @@ const timeText = unixMs => new Date(unixMs).toISOString().replace(/\.\d+Z$/, 'Z'
 
 /**
  * @param {{ kind: string, target: string, thread: string, pid: number, node: string,
- *   requestedUnixMs: number, suspects: Suspects | null, retainers?: Retainers | null }} capture
+ *   requestedUnixMs: number, suspects: Suspects | null, retainers?: Retainers | null,
+ *   knownBugs?: { text: string, workaround: string | null, thread: string }[] }} capture
  * @returns {string} as Markdown, to paste into a ticket
  */
-function markdown ({ kind, target, thread, pid, node, requestedUnixMs, suspects, retainers }) {
+function markdown ({ knownBugs = [], ...capture }) {
+  const { kind, target, thread, pid, node, requestedUnixMs, suspects, retainers } = capture
   const [name, of, version] = [target, thread, node].map(markdownText)
   const at = new Date(requestedUnixMs).toISOString()
   const head = `**${kind}** of ${name} (${of}, pid ${pid}, Node ${version}), ${at}\n\n`
@@ -135,7 +139,10 @@ function markdown ({ kind, target, thread, pid, node, requestedUnixMs, suspects,
     ['function', 'where', suspects.of, 'share', ''],
     ['---', '---', '---:', '---:', '---'],
     ...cells
-  ])
+  ]) + knownBugs.map(({ text, workaround, thread }) => {
+    const around = workaround === null ? '' : ` Workaround: ${markdownText(workaround)}.`
+    return `\n${markdownText(text)}${around} <${thread}>\n`
+  }).join('')
 }
 
 /** @param {string[][]} rows */

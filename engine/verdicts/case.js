@@ -1,7 +1,5 @@
 'use strict'
 
-const { selectHolders } = require('./holders')
-
 /**
  * Suspects of the newest capture for a diagnosis.
  * @typedef {object} AttachedSuspects
@@ -16,6 +14,9 @@ const { selectHolders } = require('./holders')
  * @property {import('../diagnoses/define-diagnosis').Severity} severity
  * @property {number} seenAtSeconds uptime
  */
+
+/** Packages of a target that nobody read. @type {ReadonlyMap<string, readonly string[]>} */
+const NONE = new Map()
 
 /** Findings of a target. The target itself holds telemetry only: history/target.js. */
 class Case {
@@ -37,6 +38,17 @@ class Case {
    */
   holders = null
   /**
+   * Versions of the packages that known bugs are about, by name, once they are read.
+   * @type {ReadonlyMap<string, readonly string[]>}
+   */
+  packages = NONE
+  /**
+   * Known bugs of those versions.
+   * @type {{ of: Case['packages'], found: import('../known-bugs/match').KnownBugMatch[] } |
+   *   undefined}
+   */
+  bugs
+  /**
    * Open handles of the process, the most frequent first, while resource-leak is found; null if
    * they are unreadable.
    * @type {{ count: number, text: string }[] | null}
@@ -54,15 +66,6 @@ class Case {
    * @type {Map<string, { atSeconds: number, kind: string }>}
    */
   recommended = new Map()
-
-  /** Verdicts with the lines of code and the holders that captures add. */
-  get explained () {
-    return this.verdicts.map(verdict => ({
-      ...verdict,
-      suspects: this.suspects.get(verdict.diagnosis) ?? null,
-      holders: selectHolders(verdict, this.holders)
-    }))
-  }
 }
 
 /** Cases by target. The entry disappears with its target. @type {WeakMap<object, Case>} */

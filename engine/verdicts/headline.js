@@ -29,13 +29,10 @@ const HEADLINE_STATES = Object.freeze(['confirmed', 'suspected', 'undecided', 'l
  *   here, with the reason
  */
 
-/**
- * @typedef {Verdict & { suspects?: import('./case').AttachedSuspects | null, holders?:
- *   import('./holders').Holders | null }} ExplainedVerdict
- */
+/** @typedef {Verdict & Partial<import('./attached').AttachedVerdict>} MaybeAttached */
 
 /**
- * @param {readonly ExplainedVerdict[]} verdicts
+ * @param {readonly MaybeAttached[]} verdicts those of attachedVerdicts name suspects as well
  * @returns {Headline}
  */
 function summarize (verdicts) {
@@ -101,7 +98,7 @@ function order (verdicts) {
   return [...new Set([...causes.slice(0, 1), ...found])]
 }
 
-/** @param {ExplainedVerdict[]} found */
+/** @param {MaybeAttached[]} found */
 function describeFound ([first, ...others]) {
   const { diagnosis, summary } = first
   const state = first.state === 'confirmed' ? 'Confirmed' : 'Suspected'
@@ -113,7 +110,11 @@ function describeFound ([first, ...others]) {
   })
   const suspected = lines ? ` Suspects: ${lines}.` : ''
   const held = holder ? ` Holder: ${holder}.` : ''
-  return `${state}: ${diagnosis}: ${summary}${suspected}${held}${also.join('')}`
+  const known = first.knownBugs?.filter(({ likely }) => likely) ?? []
+  const bug = known.length > 1
+    ? ` Likely a known bug: ${known.map(({ id }) => id).join(' or ')}.`
+    : known.map(({ text }) => ` ${text}`).join('')
+  return `${state}: ${diagnosis}: ${summary}${suspected}${held}${bug}${also.join('')}`
 }
 
 /**

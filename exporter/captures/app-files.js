@@ -2,7 +2,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { heapHeadroom } = require('../data-folder/bounded-json')
+const { heapHeadroom, parseBounded } = require('../data-folder/bounded-json')
 const { readRegularFile } = require('../data-folder/regular-file')
 
 /** Size limit of a file; a bundle may be large, and its source map larger. */
@@ -72,6 +72,39 @@ class AppFiles {
       return bytes.toString('utf8')
     } catch {
       return undefined
+    }
+  }
+
+  /**
+   * Installed versions of packages, as their package.json says: in each node_modules that the app's
+   * code may load from, and where pnpm keeps what is not depended on directly.
+   * @param {readonly string[]} names
+   * @returns {Map<string, string[]>} of those that are installed
+   */
+  installedVersions (names) {
+    const folders = (this.#folders ?? [])
+      .filter(folder => path.basename(folder) === 'node_modules')
+      .flatMap(folder => [folder, path.join(folder, '.pnpm', 'node_modules')])
+      .filter(folder => fs.existsSync(path.join(this.#root, folder)))
+    const found = new Map(names.map(name => [
+      name,
+      [...new Set(folders)].flatMap(folder => this.packageVersion(path.join(folder, name)) ?? [])
+    ]))
+    return new Map([...found].filter(([, versions]) => versions.length > 0))
+  }
+
+  /**
+   * @param {string} folder of a package
+   * @returns {string | undefined} undefined where it has no package.json that can be read
+   */
+  packageVersion (folder) {
+    const text = this.text(path.join(folder, MANIFEST))
+    if (text === undefined) return undefined
+    try {
+      const { version } = parseBounded(text)
+      return typeof version === 'string' ? version : undefined
+    } catch {
+      return undefined // no JSON, or none that fits
     }
   }
 

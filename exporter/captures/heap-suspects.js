@@ -20,22 +20,51 @@ const { packageOf } = require('@memwatch/engine/text/code-owner')
  * @property {number} share of all growth
  * @property {number} samples number of samples behind it
  * @property {string | null} via the package that allocates for it
+ * @property {string[]} through builtin modules, packages and functions of V8 on the way from the
+ *   site to what it allocates, with the site's own, most bytes first
  */
+
+/** Most places that a site names. */
+const MOST_PLACES = 8
 
 /** @param {HeapNode} node */
 const isOfNode = ({ callFrame }) => originOf(callFrame) === 'node'
 
 /**
+ * @param {import('./call-frames').CallFrame} frame
+ * @returns {string} builtin module, package or function of V8; empty for the app's own
+ */
+function placeOf (frame) {
+  switch (originOf(frame)) {
+    case 'app': return ''
+    case 'dependency': return packageOf(frame.url) ?? ''
+    case 'node': return frame.url
+    case 'native': return frame.functionName.startsWith('(') ? '' : frame.functionName
+  }
+}
+
+/** @typedef {Omit<HeapSite, 'share' | 'through'> & { places: Map<string, number> }} SiteBytes */
+
+/**
+ * @param {Map<string, number>} places bytes by place
+ * @returns {string[]} most bytes first
+ */
+const mostBytesFirst = places => [...places]
+  .sort(([, a], [, b]) => b - a)
+  .slice(0, MOST_PLACES)
+  .map(([place]) => place)
+
+/**
  * @param {HeapProfile} profile
  * @param {string | undefined} agentFolder
- * @returns {Map<string, Omit<HeapSite, 'share'>>} live bytes, by the innermost function of the app,
- *   else of a dependency, else of Node.js, that caused the allocation; without the agent's
+ * @returns {Map<string, SiteBytes>} live bytes, by the innermost function of the app, else of a
+ *   dependency, else of Node.js, that caused the allocation; without the agent's
  */
 function bytesBySite ({ head, samples = [] }, agentFolder) {
   /** @type {Map<number | undefined, number>} */
   const samplesOf = new Map()
   for (const { nodeId } of samples) samplesOf.set(nodeId, (samplesOf.get(nodeId) ?? 0) + 1)
-  /** @type {Map<string, Omit<HeapSite, 'share'>>} */
+  /** @type {Map<string, SiteBytes>} */
   const sites = new Map()
   /** @type {{ node: HeapNode, stack: HeapNode[] }[]} */
   const open = [{ node: head, stack: [head] }]
@@ -57,21 +86,23 @@ function bytesBySite ({ head, samples = [] }, agentFolder) {
       callFrame.functionName,
       via
     ])
-    const site = sites.get(key)
-    const count = samplesOf.get(node.id) ?? 0
-    if (site) {
-      site.bytes += node.selfSize
-      site.samples += count
-    } else {
-      sites.set(key, {
-        function: nameOf(callFrame),
-        file: pathOf(callFrame.url),
-        line: callFrame.lineNumber + 1,
-        column: callFrame.columnNumber + 1,
-        bytes: node.selfSize,
-        samples: count,
-        via
-      })
+    const site = sites.get(key) ?? {
+      function: nameOf(callFrame),
+      file: pathOf(callFrame.url),
+      line: callFrame.lineNumber + 1,
+      column: callFrame.columnNumber + 1,
+      bytes: 0,
+      samples: 0,
+      via,
+      places: new Map()
+    }
+    sites.set(key, site)
+    site.bytes += node.selfSize
+    site.samples += samplesOf.get(node.id) ?? 0
+    const places = new Set([callFrame, ...callees.map(({ callFrame }) => callFrame)].map(placeOf))
+    places.delete('')
+    for (const place of places) {
+      site.places.set(place, (site.places.get(place) ?? 0) + node.selfSize)
     }
   }
   return sites
@@ -88,8 +119,9 @@ function bytesBySite ({ head, samples = [] }, agentFolder) {
 function heapSuspects (before, after, agentFolder) {
   const earlier = before ? bytesBySite(before, agentFolder) : new Map()
   const grown = [...bytesBySite(after, agentFolder)]
-    .map(([key, site]) => ({
+    .map(([key, { places, ...site }]) => ({
       ...site,
+      through: mostBytesFirst(places),
       bytes: Math.round(site.bytes - (earlier.get(key)?.bytes ?? 0)),
       samples: site.samples - (earlier.get(key)?.samples ?? 0)
     }))

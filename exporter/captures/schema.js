@@ -34,11 +34,15 @@ const suspects = object({
         ...nullable('string'),
         description: 'the package that does it on behalf of this line'
       },
+      through: {
+        ...array(text),
+        description: 'builtin modules, packages and functions of V8 on the way to what is allocated'
+      },
       call: { ...nullable('string'), description: 'what blocks' },
       instead: { ...nullable('string'), description: 'what does not' },
       longestSeconds: { ...nullable('number'), description: 'at a stretch' },
       text
-    }, ['package'])),
+    }, ['through', 'package'])),
     description: 'worst first'
   },
   packages

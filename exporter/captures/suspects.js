@@ -1,6 +1,6 @@
 'use strict'
 
-const { nameOwner } = require('@memwatch/engine/text/code-owner')
+const { nameOwner, packageOf } = require('@memwatch/engine/text/code-owner')
 const { formatBytes, formatRatio, formatSeconds } = require('@memwatch/engine/text/format')
 const { LEAST_SHARE, NAMED_SITES } = require('@memwatch/engine/text/suspect-text')
 const { blockingCallIn } = require('./blocking-calls')
@@ -17,6 +17,8 @@ const LEAST_LISTED_SHARE = 0.01
 /** Longest name; longer ones are cut, because a profile may contain any text. */
 const MOST_NAME_LENGTH = 256
 const MOST_FILE_LENGTH = 1024
+/** Most places that the sites of a line name together. */
+const MOST_PLACES = 16
 /** Shortest block of the thread that counts as blocking. */
 const BLOCKED_SECONDS = 0.02
 
@@ -52,6 +54,7 @@ function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.
       value: site.bytes,
       share: site.share,
       via: site.via,
+      through: site.through.map(place => place.slice(0, MOST_NAME_LENGTH)),
       inlinedIn: site.inlinedIn && placeOf(locate(site.inlinedIn, sources, hello.name)),
       call: null,
       instead: null,
@@ -79,6 +82,7 @@ function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.
         value: site.seconds,
         share: site.share,
         via: site.via,
+        through: [],
         inlinedIn: null,
         call,
         instead,
@@ -142,6 +146,7 @@ const withInlined = (sites, inlinedAt) => sites.flatMap((site, i) => {
       file,
       line,
       column,
+      through: [packageOf(file) ?? '', ...site.through].filter(Boolean),
       inlinedIn: site
     }))
   ]
@@ -166,6 +171,8 @@ function merged (sites) {
       Object.assign(known, {
         value: known.value + site.value,
         share: known.share + site.share,
+        through: [...new Set([known.through ?? [], site.through ?? []].flat())]
+          .slice(0, MOST_PLACES),
         longestSeconds:
           site.longestSeconds === null
             ? null

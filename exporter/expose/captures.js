@@ -7,6 +7,7 @@ const { refuse } = require('./problems')
 const { CommandError } = require('../commands/commands')
 const { kinds } = require('../captures/kinds')
 const { markdown } = require('@memwatch/engine/text/suspect-text')
+const { attachedVerdicts } = require('@memwatch/engine/verdicts/attached')
 
 /**
  * Routes that act on an app or may contain its secrets: see authorize.js.
@@ -32,7 +33,7 @@ const MOST_PPROF_BYTES = 64 * 2 ** 20
 function captureRoutes (server, { targets, captures }) {
   routeToMake(server, targets, captures)
   routeToList(server, captures)
-  routesToOne(server, captures)
+  routesToOne(server, targets, captures)
   routeToPart(server, captures)
   routeToRemove(server, captures)
 }
@@ -120,11 +121,22 @@ function routeToList (server, captures) {
 }
 
 /**
+ * Known bugs beside the verdict that a capture belongs to, while its target is watched.
+ * @param {import('@memwatch/engine/history/target').Target[]} targets
+ * @param {import('../captures/captures').Capture} capture
+ */
+const knownBugsOf = (targets, { id, target: name }) => targets
+  .filter(target => target.name === name)
+  .flatMap(attachedVerdicts)
+  .find(({ suspects }) => suspects?.captureId === id)?.knownBugs ?? []
+
+/**
  * State of one, and its suspects.
  * @param {import('fastify').FastifyInstance} server
+ * @param {() => import('@memwatch/engine/history/target').Target[]} targets
  * @param {import('../captures/captures').Captures} captures
  */
-function routesToOne (server, captures) {
+function routesToOne (server, targets, captures) {
   server.get(
     '/api/v1/captures/:id',
     {
@@ -154,9 +166,9 @@ function routesToOne (server, captures) {
     },
     async (request, reply) => {
       const capture = captures.get(idOf(request))
-      return capture
-        ? reply.type('text/markdown; charset=utf-8').send(markdown(capture))
-        : refuseUnknown(reply)
+      if (!capture) return refuseUnknown(reply)
+      const text = markdown({ ...capture, knownBugs: knownBugsOf(targets(), capture) })
+      return reply.type('text/markdown; charset=utf-8').send(text)
     }
   )
 }

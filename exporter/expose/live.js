@@ -5,7 +5,7 @@ const { steadyUnixMs } = require('../clock')
 const { MOST } = require('./client-limits')
 const { refuse } = require('./problems')
 const { nameOf, withoutOmitted } = require('./targets')
-const { findCase } = require('@memwatch/engine/verdicts/case')
+const { attachedVerdicts } = require('@memwatch/engine/verdicts/attached')
 const { summarize } = require('@memwatch/engine/verdicts/headline')
 
 const EVERY_MS = 1000
@@ -119,7 +119,7 @@ function rowOf (target, deathWatch) {
     heapUsedBytes,
     heapSizeLimitBytes,
     loopRatio: loopRatioOf(target),
-    headline: summarize(findCase(target).explained)
+    headline: summarize(attachedVerdicts(target))
   }
 }
 

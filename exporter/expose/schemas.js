@@ -3,6 +3,7 @@
 const { kinds } = require('../captures/kinds')
 const { capture, holders, suspects } = require('../captures/schema')
 const { HEADLINE_STATES } = require('@memwatch/engine/verdicts/headline')
+const { auditedBug, knownBug } = require('@memwatch/engine/known-bugs/schema')
 const { evidence, severity, state } = require('@memwatch/engine/verdicts/schema')
 const { SEVERITIES } = require('@memwatch/engine/diagnoses/define-diagnosis')
 const { death, deathWithMinutes, ending } = require('../deaths/schema')
@@ -64,6 +65,10 @@ const verdict = object({
   holders: {
     anyOf: [holders, { type: 'null' }],
     description: 'piles of the last heap snapshot that this diagnosis is about, and their holders'
+  },
+  knownBugs: {
+    ...array(knownBug),
+    description: 'published bugs of the versions in use that cause this diagnosis, likely ones first'
   },
   openHandles: {
     anyOf: [array(object({ count: number, text })), { type: 'null' }],
@@ -198,6 +203,21 @@ const diagnoses = array(object({
   primary: { anyOf: [verdict, { type: 'null' }] },
   verdicts: array(verdict)
 }))
+
+const knownBugs = object({
+  target: text,
+  node: text,
+  packages: {
+    anyOf: [array(object({ name: text, version: text })), { type: 'null' }],
+    description: 'installed packages that the table of known bugs names, perhaps never loaded; ' +
+      'null where the files of the process cannot be read from here'
+  },
+  addons: {
+    anyOf: [array(object({ name: text, version: nullable('string') })), { type: 'null' }],
+    description: 'packages whose native addons are loaded; null as above'
+  },
+  bugs: { ...array(auditedBug), description: 'bugs first, then traps' }
+})
 
 const targetsQuery = {
   type: 'object',
@@ -482,6 +502,7 @@ const report = {
 module.exports = {
   verdict,
   targets,
+  knownBugs,
   targetsQuery,
   recordingQuery,
   planQuery,

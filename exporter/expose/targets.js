@@ -5,7 +5,7 @@ const schemas = require('./schemas')
 const { pageOf } = require('./pagination')
 const { anatomyIn } = require('@memwatch/engine/signals/anatomy-in')
 const { parts } = require('@memwatch/engine/memory/parts')
-const { findCase } = require('@memwatch/engine/verdicts/case')
+const { attachedVerdicts } = require('@memwatch/engine/verdicts/attached')
 const { primaryOf } = require('@memwatch/engine/verdicts/evaluate')
 const { summarize } = require('@memwatch/engine/verdicts/headline')
 const { withKubernetes } = require('@memwatch/engine/fixes/forms')
@@ -154,10 +154,8 @@ function memoryOf (target) {
 
 /** @param {Target} target */
 function verdictsOf (target) {
-  const { explained, openHandles } = findCase(target)
-  return explained.map(verdict => ({
+  return attachedVerdicts(target).map(verdict => ({
     ...verdict,
-    openHandles: verdict.diagnosis === 'resource-leak' ? openHandles : null,
     fix: verdict.fix.map(fix => ({ ...fix, change: withKubernetes(fix.change) }))
   }))
 }

@@ -4,6 +4,7 @@ const fs = require('node:fs')
 const { randomUUID } = require('node:crypto')
 const { setTimeout: wait } = require('node:timers/promises')
 const { nameOf } = require('./targets')
+const { attachedVerdicts } = require('@memwatch/engine/verdicts/attached')
 const { findCase } = require('@memwatch/engine/verdicts/case')
 const { selectHolders } = require('@memwatch/engine/verdicts/holders')
 const { Told } = require('@memwatch/engine/verdicts/told')
@@ -73,7 +74,7 @@ class Webhook {
    * @param {import('@memwatch/engine/history/target').Target} target
    */
   explained (target) {
-    for (const verdict of findCase(target).explained) {
+    for (const verdict of attachedVerdicts(target)) {
       if (verdict.holders === null || !this.#told.stands(target, verdict)) continue
       this.#queue('verdict.explained', target, verdict, verdict.state)
     }

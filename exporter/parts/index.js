@@ -9,6 +9,7 @@ const { FlightPart } = require('./flight')
 const { ForcedReadingsPart } = require('./forced-readings')
 const { HttpPart } = require('./http')
 const { JudgingPart } = require('./judging')
+const { KnownBugsPart } = require('./known-bugs')
 const { LogPart } = require('./log')
 const { OpenHandlesPart } = require('./open-handles')
 const { OtlpPart } = require('./otlp')
@@ -43,6 +44,8 @@ const { WebhookPart } = require('./webhook')
  */
 const parts = Object.freeze([
   LogPart,
+  // Before those that send verdicts: it attaches to them.
+  KnownBugsPart,
   WebhookPart,
   // Before FlightPart: a restored target is given the suspects of its captures.
   CapturesPart,

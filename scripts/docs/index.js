@@ -8,6 +8,7 @@ module.exports = {
   ...require('./config'),
   ...require('./commands'),
   ...require('./wire-protocol'),
+  ...require('./known-bugs'),
   ...require('./lab'),
   ...require('./api'),
   ...require('./sources')

@@ -5,7 +5,8 @@ const { renderReport } = require('../../cli/report')
 /** @param {string} state @param {string} diagnosis */
 const verdict = (state, diagnosis) => ({
   diagnosis, state, summary: `why of ${diagnosis}`, title: `title of ${diagnosis}`,
-  severity: 'warning', confirmedAfterSeconds: 5, evidence: [], fix: [], suspects: null
+  severity: 'warning', confirmedAfterSeconds: 5, evidence: [], fix: [], suspects: null,
+  knownBugs: []
 })
 
 /**

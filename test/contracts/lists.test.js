@@ -201,6 +201,7 @@ it('the package of the agent holds all of its folders', () => {
 it('each command of the command line is a file, and each file a command or a part of one', () => {
   const { program } = require('../../cli/memwatch')
   expect(program.commands.map(command => command.name()).sort()).toEqual([
+    'audit',
     'capture',
     'compare',
     'completion',

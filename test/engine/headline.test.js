@@ -1,6 +1,7 @@
 'use strict'
 
 const path = require('node:path')
+const { attachedVerdicts } = require('../../engine/verdicts/attached')
 const { findCase } = require('../../engine/verdicts/case')
 const { summarize } = require('../../engine/verdicts/headline')
 const { evaluate } = require('../../engine/verdicts/evaluate')
@@ -303,9 +304,8 @@ describe('an open check', () => {
 describe('of recordings', () => {
   const summaries = async name => {
     const { targets } = await replayFile(path.join(__dirname, `../recordings/${name}.ndjson.gz`), {})
-    return Object.fromEntries(targets.map(target => {
-      return [target.thread, summarize(findCase(target).explained)]
-    }))
+    return Object.fromEntries(targets.map(target =>
+      [target.thread, summarize(attachedVerdicts(target))]))
   }
   it('a healthy app is ok if and only if every critical check is', async () => {
     expect((await summaries('24-healthy-cache-fill-broken')).main).toMatchObject({

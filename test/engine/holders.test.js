@@ -1,7 +1,10 @@
 'use strict'
 
 const { diagnoses } = require('../../engine/diagnoses')
-const { Case } = require('../../engine/verdicts/case')
+const { attachedVerdicts } = require('../../engine/verdicts/attached')
+const { findCase } = require('../../engine/verdicts/case')
+const { Target } = require('../../engine/history/target')
+const { hello } = require('../support/frames')
 const { selectHolders } = require('../../engine/verdicts/holders')
 const { originOf, packageOf, nameOwner } = require('../../engine/text/code-owner')
 
@@ -42,12 +45,14 @@ describe('holders of a verdict', () => {
   })
 
   it('stand beside the verdict, with the lines of code', () => {
-    const found = new Case()
+    const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
+    const found = findCase(target)
     const leak = { diagnosis: 'js-heap-leak', state: 'confirmed' }
     found.verdicts = /** @type {any} */ ([leak])
-    expect(found.explained).toEqual([{ ...found.verdicts[0], suspects: null, holders: null }])
+    expect(attachedVerdicts(target))
+      .toEqual([expect.objectContaining({ ...leak, suspects: null, holders: null })])
     found.holders = holders
-    expect(textsOf(found.explained[0].holders)).toEqual(['objects', 'buffers', 'objects'])
+    expect(textsOf(attachedVerdicts(target)[0].holders)).toEqual(['objects', 'buffers', 'objects'])
   })
 })
 

@@ -25,6 +25,7 @@ const ROUTES = [
   ['GET', '/api/v1/deaths', 'read'],
   ['GET', '/api/v1/deaths/:id', 'read'],
   ['GET', '/api/v1/targets/:target/series?track=rssBytes', 'read'],
+  ['GET', '/api/v1/targets/:target/known-bugs', 'read'],
   ['POST', '/api/v1/targets/:target/trim', 'act'],
   ['POST', '/api/v1/targets/:target/captures?kind=report', 'act'],
   ['GET', '/api/v1/captures', 'read'],

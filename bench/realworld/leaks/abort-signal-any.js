@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'AbortSignal.any() with a signal that lives long',
-  source: 'https://github.com/nodejs/node/issues/54614',
   leaky: { packages: {}, node: '24.15.0' },
   fixed: { packages: {}, node: '24.21.0' },
   expect: ['js-heap-leak'],

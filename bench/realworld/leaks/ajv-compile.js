@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'ajv keeps each schema object that it compiled',
-  source: 'https://github.com/ajv-validator/ajv/issues/1413',
   leaky: { packages: { ajv: '8.17.1' }, label: 'ajv 8.17.1, a schema object for each request' },
   fixed: { packages: { ajv: '8.17.1' }, label: 'ajv 8.17.1, one schema object' },
   expect: ['js-heap-leak'],

@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'arktype registers each type that is made',
-  source: 'https://github.com/arktypeio/arktype/issues/1584',
   leaky: { packages: { arktype: '2.1.29' }, label: 'arktype 2.1.29, a type for each request' },
   fixed: { packages: { arktype: '2.1.29' }, label: 'arktype 2.1.29, one type' },
   expect: ['js-heap-leak'],

@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'axios: a cancel token keeps each request that was given it',
-  source: 'https://github.com/axios/axios/issues/3001',
   leaky: { packages: { axios: '0.21.4' } },
   fixed: { packages: { axios: '0.22.0' } },
   expect: ['js-heap-leak'],

@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'Blob.stream() keeps its source',
-  source: 'https://github.com/nodejs/node/issues/63574',
   leaky: { packages: {}, node: '24.17.0' },
   fixed: { packages: {}, node: '24.15.0' },
   expect: ['native-memory-leak'],

@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'cls-hooked keeps a context that holds a promise',
-  source: 'https://github.com/Jeff-Lewis/cls-hooked/issues/66',
   leaky: { packages: { 'cls-hooked': '4.2.2' } },
   fixed: { packages: { 'cls-hooked': '4.2.2' }, label: 'cls-hooked 4.2.2, no promise in it' },
   expect: ['js-heap-leak', 'context-leak'],

@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'debug keeps each instance it made',
-  source: 'https://github.com/debug-js/debug/issues/678',
   leaky: { packages: { debug: '4.2.0' } },
   fixed: { packages: { debug: '4.3.0' } },
   expect: ['js-heap-leak'],

@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: "express-session's default store keeps each visitor's session",
-  source: 'https://github.com/expressjs/session/issues/556',
   leaky: { packages: { 'express-session': '1.18.1', express: '5.1.0' } },
   fixed: {
     packages: { 'express-session': '1.18.1', express: '5.1.0', memorystore: '1.6.7' },

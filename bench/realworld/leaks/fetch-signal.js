@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'fetch() keeps what its AbortSignal belongs to',
-  source: 'https://github.com/nodejs/node/issues/46435',
   leaky: { packages: {}, node: '18.13.0' },
   fixed: { packages: {}, node: '18.20.8' },
   expect: ['js-heap-leak'],

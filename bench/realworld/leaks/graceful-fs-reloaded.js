@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'graceful-fs wraps fs.close again each time it is loaded',
-  source: 'https://github.com/isaacs/node-graceful-fs/issues/102',
   leaky: { packages: { 'graceful-fs': '4.1.11' } },
   fixed: { packages: { 'graceful-fs': '4.2.11' } },
   expect: ['js-heap-leak'],

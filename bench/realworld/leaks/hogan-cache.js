@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'Hogan.js caches each template that it ever compiled',
-  source: 'https://github.com/twitter/hogan.js/issues/239',
   leaky: { packages: { 'hogan.js': '3.0.2' } },
   fixed: { packages: { 'hogan.js': '3.0.2' }, label: 'hogan.js 3.0.2, cache dropped' },
   expect: ['js-heap-leak'],

@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'http-proxy keeps the request to the backend when its client leaves',
-  source: 'https://github.com/http-party/node-http-proxy/issues/1559',
   leaky: { packages: { 'http-proxy': '1.18.1' } },
   fixed: { packages: { 'http-proxy-node16': '1.0.6' } },
   expect: ['resource-leak'],

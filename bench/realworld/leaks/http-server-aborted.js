@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'http-server keeps the file of an aborted download open',
-  source: 'https://github.com/http-party/http-server/issues/512',
   leaky: { packages: { 'http-server': '0.11.1' } },
   fixed: { packages: { 'serve-static': '2.2.0' } },
   expect: ['resource-leak'],

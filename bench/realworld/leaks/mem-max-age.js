@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'mem: results that are too old are never deleted',
-  source: 'https://github.com/sindresorhus/memoize/issues/14',
   leaky: { packages: { mem: '3.0.1' } },
   fixed: { packages: { mem: '4.0.0' } },
   expect: ['js-heap-leak'],

@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'msgpackr: a small field of a message pins the whole message',
-  source: 'https://github.com/kriszyp/msgpackr#options',
   leaky: { packages: { msgpackr: '1.11.5' }, label: 'msgpackr 1.11.5' },
   fixed: { packages: { msgpackr: '1.11.5' }, label: 'msgpackr 1.11.5, copyBuffers' },
   expect: ['native-memory-leak', 'buffer-pool-pinning'],

@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'multer keeps the file of an aborted upload open',
-  source: 'https://github.com/expressjs/multer/issues/971',
   leaky: { packages: { multer: '2.2.0', express: '5.1.0' } },
   fixed: { packages: { multer: '2.3.0', express: '5.1.0' } },
   expect: ['resource-leak'],

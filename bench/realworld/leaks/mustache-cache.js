@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'mustache caches each template that it ever rendered',
-  source: 'https://github.com/janl/mustache.js/issues/818',
   leaky: { packages: { mustache: '4.2.0' } },
   fixed: { packages: { mustache: '4.2.0' }, label: 'mustache 4.2.0, without templateCache' },
   expect: ['js-heap-leak'],

@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: '@napi-rs/canvas leaks each canvas that is drawn onto another',
-  source: 'https://github.com/Brooooooklyn/canvas/issues/1222',
   leaky: { packages: { '@napi-rs/canvas': '0.1.95' } },
   fixed: { packages: { '@napi-rs/canvas': '1.1.1' } },
   expect: ['native-memory-leak'],

@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: '@napi-rs/canvas leaks the bitmap of a pattern',
-  source: 'https://github.com/Brooooooklyn/canvas/issues/1055',
   leaky: { packages: { '@napi-rs/canvas': '0.1.70' } },
   fixed: { packages: { '@napi-rs/canvas': '0.1.96' } },
   expect: ['native-memory-leak'],

@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'a node-fetch body that is never read keeps its socket',
-  source: 'https://github.com/node-fetch/node-fetch/issues/83',
   leaky: { packages: { 'node-fetch': '2.7.0' }, label: 'node-fetch 2.7.0, body not read' },
   fixed: { packages: { 'node-fetch': '2.7.0' }, label: 'node-fetch 2.7.0, body read' },
   expect: ['resource-leak'],

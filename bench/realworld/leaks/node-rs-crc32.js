@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: '@node-rs/crc32 keeps a reference to each argument',
-  source: 'https://github.com/napi-rs/node-rs/issues/655',
   leaky: { packages: { '@node-rs/crc32': '1.5.1' } },
   fixed: { packages: { '@node-rs/crc32': '1.10.6' } },
   expect: ['native-memory-leak', 'js-heap-leak'],

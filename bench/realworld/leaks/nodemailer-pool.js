@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'nodemailer: a pooled transport for each mail keeps its connection',
-  source: 'https://github.com/nodemailer/nodemailer/issues/942',
   leaky: { packages: { nodemailer: '7.0.10' }, label: 'nodemailer 7.0.10, a pool for each mail' },
   fixed: { packages: { nodemailer: '7.0.10' }, label: 'nodemailer 7.0.10, one pool' },
   expect: ['resource-leak'],

@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'OpenTelemetry metrics with two readers',
-  source: 'https://github.com/open-telemetry/opentelemetry-js/issues/4115',
   leaky: { packages: { '@opentelemetry/sdk-metrics': '1.17.0', '@opentelemetry/api': '1.6.0' } },
   fixed: { packages: { '@opentelemetry/sdk-metrics': '1.17.1', '@opentelemetry/api': '1.6.0' } },
   expect: ['js-heap-leak'],

@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'marks and measures of performance that nobody clears',
-  source: 'https://github.com/nodejs/node/issues/42503',
   leaky: { packages: {}, label: 'any Node.js since 16.7' },
   fixed: { packages: {}, label: 'clearMarks(), clearMeasures()' },
   expect: ['js-heap-leak'],

@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'a pino transport for each job: a worker thread each',
-  source: 'https://github.com/pinojs/pino/issues/1322',
   leaky: { packages: { pino: '9.14.0' }, label: 'pino 9.14.0, transport() for each job' },
   fixed: { packages: { pino: '9.14.0' }, label: 'pino 9.14.0, one transport' },
   expect: ['resource-leak'],

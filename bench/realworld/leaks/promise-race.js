@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'Promise.race() with a promise that never settles',
-  source: 'https://github.com/nodejs/node/issues/17469',
   leaky: { packages: {}, label: 'any Node.js' },
   fixed: { packages: {}, label: 'without the race' },
   expect: ['js-heap-leak'],

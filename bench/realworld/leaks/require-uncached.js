@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'require-uncached keeps each module in children of its parent',
-  source: 'https://github.com/sindresorhus/import-fresh/issues/2',
   leaky: { packages: { 'require-uncached': '1.0.2', semver: '7.7.2' } },
   fixed: { packages: { 'require-uncached': '1.0.3', semver: '7.7.2' } },
   expect: ['js-heap-leak'],

@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'serve-handler keeps the file of a 304 open',
-  source: 'https://github.com/vercel/serve-handler/issues/235',
   leaky: { packages: { 'serve-handler': '6.1.7' }, label: 'serve-handler 6.1.7, etag' },
   fixed: { packages: { 'serve-handler': '6.1.7' }, label: 'serve-handler 6.1.7, no etag' },
   expect: ['resource-leak'],

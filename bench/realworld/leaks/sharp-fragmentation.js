@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'sharp on glibc: pictures of many sizes in waves',
-  source: 'https://github.com/lovell/sharp/issues/2607',
   leaky: { packages: { sharp: '0.34.5' }, label: 'sharp 0.34.5, glibc malloc' },
   fixed: {
     packages: { sharp: '0.34.5' },

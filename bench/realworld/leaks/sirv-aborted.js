@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'sirv keeps the file of a download open when its client leaves',
-  source: 'https://github.com/sveltejs/kit/issues/11617',
   leaky: { packages: { sirv: '3.0.2' } },
   fixed: { packages: { 'serve-static': '2.2.0' } },
   expect: ['resource-leak'],

@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'stealthy-require keeps each module in children of its parent',
-  source: 'https://github.com/analog-nico/stealthy-require/issues/2',
   leaky: { packages: { 'stealthy-require': '1.0.0', semver: '7.7.2' } },
   fixed: { packages: { 'stealthy-require': '1.1.0', semver: '7.7.2' } },
   expect: ['js-heap-leak'],

@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: '@swc/core: native memory grows with each file that it parses',
-  source: 'https://github.com/swc-project/swc/issues/9480',
   leaky: { packages: { '@swc/core': '1.7.14' } },
   fixed: { packages: { '@swc/core': '1.13.5' } },
   expect: ['native-memory-leak', 'allocator-fragmentation'],

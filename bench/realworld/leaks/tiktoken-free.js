@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'tiktoken: an encoder for each request, never freed',
-  source: 'https://github.com/gfargo/coco/issues/1641',
   leaky: { packages: { tiktoken: '1.0.22' }, label: 'tiktoken 1.0.22, without free()' },
   fixed: { packages: { tiktoken: '1.0.22' }, label: 'tiktoken 1.0.22, free()' },
   expect: ['native-memory-leak'],

@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'web-tree-sitter: trees that nobody deletes stay in the memory of WebAssembly',
-  source: 'https://github.com/yamadashy/repomix/issues/1680',
   leaky: { packages: { 'web-tree-sitter': '0.25.10', 'tree-sitter-javascript': '0.25.0' } },
   fixed: {
     packages: { 'web-tree-sitter': '0.25.10', 'tree-sitter-javascript': '0.25.0' },

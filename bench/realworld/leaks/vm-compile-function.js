@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'vm.compileFunction() with importModuleDynamically is never collected',
-  source: 'https://github.com/nodejs/node/issues/42080',
   leaky: { packages: {}, node: '20.3.0' },
   fixed: { packages: {}, node: '22.23.3' },
   expect: ['js-heap-leak'],

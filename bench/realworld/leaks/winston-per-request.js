@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'a winston logger for each request, on one transport',
-  source: 'https://github.com/winstonjs/winston/issues/1334',
   leaky: { packages: { winston: '3.19.0' }, label: 'winston 3.19.0, createLogger()' },
   fixed: { packages: { winston: '3.19.0' }, label: 'winston 3.19.0, child()' },
   expect: ['js-heap-leak'],

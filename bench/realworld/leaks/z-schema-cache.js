@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'z-schema keeps each schema that it compiled',
-  source: 'https://github.com/zaggino/z-schema/issues/192',
   leaky: { packages: { 'z-schema': '3.18.3' } },
   fixed: { packages: { 'z-schema': '3.18.4' } },
   expect: ['js-heap-leak'],

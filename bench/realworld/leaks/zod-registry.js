@@ -2,8 +2,6 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: "zod's global registry keeps each schema that is described",
-  source: 'https://github.com/mastra-ai/mastra/issues/18469',
   leaky: { packages: { zod: '4.1.7' } },
   fixed: { packages: { zod: '4.1.8' } },
   expect: ['js-heap-leak'],

@@ -1,0 +1,151 @@
+'use strict'
+
+/** @typedef {import('./define-known-bug').KnownBug} KnownBug */
+
+/**
+ * Versions that are known of a process or of a project.
+ * @typedef {object} Versions
+ * @property {string} node without a leading v
+ * @property {ReadonlyMap<string, readonly string[]>} packages versions by name of the package: some
+ *   are installed more than once
+ *
+ * @typedef {object} KnownBugMatch
+ * @property {KnownBug} bug
+ * @property {string} version that has it
+ *
+ * A known bug beside a verdict: the wire form of the API and of `memwatch run --json`.
+ * @typedef {object} KnownBugNote
+ * @property {string} id
+ * @property {string} package `node`, or the name of a package
+ * @property {string} version that has the bug
+ * @property {string | null} fixedIn first newer version without it; null where there is none
+ * @property {string | null} workaround
+ * @property {string} thread address
+ * @property {boolean} likely whether a suspect of the verdict lies there
+ * @property {string} text one line, without the workaround
+ */
+
+/** Most known bugs beside one verdict. */
+const MOST_NOTES = 8
+/** Longer versions are none: semver allows 256 characters. */
+const MOST_VERSION_LENGTH = 64
+const OPTIONS = { includePrerelease: true }
+
+/**
+ * Tests a version. The library and the table are loaded when first needed: most exporters never
+ * find anything.
+ * @param {string} version
+ * @param {string} range
+ * @returns {boolean} false where the version is none
+ */
+function isIn (version, range) {
+  if (version.length > MOST_VERSION_LENGTH) return false
+  return require('semver/functions/satisfies')(version, range, OPTIONS)
+}
+
+/**
+ * Known bugs of the versions of a process or project, in the order of the table: one for each
+ * version that has the bug.
+ * @param {Versions} versions
+ * @returns {KnownBugMatch[]}
+ */
+function findKnownBugs ({ node, packages }) {
+  return require('./index').knownBugs.flatMap(bug => {
+    const installed = bug.package === 'node' ? [node] : packages.get(bug.package) ?? []
+    return [...new Set(installed)]
+      .filter(version => isIn(version, bug.affected))
+      .map(version => ({ bug, version }))
+  })
+}
+
+/**
+ * Known bugs that belong beside a verdict: those that cause its diagnosis. A bug is likely where a
+ * suspect passes through its code, and through more of it than of any other bug's; then the others
+ * are left out. A trap needs a certain use of its
+ * package: it is left out as well where all suspects lead elsewhere.
+ * @param {string} diagnosis
+ * @param {readonly KnownBugMatch[]} matches
+ * @param {Pick<import('../text/suspect-text').Suspects, 'sites'> | null} suspects of the verdict
+ * @returns {KnownBugNote[]}
+ */
+function noteKnownBugs (diagnosis, matches, suspects) {
+  const sites = (suspects?.sites ?? []).map(({ through = [] }) => new Set(through))
+  const notes = matches
+    .filter(({ bug }, i) => bug.diagnoses.includes(diagnosis) &&
+      matches.findIndex(other => other.bug === bug) === i)
+    .map(match => ({ match, places: countPlaces(match.bug, sites) }))
+  const most = Math.max(0, ...notes.map(({ places }) => places))
+  const told = most > 0
+    ? notes.filter(({ places }) => places === most)
+    : notes.filter(({ match: { bug } }) => !needsSuspect(bug, suspects))
+  return told.slice(0, MOST_NOTES).map(({ match }) => noteOf(match, most > 0))
+}
+
+/**
+ * @param {KnownBug} bug
+ * @param {readonly Set<string>[]} sites places of each
+ * @returns {number} places of its largest group that a site passes through; 0 where none does
+ */
+const countPlaces = ({ suspects }, sites) => Math.max(0, ...suspects
+  .filter(group => sites.some(places => group.every(place => places.has(place))))
+  .map(group => group.length))
+
+/**
+ * Every process has all of Node.js.
+ * @param {KnownBug} bug
+ * @param {Pick<import('../text/suspect-text').Suspects, 'sites'> | null} suspects
+ */
+const needsSuspect = ({ kind, package: name }, suspects) =>
+  kind === 'trap' && (name === 'node' || (suspects?.sites ?? []).length > 0)
+
+/**
+ * @param {KnownBugMatch} match
+ * @param {boolean} likely
+ * @returns {KnownBugNote}
+ */
+function noteOf ({ bug, version }, likely) {
+  const { id, package: name, workaround, thread } = bug
+  const fixedIn = fixedAfter(bug, version)
+  const text = textOf(bug, version, likely)
+  return { id, package: name, version, fixedIn, workaround, thread, likely, text }
+}
+
+/**
+ * @param {KnownBug} bug
+ * @param {string} version that has it
+ * @returns {string | null} the first version without it that is newer
+ */
+const fixedAfter = ({ fixed }, version) => {
+  const compare = require('semver/functions/compare')
+  return [...fixed].sort(compare).find(one => compare(one, version) > 0) ?? null
+}
+
+/** @param {string} name @param {string} version */
+const versionText = (name, version) => `${name === 'node' ? 'Node.js' : name} ${version}`
+
+/**
+ * @param {KnownBug} bug
+ * @param {string} version
+ * @param {boolean} likely
+ * @returns {string}
+ */
+function textOf (bug, version, likely) {
+  const { package: name, title, when } = bug
+  const known = likely ? 'Known' : `Also known for ${versionText(name, version)}`
+  const cause = likely ? 'Likely the cause: a suspect leads there' : `It applies when ${when}`
+  return `${known}: ${title} (${threadName(bug.thread)}), ${fixText(bug, version)}. ${cause}.`
+}
+
+/** @param {KnownBug} bug @param {string} version */
+function fixText (bug, version) {
+  const fixedIn = fixedAfter(bug, version)
+  if (fixedIn !== null) return `fixed in ${versionText(bug.package, fixedIn)}`
+  return bug.kind === 'trap' ? 'by design' : 'not fixed'
+}
+
+/** @param {string} thread address @returns {string} such as nodejs/node#63574 */
+const threadName = thread =>
+  /github\.com\/([^/]+\/[^/]+)\/(?:issues|pull|discussions)\/(\d+)/.exec(thread)?.slice(1).join('#') ??
+  thread.replace('https://', '')
+
+module.exports = { findKnownBugs, noteKnownBugs, isIn, fixedAfter, threadName, versionText }

@@ -1,0 +1,50 @@
+'use strict'
+
+const { findCase } = require('./case')
+const { selectHolders } = require('./holders')
+const { findKnownBugs, noteKnownBugs } = require('../known-bugs/match')
+
+/**
+ * A verdict with its attachments: suspects and holders of captures, known bugs, and for
+ * resource-leak the open handles of the process.
+ * @typedef {import('./evaluate').Verdict & { suspects: import('./case').AttachedSuspects | null,
+ *   holders: import('./holders').Holders | null,
+ *   openHandles: import('./case').Case['openHandles'],
+ *   knownBugs: import('../known-bugs/match').KnownBugNote[] }} AttachedVerdict
+ */
+
+/**
+ * The verdicts of a target, in the order of diagnoses.
+ * @param {import('../history/target').Target} target
+ * @returns {AttachedVerdict[]}
+ */
+function attachedVerdicts (target) {
+  const known = findCase(target)
+  return known.verdicts.map(verdict => {
+    const suspects = known.suspects.get(verdict.diagnosis) ?? null
+    const isFound = verdict.state === 'suspected' || verdict.state === 'confirmed'
+    return {
+      ...verdict,
+      suspects,
+      holders: selectHolders(verdict, known.holders),
+      openHandles: verdict.diagnosis === 'resource-leak' ? known.openHandles : null,
+      knownBugs: isFound
+        ? noteKnownBugs(verdict.diagnosis, knownBugsOf(target, known), suspects?.suspects ?? null)
+        : []
+    }
+  })
+}
+
+/**
+ * Known bugs of a target's versions, found once for each set of packages.
+ * @param {import('../history/target').Target} target
+ * @param {import('./case').Case} known
+ */
+function knownBugsOf ({ hello: { node } }, known) {
+  if (known.bugs?.of !== known.packages) {
+    known.bugs = { of: known.packages, found: findKnownBugs({ node, packages: known.packages }) }
+  }
+  return known.bugs.found
+}
+
+module.exports = { attachedVerdicts }

@@ -1,0 +1,61 @@
+'use strict'
+
+const fs = require('node:fs')
+const { knownBugs } = require('@memwatch/engine/known-bugs/index')
+const { packageOf } = require('@memwatch/engine/text/code-owner')
+const { Witness } = require('../process/witness')
+const { AppFiles } = require('./app-files')
+
+const NAMES = [...new Set(knownBugs.map(bug => bug.package))].filter(name => name !== 'node')
+/** Most addons that are named, and letters of a name. */
+const MOST_ADDONS = 50
+const MOST_NAME_LENGTH = 214
+
+/** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */
+
+/**
+ * Versions of the packages that known bugs are about, where the files of a target can be read: on
+ * this machine, or in another container whose processes are seen. They are installed, and perhaps
+ * never loaded.
+ * @param {Hello} hello
+ * @returns {Map<string, string[]> | null} by name; null where its files cannot be read
+ */
+const readInstalledPackages = hello =>
+  readFiles(hello, files => files.installedVersions(NAMES))
+
+/**
+ * Packages whose native addons a target has loaded, as its memory map says.
+ * @param {Hello} hello
+ * @returns {{ name: string, version: string | null }[] | null} null where the map cannot be read
+ */
+const readLoadedAddons = hello => readFiles(hello, files => {
+  const map = fs.readFileSync(`/proc/${hello.pid}/maps`, 'utf8')
+  const mapped = map.split('\n').filter(line => line.endsWith('.node'))
+    .map(line => line.slice(line.indexOf('/')))
+  const folders = new Set(mapped.flatMap(file => {
+    const name = packageOf(file)
+    const at = file.lastIndexOf(`/node_modules/${name}/`)
+    return name === null || name.length > MOST_NAME_LENGTH
+      ? []
+      : file.slice(0, at + `/node_modules/${name}`.length)
+  }))
+  return [...folders].slice(0, MOST_ADDONS).map(folder =>
+    ({ name: packageOf(`${folder}/`) ?? '', version: files.packageVersion(folder) ?? null }))
+})
+
+/**
+ * @template T
+ * @param {Hello} hello
+ * @param {(files: AppFiles) => T} read
+ * @returns {T | null} null where the process cannot be seen, or its files not be read
+ */
+function readFiles (hello, read) {
+  try {
+    if (process.platform !== 'linux' || !Witness.of(hello)) return null
+    return read(AppFiles.of(hello.pid))
+  } catch {
+    return null // gone, or another user's
+  }
+}
+
+module.exports = { readInstalledPackages, readLoadedAddons }

@@ -1,0 +1,28 @@
+'use strict'
+
+const { findCase } = require('@memwatch/engine/verdicts/case')
+
+/**
+ * Reads which versions of packages with known bugs a target has installed, once something is found
+ * on it: a verdict names the bugs of those versions.
+ */
+class KnownBugsPart {
+  name = 'known bugs'
+  /** @type {WeakSet<import('@memwatch/engine/history/target').Target>} */
+  #read = new WeakSet()
+
+  /** @param {import('../exporter').Exporter} exporter */
+  start (exporter) {
+    exporter.on('verdict', (target, { state, opportunity }) => {
+      const isFound = !opportunity && (state === 'suspected' || state === 'confirmed')
+      // An exporter that has too much to do reads no files.
+      if (!isFound || this.#read.has(target) || exporter.load.level > 0) return
+      this.#read.add(target)
+      // The reader of files is loaded with the first finding: most exporters never need it.
+      const { readInstalledPackages } = require('../captures/installed-packages')
+      findCase(target).packages = readInstalledPackages(target.hello) ?? new Map()
+    })
+  }
+}
+
+module.exports = { KnownBugsPart }

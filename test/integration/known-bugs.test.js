@@ -1,0 +1,116 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { toolsFolder } = require('../../scripts/tools-folder')
+const { spawnWatched } = require('../support/agent-collector')
+const { startExporter, eventually } = require('../support/exporter')
+const { memwatch } = require('../support/memwatch')
+const { runnersWith } = require('../support/tools')
+
+/** Known memory bugs of real processes: of installed packages, and of a Node.js that leaks. */
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-known-'))
+afterAll(() => fs.rmSync(folder, { recursive: true }))
+/**
+ * @param {string} name
+ * @param {object} manifest
+ */
+function install (name, manifest) {
+  const at = path.join(folder, 'node_modules', name)
+  fs.mkdirSync(at, { recursive: true })
+  fs.writeFileSync(path.join(at, 'package.json'), JSON.stringify({ name, ...manifest }))
+}
+fs.writeFileSync(path.join(folder, 'package.json'), JSON.stringify({ name: 'shop' }))
+install('debug', { version: '4.2.0' })
+install('axios', { version: '0.22.0' })
+install('multer', { version: { hostile: true } })
+install('@shop/native', { version: '3.2.1' })
+const ADDON = path.join(__dirname, `../../allocator/prebuilt/${process.platform}-${process.arch}.node`)
+const hasAddon = fs.existsSync(ADDON)
+if (hasAddon) fs.copyFileSync(ADDON, path.join(folder, 'node_modules/@shop/native/native.node'))
+fs.writeFileSync(path.join(folder, 'app.js'), `
+  if (${hasAddon}) require('@shop/native/native.node')
+  setInterval(() => {}, 1000)`)
+fs.mkdirSync(path.join(folder, 'node_modules/mem'))
+fs.symlinkSync('/etc/passwd', path.join(folder, 'node_modules/mem/package.json'))
+
+/** A version that leaks in Blob.stream(): nodejs/node#63574. */
+const LEAKY_NODE = '24.17.0'
+const leakyNode = path.join(
+  toolsFolder(), 'nodes', LEAKY_NODE,
+  'node_modules', `node-${process.platform}-${process.arch}`, 'bin/node'
+)
+const withLeakyNode = runnersWith('known bugs of a Node.js that leaks', fs.existsSync(leakyNode)
+  ? undefined
+  : `Node.js ${LEAKY_NODE} is not in ${toolsFolder()}: npm run bench:known-bugs fetches it`)
+
+describe('memwatch audit TARGET', () => {
+  /** @type {Awaited<ReturnType<typeof startExporter>>} */
+  let exporter
+  /** @type {ReturnType<typeof spawnWatched>} */
+  let app
+  beforeAll(async () => {
+    exporter = await startExporter()
+    app = spawnWatched({
+      args: [path.join(folder, 'app.js')],
+      socket: exporter.socket.path,
+      cwd: folder,
+      env: { MEMWATCH_NAME: 'shop' },
+      timeoutMs: 60_000
+    })
+    await eventually(() => exporter.exporter.targets[0]?.frame, Boolean)
+  })
+  afterAll(async () => {
+    app.child.kill('SIGKILL')
+    await app.ended
+    await exporter.stop()
+  })
+  const audit = (/** @type {string[]} */ ...args) =>
+    memwatch(['audit', ...args, '--url', exporter.url])
+
+  it('names the bugs of the versions that it has installed, and ends with 3', async () => {
+    const { code, stdout, stderr } = await audit('shop', '--json')
+    expect([code, stderr]).toEqual([3, ''])
+    const { node, packages, addons, bugs } = JSON.parse(stdout)
+    expect(node).toBe(process.versions.node)
+    if (hasAddon) expect(addons).toContainEqual({ name: '@shop/native', version: '3.2.1' })
+    expect(packages).toBeGreaterThanOrEqual(2)
+    expect(bugs).toContainEqual(expect.objectContaining({
+      id: 'debug', version: '4.2.0', fixedIn: '4.3.0', kind: 'bug'
+    }))
+    expect(bugs.filter(({ id, version }) => id === 'axios-cancel-token' && version === '0.22.0'))
+      .toEqual([])
+  })
+
+  it('ends with 2 for a target that the exporter does not know', async () => {
+    const { code, stderr } = await audit('nobody')
+    expect([code, stderr]).toEqual([2, expect.stringContaining('no such target; there are: shop')])
+  })
+})
+
+withLeakyNode.describe(`an app on Node.js ${LEAKY_NODE} that streams Blobs`, () => {
+  const STREAM_BLOBS = `
+    const body = Buffer.alloc(100_000, 7)
+    const upload = () => new Response(new Blob([body]).stream()).arrayBuffer()
+    setInterval(() => { for (let i = 0; i < 3; i++) upload() }, 50)`
+
+  it('is named its known bug as the likely cause, with the thread and the fixed version', async () => {
+    fs.writeFileSync(path.join(folder, 'upload.js'), STREAM_BLOBS)
+    const { stdout } = await memwatch([
+      'run', '--for', '80', '--json', '--', leakyNode, path.join(folder, 'upload.js')
+    ])
+    const [{ headline, verdicts }] = JSON.parse(stdout).targets
+    const notes = verdicts.flatMap(({ knownBugs }) => knownBugs)
+    expect(notes).toContainEqual(expect.objectContaining({
+      id: 'blob-stream',
+      package: 'node',
+      version: LEAKY_NODE,
+      fixedIn: '24.20.0',
+      thread: 'https://github.com/nodejs/node/issues/63574',
+      likely: true
+    }))
+    expect(headline.text).toContain('Likely the cause: a suspect leads there.')
+  }, 180_000)
+})
