@@ -22,6 +22,7 @@ const SHARED = {
   'format.mjs': require.resolve('@memwatch/engine/text/format'),
   'kinds.mjs': path.join(__dirname, '../captures/kinds.js'),
   'shell.mjs': require.resolve('@memwatch/engine/text/shell'),
+  'symbols.mjs': require.resolve('@memwatch/engine/text/state-symbols'),
   'track-parts.mjs': require.resolve('@memwatch/engine/memory/track-parts')
 }
 
