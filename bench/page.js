@@ -243,7 +243,7 @@ async function latency (exporter) {
       120_000
     )
     const began = performance.now()
-    await page.locator('.verdict.confirmed').first().waitFor()
+    await page.locator('.band .state', { hasText: 'confirmed' }).waitFor()
     report(`${id} on the page after the API`, performance.now() - began, LIMITS.verdictMs, 'ms')
   }
   await close()
