@@ -110,26 +110,31 @@ describe('the screen of memwatch top', () => {
   it('drops columns from the least important where it is narrow, and cuts the rest', () => {
     const view = viewOf(row('shop', { headline: FINDING }))
     const headsAt = width => linesOf(view, { ...size, width })[3].split(/ {2,}/)
-    expect(headsAt(200)).toEqual(['target', 'RSS', 'of limit', 'heap', 'GC', 'loop', 'RSS, 5 min', 'verdict'])
+    expect(headsAt(200)).toEqual(
+      ['target', 'RSS', 'of limit', 'heap', 'GC', 'loop', 'RSS, 5 min', 'verdict'])
     expect(headsAt(80)).toEqual(['target', 'RSS', 'of limit', 'GC', 'verdict'])
     expect(headsAt(50)).toEqual(['target', 'verdict'])
     for (const width of [40, 50, 80, 120]) {
-      expect(Math.max(...linesOf(view, { ...size, width }).map(line => line.length))).toBeLessThanOrEqual(width)
+      const lengths = linesOf(view, { ...size, width }).map(line => line.length)
+      expect(Math.max(...lengths)).toBeLessThanOrEqual(width)
     }
   })
 
   it('has the state as a symbol and a colour, and shows the dead as dead', () => {
-    const view = viewOf(row('shop', { headline: FINDING }), row('old', { headline: FINDING, up: false, death: 'oom kill' }), row('calm'))
+    const dead = row('old', { headline: FINDING, up: false, death: 'oom kill' })
+    const view = viewOf(row('shop', { headline: FINDING }), dead, row('calm'))
     const text = terminalText(view.render(size), { colour: true })
     expect(text).toContain('\u001b[31m! shop')
     expect(text).toContain('\u001b[2m! old')
     expect(text).toMatch(/old .*Gone \(oom kill\)/)
     expect(text).toContain('\n✓ calm')
-    expect(linesOf(view)[0]).toBe('memwatch top · http://127.0.0.1:1 · 3 targets · 2 confirmed · 1 gone')
+    expect(linesOf(view)[0])
+      .toBe('memwatch top · http://127.0.0.1:1 · 3 targets · 2 confirmed · 1 gone')
   })
 
   it('sorts, filters, and clears the filter', () => {
-    const view = viewOf(row('shop', { headline: FINDING, gcRatio: 0.1 }), row('search', { gcRatio: 0.4 }), row('cron'))
+    const ill = row('shop', { headline: FINDING, gcRatio: 0.1 })
+    const view = viewOf(ill, row('search', { gcRatio: 0.4 }), row('cron'))
     expect(namesOf(view)).toEqual(['shop', 'search', 'cron'])
     for (const key of 'sss') view.press(key)
     expect(namesOf(view)).toEqual(['search', 'shop', 'cron'])
