@@ -264,7 +264,8 @@ function judgeWithoutReadings (signals, limits) {
     liveHeapBoundSeconds: seconds,
     usedHeapRunwayBytes: runway
   } = signals
-  if (most === null || promoted === null || !seconds || runway === null) return null
+  if (most === null || promoted === null || seconds === null || runway === null) return null
+  if (seconds < limits.boundSeconds) return null
   const growth = most / seconds
   const mayLeak =
     growth >= limits.slowestBytesPerSecond ||

@@ -72,6 +72,8 @@ module.exports = defineDiagnosis({
     // With few readings: nearly all that was promoted must have survived the next major GC. Leaks
     // under limits of 1 to 4 GiB measured 0.95-1.00; garbage that is promoted early 0.0-0.3.
     promotedKeptRatio: 0.8,
+    // What was promoted bounds the growth once it was seen for so long: within moments little is.
+    boundSeconds: 30,
     // Above this share of the limit the floor cannot rise any more: a flat line there proves
     // nothing.
     nearLimitRatio: 0.85,

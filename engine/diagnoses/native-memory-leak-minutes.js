@@ -44,9 +44,7 @@ function judgeMinutes (signals, limits) {
   const steady = steadinessRatio ?? 0
   const line = { rise, growth, seconds, steady, share: rise / (rise + runway), runway }
   if (rise < limits.riseBytes) return judgeSmall(signals, limits, line)
-  if (steadinessRatio === null) {
-    return unknown(`${sayGrew(rise)}: too few readings to say how it goes on`)
-  }
+  if (steadinessRatio === null) return unknown(`${sayGrew(rise)}: ${TOO_FEW}`)
   return ruleOutFlat(signals, limits, line) ??
     judgeTooLittle(signals, limits, line) ??
     ruleOutFilling(signals, limits, line) ??
@@ -54,6 +52,8 @@ function judgeMinutes (signals, limits) {
     ruleOutKnown(signals, limits, line) ??
     judgeLine(signals, limits, line)
 }
+
+const TOO_FEW = 'too few readings to say how it goes on'
 
 /** @param {number} rise bytes */
 const sayGrew = rise => `memory outside the heap grew by ${formatBytes(rise)}`
@@ -65,11 +65,13 @@ const sayGrew = rise => `memory outside the heap grew by ${formatBytes(rise)}`
  * @param {Line} line
  */
 function judgeSmall (signals, limits, { rise, growth, seconds, steady }) {
-  const isLine =
-    rise >= limits.lastingLeastBytes &&
-    growth >= limits.slowestBytesPerSecond &&
-    steady >= limits.steadinessRatio
-  if (isLine) return unknown(`${sayGrew(rise)} in a line: too little to judge`)
+  const grows = rise >= limits.lastingLeastBytes && growth >= limits.slowestBytesPerSecond
+  if (grows && signals.outsideHeapTrend?.steadinessRatio === null) {
+    return unknown(`${sayGrew(rise)}: ${TOO_FEW}`)
+  }
+  if (grows && steady >= limits.steadinessRatio) {
+    return unknown(`${sayGrew(rise)} in a line: too little to judge`)
+  }
   const now = formatBytes(signals.outsideHeapBytes)
   return ok(
     `${now} outside the heap, changed by ${formatBytes(rise)} since the warm-up`,
