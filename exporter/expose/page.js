@@ -2,7 +2,8 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { filesIn, sendFile } = require('./static-files')
+const { Readable } = require('node:stream')
+const { filesIn, sendCompressed, sendFile } = require('./static-files')
 
 const FOLDER = path.join(__dirname, '../page')
 const UPLOT = path.join(path.dirname(require.resolve('uplot/package.json')), 'dist')
@@ -59,10 +60,11 @@ function pageRoutes (server) {
   server.get('/page/:file', async (request, reply) => {
     const { file } = /** @type {{ file: string }} */ (request.params)
     if (!Object.hasOwn(SHARED, file)) return sendFile(request, reply, files.get(file), POLICY)
-    return reply
+    reply
       .type('text/javascript; charset=utf-8')
       .header('cache-control', 'no-cache')
-      .send(asModule(SHARED[file]))
+      .header('vary', 'accept-encoding')
+    return sendCompressed(request, reply, Readable.from([asModule(SHARED[file])]))
   })
 }
 

@@ -262,7 +262,7 @@ class TargetLine {
   #share = h('td', { class: 'number', 'data-head': 'of limit' })
   #gc = h('td', { class: 'number', 'data-head': 'GC' })
   #waste = h('td', { class: 'number', 'data-head': 'Waste' })
-  #verdict = h('td', { 'data-head': 'Verdict' })
+  #verdict = h('span', { class: 'short' })
   /** RSS, oldest first, and when its newest was heard. @type {(number | null)[]} */
   #values = []
   #heardUnixMs = 0
@@ -276,7 +276,7 @@ class TargetLine {
           thread === 'main' ? target : `${target} ${thread}`),
         h('small', {}, ` ${pod ? `${pod}, ` : ''}pid ${pid}, Node ${node}`)),
       h('td', { 'data-head': 'RSS', class: 'rss' }, this.#course, ' ', this.#rss),
-      this.#share, this.#gc, this.#waste, this.#verdict)
+      this.#share, this.#gc, this.#waste, h('td', { 'data-head': 'Verdict' }, this.#verdict))
   }
 
   /**

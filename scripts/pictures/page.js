@@ -49,9 +49,11 @@ const running = []
 function start (socket, name, id) {
   const app = apps.find(app => app.id === id)
   if (!app) throw new Error(`no app ${id} in the lab`)
-  const { script, nodeArgs = [], memoryLimitBytes = 512 * 2 ** 20 } = app
-  const group = createMemoryGroup({ limitBytes: memoryLimitBytes, name: 'picture' })
-  const { command, args } = group.wrap(process.execPath, ['-r', AGENT, ...nodeArgs, script])
+  const { script, nodeArgs = [], memoryLimitBytes: limitBytes } = app
+  const group = limitBytes ? createMemoryGroup({ limitBytes, name: 'picture' }) : undefined
+  const words = ['-r', AGENT, ...nodeArgs, script]
+  const { command, args } = group?.wrap(process.execPath, words) ??
+    { command: process.execPath, args: words }
   const env = { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: socket, MEMWATCH_NAME: name }
   running.push({ group, child: spawn(command, args, { stdio: 'ignore', env }) })
 }
@@ -62,7 +64,7 @@ async function stopAll () {
       child.kill('SIGKILL')
       await once(child, 'close')
     }
-    await group.remove()
+    await group?.remove()
   }
 }
 
