@@ -26,7 +26,7 @@ const Plot = /** @type {any} */ (globalThis).uPlot
  * @property {number} y pixels of CSS below the top
  */
 
-/** Of the plot, its time axis included. */
+/** Height of the plot with its time axis, in pixels of CSS. */
 const HEIGHT = 200
 const TOP_PADDING = 10
 /** Width of the left axis: that of every chart, so that their times stand below each other. */

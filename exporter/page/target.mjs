@@ -179,7 +179,7 @@ export class Target {
     setText(this.#problem, target.silence
       ? `Silent, reason: ${target.silence.replaceAll('_', ' ')}.`
       : target.up ? '' : 'Gone: the process ended.')
-    this.element.classList.toggle('gone', !target.up)
+    this.element.classList.toggle('gone', !target.up && !target.silence)
     this.#startedAtUnixMs = target.lastFrameUnixMs - 1000 * target.uptimeSeconds
     setText(this.#facts, `pid ${target.pid} · Node ${target.node} · V8 ${target.v8} · ` +
       `${target.libc}, ${target.allocator === target.libc ? 'its malloc' : target.allocator} · up ${formatSeconds(target.uptimeSeconds)}`)
@@ -221,7 +221,7 @@ export class Target {
 
   #countDown () {
     const { secondsLeft, atUnixMs } = this.#deadline
-    this.#left.hidden = secondsLeft === null || !this.#watched?.up
+    this.#left.hidden = secondsLeft === null || !(this.#watched.up || this.#watched.silence)
     if (this.#left.hidden) return
     const seconds = Math.max(0, Math.round((atUnixMs - Date.now()) / 1000))
     setText(this.#countdown, seconds < 3600

@@ -6,7 +6,7 @@ const { tellRecording } = require('../support/recorded-agent')
 const { describeWithTools } = require('../support/tools')
 const { defined } = require('../support/defined')
 
-/** Of the leak's recording: then half a minute is left. */
+/** After this share of its recording the leak has half a minute left. */
 const SHARE = 0.66
 const VIEWPORTS = [{ width: 1280, height: 800 }, { width: 390, height: 844 }]
 
