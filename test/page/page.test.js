@@ -15,6 +15,12 @@ const MOST_BYTES = 150_000
 /** Behind the API. */
 const SHOWN_WITHIN_MS = 2000
 
+/** Objects of one class that a variable holds. */
+const PILING = `class Session { constructor (i) { this.text = 'x'.repeat(200) + i } }
+  const sessions = new Map()
+  for (let i = 0; i < 40_000; i++) sessions.set(i, new Session(i))
+  setInterval(() => sessions.get(1), 1000)`
+
 // Real apps of the lab, a real exporter, a real browser: the page is looked at as it is.
 describeWithTools('the page', ({ chromium }) => {
   /** @type {Awaited<ReturnType<typeof startExporter>>} */
@@ -293,6 +299,44 @@ describeWithTools('the page', ({ chromium }) => {
     },
     60_000
   )
+
+  it('groups targets of one workload, and shows the dead as dead with the reason', async () => {
+    const app = start('healthy-steady')
+    await eventually(
+      () => json('targets'),
+      targets => targets.some(({ target, uptimeSeconds }) =>
+        target === 'healthy-steady-2' && uptimeSeconds > 3),
+      30_000
+    )
+    const page = await open()
+    await page.getByRole('rowheader', { name: /^healthy-steady 2 targets, Node / }).waitFor()
+    const row = page.getByRole('row', { name: /^healthy-steady-2 / })
+    await row.locator('.mini .course').waitFor({ timeout: 30_000 })
+    app.child.kill('SIGSEGV')
+    await app.ended
+    await page.locator('tr.gone', { hasText: /healthy-steady-2.*Gone \((?!reason unknown)/ }).waitFor()
+  }, 90_000)
+
+  it('shows what piles up in a heap snapshot, and unfolds its holders', async () => {
+    const app = spawnBounded(process.execPath, ['-r', AGENT, '-e', PILING], {
+      env: environment({
+        MEMWATCH_SOCKET: exporter.socket.path,
+        MEMWATCH_NAME: 'piling',
+        MEMWATCH_ALLOW_SNAPSHOT: '1'
+      }),
+      timeoutMs: 240_000
+    })
+    running.push(app)
+    await eventually(() => json('targets?target=piling'), targets => targets.length === 1, 30_000)
+    await fetch(`${exporter.url}/api/v1/targets/piling/captures?kind=heap_snapshot`, { method: 'POST' })
+    const page = await open('#target=piling')
+    const why = page.getByRole('region', { name: 'Why' })
+    const pile = why.getByText(/40,000 Session objects/)
+    await pile.waitFor({ timeout: 90_000 })
+    expect(await why.locator('.path').isVisible()).toBe(false)
+    await pile.press('Enter')
+    expect(await why.locator('.path').innerText()).toContain('variable sessions')
+  }, 150_000)
 
   it('is small: all that it is made of', async () => {
     opened = await openPage(chromium)
