@@ -278,7 +278,8 @@ export class ChartView {
       setText(item.children[1], text)
       item.style.top = `${tops[i]}px`
     })
-    this.#canvas.setAttribute('aria-label', `${title}: ${series.map(({ text }) => text).join(', ')}`)
+    const words = series.map(({ text }) => text).join(', ')
+    this.#canvas.setAttribute('aria-label', `${title}: ${words}`)
   }
 }
 

@@ -73,7 +73,14 @@ export class Death {
         h(
           'article',
           { class: `verdict ${reason === 'clean' ? '' : 'critical'}` },
-          h('p', { class: 'state' }, '✕ ', h('strong', {}, reason.replaceAll('_', ' ')), ` ${sure} · noticed `, time(diedAtUnixMs)),
+          h(
+            'p',
+            { class: 'state' },
+            '✕ ',
+            h('strong', {}, reason.replaceAll('_', ' ')),
+            ` ${sure} · noticed `,
+            time(diedAtUnixMs)
+          ),
           h('p', { class: 'sentence' }, text),
           suspects && h('p', {}, 'Suspects: ', h('code', {}, suspects)),
           verdict &&

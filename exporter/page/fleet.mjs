@@ -15,12 +15,15 @@ const LEAST_WASTE_BYTES = 2 ** 20
 /** Minutes of RSS that a row draws, and how densely. */
 const COURSE_SECONDS = 600
 const COURSE_STEP_SECONDS = 10
+const MOST_POINTS = COURSE_SECONDS / COURSE_STEP_SECONDS
 /** The histories of so many rows are asked for: of no more than are seen at first. */
 const MOST_COURSES = 50
 const ASKED_AT_ONCE = 4
 
 const limitRatio = (/** @type {Row} */ { rssBytes, containerLimitBytes }) =>
-  rssBytes === undefined || containerLimitBytes === undefined ? undefined : rssBytes / containerLimitBytes
+  rssBytes === undefined || containerLimitBytes === undefined
+    ? undefined
+    : rssBytes / containerLimitBytes
 
 /**
  * Orders of the list, by the value of `sort` in the address. Within each the urgent first.
@@ -75,10 +78,19 @@ export class Fleet {
       oninput: () => this.#choose(this.#sort)
     })
     this.#heads = HEADS.map(([head, key]) => h('th', { scope: 'col' }, key
-      ? h('button', { type: 'button', class: 'head', title: `Sort by ${SORTS[key].title}`, onclick: () => this.#choose(key) }, head)
+      ? h('button', {
+        type: 'button',
+        class: 'head',
+        title: `Sort by ${SORTS[key].title}`,
+        onclick: () => this.#choose(key)
+      }, head)
       : head))
     this.#table = h('table', { class: 'fleet' }, h('thead', {}, h('tr', {}, ...this.#heads)))
-    this.#region = h('div', { class: 'scrolls', tabindex: 0, role: 'region', 'aria-label': 'Targets' }, this.#table)
+    this.#region = h(
+      'div',
+      { class: 'scrolls', tabindex: 0, role: 'region', 'aria-label': 'Targets' },
+      this.#table
+    )
     this.element = h(
       'div',
       {},
@@ -86,8 +98,12 @@ export class Fleet {
       h('div', { class: 'bar' }, this.#summary, this.#filter),
       this.#empty,
       this.#region,
-      h('p', { class: 'help keys' }, h('kbd', {}, 'j'), ' ', h('kbd', {}, 'k'), ' next, previous · ',
-        h('kbd', {}, 'Enter'), ' opens · ', h('kbd', {}, '/'), ' filters'),
+      h(
+        'p',
+        { class: 'help keys' },
+        ...[['j', ' next · '], ['k', ' previous · '], ['Enter', ' opens · '], ['/', ' filters']]
+          .flatMap(([key, words]) => [h('kbd', {}, key), words])
+      ),
       this.#deaths
     )
     this.#region.hidden = true
@@ -128,7 +144,7 @@ export class Fleet {
 
   /** @returns {HTMLAnchorElement[]} of the targets, as they stand */
   #links () {
-    return [...this.#table.querySelectorAll('tbody')].flatMap(body => [...body.querySelectorAll('a')])
+    return [...this.#table.querySelectorAll('a')]
   }
 
   /** @param {string} sort a key of SORTS */
@@ -143,8 +159,10 @@ export class Fleet {
 
   #render () {
     const words = this.#filter.value.trim().toLowerCase()
-    const shown = this.#targets.filter(row => words === '' ||
-      `${row.target} ${row.thread} ${row.pod ?? ''} ${this.#sentence(row)}`.toLowerCase().includes(words))
+    const shown = this.#targets.filter(row => {
+      const { target, thread, pod } = row
+      return `${target} ${thread} ${pod ?? ''} ${this.#sentence(row)}`.toLowerCase().includes(words)
+    })
     this.#heads.forEach((head, i) => {
       const key = HEADS[i][1]
       if (key) head.setAttribute('aria-sort', key === this.#sort ? 'descending' : 'none')
@@ -159,8 +177,8 @@ export class Fleet {
     ].join(', '))
     this.#empty.hidden = this.#targets.length > 0
     this.#region.hidden = this.#targets.length === 0
+    this.#forget()
     const workloads = this.#workloads(shown)
-    this.#forget(workloads)
     place(this.#table, 1, workloads.map(workload => this.#showWorkload(workload)))
   }
 
@@ -194,11 +212,17 @@ export class Fleet {
     }
     const { body, head } = group
     const [{ headline: { diagnosis } }] = rows
-    const sharing = rows.filter(({ headline }) => diagnosis !== null && headline.diagnosis === diagnosis).length
+    const sharing = diagnosis === null
+      ? 0
+      : rows.filter(({ headline }) => headline.diagnosis === diagnosis).length
     const nodes = [...new Set(rows.map(({ node }) => node))].join(', ')
-    fill(head, [name, rows.length, sharing, diagnosis, nodes], () => h('th', { colspan: HEADS.length, scope: 'rowgroup' },
-      h('b', {}, name), ` ${rows.length} targets, Node ${nodes}`,
-      sharing > 0 ? `; ${sharing} with ${diagnosis}` : ''))
+    fill(head, [name, rows.length, sharing, diagnosis, nodes], () => h(
+      'th',
+      { colspan: HEADS.length, scope: 'rowgroup' },
+      h('b', {}, name),
+      ` ${rows.length} targets, Node ${nodes}`,
+      sharing > 0 ? `; ${sharing} with ${diagnosis}` : ''
+    ))
     place(body, 0, [...rows.length > 1 ? [head] : [], ...rows.map(row => this.#showLine(row))])
     return body
   }
@@ -219,19 +243,13 @@ export class Fleet {
     return line.element
   }
 
-  /** @param {Workload[]} workloads that are shown */
-  #forget (workloads) {
-    const kept = new Set(workloads.flatMap(({ rows }) => rows.map(keyOf)))
-    for (const [key, { element }] of this.#lines) {
-      if (kept.has(key)) continue
-      element.remove()
-      this.#lines.delete(key)
-    }
-    for (const [name, { body }] of this.#groups) {
-      if (workloads.some(workload => workload.name === name)) continue
-      body.remove()
-      this.#groups.delete(name)
-    }
+  /** Targets that are watched no more. Those that the filter hides keep their lines. */
+  #forget () {
+    const names = new Set(this.#targets.map(({ target }) => target))
+    const lines = new Set(this.#targets.map(keyOf))
+    const groups = new Set([...names].map(name => workloadOf(name, names)))
+    for (const key of this.#lines.keys()) if (!lines.has(key)) this.#lines.delete(key)
+    for (const name of this.#groups.keys()) if (!groups.has(name)) this.#groups.delete(name)
   }
 
   /** The history of each row, a few at a time. */
@@ -245,7 +263,9 @@ export class Fleet {
   /** @param {Row} row */
   #sentence ({ target, pid, headline, silence, up }) {
     if (silence) return `Silent (${silence.replaceAll('_', ' ')}). ${headline.text}`
-    return up ? headline.text : `Gone (${this.#reasons.get(`${target} ${pid}`) ?? 'reason unknown'}). ${headline.text}`
+    if (up) return headline.text
+    const reason = this.#reasons.get(`${target} ${pid}`) ?? 'reason unknown'
+    return `Gone (${reason}). ${headline.text}`
   }
 
   remove () {
@@ -298,17 +318,18 @@ class TargetLine {
     const now = Date.now()
     if (now - this.#heardUnixMs < 1000 * COURSE_STEP_SECONDS) return
     this.#heardUnixMs = now
-    this.#values = [...this.#values, rssBytes].slice(-COURSE_SECONDS / COURSE_STEP_SECONDS)
+    this.#values = [...this.#values, rssBytes].slice(-MOST_POINTS)
     this.#draw()
   }
 
   /** The minutes before the page was opened. */
   async askCourse () {
     const { target, thread } = this.#row
-    const { tracks } = await ask(`targets/${encodeURIComponent(target)}/series`,
-      { thread, seconds: COURSE_SECONDS, step: COURSE_STEP_SECONDS, track: 'rssBytes' }).catch(() => ({}))
+    const { tracks } = await ask(`targets/${encodeURIComponent(target)}/series`, {
+      thread, seconds: COURSE_SECONDS, step: COURSE_STEP_SECONDS, track: 'rssBytes'
+    }).catch(() => ({}))
     if (!tracks) return
-    this.#values = [...tracks.rssBytes.last, ...this.#values].slice(-COURSE_SECONDS / COURSE_STEP_SECONDS)
+    this.#values = [...tracks.rssBytes.last, ...this.#values].slice(-MOST_POINTS)
     this.#draw()
   }
 
@@ -321,7 +342,8 @@ class TargetLine {
 }
 
 /** @param {Row} row */
-const keyOf = ({ target, thread, pid, startedAtUnixMs }) => `${target} ${thread} ${pid} ${startedAtUnixMs}`
+const keyOf = ({ target, thread, pid, startedAtUnixMs }) =>
+  `${target} ${thread} ${pid} ${startedAtUnixMs}`
 
 /**
  * The exporter numbers targets of one name: shop, shop-2, shop-3.

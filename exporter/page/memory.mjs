@@ -13,7 +13,10 @@ const GROWN_SHARE = 0.03
 const STRETCHES = 5
 
 /** @typedef {{ part: string, title: string, help: string, bytes: number }} Part */
-/** @typedef {{ id: string, title: string, colour: string, bytes: number, rate: number | null }} Group */
+/**
+ * @typedef {{ id: string, title: string, colour: string, bytes: number, rate: number | null }}
+ *   Group rate: growth in bytes a second, null without
+ */
 /**
  * @typedef {object} Memory as /api/v1/targets has it
  * @property {number} rssBytes
@@ -44,7 +47,8 @@ export class MemoryBar {
   /** @param {(id: string | undefined) => void} onChoose called with a part group, or with none */
   constructor (onChoose) {
     this.#onChoose = onChoose
-    this.#all = h('button', { type: 'button', onclick: () => this.#choose(undefined) }, 'Show all charts')
+    const showAll = () => this.#choose(undefined)
+    this.#all = h('button', { type: 'button', onclick: showAll }, 'Show all charts')
     this.#all.hidden = true
     this.element.append(
       this.#heading,
@@ -73,7 +77,9 @@ export class MemoryBar {
         id,
         title,
         colour,
-        bytes: memory.parts.reduce((sum, { part, bytes }) => sum + (parts.includes(part) ? bytes : 0), 0),
+        bytes: memory.parts
+          .filter(({ part }) => parts.includes(part))
+          .reduce((sum, { bytes }) => sum + bytes, 0),
         rate: growthOf(history, tracks, memory.rssBytes)
       }))
       .filter(({ bytes }) => bytes >= LEAST_SHARE * memory.rssBytes)
@@ -81,14 +87,16 @@ export class MemoryBar {
     // Buttons that stand are kept: a focused one keeps its focus.
     fill(this.#bar, groups.map(({ id }) => id), () => groups.map(group => this.#segment(group)))
     fill(this.#labels, groups.map(({ id }) => id), () =>
-      groups.map(group => h('li', {}, this.#button(group, 'part', h('span', { class: `swatch ${group.colour}` }), h('span', {})))))
+      groups.map(group => h('li', {}, this.#button(
+        group, 'part', h('span', { class: `swatch ${group.colour}` }), h('span', {})))))
     groups.forEach((group, i) => {
       const words = wordsOf(group)
       const segment = /** @type {HTMLElement} */ (this.#bar.children[i])
       segment.style.width = percentOf(group.bytes, most)
       segment.title = `${words}: show its charts`
       setText(segment.children[0], group.bytes >= WORDS_SHARE * most ? words : '')
-      setText(/** @type {Element} */ (this.#labels.children[i].firstElementChild?.lastElementChild), words)
+      const button = /** @type {Element} */ (this.#labels.children[i].firstElementChild)
+      setText(button.children[1], words)
     })
     this.#free.style.left = percentOf(memory.rssBytes, most)
     const free = most - memory.rssBytes
@@ -98,8 +106,10 @@ export class MemoryBar {
       ...heapLimit !== undefined && heapLimit <= most ? [tickOf('heap limit', heapLimit, most)] : []
     ])
     const { rssBytes, parts, unknown } = memory
-    setText(this.#heading, `Where RSS is: ${formatBytes(rssBytes)}` +
-      (limit === undefined ? ', no limit' : ` of ${formatBytes(limit)}, ${formatRatio(rssBytes / limit)}`))
+    const of = limit === undefined
+      ? ', no limit'
+      : ` of ${formatBytes(limit)}, ${formatRatio(rssBytes / limit)}`
+    setText(this.#heading, `Where RSS is: ${formatBytes(rssBytes)}${of}`)
     fill(this.#table, parts, () => parts
       .filter(({ bytes }) => bytes >= 0.001 * rssBytes)
       .map(({ title, help, bytes }) => h('tr', {},
@@ -154,14 +164,16 @@ const percentOf = (bytes, most) => `${(100 * bytes / most).toFixed(2)}%`
  * @param {number} most the width of the bar
  */
 function tickOf (name, bytes, most) {
-  const tick = h('span', { class: `tick ${bytes > 0.5 * most ? 'ends' : 'starts'}` }, `${name} ${formatBytes(bytes)}`)
+  const side = bytes > 0.5 * most ? 'ends' : 'starts'
+  const tick = h('span', { class: `tick ${side}` }, `${name} ${formatBytes(bytes)}`)
   tick.style.left = percentOf(bytes, most)
   return tick
 }
 
 /** @param {{ title: string, bytes: number, rate: number | null }} group */
 const wordsOf = ({ title, bytes, rate }) =>
-  `${title} ${formatBytes(bytes)}${rate === null ? '' : ` ↑ ${formatValue(rate, 'bytesPerSecond')}`}`
+  `${title} ${formatBytes(bytes)}` +
+  (rate === null ? '' : ` ↑ ${formatValue(rate, 'bytesPerSecond')}`)
 
 /**
  * Growth of a part whose floor rose from stretch to stretch: garbage and Buffers swing, and do not
@@ -182,7 +194,8 @@ function growthOf (history, tracks, rssBytes) {
   const floors = Array.from({ length: STRETCHES }, (_, i) =>
     Math.min(...sizes.slice(Math.floor(i * each), Math.floor((i + 1) * each))))
   const rose = floors[STRETCHES - 1] - floors[0]
-  const isGrowing = rose > GROWN_SHARE * rssBytes && floors.every((floor, i) => i === 0 || floor > floors[i - 1])
+  const isGrowing = rose > GROWN_SHARE * rssBytes &&
+    floors.every((floor, i) => i === 0 || floor > floors[i - 1])
   const seconds = Number(history.lastTime) - history.times[0]
   return isGrowing ? rose / (seconds * (STRETCHES - 1) / STRETCHES) : null
 }

@@ -22,7 +22,9 @@ const POINTS = 60
  * @param {boolean} [drawn.isToScale] whether a threshold far above flattens the series
  * @returns {SVGElement | undefined} undefined without two values
  */
-export function miniature (values, { threshold, trend, isZeroBased = true, isToScale = false } = {}) {
+export function miniature (
+  values, { threshold, trend, isZeroBased = true, isToScale = false } = {}
+) {
   const points = thin(values)
   const known = points.flatMap(value => value ?? [])
   if (known.length < 2) return undefined
@@ -65,7 +67,7 @@ export function bullet (value, limit) {
   if (!(most > 0) || value < 0 || limit < 0) return undefined
   const at = (WIDTH * limit / most).toFixed(1)
   return svg('svg', { class: 'mini', viewBox: `0 0 ${WIDTH} ${HEIGHT}`, 'aria-hidden': 'true' },
-    svg('rect', { class: 'amount', x: 0, y: 12, width: (WIDTH * value / most).toFixed(1), height: 8 }),
+    svg('rect', { class: 'amount', x: 0, y: 12, width: WIDTH * value / most, height: 8 }),
     svg('line', { class: 'threshold', x1: at, x2: at, y1: 6, y2: 26 }))
 }
 

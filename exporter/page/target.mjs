@@ -25,7 +25,9 @@ const chartOf = (/** @type {string} */ signal) =>
   charts.find(({ evidence }) => Object.hasOwn(evidence, signal))
 const clock = (/** @type {number} */ unixMs) =>
   new Date(unixMs).toLocaleTimeString(undefined, { hourCycle: 'h23' })
-const isFound = (/** @type {any} */ { state }) => state === 'confirmed' || state === 'suspected'
+/** @typedef {any} Verdict as /api/v1/diagnoses has it */
+
+const isFound = (/** @type {Verdict} */ { state }) => state === 'confirmed' || state === 'suspected'
 
 /** One target: its finding and the fix, its memory, the evidence, the charts. */
 export class Target {
@@ -44,9 +46,11 @@ export class Target {
   #impact = h('p', { class: 'impact' })
   #also = h('p', { class: 'also' })
   #fixes = new Fixes()
+  #finding = h('div', { class: 'finding' },
+    this.#state, this.#sentence, this.#left, this.#impact, this.#also)
+
   #band = h('section', { 'aria-label': 'Verdict', class: 'band' },
-    h('div', { class: 'finding' }, this.#state, this.#sentence, this.#left, this.#impact, this.#also),
-    this.#fixes.element)
+    this.#finding, this.#fixes.element)
 
   #drawing
   #evidence
@@ -71,7 +75,10 @@ export class Target {
   #startedAtUnixMs = 0
   /** Time that was left when it was told, and the moment. */
   #deadline = { secondsLeft: /** @type {number | null} */ (null), atUnixMs: 0 }
-  /** States of the headline's diagnosis as seen since the page was opened. @type {{ from: number, state: string }[]} */
+  /**
+   * States of the headline's diagnosis as seen since the page was opened.
+   * @type {{ from: number, state: string }[]}
+   */
   #states = []
   /** @type {any[]} */
   #capturesMade = []
@@ -126,7 +133,8 @@ export class Target {
     this.element = h(
       'div',
       {},
-      h('div', { class: 'who' }, h('p', {}, h('a', { href: '#' }, 'All targets')), this.#heading, this.#facts),
+      h('div', { class: 'who' },
+        h('p', {}, h('a', { href: '#' }, 'All targets')), this.#heading, this.#facts),
       this.#problem,
       this.#band,
       this.#memory.element,
@@ -134,8 +142,10 @@ export class Target {
       this.#others,
       h('div', { class: 'bar' }, h('h2', {}, 'Charts'), ranges),
       h('p', { class: 'help' },
-        h('span', { class: 'swatch rule' }), 'unknown ', h('span', { class: 'swatch orange' }), 'suspected ',
-        h('span', { class: 'swatch red' }), 'confirmed, in the band under each chart; ◆ capture, ✕ death'),
+        h('span', { class: 'swatch rule' }), 'unknown ',
+        h('span', { class: 'swatch orange' }), 'suspected ',
+        h('span', { class: 'swatch red' }),
+        'confirmed, in the band under each chart; ◆ capture, ✕ death'),
       h('div', { class: 'charts' }, ...this.#views.map(({ view }) => view.element)),
       this.#captures.element,
       this.#deaths
@@ -181,8 +191,9 @@ export class Target {
       : target.up ? '' : 'Gone: the process ended.')
     this.element.classList.toggle('gone', !target.up && !target.silence)
     this.#startedAtUnixMs = target.lastFrameUnixMs - 1000 * target.uptimeSeconds
+    const malloc = target.allocator === target.libc ? 'its malloc' : target.allocator
     setText(this.#facts, `pid ${target.pid} · Node ${target.node} · V8 ${target.v8} · ` +
-      `${target.libc}, ${target.allocator === target.libc ? 'its malloc' : target.allocator} · up ${formatSeconds(target.uptimeSeconds)}`)
+      `${target.libc}, ${malloc} · up ${formatSeconds(target.uptimeSeconds)}`)
     this.#showHeadline(judged)
     this.#showOthers(judged)
     this.#redrawSmall()
@@ -191,7 +202,8 @@ export class Target {
 
   /** @param {any} judged */
   #showHeadline ({ headline, verdicts }) {
-    const primary = verdicts.find((/** @type {any} */ verdict) => verdict.diagnosis === headline.diagnosis)
+    const primary = verdicts.find((/** @type {Verdict} */ { diagnosis }) =>
+      diagnosis === headline.diagnosis)
     this.#primary = primary
     const state = primary?.state ?? headline.state
     this.#band.className = `band ${headline.severity ?? (headline.state === 'ok' ? 'healthy' : '')}`
@@ -205,8 +217,11 @@ export class Target {
     ])
     setText(this.#sentence, primary?.summary ?? headline.text)
     setText(this.#impact, primary?.impact ?? '')
-    const also = verdicts.filter((/** @type {any} */ verdict) => verdict !== primary && isFound(verdict) && !verdict.opportunity)
-    setText(this.#also, also.length === 0 ? '' : `Also ${also.map((/** @type {any} */ { state, title }) => `${state}: ${title}`).join('; ')}.`)
+    const also = verdicts
+      .filter((/** @type {Verdict} */ verdict) =>
+        verdict !== primary && isFound(verdict) && !verdict.opportunity)
+      .map((/** @type {Verdict} */ { state, title }) => `${state}: ${title}`)
+    setText(this.#also, also.length === 0 ? '' : `Also ${also.join('; ')}.`)
     const secondsLeft = primary?.secondsLeft ?? null
     // Told from the last frame, and judged anew every few seconds: it counts down between.
     if (secondsLeft !== this.#deadline.secondsLeft) {
@@ -227,25 +242,29 @@ export class Target {
     setText(this.#countdown, seconds < 3600
       ? `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
       : formatSeconds(seconds))
-    setText(this.#until, `${seconds < 3600 ? 'min ' : ''}left until the limit, at about ${clock(atUnixMs)}`)
+    const unit = seconds < 3600 ? 'min ' : ''
+    setText(this.#until, `${unit}left until the limit, at about ${clock(atUnixMs)}`)
   }
 
   /** @param {any} judged */
   #showOthers ({ headline, verdicts }) {
-    const others = verdicts.filter((/** @type {any} */ { diagnosis }) => diagnosis !== headline.diagnosis)
-    const found = others.filter(isFound).sort((/** @type {any} */ a, /** @type {any} */ b) => rankOf(a) - rankOf(b))
+    /** @type {Verdict[]} */
+    const others = verdicts.filter((/** @type {Verdict} */ { diagnosis }) =>
+      diagnosis !== headline.diagnosis)
     this.#others.hidden = others.length === 0
-    fill(this.#found, found.map((/** @type {any} */ { diagnosis }) => diagnosis), () =>
-      found.map((/** @type {any} */ { diagnosis }) => this.#rowOf(diagnosis).element))
+    const found = others.filter(isFound).sort((a, b) => rankOf(a) - rankOf(b))
+    fill(this.#found, found.map(({ diagnosis }) => diagnosis), () =>
+      found.map(({ diagnosis }) => this.#rowOf(diagnosis).element))
     for (const verdict of found) this.#rowOf(verdict.diagnosis).show(verdict)
-    const undecided = others.filter((/** @type {any} */ { state }) => state === 'unknown')
-    fill(this.#undecided, undecided.map((/** @type {any} */ { title, summary, open }) => [title, summary, open]), () =>
-      undecided.map((/** @type {any} */ verdict) => h('li', {}, symbolOf('unknown'), ' ',
-        h('b', {}, verdict.title), ` undecided: ${verdict.summary}`, this.#progressOf(verdict))))
-    const ruledOut = others.filter((/** @type {any} */ { state }) => state === 'ok')
-    fill(this.#ruledOutCount, ruledOut.length, () => [symbolOf('ok'), ` ${ruledOut.length} ruled out`])
-    fill(this.#ruledOut, ruledOut.map((/** @type {any} */ { title, summary }) => [title, summary]), () =>
-      ruledOut.map((/** @type {any} */ { title, summary }) => h('li', {}, symbolOf('ok'), ' ', h('b', {}, title), ` ruled out: ${summary}`)))
+    const undecided = others.filter(({ state }) => state === 'unknown')
+    fill(this.#undecided, undecided.map(({ title, summary, open }) => [title, summary, open]), () =>
+      undecided.map(verdict => h('li', {},
+        ...wordsOf(verdict, 'undecided'), this.#progressOf(verdict))))
+    const ruledOut = others.filter(({ state }) => state === 'ok')
+    fill(this.#ruledOutCount, ruledOut.length, () =>
+      [symbolOf('ok'), ` ${ruledOut.length} ruled out`])
+    fill(this.#ruledOut, ruledOut.map(({ title, summary }) => [title, summary]), () =>
+      ruledOut.map(verdict => h('li', {}, ...wordsOf(verdict, 'ruled out'))))
   }
 
   /**
@@ -257,7 +276,12 @@ export class Target {
     const { uptimeSeconds } = this.#watched
     const words = `about ${formatSeconds(open.waitSeconds)} more`
     return h('span', { class: 'wait' }, ' ',
-      h('meter', { min: 0, max: uptimeSeconds + open.waitSeconds, value: uptimeSeconds, 'aria-label': `${title}: ${words}` }),
+      h('meter', {
+        min: 0,
+        max: uptimeSeconds + open.waitSeconds,
+        value: uptimeSeconds,
+        'aria-label': `${title}: ${words}`
+      }),
       ` ${words}`)
   }
 
@@ -274,7 +298,8 @@ export class Target {
     this.#memory.show(this.#watched.memory, this.#watched.values, this.#history)
     this.#evidence.show(this.#primary?.evidence ?? [])
     const suspects = this.#primary?.suspects
-    fill(this.#suspects, suspects, () => suspects && suspectsTable(suspects, id => this.#captures.drawFlameGraph(id)))
+    fill(this.#suspects, suspects, () => suspects &&
+      suspectsTable(suspects, id => this.#captures.drawFlameGraph(id)))
     this.#why.hidden = !this.#primary && !this.#holders.firstChild
   }
 
@@ -282,7 +307,8 @@ export class Target {
   #showHolders (captures) {
     this.#capturesMade = captures
     const piles = captures.find(({ retainers }) => retainers?.piles?.length > 0)?.retainers.piles
-    fill(this.#holders, piles, () => piles && [h('h3', {}, 'Held by, in the last heap snapshot'), pilesList(piles)])
+    fill(this.#holders, piles, () => piles &&
+      [h('h3', {}, 'Held by, in the last heap snapshot'), pilesList(piles)])
   }
 
   /** @param {import('./marks.mjs').Evidence} evidence */
@@ -362,9 +388,9 @@ export class Target {
       ? [{ from: start, state: 'unknown' }, ...this.#states]
       : [{ from: start, state: 'unknown' }, { from: start + confirmed, state: 'confirmed' }]
     const events = [
-      ...this.#capturesMade.map(({ requestedUnixMs }) => ({ time: requestedUnixMs / 1000, symbol: '◆' })),
-      ...this.#deathsSeen.map(({ diedAtUnixMs }) => ({ time: diedAtUnixMs / 1000, symbol: '✕' }))
-    ]
+      ...this.#capturesMade.map(({ requestedUnixMs: at }) => ({ at, symbol: '◆' })),
+      ...this.#deathsSeen.map(({ diedAtUnixMs: at }) => ({ at, symbol: '✕' }))
+    ].map(({ at, symbol }) => ({ time: at / 1000, symbol }))
     const shown = {
       history: this.#history,
       values: this.#watched?.values ?? {},
@@ -389,6 +415,13 @@ export class Target {
     this.#captures.remove()
   }
 }
+
+/**
+ * @param {Verdict} verdict
+ * @param {string} state in words
+ */
+const wordsOf = ({ state: of, title, summary }, state) =>
+  [symbolOf(of), ' ', h('b', {}, title), ` ${state}: ${summary}`]
 
 /**
  * Confirmed before suspected, opportunities last.

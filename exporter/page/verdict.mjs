@@ -84,7 +84,8 @@ function changeOf (change) {
       menu.querySelector('summary')?.focus()
     }
   }, h('summary', {}, 'Copy'), h('ul', {}, ...forms.map(each => h('li', {}, button(each)))))
-  return [h('div', { class: 'form' }, line, forms.length > 1 ? menu : button(forms[0], 'Copy')), said]
+  const copying = forms.length > 1 ? menu : button(forms[0], 'Copy')
+  return [h('div', { class: 'form' }, line, copying), said]
 }
 
 /** @param {{ name: string, from: number, to: number, unit: string }} predicted */
@@ -95,9 +96,11 @@ function predictionOf ({ name, from, to, unit }) {
     filled.style.width = `${most > 0 ? Math.max(1, 100 * value / most) : 1}%`
     return h('span', { class: 'bars', 'aria-hidden': 'true' }, filled)
   }
-  const [before, after] = [from, to].map(value => formatValue(value, unit).replaceAll(' ', '\u00A0'))
+  const [before, after] = [from, to].map(value =>
+    formatValue(value, unit).replaceAll(' ', '\u00A0'))
   const words = `${name} ${before} → ${after}`
-  return h('li', {}, h('span', {}, words), h('span', { class: 'pair' }, bar('from', from), bar('to', to)))
+  const bars = h('span', { class: 'pair' }, bar('from', from), bar('to', to))
+  return h('li', {}, h('span', {}, words), bars)
 }
 
 /** The first fix of a verdict, then the others folded, then the runbook. */
@@ -119,13 +122,14 @@ export class Fixes {
     this.#first.element.hidden = fix.length === 0
     if (fix.length > 0) this.#first.show(fix[0], 0)
     this.#more.hidden = fix.length < 2
+    /** @type {any[]} */
     const others = fix.slice(1)
     setText(/** @type {Element} */ (this.#more.firstElementChild),
       others.length === 1 ? '1 other fix' : `${others.length} other fixes`)
     while (this.#rest.length < others.length) this.#rest.push(new Fix())
     this.#rest.length = others.length
     fill(this.#others, others.length, () => this.#rest.map(({ element }) => element))
-    others.forEach((/** @type {any} */ other, /** @type {number} */ i) => this.#rest[i].show(other, i + 1))
+    others.forEach((other, i) => this.#rest[i].show(other, i + 1))
     fill(this.#runbook, runbook, () => runbook &&
       ['Runbook: ', h('a', { href: `${RUNBOOKS}/${runbook}.md` }, runbook)])
   }
@@ -168,8 +172,12 @@ export class EvidenceList {
    * @param {import('./marks.mjs').Evidence[]} evidence
    */
   #fill (list, evidence) {
-    fill(list, evidence.map(({ signal }) => signal), () => evidence.map(item =>
-      h('li', {}, h('span', { class: 'drawing' }), h('span', {}, h('span', {}), ' ', this.#goTo(item)))))
+    fill(list, evidence.map(({ signal }) => signal), () => evidence.map(item => h(
+      'li',
+      {},
+      h('span', { class: 'drawing' }),
+      h('span', {}, h('span', {}), ' ', this.#goTo(item))
+    )))
     evidence.forEach((item, i) => {
       const [drawing, words] = list.children[i].children
       setText(/** @type {Element} */ (words.firstElementChild), item.text)
@@ -190,19 +198,22 @@ export class EvidenceList {
  */
 export function suspectsTable ({ captureId, kind, suspects }, drawFlameGraph) {
   const isTime = suspects.of === 'busy seconds'
+  const heads = ['Line', 'Package', 'Share', isTime ? 'Busy' : 'Size']
+  const graph = kind.endsWith('_profile') &&
+    h('button', { type: 'button', onclick: () => drawFlameGraph(captureId) }, 'Flame graph')
+  const rows = suspects.sites.slice(0, SHOWN_SUSPECTS).map((/** @type {any} */ site) => h('tr', {},
+    h('th', { scope: 'row' },
+      h('code', {}, `${site.file}:${site.line}`), h('small', {}, noteOf(site))),
+    h('td', { 'data-head': heads[1] }, packageOf(site)),
+    h('td', { class: 'number', 'data-head': heads[2] }, formatRatio(site.share)),
+    h('td', { class: 'number', 'data-head': heads[3] },
+      isTime ? formatSeconds(site.value) : formatBytes(site.value))))
   return [
-    h('h3', {}, 'Suspects, by a ', kind.replaceAll('_', ' '), ' ', kind.endsWith('_profile') &&
-      h('button', { type: 'button', onclick: () => drawFlameGraph(captureId) }, 'Flame graph')),
+    h('h3', {}, 'Suspects, by a ', kind.replaceAll('_', ' '), ' ', graph),
     h('div', { class: 'scrolls', tabindex: 0, role: 'region', 'aria-label': 'Suspects' },
       h('table', { class: 'suspects' },
-        h('thead', {}, h('tr', {}, ...['Line', 'Package', 'Share', isTime ? 'Busy' : 'Size'].map(head =>
-          h('th', { scope: 'col' }, head)))),
-        h('tbody', {}, ...suspects.sites.slice(0, SHOWN_SUSPECTS).map((/** @type {any} */ site) => h('tr', {},
-          h('th', { scope: 'row' }, h('code', {}, `${site.file}:${site.line}`), h('small', {}, noteOf(site))),
-          h('td', { 'data-head': 'Package' }, packageOf(site)),
-          h('td', { class: 'number', 'data-head': 'Share' }, formatRatio(site.share)),
-          h('td', { class: 'number', 'data-head': isTime ? 'Busy' : 'Size' },
-            isTime ? formatSeconds(site.value) : formatBytes(site.value)))))))
+        h('thead', {}, h('tr', {}, ...heads.map(head => h('th', { scope: 'col' }, head)))),
+        h('tbody', {}, ...rows)))
   ]
 }
 
