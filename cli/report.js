@@ -1,6 +1,6 @@
 'use strict'
 
-const { formatBytes, formatRatio, formatSeconds, formatValue } = require('@memwatch/engine/text/format')
+const { formatBytes, formatNumber, formatRatio, formatSeconds, formatValue } = require('@memwatch/engine/text/format')
 const { shellWords } = require('@memwatch/engine/text/shell')
 const { wrap } = require('./text/wrap')
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
@@ -178,7 +178,7 @@ class ReportText {
    * @param {import('@memwatch/engine/verdicts/headline').Headline} headline holds the summary of its verdict
    */
   #addVerdict (verdict, headline) {
-    const { opportunity, state, confirmedAfterSeconds: after, suspects } = verdict
+    const { opportunity, state, confirmedAfterSeconds: after, suspects, openHandles } = verdict
     this.lines.push('')
     const since = after === null ? '' : ` after ${formatSeconds(after)}`
     const word = opportunity
@@ -195,6 +195,12 @@ class ReportText {
     if (verdict.impact) this.#say(`Impact: ${verdict.impact}`, 2)
     this.#say('Evidence', 2)
     for (const { text } of verdict.evidence) this.#say(`- ${text}`, 4)
+    if (openHandles && openHandles.length > 0) {
+      this.#say('Held open', 2)
+      for (const { count, text } of openHandles.slice(0, MOST_SUSPECTS)) {
+        this.#say(`- ${formatNumber(count)} ${text}`, 4)
+      }
+    }
     if (suspects) {
       this.#say(`Suspects, by a ${suspects.kind}`, 2)
       for (const { text } of suspects.suspects.sites.slice(0, MOST_SUSPECTS)) {

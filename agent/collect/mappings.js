@@ -24,14 +24,20 @@ const WEBASSEMBLY_STEP_BYTES = 2 * 2 ** 30
  */
 const MMAP_AREA_DIGITS = 12
 const MMAP_AREA_FIRST_DIGIT = '4'.charCodeAt(0)
+/**
+ * mimalloc asks for low addresses, too, and aligns its segments so; of V8's mappings of this size
+ * one in 2,000 looks alike.
+ */
+const MIMALLOC_BYTES = 32 * 2 ** 20
+const MIMALLOC_STEP_BYTES = 4 * 2 ** 20
 /** A space and the four letters of the access; then the columns of a mapping without a file. */
 const ACCESS_LENGTH = 5
 const NO_FILE = ' 00000000 00:00 0'
 
 /**
  * Mapping of anonymous memory outside the V8 heap.
- * @typedef {'malloc_heap' | 'malloc_arenas' | 'malloc_mapped' | 'stacks' | 'webassembly'}
- *   MappingPart
+ * @typedef {'malloc_heap' | 'malloc_arenas' | 'malloc_mapped' | 'mimalloc' | 'stacks' |
+ *   'webassembly'} MappingPart
  * @typedef {{ part: MappingPart, from: number, to: number, rssBytes: number }} Mapping rssBytes:
  *   from smaps; 0 from maps
  */
@@ -42,6 +48,7 @@ const NO_FILE = ' 00000000 00:00 0'
  * @property {number} heapBytes extent of [heap]
  * @property {number} arenaBytes extent of the arenas of threads
  * @property {number} arenas
+ * @property {number} v8Bytes extent of the writable mappings where V8 places its pages
  * @property {number} workerStacks number of worker threads, with or without an agent
  */
 
@@ -62,7 +69,7 @@ const NO_FILE = ' 00000000 00:00 0'
 function mappingsReader () {
   /** @type {Reading} */
   const reading = {
-    layout: { mappings: [], heapBytes: 0, arenaBytes: 0, arenas: 0, workerStacks: 0 },
+    layout: { mappings: [], heapBytes: 0, arenaBytes: 0, arenas: 0, v8Bytes: 0, workerStacks: 0 },
     guardEnd: -1,
     guardBytes: 0,
     last: undefined,
@@ -116,10 +123,11 @@ function readLine (reading, text, start, end) {
   // Without a name a line of maps ends with a space.
   const name = end - after > 1 ? text.slice(after, end).trim() : ''
   const inaccessible = text.startsWith(' ---', space)
-  const anonymous = inMmapArea && name === '' && (inaccessible || text.startsWith(' rw-', space))
+  const anonymous = name === '' && (text.startsWith(' rw-', space) || (inaccessible && inMmapArea))
   if (!anonymous && name !== '[heap]' && name !== '[stack]') return
   const from = parseInt(text.slice(start, dash), 16)
   const to = parseInt(text.slice(dash + 1, space), 16)
+  if (anonymous && !inMmapArea) return addLow(reading, from, to)
   if (!inaccessible) return addMapping(reading, name, from, to)
   reading.guardEnd = to
   reading.guardBytes = to - from
@@ -149,6 +157,23 @@ function nameByReservation (layout, mapping, end) {
   }
   mapping.from += before
   mapping.part = 'webassembly'
+}
+
+/**
+ * @param {Reading} reading
+ * @param {number} from
+ * @param {number} to
+ */
+function addLow (reading, from, to) {
+  const bytes = to - from
+  const isMimalloc = bytes >= MIMALLOC_BYTES && from % MIMALLOC_BYTES === 0 &&
+    bytes % MIMALLOC_STEP_BYTES === 0
+  if (!isMimalloc) {
+    reading.layout.v8Bytes += bytes
+    return
+  }
+  reading.open = { part: 'mimalloc', from, to, rssBytes: 0 }
+  reading.layout.mappings.push(reading.open)
 }
 
 /**
@@ -184,4 +209,9 @@ function addMapping (reading, name, from, to) {
   layout.mappings.push(reading.open)
 }
 
-module.exports = { mappingsReader }
+/** @returns {Record<MappingPart, number>} */
+const noBytes = () => ({
+  malloc_heap: 0, malloc_arenas: 0, malloc_mapped: 0, mimalloc: 0, webassembly: 0, stacks: 0
+})
+
+module.exports = { mappingsReader, noBytes }

@@ -6,10 +6,7 @@ const { memoryReader } = require('./memory-reader')
 const { MOVED_SHARE, MemoryScan } = require('./memory-scan')
 
 const EVERY_SECONDS = 10
-/**
- * Little can move within anonymous memory at rest; the exporter follows heap and Buffers by their
- * own numbers.
- */
+/** Little can move within anonymous memory at rest; heap and Buffers have numbers of their own. */
 const AT_REST_EVERY_SECONDS = 60
 /** Garbage alone moves a small memory by more than MOVED_SHARE. */
 const LEAST_MOVED_BYTES = 2 ** 20
@@ -21,10 +18,7 @@ const RAREST_SECONDS = 600
 /** A scan takes milliseconds, up to dozens: between pieces of this length the app has its turns. */
 const PIECE_SECONDS = 0.0004
 const BETWEEN_PIECES_MS = 1
-/**
- * A scan starts early enough to finish just before its frame, by the length of the last scan, so
- * that all values of a frame describe one moment.
- */
+/** A scan starts so early that it ends just before its frame: all values are of one moment. */
 const LEAST_LEAD_MS = 5
 const MOST_LEAD_MS = 500
 const LEAD_FACTOR = 1.5
@@ -68,6 +62,7 @@ class MemoryMap {
     'mallocArenaBytes',
     'mallocArenas',
     'workerThreads',
+    'v8MappedBytes',
     'residentBytes'
   ]
 
@@ -98,8 +93,7 @@ class MemoryMap {
    * @param {number} options.frameMs
    * @param {(what: string, work: () => void) => () => void} options.metered guards work between
    *   frames, and counts its time
-   * @param {(lines: string) => void} [options.onMaps] receives the lines as well: they are too
-   *   expensive to read twice
+   * @param {(lines: string) => void} [options.onMaps] receives the lines as well
    * @param {number} [options.atRestEverySeconds] interval while anonymous memory stands still
    * @param {import('./memory-reader').Sources & { now?: () => number, later?: (work: () => void,
    *   ms: number) => () => void }} [dependencies] now: seconds; later: returns its cancellation
@@ -230,6 +224,7 @@ class MemoryMap {
     values.mallocArenaBytes = layout.arenaBytes
     values.mallocArenas = layout.arenas
     values.workerThreads = layout.workerStacks
+    values.v8MappedBytes = layout.v8Bytes
     if (resident && rssAnonBytes !== undefined) {
       const known = Object.values(resident).reduce((sum, bytes) => sum + bytes, 0)
       values.residentBytes = { ...resident, other: Math.max(0, rssAnonBytes - known) }

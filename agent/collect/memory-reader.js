@@ -2,7 +2,7 @@
 
 const { readFileSync } = require('../primordials')
 const { isTemporary, kernelFiles, leadingNumbers, readLines } = require('../read-file')
-const { mappingsReader } = require('./mappings')
+const { mappingsReader, noBytes } = require('./mappings')
 const { residentPages } = require('./resident-pages')
 
 /** @typedef {import('./mappings').Mapping} Mapping */
@@ -95,7 +95,7 @@ function readPageBytes (vector) {
 
 /** @param {Mapping[]} mappings */
 function sumSmaps (mappings) {
-  const sums = { malloc_heap: 0, malloc_arenas: 0, malloc_mapped: 0, webassembly: 0, stacks: 0 }
+  const sums = noBytes()
   for (const { part, rssBytes } of mappings) sums[part] += rssBytes
   return sums
 }

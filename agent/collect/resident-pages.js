@@ -2,6 +2,7 @@
 
 const { openSync } = require('../primordials')
 const { OwnDescriptor } = require('../own-descriptor')
+const { noBytes } = require('./mappings')
 
 /** @typedef {import('./mappings').Mapping} Mapping */
 /** @typedef {import('./mappings').MappingPart} MappingPart */
@@ -22,6 +23,7 @@ const SAMPLED = /** @type {const} */ ([
   'malloc_heap',
   'malloc_arenas',
   'malloc_mapped',
+  'mimalloc',
   'webassembly'
 ])
 /**
@@ -91,8 +93,7 @@ class PagemapWindow {
 
   /**
    * All entries of a part except the first, and all except the last: if both are equal, all entries
-   * are. One comparison costs a hundredth of a loop in code that runs so rarely; comparing these
-   * Buffers leaves no garbage, unlike comparing by offsets.
+   * are. A comparison costs a hundredth of a loop in code that runs so rarely, without garbage.
    * @param {number} start
    * @param {number} bytes
    */
@@ -130,13 +131,7 @@ function residentPages ({ pageBytes = 4096, mostWindows = MOST_WINDOWS } = {}) {
     const windows = countWindows(mappings.filter(({ part }) => part !== 'stacks'), window.bytes)
     const stride = Math.max(1, Math.ceil(windows / mostWindows))
     turn++
-    const resident = {
-      malloc_heap: 0,
-      malloc_arenas: 0,
-      malloc_mapped: 0,
-      webassembly: 0,
-      stacks: 0
-    }
+    const resident = noBytes()
     const file = new OwnDescriptor(openSync('/proc/self/pagemap', 'r'))
     try {
       for (const part of SAMPLED) {

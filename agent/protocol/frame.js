@@ -164,10 +164,13 @@ const fields = Object.freeze({
   workerThreads: gauge('count', 'process',
     '/proc/self/maps: number of stacks of 4 MiB, those of worker threads, with residentBytes'
   ),
+  v8MappedBytes: gauge('bytes', 'process',
+    '/proc/self/maps: writable mappings where V8 places its pages, with residentBytes'
+  ),
   residentBytes: counts('bytes', 'process',
     '/proc/self/pagemap, else smaps: resident part of malloc_heap ([heap]), malloc_arenas, ' +
-      'malloc_mapped, webassembly and stacks; other is the rest of RssAnon, the V8 heap mostly. ' +
-      'Every 10 s while RssAnon moves, else every 60 s; larger memories sampled'
+      'malloc_mapped, mimalloc, webassembly and stacks; other is the rest of RssAnon, the V8 heap ' +
+      'mostly. Every 10 s while RssAnon moves, else every 60 s; larger memories sampled'
   ),
   allocatorBytes: counts('bytes', 'process',
     'malloc itself, if MEMWATCH_ALLOCATOR_ACCESS allows it: malloc_info(3), jemalloc mallctl(3), ' +

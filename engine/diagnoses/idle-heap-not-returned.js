@@ -1,7 +1,7 @@
 'use strict'
 
 const { defineDiagnosis, ok } = require('./define-diagnosis')
-const { evidence, prediction } = require('./evidence')
+const { evidence, listEvidence, prediction } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { nodeFlagChange } = require('../fixes/node-flag')
 const { comfortableHeapMib } = require('../v8/fitting-sizes')
@@ -24,7 +24,13 @@ module.exports = defineDiagnosis({
     'lastMinuteUtilizationRatio',
     'semiSpaceCapacityBytes'
   ],
-  uses: ['liveHeapBytes', 'rssShareRatio', 'containerLimitBytes', 'semiSpaceMaxBytes'],
+  uses: [
+    'heapPooledBytes',
+    'liveHeapBytes',
+    'rssShareRatio',
+    'containerLimitBytes',
+    'semiSpaceMaxBytes'
+  ],
   limits: {
     // An app at rest: hardly a GC, hardly any work, for a minute.
     gcsLastMinute: 5,
@@ -48,10 +54,11 @@ module.exports = defineDiagnosis({
   /** @returns {import('./define-diagnosis').Judgement<Finding>} */
   judge (signals, limits) {
     const live = signals.liveHeapBytes ?? signals.heapUsedBytes
-    const slack = signals.heapResidentBytes - live
+    const held = signals.heapResidentBytes + (signals.heapPooledBytes ?? 0)
+    const slack = held - live
     const dismissed = ruleOut(signals, limits, live, slack)
     if (dismissed) return dismissed
-    const { heapResidentBytes, rssBytes, rssShareRatio } = signals
+    const { rssBytes, rssShareRatio } = signals
     const ofLimit = rssShareRatio === null
       ? ''
       : `: RSS stands at ${formatRatio(rssShareRatio)} of the limit at rest`
@@ -62,7 +69,7 @@ module.exports = defineDiagnosis({
       finding: {
         slackBytes: slack,
         liveBytes: live,
-        heapResidentBytes,
+        heldBytes: held,
         semiSpaceBytes: signals.semiSpaceCapacityBytes,
         rssBytes
       },
@@ -72,7 +79,7 @@ module.exports = defineDiagnosis({
     }
   },
 
-  fix ({ slackBytes, liveBytes, heapResidentBytes, semiSpaceBytes, rssBytes }, target, limits) {
+  fix ({ slackBytes, liveBytes, heldBytes, semiSpaceBytes, rssBytes }, target, limits) {
     const newSpaceSlack = Math.max(0, newSpaceBytes(semiSpaceBytes - SMALLER_SEMI_SPACE_MIB * MIB))
     if (newSpaceSlack >= limits.newSpaceShareRatio * slackBytes) {
       const savedBytes = Math.min(slackBytes, newSpaceSlack)
@@ -86,7 +93,7 @@ module.exports = defineDiagnosis({
       ]
     }
     const megabytes = comfortableHeapMib(liveBytes, limits.comfortableShareRatio)
-    const savedBytes = Math.max(0, heapResidentBytes - megabytes * MIB)
+    const savedBytes = Math.max(0, heldBytes - megabytes * MIB)
     return [
       {
         title: 'A lower heap limit makes V8 collect before it grows so far',
@@ -102,8 +109,8 @@ module.exports = defineDiagnosis({
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /**
- * @typedef {Record<'slackBytes' | 'liveBytes' | 'heapResidentBytes' | 'semiSpaceBytes' |
- *   'rssBytes', number>} Finding
+ * @typedef {Record<'slackBytes' | 'liveBytes' | 'heldBytes' | 'semiSpaceBytes' | 'rssBytes',
+ *   number>} Finding
  */
 
 /**
@@ -114,14 +121,14 @@ module.exports = defineDiagnosis({
  * @param {number} slack bytes
  */
 function ruleOut (signals, limits, live, slack) {
-  const { heapResidentBytes, rssBytes, containerLimitBytes } = signals
+  const { rssBytes, containerLimitBytes } = signals
   const { gcsLastMinute: gcs, lastMinuteUtilizationRatio: busy } = signals
   if (gcs > limits.gcsLastMinute || busy > limits.utilizationRatio) {
     return ok(`the app is at work: ${formatNumber(gcs)} GCs in the last minute, the loop busy ` +
       `${formatRatio(busy)} of the time`)
   }
   if (slack < limits.slackBytes || slack / rssBytes < limits.slackShareRatio) {
-    return ok(`at rest the heap holds ${formatBytes(heapResidentBytes)} for ` +
+    return ok(`at rest the heap holds ${formatBytes(live + slack)} for ` +
       `${formatBytes(live)}: little more than it needs`)
   }
   const ofLimit = containerLimitBytes === null ? 0 : slack / containerLimitBytes
@@ -137,12 +144,14 @@ function ruleOut (signals, limits, live, slack) {
  * @param {number} live bytes
  */
 function showEvidence (signals, limits, live) {
-  const { heapResidentBytes, semiSpaceCapacityBytes, rssBytes, containerLimitBytes } = signals
+  const { heapResidentBytes, heapPooledBytes, semiSpaceCapacityBytes, rssBytes } = signals
   const { gcsLastMinute, lastMinuteUtilizationRatio: busy } = signals
-  const nearBytes = limits.rssShareRatio * (containerLimitBytes ?? rssBytes)
-  return [
+  const nearBytes = limits.rssShareRatio * (signals.containerLimitBytes ?? rssBytes)
+  return listEvidence(
     evidence('heapResidentBytes', heapResidentBytes, live + limits.slackBytes, (value, limit) =>
-      `V8 holds ${value}; ${limit} would be in order.`),
+      `V8 holds ${value} for the heap; ${limit} would be in order.`),
+    heapPooledBytes && evidence('heapPooledBytes', heapPooledBytes, 0, value =>
+      `Besides, it keeps ${value} of pages that GCs emptied.`),
     evidence('gcsLastMinute', gcsLastMinute, limits.gcsLastMinute, value =>
       `The app rests: ${value} GCs in a minute, the loop busy ${formatRatio(busy)} of it. Without ` +
       'GCs nothing is given back.'),
@@ -150,5 +159,5 @@ function showEvidence (signals, limits, live) {
       `The new space grew to two halves of ${value}, and does not shrink at rest.`),
     evidence('rssBytes', rssBytes, nearBytes, (value, limit) =>
       `RSS is ${value}; from ${limit} on it matters.`)
-  ]
+  )
 }

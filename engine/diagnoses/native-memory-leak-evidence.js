@@ -39,6 +39,17 @@ const PLACES = Object.freeze({
             "(piscina: atomics: 'disabled'): then its workers report like any thread. " +
               'resourceLimits.maxOldGenerationSizeMb bounds each of them.'
   },
+  addonMalloc: {
+    holdsCaches: false,
+    name: 'an addon holds it, in a malloc of its own (mimalloc)',
+    title: 'Release what the addon holds',
+    code: 'The memory map shows segments of mimalloc, which addons in Rust bring with them ' +
+      '(those of napi-rs: @napi-rs/*, @node-rs/*, @swc/core, @resvg/resvg-js). Neither V8 nor the ' +
+        'malloc of the process counts them. `grep -F .node /proc/PID/maps` lists the addons that ' +
+          'are loaded. Look for objects of these that are made per request and kept, and call ' +
+            'their free() or close() where they have one; else update the addon, or replace it ' +
+              'on a replica to see which one it is.'
+  },
   external: {
     holdsCaches: true,
     name: 'V8 counts it as external memory that is no Buffer: WebAssembly memories, or objects ' +
@@ -79,6 +90,9 @@ function findPlace (signals, { placeShareRatio }, rise, growth) {
   if ((signals.arrayBuffersTrend?.rise ?? 0) > placeShareRatio * rise) return 'buffers'
   if ((signals.silentWorkerHeapGrowthBytesPerSecond ?? 0) > placeShareRatio * growth) {
     return 'silentWorkers'
+  }
+  if ((signals.addonMallocGrowthBytesPerSecond ?? 0) > placeShareRatio * growth) {
+    return 'addonMalloc'
   }
   return (signals.externalTrend?.rise ?? 0) > placeShareRatio * rise ? 'external' : 'native'
 }
@@ -134,6 +148,13 @@ const showPlace = (place, signals, limits, growth) => [
       signals.silentWorkerHeapGrowthBytesPerSecond ?? 0,
       limits.placeShareRatio * growth,
       value => `V8 heaps of workers that send no frames grow by ${value}, as the memory map shows.`
+    ),
+  place === 'addonMalloc' &&
+    evidence(
+      'addonMallocGrowthBytesPerSecond',
+      signals.addonMallocGrowthBytesPerSecond ?? 0,
+      limits.placeShareRatio * growth,
+      value => `Segments of mimalloc grow by ${value}, as the memory map shows.`
     )
 ]
 

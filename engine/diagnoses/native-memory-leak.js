@@ -23,6 +23,7 @@ module.exports = defineDiagnosis({
     'arrayBuffersTrend',
     'webassemblyGrowthBytesPerSecond',
     'silentWorkerHeapGrowthBytesPerSecond',
+    'addonMallocGrowthBytesPerSecond',
     'bufferChurnBytes',
     'containerLimitBytes',
     'allocatorAsked',
@@ -70,12 +71,12 @@ module.exports = defineDiagnosis({
     pickStronger(judgeMinutes(signals, limits), judgeLong(signals, limits)),
 
   /** @param {Finding} finding */
-  fix ({ place, growthBytesPerSecond }) {
+  fix ({ place, growthBytesPerSecond }, { pid }) {
     const { title, code } = PLACES[place]
     return [
       {
         title,
-        change: { code },
+        change: { code: code.replaceAll('PID', String(pid)) },
         predicted: [prediction('outsideHeapGrowthBytesPerSecond', growthBytesPerSecond, 0)],
         risk: 'Another allocator does not help: this memory is in use. A restart buys as much ' +
           'time as it took to get here.'

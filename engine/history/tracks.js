@@ -179,6 +179,12 @@ const tracks = Object.freeze({
     keep: 'min',
     read: (_values, _workers, scan) => scan?.silentHeapBytes
   }),
+  addonMallocBytes: /** @type {Track} */ ({
+    long: true,
+    unit: 'bytes',
+    keep: 'min',
+    read: (_values, _workers, scan) => scan?.addonMallocBytes
+  }),
   heapUsedBytes: field('heapUsedBytes', 'max'),
   liveHeapBytes: long(field('liveHeapBytes')),
   liveHeapMajors: long({

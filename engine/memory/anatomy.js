@@ -8,7 +8,14 @@ const { oldUsedBytes } = require('../v8/heap-spaces')
 const WORTH_ASKING = 0.02
 /** Before the first look. */
 const NOTHING_SEEN = Object.freeze({
-  silentHeaps: 0, stacks: 0, webassembly: 0, native: 0, slack: 0, since: 0
+  silentHeaps: 0,
+  pooled: 0,
+  addonMalloc: 0,
+  stacks: 0,
+  webassembly: 0,
+  native: 0,
+  slack: 0,
+  since: 0
 })
 
 /** @typedef {import('../history/tracks').Values} Values */
@@ -29,8 +36,8 @@ const NOTHING_SEEN = Object.freeze({
 /**
  * Takes RSS apart. Every part takes what is left for it, the surest first; so the sum is RSS,
  * whatever the sources say. The V8 heap and RSS are those of now; where malloc's memory lies is
- * from the last look, seconds or minutes ago, and malloc takes what has changed since. Without any
- * look what is malloc's remains unexplained.
+ * from the last look, seconds or minutes ago, and malloc takes what has changed since, an addon's
+ * where that holds more. Without any look what is malloc's remains unexplained.
  *
  * @param {object} of
  * @param {Values} of.values the newest
@@ -38,8 +45,9 @@ const NOTHING_SEEN = Object.freeze({
  * @param {Scan} [of.scan] the last look
  * @returns {Resident | null} null without RSS
  *
- * @typedef {Record<'rss' | 'files' | 'heap' | 'workerHeaps' | 'silentHeaps' | 'stacks' |
- *   'webassembly' | 'external' | 'native' | 'slack' | 'since' | 'unexplained', number>} Resident
+ * @typedef {Record<'rss' | 'files' | 'heap' | 'workerHeaps' | 'silentHeaps' | 'pooled' |
+ *   'addonMalloc' | 'stacks' | 'webassembly' | 'external' | 'native' | 'slack' | 'since' |
+ *   'unexplained', number>} Resident
  *   bytes, see Scan
  */
 function residentNow ({ values, workers, scan }) {
@@ -62,18 +70,24 @@ function residentNow ({ values, workers, scan }) {
   const stacks = take(scan.stacksBytes)
   const webassembly = take(scan.webassemblyBytes)
   const silentHeaps = take(scan.silentHeapBytes)
+  const pooled = take(pooledNow(scan, heap))
+  const addonMallocThen = take(scan.addonMallocBytes)
   const unexplained = take(scan.unexplainedBytes)
   const native = take(scan.nativeBytes)
   const buffersBytes = externalBytes - scan.externalCountedBytes
-  const external = take(scan.externalBytes + buffersBytes)
+  const external = take(scan.externalBytes + scan.addonExternalBytes + buffersBytes)
   // Buffers lie in what malloc had free, and leave it free.
-  const slack = take(scan.asked ? scan.slackBytes - buffersBytes : left)
+  const isAddons = scan.addonMallocBytes > scan.mallocBytes
+  const slack = take(scan.asked || isAddons ? scan.slackBytes - buffersBytes : left)
+  const addonMalloc = addonMallocThen + (isAddons ? take(left) : 0)
   return {
     rss,
     files,
     heap,
     workerHeaps,
     silentHeaps,
+    pooled,
+    addonMalloc,
     stacks,
     webassembly,
     external,
@@ -103,11 +117,13 @@ function anatomyOf ({ values, workers, scan, allocator }) {
       ...heapParts(values, heap),
       worker_heaps: resident.workerHeaps,
       silent_worker_heaps: resident.silentHeaps,
+      heap_pooled: resident.pooled,
       external,
       webassembly,
       allocator_in_use: asked ? native : 0,
       allocator_retained: asked ? slack : 0,
       allocator_unasked: asked ? since : native + slack,
+      addon_malloc: resident.addonMalloc,
       stacks,
       files,
       unexplained: resident.unexplained
@@ -150,6 +166,14 @@ function heapNow ({ heapPhysicalBytes = 0, heapTotalBytes = heapPhysicalBytes },
     Math.min(heapTotalBytes, scan.heapBytes + heapTotalBytes - scan.heapTotalBytes)
   )
 }
+
+/**
+ * A heap that grows takes pages from the pool, and one that shrinks fills it, if V8 keeps any.
+ * @param {Scan} scan
+ * @param {number} heap resident now
+ */
+const pooledNow = (scan, heap) =>
+  scan.pooledBytes > 0 ? Math.max(0, scan.pooledBytes + scan.heapBytes - heap) : 0
 
 /**
  * The heap by what it is used for. What V8's total_physical_size leaves out are pages of a

@@ -24,6 +24,10 @@ const parts = Object.freeze({
     title: 'V8 heaps of silent workers',
     help: 'of worker threads that did not report, as those that wait in Atomics.wait'
   },
+  heap_pooled: {
+    title: 'V8 pages kept for reuse',
+    help: 'emptied by GCs, resident still, and not counted by V8: Node.js 22 and newer keep some'
+  },
   external: {
     title: 'Buffers, external',
     help: 'ArrayBuffers and other memory that V8 objects keep'
@@ -41,6 +45,10 @@ const parts = Object.freeze({
     title: 'malloc, in use or retained',
     help: 'both of these, where malloc was not asked, or took since'
   },
+  addon_malloc: {
+    title: 'malloc of an addon',
+    help: 'mimalloc, which addons bring with them, as those of napi-rs do: in use or retained'
+  },
   stacks: { title: 'Stacks', help: 'of all threads' },
   files: { title: 'Code, libraries, files', help: 'file mappings and shared memory' },
   unexplained: { title: 'Unexplained', help: 'resident, and none of the above' }
@@ -48,8 +56,9 @@ const parts = Object.freeze({
 
 /**
  * @typedef {'heap_live' | 'heap_garbage' | 'heap_slack' | 'new_space' | 'worker_heaps' |
- *   'silent_worker_heaps' | 'external' | 'webassembly' | 'allocator_in_use' |
- *   'allocator_retained' | 'allocator_unasked' | 'stacks' | 'files' | 'unexplained'} PartName
+ *   'silent_worker_heaps' | 'heap_pooled' | 'external' | 'webassembly' | 'allocator_in_use' |
+ *   'allocator_retained' | 'allocator_unasked' | 'addon_malloc' | 'stacks' | 'files' |
+ *   'unexplained'} PartName
  */
 
 /**

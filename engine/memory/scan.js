@@ -28,8 +28,13 @@ const TCMALLOC_CACHES_BYTES = 32 * 2 ** 20
  * @property {number} stacksBytes
  * @property {number} webassemblyBytes
  * @property {number} silentHeapBytes heaps of workers that do not report
+ * @property {number} pooledBytes pages that V8 emptied and keeps: they lie where its pages are,
+ *   and it does not count them
+ * @property {number} addonMallocBytes mimalloc's segments that an addon made, where the process has
+ *   another malloc, less Buffers
  * @property {number} unexplainedBytes neither V8's nor malloc's
  * @property {number} externalBytes Buffers and other external memory of V8 that malloc holds
+ * @property {number} addonExternalBytes those that the addon's mimalloc holds
  * @property {number} externalCountedBytes what V8 counted as external then, of this isolate
  * @property {number} nativeBytes in use besides: as malloc says, else what Node takes at least
  * @property {number} slackBytes free as malloc said last, less what Buffers took since; where it
@@ -46,6 +51,7 @@ const NONE_RESIDENT = Object.freeze({
   malloc_heap: 0,
   malloc_arenas: 0,
   malloc_mapped: 0,
+  mimalloc: 0,
   webassembly: 0,
   stacks: 0,
   other: 0
@@ -60,22 +66,10 @@ const NONE_RESIDENT = Object.freeze({
  * @returns {Scan}
  */
 function scanOf (values, { allocator }, workers, previous) {
-  /** @type {Resident} */
-  const resident = { ...NONE_RESIDENT, ...values.residentBytes }
-  const {
-    heapPhysicalBytes = 0,
-    heapTotalBytes = heapPhysicalBytes,
-    externalBytes: counted = 0
-  } = values
-  const rest = Math.max(0, resident.other - workers.heapBytes)
-  const heapBytes = Math.min(rest, Math.max(heapTotalBytes, heapPhysicalBytes))
-  // Their heaps lie where V8's pages are, and nobody else's do but mimalloc's.
-  const hasSilentWorkers = (values.workerThreads ?? 0) > workers.count
-  // mimalloc asks for addresses as low as V8's.
-  const low = allocator === 'mimalloc' ? rest - heapBytes : 0
-  const mallocBytes = resident.malloc_heap + resident.malloc_arenas + resident.malloc_mapped + low
+  const places = findPlaces(values, allocator, workers)
+  const { resident, mallocBytes } = places
   const books = booksOf(values.allocatorBytes, allocator)
-  const { externalBytes, nativeBytes } = usedOfMalloc({
+  const used = usedOfMalloc({
     values,
     webassemblyBytes: resident.webassembly,
     workers,
@@ -83,6 +77,8 @@ function scanOf (values, { allocator }, workers, previous) {
     inUseBytes: books?.inUse,
     previous
   })
+  const { externalBytes, nativeBytes } = used
+  const addonExternalBytes = Math.min(places.addonMallocBytes, used.externalElsewhereBytes)
   const unclaimedBytes = mallocBytes - externalBytes - nativeBytes
   const slackBytes = books || !previous?.asked
     ? unclaimedBytes
@@ -103,15 +99,18 @@ function scanOf (values, { allocator }, workers, previous) {
     ? previous.trimmableBytes + slackBytes - previous.slackBytes
     : guessedTrimmable({ slackBytes, heapSlackBytes, arenaSlackBytes, externalBytes }, allocator)
   return {
-    heapBytes,
-    heapTotalBytes,
+    heapBytes: places.heapBytes,
+    heapTotalBytes: places.heapTotalBytes,
     mallocBytes,
     stacksBytes: resident.stacks,
     webassemblyBytes: resident.webassembly,
-    silentHeapBytes: hasSilentWorkers ? rest - heapBytes - low : 0,
-    unexplainedBytes: hasSilentWorkers ? 0 : rest - heapBytes - low,
+    silentHeapBytes: places.silentHeapBytes,
+    pooledBytes: places.pooledBytes,
+    addonMallocBytes: places.addonMallocBytes - addonExternalBytes,
+    unexplainedBytes: places.unexplainedBytes,
     externalBytes,
-    externalCountedBytes: counted,
+    addonExternalBytes,
+    externalCountedBytes: values.externalBytes ?? 0,
     nativeBytes,
     slackBytes,
     sinceBytes: unclaimedBytes - slackBytes,
@@ -120,6 +119,50 @@ function scanOf (values, { allocator }, workers, previous) {
     asked: books !== undefined || previous?.asked === true,
     trimmableBytes: clamp(books ? books.trimmable(resident, mallocBytes) : guess, slackBytes)
   }
+}
+
+/**
+ * Who made the mappings that are resident.
+ * @param {Values} values
+ * @param {string} allocator
+ * @param {Workers} workers
+ */
+function findPlaces (values, allocator, workers) {
+  /** @type {Resident} */
+  const resident = { ...NONE_RESIDENT, ...values.residentBytes }
+  const { heapPhysicalBytes = 0, heapTotalBytes = heapPhysicalBytes } = values
+  const rest = Math.max(0, resident.other - workers.heapBytes)
+  const heapBytes = Math.min(rest, Math.max(heapTotalBytes, heapPhysicalBytes))
+  const mallocBytes = resident.malloc_heap + resident.malloc_arenas + resident.malloc_mapped
+  const of = { resident, heapBytes, heapTotalBytes }
+  if (allocator === 'mimalloc') {
+    // It asks for addresses as low as V8's: smaller segments cannot be told from its pages.
+    return {
+      ...of,
+      mallocBytes: mallocBytes + resident.mimalloc + rest - heapBytes,
+      addonMallocBytes: 0,
+      silentHeapBytes: 0,
+      pooledBytes: 0,
+      unexplainedBytes: 0
+    }
+  }
+  const low = splitLow(values, workers, rest - heapBytes)
+  return { ...of, mallocBytes, addonMallocBytes: resident.mimalloc, ...low }
+}
+
+/**
+ * What lies where V8's pages are and is not of a heap that reports. Heaps of workers that do not
+ * report look like pages that V8 emptied and keeps, so all of it is theirs where there are any.
+ * @param {Values} values
+ * @param {Workers} workers
+ * @param {number} bytes resident
+ */
+function splitLow ({ workerThreads = 0, v8MappedBytes = 0, heapTotalBytes = 0 }, workers, bytes) {
+  if (workerThreads > workers.count) {
+    return { silentHeapBytes: bytes, pooledBytes: 0, unexplainedBytes: 0 }
+  }
+  const pooledBytes = clamp(v8MappedBytes - heapTotalBytes - workers.heapBytes, bytes)
+  return { silentHeapBytes: 0, pooledBytes, unexplainedBytes: bytes - pooledBytes }
 }
 
 /**
@@ -141,7 +184,8 @@ function usedOfMalloc ({ values, webassemblyBytes, workers, mallocBytes, inUseBy
   if (inUseBytes !== undefined) native = Math.max(0, inUseBytes - external)
   else if (previous?.asked) native = previous.nativeBytes
   const nativeBytes = Math.min(native, mallocBytes)
-  return { nativeBytes, externalBytes: Math.min(external, mallocBytes - nativeBytes) }
+  const externalBytes = Math.min(external, mallocBytes - nativeBytes)
+  return { nativeBytes, externalBytes, externalElsewhereBytes: external - externalBytes }
 }
 
 /**
@@ -157,8 +201,8 @@ const clamp = (bytes, most) => Math.max(0, Math.min(bytes, most))
  * @param {string} allocator
  * @returns {Books | undefined}
  *
- * @typedef {{ malloc_heap: number, malloc_arenas: number, malloc_mapped: number, webassembly:
- *   number, stacks: number, other: number }} Resident
+ * @typedef {Record<'malloc_heap' | 'malloc_arenas' | 'malloc_mapped' | 'mimalloc' |
+ *   'webassembly' | 'stacks' | 'other', number>} Resident bytes
  * @typedef {{ inUse: number, freePages: number, fragments: number, top: number }} Place
  * @typedef {{ inUse: number, heap?: Place, arenas?: Place, trimmable: (resident: Resident,
  *   mallocBytes: number) => number }} Books

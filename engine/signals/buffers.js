@@ -86,6 +86,14 @@ module.exports = {
       'memory map, over two hours.',
     compute: betweenLooks('silentWorkerHeapBytes')
   }),
+  addonMallocGrowthBytesPerSecond: /** @type {Signal} */ ({
+    unit: 'bytesPerSecond',
+    expected: 'on Linux, from /proc',
+    onMainThread: true,
+    help: 'Growth of the memory that an addon takes from a malloc of its own, between the looks ' +
+      'at the memory map, over two hours.',
+    compute: betweenLooks('addonMallocBytes')
+  }),
   arrayBuffersFloorBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: `Buffers and ArrayBuffers that stay: lowest of the last ${RATE_SECONDS} s.`,

@@ -2,6 +2,7 @@
 
 const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
 const { median } = require('../statistics/quantile')
+const { anatomyIn } = require('./anatomy-in')
 const { countForcedReadings, liveHeapTrend, pointsAfterMajors } = require('./growth')
 const { readOldLimit } = require('./heap-sizes')
 const { besideHeapBytes } = require('./memory')
@@ -70,6 +71,13 @@ module.exports = {
     help: 'Time until there are enough readings of the live heap for a trend, where major GCs ' +
       'come evenly.',
     compute: secondsUntilTrend
+  }),
+  heapPooledBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    expected: 'on Linux, from /proc',
+    onMainThread: true,
+    help: 'Pages that GCs emptied and V8 keeps for later, resident still: V8 does not count them.',
+    compute: window => anatomyIn(window)?.parts.heap_pooled ?? null
   }),
   liveHeapTrend: bytesTrend('the live heap across major GCs', window =>
     trendOf(liveHeapTrend(window))),

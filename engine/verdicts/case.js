@@ -30,6 +30,12 @@ class Case {
    */
   suspects = new Map()
   /**
+   * What the process holds open, the commonest first, while resource-leak is found; null where
+   * that cannot be read.
+   * @type {{ count: number, text: string }[] | null}
+   */
+  openHandles = null
+  /**
    * Severities that verdicts stand at, by diagnosis.
    * @type {Map<string, StandingSeverity>}
    */

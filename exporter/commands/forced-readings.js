@@ -1,6 +1,8 @@
 'use strict'
 
 const { outsideHeap } = require('@memwatch/engine/memory/frame-parts')
+const { NATIVE_BASE_BYTES } = require('@memwatch/engine/memory/parts')
+const { limits: IDLE } = require('@memwatch/engine/diagnoses/idle-heap-not-returned')
 const { findCase } = require('@memwatch/engine/verdicts/case')
 const { CommandError } = require('./commands')
 
@@ -13,7 +15,7 @@ const LEAST_SECONDS = 5
  * fifths of a life. With a sixth there are always ten, enough to stay decided and to see what
  * begins later; while a check is open there are twenty.
  */
-const PART_OF_LIFE = Object.freeze({ open: 1 / 12, ok: 1 / 6 })
+const PART_OF_LIFE = Object.freeze({ suspected: 1 / 12, open: 1 / 12, ok: 1 / 6 })
 /** Trends of minutes look back two hours. */
 const MOST_LIFE_SECONDS = 7200
 /**
@@ -23,6 +25,9 @@ const MOST_LIFE_SECONDS = 7200
  */
 const FREED = Object.freeze({ bytes: 8 * 2 ** 20, share: 0.1, withinSeconds: 2.5, times: 2 })
 
+/** A loop that did hardly anything for so long is at rest. */
+const REST_SECONDS = 3
+
 /**
  * @typedef {object} Readings of one target
  * @property {number | undefined} majors at the last reading
@@ -30,12 +35,16 @@ const FREED = Object.freeze({ bytes: 8 * 2 ** 20, share: 0.1, withinSeconds: 2.5
  * @property {number} askedAtSeconds uptime
  * @property {number} outsideBytes outside the heap when it was last asked; NaN once that is weighed
  * @property {number} freed how many of those GCs freed memory outside the heap
+ * @property {number} seenAtSeconds uptime
+ * @property {number} activeSeconds of the event loop, then
+ * @property {number} busyAtSeconds uptime when the event loop was last at work
  */
 
 /**
  * Asks agents that allow it for full GCs, where leak checks lack readings of the live heap because
  * the app's own major GCs are rare. The agent itself bounds the time that they take. It stops where
- * they free memory outside the heap: then the app is watched as it is without them.
+ * they free memory outside the heap, and does not ask an app at rest that holds much more than what
+ * lives: then the app is watched as it is without them.
  */
 class ForcedReadings {
   #commands
@@ -62,10 +71,11 @@ class ForcedReadings {
       readings.readAtSeconds = uptimeSeconds
     }
     weighFreed(readings, target)
+    noteWork(readings, target)
     if (readings.freed >= FREED.times) return
     if (uptimeSeconds - readings.askedAtSeconds < LEAST_SECONDS) return
     const need = needOf(target)
-    if (need === 'none') return
+    if (need === 'none' || (need !== 'suspected' && wouldHeal(readings, target))) return
     const distanceSeconds =
       Math.max(LEAST_SECONDS, PART_OF_LIFE[need] * Math.min(uptimeSeconds, MOST_LIFE_SECONDS))
     if (uptimeSeconds - readings.readAtSeconds < distanceSeconds) return
@@ -81,8 +91,16 @@ class ForcedReadings {
   #readingsOf (target) {
     const known = this.#readings.get(target)
     if (known) return known
-    const none =
-      { majors: undefined, readAtSeconds: 0, askedAtSeconds: 0, outsideBytes: NaN, freed: 0 }
+    const none = {
+      majors: undefined,
+      readAtSeconds: 0,
+      askedAtSeconds: 0,
+      outsideBytes: NaN,
+      freed: 0,
+      seenAtSeconds: 0,
+      activeSeconds: 0,
+      busyAtSeconds: 0
+    }
     this.#readings.set(target, none)
     return none
   }
@@ -113,16 +131,47 @@ function weighFreed (readings, { frame, values, workers }) {
 }
 
 /**
- * Readings that the leak checks of a target need: `open` while one of them is unknown or suspected,
- * `ok` to stay ruled out, `none` before the first judgement and once a leak is confirmed.
+ * @param {Readings} readings
  * @param {import('@memwatch/engine/history/target').Target} target
- * @returns {'open' | 'ok' | 'none'}
+ */
+function noteWork (readings, { frame, values: { eventLoopActiveSeconds: active = NaN } }) {
+  const { uptimeSeconds } = /** @type {NonNullable<typeof frame>} */ (frame)
+  const busySeconds = active - readings.activeSeconds
+  const isAtRest = busySeconds < IDLE.utilizationRatio * (uptimeSeconds - readings.seenAtSeconds)
+  if (!isAtRest) readings.busyAtSeconds = uptimeSeconds
+  readings.seenAtSeconds = uptimeSeconds
+  readings.activeSeconds = active
+}
+
+/**
+ * V8 collects no app at rest by itself, and a full GC returns what the heap kept of a burst: that
+ * would hide idle-heap-not-returned.
+ * @param {Readings} readings
+ * @param {import('@memwatch/engine/history/target').Target} target
+ */
+function wouldHeal ({ seenAtSeconds, busyAtSeconds }, { values, workers }) {
+  if (seenAtSeconds - busyAtSeconds < REST_SECONDS) return false
+  const { rssAnonBytes, heapTotalBytes = 0, liveHeapBytes, externalBytes = 0 } = values
+  if (liveHeapBytes === undefined) return false
+  const held = rssAnonBytes === undefined
+    ? heapTotalBytes
+    : rssAnonBytes - externalBytes - workers.heapBytes - workers.externalBytes - NATIVE_BASE_BYTES
+  return held - liveHeapBytes >= IDLE.slackBytes
+}
+
+/**
+ * Readings that the leak checks of a target need: `suspected` and `open` while one of them is
+ * suspected or unknown, `ok` to stay ruled out, `none` before the first judgement and once a leak
+ * is confirmed.
+ * @param {import('@memwatch/engine/history/target').Target} target
+ * @returns {'suspected' | 'open' | 'ok' | 'none'}
  */
 function needOf (target) {
   const checks = findCase(target).verdicts.filter(({ diagnosis }) => BY_READINGS.has(diagnosis))
   if (checks.length === 0 || checks.some(({ state }) => state === 'confirmed')) return 'none'
+  if (checks.some(({ state }) => state === 'suspected')) return 'suspected'
   const isOpen = checks.some(({ state, open }) =>
-    state === 'suspected' || (state === 'unknown' && open?.until === 'readings'))
+    state === 'unknown' && open?.until === 'readings')
   return isOpen ? 'open' : 'ok'
 }
 

@@ -61,6 +61,11 @@ const verdict = object({
     anyOf: [object({ captureId: text, kind: text, atUnixMs: number, suspects }), { type: 'null' }],
     description: 'the lines of code that the last capture for this diagnosis points at'
   },
+  openHandles: {
+    anyOf: [array(object({ count: number, text })), { type: 'null' }],
+    description: 'of resource-leak: descriptors by path or peer and threads by name, the ' +
+      'commonest first; null where /proc/PID cannot be read from here'
+  },
   fix: array(
     object({
       title: text,

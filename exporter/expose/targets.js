@@ -154,10 +154,11 @@ function memoryOf (target) {
 
 /** @param {Target} target */
 function verdictsOf (target) {
-  const { verdicts, suspects } = findCase(target)
+  const { verdicts, suspects, openHandles } = findCase(target)
   return verdicts.map(verdict => ({
     ...verdict,
     suspects: suspects.get(verdict.diagnosis) ?? null,
+    openHandles: verdict.diagnosis === 'resource-leak' ? openHandles : null,
     fix: verdict.fix.map(fix => ({ ...fix, change: withKubernetes(fix.change) }))
   }))
 }

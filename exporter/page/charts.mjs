@@ -98,7 +98,7 @@ export const partGroups = [
     id: 'garbage',
     title: 'Heap, garbage and free',
     colour: 'light-blue',
-    parts: ['heap_garbage', 'heap_slack', 'new_space'],
+    parts: ['heap_garbage', 'heap_slack', 'heap_pooled', 'new_space'],
     tracks: ['garbage']
   },
   {
@@ -119,7 +119,7 @@ export const partGroups = [
     id: 'native',
     title: 'Native, in use',
     colour: 'violet',
-    parts: ['allocator_in_use', 'stacks'],
+    parts: ['allocator_in_use', 'addon_malloc', 'stacks'],
     tracks: ['native']
   },
   {
@@ -185,6 +185,7 @@ export const charts = [
       containerHeapLimitBytes: text, // of several processes: the chart is of one
       containerProcesses: text,
       heapResidentBytes: level,
+      heapPooledBytes: text,
       containerLimitHitsPerSecond: text,
       containerHighHitsPerSecond: text,
       pointerSpaceShareRatio: text,
@@ -274,6 +275,7 @@ export const charts = [
       arrayBuffersRiseBytes: rise('arrayBuffersBytes'),
       webassemblyGrowthBytesPerSecond: text,
       silentWorkerHeapGrowthBytesPerSecond: text,
+      addonMallocGrowthBytesPerSecond: text,
       arrayBuffersFloorBytes: levelOf(last('arrayBuffersBytes')),
       externalWaitingBytes: levelOf(last('externalBytes')),
       allocatorSlackBytes: level,

@@ -10,6 +10,7 @@ const { ForcedReadingsPart } = require('./forced-readings')
 const { HttpPart } = require('./http')
 const { JudgingPart } = require('./judging')
 const { LogPart } = require('./log')
+const { OpenHandlesPart } = require('./open-handles')
 const { OtlpPart } = require('./otlp')
 const { RecordingPart } = require('./recording')
 const { SelfCarePart } = require('./self-care')
@@ -47,6 +48,7 @@ const parts = Object.freeze([
   CapturesPart,
   AutomaticCapturesPart,
   ForcedReadingsPart,
+  OpenHandlesPart,
   HttpPart,
   RecordingPart,
   FlightPart,

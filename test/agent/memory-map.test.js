@@ -10,7 +10,10 @@ const PAGE = 4096
 
 const MAPS = `00400000-00452000 r-xp 00000000 08:02 173521      /usr/bin/node
 0c5e0000-0c8e0000 rw-p 00000000 00:00 0                  [heap]
+04a6d2000000-04a714000000 rw-p 00000000 00:00 0
 10e3a4c40000-10e3a4c80000 rw-p 00000000 00:00 0
+2de54000000-2de54040000 rw-p 00000000 00:00 0
+2df54040000-2df58040000 rw-p 00000000 00:00 0
 7df000000000-7df000100000 rw-p 00000000 00:00 0
 7df000100000-7df080100000 ---p 00000000 00:00 0
 7df080100000-7df080b00000 rw-p 00000000 00:00 0
@@ -61,6 +64,9 @@ describe('what lies where, from /proc/self/maps', () => {
       arenas: 2
     })
   })
+  it('sums up where V8 may have its pages: low, and no segments of mimalloc', () => {
+    expect(readMappings(MAPS).v8Bytes).toBe(MIB / 4 + MIB / 4 + 64 * MIB)
+  })
   it('tells stacks by their guard, WebAssembly by its own, V8’s pages by their address, and leaves the rest to malloc', () => {
     expect(sizes(readMappings(MAPS))).toEqual({
       malloc_heap: 3 * MIB,
@@ -70,7 +76,9 @@ describe('what lies where, from /proc/self/maps', () => {
       webassembly: 10 * MIB + 10 * MIB,
       // Memory that the kernel joined to the second stack is not a stack.
       stacks: 8 * MIB + 8 * MIB + 0x21000,
-      malloc_mapped: 64 * MIB + PAGE + 8 * MIB + MIB + MIB
+      malloc_mapped: 64 * MIB + PAGE + 8 * MIB + MIB + MIB,
+      // Two segments that the kernel joined, at a low address that is aligned as only it does.
+      mimalloc: 1056 * MIB
     })
   })
   it.each([1, 2, 7])('says the same where the lines come %i at a time', pieceLength => {
@@ -104,6 +112,7 @@ describe('what lies where, from /proc/self/maps', () => {
       heapBytes: 0,
       arenaBytes: 0,
       arenas: 0,
+      v8Bytes: 0,
       workerStacks: 0
     })
     expect(readMappings('\x00garbage\n7f-zz rw-p\n').mappings).toEqual([])
@@ -173,6 +182,7 @@ describe('the look', () => {
     malloc_heap: 30 * MIB,
     malloc_arenas: 10 * MIB,
     malloc_mapped: 5 * MIB,
+    mimalloc: 0,
     webassembly: 0,
     stacks: 1 * MIB
   }

@@ -86,15 +86,47 @@ describe('the anatomy of RSS', () => {
       new_space: 20, // 10 that V8 counts as touched, and 10 that are resident beyond
       worker_heaps: 0,
       silent_worker_heaps: 0,
+      heap_pooled: 0,
       external: 30, // WebAssembly is counted as external by V8, and lies elsewhere
       webassembly: 10,
       allocator_in_use: 0,
       allocator_retained: 0,
       allocator_unasked: 50,
+      addon_malloc: 0,
       stacks: 1,
       files: 40,
       unexplained: 9
     })
+  })
+  it('calls pages that V8 emptied and keeps what lies where its pages are, as far as mapped', () => {
+    const of = (/** @type {number} */ mib) =>
+      mb(anatomy({}, { ...VALUES, v8MappedBytes: mib * MIB }).parts)
+    expect(of(70)).toMatchObject({ heap_pooled: 9, unexplained: 0 })
+    expect(of(64)).toMatchObject({ heap_pooled: 4, unexplained: 5 })
+    expect(of(50)).toMatchObject({ heap_pooled: 0, unexplained: 9 })
+  })
+  it('lets a heap that grows take pages from that pool, and one that shrinks fill it', () => {
+    const looked = { ...VALUES, v8MappedBytes: 70 * MIB }
+    const after = (/** @type {number} */ mib) =>
+      mb(anatomy({ heapTotalBytes: mib * MIB, heapPhysicalBytes: mib * MIB }, looked).parts)
+    expect(after(65)).toMatchObject({ heap_pooled: 4 })
+    expect(after(75)).toMatchObject({ heap_pooled: 0 })
+    expect(after(50)).toMatchObject({ heap_pooled: 19 })
+  })
+  it("tells an addon's mimalloc from the malloc of the process, and Buffers that lie in it", () => {
+    const residentBytes = { ...VALUES.residentBytes, mimalloc: 100 * MIB, malloc_arenas: 0 }
+    const changes = { rssBytes: 285 * MIB, rssAnonBytes: 245 * MIB }
+    const of = (/** @type {any} */ more, /** @type {any} */ options = {}) => mb(
+      anatomy({ ...changes, ...more }, { ...VALUES, ...changes, ...more, residentBytes }, options)
+        .parts)
+    expect(of({})).toMatchObject({ addon_malloc: 100, external: 30, allocator_unasked: 35 })
+    // 100 MiB of Buffers do not fit into the 65 MiB of the process' malloc.
+    expect(of({ externalBytes: 110 * MIB, arrayBuffersBytes: 100 * MIB }))
+      .toMatchObject({ addon_malloc: 60, external: 100, allocator_unasked: 5 })
+    const grown = { rssBytes: 485 * MIB, rssAnonBytes: 445 * MIB }
+    const looked = { ...VALUES, ...changes, residentBytes }
+    expect(mb(anatomy(grown, looked).parts)).toMatchObject({ addon_malloc: 300 })
+    expect(of({}, { allocator: 'mimalloc' })).toMatchObject({ addon_malloc: 0, external: 30 })
   })
   it('names every part, and no other', () => {
     expect(Object.keys(anatomy().parts).sort()).toEqual(Object.keys(parts).sort())

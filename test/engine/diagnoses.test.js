@@ -901,8 +901,33 @@ const CASES = [
       }),
       'an app at work': t => ({ ...resting(t), scavenges: 5, rssMib: 340, heapMib: 250 })
     }
+  ],
+  [
+    'idle-heap-not-returned',
+    { seconds: 120, at: t => pooling(t, 240) },
+    {
+      'pages that lie where V8 has none': t => pooling(t, 10),
+      'pages of workers that do not report': t => {
+        const app = pooling(t, 240)
+        return { ...app, values: { ...app.values, workerThreads: 1 } }
+      }
+    }
   ]
 ]
+
+/**
+ * A heap of 40 MiB that keeps 180 MiB of empty pages.
+ * @param {number} t
+ * @param {number} mappedMib where V8 has its pages
+ */
+function pooling (t, mappedMib) {
+  const app = resting(t)
+  const residentBytes = { malloc_heap: 12 * MIB, other: 220 * MIB }
+  const values = {
+    ...app.values, rssAnonBytes: 240 * MIB, v8MappedBytes: mappedMib * MIB, residentBytes
+  }
+  return { ...app, rssMib: 280, heapMib: 40, values }
+}
 
 /** One major GC at the start, then nothing. @param {number} t */
 function resting (t) {

@@ -44,13 +44,15 @@ describe('full GCs for a leak check', () => {
         from,
         to,
         reads = _ => false,
-        rssAnon = /** @type {((t: number) => number) | undefined} */ (undefined)
+        rssAnon = /** @type {((t: number) => number) | undefined} */ (undefined),
+        more = _ => ({})
       ) {
         for (let t = from; t <= to; t++) {
           if (reads(t)) majors++
           const values = {
             ...(majors > 0 && { liveHeapBytes: MIB, liveHeapMajors: majors }),
-            ...(rssAnon && { rssAnonBytes: rssAnon(t), heapPhysicalBytes: 10 * MIB })
+            ...(rssAnon && { rssAnonBytes: rssAnon(t), heapPhysicalBytes: 10 * MIB }),
+            ...more(t)
           }
           target.take(frame({ sequence: ++sequence, uptimeSeconds: t, values }), 0)
           await readings.seen(target)
@@ -106,6 +108,25 @@ describe('full GCs for a leak check', () => {
     await frames(60, 80, undefined, t =>
       (10 + outsideMib - (isFreed(t) ? freedMib : 0)) * MIB)
     expect(askedAt).toEqual(asked)
+  })
+  it.each([
+    ['an app at rest that holds 49 MiB beyond what lives is left alone', 0.04, 49, WAITS, []],
+    ['one that holds 47 MiB is not', 0.04, 47, WAITS, [60, 65, 70]],
+    ['nor one at work', 0.06, 49, WAITS, [60, 65, 70]],
+    ['nor one in which a leak is suspected', 0.04, 49, 'suspected', [60, 65, 70]]
+  ])('%s', async (_, busy, slackMib, state, asked) => {
+    const { askedAt, frames, judged } = make()
+    judged({ 'js-heap-leak': state })
+    const work = t => ({ eventLoopActiveSeconds: busy * t })
+    await frames(1, 70, t => t === 50, () => (1 + 12 + slackMib) * MIB, work)
+    expect(askedAt.filter(at => at >= 60)).toEqual(asked)
+  })
+  it('an app that went to rest a moment ago is still at work', async () => {
+    const { askedAt, frames, judged } = make()
+    judged({ 'js-heap-leak': WAITS })
+    const work = t => ({ eventLoopActiveSeconds: Math.min(t, 57.5) })
+    await frames(50, 70, t => t === 50, () => 90 * MIB, work)
+    expect(askedAt).toEqual([55, 60])
   })
   it('what is freed long after one was waiting for nothing', async () => {
     const { askedAt, frames, judged } = make()

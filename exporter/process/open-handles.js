@@ -1,0 +1,197 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { plainText } = require('@memwatch/agent/protocol/text-rules')
+const { Witness } = require('./witness')
+
+/** Descriptors of one process whose links are read: 10 ms. More are sampled evenly. */
+const MOST_LINKS = 4096
+const MOST_THREADS = 1024
+/** A table of sockets beyond this is not read: 65,000 connections. */
+const MOST_TABLE_BYTES = 10 * 2 ** 20
+const MOST_GROUPS = 6
+const MOST_NAME = 200
+/** Fewer alike threads or descriptors are no group. */
+const LEAST_ALIKE = 2
+/** State of a socket in /proc/PID/net/tcp: proc_pid_net(5). */
+const LISTEN = '0A'
+
+/**
+ * Handles are descriptors of one path or peer, or threads of one name.
+ * @typedef {{ count: number, text: string }} Handles count: estimated where descriptors are sampled
+ */
+
+/**
+ * Reads /proc/PID: descriptors by their links, and threads. Only where the exporter shares the
+ * process namespace and may read it.
+ * @param {import('@memwatch/agent/protocol/frame').Hello} hello
+ * @returns {Handles[] | null} null where the process cannot be seen from here
+ */
+function readOpenHandles (hello) {
+  if (Witness.of(hello) === null) return null
+  const { pid } = hello
+  try {
+    return [...descriptorGroups(pid), ...threadGroups(pid)]
+      .filter(({ count }) => count >= LEAST_ALIKE)
+      .sort((a, b) => b.count - a.count)
+      .slice(0, MOST_GROUPS)
+      .map(({ count, text }) => ({ count, text: plainText(text, MOST_NAME) }))
+  } catch {
+    return null // gone, or another user's
+  }
+}
+
+/** @param {number} pid */
+function descriptorGroups (pid) {
+  const folder = `/proc/${pid}/fd`
+  const all = fs.readdirSync(folder)
+  const stride = Math.ceil(all.length / MOST_LINKS)
+  const sockets = readSockets(pid)
+  /** @type {string[]} */
+  const files = []
+  /** @type {Map<string, number>} */
+  const groups = new Map()
+  for (let i = 0; i < all.length; i += stride) {
+    const link = tryReadLink(`${folder}/${all[i]}`)
+    if (link === undefined) continue
+    if (link.startsWith('/')) files.push(link)
+    else add(groups, describeLink(link, sockets))
+  }
+  for (const [text, count] of fileGroups(files)) groups.set(text, count)
+  return [...groups].map(([text, count]) => ({ text, count: count * stride }))
+}
+
+/**
+ * Counts files that are open more than once by their path, the others by their folder.
+ * @param {string[]} files
+ */
+function fileGroups (files) {
+  /** @type {Map<string, number>} */
+  const byPath = new Map()
+  for (const file of files) add(byPath, file)
+  /** @type {Map<string, number>} */
+  const groups = new Map()
+  for (const [file, count] of byPath) {
+    const isAlone = count === 1 && !file.startsWith('/dev/')
+    add(groups, isAlone ? `files in ${path.dirname(file)}` : `of file ${file}`, count)
+  }
+  return groups
+}
+
+/**
+ * @param {string} link as socket:[123], pipe:[4], anon_inode:[eventpoll]
+ * @param {Map<string, string>} sockets
+ */
+function describeLink (link, sockets) {
+  const [, kind, id] = /^(\w+):\[?([^\]]*)\]?$/.exec(link) ?? []
+  if (kind === 'socket') return sockets.get(id) ?? 'other sockets'
+  if (kind === 'pipe') return 'pipes'
+  return kind === 'anon_inode' ? id : link
+}
+
+/**
+ * Describes the sockets of the process' network namespace, by inode.
+ * @param {number} pid
+ */
+function readSockets (pid) {
+  /** @type {Map<string, string>} */
+  const sockets = new Map()
+  for (const protocol of ['tcp', 'tcp6', 'udp', 'udp6']) addInternet(sockets, pid, protocol)
+  // Columns are: number, references, protocol, flags, type, state, inode, path.
+  for (const line of readTable(pid, 'unix')) {
+    const [, , , , , , inode, name] = line.trim().split(/\s+/)
+    sockets.set(inode, name ? `Unix sockets at ${name}` : 'Unix sockets without a name')
+  }
+  return sockets
+}
+
+/**
+ * @param {Map<string, string>} sockets
+ * @param {number} pid
+ * @param {string} protocol name of its table
+ */
+function addInternet (sockets, pid, protocol) {
+  // Columns are: slot, local, remote, state, queues, timer, retransmits, user, timeout, inode.
+  const rows = readTable(pid, protocol).map(line => line.trim().split(/\s+/))
+  const listening = new Set(rows.filter(row => row[3] === LISTEN).map(row => portOf(row[1])))
+  const name = protocol.slice(0, 3).toUpperCase()
+  for (const [, local, remote, state, , , , , , inode] of rows) {
+    const port = portOf(local)
+    sockets.set(inode, state === LISTEN
+      ? `${name} sockets that listen`
+      : listening.has(port)
+        ? `${name} connections accepted on port ${port}`
+        : `${name} connections to ${addressOf(remote)}`)
+  }
+}
+
+/** @param {string} text as 0100007F:1F90 */
+const portOf = text => parseInt(text.slice(text.indexOf(':') + 1), 16)
+
+/**
+ * The kernel prints an address as words of 32 bits in the byte order of the machine.
+ * @param {string} text
+ * @returns {string} as 127.0.0.1:8080 or [::1]:8080
+ */
+function addressOf (text) {
+  const words = text.slice(0, text.indexOf(':')).match(/.{8}/g) ?? []
+  const bytes = words.flatMap(word => [...Buffer.from(word, 'hex').reverse()])
+  const isMapped = bytes.length === 16 && bytes.slice(0, 10).every(byte => byte === 0) &&
+    bytes[10] === 0xff && bytes[11] === 0xff
+  if (bytes.length === 4 || isMapped) return `${bytes.slice(-4).join('.')}:${portOf(text)}`
+  const groups = Buffer.from(bytes).toString('hex').match(/.{4}/g) ?? []
+  return `[${groups.map(group => parseInt(group, 16).toString(16)).join(':')}]:${portOf(text)}`
+}
+
+/** @param {number} pid */
+function threadGroups (pid) {
+  /** @type {Map<string, number>} */
+  const names = new Map()
+  const folder = `/proc/${pid}/task`
+  for (const thread of fs.readdirSync(folder).slice(0, MOST_THREADS)) {
+    const name = tryRead(`${folder}/${thread}/comm`)?.trim()
+    if (name) add(names, `threads called ${name}`)
+  }
+  return [...names].map(([text, count]) => ({ text, count }))
+}
+
+/**
+ * @param {number} pid
+ * @param {string} name of a table in /proc/PID/net
+ * @returns {string[]} its lines without the first, which names the columns
+ */
+function readTable (pid, name) {
+  const text = tryRead(`/proc/${pid}/net/${name}`)
+  if (text === undefined || text.length > MOST_TABLE_BYTES) return []
+  return text.split('\n').slice(1).filter(Boolean)
+}
+
+/** @param {string} file */
+function tryRead (file) {
+  try {
+    return fs.readFileSync(file, 'utf8')
+  } catch {
+    return undefined // it ended meanwhile
+  }
+}
+
+/** @param {string} link */
+function tryReadLink (link) {
+  try {
+    return fs.readlinkSync(link)
+  } catch {
+    return undefined // closed meanwhile
+  }
+}
+
+/**
+ * @param {Map<string, number>} counts
+ * @param {string} key
+ * @param {number} [by]
+ */
+function add (counts, key, by = 1) {
+  counts.set(key, (counts.get(key) ?? 0) + by)
+}
+
+module.exports = { readOpenHandles }
