@@ -6,14 +6,12 @@
  *
  *   npm run bench:page                       all measures
  *   npm run bench:page -- --targets 300      with so many processes
- *   npm run bench:page -- --pictures         only the pictures of docs/page/
  *
  * Ends with 1 when a first paint takes more than a second, a verdict shows more than two seconds
  * later than the API has it, all that the page is made of is more than 150 kB as it travels, or a
  * task of the page takes more than 100 ms with a hundred targets.
  */
 
-const fs = require('node:fs')
 const path = require('node:path')
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
@@ -27,7 +25,6 @@ const { startExporter, eventually } = require('../test/support/exporter')
 const { openPage, closeBrowser } = require('../test/support/browser')
 
 const AGENT = path.join(__dirname, '../agent/index.js')
-const PICTURES = path.join(__dirname, '../docs/page')
 const LIMITS = { firstPaintMs: 1000, verdictMs: 2000, bytes: 150_000, taskMs: 100 }
 const LOADS = 10
 const FEW = 3
@@ -35,37 +32,9 @@ const FEW = 3
 const LIGHT =
   'const kept = []; setInterval(() => { for (let i = 0; i < 200; i++) kept[i] = { i, text: ' +
     'String(Math.random()) } }, 100)'
-/** Pictures that README shows. */
-const SHOWN_PICTURES = Object.freeze(
-  /** @type {const} */ ([
-    { name: 'list', colorScheme: 'dark', hash: '', viewport: { width: 1200, height: 480 } },
-    {
-      name: 'target',
-      colorScheme: 'light',
-      hash: '#target=js-heap-leak',
-      viewport: { width: 1200, height: 1500 }
-    },
-    {
-      name: 'phone',
-      colorScheme: 'light',
-      hash: '#target=semi-space-starvation',
-      viewport: { width: 390, height: 900 }
-    }
-  ])
-)
-/** The apps of the pictures: one problem each, and a healthy one. */
-const SHOWN = [
-  'js-heap-leak',
-  'semi-space-starvation',
-  'allocator-fragmentation',
-  'event-loop-blocked',
-  'healthy-steady'
-]
-
 const { values: given } = parseArgs({
   options: {
-    targets: { type: 'string', default: '100' },
-    pictures: { type: 'boolean', default: false }
+    targets: { type: 'string', default: '100' }
   }
 })
 
@@ -243,39 +212,15 @@ async function latency (exporter) {
       120_000
     )
     const began = performance.now()
-    await page.locator('.verdict.confirmed').first().waitFor()
+    await page.locator('.band .state', { hasText: 'confirmed' }).waitFor()
     report(`${id} on the page after the API`, performance.now() - began, LIMITS.verdictMs, 'ms')
   }
   await close()
 }
 
-/** @param {Awaited<ReturnType<typeof startExporter>>} exporter */
-async function pictures (exporter) {
-  fs.mkdirSync(PICTURES, { recursive: true })
-  for (const id of SHOWN) startLab(exporter.socket.path, id)
-  const confirmed = async () => (await json(exporter, 'diagnoses')).filter((/** @type {any} */ { primary }) => primary).map((/** @type {any} */ { target }) => target)
-  console.log('waiting until the verdicts are there, and the leak is profiled …')
-  await eventually(confirmed, found => SHOWN.slice(0, 4).every(id => found.includes(id)), 180_000)
-  await eventually(
-    () => json(exporter, 'captures?target=js-heap-leak'),
-    ([capture]) => capture?.state === 'done',
-    120_000
-  )
-  for (const { name, colorScheme, hash, viewport } of SHOWN_PICTURES) {
-    const { page, close } = await openPage(chromium, { colorScheme, viewport })
-    await page.goto(`${exporter.url}/${hash}`)
-    await page.locator(hash === '' ? 'tbody tr' : '#chart-resources canvas').first().waitFor()
-    await wait(2500)
-    await page.screenshot({ path: path.join(PICTURES, `${name}-${colorScheme}.png`) })
-    await close()
-  }
-  console.log(`written: ${path.relative(process.cwd(), PICTURES)}/`)
-}
-
 async function main () {
-  const exporter = await startExporter({ autoCaptures: given.pictures })
+  const exporter = await startExporter({ autoCaptures: false })
   try {
-    if (given.pictures) return await pictures(exporter)
     // A hundred processes on a small machine are a load of their own.
     for (const count of [FEW, Number(given.targets)]) {
       console.log(`with ${count} targets`)

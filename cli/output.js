@@ -33,6 +33,11 @@ class Output {
     return /** @type {number | undefined} */ (this.#streamOf().columns)
   }
 
+  /** Undefined where it is no terminal. */
+  get rows () {
+    return /** @type {number | undefined} */ (this.#streamOf().rows)
+  }
+
   /** @param {...import('./text/terminal').Line} lines that stay */
   say (...lines) {
     this.clear()

@@ -3,9 +3,17 @@
 const { findCase } = require('@memwatch/engine/verdicts/case')
 const { holderText, shortText } = require('@memwatch/engine/text/suspect-text')
 const { formatBytes, formatRatio } = require('@memwatch/engine/text/format')
+const { summarize } = require('@memwatch/engine/verdicts/headline')
+const { stateSymbols } = require('@memwatch/engine/text/state-symbols')
 const { signalsOf } = require('@memwatch/engine/signals/index')
+const { sparkline } = require('./text/sparkline')
 
 const BAR_WIDTH = 20
+/** Time that the trend of RSS is of. */
+const TREND_SECONDS = 60
+const SPARK_WIDTH = 8
+/** A change of less of RSS is no trend. */
+const TREND_SHARE = 0.03
 
 /**
  * Progress of `memwatch run`: on a terminal one line that is redrawn, and in any case one line for
@@ -80,8 +88,10 @@ class Progress {
   /** @param {import('@memwatch/exporter/exporter').Exporter} exporter */
   #redraw (exporter) {
     const target = exporter.targets.find(({ frame, thread }) => frame && thread === 'main')
-    const text = target ? describe(target) : 'no Node.js process has reported yet'
-    this.#output.redraw(`${this.#label} ${this.#bar()}${this.#elapsed()}  ${text}`)
+    const text = target
+      ? describe(target)
+      : `${this.#label} no Node.js process has reported yet`
+    this.#output.redraw(`${this.#bar()}${text} · ${this.#elapsed().trim()}`)
   }
 
   #bar () {
@@ -98,20 +108,42 @@ class Progress {
   }
 }
 
-/** @param {import('@memwatch/engine/history/target').Target} target */
+/**
+ * A target on one line, as `shop ~ suspected js-heap-leak · RSS 304 MiB ↑ 140 MiB/min ▁▂▃▅▆ ·
+ * GC 0.7 %`.
+ * @param {import('@memwatch/engine/history/target').Target} target
+ */
 function describe (target) {
+  const { state, diagnosis } = summarize(findCase(target).verdicts)
+  const about = `${target.name} ${stateSymbols[state]} ${STATE_WORDS[state]}` +
+    `${diagnosis === null ? '' : ` ${diagnosis}`}`
   const window = target.window()
-  if (!window) return target.name
-  const signals = signalsOf(window)
-  const part = (/** @type {string} */ name, /** @type {number | null | undefined} */ value, /** @type {(value: number) => string} */ format) =>
-    value === null || value === undefined ? '' : ` · ${name} ${format(value)}`
-  const found = findCase(target).verdicts
-    .filter(({ state }) => state === 'confirmed' || state === 'suspected')
-    .map(({ diagnosis, state }) => ` · ${diagnosis} ${state}`).join('')
-  return (
-    `${target.name}${part('RSS', target.values.rssBytes, formatBytes)}${part('live heap', signals.liveHeapBytes, formatBytes)}` +
-    `${part('GC', signals.gcPauseRatio, formatRatio)}${part('loop', signals.eventLoopUtilizationRatio, formatRatio)}${found}`
-  )
+  if (!window) return about
+  const { gcPauseRatio } = signalsOf(window)
+  const gc = gcPauseRatio === null ? '' : ` · GC ${formatRatio(gcPauseRatio)}`
+  return `${about}${describeRss(window.points('rssBytes', TREND_SECONDS))}${gc}`
+}
+
+/** @type {Readonly<Record<import('@memwatch/engine/verdicts/headline').HeadlineState, string>>} */
+const STATE_WORDS = Object.freeze({
+  confirmed: 'confirmed',
+  suspected: 'suspected',
+  undecided: 'undecided',
+  limited: 'nothing found',
+  ok: 'healthy'
+})
+
+/** @param {import('@memwatch/engine/history/window').Points} points of RSS */
+function describeRss ({ times, values }) {
+  const newest = values.at(-1)
+  if (newest === undefined) return ''
+  const seconds = times[times.length - 1] - times[0]
+  const change = newest - values[0]
+  const isTrend = seconds > 0 && Math.abs(change) > TREND_SHARE * newest
+  const trend = isTrend
+    ? ` ${change > 0 ? '↑' : '↓'} ${formatBytes(60 * Math.abs(change) / seconds)}/min`
+    : ''
+  return ` · RSS ${formatBytes(newest)}${trend} ${sparkline(values, SPARK_WIDTH).trim()}`
 }
 
 module.exports = { Progress }

@@ -45,6 +45,18 @@ function renderReport (report, { width = 100, verbose = false } = {}) {
   return text.lines
 }
 
+/**
+ * One target as the report has it.
+ * @param {import('./watch-command').JudgedTarget} target
+ * @param {{ width: number }} options
+ * @returns {Line[]}
+ */
+function renderTarget (target, { width }) {
+  const text = new ReportText(width, false)
+  text.addTarget(target, { died: false })
+  return text.lines
+}
+
 /** The lines of a report, part by part. */
 class ReportText {
   /** @type {Line[]} */
@@ -273,4 +285,4 @@ class ReportText {
   }
 }
 
-module.exports = { renderReport }
+module.exports = { renderReport, renderTarget }

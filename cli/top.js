@@ -2,23 +2,22 @@
 
 const { setTimeout: wait } = require('node:timers/promises')
 const { Command } = require('commander')
-const { formatBytes, formatRatio } = require('@memwatch/engine/text/format')
-const { sparkline } = require('./text/sparkline')
-const { printable } = require('@memwatch/engine/text/printable')
 const { withApiOptions, callApi, callList, pathSegment } = require('./api')
+const { TopView } = require('./top-view')
 const { SEVERITIES } = require('@memwatch/engine/diagnoses/define-diagnosis')
 const { HEADLINE_STATES } = require('@memwatch/engine/verdicts/headline')
 const { out } = require('./output')
 const { UsageError, readSeconds } = require('./usage-error')
 
-const CTRL_C = String.fromCharCode(3)
 /** Columns of the time that a sparkline shows. */
 const SPARK_SECONDS = 300
-const SPARK_WIDTH = 24
 /** Series are asked for target by target: of no more than are seen. */
 const MOST_SPARKS = 50
-/** The share of time that the event loop was busy is that of the last so many seconds. */
-const LOOP_SECONDS = 10
+/** Shares of time are those of the last so many seconds. */
+const SHARE_SECONDS = 10
+const TRACKS = ['rssBytes', 'eventLoopActiveSeconds', 'gcPauseSeconds']
+/** As /api/v1/deaths gives at once. */
+const MOST_DEATHS = 100
 
 const command = withApiOptions(new Command('top'))
   .description(
@@ -30,7 +29,8 @@ const command = withApiOptions(new Command('top'))
   .addHelpText(
     'after',
     `
-The bars are RSS over five minutes. q or Ctrl-C ends it.
+The bars are RSS over five minutes. Symbols: ! confirmed, ~ suspected, ? undecided, ✓ ruled out.
+Keys: j k or arrows select, Enter opens, / filters, s sorts, ? lists all keys, q ends.
 
 Exit status: 0; 2 when the exporter cannot be reached.
 
@@ -57,39 +57,51 @@ function parseSeconds (text) {
 
 /**
  * @typedef {object} Row
+ * @property {any} target as /api/v1/targets has it
+ * @property {any} [judged] as /api/v1/diagnoses has it; undefined where the target ended between
+ *   two requests
  * @property {string} name target, and thread where it is not the main one
  * @property {any} values the newest
  * @property {(number | null)[]} rss oldest first
  * @property {number | undefined} loopRatio share of time that the event loop was busy
- * @property {import('@memwatch/engine/verdicts/headline').Headline} [headline] undefined where the target ended
- *   between two requests
+ * @property {number | undefined} gcRatio share of time in GC pauses
+ * @property {import('@memwatch/engine/verdicts/headline').Headline} [headline]
  * @property {boolean} up
  * @property {string | null} silence
+ * @property {string} [death] reason of its end
  */
 
 /** @param {import('./api').ApiOptions & { every: number, once?: boolean }} given */
 async function top (given) {
+  const view = new TopView(new URL(given.url).origin)
+  const size = () => ({ width: out.columns ?? Infinity, height: out.rows ?? Infinity })
   if (given.once || !out.isTerminal) {
-    out.say(...render(await look(given), { width: out.columns ?? Infinity }))
+    view.rows = await ask(given)
+    out.say(...view.render({ ...size(), height: Infinity }))
     return
   }
   const over = new AbortController()
   const stop = () => over.abort()
   process.once('SIGINT', stop).once('SIGTERM', stop)
+  // The error of an exporter that does not answer is printed before the screen is cleared.
+  view.rows = await ask(given)
+  const redraw = () => out.redrawScreen(view.render(size()))
   if (process.stdin.isTTY) {
-    process.stdin.setRawMode(true).on('data', key => {
-      if (['q', CTRL_C].includes(String(key)[0])) stop()
+    process.stdin.setRawMode(true).setEncoding('utf8').on('data', keys => {
+      if (view.press(String(keys))) redraw()
+      else stop()
     })
   }
-  // an exporter that is not there is said before the screen is taken
-  const first = await look(given)
+  process.on('SIGWINCH', redraw)
   out.screen(true)
   try {
-    for (let rows = first; !over.signal.aborted; rows = await look(given)) {
-      out.redrawScreen(render(rows, { width: out.columns ?? Infinity }))
+    while (!over.signal.aborted) {
+      redraw()
       await wait(1000 * given.every, undefined, { signal: over.signal }).catch(() => {})
+      if (!over.signal.aborted) view.rows = await ask(given)
     }
   } finally {
+    process.off('SIGWINCH', redraw)
     out.screen(false)
     if (process.stdin.isTTY) process.stdin.setRawMode(false).pause()
   }
@@ -99,22 +111,29 @@ async function top (given) {
  * @param {import('./api').ApiOptions} given
  * @returns {Promise<Row[]>} worst first
  */
-async function look (given) {
+async function ask (given) {
   const [targets, diagnoses] = await Promise.all(
     ['targets', 'diagnoses'].map(path => callList(given, path))
   )
+  const deaths = targets.every(({ up }) => up)
+    ? []
+    : (await callApi(given, `deaths?limit=${MOST_DEATHS}`)).body
   const rows = targets.map(target => {
-    const judged = diagnoses.find(({ target: name, thread, pid }) =>
-      name === target.target && thread === target.thread && pid === target.pid)
+    const isOf = (/** @type {any} */ { target: name, thread, pid }) =>
+      name === target.target && thread === target.thread && pid === target.pid
+    const judged = diagnoses.find(isOf)
     return {
       target,
+      judged,
       name: target.thread === 'main' ? target.target : `${target.target} ${target.thread}`,
       values: target.values,
       rss: /** @type {(number | null)[]} */ ([]),
       loopRatio: /** @type {number | undefined} */ (undefined),
+      gcRatio: /** @type {number | undefined} */ (undefined),
       headline: judged?.headline,
       up: target.up,
-      silence: target.silence
+      silence: target.silence,
+      death: Array.isArray(deaths) ? deaths.find(isOf)?.reason.replaceAll('_', ' ') : undefined
     }
   })
   rows.sort(
@@ -123,25 +142,32 @@ async function look (given) {
       (b.values.rssBytes ?? 0) - (a.values.rssBytes ?? 0) ||
       (a.name < b.name ? -1 : 1)
   )
-  await Promise.all(rows.slice(0, MOST_SPARKS).map(async row => {
-    const { target: name, thread } = row.target
-    const query = new URLSearchParams([
-      ['track', 'rssBytes'],
-      ['track', 'eventLoopActiveSeconds'],
-      ['thread', thread],
-      ['seconds', String(SPARK_SECONDS)]
-    ])
-    const { times = [], tracks } = (
-      await callApi(given, `targets/${pathSegment(name)}/series?${query}`)
-    ).body
-    row.rss = tracks?.rssBytes.last ?? [] // it may have ended meanwhile
-    const since = times.findIndex((/** @type {number} */ time) => time >= times.at(-1) - LOOP_SECONDS)
-    const active = tracks?.eventLoopActiveSeconds.last
-    if (since >= 0 && since < times.length - 1) {
-      row.loopRatio = (active.at(-1) - active[since]) / (times.at(-1) - times[since])
-    }
-  }))
+  await Promise.all(rows.slice(0, MOST_SPARKS).map(row => askSeries(given, row)))
   return rows
+}
+
+/**
+ * @param {import('./api').ApiOptions} given
+ * @param {Row} row
+ */
+async function askSeries (given, row) {
+  const { target: name, thread } = row.target
+  const query = new URLSearchParams([
+    ...TRACKS.map(track => /** @type {[string, string]} */ (['track', track])),
+    ['thread', thread],
+    ['seconds', String(SPARK_SECONDS)]
+  ])
+  const { times = [], tracks } = (
+    await callApi(given, `targets/${pathSegment(name)}/series?${query}`)
+  ).body
+  row.rss = tracks?.rssBytes.last ?? [] // it may have ended meanwhile
+  const since = times.findIndex((/** @type {number} */ time) =>
+    time >= times.at(-1) - SHARE_SECONDS)
+  if (since < 0 || since === times.length - 1) return
+  const shareOf = (/** @type {string} */ track) =>
+    (tracks[track].last.at(-1) - tracks[track].last[since]) / (times.at(-1) - times[since])
+  row.loopRatio = shareOf('eventLoopActiveSeconds')
+  row.gcRatio = shareOf('gcPauseSeconds')
 }
 
 /**
@@ -155,48 +181,4 @@ function rankOf ({ headline, silence }) {
   return silence ? 20 : 30 + HEADLINE_STATES.indexOf(state)
 }
 
-/**
- * @param {Row[]} rows
- * @param {{ width: number }} options
- * @returns {import('./text/terminal').Line[]}
- */
-function render (rows, { width }) {
-  if (rows.length === 0) return ['No target: start an app with node -r memwatch/agent.']
-  const heads = ['target', 'RSS', 'of limit', 'heap', 'loop', 'RSS, 5 min']
-  const cells = rows.map(({ name, values, rss, loopRatio }) => [
-    printable(name),
-    values.rssBytes === undefined ? '' : formatBytes(values.rssBytes),
-    values.rssBytes === undefined || values.containerLimitBytes === undefined
-      ? ''
-      : formatRatio(values.rssBytes / values.containerLimitBytes),
-    values.heapUsedBytes === undefined ? '' : formatBytes(values.heapUsedBytes),
-    loopRatio === undefined ? '' : formatRatio(loopRatio),
-    sparkline(rss, SPARK_WIDTH)
-  ])
-  const widths = heads.map((head, i) => Math.max(head.length, ...cells.map(row => row[i].length)))
-  const line = (/** @type {string[]} */ row) => row.map((cell, i) => i === 0 ? cell.padEnd(widths[i]) : cell.padStart(widths[i])).join('  ')
-  const cut = (/** @type {string} */ text) => text.length > width ? text.slice(0, width - 1) + '…' : text
-  return [
-    cut(`${line(heads)}  verdict`),
-    ...rows.map((row, i) => styled(cut(`${line(cells[i])}  ${printable(sentence(row))}`), row))
-  ]
-}
-
-/** @param {Row} row */
-function sentence ({ headline, up, silence }) {
-  const text = headline?.text ?? ''
-  if (silence) return `Silent (${silence}). ${text}`
-  return up ? text : `Gone. ${text}`
-}
-
-/**
- * @param {string} text
- * @param {Row} row
- * @returns {import('./text/terminal').Line}
- */
-function styled (text, { headline }) {
-  if (headline?.severity == null) return text
-  return { text, style: headline.state === 'confirmed' ? 'red' : 'yellow' }
-}
-
-module.exports = { command, render }
+module.exports = { command }

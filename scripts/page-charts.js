@@ -9,8 +9,11 @@ const source = fs
   .readFileSync(path.join(__dirname, '../exporter/page/charts.mjs'), 'utf8')
   .replace(/^export |^import .*/gm, '')
 
-/** @type {readonly import('../exporter/page/charts.mjs').Chart[]} the charts of the exporter's page */
+/**
+ * The charts of the exporter's page, and the parts of its bar of RSS.
+ * @type {Pick<typeof import('../exporter/page/charts.mjs'), 'charts' | 'partGroups'>}
+ */
 // eslint-disable-next-line no-new-func
-const charts = new Function('partsOfTracks', `${source}; return charts`)(partsOfTracks)
+const page = new Function('partsOfTracks', `${source}; return { charts, partGroups }`)(partsOfTracks)
 
-module.exports = { charts }
+module.exports = { charts: page.charts, partGroups: page.partGroups }

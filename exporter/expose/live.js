@@ -11,8 +11,8 @@ const { summarize } = require('@memwatch/engine/verdicts/headline')
 const EVERY_MS = 1000
 /** A client that reads too slowly is disconnected, and connects again when it can. */
 const MOST_UNREAD_BYTES = 4 * 2 ** 20
-/** Window of the exporter's busy share of time, in seconds. */
-const LOOP_SECONDS = 10
+/** Shares of time, as that of GC pauses, are of the last so many seconds. */
+const SHARE_SECONDS = 10
 
 /**
  * GET /api/v1/live: server-sent events, for open pages and `memwatch top`.
@@ -108,6 +108,7 @@ const shortOf = ({ diagnosis, title, state, severity, opportunity, summary }) =>
  */
 function rowOf (target, deathWatch) {
   const { rssBytes, containerLimitBytes, heapUsedBytes, heapSizeLimitBytes } = target.values
+  const verdicts = attachedVerdicts(target)
   return {
     ...nameOf(target),
     startedAtUnixMs: target.hello.startedAtUnixMs,
@@ -118,19 +119,34 @@ function rowOf (target, deathWatch) {
     containerLimitBytes,
     heapUsedBytes,
     heapSizeLimitBytes,
-    loopRatio: loopRatioOf(target),
-    headline: summarize(attachedVerdicts(target))
+    loopRatio: shareOf(target, 'eventLoopActiveSeconds'),
+    gcRatio: shareOf(target, 'gcPauseSeconds'),
+    pod: target.hello.pod?.name ?? null,
+    wasteBytes: wasteOf(verdicts),
+    headline: summarize(verdicts)
   }
 }
 
 /**
- * @param {import('@memwatch/engine/history/target').Target} target
- * @returns {number | undefined}
+ * The most of RSS that one fix is predicted to free.
+ * @param {readonly import('@memwatch/engine/verdicts/evaluate').Verdict[]} verdicts
+ * @returns {number} bytes
  */
-function loopRatioOf (target) {
-  const window = target.window()
-  const active = window?.increase('eventLoopActiveSeconds', LOOP_SECONDS)
-  return active ? active.increase / active.overSeconds : undefined
+const wasteOf = verdicts => Math.max(0, ...verdicts
+  .filter(({ state }) => state === 'confirmed')
+  .flatMap(({ fix }) => fix.flatMap(({ predicted }) => predicted))
+  .filter(({ signal }) => signal === 'rssBytes')
+  .map(({ from, to }) => from - to))
+
+/**
+ * The share of the last seconds that a counter of seconds grew by.
+ * @param {import('@memwatch/engine/history/target').Target} target
+ * @param {'eventLoopActiveSeconds' | 'gcPauseSeconds'} track
+ * @returns {number | undefined} ratio
+ */
+function shareOf (target, track) {
+  const grown = target.window()?.increase(track, SHARE_SECONDS)
+  return grown ? grown.increase / grown.overSeconds : undefined
 }
 
 module.exports = { liveRoutes }

@@ -2,7 +2,8 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { filesIn, sendFile } = require('./static-files')
+const { Readable } = require('node:stream')
+const { filesIn, sendCompressed, sendFile } = require('./static-files')
 
 const FOLDER = path.join(__dirname, '../page')
 const UPLOT = path.join(path.dirname(require.resolve('uplot/package.json')), 'dist')
@@ -22,6 +23,7 @@ const SHARED = {
   'format.mjs': require.resolve('@memwatch/engine/text/format'),
   'kinds.mjs': path.join(__dirname, '../captures/kinds.js'),
   'shell.mjs': require.resolve('@memwatch/engine/text/shell'),
+  'symbols.mjs': require.resolve('@memwatch/engine/text/state-symbols'),
   'track-parts.mjs': require.resolve('@memwatch/engine/memory/track-parts')
 }
 
@@ -58,10 +60,11 @@ function pageRoutes (server) {
   server.get('/page/:file', async (request, reply) => {
     const { file } = /** @type {{ file: string }} */ (request.params)
     if (!Object.hasOwn(SHARED, file)) return sendFile(request, reply, files.get(file), POLICY)
-    return reply
+    reply
       .type('text/javascript; charset=utf-8')
       .header('cache-control', 'no-cache')
-      .send(asModule(SHARED[file]))
+      .header('vary', 'accept-encoding')
+    return sendCompressed(request, reply, Readable.from([asModule(SHARED[file])]))
   })
 }
 

@@ -56,10 +56,17 @@ function sendFile (request, reply, file, policy) {
     .header('vary', 'accept-encoding')
   if (request.headers['if-none-match'] === etag) return reply.code(304).send()
   const stream = fs.createReadStream(file)
-  if (!COMPRESSED.test(mediaType) || !/\bgzip\b/.test(request.headers['accept-encoding'] ?? '')) {
-    return reply.send(stream)
-  }
+  return COMPRESSED.test(mediaType) ? sendCompressed(request, reply, stream) : reply.send(stream)
+}
+
+/**
+ * @param {import('fastify').FastifyRequest} request
+ * @param {import('fastify').FastifyReply} reply
+ * @param {import('node:stream').Readable} stream sent compressed where the browser takes that
+ */
+function sendCompressed (request, reply, stream) {
+  if (!/\bgzip\b/.test(request.headers['accept-encoding'] ?? '')) return reply.send(stream)
   return reply.header('content-encoding', 'gzip').send(stream.pipe(createGzip()))
 }
 
-module.exports = { filesIn, sendFile }
+module.exports = { filesIn, sendCompressed, sendFile }

@@ -2,7 +2,7 @@ import { apiPath, ask, Refused } from './exporter.mjs'
 import { fill, h, setText } from './dom.mjs'
 import { kinds } from './kinds.mjs'
 import { formatBytes } from './format.mjs'
-import { pilesOf, time } from './verdict.mjs'
+import { pilesList, time } from './verdict.mjs'
 
 const ASK_EVERY_MS = 1000
 const SHOWN = 10
@@ -19,11 +19,18 @@ export class Captures {
   #list = h('div', {})
   #dialog
   #frame
+  #onList
+  /** @type {any[]} newest first */
+  #captures = []
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer
 
-  /** @param {{ target: string, thread: string }} of */
-  constructor ({ target, thread }) {
+  /**
+   * @param {{ target: string, thread: string }} of
+   * @param {(captures: any[]) => void} onList called with the captures, newest first
+   */
+  constructor ({ target, thread }, onList) {
+    this.#onList = onList
     this.#target = target
     this.#thread = thread
     const help = h('p', { class: 'help' })
@@ -86,6 +93,8 @@ export class Captures {
     if (captures.some(({ state }) => state === 'running')) {
       this.#timer = setTimeout(() => this.refresh(), ASK_EVERY_MS)
     } else if (this.#said.textContent?.endsWith('…')) setText(this.#said, 'Done.')
+    this.#captures = captures
+    this.#onList(captures)
     fill(this.#list, captures, () =>
       captures.length === 0
         ? h('p', {}, 'None is kept.')
@@ -109,13 +118,9 @@ export class Captures {
         h('ol', {}, ...suspects.sites
           .slice(0, 5)
           .map((/** @type {any} */ { text }) => h('li', {}, h('code', {}, text)))),
-      retainers && this.#retainers(retainers))
-  }
-
-  /** Piles of a heap snapshot, each with the path that holds it. @param {any} retainers */
-  #retainers ({ refused, piles }) {
-    if (refused) return h('p', {}, `What holds it was not analysed: ${refused}`)
-    return pilesOf(piles)
+      retainers && (retainers.refused
+        ? h('p', {}, `Its holders were not analysed: ${retainers.refused}`)
+        : pilesList(retainers.piles)))
   }
 
   /** Downloads of a capture, and its flame graph. @param {any} capture */
@@ -142,6 +147,12 @@ export class Captures {
           onclick: () => this.#draw(capture)
         }, 'Flame graph')
     ]
+  }
+
+  /** @param {string} id of a profile in the list */
+  drawFlameGraph (id) {
+    const capture = this.#captures.find(capture => capture.id === id)
+    if (capture) this.#draw(capture)
   }
 
   /** @param {any} capture */

@@ -1,5 +1,5 @@
 import { colour, h, setText } from './dom.mjs'
-import { drawMarks } from './draw-marks.mjs'
+import { BAND_HEIGHT, LANE_HEIGHT, drawFoot, drawMarks } from './draw-marks.mjs'
 import { formatValue } from './format.mjs'
 
 /** @type {typeof import('uplot')} a script of its own: it is no module that browsers know */
@@ -8,95 +8,127 @@ const Plot = /** @type {any} */ (globalThis).uPlot
  * @typedef {import('uplot')} PlotView
  * @typedef {import('./charts.mjs').Chart} Chart
  * @typedef {import('./history.mjs').History} History
+ * @typedef {import('./draw-marks.mjs').Life} Life
  */
 
 /**
  * Marks over a chart.
  * @typedef {object} Mark
- * @property {'level' | 'line' | 'moment'} as a level right across, a line between two points, a
- *   moment from top to bottom
+ * @property {'level' | 'line'} as a level right across, or a line between two points
  * @property {string} label
  * @property {string} colour a custom property of page.css
  * @property {string} [scale]
- * @property {number[]} at level: [value]; line: [time, value, time, value]; moment: [time]
+ * @property {number[]} at level: [value]; line: [time, value, time, value]
+ *
+ * @typedef {object} Label words in the gutter
+ * @property {string} text
+ * @property {string} swatch class of page.css
+ * @property {number} y pixels of CSS below the top
  */
 
+/** Height of the plot with its time axis, in pixels of CSS. */
 const HEIGHT = 200
+const TOP_PADDING = 10
+/** Width of the left axis: that of every chart, so that their times stand below each other. */
+const AXIS_WIDTH = 70
+/** Width of the words beside a chart. Where there is less room, they stand below it. */
+const GUTTER_WIDTH = 196
+const NARROW_BELOW = 460
+const LABEL_HEIGHT = 16
 /** Steps of an axis of bytes. */
 const BINARY_STEPS = Array.from({ length: 31 }, (_, i) => 2 ** (10 + i))
 /**
  * A level that is further above all that is drawn would flatten it: it is named at the top instead.
  */
 const FAR_ABOVE = 3
-/** For the words of the highest level. */
-const ROOM_ABOVE = 1.15
+const ROOM_ABOVE = 1.05
+/** @type {Life} */
+const NO_LIFE = { states: [], events: [] }
+/** Lanes of GCs, by the counter of each kind. */
+const GC_LANES = /** @type {const} */ ([
+  ['scavenges', 'scavenges', '--green'],
+  ['ordinaryMajors', 'major', '--blue'],
+  ['externalMajors', 'major, for Buffers', '--orange']
+])
 
 /**
- * One chart: a figure with a heading, a legend of the newest values (or those under the pointer),
- * and what the evidence says.
+ * One chart: a figure with a heading. Each series has its words beside its right end, with the
+ * newest value or that under the pointer. Series without values are not drawn.
  */
 export class ChartView {
   #chart
-  #legend
-  #caption
+  #labels = h('ul', { class: 'legend' })
   #canvas
+  #frame
   /** @type {PlotView | undefined} */
   #plot
   /** @type {Mark[]} */
   #marks = []
-  /** @type {number[]} times of major GCs */
-  #gcTimes = []
+  #life = NO_LIFE
+  /** @type {import('./draw-marks.mjs').Lane[]} */
+  #lanes = []
+  /** @type {readonly number[]} */
+  #times = []
+  /** Series that have values. @type {Chart['draws']} */
+  #draws = []
   /** The values themselves, not as stacked, series by series. @type {(number | null)[][]} */
   #values = []
+  /** As drawn. @type {(number | null)[][]} */
+  #columns = []
   /**
    * Row of the values for each row of the plot: there are empty ones between.
    * @type {(number | undefined)[]}
    */
   #rows = []
+  #isChosen = true
 
   /** @param {Chart} chart */
   constructor (chart) {
     this.#chart = chart
-    this.#legend = h('ul', { class: 'legend' })
-    this.#caption = h('ul', { class: 'evidence' })
     this.#canvas = h('div', { class: 'canvas', role: 'img', 'aria-label': chart.title })
+    this.#frame = h('div', { class: 'plot' }, this.#canvas, this.#labels)
     this.element = h(
       'figure',
-      { class: 'chart', id: `chart-${chart.id}` },
+      { class: 'chart', id: `chart-${chart.id}`, hidden: true },
       h('figcaption', {}, h('h3', {}, chart.title), h('p', { class: 'help' }, chart.help)),
-      this.#canvas,
-      this.#legend,
-      this.#caption
+      this.#frame
     )
   }
 
   /**
    * @param {Mark[]} marks
-   * @param {string[]} evidence sentences that this chart shows
+   * @param {Life} [life]
    */
-  mark (marks, evidence) {
-    if (JSON.stringify(marks) !== JSON.stringify(this.#marks)) {
-      this.#marks = marks
-      this.#plot?.redraw(false, true)
-    }
-    if (this.#caption.textContent !== evidence.join('')) {
-      this.#caption.replaceChildren(...evidence.map(sentence => h('li', {}, sentence)))
-    }
+  mark (marks, life = NO_LIFE) {
+    if (JSON.stringify([marks, life]) === JSON.stringify([this.#marks, this.#life])) return
+    this.#marks = marks
+    this.#life = life
+    this.#plot?.redraw(false, true)
+  }
+
+  /** @param {boolean} isChosen whether the chart is shown, where it has values */
+  choose (isChosen) {
+    this.#isChosen = isChosen
+    this.element.hidden = !isChosen || this.#draws.length === 0
+    this.resize()
   }
 
   /** @param {History} history */
   show (history) {
     const { draws, stacked = false, gcMarks = false } = this.#chart
-    this.#values = draws.map(({ read }) => history.map(row => read(row)))
-    this.#gcTimes = gcMarks
-      ? history.times.filter(
-        (_, i) =>
-          i > 0 &&
-            (history.row(i).last('liveHeapMajors') ?? 0) >
-              (history.row(i - 1).last('liveHeapMajors') ?? Infinity)
-      )
-      : []
-    const { times, columns, rows } = withGaps(history, stacked ? stack(this.#values) : this.#values)
+    const all = draws.map(({ read }) => history.map(row => read(row)))
+    const shown = draws.filter((_, i) => all[i].some(Boolean))
+    if (shown.map(({ label }) => label).join() !== this.#draws.map(({ label }) => label).join()) {
+      this.remove()
+    }
+    this.#draws = shown
+    this.#values = all.filter((_, i) => shown.includes(draws[i]))
+    this.element.hidden = shown.length === 0 || !this.#isChosen
+    if (shown.length === 0) return
+    this.#times = history.times
+    this.#lanes = gcMarks ? lanesOf(history) : []
+    this.#columns = stacked ? stack(this.#values) : this.#values
+    const { times, columns, rows } = withGaps(history, this.#columns)
     this.#rows = rows
     // The topmost area is drawn first: each covers the foot of the one before.
     const data = /** @type {any} */ ([times, ...(stacked ? columns.toReversed() : columns)])
@@ -109,10 +141,9 @@ export class ChartView {
           this.#plot?.setScale('x', { min: from, max: to })
         }
       })
-    } else if (times.length > 0) {
+    } else if (times.length > 0 && !this.element.hidden) {
       this.#draw(data)
     }
-    this.#tell()
   }
 
   /** Anew: colours or width changed. */
@@ -124,7 +155,7 @@ export class ChartView {
   }
 
   resize () {
-    this.#plot?.setSize({ width: this.#canvas.clientWidth, height: HEIGHT })
+    if (!this.element.hidden && this.#plot?.width !== this.#canvas.clientWidth) this.redraw()
   }
 
   remove () {
@@ -134,11 +165,13 @@ export class ChartView {
 
   /** @param {any} data */
   #draw (data) {
-    const { draws, unit, rightUnit, stacked = false } = this.#chart
+    const { unit, stacked = false, rightUnit } = this.#chart
     const ink = colour('--ink')
     const grid = { stroke: colour('--rule'), width: 1 }
-    const axis = (/** @type {string} */ scale, /** @type {string} */ of, /** @type {number} */ side) => ({ scale, side, stroke: ink, grid: side === 3 ? grid : { show: false }, ticks: grid, size: 70, ...(of === 'bytes' && { incrs: BINARY_STEPS }), values: (/** @type {PlotView} */ _, /** @type {number[]} */ ticks) => ticks.map(tick => formatValue(tick, of)) })
-    const series = draws.map(({ label, colour: name, scale = 'y' }) => ({
+    const isNarrow = this.#frame.clientWidth < NARROW_BELOW
+    this.#frame.classList.toggle('narrow', isNarrow)
+    const foot = BAND_HEIGHT + LANE_HEIGHT * this.#lanes.length
+    const series = this.#draws.map(({ label, colour: name, scale = 'y' }) => ({
       label,
       scale,
       stroke: colour(name),
@@ -147,34 +180,37 @@ export class ChartView {
       points: { show: false },
       spanGaps: false
     }))
+    /** @type {import('uplot').Scale.Range} */
+    const range = (_, __, most, scale) => this.#range(most, scale)
     this.#plot = new Plot(
       {
         width: this.#canvas.clientWidth || 600,
-        height: HEIGHT,
+        height: HEIGHT + foot,
+        padding: [TOP_PADDING, isNarrow ? 8 : GUTTER_WIDTH, foot, 0],
         legend: { show: false },
         cursor: { sync: { key: 'memwatch' }, y: false, drag: { x: false, y: false } },
-        scales: {
-          x: { time: true },
-          y: { range: (_, __, most) => this.#range(most, 'y') },
-          ...(rightUnit && {
-            right: {
-              range: (
-                /** @type {PlotView} */ _,
-                /** @type {number} */ __,
-                /** @type {number} */ most
-              ) => this.#range(most, 'right')
-            }
-          })
-        },
+        scales: { x: { time: true }, y: { range }, ...rightUnit && { right: { range } } },
         axes: [
-          { stroke: ink, grid, ticks: grid, space: 90, values: timesOf },
-          axis('y', unit, 3),
-          ...(rightUnit ? [axis('right', rightUnit, 1)] : [])
+          { stroke: ink, grid, ticks: grid, space: 90, size: 30, values: timesOf },
+          {
+            scale: 'y',
+            stroke: ink,
+            grid,
+            ticks: grid,
+            size: AXIS_WIDTH,
+            ...(unit === 'bytes' && { incrs: BINARY_STEPS }),
+            values: (/** @type {PlotView} */ _, /** @type {number[]} */ ticks) =>
+              ticks.map(tick => formatValue(tick, unit))
+          }
         ],
         series: [{}, ...(stacked ? series.toReversed() : series)],
         hooks: {
-          draw: [plot => drawMarks(plot, this.#marks, this.#gcTimes)],
-          setCursor: [() => this.#tell()]
+          draw: [plot => {
+            drawMarks(plot, this.#marks)
+            drawFoot(plot, { lanes: this.#lanes, times: this.#times, life: this.#life })
+            this.#label(plot)
+          }],
+          setCursor: [plot => this.#label(plot)]
         }
       },
       data,
@@ -199,30 +235,84 @@ export class ChartView {
     return [0, ROOM_ABOVE * Math.max(highest, ...levels) || 1]
   }
 
-  /** Values under the pointer, else the newest. */
-  #tell () {
-    const { draws, unit, rightUnit, title } = this.#chart
-    const pointed = this.#plot?.cursor.idx
-    const at = this.#rows[pointed ?? -1] ?? (this.#values[0]?.length ?? 0) - 1
-    const shown = draws.map(({ label, colour, scale }, i) => ({
-      label,
-      colour,
-      value: this.#values[i]?.[at] ?? null,
-      unit: (scale === 'right' ? rightUnit : unit) ?? unit
-    }))
-    const parts = shown.map(
-      ({ label, value, unit }) => `${label} ${value === null ? '–' : formatValue(value, unit)}`
-    )
-    if (this.#legend.childElementCount !== shown.length) {
-      this.#legend.replaceChildren(
-        ...shown.map(({ colour }) =>
-          h('li', {}, h('span', { class: `swatch ${colour.slice(2)}` }), h('span', {}))
-        )
-      )
-    }
-    parts.forEach((part, i) => setText(/** @type {Element} */ (this.#legend.children[i].lastElementChild), part))
-    this.#canvas.setAttribute('aria-label', `${title}: ${parts.join(', ')}`)
+  /**
+   * Words beside the right ends: values under the pointer, else the newest, and the marks.
+   * @param {PlotView} plot
+   */
+  #label (plot) {
+    const { unit, rightUnit, stacked, title } = this.#chart
+    const newest = (this.#values[0]?.length ?? 0) - 1
+    const at = this.#rows[plot.cursor.idx ?? -1] ?? newest
+    const top = plot.bbox.top / devicePixelRatio
+    const height = plot.bbox.height / devicePixelRatio
+    const yOf = (/** @type {number} */ value, /** @type {string} */ scale) =>
+      top + Math.max(0, Math.min(height, plot.valToPos(value, scale)))
+    const series = this.#draws.map(({ label, colour: name, scale = 'y' }, i) => {
+      const value = this.#values[i][at] ?? null
+      const end = this.#columns[i].findLast(known => known !== null) ?? 0
+      const foot = stacked ? end - (this.#values[i].findLast(known => known !== null) ?? 0) : end
+      const of = (scale === 'right' ? rightUnit : unit) ?? unit
+      return {
+        text: `${label} ${value === null ? '–' : formatValue(value, of)}`,
+        swatch: name.slice(2),
+        y: yOf((end + foot) / 2, scale)
+      }
+    })
+    const marks = this.#marks.map(({ as, label, colour: name, scale = 'y', at }) => {
+      const value = as === 'line' ? at[3] : at[0]
+      const isAbove = plot.valToPos(value, scale) < 0
+      return {
+        text: isAbove ? `↑ ${label}` : label,
+        swatch: `dashed ${name.slice(2)}`,
+        y: yOf(value, scale)
+      }
+    })
+    const labels = [...series, ...marks]
+    this.#labels.replaceChildren(...Array.from(labels, (_, i) =>
+      this.#labels.children[i] ?? h('li', {}, h('span', {}), h('span', {}))))
+    const tops = spread(labels.map(({ y }) => y - LABEL_HEIGHT / 2), HEIGHT)
+    labels.forEach(({ text, swatch }, i) => {
+      const item = /** @type {HTMLElement} */ (this.#labels.children[i])
+      const name = `swatch ${swatch}`
+      if (item.children[0].className !== name) item.children[0].className = name
+      setText(item.children[1], text)
+      item.style.top = `${tops[i]}px`
+    })
+    const words = series.map(({ text }) => text).join(', ')
+    this.#canvas.setAttribute('aria-label', `${title}: ${words}`)
   }
+}
+
+/**
+ * Places for words beside a chart, so that none covers another, each as near to its own as can be.
+ * @param {number[]} wanted pixels
+ * @param {number} most of the last
+ * @returns {number[]}
+ */
+function spread (wanted, most) {
+  const order = wanted.map((_, i) => i).sort((a, b) => wanted[a] - wanted[b])
+  /** @type {number[]} */
+  const places = []
+  let free = 0
+  for (const i of order) {
+    places[i] = Math.max(free, wanted[i])
+    free = places[i] + LABEL_HEIGHT
+  }
+  let limit = most
+  for (const i of order.reverse()) {
+    limit = Math.min(limit, places[i] + LABEL_HEIGHT) - LABEL_HEIGHT
+    places[i] = limit
+  }
+  return places.map(place => Math.round(Math.max(0, place)))
+}
+
+/** @param {History} history */
+function lanesOf (history) {
+  return GC_LANES.flatMap(([track, label, name]) => {
+    const counts = history.map((row, i) =>
+      (row.rate(track) ?? 0) * (i > 0 ? history.times[i] - history.times[i - 1] : 0))
+    return counts.some(Boolean) ? [{ label, colour: name, counts }] : []
+  })
 }
 
 /**

@@ -10,21 +10,21 @@ import { partsOfTracks } from './track-parts.mjs'
  * @property {string} [scale] y, or right
  * @property {(row: import('./history.mjs').Row) => number | null} read
  *
- * How evidence is drawn. level: a line at its limit. slope: the growth that was found, through the
- * newest points of a track. rise: how far a track may still rise before it counts. text: in words
- * only.
- * @typedef
- *   {{ as: 'level', scale?: string } | { as: 'slope' | 'rise', track: string } | { as: 'text' }}
- *   EvidenceStyle
+ * How evidence is drawn. level: a line at its limit; `read` is its course, where no track has the
+ * name of the signal. slope: the growth that was found, through the newest points of a track. rise:
+ * how far a track may still rise before it counts. text: in words only.
+ * @typedef {{ as: 'level', scale?: string, read?: Drawn['read'] } |
+ *   { as: 'slope' | 'rise', track: string } | { as: 'text' }} EvidenceStyle
  *
  * @typedef {object} Chart
  * @property {string} id
  * @property {string} title
  * @property {string} help what bad looks like
+ * @property {readonly string[]} parts of memory that it is about: ids of partGroups
  * @property {string} unit of the left scale, as format.mjs has it
  * @property {string} [rightUnit]
  * @property {boolean} [stacked] from the bottom up
- * @property {boolean} [gcMarks] ticks at major GCs
+ * @property {boolean} [gcMarks] lanes of GCs by kind below it
  * @property {readonly string[]} tracks that it needs
  * @property {readonly Drawn[]} draws
  * @property {(values: Record<string, any>) => ({ label: string, value: number | undefined, scale?:
@@ -58,21 +58,111 @@ const rate = track => (/** @type {import('./history.mjs').Row} */ row) => row.ra
 const part = part => (/** @type {import('./history.mjs').Row} */ row) =>
   partsOfTracks(row.last)?.[part] ?? null
 
+/**
+ * @param {Drawn['read']} read
+ * @returns {{ as: 'level', read: Drawn['read'] }}
+ */
+const levelOf = read => ({ as: 'level', read })
+
+const semiSpace = (/** @type {import('./history.mjs').Row} */ row) =>
+  row.max('semiSpaceCapacityBytes')
+
+/** @param {import('./history.mjs').Row} row */
+function utilization (row) {
+  const [active, idle] = [row.rate('eventLoopActiveSeconds'), row.rate('eventLoopIdleSeconds')]
+  return active === null || idle === null || active + idle === 0 ? null : active / (active + idle)
+}
+
+/** @param {import('./history.mjs').Row} row */
+function throttled (row) {
+  const [periods, throttled] = [row.rate('cpuPeriods'), row.rate('cpuThrottledPeriods')]
+  return periods && throttled !== null ? throttled / periods : null
+}
+
+/**
+ * Parts of RSS that one colour stands for: the parts of engine/memory/parts.js, and those of the
+ * tracks that show their growth. In the order of the bar, heap first: so the heap limit is a
+ * point of it.
+ * @typedef {object} PartGroup
+ * @property {string} id
+ * @property {string} title
+ * @property {string} colour class of page.css; hatched where two things cannot be told apart
+ * @property {readonly string[]} parts
+ * @property {readonly (keyof NonNullable<ReturnType<typeof partsOfTracks>>)[]} tracks
+ */
+
+/** @type {readonly PartGroup[]} */
+export const partGroups = [
+  { id: 'live', title: 'Heap, live', colour: 'blue', parts: ['heap_live'], tracks: ['live'] },
+  {
+    id: 'garbage',
+    title: 'Heap, garbage and free',
+    colour: 'light-blue',
+    parts: ['heap_garbage', 'heap_slack', 'heap_pooled', 'new_space'],
+    tracks: ['garbage']
+  },
+  {
+    id: 'workers',
+    title: 'Heaps of workers',
+    colour: 'green',
+    parts: ['worker_heaps', 'silent_worker_heaps'],
+    tracks: []
+  },
+  {
+    id: 'buffers',
+    title: 'Buffers',
+    colour: 'orange',
+    parts: ['external', 'webassembly'],
+    tracks: ['buffers']
+  },
+  {
+    id: 'native',
+    title: 'Native, in use',
+    colour: 'violet',
+    parts: ['allocator_in_use', 'addon_malloc', 'stacks'],
+    tracks: ['native']
+  },
+  {
+    id: 'retained',
+    title: 'malloc, retained',
+    colour: 'red',
+    parts: ['allocator_retained'],
+    tracks: ['retained']
+  },
+  {
+    id: 'unasked',
+    title: 'malloc, in use or retained',
+    colour: 'hatched',
+    parts: ['allocator_unasked'],
+    tracks: ['native', 'retained']
+  },
+  { id: 'files', title: 'Code, files', colour: 'grey', parts: ['files'], tracks: ['files'] },
+  {
+    id: 'unexplained',
+    title: 'Unexplained',
+    colour: 'hatched-grey',
+    parts: ['unexplained'],
+    tracks: []
+  }
+]
+
+const HEAP_PARTS = ['live', 'garbage', 'workers']
+const OUTSIDE_PARTS = ['buffers', 'native', 'retained', 'unasked', 'unexplained']
+
 /** @type {readonly Chart[]} */
 export const charts = [
   {
     id: 'memory',
+    parts: partGroups.map(({ id }) => id),
     title: 'Where RSS is',
     help: 'Bad: the top comes near the container limit, or what malloc retains is a large part ' +
       'of it.',
     unit: 'bytes',
     stacked: true,
-    gcMarks: true,
     tracks: [
       'rssBytes',
       'heapResidentBytes',
       'liveHeapBytes',
-      'liveHeapMajors',
       'outsideHeapBytes',
       'externalBytes',
       'allocatorSlackBytes'
@@ -80,7 +170,7 @@ export const charts = [
     draws: [
       { label: 'Code, files, workers', colour: '--grey', read: part('files') },
       { label: 'Native', colour: '--violet', read: part('native') },
-      { label: 'malloc, not known in use', colour: '--red', read: part('retained') },
+      { label: 'malloc, retained?', colour: '--red', read: part('retained') },
       { label: 'Buffers', colour: '--orange', read: part('buffers') },
       { label: 'Heap, live', colour: '--blue', read: part('live') },
       { label: 'Heap, garbage and free', colour: '--light-blue', read: part('garbage') }
@@ -91,7 +181,7 @@ export const charts = [
     ],
     evidence: {
       rssBytes: level,
-      containerLimitBytes: level,
+      containerLimitBytes: levelOf(last('rssBytes')),
       containerHeapLimitBytes: text, // of several processes: the chart is of one
       containerProcesses: text,
       heapResidentBytes: level,
@@ -104,22 +194,25 @@ export const charts = [
   },
   {
     id: 'heap',
+    parts: HEAP_PARTS,
     title: 'The V8 heap',
-    help: 'Bad: what is live after major GCs (the ticks) goes up in a straight line, or stays ' +
+    help: 'Bad: what is live after major GCs goes up in a straight line, or stays ' +
       'near the limit.',
     unit: 'bytes',
     gcMarks: true,
     tracks: [
       'heapUsedBytes',
       'liveHeapBytes',
-      'liveHeapMajors',
+      'scavenges',
+      'ordinaryMajors',
+      'externalMajors',
       'oldSpaceBytes',
       'largeObjectSpaceBytes',
       'codeSpaceBytes'
     ],
     draws: [
       { label: 'used', colour: '--light-blue', read: row => row.max('heapUsedBytes') },
-      { label: 'live after the last major GC', colour: '--blue', read: last('liveHeapBytes') },
+      { label: 'live after major GC', colour: '--blue', read: last('liveHeapBytes') },
       { label: 'old space', colour: '--green', read: last('oldSpaceBytes') },
       { label: 'large object space', colour: '--orange', read: last('largeObjectSpaceBytes') },
       { label: 'code space', colour: '--grey', read: last('codeSpaceBytes') }
@@ -137,9 +230,9 @@ export const charts = [
       keptGrowthFit: text,
       keptLateGrowthRatio: text,
       oldSpaceRiseBytes: text, // its limit is what the whole live heap rose by
-      heapSizeLimitBytes: level,
-      liveHeapAtMostBytes: level,
-      liveHeapHighestBytes: level,
+      heapSizeLimitBytes: levelOf(last('liveHeapBytes')),
+      liveHeapAtMostBytes: levelOf(last('liveHeapBytes')),
+      liveHeapHighestBytes: levelOf(last('liveHeapBytes')),
       liveHeapGrowthFit: text,
       liveHeapLateGrowthRatio: text,
       liveHeapShareRatio: text,
@@ -149,6 +242,7 @@ export const charts = [
   },
   {
     id: 'outside',
+    parts: OUTSIDE_PARTS,
     title: 'Outside the heap',
     help: 'Bad: it grows while the heap does not, or Buffers wait for a GC that comes late.',
     unit: 'bytes',
@@ -165,7 +259,7 @@ export const charts = [
       { label: 'external', colour: '--orange', read: row => row.max('externalBytes') },
       { label: 'ArrayBuffers', colour: '--green', read: row => row.max('arrayBuffersBytes') },
       { label: 'native', colour: '--violet', read: last('nativeBytes') },
-      { label: 'malloc, not known in use', colour: '--red', read: last('allocatorSlackBytes') }
+      { label: 'malloc, retained?', colour: '--red', read: last('allocatorSlackBytes') }
     ],
     lines: () => [],
     evidence: {
@@ -182,8 +276,8 @@ export const charts = [
       webassemblyGrowthBytesPerSecond: text,
       silentWorkerHeapGrowthBytesPerSecond: text,
       addonMallocGrowthBytesPerSecond: text,
-      arrayBuffersFloorBytes: level,
-      externalWaitingBytes: level,
+      arrayBuffersFloorBytes: levelOf(last('arrayBuffersBytes')),
+      externalWaitingBytes: levelOf(last('externalBytes')),
       allocatorSlackBytes: level,
       allocatorSlackRiseBytes: rise('allocatorSlackBytes'),
       mallocArenaShareRatio: text,
@@ -194,6 +288,7 @@ export const charts = [
   },
   {
     id: 'gc',
+    parts: [...HEAP_PARTS, 'buffers'],
     title: 'Time in GC pauses, by kind and cause',
     help: 'Bad: a tenth of the time or more. Scavenges and ordinary majors together: a new ' +
       'space that is too small; external: Buffers.',
@@ -209,7 +304,7 @@ export const charts = [
       { label: 'scavenges', colour: '--green', read: rate('scavengePauseSeconds') },
       { label: 'major, ordinary', colour: '--blue', read: rate('ordinaryMajorPauseSeconds') },
       {
-        label: 'major, external memory',
+        label: 'major, for Buffers',
         colour: '--orange',
         read: rate('externalMajorPauseSeconds')
       },
@@ -232,10 +327,10 @@ export const charts = [
     ],
     lines: () => [],
     evidence: {
-      gcPauseRatio: level,
-      recentGcPauseRatio: level,
-      ordinaryMajorPauseRatio: level,
-      externalMajorPauseRatio: level,
+      gcPauseRatio: levelOf(rate('gcPauseSeconds')),
+      recentGcPauseRatio: levelOf(rate('gcPauseSeconds')),
+      ordinaryMajorPauseRatio: levelOf(rate('ordinaryMajorPauseSeconds')),
+      externalMajorPauseRatio: levelOf(rate('externalMajorPauseSeconds')),
       gcsLastMinute: text,
       majorsSeen: text,
       ordinaryMajorsSeen: text
@@ -243,6 +338,7 @@ export const charts = [
   },
   {
     id: 'young',
+    parts: [...HEAP_PARTS, 'buffers'],
     title: 'GCs a second, and the semi-space',
     help: 'Bad: dozens of scavenges a second while the semi-space stands at the most it may have.',
     unit: 'perSecond',
@@ -250,27 +346,28 @@ export const charts = [
     tracks: ['scavenges', 'ordinaryMajors', 'externalMajors', 'semiSpaceCapacityBytes'],
     draws: [
       { label: 'scavenges', colour: '--green', read: rate('scavenges') },
-      { label: 'majors, ordinary', colour: '--blue', read: rate('ordinaryMajors') },
-      { label: 'majors, external memory', colour: '--orange', read: rate('externalMajors') },
+      { label: 'major, ordinary', colour: '--blue', read: rate('ordinaryMajors') },
+      { label: 'major, for Buffers', colour: '--orange', read: rate('externalMajors') },
       {
-        label: 'semi-space (right)',
+        label: 'semi-space',
         colour: '--violet',
         scale: 'right',
-        read: row => row.max('semiSpaceCapacityBytes')
+        read: semiSpace
       }
     ],
     lines: () => [],
     evidence: {
-      scavengesPerSecond: level,
-      ordinaryMajorsPerSecond: level,
+      scavengesPerSecond: levelOf(rate('scavenges')),
+      ordinaryMajorsPerSecond: levelOf(rate('ordinaryMajors')),
       recentMajorsPerSecond: level,
-      externalMajorsPerSecond: level,
-      semiSpaceCapacityBytes: { as: 'level', scale: 'right' },
-      semiSpaceMaxBytes: { as: 'level', scale: 'right' }
+      externalMajorsPerSecond: levelOf(rate('externalMajors')),
+      semiSpaceCapacityBytes: { as: 'level', scale: 'right', read: semiSpace },
+      semiSpaceMaxBytes: { as: 'level', scale: 'right', read: semiSpace }
     }
   },
   {
     id: 'loop',
+    parts: [],
     title: 'Event loop and CPU',
     help: 'Bad: the loop is busy all the time, or the container is throttled.',
     unit: 'ratio',
@@ -286,44 +383,34 @@ export const charts = [
     ],
     draws: [
       {
-        label: 'loop utilization (ELU)',
+        label: 'event loop',
         colour: '--blue',
-        read: row => {
-          const [active, idle] = [
-            row.rate('eventLoopActiveSeconds'),
-            row.rate('eventLoopIdleSeconds')
-          ]
-          return active === null || idle === null || active + idle === 0
-            ? null
-            : active / (active + idle)
-        }
+        read: utilization
       },
       { label: 'CPU of the thread', colour: '--green', read: rate('threadCpuSeconds') },
       { label: 'CPU of the process', colour: '--light-blue', read: rate('processCpuSeconds') },
       {
         label: 'periods throttled',
         colour: '--red',
-        read: row => {
-          const [periods, throttled] = [row.rate('cpuPeriods'), row.rate('cpuThrottledPeriods')]
-          return periods && throttled !== null ? throttled / periods : null
-        }
+        read: throttled
       },
       { label: 'waits for a CPU', colour: '--violet', read: rate('runQueueWaitSeconds') },
       { label: 'waits for memory', colour: '--orange', read: rate('memoryPressureSomeSeconds') }
     ],
     lines: () => [],
     evidence: {
-      eventLoopUtilizationRatio: level,
-      threadCpuRatio: level,
+      eventLoopUtilizationRatio: levelOf(utilization),
+      threadCpuRatio: levelOf(rate('threadCpuSeconds')),
       cpuTimeRatio: level,
-      cpuThrottledRatio: level,
-      runQueueWaitRatio: level,
-      memoryPressureRatio: level,
+      cpuThrottledRatio: levelOf(throttled),
+      runQueueWaitRatio: levelOf(rate('runQueueWaitSeconds')),
+      memoryPressureRatio: levelOf(rate('memoryPressureSomeSeconds')),
       loadGrowthRatio: text
     }
   },
   {
     id: 'delay',
+    parts: [],
     title: 'Longest delay of the event loop',
     help: 'Bad: a tenth of a second, again and again: whoever asked waits so long.',
     unit: 'seconds',
@@ -342,6 +429,7 @@ export const charts = [
   },
   {
     id: 'resources',
+    parts: ['native', 'unasked', 'files', 'buffers'],
     title: 'What is open',
     help: 'Bad: it goes up and never down.',
     unit: 'count',

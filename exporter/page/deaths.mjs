@@ -6,12 +6,10 @@ import { ChartView } from './chart.mjs'
 import { holdersOf, time } from './verdict.mjs'
 
 /**
- * @param {{ target?: string }} query
- * @returns {Promise<HTMLElement | undefined>} undefined where nobody died, or that cannot be known
+ * @param {any[]} deaths as /api/v1/deaths has them
+ * @returns {HTMLElement | undefined} undefined where nobody died
  */
-export async function deathsList (query) {
-  /** @type {any[]} */
-  const deaths = await ask('deaths', { ...query, limit: 20 }).catch(() => [])
+export function deathsList (deaths) {
   if (deaths.length === 0) return undefined
   return h(
     'ul',
@@ -75,14 +73,16 @@ export class Death {
         ),
         h(
           'article',
-          { class: 'verdict confirmed' },
+          { class: `verdict ${reason === 'clean' ? '' : 'critical'}` },
           h(
-            'header',
-            {},
-            h('h3', {}, reason.replaceAll('_', ' ')),
-            h('p', { class: 'how-sure' }, `${sure} · noticed `, time(diedAtUnixMs))
+            'p',
+            { class: 'state' },
+            '✕ ',
+            h('strong', {}, reason.replaceAll('_', ' ')),
+            ` ${sure} · noticed `,
+            time(diedAtUnixMs)
           ),
-          h('p', { class: 'summary' }, text),
+          h('p', { class: 'sentence' }, text),
           suspects && h('p', {}, 'Suspects: ', h('code', {}, suspects)),
           ...(holders ? holdersOf(holders) : []),
           verdict &&

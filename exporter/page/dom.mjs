@@ -1,3 +1,5 @@
+import { stateSymbols } from './symbols.mjs'
+
 /** @typedef {Node | string | number | null | undefined | false} Child */
 
 /**
@@ -26,6 +28,27 @@ export function h (tag, attributes, ...children) {
   )
   return element
 }
+
+/**
+ * An element of a drawing, without listeners.
+ * @param {string} tag
+ * @param {Record<string, string | number>} attributes
+ * @param {...SVGElement} children
+ * @returns {SVGElement}
+ */
+export function svg (tag, attributes, ...children) {
+  const element = document.createElementNS('http://www.w3.org/2000/svg', tag)
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value))
+  element.append(...children)
+  return element
+}
+
+/**
+ * The symbol of a state, hidden from screen readers: the word of the state stands beside it.
+ * @param {string} state of a verdict or a headline
+ */
+export const symbolOf = state =>
+  h('span', { class: `symbol ${state}`, 'aria-hidden': 'true' }, stateSymbols[state] ?? '?')
 
 /** Last inputs of each element. @type {WeakMap<Element, string>} */
 const filledBy = new WeakMap()
@@ -61,32 +84,23 @@ export const colour = name =>
   getComputedStyle(document.documentElement).getPropertyValue(name).trim()
 
 /**
- * A button that copies a text, and says so.
+ * Copy a text, also where the page came over plain HTTP and the browser has no clipboard for it.
  * @param {string} text
- * @param {string} what is copied, for those who hear it
+ * @param {HTMLElement} from the element to return the focus to
+ * @returns {Promise<boolean>} false where the browser refuses
  */
-export function copyButton (text, what) {
-  const button = h(
-    'button',
-    { type: 'button', class: 'copy', 'aria-label': `Copy ${what}`, onclick: copy },
-    'Copy'
-  )
-  return button
-
-  async function copy () {
-    let done = 'Copied'
-    try {
-      await navigator.clipboard.writeText(text)
-    } catch { // not to be had over plain HTTP from elsewhere
-      const field = h('textarea', { class: 'unseen', readonly: true })
-      field.value = text
-      button.after(field)
-      field.select()
-      if (!document.execCommand('copy')) done = 'Not allowed'
-      field.remove()
-      button.focus()
-    }
-    button.textContent = done
-    setTimeout(() => { button.textContent = 'Copy' }, 2000)
+export async function copy (text, from) {
+  try {
+    await navigator.clipboard.writeText(text)
+    return true
+  } catch {
+    const field = h('textarea', { class: 'unseen', readonly: true })
+    field.value = text
+    from.after(field)
+    field.select()
+    const isDone = document.execCommand('copy')
+    field.remove()
+    from.focus()
+    return isDone
   }
 }

@@ -3,103 +3,95 @@ import { colour } from './dom.mjs'
 /**
  * @typedef {import('uplot')} PlotView
  * @typedef {import('./chart.mjs').Mark} Mark
+ *
+ * @typedef {object} Life of a target, the same under every chart
+ * @property {readonly { from: number, state: string }[]} states each until the next, in order;
+ *   seconds since 1970
+ * @property {readonly { time: number, symbol: string }[]} events captures and deaths
+ *
+ * @typedef {{ label: string, colour: string, counts: (number | null)[] }} Lane GCs of one kind in
+ *   each step
  */
 
+/** Height of the band of states, and of a lane of GCs, in pixels of CSS. */
+export const BAND_HEIGHT = 12
+export const LANE_HEIGHT = 9
+/** Colour of each state in the band. */
+const STATE_COLOURS = /** @type {Record<string, string>} */ ({
+  unknown: '--rule', ok: '--green', suspected: '--orange', confirmed: '--red'
+})
+
 /**
- * Marks over a chart, on its canvas, whose pixels are `devicePixelRatio` to one of CSS.
+ * Levels and growths over a chart, on its canvas, whose pixels are `devicePixelRatio` to one of
+ * CSS. Their words stand in the gutter beside it: no line crosses them.
  * @param {PlotView} plot
  * @param {Mark[]} marks
- * @param {number[]} gcTimes of major GCs, seconds since 1970
  */
-export function drawMarks (plot, marks, gcTimes) {
+export function drawMarks (plot, marks) {
   const { ctx, bbox: { left, top, width, height } } = plot
   const scaled = devicePixelRatio
   ctx.save()
   ctx.beginPath()
   ctx.rect(left, top, width, height)
   ctx.clip()
-  ctx.textAlign = 'left'
-  ctx.textBaseline = 'alphabetic'
-  ctx.font = `${11 * scaled}px system-ui, sans-serif`
-  drawGcs(plot, gcTimes)
-  /** @type {Placed} */
-  const placed = { above: 0, feet: [] }
-  for (const mark of marks) {
-    const isLine = mark.as === 'line'
-    ctx.strokeStyle = ctx.fillStyle = colour(mark.colour)
-    ctx.setLineDash(isLine ? [] : [6 * scaled, 4 * scaled])
-    ctx.lineWidth = (isLine ? 2.5 : 1.5) * scaled
+  for (const { as, scale = 'y', colour: name, at } of marks) {
+    ctx.strokeStyle = colour(name)
+    ctx.setLineDash(as === 'line' ? [] : [6 * scaled, 4 * scaled])
+    ctx.lineWidth = (as === 'line' ? 2.5 : 1.5) * scaled
     ctx.beginPath()
-    if (isLine) drawLine(plot, mark)
-    else if (mark.as === 'moment') drawMoment(plot, mark)
-    else drawLevel(plot, mark, placed)
+    const [from, to] = as === 'line'
+      ? [[at[0], at[1]], [at[2], at[3]]].map(([time, value]) =>
+          [plot.valToPos(time, 'x', true), plot.valToPos(value, scale, true)])
+      : [left, left + width].map(x => [x, plot.valToPos(at[0], scale, true)])
+    ctx.moveTo(from[0], from[1])
+    ctx.lineTo(to[0], to[1])
     ctx.stroke()
   }
   ctx.restore()
 }
 
 /**
- * A tick at the foot for each major GC.
+ * Under a chart: lanes of GCs by kind, then the band of states with captures and deaths.
  * @param {PlotView} plot
- * @param {number[]} times
+ * @param {{ lanes: Lane[], times: readonly number[], life: Life }} shown
  */
-function drawGcs ({ ctx, bbox: { top, height }, valToPos }, times) {
+export function drawFoot (plot, { lanes, times, life }) {
+  const { ctx, bbox: { left, top, width }, height } = plot
   const scaled = devicePixelRatio
-  ctx.fillStyle = colour('--ink')
-  ctx.globalAlpha = 0.5
-  for (const time of times) {
-    const x = valToPos(time, 'x', true)
-    ctx.fillRect(x - scaled / 2, top + height - 6 * scaled, scaled, 6 * scaled)
+  const x = (/** @type {number} */ time) =>
+    Math.min(left + width, Math.max(left, plot.valToPos(time, 'x', true)))
+  let y = scaled * (height - BAND_HEIGHT - LANE_HEIGHT * lanes.length)
+  if (y < top) return
+  ctx.save()
+  ctx.font = `${10 * scaled}px system-ui, sans-serif`
+  ctx.textAlign = 'left'
+  ctx.textBaseline = 'middle'
+  const perRow = width / Math.max(1, times.length)
+  for (const { label, colour: name, counts } of lanes) {
+    const most = Math.max(...counts.map(count => count ?? 0))
+    ctx.fillStyle = colour(name)
+    counts.forEach((count, i) => {
+      if (!count) return
+      ctx.globalAlpha = 0.35 + 0.65 * count / most
+      const wide = Math.max(1.5 * scaled, perRow)
+      ctx.fillRect(x(times[i]) - wide, y + scaled, wide, (LANE_HEIGHT - 2) * scaled)
+    })
+    ctx.globalAlpha = 1
+    ctx.fillStyle = colour('--quiet')
+    ctx.fillText(label, left + width + 8 * scaled, y + LANE_HEIGHT * scaled / 2)
+    y += LANE_HEIGHT * scaled
   }
-  ctx.globalAlpha = 1
-}
-
-/**
- * @param {PlotView} plot
- * @param {Mark} mark
- */
-function drawMoment ({ ctx, bbox: { left, top, width, height }, valToPos }, { label, at }) {
-  const scaled = devicePixelRatio
-  const x = valToPos(at[0], 'x', true)
-  ctx.moveTo(x, top)
-  ctx.lineTo(x, top + height)
-  const rightmost = left + width - ctx.measureText(label).width - 4 * scaled
-  ctx.fillText(label, Math.min(x + 4 * scaled, rightmost), top + height - 10 * scaled)
-}
-
-/**
- * @param {PlotView} plot
- * @param {Mark} mark
- */
-function drawLine ({ ctx, bbox: { left, top, width }, valToPos }, { label, scale = 'y', at }) {
-  const scaled = devicePixelRatio
-  const [fromTime, from, toTime, to] = at
-  ctx.moveTo(valToPos(fromTime, 'x', true), valToPos(from, scale, true))
-  ctx.lineTo(valToPos(toTime, 'x', true), valToPos(to, scale, true))
-  const middle = valToPos(from + 0.5 * (to - from), scale, true)
-  ctx.fillText(label, left + 0.3 * width, Math.max(top + 12 * scaled, middle - 8 * scaled))
-}
-
-/**
- * Words of levels that stand already: they must not cover each other.
- * @typedef {{ above: number, feet: number[] }} Placed above: number of levels above the chart
- *
- * @param {PlotView} plot
- * @param {Mark} mark
- * @param {Placed} placed
- */
-function drawLevel (plot, { label, scale = 'y', at }, placed) {
-  const { ctx, bbox: { left, top, width } } = plot
-  const scaled = devicePixelRatio
-  const y = plot.valToPos(at[0], scale, true)
-  const isAbove = y < top
-  ctx.moveTo(left, y)
-  ctx.lineTo(left + width, y)
-  const words = isAbove ? `↑ ${label}` : label
-  let foot = isAbove
-    ? top + (12 + 13 * placed.above++) * scaled
-    : Math.max(top + 11 * scaled, y - 4 * scaled)
-  while (placed.feet.some(other => Math.abs(other - foot) < 12 * scaled)) foot += 4 * scaled
-  placed.feet.push(foot)
-  ctx.fillText(words, left + width - ctx.measureText(words).width - 4 * scaled, foot)
+  const last = times[times.length - 1] ?? 0
+  life.states.forEach(({ from, state }, i) => {
+    const [start, end] = [x(from), x(life.states[i + 1]?.from ?? last)]
+    ctx.fillStyle = colour(STATE_COLOURS[state] ?? '--rule')
+    ctx.fillRect(start, y + 4 * scaled, Math.max(0, end - start), 4 * scaled)
+  })
+  ctx.fillStyle = colour('--ink')
+  ctx.font = `${12 * scaled}px system-ui, sans-serif`
+  ctx.textAlign = 'center'
+  for (const { time, symbol } of life.events) {
+    if (time >= (times[0] ?? Infinity)) ctx.fillText(symbol, x(time), y + 6 * scaled)
+  }
+  ctx.restore()
 }

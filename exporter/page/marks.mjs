@@ -2,110 +2,99 @@ import { formatValue } from './format.mjs'
 
 /**
  * @typedef {import('./chart.mjs').Mark} Mark
- * @typedef {object} Shown
- * @property {import('./history.mjs').History} history
- * @property {Record<string, any>} values the newest of every field
- * @property {any[]} verdicts
- * @property {number} startedAtUnixMs of the process
+ * @typedef {import('./charts.mjs').Chart} Chart
+ * @typedef {import('./history.mjs').History} History
+ *
+ * @typedef {object} Evidence as /api/v1/diagnoses has it
+ * @property {string} signal
+ * @property {number} value
+ * @property {number} limit
+ * @property {string} unit
+ * @property {string} text
+ *
+ * @typedef {object} Course
+ * @property {(number | null)[]} values of the evidence over time; empty where it has no series
+ * @property {number} [threshold] in the unit of the values
+ * @property {Mark['at']} [trend] time and value of the first and of the last point
  */
 
 /**
- * Marks over a chart: constant levels, and the evidence of findings – where its limit is, the
- * growth that was judged, since when.
- * @param {import('./charts.mjs').Chart} chart
- * @param {Shown} shown
- * @returns {{ marks: Mark[], evidence: string[] }} evidence: its sentences
+ * Marks over a chart: constant levels, and the thresholds and growths of the finding.
+ * @param {Chart} chart
+ * @param {{ history: History, values: Record<string, any>, evidence: readonly Evidence[] }} shown
+ *   values: the newest of every field; evidence of the finding
+ * @returns {Mark[]}
  */
-export function marksOf (chart, { history, values, verdicts, startedAtUnixMs }) {
+export function marksOf (chart, { history, values, evidence }) {
   /** @type {Mark[]} */
-  const marks = chart
-    .lines(values)
-    .flatMap(({ label, value, scale }) =>
-      value === undefined
-        ? []
-        : [
-            {
-              as: 'level',
-              label: `${label} ${formatValue(value, chart.unit)}`,
-              colour: '--ink',
-              scale,
-              at: [value]
-            }
-          ]
-    )
-  /** @type {string[]} */
-  const sentences = []
-  for (const { state, evidence, confirmedAfterSeconds, diagnosis } of verdicts) {
-    if (state !== 'confirmed' && state !== 'suspected') continue
-    const here = evidence.filter((/** @type {any} */ { signal }) => Object.hasOwn(chart.evidence, signal))
-    for (const { signal, value, limit, unit, text } of here) {
-      sentences.push(text)
-      marks.push(...drawn(chart.evidence[signal], { signal, value, limit, unit, history }))
-    }
-    if (here.length > 0 && confirmedAfterSeconds !== null) {
-      marks.push({
-        as: 'moment',
-        label: `${diagnosis} confirmed`,
-        colour: '--red',
-        at: [startedAtUnixMs / 1000 + confirmedAfterSeconds]
-      })
+  const marks = chart.lines(values).flatMap(({ label, value, scale }) => value === undefined
+    ? []
+    : [{
+        as: 'level',
+        label: `${label} ${formatValue(value, chart.unit)}`,
+        colour: '--ink',
+        scale,
+        at: [value]
+      }])
+  for (const item of evidence) {
+    if (Object.hasOwn(chart.evidence, item.signal)) {
+      marks.push(...marksOfEvidence(chart, item, history))
     }
   }
-  return { marks: withoutDoubles(marks), evidence: [...new Set(sentences)] }
+  // Two sentences may rest on the same level: it is drawn once.
+  return marks.filter(({ label }, i) => marks.findIndex(other => other.label === label) === i)
 }
 
 /**
- * @param {import('./charts.mjs').EvidenceStyle} style
- * @param {{ signal: string, value: number, limit: number, unit: string, history:
- *   import('./history.mjs').History }} evidence
+ * @param {Chart} chart
+ * @param {Evidence} evidence
+ * @param {History} history
  * @returns {Mark[]}
  */
-function drawn (style, { signal, value, limit, unit, history }) {
-  if (style.as === 'level') {
-    return limit > 0
-      ? [
-          {
-            as: 'level',
-            label: `${signal}: limit ${formatValue(limit, unit)}`,
-            colour: '--red',
-            scale: style.scale,
-            at: [limit]
-          }
-        ]
-      : []
+function marksOfEvidence (chart, evidence, history) {
+  const style = chart.evidence[evidence.signal]
+  const { threshold, trend } = courseOf(chart, evidence, history)
+  if (trend) {
+    const label = `growth ${formatValue(evidence.value, evidence.unit)}`
+    return [{ as: 'line', label, colour: '--red', at: trend }]
   }
-  if (style.as === 'text') return []
-  const points = history
-    .map((row, i) => ({ time: history.times[i], value: row.last(style.track) }))
-    .filter(point => point.value !== null)
-  if (points.length < 2) return []
+  if (threshold === undefined) return []
+  const word = style.as === 'rise' ? 'certain from' : 'threshold'
+  return [{
+    as: 'level',
+    label: `${word} ${formatValue(threshold, evidence.unit)}`,
+    colour: '--red',
+    scale: style.as === 'level' ? style.scale : undefined,
+    at: [threshold]
+  }]
+}
+
+/**
+ * The series that a piece of evidence is about, with its threshold or its growth.
+ * @param {Chart} chart that shows it
+ * @param {Evidence} evidence
+ * @param {History} history
+ * @returns {Course}
+ */
+export function courseOf (chart, { signal, value, limit }, history) {
+  const style = chart.evidence[signal]
+  if (style.as === 'text') return { values: [] }
+  if (style.as === 'level') {
+    const track = chart.tracks.includes(signal) ? signal : undefined
+    const read = style.read ?? (track && (row => row.last(track)))
+    return { values: read ? history.map(read) : [], threshold: limit > 0 ? limit : undefined }
+  }
+  const values = history.map(row => row.last(style.track))
+  const points = values.flatMap((y, i) => y === null ? [] : [{ time: history.times[i], y }])
+  if (points.length < 2) return { values: [] }
   const [first, last] = [points[0], points[points.length - 1]]
   if (style.as === 'rise') {
-    const level = Number(last.value) - value + limit
-    return limit > value
-      ? [
-          {
-            as: 'level',
-            label: `${style.track}: certain from ${formatValue(level, unit)}`,
-            colour: '--red',
-            at: [level]
-          }
-        ]
-      : []
+    return { values, threshold: limit > value ? last.y - value + limit : undefined }
   }
   // The slope is the one that was judged; it goes through the middle of what is drawn.
-  const intercept = median(
-    points.map(({ time, value: y }) => Number(y) - value * (time - first.time))
-  )
+  const intercept = median(points.map(({ time, y }) => y - value * (time - first.time)))
   const at = (/** @type {number} */ time) => intercept + value * (time - first.time)
-  return [
-    {
-      as: 'line',
-      label: `${style.track}: ${formatValue(value, unit)}`,
-      colour: '--red',
-      at: [first.time, at(first.time), last.time, at(last.time)]
-    }
-  ]
+  return { values, trend: [first.time, at(first.time), last.time, at(last.time)] }
 }
 
 /** @param {number[]} values */
@@ -113,7 +102,3 @@ function median (values) {
   const sorted = values.toSorted((a, b) => a - b)
   return (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2
 }
-
-/** Two verdicts may rest on the same level: it is drawn once. @param {Mark[]} marks */
-const withoutDoubles = marks =>
-  marks.filter(({ label }, i) => marks.findIndex(other => other.label === label) === i)

@@ -14,6 +14,7 @@ import { Death } from './deaths.mjs'
  * @property {() => void} remove
  * @property {() => void} [redraw]
  * @property {() => void} [resize]
+ * @property {(event: KeyboardEvent) => void} [press] a key, wherever the focus is
  */
 
 const content = /** @type {HTMLElement} */ (document.getElementById('content'))
@@ -28,13 +29,15 @@ let targets
 function open () {
   const at = new URLSearchParams(location.hash.slice(1))
   const [target, death] = [at.get('target'), at.get('death')]
-  if (location.hash.length > 1 && !target && !death) return // within the page
+  if (/^#[^=]+$/.test(location.hash)) return // within the page
   view?.remove()
   view = target
-    ? new Target({ target, thread: at.get('thread') ?? 'main' })
+    ? new Target({
+      target, thread: at.get('thread') ?? 'main', seconds: Number(at.get('seconds'))
+    })
     : death
       ? new Death(death)
-      : new Fleet()
+      : new Fleet(at)
   document.title = view.title
   content.replaceChildren(view.element)
   if (view instanceof Fleet && targets) view.showTargets(targets)
@@ -67,6 +70,7 @@ listen({
 })
 
 window.addEventListener('hashchange', open)
+window.addEventListener('keydown', event => view.press?.(event))
 window.addEventListener('resize', () => view.resize?.())
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => view.redraw?.())
 document.querySelector('.skip')?.addEventListener('click', event => {

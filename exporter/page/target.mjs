@@ -1,13 +1,16 @@
 import { ask, Refused } from './exporter.mjs'
-import { fill, h, setText } from './dom.mjs'
+import { fill, h, setText, symbolOf } from './dom.mjs'
 import { History } from './history.mjs'
 import { charts, drawnTracks } from './charts.mjs'
 import { ChartView } from './chart.mjs'
-import { marksOf } from './marks.mjs'
-import { VerdictCard } from './verdict.mjs'
+import { courseOf, marksOf } from './marks.mjs'
+import { MemoryBar } from './memory.mjs'
+import {
+  EvidenceList, Fixes, VerdictRow, holdersOf, knownBugsOf, openHandlesOf, pilesList, suspectsTable
+} from './verdict.mjs'
 import { Captures } from './captures.mjs'
 import { deathsList } from './deaths.mjs'
-import { formatBytes, formatRatio, formatSeconds } from './format.mjs'
+import { formatSeconds } from './format.mjs'
 
 /** Time ranges, the step of each, and how often new rows are asked for. */
 const RANGES = [
@@ -18,52 +21,104 @@ const RANGES = [
   { name: '7 days', seconds: 7 * 86_400, stepSeconds: 600, everyMs: 60_000 }
 ]
 const JUDGED_EVERY_MS = 2000
+const SECOND_MS = 1000
 
-const chartOf = (/** @type {string} */ signal) => charts.find(({ evidence }) => Object.hasOwn(evidence, signal))?.id
+const chartOf = (/** @type {string} */ signal) =>
+  charts.find(({ evidence }) => Object.hasOwn(evidence, signal))
+const clock = (/** @type {number} */ unixMs) =>
+  new Date(unixMs).toLocaleTimeString(undefined, { hourCycle: 'h23' })
+/** @typedef {any} Verdict as /api/v1/diagnoses has it */
 
-/** One target: what is the matter, how to mend it, and the charts that show it. */
+const isFound = (/** @type {Verdict} */ { state }) => state === 'confirmed' || state === 'suspected'
+
+/** One target: its finding and the fix, its memory, the evidence, the charts. */
 export class Target {
   #target
   #thread
-  #range = RANGES[0]
+  #range
   #history = new History(1, 600)
   #heading = h('h1', {})
   #facts = h('p', { class: 'facts' })
   #problem = h('p', { role: 'alert' })
-  #verdicts = h('section', { 'aria-label': 'Verdicts' })
-  #headline = h('p', { class: 'summary' }, 'Asking what was found …')
-  #others = h('div', {})
-  #memory = h('section', { 'aria-label': 'Memory' })
+  #state = h('p', { class: 'state' })
+  #sentence = h('p', { class: 'sentence' }, 'Asking for its verdicts …')
+  #countdown = h('strong', { role: 'timer' })
+  #until = h('span', {})
+  #left = h('p', { class: 'left', hidden: true }, this.#countdown, ' ', this.#until)
+  #impact = h('p', { class: 'impact' })
+  #also = h('p', { class: 'also' })
+  #fixes = new Fixes()
+  #finding = h('div', { class: 'finding' },
+    this.#state, this.#sentence, this.#left, this.#impact, this.#also)
+
+  #band = h('section', { 'aria-label': 'Verdict', class: 'band' },
+    this.#finding, this.#fixes.element)
+
+  #drawing
+  #evidence
+  #suspects = h('div', {})
+  #attached = h('div', {})
+  #holders = h('div', {})
+  #why
+  #found = h('ul', { class: 'rows' })
+  #undecided = h('ul', { class: 'rows' })
+  #ruledOut = h('ul', { class: 'rows' })
+  #ruledOutCount = h('summary', {})
+  #others
+  #memory
   #deaths = h('section', { 'aria-label': 'Deaths' })
   #captures
-  /** @type {Map<string, VerdictCard>} */
-  #cards = new Map()
+  /** @type {Map<string, VerdictRow>} */
+  #rows = new Map()
   #views = charts.map(chart => ({ chart, view: new ChartView(chart) }))
-  /** @type {Record<string, any>} the newest of every field */
-  #values = {}
-  /** @type {any[]} */
-  #judged = []
+  /** @type {any} as /api/v1/targets has it */
+  #watched
+  /** @type {any} the verdict of the headline */
+  #primary
   #startedAtUnixMs = 0
-  /** @type {ReturnType<typeof setInterval> | undefined} */
-  #judging
+  /** Time that was left when it was told, and the moment. */
+  #deadline = { secondsLeft: /** @type {number | null} */ (null), atUnixMs: 0 }
+  /**
+   * States of the headline's diagnosis as seen since the page was opened.
+   * @type {{ from: number, state: string }[]}
+   */
+  #states = []
+  /** @type {any[]} */
+  #capturesMade = []
+  /** @type {any[]} */
+  #deathsSeen = []
+  /** @type {ReturnType<typeof setInterval>[]} */
+  #timers = []
   /** @type {ReturnType<typeof setInterval> | undefined} */
   #extending
   #over = false
 
-  /** @param {{ target: string, thread: string }} of */
-  constructor ({ target, thread }) {
+  /** @param {{ target: string, thread: string, seconds?: number }} of seconds: the time range */
+  constructor ({ target, thread, seconds }) {
     this.#target = target
     this.#thread = thread
+    this.#range = RANGES.find(range => range.seconds === seconds) ?? RANGES[0]
     this.title = `${target} · memwatch`
     const name = thread === 'main' ? target : `${target} ${thread}`
     this.#heading.textContent = name
-    this.#captures = new Captures({ target, thread })
-    this.#verdicts.append(this.#headline)
+    this.#captures = new Captures({ target, thread }, captures => this.#showHolders(captures))
+    /** @type {ConstructorParameters<typeof EvidenceList>} */
+    const drawing = [evidence => this.#courseOf(evidence), evidence => this.#linkToChart(evidence)]
+    this.#drawing = drawing
+    this.#evidence = new EvidenceList(...drawing)
+    this.#why = h('section', { 'aria-label': 'Why', hidden: true },
+      h('h2', {}, 'Why'), this.#evidence.element, this.#suspects, this.#attached, this.#holders)
+    this.#others = h('section', { 'aria-label': 'Other diagnoses', hidden: true },
+      h('h2', {}, 'Other diagnoses'), this.#found, this.#undecided,
+      h('details', {}, this.#ruledOutCount, this.#ruledOut))
+    this.#memory = new MemoryBar(part => {
+      for (const { chart, view } of this.#views) view.choose(!part || chart.parts.includes(part))
+    })
     const ranges = h(
       'fieldset',
       { class: 'ranges' },
       h('legend', { class: 'unseen' }, 'Time range'),
-      ...RANGES.map((range, i) =>
+      ...RANGES.map(range =>
         h(
           'label',
           {},
@@ -71,7 +126,7 @@ export class Target {
             type: 'radio',
             name: 'range',
             value: range.seconds,
-            checked: i === 0,
+            checked: range === this.#range,
             onchange: () => this.#choose(range)
           }),
           range.name
@@ -81,16 +136,21 @@ export class Target {
     this.element = h(
       'div',
       {},
-      h('p', {}, h('a', { href: '#' }, 'All targets')),
-      this.#heading,
-      this.#facts,
+      h('div', { class: 'who' },
+        h('p', {}, h('a', { href: '#' }, 'All targets')), this.#heading, this.#facts),
       this.#problem,
-      this.#verdicts,
-      h('div', { class: 'bar' }, h('h2', {}, 'Charts'), ranges),
-      h('div', { class: 'charts' }, ...this.#views.map(({ view }) => view.element)),
-      this.#memory,
-      this.#captures.element,
+      this.#band,
+      this.#memory.element,
+      this.#why,
       this.#others,
+      h('div', { class: 'bar' }, h('h2', {}, 'Charts'), ranges),
+      h('p', { class: 'help' },
+        h('span', { class: 'swatch rule' }), 'unknown ',
+        h('span', { class: 'swatch orange' }), 'suspected ',
+        h('span', { class: 'swatch red' }),
+        'confirmed, in the band under each chart; ◆ capture, ✕ death'),
+      h('div', { class: 'charts' }, ...this.#views.map(({ view }) => view.element)),
+      this.#captures.element,
       this.#deaths
     )
     this.#start()
@@ -100,8 +160,11 @@ export class Target {
     await this.refresh()
     this.showDeaths()
     if (this.#over) return
-    this.#judging = setInterval(() => this.refresh(), JUDGED_EVERY_MS)
-    await this.#choose(this.#range)
+    this.#timers = [
+      setInterval(() => this.refresh(), JUDGED_EVERY_MS),
+      setInterval(() => this.#countDown(), SECOND_MS)
+    ]
+    await this.#load(this.#range)
   }
 
   /**
@@ -125,99 +188,161 @@ export class Target {
     })
     if (this.#over) return
     if (!target || !judged) return setText(this.#problem, problem)
-    setText(
-      this.#problem,
-      target.silence
-        ? `It is silent: ${target.silence.replaceAll('_', ' ')}.`
-        : target.up
-          ? ''
-          : 'It is gone.'
-    )
-    this.#values = target.values
+    this.#watched = target
+    setText(this.#problem, target.silence
+      ? `Silent, reason: ${target.silence.replaceAll('_', ' ')}.`
+      : target.up ? '' : 'Gone: the process ended.')
+    this.element.classList.toggle('gone', !target.up && !target.silence)
     this.#startedAtUnixMs = target.lastFrameUnixMs - 1000 * target.uptimeSeconds
-    setText(
-      this.#facts,
-      `pid ${target.pid} · Node ${target.node} · V8 ${target.v8} · ${target.libc}, ` +
-        `${target.allocator} · up ${formatSeconds(target.uptimeSeconds)}`
-    )
-    this.#judged = judged.verdicts
-    this.#showVerdicts(judged)
-    this.#showMemory(target.memory)
+    const malloc = target.allocator === target.libc ? 'its malloc' : target.allocator
+    setText(this.#facts, `pid ${target.pid} · Node ${target.node} · V8 ${target.v8} · ` +
+      `${target.libc}, ${malloc} · up ${formatSeconds(target.uptimeSeconds)}`)
+    this.#showHeadline(judged)
+    this.#showOthers(judged)
+    this.#redrawSmall()
     this.#mark()
   }
 
   /** @param {any} judged */
-  #showVerdicts ({ headline, verdicts }) {
-    const found = verdicts.filter((/** @type {any} */ { state }) => state === 'confirmed' || state === 'suspected')
-      .sort((/** @type {any} */ a, /** @type {any} */ b) => rankOf(a, headline) - rankOf(b, headline))
-    this.#headline.className = `summary headline ${headline.state}`
-    setText(this.#headline, headline.text)
-    for (const [diagnosis, { element }] of this.#cards) {
-      if (found.some((/** @type {any} */ verdict) => verdict.diagnosis === diagnosis)) continue
-      element.remove()
-      this.#cards.delete(diagnosis)
+  #showHeadline ({ headline, verdicts }) {
+    const primary = verdicts.find((/** @type {Verdict} */ { diagnosis }) =>
+      diagnosis === headline.diagnosis)
+    this.#primary = primary
+    const state = primary?.state ?? headline.state
+    this.#band.className = `band ${headline.severity ?? (headline.state === 'ok' ? 'healthy' : '')}`
+    const since = primary?.confirmedAfterSeconds ?? null
+    const words = primary
+      ? `${state} · ${primary.severity} · ${primary.title}`
+      : state === 'ok' ? 'healthy' : state
+    fill(this.#state, [words, since], () => [
+      symbolOf(state), ' ', h('strong', {}, words),
+      since === null ? null : ` since ${clock(this.#startedAtUnixMs + 1000 * since)}`
+    ])
+    setText(this.#sentence, primary?.summary ?? headline.text)
+    setText(this.#impact, primary?.impact ?? '')
+    const also = verdicts
+      .filter((/** @type {Verdict} */ verdict) =>
+        verdict !== primary && isFound(verdict) && !verdict.opportunity)
+      .map((/** @type {Verdict} */ { state, title }) => `${state}: ${title}`)
+    setText(this.#also, also.length === 0 ? '' : `Also ${also.join('; ')}.`)
+    const secondsLeft = primary?.secondsLeft ?? null
+    // Told from the last frame, and judged anew every few seconds: it counts down between.
+    if (secondsLeft !== this.#deadline.secondsLeft) {
+      this.#deadline = { secondsLeft, atUnixMs: Date.now() + 1000 * (secondsLeft ?? 0) }
     }
-    found.forEach((/** @type {any} */ verdict, /** @type {number} */ i) => {
-      let card = this.#cards.get(verdict.diagnosis)
-      if (!card) {
-        this.#cards.set(verdict.diagnosis, (card = new VerdictCard(verdict.diagnosis, chartOf)))
-      }
-      card.show(verdict, this.#startedAtUnixMs)
-      if (this.#verdicts.children[i + 1] !== card.element) {
-        this.#verdicts.insertBefore(card.element, this.#verdicts.children[i + 1] ?? null)
-      }
-    })
-    const rest = verdicts.filter((/** @type {any} */ verdict) => !found.includes(verdict)).map((/** @type {any} */ { diagnosis, state, summary }) => ({ diagnosis, state, summary }))
-    if (!this.#others.firstChild) {
-      this.#others.append(h('h2', {}, 'What else was looked for'), h('ul', {}))
-    }
-    fill(/** @type {Element} */ (this.#others.lastElementChild), rest, () => rest.map((/** @type {any} */ { diagnosis, state, summary }) => h('li', {}, h('b', {}, diagnosis), ` ${state === 'ok' ? 'ruled out' : 'not known'}: ${summary}`)))
+    this.#countDown()
+    this.#fixes.element.hidden = !primary
+    if (primary) this.#fixes.show(primary)
+    const last = this.#states.at(-1)
+    if (last?.state !== state) this.#states.push({ from: Date.now() / 1000, state })
   }
 
-  /** @param {any} memory */
-  #showMemory (memory) {
-    fill(
-      this.#memory,
-      memory,
-      () =>
-        memory && [
-          h('h2', {}, `Where the ${formatBytes(memory.rssBytes)} of RSS are`),
-          h(
-            'table',
-            { class: 'parts' },
-            h(
-              'tbody',
-              {},
-              ...memory.parts
-                .filter((/** @type {any} */ { bytes }) => bytes >= 0.001 * memory.rssBytes)
-                .map((/** @type {any} */ { title, help, bytes }) =>
-                  h(
-                    'tr',
-                    { title: help },
-                    h('th', { scope: 'row' }, title),
-                    h('td', { class: 'number' }, formatBytes(bytes)),
-                    h('td', { class: 'number' }, formatRatio(bytes / memory.rssBytes)),
-                    h(
-                      'td',
-                      {},
-                      h('meter', {
-                        min: 0,
-                        max: 1,
-                        value: bytes / memory.rssBytes,
-                        'aria-label': title
-                      })
-                    )
-                  )
-                )
-            )
-          ),
-          memory.unknown && h('p', {}, `Not known: ${memory.unknown}.`)
-        ]
-    )
+  #countDown () {
+    const { secondsLeft, atUnixMs } = this.#deadline
+    this.#left.hidden = secondsLeft === null || !(this.#watched.up || this.#watched.silence)
+    if (this.#left.hidden) return
+    const seconds = Math.max(0, Math.round((atUnixMs - Date.now()) / 1000))
+    setText(this.#countdown, seconds < 3600
+      ? `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
+      : formatSeconds(seconds))
+    const unit = seconds < 3600 ? 'min ' : ''
+    setText(this.#until, `${unit}left until the limit, at about ${clock(atUnixMs)}`)
+  }
+
+  /** @param {any} judged */
+  #showOthers ({ headline, verdicts }) {
+    /** @type {Verdict[]} */
+    const others = verdicts.filter((/** @type {Verdict} */ { diagnosis }) =>
+      diagnosis !== headline.diagnosis)
+    this.#others.hidden = others.length === 0
+    const found = others.filter(isFound).sort((a, b) => rankOf(a) - rankOf(b))
+    fill(this.#found, found.map(({ diagnosis }) => diagnosis), () =>
+      found.map(({ diagnosis }) => this.#rowOf(diagnosis).element))
+    for (const verdict of found) this.#rowOf(verdict.diagnosis).show(verdict)
+    const undecided = others.filter(({ state }) => state === 'unknown')
+    fill(this.#undecided, undecided.map(({ title, summary, open }) => [title, summary, open]), () =>
+      undecided.map(verdict => h('li', {},
+        ...wordsOf(verdict, 'undecided'), this.#progressOf(verdict))))
+    const ruledOut = others.filter(({ state }) => state === 'ok')
+    fill(this.#ruledOutCount, ruledOut.length, () =>
+      [symbolOf('ok'), ` ${ruledOut.length} ruled out`])
+    fill(this.#ruledOut, ruledOut.map(({ title, summary }) => [title, summary]), () =>
+      ruledOut.map(verdict => h('li', {}, ...wordsOf(verdict, 'ruled out'))))
+  }
+
+  /**
+   * A bar of the time until an undecided diagnosis is decided.
+   * @param {any} verdict
+   */
+  #progressOf ({ title, open }) {
+    if (open?.waitSeconds == null) return null
+    const { uptimeSeconds } = this.#watched
+    const words = `about ${formatSeconds(open.waitSeconds)} more`
+    return h('span', { class: 'wait' }, ' ',
+      h('meter', {
+        min: 0,
+        max: uptimeSeconds + open.waitSeconds,
+        value: uptimeSeconds,
+        'aria-label': `${title}: ${words}`
+      }),
+      ` ${words}`)
+  }
+
+  /** @param {string} diagnosis */
+  #rowOf (diagnosis) {
+    const row = this.#rows.get(diagnosis) ?? new VerdictRow(...this.#drawing)
+    this.#rows.set(diagnosis, row)
+    return row
+  }
+
+  /** The bar of RSS and the evidence, which show the history in small. */
+  #redrawSmall () {
+    if (!this.#watched) return
+    this.#memory.show(this.#watched.memory, this.#watched.values, this.#history)
+    this.#evidence.show(this.#primary?.evidence ?? [])
+    const suspects = this.#primary?.suspects
+    fill(this.#suspects, suspects, () => suspects &&
+      suspectsTable(suspects, id => this.#captures.drawFlameGraph(id)))
+    const { holders, knownBugs = [], openHandles } = this.#primary ?? {}
+    fill(this.#attached, [holders, knownBugs, openHandles], () => [
+      ...openHandles?.length > 0 ? openHandlesOf(openHandles) : [],
+      ...holders ? holdersOf(holders) : [],
+      ...knownBugs.length > 0 ? knownBugsOf(knownBugs) : []
+    ])
+    this.#holders.hidden = Boolean(holders)
+    this.#why.hidden = !this.#primary && !this.#holders.firstChild
+  }
+
+  /** The piles of the newest heap snapshot, and their holders. @param {any[]} captures */
+  #showHolders (captures) {
+    this.#capturesMade = captures
+    const piles = captures.find(({ retainers }) => retainers?.piles?.length > 0)?.retainers.piles
+    fill(this.#holders, piles, () => piles &&
+      [h('h3', {}, 'Held by, in the last heap snapshot'), pilesList(piles)])
+  }
+
+  /** @param {import('./marks.mjs').Evidence} evidence */
+  #courseOf (evidence) {
+    const chart = chartOf(evidence.signal)
+    return chart ? courseOf(chart, evidence, this.#history) : { values: [] }
+  }
+
+  /** @param {import('./marks.mjs').Evidence} evidence */
+  #linkToChart ({ signal }) {
+    const chart = chartOf(signal)
+    return chart && h('a', {
+      href: `#chart-${chart.id}`,
+      onclick: (/** @type {Event} */ event) => {
+        event.preventDefault()
+        document.getElementById(`chart-${chart.id}`)?.scrollIntoView({ block: 'center' })
+      }
+    }, 'chart')
   }
 
   async showDeaths () {
-    const list = await deathsList({ target: this.#target })
+    const deaths = await ask('deaths', { target: this.#target, limit: 20 }).catch(() => [])
+    this.#deathsSeen = deaths
+    const list = deathsList(deaths)
     this.#deaths.replaceChildren(...list ? [h('h2', {}, 'Deaths under this name'), list] : [])
   }
 
@@ -227,6 +352,14 @@ export class Target {
 
   /** @param {typeof RANGES[number]} range */
   async #choose (range) {
+    const at = new URLSearchParams(location.hash.slice(1))
+    at.set('seconds', String(range.seconds))
+    history.replaceState(null, '', `#${at}`)
+    await this.#load(range)
+  }
+
+  /** @param {typeof RANGES[number]} range */
+  async #load (range) {
     this.#range = range
     this.#history = new History(range.stepSeconds, range.seconds)
     clearInterval(this.#extending)
@@ -249,6 +382,7 @@ export class Target {
     ).catch(() => ({ times: [] }))
     if (times.length === 0 || history !== this.#history || this.#over) return
     history.append(times.map((/** @type {number} */ time) => startedAtUnixMs / 1000 + time), tracks)
+    this.#redrawSmall()
     this.#mark()
     for (const { view } of this.#views) {
       await new Promise(resolve => setTimeout(resolve)) // a click in between is answered
@@ -258,16 +392,21 @@ export class Target {
   }
 
   #mark () {
+    const start = this.#startedAtUnixMs / 1000
+    const confirmed = this.#primary?.confirmedAfterSeconds ?? null
+    const states = confirmed === null
+      ? [{ from: start, state: 'unknown' }, ...this.#states]
+      : [{ from: start, state: 'unknown' }, { from: start + confirmed, state: 'confirmed' }]
+    const events = [
+      ...this.#capturesMade.map(({ requestedUnixMs: at }) => ({ at, symbol: '◆' })),
+      ...this.#deathsSeen.map(({ diedAtUnixMs: at }) => ({ at, symbol: '✕' }))
+    ].map(({ at, symbol }) => ({ time: at / 1000, symbol }))
     const shown = {
       history: this.#history,
-      values: this.#values,
-      verdicts: this.#judged,
-      startedAtUnixMs: this.#startedAtUnixMs
+      values: this.#watched?.values ?? {},
+      evidence: this.#primary?.evidence ?? []
     }
-    for (const { chart, view } of this.#views) {
-      const { marks, evidence } = marksOf(chart, shown)
-      view.mark(marks, evidence)
-    }
+    for (const { chart, view } of this.#views) view.mark(marksOf(chart, shown), { states, events })
   }
 
   redraw () {
@@ -280,7 +419,7 @@ export class Target {
 
   remove () {
     this.#over = true
-    clearInterval(this.#judging)
+    for (const timer of this.#timers) clearInterval(timer)
     clearInterval(this.#extending)
     for (const { view } of this.#views) view.remove()
     this.#captures.remove()
@@ -288,12 +427,14 @@ export class Target {
 }
 
 /**
- * The finding of the headline first, confirmed before suspected, opportunities last.
- * @param {any} verdict
- * @param {any} headline
+ * @param {Verdict} verdict
+ * @param {string} state in words
  */
-function rankOf ({ diagnosis, state, opportunity }, headline) {
-  if (diagnosis === headline.diagnosis) return 0
-  if (opportunity) return 3
-  return state === 'confirmed' ? 1 : 2
-}
+const wordsOf = ({ state: of, title, summary }, state) =>
+  [symbolOf(of), ' ', h('b', {}, title), ` ${state}: ${summary}`]
+
+/**
+ * Confirmed before suspected, opportunities last.
+ * @param {any} verdict
+ */
+const rankOf = ({ state, opportunity }) => opportunity ? 2 : state === 'confirmed' ? 0 : 1

@@ -138,7 +138,7 @@ function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio,
       'critical',
       'sum without (reason) ' +
         `(increase(memwatch_target_exits_total${matchers('reason=~"oom_kill|heap_oom"')}[${DEATH_SECONDS}s])) ` +
-        '> 0nor max without (reason, sure, text) ' +
+        '> 0\nor max without (reason, sure, text) ' +
         `(memwatch_target_last_exit_timestamp_seconds${matchers('reason=~"oom_kill|heap_oom"')}) ` +
         `> time() - ${DEATH_SECONDS}`,
       {

@@ -78,8 +78,8 @@ function selfAlerts ({ matchers, rule, options: { jobSelector } }) {
     rule(
       'MemwatchVersionSkew',
       'info',
-      `memwatch_target_info${matchers()}nunless on (job, instance, ` +
-        `agent_version)nlabel_replace(memwatch_exporter_info${matchers()}, "agent_version", ` +
+      `memwatch_target_info${matchers()}\nunless on (job, instance, ` +
+        `agent_version)\nlabel_replace(memwatch_exporter_info${matchers()}, "agent_version", ` +
         '"$1", "version", "(.+)")',
       {
         summary: 'Agent and exporter of memwatch have different versions.',

@@ -2,6 +2,8 @@
 
 const { EventEmitter } = require('node:events')
 const { Progress } = require('../../cli/progress')
+const { startExporter } = require('../support/exporter')
+const { tellRecording } = require('../support/recorded-agent')
 
 /**
  * @param {[string, string][]} verdicts diagnosis and state, one after the other
@@ -37,4 +39,28 @@ it('says what is found, and when a finding goes', () => {
 it('says what is ruled out, too, with -v', () => {
   expect(saidOf([['js-heap-leak', 'ok'], ['oversized-heap', 'unknown']], { verbose: true }))
     .toEqual(['app main: js-heap-leak ok: why'])
+})
+
+it('draws one line with state, trend and GC of a recorded leak', async () => {
+  const it_ = await startExporter({ autoCaptures: false })
+  const agent = await tellRecording(it_, 'js-heap-leak', { name: 'shop' }, { share: 0.66 })
+  const output = {
+    isTerminal: true, clear () {}, say () {}, redraw: (/** @type {string} */ line) => drawn?.(line)
+  }
+  /** @type {((line: string) => void) | undefined} */
+  let drawn
+  const progress = new Progress(/** @type {any} */ (output))
+  try {
+    const line = await new Promise(resolve => {
+      // The verdicts follow the frames: the first lines may tell of fewer.
+      drawn = line => line.includes('js-heap-leak') && resolve(line)
+      progress.start(it_.exporter, { host: '127.0.0.1', port: 1 })
+    })
+    expect(line).toMatch(
+      /^shop [~!] (suspected|confirmed) js-heap-leak · RSS \d+ MiB ↑ \d+ MiB\/min [▁▂▃▄▅▆▇█]{8} · GC [\d.]+ % · \d+ s$/)
+  } finally {
+    progress.stop()
+    agent.destroy()
+    await it_.stop()
+  }
 })

@@ -533,7 +533,8 @@ describe('a terminal gets nothing but lines of text', () => {
   it('from top: a row of each target', async () => {
     const { stdout, stderr, error } = await cli('top', '--once', '--url', it_.url)
     expect([unprintableIn(stdout), unprintableIn(stderr), error]).toEqual([[], [], ''])
-    expect(lines(stdout)).toBe(it_.exporter.targets.length + 2)
+    // Header, empty line, heads, and the end of the last row.
+    expect(lines(stdout)).toBe(it_.exporter.targets.length + 4)
   })
 
   it('from plan, trim and capture, also when they are refused', async () => {

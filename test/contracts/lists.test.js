@@ -11,7 +11,8 @@ const { exporterMetrics } = require('../../exporter/catalog/exporter-metrics')
 const { fields, GC_PAUSE_BOUNDS_SECONDS } = require('@memwatch/agent/protocol/frame')
 const { apps } = require('@memwatch/lab')
 
-const { charts } = require('../../scripts/page-charts')
+const { charts, partGroups } = require('../../scripts/page-charts')
+const { parts } = require('../../engine/memory/parts')
 const { problems } = require('../../exporter/expose/problems')
 const ROOT = path.join(__dirname, '../..')
 const filesIn = folder =>
@@ -118,6 +119,7 @@ describe('the charts of the page', () => {
         }
       }
       for (const { read: value } of draws) value(row)
+      for (const style of Object.values(evidence)) if ('read' in style) style.read?.(row)
       expect(
         [...read, ...Object.values(evidence).flatMap(style => 'track' in style ? style.track : [])].filter(
           name => !own.includes(name)
@@ -147,6 +149,13 @@ describe('the charts of the page', () => {
       ].filter(name => !shown.includes(name))
     ).toEqual([])
     expect(shown.filter((name, i) => !figures[name] || shown.indexOf(name) !== i)).toEqual([])
+  })
+  it('show each part of memory in one part of the bar of RSS, whose charts there are', () => {
+    const shown = partGroups.flatMap(({ parts: names }) => names)
+    expect(shown.toSorted()).toEqual(Object.keys(parts).toSorted())
+    const ids = partGroups.map(({ id }) => id)
+    for (const { parts: about } of charts) expect(ids).toEqual(expect.arrayContaining(about))
+    expect(ids.filter(id => !charts.some(({ parts: about }) => about.includes(id)))).toEqual([])
   })
   it('have colours that the page knows', () => {
     const css = fs.readFileSync(path.join(ROOT, 'exporter/page/page.css'), 'utf8')

@@ -1,7 +1,11 @@
 'use strict'
 
+const fs = require('node:fs')
+const path = require('node:path')
 const { diagnoses } = require('../../engine/diagnoses')
 const { terminalSvg, screensOf } = require('../../scripts/pictures/terminal-svg')
+const { charts } = require('../../scripts/page-charts')
+const { hashText, styleHash } = require('../../scripts/pictures/page-hashes')
 const { readText } = require('../support/repository-files')
 
 const SIZE = { columns: 20, rows: 3 }
@@ -45,4 +49,31 @@ it('the picture of README ends with a confirmed finding, its fix and its runbook
   expect(shown).toHaveLength(1)
   expect(last).toContain(`${shown[0].runbook}.md`)
   expect(last).toContain('--max-semi-space-size=')
+})
+
+describe('the pictures of the page', () => {
+  const folder = path.join(__dirname, '../../docs/page')
+  const page = path.join(__dirname, '../../exporter/page')
+  const { styleSha256, pictures } = JSON.parse(readText('docs/page/pictures.json'))
+  const redraw = 'npm run pictures redraws them'
+
+  it('are those that npm run pictures drew, in light and dark', () => {
+    const drawn = fs.readdirSync(folder).filter(name => name.endsWith('.png'))
+    expect(pictures.map(({ file }) => file).toSorted()).toEqual(drawn.toSorted())
+    for (const { file, sha256 } of pictures) {
+      expect([file, hashText(fs.readFileSync(path.join(folder, file)))]).toEqual([file, sha256])
+      expect(drawn).toEqual(expect.arrayContaining(
+        ['light', 'dark'].map(scheme => file.replace(/light|dark/, scheme))))
+    }
+  })
+
+  it('have the style of the page, and no heading that it has no more', () => {
+    expect([redraw, styleSha256]).toEqual([redraw, styleHash()])
+    const source = fs.readdirSync(page).map(name => fs.readFileSync(path.join(page, name), 'utf8')).join()
+    const gone = pictures.flatMap(({ headings }) => headings)
+      .filter(heading => ![source, ...charts.map(({ title }) => title)]
+        .some(text => text.includes(heading)))
+    expect([redraw, gone]).toEqual([redraw, []])
+    expect(pictures.find(({ file }) => file === 'target-light.png').headings).toContain('Why')
+  })
 })

@@ -6,7 +6,7 @@ const { spawnWatched } = require('../support/agent-collector')
 const { memwatch } = require('../support/memwatch')
 const { sparkline } = require('../../cli/text/sparkline')
 const { terminalText } = require('../../cli/text/terminal')
-const { render } = require('../../cli/top')
+const { TopView } = require('../../cli/top-view')
 
 describe('a sparkline', () => {
   it.each([
@@ -48,15 +48,16 @@ it('memwatch top shows who is ill first, and what is the matter; a narrow termin
       30_000
     )
     const { code, stdout, stderr } = await memwatch(['top', '--url', exporter.url])
-    const [head, ...rows] = stdout.trimEnd().split('\n')
+    const [about, blank, head, ...rows] = stdout.trimEnd().split('\n')
+    expect([about, blank]).toEqual([expect.stringMatching(/^memwatch top · http:.* · 2 targets · /), ''])
     expect([code, stderr, head.split(/ {2,}/)]).toEqual([
       0,
       '',
-      ['target', 'RSS', 'of limit', 'heap', 'loop', 'RSS, 5 min', 'verdict']
+      ['target', 'RSS', 'of limit', 'heap', 'GC', 'loop', 'RSS, 5 min', 'verdict']
     ])
     expect(rows).toEqual([
-      expect.stringMatching(/^blocked .* MiB .* % .* (Suspected|Confirmed): event-loop-blocked: /),
-      expect.stringMatching(/^calm .* MiB .* % .*Undecided: /)
+      expect.stringMatching(/^[~!] blocked .* MiB .* % .* (Suspected|Confirmed): event-loop-blocked: /),
+      expect.stringMatching(/^\? calm .* MiB .* % .*Undecided: /)
     ])
   } finally {
     for (const { child, ended } of apps) {
@@ -67,27 +68,120 @@ it('memwatch top shows who is ill first, and what is the matter; a narrow termin
   }
 }, 60_000)
 
-it('rows are cut to the width, and coloured by how sure it is', () => {
-  // Part of a row that is shown; a headline has more.
-  const row = /** @type {Parameters<typeof render>[0][number]} */ (/** @type {unknown} */ ({
-    target: {},
-    name: 'shop',
-    values: { rssBytes: 2 ** 30, containerLimitBytes: 2 ** 31 },
-    rss: [1, 2],
-    loopRatio: 0.5,
-    up: true,
-    silence: null,
-    headline: {
-      state: 'confirmed',
-      severity: 'critical',
-      diagnosis: 'js-heap-leak',
-      text: 'Confirmed: js-heap-leak: It leaks.'
+describe('the screen of memwatch top', () => {
+  const FINDING = {
+    state: 'confirmed',
+    severity: 'critical',
+    diagnosis: 'js-heap-leak',
+    text: 'Confirmed: js-heap-leak: The live heap grows by 116 MiB/min.'
+  }
+  const HEALTHY = {
+    state: 'ok', severity: null, diagnosis: null, text: 'Healthy: 12 checks ruled out.'
+  }
+  // Part of a row that is shown; a target has more.
+  const row = (name, changes = {}) => /** @type {import('../../cli/top').Row} */ (
+    /** @type {unknown} */ ({
+      target: { target: name, thread: 'main', pid: 1 },
+      judged: {
+        target: name,
+        thread: 'main',
+        pid: 1,
+        node: '24.0.0',
+        memory: null,
+        headline: HEALTHY,
+        verdicts: []
+      },
+      name,
+      values: { rssBytes: 2 ** 30, containerLimitBytes: 2 ** 31, heapUsedBytes: 2 ** 29 },
+      rss: [1, 2],
+      loopRatio: 0.5,
+      gcRatio: 0.03,
+      up: true,
+      silence: null,
+      headline: HEALTHY,
+      ...changes
+    }))
+  const size = { width: 200, height: 40 }
+  /** @param {import('../../cli/top').Row[]} rows */
+  const viewOf = (...rows) => Object.assign(new TopView('http://127.0.0.1:1'), { rows })
+  const linesOf = (view, options = size) => terminalText(view.render(options)).split('\n')
+  const namesOf = view => linesOf(view).slice(4, -1).map(line => line.split(' ')[1])
+
+  it('drops columns from the least important where it is narrow, and cuts the rest', () => {
+    const view = viewOf(row('shop', { headline: FINDING }))
+    const headsAt = width => linesOf(view, { ...size, width })[3].split(/ {2,}/)
+    expect(headsAt(200)).toEqual(
+      ['target', 'RSS', 'of limit', 'heap', 'GC', 'loop', 'RSS, 5 min', 'verdict'])
+    expect(headsAt(80)).toEqual(['target', 'RSS', 'of limit', 'GC', 'verdict'])
+    expect(headsAt(50)).toEqual(['target', 'verdict'])
+    for (const width of [40, 50, 80, 120]) {
+      const lengths = linesOf(view, { ...size, width }).map(line => line.length)
+      expect(Math.max(...lengths)).toBeLessThanOrEqual(width)
     }
-  }))
-  const [head, line] = terminalText(render([row], { width: 40 })).split('\n')
-  expect([head.length, line.length]).toEqual([40, 40])
-  expect(terminalText(render([row], { width: 200 }), { colour: true })).toContain('\u001b[31m')
-  expect(render([], { width: 80 })).toEqual([expect.stringContaining('node -r memwatch/agent')])
+  })
+
+  it('has the state as a symbol and a colour, and shows the dead as dead', () => {
+    const dead = row('old', { headline: FINDING, up: false, death: 'oom kill' })
+    const view = viewOf(row('shop', { headline: FINDING }), dead, row('calm'))
+    const text = terminalText(view.render(size), { colour: true })
+    expect(text).toContain('\u001b[31m! shop')
+    expect(text).toContain('\u001b[2m! old')
+    expect(text).toMatch(/old .*Gone \(oom kill\)/)
+    expect(text).toContain('\n✓ calm')
+    expect(linesOf(view)[0])
+      .toBe('memwatch top · http://127.0.0.1:1 · 3 targets · 2 confirmed · 1 gone')
+  })
+
+  it('sorts, filters, and clears the filter', () => {
+    const ill = row('shop', { headline: FINDING, gcRatio: 0.1 })
+    const view = viewOf(ill, row('search', { gcRatio: 0.4 }), row('cron'))
+    expect(namesOf(view)).toEqual(['shop', 'search', 'cron'])
+    for (const key of 'sss') view.press(key)
+    expect(namesOf(view)).toEqual(['search', 'shop', 'cron'])
+    expect(linesOf(view)[1]).toBe('sorted by GC')
+    view.press('/')
+    view.press('js-heap')
+    expect(namesOf(view)).toEqual(['shop'])
+    view.press('\u001b')
+    expect(namesOf(view)).toEqual(['search', 'shop', 'cron'])
+  })
+
+  it('opens the selected target, which stays selected while others come, and leads back', () => {
+    const view = viewOf(row('shop'), row('cron'))
+    view.press('\u001b[B')
+    view.press('j')
+    view.rows = [row('new', { headline: FINDING }), ...view.rows]
+    expect(terminalText(view.render(size), { colour: true })).toContain('\u001b[7m✓ cron')
+    view.press('\r')
+    expect(linesOf(view).join('\n')).toContain('cron main, pid 1, Node 24.0.0')
+    view.press('\u001b')
+    expect(namesOf(view)).toEqual(['new', 'shop', 'cron'])
+    view.press('?')
+    expect(linesOf(view).join('\n')).toContain('select the next')
+  })
+
+  it('ends on q and Ctrl-C only; a q in the filter is text', () => {
+    const view = viewOf(row('queue'), row('cron'))
+    expect([...'jks'].map(key => view.press(key))).toEqual([true, true, true])
+    view.press('/')
+    expect(view.press('q')).toBe(true)
+    expect(namesOf(view)).toEqual(['queue'])
+    expect(view.press('\u0003')).toBe(false)
+    view.press('\r')
+    expect(view.press('q')).toBe(false)
+  })
+
+  it('shows as many rows as fit, the selected among them', () => {
+    const view = viewOf(...Array.from({ length: 30 }, (_, i) => row(`app-${i}`)))
+    for (let i = 0; i < 25; i++) view.press('j')
+    const lines = linesOf(view, { width: 100, height: 12 })
+    expect(lines.length).toBeLessThanOrEqual(12)
+    expect(lines.join('\n')).toContain('app-24')
+  })
+
+  it('says how to begin where there is no target', () => {
+    expect(linesOf(viewOf()).join('\n')).toContain('node -r memwatch/agent')
+  })
 })
 
 it('an exporter that is not there is said to be', async () => {

@@ -15,6 +15,12 @@ const MOST_BYTES = 150_000
 /** Behind the API. */
 const SHOWN_WITHIN_MS = 2000
 
+/** Objects of one class that a variable holds. */
+const PILING = `class Session { constructor (i) { this.text = 'x'.repeat(200) + i } }
+  const sessions = new Map()
+  for (let i = 0; i < 40_000; i++) sessions.set(i, new Session(i))
+  setInterval(() => sessions.get(1), 1000)`
+
 // Real apps of the lab, a real exporter, a real browser: the page is looked at as it is.
 describeWithTools('the page', ({ chromium }) => {
   /** @type {Awaited<ReturnType<typeof startExporter>>} */
@@ -95,7 +101,7 @@ describeWithTools('the page', ({ chromium }) => {
         .getByRole('row', { name: /^event-loop-blocked.*Confirmed: event-loop-blocked: / })
         .waitFor({ timeout: SHOWN_WITHIN_MS }),
       target
-        .locator('.verdict.confirmed', { hasText: 'event-loop-blocked' })
+        .locator('.band .state', { hasText: 'confirmed' })
         .waitFor({ timeout: SHOWN_WITHIN_MS })
     ])
     expect(complaints).toEqual([])
@@ -110,22 +116,32 @@ describeWithTools('the page', ({ chromium }) => {
       90_000
     )
     const page = await open('#target=semi-space-starvation&thread=main')
-    const card = page.locator('.verdict.confirmed')
-    await card.waitFor()
-    const words = await card.innerText()
+    const band = page.locator('.band')
+    await band.locator('.state', { hasText: 'confirmed' }).waitFor()
+    const words = await band.innerText()
     for (const text of [
       verdict.title,
       'confirmed',
       'warning',
-      'after the start',
+      'since',
       verdict.fix[0].title,
       verdict.fix[0].risk,
-      'Expect share of time in GC from'
+      'share of time in GC'
     ]) {
       expect(words).toContain(text)
     }
-    expect(await card.locator('ul').first().locator('li').count()).toBe(verdict.evidence.length)
-    expect(await card.locator('details li').count()).toBe(verdict.ruledOut.length)
+    expect(await band.locator('.symbol').first().innerText()).toBe('!')
+    const why = page.getByRole('region', { name: 'Why' })
+    expect(await why.locator('li').count()).toBe(verdict.evidence.length)
+    expect(await why.locator('li:visible').count()).toBe(3)
+    expect(await why.locator('.mini .course').count()).toBeGreaterThan(0)
+    const others = page.getByRole('region', { name: 'Other diagnoses' })
+    const ruledOut = others.locator('summary', { hasText: /^✓ \d+ ruled out$/ })
+    const count = Number((await ruledOut.innerText()).match(/\d+/)?.[0])
+    expect(count).toBeGreaterThan(0)
+    expect(await others.locator('li', { hasText: 'ruled out:' }).locator('visible=true').count()).toBe(0)
+    await ruledOut.click()
+    expect(await others.locator('li', { hasText: 'ruled out:' }).locator('visible=true').count()).toBe(count)
     const { flag, env, dockerfile, kubernetes } = verdict.fix[0].change
     for (const [name, text] of Object.entries({
       'Command line': flag,
@@ -133,31 +149,51 @@ describeWithTools('the page', ({ chromium }) => {
       Dockerfile: dockerfile,
       'Kubernetes patch': kubernetes
     })) {
-      await card
-        .getByRole('button', { name: `Copy ${name}` })
-        .first()
-        .click()
+      await band.locator('.menu summary').first().click()
+      await band.getByRole('button', { name: `Copy ${name}` }).click()
+      await band.getByText(`Copied: ${name}`).waitFor()
       expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(text)
+      expect(await band.locator('pre').first().textContent()).toBe(text)
     }
   }, 120_000)
 
-  it('draws what it has: every chart carries data, and evidence stands on the chart that shows it', async () => {
+  it('draws what it has: every chart carries data, its words stand beside it, and the threshold of the evidence is drawn', async () => {
     const page = await open('#target=semi-space-starvation&thread=main')
-    const charts = page.locator('.chart')
+    const charts = page.locator('.chart:visible')
     await page.locator('#chart-resources canvas').waitFor()
-    expect(await charts.count()).toBe(8)
+    expect(await charts.count()).toBeGreaterThan(5)
     for (const chart of await charts.all()) {
       expect(await chart.locator('.legend').innerText()).toMatch(/\d/)
       expect(await chart.locator('canvas').evaluate(coloursOf)).toBeGreaterThan(2)
     }
-    await page.locator('#chart-young .evidence li').first().waitFor()
-    expect(await page.locator('#chart-young .evidence').innerText()).toContain(
-      'semi-space may hold at most'
-    )
+    await page.locator('#chart-young .legend li', { hasText: 'threshold' }).first().waitFor()
+    const lefts = await charts.locator('.u-over').evaluateAll(plots =>
+      plots.map(plot => /** @type {HTMLElement} */ (plot).offsetLeft))
+    expect(new Set(lefts).size).toBe(1)
     await page.getByLabel('1 h', { exact: true }).check()
     await page.waitForFunction(() =>
       document.querySelector('#chart-memory .legend')?.textContent?.includes('MiB')
     )
+    expect(new URL(page.url()).hash).toContain('seconds=3600')
+  }, 60_000)
+
+  it('shows where RSS is as one bar, and the charts of a part that is chosen', async () => {
+    const page = await open('#target=semi-space-starvation&thread=main')
+    await page.locator('#chart-resources canvas').waitFor()
+    const bar = page.getByRole('region', { name: 'Where RSS is' })
+    const [{ memory, values }] = await json('targets?target=semi-space-starvation')
+    const widths = await bar.locator('.segment').evaluateAll(parts => parts.map(part => part.getBoundingClientRect().width))
+    const { width } = defined(await bar.locator('.stack').boundingBox() ?? undefined)
+    const drawn = widths.reduce((sum, each) => sum + each, 0) / width
+    expect(Math.abs(drawn - memory.rssBytes / values.containerLimitBytes)).toBeLessThan(0.1)
+    expect(await bar.innerText()).toContain('container limit 512 MiB')
+    const all = await page.locator('.chart:visible').count()
+    await bar.getByRole('button', { name: /^Code, files/ }).press('Enter')
+    await page.locator('#chart-loop').waitFor({ state: 'hidden' })
+    expect(await page.locator('#chart-memory').isVisible()).toBe(true)
+    await bar.getByRole('button', { name: 'Show all charts' }).click()
+    await page.locator('#chart-loop canvas').waitFor()
+    expect(await page.locator('.chart:visible').count()).toBe(all)
   }, 60_000)
 
   it('takes a capture, hands it out, and draws it', async () => {
@@ -194,7 +230,7 @@ describeWithTools('the page', ({ chromium }) => {
     await death.click()
     await page.getByRole('heading', { name: 'The minutes before' }).waitFor()
     await page.locator('#chart-memory canvas').waitFor()
-    expect(await page.locator('.verdict .summary').innerText()).toContain('SIGSEGV')
+    expect(await page.locator('.verdict .sentence').innerText()).toContain('SIGSEGV')
     expect(await page.locator('#chart-memory .legend').innerText()).toMatch(
       /Heap, live|Code, files, workers \d/
     )
@@ -211,10 +247,33 @@ describeWithTools('the page', ({ chromium }) => {
     expect(await page.getByRole('row').count()).toBe(2)
   }, 30_000)
 
+  it('goes by single keys through the list, and keeps filter and order in the address', async () => {
+    const page = await open()
+    await page.getByRole('row').nth(2).waitFor()
+    const focused = () => page.evaluate(() => document.activeElement?.textContent)
+    const names = await page.locator('tbody a').allTextContents()
+    await page.keyboard.press('j')
+    expect(await focused()).toBe(names[0])
+    await page.keyboard.press('j')
+    expect(await focused()).toBe(names[1])
+    await page.keyboard.press('k')
+    expect(await focused()).toBe(names[0])
+    await page.keyboard.press('/')
+    await page.keyboard.type('healthy-')
+    await page.getByRole('button', { name: 'RSS, 10 min' }).click()
+    expect(await page.getByRole('columnheader', { name: 'RSS, 10 min' }).getAttribute('aria-sort')).toBe('descending')
+    expect(new URL(page.url()).hash).toBe('#filter=healthy-&sort=rss')
+    await page.reload()
+    await page.getByRole('link', { name: 'healthy-steady' }).waitFor()
+    expect(await page.getByRole('link', { name: 'semi-space-starvation', exact: true }).count()).toBe(0)
+    expect(await page.getByRole('searchbox').inputValue()).toBe('healthy-')
+  }, 30_000)
+
   it.each([
     ['light', 1300],
     ['dark', 1300],
-    ['light', 390]
+    ['light', 390],
+    ['dark', 360]
   ])(
     'has nothing that axe-core takes for serious: %s, %i pixels wide',
     async (colorScheme, width) => {
@@ -240,6 +299,44 @@ describeWithTools('the page', ({ chromium }) => {
     },
     60_000
   )
+
+  it('groups targets of one workload, and shows the dead as dead with the reason', async () => {
+    const app = start('healthy-steady')
+    await eventually(
+      () => json('targets'),
+      targets => targets.some(({ target, uptimeSeconds }) =>
+        target === 'healthy-steady-2' && uptimeSeconds > 3),
+      30_000
+    )
+    const page = await open()
+    await page.getByRole('rowheader', { name: /^healthy-steady 2 targets, Node / }).waitFor()
+    const row = page.getByRole('row', { name: /^healthy-steady-2 / })
+    await row.locator('.mini .course').waitFor({ timeout: 30_000 })
+    app.child.kill('SIGSEGV')
+    await app.ended
+    await page.locator('tr.gone', { hasText: /healthy-steady-2.*Gone \((?!reason unknown)/ }).waitFor()
+  }, 90_000)
+
+  it('shows what piles up in a heap snapshot, and unfolds its holders', async () => {
+    const app = spawnBounded(process.execPath, ['-r', AGENT, '-e', PILING], {
+      env: environment({
+        MEMWATCH_SOCKET: exporter.socket.path,
+        MEMWATCH_NAME: 'piling',
+        MEMWATCH_ALLOW_SNAPSHOT: '1'
+      }),
+      timeoutMs: 240_000
+    })
+    running.push(app)
+    await eventually(() => json('targets?target=piling'), targets => targets.length === 1, 30_000)
+    await fetch(`${exporter.url}/api/v1/targets/piling/captures?kind=heap_snapshot`, { method: 'POST' })
+    const page = await open('#target=piling')
+    const why = page.getByRole('region', { name: 'Why' })
+    const pile = why.getByText(/40,000 Session objects/)
+    await pile.waitFor({ timeout: 90_000 })
+    expect(await why.locator('.path').isVisible()).toBe(false)
+    await pile.press('Enter')
+    expect(await why.locator('.path').innerText()).toContain('variable sessions')
+  }, 150_000)
 
   it('is small: all that it is made of', async () => {
     opened = await openPage(chromium)

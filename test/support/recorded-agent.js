@@ -27,9 +27,12 @@ function recordingOf (app) {
  * @param {Awaited<ReturnType<typeof import('./exporter').startExporter>>} it_
  * @param {string} app
  * @param {object} [changes] of its hello
+ * @param {object} [options]
+ * @param {number} [options.share] of its frames that are told at once; the others follow, one a
+ *   second, as of a process that runs
  * @returns {Promise<import('node:net').Socket>} its connection, once all was taken
  */
-async function tellRecording (it_, app, changes = {}) {
+async function tellRecording (it_, app, changes = {}, { share = 1 } = {}) {
   const lines = gunzipSync(fs.readFileSync(recordingOf(app)))
     .toString()
     .trim()
@@ -40,6 +43,7 @@ async function tellRecording (it_, app, changes = {}) {
   const hello = { ...lines.find(({ type }) => type === 'hello'), ...changes }
   const frames = lines.filter(({ type }) => type === 'frame')
   const connection = await it_.connect()
+  const later = frames.splice(Math.ceil(share * frames.length))
   for (const line of [hello, ...frames]) {
     if (!connection.write(JSON.stringify(line) + '\n')) await once(connection, 'drain')
   }
@@ -51,6 +55,12 @@ async function tellRecording (it_, app, changes = {}) {
       )?.frame?.sequence,
     sequence => sequence === last
   )
+  const telling = setInterval(() => {
+    const frame = later.shift()
+    if (frame) connection.write(JSON.stringify(frame) + '\n')
+    else clearInterval(telling)
+  }, 1000)
+  connection.once('close', () => clearInterval(telling))
   return connection
 }
 
