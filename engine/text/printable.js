@@ -9,8 +9,8 @@ const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 const SHORT = /** @type {Record<string, string>} */ ({ '\n': '\\n', '\r': '\\r', '\t': '\\t' })
 
 /**
- * One line of text that is safe on a terminal: \x1b, \u202e,
- * in place of the characters themselves.
+ * One line of text that is safe on a terminal: \x1b, \u202e, \n in place of the characters
+ * themselves.
  * @param {string} text untrusted text
  * @returns {string} the same when applied twice
  */
