@@ -198,7 +198,7 @@ class ReportText {
    */
   #addVerdict (verdict, headline) {
     const { opportunity, state, confirmedAfterSeconds: after } = verdict
-    const { suspects, knownBugs, openHandles } = verdict
+    const { suspects, knownBugs, openHandles, mallocAddons } = verdict
     this.lines.push('')
     const since = after === null ? '' : ` after ${formatSeconds(after)}`
     const word = opportunity
@@ -215,6 +215,9 @@ class ReportText {
     if (verdict.impact) this.#say(`Impact: ${verdict.impact}`, 2)
     this.#say('Evidence', 2)
     for (const { text } of verdict.evidence) this.#say(`- ${text}`, 4)
+    if (mallocAddons && mallocAddons.length > 0) {
+      this.#say(`Addons with their own malloc: ${mallocAddons.join(', ')}`, 2)
+    }
     if (openHandles && openHandles.length > 0) {
       this.#say('Held open', 2)
       for (const { count, text } of openHandles.slice(0, MOST_SUSPECTS)) {

@@ -9,6 +9,7 @@ const { findKnownBugs, noteKnownBugs } = require('../known-bugs/match')
  * resource-leak the open handles of the process.
  * @typedef {import('./evaluate').Verdict & { suspects: import('./case').AttachedSuspects | null,
  *   holders: import('./holders').Holders | null,
+ *   mallocAddons: import('./case').Case['mallocAddons'],
  *   openHandles: import('./case').Case['openHandles'],
  *   knownBugs: import('../known-bugs/match').KnownBugNote[] }} AttachedVerdict
  */
@@ -27,6 +28,7 @@ function attachedVerdicts (target) {
       ...verdict,
       suspects,
       holders: selectHolders(verdict, known.holders),
+      mallocAddons: verdict.diagnosis === 'native-memory-leak' ? known.mallocAddons : null,
       openHandles: verdict.diagnosis === 'resource-leak' ? known.openHandles : null,
       knownBugs: isFound
         ? noteKnownBugs(verdict.diagnosis, knownBugsOf(target, known), suspects?.suspects ?? null)

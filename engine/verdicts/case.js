@@ -55,6 +55,12 @@ class Case {
    */
   openHandles = null
   /**
+   * Loaded addons with a malloc of their own, while native-memory-leak is found; null if they are
+   * unreadable.
+   * @type {string[] | null}
+   */
+  mallocAddons = null
+  /**
    * Severities that verdicts stand at, by diagnosis.
    * @type {Map<string, StandingSeverity>}
    */

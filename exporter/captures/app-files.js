@@ -3,10 +3,13 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { heapHeadroom, parseBounded } = require('../data-folder/bounded-json')
-const { readRegularFile } = require('../data-folder/regular-file')
+const { openRegularFile, readBytes, readRegularFile } = require('../data-folder/regular-file')
 
 /** Size limit of a file; a bundle may be large, and its source map larger. */
 const MOST_FILE_BYTES = 16 * 2 ** 20
+/** Size limit of an addon that is searched for a word, and its pieces. */
+const MOST_SEARCHED_BYTES = 64 * 2 ** 20
+const SEARCHED_PIECE_BYTES = 2 ** 20
 /** Limits of all searches and reads for the lines of one capture. */
 const MOST_FILES = 1000
 const MOST_BYTES = 64 * 2 ** 20
@@ -105,6 +108,31 @@ class AppFiles {
       return typeof version === 'string' ? version : undefined
     } catch {
       return undefined // no JSON, or none that fits
+    }
+  }
+
+  /**
+   * @param {string} file
+   * @param {string} word
+   * @returns {boolean} false also where the file may not be read, cannot be, or is too large
+   */
+  contains (file, word) {
+    if (!path.isAbsolute(file) || file.length > MOST_PATH_LENGTH || this.#files-- <= 0) return false
+    let fd
+    try {
+      const real = realPath(this.#root, file)
+      if (!this.#isCode(real)) return false
+      const opened = openRegularFile(path.join(this.#root, real))
+      fd = opened.fd
+      if (opened.bytes > MOST_SEARCHED_BYTES) return false
+      for (let at = 0; at < opened.bytes; at += SEARCHED_PIECE_BYTES) {
+        if (readBytes(fd, SEARCHED_PIECE_BYTES + word.length, at).includes(word)) return true
+      }
+      return false
+    } catch {
+      return false
+    } finally {
+      if (fd !== undefined) fs.closeSync(fd)
     }
   }
 

@@ -1,6 +1,8 @@
 'use strict'
 
 const fs = require('node:fs')
+const path = require('node:path')
+const { plainText } = require('@memwatch/agent/protocol/text-rules')
 const { knownBugs } = require('@memwatch/engine/known-bugs/index')
 const { packageOf } = require('@memwatch/engine/text/code-owner')
 const { Witness } = require('../process/witness')
@@ -10,6 +12,8 @@ const NAMES = [...new Set(knownBugs.map(bug => bug.package))].filter(name => nam
 /** Most addons that are named, and letters of a name. */
 const MOST_ADDONS = 50
 const MOST_NAME_LENGTH = 214
+/** Begins a message of the allocator that addons written in Rust bring with them. */
+const MIMALLOC = 'mimalloc: error: '
 
 /** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */
 
@@ -29,10 +33,7 @@ const readInstalledPackages = hello =>
  * @returns {{ name: string, version: string | null }[] | null} null where the map cannot be read
  */
 const readLoadedAddons = hello => readFiles(hello, files => {
-  const map = fs.readFileSync(`/proc/${hello.pid}/maps`, 'utf8')
-  const mapped = map.split('\n').filter(line => line.endsWith('.node'))
-    .map(line => line.slice(line.indexOf('/')))
-  const folders = new Set(mapped.flatMap(file => {
+  const folders = new Set(findMappedAddons(hello).flatMap(file => {
     const name = packageOf(file)
     const at = file.lastIndexOf(`/node_modules/${name}/`)
     return name === null || name.length > MOST_NAME_LENGTH
@@ -42,6 +43,28 @@ const readLoadedAddons = hello => readFiles(hello, files => {
   return [...folders].slice(0, MOST_ADDONS).map(folder =>
     ({ name: packageOf(`${folder}/`) ?? '', version: files.packageVersion(folder) ?? null }))
 })
+
+/**
+ * Loaded addons with a malloc of their own, by its messages in their files.
+ * @param {Hello} hello
+ * @returns {string[] | null} packages, or names of files; null where the map cannot be read
+ */
+const readMallocAddons = hello => readFiles(hello, files => [...new Set(
+  findMappedAddons(hello)
+    .filter(file => files.contains(file, MIMALLOC))
+    .map(file => plainText(packageOf(file) ?? path.basename(file), MOST_NAME_LENGTH))
+)])
+
+/**
+ * @param {Hello} hello
+ * @returns {string[]} files of addons in the memory map
+ */
+function findMappedAddons ({ pid }) {
+  const map = fs.readFileSync(`/proc/${pid}/maps`, 'utf8')
+  const files = map.split('\n').filter(line => line.endsWith('.node'))
+    .map(line => line.slice(line.indexOf('/')))
+  return [...new Set(files)].slice(0, MOST_ADDONS)
+}
 
 /**
  * @template T
@@ -58,4 +81,4 @@ function readFiles (hello, read) {
   }
 }
 
-module.exports = { readInstalledPackages, readLoadedAddons }
+module.exports = { readInstalledPackages, readLoadedAddons, readMallocAddons }

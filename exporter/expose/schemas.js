@@ -70,6 +70,11 @@ const verdict = object({
     ...array(knownBug),
     description: 'published bugs of the versions in use that cause this diagnosis, likely ones first'
   },
+  mallocAddons: {
+    anyOf: [array(text), { type: 'null' }],
+    description: 'of native-memory-leak: loaded addons that bring their own malloc; null where ' +
+      'their files cannot be read from here'
+  },
   openHandles: {
     anyOf: [array(object({ count: number, text })), { type: 'null' }],
     description: 'of resource-leak: descriptors by path or peer and threads by name, the ' +

@@ -6,7 +6,8 @@ import { ChartView } from './chart.mjs'
 import { courseOf, marksOf } from './marks.mjs'
 import { MemoryBar } from './memory.mjs'
 import {
-  EvidenceList, Fixes, VerdictRow, holdersOf, knownBugsOf, openHandlesOf, pilesList, suspectsTable
+  EvidenceList, Fixes, VerdictRow, holdersOf, knownBugsOf, mallocAddonsOf, openHandlesOf, pilesList,
+  suspectsTable
 } from './verdict.mjs'
 import { Captures } from './captures.mjs'
 import { deathsList } from './deaths.mjs'
@@ -303,8 +304,9 @@ export class Target {
     const suspects = this.#primary?.suspects
     fill(this.#suspects, suspects, () => suspects &&
       suspectsTable(suspects, id => this.#captures.drawFlameGraph(id)))
-    const { holders, knownBugs = [], openHandles } = this.#primary ?? {}
-    fill(this.#attached, [holders, knownBugs, openHandles], () => [
+    const { holders, knownBugs = [], openHandles, mallocAddons } = this.#primary ?? {}
+    fill(this.#attached, [holders, knownBugs, openHandles, mallocAddons], () => [
+      mallocAddons?.length > 0 ? mallocAddonsOf(mallocAddons) : null,
       ...openHandles?.length > 0 ? openHandlesOf(openHandles) : [],
       ...holders ? holdersOf(holders) : [],
       ...knownBugs.length > 0 ? knownBugsOf(knownBugs) : []

@@ -262,6 +262,10 @@ export const knownBugsOf = bugs => [
   }))
 ]
 
+/** @param {string[]} addons of a verdict */
+export const mallocAddonsOf = addons =>
+  h('p', {}, `Addons with their own malloc: ${addons.join(', ')}`)
+
 /** @param {{ count: number, text: string }[]} handles of a verdict */
 export const openHandlesOf = handles => [
   h('h3', {}, 'Held open'),

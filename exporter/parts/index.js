@@ -1,5 +1,6 @@
 'use strict'
 
+const { AddonsPart } = require('./addons')
 const { AgentsPart } = require('./agents')
 const { AutomaticCapturesPart } = require('./automatic-captures')
 const { CapturesPart } = require('./captures')
@@ -52,6 +53,7 @@ const parts = Object.freeze([
   AutomaticCapturesPart,
   ForcedReadingsPart,
   OpenHandlesPart,
+  AddonsPart,
   HttpPart,
   RecordingPart,
   FlightPart,

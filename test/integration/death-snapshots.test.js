@@ -201,7 +201,7 @@ describe('an exporter', () => {
     expect(found.map(({ file }) => path.basename(file))).toEqual([name])
     expect((await retainersOf(found[0].file)).refused).toMatch(/breaks off/)
     expect((await retainersOf(path.join(folder, name.replace('001', '002')))).refused).toMatch(
-      /not a regular file/
+      /expected a regular file/
     )
     const later = { ...hello, startedAtUnixMs: Date.now() + 60_000 }
     expect(find(later)).toEqual([])

@@ -3,6 +3,7 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
+const { readMallocAddons } = require('../../exporter/captures/installed-packages')
 const { toolsFolder } = require('../../scripts/tools-folder')
 const { spawnWatched } = require('../support/agent-collector')
 const { startExporter, eventually } = require('../support/exporter')
@@ -30,8 +31,15 @@ install('@shop/native', { version: '3.2.1' })
 const ADDON = path.join(__dirname, `../../allocator/prebuilt/${process.platform}-${process.arch}.node`)
 const hasAddon = fs.existsSync(ADDON)
 if (hasAddon) fs.copyFileSync(ADDON, path.join(folder, 'node_modules/@shop/native/native.node'))
+install('@shop/fast', { version: '1.0.0' })
+// The loader ignores what follows the last section: this addon has a message of mimalloc.
+if (hasAddon) {
+  fs.writeFileSync(path.join(folder, 'node_modules/@shop/fast/fast.node'),
+    Buffer.concat([fs.readFileSync(ADDON), Buffer.alloc(2 ** 20), Buffer.from('mimalloc: error: ')]))
+}
 fs.writeFileSync(path.join(folder, 'app.js'), `
   if (${hasAddon}) require('@shop/native/native.node')
+  if (${hasAddon}) require('@shop/fast/fast.node')
   setInterval(() => {}, 1000)`)
 fs.mkdirSync(path.join(folder, 'node_modules/mem'))
 fs.symlinkSync('/etc/passwd', path.join(folder, 'node_modules/mem/package.json'))
@@ -84,9 +92,14 @@ describe('memwatch audit TARGET', () => {
       .toEqual([])
   })
 
+  it('knows which loaded addons bring their own malloc, by their files', () => {
+    const [{ hello }] = exporter.exporter.targets
+    expect(readMallocAddons(hello)).toEqual(hasAddon ? ['@shop/fast'] : [])
+  })
+
   it('ends with 2 for a target that the exporter does not know', async () => {
     const { code, stderr } = await audit('nobody')
-    expect([code, stderr]).toEqual([2, expect.stringContaining('no such target; there are: shop')])
+    expect([code, stderr]).toEqual([2, expect.stringContaining('unknown target; known targets: shop')])
   })
 })
 
