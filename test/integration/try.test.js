@@ -139,7 +139,7 @@ describe('memwatch try', () => {
     child.kill('SIGINT')
     expect((await once(child, 'close'))[0]).toBe(130)
     expect(stdout).toMatch(/Peak RSS +\d+ MiB\n/)
-    expect(stdout).toContain('Interrupted: this is what is known.')
+    expect(stdout).toContain('Interrupted: this is the result so far.')
     expect(stdout).toContain(`Kept: ${kept}`)
     const { frames, cut } = await replayFile(path.join(kept, 'before/1.ndjson.gz'))
     expect({ some: frames > 0, cut }).toEqual({ some: true, cut: false })

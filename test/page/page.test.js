@@ -207,7 +207,7 @@ describeWithTools('the page', ({ chromium }) => {
     expect(JSON.parse(fs.readFileSync(await download.path(), 'utf8')).nodes.length).toBeGreaterThan(
       0
     )
-    await page.getByRole('button', { name: /^Flame graph/ }).click()
+    await page.getByRole('button', { name: /^Flame graph, / }).click()
     const flame = page.frameLocator('iframe')
     await flame.getByText('healthy-steady main cpu_profile').first().waitFor({ timeout: 20_000 })
     await flame.locator('canvas').first().waitFor()
