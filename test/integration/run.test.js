@@ -304,7 +304,7 @@ describe('memwatch run', () => {
       2,
       'did you mean semi-space-starvation?'
     ],
-    ['the name of no app', ['simulate', 'x'], 2, 'no app called "x" (memwatch simulate --help'],
+    ['the name of no app', ['simulate', 'x'], 2, 'no app "x" (memwatch simulate --help'],
     [
       'an absent Node.js',
       ['simulate', 'healthy', '--node', '/no/such/node'],
