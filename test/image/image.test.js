@@ -184,7 +184,7 @@ describeWithImageTools('the image', () => {
     expect(
       await eventually(metrics, text => text.includes('memwatch_target_up{target="shop"'))
     ).toMatch(/memwatch_target_up\{target="shop",thread="main"\} 1/)
-    expect(await store.podman('exec', id, 'memwatch', 'top', '--once')).toMatch(/^shop +\d+ MiB/m)
+    expect(await store.podman('exec', id, 'memwatch', 'top', '--once')).toMatch(/^. shop +\d+ MiB/m)
     await store.podman('stop', '--time', '20', id)
     expect(await store.podman('inspect', '--format', '{{.State.ExitCode}}', id)).toBe('0')
     expect(fs.readdirSync(data)).not.toEqual([])

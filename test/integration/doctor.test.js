@@ -133,7 +133,7 @@ const told = (state, text) =>
     [
       'a variable has a value that it refuses',
       { env: { MEMWATCH_INTERVAL_SECONDS: '0' } },
-      /is off: MEMWATCH_INTERVAL_SECONDS: expected a time such as/
+      /is off: MEMWATCH_INTERVAL_SECONDS: expected a number from 0.1 to 60/
     ],
     [
       'it connects elsewhere',

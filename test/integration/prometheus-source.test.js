@@ -206,7 +206,7 @@ describeWithTools('memwatch diagnose --prometheus', tools => {
     [
       'labels that Prometheus does not take',
       () => ['--prometheus', prometheus.url, '--selector', '{job=}'],
-      /--selector: .* does not take/
+      /--selector: .* rejected/
     ],
     [
       'no duration',
