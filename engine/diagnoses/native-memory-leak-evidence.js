@@ -43,12 +43,11 @@ const PLACES = Object.freeze({
     holdsCaches: false,
     name: 'an addon holds it, in a malloc of its own (mimalloc)',
     title: 'Release what the addon holds',
-    code: 'The memory map shows segments of mimalloc, which addons in Rust bring with them ' +
-      '(those of napi-rs: @napi-rs/*, @node-rs/*, @swc/core, @resvg/resvg-js). Neither V8 nor the ' +
-        'malloc of the process counts them. `grep -F .node /proc/PID/maps` lists the addons that ' +
-          'are loaded. Look for objects of these that are made per request and kept, and call ' +
-            'their free() or close() where they have one; else update the addon, or replace it ' +
-              'on a replica to see which one it is.'
+    code: 'The memory map shows segments of mimalloc, which many addons in Rust bring with them: ' +
+      '@napi-rs/snappy, @napi-rs/canvas and @resvg/resvg-js do. Neither V8 nor the malloc of the ' +
+        'process counts them. `grep -F .node /proc/PID/maps` lists the loaded addons. Look for ' +
+          'their objects in code that runs per request: call free() or close() where there is ' +
+            'one. Else update the addon, or replace it on a replica to see which one it is.'
   },
   external: {
     holdsCaches: true,

@@ -47,7 +47,7 @@ const parts = Object.freeze({
   },
   addon_malloc: {
     title: 'malloc of an addon',
-    help: 'mimalloc, which addons bring with them, as those of napi-rs do: in use or retained'
+    help: 'mimalloc, which an addon brings with it: in use or retained'
   },
   stacks: { title: 'Stacks', help: 'of all threads' },
   files: { title: 'Code, libraries, files', help: 'file mappings and shared memory' },

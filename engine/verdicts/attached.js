@@ -5,8 +5,8 @@ const { selectHolders } = require('./holders')
 const { findKnownBugs, noteKnownBugs } = require('../known-bugs/match')
 
 /**
- * A verdict with its attachments: suspects and holders of captures, known bugs, and for
- * resource-leak the open handles of the process.
+ * A verdict with its attachments: suspects and holders of captures, known bugs, and for a found
+ * resource-leak or native-memory-leak details of the process.
  * @typedef {import('./evaluate').Verdict & { suspects: import('./case').AttachedSuspects | null,
  *   holders: import('./holders').Holders | null,
  *   mallocAddons: import('./case').Case['mallocAddons'],
@@ -28,8 +28,8 @@ function attachedVerdicts (target) {
       ...verdict,
       suspects,
       holders: selectHolders(verdict, known.holders),
-      mallocAddons: verdict.diagnosis === 'native-memory-leak' ? known.mallocAddons : null,
-      openHandles: verdict.diagnosis === 'resource-leak' ? known.openHandles : null,
+      mallocAddons: isFound && verdict.diagnosis === 'native-memory-leak' ? known.mallocAddons : null,
+      openHandles: isFound && verdict.diagnosis === 'resource-leak' ? known.openHandles : null,
       knownBugs: isFound
         ? noteKnownBugs(verdict.diagnosis, knownBugsOf(target, known), suspects?.suspects ?? null)
         : []

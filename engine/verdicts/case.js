@@ -49,14 +49,14 @@ class Case {
    */
   bugs
   /**
-   * Open handles of the process, the most frequent first, while resource-leak is found; null if
-   * they are unreadable.
+   * Open handles of the process, the most frequent first, as of the last finding of resource-leak;
+   * null if they are unreadable.
    * @type {{ count: number, text: string }[] | null}
    */
   openHandles = null
   /**
-   * Loaded addons with a malloc of their own, while native-memory-leak is found; null if they are
-   * unreadable.
+   * Loaded addons with a malloc of their own, as of the last finding of native-memory-leak; null if
+   * they are unreadable.
    * @type {string[] | null}
    */
   mallocAddons = null

@@ -12,7 +12,7 @@ const NAMES = [...new Set(knownBugs.map(bug => bug.package))].filter(name => nam
 /** Most addons that are named, and letters of a name. */
 const MOST_ADDONS = 50
 const MOST_NAME_LENGTH = 214
-/** Begins a message of the allocator that addons written in Rust bring with them. */
+/** Begins a message of the allocator that many addons written in Rust bring with them. */
 const MIMALLOC = 'mimalloc: error: '
 
 /** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */

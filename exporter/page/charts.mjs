@@ -10,9 +10,9 @@ import { partsOfTracks } from './track-parts.mjs'
  * @property {string} [scale] y, or right
  * @property {(row: import('./history.mjs').Row) => number | null} read
  *
- * How evidence is drawn. level: a line at its limit; `read` is its course, where no track has the
- * name of the signal. slope: the growth that was found, through the newest points of a track. rise:
- * how far a track may still rise before it counts. text: in words only.
+ * A style of evidence in a chart. level: a line at its limit; `read` is its course, where no track
+ * has the name of the signal. slope: the growth that was found, through the newest points of a
+ * track. rise: how far a track may still rise before it counts. text: in words only.
  * @typedef {{ as: 'level', scale?: string, read?: Drawn['read'] } |
  *   { as: 'slope' | 'rise', track: string } | { as: 'text' }} EvidenceStyle
  *

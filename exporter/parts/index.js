@@ -1,6 +1,5 @@
 'use strict'
 
-const { AddonsPart } = require('./addons')
 const { AgentsPart } = require('./agents')
 const { AutomaticCapturesPart } = require('./automatic-captures')
 const { CapturesPart } = require('./captures')
@@ -12,8 +11,8 @@ const { HttpPart } = require('./http')
 const { JudgingPart } = require('./judging')
 const { KnownBugsPart } = require('./known-bugs')
 const { LogPart } = require('./log')
-const { OpenHandlesPart } = require('./open-handles')
 const { OtlpPart } = require('./otlp')
+const { ProcessDetailsPart } = require('./process-details')
 const { RecordingPart } = require('./recording')
 const { SelfCarePart } = require('./self-care')
 const { WebhookPart } = require('./webhook')
@@ -52,8 +51,7 @@ const parts = Object.freeze([
   CapturesPart,
   AutomaticCapturesPart,
   ForcedReadingsPart,
-  OpenHandlesPart,
-  AddonsPart,
+  ProcessDetailsPart,
   HttpPart,
   RecordingPart,
   FlightPart,
