@@ -29,6 +29,8 @@ const { UsageError } = require('./usage-error')
 const FOUND_STATUS = 3
 /** Columns at most: longer lines are hard to read. */
 const WIDTH = 100
+/** A name that only a file has: @scope/app may be a target. */
+const FILE = /^\.{0,2}\/|\.(json|ya?ml|lock)$/
 /** Files that pin the Node.js of a folder. */
 const NODE_FILES = ['.node-version', '.nvmrc']
 const MOST_NODE_FILE_BYTES = 4096
@@ -139,6 +141,10 @@ function readNodeFile (file) {
 async function auditTarget (name, given) {
   if (given.node !== undefined) {
     throw new UsageError(`--node: the target ${name} says its version itself, and no file has that name`)
+  }
+  // The name of a file that is missing: an exporter would not help.
+  if (FILE.test(name)) {
+    throw new UsageError(`cannot read ${name}: no such file`)
   }
   const { body, refused } = await callApi(given, `targets/${pathSegment(name)}/known-bugs`)
   if (refused) throw new UsageError(`${name}: no such file, and ${refused}`)

@@ -10,6 +10,8 @@ const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 const RUNBOOKS = 'https://github.com/memwatch/memwatch/blob/main/alerts/runbooks'
 /** Lines of code named for a verdict. */
 const MOST_SUSPECTS = 3
+/** Lines of evidence without -v. */
+const MOST_EVIDENCE = 3
 /** Known bugs that are described for a verdict; the others are named. */
 const MOST_KNOWN_BUGS = 3
 
@@ -213,8 +215,10 @@ class ReportText {
     )
     if (verdict.diagnosis !== headline.diagnosis) this.#say(verdict.summary, 2)
     if (verdict.impact) this.#say(`Impact: ${verdict.impact}`, 2)
-    this.#say('Evidence', 2)
-    for (const { text } of verdict.evidence) this.#say(`- ${text}`, 4)
+    const shown = this.#verbose ? verdict.evidence : verdict.evidence.slice(0, MOST_EVIDENCE)
+    const all = verdict.evidence.length
+    this.#say(all > shown.length ? `Evidence (${shown.length} of ${all}, -v lists them)` : 'Evidence', 2)
+    for (const { text } of shown) this.#say(`- ${text}`, 4)
     if (mallocAddons && mallocAddons.length > 0) {
       this.#say(`Addons with their own malloc: ${mallocAddons.join(', ')}`, 2)
     }
@@ -229,8 +233,8 @@ class ReportText {
       for (const { text } of suspects.suspects.sites.slice(0, MOST_SUSPECTS)) {
         this.#say(`- ${text}`, 4)
       }
-      const packages = packagesText(suspects.suspects.packages)
-      if (packages) this.#say(`By package: ${packages}`, 4)
+      const { packages = [] } = suspects.suspects
+      if (packages.length > 1) this.#say(`By package: ${packagesText(packages)}`, 4)
     }
     if (verdict.holders) this.#addHolders(verdict.holders, 2)
     this.#addKnownBugs(knownBugs, verdict.diagnosis === headline.diagnosis)
@@ -239,16 +243,19 @@ class ReportText {
   }
 
   /**
+   * Describes bugs that a suspect leads to, and names the others.
    * @param {JudgedVerdict['knownBugs']} bugs
    * @param {boolean} isHeadline whether the headline has told of the only likely one
    */
   #addKnownBugs (bugs, isHeadline) {
     const isTold = isHeadline && bugs.length === 1 && bugs[0].likely
-    for (const { text, workaround, thread } of bugs.slice(0, MOST_KNOWN_BUGS)) {
+    const described = (this.#verbose ? bugs : bugs.filter(({ likely }) => likely))
+      .slice(0, MOST_KNOWN_BUGS)
+    for (const { text, workaround, thread } of described) {
       const around = workaround === null ? '' : ` Workaround: ${workaround}.`
       this.#say(`${isTold ? 'Known bug.' : text}${around} ${thread}`, 2)
     }
-    const others = bugs.slice(MOST_KNOWN_BUGS)
+    const others = bugs.filter(bug => !described.includes(bug))
     if (others.length > 0) {
       this.#say(`Also known for these versions: ${others.map(({ id }) => id).join(', ')}.`, 2)
     }

@@ -121,7 +121,8 @@ function checkFile (file) {
     fs.accessSync(file, fs.constants.R_OK)
   } catch (error) {
     if (error instanceof UsageError) throw error
-    throw new UsageError(`cannot read ${file}: ${/** @type {Error} */ (error).message}`)
+    const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
+    throw new UsageError(`cannot read ${file}: ${code === 'ENOENT' ? 'no such file' : message}`)
   }
 }
 

@@ -86,6 +86,12 @@ describe('memwatch audit', () => {
     expect(stderr.split('\n').length).toBeLessThan(4)
   })
 
+  it.each(['./missing', '/missing/folder', 'package-lock.json', 'yarn.lock'])(
+    'says that %s is missing, and asks no exporter', async name => {
+      const { code, stderr } = await audit(name)
+      expect([code, stderr]).toEqual([2, `memwatch: cannot read ${name}: no such file\n`])
+    })
+
   it('refuses a FIFO and a file that is too large, at once', async () => {
     execFileSync('mkfifo', [path.join(folder, 'yarn.lock')])
     const fifo = await audit('yarn.lock')

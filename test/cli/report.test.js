@@ -10,7 +10,7 @@ const verdict = (state, diagnosis) => ({
 })
 
 /**
- * @param {ReturnType<typeof verdict>[]} verdicts
+ * @param {object[]} verdicts
  * @param {{ verbose?: boolean }} [options]
  * @param {object} [source]
  */
@@ -101,6 +101,31 @@ it.each([false, true])('leaves out what its source cannot tell, verbose: %s', ve
   }
   const lines = render(MIXED, { verbose }, source)
   expect(lines.join('\n')).not.toMatch(/undecided/)
+})
+
+describe('without -v', () => {
+  const bug = (/** @type {string} */ id, /** @type {boolean} */ likely) =>
+    ({ id, likely, text: `TEXT OF ${id}`, workaround: null, thread: 'https://example.org' })
+  const found = {
+    ...verdict('confirmed', 'js-heap-leak'),
+    evidence: ['first', 'second', 'third', 'fourth'].map(text => ({ text })),
+    knownBugs: [bug('a', false), bug('b', true), bug('c', false)]
+  }
+
+  it('shows three lines of evidence, and describes likely bugs only', () => {
+    const lines = render([found])
+    expect(lines).toContain('  Evidence (3 of 4, -v lists them)')
+    expect(lines).not.toContain('    - fourth')
+    expect(lines).toContain('  TEXT OF b https://example.org')
+    expect(lines).toContain('  Also known for these versions: a, c.')
+  })
+
+  it('-v shows all of them', () => {
+    const lines = render([found], { verbose: true })
+    expect(lines).toContain('    - fourth')
+    expect(lines).toContain('  TEXT OF c https://example.org')
+    expect(lines.join()).not.toContain('Also known for these versions')
+  })
 })
 
 describe('holders of a heap snapshot', () => {

@@ -46,6 +46,26 @@ const hasFlag = (node, flag) =>
 
 const snapshotsIn = folder => fs.readdirSync(folder).filter(name => name.endsWith('.heapsnapshot'))
 
+/**
+ * Runs a command under `memwatch run`, to its end.
+ * @param {string} cwd
+ * @param {string[]} command
+ * @returns {Promise<{ report: any, stdout: string }>} report: valid by its schema
+ */
+async function runWatched (cwd, command) {
+  const file = path.join(cwd, 'report.json')
+  const child = spawn(process.execPath, [MEMWATCH, 'run', '--report', file, '--', ...command], {
+    cwd, env: { ...process.env, NODE_OPTIONS: '' }, stdio: ['ignore', 'pipe', 'pipe']
+  })
+  let stdout = ''
+  child.stdout.on('data', chunk => { stdout += chunk })
+  child.stderr.resume()
+  await once(child, 'close')
+  const report = JSON.parse(fs.readFileSync(file, 'utf8'))
+  expect(new Ajv().compile(schema)(report)).toBe(true)
+  return { report, stdout }
+}
+
 describe.each(NODES.map(node => [versionOf(node), node]))('memwatch run, on Node %s', (_, node) => {
   /** @typedef {(cwd: string) => { flags: string[], written: string }} Place */
   /** @type {[string, Place][]} */
@@ -64,18 +84,9 @@ describe.each(NODES.map(node => [versionOf(node), node]))('memwatch run, on Node
   it.each(places)('names what held an app that ran out of heap, by the snapshot in %s', async (_, place) => {
     const cwd = writeApp()
     const { flags, written } = place(cwd)
-    const file = path.join(cwd, 'report.json')
     const command = [node, SMALL_HEAP, ...flags, 'app.js']
-    const child = spawn(process.execPath, [MEMWATCH, 'run', '--report', file, '--', ...command], {
-      cwd, env: { ...process.env, NODE_OPTIONS: '' }, stdio: ['ignore', 'pipe', 'pipe']
-    })
-    let stdout = ''
-    child.stdout.on('data', chunk => { stdout += chunk })
-    child.stderr.resume()
-    await once(child, 'close')
+    const { report, stdout } = await runWatched(cwd, command)
     const [snapshot] = snapshotsIn(written)
-    const report = JSON.parse(fs.readFileSync(file, 'utf8'))
-    expect(new Ajv().compile(schema)(report)).toBe(true)
     const [death] = report.deaths
     expect(death).toMatchObject({
       reason: 'heap_oom',
@@ -97,17 +108,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))('memwatch run, on Node
 it('memwatch run names it of a process that never reported', async () => {
   const loop = APP.replace('setInterval(() => {', 'while (true) {').replace('}, 10)', '}')
   const cwd = writeApp(loop.replace('class', 'exports.find = n => orders.get(n)\nclass'))
-  const file = path.join(cwd, 'report.json')
   const command = [process.execPath, SNAPSHOT, SMALL_HEAP, 'app.js']
-  const child = spawn(process.execPath, [MEMWATCH, 'run', '--report', file, '--', ...command], {
-    cwd, env: { ...process.env, NODE_OPTIONS: '' }, stdio: ['ignore', 'pipe', 'pipe']
-  })
-  let stdout = ''
-  child.stdout.on('data', chunk => { stdout += chunk })
-  child.stderr.resume()
-  await once(child, 'close')
-  const report = JSON.parse(fs.readFileSync(file, 'utf8'))
-  expect(new Ajv().compile(schema)(report)).toBe(true)
+  const { report, stdout } = await runWatched(cwd, command)
   expect(report.targets).toEqual([])
   expect(report.ending.holders.piles[0].text).toMatch(HELD)
   expect(report.ending.advice).not.toContain('--heapsnapshot-near-heap-limit')
