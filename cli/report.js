@@ -10,6 +10,9 @@ const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 const RUNBOOKS = 'https://github.com/memwatch/memwatch/blob/main/alerts/runbooks'
 /** Lines of code named for a verdict. */
 const MOST_SUSPECTS = 3
+/** Share of RSS from which a part is listed with -v, and without. */
+const LEAST_SHARE = 0.001
+const LEAST_SHOWN_SHARE = 0.005
 /** Lines of evidence without -v. */
 const MOST_EVIDENCE = 3
 /** Known bugs that are described for a verdict; the others are named. */
@@ -183,7 +186,8 @@ class ReportText {
   #addMemory ({ rssBytes, parts, unknown }) {
     this.lines.push('')
     this.#say(`Where the ${formatBytes(rssBytes)} of RSS are`, 2)
-    const shown = parts.filter(({ bytes }) => bytes >= 0.001 * rssBytes)
+    const shown = parts.filter(({ bytes }) =>
+      bytes >= (this.#verbose ? LEAST_SHARE : LEAST_SHOWN_SHARE) * rssBytes)
     const widest = Math.max(...shown.map(({ title }) => title.length))
     for (const { title, bytes } of shown) {
       const share = bytes / rssBytes
