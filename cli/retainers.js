@@ -126,7 +126,10 @@ function checkFile (file) {
   }
 }
 
-/** @param {string} file @param {unknown} report */
+/**
+ * @param {string} file
+ * @param {unknown} report
+ */
 function writeJson (file, report) {
   try {
     fs.writeFileSync(file, `${JSON.stringify(report, null, 2)}\n`)

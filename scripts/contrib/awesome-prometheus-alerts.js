@@ -19,13 +19,19 @@ const { REPOSITORY } = require('../packages')
 
 const SEVERITIES = ['critical', 'warning', 'info']
 
-/** @param {string} alert as MemwatchJsHeapLeak @returns {string} as Memwatch js heap leak */
+/**
+ * @param {string} alert as MemwatchJsHeapLeak
+ * @returns {string} as Memwatch js heap leak
+ */
 function toWords (alert) {
   const [first, ...rest] = alert.match(/[A-Z][a-z0-9]*/g) ?? []
   return [first, ...rest.map(word => word.toLowerCase())].join(' ')
 }
 
-/** @param {string} duration as 120s @returns {string} as 2m */
+/**
+ * @param {string} duration as 120s
+ * @returns {string} as 2m
+ */
 const toMinutes = duration => duration.replace(/^(\d+)s$/, (_, seconds) => `${Number(seconds) / 60}m`)
 
 /**

@@ -2,7 +2,10 @@
 
 const { renderReport } = require('../../cli/report')
 
-/** @param {string} state @param {string} diagnosis */
+/**
+ * @param {string} state
+ * @param {string} diagnosis
+ */
 const verdict = (state, diagnosis) => ({
   diagnosis, state, summary: `why of ${diagnosis}`, title: `title of ${diagnosis}`,
   severity: 'warning', confirmedAfterSeconds: 5, evidence: [], fix: [], suspects: null,

@@ -43,7 +43,10 @@ const proseOf = text => text
     .replace(/`[^`]*`/g, 'code')
     .replace(/\s+/g, ' '))
 
-/** @param {string} paragraph @returns {string[]} also the parts before and after a colon */
+/**
+ * @param {string} paragraph
+ * @returns {string[]} also the parts before and after a colon
+ */
 const sentencesOf = paragraph => paragraph
   .split(/(?<=[.!?])\s|(?<=[:;])\s+(?=[A-Z*["])/)
   .filter(sentence => /\w/.test(sentence))
@@ -128,5 +131,13 @@ describe('prose', () => {
     const all = comments.flatMap(({ file, texts }) => texts.map(text => ({ file, text })))
     expect(all.length).toBeGreaterThan(3000)
     expect(all.filter(({ text }) => HEADLESS.test(text))).toEqual([])
+  })
+
+  it('has one tag on a line of a docstring', () => {
+    const lines = comments.flatMap(({ file }) =>
+      readText(file).split('\n').map((text, i) => ({ at: `${file}:${i + 1}`, text })))
+    expect(lines.filter(({ text }) => /^\s*\/?\*/.test(text)).length).toBeGreaterThan(10_000)
+    const crowded = /^\s*\/?\*(?!.*\*\/.*\/\*).*\s@[a-z]+ .*\s@[a-z]+ /
+    expect(lines.filter(({ text }) => crowded.test(text))).toEqual([])
   })
 })
