@@ -9,7 +9,7 @@ const { options: agentOptions } = require('@memwatch/agent/protocol/config')
 const { problems } = require('../../exporter/expose/problems')
 const { listFiles, readText } = require('../support/repository-files')
 
-/** Words that sent readers to a dictionary, and the field's words for the same. */
+/** Words that readers had to look up, and the technical terms that replace them. */
 const REPLACED_WORDS = Object.freeze(/** @type {[RegExp, string][]} */ ([
   [/\bmemory groups?\b/i, 'memory cgroup'],
   [/\bforetold\b|\bforetells?\b/i, 'predicted'],
@@ -45,7 +45,7 @@ const proseOf = text => text
 
 /**
  * @param {string} paragraph
- * @returns {string[]} also the parts before and after a colon
+ * @returns {string[]} sentences; a colon or semicolon before a capital letter also ends one
  */
 const sentencesOf = paragraph => paragraph
   .split(/(?<=[.!?])\s|(?<=[:;])\s+(?=[A-Z*["])/)
@@ -56,7 +56,7 @@ const wordsOf = sentence => sentence.split(/\s+/).filter(word => /\w/.test(word)
 
 /**
  * @param {string} file
- * @returns {string[]} its comments, without types; lines that follow each other are one
+ * @returns {string[]} its comments without types; consecutive line comments are one
  */
 function commentsOf (file) {
   /** @type {acorn.Comment[]} */
