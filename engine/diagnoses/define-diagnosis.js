@@ -29,8 +29,8 @@
  * Requirement that decides an `unknown`. readings: more readings of the same run. setting: another
  * setting of the app, which the summary names. main_thread: nothing here, because the main thread
  * of the process is judged. never: nothing here, because this platform, process or source lacks the
- * evidence.
- * @typedef {'readings' | 'setting' | 'main_thread' | 'never'} OpenUntil
+ * evidence. cause: nothing here, because an effect is measured and no diagnosis knows its cause.
+ * @typedef {'readings' | 'setting' | 'main_thread' | 'never' | 'cause'} OpenUntil
  * @typedef {{ until: OpenUntil, waitSeconds: number | null }} Open
  *
  * @typedef {Record<string, unknown>} Finding decision of a judge in the terms of its diagnosis:

@@ -463,6 +463,17 @@ describe('semi-space-starvation', () => {
   ])('%s is none', (_, app) => {
     expect([...watch({ seconds: 60, ...app }).ever]).toEqual([null])
   })
+
+  it('does not call an app healthy whose GCs cost much in spite of a large new space', () => {
+    const withScavenges = (/** @type {number} */ scavengeSeconds) =>
+      watch({
+        seconds: 60,
+        at: () => ({ scavenges: 20, scavengeSeconds, majors: 0, semiMib: 16, heapLimitMib: 304 }),
+        helloChanges: { execArgv: ['--max-semi-space-size=16'] }
+      }).verdict('semi-space-starvation')
+    expect(withScavenges(0.1)).toMatchObject({ state: 'ok', open: null })
+    expect(withScavenges(0.4)).toMatchObject({ state: 'unknown', open: { until: 'cause' } })
+  })
 })
 
 describe('allocator-fragmentation', () => {
