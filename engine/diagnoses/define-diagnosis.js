@@ -107,6 +107,8 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  *   alert
  * @property {'objects' | 'buffers' | 'handles'} [holds] what is retained, where a heap snapshot
  *   shows its holders: verdicts/holders.js
+ * @property {string} [leftBy] kind of capture that may leave it behind: a finding after one is of
+ *   severity info, and says so
  * @property {string} [runbook] name of the alert and its runbook; an opportunity has none
  * @property {(signals: { [Name in Required]: NonNullable<Signals[Name]> } &
  *   Pick<Signals, Optional>, limits: Limits, target: import('@memwatch/agent/protocol/frame').Hello) =>
