@@ -1,7 +1,7 @@
 'use strict'
 
 // Allocates in bursts, as a server under load does, and counts its GCs with prom-client's default
-// metrics. Ends after some seconds with a pause, so that whoever observes GCs has seen them all.
+// metrics. It ends after some seconds with a pause, so that observers have seen all GCs.
 const { collectDefaultMetrics, register } = require('prom-client')
 
 collectDefaultMetrics()

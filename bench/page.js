@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * `npm run bench:page`: is the exporter's page quick, small and smooth, in a real browser, with
- * real apps?
+ * `npm run bench:page`: measures speed, size and smoothness of the exporter's page, in a real
+ * browser, with real apps.
  *
  *   npm run bench:page                       all measures
  *   npm run bench:page -- --targets 300      with so many processes
@@ -110,7 +110,7 @@ async function stopAll () {
 const json = async (exporter, at) => (await exporter.get(`/api/v1/${at}`)).json()
 
 /**
- * First paint and weight, of a page that was never loaded before.
+ * First paint and transfer size of a page that is not in the cache.
  * @param {Awaited<ReturnType<typeof startExporter>>} exporter
  */
 async function loads (exporter) {
@@ -146,8 +146,8 @@ async function loads (exporter) {
 }
 
 /**
- * Longest stretch for which the page holds its thread: looked at, filtered, a target opened and its
- * time range changed.
+ * Longest task of the page's thread while the list is open, is filtered, and a target is opened and
+ * its time range changed.
  * @param {Awaited<ReturnType<typeof startExporter>>} exporter
  */
 async function smoothness (exporter) {
@@ -221,7 +221,7 @@ async function latency (exporter) {
 async function main () {
   const exporter = await startExporter({ autoCaptures: false })
   try {
-    // A hundred processes on a small machine are a load of their own.
+    // A hundred processes are a load themselves on a small machine.
     for (const count of [FEW, Number(given.targets)]) {
       console.log(`with ${count} targets`)
       for (let i = running.length + 1; i <= count; i++) {

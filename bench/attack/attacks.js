@@ -34,7 +34,8 @@ const { ATTACKER, LOOPBACK } = require('./places')
  * @property {number} seed
  * @property {(text: string) => void} say progress
  *
- * @typedef {{ text: string, held: boolean, detail: string }} Claim what must hold under one attack
+ * @typedef {{ text: string, held: boolean, detail: string }} Claim a condition that must hold under
+ *   one attack
  *
  * @typedef {{ tried?: string, claims?: Claim[], turns?: import('./by-exporter').Turn[] }} Outcome
  *
@@ -42,7 +43,7 @@ const { ATTACKER, LOOPBACK } = require('./places')
  * @property {Who} who
  * @property {string} what
  * @property {'sidecar' | 'node' | undefined} mode of the exporter; undefined: there is none
- * @property {boolean} [hasToken] of the exporter, true unless told
+ * @property {boolean} [hasToken] of the exporter; default: true
  * @property {(folder: string, saved: import('./by-data-dir').Saved) => void} [prepareData]
  *   before the exporter starts
  * @property {(stage: import('./stage').Stage, options: Options) => Promise<Outcome>} [run]

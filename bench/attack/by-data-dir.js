@@ -10,7 +10,7 @@ const { crc32, deflateRawSync } = require('node:zlib')
 /**
  * @typedef {import('./stage').Stage} Stage
  *
- * What an exporter saved: a file of records of each kind, and the records that it holds.
+ * Data that an exporter saved: a file of records of each kind, and its records.
  * @typedef {{ name: string, records: { meta: any, bytes: Buffer }[] }} Segment
  *
  * @typedef {{ folder: string, segments: Segment[] }} Saved
@@ -18,7 +18,7 @@ const { crc32, deflateRawSync } = require('node:zlib')
 
 const GIB = 2 ** 30
 const HEAD_BYTES = 8
-/** Time in which an exporter saves data, and the effect of an attack shows. */
+/** Time in which an exporter saves data, and an attack shows its effect. */
 const SAVE_WITHIN_MS = 30_000
 
 /**
@@ -84,12 +84,12 @@ async function saveReal (stage, to) {
   }
 }
 
-/** A thousand times its size, and more. */
+/** JSON whose decompressed size is more than a thousand times larger. */
 const bomb = () => deflateRawSync(Buffer.alloc(GIB))
 
 const FAMILIES = ['seconds', 'step10', 'step60', 'deaths']
 /**
- * Numbered behind those that are there.
+ * The new file has a number behind the existing ones.
  * @param {string} family
  * @param {number} [number]
  */
@@ -106,7 +106,7 @@ const captureFolder = (folder, id = randomUUID()) => {
 }
 
 /**
- * Contents of a data folder, each before a start of its own.
+ * Contents of a data folder, each for one start of the exporter.
  * @type {Record<string, (folder: string, saved: Saved) => void>}
  */
 const TRAPS = {
@@ -197,7 +197,7 @@ function truncate (file) {
 }
 
 /**
- * Attacks by a data folder that somebody else wrote to.
+ * Attacks by a data folder that an attacker wrote to.
  * @param {Stage} stage
  */
 async function afterStart (stage) {

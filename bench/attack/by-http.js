@@ -115,7 +115,7 @@ const storm =
       }
     }
 
-/** A target each, so that /metrics is long. @param {Stage} stage */
+/** One target for each app, so that /metrics is long. @param {Stage} stage */
 async function manyTargets (stage) {
   const sockets = []
   const space = [2 ** 24, 2 ** 23, 2 ** 22, 2 ** 24]
@@ -279,7 +279,7 @@ const WRONG_TOKENS = [
 ]
 
 /**
- * Asks, and says which of the answers were not refusals.
+ * Sends requests, and returns the answers that are not refusals.
  * @param {import('./request').Ask[]} asks
  * @param {(answer: import('./request').Answer) => boolean} isRefused
  */
@@ -293,7 +293,7 @@ async function refusals (asks, isRefused) {
         `${ask.method ?? 'GET'} ${ask.path} ${JSON.stringify(ask.headers ?? {})}: ${answer.status}`
       )
     }
-    // The limit of requests refuses, too, and would hide what else does not.
+    // The rate limit also refuses requests, and would hide missing refusals.
     if (answer?.status === 429) await wait(10_000)
     await wait(10)
   }

@@ -14,8 +14,7 @@ const MOST = Number.MAX_SAFE_INTEGER
 /** @typedef {import('./stage').Stage} Stage */
 
 /**
- * Another process of the victim's own container speaks as the victim, whose hello it knows to
- * the letter.
+ * Another process of the victim's container pretends to be the victim, and knows its exact hello.
  * @param {Stage} stage
  */
 async function hijack (stage) {
@@ -129,7 +128,7 @@ async function hijack (stage) {
 }
 
 /**
- * The victim's own words, as everybody in its container could repeat them.
+ * The victim's own messages, which any process in its container can repeat.
  * @param {Stage} stage
  * @param {number} wanted pid
  */
@@ -149,7 +148,7 @@ async function readHello (stage, wanted) {
 /**
  * @param {Stage} stage
  * @param {number} wanted pid
- * @param {number} before deaths that were told of it while it lived
+ * @param {number} before deaths reported for it while it lived
  */
 async function awaitDeath (stage, wanted, before) {
   for (
