@@ -44,8 +44,8 @@ const WORK =
  * @property {Record<string, string>} env with the agent preloaded by NODE_OPTIONS
  * @property {(name: string, content: string) => string} file writes one into the folder
  * @property {(command: string, args: string[], env?: Record<string, string>) => App} start
- * @property {(accept?: (target: any) => boolean) => Promise<any>} target resolves to a target that is
- *   watched and has reported GCs
+ * @property {(accept?: (target: any) => boolean) => Promise<any>} target resolves to a watched
+ *   target that has reported GCs
  *
  * @typedef {object} App
  * @property {() => string} output output of both streams so far
