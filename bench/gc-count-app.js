@@ -18,7 +18,7 @@ function burst () {
 }
 
 async function report () {
-  /** A histogram's metric; the type names no `metricName`. @type {any} */
+  /** The type of a histogram's metric, as prom-client's own type lacks `metricName`. @type {any} */
   const metric = await register.getSingleMetric('nodejs_gc_duration_seconds')?.get()
   /** @type {{ metricName?: string, value: number }[]} */
   const values = metric.values

@@ -55,9 +55,9 @@ const TRUST = {
   nobody: undefined,
   app: /app's own code/,
   socket: /agents' socket/,
-  here: /HTTP port from the same machine/,
-  elsewhere: /from elsewhere/,
-  token: /token/,
+  here: /clients on the same machine/,
+  elsewhere: /on other machines/,
+  token: /with the token/,
   disk: /--data-dir/
 }
 /** @typedef {keyof typeof TRUST} Who */
@@ -113,7 +113,7 @@ const attacks = [
   { who: 'elsewhere', what: 'large bodies and heads', mode: 'sidecar', run: largeBodies },
   {
     who: 'elsewhere',
-    what: 'private things without the token',
+    what: 'private routes without the token',
     mode: 'sidecar',
     run: privateThings
   },
@@ -126,14 +126,14 @@ const attacks = [
   { who: 'here', what: 'proxies and foreign host names', mode: 'sidecar', run: localWithToken },
   {
     who: 'here',
-    what: 'other sites and proxies, where there is no token',
+    what: 'other sites and proxies, without a token',
     mode: 'sidecar',
     hasToken: false,
     run: localWithoutToken
   },
   { who: 'here', what: 'viewers that never read', mode: 'sidecar', run: viewers },
 
-  { who: 'token', what: 'costly calls as often as is allowed', mode: 'sidecar', run: costlyCalls },
+  { who: 'token', what: 'expensive calls at the allowed rate', mode: 'sidecar', run: costlyCalls },
 
   ...Object.entries(TRAPS).map(
     ([what, prepareData]) =>

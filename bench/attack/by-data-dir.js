@@ -110,7 +110,7 @@ const captureFolder = (folder, id = randomUUID()) => {
  * @type {Record<string, (folder: string, saved: Saved) => void>}
  */
 const TRAPS = {
-  'records that are null, or lack what they should hold' (folder, { segments }) {
+  'records that are null or lack fields' (folder, { segments }) {
     for (const family of FAMILIES) {
       const known = segments.find(({ name }) => name.startsWith(family))?.records ?? []
       const hollow = known.flatMap(({ meta, bytes }) => [
@@ -160,7 +160,7 @@ const TRAPS = {
     for (const family of FAMILIES) truncate(path.join(folder, segmentName(family)))
     truncate(path.join(captureFolder(folder), 'capture.json'))
   },
-  'links to endless files and to what is not its own' (folder) {
+  'links to endless files and to foreign files' (folder) {
     for (const family of FAMILIES) {
       fs.symlinkSync('/dev/zero', path.join(folder, segmentName(family)))
     }
@@ -218,7 +218,7 @@ async function afterStart (stage) {
       if (status !== 200 && status !== 404) failed.push(status)
     }
     claims.push({
-      text: 'every death that it names can be asked for',
+      text: 'every listed death is available',
       held: failed.length === 0,
       detail: failed.join()
     })
@@ -237,7 +237,7 @@ async function afterStart (stage) {
   const foreign = path.join(stage.folder, 'foreign')
   if (fs.existsSync(foreign)) {
     claims.push({
-      text: 'what the link leads to is untouched',
+      text: 'the target of the link is unchanged',
       held: fs.readdirSync(foreign).length === 2,
       detail: `${fs.readdirSync(foreign).length} of 2 left`
     })

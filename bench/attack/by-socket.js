@@ -325,7 +325,7 @@ async function impossibleNumbers (stage) {
         held: status === 200,
         detail: String(status)
       })),
-      { text: 'the well-behaved target is still told', held: own, detail: '' }
+      { text: 'the well-behaved target is still shown', held: own, detail: '' }
     ]
   }
 }
