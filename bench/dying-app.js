@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Dies as its first argument says, two seconds after its start; or waits to be killed.
- * `npm run bench:deaths` runs it.
+ * Dies in the way of its first argument two seconds after its start, or waits to be killed. `npm
+ * run bench:deaths` runs it.
  */
 
 const MIB = 2 ** 20

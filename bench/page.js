@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * `npm run bench:page`: is the exporter's page quick, small and smooth, in a real browser, with
- * real apps?
+ * `npm run bench:page`: measures speed, size and smoothness of the exporter's page, in a real
+ * browser, with real apps.
  *
  *   npm run bench:page                       all measures
  *   npm run bench:page -- --targets 300      with so many targets
@@ -112,7 +112,7 @@ async function stopAll () {
 const json = async (exporter, at) => (await exporter.get(`/api/v1/${at}`)).json()
 
 /**
- * First paint and weight, of a page that was never loaded before.
+ * First paint and transfer size of a page that is not in the cache.
  * @param {Awaited<ReturnType<typeof startExporter>>} exporter
  */
 async function loads (exporter) {
@@ -148,8 +148,8 @@ async function loads (exporter) {
 }
 
 /**
- * Longest stretch for which the page holds its thread: looked at, filtered, a target opened and its
- * time range changed.
+ * Longest task of the page's thread while the list is open, is filtered, and a target is opened and
+ * its time range changed.
  * @param {Awaited<ReturnType<typeof startExporter>>} exporter
  */
 async function smoothness (exporter) {

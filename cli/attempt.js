@@ -28,8 +28,8 @@ const LEAST_EFFECT = 0.25
  * @property {keyof typeof STATUS | 'interrupted'} outcome
  * @property {string | null} interruptedBy
  * @property {{ diagnosis: string, state: string, title: string, summary: string } | null} finding
- * @property {import('@memwatch/engine/verdicts/headline').Headline | null} headline of the first run without the
- *   change; null where no process reported
+ * @property {import('@memwatch/engine/verdicts/headline').Headline | null} headline of the first
+ *   run without the change; null if no process reported
  * @property {{ title: string, reason: string }[]} skipped fixes that could not be applied from
  *   outside
  * @property {import('./comparison/compare').Comparison} comparison

@@ -18,7 +18,7 @@ const MOST_EVIDENCE = 3
 /** Known bugs that are described for a verdict; the others are named. */
 const MOST_KNOWN_BUGS = 3
 
-/** Only what was ruled out is green. */
+/** Green is only for ruled out checks. */
 const STYLES = Object.freeze(/** @type {const} */ ({
   confirmed: 'red', suspected: 'yellow', undecided: 'yellow', limited: 'bold', ok: 'green'
 }))
@@ -51,7 +51,7 @@ function renderReport (report, { width = 100, verbose = false } = {}) {
 }
 
 /**
- * One target as the report has it.
+ * One target of the report.
  * @param {import('./watch-command').JudgedTarget} target
  * @param {{ width: number }} options
  * @returns {Line[]}
@@ -79,7 +79,7 @@ class ReportText {
   }
 
   /**
-   * The command, and the end of its processes.
+   * Lines about the command and the end of its processes.
    * @param {import('./watch-command').Report} report
    */
   addEnd ({ source, command, durationSeconds, exit, ending, targets, deaths }) {
@@ -103,7 +103,7 @@ class ReportText {
         this.#say({ text: `${target} ${thread}, pid ${pid}: ${text}`, style: 'red' })
       }
       if (advice) this.#say(advice)
-      // A verdict that names the holder says it below.
+      // A verdict prints the holder below, if it has one.
       const isBelow = targets.some(other =>
         other.pid === pid && other.verdicts.some(({ holders }) => holders))
       if (holders && !isBelow) this.#addHolders(holders)
@@ -124,7 +124,7 @@ class ReportText {
    * @param {import('./watch-command').JudgedTarget} target
    * @param {object} about
    * @param {import('./sources').Told} [about.source]
-   * @param {boolean} about.died whether its process crashed or was killed
+   * @param {boolean} about.died true: its process crashed or was killed
    */
   addTarget (target, { source, died }) {
     const { thread, pid, node, headline, verdicts, memory } = target
@@ -135,7 +135,7 @@ class ReportText {
       .sort((a, b) =>
         Number(b.diagnosis === headline.diagnosis) - Number(a.diagnosis === headline.diagnosis)
       )
-    // Whoever died cannot run longer, as the headline advises.
+    // A dead process cannot run longer, as the headline would advise.
     const text = died && headline.state === 'undecided'
       ? `Undecided: it ended before ${headline.open.join(', ') || 'a check'} could be decided.`
       : headline.text
@@ -273,7 +273,7 @@ class ReportText {
   /**
    * Describes bugs that a suspect leads to, and names the others.
    * @param {JudgedVerdict['knownBugs']} bugs
-   * @param {boolean} isHeadline whether the headline has told of the only likely one
+   * @param {boolean} isHeadline true: the headline has named the only likely one
    */
   #addKnownBugs (bugs, isHeadline) {
     const isTold = isHeadline && bugs.length === 1 && bugs[0].likely

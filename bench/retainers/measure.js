@@ -48,12 +48,12 @@ function childrenOf (pid) {
 }
 
 /**
- * A command from its start to its end.
+ * Measures a command from its start to its end.
  * @param {string[]} command
  * @param {{ timeoutSeconds?: number }} [options]
  * @returns {Promise<{ status: number | null, stdout: string, stderr: string, seconds: number,
- *   cpuSeconds: number, peakBytes: number }>} peakBytes: most resident memory of the process and,
- *   added, of each of its children; cpuSeconds: of all of them
+ *   cpuSeconds: number, peakBytes: number }>} peakBytes: peak RSS of the process plus those of its
+ * children; cpuSeconds: of all of them
  */
 async function measure ([file, ...args], { timeoutSeconds = 1800 } = {}) {
   const startedAt = performance.now()

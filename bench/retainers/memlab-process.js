@@ -1,6 +1,7 @@
 'use strict'
 
-// memlab on one snapshot: it loads the file, finds shortest paths, dominators and retained sizes.
+// Runs memlab on one snapshot: it loads the file, and computes shortest paths, dominators and
+// retained sizes.
 //
 //   node memlab-process.js PATH-OF-HEAP-ANALYSIS SNAPSHOT IDS    IDS: a JSON file with ids of nodes
 
@@ -22,7 +23,7 @@ function traceOf (node) {
   return names
 }
 
-/** Prints, as its last line, what memlab knows of the nodes. */
+/** Its last line of output contains the nodes by memlab. */
 async function run () {
   const { getFullHeapFromFile } = require(main)
   const heap = await getFullHeapFromFile(file)

@@ -9,7 +9,7 @@ const { figures, signalsOf } = require('@memwatch/engine/signals/index')
 const TOLERANCE = 0.25
 /** Share of a value below which a predicted change is none. */
 const LEAST_CHANGE = 0.01
-/** Window of RSS: a run. */
+/** Window of RSS: the whole run. */
 const RUN_SECONDS = 600
 
 /**
@@ -22,7 +22,7 @@ function signalsAtEnd (target, fix) {
   const window = target?.window()
   if (!window) return {}
   const signals = signalsOf(window)
-  // RSS goes up and down with the load: all of the run but its start.
+  // The whole run except its start, as RSS rises and falls with the load.
   const rss = window.points('rssBytes', window.settledSeconds(RUN_SECONDS)).values
   return Object.fromEntries(
     (fix?.predicted ?? []).map(({ signal }) => [
@@ -76,8 +76,8 @@ function effectOf ({ from, to, measured }) {
 }
 
 /**
- * The predictions of a fix against runs without and with it: medians of both. Predictions are for
- * the same work a second; where both sides say what they did, what GC takes is put into proportion.
+ * The predictions of a fix against runs without and with it: medians of both. Predictions assume
+ * the same work a second: if both sides report their work, the time in GC is scaled to it.
  * @param {import('@memwatch/engine/diagnoses/define-diagnosis').Fix} fix
  * @param {import('./measure').Run[]} before
  * @param {import('./measure').Run[]} after

@@ -103,8 +103,8 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {readonly Optional[]} uses signals that may be missing
  * @property {Limits} limits every number that the judge uses
  * @property {readonly string[]} explains ids of diagnoses that are symptoms of this cause
- * @property {boolean} [opportunity] something to gain where nothing is wrong: never primary, and no
- *   alert
+ * @property {boolean} [opportunity] a possible gain without a problem: never primary, and without
+ *   an alert
  * @property {'objects' | 'buffers' | 'handles'} [holds] what is retained, where a heap snapshot
  *   shows its holders: verdicts/holders.js
  * @property {string} [leftBy] kind of capture that may leave it behind: a finding after one is of
@@ -114,7 +114,7 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  *   Pick<Signals, Optional>, limits: Limits, target: import('@memwatch/agent/protocol/frame').Hello) =>
  *   Judgement<Found>} judge pure; no number stands in it but 0 and 1, which a lint rule holds
  * @property {(finding: Found, target: import('@memwatch/agent/protocol/frame').Hello, limits: Limits) => Fix[]} fix
- *   best first; pure, and made from the finding: it never decides again what its judge decided
+ *   best first; pure, and made from the finding: it never decides again
  */
 
 /**

@@ -131,7 +131,7 @@ module.exports = defineDiagnosis({
     const spareBytes = (shareBytes ?? Infinity) - (rssBytes ?? 0)
     const choice = SEMI_SPACE_CHOICES.filter(bytes => bytes > now.semiSpaceBytes)
       .map(bytes => predictYoungGeneration(now, bytes))
-      // The next size up must be worth it, and its memory must fit the container.
+      // The next larger size must be worth its memory, which must fit the container.
       .reduce((best, next) =>
         next.extraBytes < limits.spareShareRatio * spareBytes &&
         next.gcPauseRatio < best.gcPauseRatio - best.worthRatio

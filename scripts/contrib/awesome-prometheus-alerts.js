@@ -21,7 +21,7 @@ const SEVERITIES = ['critical', 'warning', 'info']
 
 /**
  * @param {string} alert as MemwatchJsHeapLeak
- * @returns {string} as Memwatch js heap leak
+ * @returns {string} name in words, as Memwatch js heap leak
  */
 function toWords (alert) {
   const [first, ...rest] = alert.match(/[A-Z][a-z0-9]*/g) ?? []
@@ -51,7 +51,7 @@ const entry = (rule, description, query, severity) => ({
 
 /**
  * Every alert that stands alone: the collection holds no recording rules, and advises against `up`.
- * @returns {Rule[]} the most severe first
+ * @returns {Rule[]} rules, the most severe first
  */
 function memwatchRules () {
   const { matchers } = ruleMaker({})
