@@ -192,4 +192,4 @@ function render (
   return lines
 }
 
-module.exports = { command, render, reportOf }
+module.exports = { command, checkFile, render, reportOf }

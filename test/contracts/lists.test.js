@@ -220,6 +220,7 @@ it('each command of the command line is a file, and each file a command or a par
     'fix',
     'install-agent',
     'last-death',
+    'mcp',
     'plan',
     'retainers',
     'run',

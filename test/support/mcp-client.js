@@ -1,0 +1,84 @@
+'use strict'
+
+const { Client } = require('@modelcontextprotocol/sdk/client/index.js')
+const { StdioClientTransport } = require('@modelcontextprotocol/sdk/client/stdio.js')
+const { MOST_ANSWER_BYTES } = require('../../cli/mcp/answer')
+const { environment } = require('./agent-collector')
+const { MEMWATCH } = require('./memwatch')
+const { unprintableIn } = require('./strict-readers')
+
+/**
+ * `memwatch mcp` as an assistant starts it: a process of its own, over stdio, by the SDK's client.
+ * @param {string[]} args
+ */
+async function startMcp (args) {
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args: [MEMWATCH, 'mcp', ...args],
+    env: /** @type {Record<string, string>} */ (environment()),
+    stderr: 'pipe'
+  })
+  const client = new Client({ name: 'test', version: '1' })
+  let stderr = ''
+  transport.stderr?.on('data', chunk => { stderr += chunk })
+  await client.connect(transport)
+  return {
+    client,
+    pid: transport.pid,
+    /** @returns {string} */
+    get stderr () { return stderr },
+    /**
+     * Calls a tool, and checks what holds for every answer.
+     * @param {string} name
+     * @param {object} [given] its arguments
+     * @returns {Promise<any>} structuredContent, and whether it is an error
+     */
+    async call (name, given = {}) {
+      const answer = /** @type {any} */ (
+        await client.callTool({ name, arguments: /** @type {any} */ (given) })
+      )
+      expect(checkAnswer(answer)).toEqual([])
+      return { ...answer.structuredContent, isError: answer.isError === true }
+    },
+    stop: () => client.close()
+  }
+}
+
+/**
+ * @param {any} answer of a tool
+ * @returns {string[]} breaches of the contract of all answers
+ */
+function checkAnswer (answer) {
+  const { content, structuredContent } = answer
+  const [{ text }] = content
+  const [, id, json, end] = /<data-(\w+)>\n(.*)\n<\/data-(\w+)>$/s.exec(text) ?? []
+  const isAll = JSON.stringify(JSON.parse(json)) === JSON.stringify(structuredContent)
+  return [
+    content.length !== 1 && 'more than one text',
+    Buffer.byteLength(JSON.stringify(answer)) > MOST_ANSWER_BYTES && 'too long',
+    id !== end && 'a block that ends early',
+    json.includes('\n') && 'data of several lines',
+    unprintableIn(json).length > 0 && 'unprintable text',
+    textsIn(structuredContent).some(text => unprintableIn(text).length > 0) &&
+      'unprintable structured text',
+    textsIn(structuredContent, PASTED).some(text => text.includes('\n')) && 'a text of several lines',
+    !isAll && 'text and structured content differ'
+  ].filter(breach => breach !== false)
+}
+
+/** Texts of memwatch itself, to paste: their values are quoted by what they are pasted into. */
+const PASTED = ['dockerfile', 'kubernetes', 'code']
+
+/**
+ * @param {unknown} value
+ * @param {string[]} [without] names of properties
+ * @returns {string[]} all keys and texts
+ */
+function textsIn (value, without = []) {
+  if (typeof value === 'string') return [value]
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, item]) =>
+    [key, ...without.includes(key) ? [] : textsIn(item, without)])
+}
+
+module.exports = { checkAnswer, startMcp, textsIn }
