@@ -4,16 +4,12 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { Command } = require('commander')
 const { version } = require('@memwatch/exporter/package.json')
-const { replayedApi } = require('@memwatch/exporter/expose/replayed')
 const { defaultMemory, retainersOf } = require('@memwatch/exporter/captures/retainers')
-const { RecordingError } = require('@memwatch/engine/recording/replay')
 const { withApiOptions, callApi, callList } = require('./api')
 const { auditFolder } = require('./audit')
-const { judgeFiles } = require('./diagnose')
 const { ToolError } = require('./mcp/define-tool')
 const { createMcpServer } = require('./mcp/server')
 const { checkFile } = require('./retainers')
-const { SourceError } = require('./sources')
 const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
 
@@ -121,10 +117,15 @@ function loadSdk () {
 
 /**
  * @param {string} file
- * @returns {Promise<ReturnType<typeof replayedApi>>}
+ * @returns {Promise<(url: URL | string) => Promise<Response>>} the API over it, as fetch
  * @throws {UsageError}
  */
 async function openRecording (file) {
+  // Judges and an HTTP server, which a client of an exporter does not need.
+  const { RecordingError } = require('@memwatch/engine/recording/replay')
+  const { replayedApi } = require('@memwatch/exporter/expose/replayed')
+  const { judgeFiles } = require('./diagnose')
+  const { SourceError } = require('./sources')
   if (file === '-') throw new UsageError('--recording: expected a file, got -: the client writes to stdin')
   try {
     const { targets } = await judgeFiles([file], {}, () => {})

@@ -43,7 +43,11 @@ const audit = {
     'workaround, thread. A trap works as documented and leaks in a certain use.',
   input: argumentsOf({
     ...ofTarget,
-    lockfile: { ...text, description: 'path of a lockfile, or of a folder with one' },
+    lockfile: {
+      ...text,
+      description: 'path of a lockfile, or of a folder with one; without a target the default is the ' +
+        'folder where memwatch mcp runs'
+    },
     node: { ...text, description: 'Node.js that runs the lockfile, such as 24.17.0' }
   }),
   most: { bugs: 20, packages: 20, addons: 20 },

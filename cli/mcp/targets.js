@@ -19,6 +19,7 @@ const targets = {
     name: { ...text, description: 'only targets whose name contains this' },
     skip: { type: 'integer', minimum: 0, description: 'leave out so many, to see the next ones' }
   }),
+  most: { targets: MOST_TARGETS },
   async answer ({ name = '', skip = 0 }, { list }) {
     const [watched, diagnoses] = await Promise.all([list('targets'), list('diagnoses')])
     const key = (/** @type {any} */ { target, thread, pid }) => JSON.stringify([target, thread, pid])
@@ -27,11 +28,7 @@ const targets = {
       .filter(({ target }) => target.includes(name))
       .map(item => ({ ...item, headline: judged.get(key(item)) }))
       .sort((a, b) => rankHeadline(a) - rankHeadline(b))
-    return {
-      count: all.length,
-      targets: all.slice(skip, skip + MOST_TARGETS).map(summarizeTarget),
-      ...all.length > skip + MOST_TARGETS && { next: `call targets with skip ${skip + MOST_TARGETS}` }
-    }
+    return { count: all.length, targets: all.slice(skip).map(summarizeTarget) }
   }
 }
 

@@ -4,6 +4,16 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { execFileSync } = require('node:child_process')
+const { gunzipSync } = require('node:zlib')
+const { Client } = require('@modelcontextprotocol/sdk/client/index.js')
+const { InMemoryTransport } = require('@modelcontextprotocol/sdk/inMemory.js')
+const { callApi, callList } = require('../../cli/api')
+const { createMcpServer, tools } = require('../../cli/mcp/server')
+const { openInput } = require('../../cli/sources/open-input')
+const { diagnoses } = require('../../engine/diagnoses')
+const { replay } = require('../../engine/recording/replay')
+const { replayedApi } = require('../../exporter/expose/replayed')
+const { FILE: BASELINE } = require('../../scripts/baseline')
 const { answerOf, MOST_ANSWER_BYTES } = require('../../cli/mcp/answer')
 const { freePort } = require('../support/free-port')
 const { checkAnswer, startMcp } = require('../support/mcp-client')
@@ -14,6 +24,15 @@ const RECORDING = path.join(__dirname, '../recordings/20-js-heap-leak-broken.ndj
 const READS_A_RECORDING = [
   'targets', 'verdicts', 'memory', 'series', 'retainers', 'plan', 'audit', 'docs', 'signals'
 ]
+
+/**
+ * Fields of a message of another process, so much later.
+ * @param {number} ms
+ * @param {any} line
+ */
+const laterBy = (ms, { type, pid, startedAtUnixMs, atUnixMs }) => type === 'hello'
+  ? { pid: pid + 1, startedAtUnixMs: startedAtUnixMs + ms }
+  : { atUnixMs: atUnixMs + ms }
 
 const INITIALIZE = {
   protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'x', version: '1' }
@@ -251,7 +270,73 @@ describe('memwatch mcp of a recording', () => {
   })
 })
 
+describe('each problem is named through the tools', () => {
+  const baseline = JSON.parse(fs.readFileSync(BASELINE, 'utf8'))
+  const problems = diagnoses.filter(({ opportunity }) => !opportunity).map(({ id }) => id)
+
+  it.each(problems)('%s', async id => {
+    const name = Object.keys(baseline).find(file => file.endsWith(`-${id}-broken.ndjson.gz`)) ?? ''
+    expect(baseline[name].expected).toBe(id)
+    const { targets } = await replay(await openInput(path.join(path.dirname(RECORDING), name)))
+    const fetch = /** @type {any} */ (replayedApi(targets))
+    const given = { url: 'http://127.0.0.1:1', fetch }
+    const facts = /** @type {any} */ ({
+      call: path => callApi(given, path), list: path => callList(given, path)
+    })
+    const server = createMcpServer(require('../../mcp'), {
+      facts, version: '0', isRecording: true, allowsCaptures: false
+    })
+    const [here, there] = InMemoryTransport.createLinkedPair()
+    const client = new Client({ name: 'test', version: '1' })
+    await Promise.all([server.connect(there), client.connect(here)])
+    const call = async (name, given = {}) => {
+      const answer = /** @type {any} */ (await client.callTool({ name, arguments: given }))
+      expect(checkAnswer(answer)).toEqual([])
+      return answer.structuredContent
+    }
+    const { targets: [{ target, thread }] } = await call('targets')
+    const { findings: [first] } = await call('verdicts', { target, thread })
+    expect(first).toMatchObject({ diagnosis: id, state: 'confirmed' })
+    expect(first.fix.length).toBeGreaterThan(0)
+    expect(first.evidence.length).toBeGreaterThan(0)
+    expect(first.runbook).toMatch(/^https:.*\.md$/)
+    const { verdict } = await call('verdicts', { target, thread, diagnosis: id })
+    expect(verdict.summary).toBe(first.summary)
+    await client.close()
+  })
+})
+
+it('every tool has a row in docs/mcp.md, and every row a tool', () => {
+  const page = fs.readFileSync(path.join(__dirname, '../../docs/mcp.md'), 'utf8')
+  const rows = [...page.matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name)
+  expect(rows).toEqual(tools.map(({ name }) => name))
+})
+
 describe('the process of memwatch mcp', () => {
+  it('numbers the processes of a recording that have one name, the last one first', async () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-mcp-'))
+    const file = path.join(folder, 'restarted.recording')
+    const lines = gunzipSync(fs.readFileSync(RECORDING)).toString().trim().split('\n')
+    const again = lines.map(text => JSON.parse(text)).filter(({ session }) => session === 1)
+      .map(({ line, ...item }) => JSON.stringify({
+        ...item, session: 2, ...line && { line: { ...line, ...laterBy(3_600_000, line) } }
+      }))
+    const first = lines.filter(text => JSON.parse(text).session === 1 || /"recording"/.test(text))
+    fs.writeFileSync(file, [...first, ...again].join('\n') + '\n')
+    const mcp = await startMcp(['--recording', file])
+    try {
+      const { targets } = await mcp.call('targets')
+      expect(targets.map(({ target }) => target).sort()).toEqual(['js-heap-leak', 'js-heap-leak-2'])
+      const startOf = async target =>
+        (await mcp.call('series', { target, tracks: ['rssBytes'] })).startedAt
+      const [last, before] = [await startOf('js-heap-leak'), await startOf('js-heap-leak-2')]
+      expect(Date.parse(last) - Date.parse(before)).toBe(3_600_000)
+    } finally {
+      await mcp.stop()
+      fs.rmSync(folder, { recursive: true })
+    }
+  })
+
   it('says that no exporter answers, and how to get one', async () => {
     const mcp = await startMcp(['--url', `http://127.0.0.1:${await freePort()}`])
     try {

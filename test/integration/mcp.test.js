@@ -3,6 +3,7 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
+const { frame, hello, line } = require('../support/frames')
 const { startExporter, eventually } = require('../support/exporter')
 const { spawnWatched } = require('../support/agent-collector')
 const { startMcp, textsIn } = require('../support/mcp-client')
@@ -118,6 +119,54 @@ it('with --allow-captures it profiles the app, and names the line that leaks', a
     await mcp.stop()
   }
 }, 60_000)
+
+it('lists a hundred targets in answers of bounded size, and each of them by skipping', async () => {
+  const many = await startExporter({ autoCaptures: false })
+  const mcp = await startMcp(['--url', many.url])
+  const connections = []
+  try {
+    for (let i = 0; i < 100; i++) {
+      const connection = await many.connect()
+      connections.push(connection)
+      const name = `${i}-${'\u{1f600}'.repeat(62)}`
+      for (const message of [hello({ pid: 1000 + i, name }), frame()]) {
+        connection.write(`${line(message)}\n`)
+      }
+    }
+    const { count } = await eventually(() => mcp.call('targets'), ({ count }) => count === 100)
+    const names = new Set()
+    for (let skip = 0; skip < count;) {
+      const { targets, more } = await mcp.call('targets', { skip })
+      for (const { target } of targets) names.add(target)
+      expect(targets.length).toBeGreaterThan(5)
+      skip += targets.length
+      if (skip < count) expect(more).toEqual([expect.stringMatching(/^targets: \d+ more$/)])
+    }
+    expect(names.size).toBe(100)
+  } finally {
+    for (const connection of connections) connection.destroy()
+    await mcp.stop()
+    await many.stop()
+  }
+}, 60_000)
+
+it('sends the token of --token-file, and says when it needs one', async () => {
+  const closed = await startExporter({ token: 'correct horse', trustLoopback: false })
+  const file = path.join(folder, 'token')
+  fs.writeFileSync(file, 'correct horse\n')
+  const [without, withToken] = await Promise.all([
+    startMcp(['--url', closed.url]), startMcp(['--url', closed.url, '--token-file', file])
+  ])
+  try {
+    expect(await without.call('targets')).toMatchObject({
+      isError: true, error: expect.stringMatching(/token/)
+    })
+    expect(await withToken.call('targets')).toMatchObject({ isError: false, count: 0 })
+  } finally {
+    await Promise.all([without.stop(), withToken.stop()])
+    await closed.stop()
+  }
+})
 
 it('tells of the death of a process, with its last minutes', async () => {
   const mcp = await startMcp(['--url', exporter.url])
