@@ -19,12 +19,13 @@ const { install } = require('./realworld/install')
 const HELP = `npm run bench:mcp -- [options]
 
 Is the fault of an app named through the tools of memwatch mcp alone? Published leaks of
-bench/realworld run under neutral names (app-1, app-2, …). When memwatch has found something, or the
+bench/realworld run under neutral names (app-1, app-2, … in no order). When memwatch has found something, or the
 time of the case is over, a script makes at most five calls for each: targets, verdicts, suspects,
 a capture where memwatch has taken none, audit; deaths of one that has ended. Their answers are written to app-N.json, for a judge who knows neither the app nor its packages;
 key.json says afterwards what each app was, and whether the answers hold it.
 
   --count N          cases, evenly spaced over the list of all that have a culprit (default: 10)
+  --offset N         begin so many cases later in that list (default: 0)
   --only NAME,NAME   these cases instead
   --lanes N          so many at once (default: 2)
   --out FOLDER       for the transcripts (default: a new folder in the temporary one)
@@ -187,10 +188,20 @@ function check ({ case: id, file, expect, culprit }, calls) {
   }
 }
 
+/**
+ * @param {number[]} values
+ * @returns {number[]} the same in a random order
+ */
+const shuffle = values => values
+  .map(value => ({ value, at: Math.random() }))
+  .sort((a, b) => a.at - b.at)
+  .map(({ value }) => value)
+
 async function main () {
   const { values } = parseArgs({
     options: {
       count: { type: 'string', default: '10' },
+      offset: { type: 'string', default: '0' },
       only: { type: 'string' },
       lanes: { type: 'string', default: '2' },
       out: { type: 'string' },
@@ -203,7 +214,9 @@ async function main () {
   const wanted = values.only?.split(',')
   const runs = wanted
     ? leaky.filter(({ case: id }) => wanted.includes(id))
-    : Array.from({ length: count }, (_, i) => leaky[Math.floor((i * leaky.length) / count)])
+    : Array.from({ length: count }, (_, i) =>
+      leaky[(Number(values.offset) + Math.floor((i * leaky.length) / count)) % leaky.length])
+  const numbers = shuffle(runs.map((_, i) => i + 1))
   const out = values.out ?? fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-mcp-answers-'))
   fs.mkdirSync(out, { recursive: true })
   const below = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-mcp-apps-'))
@@ -217,7 +230,7 @@ async function main () {
   const lane = async () => {
     for (let next = queue.shift(); next; next = queue.shift()) {
       const [i, run] = next
-      const name = `app-${i + 1}`
+      const name = `app-${numbers[i]}`
       const calls = await judge(run, { name, below, client, exporter })
       fs.writeFileSync(path.join(out, `${name}.json`), `${JSON.stringify(calls, null, 1)}\n`)
       key[name] = check(run, calls)
