@@ -67,7 +67,7 @@ async function serve (given) {
     facts: {
       call: explain((path, method) => callApi(api, path, method)),
       list: explain(path => callList(api, path)),
-      auditFolder: explain(async (where, options) => auditFolder(where, options)),
+      auditFolder: explain(auditLockfile),
       readSnapshot: explain(readSnapshot)
     }
   })
@@ -139,6 +139,19 @@ async function openRecording (file) {
 }
 
 /**
+ * @param {string} where a lockfile, or a folder with one
+ * @param {{ node?: string }} options
+ * @throws {UsageError}
+ */
+async function auditLockfile (where, options) {
+  if (!fs.existsSync(where)) throw new UsageError(`cannot read ${where}: no such file`)
+  return auditFolder(where, options)
+}
+
+/** Analyses take up to 1.5 GiB each: a second one waits. @type {Promise<unknown>} */
+let analysis = Promise.resolve()
+
+/**
  * @param {string} file
  * @param {string | undefined} earlier
  * @param {AbortSignal} signal
@@ -146,6 +159,17 @@ async function openRecording (file) {
  */
 async function readSnapshot (file, earlier, signal) {
   for (const one of earlier === undefined ? [file] : [earlier, file]) checkFile(one)
+  const found = analysis.then(() => analyse(file, earlier, signal))
+  analysis = found.catch(() => {})
+  return found
+}
+
+/**
+ * @param {string} file
+ * @param {string | undefined} earlier
+ * @param {AbortSignal} signal
+ */
+function analyse (file, earlier, signal) {
   return retainersOf(fs.realpathSync(file), {
     ...earlier !== undefined && {
       earlier: { file: fs.realpathSync(earlier), atUnixMs: fs.statSync(earlier).mtimeMs }

@@ -178,6 +178,11 @@ const retainers = {
     if (!found) {
       throw new ToolError('this capture is no heap snapshot', 'call suspects for its lines of code')
     }
+    if (found.refused) {
+      throw new ToolError(
+        `not analysed: ${found.refused}`, 'name another snapshot; memwatch retainers --memory allows more'
+      )
+    }
     return found
   }
 }

@@ -180,7 +180,7 @@ describe('memwatch mcp of a recording', () => {
       const found = await mcp.call('audit', { lockfile: folder, node: '24.21.0' })
       expect(found).toMatchObject({ node: '24.21.0', packages: 1, isError: false })
       expect(await mcp.call('audit', { lockfile: path.join(folder, 'absent.json') }))
-        .toMatchObject({ isError: true })
+        .toMatchObject({ isError: true, error: expect.stringMatching(/no such file$/) })
     } finally {
       fs.rmSync(folder, { recursive: true })
     }
@@ -208,8 +208,11 @@ describe('memwatch mcp of a recording', () => {
       const { piles: [first] } = await mcp.call('retainers', { file: later })
       expect(first.text).toMatch(/Item objects, .* held by Map `sessions`/)
       expect(first).toMatchObject({ count: 1000, root: 'module' })
-      const { piles: [grown], sinceUnixMs } = await mcp.call('retainers', { file: later, earlier })
+      const [{ piles: [grown], sinceUnixMs }, none] = await Promise.all([
+        mcp.call('retainers', { file: later, earlier }), mcp.call('retainers', { file: app })
+      ])
       expect([grown.count, sinceUnixMs]).toEqual([500, fs.statSync(earlier).mtimeMs])
+      expect(none).toMatchObject({ isError: true, error: expect.stringMatching(/^not analysed: /) })
     } finally {
       fs.rmSync(folder, { recursive: true })
     }
