@@ -150,8 +150,9 @@ async function found (exporter, name, seconds) {
   while (performance.now() < until) {
     const response = await exporter.get(`/api/v1/diagnoses?target=${name}`)
     const [judged] = /** @type {any[]} */ (await response.json())
-    const confirmed = judged?.verdicts.find((/** @type {any} */ { state, opportunity }) =>
-      state === 'confirmed' && !opportunity)
+    // A finding of severity info is no fault.
+    const confirmed = judged?.verdicts.find((/** @type {any} */ { state, severity, opportunity }) =>
+      state === 'confirmed' && severity !== 'info' && !opportunity)
     if (confirmed?.suspects) return
     if (confirmed && !isConfirmed) {
       isConfirmed = true

@@ -5,10 +5,7 @@ const os = require('node:os')
 const path = require('node:path')
 const { execFileSync } = require('node:child_process')
 const { gunzipSync } = require('node:zlib')
-const { Client } = require('@modelcontextprotocol/sdk/client/index.js')
-const { InMemoryTransport } = require('@modelcontextprotocol/sdk/inMemory.js')
-const { callApi, callList } = require('../../cli/api')
-const { createMcpServer, tools } = require('../../cli/mcp/server')
+const { tools } = require('../../cli/mcp/server')
 const { openInput } = require('../../cli/sources/open-input')
 const { diagnoses } = require('../../engine/diagnoses')
 const { replay } = require('../../engine/recording/replay')
@@ -16,7 +13,7 @@ const { replayedApi } = require('../../exporter/expose/replayed')
 const { FILE: BASELINE } = require('../../scripts/baseline')
 const { answerOf, MOST_ANSWER_BYTES } = require('../../cli/mcp/answer')
 const { freePort } = require('../support/free-port')
-const { checkAnswer, startMcp } = require('../support/mcp-client')
+const { checkAnswer, connectMcp, startMcp } = require('../support/mcp-client')
 const { MEMWATCH, memwatch } = require('../support/memwatch')
 const { spawnBounded } = require('../support/agent-collector')
 
@@ -282,21 +279,8 @@ describe('each problem is named through the tools', () => {
     expect(baseline[name].expected).toBe(id)
     const { targets } = await replay(await openInput(path.join(path.dirname(RECORDING), name)))
     const fetch = /** @type {any} */ (replayedApi(targets))
-    const given = { url: 'http://127.0.0.1:1', fetch }
-    const facts = /** @type {any} */ ({
-      call: path => callApi(given, path), list: path => callList(given, path)
-    })
-    const server = createMcpServer(require('../../mcp'), {
-      facts, version: '0', isRecording: true, allowsCaptures: false
-    })
-    const [here, there] = InMemoryTransport.createLinkedPair()
-    const client = new Client({ name: 'test', version: '1' })
-    await Promise.all([server.connect(there), client.connect(here)])
-    const call = async (name, given = {}) => {
-      const answer = /** @type {any} */ (await client.callTool({ name, arguments: given }))
-      expect(checkAnswer(answer)).toEqual([])
-      return answer.structuredContent
-    }
+    const { call, stop } =
+      await connectMcp({ url: 'http://127.0.0.1:1', fetch }, { isRecording: true })
     const { targets: [{ target, thread }] } = await call('targets')
     const { findings: [first] } = await call('verdicts', { target, thread })
     expect(first).toMatchObject({ diagnosis: id, state: 'confirmed' })
@@ -305,7 +289,7 @@ describe('each problem is named through the tools', () => {
     expect(first.runbook).toMatch(/^https:.*\.md$/)
     const { verdict } = await call('verdicts', { target, thread, diagnosis: id })
     expect(verdict.summary).toBe(first.summary)
-    await client.close()
+    await stop()
   })
 })
 

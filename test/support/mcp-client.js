@@ -2,7 +2,10 @@
 
 const { Client } = require('@modelcontextprotocol/sdk/client/index.js')
 const { StdioClientTransport } = require('@modelcontextprotocol/sdk/client/stdio.js')
+const { InMemoryTransport } = require('@modelcontextprotocol/sdk/inMemory.js')
+const { callApi, callList } = require('../../cli/api')
 const { MOST_ANSWER_BYTES } = require('../../cli/mcp/answer')
+const { createMcpServer } = require('../../cli/mcp/server')
 const { environment } = require('./agent-collector')
 const { MEMWATCH } = require('./memwatch')
 const { unprintableIn } = require('./strict-readers')
@@ -27,21 +30,41 @@ async function startMcp (args) {
     pid: transport.pid,
     /** @returns {string} */
     get stderr () { return stderr },
-    /**
-     * Calls a tool, and checks what holds for every answer.
-     * @param {string} name
-     * @param {object} [given] its arguments
-     * @returns {Promise<any>} structuredContent, and whether it is an error
-     */
-    async call (name, given = {}) {
-      const answer = /** @type {any} */ (
-        await client.callTool({ name, arguments: /** @type {any} */ (given) })
-      )
-      expect(checkAnswer(answer)).toEqual([])
-      return { ...answer.structuredContent, isError: answer.isError === true }
-    },
+    call: callsOf(client),
     stop: () => client.close()
   }
+}
+
+/**
+ * The same server in this process.
+ * @param {import('../../cli/api').ApiOptions} api
+ * @param {{ isRecording?: boolean }} [options]
+ */
+async function connectMcp (api, { isRecording = false } = {}) {
+  const facts = /** @type {any} */ ({
+    call: (path, method) => callApi(api, path, method), list: path => callList(api, path)
+  })
+  const server = createMcpServer(require('../../mcp'), {
+    facts, version: '0', isRecording, allowsCaptures: false
+  })
+  const [here, there] = InMemoryTransport.createLinkedPair()
+  const client = new Client({ name: 'test', version: '1' })
+  await Promise.all([server.connect(there), client.connect(here)])
+  return { call: callsOf(client), stop: () => client.close() }
+}
+
+/**
+ * Calls of tools, which check what holds for every answer.
+ * @param {Client} client
+ * @returns {(name: string, given?: object) => Promise<any>} structuredContent, and whether it is an
+ *   error
+ */
+const callsOf = client => async (name, given = {}) => {
+  const answer = /** @type {any} */ (
+    await client.callTool({ name, arguments: /** @type {any} */ (given) })
+  )
+  expect(checkAnswer(answer)).toEqual([])
+  return { ...answer.structuredContent, isError: answer.isError === true }
 }
 
 /**
@@ -81,4 +104,4 @@ function textsIn (value, without = []) {
     [key, ...without.includes(key) ? [] : textsIn(item, without)])
 }
 
-module.exports = { checkAnswer, startMcp, textsIn }
+module.exports = { checkAnswer, connectMcp, startMcp, textsIn }
