@@ -4,10 +4,10 @@ const { formatBytes, formatNumber, formatRatio, formatSeconds, formatValue } = r
 const { shellWords } = require('@memwatch/engine/text/shell')
 const { MOST_PILES } = require('@memwatch/engine/verdicts/holders')
 const { packagesText, sourceText } = require('@memwatch/engine/text/suspect-text')
+const { runbookOf } = require('./text/runbook')
 const { wrap } = require('./text/wrap')
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 
-const RUNBOOKS = 'https://github.com/memwatch/memwatch/blob/main/alerts/runbooks'
 /** Lines of code named for a verdict. */
 const MOST_SUSPECTS = 3
 /** Share of RSS from which a part is listed with -v, and without. */
@@ -267,7 +267,7 @@ class ReportText {
       else if (this.#verbose) this.#addFix(fix, 'Or')
       else this.#say(`Or: ${fix.title} (-v shows it)`, 2)
     })
-    if (verdict.runbook) this.#say(`Runbook: ${RUNBOOKS}/${verdict.runbook}.md`, 2)
+    if (verdict.runbook) this.#say(`Runbook: ${runbookOf(verdict.runbook)}`, 2)
   }
 
   /**

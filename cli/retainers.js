@@ -195,4 +195,4 @@ function render (
   return lines
 }
 
-module.exports = { command, render, reportOf }
+module.exports = { command, checkFile, render, reportOf }

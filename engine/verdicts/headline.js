@@ -2,6 +2,7 @@
 
 const { byUrgency } = require('./evaluate')
 const { diagnoses } = require('../diagnoses')
+const { SEVERITIES } = require('../diagnoses/define-diagnosis')
 const { holderText, shortText } = require('../text/suspect-text')
 const { formatSeconds } = require('../text/format')
 
@@ -154,4 +155,16 @@ function toGain (verdicts) {
   return ` To gain: ${found.map(({ diagnosis }) => diagnosis).join(', ')}.`
 }
 
-module.exports = { summarize, HEADLINE_STATES }
+/**
+ * Place of a target in a list, worst first: critical before warning, confirmed before suspected,
+ * and the silent before the undecided and the healthy.
+ * @param {{ headline?: Pick<Headline, 'state' | 'severity'>, silence: string | null }} target
+ * @returns {number} low for the worst
+ */
+function rankHeadline ({ headline, silence }) {
+  const { state = 'undecided', severity = null } = headline ?? {}
+  if (severity !== null) return 2 * SEVERITIES.indexOf(severity) + (state === 'confirmed' ? 0 : 1)
+  return silence ? 20 : 30 + HEADLINE_STATES.indexOf(state)
+}
+
+module.exports = { summarize, rankHeadline, HEADLINE_STATES }
