@@ -98,7 +98,10 @@ const cleanText = (text, name) => PASTED.includes(name)
   ? shorten(text.split('\n').map(printable).join('\n'), MOST_PASTED)
   : shorten(printable(text), MOST_TEXT)
 
-/** @param {string} text @param {number} most */
+/**
+ * @param {string} text
+ * @param {number} most
+ */
 const shorten = (text, most) => text.length <= most
   ? text
   : `${wellFormed(text.slice(0, most))}… (${text.length - most} more characters)`

@@ -43,7 +43,10 @@ const entries = () => [
   ...Object.entries(kinds).map(([id, { title, help }]) => ({ kind: 'capture', id, title, help }))
 ]
 
-/** @param {string} query @returns {string[]} */
+/**
+ * @param {string} query
+ * @returns {string[]}
+ */
 const wordsOf = query => query.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(word => word !== '')
 
 /** An id or a title counts more than a text that mentions the word. */

@@ -63,9 +63,8 @@ module.exports = defineDiagnosis({
     // a pause of a throttled thread lasts several times longer by the clock.
     pauseRatio: 0.12,
     suspectedPauseRatio: 0.06,
-    // Share of CPU time above which even GCs with a large new space are no healthy app: its objects
-    // outlive a new space of any size, as the data of many requests at a time. Measured on one of
-    // 40 requests with 1 MB each: 0.45 with 16 MiB, and more with 32 MiB.
+    // An app with a large new space is not healthy if GC takes this share of CPU time: its objects
+    // outlive a new space of any size. One with 40 requests of 1 MB at a time measured 0.28 to 0.38.
     unexplainedRatio: 0.25,
     // Share of CPU time in ordinary majors if short-lived objects are promoted and fill old space.
     // A share, because a slow machine runs fewer and longer ones. Starving apps measured
