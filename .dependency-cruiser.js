@@ -84,6 +84,13 @@ module.exports = {
       to: { path: '^mcp/|/@modelcontextprotocol/' }
     },
     {
+      name: 'a-part-uses-no-other-part',
+      comment: 'A sink is one file and one row: it subscribes to the exporter, not to its neighbour.',
+      severity: 'error',
+      from: { path: '^exporter/parts/', pathNot: '^exporter/parts/index\\.js$' },
+      to: { path: '^exporter/parts/' }
+    },
+    {
       name: 'nothing-imports-development',
       comment: 'Tests, benches and scripts are not installed with the packages.',
       severity: 'error',

@@ -108,7 +108,7 @@ class MemoryMap {
     this.#now = now
     this.#later = later
     this.#begin = metered('scan', () => {
-      this.#scan = this.#newScan()
+      this.#scan = this.#newScan(this.#scan?.tookSeconds)
       this.#scanPiece()
     })
     this.#continue = metered('scan', () => this.#scanPiece())

@@ -373,6 +373,19 @@ describe('a scan of the memory map', () => {
     expect(held.length).toBeGreaterThan(60)
     expect(Math.max(...held)).toBeLessThan(0.0006)
   })
+  it('rests for the time of the refused scans, too', () => {
+    let reads = 0
+    let moves = true
+    const { frame, seenIn } = watch({
+      steps: 150, // 15 ms, three times: 0.05 % of 90 s
+      stepSeconds: 0.0001,
+      anonBytes: () => (moves && ++reads % 8 === 0 ? 0.9 * anon : anon),
+      atRestEverySeconds: 0
+    })
+    expect([0.1, 1.1, 2.1].filter(time => frame(time).residentBytes)).toEqual([2.1])
+    moves = false
+    expect(seenIn(32, 33, 34, 90, 91, 92, 93)).toEqual([93])
+  })
   it('runs again in the next frame, three times at most, if other threads change memory', () => {
     const during = [1, 0.9, 0.9, 0.97, 1.01].map(share => share * anon)
     expect(watch({ anonBytes: () => during.shift() ?? anon }).seenIn(0, 1, 2, 3, 4)).toEqual([2])

@@ -26,6 +26,7 @@ const REACHING = [
   'process.memoryUsage.rss()',
   'process.cpuUsage()',
   'process.threadCpuUsage()',
+  'process.resourceUsage()',
   'process.getActiveResourcesInfo()',
   'process.hrtime()',
   "require('node:fs').readSync(1)",

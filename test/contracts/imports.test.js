@@ -42,6 +42,10 @@ const FILES = {
   // lab-imports-itself-and-builtins
   'lab/index.js': ['./json', 'node:os', '../engine/text/quantity'],
   'lab/json.js': [],
+  // a-part-uses-no-other-part
+  'exporter/parts/index.js': ['./webhook'],
+  'exporter/parts/webhook.js': ['./deaths'],
+  'exporter/parts/deaths.js': [],
   // nothing-imports-development
   'engine/text/quantity.js': ['../../scripts/docs'],
   'scripts/docs.js': [],
@@ -74,6 +78,7 @@ it('each rule finds exactly the imports that break it', () => {
     const { violations } = JSON.parse(stdout).summary
     const found = violations.map(({ rule, from, to }) => `${rule.name}: ${from} -> ${to}`)
     expect(found.sort()).toEqual([
+      'a-part-uses-no-other-part: exporter/parts/webhook.js -> exporter/parts/deaths.js',
       'agent-imports-itself-and-builtins: agent/begin.js -> engine/text/format.js',
       'engine-imports-no-io: engine/signals/heap.js -> fs',
       'engine-imports-the-protocol-alone: engine/diagnoses/js-heap-leak.js -> ' +

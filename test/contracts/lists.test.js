@@ -50,6 +50,25 @@ it('each part of the exporter is a file, and each file is listed', () => {
   ).toEqual(names.sort())
 })
 
+it('each field of a frame is read by exactly one collector of the agent', () => {
+  const { collectors } = require('../../agent/collect')
+  const { gc, noOwnGc } = require('../../agent/collect/gc')
+  const { startGcs, stopGcs } = require('../../agent/collect/gc-start')
+  const run = (/** @type {any} */ _, /** @type {any} */ work) => work
+  const started = startGcs(false)
+  try {
+    const options = { frameMs: 1000, guarded: run, metered: run, majors: () => 0, ownGc: noOwnGc() }
+    const access = /** @type {any} */ ({})
+    const all = [gc(started, run), ...collectors({ ...options, isMainThread: true, access })]
+    const read = all.flatMap(collector => collector?.fields ?? [])
+    // The agent itself adds these.
+    const own = ['agentErrors', 'framesDropped', 'collectSeconds']
+    expect([...read, ...own].sort()).toEqual(Object.keys(fields).sort())
+  } finally {
+    stopGcs(started)
+  }
+})
+
 it('each diagnosis has a runbook, an app that causes it, and known symptoms', () => {
   for (const { id, runbook, explains, opportunity = false } of diagnoses) {
     expect(runbook === undefined).toBe(opportunity)

@@ -206,6 +206,19 @@ it('an exporter that is not started has a value for each metric', () => {
   for (const { read } of exporterMetrics) expect(() => read(exporter.state)).not.toThrow()
 })
 
+it('each entry of the state is read by a metric', () => {
+  const { state } = new Exporter(exporterConfig('/nowhere'))
+  const read = new Set()
+  const observed = new Proxy(state, {
+    get (target, name) {
+      read.add(name)
+      return Reflect.get(target, name)
+    }
+  })
+  for (const { read } of exporterMetrics) read(observed)
+  expect(Object.keys(state).filter(name => !read.has(name))).toEqual([])
+})
+
 const webhook = 'http://127.0.0.1:9'
 it.each([
   [{ record: '/proc/none/x' }, '--record: cannot write /proc/none/x'],

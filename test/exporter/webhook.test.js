@@ -9,7 +9,7 @@ const { Webhook: Verifier } = require('standardwebhooks')
 const { Webhook } = require('../../exporter/expose/webhook')
 const { Target } = require('../../engine/history/target')
 const { startExporter, eventually } = require('../support/exporter')
-const { spawnWatched } = require('../support/agent-collector')
+const { tellRecording } = require('../support/recorded-agent')
 const { findCase } = require('../../engine/verdicts/case')
 const { hello } = require('../support/frames')
 
@@ -187,35 +187,25 @@ it('without an answer the newest hundred wait, and the rest are counted', async 
   hook.stop()
 })
 
-it('an exporter posts findings of a real app, and counts them', async () => {
+it('an exporter posts the findings of a real app, and counts them', async () => {
   const exporter = await startExporter({
     autoCaptures: false,
     webhook: received.url,
     webhookSecretFile: secretFile
   })
-  const { child, ended } = spawnWatched({
-    args: [
-      '-e',
-      "setInterval(() => require('crypto').pbkdf2Sync('a', 'b', 400_000, 64, 'sha512'), 500)"
-    ],
-    socket: exporter.socket.path,
-    env: { MEMWATCH_NAME: 'blocked' },
-    timeoutMs: 60_000
-  })
+  const agent = await tellRecording(exporter, 'event-loop-blocked')
   const told = await eventually(
     () => received.posts.map(({ body }) => JSON.parse(body).data),
-    posts => posts.some(({ state }) => state === 'confirmed'),
-    40_000
+    posts => posts.some(({ state }) => state === 'confirmed')
   )
   expect(told.at(-1)).toMatchObject({
-    target: 'blocked',
+    target: 'event-loop-blocked',
     diagnosis: 'event-loop-blocked',
     state: 'confirmed'
   })
   expect(await exporter.metrics()).toMatch(
     /memwatch_exporter_webhook_posts_total\{outcome="delivered"\} [1-9]/
   )
-  child.kill('SIGKILL')
-  await ended
+  agent.destroy()
   await exporter.stop()
-}, 60_000)
+})

@@ -21,6 +21,11 @@ const exporterConfig = (socket, changes) => ({
   ...changes
 })
 
+/** Exporters that run: one that a failed test leaves would keep its jest alive. */
+const running = new Set()
+// Benches load this file, too.
+globalThis.afterAll?.(() => Promise.all([...running].map(({ stop }) => stop())))
+
 /**
  * An exporter on a private socket and a free port, and ways to talk to it.
  * @param {object} [config] changes
@@ -31,7 +36,7 @@ async function startExporter (config = {}, options = {}) {
   const exporter = new Exporter(exporterConfig(path.join(folder, 'exporter.sock'), config), options)
   const { socket, listen } = await exporter.start()
   const url = `http://127.0.0.1:${listen.port}`
-  return {
+  const started = {
     exporter,
     url,
     port: listen.port,
@@ -50,10 +55,13 @@ async function startExporter (config = {}, options = {}) {
     get: (path, headers) => fetch(url + path, { headers }),
     metrics: () => scrape(url),
     async stop () {
+      running.delete(started)
       await exporter.stop()
       fs.rmSync(folder, { recursive: true, force: true })
     }
   }
+  running.add(started)
+  return started
 }
 
 /**
