@@ -85,7 +85,7 @@ function takeLine ({ session: id, line }, { targets, sessions, clock }) {
  *   import('../history/target').Target) => void, onError?: (error: Error) => void }} [options]
  *   onFrame: after each frame that was taken
  * @returns {Promise<Replayed>}
- * @throws {RecordingError} where it is no recording
+ * @throws {RecordingError} if it is no recording
  */
 async function replay (
   input,

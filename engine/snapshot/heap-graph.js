@@ -316,7 +316,7 @@ class HeapGraphReader {
 
   /**
    * @returns {HeapGraph}
-   * @throws {SnapshotError} where the file breaks off
+   * @throws {SnapshotError} if the file breaks off
    */
   end () {
     this.#scanner.end()
