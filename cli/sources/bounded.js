@@ -26,7 +26,7 @@ const { signalsOf } = require('@memwatch/engine/signals/index')
 function atBothEnds (diagnosis, boundsOf) {
   return {
     ...diagnosis,
-    // Their presence depends on the end.
+    // The required signals depend on the bound.
     requires: [],
     judge (signals, limits, target) {
       const bounds = boundsOf()

@@ -45,7 +45,7 @@ const promClient = defineSource({
   read: async () => {}
 })
 
-/** memwatch's own, as an exporter serves them. */
+/** Stored metrics of a memwatch exporter. */
 const memwatchMetrics = defineSource({
   id: 'memwatch-metrics',
   title: "a Prometheus with memwatch's metrics",

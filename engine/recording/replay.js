@@ -18,7 +18,9 @@ const MAX_TARGETS = 100_000
  */
 const MAX_REJECTED = 100_000
 
-/** Error for a file that is no recording, or has an unknown version. Its message says which. */
+/**
+ * Error for a file that is no recording, or has an unknown version. Its message names the reason.
+ */
 class RecordingError extends Error {}
 
 /**
