@@ -5,7 +5,7 @@
 /** Builtins that compute: all others reach files, the network, the machine or other processes. */
 const COMPUTING_BUILTINS = 'buffer|events|path|url|util|zlib'
 /** The packages that are installed in production. */
-const PACKAGES = 'agent|cli|engine|exporter|otlp'
+const PACKAGES = 'agent|cli|engine|exporter|mcp|otlp'
 /** The wire contract, the one thing of the agent that other packages import. */
 const PROTOCOL = '^agent/(protocol/|package\\.json$)'
 
@@ -75,6 +75,13 @@ module.exports = {
       severity: 'error',
       from: { pathNot: '^(otlp|exporter/otlp)/' },
       to: { path: '^otlp/|/@opentelemetry/' }
+    },
+    {
+      name: 'mcp-brings-the-sdk-alone',
+      comment: 'It is absent where no assistant asks: only the command of that name may load it.',
+      severity: 'error',
+      from: { path: `^(${PACKAGES})/`, pathNot: '^(mcp/|cli/mcp\\.js$)' },
+      to: { path: '^mcp/|/@modelcontextprotocol/' }
     },
     {
       name: 'nothing-imports-development',

@@ -13,6 +13,7 @@ COPY cli/package.json cli/
 COPY engine/package.json engine/
 COPY exporter/package.json exporter/
 COPY lab/package.json lab/
+COPY mcp/package.json mcp/
 COPY otlp/package.json otlp/
 RUN npm ci --omit=dev --ignore-scripts
 COPY LICENSE ./
@@ -21,12 +22,13 @@ COPY allocator allocator
 COPY cli cli
 COPY engine engine
 COPY exporter exporter
+COPY mcp mcp
 COPY otlp otlp
 COPY deploy/image/licences.js deploy/image/healthcheck.js deploy/image/start.sh ./
 # Source maps and TypeScript's declarations of packages are for who works on those. What no longer is here is not asked for either.
 # The apps of memwatch simulate stay out of production: npm ci only needed the name of their package.
 RUN npm pkg delete devDependencies scripts overrides \
- && npm pkg set --json 'workspaces=["agent","allocator","cli","engine","exporter","otlp"]' \
+ && npm pkg set --json 'workspaces=["agent","allocator","cli","engine","exporter","mcp","otlp"]' \
  && rm -r lab node_modules/@memwatch/lab \
  && find node_modules \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -type f -delete \
  && npm sbom --sbom-format cyclonedx > sbom.cdx.json \

@@ -3,7 +3,6 @@
 const fs = require('node:fs')
 const { options, clientOptions, chooseText } = require('@memwatch/exporter/config')
 const { readConfigFile } = require('@memwatch/exporter/config-file')
-const { wellFormed } = require('@memwatch/engine/text/json')
 const { UsageError } = require('./usage-error')
 
 /**
@@ -12,6 +11,7 @@ const { UsageError } = require('./usage-error')
  * @property {string} url
  * @property {string} [tokenFile]
  * @property {number} [timeoutMs] time limit of an answer; default: none
+ * @property {typeof globalThis.fetch} [fetch] default: that of Node.js
  */
 
 /** No exporter answers. */
@@ -116,10 +116,11 @@ async function openApi (options, path) {
 
 /**
  * @param {ApiOptions} options
- * @param {string} path
+ * @param {string} path below /api/v1/
  * @param {'GET' | 'POST'} method
  */
-async function request ({ url: base, tokenFile, timeoutMs }, path, method) {
+async function request (options, path, method) {
+  const { url: base, tokenFile, timeoutMs, fetch = globalThis.fetch } = options
   const url = apiUrl(base, path)
   const headers = tokenFile ? { authorization: `Bearer ${readToken(tokenFile)}` } : undefined
   const signal = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)
@@ -158,12 +159,6 @@ function apiUrl (base, path) {
   }
 }
 
-/**
- * A name as a segment of a path.
- * @param {string} name name listed by an exporter, or typed by a user
- */
-const pathSegment = name => encodeURIComponent(wellFormed(name))
-
 module.exports = {
-  NoExporterError, RefusedError, withApiOptions, callApi, callList, openApi, pathSegment
+  NoExporterError, RefusedError, withApiOptions, callApi, callList, openApi
 }

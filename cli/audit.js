@@ -6,7 +6,8 @@ const { Command } = require('commander')
 const { audit } = require('@memwatch/engine/known-bugs/audit')
 const { versionText } = require('@memwatch/engine/known-bugs/match')
 const { readRegularFile } = require('@memwatch/exporter/data-folder/regular-file')
-const { withApiOptions, callApi, pathSegment } = require('./api')
+const { withApiOptions, callApi } = require('./api')
+const { pathSegment } = require('./text/path-segment')
 const { readLockfile } = require('./lockfile')
 const { out } = require('./output')
 const { wrap } = require('./text/wrap')
@@ -200,4 +201,4 @@ function describe (bug, width) {
   ]
 }
 
-module.exports = { command, render }
+module.exports = { command, auditFolder, render }

@@ -236,4 +236,4 @@ function readGiven ({ flags: text, memory, node }) {
   }
 }
 
-module.exports = { command }
+module.exports = { command, judgeFiles }

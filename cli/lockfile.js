@@ -59,7 +59,10 @@ function findLockfile (where) {
   )
 }
 
-/** @param {Package[]} packages @returns {Map<string, string[]>} versions by name */
+/**
+ * @param {Package[]} packages
+ * @returns {Map<string, string[]>} versions by name
+ */
 function byName (packages) {
   /** @type {Map<string, Set<string>>} */
   const versions = new Map()
@@ -144,7 +147,10 @@ function readYarn (text) {
 const packageOf = (name, version) =>
   typeof name === 'string' && typeof version === 'string' ? [{ name, version }] : []
 
-/** @param {unknown} value @returns {value is Record<string, any>} */
+/**
+ * @param {unknown} value
+ * @returns {value is Record<string, any>}
+ */
 const isRecord = value => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 module.exports = { readLockfile, readNpm, readPnpm, readYarn }

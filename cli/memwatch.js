@@ -28,6 +28,7 @@ const COMMANDS = [
   'plan',
   'audit',
   'doctor',
+  'mcp',
   'exporter',
   'install-agent',
   'completion'
@@ -68,6 +69,7 @@ Examples:
   $ memwatch plan shop --node 24              heap sizes after an upgrade, with another limit or flag
   $ memwatch audit package-lock.json          known memory bugs of the versions in use
   $ memwatch doctor shop                      check exporter, agent, limits and the fix
+  $ memwatch mcp                              the same facts for an AI assistant, over stdio
   $ memwatch exporter                         the sidecar: metrics for Prometheus, a JSON API
   $ memwatch install-agent /run/memwatch      the agent in a folder that another container mounts
   $ source <(memwatch completion bash)        complete commands, options, targets; zsh and fish, too`

@@ -24,6 +24,11 @@ class Output {
     this.#streamOf = streamOf
   }
 
+  /** For a protocol that owns the whole stream. A reader that has gone is no error. */
+  get stream () {
+    return this.#streamOf()
+  }
+
   get isTerminal () {
     return Boolean(this.#streamOf().isTTY)
   }

@@ -4,15 +4,15 @@ const { formatBytes, formatNumber, formatRatio, formatSeconds, formatValue } = r
 const { shellWords } = require('@memwatch/engine/text/shell')
 const { MOST_PILES } = require('@memwatch/engine/verdicts/holders')
 const { packagesText, sourceText } = require('@memwatch/engine/text/suspect-text')
+const { runbookOf } = require('./text/runbook')
 const { wrap } = require('./text/wrap')
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 
-const RUNBOOKS = 'https://github.com/memwatch/memwatch/blob/main/alerts/runbooks'
 /** Lines of code named for a verdict. */
 const MOST_SUSPECTS = 3
 /** Share of RSS from which a part is listed with -v, and without. */
 const LEAST_SHARE = 0.001
-const LEAST_SHOWN_SHARE = 0.005
+const LEAST_SHOWN_SHARE = 0.01
 /** Lines of evidence without -v. */
 const MOST_EVIDENCE = 3
 /** Known bugs that are described for a verdict; the others are named. */
@@ -33,8 +33,8 @@ const STYLES = Object.freeze(/** @type {const} */ ({
  * The report for a terminal: finding, evidence, fix, expected effect.
  *
  * @param {import('./watch-command').Report} report
- * @param {{ width?: number, verbose?: boolean }} [options] verbose: list the checks that found
- *   nothing
+ * @param {{ width?: number, verbose?: boolean }} [options] verbose: every finding with all its
+ *   evidence and fixes, and the checks that found nothing
  * @returns {Line[]}
  */
 function renderReport (report, { width = 100, verbose = false } = {}) {
@@ -140,7 +140,10 @@ class ReportText {
       ? `Undecided: it ended before ${headline.open.join(', ') || 'a check'} could be decided.`
       : headline.text
     this.#say({ text, style: STYLES[headline.state] }, 2)
-    for (const verdict of found) this.#addVerdict(verdict, headline)
+    found.forEach((verdict, i) => {
+      if (i === 0 || this.#verbose) this.#addVerdict(verdict, headline)
+      else this.#addBrief(verdict)
+    })
     if (memory) this.#addMemory(memory)
     this.#addOthers(verdicts.filter(({ diagnosis }) =>
       !source?.cannotTell.some(beyond => beyond.diagnosis === diagnosis)))
@@ -198,14 +201,8 @@ class ReportText {
     if (unknown) this.#say(`Not known: ${unknown}.`, 4)
   }
 
-  /**
-   * @param {JudgedVerdict} verdict
-   * @param {import('@memwatch/engine/verdicts/headline').Headline} headline contains the summary of
-   *   its verdict
-   */
-  #addVerdict (verdict, headline) {
-    const { opportunity, state, confirmedAfterSeconds: after } = verdict
-    const { suspects, knownBugs, openHandles, mallocAddons } = verdict
+  /** @param {JudgedVerdict} verdict */
+  #addTitle ({ opportunity, state, confirmedAfterSeconds: after, title, diagnosis, severity }) {
     this.lines.push('')
     const since = after === null ? '' : ` after ${formatSeconds(after)}`
     const word = opportunity
@@ -213,11 +210,33 @@ class ReportText {
       : `${state.toUpperCase()}${since}`
     this.#say(
       {
-        text: `${word}: ${verdict.title} (${verdict.diagnosis}, ${verdict.severity})`,
+        text: `${word}: ${title} (${diagnosis}, ${severity})`,
         style: opportunity ? 'cyan' : state === 'confirmed' ? 'red' : 'yellow'
       },
       2
     )
+  }
+
+  /**
+   * A finding beside the first one: the report of a process fits on a screen.
+   * @param {JudgedVerdict} verdict
+   */
+  #addBrief (verdict) {
+    const { summary, suspects, fix: [fix] } = verdict
+    this.#addTitle(verdict)
+    this.#say(summary, 2)
+    const site = suspects?.suspects.sites[0]
+    if (site) this.#say(`First suspect, by a ${suspects.kind}: ${site.text}`, 2)
+    if (fix) this.#say({ text: `Fix: ${fix.title} (-v shows it)`, style: 'bold' }, 2)
+  }
+
+  /**
+   * @param {JudgedVerdict} verdict
+   * @param {import('@memwatch/engine/verdicts/headline').Headline} headline holds the summary of its verdict
+   */
+  #addVerdict (verdict, headline) {
+    const { suspects, knownBugs, openHandles, mallocAddons } = verdict
+    this.#addTitle(verdict)
     if (verdict.diagnosis !== headline.diagnosis) this.#say(verdict.summary, 2)
     if (verdict.impact) this.#say(`Impact: ${verdict.impact}`, 2)
     const shown = this.#verbose ? verdict.evidence : verdict.evidence.slice(0, MOST_EVIDENCE)
@@ -243,8 +262,12 @@ class ReportText {
     }
     if (verdict.holders) this.#addHolders(verdict.holders, 2)
     this.#addKnownBugs(knownBugs, verdict.diagnosis === headline.diagnosis)
-    verdict.fix.forEach((fix, i) => this.#addFix(fix, i === 0 ? 'Fix' : 'Or'))
-    if (verdict.runbook) this.#say(`Runbook: ${RUNBOOKS}/${verdict.runbook}.md`, 2)
+    verdict.fix.forEach((fix, i) => {
+      if (i === 0) this.#addFix(fix, 'Fix')
+      else if (this.#verbose) this.#addFix(fix, 'Or')
+      else this.#say(`Or: ${fix.title} (-v shows it)`, 2)
+    })
+    if (verdict.runbook) this.#say(`Runbook: ${runbookOf(verdict.runbook)}`, 2)
   }
 
   /**

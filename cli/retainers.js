@@ -126,7 +126,10 @@ function checkFile (file) {
   }
 }
 
-/** @param {string} file @param {unknown} report */
+/**
+ * @param {string} file
+ * @param {unknown} report
+ */
 function writeJson (file, report) {
   try {
     fs.writeFileSync(file, `${JSON.stringify(report, null, 2)}\n`)
@@ -192,4 +195,4 @@ function render (
   return lines
 }
 
-module.exports = { command, render, reportOf }
+module.exports = { command, checkFile, render, reportOf }

@@ -28,7 +28,7 @@ const FAIL_ON = 'end with status 3 when a target is in this state or a worse one
   'suspected or undecided); with 4 when nothing was seen'
 
 /** The option, as text of --help. */
-const VERBOSE = 'list the checks that were ruled out, and those that are undecided'
+const VERBOSE = 'print each finding with all evidence and fixes, and the checks that found nothing'
 
 const command = withReportOptions(new Command('run'))
   .description('Run a command with the agent, watch it, and report its memory problems.')

@@ -2,10 +2,10 @@
 
 const { setTimeout: wait } = require('node:timers/promises')
 const { Command } = require('commander')
-const { withApiOptions, callApi, callList, pathSegment } = require('./api')
+const { withApiOptions, callApi, callList } = require('./api')
+const { pathSegment } = require('./text/path-segment')
 const { TopView } = require('./top-view')
-const { SEVERITIES } = require('@memwatch/engine/diagnoses/define-diagnosis')
-const { HEADLINE_STATES } = require('@memwatch/engine/verdicts/headline')
+const { rankHeadline } = require('@memwatch/engine/verdicts/headline')
 const { out } = require('./output')
 const { UsageError, readSeconds } = require('./usage-error')
 
@@ -138,7 +138,7 @@ async function ask (given) {
   })
   rows.sort(
     (a, b) =>
-      rankOf(a) - rankOf(b) ||
+      rankHeadline(a) - rankHeadline(b) ||
       (b.values.rssBytes ?? 0) - (a.values.rssBytes ?? 0) ||
       (a.name < b.name ? -1 : 1)
   )
@@ -168,17 +168,6 @@ async function askSeries (given, row) {
     (tracks[track].last.at(-1) - tracks[track].last[since]) / (times.at(-1) - times[since])
   row.loopRatio = shareOf('eventLoopActiveSeconds')
   row.gcRatio = shareOf('gcPauseSeconds')
-}
-
-/**
- * Critical before warning, confirmed before suspected, and the silent before the undecided and
- * the healthy.
- * @param {Pick<Row, 'headline' | 'silence'>} row
- */
-function rankOf ({ headline, silence }) {
-  const { state = 'undecided', severity = null } = headline ?? {}
-  if (severity !== null) return 2 * SEVERITIES.indexOf(severity) + (state === 'confirmed' ? 0 : 1)
-  return silence ? 20 : 30 + HEADLINE_STATES.indexOf(state)
 }
 
 module.exports = { command }

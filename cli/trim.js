@@ -2,7 +2,8 @@
 
 const { Command } = require('commander')
 const { formatBytes, formatSeconds } = require('@memwatch/engine/text/format')
-const { withApiOptions, callApi, pathSegment } = require('./api')
+const { withApiOptions, callApi } = require('./api')
+const { pathSegment } = require('./text/path-segment')
 const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
 

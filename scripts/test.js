@@ -21,7 +21,7 @@ const CHECKS = [
   ['generated files are up to date', process.execPath, 'scripts/generate.js', '--check'],
   ['eslint', 'npx', '--no-install', 'eslint', '.'],
   ['spelling', 'npx', '--no-install', 'cspell', '--no-progress', '--no-summary'],
-  ['who imports whom', 'npx', '--no-install', 'depcruise', 'agent', 'cli', 'engine', 'exporter', 'lab', 'otlp'],
+  ['who imports whom', 'npx', '--no-install', 'depcruise', 'agent', 'cli', 'engine', 'exporter', 'lab', 'mcp', 'otlp'],
   ['tsc --strict', 'npx', '--no-install', 'tsc', '-p', 'tsconfig.json'],
   ['tsc --strict, for the browser', 'npx', '--no-install', 'tsc', '-p', 'exporter/page'],
   ['tsc, for tests and benches', 'npx', '--no-install', 'tsc', '-p', 'test'],

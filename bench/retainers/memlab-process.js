@@ -10,7 +10,10 @@ const fs = require('node:fs')
 const [, , main, file, ids] = process.argv
 const STEPS = 200
 
-/** @param {any} node of memlab @returns {string[]} names of edges and nodes, up to the root */
+/**
+ * @param {any} node of memlab
+ * @returns {string[]} names of edges and nodes, up to the root
+ */
 function traceOf (node) {
   const names = []
   for (let at = node, n = 0; at?.pathEdge && n < STEPS; n++) {

@@ -7,6 +7,8 @@ const { figures, signalsOf } = require('@memwatch/engine/signals/index')
  * Tolerance of a good prediction: largest difference of the measured effect from the predicted one.
  */
 const TOLERANCE = 0.25
+/** Share of a value below which a predicted change is none. */
+const LEAST_CHANGE = 0.01
 /** Window of RSS: the whole run. */
 const RUN_SECONDS = 600
 
@@ -64,6 +66,16 @@ function outcomeOf ({ signal, name, from, to, unit }, before, after) {
 }
 
 /**
+ * The measured effect as a share of the predicted one.
+ * @param {Pick<Outcome, 'from' | 'to' | 'measured'>} outcome
+ * @returns {number | null} 1: as predicted; 0 or less: none; null: no change was predicted
+ */
+function effectOf ({ from, to, measured }) {
+  if (Math.abs(from - to) < LEAST_CHANGE * Math.abs(from)) return null
+  return (from - measured) / (from - to)
+}
+
+/**
  * The predictions of a fix against runs without and with it: medians of both. Predictions assume
  * the same work a second: if both sides report their work, the time in GC is scaled to it.
  * @param {import('@memwatch/engine/diagnoses/define-diagnosis').Fix} fix
@@ -105,4 +117,4 @@ function middle (runs, signal) {
   return values.length > 0 ? median(values) : undefined
 }
 
-module.exports = { signalsAtEnd, outcomeOf, outcomesOf, TOLERANCE }
+module.exports = { signalsAtEnd, outcomeOf, outcomesOf, effectOf, TOLERANCE }

@@ -18,7 +18,7 @@ export default defineConfig({
   description,
   srcDir: fileURLToPath(new URL('../..', import.meta.url)),
   // Folders without a page; pages.test.js holds the others and the list together.
-  srcExclude: ['{agent,allocator,bench,cli,contrib,engine,exporter,lab,otlp,scripts,test}/**',
+  srcExclude: ['{agent,allocator,bench,cli,contrib,engine,exporter,lab,mcp,otlp,scripts,test}/**',
     'deploy/helm/**', 'README.md'],
   rewrites: routes,
   markdown: { config: configureMarkdown },

@@ -33,6 +33,7 @@ const [start, howTos, operation, reference, evidence, project] = [
     ['Plan an upgrade or a limit', 'docs/plan.md', 'plan'],
     ['Run it in Kubernetes', 'deploy/README.md', 'kubernetes'],
     ['Send OTLP', 'docs/otlp.md', 'otlp'],
+    ['Ask by an assistant', 'docs/mcp.md', 'mcp'],
     ['Come from prom-client', 'docs/prom-client.md', 'prom-client']
   ],
   [
@@ -91,7 +92,11 @@ export const routes = Object.fromEntries([
   ...decisions.map(name => [`docs/decisions/${name}`, `decisions/${name}`])
 ])
 
-/** @param {string} text @param {[string, string, string][]} pages @param {boolean} [collapsed] */
+/**
+ * @param {string} text
+ * @param {[string, string, string][]} pages
+ * @param {boolean} [collapsed]
+ */
 const section = (text, pages, collapsed) => ({
   text,
   collapsed,

@@ -67,6 +67,8 @@ module.exports = defineDiagnosis({
     arenaShareRatio: 0.5
   },
   explains: [],
+  // V8 builds a snapshot in malloc's memory, several times the heap, and frees it when written.
+  leftBy: 'heap_snapshot',
   runbook: 'MemwatchAllocatorFragmentation',
 
   /** @returns {import('./define-diagnosis').Judgement<Finding>} */

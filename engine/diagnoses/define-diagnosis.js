@@ -29,8 +29,8 @@
  * Requirement that decides an `unknown`. readings: more readings of the same run. setting: another
  * setting of the app, which the summary names. main_thread: nothing here, because the main thread
  * of the process is judged. never: nothing here, because this platform, process or source lacks the
- * evidence.
- * @typedef {'readings' | 'setting' | 'main_thread' | 'never'} OpenUntil
+ * evidence. cause: nothing here, because an effect is measured and no diagnosis knows its cause.
+ * @typedef {'readings' | 'setting' | 'main_thread' | 'never' | 'cause'} OpenUntil
  * @typedef {{ until: OpenUntil, waitSeconds: number | null }} Open
  *
  * @typedef {Record<string, unknown>} Finding decision of a judge in the terms of its diagnosis:
@@ -107,6 +107,8 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  *   an alert
  * @property {'objects' | 'buffers' | 'handles'} [holds] what is retained, where a heap snapshot
  *   shows its holders: verdicts/holders.js
+ * @property {string} [leftBy] kind of capture that may leave it behind: a finding after one is of
+ *   severity info, and says so
  * @property {string} [runbook] name of the alert and its runbook; an opportunity has none
  * @property {(signals: { [Name in Required]: NonNullable<Signals[Name]> } &
  *   Pick<Signals, Optional>, limits: Limits, target: import('@memwatch/agent/protocol/frame').Hello) =>

@@ -2,6 +2,7 @@
 
 const { byUrgency } = require('./evaluate')
 const { diagnoses } = require('../diagnoses')
+const { SEVERITIES } = require('../diagnoses/define-diagnosis')
 const { holderText, shortText } = require('../text/suspect-text')
 const { formatSeconds } = require('../text/format')
 
@@ -38,10 +39,9 @@ const HEADLINE_STATES = Object.freeze(['confirmed', 'suspected', 'undecided', 'l
 function summarize (verdicts) {
   const found = order(verdicts)
   const confirmed = found.filter(({ state }) => state === 'confirmed')
-  const unknown = verdicts.filter(({ severity, state, opportunity }) =>
-    severity === 'critical' && state === 'unknown' && !opportunity)
-  const undecided = unknown.filter(({ open }) =>
-    open?.until === 'readings' || open?.until === 'setting')
+  const unknown = verdicts.filter(({ severity, state, opportunity, open }) =>
+    state === 'unknown' && !opportunity && (severity === 'critical' || open?.until === 'cause'))
+  const undecided = unknown.filter(({ open }) => open !== null && DECIDABLE.includes(open.until))
   const notLookedAt = unknown.filter(({ open }) => open?.until === 'never')
     .map(({ diagnosis, summary }) => ({ diagnosis, text: summary }))
   const open = undecided.map(({ diagnosis }) => diagnosis)
@@ -73,6 +73,8 @@ function summarize (verdicts) {
   return { ...base, state: 'ok', text }
 }
 
+/** Requirements of checks without which a target is not called healthy. */
+const DECIDABLE = ['readings', 'setting', 'cause']
 const NOT_JUDGED = 'Undecided: nothing was judged yet. Run it longer.'
 const NOTHING_TO_JUDGE = 'Undecided: none of the checks can be made here.'
 
@@ -153,4 +155,16 @@ function toGain (verdicts) {
   return ` To gain: ${found.map(({ diagnosis }) => diagnosis).join(', ')}.`
 }
 
-module.exports = { summarize, HEADLINE_STATES }
+/**
+ * Place of a target in a list, worst first: critical before warning, confirmed before suspected,
+ * and the silent before the undecided and the healthy.
+ * @param {{ headline?: Pick<Headline, 'state' | 'severity'>, silence: string | null }} target
+ * @returns {number} low for the worst
+ */
+function rankHeadline ({ headline, silence }) {
+  const { state = 'undecided', severity = null } = headline ?? {}
+  if (severity !== null) return 2 * SEVERITIES.indexOf(severity) + (state === 'confirmed' ? 0 : 1)
+  return silence ? 20 : 30 + HEADLINE_STATES.indexOf(state)
+}
+
+module.exports = { summarize, rankHeadline, HEADLINE_STATES }

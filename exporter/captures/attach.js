@@ -12,6 +12,8 @@ const DIAGNOSES = { heap_profile: 'js-heap-leak', cpu_profile: 'event-loop-block
  * @param {import('./captures').Capture} capture
  */
 function attach (target, { id, kind, diagnosis: cause, requestedUnixMs, suspects, retainers }) {
+  const atSeconds = (requestedUnixMs - target.hello.startedAtUnixMs) / 1000
+  findCase(target).captured.set(kind, atSeconds)
   if (retainers && retainers.piles.length > 0) {
     const { refused, piles, sinceUnixMs = null } = retainers
     const of = { captureId: id, file: null, atUnixMs: requestedUnixMs, sinceUnixMs }

@@ -45,7 +45,10 @@ async function feed (file, reader) {
   return reader.end()
 }
 
-/** @param {Job} job @returns {Promise<Answer>} */
+/**
+ * @param {Job} job
+ * @returns {Promise<Answer>}
+ */
 async function work ({ file, earlier, allowedBytes, agentFolder, redactTo }) {
   if (redactTo !== undefined) {
     // Only this user may read the copy before a person has checked it.
@@ -69,7 +72,10 @@ async function work ({ file, earlier, allowedBytes, agentFolder, redactTo }) {
   return { findings, peakBytes: process.resourceUsage().maxRSS * 1024 }
 }
 
-/** @param {number} descriptor @param {Buffer} bytes */
+/**
+ * @param {number} descriptor
+ * @param {Buffer} bytes
+ */
 function writeAll (descriptor, bytes) {
   for (let at = 0; at < bytes.length;) at += fs.writeSync(descriptor, bytes, at)
 }

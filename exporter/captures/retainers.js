@@ -30,7 +30,10 @@ const { retainers: schema } = require('./schema')
 
 /** A snapshot that cannot be analysed. Its message is for the user, and `code` says why. */
 class RetainersError extends Error {
-  /** @param {string} code @param {string} message */
+  /**
+   * @param {string} code
+   * @param {string} message
+   */
   constructor (code, message) {
     super(message)
     this.code = code

@@ -3,6 +3,12 @@
 const { refuse } = require('./problems')
 
 /**
+ * Options of a server whose paths name targets. A name has up to 128 characters, and each may take
+ * nine in a path; fastify's own limit is 100.
+ */
+const NAMES_TARGETS = Object.freeze({ routerOptions: { maxParamLength: 2048 } })
+
+/**
  * The target that a request names, by its path and the thread of its query.
  * @param {import('@memwatch/engine/history/target').Target[]} targets
  * @param {Pick<import('fastify').FastifyRequest, 'params' | 'query'>} request
@@ -26,4 +32,4 @@ const refuseUnknownTarget = (reply, targets) =>
       `${targets.map(({ name, thread }) => (thread === 'main' ? name : `${name} ${thread}`)).join(', ') || 'none'}`
   )
 
-module.exports = { namedTarget, refuseUnknownTarget }
+module.exports = { NAMES_TARGETS, namedTarget, refuseUnknownTarget }

@@ -13,6 +13,7 @@ const { knownBugRoutes } = require('./known-bugs')
 const { lateCompilers } = require('./late-compilers')
 const { liveRoutes } = require('./live')
 const { createMetrics } = require('./metrics')
+const { NAMES_TARGETS } = require('./named-target')
 const { openApiRoutes } = require('./openapi')
 const { pageRoutes } = require('./page')
 const { recordingRoutes } = require('./recording')
@@ -65,6 +66,7 @@ function createServer (exporter, { omit = () => {} } = {}) {
   const metrics = createMetrics({ targets, state: () => exporter.state, compat })
   const limits = new ClientLimits({ isReady: () => exporter.isReady })
   const server = fastify({
+    ...NAMES_TARGETS,
     loggerInstance: /** @type {import('fastify').FastifyBaseLogger} */ (log),
     // Scrapes are not logged: one comes every second.
     logController: new LogController({ disableRequestLogging: true }),

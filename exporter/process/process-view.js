@@ -67,7 +67,10 @@ function viewProcess (pid) {
 const numbersOf = (status, name) =>
   (new RegExp(`^${name}:(.*)`, 'm').exec(status)?.[1] ?? '').split(/\s+/).filter(Boolean).map(Number)
 
-/** @param {number} pid @returns {string | undefined} */
+/**
+ * @param {number} pid
+ * @returns {string | undefined}
+ */
 function executableOf (pid) {
   try {
     return fs.readlinkSync(`/proc/${pid}/exe`).replace(/ \(deleted\)$/, '')

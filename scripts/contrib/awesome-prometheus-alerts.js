@@ -28,7 +28,10 @@ function toWords (alert) {
   return [first, ...rest.map(word => word.toLowerCase())].join(' ')
 }
 
-/** @param {string} duration as 120s @returns {string} as 2m */
+/**
+ * @param {string} duration as 120s
+ * @returns {string} as 2m
+ */
 const toMinutes = duration => duration.replace(/^(\d+)s$/, (_, seconds) => `${Number(seconds) / 60}m`)
 
 /**

@@ -23,9 +23,11 @@ const diagnoses = () =>
         ['signal', 'unit', 'meaning'],
         [...requires, ...uses].map(name => [`\`${name}\``, signals[name].unit, signals[name].help])
       ),
-      `Limits: ${Object.entries(limits)
-        .map(([name, value]) => `\`${name}\` ${Number(value.toPrecision(4))}`)
-        .join(', ')}.`
+      table(
+        ['limit', 'value'],
+        Object.entries(limits)
+          .map(([name, value]) => [`\`${name}\``, Number(value.toPrecision(4))])
+      )
     ]),
     '## Numbers of trends\n\nA trend is one signal of several numbers. In evidence and ' +
       'predictions each has the name of its trend, with another end: `liveHeapTrend` has ' +

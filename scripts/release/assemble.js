@@ -42,7 +42,10 @@ function packPackages (folder) {
   )
 }
 
-/** @param {string} folder @returns {string} one line per file, as sha256sum prints and checks it */
+/**
+ * @param {string} folder
+ * @returns {string} one line per file, as sha256sum prints and checks it
+ */
 const checksums = folder =>
   fs.readdirSync(folder).filter(name => name !== CHECKSUMS).sort().map(name => {
     const content = fs.readFileSync(path.join(folder, name))

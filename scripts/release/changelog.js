@@ -16,7 +16,10 @@ const KINDS = ['Added', 'Changed', 'Deprecated', 'Removed', 'Fixed', 'Security']
  * @property {{ kind: string, text: string }[]} changes in one line each
  */
 
-/** @param {string} text Markdown @returns {{ kind: string, text: string }[]} */
+/**
+ * @param {string} text Markdown
+ * @returns {{ kind: string, text: string }[]}
+ */
 const readChanges = text =>
   text.split(/^### /m).slice(1).flatMap(section => {
     const [kind, ...lines] = section.split('\n')

@@ -30,7 +30,10 @@ const publishCommands = (folder, release = version) =>
     ]
   }))
 
-/** @param {string} name @returns {boolean} true: the registry has this version of the package */
+/**
+ * @param {string} name
+ * @returns {boolean} true: the registry has this version of the package
+ */
 const isPublished = name =>
   spawnSync('npm', ['view', `${name}@${version}`, 'version'], { encoding: 'utf8' })
     .stdout.trim() === version

@@ -85,7 +85,10 @@ function tryToKill (pid) {
   } catch {} // it has ended
 }
 
-/** @param {string} node @param {string[]} args */
+/**
+ * @param {string} node
+ * @param {string[]} args
+ */
 function start (node, args) {
   const wrapper = spawnBounded(node, args, {
     cwd: folder,

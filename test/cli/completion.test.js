@@ -45,7 +45,11 @@ beforeEach(() => {
 /** @param {string} [url] */
 const env = (url = `http://127.0.0.1:${server.address().port}`) =>
   environment({ PATH: `${folder}:${process.env.PATH}`, MEMWATCH_URL: url, HOME: folder })
-/** @param {string} shell @param {string[]} args @param {string} [url] */
+/**
+ * @param {string} shell
+ * @param {string[]} args
+ * @param {string} [url]
+ */
 async function say (shell, args, url) {
   const { stdout, stderr } = await spawnBounded(shell, args, { cwd: folder, env: env(url) }).ended
   expect(stderr).toBe('')

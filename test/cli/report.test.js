@@ -2,7 +2,10 @@
 
 const { renderReport } = require('../../cli/report')
 
-/** @param {string} state @param {string} diagnosis */
+/**
+ * @param {string} state
+ * @param {string} diagnosis
+ */
 const verdict = (state, diagnosis) => ({
   diagnosis, state, summary: `why of ${diagnosis}`, title: `title of ${diagnosis}`,
   severity: 'warning', confirmedAfterSeconds: 5, evidence: [], fix: [], suspects: null,
@@ -125,6 +128,37 @@ describe('without -v', () => {
     expect(lines).toContain('    - fourth')
     expect(lines).toContain('  TEXT OF c https://example.org')
     expect(lines.join()).not.toContain('Also known for these versions')
+  })
+
+  const fix = (/** @type {string} */ title) =>
+    ({ title, change: { code: `HOW: ${title}` }, predicted: [], risk: 'none' })
+  const both = [
+    { ...found, fix: [fix('first'), fix('second')] },
+    {
+      ...verdict('suspected', 'event-loop-blocked'),
+      evidence: [{ text: 'of the other' }],
+      fix: [fix('another'), fix('one more')],
+      suspects: { kind: 'cpu_profile', suspects: { sites: [{ text: 'sum app.js:3 – 90 %' }] } }
+    }
+  ]
+
+  it('names other fixes, and says what a second finding is, where, and its fix', () => {
+    const lines = render(both)
+    expect(lines).toContain('      HOW: first')
+    expect(lines).toContain('  Or: second (-v shows it)')
+    const second = lines.findIndex(line => line.startsWith('  SUSPECTED'))
+    expect(lines.slice(second, second + 4)).toEqual([
+      '  SUSPECTED after 5 s: title of event-loop-blocked (event-loop-blocked, warning)',
+      '  why of event-loop-blocked',
+      '  First suspect, by a cpu_profile: sum app.js:3 – 90 %',
+      '  Fix: another (-v shows it)'
+    ])
+    expect(lines.join('\n')).not.toMatch(/HOW: (second|another)|of the other|one more/)
+  })
+
+  it('-v shows all fixes of all findings', () => {
+    const text = render(both, { verbose: true }).join('\n')
+    expect(text).toMatch(/HOW: first[^]*HOW: second[^]*of the other[^]*HOW: another[^]*HOW: one more/)
   })
 })
 

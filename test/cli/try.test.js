@@ -1,7 +1,13 @@
 'use strict'
 
+const path = require('node:path')
+const { attemptOf } = require('../../cli/attempt')
+const { measure } = require('../../cli/comparison/measure')
 const { fromOutside } = require('../../cli/from-outside')
+const { findCase } = require('@memwatch/engine/verdicts/case')
+const { primaryOf } = require('@memwatch/engine/verdicts/evaluate')
 const { workOfLoad, workOfApp } = require('../../cli/comparison/work-of')
+const { defined } = require('../support/defined')
 const { memwatch } = require('../support/memwatch')
 
 /** The part of a hello that counts. */
@@ -105,6 +111,29 @@ describe('the work of a load generator', () => {
     })
     expect(workOfApp('{"requests":12}\nbye\n')).toBeUndefined()
     expect(workOfApp('')).toBeUndefined()
+  })
+})
+
+describe('the outcome of a fix', () => {
+  const starved = '20-semi-space-starvation-broken'
+  const run = (/** @type {string} */ name) =>
+    measure(path.join(__dirname, `../recordings/${name}.ndjson.gz`))
+
+  it.each([
+    ['fixed, where the finding is gone and the promise was measured', 'fixed', true],
+    ['no_effect, where it is gone and nothing got better', 'broken', true],
+    ['not_fixed, where it remains', 'broken', false]
+  ])('is %s', async (is, form, isGone) => {
+    const before = await run(starved)
+    const verdict = defined(primaryOf(findCase(defined(before.target)).verdicts))
+    const after = await run(starved.replace('broken', form))
+    if (isGone) {
+      const known = findCase(defined(after.target))
+      known.verdicts = known.verdicts.filter(({ diagnosis }) => diagnosis !== verdict.diagnosis)
+    }
+    const chosen = { verdict, fix: verdict.fix[0], skipped: [] }
+    const { outcome } = attemptOf({ before: [before], after: [after] }, chosen, '/tmp', {})
+    expect(outcome).toBe(is.split(',')[0])
   })
 })
 

@@ -27,6 +27,7 @@ const { Load } = require('../../exporter/self-care/load')
 const { startExporter, eventually } = require('../support/exporter')
 const { defined } = require('../support/defined')
 const { hello, frame, line } = require('../support/frames')
+const { connectMcp } = require('../support/mcp-client')
 const { memwatch } = require('../support/memwatch')
 const { startOtlpReceiver } = require('../support/otlp-receiver')
 const {
@@ -614,6 +615,37 @@ describe('a terminal gets only lines of text', () => {
     expect(stdout).toContain('exit status 1')
   })
 })
+
+it('an assistant gets texts of processes as data: one line each, in a block that none can close', async () => {
+  const mcp = await connectMcp({ url: it_.url })
+  const listed = []
+  for (let skip = 0, count = 1; skip < count;) {
+    const answer = await mcp.call('targets', { skip })
+    listed.push(...answer.targets)
+    skip += answer.targets.length
+    count = answer.count
+  }
+  expect(listed.length).toBe(it_.exporter.targets.length)
+  for (const { name: target, thread } of it_.exporter.targets) {
+    for (const tool of ['verdicts', 'memory', 'audit']) {
+      expect(await mcp.call(tool, { target, thread })).toMatchObject({ isError: false })
+    }
+    await mcp.call('series', { target, thread, tracks: ['rssBytes'] })
+    await mcp.call('plan', { target })
+  }
+  const { captures } = await mcp.call('captures')
+  expect(captures.length).toBe(ids.length)
+  for (const { id } of captures) {
+    const { suspects } = await mcp.call('suspects', { capture: id })
+    expect(suspects.sites.length).toBe(1)
+  }
+  for (const text of [...TEXTS, ALL]) {
+    expect(await mcp.call('verdicts', { target: `no such ${text}` })).toMatchObject({ isError: true })
+    await mcp.call('docs', { query: text })
+    await mcp.call(text, { [text]: text })
+  }
+  await mcp.stop()
+}, 60_000)
 
 describe('machine-readable output', () => {
   it.each(['text/plain', 'application/openmetrics-text'])(

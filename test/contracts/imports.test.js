@@ -35,6 +35,10 @@ const FILES = {
   'exporter/otlp/settings.js': ['../../otlp/index'],
   'exporter/parts/otlp.js': ['../../otlp/index'],
   'otlp/index.js': [],
+  // mcp-brings-the-sdk-alone
+  'cli/mcp.js': ['../mcp/index'],
+  'cli/run.js': ['../mcp/index'],
+  'mcp/index.js': [],
   // lab-imports-itself-and-builtins
   'lab/index.js': ['./json', 'node:os', '../engine/text/quantity'],
   'lab/json.js': [],
@@ -64,7 +68,7 @@ it('each rule finds exactly the imports that break it', () => {
     }
     const { stdout, stderr } = spawnSync(process.execPath,
       [CRUISER, '--config', RULES, '--output-type', 'json',
-        'agent', 'cli', 'engine', 'exporter', 'lab', 'otlp'],
+        'agent', 'cli', 'engine', 'exporter', 'lab', 'mcp', 'otlp'],
       { cwd: folder, encoding: 'utf8', maxBuffer: 2 ** 26 })
     expect(stderr).toBe('')
     const { violations } = JSON.parse(stdout).summary
@@ -77,6 +81,7 @@ it('each rule finds exactly the imports that break it', () => {
       'exporter-imports-no-cli: exporter/config.js -> cli/memwatch.js',
       'imports-resolve: engine/text/format.js -> ./absent',
       'lab-imports-itself-and-builtins: lab/index.js -> engine/text/quantity.js',
+      'mcp-brings-the-sdk-alone: cli/run.js -> mcp/index.js',
       'no-circle-of-files: agent/collect/gc.js -> agent/collect/heap.js',
       'no-circle-of-folders: exporter/deaths -> exporter/otlp',
       'no-circle-of-folders: exporter/otlp -> exporter/deaths',

@@ -220,6 +220,7 @@ it('each command is a file, and each file is a command or part of one', () => {
     'fix',
     'install-agent',
     'last-death',
+    'mcp',
     'plan',
     'retainers',
     'run',

@@ -132,4 +132,12 @@ describe('prose', () => {
     expect(all.length).toBeGreaterThan(3000)
     expect(all.filter(({ text }) => HEADLESS.test(text))).toEqual([])
   })
+
+  it('has one tag on a line of a docstring', () => {
+    const lines = comments.flatMap(({ file }) =>
+      readText(file).split('\n').map((text, i) => ({ at: `${file}:${i + 1}`, text })))
+    expect(lines.filter(({ text }) => /^\s*\/?\*/.test(text)).length).toBeGreaterThan(10_000)
+    const crowded = /^\s*\/?\*(?!.*\*\/.*\/\*).*\s@[a-z]+ .*\s@[a-z]+ /
+    expect(lines.filter(({ text }) => crowded.test(text))).toEqual([])
+  })
 })

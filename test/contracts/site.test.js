@@ -17,7 +17,11 @@ describe('the documentation site', () => {
   /** @type {{ status: number | null, output: string }} */
   let build
   const read = page => fs.readFileSync(path.join(folder, `${page}.html`), 'utf8')
-  /** jest imports no ES modules. @param {string} expression @returns {any} its JSON value */
+  /**
+   * jest imports no ES modules.
+   * @param {string} expression
+   * @returns {any} its JSON value
+   */
   const evaluate = expression => {
     const code = `import { routes } from './docs/.vitepress/pages.mjs'
       import { siteLink } from './docs/.vitepress/markdown.mjs'

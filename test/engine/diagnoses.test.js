@@ -11,7 +11,7 @@ const { defined } = require('../support/defined')
  * A target fed one frame a second. `at(t)` returns the relevant numbers of second t; all others are
  * those of a small healthy app in a 512 MiB container.
  */
-function watch ({ seconds, at, helloChanges = {} }) {
+function watch ({ seconds, at, helloChanges = {}, onTarget = (_target, _t) => {} }) {
   const target = new Target({ hello: hello(helloChanges), name: 'api', thread: 'main' })
   const states = new Set()
   const totals = {
@@ -23,6 +23,7 @@ function watch ({ seconds, at, helloChanges = {} }) {
     externalMajorSeconds: 0
   }
   for (let t = 1; t <= seconds; t++) {
+    onTarget(target, t)
     const now = {
       liveMib: 10,
       rssMib: 90,
@@ -463,6 +464,17 @@ describe('semi-space-starvation', () => {
   ])('%s is none', (_, app) => {
     expect([...watch({ seconds: 60, ...app }).ever]).toEqual([null])
   })
+
+  it('does not call an app healthy whose GCs cost much in spite of a large new space', () => {
+    const withScavenges = (/** @type {number} */ scavengeSeconds) =>
+      watch({
+        seconds: 60,
+        at: () => ({ scavenges: 20, scavengeSeconds, majors: 0, semiMib: 16, heapLimitMib: 304 }),
+        helloChanges: { execArgv: ['--max-semi-space-size=16'] }
+      }).verdict('semi-space-starvation')
+    expect(withScavenges(0.1)).toMatchObject({ state: 'ok', open: null })
+    expect(withScavenges(0.4)).toMatchObject({ state: 'unknown', open: { until: 'cause' } })
+  })
 })
 
 describe('allocator-fragmentation', () => {
@@ -488,6 +500,21 @@ describe('allocator-fragmentation', () => {
     expect(defined(primary).fix.map(({ title }) => title)).not.toContain(
       'Without a new library: fewer arenas'
     )
+  })
+  it.each([
+    ['before it', 1, 'info', /took at an age of 1 s may have left it: memwatch trim returns it\.$/],
+    ['after it', 110, 'warning', /of RSS\.$/]
+  ])('a heap snapshot by memwatch %s: severity and words', (_, takenAt, severity, summary) => {
+    const { primary } = watch({
+      seconds: 120,
+      at: fragmenting,
+      onTarget: (target, t) => {
+        if (t === takenAt) findCase(target).captured.set('heap_snapshot', t)
+      }
+    })
+    expect(primary).toMatchObject({
+      state: 'confirmed', severity, summary: expect.stringMatching(summary)
+    })
   })
   it('excludes memory that the kernel got back', () => {
     const trimmedAt = 100

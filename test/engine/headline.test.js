@@ -93,6 +93,12 @@ describe('the headline', () => {
       'Undecided: a: a is unknown.'
     ],
     [
+      'an effect whose cause no diagnosis knows, though the check is not critical',
+      [verdict('a', 'unknown', { ...warning, open: { until: 'cause', waitSeconds: null } }), native],
+      'undecided',
+      'Undecided: a: a is unknown.'
+    ],
+    [
       'checks that are impossible here, by name',
       [leak, unknown('native-memory-leak', 'never')],
       'limited',

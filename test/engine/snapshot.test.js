@@ -44,7 +44,10 @@ function feed (reader, bytes, size = 65_536) {
   return reader.end()
 }
 
-/** @param {Buffer} bytes @param {number} [size] */
+/**
+ * @param {Buffer} bytes
+ * @param {number} [size]
+ */
 const read = (bytes, size) => feed(new HeapGraphReader({ allowedBytes: GIB }), bytes, size)
 
 const mapOfModule = (() => {

@@ -77,7 +77,10 @@ describe('the config file', () => {
   let folder
   beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-config-')) })
   afterEach(() => fs.rmSync(folder, { recursive: true }))
-  /** @param {unknown} content @param {string} [name] */
+  /**
+   * @param {unknown} content
+   * @param {string} [name]
+   */
   const write = (content, name = 'memwatch.config.json') => {
     const file = path.join(folder, name)
     fs.writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content))

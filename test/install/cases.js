@@ -117,10 +117,12 @@ async function atOnce ({ folder, node, manager, script, registry }) {
 /** @param {Place} place */
 async function optionalParts (place) {
   const installed = await install(place, {
-    [`${SCOPE}/cli`]: version, [`${SCOPE}/lab`]: version, [`${SCOPE}/otlp`]: version
+    ...Object.fromEntries(['cli', 'lab', 'mcp', 'otlp'].map(name => [`${SCOPE}/${name}`, version]))
   })
   const { stdout } = await installed.run('memwatch', ['simulate', '--help'])
   assert.match(stdout, /^ {2}semi-space-starvation /m)
+  // Without a client it ends as soon as stdin does, and not by an error.
+  assert.strictEqual((await installed.run('memwatch', ['mcp'])).code, 0)
   await installed.checkApps({}, undefined, ['--otlp', 'http://127.0.0.1:4318'])
 }
 

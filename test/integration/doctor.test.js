@@ -91,7 +91,10 @@ async function doctor (args, url = exporter.url) {
   return { code, problems, checks, of }
 }
 
-/** @param {string} state @param {RegExp} text */
+/**
+ * @param {string} state
+ * @param {RegExp} text
+ */
 const told = (state, text) =>
   [expect.objectContaining({ state, text: expect.stringMatching(text) })]
 

@@ -13,7 +13,7 @@ const ROOT = path.join(__dirname, '../..')
 const MOST_AGENT_BYTES = 250_000
 const MOST_COMMAND_LINE_BYTES = 30_000_000
 /** Modules that the command line loads on use. */
-const ABSENT = ['lab', 'otlp']
+const ABSENT = ['lab', 'mcp', 'otlp']
 
 // Installs the packed files in an empty folder, as a user of this machine's Node.js would. npm run
 // test:install covers every Node.js and package manager.
@@ -57,11 +57,14 @@ describe('packed and installed in the folder of an app', () => {
     expect(files.filter(file => /\.d\.m?ts$|tsconfig|\.test\.js/.test(file))).toEqual([])
     expect(bytesBelow(path.join(modules, 'memwatch'))).toBeLessThan(MOST_AGENT_BYTES)
     expect(bytesBelow(modules)).toBeLessThan(MOST_COMMAND_LINE_BYTES)
-    expect(fs.existsSync(path.join(modules, '@opentelemetry'))).toBe(false)
+    for (const scope of ['@modelcontextprotocol', '@opentelemetry']) {
+      expect(fs.existsSync(path.join(modules, scope))).toBe(false)
+    }
   })
 
   it.each([
     ['exporter', ['exporter', '--otlp', 'http://127.0.0.1:4318'], 'npm install @memwatch/otlp'],
+    ['mcp', ['mcp'], 'npm install @memwatch/mcp'],
     ['simulate', ['simulate', 'healthy'], 'npm install @memwatch/lab']
   ])('%s names the package to install if a part is absent', async (_, args, advice) => {
     const { code, stderr } = await installed.run('memwatch', args)

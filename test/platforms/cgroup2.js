@@ -24,7 +24,7 @@ const LONGEST_MS = 45 * 60_000
 const MEMORY_MB = 3000
 /** Files of the repository for the virtual machine. */
 const PARTS = [
-  'agent', 'allocator', 'cli', 'engine', 'exporter', 'lab', 'otlp', 'test/support',
+  'agent', 'allocator', 'cli', 'engine', 'exporter', 'lab', 'mcp', 'otlp', 'test/support',
   'test/platforms', 'bench/deaths.js', 'bench/dying-app.js', 'package.json'
 ]
 const MARK = 'case: '
@@ -70,7 +70,7 @@ function addPackages (root) {
   }
   const scope = path.join(root, 'work/node_modules/@memwatch')
   fs.mkdirSync(scope, { recursive: true })
-  for (const name of ['agent', 'allocator', 'cli', 'engine', 'exporter', 'lab', 'otlp']) {
+  for (const name of ['agent', 'allocator', 'cli', 'engine', 'exporter', 'lab', 'mcp', 'otlp']) {
     fs.symlinkSync(`../../${name}`, path.join(scope, name))
   }
   fs.symlinkSync('../agent', path.join(root, 'work/node_modules/memwatch'))

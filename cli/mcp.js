@@ -1,0 +1,183 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { Command } = require('commander')
+const { version } = require('@memwatch/exporter/package.json')
+const { defaultMemory, retainersOf } = require('@memwatch/exporter/captures/retainers')
+const { withApiOptions, callApi, callList } = require('./api')
+const { auditFolder } = require('./audit')
+const { ToolError } = require('./mcp/define-tool')
+const { createMcpServer } = require('./mcp/server')
+const { checkFile } = require('./retainers')
+const { out, err } = require('./output')
+const { UsageError } = require('./usage-error')
+
+/** An exporter that is silent for so long is away. */
+const TIMEOUT_MS = 20_000
+/** Time for the answers under way when the client has closed stdin. */
+const GRACE_MS = 2000
+/** Code of an agent that runs from here holds nothing that is reported. */
+const agentFolder = path.dirname(require.resolve('@memwatch/agent/package.json'))
+
+const command = withApiOptions(new Command('mcp'))
+  .description(
+    'Answer questions of AI assistants about targets, by the Model Context Protocol on stdin and ' +
+      'stdout.'
+  )
+  .option(
+    '--recording <FILE>',
+    'answer from a recording, a GC log or a diagnostic report, instead of an exporter'
+  )
+  .option('--allow-captures', 'also offer the tool that profiles a running app (default: read only)')
+  .allowExcessArguments(false)
+  .addHelpText(
+    'after',
+    `
+An assistant starts this command by its own configuration; docs/mcp.md has the lines for common
+ones. It needs the package @memwatch/mcp. All tools only read, unless --allow-captures is given. It
+ends when stdin closes.
+
+Exit status: 0; 2 when an option is invalid, the recording cannot be read, or the package is
+missing.
+
+Examples:
+  $ npm install --save-dev @memwatch/cli @memwatch/mcp
+  $ claude mcp add memwatch -- npx @memwatch/cli mcp --url http://127.0.0.1:16369
+  $ memwatch mcp --url http://10.0.0.7:16369 --token-file token
+  $ memwatch mcp --recording app.recording.gz
+  $ kubectl exec -i shop-5d4c7f9b8-x2k4q -c memwatch -- memwatch mcp`
+  )
+  .action(serve)
+
+/**
+ * @typedef {import('./api').ApiOptions & { recording?: string, allowCaptures?: boolean }} Given
+ */
+
+/** @param {Given} given */
+async function serve (given) {
+  const sdk = loadSdk()
+  const { recording, allowCaptures = false } = given
+  const api = { ...given, timeoutMs: TIMEOUT_MS }
+  if (recording !== undefined) api.fetch = /** @type {any} */ (await openRecording(recording))
+  const server = createMcpServer(sdk, {
+    version,
+    isRecording: recording !== undefined,
+    allowsCaptures: allowCaptures,
+    facts: {
+      call: explain((path, method) => callApi(api, path, method)),
+      list: explain(path => callList(api, path)),
+      auditFolder: explain(auditLockfile),
+      readSnapshot: explain(readSnapshot)
+    }
+  })
+  server.onerror = error => err.say(`memwatch mcp: ${error.message}`)
+  await server.connect(new sdk.StdioServerTransport(process.stdin, out.stream))
+  // The SDK reads on after the client has gone, and answers nobody.
+  process.stdin.once('end', end).once('error', end)
+}
+
+/**
+ * A function whose errors of use an assistant can pass on.
+ * @template {any[]} Args
+ * @template Result
+ * @param {(...args: Args) => Promise<Result>} act
+ * @returns {(...args: Args) => Promise<Result>} throws a ToolError
+ */
+const explain = act => async (...args) => {
+  try {
+    return await act(...args)
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    throw new ToolError(error.message, 'tell the person who started memwatch mcp')
+  }
+}
+
+/** Ends when the answers under way are written, or after a moment. */
+function end () {
+  process.stdin.destroy()
+  setTimeout(() => process.exit(0), GRACE_MS).unref()
+}
+
+/**
+ * The SDK is a package of its own, which is absent where no assistant asks.
+ * @returns {typeof import('@memwatch/mcp')}
+ * @throws {UsageError} where it is absent
+ */
+function loadSdk () {
+  try {
+    return require('@memwatch/mcp')
+  } catch (error) {
+    /** @type {NodeJS.ErrnoException & { requireStack?: string[] }} */
+    const { code, requireStack } = Object(error)
+    if (code !== 'MODULE_NOT_FOUND' || requireStack?.[0] !== __filename) throw error
+    throw new UsageError('mcp: the package with the SDK is missing; run npm install @memwatch/mcp')
+  }
+}
+
+/**
+ * @param {string} file
+ * @returns {Promise<(url: URL | string) => Promise<Response>>} the API over it, as fetch
+ * @throws {UsageError}
+ */
+async function openRecording (file) {
+  // Judges and an HTTP server, which a client of an exporter does not need.
+  const { RecordingError } = require('@memwatch/engine/recording/replay')
+  const { replayedApi } = require('@memwatch/exporter/expose/replayed')
+  const { judgeFiles } = require('./diagnose')
+  const { SourceError } = require('./sources')
+  if (file === '-') throw new UsageError('--recording: expected a file, got -: the client writes to stdin')
+  try {
+    const { targets } = await judgeFiles([file], {}, () => {})
+    return replayedApi(targets)
+  } catch (error) {
+    if (error instanceof SourceError || error instanceof RecordingError) {
+      throw new UsageError(`--recording: ${error.message}`)
+    }
+    throw error
+  }
+}
+
+/**
+ * @param {string} where a lockfile, or a folder with one
+ * @param {{ node?: string }} options
+ * @throws {UsageError}
+ */
+async function auditLockfile (where, options) {
+  if (!fs.existsSync(where)) throw new UsageError(`cannot read ${where}: no such file`)
+  return auditFolder(where, options)
+}
+
+/** Analyses take up to 1.5 GiB each: a second one waits. @type {Promise<unknown>} */
+let analysis = Promise.resolve()
+
+/**
+ * @param {string} file
+ * @param {string | undefined} earlier
+ * @param {AbortSignal} signal
+ * @throws {UsageError}
+ */
+async function readSnapshot (file, earlier, signal) {
+  for (const one of earlier === undefined ? [file] : [earlier, file]) checkFile(one)
+  const found = analysis.then(() => analyse(file, earlier, signal))
+  analysis = found.catch(() => {})
+  return found
+}
+
+/**
+ * @param {string} file
+ * @param {string | undefined} earlier
+ * @param {AbortSignal} signal
+ */
+function analyse (file, earlier, signal) {
+  return retainersOf(fs.realpathSync(file), {
+    ...earlier !== undefined && {
+      earlier: { file: fs.realpathSync(earlier), atUnixMs: fs.statSync(earlier).mtimeMs }
+    },
+    agentFolder,
+    allowedBytes: defaultMemory(),
+    signal
+  })
+}
+
+module.exports = { command }

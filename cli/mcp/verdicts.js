@@ -1,0 +1,104 @@
+'use strict'
+
+const { text } = require('@memwatch/engine/text/json-schema')
+const { ToolError, argumentsOf, findTarget, nearest, ofTarget } = require('./define-tool')
+const { runbookOf } = require('../text/runbook')
+
+/** Lists of a verdict, where several share an answer. */
+const most = {
+  sites: 8, packages: 5, piles: 5, knownBugs: 5, openHandles: 5, ruledOut: 20, evidence: 10
+}
+
+/** @type {import('./define-tool').Tool} */
+const verdicts = {
+  name: 'verdicts',
+  title: 'What is wrong with a process, on which evidence, and the fix',
+  description:
+    'Judges one target: the headline; for each finding its state (how sure), severity (how ' +
+    'urgent), evidence with units and limits, impact, suspects (lines of code that allocate), ' +
+    'holders (what keeps the objects), known bugs of the versions in use, and fixes with the ' +
+    'effect to expect; and one line for each check that found nothing. With diagnosis, that check ' +
+    'alone in full, also what it ruled out.',
+  input: argumentsOf({
+    ...ofTarget,
+    diagnosis: { ...text, description: 'id of one diagnosis, such as js-heap-leak' }
+  }, ['target']),
+  most,
+  async answer (args, facts) {
+    const judged = await findTarget(facts, args)
+    const { target, thread, pid, node, headline, primary, verdicts } = judged
+    const head = { target, thread, pid, node }
+    if (args.diagnosis !== undefined) {
+      const ids = verdicts.map((/** @type {any} */ { diagnosis }) => diagnosis)
+      const verdict = verdicts[ids.indexOf(args.diagnosis)]
+      if (!verdict) {
+        throw new ToolError('no diagnosis has this id', 'call verdicts without diagnosis, or docs',
+          { nearest: nearest(args.diagnosis, ids) })
+      }
+      const { ruledOut } = verdict
+      return { ...head, verdict: { ...detail(verdict), ruledOut } }
+    }
+    const isFound = (/** @type {any} */ { state }) => state === 'suspected' || state === 'confirmed'
+    return {
+      ...head,
+      headline,
+      primary: primary?.diagnosis ?? null,
+      findings: order(verdicts.filter(isFound), headline.diagnosis).map(detail),
+      others: verdicts.filter((/** @type {any} */ verdict) => !isFound(verdict))
+        .map((/** @type {any} */ { diagnosis, state, summary }) =>
+          `${diagnosis}: ${state}: ${summary}`)
+    }
+  }
+}
+
+/**
+ * The one of the headline first.
+ * @param {any[]} found
+ * @param {string | null} first
+ */
+const order = (found, first) =>
+  found.toSorted((a, b) => Number(b.diagnosis === first) - Number(a.diagnosis === first))
+
+/** @param {any} verdict of the API */
+function detail (verdict) {
+  const { diagnosis, title, state, severity, opportunity, summary, secondsLeft, impact } = verdict
+  const { evidence, suspects, holders, knownBugs, openHandles, mallocAddons } = verdict
+  const { fix, runbook } = verdict
+  return {
+    diagnosis,
+    title,
+    state,
+    severity,
+    ...opportunity && { opportunity },
+    summary,
+    ...secondsLeft !== null && { secondsLeft },
+    ...impact && { impact },
+    evidence,
+    suspects: suspects && {
+      captureId: suspects.captureId,
+      kind: suspects.kind,
+      of: suspects.suspects.of,
+      sites: suspects.suspects.sites.map(describeSite),
+      packages: suspects.suspects.packages
+    },
+    holders: holders && {
+      captureId: holders.captureId,
+      refused: holders.refused,
+      piles: holders.piles.map((/** @type {any} */ { text }) => text)
+    },
+    ...knownBugs?.length > 0 && {
+      knownBugs: knownBugs.map((/** @type {any} */ { id, likely, text, workaround, thread }) =>
+        ({ id, likely, text, workaround, thread }))
+    },
+    ...openHandles && { openHandles },
+    ...mallocAddons?.length > 0 && { mallocAddons },
+    fix,
+    runbook: runbook && runbookOf(runbook)
+  }
+}
+
+/** @param {any} site of suspects */
+const describeSite = ({ text, function: name, file, line, package: owner, share }) =>
+  ({ text, function: name, file, line, ...owner && { package: owner }, share })
+
+module.exports = { verdicts, describeSite }
