@@ -88,8 +88,8 @@ function attackPage (rows, { node, own, trust }) {
         ])
       ),
       '## What was measured',
-      'RSS is VmHWM of the exporter; its cgroup counts page cache, too. Frames of the ' +
-        'well-behaved agent are lost where its sequence has gaps, or where it gave them up. ' +
+      'RSS is VmHWM of the exporter; its cgroup counts page cache, too. Lost frames of the ' +
+      'well-behaved agent are gaps in its sequence, and frames that it dropped. ' +
           '`/metrics` is scraped every five seconds from a further address.',
       table(
         [

@@ -88,7 +88,7 @@ function choose ({ only, missing }) {
 /**
  * @param {Readonly<KnownBug>} bug
  * @returns {Promise<{ result: Reproduced | null, text: string }>}
- * @throws {Error} where a case cannot be run
+ * @throws {Error} if a case cannot be run
  */
 async function reproduce ({ id }) {
   const runs = allRuns().filter(run => run.case === id)

@@ -118,7 +118,7 @@ async function askPrometheus (file) {
     )
     const names = new Set(pushed.map(({ metric }) => metric.__name__))
     console.log(`Prometheus 3 took ${pushed.length} series under ${names.size} names over OTLP`)
-    report('names that were not foretold', [...names].filter(name => !foretold.has(name)))
+    report('unexpected names', [...names].filter(name => !foretold.has(name)))
     const scraped = new Map(
       (await prometheus.query('{__name__=~".+", job="scraped"}')).map(
         ({ metric: { job, instance, ...metric }, value }) => [keyOf(metric), Number(value[1])]
@@ -210,7 +210,7 @@ async function askCollector (file) {
         .filter(name => name !== 'target_info')
     )
     console.log(`the Collector took ${names.size} names`)
-    report('names that were not foretold', [...names].filter(name => !foretold.has(name)))
+    report('unexpected names', [...names].filter(name => !foretold.has(name)))
     const events = await eventually(
       () => [...output.matchAll(/EventName: (\S+)/g)].map(([, name]) => name),
       found => found.includes('memwatch.verdict') && found.includes('memwatch.death'),

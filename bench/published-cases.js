@@ -97,8 +97,8 @@ const cases = [
     app: 'semi-space-starvation',
     model: 'A JSON API at a fixed rate, up to 64 requests in flight.',
     remark:
-      'Rates and delays are of a machine that did other things as well; what a request costs is ' +
-        'not moved by that as much. The new space is both semi-spaces, as V8 counts it. It ' +
+      'Rates and delays include other work of the machine, which affects the cost per request ' +
+      'less. The new space is both semi-spaces, as V8 counts it. It ' +
           'costs memory: see peak RSS.',
     memoryMb: 512,
     seconds: 30,

@@ -76,7 +76,7 @@ function byName (packages) {
  * package-lock.json of npm 5 and later: `packages` by path, before npm 7 `dependencies` as a tree.
  * @param {string} text
  * @returns {Package[]}
- * @throws {Error} where it is none
+ * @throws {Error} if it is none
  */
 function readNpm (text) {
   const { packages, dependencies } = parseBounded(text) ?? {}
@@ -114,7 +114,7 @@ function readNpmTree (dependencies, depth) {
  * by peers in parentheses or after an underscore.
  * @param {string} text
  * @returns {Package[]}
- * @throws {Error} where it is none
+ * @throws {Error} if it is none
  */
 function readPnpm (text) {
   if (!/^lockfileVersion:/m.test(text)) throw new Error('it has no lockfileVersion')
@@ -127,7 +127,7 @@ function readPnpm (text) {
  * yarn.lock of Yarn 1 and later: blocks that begin with the requested ranges.
  * @param {string} text
  * @returns {Package[]}
- * @throws {Error} where it is none
+ * @throws {Error} if it is none
  */
 function readYarn (text) {
   if (!/^# yarn lockfile v1|^__metadata:/m.test(text)) throw new Error('it has no mark of Yarn')

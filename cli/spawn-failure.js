@@ -36,7 +36,7 @@ function explainAccess (file) {
 
 /**
  * @param {string} file
- * @returns {fs.Stats | undefined} undefined where it is absent, or in a closed folder
+ * @returns {fs.Stats | undefined} undefined if it is absent, or in a closed folder
  */
 function statOf (file) {
   try {

@@ -4,14 +4,14 @@ const http = require('node:http')
 const { options, chooseText } = require('@memwatch/exporter/config')
 const { err } = require('./output')
 
-/** Longest timeout of the kernel, to keep the process alive. */
+/** Longest possible timer, which keeps the process alive. */
 const FOREVER_MS = 2 ** 31 - 1
 
 /**
  * The exporter under --on-failure stay: if it cannot start, it only reports the reason. Kubernetes
  * counts sidecars into a pod's readiness: one that ends again and again would take the pod out of
- * its Services. To the liveness probe it is well, as another start would change nothing; to
- * Prometheus it is down.
+ * its Services. It is alive to the liveness probe, as a restart would change nothing, and down to
+ * Prometheus.
  *
  * @param {Error} error the error of the start
  * @param {string} listen configured address

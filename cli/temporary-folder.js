@@ -9,7 +9,7 @@ const { UsageError } = require('./usage-error')
  * A new folder for this user only, in the system's temporary one.
  * @param {string} prefix of its name
  * @returns {string} absolute path
- * @throws {UsageError} where nothing can be written there, as in a container with a read-only root
+ * @throws {UsageError} if nothing can be written there, as in a container with a read-only root
  */
 function makeTemporaryFolder (prefix) {
   const parent = os.tmpdir()

@@ -10,9 +10,9 @@ const { sparkline } = require('./text/sparkline')
 /** @typedef {import('./text/terminal').Line} Line */
 
 const SPARK_WIDTH = 24
-/** Room for a verdict that a narrow terminal drops columns for. */
+/** Least width of a verdict, for which a narrow terminal drops columns. */
 const LEAST_VERDICT = 40
-/** Text of a target is not wider: long lines are hard to read. */
+/** Largest width of a target's text, as long lines are hard to read. */
 const MOST_TEXT = 120
 const CTRL_C = '\x03'
 const ESCAPE = '\x1b'

@@ -9,9 +9,9 @@ const { rankHeadline } = require('@memwatch/engine/verdicts/headline')
 const { out } = require('./output')
 const { UsageError, readSeconds } = require('./usage-error')
 
-/** Columns of the time that a sparkline shows. */
+/** Time shown in a sparkline. */
 const SPARK_SECONDS = 300
-/** Series are asked for target by target: of no more than are seen. */
+/** Limit of targets whose series are requested, one by one: those visible. */
 const MOST_SPARKS = 50
 /** Shares of time are those of the last so many seconds. */
 const SHARE_SECONDS = 10
@@ -58,7 +58,7 @@ function parseSeconds (text) {
 /**
  * @typedef {object} Row
  * @property {any} target as /api/v1/targets has it
- * @property {any} [judged] as /api/v1/diagnoses has it; undefined where the target ended between
+ * @property {any} [judged] as /api/v1/diagnoses has it; undefined if the target ended between
  *   two requests
  * @property {string} name target, and thread where it is not the main one
  * @property {any} values the newest

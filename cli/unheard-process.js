@@ -2,7 +2,7 @@
 
 const { Witness } = require('@memwatch/exporter/process/witness')
 
-/** A heap of 256 MiB can be full within two seconds. */
+/** Interval of samples: a heap of 256 MiB can be full within two seconds. */
 const SAMPLE_EVERY_MS = 100
 /** Samples stored; beyond that every second one is dropped, and sampling slows down by half. */
 const MOST_SAMPLES = 200
@@ -60,7 +60,7 @@ class UnheardProcess {
     clearTimeout(this.#timer)
   }
 
-  /** Kills for memory in its cgroup since it began; undefined where they cannot be counted. */
+  /** Kills for memory in its cgroup since it began; undefined if they cannot be counted. */
   get oomKills () {
     const now = this.#witness.oomKills()
     return now === undefined || this.#oomKills === undefined ? undefined : now - this.#oomKills

@@ -103,7 +103,7 @@ async function watchCommand ({
     const said = targets.length > 0 || endedByUs
       ? null
       : await explainUnheard(end, { exporter, signals, command, env, unheard })
-    // A process that --for or an abort ends is no death.
+    // A process ended by --for or an abort is not reported as a death.
     const deaths = exporter.deaths.filter(({ diedAtUnixMs }) => diedAtUnixMs < endedByUsAtUnixMs)
     const ended = { command: shown, durationSeconds, exit, targets, deaths }
     const report = { schema: /** @type {const} */ (1), ...ended, ...(said && { ending: said }) }
@@ -116,7 +116,7 @@ async function watchCommand ({
 
 /**
  * @param {Exporter} exporter
- * @throws {UsageError} where it cannot listen
+ * @throws {UsageError} if it cannot listen
  */
 async function startExporter (exporter) {
   try {
@@ -209,7 +209,10 @@ const withAgent = (env, socket) => ({
   MEMWATCH_SOCKET: socket
 })
 
-/** Resolves when agents said goodbye, or have had the time to. @param {Exporter} exporter */
+/**
+ * Resolves after the goodbyes of all agents, or after their time limit.
+ * @param {Exporter} exporter
+ */
 const farewell = exporter => Promise.race([
   exporter.drained(),
   new Promise(resolve => setTimeout(resolve, FAREWELL_MS).unref())

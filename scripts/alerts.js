@@ -2,7 +2,7 @@
 
 /**
  * `npm run alerts -- --selector 'namespace="shop"' --dashboard-url https://grafana.example.org >
- * my.alerts.yaml`: the alert rules with other selectors, thresholds or links than those of alerts/;
+ * my.alerts.yaml`: prints the alert rules of alerts/ with other selectors, thresholds or links;
  * --recorded prints the recording rules.
  */
 

@@ -14,7 +14,7 @@ const { toolsFolder } = require('./tools-folder')
  * @param {{ folder?: string, overrides?: Record<string, string> }} [options] folder: below the
  *   tools folder; overrides: versions of its dependencies, in the form of package.json
  * @returns {string} path of the file
- * @throws {Error} where npm cannot fetch it
+ * @throws {Error} if npm cannot fetch it
  */
 function fetchPackage (
   name,

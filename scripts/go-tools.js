@@ -47,14 +47,14 @@ function folderOf (name) {
 
 /**
  * @param {keyof typeof TOOLS} name
- * @returns {string | null} its file; null where it is not built
+ * @returns {string | null} its file; null if it is not built
  */
 function findGoTool (name) {
   const file = path.join(folderOf(name), name)
   return fs.existsSync(file) ? file : null
 }
 
-/** @returns {GoTools | null} null where one is missing */
+/** @returns {GoTools | null} null if one is missing */
 function findGoTools () {
   const files = names.map(name => [name, findGoTool(name)])
   return files.every(([, file]) => file) ? Object.fromEntries(files) : null

@@ -66,7 +66,7 @@ function findJemalloc () {
 }
 
 /**
- * @returns {Record<keyof typeof TOOLS | 'jemalloc', string> | null} name → file; null where one is
+ * @returns {Record<keyof typeof TOOLS | 'jemalloc', string> | null} name → file; null if one is
  *   missing
  */
 function findTools () {
@@ -87,7 +87,7 @@ function findImageTools () {
   return found.every(([, file]) => file) ? Object.fromEntries(found) : null
 }
 
-/** @returns {Record<string, string> | null} name → file; null where one is missing */
+/** @returns {Record<string, string> | null} name → file; null if one is missing */
 function findShells () {
   const found = Object.entries(SHELLS).map(([name, names]) => [name, which(names)])
   return found.every(([, file]) => file) ? Object.fromEntries(found) : null

@@ -44,7 +44,7 @@ class GcCheck {
   }
 
   /**
-   * Expects all GCs observed and counted up to now, added in this order.
+   * Add observed GCs first, then counted ones, before each call.
    * @param {boolean} isFrame true: in a frame
    * @returns {boolean | undefined} true: the counts agree; undefined: undecided
    */

@@ -18,7 +18,7 @@ const WINDOW_PAGES = 256
 const PIECE_BYTES = 256
 /** A row of untouched pages that ends a stack: it was never deeper. */
 const UNTOUCHED_PAGES = 64
-/** All parts except stacks, which need only their used end. */
+/** All parts but stacks, of which only the used end counts. */
 const SAMPLED = /** @type {const} */ ([
   'malloc_heap',
   'malloc_arenas',

@@ -50,7 +50,7 @@ const { ATTACKER, LOOPBACK } = require('./places')
  * @property {(options: Options) => Promise<Outcome>} [runAlone] without an exporter
  */
 
-/** Rows of SECURITY.md's table of trust, by words in them. */
+/** Rows of the table of trust in SECURITY.md, each recognized by its words. */
 const TRUST = {
   nobody: undefined,
   app: /app's own code/,

@@ -97,7 +97,7 @@ function missBy (outcome) {
 }
 
 /**
- * Notes on a side that belong before its numbers.
+ * Notes on a side, printed before its numbers.
  * @param {string} name
  * @param {import('./compare').Side} side
  */

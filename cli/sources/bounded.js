@@ -5,8 +5,8 @@ const { STATE_RANK } = require('@memwatch/engine/diagnoses/define-diagnosis')
 const { signalsOf } = require('@memwatch/engine/signals/index')
 
 /**
- * A value that a source leaves open, as the heap limit in a GC log, is judged at both ends: a
- * finding at both is sure, one at one is suspected at most.
+ * An unknown value of a source, such as the heap limit in a GC log, is judged at both of its
+ * bounds: a finding at both is confirmed, a finding at one is at most suspected.
  *
  * @typedef {object} End
  * @property {Partial<Record<import('./define-source').FieldName, any>>} values of a frame
@@ -20,13 +20,13 @@ const { signalsOf } = require('@memwatch/engine/signals/index')
 /**
  * A diagnosis judged at both bounds, by its own rules.
  * @param {import('@memwatch/engine/diagnoses/define-diagnosis').Diagnosis} diagnosis
- * @param {() => Bounds | undefined} boundsOf at this moment; undefined where nothing is open
+ * @param {() => Bounds | undefined} boundsOf at this moment; undefined if nothing is open
  * @returns {import('@memwatch/engine/diagnoses/define-diagnosis').Diagnosis}
  */
 function atBothEnds (diagnosis, boundsOf) {
   return {
     ...diagnosis,
-    // Their presence depends on the end.
+    // The required signals depend on the bound.
     requires: [],
     judge (signals, limits, target) {
       const bounds = boundsOf()
@@ -42,10 +42,10 @@ function atBothEnds (diagnosis, boundsOf) {
       if (!other || (one.state === other.state && one.summary === other.summary)) return one
       const isStronger = STATE_RANK[one.state] > STATE_RANK[other.state]
       const [weaker, stronger] = isStronger ? [other, one] : [one, other]
-      // Ruled out only where it is at both ends.
+      // Ruled out only if it is at both bounds.
       if (STATE_RANK[stronger.state] <= STATE_RANK.ok) return weaker
       const state = weaker.state === 'confirmed' ? 'confirmed' : 'suspected'
-      // If both ends agree, the words of the farther end alarm less.
+      // If both bounds agree, the text of the farther one is less alarming.
       return {
         ...stronger,
         state,

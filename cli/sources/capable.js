@@ -7,8 +7,7 @@ const { cannotTell } = require('./support')
 /** @typedef {import('@memwatch/engine/diagnoses/define-diagnosis').Diagnosis} Diagnosis */
 
 /**
- * The diagnoses as far as a source can carry them: their rules as they are, and what is beyond the
- * source unknown.
+ * The diagnoses for a source: their unchanged rules, and unknown if the source lacks the data.
  * @param {import('./define-source').Source} source
  * @param {import('./define-source').Given} given
  * @param {() => import('./bounded').Bounds | undefined} [bounds]

@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * The shape of a source: what people already have of a process that no agent watched. A source is a
- * reader that turns its material into the frames an agent would have sent, as far as it goes; they
- * are judged by the very code that judges an agent's. What it does not say is absent, so that a
- * diagnosis which needs it answers unknown. One file each, in this folder, listed in index.js.
+ * The shape of a source: existing data of a process without an agent. A source is a reader that
+ * converts its material into the frames that an agent would have sent, as far as possible. The same
+ * code judges them as frames of an agent. Missing values are absent, so that a diagnosis which
+ * needs them answers unknown. Each source is one file in this folder, listed in index.js.
  *
  * @typedef {keyof typeof import('@memwatch/agent/protocol/frame').fields} FieldName
  * @typedef {string} DiagnosisId
@@ -24,21 +24,20 @@
  * @property {string} title with its article: a --trace-gc log
  * @property {string} accepted recognised input, for the error about other input
  * @property {readonly FieldName[]} fields of a frame that it provides
- * @property {Readonly<Record<DiagnosisId, string>>} [unsure] what it can suspect and never confirm,
- *   and why; the key * is all of them
- * @property {Readonly<Record<DiagnosisId, string>>} [cannotExclude] what it can find and never rule
- *   out, and why
+ * @property {Readonly<Record<DiagnosisId, string>>} [unsure] diagnoses that it can suspect and
+ *   never confirm, with the reason; the key * means all
+ * @property {Readonly<Record<DiagnosisId, string>>} [cannotExclude] diagnoses that it can find and
+ *   never rule out, with the reason
  * @property {boolean} [tellsMachine] it reports the memory of the machine
  * @property {string} lacks facts that it lacks, in words
- * @property {(given: Given) => string | undefined} [bounds] what it leaves open, and is judged at
- *   both ends: bounded.js
+ * @property {(given: Given) => string | undefined} [bounds] unknown values, judged at both bounds:
+ *   bounded.js
  * @property {(head: string) => boolean} accepts
  * @property {(inputs: Input[], lives: import('./lives').Lives, given: Given) => Promise<void>} read
  */
 
 /**
- * Material that is none that memwatch reads, or is damaged. Its message names the file, and what is
- * wrong.
+ * Error for unknown or damaged material. Its message names the file and the problem.
  */
 class SourceError extends Error {}
 

@@ -4,13 +4,13 @@ const { GcCounters } = require('./gc-counters')
 const { NewSpace } = require('./new-space')
 const { heapBounds, heapSizeLimit } = require('./heap-bounds')
 
-/** In a silence as long as this nothing can have happened that a trend needs in seconds. */
+/** Silence after which no trend needs frames second by second. */
 const LONG_SILENCE_SECONDS = 7200
 const RESUMED_SECONDS = 600
 
 /**
- * One isolate in a log of GCs: its lines become a frame a second, as its agent would have sent
- * them. Between GCs the counters stand still, which is what they did.
+ * One isolate in a GC log: its lines become one frame a second, like those of an agent. Between GCs
+ * the counters are constant.
  */
 class GcLogLife {
   #gc = new GcCounters()
@@ -58,7 +58,7 @@ class GcLogLife {
   }
 
   /**
-   * This isolate was mistaken for the main thread, which is the older one.
+   * Corrects an isolate that was mistaken for the main thread, which is the older one.
    * @param {GcLogLife} older
    */
   yieldTo (older) {

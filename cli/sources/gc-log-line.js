@@ -13,7 +13,7 @@
 const MIB = 2 ** 20
 const LINE =
   /\[(\d+):((?:0x)?[\da-fA-F]+)\] +(\d+) ms: ((?:Incremental )?(?:Scavenge|Mark-sweep|Mark-Compact|Minor Mark-\w+))((?: \([a-z -]+\))*) ([\d.]+) \(([\d.]+)\) -> ([\d.]+) \(([\d.]+)\) MB,( pooled: ([\d.]+) MB,)? ([\d.]+) \/ [\d.]+ ms(?: +\(\+ ([\d.]+) ms in \d+ steps)?(.*)/
-/** Parts of it that a damaged line still has. */
+/** Parts of a GC line that a damaged line still has. */
 const TORN = /\] +\d+ ms: |(?:Scavenge|Mark-sweep|Mark-Compact) [\d.]+ \(/
 /** --trace-gc-nvp, --trace-gc-verbose and the JSON of newer Nodes: other flags, other lines. */
 const OTHER_TRACE = /\] +\d+ ms: pause=|GC: \{"pause":/
@@ -26,13 +26,13 @@ const OTHER_TRACE = /\] +\d+ ms: pause=|GC: \{"pause":/
  * @property {'minor' | 'minor_mark_sweep' | 'major'} kind
  * @property {'ordinary' | 'external' | 'forced' | 'last_resort'} cause
  * @property {number} pauseSeconds
- * @property {number} stepsSeconds what marking took on the main thread before, in steps
+ * @property {number} stepsSeconds time of earlier marking steps on the main thread
  * @property {number} usedBeforeBytes
  * @property {number} usedAfterBytes all objects of the heap
  * @property {number} totalBeforeBytes
  * @property {number} totalAfterBytes V8's memory of it
- * @property {boolean} filled whether it ran because the new space was full, or nearly: not for
- *   memory outside the heap, nor on request
+ * @property {boolean} filled true: it ran because the new space was full or nearly full, not for
+ *   memory outside the heap or on request
  * @property {'18' | '20' | '22 or 24' | '25 or 26'} node by the form of the line
  */
 

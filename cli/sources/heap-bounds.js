@@ -85,7 +85,7 @@ function openHeapSizeLimit (heldBytes) {
  * @param {boolean} seen.worker its code may have set it limits of its own (resourceLimits), as low
  *   as it held
  * @param {import('./define-source').Given} given
- * @returns {import('./bounded').Bounds | undefined} undefined where nothing is open
+ * @returns {import('./bounded').Bounds | undefined} undefined if nothing is open
  */
 function heapBounds (
   { heldBytes, semiSpaceCapacityBytes = MIB, semiSpaceMaxBytes, worker },

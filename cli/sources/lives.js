@@ -7,7 +7,10 @@ const { processOf } = require('@memwatch/engine/history/identity')
 const { evaluate } = require('@memwatch/engine/verdicts/evaluate')
 const { capable } = require('./capable')
 
-/** Lives that one source may have, as of an app that restarts all day. Others are only counted. */
+/**
+ * Limit of sessions in one source, enough for an app that restarts all day. Further sessions are
+ * only counted.
+ */
 const MOST_LIVES = 1000
 
 /** Isolates that a source describes, from start to end. Each becomes a target, as if an */
@@ -20,11 +23,14 @@ class Lives {
   #targets = new Targets({ maxTargets: MOST_LIVES, now: () => this.#nowUnixMs })
   /** @type {import('@memwatch/engine/history/target').Target[]} */
   #ended = []
-  /** The newest life of each thread. @type {Map<string, import('@memwatch/engine/history/targets').Session>} */
+  /**
+   * The newest session of each thread.
+   * @type {Map<string, import('@memwatch/engine/history/targets').Session>}
+   */
   #sessions = new Map()
-  /** Lives that found no room. */
+  /** Number of sessions beyond the limit. */
   #refusedLives = 0
-  /** Frames with values that no agent sends. */
+  /** Number of frames with values that no agent sends. */
   #refusedFrames = 0
   /** Notes of the reader on its material. @type {Set<string>} */
   notes = new Set()
@@ -53,7 +59,7 @@ class Lives {
   open (known, bounds) {
     const hello = { type: /** @type {const} */ ('hello'), ...unsaid, ...plainTexts(known), nodeOptions: plainTexts(known.nodeOptions ?? this.#given.nodeOptions ?? []) }
     const thread = `${processOf(hello)}:${hello.threadId}`
-    // A container numbers its processes alike: the next life of the same.
+    // Containers number their processes alike: an equal id is the next session of the same thread.
     this.#sessions.get(thread)?.closed(false)
     const opened = this.#ended.length < MOST_LIVES && this.#targets.open(hello)
     if (!opened || typeof opened === 'string') {

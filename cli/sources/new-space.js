@@ -3,7 +3,7 @@
 const { quantile } = require('simple-statistics')
 
 const MIB = 2 ** 20
-/** Scavenges that an estimate rests on. */
+/** Number of scavenges for an estimate. */
 const LOOKED_AT = 50
 /**
  * V8 lets a semi-space grow once more survived than it holds; twice that, so that a rough estimate
@@ -15,9 +15,9 @@ const LARGEST_SEMI_SPACE_BYTES = 64 * MIB
 
 /**
  * The new space as a GC log shows it. Allocations from one GC to the next fit into a semi-space,
- * and fill it now and then. What a scavenge adds to the heap was promoted: it survived. V8 doubles
- * the capacity when more survived since the last time than it is (Heap::ShouldResizeNewSpace), up
- * to the maximum; where it does not, the maximum is reached.
+ * and fill it now and then. Bytes that a scavenge adds to the heap were promoted, so they survived.
+ * V8 doubles the capacity when more survived since the last time than it is
+ * (Heap::ShouldResizeNewSpace), up to the maximum; where it does not, the maximum is reached.
  */
 class NewSpace {
   /** @type {number[]} bytes allocated before each of the last scavenges */
@@ -34,7 +34,7 @@ class NewSpace {
   /**
    * @param {Pick<import('./gc-log-line').GcLine, 'filled' | 'usedBeforeBytes' | 'usedAfterBytes'> &
    *   { kind: string, capacityBytes?: number }} gc
-   *   capacityBytes: where it is told, and need not be found out
+   *   capacityBytes: the size, if the log contains it
    */
   take ({ kind, filled, usedBeforeBytes, usedAfterBytes, capacityBytes }) {
     const last = this.#lastUsedBytes
@@ -47,7 +47,7 @@ class NewSpace {
     if (!filled) return
     this.#allocated.push(Math.max(0, usedBeforeBytes - last))
     if (++this.#scavenges % LOOKED_AT !== 0) return
-    // Most are a little early, when four fifths are full, and some had large objects beside.
+    // Most scavenges run a little early, at four fifths, and some include large objects.
     const capacity = Math.max(
       MIB,
       2 ** Math.round(Math.log2(Math.max(1, quantile(this.#allocated, 0.9))))

@@ -6,8 +6,8 @@ const { createGunzip } = require('node:zlib')
 const { SourceError } = require('./define-source')
 
 /**
- * Most bytes that are searched before a file counts as not recognised: an app may have much to say
- * before its first GC.
+ * Limit of bytes searched before a file counts as unrecognised, as an app may print much before its
+ * first GC.
  */
 const MOST_HEAD_BYTES = 2 ** 23
 const CHUNK_BYTES = 2 ** 16
@@ -47,8 +47,8 @@ async function openInput (name, { enough = () => true, onProgress = () => {} } =
     if (!done) {
       first.push(value)
       bytes += value.length
-      // A head is looked at when it has doubled, so that a long one is not looked at a thousand
-      // times.
+      // The head is examined each time its length has doubled, so that a long one is not examined a
+      // thousand times.
       if (bytes < 2 * triedBytes) continue
     }
     triedBytes = bytes
@@ -128,7 +128,7 @@ async function * unpack (chunks, opened) {
     yield first
     return yield * chunks
   }
-  // pipe() would leave the gunzip waiting for ever where the file cannot be read on.
+  // pipe() would leave gunzip waiting forever after a read error.
   const gunzip = pipeline(Readable.from(chained(first, chunks)), createGunzip(), () => {})
   try {
     yield * gunzip

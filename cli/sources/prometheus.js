@@ -6,9 +6,9 @@ const { Lives } = require('./lives')
 const { StoredTarget } = require('./stored-target')
 const { metricNames, MARKERS, fieldsOf } = require('./stored-metrics')
 
-/** Samples of one query: more would be held as text. */
+/** Limit of samples in one query, as they are held as text. */
 const CHUNK_SECONDS = 7200
-/** Interval from which there are too few samples for a rate over half a minute. */
+/** Scrape interval with too few samples for a rate over half a minute. */
 const LONG_INTERVAL_SECONDS = 15
 
 const SAMPLED = 'a Prometheus stores one sample per scrape, and nothing in between'
@@ -45,7 +45,7 @@ const promClient = defineSource({
   read: async () => {}
 })
 
-/** memwatch's own, as an exporter serves them. */
+/** Stored metrics of a memwatch exporter. */
 const memwatchMetrics = defineSource({
   id: 'memwatch-metrics',
   title: "a Prometheus with memwatch's metrics",

@@ -11,7 +11,7 @@ const MOST_BYTES = 2 ** 28
  * @param {import('./define-source').Input} input
  * @param {string} title expected content, with its article
  * @returns {Promise<any>}
- * @throws {SourceError} where it breaks off, is damaged, or too large
+ * @throws {SourceError} if it breaks off, is damaged, or too large
  */
 async function readJson ({ name, bytes }, title) {
   /** @type {Buffer[]} */

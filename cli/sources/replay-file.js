@@ -13,8 +13,8 @@ const { openInput } = require('./open-input')
  * @param {ReplayOptions & { onProgress?: (share: number) => void }} [options] onProgress: share of
  *   the file that was read
  * @returns {ReturnType<typeof replay>}
- * @throws {import('./define-source').SourceError} where it cannot be read;
- *   RecordingError where it is no recording
+ * @throws {import('./define-source').SourceError} if it cannot be read; RecordingError if it is no
+ *   recording
  */
 async function replayFile (file, { onProgress, ...options } = {}) {
   return replay(await openInput(file, { onProgress }), options)

@@ -7,9 +7,8 @@ const { targetMetrics } = require('@memwatch/exporter/catalog/target-metrics')
 const { compatMetrics } = require('@memwatch/exporter/catalog/compat-metrics')
 
 /**
- * Metrics that a Prometheus keeps, back to the fields they were made of: the catalog read the other
- * way. prom-client's names mean the same whether prom-client or memwatch serves them, but
- * prom-client loses GCs.
+ * Converts stored metrics of a Prometheus into frame fields: the catalog in reverse. prom-client's
+ * names mean the same whether prom-client or memwatch serves them, but prom-client loses GCs.
  */
 
 /**
@@ -45,7 +44,7 @@ const LABELLED = /** @type {const} */ ([
 const STARTS = /** @type {const} */ (['memwatch_target_start_time_seconds', 'process_start_time_seconds'])
 
 /**
- * Whoever has one of these is a Node.js process. The fields of memwatch's own are more, and exact.
+ * Metrics that only a Node.js process has. The fields of memwatch's own are more, and exact.
  */
 const MARKERS = Object.freeze({
   own: 'memwatch_heap_used_bytes',

@@ -5,12 +5,12 @@ const { oldUsedBytes, semiSpaceCapacity } = require('@memwatch/engine/v8/heap-sp
 const { heapBounds, heapSizeLimit, V8 } = require('./heap-bounds')
 const { valuesOf, whoOf } = require('./stored-metrics')
 
-/** Beyond this an agent's hello would be refused, too. */
+/** Limit that also applies to an agent's hello. */
 const MOST_INTERVAL_SECONDS = 600
 
 /**
- * One target as a Prometheus keeps it: its samples become frames, one for each scrape, in lives
- * from one start to the next.
+ * One target in a Prometheus: its samples become frames, one for each scrape, in sessions from one
+ * start to the next.
  */
 class StoredTarget {
   #lives

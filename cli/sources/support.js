@@ -8,8 +8,8 @@ const { diagnoses } = require('@memwatch/engine/diagnoses/index')
 const { GcCounters } = require('./gc-counters')
 
 /**
- * Diagnoses that a source supports, as they show themselves: they judge some minutes of a healthy
- * app in all fields of the source, and who still answers unknown cannot be answered from it.
+ * Finds the diagnoses that a source supports: all judge some minutes of a healthy app in the fields
+ * of the source, and those that answer unknown are not supported.
  */
 
 const MIB = 2 ** 20
@@ -69,7 +69,7 @@ function compute (source, given) {
 }
 
 /**
- * An app in which nothing is wrong, as far as these fields show it.
+ * A healthy app in these fields.
  * @param {Set<string>} names
  * @param {Partial<import('@memwatch/agent/protocol/frame').Hello>} machine
  */
@@ -100,7 +100,7 @@ function healthy (names, machine) {
  * @returns {import('@memwatch/agent/protocol/frame').Values} a value of every field
  */
 function valuesAt (second, gc) {
-  // Flat, but not so even that no line can be drawn.
+  // Nearly constant, but varying enough for a line.
   const wobble = second % 7
   /** @type {Record<string, any>} */
   const values = {}

@@ -7,7 +7,7 @@ const { GcLogLife } = require('./gc-log-life')
 const { parseGcLine, isTorn, isOtherTrace } = require('./gc-log-line')
 const { V8, heapSizeLimit } = require('./heap-bounds')
 
-/** An app may log whole documents between GCs. */
+/** Limit of a line, as an app may log whole documents between GCs. */
 const MAX_LINE_BYTES = 2 ** 20
 /** V8 repeats the last GCs when a heap is full. */
 const REPEATED = '<--- Last few GCs --->'

@@ -53,7 +53,7 @@ const INODE = /^[1-9]\d{0,19}$/
 const ID = /^[A-Za-z0-9-]{1,64}$/
 
 /**
- * A value rebuilt; undefined where it breaks the contract.
+ * A value rebuilt; undefined if it breaks the contract.
  * @template [T=any]
  * @typedef {(value: unknown) => T | undefined} Rebuild
  */
@@ -293,7 +293,7 @@ for (const name of Object.keys(fields)) {
 /**
  * @param {unknown} values of a frame
  * @returns {import('@memwatch/agent/protocol/frame').Values | undefined} with each field of the contract, without a
- *   value where the frame has none; undefined where a known field has another shape
+ *   value where the frame has none; undefined if a known field has another shape
  */
 function rebuildValues (values) {
   if (!isObject(values)) return undefined

@@ -180,7 +180,7 @@ function isNoLoad ({ score, steadyDays, bendRatio, leastRatio, seconds, loadMove
  */
 function sayWeighed ({ steadyDays: days, loadMovesRatio, loadSwing }, limits) {
   const swing = loadSwing >= limits.lastingRiseBytes
-    ? `; ${formatBytes(loadSwing)} that come and go with the load are taken out`
+    ? `; ${formatBytes(loadSwing)} that come and go with the load are excluded`
     : ''
   if (days !== null) {
     const which = days === 1

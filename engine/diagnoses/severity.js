@@ -10,7 +10,7 @@ const URGENCY_LIMITS = Object.freeze({
 
 /**
  * Severity of growth towards a limit, by the time left to act.
- * @param {number | null} secondsLeft at the present rate; null where no limit is known
+ * @param {number | null} secondsLeft at the present rate; null if no limit is known
  * @param {typeof URGENCY_LIMITS} limits
  * @returns {import('./define-diagnosis').Severity}
  */

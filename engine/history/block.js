@@ -35,7 +35,7 @@ class Block {
 
   /**
    * @param {number} time seconds, not before the last row's
-   * @param {ArrayLike<number>} row NaN where there is none
+   * @param {ArrayLike<number>} row NaN if there is none
    */
   append (time, row) {
     const at = this.times.push(time) - 1
@@ -53,7 +53,7 @@ class Block {
   /**
    * @param {number} i row
    * @param {number} column
-   * @returns {number} NaN where there was none
+   * @returns {number} NaN if there was none
    */
   valueAt (i, column) {
     return this.#bases[column] + this.#cells[i * this.#width + column]

@@ -40,7 +40,7 @@ class Columns {
 
   /**
    * @param {number} time seconds, not before the newest row's
-   * @param {ArrayLike<number>} row one number a column, NaN where there was none
+   * @param {ArrayLike<number>} row one number a column, NaN if there was none
    */
   append (time, row) {
     if (this.#length === this.#allocated && this.#allocated < this.#capacity) this.#grow()
@@ -76,7 +76,7 @@ class Columns {
   /**
    * @param {number} i 0 is the oldest row
    * @param {number} column
-   * @returns {number} NaN where there was none
+   * @returns {number} NaN if there was none
    */
   valueAt (i, column) {
     return this.#cells[((this.#start + i) % this.#allocated) * this.#width + column]

@@ -24,7 +24,7 @@ const STATISTICS = Object.freeze(/** @type {const} */ (['last', 'min', 'max']))
  * Tracks over time. min and max are absent for counters.
  * @typedef {object} Series
  * @property {number[]} times uptime in seconds, at the end of each step
- * @property {Record<string, { last: number[], min?: number[], max?: number[] }>} tracks NaN where a
+ * @property {Record<string, { last: number[], min?: number[], max?: number[] }>} tracks NaN if a
  *   track was absent
  */
 
@@ -68,7 +68,7 @@ class Flight {
 
   /**
    * @param {number} timeSeconds uptime
-   * @param {ArrayLike<number>} row of the tracks, in the order of `ordered`; NaN where there is
+   * @param {ArrayLike<number>} row of the tracks, in the order of `ordered`; NaN if there is
    *   none
    */
   append (timeSeconds, row) {

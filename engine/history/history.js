@@ -81,7 +81,7 @@ class History {
    * Appends a row that was saved earlier.
    * @param {number} stepSeconds of the tier that receives the row
    * @param {number} timeSeconds after all rows of the tier
-   * @param {(track: import('./tracks').TrackName) => number} read NaN where it was absent
+   * @param {(track: import('./tracks').TrackName) => number} read NaN if it was absent
    */
   restore (stepSeconds, timeSeconds, read) {
     const tier = this.#tiers.find(tier => tier.stepSeconds === stepSeconds)
@@ -150,7 +150,7 @@ class History {
    * Tracks second by second, for the ten minutes of the finest tier.
    * @param {number} sinceSeconds
    * @param {readonly import('./tracks').TrackName[]} [names] the tracks wanted; default: all
-   * @returns {{ times: number[], tracks: Record<string, (number | null)[]> }} null where a track
+   * @returns {{ times: number[], tracks: Record<string, (number | null)[]> }} null if a track
    *   was absent
    */
   rows (sinceSeconds, names = ordered) {
@@ -206,7 +206,7 @@ class History {
   /**
    * The longest tier: ten minutes a row.
    * @returns {{ times: number[], columns: Record<LastingName, number[]> }} times: middle of each;
-   *   levels: medians; counters: growth a second; NaN where one was absent
+   *   levels: medians; counters: growth a second; NaN if one was absent
    */
   lasting () {
     const rows = Array.from({ length: this.#lasting.length }, (_, i) => i)

@@ -10,7 +10,7 @@
  * Adds one reading to a step. All coarser steps are built by this rule.
  * @param {Keep} keep
  * @param {number} before value of the step so far, NaN before its first reading
- * @param {number} value NaN where the reading is absent, which changes nothing
+ * @param {number} value NaN if the reading is absent, which changes nothing
  * @returns {number}
  */
 function merge (keep, before, value) {

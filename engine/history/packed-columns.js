@@ -42,7 +42,7 @@ class PackedColumns {
 
   /**
    * @param {number} time seconds, not before the newest row's
-   * @param {ArrayLike<number>} row one number a column, NaN where there was none
+   * @param {ArrayLike<number>} row one number a column, NaN if there was none
    */
   append (time, row) {
     if (this.#open === ROWS) {
@@ -78,7 +78,7 @@ class PackedColumns {
   /**
    * @param {number} i 0 is the oldest row
    * @param {number} column
-   * @returns {number} NaN where there was none
+   * @returns {number} NaN if there was none
    */
   valueAt (i, column) {
     const at = i + this.#skipped

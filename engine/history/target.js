@@ -23,7 +23,7 @@ const MOST_SECONDS_AHEAD = 604_800
  * Tracks of the last minutes before an end.
  * @typedef {object} LastMinutes
  * @property {number[]} secondsBefore until the last frame, oldest first
- * @property {Record<string, (number | null)[]>} tracks at those times; null where there was none
+ * @property {Record<string, (number | null)[]>} tracks at those times; null if there was none
  */
 
 /**

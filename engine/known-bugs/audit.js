@@ -13,7 +13,7 @@ const { findKnownBugs, fixedAfter } = require('./match')
  * @property {string} title
  * @property {string} when the condition, a clause
  * @property {readonly string[]} diagnoses that it causes
- * @property {string | null} fixedIn first newer version without it; null where there is none
+ * @property {string | null} fixedIn first newer version without it; null if there is none
  * @property {string | null} workaround
  * @property {string} thread address
  * @property {string | null} reproducedOn date of the last run that showed it; null where none did

@@ -13,7 +13,7 @@
  * @property {readonly string[]} diagnoses that it causes
  * @property {readonly string[]} fixed first version without it, of each release line; empty where
  *   there is none
- * @property {string | null} workaround null where an upgrade is all
+ * @property {string | null} workaround null if an upgrade is all
  * @property {string} thread address
  * @property {readonly (readonly string[])[]} suspects groups of builtin modules, functions of V8
  *   and packages: a suspect passes through all of a group when this bug is the cause. A bug with a

@@ -18,7 +18,7 @@
  * @property {string} id
  * @property {string} package `node`, or the name of a package
  * @property {string} version that has the bug
- * @property {string | null} fixedIn first newer version without it; null where there is none
+ * @property {string | null} fixedIn first newer version without it; null if there is none
  * @property {string | null} workaround
  * @property {string} thread address
  * @property {boolean} likely whether a suspect of the verdict lies there

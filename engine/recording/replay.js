@@ -18,7 +18,9 @@ const MAX_TARGETS = 100_000
  */
 const MAX_REJECTED = 100_000
 
-/** Error for a file that is no recording, or has an unknown version. Its message says which. */
+/**
+ * Error for a file that is no recording, or has an unknown version. Its message names the reason.
+ */
 class RecordingError extends Error {}
 
 /**
@@ -85,7 +87,7 @@ function takeLine ({ session: id, line }, { targets, sessions, clock }) {
  *   import('../history/target').Target) => void, onError?: (error: Error) => void }} [options]
  *   onFrame: after each frame that was taken
  * @returns {Promise<Replayed>}
- * @throws {RecordingError} where it is no recording
+ * @throws {RecordingError} if it is no recording
  */
 async function replay (
   input,

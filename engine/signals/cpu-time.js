@@ -9,8 +9,8 @@ const { RATE_SECONDS } = require('../history/window')
  * Shares of wall time and of CPU time are separate.
  *
  * A busy loop runs on a CPU, waits for one, or sleeps inside a call. In a GC it sleeps until V8's
- * helper threads are done, which wait for a CPU as it does. Any other call sleeps for the same time
- * on every machine.
+ * helper threads are done, which also wait for a CPU. Any other call sleeps for the same time on
+ * every machine.
  *
  * @typedef {import('./index').Signal} Signal
  * @typedef {import('../history/window').Window} Window

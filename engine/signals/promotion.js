@@ -26,7 +26,7 @@ const { pointsAfterMajors } = require('./growth')
 
 /** Longest window of the line. */
 const SPAN_SECONDS = 7200
-/** Fewest intervals between major GCs that can agree. */
+/** Least number of intervals between major GCs for a trend. */
 const LEAST_READINGS = 3
 /** Readings from which growth.js knows the trend of the live heap itself. */
 const MOST_READINGS = 12

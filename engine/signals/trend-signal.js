@@ -19,9 +19,9 @@ const { growthOf, steadiness } = require('./growth')
  * @property {number} fit r² of the line, 0–1: 1 is a straight line
  * @property {number} score Mann–Kendall standard score: significant above 3
  * @property {number | null} lateRatio slope of the last third over the whole: 1 continues, 0 has
- *   stopped; null where it does not rise
+ *   stopped; null if it does not rise
  * @property {number | null} halvesRatio slope of the second half over that of the first, lower for
- *   a pool that fills; null where it did not rise at first
+ *   a pool that fills; null if it did not rise at first
  * @property {number | null} steadinessRatio likelihood of continued growth, 0–1; null over too
  *   short a time
  */

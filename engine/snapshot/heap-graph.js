@@ -337,7 +337,7 @@ class HeapGraphReader {
 
   /**
    * @returns {HeapGraph}
-   * @throws {SnapshotError} where the file breaks off
+   * @throws {SnapshotError} if the file breaks off
    */
   end () {
     this.#scanner.end()

@@ -89,7 +89,7 @@ function readLayout (text, position) {
  * @template {string} Name
  * @param {unknown} fields
  * @param {readonly Name[]} names
- * @returns {Record<Name, number> | null} null where a field is missing
+ * @returns {Record<Name, number> | null} null if a field is missing
  */
 function positions (fields, names) {
   if (!isListOfNames(fields)) return null

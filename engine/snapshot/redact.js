@@ -103,7 +103,7 @@ class Redactor {
     this.#copyFrom = Math.max(this.#copyFrom, this.#base)
   }
 
-  /** @throws {import('./snapshot-error').SnapshotError} where the file breaks off */
+  /** @throws {import('./snapshot-error').SnapshotError} if the file breaks off */
   end () {
     this.#scanner.end()
   }
@@ -211,7 +211,7 @@ class Redactor {
 /**
  * @param {string} json a string without its quotes
  * @param {number} usage
- * @returns {string | null} null where nothing of it may be kept
+ * @returns {string | null} null if nothing of it may be kept
  */
 function keptText (json, usage) {
   const pair = WEAK_PAIR.exec(json)

@@ -42,7 +42,7 @@ class SnapshotIds {
   /**
    * @param {import('./heap-graph').HeapGraph} graph of the later snapshot
    * @returns {(id: number) => boolean} whether an object is new
-   * @throws {SnapshotError} where the snapshots are of two processes
+   * @throws {SnapshotError} if the snapshots are of two processes
    */
   compare ({ nodeCount, nodeId, nodeType }) {
     let shared = 0
@@ -118,7 +118,7 @@ class SnapshotIdsReader {
 
   /**
    * @returns {SnapshotIds}
-   * @throws {SnapshotError} where the file breaks off
+   * @throws {SnapshotError} if the file breaks off
    */
   end () {
     this.#scanner.end()

@@ -98,7 +98,7 @@ class SnapshotScanner {
 
   /**
    * The file has ended.
-   * @throws {SnapshotError} where it should go on
+   * @throws {SnapshotError} if it should go on
    */
   end () {
     if (this.#state !== this.#afterwards) {

@@ -53,7 +53,7 @@ class StringTable {
 
   /**
    * @param {number} index
-   * @returns {string} empty where it is no name
+   * @returns {string} empty if it is no name
    */
   get (index) {
     const known = this.#decoded.get(index)

@@ -16,7 +16,7 @@ const MOST_CORRELATION = 0.98
  * @param {Float64Array} y
  * @param {number} [lost] degrees of freedom already used, as by group means
  * @returns {{ coefficients: number[], errors: number[], residuals: Float64Array } | null} errors:
- *   standard errors; null where the regressors depend on each other, or there are too few readings
+ *   standard errors; null if the regressors depend on each other, or there are too few readings
  */
 function leastSquares (regressors, y, lost = 0) {
   const n = y.length

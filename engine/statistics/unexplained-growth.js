@@ -64,7 +64,7 @@ const LEAST_SLOPE = Number.EPSILON
  * comparing readings with the same ten minutes of other days (the within estimator of fixed
  * effects). Before there are two days, daily waves remove it.
  *
- * @param {object} series of one length, NaN where a reading is absent
+ * @param {object} series of one length, NaN if a reading is absent
  * @param {readonly number[]} series.times seconds, ascending
  * @param {readonly number[]} series.level
  * @param {readonly (readonly number[])[]} series.loads loads that the level may follow

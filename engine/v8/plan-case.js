@@ -22,7 +22,7 @@ const KERNEL_PAGE = 4096
  * @property {import('./sizes-under-flags').SizeFlags} sizeFlags the flags that reach V8
  * @property
  *   {{ heapSizeLimitBytes: number, oldBytes: number | null, semiSpaceBytes: number | null }} sizes
- *   null where it cannot be told
+ *   null if it cannot be told
  * @property {import('./heap-sizing').HeapSizes} [seen] the sizes if it saw the limit, where it does
  *   not
  * @property {import('./heap-sizing').HeapSizes} [oneMore] the sizes with one MiB more, where the

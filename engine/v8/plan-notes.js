@@ -78,7 +78,7 @@ function memoryNotes ({
     notes.push(
       `Node ${version.text} sees no memory limit on cgroup v2: V8 goes by ` +
         `${machine}.${seen && !given
-          ? ' On cgroup v1 it sees it: heap size limit ' +
+          ? ' On cgroup v1 it sees the limit: heap size limit ' +
           `${formatMebibytes(seen.heapSizeLimitBytes)}, semi-space ` +
             `${formatMebibytes(seen.semiSpaceBytes)}.`
               : ''}`

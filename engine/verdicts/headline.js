@@ -19,7 +19,7 @@ const HEADLINE_STATES = Object.freeze(['confirmed', 'suspected', 'undecided', 'l
  * Verdicts of a target in one sentence. The API serves it; reports, `top` and the page print it.
  * @typedef {object} Headline
  * @property {HeadlineState} state
- * @property {string | null} diagnosis id of the finding, null where there is none
+ * @property {string | null} diagnosis id of the finding, null if there is none
  * @property {Verdict['severity'] | null} severity of that finding
  * @property {string} text
  * @property {number | null} waitSeconds time until the open checks are decided, at the present

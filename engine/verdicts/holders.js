@@ -12,7 +12,7 @@ const { diagnoses } = require('../diagnoses')
  * @property {number} atUnixMs time of the snapshot
  * @property {number | null} sinceUnixMs time of an earlier snapshot: the piles are objects that
  *   came since; null: there was none
- * @property {string | null} refused reason why it was not analysed; null where it was
+ * @property {string | null} refused reason why it was not analysed; null if it was
  * @property {Pile[]} piles largest first
  */
 

@@ -30,7 +30,7 @@ const readInstalledPackages = hello =>
 /**
  * Packages whose native addons a target has loaded, by its memory map.
  * @param {Hello} hello
- * @returns {{ name: string, version: string | null }[] | null} null where the map cannot be read
+ * @returns {{ name: string, version: string | null }[] | null} null if the map cannot be read
  */
 const readLoadedAddons = hello => readFiles(hello, files => {
   const folders = new Set(findMappedAddons(hello).flatMap(file => {
@@ -47,7 +47,7 @@ const readLoadedAddons = hello => readFiles(hello, files => {
 /**
  * Loaded addons with a malloc of their own, by its messages in their files.
  * @param {Hello} hello
- * @returns {string[] | null} packages, or names of files; null where the map cannot be read
+ * @returns {string[] | null} packages, or names of files; null if the map cannot be read
  */
 const readMallocAddons = hello => readFiles(hello, files => [...new Set(
   findMappedAddons(hello)
@@ -70,7 +70,7 @@ function findMappedAddons ({ pid }) {
  * @template T
  * @param {Hello} hello
  * @param {(files: AppFiles) => T} read
- * @returns {T | null} null where the process cannot be seen, or its files not be read
+ * @returns {T | null} null if the process cannot be seen, or its files not be read
  */
 function readFiles (hello, read) {
   try {

@@ -79,7 +79,7 @@ class Sources {
 
   /**
    * @param {string} file
-   * @returns {string | undefined} undefined where it cannot be read
+   * @returns {string | undefined} undefined if it cannot be read
    */
   text (file) {
     if (file.length > MOST_PATH_LENGTH) return undefined

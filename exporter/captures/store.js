@@ -42,7 +42,7 @@ class CaptureStore {
   /**
    * @param {string} folder
    * @param {{ maxBytes: number, keepMs: number, now?: () => number, quarantine?: Quarantine }}
-   *   options quarantine: for what cannot be restored
+   *   options quarantine: for unreadable files
    */
   constructor (folder, { maxBytes, keepMs, now = Date.now, quarantine = new Quarantine(folder) }) {
     this.#folder = folder

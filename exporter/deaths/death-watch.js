@@ -96,7 +96,7 @@ class DeathWatch extends EventEmitter {
     this.#timer.unref()
   }
 
-  /** From now on the exporter itself closes connections. */
+  /** Notes that the exporter itself closes connections from now on. */
   stop () {
     for (const watched of this.#leaving) this.#settle(watched)
     this.#stopped = true

@@ -7,8 +7,7 @@ const { LOOK_FURTHER } = require('./advise')
 /** Shells, and programs started by them, report 128 + N for a child that signal N ended. */
 const SIGNAL_CODES = 128
 /**
- * A process of which nothing was heard grew, where its RSS rose by this: Node.js starts with 40
- * MiB.
+ * Rise of RSS from which a process that never reported counts as grown: Node.js starts with 40 MiB.
  */
 const GREW_BYTES = 64 * 2 ** 20
 

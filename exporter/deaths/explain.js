@@ -55,7 +55,7 @@ const NODE_EXIT_CODES = /** @type {Record<number, string>} */ ({
  * @property {import('../process/witness').Exit} [exit] as its parent or the kernel knows it
  * @property {boolean} [isGone] true if the kernel shows that the process is gone
  * @property {number} [oomKills] kills for memory in its cgroup since its last frames, as the kernel
- *   counts; undefined where that cannot be seen
+ *   counts; undefined if that cannot be seen
  * @property {number} [saidOomKills] OOM kills as other processes of its cgroup report them
  * @property {number} [silentGrowthBytes] growth of RSS observed after its last frame
  * @property {'restarted' | 'unknown'} [unwatched] it ended while the exporter was away

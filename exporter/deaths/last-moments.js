@@ -12,8 +12,7 @@ const RISE_OF_HEAP_SECONDS = 120
 /** Fewest readings after major GCs that are better than used bytes. */
 const LEAST_READINGS = 3
 /**
- * A value above all before is above those of so long a time: longer than between two major GCs,
- * mostly.
+ * Time whose values a new maximum must exceed: mostly longer than between two major GCs.
  */
 const RECORD_SECONDS = 60
 
@@ -47,7 +46,7 @@ const RECORD_SECONDS = 60
  * @property {number} toBytes
  * @property {number} seconds
  * @property {number} readings after major GCs
- * @property {number} falls of them that were lower than the one before
+ * @property {number} falls number of readings lower than the previous one
  */
 
 /** @type {LastMoments} */

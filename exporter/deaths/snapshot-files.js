@@ -32,7 +32,7 @@ const BEFORE_LAST_FRAME_MS = 2000
  * has to be mounted (--snapshot-dir).
  * @param {Hello} hello
  * @param {(link: string) => string} [readLink]
- * @returns {string[] | undefined} undefined where the process is gone, cannot be seen, or has
+ * @returns {string[] | undefined} undefined if the process is gone, cannot be seen, or has
  *   other mounts
  */
 function findSnapshotFolders (hello, readLink = fs.readlinkSync) {
@@ -93,7 +93,7 @@ function readTime (file) {
 
 /**
  * @param {string} folder
- * @returns {string[]} none where it cannot be read
+ * @returns {string[]} none if it cannot be read
  */
 function readNames (folder) {
   /** @type {string[]} */

@@ -90,7 +90,7 @@ class Watched {
     this.#sight = undefined
     this.#silence = undefined
     this.#silentGrowthBytes = undefined
-    // Counted anew now and then: a sibling that was killed earlier is not this one.
+    // Counted again regularly, as a sibling killed earlier is not this process.
     const { containerOomKills } = this.target.frame?.values ?? {}
     if (containerOomKills !== undefined) this.oomKills = this.witness?.oomKills()
   }

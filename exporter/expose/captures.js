@@ -131,7 +131,7 @@ const knownBugsOf = (targets, { id, target: name }) => targets
   .find(({ suspects }) => suspects?.captureId === id)?.knownBugs ?? []
 
 /**
- * State of one, and its suspects.
+ * State and suspects of a capture.
  * @param {import('fastify').FastifyInstance} server
  * @param {() => import('@memwatch/engine/history/target').Target[]} targets
  * @param {import('../captures/captures').Captures} captures

@@ -11,8 +11,8 @@ const MOST_CONNECTIONS = 1200
 /** One address leaves room for the kubelet, for Prometheus and for people. */
 const MOST_CONNECTIONS_OF_ADDRESS = 1000
 /**
- * New connections of one address. To accept one and to close another takes 0.2 to 0.3 ms of CPU: a
- * client that opens each closed connection again at once would take all of a tenth of a core.
+ * New connections of one address. Accepting one and closing another takes 0.2 to 0.3 ms of CPU: a
+ * client that reopens each closed connection at once would use up a tenth of a core.
  */
 const CONNECTIONS = { burst: 1500, perSecond: 250 }
 /**
@@ -21,11 +21,13 @@ const CONNECTIONS = { burst: 1500, perSecond: 250 }
 const HELD_MS = 3000
 
 /**
- * Requests of one address. The page and `memwatch top` ask for less, and a list of targets takes 1
- * ms of CPU: a tenth of a core has 100 of them a second.
+ * Requests of one address. The page and `memwatch top` send fewer requests. A list of targets takes
+ * 1 ms of CPU: a tenth of a core serves 100 of them a second.
  */
 const REQUESTS = { burst: 500, perSecond: 50 }
-/** Requests that one counts for. A refusal is the answer to a guessed token, or to a stranger. */
+/**
+ * Weight of a request, in requests. A refusal is the answer to a guessed token, or to a stranger.
+ */
 const COSTS = { request: 1, scrape: 5, refusal: 10 }
 /**
  * Limits of unfinished answers, in total and to one address.
@@ -114,7 +116,7 @@ class ClientLimits {
     // Beyond it node:net closes the next connection, whoever it is. An idle connection that was
     // closed to make room still counts for a moment.
     server.maxConnections = MOST_CONNECTIONS + 100
-    // The listener of node:http reads the connection. A connection that is held never gets to it.
+    // The listener of node:http reads the connection. A delayed connection never gets to it.
     const [serve] = server.listeners('connection')
     server.removeAllListeners('connection')
     server.on('connection', socket => { if (this.#connected(socket)) serve.call(server, socket) })
@@ -201,7 +203,7 @@ class ClientLimits {
 
   /**
    * @param {Socket} socket
-   * @returns {boolean} whether it is served
+   * @returns {boolean} true: it is served
    */
   #connected (socket) {
     const nowMs = this.#now()
@@ -231,7 +233,7 @@ class ClientLimits {
     return isServed
   }
 
-  /** @returns {Client} with the most idle connections */
+  /** @returns {Client} client with the most idle connections */
   #busiest () {
     let [busiest] = this.#clients.values()
     for (const client of this.#clients.values()) {

@@ -6,7 +6,7 @@ const { filesIn, sendFile } = require('./static-files')
 /** speedscope as published: a separate page, without external code. */
 const FOLDER = path.join(path.dirname(require.resolve('speedscope/package.json')), 'dist/release')
 /**
- * It fetches profiles from here, or from the page that opened it, and nothing from anywhere else.
+ * It fetches profiles from this exporter, or from the page that opened it, and nothing else.
  */
 const POLICY =
   "default-src 'self'; connect-src 'self' blob:; style-src 'self' 'unsafe-inline'; img-src " +

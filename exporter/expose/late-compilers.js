@@ -2,9 +2,9 @@
 
 /**
  * Validators of requests: Fastify's own, loaded with the first request that has a schema; each
- * schema is compiled on first use. That was half of the exporter's start, and a sidecar that is
- * only scraped needs none of it. An error is thrown to that request (500), and the next request
- * tries again.
+ * schema is compiled on first use. Loading them took half of the exporter's start, and a sidecar
+ * that is only scraped never needs them. An error is thrown to that request (500), and the next
+ * request tries again.
  *
  * Answers have only the keys of their schemas (test/exporter/api.test.js checks it), so
  * JSON.stringify serializes them. A compiler of serializers costs 10 MiB, and a tenth of a core a

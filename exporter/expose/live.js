@@ -9,7 +9,7 @@ const { attachedVerdicts } = require('@memwatch/engine/verdicts/attached')
 const { summarize } = require('@memwatch/engine/verdicts/headline')
 
 const EVERY_MS = 1000
-/** A client that reads too slowly is disconnected, and connects again when it can. */
+/** Limit of unsent data: a client that reads too slowly is disconnected, and may reconnect. */
 const MOST_UNREAD_BYTES = 4 * 2 ** 20
 /** Shares of time, as that of GC pauses, are of the last so many seconds. */
 const SHARE_SECONDS = 10
@@ -26,8 +26,8 @@ const SHARE_SECONDS = 10
  * @param {import('../deaths/death-watch').DeathWatch} parts.deathWatch
  * @param {import('node:events').EventEmitter} parts.events of the exporter
  * @param {import('./client-limits').ClientLimits} parts.limits
- * @param {(target: import('@memwatch/engine/history/target').Target, error: Error) => void} parts.omit called for
- *   a target that is left out
+ * @param {(target: import('@memwatch/engine/history/target').Target, error: Error) => void}
+ *   parts.omit called for an omitted target
  */
 function liveRoutes (server, { targets, deathWatch, events, limits, omit }) {
   /** @type {Set<PassThrough>} */
@@ -128,7 +128,7 @@ function rowOf (target, deathWatch) {
 }
 
 /**
- * The most of RSS that one fix is predicted to free.
+ * Largest predicted saving of RSS by one fix.
  * @param {readonly import('@memwatch/engine/verdicts/evaluate').Verdict[]} verdicts
  * @returns {number} bytes
  */

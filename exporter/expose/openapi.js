@@ -31,8 +31,8 @@ const DESCRIPTION = {
 }
 
 /**
- * GET /api/v1/openapi.json: the API's description, made when it is first asked for.
- * @param {import('fastify').FastifyInstance} server before all routes that it describes
+ * GET /api/v1/openapi.json: the API's description, created at the first request.
+ * @param {import('fastify').FastifyInstance} server register it before the routes that it describes
  */
 function openApiRoutes (server) {
   /** @type {import('fastify').RouteOptions[]} */
@@ -50,8 +50,8 @@ function openApiRoutes (server) {
 }
 
 /**
- * By a server of the same routes that answers nobody: what describes loads two megabytes, and must
- * be there before the routes.
+ * A second server with the same routes describes them, as the plugin loads two megabytes and must
+ * be registered before the routes.
  * @param {import('fastify').RouteOptions[]} routes
  */
 async function describe (routes) {

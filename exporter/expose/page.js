@@ -8,15 +8,15 @@ const { filesIn, sendCompressed, sendFile } = require('./static-files')
 const FOLDER = path.join(__dirname, '../page')
 const UPLOT = path.join(path.dirname(require.resolve('uplot/package.json')), 'dist')
 /**
- * Nothing comes from elsewhere, nothing goes elsewhere; uPlot sets sizes by element.style, which
- * needs no exception.
+ * The page may load and send nothing elsewhere; uPlot sets sizes by element.style, which needs no
+ * exception.
  */
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src " +
     "'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 /**
- * Shared code, as the format of numbers: the browser gets the very file, as a module.
+ * Shared code, such as the format of numbers: the browser gets the same file as a module.
  * @type {Record<string, string>}
  */
 const SHARED = {
@@ -30,23 +30,23 @@ const SHARED = {
 /** The index for clients other than browsers. */
 const INDEX = `memwatch exporter
 
-/metrics            for Prometheus
-/api/v1/targets     what is watched
-/api/v1/diagnoses   what was found
-/api/v1/deaths      who died, and of what
-/api/v1/targets/TARGET/series?track=rssBytes   what a number did, up to a week back
-/api/v1/targets/TARGET/trim   what malloc_trim would bring; POST does it
-/api/v1/plan?node=18,24&memory=512Mi   what V8 will choose; target= compares with what that runs
-/api/v1/captures    profiles and snapshots, and the lines of code they point at
-/api/v1/recording?seconds=60   POST: what agents send meanwhile, for memwatch diagnose
-/api/v1/live        all that changes, as server-sent events
-/api/v1/openapi.json   all of it, for machines
+/metrics            metrics for Prometheus
+/api/v1/targets     watched processes and workers
+/api/v1/diagnoses   findings
+/api/v1/deaths      ended processes, and the causes
+/api/v1/targets/TARGET/series?track=rssBytes   history of a number, up to a week
+/api/v1/targets/TARGET/trim   predicted effect of malloc_trim; POST runs it
+/api/v1/plan?node=18,24&memory=512Mi   heap sizes that V8 would choose; target= compares
+/api/v1/captures    profiles and snapshots, and the lines of code that they name
+/api/v1/recording?seconds=60   POST: records frames for memwatch diagnose
+/api/v1/live        all changes, as server-sent events
+/api/v1/openapi.json   description of the API, for programs
 /-/healthy  /-/ready
 `
 
 /**
- * GET /: the page for people who look, GET /page/:file what it is made of. Who asks for anything
- * but HTML gets a list of addresses.
+ * GET /: the page, GET /page/:file: its files. A client that does not accept HTML gets a list of
+ * addresses.
  * @param {import('fastify').FastifyInstance} server
  */
 function pageRoutes (server) {

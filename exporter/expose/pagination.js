@@ -20,8 +20,8 @@ const pageQuery = {
 
 /**
  * A page of a list. Where there are more, the header Link names the next page (RFC 8288). It begins
- * behind the last item of this one, wherever that would stand by then: what comes and goes
- * meanwhile neither repeats nor hides others.
+ * behind the last item of this page by order, so that items that appear or disappear meanwhile
+ * neither repeat nor hide others.
  *
  * @template T
  * @param {import('fastify').FastifyRequest} request whose query has the fields of pageQuery

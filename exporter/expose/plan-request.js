@@ -5,11 +5,11 @@ const { splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
 const { readMemory } = require('@memwatch/engine/text/quantity')
 const { readNodeVersion } = require('@memwatch/engine/v8/node-versions')
 
-/** Each row is a few sentences; more is no question of a person. */
+/** Limit of values, as a person needs no more rows. */
 const MOST_VALUES = 20
 const MOST_FLAGS_LENGTH = 4096
 
-/** An argument of a plan that cannot be used. */
+/** Error for an invalid argument of a plan. */
 class PlanArgumentError extends Error {
   /**
    * @param {keyof PlanArguments | 'target'} argument

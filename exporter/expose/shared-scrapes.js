@@ -2,7 +2,7 @@
 
 const { TokenBucket } = require('./token-bucket')
 
-/** Longest that a text is retained. */
+/** Longest time for which a text is retained. */
 const RETAINED_MS = 1000
 /**
  * Two renderings at once, then one a second. A Prometheus that scrapes once a second, and comes

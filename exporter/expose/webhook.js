@@ -49,7 +49,8 @@ class Webhook {
    * @param {string} options.url
    * @param {string} [options.secretFile] with the secret that messages are signed by
    * @param {readonly number[]} [options.retryAfterMs]
-   * @param {(error: Error) => void} options.onFailure called for a message that failed for good
+   * @param {(error: Error) => void} options.onFailure called for a message that failed after all
+   *   attempts
    * @throws {Error} when the secret cannot be read or used
    */
   constructor ({ url, secretFile, retryAfterMs = RETRY_AFTER_MS, onFailure }) {

@@ -8,7 +8,8 @@ const ASK_EVERY_MS = 1000
 const SHOWN = 10
 
 /**
- * Profiles and snapshots of one target: take, list, download, draw, and the lines they point at.
+ * Profiles and snapshots of one target: requests, list, downloads, flame graphs, and the lines that
+ * they name.
  */
 export class Captures {
   #target
@@ -85,7 +86,7 @@ export class Captures {
     this.refresh()
   }
 
-  /** List the captures; again while one is being made. */
+  /** Lists the captures, repeatedly while one is running. */
   async refresh () {
     clearTimeout(this.#timer)
     /** @type {any[]} */

@@ -2,7 +2,7 @@ import { colour, h, setText } from './dom.mjs'
 import { BAND_HEIGHT, LANE_HEIGHT, drawFoot, drawMarks } from './draw-marks.mjs'
 import { formatValue } from './format.mjs'
 
-/** @type {typeof import('uplot')} a script of its own: it is no module that browsers know */
+/** @type {typeof import('uplot')} loaded as a script, as it is not a module for browsers */
 const Plot = /** @type {any} */ (globalThis).uPlot
 /**
  * @typedef {import('uplot')} PlotView
@@ -14,7 +14,7 @@ const Plot = /** @type {any} */ (globalThis).uPlot
 /**
  * Marks over a chart.
  * @typedef {object} Mark
- * @property {'level' | 'line'} as a level right across, or a line between two points
+ * @property {'level' | 'line'} as a horizontal level, or a line between two points
  * @property {string} label
  * @property {string} colour a custom property of page.css
  * @property {string} [scale]
@@ -29,16 +29,19 @@ const Plot = /** @type {any} */ (globalThis).uPlot
 /** Height of the plot with its time axis, in pixels of CSS. */
 const HEIGHT = 200
 const TOP_PADDING = 10
-/** Width of the left axis: that of every chart, so that their times stand below each other. */
+/** Width of the left axis, equal for all charts, so that their times are aligned. */
 const AXIS_WIDTH = 70
-/** Width of the words beside a chart. Where there is less room, they stand below it. */
+/**
+ * Width of the words beside a chart. Width of the page below which these words are under the chart.
+ */
 const GUTTER_WIDTH = 196
 const NARROW_BELOW = 460
 const LABEL_HEIGHT = 16
 /** Steps of an axis of bytes. */
 const BINARY_STEPS = Array.from({ length: 31 }, (_, i) => 2 ** (10 + i))
 /**
- * A level that is further above all that is drawn would flatten it: it is named at the top instead.
+ * Largest ratio of a level and the series: a higher level would flatten them, so it is named at the
+ * top instead.
  */
 const FAR_ABOVE = 3
 const ROOM_ABOVE = 1.05
@@ -52,8 +55,8 @@ const GC_LANES = /** @type {const} */ ([
 ])
 
 /**
- * One chart: a figure with a heading. Each series has its words beside its right end, with the
- * newest value or that under the pointer. Series without values are not drawn.
+ * One chart: a figure with a heading. Each series has a label beside its right end, with the newest
+ * value or that under the pointer. Series without values are not drawn.
  */
 export class ChartView {
   #chart
@@ -76,7 +79,7 @@ export class ChartView {
   /** As drawn. @type {(number | null)[][]} */
   #columns = []
   /**
-   * Row of the values for each row of the plot: there are empty ones between.
+   * Row of the values for each row of the plot, which also has empty rows.
    * @type {(number | undefined)[]}
    */
   #rows = []
@@ -106,7 +109,7 @@ export class ChartView {
     this.#plot?.redraw(false, true)
   }
 
-  /** @param {boolean} isChosen whether the chart is shown, where it has values */
+  /** @param {boolean} isChosen true: the chart is shown if it has values */
   choose (isChosen) {
     this.#isChosen = isChosen
     this.element.hidden = !isChosen || this.#draws.length === 0
@@ -130,7 +133,7 @@ export class ChartView {
     this.#columns = stacked ? stack(this.#values) : this.#values
     const { times, columns, rows } = withGaps(history, this.#columns)
     this.#rows = rows
-    // The topmost area is drawn first: each covers the foot of the one before.
+    // The topmost area is drawn first, as each area covers the lower part of the previous one.
     const data = /** @type {any} */ ([times, ...(stacked ? columns.toReversed() : columns)])
     if (this.#plot) {
       const from = history.times[0]
@@ -146,7 +149,7 @@ export class ChartView {
     }
   }
 
-  /** Anew: colours or width changed. */
+  /** Draws again, after a change of colours or width. */
   redraw () {
     if (!this.#plot) return
     const { data } = this.#plot
@@ -219,7 +222,7 @@ export class ChartView {
   }
 
   /**
-   * From nothing to the most that is drawn, or a level that is not too far above.
+   * From 0 to the largest value, or to a level not too far above it.
    * @param {number | null} most
    * @param {string} scale
    * @returns {[number, number]}
@@ -236,7 +239,7 @@ export class ChartView {
   }
 
   /**
-   * Words beside the right ends: values under the pointer, else the newest, and the marks.
+   * Labels beside the right ends: values under the pointer, else the newest ones, and the marks.
    * @param {PlotView} plot
    */
   #label (plot) {
@@ -284,7 +287,7 @@ export class ChartView {
 }
 
 /**
- * Places for words beside a chart, so that none covers another, each as near to its own as can be.
+ * Positions of labels beside a chart without overlaps, each as near to its series as possible.
  * @param {number[]} wanted pixels
  * @param {number} most of the last
  * @returns {number[]}
@@ -330,7 +333,7 @@ function timesOf ({ scales: { x: { min = 0, max = 0 } } }, ticks) {
   return ticks.map(tick => format.format(1000 * tick))
 }
 
-/** Each column on top of those before. @param {(number | null)[][]} columns */
+/** Stacks each column on the previous ones. @param {(number | null)[][]} columns */
 function stack (columns) {
   const sum = columns[0]?.map(() => 0) ?? []
   return columns.map(column => column.map((value, i) => {
@@ -341,7 +344,7 @@ function stack (columns) {
 }
 
 /**
- * With an empty row where nothing was heard for longer than a step.
+ * Adds an empty row for each gap longer than a step.
  * @param {History} history
  * @param {(number | null)[][]} columns
  */

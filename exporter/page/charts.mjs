@@ -12,15 +12,15 @@ import { partsOfTracks } from './track-parts.mjs'
  *
  * A style of evidence in a chart. level: a line at its limit; `read` is its course, where no track
  * has the name of the signal. slope: the growth that was found, through the newest points of a
- * track. rise: how far a track may still rise before it counts. text: in words only.
+ * track. rise: the level at which the rise of a track reaches its threshold. text: in words only.
  * @typedef {{ as: 'level', scale?: string, read?: Drawn['read'] } |
  *   { as: 'slope' | 'rise', track: string } | { as: 'text' }} EvidenceStyle
  *
  * @typedef {object} Chart
  * @property {string} id
  * @property {string} title
- * @property {string} help what bad looks like
- * @property {readonly string[]} parts of memory that it is about: ids of partGroups
+ * @property {string} help signs of a problem
+ * @property {readonly string[]} parts ids of the part groups that it shows
  * @property {string} unit of the left scale, as format.mjs has it
  * @property {string} [rightUnit]
  * @property {boolean} [stacked] from the bottom up
@@ -28,7 +28,7 @@ import { partsOfTracks } from './track-parts.mjs'
  * @property {readonly string[]} tracks that it needs
  * @property {readonly Drawn[]} draws
  * @property {(values: Record<string, any>) => ({ label: string, value: number | undefined, scale?:
- *   string })[]} lines levels that are always drawn, of a target's newest values
+ *   string })[]} lines levels that are always drawn, from a target's newest values
  * @property {Record<string, EvidenceStyle>} evidence by signal
  */
 
@@ -52,7 +52,7 @@ const last = track => (/** @type {import('./history.mjs').Row} */ row) => row.la
 const rate = track => (/** @type {import('./history.mjs').Row} */ row) => row.rate(track)
 
 /**
- * RSS taken apart by its tracks; the exact parts of now are in the table beside it.
+ * RSS breakdown by its tracks; the exact current parts are in the table beside it.
  * @param {keyof NonNullable<ReturnType<typeof partsOfTracks>>} part
  */
 const part = part => (/** @type {import('./history.mjs').Row} */ row) =>
@@ -86,7 +86,7 @@ function throttled (row) {
  * @typedef {object} PartGroup
  * @property {string} id
  * @property {string} title
- * @property {string} colour class of page.css; hatched where two things cannot be told apart
+ * @property {string} colour class of page.css; hatched if two kinds of memory are indistinguishable
  * @property {readonly string[]} parts
  * @property {readonly (keyof NonNullable<ReturnType<typeof partsOfTracks>>)[]} tracks
  */
@@ -182,7 +182,7 @@ export const charts = [
     evidence: {
       rssBytes: level,
       containerLimitBytes: levelOf(last('rssBytes')),
-      containerHeapLimitBytes: text, // of several processes: the chart is of one
+      containerHeapLimitBytes: text, // it covers several processes, and the chart only one
       containerProcesses: text,
       heapResidentBytes: level,
       heapPooledBytes: text,
@@ -229,7 +229,7 @@ export const charts = [
       promotedKeptRatio: text,
       keptGrowthFit: text,
       keptLateGrowthRatio: text,
-      oldSpaceRiseBytes: text, // its limit is what the whole live heap rose by
+      oldSpaceRiseBytes: text, // its limit is the rise of the whole live heap
       heapSizeLimitBytes: levelOf(last('liveHeapBytes')),
       liveHeapAtMostBytes: levelOf(last('liveHeapBytes')),
       liveHeapHighestBytes: levelOf(last('liveHeapBytes')),

@@ -3,8 +3,8 @@ import { stateSymbols } from './symbols.mjs'
 /** @typedef {Node | string | number | null | undefined | false} Child */
 
 /**
- * An element. What begins with "on" is a listener, a true attribute stands without a value, one
- * that is null or false is left out.
+ * An element. Names beginning with "on" are listeners; a true attribute has no value; null or false
+ * omits it.
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
  * @param {Record<string, string | number | boolean | null | undefined | ((event: any) => void)>}
@@ -54,9 +54,9 @@ export const symbolOf = state =>
 const filledBy = new WeakMap()
 
 /**
- * Fill an element, unless it shows this already: what is selected, focused or read aloud stays.
+ * Fills an element unless its input is unchanged, so that selection, focus and speech output stay.
  * @param {Element} element
- * @param {unknown} state all that the children depend on, as JSON can hold it
+ * @param {unknown} state all inputs of the children, as a JSON value
  * @param {() => Child | Child[]} build
  */
 export function fill (element, state, build) {
@@ -84,10 +84,10 @@ export const colour = name =>
   getComputedStyle(document.documentElement).getPropertyValue(name).trim()
 
 /**
- * Copy a text, also where the page came over plain HTTP and the browser has no clipboard for it.
+ * Copies a text, even on plain HTTP, where browsers offer no clipboard.
  * @param {string} text
  * @param {HTMLElement} from the element to return the focus to
- * @returns {Promise<boolean>} false where the browser refuses
+ * @returns {Promise<boolean>} false if the browser refuses
  */
 export async function copy (text, from) {
   try {

@@ -1,4 +1,4 @@
-/** An error in the exporter's words. */
+/** An error with the message of the exporter. */
 export class Refused extends Error {
   /**
    * @param {{ detail?: string, code?: string }} problem
@@ -11,7 +11,8 @@ export class Refused extends Error {
 }
 
 /**
- * Ask the exporter's API. Where it wants a token the browser asks for it, as a password.
+ * Calls the exporter's API. If the exporter requires a token, the browser asks for it as a
+ * password.
  * @param {string} path below /api/v1/
  * @param {Record<string, string | number | string[] | undefined>} [query]
  * @param {'GET' | 'POST'} [method]
@@ -42,7 +43,7 @@ export function apiPath (path, query = {}) {
 }
 
 /**
- * All that changes, as it changes; again after a break.
+ * Stream of all changes, which reconnects after a break.
  * @param {Record<'targets' | 'verdict' | 'death' | 'captured', (content: any) => void>} on
  * @param {(connected: boolean) => void} onConnection
  */
@@ -54,8 +55,8 @@ export function listen (on, onConnection) {
   source.addEventListener('open', () => onConnection(true))
   source.addEventListener('error', () => {
     onConnection(false)
-    // After an answer that is no stream the browser gives up; an exporter that is full or starting
-    // is better asked again.
+    // The browser gives up after an answer that is not a stream, so this retries: the exporter may
+    // be full or starting.
     if (source.readyState === EventSource.CLOSED) setTimeout(() => listen(on, onConnection), 3000)
   })
 }

@@ -10,13 +10,13 @@ import { miniature } from './miniature.mjs'
 const SEVERITIES = ['critical', 'warning', 'info']
 /** From the most to the least urgent: see engine/verdicts/headline.js. */
 const STATES = ['confirmed', 'suspected', 'undecided', 'limited', 'ok']
-/** Waste of less is not worth a word. */
+/** Least waste that is printed. */
 const LEAST_WASTE_BYTES = 2 ** 20
-/** Minutes of RSS that a row draws, and how densely. */
+/** Minutes and steps of RSS in a row. */
 const COURSE_SECONDS = 600
 const COURSE_STEP_SECONDS = 10
 const MOST_POINTS = COURSE_SECONDS / COURSE_STEP_SECONDS
-/** The histories of so many rows are asked for: of no more than are seen at first. */
+/** Number of rows whose history is loaded: those visible at first. */
 const MOST_COURSES = 50
 const ASKED_AT_ONCE = 4
 
@@ -26,7 +26,7 @@ const limitRatio = (/** @type {Row} */ { rssBytes, containerLimitBytes }) =>
     : rssBytes / containerLimitBytes
 
 /**
- * Orders of the list, by the value of `sort` in the address. Within each the urgent first.
+ * Orders of the list, by the value of `sort` in the address. Equal rows are ordered by urgency.
  * @type {Record<string, { title: string, value: (row: Row) => number }>}
  */
 const SORTS = {
@@ -59,7 +59,7 @@ export class Fleet {
   #lines = new Map()
   /** @type {Map<string, { body: HTMLElement, head: HTMLElement }>} by name */
   #groups = new Map()
-  /** Targets whose history is to be asked for. @type {TargetLine[]} */
+  /** Targets whose history is to be loaded. @type {TargetLine[]} */
   #waiting = []
   #asking = 0
   #asked = 0
@@ -142,7 +142,7 @@ export class Fleet {
     }
   }
 
-  /** @returns {HTMLAnchorElement[]} of the targets, as they stand */
+  /** @returns {HTMLAnchorElement[]} rows of the targets */
   #links () {
     return [...this.#table.querySelectorAll('a')]
   }
@@ -243,7 +243,7 @@ export class Fleet {
     return line.element
   }
 
-  /** Targets that are watched no more. Those that the filter hides keep their lines. */
+  /** Targets that are no longer watched. Hidden rows keep their lines. */
   #forget () {
     const names = new Set(this.#targets.map(({ target }) => target))
     const lines = new Set(this.#targets.map(keyOf))
@@ -283,7 +283,7 @@ class TargetLine {
   #gc = h('td', { class: 'number', 'data-head': 'GC' })
   #waste = h('td', { class: 'number', 'data-head': 'Waste' })
   #verdict = h('span', { class: 'short' })
-  /** RSS, oldest first, and when its newest was heard. @type {(number | null)[]} */
+  /** RSS, oldest first, and the time of the newest value. @type {(number | null)[]} */
   #values = []
   #heardUnixMs = 0
 
@@ -356,7 +356,7 @@ function workloadOf (name, names) {
 }
 
 /**
- * Elements that stand where they should are not touched: a focused link keeps its focus.
+ * Elements at the right place are not moved, so that a focused link keeps its focus.
  * @param {HTMLElement} parent
  * @param {number} from index of the first
  * @param {HTMLElement[]} wanted

@@ -2,7 +2,7 @@
  * @typedef {{ last: (number | null)[], min?: (number | null)[], max?: (number | null)[] }} Track
  * @typedef {object} Row one moment of a history
  * @property {(track: string) => number | null} last
- * @property {(track: string) => number | null} max most of its step
+ * @property {(track: string) => number | null} max maximum of its step
  * @property {(track: string) => number | null} rate growth of a counter per second, since the row
  *   before
  */
@@ -19,7 +19,7 @@ export class History {
 
   /**
    * @param {number} stepSeconds
-   * @param {number} keepSeconds what is older is forgotten
+   * @param {number} keepSeconds older rows are removed
    */
   constructor (stepSeconds, keepSeconds) {
     this.stepSeconds = stepSeconds

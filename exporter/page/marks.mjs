@@ -13,7 +13,7 @@ import { formatValue } from './format.mjs'
  * @property {string} text
  *
  * @typedef {object} Course
- * @property {(number | null)[]} values of the evidence over time; empty where it has no series
+ * @property {(number | null)[]} values of the evidence over time; empty if it has no series
  * @property {number} [threshold] in the unit of the values
  * @property {Mark['at']} [trend] time and value of the first and of the last point
  */
@@ -41,7 +41,7 @@ export function marksOf (chart, { history, values, evidence }) {
       marks.push(...marksOfEvidence(chart, item, history))
     }
   }
-  // Two sentences may rest on the same level: it is drawn once.
+  // Two pieces of evidence may have the same level, which is drawn once.
   return marks.filter(({ label }, i) => marks.findIndex(other => other.label === label) === i)
 }
 
@@ -91,7 +91,7 @@ export function courseOf (chart, { signal, value, limit }, history) {
   if (style.as === 'rise') {
     return { values, threshold: limit > value ? last.y - value + limit : undefined }
   }
-  // The slope is the one that was judged; it goes through the middle of what is drawn.
+  // The line has the judged slope, and passes through the middle of the drawn values.
   const intercept = median(points.map(({ time, y }) => y - value * (time - first.time)))
   const at = (/** @type {number} */ time) => intercept + value * (time - first.time)
   return { values, trend: [first.time, at(first.time), last.time, at(last.time)] }

@@ -3,13 +3,13 @@ import { fill, h, setText } from './dom.mjs'
 import { formatBytes, formatRatio, formatValue } from './format.mjs'
 import { partsOfTracks } from './track-parts.mjs'
 
-/** A part of less has no segment of its own that could be seen. */
+/** Least share of a part with a visible segment. */
 const LEAST_SHARE = 0.004
-/** From this share of the bar on the words of a part fit into its segment. */
+/** Share of the bar from which the label of a part fits into its segment. */
 const WORDS_SHARE = 0.17
-/** A part that rose by less of RSS over the time shown is not called growing. */
+/** Least rise of a growing part over the time shown, as a share of RSS. */
 const GROWN_SHARE = 0.03
-/** Stretches of the time shown, each of which must lie above the one before. */
+/** Number of sections of the time shown, each of which must be above the previous one. */
 const STRETCHES = 5
 
 /** @typedef {{ part: string, title: string, help: string, bytes: number }} Part */
@@ -44,7 +44,7 @@ export class MemoryBar {
   #unknown = h('p', { class: 'help' })
   #all
 
-  /** @param {(id: string | undefined) => void} onChoose called with a part group, or with none */
+  /** @param {(id: string | undefined) => void} onChoose called with a part group, or without one */
   constructor (onChoose) {
     this.#onChoose = onChoose
     const showAll = () => this.#choose(undefined)
@@ -84,7 +84,7 @@ export class MemoryBar {
       }))
       .filter(({ bytes }) => bytes >= LEAST_SHARE * memory.rssBytes)
     const most = Math.max(memory.rssBytes, limit ?? 0)
-    // Buttons that stand are kept: a focused one keeps its focus.
+    // Existing buttons are reused, so that a focused one keeps its focus.
     fill(this.#bar, groups.map(({ id }) => id), () => groups.map(group => this.#segment(group)))
     fill(this.#labels, groups.map(({ id }) => id), () =>
       groups.map(group => h('li', {}, this.#button(
@@ -176,12 +176,12 @@ const wordsOf = ({ title, bytes, rate }) =>
   (rate === null ? '' : ` ↑ ${formatValue(rate, 'bytesPerSecond')}`)
 
 /**
- * Growth of a part whose floor rose from stretch to stretch: garbage and Buffers swing, and do not
- * grow by that.
+ * Growth of a part whose floor rose from section to section, as garbage and Buffers swing without
+ * growth.
  * @param {import('./history.mjs').History} history
- * @param {import('./charts.mjs').PartGroup['tracks']} tracks that sum up to the part
+ * @param {import('./charts.mjs').PartGroup['tracks']} tracks tracks whose sum is the part
  * @param {number} rssBytes
- * @returns {number | null} bytes a second; null where it does not grow
+ * @returns {number | null} bytes a second; null without growth
  */
 function growthOf (history, tracks, rssBytes) {
   if (tracks.length === 0) return null

@@ -4,17 +4,20 @@ const WIDTH = 120
 const HEIGHT = 32
 /** Room for the width of a line. */
 const EDGE = 2
-/** A threshold that is further above its series would flatten it: it is drawn at the top edge. */
+/**
+ * Largest ratio of threshold and series: a higher threshold would flatten the series, so it is
+ * drawn at the top edge.
+ */
 const FAR_ABOVE = 4
-/** Room between a series and a threshold so drawn. */
+/** Space between a series and a threshold at the top edge. */
 const ROOM_BELOW_FAR = 1.5
-/** Points of a miniature: one for each two pixels. */
+/** Number of points in a miniature: one for every two pixels. */
 const POINTS = 60
 
 /**
  * A series in miniature with the threshold drawn in. It is hidden from screen readers: the sentence
  * beside it has the numbers.
- * @param {readonly (number | null)[]} values oldest first; null where nothing was heard
+ * @param {readonly (number | null)[]} values oldest first; null for gaps
  * @param {object} [drawn]
  * @param {number} [drawn.threshold] in the unit of the values
  * @param {[first: number, last: number]} [drawn.trend] a straight line through the values
@@ -57,10 +60,10 @@ export function miniature (
 }
 
 /**
- * One number beside its limit, where it has no series.
+ * One number beside its limit, if it has no series.
  * @param {number} value
  * @param {number} limit
- * @returns {SVGElement | undefined} undefined where the two cannot be compared in one bar
+ * @returns {SVGElement | undefined} undefined if the two do not fit one bar
  */
 export function bullet (value, limit) {
   const most = 1.1 * Math.max(value, limit)
@@ -72,7 +75,7 @@ export function bullet (value, limit) {
 }
 
 /**
- * The highest value of each stretch: a short peak must not vanish.
+ * The highest value of each section, so that short peaks stay visible.
  * @param {readonly (number | null)[]} values
  * @returns {(number | null)[]}
  */

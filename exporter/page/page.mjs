@@ -6,7 +6,7 @@ import { Death } from './deaths.mjs'
 
 /**
  * The page: a list of all targets, one target, or one death, as the part of the address behind #
- * says. What the exporter tells as it happens goes to the view that is open.
+ * says. Events of the exporter go to the open view.
  *
  * @typedef {object} View
  * @property {string} title
@@ -14,7 +14,7 @@ import { Death } from './deaths.mjs'
  * @property {() => void} remove
  * @property {() => void} [redraw]
  * @property {() => void} [resize]
- * @property {(event: KeyboardEvent) => void} [press] a key, wherever the focus is
+ * @property {(event: KeyboardEvent) => void} [press] a key, with any focus
  */
 
 const content = /** @type {HTMLElement} */ (document.getElementById('content'))
@@ -43,7 +43,7 @@ function open () {
   if (view instanceof Fleet && targets) view.showTargets(targets)
 }
 
-/** To those who hear the page. @param {string} text */
+/** For users of screen readers. @param {string} text */
 const tell = text => setText(news, text)
 
 listen({

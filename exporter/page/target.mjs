@@ -13,7 +13,7 @@ import { Captures } from './captures.mjs'
 import { deathsList } from './deaths.mjs'
 import { formatSeconds } from './format.mjs'
 
-/** Time ranges, the step of each, and how often new rows are asked for. */
+/** Time ranges, the step of each, and the interval of loading new rows. */
 const RANGES = [
   { name: '10 min', seconds: 600, stepSeconds: 1, everyMs: 2000 },
   { name: '1 h', seconds: 3600, stepSeconds: 10, everyMs: 10_000 },
@@ -77,7 +77,7 @@ export class Target {
   /** @type {any} the verdict of the headline */
   #primary
   #startedAtUnixMs = 0
-  /** Time that was left when it was told, and the moment. */
+  /** Remaining time and the moment for which it was reported. */
   #deadline = { secondsLeft: /** @type {number | null} */ (null), atUnixMs: 0 }
   /**
    * States of the headline's diagnosis as seen since the page was opened.
@@ -227,7 +227,7 @@ export class Target {
       .map((/** @type {Verdict} */ { state, title }) => `${state}: ${title}`)
     setText(this.#also, also.length === 0 ? '' : `Also ${also.join('; ')}.`)
     const secondsLeft = primary?.secondsLeft ?? null
-    // Told from the last frame, and judged anew every few seconds: it counts down between.
+    // It is judged every few seconds, from the last frame, and counts down in between.
     if (secondsLeft !== this.#deadline.secondsLeft) {
       this.#deadline = { secondsLeft, atUnixMs: Date.now() + 1000 * (secondsLeft ?? 0) }
     }
@@ -296,7 +296,7 @@ export class Target {
     return row
   }
 
-  /** The bar of RSS and the evidence, which show the history in small. */
+  /** The bar of RSS and the evidence, which show the history in miniature. */
   #redrawSmall () {
     if (!this.#watched) return
     this.#memory.show(this.#watched.memory, this.#watched.values, this.#history)
@@ -373,7 +373,7 @@ export class Target {
   async #extend (range) {
     const history = this.#history
     const newest = history.lastTime
-    // A little more than is missing: what is known already is left out.
+    // Requests a little more than the missing time, and omits rows that it already has.
     const seconds =
       newest === undefined
         ? range.seconds
@@ -387,7 +387,7 @@ export class Target {
     this.#redrawSmall()
     this.#mark()
     for (const { view } of this.#views) {
-      await new Promise(resolve => setTimeout(resolve)) // a click in between is answered
+      await new Promise(resolve => setTimeout(resolve)) // lets the browser handle a click in between
       if (history !== this.#history || this.#over) return
       view.show(history)
     }

@@ -6,7 +6,7 @@ import { shellAssignments } from './shell.mjs'
 /** @typedef {any} Verdict as /api/v1/diagnoses has it */
 
 /**
- * The forms of a change, in the order that most people look for them.
+ * The forms of a change, the most common first.
  * @type {readonly (readonly [form: string, title: string])[]}
  */
 const FORMS = [
@@ -16,7 +16,7 @@ const FORMS = [
   ['kubernetes', 'Kubernetes patch'],
   ['code', 'In the code']
 ]
-/** Lines of evidence that are shown at once; the others unfold. */
+/** Number of visible lines of evidence; the others unfold. */
 const SHOWN_EVIDENCE = 3
 const SHOWN_SUSPECTS = 5
 const COPIED_MS = 2000

@@ -28,7 +28,7 @@ const { findParentGroup, readLines, readWords } = require('./parent-group')
  * @typedef {object} MemoryGroupStats
  * @property {number} limitBytes
  * @property {number} usageBytes with the page cache
- * @property {number} [maxUsageBytes] absent where the kernel has no memory.peak (v2 before 5.19)
+ * @property {number} [maxUsageBytes] absent if the kernel has no memory.peak (v2 before 5.19)
  * @property {number} limitHits how often usage met the limit: memory.failcnt (v1), `max` of
  *   memory.events (v2)
  * @property {number} oomKills

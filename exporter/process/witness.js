@@ -66,7 +66,7 @@ class Witness {
   /**
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    * @param {{ read?: (file: string) => string }} [dependencies]
-   * @returns {Witness | null} null where the process cannot be seen from here
+   * @returns {Witness | null} null if the process cannot be seen from here
    */
   static of ({ pid, startTimeTicks }, dependencies) {
     if (startTimeTicks === undefined) return null
@@ -103,7 +103,7 @@ class Witness {
 
   /**
    * @returns {number | undefined} processes of its cgroup that were killed for memory so far;
-   *   undefined where that cannot be read
+   *   undefined if that cannot be read
    */
   oomKills () {
     const match = this.#oomFile && /^oom_kill (\d+)/m.exec(this.#tryRead(this.#oomFile) ?? '')
@@ -145,7 +145,7 @@ const signalNames = Object.fromEntries(
 /**
  * A wait status in words. Bit 7 stands for a core dump.
  * @param {number} status
- * @returns {Exit | undefined} undefined where the kernel hides it: it shows 0 then, too
+ * @returns {Exit | undefined} undefined if the kernel hides it: it shows 0 then, too
  */
 function exitOf (status) {
   if (!(status > 0)) return undefined

@@ -8,8 +8,8 @@ const assert = require('node:assert')
  */
 
 /**
- * Pods that ask for injection, and what must become of them: judged by CEL in test/deploy, and by a
- * real API server in test/k8s.
+ * Pods that request injection, and the expected results, tested by CEL in test/deploy and by a real
+ * API server in test/k8s.
  *
  * @typedef {object} Case
  * @property {string} title

@@ -144,7 +144,7 @@ describeWithGoTools('beside the chart', tools => {
         ])
       ).toEqual([])
     })
-    it('keeps a Guaranteed app Guaranteed, and holds nobody back', () => {
+    it('keeps a Guaranteed app Guaranteed, and delays no app', () => {
       const [{ spec: { template: { spec } } }] = objects(read('sidecar.yaml'))
       for (const {
         resources,

@@ -47,7 +47,7 @@ function start (args, env) {
 
 const isThere = pid => fs.existsSync(`/proc/${pid}`)
 
-it('an exporter that is killed again and again is started again, and its container does not end', async () => {
+it('an exporter is restarted after every kill, and its container stays', async () => {
   const { child, ended, starts, startedTimes } = start(['exporter'], {
     MEMWATCH_ON_FAILURE: 'stay'
   })

@@ -242,7 +242,7 @@ describe('a plan', () => {
     ])
     expect(rowsOf('18', '512Mi')[0].warnings).toContain(
       "Node 18 sees no memory limit on cgroup v2: V8 goes by the machine's 16384 MiB. On cgroup " +
-        'v1 it sees it: heap size limit 259 MiB, semi-space 1 MiB.'
+        'v1 it sees the limit: heap size limit 259 MiB, semi-space 1 MiB.'
     )
     expect(figures(rowsOf('18', '512Mi', '', { cgroup: 'v1' }))).toEqual([['18', 512, 259, 1]])
   })

@@ -627,7 +627,7 @@ describe('files named by a profile', () => {
     const file = write('app/app.js')
     expect(Sources.of(hello({ platform: 'darwin' })).text(file)).toBeUndefined()
   })
-  it('full of hostile code end the analysis: nested calls, and nodes without end', () => {
+  it('with nested calls or endless nodes end the search', () => {
     const callees = source =>
       new InlinedCallees(() => source).allOf({ file: '/srv/app.js', line: 1, column: 1 })
     const began = performance.now()

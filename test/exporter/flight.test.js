@@ -385,7 +385,7 @@ describe('a flight history', () => {
 
 describe('a recorder', () => {
   let now
-  /** Receives ends as the exporter emits them. */
+  /** Passes ends to the recorder, like the exporter. */
   function recorderOf (targets, options) {
     const recorder = new FlightRecorder({ targets, now: () => now, ...options })
     targets.on('end', target => recorder.ended(target))

@@ -128,7 +128,7 @@ const told = (state, text) =>
   it.each([
     ['the agent is not loaded', { env: { NODE_OPTIONS: OWN_OPTIONS } }, /agent is not loaded/],
     [
-      'a program between drops NODE_OPTIONS',
+      'a program between shell and app drops NODE_OPTIONS',
       { command: 'env -u NODE_OPTIONS APP' },
       /NODE_OPTIONS of process \d+ \(sh\) preloads the agent; NODE_OPTIONS of process/
     ],
