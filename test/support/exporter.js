@@ -24,7 +24,7 @@ const exporterConfig = (socket, changes) => ({
 /** Exporters that run: one that a failed test leaves would keep its jest alive. */
 const running = new Set()
 // Benches load this file, too.
-globalThis.afterAll?.(() => Promise.all([...running].map(({ stop }) => stop())))
+/** @type {any} */ (globalThis).afterAll?.(() => Promise.all([...running].map(({ stop }) => stop())))
 
 /**
  * An exporter on a private socket and a free port, and ways to talk to it.
