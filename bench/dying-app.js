@@ -2,8 +2,8 @@
 
 /**
  * Dies as its first argument says, two seconds after its start; or waits to be killed. With a
- * second argument it lives for so many seconds before it dies, or leaks so slowly that it dies
- * about then: the third argument is the memory that it can fill, MiB.
+ * second argument it lives for so many seconds before. With a third one it leaks so slowly that it
+ * fills so many MiB in that time, in the same small steps.
  * `npm run bench:deaths` runs it.
  */
 
@@ -18,8 +18,8 @@ const kept = []
 
 /** Bytes each time that fill the room in a life of so many seconds. */
 const slowBytes = Number(roomMib) * MIB / Number(lifeSeconds) * LEAK_EVERY_MS / 1000
-const rows = lifeSeconds ? Math.ceil(slowBytes / ROW_BYTES) : 20_000
-const fillBytes = lifeSeconds ? Math.ceil(slowBytes) : 4 * MIB
+const rows = roomMib ? Math.ceil(slowBytes / ROW_BYTES) : 20_000
+const fillBytes = roomMib ? Math.ceil(slowBytes) : 4 * MIB
 
 const leak = (count = 20_000) => {
   for (let i = 0; i < count; i++) kept.push({ id: i, name: `row ${i}`, tags: [i, i + 1] })
@@ -47,4 +47,4 @@ setInterval(() => {}, 1000)
 setTimeout(() => {
   console.log('now')
   ways[way]()
-}, DIES_AFTER_MS)
+}, roomMib || !lifeSeconds ? DIES_AFTER_MS : 1000 * Number(lifeSeconds))

@@ -180,7 +180,11 @@ const options = withKeys({
      * @returns {readonly import('./captures/rules').CaptureRule[] | undefined} undefined: the
      *   built-in ones
      */
-    read: text => text === '' ? undefined : require('./captures/read-rules').readRules(text)
+    read (text) {
+      if (text === '') return undefined
+      const reasons = Object.keys(require('./deaths/reasons').reasons)
+      return require('./captures/read-rules').readRules(text, /** @type {any} */ (reasons))
+    }
   },
   snapshotDir: {
     flag: '--snapshot-dir <FOLDER>',

@@ -160,7 +160,11 @@ class AutomaticCaptures {
       const value = figures[when.signal].read(signals)
       const holds = value !== null && value > (when.above ?? -Infinity) &&
         value < (when.below ?? Infinity)
-      const since = holds ? known.since.get(rule.name) ?? nowSeconds : Infinity
+      if (!holds) {
+        known.since.delete(rule.name)
+        continue
+      }
+      const since = known.since.get(rule.name) ?? nowSeconds
       known.since.set(rule.name, since)
       if (nowSeconds - since >= when.forSeconds) this.#wish(rule, target)
     }

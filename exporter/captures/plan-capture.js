@@ -97,7 +97,7 @@ function mayProfile (target, { diagnosis, evidence }) {
 }
 
 /**
- * How a rule's capture is made of a target, within what it may cost the app.
+ * Plans the capture of a rule: its length and sampling, within what it may cost the app.
  * @param {import('./rules').CaptureRule} rule
  * @param {Target} target
  * @param {Found} [found] the verdict that it is about

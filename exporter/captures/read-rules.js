@@ -5,7 +5,6 @@ const { closest, distance } = require('fastest-levenshtein')
 const { diagnoses } = require('@memwatch/engine/diagnoses/index')
 const { figures } = require('@memwatch/engine/signals/index')
 const { readDuration } = require('@memwatch/engine/text/duration')
-const { reasons } = require('../deaths/reasons')
 const { kinds } = require('./kinds')
 const { defaultRules } = require('./rules')
 
@@ -24,17 +23,21 @@ const CONDITIONS = Object.freeze({
   death: ['death']
 })
 
-/** @typedef {import('./rules').CaptureRule} CaptureRule */
+/**
+ * @typedef {import('./rules').CaptureRule} CaptureRule
+ * @typedef {readonly import('../deaths/reasons').ReasonName[]} Reasons
+ */
 
 /**
  * Rules of captures: those of an operator beside the built-in ones. A rule with the name of a
  * built-in one takes its place, or switches it off.
  * @param {string} text JSON, an array of rules, or a file with it
+ * @param {Reasons} reasons known causes of death
  * @returns {readonly CaptureRule[]} in the order in which they are asked
  * @throws {Error} naming the rule, the key, the value and the nearest known name
  */
-function readRules (text) {
-  const given = parseRules(text.trimStart().startsWith('[') ? text : readFile(text))
+function readRules (text, reasons) {
+  const given = parseRules(text.trimStart().startsWith('[') ? text : readFile(text), reasons)
   const names = given.map(({ name }) => name)
   for (const [i, name] of names.entries()) {
     if (names.indexOf(name) < i) throw new Error(`rule ${name}: two rules have this name`)
@@ -60,9 +63,10 @@ function readFile (file) {
 
 /**
  * @param {string} text
+ * @param {Reasons} reasons
  * @returns {((CaptureRule & { off?: false }) | { name: string, off: true })[]}
  */
-function parseRules (text) {
+function parseRules (text, reasons) {
   const content = JSON.parse(text)
   if (!Array.isArray(content) || content.length > MOST_RULES) {
     throw new Error(`expected an array of at most ${MOST_RULES} rules, such as ` +
@@ -74,16 +78,15 @@ function parseRules (text) {
       throw new Error(`rule ${i + 1}: name: expected lower-case letters, digits and hyphens, got ` +
         JSON.stringify(name))
     }
-    return parseRule(rule, name, `rule ${name}`)
+    return parseRule(rule, { name, at: `rule ${name}`, reasons })
   })
 }
 
 /**
  * @param {Record<string, any>} rule
- * @param {string} name
- * @param {string} at how an error names it
+ * @param {{ name: string, at: string, reasons: Reasons }} options at: how an error names it
  */
-function parseRule (rule, name, at) {
+function parseRule (rule, { name, at, reasons }) {
   for (const key of Object.keys(rule)) expectKnown(key, KEYS, at)
   if (rule.off !== undefined) {
     if (rule.off !== true || Object.keys(rule).length > 2) {
@@ -102,7 +105,9 @@ function parseRule (rule, name, at) {
   }
   return Object.freeze({
     name,
-    when: Object.freeze(parseCondition(expectObject(rule.when, `${at}: when`), `${at}: when`)),
+    when: Object.freeze(
+      parseCondition(expectObject(rule.when, `${at}: when`), `${at}: when`, reasons)
+    ),
     what,
     everySeconds: readTime(rule.every ?? DEFAULT_EVERY, `${at}: every`),
     ...(seconds !== undefined && { seconds })
@@ -112,9 +117,10 @@ function parseRule (rule, name, at) {
 /**
  * @param {Record<string, any>} when
  * @param {string} at
+ * @param {Reasons} reasons
  * @returns {import('./rules').When}
  */
-function parseCondition (when, at) {
+function parseCondition (when, at, reasons) {
   const kind = Object.keys(CONDITIONS).find(key => key in when)
   const known = kind === undefined
     ? Object.keys(CONDITIONS)
@@ -129,8 +135,8 @@ function parseCondition (when, at) {
     case 'signal': return parseSignal(when, at)
     case 'runwayBelow': return { runwayBelowSeconds: readTime(when.runwayBelow, `${at}: runwayBelow`) }
     case 'death': return {
-      death: [when.death].flat().map(reason => /** @type {keyof typeof reasons} */ (
-        expectKnown(reason, Object.keys(reasons), `${at}: death`)))
+      death: [when.death].flat().map(reason => /** @type {Reasons[number]} */ (
+        expectKnown(reason, reasons, `${at}: death`)))
     }
     default: throw new Error(`${at}: expected one of ${known.join(', ')}`)
   }

@@ -5,7 +5,7 @@ const path = require('node:path')
 const { fileURLToPath } = require('node:url')
 
 /**
- * Where captures are sent.
+ * Destination of captures.
  * @typedef {{ kind: 'folder', folder: string } | { kind: 'put', url: URL } |
  *   { kind: 's3', url: URL, region: string }} Destination url: without a final slash; s3: with the
  *   bucket

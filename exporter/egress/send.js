@@ -56,7 +56,8 @@ const createPutSend = (base, { credentialsFile, idleMs }) => (key, body, signal)
  * @param {Options} options
  * @returns {Send}
  */
-const createS3Send = ({ url: base, region }, { credentialsFile, idleMs }) => async (key, body, signal) => {
+const createS3Send = ({ url: base, region }, options) => async (key, body, signal) => {
+  const { credentialsFile, idleMs } = options
   const { signS3 } = require('./sign-s3')
   const url = new URL(`${base.pathname}/${key}`, base)
   const headers = signS3(url, { region, body, keys: readAwsKeys(credentialsFile) })

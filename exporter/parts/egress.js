@@ -28,7 +28,7 @@ class EgressPart {
       shipsSnapshots: config.shipSnapshots,
       onFailure: (message, fields) => log.warn(fields, `--ship-to: ${message}`)
     })
-    // What an earlier exporter stored and did not send.
+    // An earlier exporter may have stored some that it did not send.
     for (const capture of captures.all.toReversed()) shipper.add(capture)
     exporter.on('captured', capture => shipper.add(capture))
   }

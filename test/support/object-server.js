@@ -13,7 +13,8 @@ async function startObjectServer ({ port = 0 } = {}) {
   /** @type {{ method: string, path: string, headers: http.IncomingHttpHeaders, body: Buffer }[]} */
   const requests = []
   /**
-   * Of the next requests: a status, 'cut' (the connection, in the middle) or 'hang'. Then 200.
+   * Answers to the next requests: a status, 'cut' (the connection, in the middle) or 'hang'; then
+   * 200.
    * @type {(number | 'cut' | 'hang')[]}
    */
   const answers = []
