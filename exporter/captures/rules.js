@@ -32,15 +32,17 @@
 const HOUR = 3600
 
 /**
- * One row of a diagnosis at its first suspicion.
+ * One row of a diagnosis. What names lines begins with the first suspicion, because it takes time.
+ * A report is made at once and stops the app for some 25 ms: it waits for the confirmation.
  * @param {string} diagnosis
+ * @param {import('./rules').ByDiagnosis['state']} state
  * @param {CaptureRule['what']} what
  * @param {string} why
  * @returns {CaptureRule}
  */
-const atSuspicion = (diagnosis, what, why) => Object.freeze({
+const row = (diagnosis, state, what, why) => Object.freeze({
   name: diagnosis,
-  when: Object.freeze({ diagnosis, state: 'suspected' }),
+  when: Object.freeze({ diagnosis, state }),
   what,
   everySeconds: HOUR,
   why
@@ -68,20 +70,20 @@ const defaultRules = Object.freeze([
     everySeconds: HOUR,
     why: 'lines of a leak that killed the process before it was suspected'
   }),
-  atSuspicion('context-leak', 'heap_profile', 'lines that create what contexts retain'),
-  atSuspicion('resource-leak', 'heap_profile', 'lines that open what stays open'),
-  atSuspicion('js-heap-leak', 'heap_profile', 'lines that allocate what lives on'),
-  atSuspicion('buffer-pool-pinning', 'heap_profile', 'lines that retain parts of the pool'),
-  atSuspicion('native-memory-leak', 'heap_profile', 'lines whose objects own native memory'),
-  atSuspicion('heap-limit-thrash', 'heap_profile', 'lines that allocate what fills the heap'),
-  atSuspicion('container-limit-mismatch', 'report', 'limits and flags of the process'),
-  atSuspicion('array-buffer-pile-up', 'allocation_profile', 'lines that allocate the Buffers'),
-  atSuspicion('semi-space-starvation', 'gc_trace', 'what each scavenge frees and promotes'),
-  atSuspicion('allocator-fragmentation', 'report', 'loaded libraries: malloc and its replacements'),
-  atSuspicion('event-loop-blocked', 'cpu_profile', 'the call that blocks'),
-  atSuspicion('oversized-heap', 'gc_trace', 'what each GC leaves in each space'),
-  atSuspicion('idle-heap-not-returned', 'report', 'spaces of the heap: committed and used'),
-  atSuspicion('pointer-compression-candidate', 'report', 'loaded addons, which need a build each')
+  row('context-leak', 'suspected', 'heap_profile', 'lines that create what contexts retain'),
+  row('resource-leak', 'suspected', 'heap_profile', 'lines that open what stays open'),
+  row('js-heap-leak', 'suspected', 'heap_profile', 'lines that allocate what lives on'),
+  row('buffer-pool-pinning', 'suspected', 'heap_profile', 'lines that retain parts of the pool'),
+  row('native-memory-leak', 'suspected', 'heap_profile', 'lines whose objects own native memory'),
+  row('heap-limit-thrash', 'suspected', 'heap_profile', 'lines that allocate what fills the heap'),
+  row('container-limit-mismatch', 'confirmed', 'report', 'limits and flags of the process'),
+  row('array-buffer-pile-up', 'suspected', 'allocation_profile', 'lines that allocate the Buffers'),
+  row('semi-space-starvation', 'suspected', 'gc_trace', 'what each scavenge frees and promotes'),
+  row('allocator-fragmentation', 'confirmed', 'report', 'loaded libraries: malloc and its replacements'),
+  row('event-loop-blocked', 'suspected', 'cpu_profile', 'the call that blocks'),
+  row('oversized-heap', 'confirmed', 'gc_trace', 'what each GC leaves in each space'),
+  row('idle-heap-not-returned', 'confirmed', 'report', 'spaces of the heap: committed and used'),
+  row('pointer-compression-candidate', 'confirmed', 'report', 'loaded addons, which need a build each')
 ])
 
 module.exports = { defaultRules }
