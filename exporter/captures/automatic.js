@@ -42,6 +42,8 @@ class AutomaticCaptures {
   #captures
   #now
   #rules
+  #runwayRules
+  #signalRules
   /**
    * Time of the last capture of each target, by rule.
    * @type {WeakMap<Target, Map<string, number>>}
@@ -70,6 +72,8 @@ class AutomaticCaptures {
     this.#captures = captures
     this.#now = now
     this.#rules = rules
+    this.#runwayRules = rules.filter(isUrgent)
+    this.#signalRules = rules.filter(({ when }) => 'signal' in when)
   }
 
   /**
@@ -94,6 +98,11 @@ class AutomaticCaptures {
   seen (target) {
     this.#checkRunway(target)
     this.#checkSignals(target)
+    if (this.#deaths.size > 0) this.#checkSuccessor(target)
+  }
+
+  /** @param {Target} target */
+  #checkSuccessor (target) {
     const death = this.#deaths.get(keyOf(target))
     const uptimeSeconds = target.frame?.uptimeSeconds ?? 0
     if (!death?.isOpen || uptimeSeconds < FROM_SHARE * death.lifeSeconds) return
@@ -135,10 +144,9 @@ class AutomaticCaptures {
       if (isSooner) soonest = verdict
     }
     if (!soonest) return
-    for (const rule of this.#rules) {
-      const { when } = rule
-      if (!('runwayBelowSeconds' in when)) continue
-      if ((soonest.secondsLeft ?? Infinity) < when.runwayBelowSeconds) {
+    for (const rule of this.#runwayRules) {
+      const { runwayBelowSeconds } = /** @type {import('./rules').ByRunway} */ (rule.when)
+      if ((soonest.secondsLeft ?? Infinity) < runwayBelowSeconds) {
         this.#wish(rule, target, soonest)
       }
     }
@@ -146,8 +154,7 @@ class AutomaticCaptures {
 
   /** @param {Target} target */
   #checkSignals (target) {
-    const rules = this.#rules.filter(({ when }) => 'signal' in when)
-    if (rules.length === 0) return
+    if (this.#signalRules.length === 0) return
     const nowSeconds = target.frame?.uptimeSeconds ?? 0
     const known = this.#signals.get(target) ?? { readAtSeconds: -Infinity, since: new Map() }
     this.#signals.set(target, known)
@@ -155,7 +162,7 @@ class AutomaticCaptures {
     if (!window || nowSeconds - known.readAtSeconds < SIGNALS_EVERY_SECONDS) return
     known.readAtSeconds = nowSeconds
     const signals = signalsOf(window)
-    for (const rule of rules) {
+    for (const rule of this.#signalRules) {
       const when = /** @type {import('./rules').BySignal} */ (rule.when)
       const value = figures[when.signal].read(signals)
       const holds = value !== null && value > (when.above ?? -Infinity) &&
