@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Binary of `@memwatch/allocator`. Its index.js would take another half of a millisecond at
- * preload. A bundler would include the addon if the name were a literal.
+ * Binary of `@memwatch/allocator`. Its index.js would add half a millisecond to the preload. A
+ * bundler would include the addon if the name were a literal.
  */
 const ADDON = `@memwatch/allocator/prebuilt/${process.platform}-${process.arch}.node`
 /** Node.js throws this code under the permission model or --no-addons. */

@@ -19,7 +19,7 @@ class CommandLines {
   #socket
   #execute
   #hangUp
-  /** Start of a line, copied: a slice would retain a read of the socket. @type {Buffer} */
+  /** Copied start of a line, as a slice would retain a whole read. @type {Buffer} */
   #unfinished = Buffer.alloc(0)
   /** Bytes read before the pause, one read at most. @type {Buffer} */
   #unread = Buffer.alloc(0)

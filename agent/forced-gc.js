@@ -6,7 +6,7 @@ const { debug } = require('./guard')
 
 /** Limit on the share of wall time in which GCs on command block the app. */
 const MOST_SHARE = 0.02
-/** Short GCs, too, keep this distance: each ages code, and V8 discards old code. */
+/** Least distance, as each GC ages code, and V8 discards old code. */
 const LEAST_DISTANCE_SECONDS = 4
 /**
  * Estimate before the first measurement: full GCs took 0.5 to 1.6 ms for each MiB of heap on

@@ -197,7 +197,7 @@ class Agent {
       }) + '\n'
     if (line.length <= MAX_LINE_BYTES && this.#transport) {
       this.#unsent = { ...NO_VALUES }
-      // Peaks since the last frame continue while frames wait: the transport may drop those.
+      // Peaks continue while frames wait, as the transport may drop those.
       if (this.#transport.write(line)) {
         for (let i = 0; i < collectors.length; i++) collectors[i].sent?.()
       }

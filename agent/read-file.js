@@ -44,7 +44,7 @@ function * readLines (file) {
 
 /**
  * Repeated reads of kernel files into one buffer: each read leaves only its text as garbage. One
- * read must return the whole file, as that of a single-record file does.
+ * read must return the whole file, which has one record.
  * @typedef {object} KernelFiles both reads throw errors of the file system
  * @property {(file: string) => string} read opens and closes the file
  * @property {(file: string) => string} readKept keeps the file open, as opening takes longer than

@@ -128,8 +128,8 @@ class Transport {
   }
 
   /**
-   * No turn of the loop follows at the app's end to report the connection: the kernel may have made
-   * it already, and then accepts a write.
+   * At the app's end no turn of the loop can report a new connection: try a write, as the kernel
+   * may have made it already.
    */
   finish () {
     if (this.#state === 'connecting' && this.#descriptor() !== undefined) this.#open()

@@ -71,8 +71,8 @@ const recordingOf = ({ name }) => path.join(given.out, `${name}.ndjson.gz`)
 const summaryOf = ({ name }) => path.join(given.out, `${name}.summary.json`)
 
 /**
- * Live, unless it was before; then judged from its recording: by the code as it is now, which says
- * the same as live.
+ * Runs the app live, unless a recording exists, and judges the recording by the current code, which
+ * gives the same result as live.
  * @param {Run} run
  * @returns {Promise<Result>}
  */
@@ -118,7 +118,7 @@ async function resultOf (run) {
 /**
  * @param {Run} run
  * @param {Result['fix']} fix that was printed
- * @returns {Promise<object>} what the app said of itself
+ * @returns {Promise<object>} what the app printed about itself
  */
 async function live (run, fix) {
   const { node, app, form } = run
@@ -149,12 +149,15 @@ async function live (run, fix) {
   return JSON.parse(stdout.split('\n').find(line => line.startsWith('{"lab"')) ?? '{"died":true}')
 }
 
-/** Cores that an app of the lab takes, about, and the longest run as a multiple of its seconds. */
+/**
+ * Approximate number of cores that a lab app uses, and the longest run as a multiple of its
+ * seconds.
+ */
 const APP_CORES = 0.5
 const MOST_STRETCH = 4
 
 /**
- * A slow pod does the same work in more time: its leak is as large only then.
+ * A slow pod needs more time for the same work, and so for the same leak.
  * @param {string} cpus
  * @returns {number} multiple of the seconds of a run
  */

@@ -32,7 +32,7 @@ const { repairOf } = require('./repair')
 const MEMWATCH = path.join(__dirname, '../cli/memwatch.js')
 /** Time limit of a page, beyond the rule's own wait. */
 const MOST_SECONDS = 90
-/** Time for which a repaired app is watched. */
+/** Time for which the bench watches a repaired app. */
 const REPAIRED_SECONDS = 60
 
 const { values: given } = parseArgs({
@@ -71,7 +71,7 @@ const seconds =
     : { forSeconds: Number(given.for), keepFiringForSeconds: Number(given.for) }
 
 /**
- * A lab app as `memwatch simulate` runs it, scraped at a port.
+ * A lab app run by `memwatch simulate`, scraped at a port.
  * @param {string} id
  * @param {number} port
  * @param {string[]} args
@@ -188,10 +188,10 @@ async function pages (tools, id) {
 }
 
 /**
- * Runs all at once, under one Prometheus.
+ * Runs all apps at once, under one Prometheus.
  * @param {any} tools
  * @param {string[]} ids
- * @returns {Promise<boolean[]>} of each whether nothing fired
+ * @returns {Promise<boolean[]>} true for each app without an alert
  */
 async function staySilent (tools, ids) {
   /** @type {(() => unknown)[]} last started, first stopped */
@@ -202,7 +202,7 @@ async function staySilent (tools, ids) {
     const { prometheus, webhook } = await watch(tools, ports, stops)
     const runs = await Promise.all(ids.map(async (id, i) => {
       let count = 0
-      // A job that is done is run again, as a cron job would be.
+      // A finished job runs again, like a cron job.
       for (; performance.now() < until; count++) {
         const app = simulate(id, ports[i], ['--for', String(60 * Number(given.minutes) + 60)])
         stops.push(app.stop)
@@ -221,8 +221,7 @@ async function staySilent (tools, ids) {
       return count
     }))
     return ids.map((id, i) => {
-      // Its exporter goes with a job that is done: that it cannot be scraped for a moment is not
-      // the app's doing.
+      // The exporter of a finished job ends with it, so a failed scrape is not the app's fault.
       const fired = webhook.received
         .filter(({ labels }) => labels.target === id && labels.alertname !== 'MemwatchExporterDown')
         .map(({ labels }) => labels.alertname)

@@ -66,7 +66,7 @@ const nodes = given.nodes
 fs.mkdirSync(given.out, { recursive: true })
 
 /**
- * Runs an app under an exporter for some seconds, then asks.
+ * Runs an app under an exporter for some seconds, then measures.
  * @template T
  * @param {import('../lab').LabApp} app
  * @param {string} node
@@ -109,7 +109,7 @@ async function watched (app, node, env, ask) {
 /**
  * @param {string} name
  * @param {() => Promise<object | undefined>} run
- * @returns {Promise<any>} what it found, or what an earlier run did
+ * @returns {Promise<any>} result of this run or of an earlier one
  */
 async function kept (name, run) {
   const file = path.join(given.out, `${name}.json`)
@@ -155,8 +155,8 @@ const trims = () =>
                   const [target] = targets.filter(({ thread }) => thread === 'main')
                   const { take } = target
                   /**
-                   * @type {import('../engine/history/tracks').Values} of the last look, which a
-                   *   trim begins with
+                   * @type {import('../engine/history/tracks').Values} of the last scan, with which
+                   *   a trim begins
                    */
                   let look = {}
                   target.take = (frame, ...rest) => {

@@ -2,9 +2,9 @@
 
 /**
  * `npm run bench:api`: schemathesis against the OpenAPI description that an exporter serves, with
- * an app that is watched, one that died, and a capture. Without /api/v1/recording, whose answers
- * take as long as they are asked to. Installs schemathesis for itself (Python ≥ 3.10 and pip); what
- * is behind -- goes to it.
+ * an app that is watched, one that died, and a capture. It omits /api/v1/recording, whose answers
+ * take as long as requested. It installs schemathesis (Python ≥ 3.10 and pip), and passes it all
+ * arguments behind --.
  *
  *   npm run bench:api -- -- --max-examples 500
  */
@@ -18,7 +18,7 @@ const { startExporter, eventually } = require('../test/support/exporter')
 
 const VERSION = '4.32.5'
 const AGENT = path.join(__dirname, '../agent/index.js')
-/** Less than the exporter allows of one address. */
+/** Below the exporter's limit for one address. */
 const RATE = '40/s'
 
 async function main () {
@@ -64,7 +64,7 @@ async function main () {
       ...process.argv.slice(2)
     ],
     { cwd: folder, stdio: 'inherit' }
-  ) // its cache goes with the folder
+  ) // its cache is removed with the folder
   const [code] = await once(test, 'close')
   app.kill('SIGKILL')
   await exporter.stop()

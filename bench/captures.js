@@ -15,8 +15,8 @@
  *     Prints the refusal where it does not compile.
  *   snapshot: cost of a snapshot of a few hundred megabytes with the agent, beside V8's own.
  *
- * Ends with 1 when fewer than nine of ten leaks, or not every call, are named. Figures that depend
- * on the machine are only printed.
+ * It ends with 1 if fewer than nine of ten leaks, or not all blocking calls, are named. It only
+ * prints figures that depend on the machine.
  */
 
 const fs = require('node:fs')
@@ -41,7 +41,7 @@ const AT_ONCE = 3
 /** A leak of the lab is first suspected after tens of seconds, and profiled for half a minute. */
 const AUTOMATIC_MS = 240_000
 const FIRST_SUSPECTS = 3
-/** Interleaved windows of the throughput's measure. */
+/** Number of interleaved windows in which throughput is measured. */
 const ROUNDS = 4
 
 const { values: given } = parseArgs({
@@ -121,7 +121,7 @@ async function watch ({ node, args, autoCaptures = false, env = {}, cwd, limitBy
 /**
  * @template T
  * @param {readonly T[]} items
- * @param {(item: T) => Promise<void>} work some at a time
+ * @param {(item: T) => Promise<void>} work several at a time
  */
 async function each (items, work) {
   const left = [...items]
@@ -132,7 +132,7 @@ async function each (items, work) {
   )
 }
 
-/** Found suspects of all, by kind. */
+/** Suspects of all captures, by kind. */
 const count = { leaks: [0, 0], calls: [0, 0] }
 /**
  * @param {'leaks' | 'calls'} what
@@ -154,7 +154,7 @@ async function suspects (node) {
     await app.stop()
     const lines = code.split('\n')
     const first = firstOf(capture.suspects)
-    // A closure in the culprit's line is the culprit's.
+    // A closure in the line of the culprit counts as the culprit.
     const right = first.some((/** @type {any} */ site) => site.function === culprit || lines[site.line - 1]?.includes(`function ${culprit}`)) &&
       (call === undefined || first[0]?.call === call)
     tally(call === undefined ? 'leaks' : 'calls', right)
@@ -245,7 +245,7 @@ async function throughput (node) {
     }
   }
   const clients = Array.from({ length: 16 }, client)
-  /** Requests a second, while something is done. @param {() => Promise<unknown>} work */
+  /** Requests a second during some work. @param {() => Promise<unknown>} work */
   const rate = async work => {
     const [from, began] = [served, performance.now()]
     await work()
@@ -257,8 +257,8 @@ async function throughput (node) {
     for (let round = 0; round < ROUNDS; round++) {
       const before = await rate(() => wait(5000))
       const [target] = app.exporter.exporter.targets
-      // The exporter's work on it afterwards takes time from the clients, which live in this
-      // process, and none from the app.
+      // The exporter analyses the capture afterwards, which slows the clients in this process, but
+      // not the app.
       const { finished } = app.exporter.exporter.captures.request(target, {
         kind,
         seconds,
@@ -281,7 +281,7 @@ async function throughput (node) {
   await app.stop()
 }
 
-/** Preloaded: a build without an inspector. */
+/** Preloaded code that makes Node.js look like a build without an inspector. */
 const NO_INSPECTOR = `
 const Module = require('node:module'); const load = Module._load
 Module._load = function (name, ...rest) { if (/^(node:)?inspector/.test(name)) throw new Error('built without an inspector'); return load.call(this, name, ...rest) }
@@ -316,7 +316,7 @@ async function addon (node) {
     fs.writeFileSync(file, code)
     const app = await watch({ node, args: ['-r', path.join(at, 'no-inspector.js'), file], cwd: at })
     await wait(1000)
-    // One reading only: what is garbage must have been collected by then.
+    // The profile has one reading only, before which V8 must have collected garbage.
     const capture = await app.capture(`kind=${kind}&seconds=${kind === 'heap_profile' ? 20 : 5}`)
     await app.stop()
     const first = firstOf(capture.suspects)
@@ -345,7 +345,7 @@ process.on('SIGUSR2', () => require('node:v8').getHeapSnapshot().on('end', () =>
 async function snapshot (node) {
   const args = ['--max-old-space-size=1000', script('large', LARGE)]
   /**
-   * Peak memory over that before, while a snapshot is taken.
+   * Peak memory during a snapshot, above the memory before it.
    * @param {(app: Awaited<ReturnType<typeof watch>>) => Promise<any>} take
    */
   const peak = async take => {

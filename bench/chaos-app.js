@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * An app that works a little, and does as it is told on its stdin: exit CODE, throw, heap, memory,
+ * An app that works a little and executes commands from stdin: exit CODE, throw, heap, memory,
  * block SECONDS.
  */
 

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Preloaded into an exporter: its wall clock is off by as many milliseconds as the file
- * MEMWATCH_CHAOS_CLOCK says, and jumps with it.
+ * Preloaded into an exporter: shifts its wall clock by the milliseconds in the file
+ * MEMWATCH_CHAOS_CLOCK, at every change of the file.
  */
 
 const fs = require('node:fs')

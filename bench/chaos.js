@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * `npm run bench:chaos`: every few seconds for an hour, something bad happens to an exporter and
- * its apps: kill -9, SIGSTOP, a full disk, a lack of memory, garbage input, jumping clocks, deaths
- * of every kind. The bench counts the losses.
+ * `npm run bench:chaos`: harms an exporter and its apps every few seconds for an hour: kill -9,
+ * SIGSTOP, a full disk, a lack of memory, garbage input, jumping clocks, deaths of every kind. The
+ * bench counts the losses.
  *
  *   npm run bench:chaos -- --minutes 60 --seed 7
  *   npm run bench:chaos -- --minutes 5 --evils 'kill -9 the exporter,SIGKILL an app'
@@ -28,11 +28,11 @@ const { fuzzer } = require('./fuzz-input')
 
 const MIB = 2 ** 20
 const APPS = 6
-/** Time after the exporter was away, or stopped, until all agents are back. */
+/** Time limit for all agents to reconnect after the exporter was away or stopped. */
 const BACK_MS = 12_000
-/** Time after space is available again until it saves again. */
+/** Time limit for the next save after disk space is available again. */
 const SAVES_AGAIN_MS = 15_000
-/** Largest loss of each history by a kill. */
+/** Largest loss of each target's history by a kill. */
 const MOST_LOST_SECONDS = 10
 const AGENT = require.resolve('memwatch/agent')
 
@@ -69,7 +69,7 @@ function tried (...[file, ...args]) {
 class App {
   /** @type {import('node:child_process').ChildProcess | undefined} */
   child
-  /** Correct reasons of the staged end. @type {string[] | undefined} */
+  /** Accepted reasons for the staged end. @type {string[] | undefined} */
   expected
   /**
    * @param {string} name
@@ -149,7 +149,7 @@ async function main () {
   const apps = Array.from({ length: APPS }, (_, i) => new App(`app-${i}`, exporter.socket.path))
   for (const app of apps) app.start()
   /**
-   * Processes that were stopped for a while, and cannot report on that time.
+   * Processes that were stopped for a while, and have no frames of that time.
    * @type {Set<number | undefined>}
    */
   const stopped = new Set()
@@ -207,7 +207,7 @@ async function main () {
       for (let i = 1; i < times.length; i++) {
         longest = Math.max(longest, times[i] - times[i - 1] - 1)
       }
-      // Targets of the exporter before this one that this one does not know.
+      // Targets of the previous exporter that this one does not know.
       longest = Math.max(longest, times[0] - Math.max(1, times[times.length - 1] - 589))
       if (longest > mostLost) say(`${when}: ${longest.toFixed(1)} s are missing of ${target}`)
       mostLost = Math.max(mostLost, longest)
@@ -247,10 +247,10 @@ async function main () {
       if (!small) return
       try {
         fs.writeFileSync(path.join(dataFolder, 'ballast'), Buffer.alloc(64 * MIB))
-      } catch {} // that is the point
+      } catch {} // the kill is the purpose of this step
       await wait(8000 + fuzz.below(10_000))
       fs.rmSync(path.join(dataFolder, 'ballast'), { force: true })
-      // Only saved data may not be lost: nobody could have saved the rest by then.
+      // Only saved data counts as lost: the rest could not have been saved by then.
       const saves = await until(
         async () => / 1$/m.exec(await metric('memwatch_exporter_history_saving')),
         SAVES_AGAIN_MS

@@ -1,7 +1,7 @@
 'use strict'
 
-// Cost of single calls, once a second in a process that does nothing else: `node cold-calls.js CALL
-// COUNT` tells its parent the µs of each.
+// Measures single calls, once a second in an otherwise idle process: `node cold-calls.js CALL
+// COUNT` sends the µs of each to its parent.
 const fs = require('node:fs')
 const net = require('node:net')
 const v8 = require('node:v8')
@@ -9,7 +9,7 @@ const { once } = require('node:events')
 const { performance } = require('node:perf_hooks')
 
 const [call, count] = process.argv.slice(2)
-/** Text of a frame's size, with numbers like those of a frame. */
+/** Text with the size and the kind of numbers of a frame. */
 const FRAME = Object.fromEntries(
   Array.from({ length: 60 }, (_, i) => [`someFieldOfAFrame${i}`, i * 12345.678])
 )

@@ -2,8 +2,8 @@
 
 /**
  * `npm run bench:deaths`: the share of right causes of death. Real processes die in all known ways,
- * on each given Node, inside a memory cgroup and outside. Each runs once with the exporter seeing
- * it in /proc, as on a laptop or a node, and once without, as in a sidecar.
+ * on each given Node, inside a memory cgroup and outside. The exporter sees each process once in
+ * /proc, as on a laptop or a node, and once not, as in a sidecar.
  *
  *   npm run bench:deaths -- --nodes /path/to/node20:/path/to/node24
  *   npm run bench:deaths -- --deaths oom_kill,heap_oom --times 5
@@ -51,7 +51,7 @@ const APP = path.join(__dirname, 'dying-app.js')
  */
 
 /**
- * The signal can be seen only until its parent has asked, so that is not demanded.
+ * The signal is visible only until the parent reads the status, so the bench does not require it.
  * @type {Record<string, Staged>}
  */
 const staged = {

@@ -1,10 +1,9 @@
 'use strict'
 
 /**
- * Dies as its first argument says, two seconds after its start; or waits to be killed. With a
+ * Dies in the way of its first argument two seconds after its start, or waits to be killed. With a
  * second argument it lives for so many seconds before. With a third one it leaks so slowly that it
- * fills so many MiB in that time, in the same small steps.
- * `npm run bench:deaths` runs it.
+ * fills so many MiB in that time, in the same small steps. `npm run bench:deaths` runs it.
  */
 
 const MIB = 2 ** 20

@@ -1,9 +1,9 @@
 'use strict'
 
-// Agents for bench/exporter.js: `node exporter-feeder.js SOCKET TARGETS SECONDS RATE`. Real frames
-// of a recording, told again for each target with its own identity, its counters carried on. RATE:
-// frames a second and target; 0 is as fast as they are taken: on a new connection now and then, as
-// one may bring so many at once, and no more.
+// Agents for bench/exporter.js: `node exporter-feeder.js SOCKET TARGETS SECONDS RATE`. It sends
+// real frames of a recording for each target, with an identity of its own and continued counters.
+// RATE: frames a second for each target; 0 sends as fast as the exporter accepts, on a new
+// connection from time to time, as the frames of one connection are limited.
 const fs = require('node:fs')
 const net = require('node:net')
 const path = require('node:path')
@@ -26,7 +26,7 @@ const counters = Object.entries(fields)
   .filter(([, { kind, shape }]) => kind === 'counter' && shape === 'number')
   .map(([name]) => name)
 
-/** @param {number} n of the frame, from 0; the frames repeat, and counters go on */
+/** @param {number} n of the frame, from 0; the frames repeat with continued counters */
 function frameOf (n) {
   const { values } = frames[n % frames.length]
   const rounds = Math.floor(n / frames.length)
@@ -97,7 +97,7 @@ async function main () {
     }
     const began = performance.now()
     const line = frameOf(n)
-    // Spread over the second, as real agents are.
+    // Spread over the second, like those of real agents.
     const slices = rate > 0 ? 20 : 1
     for (let slice = 0; slice < slices; slice++) {
       for (let i = slice; i < sockets.length; i += slices) {

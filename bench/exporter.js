@@ -34,14 +34,15 @@ const CLOCK_TICKS = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf
 const WARM_SECONDS = 10
 /** Duration of scraping, a minute and more, after which V8's new space has its final size. */
 const SCRAPES = 60
-/** While another one asks as well. */
+/** Scrapes while another client sends requests. */
 const PROBED_SCRAPES = 10
 /**
- * The sidecar, whose memory every pod pays for, is measured once more as the image has it.
+ * The bench also measures the sidecar with the settings of the image, as every pod pays for its
+ * memory.
  */
 const SIDECAR_TARGETS = [1, 10]
 const IMAGE_ENV = { MALLOC_ARENA_MAX: '1' }
-/** The flags of deploy/image/start.sh, except the heap's, which is for Node.js 24 and later. */
+/** Flags of deploy/image/start.sh, without that of the heap, which needs Node.js 24. */
 const IMAGE_FLAGS = ['--max-semi-space-size=1', '--optimize-for-size']
 /** Lengths of history whose memory is measured, in seconds of a target's life. */
 const HISTORIES = [60, 600, 7200]
@@ -119,8 +120,7 @@ async function scrape (url, agent) {
 }
 
 /**
- * Scrapes a second apart; then some more, to see how long another request has to wait at most
- * meanwhile.
+ * Scrapes once a second, then some more with a second client, to measure its longest wait.
  * @param {string} url
  * @param {number} pid of the exporter
  */
@@ -136,7 +136,7 @@ async function scrapes (url, pid) {
   }
   const rss = rssOf(pid)
   const probe = fork(PROBE, [url])
-  await wait(1000) // its first requests take longer
+  await wait(1000) // first requests take longer
   probe.send('forget')
   for (let i = 0; i < PROBED_SCRAPES; i++) {
     await scrape(url, agent)
@@ -155,7 +155,7 @@ async function scrapes (url, pid) {
 }
 
 /**
- * Before the exporter's: a connection that breaks is an error there.
+ * Ends before the exporter, as a broken connection is an error in the feeder.
  * @param {import('node:child_process').ChildProcess} feeder
  */
 async function endOf (feeder) {
@@ -200,7 +200,9 @@ const atOneHertz = (targets, env) => withExporter(async ({ pid, url, socket }) =
   }
 }, env)
 
-/** @param {number} seconds of life of ten targets, told as fast as they are taken */
+/**
+ * @param {number} seconds seconds of history of ten targets, sent as fast as the exporter accepts
+ */
 const withHistory = seconds => withExporter(async ({ pid, socket }) => {
   const TARGETS = 10
   const before = rssOf(pid)
@@ -220,9 +222,9 @@ const withHistory = seconds => withExporter(async ({ pid, socket }) => {
 })
 
 /**
- * Cost of one frame in the exporter, step by step, in µs: in this process, where nothing but that
- * is done. One in two is evaluated. The parse is the line's, the take its check and its way into
- * the history.
+ * Cost in µs of each step of one frame in the exporter, measured in this otherwise idle process.
+ * The exporter evaluates every second frame. `parse` covers the line, `take` its checks and its way
+ * into the history.
  */
 function stepMicros () {
   const TARGETS = 20

@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * `npm run bench:fleet`: whether a fleet is a burden to Prometheus. Real series of five lab apps,
- * told by a real exporter, are served again for as many targets as wanted, to a real Prometheus
- * with the recording rules; then every query of the fleet dashboard and every alert rule is timed.
+ * `npm run bench:fleet`: measures the load of a fleet on Prometheus. It serves real series of five
+ * lab apps, multiplied to the given number of targets, to a real Prometheus with the recording
+ * rules. Then it times every query of the fleet dashboard and every alert rule.
  *
  *   npm run bench:fleet -- --targets 2000 --minutes 3
  */
@@ -42,7 +42,7 @@ const { values: given } = parseArgs({
 const exporters = Math.ceil(Number(given.targets) / TARGETS_EACH)
 
 /**
- * The lines of each app's target, and those of no target.
+ * Lines of each app's target, and lines without a target.
  * @returns {Promise<{ own: string[], byApp: string[][] }>}
  */
 async function realSeries () {
@@ -66,7 +66,7 @@ async function main () {
   const tools = findTools()
   if (!tools) throw new Error(MISSING)
   const { own, byApp } = await realSeries()
-  // The served values move a little, as real counters do, so that Prometheus stores it as it would.
+  // Served values change a little, like real counters, so that Prometheus compresses them as usual.
   let scrapes = 0
   const text = (/** @type {number} */ exporter) => Array.from({ length: TARGETS_EACH }, (_, i) => {
     const app = (exporter + i) % APPS.length

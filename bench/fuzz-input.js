@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Bytes that an exporter must survive: what an agent says, changed at random, and what no agent
- * says. The same seed makes the same.
+ * Bytes that an exporter must survive: messages of agents with random changes, and other data. The
+ * same seed leads to the same bytes.
  */
 
 const { hello, frame, line, gcRow } = require('../test/support/frames')
@@ -21,7 +21,7 @@ function randomFrom (seed) {
   }
 }
 
-/** Values that break readers. @type {unknown[]} */
+/** Values that break careless readers. @type {unknown[]} */
 const NASTY = [
   null,
   true,
@@ -64,7 +64,7 @@ const NASTY_KEYS = [
   'values',
   '\u0000'
 ]
-/** JSON that objects cannot say: keys twice, and a real __proto__. */
+/** JSON that no object can represent: duplicate keys, and a real __proto__. */
 const RAW = [
   '{"v":1,"type":"frame","sequence":1,"atUnixMs":1,"uptimeSeconds":1,"values":{"__proto__":{"rssBytes":1},"rssBytes":1,"rssBytes":2}}',
   '{"v":1,"__proto__":{"type":"hello"}}',
@@ -132,7 +132,7 @@ function fuzzer (seed) {
     })
   }
   /**
-   * Somewhere in it, something else.
+   * Replaces a random place by another value.
    * @param {any} value
    * @param {number} depth
    * @returns {any}
@@ -155,7 +155,7 @@ function fuzzer (seed) {
     }
     return copy
   }
-  /** Bytes turned, cut, doubled. @param {Buffer} bytes */
+  /** Flips, removes or repeats bytes. @param {Buffer} bytes */
   const damage = bytes => {
     const changed = Buffer.from(bytes)
     for (let i = below(4); i >= 0 && changed.length > 0; i--) {

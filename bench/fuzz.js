@@ -2,12 +2,13 @@
 
 /**
  * `npm run bench:fuzz`: a million mutated lines over hundreds of connections, and HTTP requests
- * that no client sends, against a real exporter. It must not end, must not grow, must count each
- * line that it does not take, and must go on watching a good agent meanwhile.
+ * that no client sends, against a real exporter. The exporter must not end, must not grow, must
+ * count each rejected line, and must accept frames of a good agent meanwhile.
  *
  *   npm run bench:fuzz -- --lines 1000000 --seed 1
  *
- * Ends with 1 where one of that does not hold. The seed is printed: the same one sends the same.
+ * The bench ends with 1 if one of these conditions fails. It prints the seed, with which a run can
+ * be repeated.
  */
 
 const fs = require('node:fs')
@@ -26,8 +27,7 @@ const MIB = 2 ** 20
 /** Upper bound of memory that an exporter may gain after the first third of the run. */
 const MOST_GROWTH_BYTES = 48 * MIB
 /**
- * Lines of one connection, before another takes its place: after a hundred that are rejected the
- * exporter hangs up.
+ * Lines of one connection, as the exporter hangs up after a hundred rejected lines.
  */
 const LINES_A_CONNECTION = 100
 const CONNECTIONS = 50
@@ -41,7 +41,7 @@ const { values: given } = parseArgs({
 })
 
 /**
- * Unlike once(), it does not mind errors.
+ * Unlike once(), it ignores errors.
  * @param {net.Socket} socket
  * @param {string} event
  */
@@ -60,7 +60,7 @@ async function metric (exporter, name) {
 }
 
 /**
- * One connection's worth of lines.
+ * Lines for one connection.
  * @param {any} exporter
  * @param {ReturnType<typeof fuzzer>} fuzz
  * @param {number} count
@@ -78,7 +78,7 @@ async function connection (exporter, fuzz, count) {
     const chunk = []
     for (let i = 0; i < 50 && sent < count; i++, sent++) chunk.push(fuzz.line(pid))
     const bytes = Buffer.concat(chunk)
-    // As the network does: cut anywhere.
+    // Cuts at arbitrary places, like the network.
     const cut = fuzz.below(bytes.length)
     socket.write(bytes.subarray(0, cut))
     if (!socket.write(bytes.subarray(cut)) && !socket.destroyed) {
@@ -137,7 +137,7 @@ async function request (exporter, fuzz) {
   await event(socket, 'close')
 }
 
-/** Work that must continue whatever else is sent. @param {any} exporter */
+/** Work that must continue under any input. @param {any} exporter */
 async function goodAgent (exporter) {
   const socket = net.connect(exporter.socket)
   await once(socket, 'connect')
@@ -213,8 +213,8 @@ async function main () {
           `${await metric(exporter, 'memwatch_exporter_frames_shed_total')} frames left unread ` +
             'for want of time'
   )
-  // Under a flood frames of healthy targets are left unread, and counted: none may be missing
-  // beyond those.
+  // Under a flood the exporter skips and counts frames of healthy targets: no other frame may be
+  // missing.
   const shed = await metric(exporter, 'memwatch_exporter_frames_shed_total')
   const fine = up && framesLost <= shed && rss - settledRss < MOST_GROWTH_BYTES && rejected > 0
   console.log(fine ? 'right' : 'WRONG')

@@ -1,7 +1,7 @@
 'use strict'
 
 // Allocates in bursts, as a server under load does, and counts its GCs with prom-client's default
-// metrics. Ends after some seconds with a pause, so that whoever observes GCs has seen them all.
+// metrics. It ends after some seconds with a pause, so that observers have seen all GCs.
 const { collectDefaultMetrics, register } = require('prom-client')
 
 collectDefaultMetrics()
@@ -18,7 +18,7 @@ function burst () {
 }
 
 async function report () {
-  /** A histogram's metric; the type names no `metricName`. @type {any} */
+  /** The type of a histogram's metric, as prom-client's own type lacks `metricName`. @type {any} */
   const metric = await register.getSingleMetric('nodejs_gc_duration_seconds')?.get()
   /** @type {{ metricName?: string, value: number }[]} */
   const values = metric.values

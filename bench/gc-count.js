@@ -1,9 +1,10 @@
 'use strict'
 
 /**
- * `npm run bench:gc-count`: how many GCs are seen? One process, three counts of the same events:
+ * `npm run bench:gc-count`: compares counts of GCs. One process, three counts of the same events:
  * V8's own trace, memwatch by V8's callbacks and by an observer, and prom-client's default metrics,
- * which read the first entry of each batch only. The trace is counted from when memwatch began to.
+ * which read the first entry of each batch only. The count of the trace begins with that of
+ * memwatch.
  *
  *   npm run bench:gc-count -- --nodes /path/to/node20:/path/to/node22 --seconds 5
  */

@@ -8,10 +8,10 @@ const addon = require(`../allocator/prebuilt/${process.platform}-${process.arch}
 
 const GCS_OF_WORKER = 5
 const AT_ONCE = 4
-/** Columns of what `take` writes: the rows follow the first four numbers. */
+/** Columns of a row that `take` writes; rows follow the first four numbers. */
 const [FIRST_ROW, ROW_LENGTH, KIND, COUNT] = [4, 19, 0, 2]
 
-/** @returns {number} major GCs that the hooks counted, after some that are forced */
+/** @returns {number} major GCs counted by the hooks, after some forced ones */
 function forceAndCount () {
   const hooks = addon.countGcs()
   const other = addon.countGcs()

@@ -25,7 +25,7 @@ const { runTraced } = require('./traced-app')
 
 const APP = path.join(__dirname, 'gc-hooks-app.js')
 const COUNTERS = 200
-/** Most that the memory may grow in the second half of a run. */
+/** Largest allowed growth of memory in the second half of a run. */
 const MOST_GROWTH_BYTES = 16 * 2 ** 20
 
 const { values: given, positionals: [part] } = parseArgs({
@@ -40,7 +40,7 @@ const mib = (/** @type {number} */ bytes) => `${(bytes / 2 ** 20).toFixed(1)} Mi
 
 /**
  * @param {number[]} rss at ten moments or more of a run, in bytes
- * @returns {boolean} whether it grew in the second half
+ * @returns {boolean} true: it grew in the second half
  */
 function grows (rss) {
   const half = Math.floor(rss.length / 2)
@@ -113,7 +113,7 @@ async function valgrind () {
   const [code] = await once(child, 'close')
   const text = fs.readFileSync(log, 'latin1')
   fs.rmSync(folder, { recursive: true })
-  // Node.js and V8 have findings of their own, as V8 searches stacks for pointers.
+  // valgrind also reports errors of Node.js and V8, as V8 searches stacks for pointers.
   const inAddon = text.split('\n').filter(line => line.includes(`${process.arch}.node`))
   const lost = Number(/definitely lost: ([\d,]+)/.exec(text)?.[1].replaceAll(',', ''))
   console.log(`findings in the addon ${inAddon.length}, definitely lost ${lost} bytes`)

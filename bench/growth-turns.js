@@ -1,7 +1,8 @@
 'use strict'
 
-// Preloaded before the agent by bench/growth.js: how long each callback of the agent's timers held
-// the loop, and for how much of that others had the CPU. The app uses those of node:timers.
+// Preloaded before the agent by bench/growth.js: measures for how long each timer callback of the
+// agent held the loop, and for how much of that time others had the CPU. The app uses timers of
+// node:timers.
 const fs = require('node:fs')
 
 /** @type {{ heldMs: number, waitedMs: number }[]} */

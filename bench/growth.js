@@ -3,8 +3,8 @@
 /**
  * `npm run bench:growth`: what the agent costs as the app grows: by heap, by GCs a second, by
  * worker threads. Each line is an app of its own with the agent; the main-thread time a frame is
- * what the agent says of itself (collectSeconds). And beside them what a frame's calls take alone.
- * On Linux.
+ * what the agent says of itself (collectSeconds). It also measures the calls of a frame alone. On
+ * Linux.
  *
  *   npm run bench:growth -- --nodes /path/to/node20:/path/to/node24 --write
  */

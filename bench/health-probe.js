@@ -1,8 +1,8 @@
 'use strict'
 
-// Asks an exporter for its health again and again, for bench/exporter.js: `forget` begins anew,
-// `say` tells how many ms an answer took at most since then, and ends. A process of its own, so
-// that what it measures is not its parent.
+// Requests the health of an exporter repeatedly, for bench/exporter.js: `forget` restarts the
+// measurement, `say` prints the longest answer since then in ms, and ends. It is a process of its
+// own, so that it does not measure its parent.
 /** The exporter answers an address a hundred times a second, scrapes included. */
 const PAUSE_MS = 12
 let longestMs = 0

@@ -8,14 +8,14 @@ const { createMetrics } = require('../exporter/expose/metrics')
 const { replayFile } = require('../cli/sources/replay-file')
 
 /**
- * Code that runs all the time, in portions of some milliseconds to be repeated:
+ * Code that runs permanently, in repeatable portions of some milliseconds:
  *
  *   frame     the agent reads and encodes 200 frames
  *   ingest    the exporter takes and judges a recording
  *   scrape    /metrics of 20 targets
  *
- * bench/ratios.js takes this file from the tree whose cost it measures, an older one's too: it
- * needs nothing but what is in its tree.
+ * bench/ratios.js runs this file from the tree that it measures, which may be an old one, so it may
+ * use only files of its own tree.
  *
  * @param {string} recording a file of frames
  * @returns {Promise<{ work: Record<string, () => unknown>, stop: () => void }>}
@@ -35,7 +35,7 @@ async function hotPaths (recording) {
   let count = 0
   function frame () {
     const values = {}
-    // Frames within one second: what is read by the clock is read once.
+    // All frames lie within one second, so collectors with a time interval read only once.
     const tick = { count: ++count, nowSeconds: count / 1000 }
     for (const collector of all) collector.read(values, tick)
     return JSON.stringify(values)

@@ -28,14 +28,14 @@ cgroups, and so root on Linux. Ends with 1 when a bug was not reproduced, 2 for 
   npm run bench:known-bugs -- --missing`
 
 const RESULTS = path.join(__dirname, '../engine/known-bugs/reproduced.json')
-/** A fixed version runs at least so long, and longer than the bug took to show. */
+/** A fixed version runs at least for this time, and longer than the bug needed to show. */
 const LEAST_FIXED_SECONDS = 45
 const LONGER_SECONDS = 15
 
 /** @typedef {import('../engine/known-bugs/define-known-bug').KnownBug} KnownBug */
 /** @typedef {import('../engine/known-bugs').Reproduced} Reproduced */
 
-/** A mistake of the caller: its message is all that is printed. */
+/** A mistake of the caller: the bench prints only its message. */
 class UsageError extends Error {}
 
 function readOptions () {

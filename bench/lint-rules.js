@@ -2,9 +2,9 @@
 
 /**
  * `npm run lint:rules`: Cloudflare's pint reads every rule beside a real Prometheus that scrapes a
- * real exporter: series that are not there, rates of gauges, joins that cannot match. It is built
- * from alerts/pint/go.mod at first, which needs Go 1.26, the Go module proxy and a minute;
- * `npm test` runs it where there is Go. Ends with 4 where it cannot run.
+ * real exporter: series that are not there, rates of gauges, joins that cannot match. The first run
+ * builds pint from alerts/pint/go.mod, with Go 1.26, the Go module proxy and a minute of time. `npm
+ * test` runs it if Go is available. It ends with 4 if it cannot run.
  */
 
 const fs = require('node:fs')
@@ -29,9 +29,9 @@ const RULES = [
   'alerts/prom-client.rules.yaml'
 ]
 
-/** A module proxy that does not answer is not waited for. */
+/** Time limit for a module proxy that does not answer. */
 const BUILD_TIMEOUT_MS = 420_000
-/** Exit status where the machine has not what it needs. */
+/** Exit status if the machine lacks a tool. */
 const CANNOT_RUN = 4
 
 function build () {
@@ -68,12 +68,12 @@ async function main () {
   try {
     const exporter = await startExporter()
     stops.push(exporter.stop)
-    // One process with each problem, so that every series of a rule is there.
+    // One process with each problem, so that all series of the rules exist.
     for (const [i, { id }] of diagnoses.filter(({ runbook }) => runbook).entries()) {
       const connection = await tellRecording(exporter, id, { pid: 100_000 + i })
       stops.push(() => connection.destroy())
     }
-    // And one that was killed for memory.
+    // A process killed for memory.
     const dying = await exporter.connect()
     dying.write(
       [
@@ -111,7 +111,7 @@ async function main () {
       `${fs.readFileSync(path.join(SOURCE, 'pint.hcl'), 'utf8')}\nprometheus "live" {\n  uri    ` +
         ` = "${prometheus.url}"\n  timeout = "10s"\n}\n`
     )
-    // Not in the way of the exporter, which runs in this process.
+    // It must not block the exporter, which runs in this process.
     const pint = spawn(
       PINT,
       [

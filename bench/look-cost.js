@@ -12,7 +12,7 @@ const [buffersMb, heapMb] = process.argv.slice(2).map(Number)
 const buffers = Array.from({ length: buffersMb * 50 }, () =>
   Buffer.allocUnsafeSlow(20 * 1024 + Math.floor(1024 * Math.random())).fill(1)
 )
-// Half of the Buffers are freed between others that stay: free chunks for malloc to count.
+// The app frees every second Buffer, so malloc has free chunks to count.
 for (let i = 0; i < buffers.length; i += 10) buffers[i] = Buffer.alloc(0)
 const rows = Array.from({ length: heapMb * 11_000 }, (_, i) => ({ i, text: `row ${i}` }))
 const access = allocatorAccess()

@@ -3,13 +3,13 @@
 /**
  * `npm run bench:neighbours`: does the agent work beside other tools in an app? Each neighbour runs
  * for real, with an exporter. App and neighbour must work as without the agent, and the agent must
- * report the process. Where it cannot, it must be silent and cost nothing.
+ * report. Where the agent cannot run, it must be silent and cost nothing.
  *
  *   npm run bench:neighbours all; the first run installs them into bench/neighbours (some 800 MB)
  *   npm run bench:neighbours -- --only pm2,jest
  *   npm run bench:neighbours -- --node /path/to/node24
  *
- * Ends with 1 when one of these claims fails. Prints the neighbours that could not be installed.
+ * Ends with 1 when one of these claims fails. It prints the neighbours that could not be installed.
  */
 
 const dgram = require('node:dgram')
@@ -31,7 +31,7 @@ const { values: given } = parseArgs({
 })
 
 /**
- * Work of every app: some garbage, so that GCs run, and an answer when it is asked to end.
+ * Work of every app: some garbage, so that GCs run, and an answer to the request to end.
  */
 const WORK =
   'const kept = []; setInterval(() => { for (let i = 0; i < 20_000; i++) kept[i % 1000] = { i, ' +
@@ -39,22 +39,22 @@ const WORK =
 
 /**
  * @typedef {object} Stage where a neighbour runs
- * @property {string} folder of its own, below which nothing is left
+ * @property {string} folder a folder of its own, removed after the run
  * @property {Awaited<ReturnType<typeof startExporter>>} exporter
  * @property {Record<string, string>} env with the agent preloaded by NODE_OPTIONS
  * @property {(name: string, content: string) => string} file writes one into the folder
  * @property {(command: string, args: string[], env?: Record<string, string>) => App} start
- * @property {(accept?: (target: any) => boolean) => Promise<any>} target that is watched and has
- *   told of GCs
+ * @property {(accept?: (target: any) => boolean) => Promise<any>} target resolves to a watched
+ *   target that has reported GCs
  *
  * @typedef {object} App
- * @property {() => string} output of both streams, so far
+ * @property {() => string} output output of both streams so far
  * @property {(pattern: RegExp) => Promise<string[]>} said waits for it
  * @property {() => Promise<number | null>} stop
  * @property {Promise<number | null>} ended its exit code
  */
 
-/** @type {Record<string, (stage: Stage) => Promise<void>>} each throws what does not hold */
+/** @type {Record<string, (stage: Stage) => Promise<void>>} each throws on a failed claim */
 const neighbours = {
   async 'prom-client, a registry of the app' ({ file, start, target }) {
     const app = start(given.node, [
@@ -207,7 +207,7 @@ const neighbours = {
         '-i',
         '2'
       ])
-      // The daemon is no app: three are watched, and not four.
+      // The daemon is not an app, so the exporter watches three processes, not four.
       for (const name of ['shop', 'shop-2', 'shop-3']) await target(({ target }) => target === name)
       if (exporter.exporter.targets.length !== 3) {
         throw new Error(`watched: ${exporter.exporter.targets.map(({ name }) => name)}`)
@@ -296,7 +296,7 @@ const neighbours = {
     await eventually(() => exporter.exporter.state.frames, frames => frames > 0)
   },
   async 'Bun: says nothing, costs nothing' (stage) {
-    // Its install script, where it ran, has moved the binary.
+    // Its install script may have moved the binary.
     const places = [
       path.join(MODULES, '@oven', `bun-${os.platform()}-${os.arch()}`, 'bin/bun'),
       path.join(MODULES, 'bun/bin/bun.exe')
@@ -314,7 +314,7 @@ const neighbours = {
 }
 
 /**
- * Another runtime: its script runs and ends as ever.
+ * Another runtime, whose script must run and end as without the agent.
  * @param {Stage} stage
  * @param {string} runtime
  * @param {string[]} args

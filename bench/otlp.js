@@ -36,8 +36,8 @@ const { rssOf } = require('./process-reading')
 
 const APPS = ['semi-space-starvation', 'js-heap-leak', 'allocator-fragmentation', 'context-leak']
 /**
- * It ends: what is scraped ends with it, what was pushed stays for as long as Prometheus looks
- * back.
+ * It ends, and so do its scraped series, while Prometheus still returns pushed ones for its
+ * lookback time.
  */
 const DEAD = 'context-leak'
 const CANNOT_RUN = 4
@@ -99,7 +99,7 @@ async function askPrometheus (file) {
     otlp: true
   })
   const exporter = await sendingExporter(`${prometheus.url}/api/v1/otlp`)
-  // The scraped address is the one that Prometheus knows: the exporter took a free port of its own.
+  // The configuration of Prometheus has this address, but the exporter has chosen a free port.
   const proxy = http
     .createServer(async (_, response) =>
       response.setHeader('content-type', 'text/plain; version=0.0.4').end(await exporter.metrics())
@@ -229,7 +229,7 @@ async function askCollector (file) {
 }
 
 /**
- * Receivers that exporters are measured with; where each is.
+ * Receivers for the measured exporters, with their addresses.
  * @type {Record<string, () => Promise<{ url?: string, stop?: () => void }>>}
  */
 const receivers = {
@@ -256,7 +256,7 @@ async function cost () {
   const seconds = Number(given.seconds)
   for (const [name, start] of Object.entries(receivers)) {
     const { url, stop } = await start()
-    // Six times as often as by default, so that a minute shows what ten do.
+    // Six times as often as by default, so that one minute is enough.
     const exporter = await spawnExporter({
       args: url ? ['--otlp', url] : [],
       env: { OTEL_METRIC_EXPORT_INTERVAL: '10000' }

@@ -12,7 +12,7 @@ const { readWork, workSection } = require('./overhead-work-page')
 const mib = (/** @type {number} */ bytes) => (bytes / 2 ** 20).toFixed(1)
 const signed = (/** @type {number} */ value, /** @type {number} */ digits) => `${value > 0 ? '+' : ''}${value.toFixed(digits)}`
 
-/** Columns that are compared with the run of the same round without anything. @type {Column[]} */
+/** Columns compared with the run without any tool in the same round. @type {Column[]} */
 const COLUMNS = [
   {
     key: 'throughput',
@@ -80,7 +80,7 @@ const COLUMNS = [
   }
 ]
 
-/** Why it costs what it does; measured by hand, on Node 20 to 26. */
+/** Explanation of the costs, measured by hand on Node 20 to 26. */
 const WHY = `Medians of every Node and app, from the least to the most. The rest of this section explains the costs. It was measured by
 hand on Node 20 to 26.
 

@@ -4,14 +4,14 @@ const fs = require('node:fs')
 const path = require('node:path')
 
 const AGENT = path.join(__dirname, '../agent') + path.sep
-/** Node's own functions for each observed GC. */
+/** Functions of Node.js that run for each observed GC. */
 const OBSERVING = /^node:internal\/perf\/(observe|performance_entry)$/
 const INTERVAL_MICROS = 250
-/** Time at the start that is left out: loading is no permanent cost. */
+/** Omitted time at the start, as loading is not a permanent cost. */
 const START_SECONDS = 3
 
 /**
- * Makes Node write a CPU profile at its end.
+ * Options with which Node.js writes a CPU profile at its end.
  * @param {string} folder
  * @returns {string[]}
  */
@@ -24,12 +24,12 @@ const profileFlags = folder => [
 ]
 
 /**
- * Owners of the main thread's time, by a CPU profile. Differences between runs cannot show them, as
- * they are smaller than those between two runs of the same. Without the time in which the app
- * waited.
+ * Owners of the main thread's time, by a CPU profile. Differences between runs cannot show these
+ * shares, as they are smaller than the noise between equal runs. Time in which the app waited is
+ * omitted.
  * @param {string} folder with one .cpuprofile
- * @returns {{ agent: number, observing: number }} shares; observing: Node's part of it, without the
- *   agent's own
+ * @returns {{ agent: number, observing: number }} shares; observing: the part of Node.js, without
+ *   that of the agent
  */
 function shareOf (folder) {
   const [name] = fs.readdirSync(folder)
@@ -58,7 +58,7 @@ function shareOf (folder) {
   let micros = 0
   samples.forEach((/** @type {number} */ id, /** @type {number} */ i) => {
     micros += timeDeltas[i]
-    // Counted, not weighed by their time: what else ran on the machine is in that.
+    // Samples count equally, because their durations include other work of the machine.
     if (micros >= 1e6 * START_SECONDS) seen[owners.get(id) ?? 'app']++
   })
   const busy = seen.agent + seen.observing + seen.app

@@ -10,7 +10,7 @@ const { once } = require('node:events')
 
 const FOLDER = path.join(__dirname, 'overhead')
 
-/** Installs the libraries to compare with, by their own lockfile, unless they are there. */
+/** Installs the compared libraries by their lockfile, unless they are installed. */
 function installCompared () {
   if (fs.existsSync(path.join(FOLDER, 'node_modules'))) return
   console.log('installing what is compared into bench/overhead …')
@@ -21,7 +21,7 @@ function installCompared () {
 }
 
 /**
- * A scrape each second, as Prometheus does.
+ * Scrapes once a second, like Prometheus.
  * @param {number} port of prom-client's metrics
  * @returns {NodeJS.Timeout} to be cleared
  */
@@ -29,7 +29,7 @@ const scrapeEachSecond = port => setInterval(() => {
   fetch(`http://127.0.0.1:${port}/metrics`).then(response => response.text()).catch(() => {})
 }, 1000)
 
-/** Starts receivers for the libraries' exports, which drop all, and an exporter of memwatch. */
+/** Starts receivers that drop the libraries' exports, and an exporter of memwatch. */
 async function startSinks () {
   const sink = http
     .createServer((request, response) => request.resume().on('end', () => response.end('{}')))

@@ -40,8 +40,8 @@ const TARGETS = [
 ]
 
 /**
- * Targets beside the measured medians of every Node and app, from minimum to maximum. A cost above
- * its target but within the noise of two runs without anything is neither met nor missed.
+ * Targets, with the lowest and highest measured median of all Nodes and apps. A cost above its
+ * target, but within the noise of two runs without any tool, is neither met nor missed.
  * @param {any[]} runs see overhead.js
  * @param {import('./overhead-page').Column[]} columns
  * @returns {string[][]} rows of a table

@@ -4,7 +4,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { median, quantileSorted } = require('simple-statistics')
 
-/** Results of the last run with --write: the page is put together again without it. */
+/** Results of the last run with --write, from which the page can be written again without a run. */
 const WORK_FILE = path.join(__dirname, 'overhead-work.json')
 const TITLE = '## The same work'
 const RESAMPLES = 2000
@@ -16,13 +16,13 @@ const RESAMPLES = 2000
  * @property {number} rate GCs in a second of work
  * @property {string} variant
  * @property {number} round
- * @property {number} share of the CPU that nothing took
+ * @property {number} share share of the CPU time without any tool
  * @property {number} microsPerGc
  */
 
 /**
- * The middle of some differences, and its own spread: where the median of as many others would lie
- * in half of all cases (bootstrap percentiles, Efron 1979). The same each time it is computed.
+ * Median of differences, and the quartiles of that median by bootstrap percentiles (Efron 1979).
+ * It is reproducible.
  * @param {number[]} values
  * @returns {{ middle: number, least: number, most: number }} quartiles
  */
@@ -61,7 +61,7 @@ const distinct = list => [...new Set(list)]
 
 /**
  * @param {Difference[]} differences
- * @returns {string} Markdown; empty where nothing was measured
+ * @returns {string} Markdown; empty without measurements
  */
 function workSection (differences) {
   if (differences.length === 0) return ''
@@ -111,7 +111,7 @@ const TITLES = Object.freeze({
 /**
  * @param {string} page docs/overhead.md
  * @param {Difference[]} differences
- * @returns {string} the page with this section anew: before those of the rounds
+ * @returns {string} the page with this section replaced, before those of the rounds
  */
 function withWork (page, differences) {
   const rounds = page.indexOf('\n## Node ')

@@ -3,13 +3,13 @@
 /**
  * `npm run bench:overhead-work`: CPU of a process for the same work with nothing, with V8's GC
  * hooks alone, with memwatch by hooks and by the observer, an empty observer of GCs, prom-client,
- * OpenTelemetry and dd-trace, at 10 to 5,000 GCs in a second of work. Rounds of throughput cannot
- * tell such differences.
+ * OpenTelemetry and dd-trace, at 10 to 5,000 GCs in a second of work. Measurements of throughput
+ * cannot show such small differences.
  *
- * In a round each variant has a process of its own, with V8's smallest new space. They work in
- * turns, a slice of about a second each, one at a time; each turn begins with another variant. The
- * difference of a round is the median of those of its slices. Rounds go on, with new processes,
- * until the quartiles of each median are within --spread percent of it, or up to --rounds.
+ * In a round each variant has a process of its own, with V8's smallest new space. The processes
+ * work one at a time, in slices of about a second; the order changes from turn to turn. The
+ * difference of a round is the median over its slices. Rounds go on, with new processes, until the
+ * quartiles of each median are within --spread percent of it, or up to --rounds.
  *
  *   --nodes A:B     Nodes, this one
  *   --rates 10,…    GCs in a second of work, 10,100,1000,5000
@@ -21,7 +21,7 @@
  *   --write         writes bench/overhead-work.json and the section of docs/overhead.md
  *
  * On a quiet machine: 60 s a round and rate with all variants, so an hour to four for each Node.
- * Nothing else should run: two cores are busy.
+ * No other program should run, as the bench uses two cores.
  */
 
 const fs = require('node:fs')
@@ -47,7 +47,7 @@ const VARIANTS = [
 ]
 const UNITS_OF_SLICE = 1000
 const UNIT_MICROS = 1000
-/** V8's smallest: a GC for each MiB of garbage. */
+/** V8's smallest semi-space: one GC for each MiB of garbage. */
 const FLAGS = ['--max-semi-space-size=1']
 const LEAST_ROUNDS = 5
 const CALIBRATION_OBJECTS = 5000
@@ -74,7 +74,7 @@ for (const variant of variants) {
 
 /** @typedef {import('./overhead-work-page').Difference} Difference */
 
-/** A process that works when it is asked to. */
+/** A process that works on command. */
 class Worker {
   /**
    * @param {string} node
@@ -106,7 +106,7 @@ class Worker {
     return worker
   }
 
-  /** Its stdout: traces of V8. */
+  /** Its stdout contains traces of V8. */
   said = ''
 
   /**
@@ -137,7 +137,7 @@ class Worker {
 }
 
 /**
- * Allocations and computing of a unit, chosen for that rate of GCs: the same for all variants.
+ * Allocations and computing of a unit, chosen for the rate of GCs, and equal for all variants.
  * @param {string} node
  * @param {number} rate GCs in a second of work
  */

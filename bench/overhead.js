@@ -15,8 +15,8 @@
  *   npm run bench:overhead -- --variants memwatch --apps api --rounds 3
  *
  * The first run installs the others into bench/overhead (some 160 MB). About ten seconds a variant,
- * app and round. What is in --out is not run again; --recorded runs nothing, and shows all that is
- * there.
+ * app and round. Results in --out are not measured again; --recorded runs nothing, and shows these
+ * results.
  */
 
 const fs = require('node:fs')
@@ -35,8 +35,7 @@ const VARIANTS = ['none', 'none-again', 'memwatch', 'prom-client', 'opentelemetr
 const APPS = ['api', 'allocating', 'idle']
 const WARM_SECONDS = 2
 /**
- * An idle app: long enough for V8 to have tidied up after the start, and for the rare readings to
- * count.
+ * Duration for an idle app: long enough for V8's cleanup after the start, and for rare readings.
  */
 const IDLE_WARM_SECONDS = 15
 const IDLE_SECONDS = 30
@@ -72,9 +71,9 @@ fs.mkdirSync(given.out, { recursive: true })
  * @property {string} app
  * @property {string} variant
  * @property {number} round
- * @property {number} startedMs from the start of the process to listening
+ * @property {number} startedMs time from the start of the process to listening
  * @property {number} rss bytes at the end
- * @property {number} anon bytes of it anonymous
+ * @property {number} anon anonymous part of that, in bytes
  * @property {number} heapTotal
  * @property {number} cpuShare of a core
  * @property {number | null} loopsPerSecond
@@ -87,7 +86,7 @@ fs.mkdirSync(given.out, { recursive: true })
 /** @typedef {{ node: string, app: string } & ReturnType<typeof shareOf>} Share */
 
 /**
- * Closed-loop load from a process of its own.
+ * Closed-loop load from another process.
  * @param {number} port
  * @param {number} seconds
  * @returns {Promise<any>} autocannon's result
@@ -175,7 +174,7 @@ async function runOnce (node, major, app, variant, round, env) {
 }
 
 /**
- * A run of its own, as a profiler costs something itself.
+ * A separate run, as the profiler itself takes CPU time.
  * @param {string} node
  * @param {string} app
  * @param {NodeJS.ProcessEnv} env
@@ -206,7 +205,7 @@ async function runProfiled (node, app, env) {
   return share
 }
 
-/** Owners of the main thread's time, for each Node and app that was profiled. @returns {Share[]} */
+/** Owners of the main thread's time, for each profiled Node and app. @returns {Share[]} */
 const recordedShares = () =>
   fs
     .readdirSync(given.out)
@@ -257,9 +256,10 @@ async function main () {
             runs.push(run)
             console.log(JSON.stringify(run))
           }
-          // Each round begins with another, so that what drifts does not always hit the same one.
+          // Each round begins with another variant, so that a drift does not always affect the same
+          // one.
           const order = variants.map((_, i) => variants[(i + round) % variants.length])
-          if (app === 'idle') await Promise.all(order.map(one)) // they leave each other in peace
+          if (app === 'idle') await Promise.all(order.map(one)) // lanes that do not disturb each other
           else for (const variant of order) await one(variant)
         }
       }

@@ -1,39 +1,39 @@
 'use strict'
 
 /**
- * Results that others have published, and their measurement here.
+ * Results published by others, and how this bench measures them.
  *
  * @typedef {object} Case
  * @property {string} id
  * @property {string} title
  * @property {string} claim what was published
- * @property {string} app of the lab, that is modelled on it
+ * @property {string} app app of the lab that is modelled on it
  * @property {string} model how
- * @property {string} remark what the figures say
+ * @property {string} remark statement of the figures
  * @property {number} memoryMb the container
  * @property {number} seconds a run
  * @property {number} fromNode
- * @property {Omit<Variant, 'id' | 'against'>} [byTry] run by `memwatch try`: before and after in
- *   turns
+ * @property {Omit<Variant, 'id' | 'against'>} [byTry] options of `memwatch try`, which runs before
+ *   and after in turns
  * @property {Variant[]} variants run by `memwatch simulate`, in turns, after those of
  *   `memwatch try`
  *
  * @typedef {object} Variant
  * @property {string} id folder of its runs
  * @property {string} title
- * @property {string} [against] folder of the runs it is compared with; without, it is what others
- *   are compared with
+ * @property {string} [against] folder of the runs to compare with; absent: this is the reference of
+ *   others
  * @property {string[]} [args] of memwatch simulate
  * @property {Record<string, string>} [env]
  * @property {Claim[]} claims
  *
  * @typedef {object} Claim
  * @property {import('../cli/comparison/figures').FigureName} figure
- * @property {string} published as it was written; '' where nothing was
+ * @property {string} published as published; '' without a published value
  * @property {number} [changeRatio] -0.31 for -31 %
  * @property {number} [before] in base units
  * @property {number} [after]
- * @property {number} [atMost] after, where it was published as a bound
+ * @property {number} [atMost] value after, if published as a bound
  */
 
 const MB = 2 ** 20

@@ -12,7 +12,7 @@ const { formatRatio, formatValue } = require('../engine/text/format')
  * @property {import('../cli/comparison/compare').Comparison} comparison
  */
 
-/** Tolerance: a result within a third of the published one is the same finding. */
+/** Tolerance: a result within a third of the published one confirms it. */
 const TOLERANCE = 1 / 3
 
 /** @param {(string | number)[][]} rows */

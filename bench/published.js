@@ -3,14 +3,14 @@
 /**
  * `npm run bench:published`: published results of these fixes, measured again by `memwatch try` and
  * `memwatch compare` on similar lab apps. Each kind of run repeats several times, in turns, in a
- * memory cgroup like the published container. With --write both figures go side by side into
+ * memory cgroup like the published container. With --write it writes both figures side by side into
  * docs/published.md.
  *
  *   npm run bench:published -- --nodes /path/to/node20:/path/to/node24 --write
  *   npm run bench:published -- --cases buffers --repeat 5
  *
- * Some fifteen minutes a Node in one lane. What is in --out is not run again, so an interrupted
- * bench goes on where it was; --recorded runs nothing and compares what is there.
+ * Some fifteen minutes a Node in one lane. Results in --out are not measured again, so an
+ * interrupted bench continues; --recorded runs nothing and compares these results.
  */
 
 const fs = require('node:fs')
@@ -51,7 +51,7 @@ const majorOf = node =>
 /** @param {string} side folder of its runs */
 const runsIn = side => fs.existsSync(side) ? recordingsAt(side).length : 0
 
-/** All runs of a case on one Node, but those that are there. @param {Job} job */
+/** Performs all missing runs of a case on one Node. @param {Job} job */
 async function run ({ case: { app: id, memoryMb, seconds, byTry, variants }, node, folder }) {
   const app = findApp(id)
   if (!app) throw new Error(`no app ${id}`)
@@ -141,7 +141,7 @@ const measured = async side =>
   Promise.all(recordingsAt(side).map(file => measure(file, { work: workOf(file) })))
 
 /**
- * Each variant against its before.
+ * Compares each variant with its runs before.
  * @param {Job} job
  * @returns {Promise<import('./published-page').Result[]>}
  */

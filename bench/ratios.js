@@ -5,11 +5,11 @@
  * commit whose cost was last accepted, which is the last one that changed bench/accepted-cost.json.
  * Both run in turns, in one run, so a slow or busy machine affects both. `--check`, a part of `npm
  * test`, fails if a path costs a fifth more. `--accept 'why'` writes the file, and later runs
- * compare with the commit that contains it. Both sides use today's libraries; bench:exporter shows
- * a slower one.
+ * compare with the commit that contains it. Both sides use the current libraries, so a slower
+ * library shows only in bench:exporter.
  *
- * Ends with 1 when something costs more, 4 when there is nothing to compare with, as in a clone
- * without history.
+ * It ends with 1 if a path costs more, and with 4 if there is no commit to compare with, as in a
+ * clone without history.
  */
 
 const fs = require('node:fs')
@@ -43,7 +43,7 @@ const { values: given } = parseArgs({
 const git = (...args) =>
   execFileSync('git', args, { cwd: ROOT, maxBuffer: 2 ** 30, stdio: ['ignore', 'pipe', 'pipe'] })
 
-/** The commit to compare with; undefined where there is none. @returns {string | undefined} */
+/** The commit to compare with; undefined if there is none. @returns {string | undefined} */
 function acceptedCommit () {
   try {
     if (git('rev-parse', '--is-shallow-repository').toString().trim() === 'true') return undefined
@@ -86,9 +86,9 @@ const installedNames = () =>
       : name)
 
 /**
- * In a process of its own, so that neither finds the other's heap or compiled code.
+ * Each side runs in a process of its own, so that they do not share heap or compiled code.
  * @param {string} tree
- * @returns {Record<string, number>} of each path, the quickest of its rounds, ms
+ * @returns {Record<string, number>} fastest round of each path, in ms
  */
 function quickestOf (tree) {
   return JSON.parse(
@@ -115,7 +115,7 @@ async function measureTree (tree) {
 }
 
 /**
- * Both in turns, until nothing is left that looks expensive only because it was disturbed.
+ * Runs both sides in turns, until no path looks expensive merely because of a disturbance.
  * @param {string} folder with the tree to compare with
  * @returns {Record<string, number>} ratios
  */
@@ -130,7 +130,7 @@ function compare (folder) {
         best[i][name] = Math.min(best[i][name] ?? Infinity, ms)
       }
     }
-    // A row that is new since has nothing to be compared with.
+    // A path added since then has no earlier cost.
     ratios = Object.fromEntries(
       Object.keys(best[0])
         .filter(name => name in best[1])

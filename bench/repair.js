@@ -1,8 +1,7 @@
 'use strict'
 
 /**
- * Arguments of `memwatch simulate` for a repaired lab app: in its code, or with a fix that was
- * printed.
+ * Arguments of `memwatch simulate` for a lab app fixed in its code, or by a printed fix.
  * @param {import('../lab').LabApp} app
  * @param {import('../engine/diagnoses/define-diagnosis').Change} change of the fix
  * @returns {{ args: string[], env: Record<string, string> }}

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * `npm run bench:replay`: how long a day takes to be judged again. A real recording is repeated to
- * 24 hours at one frame a second, its counters carried on, and given to `memwatch diagnose`; prints
+ * `npm run bench:replay`: measures the time to judge a recorded day. It repeats a real recording up
+ * to 24 hours at one frame a second, with continued counters, runs `memwatch diagnose`, and prints
  * seconds and peak memory of each run.
  *
  *   npm run bench:replay -- --recording test/recordings/20-js-heap-leak-jobs-fixed.ndjson.gz
@@ -30,8 +30,8 @@ const { values: given } = parseArgs({
 })
 
 /**
- * A counter of round n: what it was in the first round, plus all of the rounds before. Rows and
- * maps go element by element.
+ * A counter in round n: its value in the first round, plus the growth of all rounds before. Rows
+ * and maps are added element by element.
  */
 function carried (value, last, rounds) {
   if (typeof value === 'number') return value + rounds * (last ?? 0)

@@ -42,7 +42,7 @@ const MEMLAB_VERSION = '2.0.5'
 /** Heap limit of memlab, which needs more than V8's default. */
 const MEMLAB_HEAP_MIB = 12_000
 /**
- * Upper bound of compared objects; of a larger file only the objects of its findings are compared.
+ * Upper bound of compared objects; in a larger file only the objects of its findings are compared.
  */
 const COMPARED = 1000
 const LARGEST_COMPARED_BYTES = 200 * 2 ** 20

@@ -1,9 +1,8 @@
 'use strict'
 
 /**
- * A service that lives for weeks, as its agent would tell of it. Everything is computed from the
- * time:
- * no clock, no socket, and random numbers that are the same each time.
+ * Frames of a simulated service that lives for weeks. All values are computed from the time,
+ * without clock or socket, and with reproducible random numbers.
  */
 
 const { hello, gcRow, MIB } = require('../test/support/frames')
@@ -25,34 +24,34 @@ const LOWEST_CPU = 0.08
 const HIGHEST_CPU = 0.5
 const SCAVENGES = 4
 const GARBAGE_BYTES = 0.4 * MIB
-/** A process starts with its modules only. */
+/** MiB of live heap at the start, which are the modules. */
 const START_SECONDS = 60
 
 /**
  * @typedef {object} Service
- * @property {number} [heapLeak] MiB an hour that JavaScript keeps
+ * @property {number} [heapLeak] MiB an hour that JavaScript retains
  * @property {number} [nativeLeak] MiB an hour outside the heap
  * @property {number} [swing] MiB of live heap between the quietest and the busiest hour
  * @property {number} [nativeSwing] MiB outside the heap that follow the load
  * @property {number} [base] MiB of live heap at the quietest hour
  * @property {number} [noise] MiB, standard deviation of a reading of the live heap
  * @property {number} [loadNoise] standard deviation of the load of a minute, as a share
- * @property {number} [majorsSeconds] between two major GCs
+ * @property {number} [majorsSeconds] seconds between two major GCs
  * @property {number | null} [limit] MiB of the container; null is none
  * @property {number} [heapLimit] MiB, --max-old-space-size
  * @property {number} [fill] MiB of a cache that fills after the start
- * @property {number} [fillHours] in which two thirds of it come
+ * @property {number} [fillHours] seconds in which two thirds of it are filled
  * @property {number} [weekend] load at the weekend, as a share of a weekday's
- * @property {number} [startHour] of the day at which the process starts; 4 is the quietest
- * @property {number} [startDay] of the week, 0 is Monday
+ * @property {number} [startHour] hour of the day at which the process starts; 4 is the quietest
+ * @property {number} [startDay] day of the week, 0 is Monday
  * @property {boolean} [loadIsSeen] false: CPU time and allocation do not follow the load
- * @property {boolean} [leaksByLoad] the leak is kept per request, not per hour
+ * @property {boolean} [leaksByLoad] true: the app leaks per request, not per hour
  * @property {'sine' | 'office'} [shape] of the day
  * @property {number} [seed]
  */
 
 /**
- * A number that belongs to a place in a row, in any order it is asked for: mulberry32.
+ * Random number for a position, independent of the order of calls: mulberry32.
  * @param {number} place
  * @returns {number} 0–1, not 0
  */
@@ -134,7 +133,7 @@ class SimulatedService {
   }
 
   /**
-   * Bytes that grow, at a time: what is kept, what a cache holds, what the load needs.
+   * Bytes at a time: those leaked, those in the cache, and those for the load.
    * @param {number} seconds
    */
   levels (seconds) {
@@ -174,9 +173,9 @@ class SimulatedService {
   }
 
   /**
-   * When a limit is reached, by the same arithmetic without noise.
+   * Time at which a limit is reached, by the same arithmetic without noise.
    * @param {number} days to look ahead
-   * @returns {number} seconds since the start; Infinity when none is
+   * @returns {number} seconds since the start; Infinity: never
    */
   endSeconds (days) {
     const { heap, container } = this.limits

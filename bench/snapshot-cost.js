@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * `npm run bench:snapshot-cost`: what V8 takes beside the heap while it makes a heap snapshot, for
- * heaps of one shape each. The most of it is what agent/capture/heap-snapshot.js foretells.
+ * `npm run bench:snapshot-cost`: measures the memory that V8 needs beside the heap during a heap
+ * snapshot, for several kinds of heaps. agent/capture/heap-snapshot.js predicts the maximum.
  *
  *   npm run bench:snapshot-cost -- --nodes /path/to/node20:/path/to/node26 --mib 60
  */
@@ -22,7 +22,7 @@ const SHAPES = Object.freeze({
 })
 
 /**
- * Fills a heap, takes a snapshot, and prints what that took.
+ * Fills a heap, takes a snapshot, and prints its cost.
  * @param {string} make
  * @param {number} bytes
  */

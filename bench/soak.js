@@ -1,14 +1,14 @@
 'use strict'
 
 /**
- * `npm run bench:soak`: two hours of a fleet in twelve minutes. 200 agents come and go and send ten
- * frames a second, like the real apps beside them. In the first half the exporter is killed every
- * six seconds. Then nothing may have grown: the RSS of the real apps, the exporter's RSS over the
- * second half, descriptors, timers, threads.
+ * `npm run bench:soak`: simulates two hours of a fleet in twelve minutes. 200 agents connect and
+ * disconnect and send ten frames a second, like the real apps beside them. In the first half the
+ * exporter is killed every six seconds. At the end the RSS of the real apps, the exporter's RSS
+ * over the second half, and the numbers of descriptors, timers and threads must not have grown.
  *
  *   npm run bench:soak -- --minutes 12
  *
- * Ends with 1 where something grew.
+ * It ends with 1 if one of them grew.
  */
 
 const fs = require('node:fs')
@@ -26,9 +26,9 @@ const { hello, frame, line, gcRow } = require('../test/support/frames')
 
 const MIB = 2 ** 20
 const FLAPPING = 200
-/** Number of watched apps, and of unwatched ones: one alone differs by as much as the limit. */
+/** Number of watched apps, and of unwatched ones: a single app varies by as much as the limit. */
 const REAL = 4
-/** Ten frames a second make ten seconds of each. */
+/** Ten frames a second stand for ten seconds. */
 const ACCELERATION = 10
 const KILL_EVERY_MS = 60_000 / ACCELERATION
 const SAMPLE_EVERY_MS = 2000
@@ -48,7 +48,7 @@ const APP = `
 `
 
 /**
- * Agents that live for seconds, one after the other, and leave in every way.
+ * Agents that live for seconds, one after another, and end in all ways.
  * @param {string} socketPath
  * @param {number} number
  * @param {AbortSignal} signal
@@ -123,7 +123,7 @@ async function main () {
     })
   )
   const appsEnded = apps.map(app => once(app, 'close'))
-  /** Unwatched apps: the watched ones may grow by as much. */
+  /** Growth of unwatched apps, which is also allowed for watched ones. */
   const controls = apps.map(() =>
     spawn(process.execPath, ['-e', APP], {
       env: { ...process.env, NODE_OPTIONS: '' },

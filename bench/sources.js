@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * `npm run bench:sources -- FOLDER`: what is found in logs of GCs alone. Judges the logs that
- * test/sources/make.js made of lab apps, with nothing else known and with the limit of their
- * container, and writes docs/sources-accuracy.md.
+ * `npm run bench:sources -- FOLDER`: judges GC logs without other data. It judges logs of lab apps
+ * from test/sources/make.js, with and without the limit of their container, and writes
+ * docs/sources-accuracy.md.
  */
 
 const fs = require('node:fs')
@@ -17,7 +17,7 @@ const { traceGc } = require('../cli/sources/trace-gc')
 const NAME = /^trace-gc-(\d+)-(.+?)(-fixed|-repaired)?\.log(\.gz)?$/
 
 /**
- * Findings at the end of a log, and all findings on the way.
+ * Findings at the end of a log, and all earlier ones.
  * @param {string} file
  * @param {object} given
  */

@@ -2,9 +2,10 @@
 /* eslint-disable no-template-curly-in-string -- these are programs */
 
 /**
- * Small apps whose one fault is known, for bench/captures.js: beside those of the lab, in other
- * guises. Each works on its own traffic as well, so that the culprit is not all there is to see.
- * `culprit`: the function that must be among the first three suspects; `call`: that must be named.
+ * Small apps with one known fault, for bench/captures.js, in other forms than those of the lab.
+ * Each also serves its own traffic, so that profiles contain more than the culprit. `culprit`: the
+ * function that must be among the first three suspects; `call`: the blocking call that must be
+ * named.
  *
  * @typedef {{ id: string, kind: 'heap_profile' | 'cpu_profile', culprit: string, call?: string,
  *   code: string }} SuspectApp

@@ -7,12 +7,12 @@ const { spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { Exporter } = require('../exporter/exporter')
 
-/** A pause of V8's trace, V8 10 to 14, also where a chunk ends within the line. */
+/** A pause in the trace of V8 10 to 14, even if a chunk of output ends within the line. */
 const TRACED = / ms: (?:Incremental )?(?:Scavenge|Mark-sweep|Mark-Compact)/
 
 /**
- * Runs an app with the agent under V8's own trace of GCs, and counts both from the moment at which
- * the agent begins to count.
+ * Runs an app with the agent under V8's trace of GCs, and counts both from the agent's first count
+ * on.
  * @param {object} options
  * @param {string} options.node
  * @param {string[]} [options.flags]
@@ -21,7 +21,7 @@ const TRACED = / ms: (?:Incremental )?(?:Scavenge|Mark-sweep|Mark-Compact)/
  * @param {(traced: number, child: import('node:child_process').ChildProcess, rssBytes: number) =>
  *   void} [options.onTraced] is called after each GC of the trace
  * @returns {Promise<{ hello: import('@memwatch/agent/protocol/frame').Hello, traced: number,
- *   counted: number, lines: string[] }>} lines: what the app printed besides
+ *   counted: number, lines: string[] }>} lines: other output of the app
  */
 async function runTraced ({ node, flags = [], args, env = {}, onTraced = () => {} }) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-traced-'))

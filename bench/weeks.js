@@ -20,20 +20,20 @@ const { Target } = require('../engine/history/target')
 const { SimulatedService, HOUR, DAY } = require('./simulated-service')
 
 /**
- * Live a frame comes each second and a target is judged every two: here less often, as nothing
- * that lasts days depends on it.
+ * A live target sends a frame each second and is judged every two seconds. Both are rarer here, as
+ * growth over days does not depend on it.
  */
 const FRAME_SECONDS = 30
 const JUDGE_SECONDS = 60
 /** Thresholds of the bench. */
 const SUSPECTED_WITHIN_SECONDS = DAY
 const CONFIRMED_BEFORE_SHARE = 0.5
-/** Horizon without a near limit: a few days. */
+/** Horizon of a prediction without a near limit: a few days. */
 const CONFIRMED_WITHIN_SECONDS = 4 * DAY
 const MOST_CHANGES = 4
 const NOT_SUSPECTED_FROM_SECONDS = 2 * DAY
 const ETA_ERROR = 0.5
-/** Largest error of a printed time because it is rounded, and a frame or two late. */
+/** Largest error of a printed time by rounding and a delay of one or two frames. */
 const ETA_SLACK_SECONDS = 1800
 const LEAKS = Object.freeze({ heapLeak: 'js-heap-leak', nativeLeak: 'native-memory-leak' })
 
@@ -145,10 +145,10 @@ const SCENARIOS = [
 ]
 
 /**
- * Verdicts on a service.
+ * Judges a service and returns its verdicts.
  * @param {import('./simulated-service').Service} scenario
  * @param {object} [options]
- * @param {number} [options.days] it ends sooner when it reaches a limit
+ * @param {number} [options.days] the service ends earlier if it reaches a limit
  * @param {number} [options.frameSeconds]
  * @param {number} [options.judgeSeconds]
  */
@@ -192,7 +192,7 @@ function simulate (
   return { changes, times, endSeconds, untilSeconds: until }
 }
 
-/** As texts write them. @type {Record<string, number>} */
+/** Time formatted like in texts. @type {Record<string, number>} */
 const UNIT_SECONDS = { s: 1, min: 60, h: HOUR, days: DAY }
 
 /** The time that a text predicts, in seconds. @param {string} text */
@@ -202,7 +202,7 @@ function timeIn (text) {
 }
 
 /**
- * Verdicts against the limits.
+ * Compares verdicts with the limits.
  * @param {Scenario} scenario
  * @param {ReturnType<typeof simulate>} said
  */

@@ -30,7 +30,7 @@ class NoExporterError extends UsageError {
 const START_ONE =
   'start one with memwatch exporter, or name its address with --url or MEMWATCH_URL'
 
-/** An exporter answers, and refuses. Its message is the exporter's. */
+/** Error of an exporter that answers and refuses. Its message is the exporter's. */
 class RefusedError extends UsageError {}
 
 /**
@@ -51,7 +51,7 @@ function withApiOptions (command) {
 
 /**
  * Fills in options from variables and the config file.
- * @param {import('commander').Command} command about to be executed
+ * @param {import('commander').Command} command command about to be executed
  * @throws {import('@memwatch/exporter/config').ConfigError}
  */
 function addConfigured (command) {
@@ -160,7 +160,7 @@ function apiUrl (base, path) {
 
 /**
  * A name as a segment of a path.
- * @param {string} name that an exporter listed, or a user typed
+ * @param {string} name name listed by an exporter, or typed by a user
  */
 const pathSegment = name => encodeURIComponent(wellFormed(name))
 

@@ -5,6 +5,7 @@ const { attachedVerdicts } = require('@memwatch/engine/verdicts/attached')
 const { findCase } = require('@memwatch/engine/verdicts/case')
 const { summarize } = require('@memwatch/engine/verdicts/headline')
 const { compare } = require('./comparison/compare')
+const { effectOf } = require('./comparison/prediction')
 const { renderComparison } = require('./comparison/render')
 const { shellWord } = require('@memwatch/engine/text/shell')
 const { out } = require('./output')
@@ -15,8 +16,11 @@ const STATUS = Object.freeze({
   compared: 0,
   nothing_confirmed: 3,
   nothing_to_apply: 4,
-  not_fixed: 5
+  not_fixed: 5,
+  no_effect: 5
 })
+/** Share of the first predicted effect from which a fix counts: noise measures a few percent. */
+const LEAST_EFFECT = 0.25
 
 /**
  * @typedef {object} Attempt the wire form of `memwatch try --json`
@@ -24,8 +28,8 @@ const STATUS = Object.freeze({
  * @property {keyof typeof STATUS | 'interrupted'} outcome
  * @property {string | null} interruptedBy
  * @property {{ diagnosis: string, state: string, title: string, summary: string } | null} finding
- * @property {import('@memwatch/engine/verdicts/headline').Headline | null} headline of the first run without the
- *   change; null where no process reported
+ * @property {import('@memwatch/engine/verdicts/headline').Headline | null} headline of the first
+ *   run without the change; null if no process reported
  * @property {{ title: string, reason: string }[]} skipped fixes that could not be applied from
  *   outside
  * @property {import('./comparison/compare').Comparison} comparison
@@ -49,6 +53,8 @@ function attemptOf ({ before, after }, chosen, kept, { by }) {
     target && findCase(target).verdicts.some(({ diagnosis, state }) =>
       diagnosis === verdict?.diagnosis && (state === 'confirmed' || state === verdict.state))
   const fixed = !after.some(has) && (!after.some(failed) || before.some(failed))
+  const promised = comparison.fix?.outcomes[0]
+  const helped = promised === undefined || (effectOf(promised) ?? 1) >= LEAST_EFFECT
   return {
     schema: 1,
     outcome: by
@@ -62,7 +68,7 @@ function attemptOf ({ before, after }, chosen, kept, { by }) {
           : !fix
               ? 'nothing_to_apply'
               : fixed
-                ? 'fixed'
+                ? helped ? 'fixed' : 'no_effect'
                 : 'not_fixed',
     interruptedBy: by ?? null,
     finding: verdict
@@ -89,7 +95,8 @@ const WORDS = Object.freeze({
       'memwatch compare.',
   fixed: 'Fixed: the finding has disappeared.',
   compared: 'No finding was confirmed without the change. The table shows its effect.',
-  not_fixed: 'Not fixed.'
+  not_fixed: 'Not fixed.',
+  no_effect: 'No effect: the finding has disappeared, but what the fix promises was not measured.'
 })
 
 const NOTHING_REPORTED =

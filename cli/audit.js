@@ -20,16 +20,16 @@ const { UsageError } = require('./usage-error')
  * @property {string} of lockfile, or name of the target
  * @property {string} node version
  * @property {string} nodeFrom the origin of that version
- * @property {number | null} packages count of those that were read; null where none could be
- * @property {{ name: string, version: string | null }[] | null} addons that the target has loaded;
- *   null where that cannot be seen, and of a lockfile
+ * @property {number | null} packages number of packages read; null if none is readable
+ * @property {{ name: string, version: string | null }[] | null} addons addons that the target has
+ *   loaded; null if unknown, and for a lockfile
  * @property {AuditedBug[]} bugs
  */
 
 const FOUND_STATUS = 3
 /** Columns at most: longer lines are hard to read. */
 const WIDTH = 100
-/** A name that only a file has: @scope/app may be a target. */
+/** Names that only files have; @scope/app may be a target. */
 const FILE = /^\.{0,2}\/|\.(json|ya?ml|lock)$/
 /** Files that pin the Node.js of a folder. */
 const NODE_FILES = ['.node-version', '.nvmrc']
@@ -120,7 +120,7 @@ const isVersion = text => /^\d{1,3}\.\d{1,3}\.\d{1,3}(-[\w.-]{1,32})?$/.test(tex
 
 /**
  * @param {string} file
- * @returns {string | undefined} undefined where it is absent, or names no exact version
+ * @returns {string | undefined} undefined if it is absent, or names no exact version
  */
 function readNodeFile (file) {
   try {
@@ -142,7 +142,7 @@ async function auditTarget (name, given) {
   if (given.node !== undefined) {
     throw new UsageError(`--node: the target ${name} says its version itself, and no file has that name`)
   }
-  // The name of a file that is missing: an exporter would not help.
+  // A name like that of a file, which is missing: an exporter cannot know it.
   if (FILE.test(name)) {
     throw new UsageError(`cannot read ${name}: no such file`)
   }

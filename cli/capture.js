@@ -17,7 +17,7 @@ const { UsageError, readSeconds } = require('./usage-error')
 
 const POLL_MS = 250
 /**
- * Whoever asks waits this long for another capture: the longest that one can ask for is a minute.
+ * Time limit of waiting for another capture, of which the longest takes a minute.
  */
 const WAIT_FOR_OTHER_MS = 90_000
 
@@ -97,8 +97,8 @@ async function capture (target, kind, given) {
 }
 
 /**
- * Requests a capture. A process makes one at a time, and the exporter starts some by itself: a
- * request waits for those to end.
+ * Requests a capture. Requests a capture. A process runs one at a time, and the exporter starts
+ * some automatically, so the request waits for their end.
  * @param {import('./api').ApiOptions & { json?: boolean }} given
  * @param {string} path below /api/v1/
  * @returns {ReturnType<typeof callApi>} the refusal of the last attempt, if no capture was accepted
@@ -162,7 +162,7 @@ function render (capture, url) {
  * Prints the progress on a terminal.
  * @param {string} what
  * @param {number} seconds
- * @returns {(elapsedSeconds?: number) => void} undefined: it is over
+ * @returns {(elapsedSeconds?: number) => void} undefined: the capture is over
  */
 function progressOf (what, seconds) {
   return elapsed => {

@@ -7,7 +7,8 @@ const { UsageError } = require('./usage-error')
 
 /**
  * @typedef {object} Chosen
- * @property {import('@memwatch/engine/verdicts/evaluate').Verdict} [verdict] absent where nothing was found
+ * @property {import('@memwatch/engine/verdicts/evaluate').Verdict} [verdict] absent without a
+ *   finding
  * @property {import('@memwatch/engine/diagnoses/define-diagnosis').Fix} [fix] absent if no fix is
  *   applicable
  * @property {{ command: string[], env: Record<string, string> }} [applied] the command with it

@@ -205,7 +205,7 @@ async function judgeStored (url, given, known, onProgress) {
   }
 }
 
-/** A report is passed on. @param {string} url */
+/** A URL without user and password, as a report may be passed on. @param {string} url */
 function withoutPassword (url) {
   const shown = new URL(url)
   shown.username = shown.password = ''

@@ -83,9 +83,9 @@ async function examine (name, given) {
 
 /**
  * @param {import('./api').ApiOptions} given
- * @returns {Promise<{ check: Check, targets?: any[], verdicts?: any[] }>} the lists of the API,
- *   where it answers
- * @throws {UsageError} for an option that cannot be used
+ * @returns {Promise<{ check: Check, targets?: any[], verdicts?: any[] }>} the lists of the API, if
+ *   it answers
+ * @throws {UsageError} for an invalid option
  */
 async function checkExporter (given) {
   const options = { ...given, timeoutMs: TIMEOUT_MS }
@@ -119,9 +119,9 @@ async function checkExporter (given) {
 }
 
 /**
- * @param {string} name of a target, or process id
+ * @param {string} name name of a target, or process id
  * @param {Subject[]} all
- * @param {any[] | undefined} targets undefined where no exporter answers
+ * @param {any[] | undefined} targets undefined if no exporter answers
  * @returns {Subject | []} empty if no exporter can identify the process
  * @throws {UsageError} if the target or process does not exist
  */
@@ -167,7 +167,7 @@ function checkProcesses (all) {
 
 /**
  * @param {Subject} subject
- * @param {{ all: Subject[], answers: boolean }} others answers: whether an exporter does
+ * @param {{ all: Subject[], answers: boolean }} others answers: true if an exporter does
  * @returns {Promise<Section>}
  */
 async function examineProcess (subject, { all, answers }) {
@@ -222,7 +222,7 @@ async function checkSocketOf ({ pid, view }) {
   const { env, user, groups } = view
   const hasToken = Boolean(env?.[agentOptions.tokenFile.env])
   const text = env?.[agentOptions.socket.env]
-  const folder = env?.TMPDIR || env?.TMP || env?.TEMP || '/tmp' // as os.tmpdir() has it
+  const folder = env?.TMPDIR || env?.TMP || env?.TEMP || '/tmp' // path from os.tmpdir()
   const root = linkOf(pid, 'ns/mnt') === linkOf('self', 'ns/mnt') ? '' : `/proc/${pid}/root`
   const cwd = linkOf(pid, 'cwd') ?? '/'
   try {
@@ -254,7 +254,7 @@ function linkOf (pid, name) {
 
 /**
  * @param {Section[]} sections
- * @param {number} processes that could be examined
+ * @param {number} processes number of processes that could be examined
  * @param {{ width: number }} options
  * @returns {import('./text/terminal').Line[]}
  */

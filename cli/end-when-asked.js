@@ -4,16 +4,16 @@
 let action = () => process.exit(0)
 
 /**
- * Ends at once on SIGTERM or SIGINT, until something better is there. The first process of a
- * container gets no signal that it does not listen for: a pod that is over before its sidecar has
- * started would wait for it until both are killed.
+ * Ends at once on SIGTERM or SIGINT, until a command has its own handlers. The first process of a
+ * container gets only signals that it listens for: without this a pod whose app ends before its
+ * sidecar has started would wait until Kubernetes kills it.
  */
 function endWhenAsked () {
   for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => action())
 }
 
 /**
- * The listeners stay: a signal in a moment without any would be lost.
+ * The listeners stay, as a signal in a moment without any would be lost.
  * @param {() => void} stop replaces the immediate end, once
  */
 function stopWhenAsked (stop) {

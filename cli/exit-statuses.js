@@ -26,7 +26,11 @@ const exitStatuses = Object.freeze([
     status: '4',
     meaning: '--fail-on: no process was evaluated; try: no fix can be applied from outside the app'
   },
-  { status: '5', meaning: 'try: the finding remains with the fix, or the command failed only with it' },
+  {
+    status: '5',
+    meaning: 'try: the finding remains with the fix, the fix has no effect, or the command failed ' +
+      'only with it'
+  },
   { status: '126, 127', meaning: 'run, try: the command cannot be started' },
   { status: '128 + N', meaning: 'run, try: signal N ended the command' },
   { status: 'other', meaning: 'run: the status of the command' }

@@ -14,18 +14,18 @@ const { otherOptions } = require('@memwatch/engine/fixes/node-flag')
  * @param {object} of
  * @param {string[]} of.command that starts the app
  * @param {import('@memwatch/agent/protocol/frame').Hello} of.hello of the process that the change is for
- * @param {string} [of.nodeOptions] NODE_OPTIONS that the command gets anyway
- * @param {(library: string) => boolean} [of.loads] whether the dynamic loader finds a library
- * @returns {{ command: string[], env: Record<string, string> } | { reason: string }} reason: why it
- *   cannot be made from outside
+ * @param {string} [of.nodeOptions] NODE_OPTIONS that the command gets in any case
+ * @param {(library: string) => boolean} [of.loads] true: the dynamic loader finds a library
+ * @returns {{ command: string[], env: Record<string, string> } | { reason: string }} reason: reason
+ *   for which it is impossible from outside
  */
 function fromOutside (
   { flag, env, code, memoryLimitBytes },
   { command, hello, nodeOptions = '', loads = loaderFinds }
 ) {
   if (code) return { reason: 'it is a change in the code' }
-  // NODE_OPTIONS of the running process has lost its quotes: add to what the command is given. The
-  // last one counts.
+  // NODE_OPTIONS of the running process has lost its quotes, so the change is added to that of the
+  // command. The last one counts.
   if (flag && env?.NODE_OPTIONS) {
     return { command, env: { NODE_OPTIONS: `${nodeOptions} ${flag}`.trimStart() } }
   }
@@ -63,10 +63,10 @@ const isNode = file =>
   file === process.execPath || isNodeFile(path.basename(file, '.exe'))
 
 /**
- * Flags in place of those of the same name, before the script.
+ * Command line with these flags before the script, replacing those of the same name.
  * @param {string[]} command
  * @param {string[]} flags
- * @param {readonly string[]} execArgv the options that node took off it
+ * @param {readonly string[]} execArgv options that node removed from it
  */
 function withFlags ([node, ...args], flags, execArgv) {
   const own = args.slice(0, execArgv.length)
@@ -76,7 +76,8 @@ function withFlags ([node, ...args], flags, execArgv) {
 }
 
 /**
- * The loader reports on stderr what it cannot preload, and continues; musl's does not start.
+ * The loader of glibc reports a missing library on stderr and continues; that of musl does not
+ * start the program.
  * @param {string} library
  */
 function loaderFinds (library) {

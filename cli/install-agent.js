@@ -10,7 +10,7 @@ const { UsageError } = require('./usage-error')
 /** Packages, and their places below the agent's folder. */
 const PACKAGES = Object.freeze([
   { name: '@memwatch/agent', at: '.' },
-  // Its GC hooks are used where MEMWATCH_GC_HOOKS is not off, malloc is asked where
+  // The agent uses its GC hooks unless MEMWATCH_GC_HOOKS is off, and queries malloc if
   // MEMWATCH_ALLOCATOR_ACCESS allows it.
   { name: '@memwatch/allocator', at: 'node_modules/@memwatch/allocator', optional: true }
 ])
@@ -64,7 +64,7 @@ Examples:
 /**
  * @param {string} folder absolute
  * @returns {{ version: string, link: string }} link: FOLDER/agent
- * @throws {Error} what the file system says; what was there before is still there
+ * @throws {Error} error of the file system; existing files are unchanged
  */
 function installAgent (folder) {
   const files = PACKAGES.flatMap(filesOf)
@@ -87,7 +87,7 @@ function installAgent (folder) {
 
 /**
  * @param {typeof PACKAGES[number]} of
- * @returns {{ at: string, content: Buffer }[]} by their place, in an order that does not change
+ * @returns {{ at: string, content: Buffer }[]} by their place, in a fixed order
  */
 function filesOf ({ name, at, optional }) {
   let root

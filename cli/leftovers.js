@@ -7,8 +7,8 @@ const GRACE_MS = 5000
 const POLL_MS = 50
 
 /**
- * Processes that a command left running. They carry our private socket's path in their environment,
- * which no other process does. Where there is no /proc nothing is found.
+ * Processes that a command left running. Only they have the path of memwatch's private socket in
+ * their environment. Without /proc it finds none.
  */
 class Leftovers {
   #marker
@@ -50,7 +50,7 @@ class Leftovers {
     try {
       return (
         fs.readFileSync(`/proc/${pid}/environ`, 'latin1').concat('\0').includes(this.#marker) &&
-        // A zombie has ended; its parent has yet to notice.
+        // A zombie has ended, but its parent has not read its status.
         !/\) Z /.test(fs.readFileSync(`/proc/${pid}/stat`, 'latin1'))
       )
     } catch {

@@ -6,17 +6,17 @@ const { once } = require('node:events')
 const { workOfLoad } = require('./comparison/work-of')
 
 /**
- * An app that reports but was not seen to listen for so long is taken to be up: it may be a worker
- * of a queue.
+ * Time after which a reporting app counts as up although it does not listen: it may be a worker of
+ * a queue.
  */
 const UP_AFTER_MS = 15_000
 /** Grace period of a load. */
 const GRACE_MS = 5000
-/** Statuses of a shell that did not find, or may not run, a command. */
+/** Statuses of a shell for a command that is missing or not executable. */
 const NOT_STARTED = [126, 127]
 
 /**
- * A load generator that is started when the app is up: when one of its processes is seen to listen.
+ * A load generator that starts once the app is up, which means that one of its processes listens.
  * It runs beside the app, without the agent and outside its memory cgroup.
  */
 class LoadCommand {
@@ -31,9 +31,11 @@ class LoadCommand {
    * @param {string} words as on a shell's command line
    * @param {object} options
    * @param {string} options.file file for its stdout
-   * @param {import('@memwatch/exporter/exporter').Exporter} options.exporter that watches the app
+   * @param {import('@memwatch/exporter/exporter').Exporter} options.exporter exporter that watches
+   *   the app
    * @param {(text: string) => void} options.say
-   * @param {(error?: LoadError) => void} options.onEnd when it has ended, or could not be started
+   * @param {(error?: LoadError) => void} options.onEnd resolves when it has ended, or could not be
+   *   started
    * @param {NodeJS.ProcessEnv} [options.env]
    */
   constructor (words, { file, exporter, say, onEnd, env = process.env }) {
@@ -48,7 +50,7 @@ class LoadCommand {
     return fs.existsSync(this.#file) ? workOfLoad(fs.readFileSync(this.#file, 'utf8')) : undefined
   }
 
-  /** End it, if it has not ended. */
+  /** Ends it if it still runs. */
   async stop () {
     this.#abort.abort()
     await this.#ended
@@ -74,7 +76,7 @@ class LoadCommand {
     /** @type {NodeJS.Timeout | undefined} */
     let timer
     const end = () => {
-      kill(child, 'SIGINT') // autocannon, wrk and hey then say what they have
+      kill(child, 'SIGINT') // autocannon, wrk and hey then print their results so far
       timer = setTimeout(() => kill(child, 'SIGKILL'), GRACE_MS)
     }
     this.#abort.signal.addEventListener('abort', end)
@@ -97,8 +99,8 @@ class LoadError extends Error {}
 /**
  * @param {import('@memwatch/exporter/exporter').Exporter} exporter
  * @param {AbortSignal} signal
- * @returns {Promise<void>} when a process of the app listens on TCP, or has lived for some time
- *   without; or nobody waits any more
+ * @returns {Promise<void>} resolves when a process of the app listens on TCP, or has lived for some
+ *   time without; or when the wait is aborted
  */
 function isUp (exporter, signal) {
   return new Promise(resolve => {
@@ -122,7 +124,7 @@ function isUp (exporter, signal) {
 
 /**
  * @param {import('node:child_process').ChildProcess} child
- * @param {NodeJS.Signals} signal to its whole group
+ * @param {NodeJS.Signals} signal signal for its whole group
  */
 function kill ({ pid }, signal) {
   try {

@@ -27,7 +27,7 @@ const NAMES = Object.keys(FORMATS).map(name => path.basename(name))
  * Reads the packages that a lockfile installs.
  * @param {string} where a lockfile, or a folder that has one
  * @returns {{ file: string, packages: Map<string, string[]> }} versions by name
- * @throws {UsageError} where there is none, or it cannot be read
+ * @throws {UsageError} if there is none, or it is unreadable
  */
 function readLockfile (where) {
   const file = findLockfile(where)
@@ -59,7 +59,10 @@ function findLockfile (where) {
   )
 }
 
-/** @param {Package[]} packages @returns {Map<string, string[]>} versions by name */
+/**
+ * @param {Package[]} packages
+ * @returns {Map<string, string[]>} versions by name
+ */
 function byName (packages) {
   /** @type {Map<string, Set<string>>} */
   const versions = new Map()
@@ -121,7 +124,7 @@ function readPnpm (text) {
 }
 
 /**
- * yarn.lock of Yarn 1 and later: blocks that begin with what was asked for.
+ * yarn.lock of Yarn 1 and later: blocks that begin with the requested ranges.
  * @param {string} text
  * @returns {Package[]}
  * @throws {Error} where it is none
@@ -139,12 +142,15 @@ function readYarn (text) {
 /**
  * @param {unknown} name
  * @param {unknown} version
- * @returns {Package[]} none where they are no texts
+ * @returns {Package[]} none if they are not texts
  */
 const packageOf = (name, version) =>
   typeof name === 'string' && typeof version === 'string' ? [{ name, version }] : []
 
-/** @param {unknown} value @returns {value is Record<string, any>} */
+/**
+ * @param {unknown} value
+ * @returns {value is Record<string, any>}
+ */
 const isRecord = value => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 module.exports = { readLockfile, readNpm, readPnpm, readYarn }

@@ -10,7 +10,7 @@ const { exitStatusText } = require('./exit-statuses')
 const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
 
-/** Exit status of a command line that cannot be carried out. */
+/** Exit status of an invalid command line. */
 const USAGE_STATUS = 2
 /** In the order of --help; each is a file. */
 const COMMANDS = [
@@ -106,7 +106,7 @@ function hintOf (name, text) {
 /** Executes the command line of this process. @returns {Promise<void>} never rejected */
 async function main () {
   const [, , name, argument] = process.argv
-  // A script of completions is made of all commands.
+  // A completion script needs all commands.
   const needsAll = name === 'completion' && argument !== 'targets'
   const asked = COMMANDS.filter(known => known === name && !needsAll)
   if (asked[0] === 'exporter') endWhenAsked()

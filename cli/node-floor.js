@@ -5,7 +5,7 @@
 /** @returns {boolean} */
 function hasTracingChannels () {
   try {
-    // Since Node.js 18.19 and 19.9; fastify needs it.
+    // fastify needs this function of Node.js 18.19 and 19.9.
     return typeof require('diagnostics_channel').tracingChannel === 'function'
   } catch (_) {
     return false

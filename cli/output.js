@@ -11,8 +11,8 @@ const ALTERNATE_SCREEN = { on: '\x1b[?1049h\x1b[?25l', off: '\x1b[?25h\x1b[?1049
 const COLUMNS = 100
 
 /**
- * A stream that commands write to: the only way to stdout and stderr (eslint.config.js). No text
- * that it is given reaches the terminal as anything but text.
+ * A stream that commands write to: the only way to stdout and stderr (eslint.config.js). It escapes
+ * all texts, so that none can control the terminal.
  */
 class Output {
   #streamOf
@@ -44,7 +44,7 @@ class Output {
     this.#write(terminalText(lines, { colour: this.#hasColour }))
   }
 
-  /** @param {string} text of several lines, broken where it should be: its author is memwatch */
+  /** @param {string} text of several lines with intended breaks, written by memwatch itself */
   text (text) {
     this.say(...text.replace(/\n$/, '').split('\n'))
   }
@@ -57,26 +57,26 @@ class Output {
     this.#write(`${toJson(value, indent)}\n`)
   }
 
-  /** On a terminal a line that the next one replaces. @param {string} text */
+  /** Prints a line that the next one replaces, on a terminal only. @param {string} text */
   redraw (text) {
     if (!this.isTerminal) return
     this.#write(`${CLEAR_LINE}${printable(text).slice(0, (this.columns || COLUMNS) - 1)}`)
     this.#isDrawn = true
   }
 
-  /** The line that was drawn goes. */
+  /** Erases that line. */
   clear () {
     if (this.#isDrawn) this.#write(CLEAR_LINE)
     this.#isDrawn = false
   }
 
-  /** @param {boolean} isOn a terminal's other screen, without a cursor */
+  /** @param {boolean} isOn switches to the terminal's alternate screen, without a cursor */
   screen (isOn) {
     this.#write(isOn ? ALTERNATE_SCREEN.on : ALTERNATE_SCREEN.off)
   }
 
   /**
-   * All of the screen.
+   * Draws the whole screen.
    * @param {readonly import('./text/terminal').Line[]} lines as many as fit are shown
    */
   redrawScreen (lines) {

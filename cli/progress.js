@@ -9,10 +9,10 @@ const { signalsOf } = require('@memwatch/engine/signals/index')
 const { sparkline } = require('./text/sparkline')
 
 const BAR_WIDTH = 20
-/** Time that the trend of RSS is of. */
+/** Window of the trend of RSS. */
 const TREND_SECONDS = 60
 const SPARK_WIDTH = 8
-/** A change of less of RSS is no trend. */
+/** Least change of RSS that counts as a trend, as a share. */
 const TREND_SHARE = 0.03
 
 /**
@@ -25,7 +25,7 @@ class Progress {
   #label
   #seconds
   #verbose
-  /** Findings that stand, as the names of target, thread and diagnosis. @type {Set<string>} */
+  /** Present findings, by the names of target, thread and diagnosis. @type {Set<string>} */
   #found = new Set()
   /** @type {NodeJS.Timeout | undefined} */
   #timer
@@ -35,7 +35,7 @@ class Progress {
    * @param {object} [options]
    * @param {string} [options.label] begins each line
    * @param {number} [options.seconds] expected duration, for a bar
-   * @param {boolean} [options.verbose] also print what is ruled out
+   * @param {boolean} [options.verbose] also print ruled out checks
    */
   constructor (output, { label = 'memwatch', seconds, verbose = false } = {}) {
     this.#output = output
@@ -82,7 +82,7 @@ class Progress {
     this.#output.clear()
   }
 
-  /** @param {string} text a line that stays */
+  /** @param {string} text a permanent line */
   say (text) {
     this.#output.say(`${this.#label} ${this.#elapsed()}  ${text}`)
   }

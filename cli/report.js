@@ -12,13 +12,13 @@ const RUNBOOKS = 'https://github.com/memwatch/memwatch/blob/main/alerts/runbooks
 const MOST_SUSPECTS = 3
 /** Share of RSS from which a part is listed with -v, and without. */
 const LEAST_SHARE = 0.001
-const LEAST_SHOWN_SHARE = 0.005
+const LEAST_SHOWN_SHARE = 0.01
 /** Lines of evidence without -v. */
 const MOST_EVIDENCE = 3
 /** Known bugs that are described for a verdict; the others are named. */
 const MOST_KNOWN_BUGS = 3
 
-/** Only what was ruled out is green. */
+/** Green is only for ruled out checks. */
 const STYLES = Object.freeze(/** @type {const} */ ({
   confirmed: 'red', suspected: 'yellow', undecided: 'yellow', limited: 'bold', ok: 'green'
 }))
@@ -33,8 +33,8 @@ const STYLES = Object.freeze(/** @type {const} */ ({
  * The report for a terminal: finding, evidence, fix, expected effect.
  *
  * @param {import('./watch-command').Report} report
- * @param {{ width?: number, verbose?: boolean }} [options] verbose: list the checks that found
- *   nothing
+ * @param {{ width?: number, verbose?: boolean }} [options] verbose: every finding with all its
+ *   evidence and fixes, and the checks that found nothing
  * @returns {Line[]}
  */
 function renderReport (report, { width = 100, verbose = false } = {}) {
@@ -51,7 +51,7 @@ function renderReport (report, { width = 100, verbose = false } = {}) {
 }
 
 /**
- * One target as the report has it.
+ * One target of the report.
  * @param {import('./watch-command').JudgedTarget} target
  * @param {{ width: number }} options
  * @returns {Line[]}
@@ -79,7 +79,7 @@ class ReportText {
   }
 
   /**
-   * The command, and the end of its processes.
+   * Lines about the command and the end of its processes.
    * @param {import('./watch-command').Report} report
    */
   addEnd ({ source, command, durationSeconds, exit, ending, targets, deaths }) {
@@ -103,7 +103,7 @@ class ReportText {
         this.#say({ text: `${target} ${thread}, pid ${pid}: ${text}`, style: 'red' })
       }
       if (advice) this.#say(advice)
-      // A verdict that names the holder says it below.
+      // A verdict prints the holder below, if it has one.
       const isBelow = targets.some(other =>
         other.pid === pid && other.verdicts.some(({ holders }) => holders))
       if (holders && !isBelow) this.#addHolders(holders)
@@ -124,7 +124,7 @@ class ReportText {
    * @param {import('./watch-command').JudgedTarget} target
    * @param {object} about
    * @param {import('./sources').Told} [about.source]
-   * @param {boolean} about.died whether its process crashed or was killed
+   * @param {boolean} about.died true: its process crashed or was killed
    */
   addTarget (target, { source, died }) {
     const { thread, pid, node, headline, verdicts, memory } = target
@@ -135,12 +135,15 @@ class ReportText {
       .sort((a, b) =>
         Number(b.diagnosis === headline.diagnosis) - Number(a.diagnosis === headline.diagnosis)
       )
-    // Whoever died cannot run longer, as the headline advises.
+    // A dead process cannot run longer, as the headline would advise.
     const text = died && headline.state === 'undecided'
       ? `Undecided: it ended before ${headline.open.join(', ') || 'a check'} could be decided.`
       : headline.text
     this.#say({ text, style: STYLES[headline.state] }, 2)
-    for (const verdict of found) this.#addVerdict(verdict, headline)
+    found.forEach((verdict, i) => {
+      if (i === 0 || this.#verbose) this.#addVerdict(verdict, headline)
+      else this.#addBrief(verdict)
+    })
     if (memory) this.#addMemory(memory)
     this.#addOthers(verdicts.filter(({ diagnosis }) =>
       !source?.cannotTell.some(beyond => beyond.diagnosis === diagnosis)))
@@ -198,13 +201,8 @@ class ReportText {
     if (unknown) this.#say(`Not known: ${unknown}.`, 4)
   }
 
-  /**
-   * @param {JudgedVerdict} verdict
-   * @param {import('@memwatch/engine/verdicts/headline').Headline} headline holds the summary of its verdict
-   */
-  #addVerdict (verdict, headline) {
-    const { opportunity, state, confirmedAfterSeconds: after } = verdict
-    const { suspects, knownBugs, openHandles, mallocAddons } = verdict
+  /** @param {JudgedVerdict} verdict */
+  #addTitle ({ opportunity, state, confirmedAfterSeconds: after, title, diagnosis, severity }) {
     this.lines.push('')
     const since = after === null ? '' : ` after ${formatSeconds(after)}`
     const word = opportunity
@@ -212,11 +210,33 @@ class ReportText {
       : `${state.toUpperCase()}${since}`
     this.#say(
       {
-        text: `${word}: ${verdict.title} (${verdict.diagnosis}, ${verdict.severity})`,
+        text: `${word}: ${title} (${diagnosis}, ${severity})`,
         style: opportunity ? 'cyan' : state === 'confirmed' ? 'red' : 'yellow'
       },
       2
     )
+  }
+
+  /**
+   * A finding beside the first one: the report of a process fits on a screen.
+   * @param {JudgedVerdict} verdict
+   */
+  #addBrief (verdict) {
+    const { summary, suspects, fix: [fix] } = verdict
+    this.#addTitle(verdict)
+    this.#say(summary, 2)
+    const site = suspects?.suspects.sites[0]
+    if (site) this.#say(`First suspect, by a ${suspects.kind}: ${site.text}`, 2)
+    if (fix) this.#say({ text: `Fix: ${fix.title} (-v shows it)`, style: 'bold' }, 2)
+  }
+
+  /**
+   * @param {JudgedVerdict} verdict
+   * @param {import('@memwatch/engine/verdicts/headline').Headline} headline holds the summary of its verdict
+   */
+  #addVerdict (verdict, headline) {
+    const { suspects, knownBugs, openHandles, mallocAddons } = verdict
+    this.#addTitle(verdict)
     if (verdict.diagnosis !== headline.diagnosis) this.#say(verdict.summary, 2)
     if (verdict.impact) this.#say(`Impact: ${verdict.impact}`, 2)
     const shown = this.#verbose ? verdict.evidence : verdict.evidence.slice(0, MOST_EVIDENCE)
@@ -242,14 +262,18 @@ class ReportText {
     }
     if (verdict.holders) this.#addHolders(verdict.holders, 2)
     this.#addKnownBugs(knownBugs, verdict.diagnosis === headline.diagnosis)
-    verdict.fix.forEach((fix, i) => this.#addFix(fix, i === 0 ? 'Fix' : 'Or'))
+    verdict.fix.forEach((fix, i) => {
+      if (i === 0) this.#addFix(fix, 'Fix')
+      else if (this.#verbose) this.#addFix(fix, 'Or')
+      else this.#say(`Or: ${fix.title} (-v shows it)`, 2)
+    })
     if (verdict.runbook) this.#say(`Runbook: ${RUNBOOKS}/${verdict.runbook}.md`, 2)
   }
 
   /**
    * Describes bugs that a suspect leads to, and names the others.
    * @param {JudgedVerdict['knownBugs']} bugs
-   * @param {boolean} isHeadline whether the headline has told of the only likely one
+   * @param {boolean} isHeadline true: the headline has named the only likely one
    */
   #addKnownBugs (bugs, isHeadline) {
     const isTold = isHeadline && bugs.length === 1 && bugs[0].likely

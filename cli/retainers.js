@@ -13,7 +13,7 @@ const { UsageError, readBytes } = require('./usage-error')
 
 /** @typedef {import('@memwatch/engine/snapshot/findings').Findings} Findings */
 
-/** Code of an agent that runs from here holds nothing that is reported. */
+/** Folder of this agent, whose code is not reported as a holder. */
 const agentFolder = path.dirname(require.resolve('@memwatch/agent/package.json'))
 /** Columns at most: longer lines are hard to read. */
 const WIDTH = 110
@@ -126,7 +126,10 @@ function checkFile (file) {
   }
 }
 
-/** @param {string} file @param {unknown} report */
+/**
+ * @param {string} file
+ * @param {unknown} report
+ */
 function writeJson (file, report) {
   try {
     fs.writeFileSync(file, `${JSON.stringify(report, null, 2)}\n`)

@@ -23,12 +23,12 @@ const FAILING = Object.freeze({
   suspected: ['confirmed', 'suspected'],
   undecided: ['confirmed', 'suspected', 'undecided']
 })
-/** The option and its statuses, in the words of --help. */
+/** The option and its statuses, as text of --help. */
 const FAIL_ON = 'end with status 3 when a target is in this state or a worse one (confirmed, ' +
   'suspected or undecided); with 4 when nothing was seen'
 
-/** The option in the words of --help. */
-const VERBOSE = 'list the checks that were ruled out, and those that are undecided'
+/** The option, as text of --help. */
+const VERBOSE = 'print each finding with all evidence and fixes, and the checks that found nothing'
 
 const command = withReportOptions(new Command('run'))
   .description('Run a command with the agent, watch it, and report its memory problems.')
@@ -89,8 +89,8 @@ function withReportOptions (command) {
 /**
  * @param {string[]} words the command
  * @param {ReportOptions} given
- * @param {{ env?: Record<string, string>, shown?: string[] }} [more] env: of the command, besides
- *   our own; shown: the command as the report has it
+ * @param {{ env?: Record<string, string>, shown?: string[] }} [more] env: environment of the
+ *   command, besides memwatch's; shown: the command as in the report
  * @returns {Promise<number>} exit status
  * @throws {UsageError}
  */
@@ -162,7 +162,8 @@ function statusOf ({ exit }, endedByUs) {
 }
 
 /**
- * Opened before the run: that a file cannot be written must not be found out an hour later.
+ * The file is opened before the run, so that an unwritable one is an error at once and not an hour
+ * later.
  * @param {string} option
  * @param {string} file
  */

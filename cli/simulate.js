@@ -17,9 +17,9 @@ const { UsageError, readBytes } = require('./usage-error')
  */
 const SIZES_OF_THE_CONTAINER = ['--max-semi-space-size=1', '--max-old-space-size=256']
 
-/** Smallest CPU quota: below it Node.js takes longer to start than the apps run. */
+/** Smallest CPU quota, below which the start of Node.js takes longer than the apps run. */
 const LEAST_CORES = 0.05
-/** Smallest memory limit: Node.js itself takes half of it. */
+/** Smallest memory limit, half of which Node.js itself uses. */
 const LEAST_LIMIT_BYTES = 64 * 2 ** 20
 
 const command = withReportOptions(new Command('simulate'))
@@ -63,7 +63,7 @@ Examples:
 /** @param {import('@memwatch/lab').LabApp} app */
 const isHealthy = ({ diagnosis, opportunity }) => diagnosis === null && opportunity === undefined
 
-/** Help lists the apps where they are installed. @returns {string} */
+/** Help lists the apps if they are installed. @returns {string} */
 function listApps () {
   try {
     const apps = loadApps()
@@ -77,7 +77,7 @@ function listApps () {
 /**
  * The apps are a package of their own, which is absent where memwatch runs in production.
  * @returns {readonly import('@memwatch/lab').LabApp[]}
- * @throws {UsageError} where it is absent
+ * @throws {UsageError} if it is absent
  */
 function loadApps () {
   try {
@@ -151,8 +151,9 @@ async function simulate (name, given) {
 }
 
 /**
- * Before the cgroup: inside it a shell starts the binary, and its message names the group instead.
- * @param {string} [file] undefined, or a name without a folder: the PATH has it
+ * Checked before the cgroup exists: inside it a shell starts the binary, and its error would name
+ * the cgroup instead.
+ * @param {string} [file] undefined, or a name without a folder, which is in PATH
  * @throws {UsageError}
  */
 function checkNode (file) {

@@ -4,9 +4,9 @@ const fs = require('node:fs')
 const path = require('node:path')
 
 /**
- * A folder and those above it, for this user only. Not by mkdir's own `recursive`: where the system
- * says that there is no such folder though the one above it is there, as below /proc, Node tries
- * for ever.
+ * Creates a folder and those above it, for this user only. mkdir's own option `recursive` loops
+ * forever in Node.js if the system reports a missing folder although its parent exists, as below
+ * /proc.
  * @param {string} folder absolute
  * @throws {Error} of the file system
  */

@@ -26,7 +26,7 @@ const path = require('node:path')
 
 const MB = 2 ** 20
 const MEMORY_LIMIT_BYTES = 512 * MB
-/** A large machine, as far as the app can see. */
+/** A cgroup limit that stands for a large machine. */
 const LARGE_LIMIT_BYTES = 8192 * MB
 
 /** @type {ReadonlyArray<LabApp>} problems, each in several variants, then healthy look-alikes */

@@ -2,8 +2,8 @@
 
 /**
  * `npm run recordings -- FILE…`: recordings of the accuracy bench become test recordings. Copies
- * them to test/recordings without what is only this machine's: its folders and its name. Then run
- * `npm run baseline`.
+ * them to test/recordings without the folders and the name of this machine. Then run `npm run
+ * baseline`.
  */
 
 const fs = require('node:fs')

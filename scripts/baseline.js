@@ -32,16 +32,16 @@ function appOf (name) {
 /**
  * @typedef {object} Baseline of one recording
  * @property {string | null} expected diagnosis of the app; null for a healthy or a repaired one
- * @property {string | null} gone what it had before it got the fix that was printed; other findings
- *   may come to light then
+ * @property {string | null} gone diagnosis before it got the printed fix, after which other
+ *   findings may appear
  * @property {string | null} primary of the main thread, else of a worker
- * @property {string[]} ever all that was confirmed at any time
+ * @property {string[]} ever all diagnoses confirmed at any time
  * @property {Record<string, Record<string, string>>} states thread → diagnosis → state at the end
  */
 
 /**
  * @param {string} name
- * @param {(verdict: import('../engine/verdicts/evaluate').Verdict) => void} [onVerdict] is given
+ * @param {(verdict: import('../engine/verdicts/evaluate').Verdict) => void} [onVerdict] called for
  *   each verdict whose state changed
  * @returns {Promise<Baseline>}
  */

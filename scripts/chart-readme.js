@@ -7,7 +7,7 @@ const { isMap, parseDocument } = require('yaml')
 const CHART = path.join(__dirname, '../deploy/helm/memwatch')
 const BEGIN = '<!-- values: npm run generate -->\n'
 const END = '<!-- end of values -->'
-/** Maps that the page shows as one value. */
+/** Maps shown as one value. */
 const WHOLE = /^(resources|matchLabels|rollingUpdate)$/
 
 /**

@@ -13,7 +13,7 @@ const BEGIN = '<!-- platforms: npm run test:platforms -- --write -->\n'
 const END = '<!-- end of platforms -->\n'
 
 /**
- * A platform as a run left it.
+ * Results of one platform.
  * @typedef {object} Seen
  * @property {string} title
  * @property {string[]} nodes versions of Node.js
@@ -26,7 +26,7 @@ const readSeen = () => fs.existsSync(SEEN) ? JSON.parse(fs.readFileSync(SEEN, 'u
 
 /**
  * @param {string[]} names all platforms, in the order of the tables
- * @param {string} name of the one that was tried
+ * @param {string} name version of Node.js that was tested
  * @param {Seen} result
  */
 function writeSeen (names, name, result) {
@@ -57,7 +57,7 @@ function drawTables (platforms) {
   ].join('\n')
 }
 
-/** @returns {string} docs/compatibility.md, with the tables as the last runs left them */
+/** @returns {string} docs/compatibility.md with the tables of the last runs */
 function compatibility () {
   const page = fs.readFileSync(path.join(ROOT, 'docs/compatibility.md'), 'utf8')
   const [before, rest] = page.split(BEGIN)

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * `npm run demo`: a real app starves for new space; memwatch finds it and says what to set; the app
- * runs again with that, and both runs are put side by side. About a minute and a half.
+ * `npm run demo`: a real app lacks new space, memwatch finds that and prints the flag, the app runs
+ * again with it, and both runs are compared. It takes about a minute and a half.
  */
 
 const { spawnSync } = require('node:child_process')

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * The end of a diagnosis' page on the site. Its runbook tells what to do; these sections tell what
- * the diagnosis reads, from the tables that the program uses.
+ * The end of a diagnosis' page on the site. The runbook has the remedy; these sections list the
+ * inputs of the diagnosis, from the tables of the program.
  */
 
 const { table } = require('./markdown')

@@ -7,7 +7,7 @@ const { fetchPackage } = require('./fetch-package')
  * A Node.js of an exact version, from the npm package that carries its binary.
  * @param {string} version
  * @returns {string} path of the binary
- * @throws {Error} where npm cannot fetch it
+ * @throws {Error} if npm cannot fetch it
  */
 const fetchNode = version =>
   fetchPackage(

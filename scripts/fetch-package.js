@@ -6,13 +6,13 @@ const { spawnSync } = require('node:child_process')
 const { toolsFolder } = require('./tools-folder')
 
 /**
- * A tool of an exact version that is an npm package, for proofs that run apart from `npm test`: it
- * is fetched once into the tools folder.
+ * Fetches an npm package of an exact version once into the tools folder, for proofs outside `npm
+ * test`.
  * @param {string} name of the package
  * @param {string} version
  * @param {string} file below the package
  * @param {{ folder?: string, overrides?: Record<string, string> }} [options] folder: below the
- *   tools folder; overrides: versions of its dependencies, as npm has them in package.json
+ *   tools folder; overrides: versions of its dependencies, in the form of package.json
  * @returns {string} path of the file
  * @throws {Error} where npm cannot fetch it
  */

@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * Writes what the Helm chart and the files beside it have in common, from the chart:
- * `npm run generate:deploy`. It needs Helm (scripts/go-tools.js), and so is no part of
- * `npm run generate`. With --check it writes nothing and fails on a difference.
+ * `npm run generate:deploy`: writes the files beside the Helm chart that share parts with it. It
+ * needs Helm (scripts/go-tools.js), and is therefore not part of `npm run generate`. With --check
+ * it writes nothing and fails on a difference.
  */
 
 const fs = require('node:fs')
@@ -19,8 +19,8 @@ const PARTS = path.join(__dirname, 'deploy/parts')
 const HEADER = '# Generated from the Helm chart by npm run generate:deploy; do not edit.\n'
 
 /**
- * @type {Record<string, { values: object, show: string[] }>} file → what of the chart it holds,
- *   under which values
+ * @type {Record<string, { values: object, show: string[] }>} file → the parts of the chart in it,
+ *   and the values for them
  */
 const RENDERED = {
   'kustomize/injection/policy.yaml': { values: {}, show: ['injection-policy'] },
@@ -50,7 +50,7 @@ const MADE = {
  * @param {string} chart
  * @param {object} values
  * @param {string[]} show templates
- * @returns {string} what Helm makes of them, without its own comments and labels
+ * @returns {string} output of Helm, without its own comments and labels
  * @throws {Error} what Helm says
  */
 function render (helm, chart, values, show) {

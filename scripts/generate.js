@@ -24,7 +24,7 @@ const { Exporter } = require('../exporter/exporter')
 const ROOT = path.join(__dirname, '..')
 const CHART_FILES = 'deploy/helm/memwatch/files'
 
-/** Helm reads no file outside of its chart: it has copies. */
+/** Copies for the chart, as Helm reads no file outside of it. */
 const copies = {
   [`${CHART_FILES}/rules/alerts.yaml`]: 'alerts/memwatch.alerts.yaml',
   [`${CHART_FILES}/rules/rules.yaml`]: 'alerts/memwatch.rules.yaml',
@@ -70,7 +70,7 @@ const generated = {
 for (const [copy, of] of Object.entries(copies)) generated[copy] = generated[of]
 
 /**
- * The description of the API, as an exporter serves it: one that is not started.
+ * The description of the API, from an exporter that is not started.
  * @returns {Promise<any>}
  */
 async function openApi () {

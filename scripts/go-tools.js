@@ -2,10 +2,9 @@
 
 /**
  * The tools that read the manifests of `deploy/` (Helm and others) and the workflows (actionlint),
- * built by Go at exact versions. They are kept outside of the repository, a folder for each
- * version, so that they are built once on a machine. The first build takes minutes: most of it is
- * Helm.
- * `node scripts/go-tools.js helm` builds the named ones only.
+ * built by Go at exact versions. They are outside the repository, in a folder for each version, so
+ * that a machine builds them once. The first build takes minutes: most of it is Helm. `node
+ * scripts/go-tools.js helm` builds the named ones only.
  */
 
 const fs = require('node:fs')
@@ -26,7 +25,7 @@ const GO_MISSING =
     'node scripts/setup-tools.js builds them where there is Go 1.26 and its module proxy. Tests that need them do not run ' +
       'without.'
 
-/** A module proxy that does not answer is not waited for. */
+/** Time limit for a module proxy that does not answer. */
 const BUILD_TIMEOUT_MS = 900_000
 /**
  * Without inlining Helm takes a quarter less of the compiler's time (195 s of CPU instead of 255);
@@ -73,7 +72,7 @@ function buildGoTools (say, wanted = names) {
     const { package: of, version } = TOOLS[name]
     say(`$ go install ${of}@${version}`)
     const from = Date.now()
-    // Into a folder of its own at first: a build that is cut short leaves no half of a tool.
+    // Builds into a temporary folder first, so that an interrupted build leaves no half of a tool.
     const made = `${folder}.${process.pid}`
     const { status, error } = spawnSync(
       'go',

@@ -2,7 +2,7 @@
 
 /**
  * The picture of ARCHITECTURE.md: the rooms of each package, and an arrow from each room to the
- * rooms whose values it imports. Drawn from the real imports, as Mermaid text.
+ * rooms whose values it imports. It is Mermaid text, made from the real imports.
  */
 
 const fs = require('node:fs')
@@ -13,7 +13,7 @@ const ROOT = path.join(__dirname, '..')
 const BEGIN = '<!-- imports: npm run generate -->\n'
 const END = '<!-- end of imports -->\n'
 
-/** From the top of the picture to its bottom. */
+/** Packages from the top of the picture to its bottom. */
 const PACKAGES = ['cli', 'exporter', 'engine', 'agent']
 
 /** @typedef {Map<string, Set<string>>} Graph node → the nodes that it imports */
@@ -23,12 +23,12 @@ const PACKAGES = ['cli', 'exporter', 'engine', 'agent']
  * @returns {Promise<Graph>}
  */
 async function readImports () {
-  // An ECMAScript module, and one that takes a second to load.
+  // Loaded on use, as it is an ECMAScript module that takes a second to load.
   const { cruise } = await import('dependency-cruiser')
   const { output } = await cruise(PACKAGES, {
     ...options,
     baseDir: ROOT,
-    // A package of npm may lie in the folder of one of ours.
+    // A folder of a package may contain node_modules.
     includeOnly: { path: `^(${PACKAGES.join('|')})/(?!node_modules/).*\\.js$` }
   }, options?.enhancedResolveOptions)
   const { modules } = /** @type {import('dependency-cruiser').ICruiseResult} */ (output)
@@ -92,7 +92,7 @@ function joinRooms (files) {
  * Leaves out each arrow that others imply: a → c beside a → b → c.
  * @param {Graph} graph
  * @returns {Graph}
- * @throws {Error} where rooms import each other in a circle: such arrows imply each other
+ * @throws {Error} if rooms import each other in a circle, whose arrows imply each other
  */
 function reduceArrows (graph) {
   return new Map([...graph].map(([room, imports]) => {
@@ -124,7 +124,7 @@ function draw (graph) {
 }
 
 /**
- * ARCHITECTURE.md with the picture of the imports as they are.
+ * ARCHITECTURE.md with the picture of the present imports.
  * @returns {Promise<string>}
  */
 async function architecture () {

@@ -48,8 +48,7 @@ const withOwnVersion = dependencies =>
 
 /**
  * @param {string} folder
- * @returns {string} content of its package.json: name, version and addresses made from this file,
- *   all else as it stands there
+ * @returns {string} content of its package.json, with name, version and addresses from this file
  */
 function manifest (folder) {
   const own = readJson(`${folder}/package.json`)
@@ -69,7 +68,7 @@ function manifest (folder) {
   return JSON.stringify(content, null, 2) + '\n'
 }
 
-/** The text of the licence travels in each package, as it demands. */
+/** Each package contains the text of the licence, as that demands. */
 const licence = () => fs.readFileSync(path.join(ROOT, 'LICENSE'), 'utf8')
 
 /** @type {Record<string, () => string>} file → its content */
@@ -81,7 +80,7 @@ const generated = Object.fromEntries(folders.flatMap(folder => [
 /**
  * @param {string} text of any file
  * @param {string} scope with its @
- * @returns {string} with the names of our packages below that scope
+ * @returns {string} text with the names of memwatch's packages in that scope
  */
 const withScope = (text, scope) => text.replace(new RegExp(`${SCOPE}(?=[/'])`, 'g'), scope)
 

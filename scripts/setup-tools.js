@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * Makes Prometheus, Alertmanager, jemalloc, what builds images, shells, Helm and others available
- * to the tests. On Debian and Ubuntu, as root, it installs the distribution's packages (no daemon
- * is started), and where there is Go it builds what reads Kubernetes' manifests; elsewhere it says
+ * Installs the tools of the tests: Prometheus, Alertmanager, jemalloc, image builders, shells, Helm
+ * and others. On Debian and Ubuntu, as root, it installs the distribution's packages (no daemon is
+ * started), and where there is Go it builds what reads Kubernetes' manifests; elsewhere it says
  * what is missing – and fails when CI is set, where a skipped test is a failure.
  */
 
@@ -16,7 +16,7 @@ const { sets } = require('./system-tools')
 const POLICY = '/usr/sbin/policy-rc.d'
 
 /**
- * Bounded: a mirror that hangs must not hang the tests.
+ * Time limit, as a hanging mirror must not block the tests.
  * @param {string} file
  * @param {string[]} args
  */
@@ -31,8 +31,8 @@ function run (file, args) {
 }
 
 /**
- * invoke-rc.d asks this file whether a daemon may be started: 101 is no. A machine's own answer is
- * put back afterwards.
+ * invoke-rc.d runs this file to ask if a daemon may start: 101 means no. An existing file of the
+ * machine is restored afterwards.
  * @param {string[]} packages
  */
 function installPackages (packages) {

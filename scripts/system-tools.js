@@ -4,7 +4,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { spawnSync } = require('node:child_process')
 
-/** Programs of the tests beside npm's packages; the second name is Debian's. */
+/** Programs of the tests besides npm packages; the second name is that of the Debian package. */
 const TOOLS = {
   prometheus: ['prometheus'],
   promtool: ['promtool'],
@@ -13,7 +13,7 @@ const TOOLS = {
   // The commands of the runbooks.
   curl: ['curl'],
   jq: ['jq'],
-  // The exporter's page is looked at.
+  // A browser for the tests of the exporter's page.
   chromium: ['chromium', 'chromium-browser', 'google-chrome']
 }
 
@@ -78,8 +78,8 @@ function findTools () {
 }
 
 /**
- * @returns {Record<keyof typeof IMAGE_TOOLS, string> | null} name → file; null where one is
- *   missing, or nobody may use them
+ * @returns {Record<keyof typeof IMAGE_TOOLS, string> | null} name → file; null if one is missing,
+ *   or this user may not use them
  */
 function findImageTools () {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return null
@@ -93,7 +93,7 @@ function findShells () {
   return found.every(([, file]) => file) ? Object.fromEntries(found) : null
 }
 
-/** Each set of tools that tests run with. */
+/** All sets of tools for tests. */
 const sets = {
   monitoring: { find: findTools, packages: PACKAGES, missing: MISSING },
   image: { find: findImageTools, packages: IMAGE_PACKAGES, missing: IMAGE_MISSING },

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * All tests, as CI runs them: `npm test`. Installs what the integration tests need beside npm where
- * it can, then runs every check and every test, and ends with one line that counts them.
+ * All tests, as CI runs them: `npm test`. Installs the tools of the integration tests if possible,
+ * then runs all checks and tests, and ends with one line of counts.
  */
 
 const fs = require('node:fs')

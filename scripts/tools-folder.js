@@ -4,8 +4,7 @@ const os = require('node:os')
 const path = require('node:path')
 
 /**
- * Folder for tools that tests and proofs build: outside of the repository. TEST_TOOLS names
- * another.
+ * Folder outside the repository for tools that tests and proofs build. TEST_TOOLS names another.
  * @returns {string} absolute path; it need not exist
  */
 const toolsFolder = () =>

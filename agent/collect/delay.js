@@ -17,7 +17,7 @@ const FULL_EVERY_TICKS = 4
 const GRANULARITY_MS = 2
 /** A frame takes two turns of the loop: its timer and its immediate. */
 const FRAME_TURNS = 2
-/** Limit of timers that one long block stands for. */
+/** Limit of delays that one long block adds. */
 const MAX_CORRECTIONS = 5000
 
 /**

@@ -3,7 +3,7 @@
 const { nowMs, readFileSync, readdirSync, readlinkSync, statSync } = require('../primordials')
 const { isTemporary } = require('../read-file')
 
-/** The turn differs from those of other expensive readings. */
+/** Other expensive readings have other turns. */
 const EVERY_FRAMES = 5
 const TURN = 1
 /** Share of time for listing, which takes 1.5 µs a descriptor. */

@@ -15,8 +15,8 @@ const CONSISTENT_FRAMES = 3
 /**
  * Compares the addon's counts with an observer's. V8 calls the addon at once and an observer in the
  * next turn of the loop: the observer is never ahead, and each frame knows all GCs counted up to
- * the frame before. Equal counts agree. They may never be equal in an app that collects in each
- * turn just before the observer: such counts agree after CONSISTENT_FRAMES.
+ * the frame before. Equal counts agree. An app that collects in each turn just before the observer
+ * never has equal counts: they agree after CONSISTENT_FRAMES.
  */
 class GcCheck {
   /** @type {Map<string, Row>} */

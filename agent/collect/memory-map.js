@@ -6,9 +6,9 @@ const { memoryReader } = require('./memory-reader')
 const { MOVED_SHARE, MemoryScan } = require('./memory-scan')
 
 const EVERY_SECONDS = 10
-/** Little can move within anonymous memory at rest; heap and Buffers have numbers of their own. */
+/** Anonymous memory at rest hides little movement; heap and Buffers have other numbers. */
 const AT_REST_EVERY_SECONDS = 60
-/** Garbage alone moves a small memory by more than MOVED_SHARE. */
+/** Garbage alone changes a small memory by more than MOVED_SHARE. */
 const LEAST_MOVED_BYTES = 2 ** 20
 /** The kernel adds up smaps page by page, under the lock that page faults wait for. */
 const SMAPS_EVERY_SECONDS = 120

@@ -14,7 +14,7 @@ const ENTRY_BYTES = 8
 const PRESENT = 0x80
 /** Pages of one read. */
 const WINDOW_PAGES = 256
-/** Divides a window: mixed entries of a piece are counted one by one. */
+/** Part of a window; the entries of a mixed piece are counted singly. */
 const PIECE_BYTES = 256
 /** A row of untouched pages that ends a stack: it was never deeper. */
 const UNTOUCHED_PAGES = 64

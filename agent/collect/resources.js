@@ -4,8 +4,8 @@ const { listActiveResources } = require('../primordials')
 const { KEY } = require('../protocol/text-rules')
 
 /**
- * Listing takes time in proportion to the active resources. The turn differs from those of other
- * expensive readings.
+ * Listing takes time in proportion to the active resources. Other expensive readings have other
+ * turns.
  */
 const EVERY_FRAMES = 5
 const TURN = 3

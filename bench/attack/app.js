@@ -1,7 +1,7 @@
 'use strict'
 
-// A well-behaved app: an HTTP server that allocates a little. Prints its port, and ends when
-// asked to.
+// A well-behaved app: an HTTP server that allocates a little. It prints its port, and ends on
+// SIGTERM.
 const http = require('node:http')
 
 const server = http.createServer((request, response) => {

@@ -34,7 +34,8 @@ const { ATTACKER, LOOPBACK } = require('./places')
  * @property {number} seed
  * @property {(text: string) => void} say progress
  *
- * @typedef {{ text: string, held: boolean, detail: string }} Claim what must hold under one attack
+ * @typedef {{ text: string, held: boolean, detail: string }} Claim a condition that must hold under
+ *   one attack
  *
  * @typedef {{ tried?: string, claims?: Claim[], turns?: import('./by-exporter').Turn[] }} Outcome
  *
@@ -42,7 +43,7 @@ const { ATTACKER, LOOPBACK } = require('./places')
  * @property {Who} who
  * @property {string} what
  * @property {'sidecar' | 'node' | undefined} mode of the exporter; undefined: there is none
- * @property {boolean} [hasToken] of the exporter, true unless told
+ * @property {boolean} [hasToken] of the exporter; default: true
  * @property {(folder: string, saved: import('./by-data-dir').Saved) => void} [prepareData]
  *   before the exporter starts
  * @property {(stage: import('./stage').Stage, options: Options) => Promise<Outcome>} [run]
@@ -54,9 +55,9 @@ const TRUST = {
   nobody: undefined,
   app: /app's own code/,
   socket: /agents' socket/,
-  here: /HTTP port from the same machine/,
-  elsewhere: /from elsewhere/,
-  token: /token/,
+  here: /clients on the same machine/,
+  elsewhere: /on other machines/,
+  token: /with the token/,
   disk: /--data-dir/
 }
 /** @typedef {keyof typeof TRUST} Who */
@@ -112,7 +113,7 @@ const attacks = [
   { who: 'elsewhere', what: 'large bodies and heads', mode: 'sidecar', run: largeBodies },
   {
     who: 'elsewhere',
-    what: 'private things without the token',
+    what: 'private routes without the token',
     mode: 'sidecar',
     run: privateThings
   },
@@ -125,14 +126,14 @@ const attacks = [
   { who: 'here', what: 'proxies and foreign host names', mode: 'sidecar', run: localWithToken },
   {
     who: 'here',
-    what: 'other sites and proxies, where there is no token',
+    what: 'other sites and proxies, without a token',
     mode: 'sidecar',
     hasToken: false,
     run: localWithoutToken
   },
   { who: 'here', what: 'viewers that never read', mode: 'sidecar', run: viewers },
 
-  { who: 'token', what: 'costly calls as often as is allowed', mode: 'sidecar', run: costlyCalls },
+  { who: 'token', what: 'expensive calls at the allowed rate', mode: 'sidecar', run: costlyCalls },
 
   ...Object.entries(TRAPS).map(
     ([what, prepareData]) =>

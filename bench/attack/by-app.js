@@ -64,7 +64,7 @@ async function run (args, env) {
 }
 
 /**
- * The app's code against its own agent: it ends as it does without one.
+ * The app's code attacks its own agent: the app must end as it does without one.
  * @param {import('./attacks').Options} options
  */
 async function appsAgainstAgent ({ say }) {

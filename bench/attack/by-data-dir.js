@@ -10,7 +10,7 @@ const { crc32, deflateRawSync } = require('node:zlib')
 /**
  * @typedef {import('./stage').Stage} Stage
  *
- * What an exporter saved: a file of records of each kind, and the records that it holds.
+ * Data that an exporter saved: a file of records of each kind, and its records.
  * @typedef {{ name: string, records: { meta: any, bytes: Buffer }[] }} Segment
  *
  * @typedef {{ folder: string, segments: Segment[] }} Saved
@@ -18,7 +18,7 @@ const { crc32, deflateRawSync } = require('node:zlib')
 
 const GIB = 2 ** 30
 const HEAD_BYTES = 8
-/** Time in which an exporter saves data, and the effect of an attack shows. */
+/** Time in which an exporter saves data, and an attack shows its effect. */
 const SAVE_WITHIN_MS = 30_000
 
 /**
@@ -84,12 +84,12 @@ async function saveReal (stage, to) {
   }
 }
 
-/** A thousand times its size, and more. */
+/** JSON whose decompressed size is more than a thousand times larger. */
 const bomb = () => deflateRawSync(Buffer.alloc(GIB))
 
 const FAMILIES = ['seconds', 'step10', 'step60', 'deaths']
 /**
- * Numbered behind those that are there.
+ * The new file has a number behind the existing ones.
  * @param {string} family
  * @param {number} [number]
  */
@@ -106,11 +106,11 @@ const captureFolder = (folder, id = randomUUID()) => {
 }
 
 /**
- * Contents of a data folder, each before a start of its own.
+ * Contents of a data folder, each for one start of the exporter.
  * @type {Record<string, (folder: string, saved: Saved) => void>}
  */
 const TRAPS = {
-  'records that are null, or lack what they should hold' (folder, { segments }) {
+  'records that are null or lack fields' (folder, { segments }) {
     for (const family of FAMILIES) {
       const known = segments.find(({ name }) => name.startsWith(family))?.records ?? []
       const hollow = known.flatMap(({ meta, bytes }) => [
@@ -160,7 +160,7 @@ const TRAPS = {
     for (const family of FAMILIES) truncate(path.join(folder, segmentName(family)))
     truncate(path.join(captureFolder(folder), 'capture.json'))
   },
-  'links to endless files and to what is not its own' (folder) {
+  'links to endless files and to foreign files' (folder) {
     for (const family of FAMILIES) {
       fs.symlinkSync('/dev/zero', path.join(folder, segmentName(family)))
     }
@@ -197,7 +197,7 @@ function truncate (file) {
 }
 
 /**
- * Attacks by a data folder that somebody else wrote to.
+ * Attacks by a data folder that an attacker wrote to.
  * @param {Stage} stage
  */
 async function afterStart (stage) {
@@ -218,7 +218,7 @@ async function afterStart (stage) {
       if (status !== 200 && status !== 404) failed.push(status)
     }
     claims.push({
-      text: 'every death that it names can be asked for',
+      text: 'every listed death is available',
       held: failed.length === 0,
       detail: failed.join()
     })
@@ -237,7 +237,7 @@ async function afterStart (stage) {
   const foreign = path.join(stage.folder, 'foreign')
   if (fs.existsSync(foreign)) {
     claims.push({
-      text: 'what the link leads to is untouched',
+      text: 'the target of the link is unchanged',
       held: fs.readdirSync(foreign).length === 2,
       detail: `${fs.readdirSync(foreign).length} of 2 left`
     })

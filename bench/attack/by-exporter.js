@@ -23,10 +23,11 @@ const BEHAVIOURS = [
 ]
 const REQUESTS_PER_SECOND = 50
 const REQUEST_TIMEOUT_MS = 10_000
-/** A turn in which the app answered worse. */
+/** A round in which the app answered more slowly. */
 const MOST_REPEATS = 2
 /**
- * Beyond this an impostor is seen by the app's clients; two silent ones in a row differ by less.
+ * Above this difference the app's clients notice an impostor; two silent exporters in a row differ
+ * by less.
  */
 const MORE = { p50Ms: 5, p99Ms: 100, servedRatio: 0.97, endMs: 2000 }
 
@@ -36,7 +37,7 @@ const MORE = { p50Ms: 5, p99Ms: 100, servedRatio: 0.97, endMs: 2000 }
  */
 
 /**
- * A watched app under load while its exporter behaves so.
+ * A watched app under load with an exporter of this behaviour.
  * @param {string} behaviour
  * @param {number} seconds
  * @returns {Promise<Turn>}
@@ -134,7 +135,7 @@ function isHarmless ({ asked, served, p50Ms, p99Ms, endMs }, silent) {
 }
 
 /**
- * Hostile exporters beside a silent one, which is measured before and after them.
+ * Hostile exporters, compared with a silent one that is measured before and after them.
  * @param {import('./attacks').Options} options
  */
 async function impostors ({ seconds, say }) {
@@ -150,7 +151,7 @@ async function impostors ({ seconds, say }) {
   let repeated = 0
   for (const [i, { behaviour }] of turns.entries()) {
     if (behaviour === 'silent') continue
-    // A busy machine harms a turn once; an impostor harms it every time.
+    // A busy machine harms one round, an impostor every round.
     for (let more = 0; more < MOST_REPEATS && !isHarmless(turns[i], silent); more++, repeated++) {
       turns[i] = await measure(behaviour)
     }

@@ -115,7 +115,7 @@ const storm =
       }
     }
 
-/** A target each, so that /metrics is long. @param {Stage} stage */
+/** One target for each app, so that /metrics is long. @param {Stage} stage */
 async function manyTargets (stage) {
   const sockets = []
   const space = [2 ** 24, 2 ** 23, 2 ** 22, 2 ** 24]
@@ -279,7 +279,7 @@ const WRONG_TOKENS = [
 ]
 
 /**
- * Asks, and says which of the answers were not refusals.
+ * Sends requests, and returns the answers that are not refusals.
  * @param {import('./request').Ask[]} asks
  * @param {(answer: import('./request').Answer) => boolean} isRefused
  */
@@ -293,7 +293,7 @@ async function refusals (asks, isRefused) {
         `${ask.method ?? 'GET'} ${ask.path} ${JSON.stringify(ask.headers ?? {})}: ${answer.status}`
       )
     }
-    // The limit of requests refuses, too, and would hide what else does not.
+    // The rate limit also refuses requests, and would hide missing refusals.
     if (answer?.status === 429) await wait(10_000)
     await wait(10)
   }
@@ -397,9 +397,9 @@ async function localWithToken (stage) {
       'requests from the same machine: acting without the token, with headers of a proxy, by a ' +
         'host name that was taken over',
     claims: [
-      nothingAnswered('nothing is done without the token', acting),
-      nothingAnswered('what came through a proxy is not local', proxied),
-      nothingAnswered('nothing is answered by a foreign host name', rebound),
+      nothingAnswered('no action without the token', acting),
+      nothingAnswered('requests through a proxy are not local', proxied),
+      nothingAnswered('no answer under a foreign host name', rebound),
       { text: 'through a proxy, the token is enough', held: borne === 200, detail: String(borne) }
     ]
   }
@@ -448,9 +448,9 @@ async function localWithoutToken (stage) {
       'an exporter without a token: requests that a browser makes for another site, those of a ' +
         'proxy, and those of other machines',
     claims: [
-      nothingAnswered('another site has nothing done', crossSite),
-      nothingAnswered('nothing that came through a proxy is local', proxied),
-      nothingAnswered('nothing private is answered to other machines', elsewhere),
+      nothingAnswered('another site triggers no action', crossSite),
+      nothingAnswered('no request through a proxy is local', proxied),
+      nothingAnswered('other machines get nothing private', elsewhere),
       { text: 'tools of the same machine read the API', held: own === 200, detail: String(own) },
       {
         text: 'browsers are told not to guess the type',
@@ -493,7 +493,7 @@ async function viewers (stage, { seconds }) {
     tried: `${sockets.length} viewers of /api/v1/live from the same machine that never read`,
     claims: [
       {
-        text: 'another address still gets to see it',
+        text: 'another address still sees it',
         held: head.includes(' 200 '),
         detail: head.split('\r\n')[0]
       }

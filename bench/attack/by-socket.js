@@ -16,7 +16,8 @@ const {
 const LINES_A_CONNECTION = 100
 const SENDERS = 50
 /**
- * Time limit: a million messages within a tenth of a core take minutes, and the rest is not sent.
+ * Time limit, because a million messages take minutes with a tenth of a core; the attack drops the
+ * rest.
  */
 const MESSAGES_WITHIN_MS = 20 * 60_000
 const JUNK_CONNECTIONS = 64
@@ -100,7 +101,7 @@ const sumOf = (text, name) =>
     .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
 
 /**
- * Connections that are opened again when the exporter closes them.
+ * Connections that reopen when the exporter closes them.
  * @param {Stage} stage
  * @param {number} count
  * @param {number} seconds
@@ -250,7 +251,7 @@ async function flood (stage, { seconds }) {
 const all = (value, names) => Object.fromEntries(names.map(name => [name, value]))
 
 /**
- * Numbers that no process has, each in one frame of a target of its own.
+ * Impossible numbers, each in one frame of a target of its own.
  * @param {Stage} stage
  */
 async function impossibleNumbers (stage) {
@@ -297,7 +298,7 @@ async function impossibleNumbers (stage) {
     await send(second, frameLine(1, { rssBytes: value, ...all(value, counters) }))
     await send(second, frameLine(value, { rssBytes: value }))
   }
-  await wait(6000) // until they were judged
+  await wait(6000) // resolves once the exporter has judged them
   const answers = []
   for (const at of ['targets?limit=1000', 'diagnoses?limit=1000', 'deaths']) {
     answers.push([
@@ -324,7 +325,7 @@ async function impossibleNumbers (stage) {
         held: status === 200,
         detail: String(status)
       })),
-      { text: 'the well-behaved target is still told', held: own, detail: '' }
+      { text: 'the well-behaved target is still shown', held: own, detail: '' }
     ]
   }
 }

@@ -5,7 +5,7 @@ const path = require('node:path')
 const { parseAllDocuments } = require('yaml')
 
 const ROOT = path.join(__dirname, '../..')
-/** The timeout of a manifest without a probe: that of the chart's probes. */
+/** Timeout for a manifest without a probe, equal to that of the chart's probes. */
 const DEFAULT_PROBE_TIMEOUT_SECONDS = 5
 
 /** The manifests that are generated from the chart. */
@@ -64,7 +64,7 @@ function readDockerfile () {
 
 /**
  * @param {string} command of the image
- * @returns {string[]} words that it gives to Node.js
+ * @returns {string[]} arguments that it passes to Node.js
  */
 function readStartScript (command) {
   const text = fs.readFileSync(path.join(ROOT, 'deploy/image', path.basename(command)), 'utf8')

@@ -14,8 +14,7 @@ const MOST = Number.MAX_SAFE_INTEGER
 /** @typedef {import('./stage').Stage} Stage */
 
 /**
- * Another process of the victim's own container speaks as the victim, whose hello it knows to
- * the letter.
+ * Another process of the victim's container pretends to be the victim, and knows its exact hello.
  * @param {Stage} stage
  */
 async function hijack (stage) {
@@ -72,22 +71,22 @@ async function hijack (stage) {
       detail: heard.join('').slice(0, 80)
     },
     {
-      text: 'a capture of the victim is taken on',
+      text: 'a capture of the victim works',
       held: asked === 202 || asked === 201 || asked === 200,
       detail: String(asked)
     },
     {
-      text: 'its numbers are its own',
+      text: 'nobody else changes its numbers',
       held: shown?.values.rssBytes > rssBytes / 2 && shown?.values.rssBytes < rssBytes * 2,
       detail: `${shown?.values.rssBytes} shown, ${rssBytes} true`
     },
     {
-      text: 'it bears its name and is up',
+      text: 'it has its name and is up',
       held: shown?.up === true,
       detail: JSON.stringify(mains.map((/** @type {any} */ { target, up }) => ({ target, up })))
     },
     {
-      text: 'no frame of it is called lost',
+      text: 'none of its frames counts as lost',
       held: shown?.framesLost === 0,
       detail: String(shown?.framesLost)
     },
@@ -97,7 +96,7 @@ async function hijack (stage) {
       detail: `${Math.round(shown?.uptimeSeconds)} of ${Math.round(victim.aliveSeconds())} s`
     },
     {
-      text: 'nobody says that it died',
+      text: 'no death of it is reported',
       held: deaths.length === 0,
       detail: deaths
         .map((/** @type {any} */ { text, sure }) => `${sure}: ${text}`)
@@ -105,7 +104,7 @@ async function hijack (stage) {
         .slice(0, 200)
     },
     {
-      text: 'another process with its pid does not bear its name',
+      text: 'another process with its pid does not get its name',
       held: !all.some(
         (/** @type {any} */ { pid, thread, target }) =>
           pid === victim.pid && thread === 'main' && /^victim-\d/.test(target)
@@ -117,7 +116,7 @@ async function hijack (stage) {
   victim.kill('SIGKILL')
   const death = await awaitDeath(stage, victim.pid, deaths.length)
   claims.push({
-    text: 'its real end is told, and not called clean',
+    text: 'its real end is reported, and not as clean',
     held: death !== undefined && death.reason !== 'clean',
     detail: death ? `${death.reason}, ${death.sure}` : 'nothing is told'
   })
@@ -129,7 +128,7 @@ async function hijack (stage) {
 }
 
 /**
- * The victim's own words, as everybody in its container could repeat them.
+ * The victim's own messages, which any process in its container can repeat.
  * @param {Stage} stage
  * @param {number} wanted pid
  */
@@ -149,7 +148,7 @@ async function readHello (stage, wanted) {
 /**
  * @param {Stage} stage
  * @param {number} wanted pid
- * @param {number} before deaths that were told of it while it lived
+ * @param {number} before deaths reported for it while it lived
  */
 async function awaitDeath (stage, wanted, before) {
   for (

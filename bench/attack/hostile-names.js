@@ -27,7 +27,7 @@ const CANARY = 'attacked'
 const FORMATS = ['kubernetes', 'dockerfile', 'node-options']
 const POD = { name: 'shop-5d4c7f9b8-x2k4q', namespace: 'store', container: 'app' }
 const LONGEST_RUN_MS = 60_000
-/** Between connections, and between commands: what these cost is tried elsewhere. */
+/** Pause between connections, and between commands, whose cost other attacks measure. */
 const PAUSE_MS = 250
 
 /** Texts with a meaning in the language in which they are printed. */
@@ -57,15 +57,15 @@ const FIELDS = {
   node: node => ({ node }),
   allocatorPath: allocatorPath => ({ allocatorPath })
 }
-/** Characters that neither a terminal nor a page shows as themselves. */
+/** Characters that terminals and pages do not display as they are. */
 const UNPRINTABLE =
   // eslint-disable-next-line no-control-regex
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/
 const SAMPLE = /^[a-zA-Z_:][\w:]*(\{([a-zA-Z_]\w*="(\\["\\n]|[^"\\\n])*",?)*\})? \S+$/
 
 /**
- * Every text of a hello is YAML, shell, terminal escapes or no Unicode; then every output is
- * asked for.
+ * Sets every text of a hello to YAML, shell commands, terminal escapes or invalid Unicode, then
+ * requests every output.
  * @param {Stage} stage
  */
 async function hostileNames (stage) {
@@ -81,7 +81,7 @@ async function hostileNames (stage) {
     for (const [field, change] of Object.entries(FIELDS)) {
       const socket = await open()
       number++
-      // Those whose fix holds the text are told a whole run, so that there is a fix.
+      // Targets whose fix contains the text get a whole recorded run, so that they have a fix.
       const told =
         field === 'nodeOptions' ||
         (field.startsWith('pod.') && what.includes('YAML')) ||
@@ -138,8 +138,8 @@ function readRecording () {
 /**
  * @param {Stage} stage
  * @param {Check} check
- * @returns {Promise<{ count: number, ill: string[] }>} of targets; ill: names of those that
- *   something was found on
+ * @returns {Promise<{ count: number, ill: string[] }>} of targets; ill: names of those with a
+ *   finding
  */
 async function checkApi (stage, check) {
   let count = 0
@@ -190,8 +190,8 @@ async function checkMetrics (stage, check) {
   const fixes = [...text.matchAll(/[{,]fix="((?:\\.|[^"\\])*)"/g)]
     .map(([, fix]) => fix.replace(/\\(.)/g, (_, c) => (c === 'n' ? '\n' : c)))
     .filter(fix => fix.startsWith('NODE_OPTIONS='))
-  // Harmless by its folder: the line assigns a variable, and what it should not run makes a
-  // file there.
+  // Runs a shell line that only assigns a variable; an injected command would create a file in its
+  // folder.
   for (const fix of fixes) execQuietly('/bin/sh', ['-c', fix], folder)
   check(
     `${fixes.length} fixes of memwatch_verdict_info, pasted into a shell, run nothing`,
@@ -289,7 +289,7 @@ function oddManifest (text) {
 }
 
 /**
- * Every text of a value, keys too.
+ * All texts in a value, including keys.
  * @param {any} value
  * @returns {string[]}
  */
@@ -318,7 +318,7 @@ function execQuietly (file, args, cwd) {
       env: { PATH: '/usr/bin:/bin' }
     })
   } catch {
-    /* only what it leaves in the folder matters */
+    /* only files left in the folder matter */
   }
 }
 

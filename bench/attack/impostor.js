@@ -1,6 +1,6 @@
 'use strict'
 
-// An exporter that means harm: `node impostor.js SOCKET BEHAVIOUR`. It ends with its parent.
+// A hostile exporter: `node impostor.js SOCKET BEHAVIOUR`. It ends with its parent.
 const net = require('node:net')
 
 const [socketPath, behaviour] = process.argv.slice(2)
@@ -16,7 +16,7 @@ const command = (/** @type {string} */ name, args = {}) =>
 const MIB = 2 ** 20
 
 /**
- * Sends for as long as the peer takes it.
+ * Sends until the peer stops reading.
  * @param {net.Socket} socket
  * @param {() => string | Buffer} next
  */

@@ -11,7 +11,7 @@ const PROMETHEUS = '192.0.2.2'
 const OPERATOR = '192.0.2.3'
 const ATTACKER = '192.0.2.66'
 const LOOPBACK = '127.0.0.1'
-/** Nothing else listens in that namespace: the chart's own port is free. */
+/** No other program listens in that namespace, so the chart's port is free. */
 const PORT = 16369
 
 module.exports = { NETWORK, EXPORTER, KUBELET, PROMETHEUS, OPERATOR, ATTACKER, LOOPBACK, PORT }

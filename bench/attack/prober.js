@@ -1,8 +1,8 @@
 'use strict'
 
-// The kubelet and Prometheus: `node prober.js TIMEOUT_MS`. A process of its own, so that it
-// measures the exporter and not the attacker. Sends { path, ms, failure } of every answer to its
-// parent.
+// Sends requests like the kubelet and Prometheus: `node prober.js TIMEOUT_MS`. It is a process of
+// its own, so that it measures the exporter and not the attacker. It sends { path, ms, failure } of
+// every answer to its parent.
 const { setTimeout: wait } = require('node:timers/promises')
 const { request } = require('./request')
 const { KUBELET, PROMETHEUS } = require('./places')

@@ -19,7 +19,7 @@ const { EXPORTER, LOOPBACK, PORT } = require('./places')
  * One HTTP request on a connection of its own, as the kubelet makes it.
  * @param {Ask} ask
  * @returns {Promise<Answer>}
- * @throws {Error} when no complete answer came in time
+ * @throws {Error} if no complete answer came in time
  */
 function request ({ from, path, method = 'GET', headers, timeoutMs = 30_000, mostBytes = 2 ** 24 }) {
   const began = performance.now()

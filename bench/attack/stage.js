@@ -14,13 +14,13 @@ const { EXPORTER, LOOPBACK, OPERATOR, PORT, PROMETHEUS } = require('./places')
 
 const AGENT = require.resolve('memwatch/agent')
 const TOKEN = 'a-token-that-only-the-operator-knows'
-/** A start within a tenth of a core takes seconds; a minute is no start. */
+/** Time limit of a start, which takes seconds with a tenth of a core. */
 const START_TIMEOUT_MS = 60_000
 const SAMPLE_EVERY_MS = 200
-/** Until so long after an attack the exporter and its agents are themselves again. */
+/** Time after an attack within which the exporter and its agents must recover. */
 const SETTLE_MS = 60_000
 const ASK_TIMEOUT_MS = 30_000
-/** Pods of a node: the attacker's, and that of the well-behaved app. */
+/** Pods of a node: one of the attacker, one of the well-behaved app. */
 const PODS = {
   attacker: '0d4b1c3e-5a8f-4c6e-9b1a-6f2e8d7c0a66',
   good: '0d4b1c3e-5a8f-4c6e-9b1a-6f2e8d7c0a01'
@@ -40,9 +40,9 @@ const PODS = {
  * @property {number} memoryBytes limit
  * @property {Probes} probes
  * @property {Probes} scrapes
- * @property {number} goodFrames that were taken of the well-behaved agent during the attack
- * @property {number} goodLost frames of it that are missing
- * @property {string[]} broke what did not hold of what must hold under every attack
+ * @property {number} goodFrames frames accepted from the well-behaved agent during the attack
+ * @property {number} goodLost missing frames of that agent
+ * @property {string[]} broke violated conditions of those that must hold under every attack
  */
 
 /**
@@ -181,7 +181,7 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
       token: TOKEN,
       tokenFile: at('token'),
       good,
-      /** True when the exporter has ended. */
+      /** True once the exporter has ended. */
       get ended () {
         return life.ended
       },
@@ -369,7 +369,7 @@ function countEach (items) {
     .join(', ')
 }
 
-/** The part of a process's output that matters. @param {string} text */
+/** The relevant part of a process's output. @param {string} text */
 function firstLine (text) {
   const lines = text
     .split('\n')

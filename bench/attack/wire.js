@@ -22,7 +22,7 @@ async function connect (socketPath) {
 }
 
 /**
- * Resolves when the bytes have left this process, or the connection is gone.
+ * Resolves once the bytes have left this process, or the connection is closed.
  * @param {net.Socket} socket
  * @param {string | Buffer} bytes
  */
@@ -55,7 +55,7 @@ const frameLine = (sequence, values = { rssBytes: 50 * 2 ** 20, heapUsedBytes: 2
   line(frame({ sequence, uptimeSeconds: sequence, values })) + '\n'
 
 /**
- * As many units as a line may hold.
+ * Fills a line with as many units as it may contain.
  * @param {string} head
  * @param {(i: number) => string} unit
  * @param {string} tail
@@ -73,7 +73,7 @@ function longest (head, unit, tail) {
 }
 
 const FRAME = '{"v":1,"type":"frame","sequence":1,"atUnixMs":1,"uptimeSeconds":1,'
-/** Longest lines, each a frame that holds more than the contract knows. */
+/** Longest lines, each a frame with unknown fields. */
 const LONGEST_FRAMES = {
   lists: longest(`${FRAME}"values":{"rssBytes":1},"junk":[`, () => '[]', ']}'),
   objects: longest(`${FRAME}"values":{"rssBytes":1,"junk":[`, () => '{"a":{}}', ']}}'),
@@ -89,7 +89,7 @@ const LONGEST_FRAMES = {
  */
 const withFields = (changes, i) => helloLine(i, changes)
 /**
- * Longest hellos: what the contract allows, filled to the end of the line.
+ * Longest hellos that the contract allows.
  * @type {((i: number) => string)[]}
  */
 const LONGEST_HELLOS = [

@@ -5,7 +5,7 @@ const os = require('node:os')
 const path = require('node:path')
 const { spawnSync } = require('node:child_process')
 
-/** Outside of the repository: they take minutes to build, and are the same for every checkout. */
+/** A folder outside the repository, as the builds take minutes and fit every checkout. */
 const CACHE = path.join(
   process.env.XDG_CACHE_HOME || path.join(os.homedir(), '.cache'),
   'memwatch-bench'
@@ -30,11 +30,11 @@ function run (command, args, cwd) {
 }
 
 /**
- * A program of a Go module that has `replace` directives, so that `go install` refuses it: as a
- * tool of a module of its own.
+ * Builds a program of a Go module with `replace` directives, which `go install` refuses, as a tool
+ * of a new module.
  * @param {string} name
  * @param {{ module: string, version: string, package: string, flags?: string[] }} what
- * @returns {string | undefined} file; undefined where it cannot be built
+ * @returns {string | undefined} file; undefined if the build is impossible
  */
 function build (name, { module, version, package: program, flags = [] }) {
   const file = path.join(CACHE, `${name}-${version}`)
@@ -65,7 +65,7 @@ const buildPrometheus = () =>
     flags: ['-tags', 'remove_all_sd']
   })
 
-/** The OpenTelemetry Collector, of a few parts. */
+/** The OpenTelemetry Collector with a few parts. */
 function buildCollector () {
   const file = path.join(CACHE, 'otelcol-0.155.0')
   if (fs.existsSync(file)) return file

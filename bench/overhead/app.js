@@ -1,7 +1,7 @@
 'use strict'
 
-// The app whose cost is measured: `node -r VARIANT app.js api | allocating | idle`. It tells its
-// parent when it listens, and what it took so far when it is asked.
+// The app whose cost is measured: `node -r VARIANT app.js api | allocating | idle`. It notifies its
+// parent once it listens, and sends its costs so far on request.
 const { performance } = require('node:perf_hooks')
 const kind = process.argv[2]
 
@@ -12,7 +12,7 @@ const rows = Array.from({ length: 200 }, (_, i) => ({
   stock: { shop: i % 9 }
 }))
 const handlers = {
-  /** A JSON API: little is allocated beside what a request takes. */
+  /** A JSON API, which allocates little beside the request itself. */
   api: async request => ({
     id: request.params.id,
     row: rows[Number(request.params.id) % rows.length]

@@ -1,8 +1,9 @@
 'use strict'
 
-// Fixed work: `node -r VARIANT work.js OBJECTS SPINS`. Each unit makes so many objects, nearly all
-// garbage at once, and computes for the rest of about a millisecond. For each message it does a
-// slice, one unit a turn of the loop, and answers what CPU the process took for it.
+// Fixed work: `node -r VARIANT work.js OBJECTS SPINS`. Each unit creates OBJECTS objects, nearly
+// all of which are garbage at once, and then computes up to about a millisecond. For each message
+// it works one slice, with one unit in each turn of the loop, and replies with the CPU time of the
+// process.
 const objects = Number(process.argv[2])
 const spins = Number(process.argv[3])
 

@@ -4,7 +4,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { knownBugs } = require('../../engine/known-bugs')
 
-/** Default for cases that name no other. */
+/** Default value for cases without their own. */
 const DEFAULT_NODE = '24.21.0'
 const DEFAULT_LIMIT_MIB = 512
 const LEAK_SECONDS = 120
@@ -12,30 +12,30 @@ const FIXED_SECONDS = 60
 const HEALTHY_SECONDS = 60
 
 /**
- * A variant of a case: its packages, and its Node.js where that is what leaks.
+ * A variant of a case: its packages, or its Node.js if that leaks.
  * @typedef {object} Form
  * @property {Record<string, string>} packages exact versions by name
  * @property {string} [node]
- * @property {string} [label] of the table, where packages and Node.js do not say it
+ * @property {string} [label] text for the table, if packages and Node.js do not suffice
  * @property {Record<string, string>} [env]
  *
  * @typedef {object} Sides
- * @property {boolean} fixed whether to run the repaired form
- * @property {number} port where to listen, and where traffic goes
+ * @property {boolean} fixed true: run the fixed form
+ * @property {number} port port to listen on, and to send traffic to
  * @property {(callsPerSecond: number, work: (n: number) => void) => void} perSecond
  * @property {(bytes: number, n: number) => number[]} payload
  * @property {(port: number, options?: import('node:http').RequestOptions & { body?: string | Buffer
  *   }) => void} request
  *
- * A file of leaks/: what is published about a package or a Node.js, and an app that does it.
+ * A file of leaks/: a published leak of a package or of Node.js, and an app with it.
  * @typedef {object} Leak
- * @property {string} title that of the known bug of the same name, where there is one
- * @property {string} source the public thread, likewise
+ * @property {string} title default: that of the known bug of the same name
+ * @property {string} source the public thread; default: likewise
  * @property {Form} leaky
  * @property {Form} fixed
- * @property {string[]} expect diagnoses that are right
- * @property {RegExp | null} culprit a named suspect that is right: a function, a file or a package;
- *   null where no line of JavaScript is to blame
+ * @property {string[]} expect correct diagnoses
+ * @property {RegExp | null} culprit correct suspect: a function, a file or a package; null if no
+ *   JavaScript line is responsible
  * @property {string} load
  * @property {string} [node]
  * @property {number | null} [limitMib] null: none
@@ -43,22 +43,22 @@ const HEALTHY_SECONDS = 60
  * @property {(sides: Sides) => void} app
  * @property {(sides: Sides) => void} [traffic]
  *
- * A file of healthy/: a program that has no memory problem.
+ * A file of healthy/: a program without a memory problem.
  * @typedef {object} Healthy
  * @property {string} title
  * @property {Record<string, string>} packages
- * @property {Record<string, string>} [overrides] of what the packages depend on
+ * @property {Record<string, string>} [overrides] versions of indirect dependencies
  * @property {string} load
  * @property {string} [node]
  * @property {number | null} [limitMib]
  * @property {number} [seconds]
  * @property {Record<string, string>} [env]
- * @property {(folder: string) => void} [prepare] writes what the program works on
- * @property {string[]} [command] arguments of Node.js, relative to the folder; without, app runs
+ * @property {(folder: string) => void} [prepare] writes the program's input
+ * @property {string[]} [command] arguments of Node.js, relative to the folder; default: run `app`
  * @property {(sides: Sides) => void} [app]
  * @property {(sides: Sides) => void} [traffic]
  *
- * One thing to run.
+ * One program to run.
  * @typedef {object} Run
  * @property {string} case
  * @property {'leaky' | 'fixed' | 'healthy'} form

@@ -7,17 +7,17 @@ const { once } = require('node:events')
 const { isDeepStrictEqual } = require('node:util')
 const { toolsFolder } = require('../../scripts/tools-folder')
 
-/** Written last: a folder without it was interrupted. */
+/** File written last: without it the installation was interrupted. */
 const DONE = 'installed.json'
 
 /**
- * A folder with packages at exact versions, kept between runs. No package runs a script of its own:
- * one that needs its script is no case here.
+ * A folder with packages at exact versions, kept between runs. Packages run no install scripts, so
+ * no case may depend on one.
  * @param {string} name of the folder
  * @param {Record<string, string>} packages versions by name
  * @param {Record<string, string>} [overrides] of what the packages depend on
  * @returns {Promise<string>} path of the folder
- * @throws {Error} its message has npm's own words
+ * @throws {Error} with the output of npm
  */
 async function install (name, packages, overrides = {}) {
   const folder = path.join(toolsFolder(), 'realworld', name)

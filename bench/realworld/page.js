@@ -34,7 +34,10 @@ const table = ([head, ...rows]) =>
 const limitText = limitMib =>
   limitMib === null ? 'none' : limitMib < 1024 ? `${limitMib} MiB` : `${limitMib / 1024} GiB`
 
-/** @param {string} url @returns {string} such as owner/name#12 */
+/**
+ * @param {string} url
+ * @returns {string} such as owner/name#12
+ */
 const threadName = url =>
   /github\.com\/([^/]+\/[^/]+)\/(?:issues|pull)\/(\d+)/.exec(url)?.slice(1).join('#') ??
   url.replace('https://', '')

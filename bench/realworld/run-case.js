@@ -9,7 +9,7 @@ const { install } = require('./install')
 
 const WATCH = path.join(__dirname, 'watch.js')
 const START = path.join(__dirname, 'start.js')
-/** Over its own length a run may take so long: a program may be slow to end. */
+/** Additional time for a run beyond its length, as a program may be slow to end. */
 const SPARE_SECONDS = 60
 
 /**
@@ -17,9 +17,9 @@ const SPARE_SECONDS = 60
  * @param {import('./cases').Run} run
  * @param {object} [options]
  * @param {number} [options.seconds] length of the run, instead of the case's own
- * @param {string} [options.untilKnown] id of a known bug: once a verdict names it, enough was seen
+ * @param {string} [options.untilKnown] id of a known bug: the run may end once a verdict names it
  * @returns {Promise<import('./watch').Watched>}
- * @throws {Error} where it cannot be installed or run
+ * @throws {Error} if it cannot be installed or run
  */
 async function runCase (run, { seconds = run.seconds, untilKnown } = {}) {
   const { case: name, form, file, of, packages, node, env, limitMib, expect } = run

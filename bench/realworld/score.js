@@ -20,16 +20,16 @@ const { LEAST_SHARE, NAMED_SITES } = require('../../engine/text/suspect-text')
  * @property {number} seconds the run took
  * @property {{ state: string, diagnosis: string | null, severity: string | null, text: string }}
  *   headline at the end
- * @property {boolean} right whether the headline names what is expected: of fixed and healthy ones
- *   whether nothing was confirmed
+ * @property {boolean} right true: the headline names the expected diagnosis; for fixed and healthy
+ *   ones: nothing was confirmed
  * @property {number | null} suspectedSeconds
  * @property {number | null} confirmedSeconds
  * @property {string[]} suspects named beside the finding
- * @property {'right' | 'wrong' | 'none' | null} suspect null where none can be right
- * @property {string[]} confirmed all that was confirmed in the run, opportunities apart
+ * @property {'right' | 'wrong' | 'none' | null} suspect null if no suspect can be right
+ * @property {string[]} confirmed all confirmed diagnoses of the run, without opportunities
  * @property {string[]} suspected
- * @property {string | null} ended how, where it did not run as long as it should
- * @property {string | null} failed why nothing can be said of it
+ * @property {string | null} ended how the program ended, if it ended too early
+ * @property {string | null} failed reason for a missing result
  */
 
 const RANK = ['confirmed', 'suspected', 'undecided', 'limited', 'ok']
@@ -81,7 +81,7 @@ function score ({ form, file, expect, culprit }, { report, changes }) {
 /**
  * @param {RegExp | null} culprit
  * @param {{ function: string, file: string, line: number, text: string }[]} named
- * @param {string} caseFile whose lines count, too: a function there may have no name
+ * @param {string} caseFile file whose lines also count, as its functions may have no name
  * @returns {Row['suspect']}
  */
 function suspectOf (culprit, named, caseFile) {
@@ -94,7 +94,7 @@ function suspectOf (culprit, named, caseFile) {
 }
 
 /**
- * The target that has what is expected, else the one with the worst headline.
+ * The target with the expected finding, else the one with the worst headline.
  * @param {Watched['report']['targets']} targets
  * @param {string[]} expect
  */

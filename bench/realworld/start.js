@@ -13,14 +13,14 @@ const http = require('node:http')
 const sides = require('./case')
 
 const TICK_MS = 20
-/** So many calls share a turn of the event loop: one turn each would cost more than small calls. */
+/** Number of calls in one turn of the event loop: a turn costs more than a small call. */
 const CALLS_A_TURN = 10
-/** Time after a pause for which missed calls are made up. */
+/** Longest pause whose missed calls are made up for. */
 const MOST_OWED_SECONDS = 0.2
 
 /**
- * Calls `work (n)` at a steady rate. Each call comes from the event loop, as a request does: V8
- * would inline it into a loop here, and count its memory to this file.
+ * Calls `work (n)` at a constant rate. Each call comes from the event loop, like a request, as V8
+ * would inline it into a loop here and assign its memory to this file.
  * @param {number} callsPerSecond
  * @param {(n: number) => void} work
  */
@@ -50,8 +50,8 @@ function perSecond (callsPerSecond, work) {
 }
 
 /**
- * An array of numbers that takes about so many bytes of heap; a repeated string would be a rope of
- * shared halves.
+ * An array of numbers that takes about this many bytes of heap. A repeated string would be a rope
+ * of shared halves.
  * @param {number} bytes
  * @param {number} n
  */
@@ -59,7 +59,7 @@ const payload = (bytes, n) => Array.from({ length: Math.ceil(bytes / 8) }, (_, k
 
 const agent = new http.Agent({ keepAlive: true, maxSockets: 32 })
 /**
- * One request, whose answer is read and dropped; an error is none of the case.
+ * Sends one request, reads and drops its answer, and ignores errors.
  * @param {number} port
  * @param {import('node:http').RequestOptions & { body?: string | Buffer }} [options]
  */

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Runs one program as `memwatch run` does, in a memory cgroup, and prints its findings with their
- * times as JSON: the report has the end only. A process of its own for each run, as an exporter is.
+ * Runs one program like `memwatch run`, in a memory cgroup, and prints its findings with their
+ * times as JSON, because the report has only the final state. Each run has a process of its own.
  *
  *   node watch.js JOB    JOB: a Job as JSON
  */
@@ -15,12 +15,12 @@ const { createMemoryGroup } = require('../../exporter/process/memory-group')
 const { freePort } = require('../../test/support/free-port')
 
 /**
- * Time that a run continues after its problem is confirmed; it ends at once when suspects are
- * there, too.
+ * Time for which a run continues after its problem is confirmed; it ends at once if there are
+ * suspects.
  */
 const AFTER_CONFIRMED_SECONDS = 40
 const AFTER_SUSPECTS_SECONDS = 3
-/** Profiles at a first suspicion take up to 15 s while somebody waits. */
+/** A profile at a first suspicion takes up to 15 s under `memwatch run`. */
 const UNTIL_SUSPECTS_SECONDS = 25
 const MB = 2 ** 20
 
@@ -31,8 +31,8 @@ const MB = 2 ** 20
  * @property {Record<string, string>} env
  * @property {number | null} limitMib
  * @property {number} seconds
- * @property {string[]} until diagnoses: once one of them is confirmed, enough was seen
- * @property {string | null} untilKnown likewise a known bug, once a verdict names it
+ * @property {string[]} until diagnoses: the run may end once one of them is confirmed
+ * @property {string | null} untilKnown id of a known bug: the run may end once a verdict names it
  *
  * @typedef {object} Change of a verdict
  * @property {number} seconds uptime of the isolate
@@ -53,8 +53,9 @@ const MB = 2 ** 20
  * @property {HeadlineChange[]} headlines
  * @property {{ seconds: number, kind: string }[]} captures
  * @property {{ seconds: number, id: string, diagnosis: string, likely: boolean, text: string }[]}
- *   knownBugs beside verdicts, when each was first named, and first as likely
- * @property {string | null} unlimited why there is no memory group
+ *   knownBugs known bugs beside verdicts, with the times of their first mention, and first as
+ * likely
+ * @property {string | null} unlimited reason for a missing memory cgroup
  */
 
 /** @param {Job} job */

@@ -6,12 +6,14 @@
  * @property {string} name
  * @property {'published' | 'own' | 'unseen'} kind published: of bench/realworld/leaks/; own: a way
  *   of test/support/holding-app.js; unseen: an app of unseen/, two snapshots
- * @property {RegExp} holder what the first finding must name, in its sentence or on its path
- * @property {string | null} package whose code holds the pile; null: the app's own, or Node.js
- * @property {string} truth in words, from the public thread or the app's code
- * @property {string} [node] version, where the case does not say it
- * @property {Record<string, string>} [packages] of unseen/packages/ that the app uses: the folder
- *   of each below node_modules
+ * @property {RegExp} holder text that the first finding must contain, in its sentence or on its
+ *   path
+ * @property {string | null} package package whose code holds the pile; null: the app itself, or
+ *   Node.js
+ * @property {string} truth sentence about the holder, from the public thread or the app's code
+ * @property {string} [node] version, if the case does not contain it
+ * @property {Record<string, string>} [packages] packages of unseen/packages/ that the app uses,
+ *   with the folder of each below node_modules
  */
 
 /** @type {(name: string, holder: RegExp, owner: string | null, truth: string) => Case} */

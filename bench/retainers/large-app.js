@@ -19,6 +19,6 @@ class Order {
 }
 
 for (let n = 0; n < Number(orders); n++) carts.set(`cart ${n}`, new Order(n))
-// Without a later use V8 frees the Map while its snapshot is made.
+// Without a later use V8 would free the Map during the snapshot.
 module.exports = { findCart: n => carts.get(n) }
 v8.writeHeapSnapshot(file)

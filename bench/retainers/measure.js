@@ -8,7 +8,10 @@ const POLL_MS = 20
 /** USER_HZ of Linux. */
 const TICKS_PER_SECOND = 100
 
-/** @param {number} pid @returns {number} bytes; 0 when it has ended */
+/**
+ * @param {number} pid
+ * @returns {number} bytes; 0 when it has ended
+ */
 function peakOf (pid) {
   try {
     const status = fs.readFileSync(`/proc/${pid}/status`, 'utf8')
@@ -18,7 +21,10 @@ function peakOf (pid) {
   }
 }
 
-/** @param {number} pid @returns {number} CPU seconds of all its threads; 0 when it has ended */
+/**
+ * @param {number} pid
+ * @returns {number} CPU seconds of all its threads; 0 when it has ended
+ */
 function cpuOf (pid) {
   try {
     const fields = fs.readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ')
@@ -28,7 +34,10 @@ function cpuOf (pid) {
   }
 }
 
-/** @param {number} pid @returns {number[]} */
+/**
+ * @param {number} pid
+ * @returns {number[]}
+ */
 function childrenOf (pid) {
   try {
     const text = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
@@ -39,12 +48,12 @@ function childrenOf (pid) {
 }
 
 /**
- * A command from its start to its end.
+ * Measures a command from its start to its end.
  * @param {string[]} command
  * @param {{ timeoutSeconds?: number }} [options]
  * @returns {Promise<{ status: number | null, stdout: string, stderr: string, seconds: number,
- *   cpuSeconds: number, peakBytes: number }>} peakBytes: most resident memory of the process and,
- *   added, of each of its children; cpuSeconds: of all of them
+ *   cpuSeconds: number, peakBytes: number }>} peakBytes: peak RSS of the process plus those of its
+ * children; cpuSeconds: of all of them
  */
 async function measure ([file, ...args], { timeoutSeconds = 1800 } = {}) {
   const startedAt = performance.now()

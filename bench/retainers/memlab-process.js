@@ -1,6 +1,7 @@
 'use strict'
 
-// memlab on one snapshot: it loads the file, finds shortest paths, dominators and retained sizes.
+// Runs memlab on one snapshot: it loads the file, and computes shortest paths, dominators and
+// retained sizes.
 //
 //   node memlab-process.js PATH-OF-HEAP-ANALYSIS SNAPSHOT IDS    IDS: a JSON file with ids of nodes
 
@@ -9,7 +10,10 @@ const fs = require('node:fs')
 const [, , main, file, ids] = process.argv
 const STEPS = 200
 
-/** @param {any} node of memlab @returns {string[]} names of edges and nodes, up to the root */
+/**
+ * @param {any} node of memlab
+ * @returns {string[]} names of edges and nodes, up to the root
+ */
 function traceOf (node) {
   const names = []
   for (let at = node, n = 0; at?.pathEdge && n < STEPS; n++) {
@@ -19,7 +23,7 @@ function traceOf (node) {
   return names
 }
 
-/** Prints, as its last line, what memlab knows of the nodes. */
+/** Its last line of output contains the nodes by memlab. */
 async function run () {
   const { getFullHeapFromFile } = require(main)
   const heap = await getFullHeapFromFile(file)

@@ -14,7 +14,7 @@ const mib = (/** @type {number} */ bytes) => Math.round(bytes / MIB)
 const percent = (/** @type {number} */ part, /** @type {number} */ whole) =>
   whole === 0 ? '–' : `${Math.round((100 * part) / whole)} %`
 
-/** The tools folder is of one machine. @param {string} sentence */
+/** Removes the path of the tools folder, which depends on the machine. @param {string} sentence */
 const withoutFolder = sentence =>
   sentence.replace(/\S*\/(realworld|retainers\/unseen)\/[^/]+\//g, '')
 

@@ -14,20 +14,23 @@ const { install } = require('../realworld/install')
 const START = path.join(__dirname, '../realworld/start.js')
 const HOLDING_APP = path.join(__dirname, '../../test/support/holding-app.js')
 const LARGE_APP = path.join(__dirname, 'large-app.js')
-/** So many make a snapshot of 550 MiB. */
+/** Number of orders for a snapshot of 550 MiB. */
 const LARGE_ORDERS = '370000'
 const TAKE = path.join(__dirname, 'take-snapshot.js')
 const UNSEEN = path.join(__dirname, 'unseen')
 
-/** Folder of snapshots between runs: they are large, and hold what a process held. */
+/**
+ * Folder of snapshots between runs, outside the repository: they are large and contain data of
+ * processes.
+ */
 const snapshotFolder = () => path.join(toolsFolder(), 'retainers')
 
 /**
  * Two snapshots of a published leak of bench/realworld/leaks/, taken while it leaks.
  * @param {string} name of the case
- * @param {{ seconds?: number }} [options] until each of the two
+ * @param {{ seconds?: number }} [options] seconds until each of the two
  * @returns {Promise<[string, string]>} paths; made once
- * @throws {Error} where its packages cannot be installed, or it ends by itself
+ * @throws {Error} if its packages cannot be installed, or it ends by itself
  */
 async function snapshotsOfLeak (name, { seconds = 6 } = {}) {
   const file = (/** @type {number} */ n) => path.join(snapshotFolder(), `${name}-${n}.heapsnapshot`)

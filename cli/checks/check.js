@@ -19,8 +19,8 @@ const { scriptWords } = require('@memwatch/exporter/process/process-view')
  * A process under examination.
  * @typedef {object} Subject
  * @property {number} pid
- * @property {ProcessView | undefined} view undefined where it cannot be seen from here
- * @property {Settings | null} settings null where they cannot be read
+ * @property {ProcessView | undefined} view undefined if it is invisible from here
+ * @property {Settings | null} settings null if they are unreadable
  * @property {ProcessView[]} ancestors nearest first
  * @property {any} [target] item of /api/v1/targets, of its main thread
  * @property {any[]} verdicts on that target
@@ -45,7 +45,7 @@ const problem = (check, text, advice) => ({ check, state: 'problem', text, advic
 
 /**
  * @param {string} check
- * @param {string} text why it could not be seen
+ * @param {string} text reason for which it is invisible
  * @param {string} [advice]
  * @returns {Check}
  */
@@ -54,7 +54,7 @@ const unknown = (check, text, advice) =>
 
 /**
  * @param {Pick<Subject, 'pid' | 'view'>} subject
- * @returns {string} why its settings cannot be read
+ * @returns {string} reason for which its settings are unreadable
  */
 function whyUnread ({ pid, view }) {
   if (!view) {

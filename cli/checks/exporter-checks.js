@@ -104,7 +104,7 @@ function checkOwner (file, shown, { user, groups, isDefault, hasToken }) {
 /**
  * @param {fs.Stats} stats
  * @param {number} right 2: to write, 1: to enter
- * @param {number | undefined} user undefined: this process's own, which has just done it
+ * @param {number | undefined} user undefined: that of this process, which has just opened it
  * @param {readonly number[]} groups
  */
 function allows ({ uid, gid, mode }, right, user, groups) {

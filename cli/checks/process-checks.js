@@ -14,7 +14,7 @@ const { ok, problem, unknown, whyUnread, describe } = require('./check')
 /** @typedef {import('./check').Subject} Subject */
 /** @typedef {import('./check').Seen} Seen */
 
-/** Variables that one allocator reads, and no other. @type {Record<string, string>} */
+/** Variables that only one allocator reads. @type {Record<string, string>} */
 const READ_BY = Object.freeze({
   MALLOC_CONF: 'jemalloc',
   MALLOC_ARENA_MAX: 'glibc',
@@ -101,7 +101,7 @@ function checkLostAgent (view, ancestors) {
 }
 
 /**
- * Variables that an ancestor has, and the process has not, or otherwise.
+ * Variables of an ancestor that the process lacks or has with another value.
  * @param {Seen} subject
  * @returns {Check[]}
  */
@@ -196,7 +196,7 @@ function checkAllocator ({ pid, view: { maps }, settings }) {
 }
 
 /**
- * @param {string} library as LD_PRELOAD names it: a path or a name, which may be a link
+ * @param {string} library path or name from LD_PRELOAD, which may be a link
  * @param {string} maps text of /proc/PID/maps
  */
 function isLoaded (library, maps) {

@@ -7,11 +7,11 @@ const { isStarter, preloadsAgent } = require('./process-checks')
 
 /** @typedef {import('./check').Subject} Subject */
 
-/** The command line and the exporter are no apps. */
+/** Excludes the command line and the exporter, which are not apps. */
 const MEMWATCH = /(^|\/)memwatch(\.js)?$/
 
 /**
- * Every process of Node.js that can be seen, and every target.
+ * All visible Node.js processes, and all targets.
  * @param {any[]} targets
  * @param {any[]} judged
  * @returns {Subject[]}
@@ -37,7 +37,7 @@ function subjectsOf (targets, judged) {
 
 /**
  * @param {Subject} subject
- * @returns {boolean} whether it reports, or preloads the agent
+ * @returns {boolean} true: it reports, or preloads the agent
  */
 const hasAgent = ({ target, settings, view }) =>
   Boolean(target?.up) ||

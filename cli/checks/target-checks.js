@@ -11,8 +11,8 @@ const { isStarter, preloadsAgent } = require('./process-checks')
 /** @typedef {import('./check').Subject} Subject */
 
 /**
- * Reasons of an agent to observe GCs.
- * @satisfies {Record<import('@memwatch/agent/protocol/frame').GcHooksMissing, string>}
+ * Reasons for which an agent observes GCs. @satisfies
+ * {Record<import('@memwatch/agent/protocol/frame').GcHooksMissing, string>}
  */
 const HOOKS_MISSING = Object.freeze({
   off: 'MEMWATCH_GC_HOOKS is off',
@@ -24,7 +24,7 @@ const HOOKS_MISSING = Object.freeze({
 })
 
 /**
- * The container's memory limit, and the heap limit that V8 took under it.
+ * Check of the container's memory limit, and the heap limit that V8 chose for it.
  * @param {Subject} subject
  * @returns {Check}
  */
@@ -97,10 +97,10 @@ function checkFixes ({ settings, target, verdicts }) {
 }
 
 /**
- * Processes that share the container's memory limit, and are not watched.
+ * Check for processes that share the container's memory limit and have no agent.
  * @param {Subject} subject
  * @param {object} others
- * @param {Subject[]} others.all every process of Node.js that can be seen
+ * @param {Subject[]} others.all all visible Node.js processes
  * @returns {Check[]} empty without a limit
  */
 function checkNeighbours ({ pid, view, target }, { all }) {

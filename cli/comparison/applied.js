@@ -7,11 +7,11 @@ const { flagsInForce } = require('@memwatch/engine/v8/flags')
 /** @typedef {import('@memwatch/exporter/process/process-view').Settings} Settings */
 
 /**
- * True when a process runs with a change, by its flags and environment. A change of code shows in
- * neither.
+ * True if a process runs with a change, by its flags and environment. A change of code is visible
+ * in neither.
  * @param {import('@memwatch/engine/diagnoses/define-diagnosis').Change} change
  * @param {Settings} hello of the process, or what is visible from outside
- * @returns {boolean | null} null where it cannot be seen
+ * @returns {boolean | null} null if it is invisible
  */
 function isApplied ({ flag, env }, hello) {
   if (flag) {

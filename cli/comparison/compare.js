@@ -8,16 +8,16 @@ const { outcomesOf } = require('./prediction')
 const { spreadOf, isApart } = require('./spread')
 
 /**
- * Runs before a change and runs after it, side by side. The wire form of `memwatch compare --json`
- * and `memwatch try --json`.
+ * Comparison of runs before and after a change. The wire form of `memwatch compare --json` and
+ * `memwatch try --json`.
  *
  * @typedef {object} Comparison
  * @property {1} schema
  * @property {Side} before
  * @property {Side} after
- * @property {Row[]} rows figures that either side has
- * @property {Tried | null} fix that the first BEFORE recommends, or that was tried
- * @property {Change[]} verdicts that differ between the sides, and unchanged ones
+ * @property {Row[]} rows figures that at least one side has
+ * @property {Tried | null} fix change that the first BEFORE recommends, or that was tried
+ * @property {Change[]} verdicts verdicts that differ between the sides, and unchanged ones
  *
  * @typedef {object} Side
  * @property {RunSummary[]} runs
@@ -40,15 +40,15 @@ const { spreadOf, isApart } = require('./spread')
  * @property {import('./spread').Spread | null} before
  * @property {import('./spread').Spread | null} after
  * @property {number | null} changeRatio of the medians: −0.31 is 31 % less
- * @property {boolean | null} beyondNoise whether the spreads lie apart; null where a side has one
+ * @property {boolean | null} beyondNoise true: the ranges do not overlap; null if a side has one
  *   run
  *
  * @typedef {object} Tried
- * @property {string | null} diagnosis null where the change was named without a finding
+ * @property {string | null} diagnosis null if the change was given without a finding
  * @property {string} title
  * @property {import('@memwatch/engine/diagnoses/define-diagnosis').Change} change
- * @property {boolean | null} applied whether all runs after had it; null where that cannot be seen,
- *   as of code
+ * @property {boolean | null} applied true: all runs after had it; null if that is invisible, like a
+ *   change of code
  * @property {import('./prediction').Outcome[]} outcomes
  *
  * @typedef {object} Change

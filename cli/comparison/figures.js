@@ -6,9 +6,9 @@ const { histogramQuantile } = require('@memwatch/engine/statistics/histogram')
 const { rssAfterLoad } = require('./quiet-part')
 
 /**
- * Figures of a run that comparisons use: one table, in the order it is printed. GC is that of the
- * main thread, as every PerformanceObserver sees it; CPU is that of the whole process, GC threads
- * too. A figure that a run does not have is null.
+ * Figures of a run that comparisons use: one table, in the order it is printed. GC covers the main
+ * thread, as any PerformanceObserver sees it; CPU covers the whole process with its GC threads. A
+ * missing figure is null.
  *
  * @typedef {object} Read source of figures
  * @property {import('./gathered').Gathered} gathered

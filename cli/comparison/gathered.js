@@ -4,8 +4,8 @@ const { PAUSE_ROW, SPACE_ROW, isOwnGc } = require('@memwatch/agent/protocol/fram
 const { semiSpaceCapacity } = require('@memwatch/engine/v8/heap-spaces')
 
 /**
- * Totals of one target's frames over a whole run. A target's history forgets seconds after ten
- * minutes; peaks and what lies between busy and quiet must not be forgotten.
+ * Totals of one target's frames over a whole run. A target's history stores seconds for ten minutes
+ * only, which is too short for peaks and quiet phases of a run.
  */
 class Gathered {
   /** @type {number[]} uptime, of each frame that carries RSS */

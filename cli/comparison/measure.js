@@ -10,12 +10,12 @@ const { Gathered } = require('./gathered')
 const { readFigures } = require('./figures')
 
 /**
- * One run, read off its recording.
+ * Figures of one run, from its recording.
  * @typedef {object} Run
  * @property {string} file
  * @property {string[]} command
- * @property {{ code: number | null, signal: string | null } | null} exit null where the recording
- *   does not say
+ * @property {{ code: number | null, signal: string | null } | null} exit null if the recording does
+ *   not contain it
  * @property {boolean} cut the recording breaks off
  * @property {import('@memwatch/engine/recording/format').Work} work
  * @property {import('@memwatch/engine/history/target').Target | null} target the compared target;
@@ -29,15 +29,15 @@ const RECORDING = /\.(ndjson|recording)(\.gz)?$/
 /**
  * @param {string} file
  * @param {object} [options]
- * @param {{ name: string, thread: string }} [options.like] compare this target; without it the one
- *   that has a primary verdict, else the main thread that used most CPU
- * @param {string} [options.diagnosis] instead of a primary verdict: this one, confirmed or
+ * @param {{ name: string, thread: string }} [options.like] target to compare; default: the one with
+ *   a primary verdict, else the main thread that used most CPU
+ * @param {string} [options.diagnosis] diagnosis to use instead of the primary verdict, confirmed or
  *   suspected
  * @param {import('@memwatch/engine/recording/format').Work} [options.work] if the recording lacks
  *   it
  * @param {(share: number) => void} [options.onProgress]
  * @returns {Promise<Run>}
- * @throws {RecordingError} where it is no recording; SourceError where it cannot be read
+ * @throws {RecordingError} if it is not a recording; SourceError if it is unreadable
  */
 async function measure (file, { like, diagnosis, work, onProgress } = {}) {
   /** @type {Map<import('@memwatch/engine/history/target').Target, Gathered>} */
@@ -93,7 +93,7 @@ function chosen (targets, like, diagnosis) {
 }
 
 /**
- * The recordings that a path names: itself, or those of a folder, by name.
+ * Recordings of a path: the file itself, or those in a folder, by name.
  * @param {string} at
  * @returns {string[]} at least one
  * @throws {RecordingError}

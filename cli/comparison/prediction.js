@@ -7,7 +7,9 @@ const { figures, signalsOf } = require('@memwatch/engine/signals/index')
  * Tolerance of a good prediction: largest difference of the measured effect from the predicted one.
  */
 const TOLERANCE = 0.25
-/** Window of RSS: a run. */
+/** Share of a value below which a predicted change is none. */
+const LEAST_CHANGE = 0.01
+/** Window of RSS: the whole run. */
 const RUN_SECONDS = 600
 
 /**
@@ -20,7 +22,7 @@ function signalsAtEnd (target, fix) {
   const window = target?.window()
   if (!window) return {}
   const signals = signalsOf(window)
-  // RSS goes up and down with the load: all of the run but its start.
+  // The whole run except its start, as RSS rises and falls with the load.
   const rss = window.points('rssBytes', window.settledSeconds(RUN_SECONDS)).values
   return Object.fromEntries(
     (fix?.predicted ?? []).map(({ signal }) => [
@@ -64,8 +66,18 @@ function outcomeOf ({ signal, name, from, to, unit }, before, after) {
 }
 
 /**
- * The predictions of a fix against runs without and with it: medians of both. Predictions are for
- * the same work a second; where both sides say what they did, what GC takes is put into proportion.
+ * The measured effect as a share of the predicted one.
+ * @param {Pick<Outcome, 'from' | 'to' | 'measured'>} outcome
+ * @returns {number | null} 1: as predicted; 0 or less: none; null: no change was predicted
+ */
+function effectOf ({ from, to, measured }) {
+  if (Math.abs(from - to) < LEAST_CHANGE * Math.abs(from)) return null
+  return (from - measured) / (from - to)
+}
+
+/**
+ * The predictions of a fix against runs without and with it: medians of both. Predictions assume
+ * the same work a second: if both sides report their work, the time in GC is scaled to it.
  * @param {import('@memwatch/engine/diagnoses/define-diagnosis').Fix} fix
  * @param {import('./measure').Run[]} before
  * @param {import('./measure').Run[]} after
@@ -105,4 +117,4 @@ function middle (runs, signal) {
   return values.length > 0 ? median(values) : undefined
 }
 
-module.exports = { signalsAtEnd, outcomeOf, outcomesOf, TOLERANCE }
+module.exports = { signalsAtEnd, outcomeOf, outcomesOf, effectOf, TOLERANCE }

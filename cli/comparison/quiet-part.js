@@ -2,11 +2,11 @@
 
 const { median, quantile } = require('simple-statistics')
 
-/** A second is quiet when it takes less than this share of the CPU of the run's busiest tenth, */
+/** A second is quiet if it takes less than this share of the CPU of the run's busiest tenth, */
 const QUIET_SHARE = 0.25
 /**
- * and of its event loop. On a machine that others keep busy a process gets little CPU, and is not
- * quiet for that: its loop is active, waiting.
+ * and of its event loop. On a machine busy with other work a process gets little CPU without being
+ * quiet: its loop is active and waits.
  */
 const QUIET_LOOP_SHARE = 0.5
 const BUSIEST = 0.9
@@ -16,10 +16,10 @@ const LEAST_BUSY_CORES = 0.05
 const LEAST_SECONDS = 5
 
 /**
- * RSS once the load is over: the median over the later half of the last quiet part. What an
- * allocator gives back within some seconds is given back by then, and what it keeps is kept. A
- * quiet part is the longest stretch of quiet seconds that follows a busy one and lasts five seconds
- * at least; one odd second – a health check, a late GC – does not end it.
+ * RSS after the load: the median over the later half of the last quiet part. By then an allocator
+ * has returned all that it returns within seconds. A quiet part is the longest row of quiet seconds
+ * after a busy one, of at least five seconds. A single busy second, such as a health check or a
+ * late GC, does not end it.
  *
  * @param {{ seconds: number[], rssBytes: number[], cpuSeconds: number[], loopSeconds: number[] }}
  *   run one entry a frame; CPU and what the event loop was active are cumulative

@@ -2,6 +2,7 @@
 
 const { formatRatio, formatValue } = require('@memwatch/engine/text/format')
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
+const { effectOf } = require('./prediction')
 
 /** Largest ratio of lengths of comparable runs. */
 const LENGTH_TOLERANCE = 0.1
@@ -77,22 +78,21 @@ function renderFix ({ diagnosis, title, change, applied, outcomes }) {
   return [
     `  ${diagnosis === null ? 'Tried' : `For ${diagnosis}`}: ` +
       `${title}${paste === title ? '' : ` (${paste})`}${seen}`,
-    ...outcomes.map(
-      ({ name, unit, from, to, measured, good }) =>
-        `    predicted ${name} from ${formatValue(from, unit)} to ${formatValue(to, unit)}, ` +
-          `measured ${formatValue(measured, unit)}: ` +
-            `${good ? 'as predicted' : missBy({ from, to, measured })}`
-    )
+    ...outcomes.map(outcome => {
+      const { name, unit, from, to, measured, good } = outcome
+      return `    predicted ${name} from ${formatValue(from, unit)} to ${formatValue(to, unit)}, ` +
+        `measured ${formatValue(measured, unit)}: ${good ? 'as predicted' : missBy(outcome)}`
+    })
   ]
 }
 
 /**
  * Error of a prediction, as a share of the predicted gain.
- * @param {{ from: number, to: number, measured: number }} outcome
+ * @param {import('./prediction').Outcome} outcome
  */
-function missBy ({ from, to, measured }) {
-  if (Math.abs(from - to) < 0.01 * Math.abs(from)) return 'no change was predicted'
-  const effect = (from - measured) / (from - to)
+function missBy (outcome) {
+  const effect = effectOf(outcome)
+  if (effect === null) return 'no change was predicted'
   return effect <= 0 ? 'no such effect' : `${formatRatio(effect)} of the effect`
 }
 

@@ -17,11 +17,11 @@ function spreadOf (values) {
 }
 
 /**
- * True when two spreads lie apart: no run of one is between those of the other. With three runs a
- * side that happens by chance once in ten times, with five once in 126; with one it says nothing.
+ * True if two ranges do not overlap: no run of one lies between those of the other. With three runs
+ * a side that happens by chance once in ten times, with five once in 126; with one it says nothing.
  * @param {Spread | null} before
  * @param {Spread | null} after
- * @returns {boolean | null} null where a side has fewer than two runs
+ * @returns {boolean | null} null if a side has fewer than two runs
  */
 function isApart (before, after) {
   if (!before || !after || Math.min(before.values.length, after.values.length) < 2) return null

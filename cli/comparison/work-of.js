@@ -23,8 +23,7 @@ function workOfLoad (output) {
 }
 
 /**
- * Work that an app reports on the last line of its stdout, where that is JSON with a number of
- * `requests`.
+ * Work that an app reports on the last line of its stdout, as JSON with a number of `requests`.
  * @param {string} output
  * @returns {Work | undefined}
  */

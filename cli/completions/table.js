@@ -8,13 +8,13 @@ const { diagnoses } = require('@memwatch/engine/diagnoses/index')
  * @property {string} flag --long
  * @property {string} help
  * @property {'none' | 'file' | 'words' | 'other'} value
- * @property {string[]} words values, where they are known
+ * @property {string[]} words values, if they are known
  *
  * @typedef {object} CompletedCommand
  * @property {string} name
  * @property {string} help
  * @property {CompletedOption[]} options
- * @property {string[]} words that an argument may be
+ * @property {string[]} words possible values of its argument
  * @property {boolean} takesTarget
  */
 

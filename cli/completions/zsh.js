@@ -3,7 +3,11 @@
 const { shellWord } = require('@memwatch/engine/text/shell')
 const { ofOptions } = require('./table')
 
-/** Item of _describe, which splits at the first colon. @param {string} name @param {string} help */
+/**
+ * Item of _describe, which splits at the first colon.
+ * @param {string} name
+ * @param {string} help
+ */
 const described = (name, help) => shellWord(`${name.replaceAll(':', '\\:')}:${help}`)
 
 /**

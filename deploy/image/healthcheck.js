@@ -2,8 +2,8 @@
 
 /**
  * Docker's health check of the exporter in this container: `node healthcheck.js`, as the image has
- * no need of a shell or of curl. Ends with 0, or with 1 where it does not answer. It goes by
- * MEMWATCH_LISTEN; a `--listen` on the command line it cannot see.
+ * no need of a shell or of curl. It ends with 0, or with 1 if the exporter does not answer. It uses
+ * MEMWATCH_LISTEN, as it cannot see a `--listen` on the command line.
  */
 
 const http = require('node:http')

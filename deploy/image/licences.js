@@ -2,8 +2,8 @@
 
 /**
  * `npm query '*' | node licences.js`: one line for each installed package, with its licence and
- * where the text is. Ends with 1 where a package names none: what may not be passed on must not get
- * into the image.
+ * where the text is. It ends with 1 if a package names none, as the image must contain only
+ * redistributable packages.
  */
 
 const fs = require('node:fs')

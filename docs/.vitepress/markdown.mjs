@@ -12,7 +12,10 @@ const { diagnoses } = require('../../engine/diagnoses')
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const PICTURE = /\.(png|svg)$/
 
-/** @param {any} env of VitePress @returns {string} file that is rendered, relative to the root */
+/**
+ * @param {any} env of VitePress
+ * @returns {string} file that is rendered, relative to the root
+ */
 const fileOf = env => path.relative(ROOT, env.realPath ?? env.path)
 
 /**

@@ -93,7 +93,11 @@ export const routes = Object.fromEntries([
   ...decisions.map(name => [`docs/decisions/${name}`, `decisions/${name}`])
 ])
 
-/** @param {string} text @param {[string, string, string][]} pages @param {boolean} [collapsed] */
+/**
+ * @param {string} text
+ * @param {[string, string, string][]} pages
+ * @param {boolean} [collapsed]
+ */
 const section = (text, pages, collapsed) => ({
   text,
   collapsed,

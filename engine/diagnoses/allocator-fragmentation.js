@@ -53,9 +53,9 @@ module.exports = defineDiagnosis({
     roomyShareRatio: 0.4,
     // Freed memory moves. An answer of malloc makes movement unnecessary.
     movedShareRatio: MOVED_SHARE,
-    // Constant memory of this size may be in use or retained: threads of an addon free and allocate
-    // it between two readings. Only malloc can tell. sharp measured 267 MiB constant, of which
-    // jemalloc returned 171.
+    // Constant memory of this size may be in use or retained, as threads of an addon can free and
+    // allocate it between two readings. Only malloc can tell. sharp measured 267 MiB constant, of
+    // which jemalloc returned 171.
     openBytes: 100 * 2 ** 20,
     openShareRatio: 0.4,
     // Native memory that rises this steadily is a leak until it stops.
@@ -63,10 +63,12 @@ module.exports = defineDiagnosis({
     growthFit: 0.8,
     growthShareRatio: 0.2,
     lateGrowthRatio: 0.5,
-    // The report mentions the arenas of threads if they retain more than [heap] does.
+    // The report names the arenas of threads if they retain more than [heap] does.
     arenaShareRatio: 0.5
   },
   explains: [],
+  // V8 builds a snapshot in malloc's memory, several times the heap, and frees it when written.
+  leftBy: 'heap_snapshot',
   runbook: 'MemwatchAllocatorFragmentation',
 
   /** @returns {import('./define-diagnosis').Judgement<Finding>} */
@@ -129,8 +131,8 @@ module.exports = defineDiagnosis({
         change: envChange({ MALLOC_ARENA_MAX: '2' }),
         // jemalloc also returns memory of the arenas, so fewer arenas add nothing.
         predicted: predicted(Math.min(jemalloc, ARENA_MAX_RECOVERED * arenaShareRatio * retained)),
-        risk: 'Threads of the pool share two arenas: some lock contention. It does nothing for ' +
-          'what lies in [heap].'
+        risk: 'Threads of the pool share two arenas: some lock contention. It does not affect ' +
+          'memory in [heap].'
       })
     }
     // Largest saving first; remedies that save next to nothing are left out.
@@ -145,8 +147,8 @@ module.exports = defineDiagnosis({
         title: 'First aid, without a restart: malloc_trim',
         change,
         predicted: predicted(trimmableBytes),
-        risk: 'It blocks the app meanwhile, some 0.15 ms for each MiB. Memory that comes and ' +
-          'goes all the time comes back as fast.'
+        risk: 'It blocks the app meanwhile, some 0.15 ms for each MiB. Memory that the app ' +
+          'keeps freeing and allocating soon returns.'
       }
     ]
   }
@@ -247,7 +249,7 @@ function showEvidence (signals, limits) {
     trend && evidence(
       'nativeRiseBytes', trend.rise, limits.growthShareRatio * signals.nativeBytes,
       (value, limit) => risesInLine(signals, limits)
-        ? `It still rises in a line, by ${value}: until that stops a leak is as likely.`
+        ? `It still rises in a line, by ${value}: a leak is as likely until that stops.`
         : notALine(trend.rise, value, limit))
   )
 }
@@ -259,7 +261,7 @@ function showEvidence (signals, limits) {
  */
 function notALine (riseBytes, rise, limit) {
   if (riseBytes <= 0) return 'It does not rise: no leak.'
-  return `It rose by ${rise} (${limit} would count), and not in a line that goes on: no leak.`
+  return `It rose by ${rise} (threshold ${limit}), but not in a continuing line: no leak.`
 }
 
 /**

@@ -52,17 +52,18 @@ module.exports = defineDiagnosis({
     'cpuThrottledRatio'
   ],
   limits: {
-    // Garbage in Buffers at a time, and its share of RSS.
+    // Limits of the garbage in Buffers at a time, and of its share of RSS.
     waitingBytes: 40 * 2 ** 20,
     waitingShareRatio: 0.2,
-    // Rate and cost of full collections for Buffers alone. The rate is per CPU-second, because a
-    // thread that waits for a CPU drops fewer Buffers.
+    // Limits of rate and cost of full collections for Buffers alone. The rate is per CPU-second,
+    // because a thread that waits for a CPU drops fewer Buffers.
     majorsPerCpuSecond: 1,
     majorRatio: 0.003,
-    // Cost in CPU time from which collections count however few they are: a slow machine runs fewer
-    // and longer ones. Apps that drop Buffers and have fewer majors measured at most 0.0035.
+    // Share of CPU time from which collections are too expensive at any rate, as a slow machine
+    // runs fewer and longer ones. Apps that drop Buffers and have fewer major GCs measured at most
+    // 0.0035.
     costlyMajorRatio: 0.01,
-    // Rate, cost and share of RSS that are worth a change.
+    // Limits of rate, cost and share of RSS that are worth a change.
     certainMajorsPerCpuSecond: 2,
     certainMajorRatio: 0.02,
     certainShareRatio: 0.4,
@@ -104,7 +105,7 @@ module.exports = defineDiagnosis({
     const ofLimit = signals.rssShareRatio === null
       ? ''
       : ` (RSS stands at ${formatRatio(signals.rssShareRatio)} of the container limit)`
-    // Heap, code and Node's own memory remain.
+    // Least RSS after the fix, as heap, code and Node's own memory remain.
     const remainingBytes = rssBytes - (signals.outsideHeapBytes ?? 0) + NATIVE_BASE_BYTES
     return {
       state: isMuch && signals.gcWindowSeconds >= limits.windowSeconds
@@ -234,11 +235,11 @@ function showEvidence (signals, limits, target, waiting) {
   const { externalFloorBytes: least, externalPeakBytes: most } = signals
   return listEvidence(
     evidence('externalWaitingBytes', waiting, limits.waitingBytes, (value, limit) =>
-      `Some ${value} of external memory (${limit} count) come and go above what stays: Buffers ` +
-      `die long before they are freed. It was seen between ${formatBytes(least)} and ` +
+      `Some ${value} of external memory (threshold ${limit}) come and go above a constant ` +
+      `part: Buffers die long before they are freed. It was between ${formatBytes(least)} and ` +
       `${formatBytes(most)}.`),
     evidence('externalMajorsPerSecond', majors, limits.majorsPerCpuSecond, (value, limit) =>
-      `${value} major GCs because of external memory; ${limit} of CPU time count.`),
+      `${value} major GCs because of external memory; the threshold is ${limit} of CPU time.`),
     evidence('externalMajorPauseRatio', pauses, limits.majorRatio, value =>
       `They take ${value} of wall time, for a heap that has nothing to collect.`),
     cpuTimeEvidence(

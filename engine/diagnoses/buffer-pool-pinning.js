@@ -21,7 +21,7 @@ module.exports = defineDiagnosis({
     'liveHeapBytes'
   ],
   limits: {
-    // Fewer slabs are no sample.
+    // Least number of slabs for a sample.
     slabsFollowed: 6,
     // The second major GC removes every slab whose slices are all temporary.
     slabsKeptRatio: 0.5,
@@ -126,8 +126,8 @@ function showEvidence (signals, limits, kept) {
   const { arrayBuffersTrend, bufferSlabsFollowed: followed } = signals
   return listEvidence(
     evidence('bufferSlabsKeptRatio', kept, limits.slabsKeptRatio, (value, limit) =>
-      `Of ${formatNumber(followed)} slabs that were followed, ${value} were still there two major ` +
-      `GCs after they were used up; ${limit} count.`),
+      `Of ${formatNumber(followed)} checked slabs, ${value} were still alive two major GCs ` +
+      `after they were used up (threshold ${limit}).`),
     evidence('arrayBuffersFloorBytes', floor, limits.arrayBuffersFloorBytes, (value, limit) =>
       `${value} of Buffers stay, ${formatRatio(floor / rssBytes)} of RSS; from ${limit} on it ` +
       'matters.'),

@@ -11,7 +11,8 @@ const { formatBytes, formatRatio } = require('../text/format')
 
 /**
  * Several heaps in one container: other processes, and workers. Each fits alone, and V8 knows only
- * its own. Their maximum sizes alone prove nothing, because several would have to fill at once.
+ * its own. Their maximum sizes alone prove nothing, because several heaps would have to fill at
+ * once.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Finding} finding
@@ -29,7 +30,7 @@ function judgeTogether (signals, limits, finding) {
   if (heapLimits + beside <= limit) {
     return ok(`${sharers}: ${full} and what lies beside them (${formatBytes(beside)}) fit`)
   }
-  // Threads of one process are one program, of which a few work at a time. Processes are
+  // Threads of one process belong to one program, in which only a few work at a time. Processes are
   // independent.
   const blind = processes > 1 && heapLimits >= limits.togetherBlindRatio * limit
   if (!blind && usedRatio < limits.suspectedRssShareRatio) {
@@ -52,8 +53,8 @@ function judgeTogether (signals, limits, finding) {
     evidence: showEvidence(signals, limits, finding, {
       heapLimits, beside, usedRatio, heapRatio
     }),
-    impact: 'V8 sizes each heap as if it were alone in the container, and sees no need to ' +
-      `collect before it is full: the kernel kills ${victim} (exit 137, OOMKilled), and the log ` +
+    impact: 'V8 sizes each heap as if it were alone in the container, and does not collect ' +
+      `before that is full: the kernel kills ${victim} (exit 137, OOMKilled), and the log ` +
       'says nothing of a heap.'
   }
 }

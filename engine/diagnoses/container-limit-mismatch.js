@@ -39,15 +39,15 @@ module.exports = defineDiagnosis({
     blindRatio: 1,
     // Several heaps rarely fill at the same time: their sum may exceed the container by a quarter.
     togetherBlindRatio: 1.25,
-    // A process below this share of an equal part is no risk. The primary of a cluster is an
-    // example: its workers would inherit a limit made for its heap, and need more.
+    // A process below this share of an equal part is no risk. One is the primary of a cluster: its
+    // workers would inherit a limit made for its heap, and need more.
     leastPartRatio: 1 / 3,
-    // The heap could outgrow the container, and does: RSS is this close to its limit …
+    // Share of the container's limit in RSS from which a heap that could outgrow it is about to …
     rssShareRatio: 0.85,
     suspectedRssShareRatio: 0.7,
-    // … and the heap causes it.
+    // … and share of the container in the heap from which the heap is the cause.
     heapShareRatio: 0.4,
-    // Waiting for memory under memory.high, share of the time.
+    // Share of time spent waiting for memory above memory.high.
     pressureRatio: 0.1,
     // A young generation above this share of the container was sized for another memory.
     youngShareRatio: 0.25,
@@ -131,7 +131,7 @@ function judgeThrottled (signals, limits) {
     finding: describeRoom(signals, signals.containerLimitBytes ?? high),
     evidence: [
       evidence('memoryPressureRatio', pressure, limits.pressureRatio, (value, limit) =>
-        `Something in the cgroup waits for memory ${value} of the time (${limit} count).`),
+        `Something in the cgroup waits for memory ${value} of the time (threshold ${limit}).`),
       evidence('containerHighHitsPerSecond', hits, 0, value =>
         `memory.high is exceeded ${value}.`),
       evidence('heapSizeLimitBytes', heapLimit, high - findBeside(signals), (value, limit) =>

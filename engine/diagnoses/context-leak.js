@@ -20,7 +20,7 @@ module.exports = defineDiagnosis({
     'heapRunwayBytes'
   ],
   limits: {
-    // An app has one context. A few more belong to sandboxes that are kept on purpose.
+    // An app has one context. A few more may belong to sandboxes that are kept on purpose.
     contexts: 20,
     // Growth since the beginning, across major GCs: unreferenced contexts would have been
     // collected.
@@ -117,12 +117,12 @@ function showEvidence (signals, limits) {
   const steady = contexts?.steadinessRatio ?? 0
   return listEvidence(
     evidence('nativeContextsRise', contexts?.rise ?? 0, limits.rise, (value, limit) =>
-      `${value} contexts more than at the beginning of the line (${limit} count); ` +
+      `${value} more contexts than at the beginning of the line (threshold ${limit}); ` +
       `${formatNumber(signals.detachedContexts ?? 0)} of all are detached.`),
     evidence('majorsSeen', majorsSeen, limits.majors, value =>
       `${value} major GCs ran meanwhile.`),
     evidence('nativeContextsSteadinessRatio', steady, limits.steadinessRatio, (value, limit) =>
-      `Straight and not slowing down: ${value}, from ${limit} on it goes on.`),
+      `Steadiness of the growth: ${value} (threshold ${limit}; 1 is a straight, continuing line).`),
     liveHeapTrend && evidence('liveHeapRiseBytes', liveHeapTrend.rise, 0, value =>
       `The live heap rose by ${value} with them.`),
     codeSpaceTrend &&

@@ -29,8 +29,8 @@
  * Requirement that decides an `unknown`. readings: more readings of the same run. setting: another
  * setting of the app, which the summary names. main_thread: nothing here, because the main thread
  * of the process is judged. never: nothing here, because this platform, process or source lacks the
- * evidence.
- * @typedef {'readings' | 'setting' | 'main_thread' | 'never'} OpenUntil
+ * evidence. cause: nothing here, because an effect is measured and no diagnosis knows its cause.
+ * @typedef {'readings' | 'setting' | 'main_thread' | 'never' | 'cause'} OpenUntil
  * @typedef {{ until: OpenUntil, waitSeconds: number | null }} Open
  *
  * @typedef {Record<string, unknown>} Finding decision of a judge in the terms of its diagnosis:
@@ -103,16 +103,18 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {readonly Optional[]} uses signals that may be missing
  * @property {Limits} limits every number that the judge uses
  * @property {readonly string[]} explains ids of diagnoses that are symptoms of this cause
- * @property {boolean} [opportunity] something to gain where nothing is wrong: never primary, and no
- *   alert
+ * @property {boolean} [opportunity] a possible gain without a problem: never primary, and without
+ *   an alert
  * @property {'objects' | 'buffers' | 'handles'} [holds] what is retained, where a heap snapshot
  *   shows its holders: verdicts/holders.js
+ * @property {string} [leftBy] kind of capture that may leave it behind: a finding after one is of
+ *   severity info, and says so
  * @property {string} [runbook] name of the alert and its runbook; an opportunity has none
  * @property {(signals: { [Name in Required]: NonNullable<Signals[Name]> } &
  *   Pick<Signals, Optional>, limits: Limits, target: import('@memwatch/agent/protocol/frame').Hello) =>
  *   Judgement<Found>} judge pure; no number stands in it but 0 and 1, which a lint rule holds
  * @property {(finding: Found, target: import('@memwatch/agent/protocol/frame').Hello, limits: Limits) => Fix[]} fix
- *   best first; pure, and made from the finding: it never decides again what its judge decided
+ *   best first; pure, and made from the finding: it never decides again
  */
 
 /**

@@ -49,9 +49,9 @@ module.exports = defineDiagnosis({
     throttledRatio: 0.1,
     // Without the thread's CPU time too, the busy time is a guess above this share of waiting.
     contendedRatio: 0.7,
-    // Every app loads and compiles at first.
+    // Start phase, in which every app loads and compiles.
     windowSeconds: 20,
-    // Less CPU time than this while the loop is busy: it waits inside a call.
+    // Share of CPU time while the loop is busy, below which it waits inside a call.
     waitingCpuShareRatio: 0.5,
     // Without a listening server, a late timer matters only if the loop waits for it. A batch
     // program works from one piece to the next, and is busy for 0.99 of its CPU time; less while it
@@ -88,7 +88,7 @@ module.exports = defineDiagnosis({
       impact: waiters === 'clients'
         ? `Every request, timer and answer waits: ${times}; health checks may time out.`
         : `Every timer and answer waits: ${times}. No server listens: in a batch program that ` +
-          'harms nobody.'
+          'is harmless.'
     }
   },
 
@@ -126,7 +126,8 @@ module.exports = defineDiagnosis({
 /** @typedef {ReturnType<typeof findWaiters>} Waiters */
 
 /**
- * Does the loop respond? If not: is it GC, a lack of CPU, or a batch job that nobody waits for?
+ * Does the loop respond? If it does not: is the reason GC, a lack of CPU, or a batch job that
+ * nobody waits for?
  * @param {Signals} signals
  * @param {Limits} limits
  */
@@ -173,8 +174,8 @@ const isLate = (limits, blocked, longest, mean) =>
   mean >= limits.suspectedExpectedWaitSeconds
 
 /**
- * Certainty of the verdict. It is a guess where the CPU time of the thread is unknown, and the
- * thread waited for most of its busy time.
+ * Certainty of the verdict. The verdict is a guess if the CPU time of the thread is unknown, and
+ * the thread waited for most of its busy time.
  * @param {Signals} signals
  * @param {Limits} limits
  */
@@ -193,10 +194,11 @@ function showEvidence (signals, limits, { waiters, waits }) {
   const { cpuThrottledRatio: throttled, threadCpuRatio } = signals
   return listEvidence(
     evidence('blockedFramesRatio', blocked, limits.blockedFramesRatio, (value, limit) =>
-      `In ${value} of the seconds something waited longer than ${ms(FELT_SECONDS)} (${limit} ` +
-      'count).'),
+      `In ${value} of the seconds something waited longer than ${ms(FELT_SECONDS)} (threshold ` +
+      `${limit}).`),
     evidence('expectedWaitSeconds', mean, limits.expectedWaitSeconds, () =>
-      `Whatever falls due waits ${ms(mean)} on average, ${ms(limits.expectedWaitSeconds)} count; ` +
+      `Timers and requests wait ${ms(mean)} on average (threshold ` +
+      `${ms(limits.expectedWaitSeconds)}); ` +
       `the longest wait was ${ms(longest)}.`),
     evidence('gcPauseRatio', signals.gcPauseRatio ?? 0, limits.gcShareRatio * busy, (value, limit) =>
       `GC pauses take ${value} of the time, below ${limit} of a loop that is busy ` +

@@ -10,11 +10,11 @@ const FILLING_LIMITS = Object.freeze({
   runwayShareRatio: 0.35,
   // ... and after this time: caches of 50 to 400 MiB took up to ten minutes to fill.
   fillingSeconds: 600,
-  // Within that time growth must cover most of the way: a cache is configured to stay below the
+  // Within that time growth must cover most of the way, as caches are configured to stay below the
   // limit.
   fillingRunwayShareRatio: 0.8,
   // Straight growth of this size is certain, however far the limit is: those caches stay below it.
-  // Without a container limit a quarter of the way was 6 GiB of a machine's 24 GiB.
+  // Otherwise, on a machine of 24 GiB without a container limit, a quarter of the way was 6 GiB.
   certainRiseBytes: 512 * 2 ** 20
 })
 

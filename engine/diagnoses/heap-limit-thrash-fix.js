@@ -62,7 +62,7 @@ function giveRoom (finding, target) {
 const keepLess = ({ liveBytes }, target) => ({
   title: 'Keep less on the heap',
   change: {
-    code: `${formatBytes(liveBytes)} are referred to after each major GC. If that grew over time ` +
+    code: `${formatBytes(liveBytes)} are alive after each major GC. If that grew over time ` +
       `it is a leak: find what is kept (${captureCommand(target, 'heap_profile')}). If it is data ` +
       'the app needs, hold it outside the heap (Buffers, a file, a database) or in fewer objects.'
   },
@@ -117,7 +117,7 @@ function raiseLimit (finding, target, megabytes) {
 }
 
 /**
- * A higher limit alone would make the small new space the next bottleneck.
+ * Semi-spaces grow with it, as the small new space would be the next bottleneck.
  * @param {Finding} finding
  * @param {Hello} target
  */

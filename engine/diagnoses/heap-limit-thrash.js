@@ -36,15 +36,15 @@ module.exports = defineDiagnosis({
     'containerProcesses'
   ],
   limits: {
-    // Above this share of the limit V8 cannot let garbage wait.
+    // Share of the limit above which V8 has no room to let garbage wait.
     liveHeapShareRatio: 0.75,
     // Share of the thread's available CPU time, because a pause of a throttled thread lasts several
     // times longer: 0.2 at 85 % of the limit, 0.5 and more from 90 % on.
     pauseRatio: 0.18,
     suspectedPauseRatio: 0.06,
-    // This close to the limit a major a second marks the whole heap again and again, mostly on
-    // other threads, so a smaller pause suffices. A large, quiet heap at 91 % of its limit ran one
-    // a minute.
+    // Share of the limit at which one major GC a second marks the whole heap again and again,
+    // mostly on other threads. There a smaller share of pauses is enough. A large, quiet heap at 91
+    // % of its limit ran one major GC a minute.
     brinkShareRatio: 0.87,
     brinkMajorsPerCpuSecond: 0.8,
     brinkPauseRatio: 0.07,
@@ -54,7 +54,7 @@ module.exports = defineDiagnosis({
     // apps measured 0.1–0.19.
     majorRatio: 0.05,
     // A heap that fills this share of its limit, and would fill the rest within a minute, leaves no
-    // time for more evidence. Caches fill as fast, and stop: it stays a suspicion.
+    // time for more evidence. It stays a suspicion, because caches fill as fast and then stop.
     fillsShareRatio: 0.6,
     fillsSeconds: 60
   },
@@ -167,7 +167,7 @@ function showEvidence (signals, limits, left, neededPauses) {
     left !== null && evidence('heapLimitSecondsLeft', left, limits.fillsSeconds, value =>
       `It fell at none of the last major GCs: full in about ${value}, if it goes on.`),
     evidence('recentGcPauseRatio', signals.recentGcPauseRatio, neededPauses, (value, limit) =>
-      `GC pauses take ${value} of wall time; ${limit} of CPU time count.`),
+      `GC pauses take ${value} of wall time; the threshold is ${limit} of CPU time.`),
     evidence('recentMajorsPerSecond', majors, limits.majorsPerCpuSecond, value =>
       `${value} major GCs${majors > 0 ? `: one every ${formatNumber(1 / majors)} s` : ''}, each of them ` +
       `${formatMilliseconds(signals.majorPauseSeconds ?? 0)} long.`),

@@ -35,10 +35,10 @@ module.exports = defineDiagnosis({
     // Limits of an app at rest: hardly a GC, hardly any work, for a minute.
     gcsLastMinute: 5,
     utilizationRatio: 0.05,
-    // Memory beyond the live heap, and its share of RSS.
+    // Limits of the memory beyond the live heap, and of its share of RSS.
     slackBytes: 48 * MIB,
     slackShareRatio: 0.3,
-    // It matters if the limit is near, or if it is a good part of the limit.
+    // The slack matters if the limit is near, or if the slack is a large part of the limit.
     rssShareRatio: 0.6,
     slackOfLimitRatio: 0.25,
     // An app at rest needs no new space with halves this large.
@@ -158,6 +158,6 @@ function showEvidence (signals, limits, live) {
     evidence('semiSpaceCapacityBytes', semiSpaceCapacityBytes, limits.semiSpaceBytes, value =>
       `The new space grew to two halves of ${value}, and does not shrink at rest.`),
     evidence('rssBytes', rssBytes, nearBytes, (value, limit) =>
-      `RSS is ${value}; from ${limit} on it matters.`)
+      `RSS is ${value} (threshold ${limit}).`)
   )
 }

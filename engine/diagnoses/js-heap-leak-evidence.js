@@ -12,9 +12,8 @@ const PATTERNS = Object.freeze({
     'Listeners are added and not removed: look for .on() in code that runs per request, and use ' +
       'once(), removeListener or an AbortSignal. ',
   largeObjects:
-    'It is large objects that grow: one array or Map whose table is ever doubled, or long ' +
-      'strings. ',
-  buffers: 'The objects that are kept hold Buffers, which weigh more than they do. '
+    'Large objects grow: one array or Map whose table keeps doubling, or long strings. ',
+  buffers: 'The retained objects hold Buffers, which are larger than the objects. '
 })
 
 /** Counts that may grow with the heap, with their names in a sentence. */

@@ -98,8 +98,8 @@ function ruleOutFilling (signals, limits, { rise, late }) {
   if (late >= limits.lateGrowthRatio) return null
   return judgeNearLimit(signals, limits, 'slows down just under its limit, where it must') ??
     ok(
-      `the live heap grew by ${formatBytes(rise)} and is levelling off: it goes on at ` +
-        `${formatRatio(Math.max(0, late))} of the rate`,
+      `the live heap grew by ${formatBytes(rise)} and is levelling off: it continues at ` +
+      `${formatRatio(Math.max(0, late))} of the rate`,
       { keeps: late >= limits.levelsOffRatio }
     )
 }
@@ -175,13 +175,13 @@ function showLine (signals, limits, { rise, growth, seconds, fit, late, share },
       `${formatNumber(signals.liveHeapReadings)} readings${sayForced(signals)}.`),
     evidence('liveHeapGrowthFit', fit, limits.fit, (value, limit) =>
       `The growth is ${fit >= limits.fit ? 'a straight line' : 'not yet a straight line'}: r² ` +
-      `${value}, from ${limit} on it counts as one.`),
+      `${value} (threshold ${limit}).`),
     evidence('liveHeapLateGrowthRatio', late, limits.lateGrowthRatio, (value, limit) =>
-      `It does not level off: at the end it grew at ${value} of the whole rate; a cache that ` +
-      `fills falls below ${limit}.`),
+      `It does not level off: at the end it grew at ${value} of the whole rate; that of a ` +
+      `cache that fills falls below ${limit}.`),
     evidence('liveHeapRiseBytes', rise, certainBytes, (value, limit) =>
-      `It has risen by ${value}, ${formatRatio(share)} of the way to the limit; ${limit} make it ` +
-      'certain enough.')
+      `It has risen by ${value}, ${formatRatio(share)} of the way to the limit (threshold ` +
+      `${limit}).`)
   ]
 }
 
@@ -234,12 +234,12 @@ function showKept (signals, limits, kept, { rise, slope, seconds, fit, lateRatio
       `The live heap rose by ${value} in ${formatSeconds(seconds)}; caches that fill stay below ` +
       `${limit}.`),
     evidence('promotedKeptRatio', kept, limits.promotedKeptRatio, (value, limit) =>
-      `Of what was promoted between major GCs ${value} survived the next one; from ${limit} on ` +
-      'it is kept.'),
+      `Of the bytes promoted between major GCs ${value} survived the next one (threshold ` +
+      `${limit}).`),
     evidence('keptGrowthFit', fit, limits.fit, (value, limit) =>
-      `The readings lie on a straight line: r² ${value}, from ${limit} on it counts as one.`),
+      `The readings lie on a straight line: r² ${value} (threshold ${limit}).`),
     evidence('keptLateGrowthRatio', lateRatio, limits.lateGrowthRatio, (value, limit) =>
-      `It goes on at ${value} of its rate; a cache that fills falls below ${limit}.`),
+      `It continues at ${value} of its rate; that of a cache that fills falls below ${limit}.`),
     evidence('liveHeapGrowthBytesPerSecond', slope, 0, value =>
       `After each major GC more is left: ${value}${sayForced(signals)}.`)
   ]

@@ -58,7 +58,8 @@ module.exports = defineDiagnosis({
     suspectedFit: 0.85,
     // r² of the line: leaks measured 0.98–1.00, caches that fill up 0.67–0.84 once they slow down.
     fit: 0.9,
-    // A leak continues at its rate. Growth that slows down to this share of it is filling up.
+    // A leak continues at its rate. Growth that slows down to this share of the rate is a cache
+    // that fills.
     lateGrowthRatio: 0.6,
     // A suspicion is withdrawn below this share.
     levelsOffRatio: 0.4,
@@ -73,7 +74,7 @@ module.exports = defineDiagnosis({
     promotedKeptRatio: 0.8,
     // Time after which promoted bytes bound the growth: within moments little is promoted.
     boundSeconds: 30,
-    // Above this share of the limit the floor cannot rise any more: a flat line there proves
+    // Share of the limit above which the live heap cannot rise any more: a flat line there proves
     // nothing.
     nearLimitRatio: 0.85,
     // The container's limit comes first where it leaves less than this share of the heap's own

@@ -104,15 +104,14 @@ function growthEvidence (trend, runway, names, limits, { found, limitName, fills
       limits.runwayShareRatio * (rise + runway),
       (value, limit) =>
         `It rose by ${value} in ${formatSeconds(seconds)}, ${formatRatio(share)} of the way to ` +
-          `${limitName}; ${limit}, or two days that agree, make it certain.`
+          `${limitName}; ${limit}, or two days that agree, confirm it.`
     ),
     evidence(
       names.score,
       trend.score,
       limits.lastingScore,
       (value, limit) =>
-        `${found.because} The growth is ${value} times its standard error; from ${limit} on it ` +
-          'is no accident.'
+        `${found.because} The growth is ${value} times its standard error (threshold ${limit}).`
     ),
     evidence(
       names.late,

@@ -21,7 +21,8 @@ const LASTING_LIMITS = Object.freeze({
   // Growth that is worth a suspicion wherever the limit is: a leak of 2 MiB an hour reaches it
   // within a day.
   lastingRiseBytes: 28 * 2 ** 20,
-  // Near the limit less is enough: this share of the way, and at least these bytes.
+  // Growth that is worth a suspicion near the limit: this share of the way, and at least these
+  // bytes.
   lastingShareRatio: 0.05,
   lastingLeastBytes: 6 * 2 ** 20,
   // A leak continues at its rate. If memory fills up, its last third falls below this share of the
@@ -56,7 +57,7 @@ const LASTING_LIMITS = Object.freeze({
   rateLeastRatio: 0.7,
   // Growth of minutes predicts nothing beyond this multiple of its length: caches fill until then.
   tellsAheadRatio: 6,
-  // A limit nearer than this is always reported: somebody must act.
+  // A limit nearer than this is always reported, as somebody must act.
   soonSeconds: SECONDS_PER_HOUR,
   // Horizon of growth over hours until two days are known: a leak per request grows by day.
   tellsHoursRatio: 2,

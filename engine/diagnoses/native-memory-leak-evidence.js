@@ -63,7 +63,7 @@ const PLACES = Object.freeze({
     holdsCaches: false,
     name: 'V8 does not know of it: memory of native code, as zlib, TLS or an addon take',
     title: 'Close what holds native memory',
-    code: 'Neither heap nor Buffers grow: the memory was taken by native code. Look for zlib, ' +
+    code: 'Neither heap nor Buffers grow: native code allocated the memory. Look for zlib, ' +
       'crypto and http2 streams that are made per request and never ended or closed ' +
         '(stream.close() on every path, also when the client goes away; pipeline() does it), ' +
           'and for native addons: take those out one by one. What ' +

@@ -201,8 +201,8 @@ function showLine (signals, limits, { rise, growth, seconds, steady, share }, ne
     evidence('outsideHeapSteadinessRatio', steady, limits.steadinessRatio, (value, limit) =>
       `Straight and not slowing down: ${value}, from ${limit} on it goes on.`),
     evidence('outsideHeapRiseBytes', rise, neededBytes, (value, limit) =>
-      `It has risen by ${value}, ${formatRatio(share)} of the way to ${nameLimit(signals)}; ` +
-      `${limit} make it certain enough.`),
+      `It has risen by ${value}, ${formatRatio(share)} of the way to ${nameLimit(signals)} ` +
+      `(threshold ${limit}).`),
     evidence('externalRiseBytes', external, limits.placeShareRatio * rise, value =>
       `V8 counts ${value} of it as external memory${inBuffers}.`)
   ]
@@ -219,13 +219,14 @@ function showFreed (signals, limits, rise, mayBeFreed) {
   const least = limits.churnShareRatio * rise
   if (freed !== null) {
     return evidence('allocatorSlackRiseBytes', freed, least, (value, limit) =>
-      `malloc itself counts ${value} of it as free (${limit} would count): what grows is in use.`)
+      `malloc itself counts ${value} of it as free (threshold ${limit}): the growing memory is ` +
+      'in use.')
   }
   return evidence('bufferChurnBytes', signals.bufferChurnBytes ?? 0, least, (value, limit) =>
     mayBeFreed
       ? `Buffers come and go by ${value}: a malloc that keeps freed memory is not ruled out.`
-      : `Buffers come and go by ${value} only (${limit} would count): what grows is in use, and ` +
-        'no other allocator would give it back.')
+      : `Buffers come and go by ${value} only (threshold ${limit}): the growing memory is in ` +
+        'use, and no other allocator would return it.')
 }
 
 module.exports = { judgeMinutes }

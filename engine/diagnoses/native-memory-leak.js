@@ -79,8 +79,8 @@ module.exports = defineDiagnosis({
         title,
         change: { code: code.replaceAll('PID', String(pid)) },
         predicted: [prediction('outsideHeapGrowthBytesPerSecond', growthBytesPerSecond, 0)],
-        risk: 'Another allocator does not help: this memory is in use. A restart buys as much ' +
-          'time as it took to get here.'
+        risk: 'Another allocator does not help: this memory is in use. A restart gains as much ' +
+          'time as the growth took.'
       }
     ]
   }

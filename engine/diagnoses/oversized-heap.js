@@ -42,8 +42,8 @@ module.exports = defineDiagnosis({
     // of 128 MiB.
     wasteBytes: 144 * MIB,
     wasteShareRatio: 0.45,
-    // An app at rest belongs to another diagnosis. An app that waits for a CPU does not rest, so
-    // this counts CPU-seconds.
+    // Limits of an app at rest, which another diagnosis judges. An app that waits for a CPU does
+    // not rest, so this counts CPU-seconds.
     scavengesPerCpuSecond: 0.05
   },
   explains: [],
@@ -137,8 +137,8 @@ function showEvidence (signals, limits, waste) {
   const goodBytes = LIVE_FACTOR * live + limits.wasteBytes
   return [
     evidence('heapResidentBytes', heapResidentBytes, goodBytes, (value, limit) =>
-      `V8 holds ${value} most of the time; twice what lives and ` +
-      `${formatBytes(limits.wasteBytes)} would be ${limit}.`),
+      `V8 holds ${value} most of the time; the threshold is twice the live heap plus ` +
+      `${formatBytes(limits.wasteBytes)}, which is ${limit}.`),
     evidence('liveHeapAtMostBytes', live, heapResidentBytes, value =>
       majors
         ? `No major GC left more than ${value}.`

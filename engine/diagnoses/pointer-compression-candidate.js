@@ -39,7 +39,7 @@ module.exports = defineDiagnosis({
   limits: {
     // Cage of 4 GiB per isolate, less some headroom.
     liveHeapBytes: 2.5 * 1024 * MIB,
-    // Below this there is little to gain.
+    // Least live heap that is worth another build.
     gainBytes: 40 * MIB,
     gainShareRatio: 0.2,
     // Share of old space. It contains objects, whose pointers shrink; large objects are mostly
@@ -158,7 +158,7 @@ function showEvidence (signals, limits, gain) {
     evidence('liveHeapHighestBytes', live, limits.liveHeapBytes, (value, limit) =>
       `${value} live at most, far from the 4 GiB of a cage (up to ${limit} it is a candidate).`),
     evidence('pointerSpaceShareRatio', share, limits.pointerSpaceShareRatio, (value, limit) =>
-      `${value} of it lies in the old space, where objects are; ${limit} count.`),
+      `${value} of it lies in the old space, which contains objects (threshold ${limit}).`),
     evidence('v8AddonsLoaded', signals.v8AddonsLoaded ?? 0, 0, () =>
       `No loaded addon uses V8's C++ interface${unread > 0 ? `; ${unread} could not be read` : ''}.`),
     evidence('rssBytes', rssBytes, gain / limits.gainShareRatio, value => `RSS is ${value}.`)

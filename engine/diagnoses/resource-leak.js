@@ -29,7 +29,7 @@ module.exports = defineDiagnosis({
     'cpuThrottledRatio'
   ],
   limits: {
-    // A smaller number is a pool, not a pile.
+    // Least number of a pile; fewer are a pool.
     rise: 40,
     // New ones as a share of all: resources kept on purpose were there before.
     riseShareRatio: 0.4,
@@ -196,22 +196,20 @@ function showEvidence (signals, limits, { cause, grown, told, load }) {
     : ''
   return listEvidence(
     evidence(`${of}Rise`, rise, limits.rise, (value, limit) =>
-      `${value} more ${name} along the line (from ${limit} on they count), of ` +
-      `${formatNumber(now)} in all.`),
+      `${value} more ${name} along the line (threshold ${limit}), of ${formatNumber(now)} in all.`),
     told && evidence(told.signal, told.open, 0, value => `${value} of them are ${told.text}.`),
     name === 'threads' && showLoops(signals, limits, rise),
     evidence(`${of}SteadinessRatio`, steady, limits.steadinessRatio, (value, limit) =>
-      `Straight and not slowing down: ${value}, from ${limit} on it goes on; a pool that fills ` +
-      'falls below.'),
+      `Steadiness of the growth: ${value} (threshold ${limit}; 1 is a straight, continuing ` +
+      'line, and a pool that fills falls towards 0).'),
     evidence('loadGrowthRatio', load.growthRatio, limits.loadGrowthRatio, (value, limit) =>
       load.grows
-        ? `The load grows as well (${value} of what it was, ${limit} counts): they may be what ` +
-          'it takes.'
+        ? `The load grows as well (${value} of what it was, threshold ${limit}): it may need them.`
         : `The load does not grow with them: ${value} of what it was.`),
     load.isSaturated &&
       evidence('eventLoopUtilizationRatio', load.busy, limits.saturatedRatio, value =>
-        `The event loop is busy ${value} of the time${throttled}: what is asked faster than it ` +
-        'is answered piles up as well.'),
+        `The event loop is busy ${value} of the time${throttled}: unanswered requests pile up ` +
+        'as well.'),
     grown
       .filter(kind => kind !== cause)
       .map(({ name, of, rise }) =>

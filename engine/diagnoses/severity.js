@@ -2,7 +2,7 @@
 
 /** Limits of the time left to act. */
 const URGENCY_LIMITS = Object.freeze({
-  // Within a working day somebody must act at once; longer times are a ticket ...
+  // Below one working day somebody must act at once; longer times are worth a ticket ...
   criticalSeconds: 8 * 3600,
   // ... and beyond the next deployment, which restarts the process anyway, it is information.
   infoSeconds: 30 * 86_400

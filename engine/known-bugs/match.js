@@ -120,7 +120,10 @@ const fixedAfter = ({ fixed }, version) => {
   return [...fixed].sort(compare).find(one => compare(one, version) > 0) ?? null
 }
 
-/** @param {string} name @param {string} version */
+/**
+ * @param {string} name
+ * @param {string} version
+ */
 const versionText = (name, version) => `${name === 'node' ? 'Node.js' : name} ${version}`
 
 /**
@@ -136,14 +139,20 @@ function textOf (bug, version, likely) {
   return `${known}: ${title} (${threadName(bug.thread)}), ${fixText(bug, version)}. ${cause}.`
 }
 
-/** @param {KnownBug} bug @param {string} version */
+/**
+ * @param {KnownBug} bug
+ * @param {string} version
+ */
 function fixText (bug, version) {
   const fixedIn = fixedAfter(bug, version)
   if (fixedIn !== null) return `fixed in ${versionText(bug.package, fixedIn)}`
   return bug.kind === 'trap' ? 'by design' : 'not fixed'
 }
 
-/** @param {string} thread address @returns {string} such as nodejs/node#63574 */
+/**
+ * @param {string} thread address
+ * @returns {string} such as nodejs/node#63574
+ */
 const threadName = thread =>
   /github\.com\/([^/]+\/[^/]+)\/(?:issues|pull|discussions)\/(\d+)/.exec(thread)?.slice(1).join('#') ??
   thread.replace('https://', '')

@@ -50,8 +50,8 @@ const cpuTime = window => window.once('cpu time', () => {
 const cpuTimeOrAll = window => cpuTime(window) ?? ALL
 
 /**
- * Share of throttled periods. The counters of the quota are read every ten frames, which come late
- * while it throttles.
+ * Share of throttled periods. Agents read the counters of the quota every ten frames, and frames
+ * are late while it throttles.
  * @param {Window} window
  * @returns {number | null} share of the periods in which the quota was used up
  */

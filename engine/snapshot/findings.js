@@ -263,7 +263,10 @@ function findPlaceOfSome (graph, names, dominators, members) {
   return places.length >= LEAST_WITH_CODE * checked.length ? places[0] ?? null : null
 }
 
-/** @param {string} file @param {string} [folder] */
+/**
+ * @param {string} file
+ * @param {string} [folder]
+ */
 function isWithin (file, folder) {
   const path = file.replace(/^file:\/\//, '')
   return folder !== undefined && path.startsWith(folder) && /^[\\/]/.test(path.slice(folder.length))

@@ -85,7 +85,10 @@ function findGroups (graph, dominators, { leastBytes, counts }) {
 function followChain (graph, dominators, start, leastBytes) {
   const { nodeType, nodeName } = graph
   const { retainedBytes, firstChild, children } = dominators
-  /** @param {number} node @returns {number} its child that retains most, -1 without */
+  /**
+   * @param {number} node
+   * @returns {number} its child that retains most, -1 without
+   */
   const heaviest = node => {
     let most = -1
     for (let k = firstChild[node], end = firstChild[node + 1]; k < end; k++) {

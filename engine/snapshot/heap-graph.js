@@ -57,22 +57,34 @@ class HeapGraph {
     return this.largeBytes.get(node) ?? this.nodeBytes[node]
   }
 
-  /** @param {number} node @returns {string} as `meta` calls it */
+  /**
+   * @param {number} node
+   * @returns {string} as `meta` calls it
+   */
   typeOf (node) {
     return this.layout.nodeTypes[this.nodeType[node]] ?? 'unknown'
   }
 
-  /** @param {number} node @returns {string} empty for strings, whose contents are dropped */
+  /**
+   * @param {number} node
+   * @returns {string} empty for strings, whose contents are dropped
+   */
   nameOf (node) {
     return this.contentTypes[this.nodeType[node]] ? '' : this.strings.get(this.nodeName[node])
   }
 
-  /** @param {number} edge @returns {string} as `meta` calls it */
+  /**
+   * @param {number} edge
+   * @returns {string} as `meta` calls it
+   */
   edgeTypeOf (edge) {
     return this.layout.edgeTypes[this.edgeType[edge]] ?? 'unknown'
   }
 
-  /** @param {number} edge @returns {string | number} a number for an element */
+  /**
+   * @param {number} edge
+   * @returns {string | number} a number for an element
+   */
   edgeNameOf (edge) {
     const name = this.edgeName[edge]
     return this.namedEdgeTypes[this.edgeType[edge]] ? this.strings.get(name) : name
@@ -211,7 +223,10 @@ class GraphBuilder {
     while (at < count) this.#rest[this.#restCount++] = values[at++]
   }
 
-  /** @param {Float64Array} list @param {number} at */
+  /**
+   * @param {Float64Array} list
+   * @param {number} at
+   */
   #addNode (list, at) {
     const graph = this.graph
     const { node, nodeTypes } = graph.layout
@@ -231,7 +246,10 @@ class GraphBuilder {
     graph.firstEdge[n + 1] = edges
   }
 
-  /** @param {Float64Array} list @param {number} at */
+  /**
+   * @param {Float64Array} list
+   * @param {number} at
+   */
   #addEdge (list, at) {
     const graph = this.graph
     const { edge, nodeFields, edgeTypes } = graph.layout
@@ -248,7 +266,10 @@ class GraphBuilder {
     graph.edgeTo[e] = to
   }
 
-  /** @param {Float64Array} list @param {number} at */
+  /**
+   * @param {Float64Array} list
+   * @param {number} at
+   */
   #addLocation (list, at) {
     const graph = this.graph
     const location = /** @type {NonNullable<Layout['location']>} */ (graph.layout.location)

@@ -69,7 +69,10 @@ const NOBODY = Object.freeze({
   place: null
 })
 
-/** @param {HeapGraph} graph @param {Step} step */
+/**
+ * @param {HeapGraph} graph
+ * @param {Step} step
+ */
 const isPart = (graph, { node, name }) =>
   (PART_TYPES.has(graph.typeOf(node)) && graph.nameOf(node) !== 'system / PromiseReaction') ||
   TIMER_LINKS.has(name) ||

@@ -99,14 +99,20 @@ function positions (fields, names) {
     : /** @type {Record<Name, number>} */ (Object.fromEntries(found))
 }
 
-/** @param {unknown} list @returns {list is string[]} */
+/**
+ * @param {unknown} list
+ * @returns {list is string[]}
+ */
 const isListOfNames = list =>
   Array.isArray(list) &&
   list.length > 0 &&
   list.length <= MOST_TYPES &&
   list.every(name => typeof name === 'string')
 
-/** @param {unknown} count @returns {count is number} */
+/**
+ * @param {unknown} count
+ * @returns {count is number}
+ */
 const isCount = count =>
   Number.isInteger(count) && Number(count) >= 0 && Number(count) <= MOST_COUNT
 

@@ -106,7 +106,10 @@ class Names {
     return scripts
   }
 
-  /** @param {number} closure @returns {string | null} */
+  /**
+   * @param {number} closure
+   * @returns {string | null}
+   */
   #scriptOf (closure) {
     const shared = this.follow(closure, name => name === 'shared')
     if (shared < 0) return null
@@ -206,7 +209,10 @@ class Names {
     return of === '' ? 'function bound' : `function bound ${of}`
   }
 
-  /** @param {number} node a literal @returns {string} Object {id, name, …} */
+  /**
+   * @param {number} node a literal
+   * @returns {string} Object {id, name, …}
+   */
   #shapeOf (node) {
     const graph = this.#graph
     const names = []

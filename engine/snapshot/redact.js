@@ -108,7 +108,10 @@ class Redactor {
     this.#scanner.end()
   }
 
-  /** @param {string} section @param {number} position */
+  /**
+   * @param {string} section
+   * @param {number} position
+   */
   #begin (section, position) {
     this.#rest = []
     this.#node = -1
@@ -119,7 +122,10 @@ class Redactor {
     this.#inStrings = true
   }
 
-  /** @param {string} section @param {number} position */
+  /**
+   * @param {string} section
+   * @param {number} position
+   */
   #end (section, position) {
     if (section !== 'strings') return
     this.#flush()
@@ -168,7 +174,10 @@ class Redactor {
     else if (!this.#isDictionary) this.#use(name, OF_PROPERTY)
   }
 
-  /** @param {number} name @param {number} usage */
+  /**
+   * @param {number} name
+   * @param {number} usage
+   */
   #use (name, usage) {
     if (name >= this.#usage.length) {
       const larger = new Uint8Array(Math.max(name + 1, 2 * this.#usage.length))
@@ -178,7 +187,10 @@ class Redactor {
     this.#usage[name] |= usage
   }
 
-  /** @param {number} index @param {Buffer} bytes */
+  /**
+   * @param {number} index
+   * @param {Buffer} bytes
+   */
   #string (index, bytes) {
     const json = bytes.toString('utf8')
     const kept = keptText(json, this.#usage[index] ?? 0)

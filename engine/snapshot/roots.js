@@ -89,7 +89,10 @@ function ofListeners (graph, steps, at) {
   return null
 }
 
-/** @param {string} name @param {string} general */
+/**
+ * @param {string} name
+ * @param {string} general
+ */
 const nameTarget = (name, general) =>
   name === '' || name === 'Object' ? `an ${general}` : /^[AEIOU]/.test(name) ? `an ${name}` : `a ${name}`
 
@@ -141,7 +144,10 @@ const isGlobalObject = (graph, steps, at) =>
 /** Node.js defines globals that are made when first read. @param {string | number} name */
 const isAccessor = name => /^([gs]et |<symbol)/.test(String(name))
 
-/** @param {string} name of a synthetic node @returns {Root | null} */
+/**
+ * @param {string} name of a synthetic node
+ * @returns {Root | null}
+ */
 function ofGcRoots (name) {
   if (name === '(Global handles)' || name === '(Traced handles)') {
     return { kind: 'handle', text: 'a global handle of native code' }

@@ -95,7 +95,10 @@ const pathLines = ({ path }, { folder } = {}) =>
     return `${stepText(edge, name)} → ${className}${at === '' ? '' : ` (${at})`}`
   })
 
-/** @param {string} edge @param {string | number} name */
+/**
+ * @param {string} edge
+ * @param {string | number} name
+ */
 function stepText (edge, name) {
   if (edge === 'context') return `variable ${name}`
   if (edge === 'property') return `.${name}`

@@ -23,7 +23,10 @@ class SnapshotIds {
     this.#keys = keys
   }
 
-  /** @param {number} id @returns {number} its type, -1 where there is none */
+  /**
+   * @param {number} id
+   * @returns {number} its type, -1 where there is none
+   */
   typeOf (id) {
     let low = 0
     let high = this.#keys.length - 1

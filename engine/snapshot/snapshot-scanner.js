@@ -122,7 +122,10 @@ class SnapshotScanner {
     })
   }
 
-  /** @param {Buffer} chunk @param {number} at */
+  /**
+   * @param {Buffer} chunk
+   * @param {number} at
+   */
   #opening (chunk, at) {
     if (isSpace(chunk[at])) return at + 1
     if (chunk[at] !== OPENING_BRACE) throw this.#malformed('it begins with no {', at)
@@ -130,7 +133,10 @@ class SnapshotScanner {
     return at + 1
   }
 
-  /** @param {Buffer} chunk @param {number} at */
+  /**
+   * @param {Buffer} chunk
+   * @param {number} at
+   */
   #beforeKey (chunk, at) {
     const byte = chunk[at]
     if (byte === QUOTE) {
@@ -144,7 +150,10 @@ class SnapshotScanner {
     return at + 1
   }
 
-  /** @param {Buffer} chunk @param {number} at */
+  /**
+   * @param {Buffer} chunk
+   * @param {number} at
+   */
   #key (chunk, at) {
     if (chunk[at] !== QUOTE) {
       if (this.#heldBytes >= MOST_KEY_BYTES) throw this.#malformed('a name is too long', at)
@@ -161,7 +170,10 @@ class SnapshotScanner {
     return at + 1
   }
 
-  /** @param {Buffer} chunk @param {number} at */
+  /**
+   * @param {Buffer} chunk
+   * @param {number} at
+   */
   #beforeValue (chunk, at) {
     const byte = chunk[at]
     if (isSpace(byte) || byte === COLON) return at + 1
@@ -179,7 +191,10 @@ class SnapshotScanner {
     return at + 1
   }
 
-  /** @param {Buffer} chunk @param {number} at */
+  /**
+   * @param {Buffer} chunk
+   * @param {number} at
+   */
   #header (chunk, at) {
     if (this.#heldBytes >= MOST_HEADER_BYTES) throw this.#malformed('its header is too long', at)
     this.#hold(chunk, at, at + 1)
@@ -191,7 +206,11 @@ class SnapshotScanner {
     return at + 1
   }
 
-  /** A value that nothing here reads. @param {Buffer} chunk @param {number} at */
+  /**
+   * A value that nothing here reads.
+   * @param {Buffer} chunk
+   * @param {number} at
+   */
   #skipped (chunk, at) {
     for (let i = at; i < chunk.length; i++) {
       const mayEnd = this.#depth === 0 && !this.#inString
@@ -207,7 +226,10 @@ class SnapshotScanner {
     return chunk.length
   }
 
-  /** @param {number} byte @returns {boolean} whether it closes the outermost bracket of a value */
+  /**
+   * @param {number} byte
+   * @returns {boolean} whether it closes the outermost bracket of a value
+   */
   #isValueOver (byte) {
     if (this.#inString) {
       if (this.#isEscaped) this.#isEscaped = false
@@ -223,7 +245,10 @@ class SnapshotScanner {
     return false
   }
 
-  /** @param {Buffer} chunk @param {number} at */
+  /**
+   * @param {Buffer} chunk
+   * @param {number} at
+   */
   #numbers (chunk, at) {
     const values = this.#values
     let value = this.#value
@@ -255,7 +280,10 @@ class SnapshotScanner {
     return i === chunk.length ? i : this.#endOfNumbers(chunk, i)
   }
 
-  /** @param {Buffer} chunk @param {number} at */
+  /**
+   * @param {Buffer} chunk
+   * @param {number} at
+   */
   #endOfNumbers (chunk, at) {
     if (chunk[at] !== CLOSING_BRACKET) {
       throw this.#malformed(`"${this.#section}" holds something that is no whole number`, at)
@@ -278,7 +306,10 @@ class SnapshotScanner {
     return at + 1
   }
 
-  /** @param {Buffer} chunk @param {number} at */
+  /**
+   * @param {Buffer} chunk
+   * @param {number} at
+   */
   #betweenStrings (chunk, at) {
     const byte = chunk[at]
     if (byte === QUOTE) {
@@ -294,7 +325,10 @@ class SnapshotScanner {
     return at + 1
   }
 
-  /** @param {Buffer} chunk @param {number} at */
+  /**
+   * @param {Buffer} chunk
+   * @param {number} at
+   */
   #string (chunk, at) {
     let i = at
     let isEscaped = this.#isEscaped
@@ -336,7 +370,10 @@ class SnapshotScanner {
     this.#heldBytes = bytes
   }
 
-  /** @param {Buffer} chunk @param {number} at */
+  /**
+   * @param {Buffer} chunk
+   * @param {number} at
+   */
   #afterwards (chunk, at) {
     if (!isSpace(chunk[at])) throw this.#malformed('something follows its end', at)
     return at + 1

@@ -146,7 +146,10 @@ class StringTable {
   }
 }
 
-/** @param {Uint32Array} list @returns {Uint32Array<ArrayBuffer>} the same, twice as long */
+/**
+ * @param {Uint32Array} list
+ * @returns {Uint32Array<ArrayBuffer>} the same, twice as long
+ */
 function grown (list) {
   const larger = new Uint32Array(2 * list.length)
   larger.set(list)

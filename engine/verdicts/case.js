@@ -38,6 +38,11 @@ class Case {
    */
   holders = null
   /**
+   * Uptime at the newest capture, by its kind.
+   * @type {Map<string, number>}
+   */
+  captured = new Map()
+  /**
    * Versions of the packages that known bugs are about, by name, once they are read.
    * @type {ReadonlyMap<string, readonly string[]>}
    */

@@ -7,6 +7,7 @@ const { findCase } = require('./case')
 const { judge } = require('./judge')
 const { settle } = require('./settle')
 const { SEVERITIES } = require('../diagnoses/define-diagnosis')
+const { formatSeconds } = require('../text/format')
 
 /** Interval of evaluations, in the target's own time: the same live and in a replay. */
 const EVALUATE_EVERY_SECONDS = 2
@@ -64,7 +65,8 @@ function evaluate (
     const { judgement, error } = judge(diagnosis, signals, target.hello)
     if (error) onError(error)
     const before = known.settled.get(diagnosis.id)
-    const settled = settle(before, judgement, window.nowSeconds)
+    const settled =
+      settle(before, withCapture(diagnosis, judgement, known), window.nowSeconds)
     known.settled.set(diagnosis.id, settled)
     return { diagnosis, settled }
   })
@@ -77,6 +79,24 @@ function evaluate (
     verdictOf(diagnosis, settled, ruledOut, target, onError)
   )
   return known.verdicts.filter(({ state }, i) => state !== (before[i]?.state ?? 'unknown'))
+}
+
+/**
+ * What a capture of memwatch may have left behind pages nobody. A finding from before the capture
+ * keeps its severity.
+ * @param {Judged['diagnosis']} diagnosis
+ * @param {import('../diagnoses/define-diagnosis').Judgement} judgement
+ * @param {import('./case').Case} known
+ * @returns {import('../diagnoses/define-diagnosis').Judgement}
+ */
+function withCapture ({ id, leftBy }, judgement, { captured, settled }) {
+  const isFound = judgement.state === 'suspected' || judgement.state === 'confirmed'
+  const atSeconds = leftBy === undefined ? undefined : captured.get(leftBy)
+  if (!isFound || atSeconds === undefined) return judgement
+  if ((settled.get(id)?.confirmedAtSeconds ?? NaN) < atSeconds) return judgement
+  const summary = `${judgement.summary} The heap snapshot that memwatch took at an age of ` +
+    `${formatSeconds(atSeconds)} may have left it: memwatch trim returns it.`
+  return { ...judgement, severity: 'info', summary }
 }
 
 /**

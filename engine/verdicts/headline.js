@@ -38,10 +38,9 @@ const HEADLINE_STATES = Object.freeze(['confirmed', 'suspected', 'undecided', 'l
 function summarize (verdicts) {
   const found = order(verdicts)
   const confirmed = found.filter(({ state }) => state === 'confirmed')
-  const unknown = verdicts.filter(({ severity, state, opportunity }) =>
-    severity === 'critical' && state === 'unknown' && !opportunity)
-  const undecided = unknown.filter(({ open }) =>
-    open?.until === 'readings' || open?.until === 'setting')
+  const unknown = verdicts.filter(({ severity, state, opportunity, open }) =>
+    state === 'unknown' && !opportunity && (severity === 'critical' || open?.until === 'cause'))
+  const undecided = unknown.filter(({ open }) => open !== null && DECIDABLE.includes(open.until))
   const notLookedAt = unknown.filter(({ open }) => open?.until === 'never')
     .map(({ diagnosis, summary }) => ({ diagnosis, text: summary }))
   const open = undecided.map(({ diagnosis }) => diagnosis)
@@ -73,6 +72,8 @@ function summarize (verdicts) {
   return { ...base, state: 'ok', text }
 }
 
+/** Requirements of checks without which a target is not called healthy. */
+const DECIDABLE = ['readings', 'setting', 'cause']
 const NOT_JUDGED = 'Undecided: nothing was judged yet. Run it longer.'
 const NOTHING_TO_JUDGE = 'Undecided: none of the checks can be made here.'
 

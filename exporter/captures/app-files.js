@@ -19,7 +19,7 @@ const HEAP_SHARE = 0.25
 const MOST_PATH_LENGTH = 4096
 /** As many links as Linux follows: path_resolution(7). */
 const MOST_LINKS = 40
-/** No code is in them, and reading some of it has an effect. */
+/** These folders contain no code, and reading some of their files has an effect. */
 const KERNEL_FOLDERS = ['proc', 'sys', 'dev']
 /** Manifests show only the package of a file, and the agent's package may lie anywhere. */
 const MANIFEST = 'package.json'
@@ -38,8 +38,8 @@ class AppFiles {
 
   /**
    * @param {string} root of the app's file system, as /proc/4711/root
-   * @param {readonly string[]} [folders] that its code lies in, as real paths in that file system;
-   *   all of it where that is not known
+   * @param {readonly string[]} [folders] folders with its code, as real paths in that file system;
+   *   the whole file system if they are unknown
    */
   constructor (root, folders) {
     this.#root = root
@@ -58,8 +58,8 @@ class AppFiles {
 
   /**
    * @param {string} file
-   * @returns {string | undefined} undefined where it may not be read, cannot be, or too much was
-   *   read already
+   * @returns {string | undefined} undefined if it may not or cannot be read, or the limit is used
+   *   up
    */
   text (file) {
     if (!path.isAbsolute(file) || file.length > MOST_PATH_LENGTH || this.#files-- <= 0) {
@@ -79,10 +79,10 @@ class AppFiles {
   }
 
   /**
-   * Installed versions of packages, as their package.json says: in each node_modules that the app's
-   * code may load from, and where pnpm keeps what is not depended on directly.
+   * Installed versions of packages, from their package.json: in each node_modules that the app's
+   * code may load from, and in pnpm's folder of indirect dependencies.
    * @param {readonly string[]} names
-   * @returns {Map<string, string[]>} of those that are installed
+   * @returns {Map<string, string[]>} versions of the installed packages
    */
   installedVersions (names) {
     const folders = (this.#folders ?? [])
@@ -98,7 +98,7 @@ class AppFiles {
 
   /**
    * @param {string} folder of a package
-   * @returns {string | undefined} undefined where it has no package.json that can be read
+   * @returns {string | undefined} undefined if it has no readable package.json
    */
   packageVersion (folder) {
     const text = this.text(path.join(folder, MANIFEST))
@@ -107,14 +107,14 @@ class AppFiles {
       const { version } = parseBounded(text)
       return typeof version === 'string' ? version : undefined
     } catch {
-      return undefined // no JSON, or none that fits
+      return undefined // not JSON, or not a manifest
     }
   }
 
   /**
    * @param {string} file
    * @param {string} word
-   * @returns {boolean} false also where the file may not be read, cannot be, or is too large
+   * @returns {boolean} false also if the file may not or cannot be read, or is too large
    */
   contains (file, word) {
     if (!path.isAbsolute(file) || file.length > MOST_PATH_LENGTH || this.#files-- <= 0) return false
@@ -148,9 +148,9 @@ class AppFiles {
 }
 
 /**
- * Folders that the code of a process lies in: the package of its working directory and of each
- * script of its command line, which is the topmost folder with a manifest, as of a workspace; and
- * node_modules of all folders above.
+ * Folders with the code of a process: the packages of its working directory and of each script of
+ * its command line, and node_modules of all folders above. The package is the topmost folder with a
+ * manifest, like that of a workspace.
  * @param {number} pid
  * @param {string} root
  * @returns {string[]} real paths in its file system
@@ -224,8 +224,8 @@ const isBelow = (folder, file) =>
  * the target of an absolute link for one of this process's own file system.
  * @param {string} root
  * @param {string} file absolute
- * @returns {string} absolute, in the same file system
- * @throws {Error} when it is not there
+ * @returns {string} absolute path in the same file system
+ * @throws {Error} if it does not exist
  */
 function realPath (root, file) {
   const names = file.split('/')

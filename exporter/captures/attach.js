@@ -2,16 +2,18 @@
 
 const { findCase } = require('@memwatch/engine/verdicts/case')
 
-/** Diagnosis that a capture on request says more about. @type {Record<string, string>} */
+/** Diagnosis that a capture on request can explain, by its kind. @type {Record<string, string>} */
 const DIAGNOSES = { heap_profile: 'js-heap-leak', cpu_profile: 'event-loop-blocked' }
 
 /**
- * Put what a capture points at beside the verdict that it is about, whether it was made for it or
- * asked for.
+ * Attaches the suspects of a capture to the verdict that they explain, whether the capture was
+ * automatic or requested.
  * @param {import('@memwatch/engine/history/target').Target} target
  * @param {import('./captures').Capture} capture
  */
 function attach (target, { id, kind, diagnosis: cause, requestedUnixMs, suspects, retainers }) {
+  const atSeconds = (requestedUnixMs - target.hello.startedAtUnixMs) / 1000
+  findCase(target).captured.set(kind, atSeconds)
   if (retainers && retainers.piles.length > 0) {
     const { refused, piles, sinceUnixMs = null } = retainers
     const of = { captureId: id, file: null, atUnixMs: requestedUnixMs, sinceUnixMs }

@@ -6,7 +6,7 @@
  *   source
  */
 
-/** By the name of Node's own function. @type {Record<string, string>} */
+/** Calls by the name of Node's own function. @type {Record<string, string>} */
 const insteadOf = {
   readFileSync: 'fs.promises.readFile',
   writeFileSync: 'fs.promises.writeFile',
@@ -43,8 +43,9 @@ const insteadOf = {
 }
 
 /**
- * V8's own work has no frame: the source line names it. Calls of Node.js and of addons have frames:
- * a line that holds one, and spends its time without it, is busy with another. Most telling first.
+ * V8's own work has no frame: the source line names it. Calls of Node.js and of addons have frames
+ * of their own: if a line with such a call has time without its frame, another call takes that
+ * time. Most telling first.
  * @type {BlockingCall[]}
  */
 const inSource = [

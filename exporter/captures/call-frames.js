@@ -27,7 +27,7 @@ function pathOf (url) {
 }
 
 /**
- * True when a stack is the agent's work: its frames, and whatever they call.
+ * True if a stack belongs to the agent: its own frames, and all that they call.
  * @param {{ callFrame: CallFrame }[]} stack
  * @param {string | undefined} agentFolder
  */
@@ -37,7 +37,7 @@ const isOfAgent = (stack, agentFolder) =>
     SEPARATORS.includes(pathOf(url)[agentFolder.length]) && pathOf(url).startsWith(agentFolder)
   )
 
-/** A function without a name is called by where it is. @param {CallFrame} frame */
+/** A function without a name is named by its position. @param {CallFrame} frame */
 const nameOf = ({ functionName }) => functionName === '' ? '(anonymous)' : functionName
 
 /**

@@ -19,7 +19,7 @@ const PATIENCE_SECONDS = 300
 const PART_WITHIN_MS = 10_000
 /** Error code of a stream whose other end is gone: node:stream. */
 const HUNG_UP = 'ERR_STREAM_PREMATURE_CLOSE'
-/** So many failures are remembered. */
+/** Number of stored failures. */
 const MOST_FAILED = 20
 /** Size limit of profiles that are analysed; a larger one names no lines. */
 const MOST_PROFILE_BYTES = 64 * 2 ** 20
@@ -37,7 +37,7 @@ const STALLED_MS = 60_000
  * @property {string | null} host
  * @property {string} node
  * @property {number} startedAtUnixMs of the isolate
- * @property {number} seconds that were asked for
+ * @property {number} seconds requested duration
  * @property {string | null} [rule] name of the rule that it was made by; null for a requested one
  * @property {string | null} diagnosis of an automatic capture; null for a requested one
  * @property {'running' | 'done' | 'failed'} state
@@ -119,7 +119,7 @@ class Captures extends EventEmitter {
   /**
    * @param {Capture} capture
    * @param {string} part
-   * @returns {import('node:fs').ReadStream | undefined} undefined when it is not there any more
+   * @returns {import('node:fs').ReadStream | undefined} undefined if it no longer exists
    */
   read ({ id }, part) {
     return this.#store.read(id, part)
@@ -130,7 +130,7 @@ class Captures extends EventEmitter {
    * @param {string} part
    * @param {number} maxBytes
    * @returns {any} as the app sent it
-   * @throws {Error} when it is larger, no JSON, or does not fit in memory
+   * @throws {Error} if it is larger, not JSON, or does not fit in memory
    */
   profile ({ id }, part, maxBytes) {
     return parseBounded(
@@ -165,7 +165,7 @@ class Captures extends EventEmitter {
   }
 
   /**
-   * Starts a capture. Returns when the agent was asked; `finished` resolves with the outcome.
+   * Starts a capture. Returns after the request to the agent; `finished` resolves with the outcome.
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {{ kind: import('./kinds').KindName, seconds?: number,
    *   intervalBytes?: number, force?: boolean, diagnosis?: string, rule?: string }} options
@@ -227,7 +227,7 @@ class Captures extends EventEmitter {
    * A connection brings a part.
    * @param {import('@memwatch/engine/decode/decode').CaptureMessage} message
    * @param {import('node:net').Socket} socket
-   * @param {Buffer} rest what came with the line
+   * @param {Buffer} rest data received with the line
    * @returns {boolean} false for a capture that nobody requested
    */
   take ({ id, part }, socket, rest) {
@@ -321,7 +321,7 @@ class Captures extends EventEmitter {
   /**
    * @param {Capture} capture
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
-   * @returns {Promise<Capture['retainers']>} null of a kind that holds no objects
+   * @returns {Promise<Capture['retainers']>} null for a kind without objects
    */
   async #findRetainers (capture, { name: app, agentFolder }) {
     if (capture.kind !== 'heap_snapshot') return null
@@ -337,9 +337,9 @@ class Captures extends EventEmitter {
   /**
    * @param {Capture} capture
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
-   * @returns {Capture['suspects']} null for a profile that does not fit in memory: it can be had as
-   *   it is
-   * @throws {Error} when a part is no profile
+   * @returns {Capture['suspects']} null for a profile that does not fit in memory, which can still
+   *   be downloaded
+   * @throws {Error} if a part is not a profile
    */
   #pointAt (capture, hello) {
     try {
@@ -418,7 +418,7 @@ const isOfSameIsolate = (a, b) =>
   a.startedAtUnixMs === b.startedAtUnixMs
 
 /**
- * Memory that the container has left.
+ * Free memory of the container.
  * @param {import('@memwatch/engine/history/target').Target} target
  * @returns {number | undefined} undefined without a limit
  */

@@ -13,39 +13,40 @@ const { blockingCall } = require('./blocking-calls')
  * @typedef {object} CpuSite a consumer of the thread's time
  * @property {string} function
  * @property {string} file
- * @property {number} line from 1: the one that was seen most, where it is the function's own time;
- *   else where the function begins
- * @property {number} column from 1; 0 where the line was seen
- * @property {boolean} isLineOwn most of the time is what is done on that line without a call of
+ * @property {number} line from 1: the line with most samples if it is the function's own time; else
+ *   the beginning of the function
+ * @property {number} column from 1; 0 if the line is that of samples
+ * @property {boolean} isLineOwn true: most of the time is spent on that line without a call of
  *   other JavaScript
- * @property {{ line: number, column: number }} begins where the function does, from 1
+ * @property {{ line: number, column: number }} begins line where the function begins, from 1
  * @property {number} seconds
- * @property {number} share of the time that the thread was not idle
+ * @property {number} share share of the time in which the thread was not idle
  * @property {number} longestSeconds at a stretch
- * @property {string | null} via the package that does it
- * @property {string | null} call that blocks, by name
+ * @property {string | null} via package that spends the time
+ * @property {string | null} call name of the blocking call
  * @property {string | null} instead non-blocking replacement
  */
 
 /** The profiler's names for the thread's own states. */
 const IDLE = '(idle)'
 const BETWEEN = new Set(['(garbage collector)'])
-/** Anything shorter is no block. */
+/** Shortest time that counts as a block. */
 const STRETCH_SECONDS = 0.02
-/** With less work than this share of the time, nothing in it blocks the loop. */
+/** Share of time with work below which nothing blocks the loop. */
 const LEAST_BUSY_SHARE = 0.05
 /**
- * V8's own work for a function has no frame: it is in most of the function's own time, ...
+ * V8's own work for a function has no frame. It is named if most of the function's time is its own,
+ * ...
  */
 const OWN_SHARE = 0.5
-/** ... on a line that most of that time was seen on. */
+/** ... and most of that on one line. */
 const LINE_SHARE = 0.5
 
 /**
  * @param {CpuProfile} profile
  * @param {string} [agentFolder]
- * @returns {{ totalSeconds: number, busySeconds: number, sites: CpuSite[] }} those that blocked
- *   longest first; without what the agent did
+ * @returns {{ totalSeconds: number, busySeconds: number, sites: CpuSite[] }} longest block first;
+ *   without the work of the agent
  */
 function cpuSuspects ({ nodes, samples, timeDeltas }, agentFolder) {
   const byId = new Map(nodes.map(node => [node.id, node]))
@@ -103,7 +104,7 @@ function cpuSuspects ({ nodes, samples, timeDeltas }, agentFolder) {
   const found = [...sites.values()].sort(
     (a, b) => b.blockedSeconds - a.blockedSeconds || b.seconds - a.seconds
   )
-  // A loop that mostly waits for others blocks nobody.
+  // A loop that mostly waits does not block.
   const isBusy = busySeconds >= LEAST_BUSY_SHARE * totalSeconds
   return {
     totalSeconds, busySeconds, sites: isBusy ? found.map(site => siteOf(site, busySeconds)) : []
@@ -146,10 +147,10 @@ function countLines (nodes, ownedBy, sites) {
 
 /**
  * @typedef {object} Owned
- * @property {string} key empty where no JavaScript of the app or its packages is on the stack
+ * @property {string} key empty if no JavaScript of the app or its packages is on the stack
  * @property {import('./call-frames').CallFrame} callFrame
  * @property {boolean} isAgent
- * @property {boolean} own it is the function's own time, or that of what V8 does for it
+ * @property {boolean} own true: it is the function's own time, or that of V8's work for it
  * @property {string | null} via
  * @property {{ call: string, instead: string } | undefined} blocking
  */

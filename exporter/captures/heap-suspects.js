@@ -24,7 +24,7 @@ const { packageOf } = require('@memwatch/engine/text/code-owner')
  *   site to what it allocates, with the site's own, most bytes first
  */
 
-/** Most places that a site names. */
+/** Limit of the places of one site. */
 const MOST_PLACES = 8
 
 /** @param {HeapNode} node */
@@ -140,8 +140,8 @@ const LEAST_SAMPLES = 4
 const OWNER_SHARE = 0.1
 
 /**
- * Sites whose objects may own memory or handles that grow outside the heap. The heap grows little
- * meanwhile, so that a few objects of any process are a good part of its growth.
+ * Sites whose objects may own memory or handles that grow outside the heap. The heap itself grows
+ * little meanwhile, so a few ordinary objects are a large part of its growth.
  * @param {HeapSite[]} sites most first
  * @returns {HeapSite[]}
  */

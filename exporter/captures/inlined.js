@@ -59,7 +59,10 @@ const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFu
  *   place from 1
  */
 
-/** Error of a source that needs more memory or time than a capture is worth: it names nothing. */
+/**
+ * Error of a source that needs more memory or time than a capture is worth, so no function is
+ * named.
+ */
 class SpentError extends Error {}
 
 /** A budget of countable work. */
@@ -211,7 +214,7 @@ class InlinedCallees {
   /**
    * @template T
    * @param {Node} node
-   * @param {string} what is found out of it
+   * @param {string} what name of the computed value
    * @param {() => T} find
    * @returns {T} computed once, because several calls share it
    */
@@ -276,7 +279,7 @@ function parse (source, tokens) {
       })
     } catch (error) {
       if (error instanceof SpentError) throw error
-      // Not of this kind, or of no kind that is known.
+      // Values for a node of another or unknown kind.
     }
   }
 }
@@ -301,7 +304,7 @@ function nodesIn (node, visits) {
       if (Array.isArray(child)) for (const item of child) pushNode(item, pending)
       else pushNode(child, pending)
     }
-    // The first child is to be the next.
+    // Reversed, so that the first child is the next one.
     for (let low = end, high = pending.length - 1; low < high; low++, high--) {
       [pending[low], pending[high]] = [pending[high], pending[low]]
     }
@@ -310,7 +313,7 @@ function nodesIn (node, visits) {
 }
 
 /**
- * @param {unknown} child of a node: maybe one, too
+ * @param {unknown} child field of a node, which may be a node, too
  * @param {Node[]} nodes
  */
 function pushNode (child, nodes) {
@@ -405,7 +408,7 @@ function innermost ({ functions }, { line, column }) {
 
 /**
  * @param {Node} node of a member expression
- * @returns {string} name of what it is a member of; this
+ * @returns {string} name of its object, or `this`
  */
 function rootOf (node) {
   let root = node

@@ -9,7 +9,7 @@ const { Witness } = require('../process/witness')
 const { AppFiles } = require('./app-files')
 
 const NAMES = [...new Set(knownBugs.map(bug => bug.package))].filter(name => name !== 'node')
-/** Most addons that are named, and letters of a name. */
+/** Limits of named addons, and of characters in a name. */
 const MOST_ADDONS = 50
 const MOST_NAME_LENGTH = 214
 /** Begins a message of the allocator that many addons written in Rust bring with them. */
@@ -18,17 +18,17 @@ const MIMALLOC = 'mimalloc: error: '
 /** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */
 
 /**
- * Versions of the packages that known bugs are about, where the files of a target can be read: on
- * this machine, or in another container whose processes are seen. They are installed, and perhaps
- * never loaded.
+ * Versions of packages with known bugs, if the files of a target are readable: on this machine, or
+ * in another container with visible processes. The packages are installed, but perhaps never
+ * loaded.
  * @param {Hello} hello
- * @returns {Map<string, string[]> | null} by name; null where its files cannot be read
+ * @returns {Map<string, string[]> | null} by name; null if its files are unreadable
  */
 const readInstalledPackages = hello =>
   readFiles(hello, files => files.installedVersions(NAMES))
 
 /**
- * Packages whose native addons a target has loaded, as its memory map says.
+ * Packages whose native addons a target has loaded, by its memory map.
  * @param {Hello} hello
  * @returns {{ name: string, version: string | null }[] | null} null where the map cannot be read
  */

@@ -4,12 +4,12 @@
  * Kinds of captures of an isolate. The agent's side of each is in its capture/ folder.
  *
  * @typedef {object} CaptureKind
- * @property {string} title what it shows, in a few words
- * @property {number} seconds that it takes unless said otherwise; 0: it is taken at once
+ * @property {string} title short text about its content
+ * @property {number} seconds default duration; 0: it has none
  * @property {number} mostSeconds
- * @property {string} extension of its file, as DevTools and other tools know it
+ * @property {string} extension extension of its file, as DevTools and other tools expect it
  * @property {string} mediaType
- * @property {string} help what it costs, and what to open it with
+ * @property {string} help text about its cost, and the programs that open it
  */
 
 const kinds = Object.freeze({

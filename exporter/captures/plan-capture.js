@@ -24,7 +24,10 @@ const OUTSIDE_SECONDS = { service: 120, watched: 15 }
 /** Share of the time to the limit that a profile takes: the estimate may be twice too long. */
 const RUNWAY_SHARE = 0.5
 
-/** Diagnoses of growth that the JS heap has a small part in: an object for each thing retained. */
+/**
+ * Diagnoses of growth outside the JS heap, which holds only a small object for each retained
+ * resource.
+ */
 const OUTSIDE_HEAP = new Set(['native-memory-leak', 'resource-leak', 'buffer-pool-pinning'])
 
 /**

@@ -17,7 +17,7 @@ const { openRegularFile, readBytes } = require('../data-folder/regular-file')
 
 const PIECE_BYTES = 2 ** 20
 const GZIP = Buffer.from([0x1f, 0x8b])
-/** The last of all: whoever serves goes first. */
+/** Lowest priority, so that programs that serve requests run first. */
 const LOWEST_PRIORITY = 19
 
 const send = (/** @type {Answer} */ answer) =>
@@ -30,7 +30,7 @@ const send = (/** @type {Answer} */ answer) =>
  * @returns {Promise<T>}
  */
 async function feed (file, reader) {
-  // A snapshot that V8 wrote lies in a folder of the app: a link there may lead anywhere.
+  // A snapshot by V8 is in a folder of the app, in which a link may lead anywhere.
   const { fd, bytes: size } = openRegularFile(file)
   const begin = readBytes(fd, GZIP.length)
   const bytes = fs.createReadStream('', { fd, start: 0, highWaterMark: PIECE_BYTES })
@@ -45,10 +45,13 @@ async function feed (file, reader) {
   return reader.end()
 }
 
-/** @param {Job} job @returns {Promise<Answer>} */
+/**
+ * @param {Job} job
+ * @returns {Promise<Answer>}
+ */
 async function work ({ file, earlier, allowedBytes, agentFolder, redactTo }) {
   if (redactTo !== undefined) {
-    // Nobody but this user reads a snapshot before it is looked at.
+    // Only this user may read the copy before a person has checked it.
     const to = fs.openSync(redactTo, 'wx', 0o600)
     const redactor = new Redactor(bytes => writeAll(to, bytes))
     try {
@@ -69,7 +72,10 @@ async function work ({ file, earlier, allowedBytes, agentFolder, redactTo }) {
   return { findings, peakBytes: process.resourceUsage().maxRSS * 1024 }
 }
 
-/** @param {number} descriptor @param {Buffer} bytes */
+/**
+ * @param {number} descriptor
+ * @param {Buffer} bytes
+ */
 function writeAll (descriptor, bytes) {
   for (let at = 0; at < bytes.length;) at += fs.writeSync(descriptor, bytes, at)
 }

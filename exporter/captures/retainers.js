@@ -16,7 +16,7 @@ const { retainers: schema } = require('./schema')
  * @property {string} file path of a .heapsnapshot, plain or gzip
  * @property {string} [earlier] path of an earlier one of the same process
  * @property {number} allowedBytes memory that the analysis may take
- * @property {string} [agentFolder] folder of the agent, whose code holds nothing that is reported
+ * @property {string} [agentFolder] folder of the agent, whose code is not reported as a holder
  * @property {string} [redactTo] path of a copy without contents, made instead of an analysis
  *
  * @typedef {object} Answer
@@ -30,7 +30,10 @@ const { retainers: schema } = require('./schema')
 
 /** A snapshot that cannot be analysed. Its message is for the user, and `code` says why. */
 class RetainersError extends Error {
-  /** @param {string} code @param {string} message */
+  /**
+   * @param {string} code
+   * @param {string} message
+   */
   constructor (code, message) {
     super(message)
     this.code = code
@@ -38,7 +41,7 @@ class RetainersError extends Error {
 }
 
 const MAIN = path.join(__dirname, 'retainers-process.js')
-/** Enough for a snapshot of 500 MiB. */
+/** Default limit of memory, enough for a snapshot of 500 MiB. */
 const DEFAULT_BYTES = 1.5 * 2 ** 30
 /** Largest share of the free memory of this machine or container for an analysis. */
 const MOST_SHARE = 0.75
@@ -48,11 +51,11 @@ const LEAST_HEAP_MIB = 256
 const MIB = 2 ** 20
 
 /**
- * Memory that an analysis takes where nothing else is said.
+ * Default limit of memory for an analysis.
  * @returns {number} bytes
  */
 function defaultMemory () {
-  // Node.js 20.13 and later know what a cgroup leaves.
+  // Node.js 20.13 and later report the free memory within a cgroup.
   const left = process.availableMemory?.() ?? os.freemem()
   return Math.floor(Math.min(DEFAULT_BYTES, left * MOST_SHARE))
 }
@@ -71,7 +74,8 @@ function runRetainers (job, { onProgress = () => {}, signal } = {}) {
   const heapMib = Math.max(LEAST_HEAP_MIB, Math.floor((job.allowedBytes * HEAP_SHARE) / MIB))
   const child = fork(MAIN, {
     execArgv: [`--max-old-space-size=${heapMib}`],
-    // The agent of a watched command line is not wanted there.
+    // NODE_OPTIONS may preload the agent of a watched command line, which the side process does not
+    // need.
     env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_DISABLED: '1' },
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
@@ -104,18 +108,18 @@ function textOf ({ code, message, predictedBytes, allowedBytes }) {
 }
 
 /**
- * Piles in a heap snapshot, as the API and the record on disk have them.
+ * Piles in a heap snapshot, in the form of the API and of the record on disk.
  * @typedef {object} Retainers
  * @property {string | null} refused why it was not analysed
  * @property {number | null} reachableBytes
- * @property {number | null} sinceUnixMs time of the earlier snapshot: the piles are objects that
- *   came since; null where there was none, or nothing piled up since
+ * @property {number | null} sinceUnixMs time of the earlier snapshot: the piles are objects created
+ *   since; null if there was none, or nothing piled up since
  * @property {import('@memwatch/engine/text/suspect-text').Pile[]} piles largest first
  * @property {import('@memwatch/engine/text/suspect-text').PackageShare[]} packages whose code holds
  *   the piles, largest first
  */
 
-/** Somebody waits for the capture. */
+/** A person waits for the capture. */
 const MOST_SECONDS = 120
 /** Names may be of any length in a snapshot. */
 const MOST_TEXT = 1000
@@ -126,11 +130,11 @@ const MOST_LINE = 200
  * @param {object} [options]
  * @param {{ file: string, atUnixMs: number }} [options.earlier] snapshot of the same isolate
  * @param {string} [options.app] its name, for its own code in the list by package
- * @param {string} [options.folder] of the app: it is left out of file names
+ * @param {string} [options.folder] folder of the app, omitted in file names
  * @param {string} [options.agentFolder] whose code holds nothing that is reported
  * @param {number} [options.allowedBytes]
  * @param {AbortSignal} [options.signal]
- * @returns {Promise<Retainers>} never rejects: the snapshot is kept whatever came of its analysis
+ * @returns {Promise<Retainers>} never rejects, as the snapshot is stored even if its analysis fails
  */
 async function retainersOf (file, { earlier, ...options } = {}) {
   if (earlier) {
@@ -169,7 +173,7 @@ async function analyse (
     }))
     const packages = sumByPackage(findings, app)
       .map(share => ({ ...share, package: share.package.slice(0, MOST_LINE) }))
-    // Names in a snapshot are those of the app: no character of them acts.
+    // Names in a snapshot come from the app, so they are made plain.
     return rebuild(schema, { ...none, refused: null, reachableBytes, piles, packages }) ??
       { ...none, refused: 'its findings do not fit their contract' }
   } catch (error) {

@@ -18,9 +18,9 @@ const MAP = 'sourceMappingURL='
 const INLINE_MAP = /^data:application\/json[^,]{0,100};base64,/
 
 /**
- * The files of a target's app, as far as they can be read from here: on the same machine, or in
- * another container whose processes are seen (a shared process namespace) and belong to the same
- * user. What it reads is only used to say where something is.
+ * Readable files of a target's app: on the same machine, or in another container in a shared
+ * process namespace whose processes belong to the same user. Their content is only used to find
+ * positions.
  */
 class Sources {
   #files
@@ -31,7 +31,7 @@ class Sources {
   /** @type {Map<string, { folder: string, name: unknown } | undefined>} */
   #packages = new Map()
 
-  /** @param {AppFiles | undefined} files undefined where they cannot be seen */
+  /** @param {AppFiles | undefined} files undefined if they are invisible */
   constructor (files) {
     this.#files = files
   }
@@ -41,7 +41,7 @@ class Sources {
    * @returns {Sources}
    */
   static of (hello) {
-    // The platform that a target reports decides nothing: it may be anybody.
+    // The platform that a target reports is not trusted.
     if (process.platform !== 'linux') {
       return new Sources(hello.platform === process.platform ? new AppFiles('/') : undefined)
     }
@@ -61,7 +61,7 @@ class Sources {
    * @param {string} file
    * @param {number} first from 1
    * @param {number} [last]
-   * @returns {string[]} lines; none where it cannot be read
+   * @returns {string[]} lines; none if it is unreadable
    */
   lines (file, first, last = first) {
     const text = this.text(file) ?? ''
@@ -91,7 +91,7 @@ class Sources {
    * Original position, by the source map that its file names.
    * @param {{ file: string, line: number, column: number }} place from 1
    * @returns {{ file: string, line: number, column: number, function: string | null }} the same
-   *   where there is no map
+   *   position without a map
    */
   original (place) {
     const found = this.#mapOf(place.file)
@@ -115,8 +115,8 @@ class Sources {
 
   /**
    * @param {string} file
-   * @returns {string} relative to the nearest package that is not in node_modules; as it is where
-   *   there is none to see. The agent's may lie anywhere: what is its own is below its name
+   * @returns {string} relative to the nearest package outside node_modules; unchanged if none is
+   *   visible. The agent's files may lie anywhere, and are shown below its name
    */
   relative (file) {
     const [, above = path.dirname(file)] = /^(.*?)[/\\]node_modules[/\\]/.exec(file) ?? []
@@ -162,7 +162,7 @@ class Sources {
     try {
       return { folder, name: parseBounded(text).name }
     } catch {
-      return { folder, name: undefined } // one is there, whatever it says
+      return { folder, name: undefined } // true: a manifest exists, with any content
     }
   }
 
@@ -172,7 +172,7 @@ class Sources {
       let found
       try {
         found = this.#loadMap(file)
-      } catch {} // a map that cannot be read is none
+      } catch {} // an unreadable map is ignored
       this.#maps.set(file, found)
     }
     return this.#maps.get(file)
@@ -199,7 +199,7 @@ class Sources {
 
 /**
  * @param {string} text of a file
- * @returns {string} what its last line names; empty without one
+ * @returns {string} address in its last line; empty without one
  */
 function mapAddress (text) {
   const at = text.lastIndexOf(MAP)
@@ -209,9 +209,9 @@ function mapAddress (text) {
 }
 
 /**
- * @param {string} source as the map names it
+ * @param {string} source name in the map
  * @param {string} mapFile
- * @returns {string} absolute; without what bundlers put before it
+ * @returns {string} absolute path, without the prefixes of bundlers
  */
 function sourcePath (source, mapFile) {
   const plain = source.replace(/^webpack:\/\/[^/]*\//, '').replace(/^file:\/\//, '')

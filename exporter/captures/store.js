@@ -54,8 +54,8 @@ class CaptureStore {
 
   /**
    * @param {object} options
-   * @param {string} [options.folder] that captures outlive this process in; without one they go
-   *   with it
+   * @param {string} [options.folder] folder in which captures survive this process; without one
+   *   they are removed with it
    * @param {number} [options.maxBytes]
    * @param {number} [options.keepSeconds]
    * @param {Quarantine} [options.quarantine]
@@ -96,7 +96,7 @@ class CaptureStore {
    * @param {string} part
    * @param {AsyncIterable<Buffer>} chunks
    * @returns {Promise<{ bytes: number, sha256: string }>}
-   * @throws {Error} nothing of the part is left then
+   * @throws {Error} if writing fails; the part is removed then
    */
   async write (id, part, chunks) {
     const file = this.fileOf(id, part)
@@ -123,7 +123,7 @@ class CaptureStore {
   }
 
   /**
-   * Completes a capture: from now on it is kept.
+   * Completes a capture, which stays stored from now on.
    * @param {{ id: string, parts: { bytes: number }[] } & Record<string, unknown>} record
    */
   keep (record) {
@@ -177,7 +177,7 @@ class CaptureStore {
   /**
    * @param {string} id
    * @param {string} part
-   * @returns {fs.ReadStream | undefined} undefined when it is not there any more, or no file
+   * @returns {fs.ReadStream | undefined} undefined if it no longer exists, or is not a file
    */
   read (id, part) {
     try {
@@ -241,7 +241,7 @@ class CaptureStore {
 
   /**
    * @param {string} id
-   * @returns {any} undefined when it was never finished, or cannot be read
+   * @returns {any} undefined if it is unfinished or unreadable
    */
   #load (id) {
     const folder = path.join(this.#folder, id)
@@ -274,14 +274,14 @@ class CaptureStore {
 
 /**
  * @param {string} folder
- * @returns {boolean} false for a link to one; true where there is none yet
+ * @returns {boolean} false for a link to a folder; true if it does not exist yet
  */
 const isFolder = folder => fs.lstatSync(folder, { throwIfNoEntry: false })?.isDirectory() ?? true
 
 /**
  * @param {string} file
  * @returns {number}
- * @throws {Error} when it is no regular file
+ * @throws {Error} if it is not a regular file
  */
 function bytesOf (file) {
   const { fd, bytes } = openRegularFile(file)
@@ -291,7 +291,7 @@ function bytesOf (file) {
 
 /**
  * @param {string} folder
- * @returns {string[]} names that are ids; none where there is no folder yet
+ * @returns {string[]} names that are ids; none without a folder
  */
 function foldersIn (folder) {
   try {

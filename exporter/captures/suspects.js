@@ -13,12 +13,12 @@ const { Sources } = require('./sources')
 /** Suspects stored for each capture. */
 const MOST_SITES = 10
 const MOST_PACKAGES = 10
-/** A site of less is not listed. */
+/** Least share of a listed site. */
 const LEAST_LISTED_SHARE = 0.01
 /** Longest name; longer ones are cut, because a profile may contain any text. */
 const MOST_NAME_LENGTH = 256
 const MOST_FILE_LENGTH = 1024
-/** Most places that the sites of a line name together. */
+/** Limit of the places of all sites on a line. */
 const MOST_PLACES = 16
 /** Shortest block of the thread that counts as blocking. */
 const BLOCKED_SECONDS = 0.02
@@ -32,9 +32,9 @@ const BLOCKED_SECONDS = 0.02
 /**
  * @param {Pick<import('./captures').Capture, 'kind' | 'parts' | 'diagnosis'>} capture
  * @param {(part: string) => any} read a profile
- * @param {import('@memwatch/agent/protocol/frame').Hello} hello whose files may be looked into
+ * @param {import('@memwatch/agent/protocol/frame').Hello} hello target whose files may be read
  * @param {Sources} [sources] those files
- * @returns {Suspects | null} null for a kind that points at no line
+ * @returns {Suspects | null} null for a kind that names no lines
  * @throws {Error} when a part is no profile
  */
 function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.of(hello)) {
@@ -45,7 +45,7 @@ function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.
     const sites = owns ? findOwners(all) : all
     const of = kind === 'heap_profile' ? 'grown bytes' : 'allocated bytes'
     const callees = new InlinedCallees(file => sources.text(file))
-    // The function that keeps is one; any callee may allocate.
+    // Only one callee retains, while any callee may allocate.
     const inlinedAt = (/** @type {import('./heap-suspects').HeapSite} */ site) => of === 'allocated bytes' ? callees.allOf(site).slice(0, NAMED_SITES) : callees.of(site) ?? []
     const found = withInlined(sites, inlinedAt).map(site => ({
       ...locate(site, sources, hello.name),
@@ -98,8 +98,8 @@ function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.
 }
 
 /**
- * V8's own work, as JSON.parse, has no frame: its time is the caller's own, on the line of the
- * call. A call that a line holds, and that takes none of the time, is not named.
+ * V8's own work, such as JSON.parse, has no frame: its time is the caller's own, on the line of the
+ * call. A call on the line that takes none of the time is not named.
  * @param {import('./cpu-suspects').CpuSite} site
  * @param {Sources} sources
  * @returns {{ call: string, instead: string } | undefined}
@@ -112,7 +112,7 @@ function blockingCallAt ({ file, line, isLineOwn }, sources) {
 /**
  * @param {{ function: string, file: string, line: number, column: number }} site
  * @param {Sources} sources
- * @param {string} app its name, where no manifest can be read
+ * @param {string} app its name, if no manifest is readable
  */
 function locate (site, sources, app) {
   const original = sources.original(site)
@@ -127,7 +127,7 @@ function locate (site, sources, app) {
 }
 
 /**
- * Behind a site, what may have been inlined into it.
+ * Sites, each followed by functions that may have been inlined into it.
  * @param {import('./heap-suspects').HeapSite[]} sites
  * @param {(site: import('./heap-suspects').HeapSite) => import('./inlined').Callee |
  *   import('./inlined').Callee[]} inlinedAt
@@ -154,7 +154,7 @@ const withInlined = (sites, inlinedAt) => sites.flatMap((site, i) => {
 const placeOf = ({ function: name, file, line }) => `${name} ${file}:${line}`
 
 /**
- * Functions on one line are one suspect; what hardly counts is left out.
+ * Functions on one line are one suspect; small ones are omitted.
  * @param {Omit<Suspect, 'text'>[]} sites
  * @returns {Omit<Suspect, 'text'>[]} in the order of the first of each
  */
@@ -184,7 +184,7 @@ function merged (sites) {
 }
 
 /**
- * The innermost package on a stack counts: that which allocates or computes for a line of the app.
+ * The innermost package on a stack, which allocates or computes for a line of the app.
  * @param {Omit<Suspect, 'text'>[]} sites
  * @param {string} app its name
  * @returns {import('@memwatch/engine/text/suspect-text').PackageShare[]} worst first
@@ -193,7 +193,7 @@ function sumByPackage (sites, app) {
   /** @type {Map<string, { value: number, share: number }>} */
   const sums = new Map()
   for (const { package: name = app, via, inlinedIn, value, share } of sites) {
-    // Bytes of a line that may have been inlined are counted at its caller.
+    // Bytes of a possibly inlined line are counted at its caller.
     if (inlinedIn !== null) continue
     const key = via ?? name
     const sum = sums.get(key) ?? { value: 0, share: 0 }

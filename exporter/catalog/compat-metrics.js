@@ -15,7 +15,7 @@ const { targetMetrics, plainGcKind } = require('./target-metrics')
 const GC_BUCKETS = [0.001, 0.01, 0.1, 1, 2, 5]
 
 /**
- * One of ours, under prom-client's name.
+ * A metric of memwatch under prom-client's name.
  * @param {string} name
  * @returns {TargetMetric}
  */
@@ -84,9 +84,9 @@ const resources = (name, kind, accepts) => [
 ]
 
 /**
- * prom-client's default metrics under their own names, for dashboards and alerts that exist: the
- * same meaning, except that every GC is counted, the event loop delay is free of the sampling
- * interval, and no window is reset by a scrape.
+ * prom-client's default metrics under their own names, for existing dashboards and alerts. They
+ * have the same meaning, but count every GC, measure event loop delay without the sampling
+ * interval, and reset no window by a scrape.
  * @type {readonly TargetMetric[]}
  */
 const compatMetrics = Object.freeze([

@@ -11,7 +11,7 @@ const { REJECT_REASONS } = require('@memwatch/engine/decode/decode')
  * @typedef {object} ExporterState
  * @property {Map<string, number>} rejected lines by reason
  * @property {number} frames accepted
- * @property {number} framesShed left unread to save time
+ * @property {number} framesShed frames skipped to save time
  * @property {number} loadLevel of self-care/load.js
  * @property {number} connections open now
  * @property {number} targets watched now
@@ -19,7 +19,7 @@ const { REJECT_REASONS } = require('@memwatch/engine/decode/decode')
  * @property {number} listenerErrors errors of listeners to the exporter's events
  * @property {number} targetsOmitted from answers of the API, as they could not be serialized
  * @property {ReturnType<import('../deaths/deaths').Deaths['exits']>} exits
- * @property {import('../deaths/deaths').Death[]} deaths the last under each name
+ * @property {import('../deaths/deaths').Death[]} deaths last death of each name
  * @property {{ target: import('@memwatch/engine/history/target').Target, cause:
  *   import('../deaths/silence').SilenceCause }[]} silent
  * @property {import('../flight/flight-recorder').FlightRecorder['state']} flight
@@ -37,7 +37,7 @@ const { REJECT_REASONS } = require('@memwatch/engine/decode/decode')
  * @property {string} name
  * @property {'gauge' | 'counter'} type
  * @property {string} help
- * @property {import('./otel').OtelOverride} [otel] where it needs another name than its own there
+ * @property {import('./otel').OtelOverride} [otel] its name there, if it differs
  * @property {(state: ExporterState) => import('./metric').Sample[] | number} read
  */
 
@@ -113,7 +113,7 @@ const exporterMetrics = Object.freeze([
     type: 'counter',
     help: 'Ended processes of this name, by reason (docs/deaths.md). The exporter counts them, ' +
       'so the counter survives their end.',
-    otel: { startUnknown: true }, // those of before a restart are counted, too
+    otel: { startUnknown: true }, // it also counts those before a restart
     read: ({ exits }) => exits.map(({ count, ...labels }) => ({ labels, value: count }))
   },
   {
@@ -239,7 +239,7 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_captures_bytes',
     type: 'gauge',
-    // Without the unit it would be the counter of captures.
+    // The unit distinguishes it from the counter of captures.
     otel: { name: 'memwatch.exporter.captures.bytes' },
     help: 'Size of captures on disk.',
     read: ({ captures }) => captures.bytes

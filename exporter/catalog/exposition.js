@@ -56,7 +56,7 @@ function formatLabels (labels) {
 }
 
 /**
- * prom-client prints `Nan`. The formats and Go say NaN.
+ * prom-client prints `Nan`. The formats and Go spell it NaN.
  * @param {number} value
  */
 function formatValue (value) {
@@ -79,7 +79,7 @@ function formatSample (name, own, shared, value) {
 
 /**
  * @param {Buckets} buckets
- * @returns {Bucket[]} those of `exposed`, and the one without a bound
+ * @returns {Bucket[]} bounds of `exposed`, and +Inf
  */
 const selectBuckets = ({ bounds, exposed }) => [
   ...exposed.map(bound => ({ label: `le="${bound}"`, end: bounds.indexOf(bound) + 1 })),

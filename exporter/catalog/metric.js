@@ -23,11 +23,12 @@ const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
  * @property {'gauge' | 'counter' | 'histogram'} type
  * @property {string} help
  * @property {Field} [field] field exposed unchanged
- * @property {(target: Target, context: Context) => Reading} read undefined or empty where the
- *   target does not have it; HistogramRow[] of a histogram
- * @property {readonly string[]} [promClient] prom-client's name of it, or of its counterpart
- * @property {import('./otel').OtelOverride} [otel] where OpenTelemetry has a name for it, or it
- *   needs another than its own
+ * @property {(target: Target, context: Context) => Reading} read undefined or empty if the target
+ *   lacks it; HistogramRow[] for a histogram
+ * @property {readonly string[]} [promClient] prom-client's name of the same metric, or of its
+ *   counterpart
+ * @property {import('./otel').OtelOverride} [otel] its name in OpenTelemetry, if that differs from
+ *   its own
  * @property {Buckets} [histogram] of a histogram
  *
  * @typedef {object} Context

@@ -1,27 +1,26 @@
 'use strict'
 
 /**
- * OpenTelemetry's name of a row of the metric tables. Where its semantic conventions (1.44) have a
- * name for what is meant, a row says it; ours are named after their Prometheus names, so that
- * Prometheus makes the same of both: `memwatch_live_heap_bytes` is `memwatch.live_heap` in `By`,
- * and back.
+ * OpenTelemetry's name of a row of the metric tables. A row has a name of the semantic conventions
+ * (1.44) if there is one. Others are derived from their Prometheus names, so that Prometheus forms
+ * the same name again: `memwatch_live_heap_bytes` is `memwatch.live_heap` in `By`.
  *
  * @typedef {object} OtelForm
  * @property {string} name
  * @property {string} unit UCUM
  * @property {'gauge' | 'counter' | 'updowncounter' | 'histogram'} instrument
- * @property {boolean} [integer] the conventions have it so
+ * @property {boolean} [integer] true: the conventions define it
  * @property {Readonly<Record<string, string>>} [attributes] labels that have other names there
  * @property {(value: string) => string} [value] of those
  * @property {Readonly<Record<string, string>>} [always] attributes of all its points
- * @property {boolean} [startUnknown] it may have been counted from before the process started
+ * @property {boolean} [startUnknown] true: its count may begin before the process
  * @typedef {Partial<OtelForm>} OtelOverride
  *
  * @typedef {{ name: string, type: 'gauge' | 'counter' | 'histogram', otel?: OtelOverride }}
  *   NamedRow
  */
 
-/** Version of the semantic conventions that the names are of. */
+/** Version of the semantic conventions. */
 const SEMCONV_VERSION = '1.44.0'
 
 /** A dot follows each part that belongs together. */

@@ -15,7 +15,7 @@ const GC_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1]
 /** Bounds of event loop delay that are exposed as series. */
 const DELAY_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 1]
 
-/** As OpenTelemetry has them. */
+/** Bounds of OpenTelemetry. */
 const POD_NAMES = /** @type {import('./otel').OtelOverride} */ ({
   attributes: {
     k8s_namespace_name: 'k8s.namespace.name',
@@ -112,7 +112,7 @@ const targetMetrics = Object.freeze([
     type: 'gauge',
     help: 'Verdict of each diagnosis: state `confirmed` is 1 or 0; state `suspected` is 1 or ' +
       'absent.',
-    // Series of the verdicts, in which a cause has folded its symptoms: those must not call anyone.
+    // Series of the verdicts without folded symptoms, which must not alert anyone.
     read: target =>
       diagnoses.flatMap(({ id }) => {
         const state = findCase(target).verdicts.find(({ diagnosis }) => diagnosis === id)?.state

@@ -19,9 +19,9 @@ const PART_OF_LIFE = Object.freeze({ suspected: 1 / 12, open: 1 / 12, ok: 1 / 6 
 /** Window of trends of minutes: two hours. */
 const MOST_LIFE_SECONDS = 7200
 /**
- * A full GC that frees this much outside the heap hides a problem: in production that memory stays
- * until V8 collects by itself, which is late. Finalizers run in the turns of the loop after a GC,
- * so the next frames tell how much was freed.
+ * Freed memory outside the heap from which a full GC hides a problem: in production that memory
+ * stays until V8 runs a GC itself, which is late. Finalizers run in turns of the loop after a GC,
+ * so the next frames show the freed memory.
  */
 const FREED = Object.freeze({ bytes: 8 * 2 ** 20, share: 0.1, withinSeconds: 2.5, times: 2 })
 
@@ -36,15 +36,15 @@ const REST_SECONDS = 3
  * @property {number} outsideBytes memory outside the heap at the last request; NaN once weighed
  * @property {number} freed number of these GCs that freed memory outside the heap
  * @property {number} seenAtSeconds uptime
- * @property {number} activeSeconds of the event loop, then
+ * @property {number} activeSeconds active time of the event loop at that reading
  * @property {number} busyAtSeconds uptime when the event loop was last at work
  */
 
 /**
  * Requests full GCs from agents that allow it, if leak checks lack readings of the live heap
  * because the app's own major GCs are rare. The agent bounds their time. Requests stop if they free
- * memory outside the heap. An app at rest that holds much more than its live heap gets none. So the
- * app behaves as without requests.
+ * memory outside the heap. An app at rest that holds much more than its live heap gets none. With
+ * these limits the app behaves as without requests.
  */
 class ForcedReadings {
   #commands
@@ -117,7 +117,8 @@ class ForcedReadings {
 }
 
 /**
- * @param {Readings} readings whose last GC on command is weighed as soon as it can have freed much
+ * @param {Readings} readings readings whose last GC on command is weighed once it can have freed
+ *   memory
  * @param {import('@memwatch/engine/history/target').Target} target
  */
 function weighFreed (readings, { frame, values, workers }) {

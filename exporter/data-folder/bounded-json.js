@@ -21,8 +21,8 @@ function heapHeadroom () {
 }
 
 /**
- * JSON.parse for texts of strangers: `[[],[],…]` takes twenty times its length, and a heap that is
- * full ends the process.
+ * JSON.parse for untrusted texts: `[[],[],…]` takes twenty times its length, and a full heap ends
+ * the process.
  * @param {string} text
  * @param {{ headroomBytes?: number }} [options] free bytes of the heap
  * @returns {any}

@@ -7,7 +7,9 @@ const { makeFolder } = require('../make-folder')
 const { FolderLock, LockedError } = require('./folder-lock')
 const { Quarantine } = require('./quarantine')
 
-/** Error codes of a full disk. It may have room later, and saved history can be restored. */
+/**
+ * Error codes of a full disk. Such a disk may have room later, and saved history can be restored.
+ */
 const FULL = ['ENOSPC', 'EDQUOT']
 
 /**
@@ -16,7 +18,10 @@ const FULL = ['ENOSPC', 'EDQUOT']
  */
 class DataFolder {
   #lock
-  /** Why the folder is not locked, where its file system cannot do it. @type {Error | undefined} */
+  /**
+   * Reason for a missing lock, if the file system does not support it.
+   * @type {Error | undefined}
+   */
   unlocked
 
   /** @param {string} folder absolute; see open */
@@ -59,7 +64,7 @@ class DataFolder {
     }
   }
 
-  /** Let another exporter have it. */
+  /** Releases the lock. */
   close () {
     this.#lock.release()
   }

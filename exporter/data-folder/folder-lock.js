@@ -11,7 +11,7 @@ const NAME = 'lock'
 const MAX_PATH_BYTES = 107
 /** Time limit of the holder's answer: a stopped process accepts connections but does not answer. */
 const ANSWER_WITHIN_MS = 1000
-/** Time in which another that found the same abandoned lock replaces it, too. */
+/** Time in which another process that found the same abandoned lock may also replace it. */
 const CONTEST_MS = 50
 const HOLDER = /^\d{1,10} [\w.-]{1,253}$/
 /** Error codes of a missing lock, or of one whose holder has ended. */
@@ -67,8 +67,8 @@ class FolderLock {
   }
 
   /**
-   * @param {number | undefined} abandoned inode of the lock to be replaced; where another is there
-   *   by now, nothing is done
+   * @param {number | undefined} abandoned inode of the lock to replace; if there is another one by
+   *   now, nothing happens
    */
   async #replace (abandoned) {
     const name = `${NAME}-${randomUUID().slice(0, 8)}`

@@ -48,7 +48,7 @@ class Quarantine {
   #remove (file) {
     try {
       fs.rmSync(file, { recursive: true, force: true })
-    } catch {} // on a disk that fails it stays, and is skipped again
+    } catch {} // on a failing disk it stays and is skipped again
   }
 
   /**

@@ -91,7 +91,10 @@ function readTime (file) {
   return stats?.isFile() ? Math.round(stats.mtimeMs) : undefined
 }
 
-/** @param {string} folder @returns {string[]} none where it cannot be read */
+/**
+ * @param {string} folder
+ * @returns {string[]} none where it cannot be read
+ */
 function readNames (folder) {
   /** @type {string[]} */
   const names = []

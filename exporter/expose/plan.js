@@ -24,8 +24,8 @@ function planRoutes (server, targets) {
     async (request, reply) => {
       const { target: wanted, ...given } =
         /** @type {import('./plan-request').PlanArguments & { target?: string }} */ (request.query)
-      // Loaded late, with V8's rules for all versions of Node.js: a sidecar that is only scraped
-      // plans nothing.
+      // Loaded on use, with V8's rules for all versions of Node.js, which a sidecar that is only
+      // scraped never needs.
       const { planAnew, planFor } = require('./plan-answer')
       const { PlanArgumentError, readPlanArguments } = require('./plan-request')
       try {

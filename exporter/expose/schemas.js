@@ -40,10 +40,11 @@ const verdict = object({
     anyOf: [
       object({
         until: {
-          enum: ['readings', 'setting', 'main_thread', 'never'],
+          enum: ['readings', 'setting', 'main_thread', 'never', 'cause'],
           description:
             'readings: more readings of this run; setting: the setting that the summary names; ' +
-              'main_thread: the verdict of the main thread; never: impossible here'
+              'main_thread: the verdict of the main thread; never: impossible here; cause: an ' +
+              'effect is measured whose cause no diagnosis knows'
         },
         waitSeconds: {
           ...nullable('number'),

@@ -48,8 +48,8 @@ const FAMILIES = Object.freeze([
 /**
  * @typedef {object} Saved
  * @property {number} untilSeconds uptime of the last row on disk
- * @property {number} endedSeconds of the last before its end was told: what was not saved of them
- *   would make it look alive
+ * @property {number} endedSeconds uptime of the last row before its end was reported; unsaved rows
+ *   after it would make it look alive
  * @property {number} introducedMs
  */
 
@@ -83,11 +83,11 @@ class FlightRecorder {
    * @param {string} [options.folder] without one nothing is saved
    * @param {import('../data-folder/quarantine').Quarantine} [options.quarantine] for what cannot be
    *   restored
-   * @param {() => Promise<void>} [options.hold] sees before each save that the folder is ours;
-   *   throws where it is another's
+   * @param {() => Promise<void>} [options.hold] verifies before each save that this process holds
+   *   the folder; throws if another one does
    * @param {number} [options.maxBytes] on disk
-   * @param {() => number} [options.memoryBytes] most of full blocks, of all targets, that may be in
-   *   memory: where there is no disk, or while it fails
+   * @param {() => number} [options.memoryBytes] limit of full blocks in memory, for all targets, if
+   *   there is no disk or it fails
    * @param {(failure: Error | undefined) => void} [options.onFailure]
    * @param {() => number} [options.now] ms since the machine started
    */
@@ -155,7 +155,7 @@ class FlightRecorder {
           })
         })
       } catch {
-        segments.torn++ // what is left of it contradicts itself: it is watched anew
+        segments.torn++ // its saved records contradict each other, so it starts without history
       }
     }
   }
@@ -184,7 +184,7 @@ class FlightRecorder {
 
   async #saveAll () {
     const segments = this.#segments
-    // Nothing is prepared while the disk fails: the backlog would grow each time.
+    // No record is prepared while the disk fails, as the backlog would grow each time.
     if (segments && (await this.#isReady(segments))) {
       this.#payOwed(segments)
       const turns = new Turns()
@@ -245,7 +245,7 @@ class FlightRecorder {
     this.#owe('deaths', { meta: { type: 'retracted', id } })
   }
 
-  /** Save the rest, and close. */
+  /** Saves the rest and closes. */
   async stop () {
     clearTimeout(this.#timer)
     await this.#saving
@@ -336,7 +336,7 @@ class FlightRecorder {
     }
     saved.untilSeconds = seconds.untilSeconds
     if (await segments.append('seconds', records)) return
-    // Records that the disk refused are still in the history: they go with the next.
+    // Records that the disk refused are still in the history, and are part of the next save.
     saved.untilSeconds = Math.min(saved.untilSeconds, before)
     saved.introducedMs = -Infinity
   }

@@ -17,7 +17,7 @@ const { crc32 } = require('node:zlib')
  */
 
 const HEAD_BYTES = 8
-/** A length beyond this is no length. */
+/** Upper bound of a valid length. */
 const MAX_BODY_BYTES = 64 * 2 ** 20
 /**
  * The longest is that of a death, with sentences of a few kilobytes. Parsed, JSON may take twenty
@@ -41,7 +41,7 @@ function packRecord (meta, bytes = Buffer.alloc(0)) {
 }
 
 /**
- * The records of a segment up to the first that is damaged: behind a torn one no beginning can be
+ * The records of a segment up to the first damaged one, behind which no start of a record can be
  * found.
  * @param {Buffer} segment
  * @returns {{ records: FoundRecord[], tornBytes: number }} tornBytes: unreadable bytes

@@ -4,8 +4,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 
 /**
- * Pattern of names. Other numbers belong to nobody: one more than the highest would be too long for
- * a name.
+ * Pattern of names. Largest valid number of a segment: the next one would be too long for a name.
  */
 const NAME = /^([a-z0-9]+)-(0\d{14})\.segment$/
 
@@ -29,7 +28,7 @@ class SegmentFiles {
   #families
   #maxBytes
   #now
-  /** When each was last written to, by a clock that does not jump. @type {Map<string, number>} */
+  /** Time of the last write of each, by the monotonic clock. @type {Map<string, number>} */
   #written = new Map()
   #sequence
   /** Bytes of all files. */
@@ -38,8 +37,7 @@ class SegmentFiles {
   /**
    * @param {string} folder
    * @param {object} options
-   * @param {readonly Family[]} options.families in the order in which they are given up when there
-   *   is no more room
+   * @param {readonly Family[]} options.families in the order of deletion when space runs out
    * @param {number} options.maxBytes of all
    * @param {() => number} options.now ms, monotonic
    */
@@ -52,8 +50,8 @@ class SegmentFiles {
   }
 
   /**
-   * Segments of a family to restore: more than one process writes, but not everything that another
-   * user may have put there.
+   * Limit of restored segments of a family: more than one process writes, but not any number that
+   * another user may have put there.
    * @param {string} family
    * @returns {string[]} paths, oldest first
    */

@@ -24,7 +24,7 @@ class Segment {
 
   /**
    * @param {Buffer} bytes
-   * @throws {Error} of the file system: then takeBack
+   * @throws {Error} error of the file system; call takeBack then
    */
   async append (bytes) {
     for (let written = 0; written < bytes.length;) {
@@ -44,7 +44,7 @@ class Segment {
 
   /**
    * A partial append is a torn end, and nothing behind it would be found.
-   * @returns {Promise<boolean>} whether more can be appended; if not, it is closed
+   * @returns {Promise<boolean>} true: more can be appended; false: it is closed
    */
   async takeBack () {
     try {

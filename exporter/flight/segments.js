@@ -17,10 +17,10 @@ const { SegmentFiles } = require('./segment-files')
 const SEGMENT_BYTES = 4 * 2 ** 20
 /**
  * Longest interval between two syncs: the loss when a machine loses power. A dying process loses
- * nothing of it.
+ * none of these data.
  */
 const SYNC_EVERY_MS = 30_000
-/** Most bytes that wait for a slow disk. More is dropped, and counted. */
+/** Limit of bytes that wait for a slow disk. More is dropped, and counted. */
 const MAX_WAITING_BYTES = 16 * 2 ** 20
 /** Largest segment: a nearly full one receives all waiting records. */
 const MAX_SEGMENT_BYTES = SEGMENT_BYTES + MAX_WAITING_BYTES
@@ -55,7 +55,7 @@ class Segments {
   #waiting = []
   #writing = Promise.resolve()
   #waitingBytes = 0
-  /** Most bytes of a failed write. */
+  /** Largest size of a failed write. */
   #refusedBytes = 0
   #syncedAtMs = 0
   /** Damaged ends, files and records that were skipped while reading. */
@@ -71,12 +71,12 @@ class Segments {
    * @param {readonly Family[]} options.families in the order in which they are given up when there
    *   is no more room
    * @param {number} options.maxBytes of all segments
-   * @param {(failure: Error | undefined) => void} [options.onFailure] told when the disk fails, and
-   *   when it is well again
-   * @param {() => number} [options.now] ms, that do not jump: what was written must not look old
-   *   because somebody set the clock
+   * @param {(failure: Error | undefined) => void} [options.onFailure] called when the disk fails,
+   *   and when it works again
+   * @param {() => number} [options.now] monotonic ms, so that files do not look old after the clock
+   *   is set
    * @param {(record: { meta: unknown, bytes: Buffer }, family: string) => any} [options.decode] the
-   *   meta rebuilt from its contract; undefined when it does not fit
+   *   meta rebuilt from its contract; undefined if it does not fit
    * @param {Quarantine} [options.quarantine]
    */
   constructor (
@@ -158,7 +158,7 @@ class Segments {
   /**
    * @param {Place} place
    * @returns {Buffer} its bytes
-   * @throws {Error} when it is gone or damaged
+   * @throws {Error} if it is gone or damaged
    */
   readAt ({ file, offset, length }) {
     const { fd } = openRegularFile(file)
@@ -172,8 +172,7 @@ class Segments {
   }
 
   /**
-   * True when somebody removed the written files: the files that are open are then closed, and new
-   * ones begun.
+   * True if somebody removed the written files: then open files are closed, and new ones started.
    * @returns {Promise<boolean>}
    */
   async removed () {
@@ -272,7 +271,7 @@ class Segments {
     }
   }
 
-  /** When all that was appended so far is written, or dropped. */
+  /** Resolves when all appended records are written or dropped. */
   written () {
     return this.#writing
   }
@@ -345,7 +344,7 @@ class Segments {
 }
 
 /**
- * The records of a segment that fit, in a file of their own in its place.
+ * Replaces a segment by a file with only its valid records.
  * @param {string} file a removed file
  * @param {Buffer} segment
  * @param {{ meta: any, bytes: Buffer, place: Place }[]} records
@@ -365,7 +364,7 @@ function rewritten (file, segment, records) {
       ),
       { mode: 0o600, flag: 'wx' }
     )
-  } catch {} // on a full disk they are there until this exporter ends
+  } catch {} // on a full disk they stay until this exporter ends
   return moved
 }
 

@@ -13,8 +13,8 @@ const { LAYOUT } = require('./decode-record')
 const REMEMBER_MS = 900_000
 
 /**
- * Older rows are in the full blocks of ten seconds: those hold ten minutes, and a history of
- * seconds as much.
+ * Older rows are in the full blocks of ten seconds, which cover ten minutes, like the history of
+ * seconds.
  */
 const KEEP_SECONDS = 1300
 /**
@@ -75,7 +75,7 @@ const endRecord = key => ({ meta: { type: 'end', key } })
  * @param {import('@memwatch/engine/history/target').Target} target
  * @param {{ sinceSeconds: number, nowMs: number }} options sinceSeconds: uptime of the last row
  *   that was saved
- * @returns {{ record: Record, untilSeconds: number } | undefined} undefined when nothing is new
+ * @returns {{ record: Record, untilSeconds: number } | undefined} undefined without new rows
  */
 function secondsRecord (target, { sinceSeconds, nowMs }) {
   const {
@@ -132,10 +132,10 @@ const blockRecord = ({ hello, name, thread }, { stepSeconds, from, to, packed })
 })
 
 /**
- * Those that were watched until shortly before.
+ * Targets that were watched until shortly before.
  * @param {import('./segments').Segments} segments
  * @param {{ nowMs: number, maxTargets: number }} options nowMs: since the machine started
- * @returns {Generator<Remembered>} one after the other, as the rows of all would fill the memory
+ * @returns {Generator<Remembered>} one after another, as the rows of all would fill the memory
  */
 function * remembered (segments, { nowMs, maxTargets }) {
   /** @type {Map<string, Found>} */
@@ -153,12 +153,12 @@ function * remembered (segments, { nowMs, maxTargets }) {
       packedBytes += before.add(meta, bytes)
     }
   })
-  // No process outlives its machine, and one that was heard of long ago has no agent any more.
+  // No process outlives its machine, and one that reported long ago no longer has an agent.
   for (const [key, { atMs }] of byKey) if (nowMs - atMs > REMEMBER_MS) byKey.delete(key)
   for (const family of ['step10', 'step60']) {
     segments.read(family, ({ meta: { type, key, stepSeconds, from, to }, place }) => {
       const blocks = type === 'block' ? byKey.get(key)?.blocks : undefined
-      // One may have been saved twice.
+      // A block may have been saved twice.
       if (blocks && !blocks.some(block => block.stepSeconds === stepSeconds && block.to >= to)) {
         blocks.push({ stepSeconds, from, to, read: () => segments.readAt(place) })
       }
@@ -214,7 +214,7 @@ class Found {
     for (const { bytes } of this.#packed) {
       const block = Block.unpack(bytes, ordered.length)
       block.times.forEach((time, i) => {
-        // After a write that failed, rows may be there twice.
+        // After a failed write rows may exist twice.
         if (time > (rows.at(-1)?.time ?? -Infinity)) {
           rows.push({ time, row: Float64Array.from(ordered, (_, c) => block.valueAt(i, c)) })
         }

@@ -6,7 +6,7 @@ const { decode } = require('@memwatch/engine/decode/decode')
 const { Door } = require('./door')
 const { LineSplitter } = require('@memwatch/engine/decode/lines')
 
-/** Time limit for the hello. A peer that sends none is no agent. */
+/** Time limit for the hello. A peer without a hello is not an agent. */
 const HELLO_TIMEOUT_MS = 10_000
 /** Start of every frame line. A frame that may be skipped is recognised without parsing it. */
 const FRAME = `{"v":${PROTOCOL_VERSION},"type":"frame"`
@@ -34,18 +34,18 @@ const MAX_REJECTS = 100
  * @typedef {object} Sink
  * @property {(hello: import('@memwatch/engine/decode/decode').HelloMessage, send: (line: string) => void, podUid?:
  *   string) => Session | import('@memwatch/engine/decode/decode').RejectReason} open
- *   send: to the agent; podUid: of the pod that the connection is certainly from
+ *   send: sends to the agent; podUid: UID of the pod from which the connection certainly comes
  * @property {(session: Session, frame: { count: number, isLarger: boolean }) => boolean} [sheds]
- *   whether a frame can be done without, unread; count: of those before it; isLarger: than the last
- *   that was read, and than most are
+ *   true: a frame may be skipped unread; count: number of frames before it; isLarger: larger than
+ * the last one read, and than usual
  * @property {(bytes: number) => void} [received] called with the number of received bytes
  * @property {(message: import('@memwatch/engine/decode/decode').CaptureMessage, socket: import('node:net').Socket, rest:
- *   Buffer) => boolean} [capture] is given a connection that brings a part of a capture, and what
- *   came with its line; false for one that nobody asked for
+ *   Buffer) => boolean} [capture] accepts a connection with a part of a capture, and the data that
+ * arrived with its line; false for one that was not requested
  * @property {(reason: import('@memwatch/engine/decode/decode').RejectReason) => void} reject counts
  *   a rejected line
  * @property {(hello: string) => { line: (line: string) => void, closed: () => void } | undefined}
- *   [record] is given the lines of a session, word for word
+ *   [record] receives the exact lines of a session
  *
  * @typedef {import('@memwatch/engine/history/targets').Session} Session
  */
@@ -69,18 +69,18 @@ class Connection {
   #allowanceOf
   #lines = new LineSplitter({ maxBytes: MAX_LINE_BYTES })
   #allowance = new Allowance()
-  /** Session while it is watched. @type {Session | undefined} */
+  /** Session in the state `watched`. @type {Session | undefined} */
   #session
   /** @type {ReturnType<NonNullable<Sink['record']>>} */
   #record
   /**
-   * Capture message while it is capturing.
+   * Capture message in the state `capturing`.
    * @type {import('@memwatch/engine/decode/decode').CaptureMessage | undefined}
    */
   #capture
   #rejects = 0
   #frames = 0
-  /** Characters of the last frame that was read, or of an ordinary one. */
+  /** Characters of the last frame read, or of an ordinary one. */
   #frameLength = ORDINARY_FRAME_LENGTH
   #isTimedOut = false
   #take = (/** @type {string} */ line) => this.#takeLine(line)
@@ -103,7 +103,7 @@ class Connection {
 
   start () {
     const socket = this.#socket
-    socket.setKeepAlive(true, KEEP_ALIVE_MS) // of TCP: a machine that is gone closes nothing
+    socket.setKeepAlive(true, KEEP_ALIVE_MS) // for TCP peers that are gone
     socket.setTimeout(HELLO_TIMEOUT_MS, () => socket.destroy())
     socket.on('data', this.#read)
     // 'close' follows and carries the reason.
@@ -201,7 +201,7 @@ class Connection {
   /**
    * @param {Session} session
    * @param {import('@memwatch/engine/decode/decode').Message} message
-   * @param {{ line: string, isFrame: boolean }} as isFrame: it was admitted as one
+   * @param {{ line: string, isFrame: boolean }} as isFrame: true if it was admitted as a frame
    */
   #takeOfSession (session, message, { line, isFrame }) {
     if (message.type === 'hello') return this.#reject('hello_repeated')
@@ -245,8 +245,8 @@ class Listener {
 
   /**
    * @param {import('./address').Address} address
-   * @param {{ podUid?: string, maxConnections?: number }} [options] podUid: of the pod that alone
-   *   can get there
+   * @param {{ podUid?: string, maxConnections?: number }} [options] podUid: UID of the only pod
+   *   that can reach the address
    * @returns {Promise<Door>} with the actual address
    * @throws {Error} code EADDRINUSE when another exporter answers there, or the system's error
    */

@@ -120,7 +120,7 @@ function podsIn (folder) {
       .filter(entry => entry.isDirectory() && POD_UID.test(entry.name))
       .map(({ name }) => name)
   } catch {
-    return [] // it is gone; when it is back, so are its pods
+    return [] // the folder is gone; its pods return with it
   }
 }
 
@@ -128,7 +128,7 @@ function podsIn (folder) {
 function removeIfEmpty (folder) {
   try {
     fs.rmdirSync(folder)
-  } catch {} // something else is in it, or it is gone
+  } catch {} // the folder has other content, or is gone
 }
 
 module.exports = { PodSockets }

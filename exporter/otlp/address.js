@@ -12,7 +12,7 @@ const PROTOCOLS = [
   'OTEL_EXPORTER_OTLP_LOGS_PROTOCOL'
 ]
 
-/** OpenTelemetry's packages, which are installed only where they are asked for. */
+/** OpenTelemetry's packages, which are an optional installation. */
 const PACKAGE = '@memwatch/otlp'
 
 function hasPackage () {
@@ -27,14 +27,13 @@ function hasPackage () {
 const isHttp = text => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
 
 /**
- * The value of `--otlp`: nothing, an address that /v1/metrics and /v1/logs are put behind, or
- * `env`. The OTEL_ variables alone switch nothing on: they are written for the app, and its
- * sidecar, or a shell, inherits them; often they name a gRPC port, and what is sent costs by the
- * series.
+ * The value of `--otlp`: empty, an address to which /v1/metrics and /v1/logs are appended, or
+ * `env`. The OTEL_ variables alone enable nothing: they are meant for the app, and its sidecar or a
+ * shell inherits them. They often name a gRPC port, and exported series cost money.
  * @param {string} text
  * @param {NodeJS.ProcessEnv} env
  * @returns {string}
- * @throws {Error} when nothing could be sent there
+ * @throws {Error} if sending there is impossible
  */
 function readOtlp (text, env) {
   if (text === '') return text

@@ -12,8 +12,8 @@ const { added, hrTime } = require('./metric-data')
 const keyOf = ({ descriptor }, { attributes }) => descriptor.name + JSON.stringify(attributes)
 
 /**
- * Values of one target that a receiver of deltas has already. They move on when an export is
- * accepted, so that a lost one is in the next.
+ * Values of one target that a receiver of deltas already has. They advance when an export is
+ * accepted, so that the next one includes a lost one.
  */
 class Deltas {
   #which
@@ -27,8 +27,8 @@ class Deltas {
 
   /**
    * @param {{ sums: boolean, histograms: boolean }} which are differences
-   * @param {boolean} fromStart what it counted before this exporter came is its own; else another
-   *   may have sent that
+   * @param {boolean} fromStart true: earlier counts are its own; else another exporter may have
+   *   sent them
    */
   constructor (which, fromStart) {
     this.#which = which
@@ -45,8 +45,8 @@ class Deltas {
   /**
    * @param {MetricData[]} metrics cumulative
    * @param {number} atUnixMs they are of then
-   * @param {ReadonlySet<string>} startUnknown names of what may have been counted from before the
-   *   target was there
+   * @param {ReadonlySet<string>} startUnknown names of counters that may have started before the
+   *   target
    * @returns {MetricData[]} differences since the last export
    */
   since (metrics, atUnixMs, startUnknown) {
@@ -62,7 +62,7 @@ class Deltas {
           return unknown ? [] : [this.#taken ? { ...point, startTime } : point]
         }
         const value = added(point.value, before, -1)
-        // A counter that fell has started anew: its count in between is unknown.
+        // A counter that fell has restarted: its count in between is unknown.
         return (typeof value === 'number' ? value : value.count) < 0
           ? []
           : [{ ...point, startTime, value }]

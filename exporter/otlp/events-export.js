@@ -8,7 +8,7 @@ const { Sender } = require('./sender')
 
 /** Simultaneous events travel together. */
 const GATHER_MS = 1000
-/** Events that wait for a receiver: the oldest go first. */
+/** Limit of events that wait for a receiver; the oldest are dropped first. */
 const MOST_WAITING = 1000
 const MOST_AT_ONCE = 100
 
@@ -32,7 +32,7 @@ class EventsExport {
    * @param {import('./settings').HttpOptions} options.http
    * @param {ReturnType<typeof import('./surroundings').surroundings>} options.around
    * @param {import('./outcomes').Outcomes} options.outcomes
-   * @param {number} options.retryMs after which a receiver that was away is tried again
+   * @param {number} options.retryMs delay of the next attempt for an absent receiver
    * @param {() => number} [options.now] Unix time in ms
    */
   constructor ({ http, around, outcomes, retryMs, now = Date.now }) {

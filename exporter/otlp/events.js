@@ -11,10 +11,10 @@ const { scope } = require('./scope')
  *   LogRecord
  */
 
-/** Numbers of OpenTelemetry's logs data model. */
+/** Severity numbers of OpenTelemetry's logs data model. */
 const SEVERITIES = Object.freeze({ INFO: 9, WARN: 13, ERROR: 17 })
 /**
- * A confirmed verdict asks for as much as its alert does: a page, a ticket, nothing.
+ * Severity of a confirmed verdict, like that of its alert: a page, a ticket, nothing.
  * @type {Record<string, keyof typeof SEVERITIES>}
  */
 const SEVERITY_OF = { critical: 'ERROR', warning: 'WARN', info: 'INFO' }

@@ -51,8 +51,8 @@ function otelRows (rows) {
 }
 
 /**
- * All that is known of one target now, cumulative. Points that are one there – minor GCs of two
- * kinds – are added up.
+ * All present values of one target, cumulative. Points with equal attributes, such as minor GCs of
+ * two kinds, are added up.
  * @param {readonly OtelRow[]} rows
  * @param {(row: any) => Sample[] | HistogramRow[] | number | undefined} read
  * @param {Times} times

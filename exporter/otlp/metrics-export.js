@@ -31,7 +31,7 @@ class MetricsExport {
   /** @type {Set<Reading>} */
   #ended = new Set()
   /**
-   * Sequence of the frame that a receiver last took.
+   * Sequence of the last frame that the receiver accepted.
    * @type {WeakMap<Target, number | undefined>}
    */
   #told = new WeakMap()
@@ -39,7 +39,7 @@ class MetricsExport {
   /**
    * @param {object} options
    * @param {import('./settings').HttpOptions} options.http
-   * @param {{ sums: boolean, histograms: boolean }} options.deltas metrics sent as differences
+   * @param {{ sums: boolean, histograms: boolean }} options.deltas metrics sent as deltas
    * @param {{ targets: () => Target[], state: () =>
    *   import('../catalog/exporter-metrics').ExporterState }} options.source
    * @param {ReturnType<typeof import('./surroundings').surroundings>} options.around
@@ -75,7 +75,7 @@ class MetricsExport {
     return this.#underWay
   }
 
-  /** Finish the export under way, then do a last round. */
+  /** Finishes the current export, then does a last round. */
   async finish () {
     await this.#underWay
     await this.export()
@@ -99,7 +99,7 @@ class MetricsExport {
           if (!failed && target) this.#told.set(target, sequence)
           if (!failed || sent.final) this.#ended.delete(reading)
         }
-        // A receiver that refuses this refuses the rest.
+        // A receiver that refuses this request would refuse the rest.
         if (failed) break
       }
     } finally {
@@ -108,8 +108,8 @@ class MetricsExport {
   }
 
   /**
-   * Readings in requests, each made when the one before is answered; others have their turns
-   * meanwhile.
+   * Groups readings into requests, each built after the answer to the previous one, so that other
+   * work runs in between.
    * @param {Target[]} targets
    */
   async * #requests (targets) {

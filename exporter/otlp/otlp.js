@@ -11,8 +11,8 @@ const LAST_MS = 3000
 
 /**
  * Everything that `--otlp` sends: metrics of every target and of the exporter once a minute,
- * verdicts and deaths as they happen. OTLP over HTTP, protobuf. A receiver that is away, slow or
- * wrong costs what is counted as failed or dropped, and no more.
+ * verdicts and deaths as they happen. OTLP over HTTP, protobuf. An absent, slow or faulty receiver
+ * only causes counted losses.
  */
 class Otlp {
   /** By signal and outcome: `metrics delivered`. @type {Map<string, number>} */
@@ -63,12 +63,12 @@ class Otlp {
     this.#timer = setInterval(() => this.exportMetrics(), this.#everyMs).unref()
   }
 
-  /** A round of metrics, now. */
+  /** Exports metrics now. */
   async exportMetrics () {
     await this.#metrics?.export().catch(this.#failed)
   }
 
-  /** The events that wait, now. */
+  /** Sends the waiting events now. */
   async exportEvents () {
     await this.#events?.export()
   }

@@ -15,13 +15,13 @@ const { scope } = require('./scope')
 /** @typedef {import('@memwatch/engine/history/target').Target} Target */
 
 /**
- * Values of one target, or of the exporter, at one moment. It holds no target: those that ended are
- * heavy.
+ * Values of one target, or of the exporter, at one moment. It does not reference the target, as
+ * ended targets take much memory.
  * @typedef {object} Reading
  * @property {import('@opentelemetry/resources').Resource} resource
  * @property {import('@opentelemetry/sdk-metrics').MetricData[]} metrics cumulative
  * @property {number} atUnixMs
- * @property {Deltas} [deltas] where differences are wanted
+ * @property {Deltas} [deltas] if deltas are wanted
  */
 
 const rows = otelRows([...targetMetrics, ...compatMetrics, ...otelMetrics])
@@ -30,7 +30,7 @@ const startUnknown = new Set(
   [...rows, ...ownRows].filter(({ form }) => form.startUnknown).map(({ form }) => form.name)
 )
 
-/** Reads targets, and remembers accepted values for differences. */
+/** Reads targets, and stores accepted values for deltas. */
 class Readings {
   #wanted
   #around
@@ -58,7 +58,7 @@ class Readings {
   begin (target) {
     if (!this.#wanted || this.#deltas.has(target)) return
     const reading = this.of(target)
-    // Those of one that started under our eyes count from 0.
+    // Counters of a target that started while watched begin at 0.
     if (target.hello.startedAtUnixMs < this.#beganUnixMs) this.taken(reading)
   }
 
@@ -102,13 +102,13 @@ class Readings {
     return { resource: this.#ownResource, metrics, atUnixMs, deltas: this.#deltasOf(this, true) }
   }
 
-  /** A request of it alone. @param {Reading} reading */
+  /** A request with this reading only. @param {Reading} reading */
   serialized ({ resource, metrics, atUnixMs, deltas }) {
     const sent = deltas ? deltas.since(metrics, atUnixMs, startUnknown) : metrics
     return /** @type {Uint8Array} */ (ProtobufMetricsSerializer.serializeRequest({ resource, scopeMetrics: [{ scope, metrics: sent }] }))
   }
 
-  /** The receiver has it. @param {Reading} reading */
+  /** Marks it as accepted by the receiver. @param {Reading} reading */
   taken ({ metrics, atUnixMs, deltas }) {
     deltas?.taken(metrics, atUnixMs)
   }

@@ -8,8 +8,8 @@ const { identityOf } = require('@memwatch/engine/history/identity')
 const { containerId, tryRead } = require('./surroundings')
 
 /**
- * The name space that OpenTelemetry sets aside for instances that are known by something else: its
- * resource conventions, service.instance.id.
+ * The name space of OpenTelemetry for instances with another unique id: its resource conventions,
+ * service.instance.id.
  */
 const INSTANCES = Buffer.from('4d63009a8d0f11eeaad74c796ed8e320', 'hex')
 
@@ -30,7 +30,7 @@ const podAttributes = ({ pod = {} }) => ({
 })
 
 /**
- * Kept for as long as their targets, and the same each time.
+ * Cached as long as their targets exist, and always the same.
  * @type {WeakMap<import('@memwatch/engine/history/target').Target, import('@opentelemetry/resources').Resource>}
  */
 const known = new WeakMap()

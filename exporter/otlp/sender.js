@@ -3,11 +3,11 @@
 const { createOtlpHttpExportDelegate } = require('@memwatch/otlp')
 
 /**
- * Time beyond the timeout, which is for silence only: a receiver that answers byte by byte must not
- * hold us for ever.
+ * Additional time after the timeout, which covers silence only: a receiver that answers byte by
+ * byte must not block the exporter forever.
  */
 const GRACE_MS = 1000
-/** HTTP statuses of 4xx that a later try may change. */
+/** HTTP statuses 4xx that are worth another attempt. */
 const WORTH_A_RETRY = new Set([408, 425, 429])
 
 /**
@@ -17,8 +17,8 @@ const WORTH_A_RETRY = new Set([408, 425, 429])
  */
 
 /**
- * Sends requests of one signal, one at a time. What is sent again, and when, is OpenTelemetry's:
- * within the timeout, and never after it.
+ * Sends requests of one signal, one at a time. OpenTelemetry's code decides on retries: within the
+ * timeout, and never after it.
  * @template Response
  */
 class Sender {
@@ -47,8 +47,8 @@ class Sender {
       },
       {
         /**
-         * @param {Uint8Array[]} parts whole requests: protobuf joins what repeats, so their bytes
-         *   one after the other are one, too
+         * @param {Uint8Array[]} parts whole requests: protobuf merges repeated fields, so their
+         *   concatenated bytes are one request
          */
         serializeRequest: parts => Buffer.concat(parts),
         deserializeResponse: bytes => {

@@ -15,7 +15,7 @@ const DOWNWARD = Object.freeze({
 /** Attributes in OTEL_RESOURCE_ATTRIBUTES of the exporter's own container only. */
 const OWN =
   /^(service\.(name|instance\.id|version)$|process\.|container\.|k8s\.container\.|telemetry\.)/
-/** Attributes of the pod or machine: true of all that share it. */
+/** Attributes of the pod or machine, which apply to all processes there. */
 const SHARED = /^(k8s|host)\./
 
 /** @typedef {Record<string, any>} Attributes */
@@ -48,14 +48,14 @@ const podUid = text =>
     .replaceAll('_', '-')
 
 /**
- * Surroundings of the exporter: OTEL_RESOURCE_ATTRIBUTES before the downward API, that before what
- * Kubernetes leaves in each container.
+ * Attributes of the exporter: from OTEL_RESOURCE_ATTRIBUTES, else the downward API, else traces of
+ * Kubernetes in each container.
  * @param {object} [dependencies]
  * @param {NodeJS.ProcessEnv} [dependencies.env]
  * @param {string} [dependencies.hostname]
  * @param {(file: string) => string} [dependencies.read]
  * @returns {{ own: Attributes, shared: Attributes, all: Attributes, hostname: string }} own: of
- *   this process; shared: of the pod and machine; all: of everything here, such as
+ *   this process; shared: of the pod and machine; all: of all targets, such as
  *   deployment.environment.name
  */
 function surroundings ({

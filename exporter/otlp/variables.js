@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * The variables that `--otlp` goes by. Those of OTEL_EXPORTER_OTLP_ may name a signal:
+ * The variables that `--otlp` uses. Those of OTEL_EXPORTER_OTLP_ may name a signal:
  * OTEL_EXPORTER_OTLP_METRICS_HEADERS.
  * @type {readonly { name: string, help: string }[]}
  */

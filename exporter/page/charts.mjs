@@ -412,7 +412,7 @@ export const charts = [
     id: 'delay',
     parts: [],
     title: 'Longest delay of the event loop',
-    help: 'Bad: a tenth of a second, again and again: whoever asked waits so long.',
+    help: 'Bad: a tenth of a second, again and again: requests wait so long.',
     unit: 'seconds',
     tracks: ['longestDelaySeconds'],
     draws: [

@@ -10,7 +10,7 @@ const { PodSockets } = require('../ingest/pod-sockets')
 const MAX_TARGETS_OF_POD = 64
 
 /**
- * Lets agents in: at --socket, and in each folder of --socket-dir. Emits the lines of each
+ * Accepts agents at --socket, and in each folder of --socket-dir. Emits the lines of each
  * connection word for word: `session` (session, hello), `line` (session, line), `hangup` (session).
  */
 class AgentsPart {
@@ -89,7 +89,7 @@ class AgentsPart {
 }
 
 /**
- * The socket says which pod an agent is of, not the agent itself; no pod takes the room of others.
+ * The socket, and not the agent, determines the pod; no pod uses up the room of others.
  *
  * @param {import('../exporter').Exporter} exporter
  * @param {object} agent

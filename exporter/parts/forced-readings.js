@@ -2,7 +2,7 @@
 
 const { ForcedReadings } = require('../commands/forced-readings')
 
-/** Asks for full GCs where a leak check lacks readings, and the app allows them. */
+/** Requests full GCs if a leak check lacks readings and the app allows them. */
 class ForcedReadingsPart {
   name = 'forced readings'
 

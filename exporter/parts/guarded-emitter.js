@@ -3,8 +3,8 @@
 const { EventEmitter } = require('node:events')
 
 /**
- * An emitter whose listeners cannot harm each other: one that throws, or returns a promise that
- * rejects, is counted and reported once, and the others still hear of the event.
+ * An emitter whose listeners cannot affect each other: an error or rejection of one is counted and
+ * reported once, and the others still get the event.
  */
 class GuardedEmitter extends EventEmitter {
   #onFailure
@@ -12,7 +12,9 @@ class GuardedEmitter extends EventEmitter {
   #failed = new WeakSet()
   listenerErrors = 0
 
-  /** @param {(error: Error, event: string) => void} onFailure hears of a listener's first error */
+  /**
+   * @param {(error: Error, event: string) => void} onFailure called with a listener's first error
+   */
   constructor (onFailure) {
     super()
     this.#onFailure = onFailure

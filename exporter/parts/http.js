@@ -2,7 +2,7 @@
 
 const { createServer } = require('../expose/server')
 
-/** Serves /metrics, the API and the page. Emits `omitted` (target, error), once of each target. */
+/** Serves /metrics, the API and the page. Emits `omitted` (target, error), once for each target. */
 class HttpPart {
   name = 'http'
   option = '--listen'

@@ -15,7 +15,7 @@ const readers = Object.freeze({
     findCase(target).openHandles = readOpenHandles(target.hello)
   },
   'native-memory-leak': target => {
-    // Without such memory no addon brings a malloc.
+    // Without such memory no addon has a malloc of its own.
     if (!target.scan?.addonMallocBytes) return
     const { readMallocAddons } = require('../captures/installed-packages')
     findCase(target).mallocAddons = readMallocAddons(target.hello)

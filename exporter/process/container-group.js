@@ -14,7 +14,7 @@ const JOIN = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
  * A cgroup with a memory limit and a CPU quota, as a container has.
  * @param {{ memoryBytes: number, cores: number, name: string, onParent?: boolean }} limits name:
  *   letters and dashes; onParent: the memory limit is that of a group above the process's own
- * @throws {Error} if this machine allows no such group
+ * @throws {Error} if this machine allows no such cgroup
  */
 function createContainerGroup ({ memoryBytes, cores, name, onParent = false }) {
   const memory = createMemoryGroup({ limitBytes: memoryBytes, name, onParent })
@@ -26,7 +26,7 @@ function createContainerGroup ({ memoryBytes, cores, name, onParent = false }) {
     supported: true,
     reason: undefined,
     path: memoryPath,
-    /** Outside of the quota, where clients run: a pod does not pay for its users. */
+    /** A cgroup outside the quota, for clients: a pod does not pay for its users. */
     clientsPath: path.dirname(cpu),
     stats: memory.stats,
     pids,
@@ -39,7 +39,7 @@ function createContainerGroup ({ memoryBytes, cores, name, onParent = false }) {
         ? memory.wrap(command, args)
         : memory.wrap('/bin/sh', ['-c', JOIN, cpu, command, ...args])
     },
-    /** End every process of the group, and remove it. */
+    /** Ends every process of the group, and removes it. */
     async remove () {
       for (const pid of pids()) killIfAlive(pid)
       await memory.remove()

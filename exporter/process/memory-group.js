@@ -13,9 +13,9 @@ const { findParentGroup, readLines, readWords } = require('./parent-group')
  * https://docs.kernel.org/admin-guide/cgroup-v2.html
  *
  * @typedef {object} MemoryGroup
- * @property {boolean} supported false: this machine does not let us limit memory; `wrap` returns
- *   the command unchanged
- * @property {string} [reason] why not, for a person
+ * @property {boolean} supported false: this machine allows no memory limit; `wrap` returns the
+ *   command unchanged
+ * @property {string} [reason] reason, as text
  * @property {string} [path] the group's directory
  * @property {(command: string, args: string[]) => { command: string, args: string[] }} wrap puts
  *   the process into the group before the command starts, because Node.js sizes its heap once, at
@@ -121,8 +121,8 @@ function unsupported (reason) {
  */
 function limit (directory, version, limitBytes, fs) {
   const [memory, swap, swapBytes] = version === 1
-    // More with swap than the largest folio that is charged at once (2 MiB): the kernel asks for
-    // this one first, and where it is met memory.failcnt stays 0.
+    // The limit with swap is higher by more than the largest folio charged at once (2 MiB), as the
+    // kernel checks it first, and memory.failcnt would stay 0.
     ? ['memory.limit_in_bytes', 'memory.memsw.limit_in_bytes', limitBytes + 2 ** 22]
     : ['memory.max', 'memory.swap.max', 0]
   fs.writeFileSync(path.join(directory, memory), String(limitBytes))
@@ -171,8 +171,8 @@ function readStats (directory, version, fs) {
 }
 
 /**
- * Groups whose maker is gone. One with processes left refuses to go and stays; so does one whose
- * maker still runs.
+ * Removes cgroups whose creator has ended. One with processes left refuses to go and stays; so does
+ * one whose maker still runs.
  * @param {string} parent
  * @param {Fs} fs
  */

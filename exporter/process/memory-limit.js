@@ -8,10 +8,10 @@ const { controllerPaths } = require('@memwatch/agent/protocol/cgroup-paths')
 const LIMIT_FILES = Object.freeze({ 1: 'memory.limit_in_bytes', 2: 'memory.max' })
 
 /**
- * The least memory limit above a process.
+ * The lowest memory limit of a process and its parent cgroups.
  * @param {string | null} cgroup text of its /proc/PID/cgroup
  * @returns {number | null | undefined} bytes; null without a limit below the memory of the machine;
- *   undefined where its cgroup cannot be seen
+ *   undefined if its cgroup is invisible
  */
 function readMemoryLimit (cgroup) {
   if (cgroup === null) return undefined

@@ -7,7 +7,7 @@ const { plainFlags, splitNodeOptions } = require('@memwatch/agent/protocol/node-
 
 /**
  * @param {string} file path of a binary
- * @returns {boolean} whether it is called as Node.js is, in distributions too
+ * @returns {boolean} true: it has a name of Node.js, including those in distributions
  */
 const isNodeFile = file => /^node(js)?(-?\d+)?$/.test(path.basename(file))
 /** Options of Node.js whose value may be the next word of the command line. */
@@ -17,14 +17,14 @@ const WITH_VALUE = new Set([
 ])
 
 /**
- * A process as /proc shows it to another one. What it is null of cannot be read.
+ * A process as /proc shows it to another process. Unreadable fields are null.
  * @typedef {object} ProcessView
  * @property {number} pid
  * @property {number} parentPid 0: none visible
  * @property {number | undefined} user effective user id
  * @property {number[]} groups effective one and supplementary ones
  * @property {boolean} isNode
- * @property {string[] | null} argv null also where the process wrote a title in its place
+ * @property {string[] | null} argv also null if the process replaced it by a title
  * @property {Record<string, string> | null} env environment at its start
  * @property {string | null} maps
  * @property {string | null} cgroup
@@ -67,7 +67,10 @@ function viewProcess (pid) {
 const numbersOf = (status, name) =>
   (new RegExp(`^${name}:(.*)`, 'm').exec(status)?.[1] ?? '').split(/\s+/).filter(Boolean).map(Number)
 
-/** @param {number} pid @returns {string | undefined} */
+/**
+ * @param {number} pid
+ * @returns {string | undefined}
+ */
 function executableOf (pid) {
   try {
     return fs.readlinkSync(`/proc/${pid}/exe`).replace(/ \(deleted\)$/, '')
@@ -93,11 +96,11 @@ function tryRead (pid, name) {
   try {
     return fs.readFileSync(`/proc/${pid}/${name}`, 'utf8')
   } catch {
-    return null // gone, another user's, or no Linux
+    return null // gone, of another user, or not on Linux
   }
 }
 
-/** @returns {ProcessView[]} every process of Node.js that can be seen, but this one */
+/** @returns {ProcessView[]} all visible Node.js processes except this one */
 function viewNodeProcesses () {
   let names
   try {
@@ -130,7 +133,7 @@ function ancestorsOf ({ pid, parentPid }) {
 
 /**
  * @param {ProcessView} view
- * @returns {Settings | null} null where its environment or command line cannot be read
+ * @returns {Settings | null} null if its environment or command line is unreadable
  */
 function settingsOf ({ argv, env, maps }) {
   if (!argv || !env) return null

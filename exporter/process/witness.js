@@ -16,7 +16,7 @@ const TICKS_PER_SECOND = 100
  *   gone: dead, reaped or not
  * @property {number} cpuSeconds CPU time since its start; 0 when gone
  * @property {number} [rssBytes]
- * @property {Exit} [exit] where its parent has not asked yet
+ * @property {Exit} [exit] if its parent has not read it yet
  *
  * How a process ended: wait(2).
  * @typedef {{ code: number | null, signal: string | null }} Exit
@@ -38,9 +38,9 @@ const STATES = {
 }
 
 /**
- * Sees a process of another program: /proc/PID and the counters of its memory cgroup. Only where
- * the exporter shares its process namespace: pid and start time in ticks must both be those of the
- * hello, so that no stranger's death is told.
+ * Sees a process of another program: /proc/PID and the counters of its memory cgroup. It works only
+ * in a shared process namespace: pid and start time in ticks must both equal those of the hello, so
+ * that another process is never reported as dead.
  */
 class Witness {
   #pid
@@ -129,7 +129,7 @@ class Witness {
     try {
       return this.read(file)
     } catch {
-      return undefined // gone, or not for our eyes
+      return undefined // gone, or not readable for this user
     }
   }
 }
@@ -143,7 +143,7 @@ const signalNames = Object.fromEntries(
 )
 
 /**
- * A wait status in words. Bit 7 tells of a core dump.
+ * A wait status in words. Bit 7 stands for a core dump.
  * @param {number} status
  * @returns {Exit | undefined} undefined where the kernel hides it: it shows 0 then, too
  */

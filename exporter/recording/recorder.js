@@ -61,7 +61,7 @@ class Recorder {
 
   /**
    * @param {import('@memwatch/engine/recording/format').End} [end]
-   * @returns {Promise<void>} when all is on disk, or the recording has failed
+   * @returns {Promise<void>} resolves when all is on disk, or the recording has failed
    */
   async stop (end) {
     if (end) this.#write({ end })

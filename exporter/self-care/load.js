@@ -15,14 +15,14 @@ const { semiSpaceMax, youngGenerationBytes } = require('@memwatch/engine/v8/heap
  *
  * @typedef {object} Level
  * @property {string} gives the work that the exporter gives up, in words
- * @property {number} memoryRatio of the memory limit, or of what V8's old generation can hold, from
- *   which on it is
- * @property {number} loopRatio of the time that its event loop is busy
+ * @property {number} memoryRatio share of the memory limit, or of V8's old generation, from which
+ *   the level applies
+ * @property {number} loopRatio share of time with a busy event loop from which the level applies
  * @property {number} evaluateSeconds between two evaluations of a healthy target
  * @property {number} frameOf one frame in this many of a healthy target is read
  * @property {number} historyBytes memory limit of packed histories
- * @property {boolean} newTargets whether any are taken, and frames that are larger than the one
- *   before
+ * @property {boolean} newTargets whether new targets are accepted, and frames larger than the
+ *   previous one
  */
 
 const MIB = 2 ** 20
@@ -151,8 +151,7 @@ const HELD_UP = 1.5
 
 /**
  * @param {number} everyMs interval of measurements
- * @returns {() => number} of the time since it was asked last, the share that the event loop was
- *   busy
+ * @returns {() => number} share of time since the last call in which the event loop was busy
  */
 function loopReader (everyMs) {
   let before = performance.eventLoopUtilization()
@@ -163,7 +162,7 @@ function loopReader (everyMs) {
     const { utilization } = performance.eventLoopUtilization(now, before)
     before = now
     beforeMs = performance.now()
-    // A process that was stopped in the middle of work looks busy for that time.
+    // A process stopped in the middle of work looks busy for that time.
     return wasHeldUp ? 0 : utilization
   }
 }
@@ -191,7 +190,7 @@ function memoryReader () {
 /** Interval at which the exporter measures its load, and removes old data. */
 const MEASURE_EVERY_MS = 5000
 
-/** Load of the exporter, measured now and then. */
+/** Load of the exporter, measured regularly. */
 class Load {
   level = 0
   #readMemory
@@ -218,7 +217,7 @@ class Load {
     return levels[this.level]
   }
 
-  /** @returns {boolean} whether the level changed */
+  /** @returns {boolean} true: the level changed */
   measure () {
     return this.#enter(
       nextLevel(this.level, { memoryRatio: this.#memoryRatio(), loopRatio: this.#readLoopRatio() })
@@ -229,7 +228,7 @@ class Load {
    * Counts received bytes. Memory can run out between two ticks of a timer, so it is also read
    * after every MiB; that only raises the level.
    * @param {number} bytes
-   * @returns {boolean} whether the level changed
+   * @returns {boolean} true: the level changed
    */
   received (bytes) {
     this.#unmeasuredBytes += bytes
@@ -277,7 +276,7 @@ class Load {
 }
 
 /**
- * True when nothing is wrong: an opportunity is no problem.
+ * True if there is no problem: an opportunity is none.
  * @param {import('@memwatch/engine/history/target').Target} target
  */
 const isIll = target => findCase(target).verdicts.some(({ state, opportunity }) =>

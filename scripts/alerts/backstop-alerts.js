@@ -7,12 +7,12 @@ const { asked, numberTemplate } = require('./rule')
  * leak.
  */
 const TREND_SECONDS = 3600
-/** So near, a limit is worth waking someone for. */
+/** Time to the limit that is worth waking someone for. */
 const HORIZON_SECONDS = 4 * 3600
 
 /** Time for which a death pages: enough to read it, and for a restart or two. */
 const DEATH_SECONDS = 600
-/** Ends that are alerts only when they repeat. */
+/** Reasons of an end that alert only if they repeat. */
 const LOOP = { seconds: 900, exits: 3 }
 /** The sentence about the last end of this name. */
 const LAST_EXIT = asked(
@@ -22,9 +22,9 @@ const LAST_EXIT = asked(
 )
 
 /**
- * Alerts on what was measured, which hold where no verdict is there: the diagnosis is not known
- * yet, or the exporter is too old for it. Of memory only floors are judged: what rises between two
- * GCs and falls with the next says nothing.
+ * Alerts on measured values, for processes without a verdict: the problem has no diagnosis, or the
+ * exporter is too old for it. They judge only floors of memory, as a rise between two GCs that
+ * falls with the next is no trend.
  * @param {ReturnType<typeof import('./rule').ruleMaker>} maker
  */
 function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio, heapRatio } }) {
@@ -131,8 +131,8 @@ function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio,
           'is one, names the cause.'
       }
     ),
-    // The counter alone would miss the first death of a name that was never scraped before, the
-    // time alone one that another followed.
+    // The counter alone would miss the first death of a name never scraped before, and the time
+    // alone a death that another one followed.
     rule(
       'MemwatchOutOfMemoryExit',
       'critical',

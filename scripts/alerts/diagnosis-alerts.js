@@ -37,8 +37,8 @@ const GC_PAUSES = {
 
 /**
  * Numbers of an alert by diagnosis, queried while it fires. RSS is known on the main thread only.
- * Rates go back as far as a warning has waited: further, and a young process would seem to do less
- * than it does. A diagnosis that is not listed here shows RSS.
+ * Window of rates: as long as a warning has waited, as a longer one would lower the rates of a
+ * young process. A diagnosis that is not listed here shows RSS.
  * @type {Record<string, Shown[]>}
  */
 const NUMBERS = {
@@ -109,7 +109,7 @@ const NUMBERS = {
 const OTHER_NUMBERS = [RSS]
 
 /**
- * Since when it is sure, and what else it could have been; nothing where the exporter does not say.
+ * Time since confirmation, and ruled out diagnoses; empty if the exporter reports none.
  * @param {string} id
  */
 const sureness = id =>
@@ -123,7 +123,7 @@ const sureness = id =>
   )
 
 /**
- * Severity of the verdict, from what is at stake; without one the worst that its diagnosis can be.
+ * Severity of the verdict; without one the worst that its diagnosis can have.
  * @param {string} worst
  */
 const severityOfVerdict = worst =>
@@ -140,22 +140,22 @@ const confirmedExpression = (matchers, id) => 'max without (state) ' +
   `(memwatch_diagnosis${matchers(`diagnosis="${id}"`, 'state="confirmed"')}) == 1`
 
 /**
- * One alert for each diagnosis that calls someone.
+ * One alert for each diagnosis that needs one.
  * @param {ReturnType<typeof import('./rule').ruleMaker>} maker
  * @param {readonly Pick<import('../../engine/diagnoses/define-diagnosis').Diagnosis, 'id' |
  *   'title' | 'severity' | 'runbook'>[]} diagnoses
  */
 const diagnosisAlerts = ({ matchers, rule }, diagnoses) =>
   diagnoses.flatMap(({ id, title, severity, runbook }) => {
-    if (runbook === undefined) return [] // an opportunity calls nobody
+    if (runbook === undefined) return [] // an opportunity has no alert
     const confirmed = confirmedExpression(matchers, id)
     const info = 'max without (runbook, ruled_out) ' +
       `(memwatch_verdict_info${matchers(`diagnosis="${id}"`)})`
     const alert = rule(
       runbook,
       severity,
-      // Fix and severity travel as labels; without them the alert fires all the same. topk: two
-      // fixes at once must not stop the join.
+      // Fix and severity are labels; without them the alert fires nevertheless. topk selects one of
+      // two fixes, which would break the join.
       [
         `(${confirmed})`,
         '  * ignoring (fix, severity) group_left (fix, severity)',

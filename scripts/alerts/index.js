@@ -32,7 +32,7 @@ function alertRules ({ diagnoses, ...options }) {
 
 /**
  * @param {import('./rule').RuleOptions} [options]
- * @returns {RulesFile} what alerts and dashboards rest on
+ * @returns {RulesFile} recording rules for alerts and dashboards
  */
 const recordedRules = (options = {}) => ({
   groups: [{ name: 'memwatch-recorded', rules: recordingRules(ruleMaker(options)) }]

@@ -3,7 +3,7 @@
 const { REPOSITORY } = require('../packages')
 const { ruleMaker } = require('./rule')
 
-/** A floor now against the floor so long ago. */
+/** Compares a floor with that of an earlier time. */
 const OFFSET = '3h'
 const MIB = 2 ** 20
 
@@ -24,8 +24,8 @@ function promClientRules (options = {}) {
   })
   const of = (/** @type {string} */ metric) => metric + matchers()
   const floor = (/** @type {string} */ metric, offset = '') => `min_over_time(${of(metric)}[30m]${offset})`
-  // A younger process has no past to be compared with; the series of the one before has the same
-  // labels.
+  // A younger process has no past to compare with, as the series of the previous process has the
+  // same labels.
   const old = `time() - ${of('process_start_time_seconds')} > 4 * 3600`
   /**
    * @param {string} metric

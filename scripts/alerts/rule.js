@@ -3,22 +3,22 @@
 const { REPOSITORY } = require('../packages')
 
 /**
- * Time for which a finding must stand before it pages (critical) or makes a ticket (warning, info),
- * in seconds.
+ * Seconds for which a finding must last before it pages (critical) or makes a ticket (warning,
+ * info).
  */
 const FOR_SECONDS = { critical: 60, warning: 120, info: 300 }
 
 /**
  * Options that change the committed files.
  * @typedef {object} RuleOptions
- * @property {number} [forSeconds] instead of the defaults by severity
- * @property {number} [keepFiringForSeconds] how long an alert outlives a gap in its series
- * @property {number} [graceSeconds] a process younger than this is not held to thresholds
+ * @property {number} [forSeconds] replaces the defaults by severity
+ * @property {number} [keepFiringForSeconds] time for which an alert outlives a gap in its series
+ * @property {number} [graceSeconds] age below which no threshold applies to a process
  * @property {number} [memoryRatio] share of the memory limit from which growth towards it is an
  *   alert
  * @property {number} [heapRatio] share of the heap size limit from which the live heap is an alert
  * @property {string} [selector] more label matchers, as in `namespace="shop"`
- * @property {string} [jobSelector] which scrape jobs are exporters of memwatch
+ * @property {string} [jobSelector] matcher of the scrape jobs of exporters
  * @property {string} [runbookBaseUrl]
  * @property {string} [dashboardBaseUrl] of Grafana
  */
@@ -92,11 +92,11 @@ const THREAD_LABELS = ['job', 'instance', 'target', 'thread']
  * A template that asks Prometheus when the alert is rendered, with `$` in the query for the labels
  * of the alert's thread.
  * @param {string} query
- * @param {string} then text around the answer, which is the dot
+ * @param {string} then text around the result, which is the dot
  * @param {string} [otherwise]
  */
 function asked (query, then, otherwise) {
-  // Numbered, so that every selector of the query is given the same labels.
+  // Labels are numbered, so that all selectors of the query use the same ones.
   const numbered = query.replaceAll(
     '$',
     THREAD_LABELS.map((name, i) => `${name}=%[${i + 1}]q`).join(',')
@@ -106,7 +106,7 @@ function asked (query, then, otherwise) {
       `}}${then}${otherwise === undefined ? '' : `{{ else }}${otherwise}`}{{ end }}`
 }
 
-/** Template pipelines by format. A ratio is of wall time. */
+/** Template pipelines by format. Ratios refer to wall time. */
 const FORMATS = {
   bytes: 'humanize1024 }}B',
   bytesPerSecond: 'humanize1024 }}B/s',
@@ -116,8 +116,8 @@ const FORMATS = {
 }
 
 /**
- * A number in a description: a word is in its place where there is none, so that a missing series
- * never spoils the sentence.
+ * A number in a description. A word replaces a missing number, so that the sentence is always
+ * complete.
  * @param {{ text: string, expr: string, format: keyof typeof FORMATS, missing?: string }} number
  */
 const numberTemplate = ({ text, expr, format, missing = 'unknown' }) =>

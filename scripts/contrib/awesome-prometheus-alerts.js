@@ -19,13 +19,19 @@ const { REPOSITORY } = require('../packages')
 
 const SEVERITIES = ['critical', 'warning', 'info']
 
-/** @param {string} alert as MemwatchJsHeapLeak @returns {string} as Memwatch js heap leak */
+/**
+ * @param {string} alert as MemwatchJsHeapLeak
+ * @returns {string} name in words, as Memwatch js heap leak
+ */
 function toWords (alert) {
   const [first, ...rest] = alert.match(/[A-Z][a-z0-9]*/g) ?? []
   return [first, ...rest.map(word => word.toLowerCase())].join(' ')
 }
 
-/** @param {string} duration as 120s @returns {string} as 2m */
+/**
+ * @param {string} duration as 120s
+ * @returns {string} as 2m
+ */
 const toMinutes = duration => duration.replace(/^(\d+)s$/, (_, seconds) => `${Number(seconds) / 60}m`)
 
 /**
@@ -45,7 +51,7 @@ const entry = (rule, description, query, severity) => ({
 
 /**
  * Every alert that stands alone: the collection holds no recording rules, and advises against `up`.
- * @returns {Rule[]} the most severe first
+ * @returns {Rule[]} rules, the most severe first
  */
 function memwatchRules () {
   const { matchers } = ruleMaker({})

@@ -30,12 +30,11 @@ const SOURCE = Object.freeze({ type: 'prometheus', uid: '${datasource}' }) // es
  * @property {string} description meaning of the panel, and signs of a problem
  * @property {string} unit of Grafana: bytes, percentunit, s, short, ops …
  * @property {[expr: string, legend?: string][]} queries
- * @property {[value: number | null, color: string][]} [thresholds] from which value on which
- *   colour; without it nothing is bad by its value
+ * @property {[value: number | null, color: string][]} [thresholds] colours by value; default: no
+ *   value is bad
  * @property {number} [span] of 24 columns
  * @property {number} [height]
- * @property {string} [noValue] what is said where there is nothing: in a healthy process, many
- *   panels are empty
+ * @property {string} [noValue] text of an empty panel: in a healthy process, many panels are empty
  */
 
 /**
@@ -144,7 +143,7 @@ function lines ({ stacked = false, limits = [], right, most, ...options }) {
   return panel
 }
 
-/** One number, with its past behind it. @param {PanelOptions} options */
+/** One number with its history behind it. @param {PanelOptions} options */
 const number = options =>
   withCommon(new stat.PanelBuilder(), { span: 4, height: 4, ...options })
     .colorMode(
@@ -162,8 +161,8 @@ const bars = options => withCommon(new bargauge.PanelBuilder(), options)
 /**
  * Rows of labels, now.
  * @param {PanelOptions & { columns: string[], value?: string, widths?: Record<string, number> }}
- *   options columns: the labels that are shown, in this order;
- *   value: how the number is called, without it there is none; widths: of columns, in pixels
+ *   options columns: shown labels, in this order; value: title of the number, default: no number;
+ * widths: widths of columns in pixels
  */
 function list ({ columns, value, widths = {}, ...options }) {
   const shown = [...columns, ...(value ? ['Value'] : [])]
@@ -183,13 +182,13 @@ function list ({ columns, value, widths = {}, ...options }) {
 }
 
 /**
- * A dashboard of one row after the other.
+ * A dashboard of rows.
  * @param {object} options
  * @param {string} options.uid
  * @param {string} options.title
  * @param {string} options.description
- * @param {[name: string, query: string][]} options.variables each of a label's values, as Grafana
- *   asks for them
+ * @param {[name: string, query: string][]} options.variables query for all values of a label, in
+ *   Grafana's form
  * @param {[title: string, panels: any[]][]} options.rows
  * @param {{ name: string, expr: string, color: string, title: string, text: string, valueIsTime?:
  *   boolean }[]} [options.annotations]

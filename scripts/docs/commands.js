@@ -7,7 +7,7 @@ const { table } = require('../markdown')
 const { DEFAULT_SOCKET } = require('./default-socket')
 const { page } = require('./page')
 
-/** Columns of a page that a block of code has. */
+/** Width of a block of code on a page, in columns. */
 const HELP_WIDTH = 96
 
 /**

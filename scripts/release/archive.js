@@ -45,9 +45,9 @@ function header (name, mode, bytes) {
 }
 
 /**
- * A .tar.gz whose bytes follow from its files alone, on every machine and every Node.js: its
- * SHA-256 can stand in a committed file. Its content is stored, not compressed, since the output of
- * deflate differs between versions of zlib.
+ * A .tar.gz whose bytes depend only on its files, on every machine and Node.js, so that a committed
+ * file can contain its SHA-256. Its content is stored, not compressed, since the output of deflate
+ * differs between versions of zlib.
  * @param {readonly { name: string, mode: number, content: Buffer }[]} files
  * @returns {Buffer}
  */

@@ -42,7 +42,10 @@ function packPackages (folder) {
   )
 }
 
-/** @param {string} folder @returns {string} one line per file, as sha256sum prints and checks it */
+/**
+ * @param {string} folder
+ * @returns {string} one line per file, as sha256sum prints and checks it
+ */
 const checksums = folder =>
   fs.readdirSync(folder).filter(name => name !== CHECKSUMS).sort().map(name => {
     const content = fs.readFileSync(path.join(folder, name))
@@ -50,10 +53,10 @@ const checksums = folder =>
   }).join('')
 
 /**
- * @param {string} out folder, made where it is not there
+ * @param {string} out folder, created if it does not exist
  * @param {{ tag?: string, helm: string | null }} options helm: null leaves the chart out
  * @returns {string} folder of the assets
- * @throws {Error} where the version cannot be released
+ * @throws {Error} if the version cannot be released
  */
 function assembleRelease (out, { tag, helm }) {
   const problems = findVersionProblems(tag)
@@ -77,7 +80,7 @@ function assembleRelease (out, { tag, helm }) {
   return assets
 }
 
-/** @returns {Record<string, string>} names that the workflow's other jobs need */
+/** @returns {Record<string, string>} names for the other jobs of the workflow */
 const outputs = () => ({
   version,
   prerelease: String(version.includes('-')),

@@ -16,7 +16,10 @@ const KINDS = ['Added', 'Changed', 'Deprecated', 'Removed', 'Fixed', 'Security']
  * @property {{ kind: string, text: string }[]} changes in one line each
  */
 
-/** @param {string} text Markdown @returns {{ kind: string, text: string }[]} */
+/**
+ * @param {string} text Markdown
+ * @returns {{ kind: string, text: string }[]}
+ */
 const readChanges = text =>
   text.split(/^### /m).slice(1).flatMap(section => {
     const [kind, ...lines] = section.split('\n')
@@ -46,7 +49,7 @@ function readChangelog (changelog) {
  * @param {string} changelog
  * @param {string} version
  * @returns {Version}
- * @throws {Error} where the version has no section
+ * @throws {Error} if the version has no section
  */
 function findVersion (changelog, version) {
   const found = readChangelog(changelog).versions.find(({ name }) => name === version)
@@ -55,12 +58,12 @@ function findVersion (changelog, version) {
 }
 
 /**
- * Makes the unreleased changes a version's.
+ * Turns the unreleased changes into those of a version.
  * @param {string} changelog
  * @param {string} version
  * @param {string} date as 2026-11-22
  * @returns {string}
- * @throws {Error} where nothing is unreleased
+ * @throws {Error} if nothing is unreleased
  */
 function cutVersion (changelog, version, date) {
   const { versions: [unreleased, previous] } = readChangelog(changelog)

@@ -14,7 +14,7 @@ const { IMAGE } = require('../packages')
  */
 const releaseAnnotations = ({ name, changes }) => ({
   'artifacthub.io/changes': stringify(
-    // Artifact Hub calls the kinds as Keep a Changelog does, in lower case.
+    // Artifact Hub uses the kinds of Keep a Changelog, in lower case.
     changes.map(({ kind, text }) => ({ kind: kind.toLowerCase(), description: text }))
   ),
   'artifacthub.io/images': stringify([{ name: 'memwatch', image: `${IMAGE}:${name}` }]),
@@ -25,13 +25,13 @@ const releaseAnnotations = ({ name, changes }) => ({
  * Packages a copy of the chart, with the annotations of the release.
  * @param {string} helm its file
  * @param {import('./changelog').Version} release
- * @param {string} folder the archive goes there
- * @throws {Error} with Helm's own message
+ * @param {string} folder folder for the archive
+ * @throws {Error} with the message of Helm
  */
 function packageChart (helm, release, folder) {
   const parent = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-chart-'))
   try {
-    // Helm wants the folder to bear the chart's name.
+    // Helm requires the folder to have the chart's name.
     const copy = path.join(parent, 'memwatch')
     fs.cpSync(CHART, copy, { recursive: true })
     const file = path.join(copy, 'Chart.yaml')

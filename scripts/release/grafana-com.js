@@ -25,7 +25,7 @@ const panelTypes = panels =>
 /**
  * @param {any} dashboard as scripts/dashboards makes it
  * @returns {any}
- * @throws {Error} where a panel type has no name in PANELS
+ * @throws {Error} if a panel type has no name in PANELS
  */
 function forGrafanaCom (dashboard) {
   const types = [...new Set(panelTypes(dashboard.panels))].sort()

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * `npm run release:prepare -- 1.2.0`: writes the version wherever it stands, and makes the
- * unreleased changes of CHANGELOG.md its own. A maintainer reads and commits the result, then tags
+ * `npm run release:prepare -- 1.2.0`: writes the version in all places, and turns the unreleased
+ * changes of CHANGELOG.md into those of 1.2.0. A maintainer reads and commits the result, then tags
  * the commit v1.2.0.
  */
 
@@ -27,7 +27,7 @@ function main () {
   if (!VERSION.test(version)) {
     throw new Error('expected a version, as in: npm run release:prepare -- 1.2.0')
   }
-  // Before anything is written: the chart's copies are made by Helm.
+  // Checked before any write, as the files from the chart need Helm.
   if (!findGoTools()) throw new Error(GO_MISSING)
   const date = new Date().toISOString().slice(0, 10)
   fs.writeFileSync(CHANGELOG, cutVersion(fs.readFileSync(CHANGELOG, 'utf8'), version, date))

@@ -2,8 +2,8 @@
 
 /**
  * Publishes the packages of a folder to npm, with provenance: `node scripts/release/publish.js
- * dist/assets`. A package whose version is there already is left as it is, so that a release that
- * was cut short can run again. --dry-run prints the commands.
+ * dist/assets`. It skips a package whose version is already published, so that an interrupted
+ * release can run again. --dry-run prints the commands.
  */
 
 const path = require('node:path')
@@ -30,7 +30,10 @@ const publishCommands = (folder, release = version) =>
     ]
   }))
 
-/** @param {string} name @returns {boolean} whether the registry has this version of the package */
+/**
+ * @param {string} name
+ * @returns {boolean} true: the registry has this version of the package
+ */
 const isPublished = name =>
   spawnSync('npm', ['view', `${name}@${version}`, 'version'], { encoding: 'utf8' })
     .stdout.trim() === version

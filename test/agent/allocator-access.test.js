@@ -15,7 +15,7 @@ const { NODES, versionOf, startCollector, spawnWatched } = require('../support/a
 const MIB = 2 ** 20
 const ALLOCATOR = path.join(__dirname, '../../allocator')
 
-/** As malloc_info(3) writes it: glibc 2.36, shortened. */
+/** Output of malloc_info(3) in glibc 2.36, shortened. */
 const MALLOC_INFO = `<malloc version="1">
 <heap nr="0">
 <sizes>
@@ -51,8 +51,8 @@ const MALLOC_INFO = `<malloc version="1">
 </malloc>
 `
 
-describe('the books of glibc', () => {
-  it('are told for the main arena and for those of threads, free chunks by their whole pages', () => {
+describe('the statistics of glibc', () => {
+  it('cover the main arena and those of threads, and count free chunks in whole pages', () => {
     const listed = 330 + 106_466 + 55_076
     const pages = 106_466 - 2 * 4096 + 55_076 - 4 * 4096
     expect(parseMallocInfo(MALLOC_INFO)).toEqual({
@@ -67,12 +67,12 @@ describe('the books of glibc', () => {
       mapped: 139_264
     })
   })
-  it('of nothing are nothing', () => {
+  it('are all 0 for a result without arenas', () => {
     expect(Object.values(parseMallocInfo('<malloc version="1">\n</malloc>'))).toEqual(Array(9).fill(0))
   })
 })
 
-describe('malloc is asked', () => {
+describe('malloc is queried', () => {
   /**
    * @param {Parameters<typeof allocatorStatistics>[0]['readStatistics']} readStatistics
    * @param {number[]} times
@@ -89,14 +89,14 @@ describe('malloc is asked', () => {
   }
   const jemalloc = () => ({ allocator: /** @type {const} */ ('jemalloc'), allocatedBytes: 3, activeBytes: 4, residentBytes: 6, metadataBytes: 1 })
 
-  it('at the moment of a scan only', () => {
+  it('only in frames that report a scan', () => {
     expect(readings(jemalloc, [0, 5, 10])).toEqual([
       { in_use: 3, active: 4, metadata: 1 },
       undefined,
       { in_use: 3, active: 4, metadata: 1 }
     ])
   })
-  it('more rarely where it is expensive, except after the first reading', () => {
+  it('less often if a query is expensive, the first one excepted', () => {
     expect(readings(jemalloc, [0, 10, 20, 30, 40, 50, 60], 0.02).map(Boolean)).toEqual([
       true,
       true,
@@ -107,7 +107,7 @@ describe('malloc is asked', () => {
       false
     ])
   })
-  it('once, where it has no answer', () => {
+  it('only once if it has no statistics', () => {
     let asked = 0
     const musl = () => { asked++; return { allocator: /** @type {const} */ ('unknown') } }
     expect([...readings(musl, [0, 10, 1000]), asked]).toEqual([undefined, undefined, undefined, 1])
@@ -119,12 +119,12 @@ describe('the addon', () => {
   const sha256 = createHash('sha256')
     .update(sources.map(name => fs.readFileSync(path.join(ALLOCATOR, name), 'utf8')).join(''))
     .digest('hex')
-  it('is built from all sources there are', () => {
+  it('is built from every C file in the folder', () => {
     const found = fs.readdirSync(ALLOCATOR).filter(name => /\.[ch]$/.test(name))
     expect(found.sort()).toEqual([...sources].sort())
   })
   it.each(['linux-x64', 'linux-arm64'])(
-    '%s was built from this source, and needs no library',
+    '%s was built from these sources and needs no library',
     name => {
       const binary = fs.readFileSync(path.join(ALLOCATOR, 'prebuilt', `${name}.node`), 'latin1')
       expect(binary).toContain(sha256)
@@ -221,7 +221,7 @@ describe('commands', () => {
     return { obey: asked, said }
   }
 
-  it('a trim is preceded by a look, and says what it brought', () => {
+  it('a trim sends a frame first, and reports RSS before and after', () => {
     const { obey, said } = make()
     expect(obey(line())).toEqual({
       id: 'a',
@@ -232,7 +232,7 @@ describe('commands', () => {
     })
     expect(said.looks).toBe(1)
   })
-  it('are carried out every ten seconds at most', () => {
+  it('run a trim every ten seconds at most', () => {
     const time = { clock: 0 }
     const { obey } = make({}, time)
     const answers = [0, 9.9, 10].map(seconds => { time.clock = seconds; return obey(line())?.ok })
@@ -263,7 +263,7 @@ describe('commands', () => {
   ])('%s are refused or not heard', (_, text, options, answer) => {
     expect(make(options).obey(text)).toEqual(answer)
   })
-  describe('are obeyed', () => {
+  describe('are executed', () => {
     const asked = {
       id: 'a',
       command: 'trim',
@@ -273,16 +273,16 @@ describe('commands', () => {
       sequence: 1
     }
     const obeyed = (/** @type {object} */ options = {}, text = line()) => make(options).obey(text)?.ok
-    it('from a socket whose folder is this user’s own', () => {
+    it('from a socket in a folder of this user', () => {
       expect(obeyed()).toBe(true)
     })
-    it('not where others may write', () => {
+    it('but not from a folder that others may write to', () => {
       for (const [mode, ok] of /** @type {const} */ ([[0o755, true], [0o775, false], [0o757, false], [0o1777, false]])) {
         fs.chmodSync(folder, mode)
         expect(obeyed()).toBe(ok)
       }
     })
-    it('not through a symbolic link', () => {
+    it('but not through a symbolic link', () => {
       const link = `${folder}-link`
       fs.symlinkSync(folder, link)
       try {
@@ -291,12 +291,12 @@ describe('commands', () => {
         fs.rmSync(link)
       }
     })
-    it('not from another user’s', () => {
-      if (process.getuid?.() !== 0) return // only root can give a folder away
+    it('but not from a folder of another user', () => {
+      if (process.getuid?.() !== 0) return // only root may change the owner of a folder
       fs.chownSync(folder, 4711, 4711)
       expect(obeyed()).toBe(false)
     })
-    it('as folder and socket were a second ago at most: they are looked at no more often', () => {
+    it('by the owners and modes of folder and socket, read at most once a second', () => {
       const time = { clock: 0 }
       const { obey } = make({}, time)
       const command = line({ command: 'none' })
@@ -319,7 +319,7 @@ describe('commands', () => {
         'unknown_command'
       ])
     })
-    it('with a token: wherever the socket lies, and only with the proof for this very command', () => {
+    it('from any socket if the command carries a proof made with the shared token', () => {
       fs.chmodSync(folder, 0o777)
       const options = { tokenFile: path.join(folder, 'token') }
       fs.writeFileSync(options.tokenFile, 'secret\n')
@@ -347,10 +347,10 @@ describe('commands', () => {
 })
 
 describe.each(NODES.map(node => [versionOf(node), node]))(
-  'an agent on Node %s that may ask and trim',
+  'an agent on Node %s that may read malloc and trim',
   (_, node) => {
     it.each(/** @type {const} */ (['unix', 'tcp']))(
-      'lets the app end as ever, over %s, and offers commands on a Unix socket only',
+      'does not keep the app alive over %s, and offers commands on a Unix socket only',
       async over => {
         const collector = await startCollector({ over })
         try {
@@ -378,7 +378,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
         encoding: 'utf8'
       }).trim() === 'true'
     if (hasFfi) {
-      it('without the addon asks by node:ffi', () => {
+      it('reads malloc by node:ffi without the addon', () => {
         const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-ffi-'))
         try {
           fs.cpSync(path.join(__dirname, '../../agent'), folder, { recursive: true })

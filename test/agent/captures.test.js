@@ -6,10 +6,10 @@ const { NODES, spawnBounded, versionOf } = require('../support/agent-collector')
 
 const PIECE_BYTES = 65_536
 
-describe('a snapshot’s stream', () => {
+describe('the stream of a heap snapshot', () => {
   /**
-   * All is there at once, and that it was closed is never said: as Node has it before 20.19.5,
-   * 22.18 and 24.4.
+   * All data is there at once and no 'close' event follows, as in Node before 20.19.5, 22.18 and
+   * 24.4.
    */
   const stream = () => new Readable({
     read () {
@@ -19,7 +19,7 @@ describe('a snapshot’s stream', () => {
     destroy () {}
   })
 
-  it('is read to its end, in pieces, though it is never closed', async () => {
+  it('is read to its end in pieces, even if it never emits close', async () => {
     const pieces = []
     for await (const piece of readPieces(stream())) pieces.push(piece)
     expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThanOrEqual(PIECE_BYTES)
@@ -29,12 +29,12 @@ describe('a snapshot’s stream', () => {
       )
     ).toBe(true)
   })
-  it('ends when nobody takes more', async () => {
+  it('ends when its reader stops', async () => {
     const left = stream()
     for await (const piece of readPieces(left)) if (piece) break
     expect(left.destroyed).toBe(true)
   })
-  it('that breaks is no snapshot', async () => {
+  it('rejects when it breaks off', async () => {
     const broken = new Readable({ read () { this.destroy(new Error('no memory')) } })
     await expect(readPieces(broken).next()).rejects.toThrow('no memory')
   })
@@ -53,7 +53,7 @@ async function printed (node, code) {
 }
 
 describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
-  it('a snapshot is read to its end', async () => {
+  it('a heap snapshot is read to its end', async () => {
     const { most, nodes } = await printed(
       node,
       `
@@ -67,7 +67,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(nodes).toBeGreaterThan(1000)
   })
 
-  it('a heap profile of short intervals ends when the app allocates much', async () => {
+  it('a heap profile with short intervals ends early in an app that allocates much', async () => {
     const { waited, parts } = await printed(
       node,
       `
@@ -86,7 +86,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect({ waited, parts }).toEqual({ waited: 0.5, parts: ['before', 'profile'] })
   })
 
-  it('what a capture itself allocates is no part of a heap profile', async () => {
+  it('a heap profile excludes the allocations of the capture itself', async () => {
     const readings = await printed(
       node,
       `
@@ -101,7 +101,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     `
     )
     const [first, last] = [readings[0], readings[19]]
-    // a reading of nearly nothing takes a kilobyte or more each time
+    // a reading of an almost empty profile takes a kilobyte or more
     expect(last.bytes).toBeLessThan(first.bytes + 8192)
     expect(readings[20].names).toEqual(['keep'])
     expect(readings[20].bytes).toBeGreaterThan(last.bytes + 50_000)

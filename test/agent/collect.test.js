@@ -32,7 +32,7 @@ const HOST_BYTES = 16 * GIB
 const UNLIMITED_V1 = '9223372036854771712\n'
 
 /**
- * First frame of the cgroup collector on a made-up machine.
+ * First frame of the cgroup collector on a machine of plain files.
  * @param {{ cgroup: string, mounts: string[], files: Record<string, string> }} machine
  * @param {number} [fallbackLimitBytes]
  */
@@ -70,7 +70,10 @@ const inFolder = (folder, files) =>
   Object.fromEntries(Object.entries(files).map(([name, text]) => [`${folder}/${name}`, text]))
 
 describe('the run queue', () => {
-  /** The frames of these times that read it. @param {number[]} times seconds */
+  /**
+   * Those of these frames in which the collector reads the file.
+   * @param {number[]} times seconds
+   */
   const readAt = times => {
     const collector = runQueue({ read: () => '5000000 2000000000 7\n' })
     return times.filter((nowSeconds, count) => {
@@ -80,10 +83,10 @@ describe('the run queue', () => {
       return values.runQueueWaitSeconds === 2
     })
   }
-  it('is read at first, and every five frames', () => {
+  it('is read in the first frame and every fifth one', () => {
     expect(readAt([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])).toEqual([0, 4, 9])
   })
-  it('is read every six seconds where frames come late', () => {
+  it('is read every six seconds if frames are late', () => {
     expect(readAt([0, 5.9, 6, 9, 12, 15])).toEqual([0, 6, 12])
   })
 })
@@ -96,7 +99,7 @@ describe('native addons', () => {
   const NODE_API = 'napi_create_object'
   const PIECE_BYTES = 16_384
   const MOST_NAMES_BYTES = MIB
-  /** Bytes of names beside the imports: that of the addon's own function, and the empty one. */
+  /** Bytes of the other names in the table: the addon's own function and the empty name. */
   const OWN_NAMES_BYTES = '\0napi_register_module_v1\0'.length
 
   /**
@@ -127,7 +130,7 @@ describe('native addons', () => {
   }
 
   it.each(NODES.map(node => [versionOf(node), node]))(
-    'of Node %s are told apart by the names they import, however long the file is',
+    'of Node %s are classified by the names they import, whatever the size of the file',
     async (_, node) => {
       const fillerBytes = 24 * MIB
       const files = [
@@ -159,7 +162,7 @@ describe('native addons', () => {
     },
     60_000
   )
-  it('cost a few KiB of reading, of a file of megabytes', () => {
+  it('cost a few KiB of reads in a file of megabytes', () => {
     const long = file('long.node', { imports: [NODE_API], fillerBytes: 24 * MIB })
     const readBytes = () =>
       Number(/^rchar: (\d+)$/m.exec(fs.readFileSync('/proc/self/io', 'latin1'))?.[1])
@@ -170,9 +173,9 @@ describe('native addons', () => {
   it.each([
     ['a function', V8],
     ['a method that changes nothing', V8_CONST]
-  ])('import %s of V8 wherever in the names it stands', (_, name) => {
+  ])('import %s of V8 at any place in the table of names', (_, name) => {
     for (let shift = 0; shift <= name.length; shift++) {
-      // The name begins so many bytes before the end of the first piece.
+      // The name begins this many bytes before the end of the first piece.
       const filler = 'x'.repeat(PIECE_BYTES - OWN_NAMES_BYTES - 1 - shift)
       const at = file('shifted.node', { imports: [filler, name, NODE_API] })
       expect([shift, inspect([at])]).toEqual([shift, { 'v8/shifted.node': 1 }])
@@ -181,12 +184,12 @@ describe('native addons', () => {
   it.each([
     [0, 'node_api'],
     [1, 'unread']
-  ])('with the longest list of names and %d bytes more are %s', (more, abi) => {
+  ])('whose list of names exceeds the limit by %d bytes are %s', (more, abi) => {
     const name = 'x'.repeat(MOST_NAMES_BYTES - OWN_NAMES_BYTES - 1 + more)
     const at = file('names.node', { imports: [name] })
     expect(inspect([at], 300)).toEqual({ [`${abi}/names.node`]: 1 })
   })
-  it('are unread where the file is no 64-bit ELF file, or is cut off', () => {
+  it('are unread if the file is not a 64-bit ELF file or is cut off', () => {
     const whole = fs.readFileSync(file('whole.node', { imports: [NODE_API] }))
     /** @type {[string, (content: Buffer) => Buffer][]} */
     const changes = [
@@ -205,7 +208,7 @@ describe('native addons', () => {
       expect(inspect([at])).toEqual({ [`unread/${name}.node`]: 1 })
     }
   })
-  it('that are not there are an answer, too', () => {
+  it('are an empty map in a process that loads none', () => {
     expect(inspect(['/usr/lib/libc.so.6'], 1)).toEqual({})
   })
 })
@@ -250,7 +253,7 @@ describe('cgroup', () => {
     })
   })
 
-  it('version 1, container-style: the host’s path is not below the mount', () => {
+  it('version 1 in a container, where the path of the host is not below the mount', () => {
     expect(
       readCgroup({
         cgroup: '5:memory:/docker/abc\n3:cpu,cpuacct:/docker/abc\n1:name=systemd:/docker/abc\n',
@@ -298,7 +301,7 @@ describe('cgroup', () => {
       undefined
     ],
     [
-      'version 2, a parent’s is smaller',
+      'version 2, where the parent has a smaller one',
       {
         cgroup: '0::/kubepods/pod/c\n',
         mounts: [V2_MOUNT],
@@ -317,7 +320,7 @@ describe('cgroup', () => {
       GIB
     ],
     [
-      'version 2, only a parent has one',
+      'version 2, where only a parent has one',
       {
         cgroup: '0::/p/c\n',
         mounts: [V2_MOUNT],
@@ -329,7 +332,7 @@ describe('cgroup', () => {
       GIB
     ],
     [
-      'version 2, moved out of the namespace it sees',
+      'version 2, where the process left its cgroup namespace',
       {
         cgroup: '0::/../outside\n',
         mounts: [V2_MOUNT],
@@ -338,7 +341,7 @@ describe('cgroup', () => {
       GIB
     ],
     [
-      'version 2, bound elsewhere, too',
+      'version 2, mounted at a second place, too',
       {
         cgroup: '0::/a\n',
         mounts: ['/other /mnt/elsewhere ro - cgroup2 cgroup2 rw', V2_MOUNT],
@@ -347,7 +350,7 @@ describe('cgroup', () => {
       GIB
     ],
     [
-      'version 2, as much as the machine has',
+      'version 2, equal to the memory of the machine',
       {
         cgroup: '0::/a\n',
         mounts: [V2_MOUNT],
@@ -359,7 +362,7 @@ describe('cgroup', () => {
       undefined
     ],
     [
-      'version 2, a page less',
+      'version 2, one page less than the machine has',
       {
         cgroup: '0::/a\n',
         mounts: [V2_MOUNT],
@@ -383,7 +386,7 @@ describe('cgroup', () => {
       undefined
     ],
     [
-      'version 1, nested: a parent’s',
+      'version 1, set on a parent',
       {
         cgroup: '4:memory:/a/b\n',
         mounts: [V1_MEMORY],
@@ -434,7 +437,7 @@ describe('cgroup', () => {
     expect(readCgroup(machine).containerLimitBytes).toBe(limit)
   })
 
-  it('the limit of the downward API counts where no cgroup can be read, and nowhere else', () => {
+  it('uses the limit of the downward API only if no cgroup is readable', () => {
     const unread = { cgroup: '', mounts: ['/ / rw - ext4 /dev/vda rw'], files: {} }
     expect(
       [GIB, HOST_BYTES, 0].map(bytes => readCgroup(unread, bytes).containerLimitBytes)
@@ -447,7 +450,7 @@ describe('cgroup', () => {
     expect(readCgroup(limitless, GIB).containerLimitBytes).toBeUndefined()
   })
 
-  it('max is no CPU quota, and −1 neither', () => {
+  it('reads max and −1 as no CPU quota', () => {
     const v2 = inFolder('/sys/fs/cgroup/a', {
       'memory.current': '1\n',
       'cpu.max': 'max 100000\n',
@@ -505,7 +508,7 @@ describe('the allocator', () => {
     ],
     ['what cannot be read', undefined, { libc: 'unknown', allocator: 'unknown' }]
   ]
-  it.each(ALLOCATORS)('is told from the objects that are loaded: %s', (_, maps, expected) => {
+  it.each(ALLOCATORS)('is recognized by the loaded objects: %s', (_, maps, expected) => {
     expect(loadedAllocator(maps)).toEqual(expected)
   })
 })
@@ -528,7 +531,7 @@ describe('file descriptors', () => {
   it.each(LINKS)('%s is a %s', (link, kind) => expect(parseKind(link)).toBe(kind))
 
   /**
-   * Reads frames of a process with so many descriptors, a socket for each three files.
+   * Reads frames of a process with this many descriptors: one socket for every three files.
    * @param {{ open: (second: number) => number, frames: number, sizeTells?: boolean }} machine
    */
   function watch ({ open, frames, sizeTells = true }) {
@@ -573,14 +576,14 @@ describe('file descriptors', () => {
       else expect(lists).toBeGreaterThan(10)
     }
   )
-  linux('are told apart again when their number moved, every ten seconds at most', () => {
+  linux('are classified again if their number changed, every ten seconds at most', () => {
     const { told } = watch({ open: second => 40 + second, frames: 100 })
     expect(told.length).toBeGreaterThan(5)
     expect(told.length).toBeLessThanOrEqual(10)
     expect(watch({ open: second => (second < 50 ? 40 : 43), frames: 100 }).told.length).toBe(1)
     expect(watch({ open: second => (second < 50 ? 40 : 44), frames: 100 }).told.length).toBe(2)
   })
-  linux('a hundred thousand are sampled, some in each frame', () => {
+  linux('are sampled, some in each frame, if there are a hundred thousand', () => {
     const { told, links, mostInFrame } = watch({ open: () => 100_000, frames: 60 })
     expect(told.length).toBe(1)
     expect(links).toBeLessThanOrEqual(513)
@@ -615,7 +618,7 @@ describe('identity', () => {
     expect(appName(script)).toBe(expected)
   })
 
-  describe('of a program in node_modules', () => {
+  describe('of a program in node_modules,', () => {
     let folder
     beforeAll(() => {
       folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-names-'))
@@ -647,7 +650,7 @@ describe('identity', () => {
       const file = path.join(folder, 'node_modules', script)
       expect(appName(file, { workingFolder: () => path.join(folder, cwd) })).toBe(expected)
     })
-    it('a working folder that was removed is no name', () => {
+    it('a removed working folder gives no name', () => {
       const removed = () => { throw new Error('ENOENT: uv_cwd') }
       expect(appName(path.join(folder, 'node_modules/one/one.js'), { workingFolder: removed }))
         .toBe('one')
@@ -657,7 +660,7 @@ describe('identity', () => {
       ['node_modules/one/other.js', 'apps/web', 'web'],
       ['apps/web/worker.js', '.', 'web'],
       ['node_modules/one/other.js', '..', 'shops']
-    ])('a worker that runs %s in %s is called as its app, %s', (script, cwd, expected) => {
+    ])('a worker that runs %s in %s has the name of its app, %s', (script, cwd, expected) => {
       const workingFolder = () => path.join(folder, cwd)
       const file = script && path.join(folder, script)
       expect(appName(file, { workingFolder, isWorker: true })).toBe(expected)
@@ -742,8 +745,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       return { ...end, ...defined(collector.connections.at(-1)) }
     }
 
-    // V8 puts its code now and then right behind [heap], which then cannot grow: malloc maps memory
-    // elsewhere. So the kernel's own size of [heap] is what a frame is compared with.
+    // V8 sometimes places its code right behind [heap]. Then [heap] cannot grow, and malloc maps
+    // memory elsewhere. So the test compares frames with the size of [heap] in the kernel's map.
     it('sees what malloc holds', async () => {
       const { frames, stdout } = await run(`
       globalThis.kept = Array.from({ length: 800 }, () => Buffer.alloc(${64 * 1024}, 1))
@@ -752,8 +755,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
         console.log(/ \\[heap\\]\\n[^]*?Rss: +(\\d+)/.exec(maps)[1] * 1024)
       }, 2000)`)
       const heapBytes = Number(stdout)
-      // A scan is repeated where memory moved meanwhile: on a busy machine it is not the first
-      // frame that tells.
+      // The agent repeats a scan if memory moved meanwhile, so on a busy machine a later frame
+      // reports it.
       const { mallocHeapBytes, mallocArenas, rssBytes } = Object.assign(
         {},
         ...frames.map(({ values }) => values)
@@ -768,7 +771,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       ['x86_64', 'aarch64']
         .map(arch => `/usr/lib/${arch}-linux-gnu/libjemalloc.so.2`)
         .find(file => fs.existsSync(file))
-    ;(jemalloc ? it : it.skip)('believes in jemalloc when it is loaded', async () => {
+    ;(jemalloc ? it : it.skip)('names jemalloc if it is loaded', async () => {
       const { hello } = await run('setTimeout(() => {}, 250)', {
         ...quick,
         LD_PRELOAD: /** @type {string} */ (jemalloc)
@@ -778,7 +781,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       expect(hello.mallocEnv.LD_PRELOAD).toBe(jemalloc)
     })
 
-    it('does not believe a LD_PRELOAD that names a missing library', async () => {
+    it('ignores an LD_PRELOAD whose library is missing', async () => {
       const { hello } = await run('setTimeout(() => {}, 250)', {
         ...quick,
         LD_PRELOAD: '/nowhere/libjemalloc.so.2'
@@ -789,8 +792,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
     itInGroup('reports the limit of its memory group, and how often it was met', async () => {
       const group = createMemoryGroup({ limitBytes: 300 * MIB, name: 'agent-test' })
       const file = path.join(__dirname, `.pages-${process.pid}`)
-      // Page cache is charged as well: written files meet the limit and are reclaimed, nothing is
-      // killed.
+      // The cgroup is charged for page cache, too: written files reach the limit, and the kernel
+      // reclaims them without a kill.
       const { command, args } = group.wrap(node, [
         '-r',
         AGENT,
@@ -827,7 +830,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       }
     })
 
-    it('tells descriptors apart, and threads, which process.getActiveResourcesInfo() leaves out', async () => {
+    it('counts descriptors and threads that process.getActiveResourcesInfo() omits', async () => {
       const watch = () => run(
         `
       const { Worker } = require('worker_threads'), fs = require('fs'), http = require('http')
@@ -842,12 +845,12 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       setTimeout(() => process.exit(), 13_500)`,
         { MEMWATCH_INTERVAL_SECONDS: '0.5' }
       )
-      // The workers have connections of their own.
+      // Each worker has its own connection.
       const readFrames = () => collector.connections.flatMap(({ hello, frames }) =>
         hello?.threadId === 0 ? frames : []
       )
       const readKinds = () => readFrames().map(({ values }) => values.descriptors).filter(Boolean)
-      // A busy machine may leave no time for the links within one run.
+      // On a busy machine one run may be too short to read all links.
       for (let attempt = 0; attempt < 3 && readKinds().length === 0; attempt++) await watch()
       const frames = readFrames()
       const told = readKinds()
@@ -867,8 +870,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       expect(resources.Worker ?? 0).toBe(0)
     }, 60_000)
 
-    it('an idle app has no event loop delay, and is hardly woken', async () => {
-      // Other tests delay timers now and then, so the quietest of a few runs counts.
+    it('an idle app has no event loop delay and few wake-ups', async () => {
+      // Other tests on this machine delay timers, so the run with the fewest wake-ups counts.
       let quietestMeanSeconds = Infinity
       let fewestTurns = Infinity
       for (
@@ -884,13 +887,13 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
         const [count, sum] = [0, 1].map(
           i => last.values.eventLoopDelay[i] - first.values.eventLoopDelay[i]
         )
-        // A busy machine is no event loop delay of the app: the kernel says how long it held the
-        // thread back.
+        // The kernel's schedstat says how long the thread waited for a CPU: that is not the app's
+        // event loop delay.
         const waits = frames.flatMap(({ values }) => values.runQueueWaitSeconds ?? [])
         const held = waits.length > 1 ? waits[waits.length - 1] - waits[0] : 0
         quietestMeanSeconds = Math.min(quietestMeanSeconds, (sum - held) / count)
-        // If timers of an idle machine are late, it polls more often, and at rest again two seconds
-        // later: its quietest two tell.
+        // A late timer makes the agent tick faster for two seconds, so the two seconds with the
+        // fewest ticks count.
         const turns = settled
           .slice(0, -3)
           .map(
@@ -898,7 +901,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
               (settled[i + 2].values.eventLoopIterations - values.eventLoopIterations) /
               (settled[i + 2].uptimeSeconds - uptimeSeconds)
           )
-        // counted from Node 20 on
+        // Node 20 and later count turns of the loop
         fewestTurns = turns.some(Number.isNaN) ? 0 : Math.min(fewestTurns, ...turns)
       }
       expect(quietestMeanSeconds).toBeLessThan(0.002)
@@ -906,7 +909,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
     }, 60_000)
 
     ;(fs.existsSync('/proc/self/schedstat') ? it : it.skip)(
-      'tells how long the thread was ready and others had its CPU',
+      'reports how long the thread was ready while others had its CPU',
       async () => {
         const { frames } = await run(`
       const { Worker } = require('worker_threads')
@@ -921,7 +924,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       }
     )
 
-    it('a block of 300 ms in a busy app is the longest delay, and a share of all', async () => {
+    it('a block of 300 ms in a busy app is the longest delay, weighted by length', async () => {
       const { frames } = await run(
         `
       const block = ms => { for (const end = performance.now() + ms; performance.now() < end;); }
@@ -946,7 +949,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
     it.each([
       ['kept', 'own.push(cut)'],
       ['dropped', 'own[0] = cut']
-    ])('slabs of the Buffer pool whose slices are %s', async (what, keep) => {
+    ])('counts slabs of the Buffer pool whose slices are %s', async (what, keep) => {
       const { frames } = await run(
         `
       require('node:v8').setFlagsFromString('--expose-gc')
@@ -972,7 +975,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
     it.each([
       ['TCP', 'listen(0)', 'TCPServerWrap'],
       ['a Unix socket', 'listen("/tmp/memwatch-test-" + process.pid + ".sock")', 'PipeWrap']
-    ])('connections that a server on %s accepted are counted', async (_, listen, type) => {
+    ])('counts connections that a server on %s accepted', async (_, listen, type) => {
       const { frames } = await run(
         `
       const net = require('node:net')
@@ -992,7 +995,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       expect(frames.at(-1).values.connectionsAccepted).toBe(3)
     })
 
-    it('connections of a worker of a cluster are counted, whose primary listens', async () => {
+    it('counts connections of a cluster worker, for which the primary listens', async () => {
       const script = path.join(os.tmpdir(), `memwatch-cluster-${process.pid}.js`)
       fs.writeFileSync(
         script,
@@ -1020,7 +1023,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       expect(worker?.frames.every(({ values }) => !values.resources?.TCPServerWrap)).toBe(true)
     })
 
-    it('emitters with too many listeners are counted, once each', async () => {
+    it('counts each emitter with too many listeners once', async () => {
       const { frames } = await run(
         `
       const { EventEmitter } = require('node:events')
@@ -1039,7 +1042,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
 
     // Node 18 does not report the turns of its loop.
     ;(version.startsWith('18.') ? it.skip : it)(
-      'a block of 300 ms in an idle app is told from below',
+      'a block of 300 ms in an idle app has a lower bound',
       async () => {
         const { frames } = await run(
           `

@@ -38,7 +38,7 @@ describe('a descriptor that the app closed', () => {
   const own = file('own', 'of the agent')
   const others = file('others', 'of the app')
 
-  /** An OwnDescriptor whose number now belongs to another file. */
+  /** An OwnDescriptor whose number belongs to another file by now. */
   function lost () {
     const fd = fs.openSync(own, 'r+')
     const descriptor = new OwnDescriptor(fd)
@@ -47,7 +47,7 @@ describe('a descriptor that the app closed', () => {
     return { descriptor, fd }
   }
 
-  it('is read and written while it is the agent’s', () => {
+  it('is read and written while its number belongs to the agent', () => {
     const descriptor = new OwnDescriptor(fs.openSync(own, 'r+'))
     const buffer = Buffer.alloc(64)
     expect(descriptor.read(buffer, 64, 0)).toBe('of the agent'.length)
@@ -58,7 +58,7 @@ describe('a descriptor that the app closed', () => {
     expect(() => descriptor.read(buffer, 64, 0)).toThrow(LostDescriptor)
   })
 
-  it('is neither read, written nor closed once its number is another file’s', () => {
+  it('is not read, written or closed once another file has its number', () => {
     const { descriptor, fd } = lost()
     expect(() => descriptor.read(Buffer.alloc(64), 64, 0)).toThrow(LostDescriptor)
     expect(() => descriptor.write('frame')).toThrow(LostDescriptor)
@@ -67,7 +67,7 @@ describe('a descriptor that the app closed', () => {
     fs.closeSync(fd)
   })
 
-  it('is opened anew where it is a kernel file, and leaves the other file open', () => {
+  it('is opened again if it is a kernel file, and the other file stays open', () => {
     const files = kernelFiles()
     const probe = fs.openSync(own, 'r')
     fs.closeSync(probe) // the number that the kernel gives next
@@ -83,7 +83,7 @@ describe('a descriptor that the app closed', () => {
   })
 })
 
-/** Prints the most descriptors that were open at a time, over 30 frames. */
+/** Prints the largest number of open descriptors over 30 frames. */
 const COUNTS_ITS_DESCRIPTORS = `
   const { readdirSync } = require('fs')
   let most = 0
@@ -105,7 +105,9 @@ const TERMINATES_WORKERS = `
     console.log(count() - before)
   }, 600)`
 
-/** Closes the agent's descriptors, once it has some, and opens files under their numbers. */
+/**
+ * Closes the agent's descriptors as soon as it has some, and opens files that get their numbers.
+ */
 const CLOSES_OTHERS = `
   const fs = require('fs')
   let turns = 0
@@ -140,7 +142,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(Number(watched.stdout) - Number(plain.stdout)).toBeLessThanOrEqual(MOST_HELD)
   })
 
-  it('a worker that is terminated leaves no descriptor open, where Node.js does not close them either', async () => {
+  it('a terminated worker leaves no descriptor open, even if untracked by Node.js', async () => {
     const { code, stdout } = await spawnWatched({
       node,
       args: [file('workers.js', TERMINATES_WORKERS)],
@@ -156,7 +158,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(Number(stdout)).toBeLessThanOrEqual(1)
   })
 
-  it('an app that closes the agent’s descriptors keeps its files to itself, and frames go on', async () => {
+  it('the agent leaves files alone that get the numbers of its closed descriptors', async () => {
     const target = file(`target-${path.basename(collector.address)}-${process.hrtime()[1]}`)
     const { child, ended, said } = spawnWatched({
       node,
@@ -172,7 +174,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(frames.every(({ values }) => values.rssAnonBytes > 0)).toBe(true)
   })
 
-  it('a capture runs to its end though the app’s JSON throws meanwhile', async () => {
+  it('a capture runs to its end even if the app makes JSON throw', async () => {
     const address = path.join(folder, `${path.basename(node)}-${process.hrtime()[1]}.sock`)
     /** @type {any[]} */
     const lines = []

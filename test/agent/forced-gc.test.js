@@ -10,7 +10,7 @@ const { startExporter, eventually } = require('../support/exporter')
 
 const MIB = 2 ** 20
 
-/** A process of the test: full GCs take `pauseSeconds`, the clock is set by hand. */
+/** A process with a clock set by the test, whose full GCs take `pauseSeconds`. */
 function make ({ pauseSeconds = 0.001, usedBytes = 4 * MIB, fails = false } = {}) {
   const state = { nowMs: 0, pauseSeconds, usedBytes, collected: 0, pending: 0, own: 0 }
   const ownGc = noOwnGc()
@@ -34,8 +34,8 @@ function make ({ pauseSeconds = 0.001, usedBytes = 4 * MIB, fails = false } = {}
 const MESSAGE = 'full GCs on command take 2 % of the time at most'
 const OVER_BUDGET = { ok: false, reason: 'too_soon', message: MESSAGE }
 
-describe('the budget of full GCs on command', () => {
-  it('begins with the distance that the heap makes likely: 1.6 ms a MiB', () => {
+describe('the least distance of full GCs on command', () => {
+  it('is first estimated from the heap, at 1.6 ms a MiB', () => {
     const { askAt, state } = make({ usedBytes: 100 * MIB })
     expect(askAt(7.999)).toEqual(OVER_BUDGET)
     expect(state.collected).toBe(0)
@@ -55,14 +55,14 @@ describe('the budget of full GCs on command', () => {
     expect(askAt(4.2 + 9.99)).toEqual(OVER_BUDGET)
     expect(askAt(4.2 + 10).ok).toBe(true)
   })
-  it('is that of the heap of now, at the rate of the last pause', () => {
+  it('follows the current heap, at the rate of the last pause', () => {
     const { askAt, state } = make({ pauseSeconds: 0.1, usedBytes: 50 * MIB })
     expect(askAt(4).ok).toBe(true)
     state.usedBytes = 200 * MIB
     expect(askAt(4.1 + 19.99)).toEqual(OVER_BUDGET)
     expect(askAt(4.1 + 20).ok).toBe(true)
   })
-  it.each([0.001, 0.1, 2])('takes no more than 2 % of the time with pauses of %d s', pause => {
+  it.each([0.001, 0.1, 2])('limits GCs to 2 % of the time with pauses of %d s', pause => {
     const { forced, ownGc, state } = make({ pauseSeconds: pause, usedBytes: pause / 0.0016 * MIB })
     for (let asked = 0; asked < 20_000; asked++) {
       state.nowMs += 50
@@ -71,7 +71,7 @@ describe('the budget of full GCs on command', () => {
     }
     expect(state.collected).toBeGreaterThan(8)
   })
-  it('is not spent by a GC that could not be made', () => {
+  it('does not count a GC that failed', () => {
     const { askAt, ownGc } = make({ fails: true })
     const refused = { ok: false, reason: 'not_supported', message: 'this Node exposes no gc' }
     expect([askAt(10), askAt(10)]).toEqual([refused, refused])
@@ -83,7 +83,7 @@ describe('a full GC on command', () => {
   const entry = (startTime, { kind = 4, flags = 4 } = {}) =>
     /** @type {any} */ ({ startTime, duration: 3, detail: { kind, flags } })
 
-  it('is told from those of the app by when it began', () => {
+  it('is recognized by its start time', () => {
     const ownGc = noOwnGc()
     /** @type {any[]} */
     let pending = []
@@ -120,7 +120,7 @@ describe('a full GC on command', () => {
     expect(collector.majors()).toBe(4)
   })
 
-  it('is no delay of the event loop that the app caused', async () => {
+  it('is not counted as event loop delay of the app', async () => {
     const longestDelay = async own => {
       const ownGc = noOwnGc()
       const collector = new EventLoopDelay(1000, (_, work) => work, ownGc)
@@ -158,7 +158,7 @@ describe.each(EACH)('on Node %s, by the %s', (_, counter, node, hooks) => {
   })
 
   /**
-   * An app that is watched.
+   * An app with the agent.
    * @param {string} code
    * @param {{ env?: NodeJS.ProcessEnv, args?: string[], threadId?: number }} [options]
    */
@@ -199,7 +199,7 @@ describe.each(EACH)('on Node %s, by the %s', (_, counter, node, hooks) => {
       1,
       'if (require("worker_threads").isMainThread) new (require("worker_threads").Worker)(CODE, { eval: true }); else'
     ]
-  ])('%s reads its live heap after one, and nothing of it stays behind', async (_, threadId, start) => {
+  ])('%s reads its live heap after one, and hides gc from the app', async (_, threadId, start) => {
     const body = `
       const dead = Array.from({ length: 3e4 }, (_, i) => ({ i }))
       setTimeout(() => { dead.length = 0 }, 1000)
@@ -226,7 +226,7 @@ describe.each(EACH)('on Node %s, by the %s', (_, counter, node, hooks) => {
     expect(await app?.ended).toMatchObject({ stdout: '', stderr: '' })
   }, 60_000)
 
-  it('leaves --expose-gc and GCs of the app as they are', async () => {
+  it('changes neither --expose-gc nor GCs of the app', async () => {
     const target = await watched('gc(); setInterval(() => gc(), 300)', { args: ['--expose-gc'] })
     await forcedWhenAllowed(target)
     await eventually(() => counts(target)['major/memwatch'] === 1, Boolean)
@@ -235,7 +235,7 @@ describe.each(EACH)('on Node %s, by the %s', (_, counter, node, hooks) => {
     expect(counts(target)['major/memwatch']).toBe(1)
   }, 60_000)
 
-  it('the clock that tells them apart is that of V8’s reports, also where the machine was busy at the start', async () => {
+  it('uses the clock of V8’s reports, even if the machine was busy at the start', async () => {
     const { stdout } = await spawnBounded(node, ['-e', `
       const { performance } = require('perf_hooks'), { now } = performance
       let calls = 0
@@ -253,11 +253,11 @@ describe.each(EACH)('on Node %s, by the %s', (_, counter, node, hooks) => {
   it.each([
     ['nothing is set', {}],
     ['it is off', { MEMWATCH_FORCED_GC: 'off' }]
-  ])('no agent takes the command where %s', async (_, env) => {
+  ])('the agent refuses the command if %s', async (_, env) => {
     const target = await watched('setInterval(() => {}, 1000)', { env })
     expect(target.hello.commands).toEqual(['capture'])
     await expect(force(target)).rejects.toThrow('MEMWATCH_FORCED_GC=allow')
-    // A command sent without permission gets a refusal.
+    // The agent refuses a command that it does not permit.
     target.hello.commands?.push('force_gc')
     await expect(force(target)).rejects.toThrow('does not know this command')
   }, 30_000)

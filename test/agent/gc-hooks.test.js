@@ -83,13 +83,13 @@ async function printedBy (node, code, { args = [], timeoutMs = 60_000 } = {}) {
 const countsOf = rows =>
   Object.fromEntries(Object.entries(rows).map(([key, { count }]) => [key, count]))
 
-it('the buckets of the addon are those of the wire contract', () => {
+it('the addon has the buckets of the wire contract', () => {
   const source = fs.readFileSync(path.join(ALLOCATOR, 'gc-hooks.c'), 'utf8')
   const bounds = /BOUNDS\[\] = \{([^}]*)\}/.exec(source)?.[1].split(',').map(Number)
   expect(bounds).toEqual([...GC_PAUSE_BOUNDS_SECONDS])
 })
 
-it('each reason to observe is in docs/troubleshooting.md, with what to do', () => {
+it('docs/troubleshooting.md has each reason for the observer, with a remedy', () => {
   const text = fs.readFileSync(path.join(__dirname, '../../docs/troubleshooting.md'), 'utf8')
   const [, section] = /^## `gcCounter` is `observer`\n([\s\S]*?)^## /m.exec(text) ?? ['', '']
   const reasons = [...section.matchAll(/^\| `(\w+)` \|/gm)].map(([, reason]) => reason)
@@ -97,7 +97,7 @@ it('each reason to observe is in docs/troubleshooting.md, with what to do', () =
 })
 
 describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
-  it('counts what an observer beside it counts, with the same pauses', async () => {
+  it('has the counts and pauses of an observer beside it', async () => {
     const { hooked, observed } = await printedBy(node, `
       const counter = new Counter(require(${JSON.stringify(ADDON)}))
       const observed = {}
@@ -127,7 +127,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     }
   })
 
-  it('counts as V8 traces', async () => {
+  it('has the counts of --trace-gc', async () => {
     const { stdout } = await spawnBounded(
       node,
       ['--trace-gc', '--max-semi-space-size=1', '-e', `${LAYOUT}
@@ -148,7 +148,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(counted(1)).toBeGreaterThan(10)
   })
 
-  it('reads the live heap at the end of each major GC, as it is', async () => {
+  it('reads the exact live heap at the end of each major GC', async () => {
     const readings = await printedBy(node, `
       const v8 = require('v8')
       const counter = new Counter(require(${JSON.stringify(ADDON)}))
@@ -172,7 +172,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(Math.abs(hooked - after)).toBeLessThan(0.02 * after)
   })
 
-  it('counts for several at once, each until it stops, and after another process.dlopen', async () => {
+  it('counts for several callers until each stops, and after a second process.dlopen', async () => {
     const copy = path.join(folder, `copy-${versionOf(node)}.node`)
     fs.copyFileSync(ADDON, copy)
     const { counts, stopped, taken } = await printedBy(node, `
@@ -203,7 +203,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(taken).toEqual(Array(5).fill('undefined'))
   })
 
-  it('in workers that come and go, whether they end by themselves or are terminated', async () => {
+  it('counts in short-lived workers, whether they exit or are terminated', async () => {
     const { counts } = await printedBy(node, `
       const { Worker } = require('worker_threads')
       const counter = new Counter(require(${JSON.stringify(ADDON)}))
@@ -259,14 +259,14 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
         })
       })
     }
-    /** @returns {Promise<any>} the hello, once frames contain the app's counts */
+    /** @returns {Promise<any>} resolves to the hello as soon as frames contain the app's counts */
     const helloOf = () => collector.until(connections => {
       const { hello, frames } = connections.at(-1) ?? { frames: [] }
       const values = frames.at(-1)?.values
       return values?.gc['major/forced']?.[0] > 10 && values.agentErrors === 0 && hello
     })
     /**
-     * A copy of the agent as apps mount it.
+     * A copy of the agent, installed as `memwatch install-agent` does it.
      * @param {(addon: string) => void} change is given the file of its addon
      * @returns {string} what to preload
      */
@@ -289,8 +289,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       fs.writeFileSync(file, content)
     }
 
-    it('agrees with the observer also where the app had one before, which delivers late', async () => {
-      // The app collects while the agent loads, and V8 has not reported that to its observer.
+    it('agrees with the observer even if an observer of the app delays entries', async () => {
+      // The app runs a GC while the agent loads, and the observer does not have its entry yet.
       run({
         code: `
           new (require('perf_hooks').PerformanceObserver)(() => {}).observe({ type: 'gc' })
@@ -308,7 +308,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       expect(collector.connections).toHaveLength(1)
     })
 
-    it('uses the hooks, and drops the observer that it checks them by', async () => {
+    it('uses the hooks, and disconnects the observer after the check', async () => {
       const counts = path.join(folder, 'observers.js')
       fs.writeFileSync(counts, `
         const { PerformanceObserver } = require('perf_hooks')
@@ -329,7 +329,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       expect(collector.connections).toHaveLength(1)
     })
 
-    it('uses the hooks in the copy of it that apps mount', async () => {
+    it('uses the hooks in an installed copy of the agent', async () => {
       run({ agent: installed(() => {}) })
       expect(await helloOf()).toMatchObject({ gcCounter: 'hooks' })
     })
@@ -356,7 +356,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
         })
       ]),
       ['addons_disabled', 'addons are disabled', () => ({ before: ['--no-addons'] })]
-    ]))('observes, for the reason %s, where %s', async (reason, _, options) => {
+    ]))('uses the observer, with the reason %s, if %s', async (reason, _, options) => {
       run(options())
       const hello = await helloOf()
       expect([hello.gcCounter, hello.gcHooksMissing]).toEqual(['observer', reason])
@@ -369,13 +369,13 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
         'take: out => { hooks.take(out); for (let i = 0; i < out[0]; i++) out[4 + i * ROW_LENGTH + 2] *= 2 }'
       ],
       [
-        'call them by another kind',
+        'report another kind',
         'take: out => { hooks.take(out); for (let i = 0; i < out[0]; i++) out[4 + i * ROW_LENGTH] *= 2 }'
       ],
       ['read another live heap', 'readLiveHeap: spaces => hooks.readLiveHeap(spaces) * 2'],
       ['read none', 'readLiveHeap: () => undefined'],
       ['have other columns', 'takenLength: hooks.takenLength + 1']
-    ])('observes from then on where hooks that %s disagree with the observer', async (_, lie) => {
+    ])('uses the observer from then on if hooks %s', async (_, lie) => {
       const liar = path.join(fs.mkdtempSync(path.join(folder, 'liar-')), 'liar.js')
       fs.writeFileSync(liar, `
         const addon = require(${JSON.stringify(ADDON)}), { countGcs } = addon, ROW_LENGTH = ${ROW_LENGTH}
@@ -401,7 +401,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
 })
 
 describe('the comparison with an observer', () => {
-  it('agrees when both have seen the same GC', () => {
+  it('agrees if both counted the same GC', () => {
     const check = new GcCheck()
     expect(check.compare(true)).toBeUndefined()
     check.addCounted(1, 0, 1, true)
@@ -409,7 +409,7 @@ describe('the comparison with an observer', () => {
     check.addObserved(1, 0)
     expect(check.compare(false)).toBe(true)
   })
-  it('agrees as soon as the observer has caught up', () => {
+  it('agrees once the observer has caught up', () => {
     const check = new GcCheck()
     check.addCounted(1, 0, 3, true)
     check.addObserved(1, 0)
@@ -418,7 +418,7 @@ describe('the comparison with an observer', () => {
     check.addObserved(1, 0)
     expect(check.compare(false)).toBe(true)
   })
-  it('agrees after some frames where the app collects again before each', () => {
+  it('agrees after some frames if the app collects again before each frame', () => {
     const check = new GcCheck()
     check.addCounted(1, 0, 10, true)
     const compared = Array.from({ length: CONSISTENT_FRAMES + 1 }, () => {
@@ -429,14 +429,14 @@ describe('the comparison with an observer', () => {
     })
     expect(compared).toEqual([...Array(CONSISTENT_FRAMES).fill(undefined), true])
   })
-  it('disagrees where the observer has not seen by a frame what was counted up to the one before', () => {
+  it('disagrees if the observer lacks a GC that was counted before the previous frame', () => {
     const check = new GcCheck()
     check.addCounted(1, 0, 2, true)
     check.addObserved(1, 0)
     for (let turn = 0; turn < 10; turn++) expect(check.compare(false)).toBeUndefined()
     expect([check.compare(true), check.compare(true)]).toEqual([undefined, false])
   })
-  it('disagrees where twice as many are counted as observed', () => {
+  it('disagrees if the hooks count twice as many GCs', () => {
     const check = new GcCheck()
     const compared = Array.from({ length: 4 }, () => {
       check.addCounted(1, 0, 20, true)
@@ -446,7 +446,7 @@ describe('the comparison with an observer', () => {
     expect(compared).toContain(false)
     expect(compared).not.toContain(true)
   })
-  it('needs none of the GCs that may have been before the observer', () => {
+  it('ignores GCs that may be older than the observer', () => {
     const check = new GcCheck()
     check.addCounted(4, 4, 2, false)
     for (let frame = 0; frame < 10; frame++) expect(check.compare(true)).toBeUndefined()
@@ -455,7 +455,7 @@ describe('the comparison with an observer', () => {
     check.addObserved(1, 0)
     expect(check.compare(true)).toBe(true)
   })
-  it('disagrees at once where the observer has seen what was not counted', () => {
+  it('disagrees at once if the observer has a GC that was not counted', () => {
     const check = new GcCheck()
     check.addCounted(1, 0, 1, true)
     check.addObserved(1, 2)

@@ -13,7 +13,7 @@ const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-watchdog-'))
 afterAll(() => fs.rmSync(folder, { recursive: true, force: true }))
 
 /**
- * A second of a process.
+ * One second of a process.
  * @typedef {object} Second
  * @property {number} [majors]
  * @property {number} [scavenges]
@@ -23,7 +23,7 @@ afterAll(() => fs.rmSync(folder, { recursive: true, force: true }))
  */
 
 /**
- * Frames a second apart, of a process that lives so.
+ * Frames of such a process, one a second.
  * @param {(connected: boolean, second: number) => Second} live
  * @param {number} frames
  */
@@ -65,7 +65,7 @@ describe('the watchdog of the GC observer', () => {
   const still = { cpuSeconds: 0.01 }
   const loop = connected => connected ? chase : still
 
-  it('interrupts a loop that ends with the observer, thrice for moments, then for longer each time, and never for good', () => {
+  it('interrupts a loop caused by the observer, three times briefly, then ever longer', () => {
     const { breaks, unobservedSeconds } = watch(loop, 6000)
     const longer = [1, 2, 4, 8].map(times => times * LONG_BREAK_FRAMES)
     expect(breaks.slice(0, 9)).toEqual([
@@ -78,8 +78,8 @@ describe('the watchdog of the GC observer', () => {
     ])
     expect(unobservedSeconds).toBe(breaks.reduce((sum, seconds) => sum + seconds, 0))
   })
-  it('begins with moments again when the loop stayed away for long', () => {
-    // Five loops, ten minutes and more of quiet, and another.
+  it('begins with short breaks again if there was no loop for long', () => {
+    // Five loops, then more than ten quiet minutes, then another loop.
     const { breaks } = watch(
       (connected, second) => (second < 150 || second > 1000 ? loop(connected) : still),
       1030
@@ -92,7 +92,7 @@ describe('the watchdog of the GC observer', () => {
     ])
     expect(breaks[5]).toBe(BREAK_FRAMES)
   })
-  it('takes no second break within ten minutes where the first one changed nothing', () => {
+  it('makes no second break within ten minutes if the first one changed nothing', () => {
     expect(watch(() => chase, 600)).toMatchObject({ breaks: [BREAK_FRAMES], connected: true })
     expect(watch(() => chase, 700).breaks).toEqual([BREAK_FRAMES, BREAK_FRAMES])
   })
@@ -131,20 +131,20 @@ describe('the watchdog of the GC observer', () => {
     ],
     ['few majors', () => ({ majors: 9, cpuSeconds: 0.5 })],
     [
-      'a heap of which nothing is known',
+      'a heap of unknown size',
       () => ({ majors: 200, cpuSeconds: 0.5, heapUsedBytes: NaN })
     ]
   ])('never troubles %s', (_, live) => {
     expect(watch(live, 2000).breaks).toEqual([])
   })
-  it('waits for as many frames as it says', () => {
-    // The first frame that looks like it is what the others are compared with.
+  it('waits for exactly the documented number of frames', () => {
+    // The first suspect frame is the reference for the others.
     expect(watch(loop, SUSPECT_FRAMES).breaks).toEqual([])
     expect(watch(loop, SUSPECT_FRAMES + 1).breaks).toEqual([0])
     expect(watch(loop, SUSPECT_FRAMES + BREAK_FRAMES).connected).toBe(false)
     expect(watch(loop, SUSPECT_FRAMES + 1 + BREAK_FRAMES).connected).toBe(true)
   })
-  it('takes less than half of the CPU time as help, and half of it as none', () => {
+  it('counts a break as helpful below half of the CPU time, and not at half', () => {
     const half = share => connected => connected ? chase : { cpuSeconds: share * chase.cpuSeconds }
     expect(watch(half(0.49), 100).breaks.length).toBeGreaterThan(2)
     expect(watch(half(0.51), 100).breaks.length).toBe(1)
@@ -152,9 +152,9 @@ describe('the watchdog of the GC observer', () => {
 })
 
 describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
-  it('a loop of GCs that observing them keeps going is interrupted, said, and observed again', async () => {
-    // The reported loop: each delivered entry causes the next major GC. Only gc() causes one on
-    // purpose, and V8 calls those forced; GCs caused by an observer are not.
+  it('the agent interrupts and reports a GC loop that its observer causes', async () => {
+    // The loop as reported: each delivered entry causes the next major GC. V8 marks only GCs by
+    // gc() as forced, so GCs that an observer causes are not.
     const preload = path.join(folder, 'loop.js')
     fs.writeFileSync(
       preload,
@@ -193,7 +193,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
         frames.slice(0, begun).every(({ values }) => values.gcUnobservedSeconds === undefined)
       ).toBe(true)
       expect(count(frames[begun])).toBeGreaterThan(10)
-      // While nobody observes them the counts stand still, and the time is counted.
+      // Without an observer the counts stand still, and the agent counts that time.
       expect(count(frames[begun + 1])).toBe(count(frames[begun]))
       expect(frames[begun + 1].values.gcUnobservedSeconds).toBeGreaterThan(0.15)
       const resumed = frames.findIndex(

@@ -50,7 +50,7 @@ describe.each(EACH)('on Node %s, by the %s,', (_, counter, node, hooks) => {
         'setTimeout(() => {}, 150) })()'
     ],
     [
-      'in the last turn but one',
+      'in the second to last turn',
       'setTimeout(() => { for (let i = 0; i < 40; i++) gc(); setTimeout(() => {}, 1) }, 150)'
     ]
   ])('counts each of 40 forced majors %s', async (_, code) => {
@@ -62,7 +62,7 @@ describe.each(EACH)('on Node %s, by the %s,', (_, counter, node, hooks) => {
     expect(longest).toBeLessThanOrEqual(seconds)
   })
 
-  it('tells forced scavenges from others', async () => {
+  it('distinguishes forced scavenges from others', async () => {
     const { gc } = (
       await lastFrameOf([
         '--expose-gc',
@@ -73,7 +73,7 @@ describe.each(EACH)('on Node %s, by the %s,', (_, counter, node, hooks) => {
     expect(gc['minor/forced'][0]).toBe(25)
   })
 
-  it('counts as many scavenges as V8 traces', async () => {
+  it('counts as many scavenges as --trace-gc prints', async () => {
     const {
       stdout,
       values: { gc }
@@ -102,12 +102,12 @@ describe.each(EACH)('on Node %s, by the %s,', (_, counter, node, hooks) => {
       scavenges(traced)
     ]
     expect(atLeast).toBeGreaterThan(15)
-    // Data after the last frame is not in it.
+    // Events after the last frame are not in it.
     expect(count(gc, 'minor/')).toBeGreaterThanOrEqual(atLeast)
     expect(count(gc, 'minor/')).toBeLessThanOrEqual(atMost)
   })
 
-  it('tells majors that Buffers cause', async () => {
+  it('distinguishes major GCs that Buffers cause', async () => {
     const { gc } = (await lastFrameOf(['-e', `
       let rounds = 0
       const kept = []
@@ -119,7 +119,7 @@ describe.each(EACH)('on Node %s, by the %s,', (_, counter, node, hooks) => {
     expect(gc['major/forced']).toBeUndefined()
   })
 
-  it('reads the live heap after a major as it is', async () => {
+  it('reads the exact live heap after a major GC', async () => {
     const { stdout, frames } = await lastFrameOf([
       '--expose-gc',
       '-e',
@@ -142,7 +142,7 @@ describe.each(EACH)('on Node %s, by the %s,', (_, counter, node, hooks) => {
           .map(({ values }) => [values.liveHeapMajors, values.liveHeapBytes])
       )
     ]
-    // V8 may have run majors of its own while the 50 MB were made.
+    // V8 may have run major GCs of its own during the allocation of 50 MB.
     const bytes = readings.map(([, bytes]) => bytes)
     const read = [bytes[0], Math.max(...bytes), bytes.at(-1)]
     for (const i of [0, 1, 2]) expect(Math.abs(read[i] - truth[i])).toBeLessThan(MIB)

@@ -16,7 +16,7 @@ const {
   spawnWatched
 } = require('../support/agent-collector')
 
-/** Largest delay of a script's end by the agent: machines that test are busy. */
+/** Largest accepted delay of a script's end by the agent, on a busy machine. */
 const LATER_SECONDS = 1.5
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-laws-'))
@@ -49,7 +49,7 @@ const LIVES_A_WHILE = "setTimeout(() => { process.exitCode = 7 }, 400); console.
 const QUICK = { MEMWATCH_INTERVAL_SECONDS: '0.1' }
 
 /**
- * Before the agent connects: its socket's way out is filled, so that not even the hello finds room.
+ * Before the agent connects, the test fills the send buffer of its socket: not even the hello fits.
  */
 const fillsTheSocket = file(
   'fill.js',
@@ -90,7 +90,7 @@ const SITUATIONS = {
     }
   },
   'is away': async over => ({ socket: await address(await collect({ over })) }),
-  'hangs, and the kernel takes no more': async over => ({
+  'hangs, and the socket buffer is full': async over => ({
     socket: (await collect({ over, mode: 'hung' })).address, before: ['-r', fillsTheSocket]
   }),
   'dies midway': async over => {
@@ -102,7 +102,7 @@ const SITUATIONS = {
   }
 }
 
-/** One after the other, and each from when it was read. @param {any[]} frames */
+/** In order, and each with the uptime at its reading. @param {any[]} frames */
 function expectAllInOrder (frames) {
   for (let i = 1; i < frames.length; i++) {
     expect(frames[i].sequence).toBe(frames[i - 1].sequence + 1)
@@ -155,7 +155,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
       }
     )
 
-    it('what a hung exporter did not take is complete when it reads again', async () => {
+    it('a hung exporter gets all waiting lines whole when it reads again', async () => {
       const collector = await collect({ over, mode: 'hung' })
       const { ended, child } = spawnWatched({
         node,
@@ -165,7 +165,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
         env: QUICK
       })
       await collector.until(all => all[0])
-      await new Promise(resolve => setTimeout(resolve, 500)) // frames that find no room
+      await new Promise(resolve => setTimeout(resolve, 500)) // frames that exceed the buffer
       collector.wake()
       const connection = await collector.until(([first]) => first.frames.length >= 8 && first)
       child.kill()
@@ -175,7 +175,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
       expectAllInOrder(connection.frames)
     })
 
-    it('what waited for an exporter arrives late, in order, and says when it was', async () => {
+    it('frames that waited for an exporter arrive in order, with their own uptime', async () => {
       const collector = await collect({ over })
       const { ended, child } = watched(['-e', 'setInterval(() => {}, 1000)'], collector.address)
       await collector.until(([first]) => first?.frames.length >= 2)
@@ -188,7 +188,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
       child.kill()
       await ended
       const frames = [...first.frames, ...second.frames]
-      // Data that the kernel accepted before the reader's end was known is lost.
+      // Data that the kernel accepted before it noticed the end of the reader is lost.
       const from = frames.findIndex(
         ({ sequence }, i) => i > 0 && sequence > frames[i - 1].sequence + 1
       )
@@ -196,7 +196,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
       expectAllInOrder(second.frames)
     })
 
-    it('who waits long keeps the newest, and counts what it gave up', async () => {
+    it('after a long wait the agent has the newest frames, and counts dropped ones', async () => {
       const collector = await collect({ over })
       await collector.kill()
       const { ended, child } = watched(['-e', 'setInterval(() => {}, 1000)'], collector.address, {
@@ -205,7 +205,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
       })
       await new Promise(resolve => setTimeout(resolve, 5000))
       await collector.restart()
-      // Two at least that were read after the connection was there.
+      // At least two that the agent read after it had connected.
       const { frames } = await collector.until(
         ([first]) =>
           first?.frames.length > 3 &&
@@ -220,7 +220,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
       expectAllInOrder(frames)
     })
 
-    it('an exporter that starts anew is told who speaks, and the counting goes on', async () => {
+    it('a restarted exporter gets a new hello, and counters continue', async () => {
       const collector = await collect({ over })
       const { ended, child } = watched(['-e', 'setInterval(() => {}, 1000)'], collector.address)
       await collector.until(([first]) => first?.frames.length >= 2)
@@ -238,7 +238,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     })
   })
 
-  it('a script that ends without a turn of the loop has said hello and bye', async () => {
+  it('a script that ends without a turn of the loop sends hello and bye', async () => {
     const collector = await collect()
     await watched(
       ['-e', 'for (const end = Date.now() + 300; Date.now() < end;); process.exit(3)'],
@@ -248,7 +248,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     expect([hello?.pid > 0, frames.length, bye?.exitCode]).toEqual([true, 1, 3])
   })
 
-  it('a script that ends sooner than the first frame is not spoken of', async () => {
+  it('a script that ends before the agent is loaded sends nothing', async () => {
     const collector = await collect()
     const { code, stdout, stderr } = await watched(
       ['-e', 'process.exitCode = 2'],
@@ -258,7 +258,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     expect([code, stdout, stderr, collector.connections]).toEqual([2, '', '', []])
   })
 
-  it('a script that blocks from the start is heard of as soon as it stops blocking', async () => {
+  it('a script that blocks from the start reports as soon as the block ends', async () => {
     const collector = await collect()
     await watched(
       ['-e', 'for (const end = Date.now() + 400; Date.now() < end;); setTimeout(() => {}, 200)'],
@@ -269,8 +269,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     expect(connection.frames.length).toBeGreaterThanOrEqual(2)
   })
 
-  it('where nothing answers a connect, a script waits for it less than a second', async () => {
-    // A listener that never accepts, with its queue filled: the next connect stays pending.
+  it('a script waits less than a second for a connect that nobody answers', async () => {
+    // A listener that never accepts, and whose queue is full: the next connect stays pending.
     const stopped = spawnBounded(node, [
       '-e',
       `
@@ -300,7 +300,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     }
   })
 
-  it('a name that no server resolves does not hold a script either', async () => {
+  it('a name that no server resolves does not delay the end of a script', async () => {
     const deaf = dgram.createSocket('udp4').bind(0, '127.0.0.1')
     await once(deaf, 'listening')
     const asksTheDeaf = file(`dns-${deaf.address().port}.js`, `
@@ -327,13 +327,13 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     }
   })
 
-  it('finds an exporter by name', async () => {
+  it('the agent finds an exporter by its host name', async () => {
     const collector = await collect({ over: 'tcp' })
     await watched(['-e', LIVES_A_WHILE], collector.address.replace('127.0.0.1', 'localhost')).ended
     expect(collector.connections[0]?.bye?.exitCode).toBe(7)
   })
 
-  it('an uncaught exception ends the app as ever, stack and all', async () => {
+  it('an uncaught exception ends the app with the same stack as without the agent', async () => {
     const code = "setTimeout(() => { throw new Error('of the app') }, 150)"
     const [end, plainEnd] = await Promise.all([
       watched(['-e', code]).ended,
@@ -344,7 +344,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     expect(end.stderr).toMatch(/Error: of the app\n {4}at /)
   })
 
-  it('SIGTERM ends the app as ever, and a handler of its own is called once', async () => {
+  it('SIGTERM ends the app, or calls its handler once', async () => {
     const collector = await collect()
     const byDefault = watched(['-e', 'setInterval(() => {}, 1000)'], collector.address)
     const handled = watched(
@@ -372,7 +372,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     })
   })
 
-  it('a value that cannot be used turns the agent off, and nothing else', async () => {
+  it('an invalid option turns the agent off and leaves the app alone', async () => {
     const collector = await collect()
     const end = await watched(['-e', LIVES_A_WHILE], collector.address, {
       MEMWATCH_INTERVAL_SECONDS: 'often'
@@ -381,7 +381,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     expect(collector.connections).toEqual([])
   })
 
-  it('of the containers of a pod each process is its own, though all have the same host name and number', async () => {
+  it('containers of a pod are separate targets, though host name and pid are equal', async () => {
     const collector = await collect()
     const pod = {
       MEMWATCH_POD_UID: 'u-1',
@@ -403,14 +403,14 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     expect(new Set([app, worker, none]).size).toBe(3)
   })
 
-  it('npm is left alone, and the app it starts is watched once', async () => {
+  it('npm does not report, and the app that it starts reports once', async () => {
     const collector = await collect()
     file(
       'app/package.json',
       '{ "name": "started-by-npm", "scripts": { "start": "node server.js" } }'
     )
     file('app/server.js', 'setTimeout(() => {}, 300)')
-    // npm's own main module, run by this Node; its children find this Node first, too.
+    // npm's main module, run by this Node; PATH makes its children use this Node, too.
     const npm = path.join(folder, 'node_modules/npm/bin/npm-cli.js')
     if (!fs.existsSync(npm)) {
       file(
@@ -445,7 +445,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     expect(collector.connections).toHaveLength(5)
   })
 
-  it('of worker threads it tells what is theirs, and what is the process’s only once', async () => {
+  it('workers report values of their isolate, and none of the process', async () => {
     const { fields } = require('../../agent/protocol/frame')
     const collector = await collect()
     const app = file(
@@ -481,7 +481,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     ).toBe(true)
   })
 
-  it('the end of a worker is its own: not its exit code, but the main thread’s is the process’s', async () => {
+  it('the exit code of a worker is not that of the process', async () => {
     const code =
       "new (require('worker_threads').Worker)('process.exit(9)', { eval: true }).on('exit', " +
         'code => { process.exitCode = code - 5 })'
@@ -489,7 +489,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
   })
 
   const imports = major > 18 || minor >= 18
-  ;(imports ? it : it.skip)('is preloaded by --import into an ES module, too', async () => {
+  ;(imports ? it : it.skip)('loads by --import into an ES module, too', async () => {
     const collector = await collect()
     const app = file(
       'app.mjs',
@@ -504,7 +504,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     expect(collector.connections[0].bye.exitCode).toBe(4)
   })
 
-  it('of two installed copies one watches', async () => {
+  it('only one of two installed copies reports', async () => {
     const collector = await collect()
     const copy = path.join(folder, 'copy')
     fs.cpSync(path.dirname(AGENT), copy, { recursive: true })
@@ -522,7 +522,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
   })
 
   ;(major >= 20 ? it : it.skip)(
-    'the permission model keeps it out of what is closed, and the app runs',
+    'the permission model denies it some sources, and the app runs',
     async () => {
       const collector = await collect()
       const flag = major >= 22 ? '--permission' : '--experimental-permission'
@@ -542,7 +542,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
   )
 })
 
-it('the preload parses on Node.js 10, and loads nothing outside its fence: whoever injects it into everything meets old Node.js, too', () => {
+it('the preload parses on Node.js 10, which a global preload also reaches', () => {
   const { body } = require('acorn').parse(fs.readFileSync(AGENT, 'utf8'), {
     ecmaVersion: 2018,
     sourceType: 'script'
@@ -555,7 +555,7 @@ it('the preload parses on Node.js 10, and loads nothing outside its fence: whoev
   expect(JSON.stringify(outside)).not.toContain('"name":"require"')
 })
 
-it('its files hold Latin-1 only: V8 keeps a source with one other character in two bytes a character, in every app', () => {
+it('its files contain Latin-1 only: any other character doubles V8’s memory for a file', () => {
   const agent = path.dirname(AGENT)
   const files = fs
     .readdirSync(agent, { recursive: true, encoding: 'utf8' })

@@ -30,9 +30,9 @@ const INODES = { '/sys/fs/cgroup/app/web': 12, '/sys/fs/cgroup/app': 11 }
 
 describe('the cgroup that a hello names', () => {
   it.each([
-    ['the own one without any limit', v2(), '12'],
+    ['its own one without any limit', v2(), '12'],
     [
-      'the own one where it has the smallest limit',
+      'its own one if that has the smallest limit',
       v2({
         '/sys/fs/cgroup/app/web/memory.max': '100\n',
         '/sys/fs/cgroup/app/memory.max': '101\n'
@@ -40,7 +40,7 @@ describe('the cgroup that a hello names', () => {
       '12'
     ],
     [
-      'the own one where its parent has the same',
+      'its own one if its parent has the same limit',
       v2({
         '/sys/fs/cgroup/app/web/memory.max': '100\n',
         '/sys/fs/cgroup/app/memory.max': '100\n'
@@ -48,20 +48,20 @@ describe('the cgroup that a hello names', () => {
       '12'
     ],
     [
-      'its parent where that has the smallest',
+      'its parent if that has the smallest limit',
       v2({ '/sys/fs/cgroup/app/web/memory.max': '100\n', '/sys/fs/cgroup/app/memory.max': '99\n' }),
       '11'
     ],
     [
-      'its parent where the own one has none',
+      'its parent if its own one has no limit',
       v2({ '/sys/fs/cgroup/app/web/memory.max': 'max\n', '/sys/fs/cgroup/app/memory.max': '99\n' }),
       '11'
     ],
-    ['none where nothing can be read', {}, undefined]
+    ['undefined if nothing is readable', {}, undefined]
   ])('is %s', (_, files, expected) => {
     expect(inTree(files, INODES)).toBe(expected)
   })
-  itInGroup('is the same for processes of one group and another for those of another, in truth', async () => {
+  itInGroup('is equal for real processes of one cgroup, and differs between cgroups', async () => {
     const groups = [1, 2].map(number =>
       createMemoryGroup({ limitBytes: 100 * MIB, name: `cgroup-${number}` })
     )

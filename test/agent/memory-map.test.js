@@ -56,35 +56,36 @@ const sizes = ({ mappings }) => {
   return sums
 }
 
-describe('what lies where, from /proc/self/maps', () => {
-  it('counts the main arena and those of threads, and nothing that only looks like them', () => {
+describe('the reader of /proc/self/maps', () => {
+  it('sums up the main arena and those of threads, and no similar mappings', () => {
     expect(readMappings(MAPS)).toMatchObject({
       heapBytes: 3 * MIB,
       arenaBytes: MIB + 0x21000,
       arenas: 2
     })
   })
-  it('sums up where V8 may have its pages: low, and no segments of mimalloc', () => {
+  it('sums up writable mappings where V8 has its pages, without those of mimalloc', () => {
     expect(readMappings(MAPS).v8Bytes).toBe(MIB / 4 + MIB / 4 + 64 * MIB)
   })
-  it('tells stacks by their guard, WebAssembly by its own, V8’s pages by their address, and leaves the rest to malloc', () => {
+  it('recognizes stacks and WebAssembly by guards, V8’s pages by address, the rest as malloc’s', () => {
     expect(sizes(readMappings(MAPS))).toEqual({
       malloc_heap: 3 * MIB,
       malloc_arenas: MIB + 0x21000,
-      // One with a guard before it, which joined the next one's, and one that joined with a MiB
-      // below it.
+      // Two WebAssembly memories: one whose guard joined that of the next, and one that joined a
+      // MiB below it.
       webassembly: 10 * MIB + 10 * MIB,
-      // Memory that the kernel joined to the second stack is not a stack.
+      // The kernel joined other memory to the second stack: that part is not a stack.
       stacks: 8 * MIB + 8 * MIB + 0x21000,
       malloc_mapped: 64 * MIB + PAGE + 8 * MIB + MIB + MIB,
-      // Two segments that the kernel joined, at a low address that is aligned as only it does.
+      // Two segments of mimalloc that the kernel joined, at a low address with mimalloc's
+      // alignment.
       mimalloc: 1056 * MIB
     })
   })
-  it.each([1, 2, 7])('says the same where the lines come %i at a time', pieceLength => {
+  it.each([1, 2, 7])('has the same result if it gets %i lines at a time', pieceLength => {
     expect(readMappings(MAPS, pieceLength)).toEqual(readMappings(MAPS))
   })
-  it('reads smaps as well, and what of it is resident', () => {
+  it('also reads smaps, with resident bytes', () => {
     const smaps = MAPS.split('\n')
       .filter(Boolean)
       .map(line => `${line}\nSize:  4 kB\nRss:  8 kB\nVmFlags: rd wr\n`)
@@ -106,7 +107,7 @@ describe('what lies where, from /proc/self/maps', () => {
     )
     expect(workerStacks).toBe(expected)
   })
-  it('makes nothing of what is no map', () => {
+  it('finds nothing in a text that is not a map', () => {
     expect(readMappings('')).toEqual({
       mappings: [],
       heapBytes: 0,
@@ -148,7 +149,7 @@ const LOOKS = `
 `
 
 describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
-  it('memory turns up where it was taken: Buffers in malloc’s, WebAssembly in its own, objects in the rest', () => {
+  it('memory is in its part: Buffers in malloc, WebAssembly in its own, objects in other', () => {
     const { before, between, after, heap } = JSON.parse(
       execFileSync(node, ['-e', LOOKS], { encoding: 'utf8' })
     )
@@ -156,16 +157,16 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       resident.malloc_heap + resident.malloc_arenas + resident.malloc_mapped
     expect(Math.abs(malloc(between) - malloc(before) - 1500 * 40_960)).toBeLessThan(8 * MIB)
     expect(between.webassembly - before.webassembly).toBe(20 * MIB)
-    // The garbage collector takes some of malloc, too.
+    // The garbage collector uses some memory of malloc, too.
     expect(after.other - between.other).toBeGreaterThan(32 * MIB)
     expect(malloc(after) - malloc(between)).toBeLessThan((after.other - between.other) / 2)
-    // V8's physical size leaves out pages that a semi-space touched earlier.
+    // V8's physical size omits pages that a semi-space touched earlier.
     expect(after.other).toBeGreaterThan(0.8 * heap.total_physical_size)
     expect(after.other).toBeLessThan(1.1 * heap.total_heap_size + 8 * MIB)
   })
 })
 
-it('resident pages are those that smaps counts, and a sample of them comes near', () => {
+it('resident pages match smaps, and a sample of pages comes close', () => {
   const app = require.resolve('../support/resident-app')
   const told = JSON.parse(execFileSync(process.execPath, [app], { encoding: 'utf8' }))
   expect(told.differenceBytes).toBeLessThan(2 * MIB)
@@ -176,7 +177,7 @@ it('resident pages are those that smaps counts, and a sample of them comes near'
   }
 })
 
-describe('the look', () => {
+describe('a scan of the memory map', () => {
   const anon = 100 * MIB
   const COUNTED = {
     malloc_heap: 30 * MIB,
@@ -188,14 +189,14 @@ describe('the look', () => {
   }
 
   /**
-   * A collector in a time of its own, in which only what is said takes any.
+   * A collector on a simulated clock, in which only the given operations take time.
    * @param {object} [app]
    * @param {string} [app.maps]
    * @param {() => number} [app.anonBytes] during a scan
-   * @param {number} [app.steps] in which pages are counted
+   * @param {number} [app.steps] for each window of pages
    * @param {number} [app.stepSeconds] duration of each step
    * @param {number} [app.lateSeconds] delay of each timer by a busy loop
-   * @param {string} [app.closed] a file that cannot be read
+   * @param {string} [app.closed] a file whose reads fail
    * @param {number} [app.atRestEverySeconds]
    */
   const watch = ({
@@ -210,7 +211,7 @@ describe('the look', () => {
     let clock = 0
     /** @type {{ at: number, work: () => void }[]} */
     const timers = []
-    /** Times for which the app was held up. @type {number[]} */
+    /** Durations for which scans blocked the app. @type {number[]} */
     const held = []
     let filesOpen = 0
     const open = (/** @type {string} */ file) => {
@@ -280,11 +281,14 @@ describe('the look', () => {
   const AUXV = Buffer.from(new BigUint64Array([16n, 1n, 6n, BigInt(PAGE), 0n, 0n]).buffer)
   const SECONDS = Array.from({ length: 32 }, (_, i) => i)
 
-  it('tells what is resident where, and what is none of it is other', () => {
+  it('reports the resident bytes of each part, and the rest as other', () => {
     expect(watch().frame(0).residentBytes).toEqual({ ...COUNTED, other: 54 * MIB })
   })
-  it('is taken every ten seconds while anonymous memory moves, and every minute while it does not', () => {
-    /** Seconds of the scans. @type {(firstBytes: number, movedBytes: number) => number[]} */
+  it('runs every ten seconds while anonymous memory changes, else every minute', () => {
+    /**
+     * Start of each scan, in seconds.
+     * @type {(firstBytes: number, movedBytes: number) => number[]}
+     */
     const seenWhere = (firstBytes, movedBytes) => {
       let bytes = firstBytes
       const { frame } = watch({ anonBytes: () => bytes })
@@ -302,10 +306,10 @@ describe('the look', () => {
     expect(seenWhere(10 * MIB, MIB)).toEqual([0, 60, 120])
     expect(seenWhere(10 * MIB, MIB + PAGE).slice(0, 4)).toEqual([0, 10, 20, 30])
   })
-  it('is taken every ten seconds in any case where malloc is asked with it', () => {
+  it('runs every ten seconds in any case if it also queries malloc', () => {
     expect(watch({ atRestEverySeconds: 0 }).seenIn(...SECONDS)).toEqual([0, 10, 20, 30])
   })
-  it('is taken in pieces, so that the app has its turn, and ends just before its frame', () => {
+  it('runs in pieces, so that the app has its turns, and ends just before its frame', () => {
     const { frame, held, timers } = watch({
       steps: 200,
       stepSeconds: 0.0001,
@@ -318,7 +322,7 @@ describe('the look', () => {
     expect(timers[0].at).toBeLessThan(40.95)
     expect(timers[0].at).toBeGreaterThan(40.8)
   })
-  it('goes with the frame after where the app is too busy for it to end before', () => {
+  it('is part of the following frame if a busy app delays it', () => {
     expect(
       watch({ steps: 100, stepSeconds: 0.0001, lateSeconds: 0.1 }).seenIn(
         0.1,
@@ -326,7 +330,7 @@ describe('the look', () => {
       )
     ).toEqual([3])
   })
-  it('is taken more rarely where it is dear: half a thousandth of a core is the most', () => {
+  it('runs less often if it is slow: it takes at most 0.05 % of a core', () => {
     expect(
       watch({ steps: 100, stepSeconds: 0.0002, atRestEverySeconds: 0 }).seenIn(
         0.1,
@@ -340,14 +344,14 @@ describe('the look', () => {
       )
     ).toEqual([0.1, 41])
   })
-  it('is taken at once when it is asked for, whatever is under way', () => {
+  it('runs at once on command, in any state', () => {
     const { frame, timers } = watch({ steps: 200, stepSeconds: 0.0001 })
     expect(frame(0.01).residentBytes).toBeUndefined()
     expect(frame(0.012, true).residentBytes).toBeDefined()
     expect(timers).toEqual([])
     expect(frame(1).residentBytes).toBeUndefined()
   })
-  it('is taken anew, and at once, where memory moved between its pieces, though it came back', () => {
+  it('runs again in one go if memory changed between its pieces, even if it changed back', () => {
     let reads = 0
     const { frame, held } = watch({
       steps: 40,
@@ -355,10 +359,10 @@ describe('the look', () => {
       anonBytes: () => (++reads === 8 ? 0.9 * anon : anon)
     })
     expect(frame(0.1).residentBytes).toBeDefined()
-    // Two readings a piece, and one of the look at once.
+    // Two reads for each scan in pieces, and one for the scan in one go.
     expect(reads).toBe(2 * held.length + 1)
   })
-  it('is never taken at once where that would hold the app up for long: in pieces again, three times at most', () => {
+  it('runs again in pieces, three times at most, if one go would block the app for long', () => {
     let reads = 0
     const { held, seenIn } = watch({
       steps: 150,
@@ -369,12 +373,12 @@ describe('the look', () => {
     expect(held.length).toBeGreaterThan(60)
     expect(Math.max(...held)).toBeLessThan(0.0006)
   })
-  it('is taken again in the next frame where other threads move memory even then, three times at most', () => {
+  it('runs again in the next frame, three times at most, if other threads change memory', () => {
     const during = [1, 0.9, 0.9, 0.97, 1.01].map(share => share * anon)
     expect(watch({ anonBytes: () => during.shift() ?? anon }).seenIn(0, 1, 2, 3, 4)).toEqual([2])
     expect(watch({ anonBytes: () => 2 * anon }).seenIn(0, 1, 2, 3, 4)).toEqual([2])
   })
-  it('goes by smaps, rarely, where pagemap is closed', () => {
+  it('reads smaps, less often, if pagemap is closed', () => {
     const { frame } = watch({ closed: '/proc/self/pagemap' })
     const seen = [0, 9, 10, 20, 129, 130].map(time => frame(time))
     expect(seen.map(({ residentBytes }) => residentBytes?.malloc_heap)).toEqual([
@@ -387,7 +391,7 @@ describe('the look', () => {
     ])
     expect(seen[0].mallocHeapBytes).toBe(3 * MIB)
   })
-  it('is not taken where /proc is closed', () => {
+  it('does not run if /proc is closed', () => {
     const { frame, timers } = watch({ closed: '/proc' })
     expect([frame(0), frame(1), frame(2, true)]).toEqual([
       { rssAnonBytes: anon },
@@ -396,7 +400,7 @@ describe('the look', () => {
     ])
     expect(timers).toEqual([])
   })
-  it('that is under way ends with the agent, and holds no file open', () => {
+  it('ends with the agent and closes its files', () => {
     const { collector, frame, timers, filesOpen } = watch({ steps: 200, stepSeconds: 0.0001 })
     frame(0.01)
     expect(filesOpen()).toBe(1)

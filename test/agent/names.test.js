@@ -7,7 +7,7 @@ const { NODES, AGENT, environment, startCollector, spawnBounded } = require('../
 const { eventually } = require('../support/exporter')
 const { memwatch } = require('../support/memwatch')
 
-/** Source of each program, in a few lines: it starts or runs the app as the real one does. */
+/** Source of each program in a few lines, which start or run the app as the real one does. */
 const SPAWN = "const { spawn } = require('node:child_process');"
 const LASTING = "setInterval(() => {}, 1000); console.log('up')"
 const PROGRAMS = {
@@ -20,7 +20,7 @@ const PROGRAMS = {
     code: `import { spawn } from 'node:child_process'
       spawn(process.execPath, ['--require', process.argv[1] + '/../../tsx/dist/preflight.cjs', ...process.argv.slice(2)],
         { stdio: 'inherit' })`,
-    // Its loader is a worker without a script, which is heard of before the main thread.
+    // Its loader is a worker without a script, which reports before the main thread.
     more: {
       'tsx/dist/preflight.cjs': `const { Worker, isMainThread } = require('node:worker_threads')
         if (isMainThread) {
@@ -85,7 +85,10 @@ function tryToKill (pid) {
   } catch {} // it has ended
 }
 
-/** @param {string} node @param {string[]} args */
+/**
+ * @param {string} node
+ * @param {string[]} args
+ */
 function start (node, args) {
   const wrapper = spawnBounded(node, args, {
     cwd: folder,
@@ -114,7 +117,7 @@ describe.each(NODES)('the app has its own name on %s, whatever starts it:', node
     ['yarn of a project', ['.yarn/releases/yarn-4.1.0.cjs', 'server.js']]
   ])('%s', async (_, args) => {
     const wrapper = start(node, args)
-    // Whatever reports has done so by the fifth frame of the app.
+    // All threads have reported by the fifth frame of the app.
     await collector.until(connections =>
       connections.some(({ hello, frames }) => hello?.threadId === 0 && frames.length >= 5))
     expect(wrapper.child.exitCode).toBe(null)

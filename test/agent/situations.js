@@ -9,27 +9,28 @@
  * @property {string} [code] of the script, CommonJS
  * @property {Record<string, string>} [files] beside it: name -> content
  * @property {string[]} [flags] of Node.js
- * @property {string[]} [args] instead of the script's path; FOLDER stands for the script's folder,
- *   AGENT for the agent's
+ * @property {string[]} [args] arguments instead of the script's path; FOLDER is the script's
+ *   folder, AGENT the agent's
  * @property {string} [stdin]
  * @property {NodeJS.ProcessEnv} [env]
- * @property {string} [needs] an expression that is true on the Nodes that can do it
+ * @property {string} [needs] an expression that is true on the Node.js versions that support the
+ *   situation
  * @property {string} [shell] text of a shell around the command "$@"; FREE stands for the number of
  *   descriptors that this Node holds by itself
- * @property {boolean} [isNative] stderr is the crash report of Node's C++, which names addresses
+ * @property {boolean} [isNative] stderr holds a crash report of Node.js, whose addresses differ
+ *   from run to run
  */
 
-/** Long enough for some frames, with an interval of 0.1 s. */
+/** Long enough for some frames at an interval of 0.1 s. */
 const LIVE = 'setTimeout(() => { console.log("end") }, 300)'
 /**
- * Parts of Node.js that are loaded when they are first used: with the agent, some are there
- * already.
+ * Node.js loads these parts on first use: with the agent, some are already loaded.
  */
 const WHOLE_NODE =
   "process.stdout; process.stderr; require('fs').promises; require('net'); require('v8'); " +
     "require('worker_threads')"
 /**
- * @param {string} code runs while the agent is at work
+ * @param {string} code runs while the agent is running
  * @param {number} [ms]
  */
 const later = (code, ms = 150) => `${WHOLE_NODE}; setTimeout(() => { ${code} }, ${ms}); ${LIVE}`
@@ -37,7 +38,7 @@ const later = (code, ms = 150) => `${WHOLE_NODE}; setTimeout(() => { ${code} }, 
 const knows = flag => `process.allowedNodeEnvironmentFlags.has('${flag}')`
 const THROWS = '() => { throw new Error("of the app") }'
 /**
- * Timers that tests and browsers' stand-ins for them bring: real ones are kept to end the script.
+ * Timers replaced as test libraries do it; the script ends by a real one.
  */
 const withRealTimers = (/** @type {string} */ code, ms = 0) => `
   const real = { ...globalThis, setTimeout, setInterval, setImmediate }
@@ -48,7 +49,7 @@ const PERMISSION = ['--allow-fs-read=FOLDER/*', '--allow-fs-read=AGENT/*']
 
 /** @type {Situation[]} */
 const situations = [
-  // The ways to start.
+  // Ways to start an app.
   { name: 'a script from stdin', args: ['-'], stdin: LIVE },
   { name: 'a script from stdin that ends at once', args: ['-'], stdin: 'console.log(1)' },
   { name: '-e', args: ['-e', LIVE] },
@@ -486,7 +487,7 @@ const situations = [
       "/proc/self/fd | wc -l'], { stdio: ['ignore', 'inherit', 'inherit'] }), 200)"
   },
 
-  // The ways to end.
+  // Ways in which an app ends.
   { name: 'SIGTERM', code: later("process.kill(process.pid, 'SIGTERM')") },
   {
     name: 'SIGINT with a handler',

@@ -14,14 +14,14 @@ const {
 } = require('../support/agent-collector')
 const { situations } = require('./situations')
 
-/** A situation that hangs is killed then. */
+/** Time limit of a situation; the test kills one that hangs. */
 const LONGEST_MS = 60_000
-/** Situations that run at a time. */
+/** Number of situations that run at a time. */
 const AT_ONCE = 2
-/** Largest delay by the agent: machines that test are busy. */
+/** Largest accepted delay by the agent, on a busy machine. */
 const LATER_SECONDS = 10
 
-/** Expressions of each situation, in one process. @param {string} node */
+/** Evaluates the expressions of all situations in one process. @param {string} node */
 function answers (node) {
   const expressions = situations.map(({ needs }) => needs ?? 'true')
   const code = `JSON.stringify({
@@ -33,8 +33,8 @@ function answers (node) {
 }
 
 /**
- * Numbers of processes and addresses differ from run to run, and lines of Node.js itself by how
- * many listeners an event has.
+ * Process ids and addresses differ from run to run, and line numbers of Node.js by the number of
+ * listeners.
  * @param {string} text
  * @param {string} folder
  */
@@ -151,7 +151,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       3 * LONGEST_MS
     )
 
-    it('and the agent was at work meanwhile', () => {
+    it('and the agent was running meanwhile', () => {
       expect(
         collector.connections.filter(({ frames }) => frames.length > 0).length
       ).toBeGreaterThan(possible.length / 2)

@@ -64,7 +64,7 @@ async function until (ask, timeoutMs = 15_000) {
 }
 
 /**
- * An exporter that says what the test says: its connections, with the messages of each.
+ * An exporter that sends what the test writes; it records connections and their messages.
  * @param {string} folder
  */
 async function listen (folder) {
@@ -112,7 +112,7 @@ const get = (url, agent) => new Promise((resolve, reject) => {
 })
 
 /**
- * 50 requests a second, as a client that does not wait.
+ * A client that sends 50 requests a second and does not wait for answers.
  * @param {string} url
  * @param {number} seconds
  * @returns {Promise<number>} number of answers meanwhile
@@ -136,7 +136,7 @@ async function load (url, seconds) {
  */
 const within = (promise, ms, instead) => Promise.race([promise, wait(ms).then(() => instead)])
 
-it('a peer that was hung up on is left alone for 30 s', async () => {
+it('the agent stays away for 30 s from a peer that it hung up on', async () => {
   const { file, connections } = await listen(makeFolder(PRIVATE))
   const transport = new Transport({ path: file }, () => ({ hello: () => '{"type":"hello"}\n' }))
   undo.push(() => transport.stop())
@@ -162,7 +162,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       node, before, args, socket, env: { ...QUICK, ...env }, timeoutMs: 40_000
     }))
 
-  it('an app serves as ever whatever an impostor sends, and ends at SIGTERM', async () => {
+  it('an app serves requests whatever an impostor sends, and ends at SIGTERM', async () => {
     /** @param {string} attack */
     const prepare = async attack => {
       const folder = makeFolder(attack === 'trusted looks' ? PRIVATE : SHARED)
@@ -191,7 +191,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       return [attack, { served, ...fared, signal, endSeconds: (performance.now() - toldAt) / 1000 }]
     })))
     const { silence } = results
-    // Blocks of the loop are longer while others have the CPU; the CPU time of an app is its own.
+    // A busy machine makes blocks of the loop longer, but not the CPU time of the app.
     const harmed = attacks.filter(attack => {
       const { served, longestBlockSeconds, cpuSeconds, signal, endSeconds } = results[attack]
       return served < 0.7 * silence.served ||
@@ -203,11 +203,11 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(silence.served).toBeGreaterThan(50)
   }, 60_000)
 
-  it('at ten lines that are no trusted command the agent hangs up, not at nine', async () => {
+  it('the agent hangs up after ten lines without a trusted command, not after nine', async () => {
     const LINES = {
       'empty lines': '\n',
-      'text that is no JSON': 'x\n',
-      'JSON that is no command': '{"v":1,"type":"frame"}\n',
+      'text that is not JSON': 'x\n',
+      'JSON that is not a command': '{"v":1,"type":"frame"}\n',
       'nothing as JSON': 'null\n',
       'commands without a proof': command(),
       'proofs that are no text': command({ proof: { toString: 1 } }),
@@ -227,7 +227,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       const holdsAtNine = !connection.isClosed
       connection.socket.write(line.repeat(100))
       await until(() => connection.isClosed)
-      await wait(2500) // a peer that is merely gone is called again after a second
+      await wait(2500) // the agent reconnects to a peer that is merely gone after a second
       const answers = connection.of('answer').map(({ reason }) => reason)
       return {
         name,
@@ -245,7 +245,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     })))
   }, 60_000)
 
-  it('a line that is longer than a command may be is one too many', async () => {
+  it('the agent hangs up at a line that exceeds the limit of a command', async () => {
     const { file, connections } = await listen(makeFolder(PRIVATE))
     watched(file)
     await until(() => connections[0]?.of('frame').length > 0)
@@ -259,7 +259,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     await until(() => connections[0].isClosed)
   })
 
-  it('who is trusted loses no command: ten a second are executed, the others wait', async () => {
+  it('a trusted exporter loses no command: more than ten a second wait', async () => {
     const { file, connections } = await listen(makeFolder(PRIVATE))
     watched(file)
     await until(() => connections[0]?.of('frame').length > 0)
@@ -268,7 +268,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     const ids = Array.from({ length: 25 }, (_, i) => `number ${i}`)
     const text = ids.map(id => command({ id })).join('')
     const began = performance.now()
-    // In pieces that end anywhere.
+    // In pieces with arbitrary ends.
     for (let at = 0; at < text.length; at += 100) connection.socket.write(text.slice(at, at + 100))
     await until(() => connection.of('answer').length >= 10)
     await until(() => connection.of('answer').length >= ids.length)
@@ -277,7 +277,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(connection.isClosed).toBe(false)
   })
 
-  it('where nobody can be trusted, it offers no commands and answers none', async () => {
+  it('an agent on an untrusted socket offers no commands and answers none', async () => {
     const { file, connections } = await listen(makeFolder(SHARED))
     watched(file)
     await until(() => connections[0]?.of('frame').length > 0)
@@ -289,7 +289,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(of('answer')).toEqual([])
   })
 
-  it('answers push no frame out of those that wait', async () => {
+  it('answers displace no waiting frame', async () => {
     const folder = makeFolder(PRIVATE)
     const { file, connections } = await listen(folder)
     const fills = path.join(folder, 'fill.js')
@@ -312,7 +312,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(frames.at(-1).values.framesDropped).toBe(0)
   })
 
-  it('a command that was proved is good once, and on its connection only', async () => {
+  it('the proof of a command is valid once, and only on its connection', async () => {
     const folder = makeFolder(SHARED)
     const token = path.join(folder, 'token')
     fs.writeFileSync(token, 'secret')

@@ -15,9 +15,9 @@ const {
 
 const SUITES = path.join(__dirname, 'suites')
 const MODULES = path.join(__dirname, '../../node_modules')
-/** A suite that hangs is killed then. */
+/** Time limit of a suite; the test kills one that hangs. */
 const LONGEST_MS = 60_000
-/** Largest delay of a suite by the agent: machines that test are busy. */
+/** Largest accepted delay of a suite by the agent, on a busy machine. */
 const LATER_SECONDS = 20
 
 const cache = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-suites-'))
@@ -26,17 +26,17 @@ afterAll(() => fs.rmSync(cache, { recursive: true, force: true }))
 /**
  * @param {string} node
  * @param {string} code
- * @returns {boolean} whether it prints true
+ * @returns {boolean} true: the expression holds on this Node.js
  */
 const can = (node, code) =>
   execFileSync(node, ['-p', code], { encoding: 'utf8', env: {} }).trim() === 'true'
 
 /**
- * Frameworks whose fake timers take the place of `globalThis`'s.
+ * Frameworks whose fake timers replace those of `globalThis`.
  * @type
  *   {{ framework: string, args: string[], needs?: string, count: (stdout: string) => number[] }[]}
- *   count: tests that passed, and that failed; needs: an expression that holds on the Nodes that
- *   have it
+ *   count: tests that passed, and that failed; needs: an expression that is true on Node.js
+ * versions that support the framework
  */
 const FRAMEWORKS = [
   {
@@ -125,7 +125,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
         }).toMatchObject({ code: 0, signal: null })
         expect(count(watched.stdout)).toEqual(count(plain.stdout))
         expect(watched.seconds).toBeLessThan(plain.seconds + LATER_SECONDS)
-        // Frames arrived meanwhile: the suite really ran beside a working agent.
+        // Frames arrived meanwhile, which proves that the suite ran with a working agent.
         expect(
           Math.max(...collector.connections.map(({ frames }) => frames.length))
         ).toBeGreaterThanOrEqual(2)

@@ -35,7 +35,7 @@ describe('a plain text', () => {
     expect(isPlainText(`a${character}b`)).toBe(true)
     expect(plainText(`a${character}b`)).toBe(`a${character}b`)
   })
-  it('is cut before it is mended: half a character at its end is none', () => {
+  it('is cut first: a lone surrogate at its new end is replaced', () => {
     expect(plainText('ab\u{1f600}', 3)).toBe('ab\ufffd')
   })
 })
@@ -57,7 +57,7 @@ describe('names', () => {
     expect(accepted.filter(name => !pattern.test(name))).toEqual([])
     expect(refused.filter(name => pattern.test(name))).toEqual([])
   })
-  it('of pods that Kubernetes does not give turn the agent off', () => {
+  it('of pods that Kubernetes does not allow turn the agent off', () => {
     expect(readConfig({ MEMWATCH_CONTAINER: 'app' }).container).toBe('app')
     for (const name of ['POD_UID', 'POD_NAME', 'POD_NAMESPACE', 'CONTAINER']) {
       expect(() => readConfig({ [`MEMWATCH_${name}`]: 'a\n---\nb' })).toThrow(name)
@@ -96,7 +96,7 @@ describe('of flags', () => {
   ]))('%j remains %j', (flags, remaining) => {
     expect(plainFlags(flags)).toEqual(remaining)
   })
-  it('as many remain as the wire takes', () => {
+  it('remain up to the limits of the wire', () => {
     expect(plainFlags(Array(1001).fill('-r'))).toHaveLength(1000)
     expect(plainFlags([`--x=${'y'.repeat(5000)}`])[0]).toHaveLength(4096)
     expect(plainFlags(Array(5).fill('x'.repeat(4096)))).toHaveLength(4)
@@ -108,7 +108,7 @@ describe('of flags', () => {
     [['node', 'ARGVSECRET'], [], undefined],
     [['node', '/ARGVSECRET'], ['-e', '1'], undefined],
     [['node', '/ARGVSECRET'], ['--print=1'], undefined]
-  ]))('and arguments %j %j the script is %s', (argv, execArgv, script) => {
+  ]))('and with arguments %j %j the script is %s', (argv, execArgv, script) => {
     expect(scriptPath({ argv, execArgv })).toBe(script)
   })
 })
@@ -126,7 +126,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
   beforeEach(async () => { collector = await startCollector() })
   afterEach(() => collector.stop())
 
-  it('a hello holds plain texts only', async () => {
+  it('a hello contains plain texts only', async () => {
     const app = path.join(folder, 'app')
     fs.mkdirSync(app, { recursive: true })
     const name = `shop\u001b[2J\u202e${'x'.repeat(118)}\u{1f600}`
@@ -157,7 +157,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(texts(hello).filter(text => !isPlainText(text))).toEqual([])
   })
 
-  it('a hello holds no code, no argument and no title, of a worker neither', async () => {
+  it('a hello contains no code, argument or title of any thread', async () => {
     const code = `
       'EVALSECRET'
       const { Worker } = require('worker_threads')
@@ -187,7 +187,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     })
   })
 
-  it('a report holds no environment, argument, title or code of any thread', async () => {
+  it('a report contains no environment, argument, title or code of any thread', async () => {
     const script = path.join(folder, 'reports.js')
     fs.writeFileSync(script, `
       const { Worker } = require('worker_threads')

@@ -10,8 +10,7 @@ const { describeWithTools } = require('../support/tools')
 const EXAMPLE = path.join(__dirname, '../../alerts/alertmanager.example.yaml')
 
 /**
- * Labels as the rules give them: a finding, a silent agent and an exporter that is down, all of one
- * sidecar.
+ * Labels of the rules for one sidecar: a finding, a silent agent, and an exporter that is down.
  */
 const sidecar = {
   job: 'shop/memwatch',
@@ -38,12 +37,12 @@ const outOfMemory = { ...main, alertname: 'MemwatchOutOfMemoryExit', severity: '
 const down = { ...sidecar, alertname: 'MemwatchExporterDown', severity: 'warning' }
 const otherPod = { instance: '10.0.0.8:16369', pod: 'api-c2x4' }
 
-describeWithTools('which alerts of the Alertmanager example hush which', tools => {
+describeWithTools('inhibition by the Alertmanager example', tools => {
   /** @type {Awaited<ReturnType<typeof startAlertmanager>>} */
   let alertmanager
   beforeAll(async () => {
     const example = parse(fs.readFileSync(EXAMPLE, 'utf8'))
-    // Nothing is sent: what counts is what Alertmanager thinks of each alert.
+    // Alertmanager sends nothing here: the test reads the state of each alert.
     const config = { ...example, receivers: example.receivers.map(({ name }) => ({ name })) }
     alertmanager = await startAlertmanager({ file: tools.alertmanager, config })
   }, 70_000)
@@ -51,70 +50,70 @@ describeWithTools('which alerts of the Alertmanager example hush which', tools =
 
   let cases = 0
   it.each([
-    ['a leak hushes the lesser findings of its thread', leak, starvation, true],
-    ['a leak hushes that its process fell silent', leak, silent, true],
-    ['a leak leaves another thread alone', leak, { ...starvation, thread: 'worker-1' }, false],
-    ['a leak leaves another process alone', leak, { ...starvation, target: 'mailer' }, false],
+    ['a leak inhibits the lesser findings of its thread', leak, starvation, true],
+    ['a leak inhibits the silence of its process', leak, silent, true],
+    ['a leak does not inhibit another thread', leak, { ...starvation, thread: 'worker-1' }, false],
+    ['a leak does not inhibit another process', leak, { ...starvation, target: 'mailer' }, false],
     [
-      'a leak leaves another replica of the same name alone',
+      'a leak does not inhibit another replica of the same name',
       leak,
       { ...starvation, ...otherPod },
       false
     ],
-    ['a leak does not hush that the exporter is down', leak, down, false],
-    ['a leak does not hush another leak', leak, { ...leak, fix: 'another' }, false],
+    ['a leak does not inhibit the alert of an exporter that is down', leak, down, false],
+    ['a leak does not inhibit another leak', leak, { ...leak, fix: 'another' }, false],
     [
-      'a leak leaves what is not of memwatch alone',
+      'a leak does not inhibit alerts of other software',
       leak,
       { ...main, alertname: 'TargetSlow', severity: 'warning' },
       false
     ],
     [
-      'what is critical elsewhere hushes nothing of memwatch',
+      'critical alerts of other software inhibit nothing of memwatch',
       { ...main, alertname: 'TargetGone', severity: 'critical' },
       starvation,
       false
     ],
-    ['a leak that names the cause hushes what only measures it', leak, nearLimit, true],
+    ['a leak inhibits alerts that only measure its effect', leak, nearLimit, true],
     [
-      'a leak of another process hushes no measurement',
+      'a leak of another process inhibits no measurement',
       { ...leak, target: 'mailer' },
       nearLimit,
       false
     ],
-    ['a ticket hushes no page', starvation, nearLimit, false],
-    ['a measurement hushes no ticket that may name its cause', nearLimit, starvation, false],
+    ['a ticket inhibits no page', starvation, nearLimit, false],
+    ['a measurement inhibits no ticket that may name its cause', nearLimit, starvation, false],
     [
-      'how a process ended hushes that one of its container was killed',
+      'the end of a process inhibits the kill in its container',
       outOfMemory,
       { ...main, alertname: 'MemwatchContainerOomKill', severity: 'critical' },
       true
     ],
-    ['how a process ended hushes its silence', outOfMemory, silent, true],
-    ['how a process ended leaves its diagnosis alone', outOfMemory, leak, false],
+    ['the end of a process inhibits its silence', outOfMemory, silent, true],
+    ['the end of a process does not inhibit its diagnosis', outOfMemory, leak, false],
     [
-      'how a process ended leaves another one alone',
+      'the end of a process does not inhibit the end of another one',
       outOfMemory,
       { ...silent, target: 'mailer' },
       false
     ],
-    ['an exporter that is down hushes the silence of what it watches', down, silent, true],
+    ['an exporter that is down inhibits the silence of its targets', down, silent, true],
     [
-      "an exporter that is down does not hush another one's silent agents",
+      'an exporter that is down does not inhibit silent agents of others',
       down,
       { ...silent, ...otherPod },
       false
     ],
-    ['an exporter that is down leaves findings alone: they may still page', down, leak, false],
+    ['an exporter that is down does not inhibit findings, which may still page', down, leak, false],
     [
-      'a warning hushes nothing, not even context',
+      'a warning inhibits nothing, not even context',
       starvation,
       { ...main, alertname: 'MemwatchNewOne', severity: 'info' },
       false
     ]
   ])('%s', async (_, source, target, hushed) => {
-    // A job of its own for each case. The pair of the probe comes last and is known to hush: once
-    // it has, the case is decided.
+    // Each case has a job of its own. The pair of the probe is posted last and always inhibits:
+    // once it does, the case is decided.
     const job = `shop/memwatch-${++cases}`
     const probe = `${job}-probe`
     const labels = [

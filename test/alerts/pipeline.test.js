@@ -96,15 +96,15 @@ describeWithTools('from a verdict to a page', tools => {
   }
   const diagnosisOf = id => diagnoses.find(diagnosis => diagnosis.id === id)
 
-  it('each diagnosis is silent while suspected, fires with fix and runbook when confirmed, and resolves when it is over', async () => {
+  it('each diagnosis fires once confirmed, with fix and runbook, and resolves', async () => {
     const { exporter, webhook, prometheus } = await startAll()
-    // An opportunity has no runbook, and must not page.
+    // Opportunities have no runbook and must not page.
     const alerting = diagnoses.filter(({ runbook }) => runbook !== undefined)
     const opportunities = diagnoses.filter(({ runbook }) => runbook === undefined)
     expect(opportunities.map(({ opportunity }) => opportunity)).toEqual(
       opportunities.map(() => true)
     )
-    // One process each: its target is the name of its diagnosis.
+    // One process for each diagnosis, which is also the name of its target.
     const judgeAll = state => {
       for (const diagnosis of diagnoses) exporter.judge(diagnosis.id, diagnosis, state)
     }
@@ -135,7 +135,7 @@ describeWithTools('from a verdict to a page', tools => {
       })
       expect(firing.annotations).toMatchObject({ summary: `${title}.`, fix: FIX })
       expect(firing.annotations.runbook_url).toMatch(new RegExp(`^https://.+/${runbook}\\.md$`))
-      // None of its numbers is there: the sentence stands all the same.
+      // The alert's sentence is complete although none of its metrics exists.
       expect(firing.annotations.description).toMatch(
         new RegExp(`^${id} \\(main\\): .+ unknown.+Fix: NODE_OPTIONS`)
       )
@@ -155,7 +155,7 @@ describeWithTools('from a verdict to a page', tools => {
     ).toBe(alerting.length)
   }, 90_000)
 
-  it('with the Alertmanager example, a leak pages and hushes what else its process has; other processes still get their ticket', async () => {
+  it('a leak pages, and the Alertmanager example inhibits others of its process', async () => {
     const { exporter, webhook, alertmanager } = await startAll(webhookUrl => {
       const example = parse(
         fs.readFileSync(path.join(__dirname, '../../alerts/alertmanager.example.yaml'), 'utf8')

@@ -13,7 +13,7 @@ const { alertRules, recordedRules } = require('../../scripts/alerts/index')
 const { describeWithTools } = require('../support/tools')
 
 const ALERTS = path.join(__dirname, '../../alerts')
-/** Rules of Prometheus' format. @type {any[]} */
+/** Rules in the format of Prometheus. @type {any[]} */
 const rules = parse(
   fs.readFileSync(path.join(ALERTS, 'memwatch.alerts.yaml'), 'utf8')
 ).groups.flatMap(({ rules }) => rules)
@@ -22,7 +22,7 @@ const names = rules.map(({ alert }) => alert)
 const recorded = parse(
   fs.readFileSync(path.join(ALERTS, 'memwatch.rules.yaml'), 'utf8')
 ).groups.flatMap(({ rules }) => rules)
-/** Rules that need no agent: they have one test and one page for all. */
+/** Rules that need no agent share one test and one page. */
 const PROM_CLIENT = 'prom-client'
 /** @type {any[]} */
 const promClient = parse(
@@ -63,12 +63,12 @@ function expectSuccess (file, args) {
 }
 
 describe('alerts', () => {
-  it('each has a runbook and a test of its own name, and nothing is left over', () => {
+  it('each has a runbook and a test of its name, and no such file is superfluous', () => {
     expect(inFolder('runbooks', '.md').sort()).toEqual([...names].sort())
     expect(inFolder('tests', '.test.yaml').sort()).toEqual([...names, PROM_CLIENT].sort())
   })
   it.each(rules.map(rule => [rule.alert, rule]))(
-    '%s says what it is, how bad, and what to do',
+    '%s states the problem, its severity and the remedy',
     (alert, rule) => {
       expect(rule.labels.severity).toMatch(
         /^(critical|warning|info|\{\{ if \$labels\.severity \}\}.*\{\{ else \}\}(critical|warning|info)\{\{ end \}\})$/
@@ -89,7 +89,7 @@ describe('alerts', () => {
       expect(parseInt(rule.keep_firing_for)).toBeGreaterThan(0)
     }
   )
-  it.each(names)('the runbook of %s has all its parts, and one command to confirm', name => {
+  it.each(names)('the runbook of %s has all parts, and one command that confirms it', name => {
     const text = fs.readFileSync(path.join(ALERTS, 'runbooks', `${name}.md`), 'utf8')
     expect([...text.matchAll(/^## (.+)$/gm)].map(([, heading]) => heading)).toEqual(HEADINGS)
     const confirm = text.split('## Confirm')[1].split('\n## ')[0]
@@ -104,7 +104,7 @@ describe('alerts', () => {
       ).toEqual([])
     }
   )
-  it('each diagnosis has its alert, of its verdict\'s severity, and an opportunity none', () => {
+  it('each diagnosis has an alert of its severity, and opportunities have none', () => {
     for (const { runbook, severity: worst, opportunity } of diagnoses) {
       const severity = `{{ if $labels.severity }}{{ $labels.severity }}{{ else }}${worst}{{ end }}`
       expect(rules.find(({ alert }) => alert === runbook)?.labels).toEqual(
@@ -112,7 +112,7 @@ describe('alerts', () => {
       )
     }
   })
-  it('the runbook of rejected lines knows every reason, and no other', () => {
+  it('the runbook of rejected lines lists exactly the existing reasons', () => {
     const text = fs.readFileSync(path.join(ALERTS, 'runbooks/MemwatchLinesRejected.md'), 'utf8')
     const reasons = [...text.matchAll(/^\| (`.+`) \|/gm)].flatMap(([, cell]) =>
       cell.replaceAll('`', '').split(', ')
@@ -123,14 +123,14 @@ describe('alerts', () => {
 
 describe('recording rules', () => {
   it.each(recorded.map(({ record, expr }) => [record, expr]))(
-    '%s is named by its level, and rests on metrics that exist',
+    '%s is named by its aggregation level and uses existing metrics',
     (record, expr) => {
       expect(record).toMatch(/^(memwatch|fleet):[a-z_]+:[a-z0-9]+$/)
       expect(unknownMetrics(expr)).toEqual([])
       expect(expr).toMatch(/memwatch_/)
     }
   )
-  it('take the same selector as the alerts', () => {
+  it('accept the same selector as the alerts', () => {
     for (const { rules } of recordedRules({ selector: 'namespace="shop"' }).groups) {
       for (const { expr } of rules) expect(expr).toContain('{namespace="shop"}')
     }
@@ -145,7 +145,7 @@ describe('alerts for apps without an agent', () => {
     )
   )
   it.each(promClient.map(rule => [rule.alert, rule]))(
-    '%s says what it cannot know, and rests on what prom-client exposes',
+    '%s states its limits and uses metrics of prom-client',
     (alert, { expr, annotations }) => {
       expect(Object.keys(annotations).sort()).toEqual([
         'description',
@@ -161,17 +161,17 @@ describe('alerts for apps without an agent', () => {
       expect(used.filter(name => !known.has(name))).toEqual([])
     }
   )
-  it('has no part in its page that is no alert', () => {
+  it('has no section in its page without an alert', () => {
     expect([...page.matchAll(/^## (.+)$/gm)].map(([, name]) => name)).toEqual(
       promClient.map(({ alert }) => alert)
     )
   })
 })
 
-describe('alert rules can be had otherwise', () => {
+describe('options of the alert rules', () => {
   const rulesOf = options =>
     alertRules({ diagnoses, ...options }).groups.flatMap(({ rules }) => rules)
-  it('by default critical ones wait a minute, warnings two, and all outlive five minutes without their series', () => {
+  it('default to a wait of one minute if critical, else two', () => {
     expect(rulesOf({}).find(({ labels }) => labels.severity === 'critical')).toMatchObject({
       for: '60s',
       keep_firing_for: '300s'
@@ -181,7 +181,7 @@ describe('alert rules can be had otherwise', () => {
       keep_firing_for: '300s'
     })
   })
-  it('times and the place of the runbooks', () => {
+  it('set times and the address of the runbooks', () => {
     for (const rule of rulesOf({
       forSeconds: 5,
       keepFiringForSeconds: 7,
@@ -194,21 +194,21 @@ describe('alert rules can be had otherwise', () => {
       })
     }
   })
-  it('a selector reaches every series an alert rests on', () => {
+  it('apply a selector to every series in an alert', () => {
     for (const { expr } of rulesOf({ selector: 'namespace="shop"' })) {
       const selected = expr.match(/(memwatch[_:][a-z_0-9:]+|\bup)(\{[^}]*\})?/g)
       expect(selected.length).toBeGreaterThan(0)
       for (const one of selected) expect(one).toContain('namespace="shop"')
     }
   })
-  it('the scrape job of the exporters', () => {
+  it('set the scrape job of the exporters', () => {
     expect(
       rulesOf({ jobSelector: 'job="sidecars"' }).find(
         ({ alert }) => alert === 'MemwatchExporterDown'
       ).expr
     ).toBe('up{job="sidecars"} == 0')
   })
-  it('thresholds, the grace after a start, and the place of the dashboards', () => {
+  it('set thresholds, the grace period after a start, and the address of the dashboards', () => {
     const changed = rulesOf({
       memoryRatio: 0.8,
       heapRatio: 0.7,
@@ -227,7 +227,7 @@ describe('alert rules can be had otherwise', () => {
       expect(annotations.dashboard_url).toMatch(/^https:\/\/g\.example\.org\/d\//)
     }
   })
-  it('from the command line, which names the option at fault', () => {
+  it('come from the command line, which names a wrong one', () => {
     const alerts = (...args) =>
       spawnSync(process.execPath, [path.join(ALERTS, '../scripts/alerts.js'), ...args], {
         encoding: 'utf8'
@@ -244,7 +244,7 @@ describe('alert rules can be had otherwise', () => {
       stderr: expect.stringContaining('--nonsense')
     })
   })
-  it('a diagnosis that has no numbers of its own shows RSS', () => {
+  it('show RSS in the alert of a diagnosis without a metric of its own', () => {
     const [rule] = rulesOf({
       diagnoses: [
         { id: 'new-one', title: 'GC never runs', severity: 'info', runbook: 'MemwatchNewOne' }
@@ -257,13 +257,14 @@ describe('alert rules can be had otherwise', () => {
 
 describeWithTools('alerts under promtool and amtool', ({ promtool, amtool }) => {
   it.each(['memwatch.alerts.yaml', 'memwatch.rules.yaml', 'prom-client.rules.yaml'])(
-    '%s is sound',
+    '%s passes the check of its tool',
     file => expectSuccess(promtool, ['check', 'rules', '--lint=all', '--lint-fatal', file])
   )
-  it.each([...names, PROM_CLIENT])('%s fires, stays silent and resolves as its test says', name =>
+  it.each([...names, PROM_CLIENT])('%s fires, stays silent and resolves as its promtool test ' +
+    'expects', name =>
     expectSuccess(promtool, ['test', 'rules', `tests/${name}.test.yaml`])
   )
-  it('the Alertmanager example is sound', () =>
+  it('the Alertmanager example passes amtool check-config', () =>
     expectSuccess(amtool, ['check-config', 'alertmanager.example.yaml']))
   it.each([
     ['critical', 'pager'],

@@ -43,7 +43,7 @@ const bash = (/** @type {string} */ script, ...args) => promisify(execFile)('bas
 
 describe('runbooks', () => {
   it.each(runbooks.map(({ name, text }) => [name, text]))(
-    '%s: its commands are shell, its YAML is YAML, its links lead somewhere',
+    '%s has valid shell commands, valid YAML and no dead links',
     async (_, text) => {
       for (const command of blocks(text, 'sh')) await bash(command, '-n')
       for (const yaml of blocks(text, 'yaml')) {
@@ -56,7 +56,7 @@ describe('runbooks', () => {
   )
 })
 
-describeWithTools('the command that confirms', () => {
+describeWithTools('the confirming command', () => {
   /** @type {Awaited<ReturnType<typeof startExporter>>} */
   let it_
   beforeEach(async () => { it_ = await startExporter() })
@@ -70,7 +70,7 @@ describeWithTools('the command that confirms', () => {
   const ofDiagnosis = ({ name }) => diagnoses.find(({ runbook }) => runbook === name)
 
   it.each(byCurl.filter(ofDiagnosis).map(runbook => [runbook.name, runbook]))(
-    'of %s names the diagnosis where it is confirmed',
+    'of %s prints the diagnosis if it is confirmed',
     async (_, runbook) => {
       const { id } = defined(ofDiagnosis(runbook))
       const connection = await tellRecording(it_, id)
@@ -81,7 +81,7 @@ describeWithTools('the command that confirms', () => {
   )
 
   it.each(byCurl.filter(runbook => !ofDiagnosis(runbook)).map(runbook => [runbook.name, runbook]))(
-    'of %s has something to show',
+    'of %s prints something',
     async (_, runbook) => {
       const connection = await tellRecording(it_, 'healthy-steady')
       const dying = await it_.connect()

@@ -26,7 +26,7 @@ const annotations = {
   dashboard_url: 'https://grafana.example.org/d/memwatch-process?var-target=api'
 }
 
-describeWithTools('what the Alertmanager example sends', tools => {
+describeWithTools('notifications of the Alertmanager example', tools => {
   /** @type {{ path: string, body: any }[]} */
   const posts = []
   const server = http.createServer(async (request, response) => {
@@ -89,7 +89,7 @@ describeWithTools('what the Alertmanager example sends', tools => {
     return post.body
   }
 
-  it('a page names process and problem, the change to make, and where to read on', async () => {
+  it('a page names the process, the problem, the fix and the runbook', async () => {
     const page = await sent({ alertname: 'MemwatchJsHeapLeak', severity: 'critical' }, '/pagerduty')
     expect(page).toMatchObject({
       event_action: 'trigger',
@@ -111,7 +111,7 @@ describeWithTools('what the Alertmanager example sends', tools => {
     )
   }, 30_000)
 
-  it('a ticket in the chat says the same, and that it is over', async () => {
+  it('a ticket in the chat contains the same, and reports the resolution', async () => {
     const more = { alertname: 'MemwatchSemiSpaceStarvation', severity: 'warning', target: 'mailer' }
     const firing = (await sent(more, '/slack')).attachments[0]
     expect(firing).toMatchObject({

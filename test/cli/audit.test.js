@@ -26,7 +26,7 @@ const audit = (...args) => new Promise(resolve => {
  */
 const write = (name, content) => fs.writeFileSync(
   path.join(folder, name), typeof content === 'string' ? content : JSON.stringify(content))
-/** A lockfile of npm 7. @param {Record<string, string>} packages */
+/** A lockfile as npm 7 writes it. @param {Record<string, string>} packages */
 const lockfile = packages => ({
   lockfileVersion: 3,
   packages: Object.fromEntries([
@@ -34,7 +34,7 @@ const lockfile = packages => ({
     ...Object.entries(packages).map(([name, version]) => [`node_modules/${name}`, { version }])
   ])
 })
-/** A version of which no bug is known. */
+/** A version without a known bug. */
 const NODE = ['--node', '24.21.0']
 const LEAKY = [{ name: 'debug', version: '4.2.0' }, { name: '@napi-rs/canvas', version: '0.1.70' }]
 
@@ -49,7 +49,7 @@ describe('memwatch audit', () => {
     expect(stdout).toContain('https://github.com/debug-js/debug/issues/678')
   })
 
-  it('ends with 0 where every version is fixed; a trap is listed and is no failure', async () => {
+  it('ends with 0 if every version is fixed; it lists traps, which are not failures', async () => {
     write('package-lock.json', lockfile({ debug: '4.3.0', 'express-session': '1.18.1' }))
     const { code, stdout } = await audit('package-lock.json', ...NODE, '--json')
     const { bugs, packages } = JSON.parse(stdout)
@@ -58,7 +58,7 @@ describe('memwatch audit', () => {
     expect(bugs.map(({ id }) => id)).toContain('express-session')
   })
 
-  it('knows Node.js by --node, by .nvmrc, or by what runs it', async () => {
+  it('takes the version of Node.js from --node, from .nvmrc, or from its own process', async () => {
     write('package-lock.json', lockfile({}))
     write('.nvmrc', 'v24.17.0\n')
     const byFile = JSON.parse((await audit('--json')).stdout)
@@ -73,9 +73,9 @@ describe('memwatch audit', () => {
   it.each([
     ['an option', ['--node', 'latest'], /--node: expected a version such as 24\.17\.0, got latest/],
     ['a folder without one', ['.'], /has no lockfile; name one, such as package-lock\.json/],
-    ['a file of another name', ['notes.txt'], /notes\.txt: expected a lockfile: package-lock\.json/],
+    ['an unknown file name', ['notes.txt'], /notes\.txt: expected a lockfile: package-lock\.json/],
     ['what is no JSON', ['package-lock.json'], /cannot read package-lock\.json/],
-    ['no file, where no exporter runs', ['shop', '--url', 'http://127.0.0.1:1'], /no exporter answers/]
+    ['no file and no exporter', ['shop', '--url', 'http://127.0.0.1:1'], /no exporter answers/]
   ])('ends with 2 for %s', async (_, args, message) => {
     if (args[0] === 'package-lock.json') write('package-lock.json', '{"packages"')
     if (args[0] === 'notes.txt') write('notes.txt', 'x')
@@ -87,7 +87,7 @@ describe('memwatch audit', () => {
   })
 
   it.each(['./missing', '/missing/folder', 'package-lock.json', 'yarn.lock'])(
-    'says that %s is missing, and asks no exporter', async name => {
+    'reports that %s is missing, without asking an exporter', async name => {
       const { code, stderr } = await audit(name)
       expect([code, stderr]).toEqual([2, `memwatch: cannot read ${name}: no such file\n`])
     })
@@ -202,11 +202,11 @@ __metadata:
 
   it.each([
     [readNpm, '{}'], [readNpm, 'null'], [readNpm, '[]'], [readPnpm, 'packages:'], [readYarn, 'debug:']
-  ])('is refused by %p where it is none: %s', (read, text) => {
+  ])('is refused by %p if it is invalid: %s', (read, text) => {
     expect(() => read(text)).toThrow(/it has/)
   })
 
-  it('of a stranger is read in bounded time, and holds nothing but texts', () => {
+  it('of hostile content is read in bounded time, and yields only texts', () => {
     const started = performance.now()
     expect(readNpm(JSON.stringify({ packages: { 'node_modules/a': null, 'node_modules/b': { version: 3 } } })))
       .toEqual([])

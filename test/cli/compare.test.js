@@ -34,8 +34,8 @@ const both = async (app, options) => [
  */
 const row = ({ rows }, figure) => defined(rows.find(row => row.figure === figure))
 
-describe('two recordings, side by side', () => {
-  it('show what a flag brought, as it was predicted', async () => {
+describe('two recordings', () => {
+  it('show the effect of a flag beside its prediction', async () => {
     const [before, after] = await both('20-semi-space-starvation')
     const comparison = compare([before], [after])
     expect(row(comparison, 'scavengesPerSecond').changeRatio).toBeLessThan(-0.9)
@@ -58,7 +58,7 @@ describe('two recordings, side by side', () => {
     ])
     expect(JSON.parse(JSON.stringify(comparison))).toEqual(comparison)
   })
-  it('show what another allocator brought, and that it was there', async () => {
+  it('show the effect of another allocator, and that it was loaded', async () => {
     const [before, after] = await both('20-allocator-fragmentation-http')
     const comparison = compare([before], [after])
     expect(comparison.before.runs[0]).toMatchObject({
@@ -69,7 +69,7 @@ describe('two recordings, side by side', () => {
     expect(row(comparison, 'rssAfterLoadBytes').changeRatio).toBeLessThan(-0.5)
     expect(comparison.fix).toMatchObject({ title: 'Use jemalloc', applied: true })
   })
-  it('do not claim to have seen what is changed in code, nor what was not applied', async () => {
+  it('claim no change of the code, and none that was not applied', async () => {
     const [before, after] = await both('24-array-buffer-pile-up-jobs')
     expect(defined(compare([before], [after]).fix).applied).toBeNull()
     const [starved] = await both('20-semi-space-starvation')
@@ -83,7 +83,7 @@ describe('two recordings, side by side', () => {
       /NOT seen in the runs after[^]*from 325\/s to [\d.]+\/s, measured 325\/s: no such effect/
     )
   })
-  it('count per request where the work is known, and put predictions into proportion', async () => {
+  it('count per request if the number of requests is known, and scale predictions', async () => {
     const [before] = await both('20-semi-space-starvation', { work: { requests: 10_000 } })
     const twice = { ...before, work: { requests: 20_000 } }
     const comparison = compare([before], [twice])
@@ -95,7 +95,7 @@ describe('two recordings, side by side', () => {
     expect(ratio.measured).toBeCloseTo(plain.measured / 2)
     expect(rss.measured).toBe(plainRss.measured)
   })
-  it('are compared by the process of the same name', async () => {
+  it('are compared by processes of the same name', async () => {
     const target = defined((await measure(recording('20-js-heap-leak-worker-broken'))).target)
     expect(target.thread).not.toBe('main')
     const other = await measure(recording('20-js-heap-leak-worker-broken'), {
@@ -107,7 +107,7 @@ describe('two recordings, side by side', () => {
   })
 })
 
-describe('several runs a side', () => {
+describe('several runs on each side', () => {
   const none = Object.fromEntries(figureNames.map(name => [name, null]))
   const runs = values =>
     values.map(value => ({
@@ -125,10 +125,10 @@ describe('several runs a side', () => {
     ['one in the other', [10, 20], [12, 13], false],
     ['one run', [10], [20, 21], null],
     ['none', [null], [1, 2], null]
-  ])('whose spreads are %s', (_, before, after, apart) => {
+  ])('whose ranges are %s', (_, before, after, apart) => {
     expect(isApart(spreadOf(before), spreadOf(after))).toBe(apart)
   })
-  it('are told by median, least and most, and no difference is claimed within noise', () => {
+  it('are summarized by median and range, without a difference if it is within noise', () => {
     const text = shown(renderComparison(compare(runs([100, 300, 200]), runs([150, 250]))))
     expect(text).toMatch(/Peak RSS +200 MiB \(100 MiB – 300 MiB\) +200 MiB \(150 MiB – 250 MiB\)/)
     expect(shown(renderComparison(compare(runs([100, 300, 200]), runs([150, 290]))))).toContain(
@@ -166,7 +166,7 @@ describe('RSS after load', () => {
   }
   it.each([
     [
-      'is that of the later half of what is quiet at the end',
+      'is that of the later half of the quiet time at the end',
       [
         [20, 1, 400],
         [4, 0.01, 400],
@@ -175,7 +175,7 @@ describe('RSS after load', () => {
       100
     ],
     [
-      'is not there when the load lasts to the end',
+      'is unknown if the load lasts to the end',
       [
         [5, 0.01, 50],
         [20, 1, 400]
@@ -183,7 +183,7 @@ describe('RSS after load', () => {
       null
     ],
     [
-      'is not there before the load',
+      'is unknown before the load',
       [
         [10, 0.01, 50],
         [20, 1, 400],
@@ -192,7 +192,7 @@ describe('RSS after load', () => {
       null
     ],
     [
-      'is there from five quiet seconds on',
+      'is known after five quiet seconds',
       [
         [20, 1, 400],
         [5, 0.01, 100]
@@ -210,7 +210,7 @@ describe('RSS after load', () => {
       100
     ],
     [
-      'is that of the last quiet part, where load comes in rounds',
+      'is that of the last quiet time if load comes in rounds',
       [
         [20, 1, 400],
         [8, 0.01, 100],
@@ -221,21 +221,21 @@ describe('RSS after load', () => {
       200
     ],
     [
-      'is not there when others take the CPU from a busy loop',
+      'is unknown if others take the CPU from a busy loop',
       [
         [20, 0.9, 400],
         [10, 0.1, 400, 0.9]
       ],
       null
     ],
-    ['is not there where nothing ever happens', [[60, 0.01, 50]], null]
+    ['is unknown without any load', [[60, 0.01, 50]], null]
   ])('%s', (_, parts, mib) =>
     expect(run(/** @type {Parameters<typeof run>[0]} */ (parts))).toBe(mib)
   )
 })
 
 describe('a change', () => {
-  /** The part of a hello that counts. */
+  /** The part of a hello that a comparison reads. */
   const hello = /** @type {import('@memwatch/agent/protocol/frame').Hello} */ (/** @type {unknown} */ ({ execArgv: [], nodeOptions: [], mallocEnv: {}, allocator: 'glibc' }))
   it.each([
     [
@@ -269,13 +269,13 @@ describe('a change', () => {
       true
     ],
     [
-      'a variable that no agent tells of',
+      'a variable that no agent reports',
       { env: { MALLOC_ARENA_MAX: '2', UV_USE_IO_URING: '0' } },
       { mallocEnv: { MALLOC_ARENA_MAX: '2' } },
       null
     ],
     ['code', { code: 'buffer.transfer(0)' }, {}, null]
-  ])('by %s is seen or not', (_, change, own, applied) =>
+  ])('by %s is in force or not', (_, change, own, applied) =>
     expect(isApplied(change, { ...hello, ...own })).toBe(applied)
   )
 
@@ -305,7 +305,7 @@ describe('memwatch compare', () => {
     const json = await memwatch(['compare', '--json', ...files])
     expect(JSON.parse(json.stdout)).toMatchObject({ schema: 1, verdicts: [{ change: 'gone' }] })
   })
-  it('takes folders of several runs, in the order of their numbers', async () => {
+  it('accepts folders of several runs, in the order of their numbers', async () => {
     for (const name of ['10.ndjson.gz', '9.ndjson.gz', '9.out']) {
       fs.copyFileSync(recording('20-semi-space-starvation-broken'), path.join(folder, name))
     }
@@ -326,7 +326,7 @@ describe('memwatch compare', () => {
   it.each([
     ['is not there', '/no/such/file', /no such file/],
     ['is no recording', __filename, /expected a recording of memwatch/],
-    ['is a folder without any', __dirname, /expected recordings, got no file that ends in/]
+    ['is a folder without recordings', __dirname, /expected recordings, got no file that ends in/]
   ])('ends with 2 where a file %s', async (_, file, message) => {
     const { code, stderr } = await memwatch(['compare', file, file])
     expect(stderr).toMatch(message)

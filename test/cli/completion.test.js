@@ -15,7 +15,7 @@ const { diagnoses } = require('../../engine/diagnoses')
 
 const IDS = diagnoses.map(({ id }) => id).sort()
 const COMMANDS = program.commands.map(command => command.name()).sort()
-/** Effect of a name in a shell that executes it. */
+/** Name whose execution by a shell leaves a trace. */
 const HOSTILE = ['$(touch pwned)', '`touch pwned`', 'a;touch pwned', "a'b", '-x', 'a b', '\x1b[31m']
 
 let folder
@@ -45,7 +45,11 @@ beforeEach(() => {
 /** @param {string} [url] */
 const env = (url = `http://127.0.0.1:${server.address().port}`) =>
   environment({ PATH: `${folder}:${process.env.PATH}`, MEMWATCH_URL: url, HOME: folder })
-/** @param {string} shell @param {string[]} args @param {string} [url] */
+/**
+ * @param {string} shell
+ * @param {string[]} args
+ * @param {string} [url]
+ */
 async function say (shell, args, url) {
   const { stdout, stderr } = await spawnBounded(shell, args, { cwd: folder, env: env(url) }).ended
   expect(stderr).toBe('')
@@ -111,11 +115,11 @@ describe.each(Object.keys(SHELLS))('completion for %s', shell => {
     it('proposes every command first', async () => {
       expect(await propose('memwatch ')).toEqual(expect.arrayContaining(COMMANDS))
     })
-    it('proposes files where an argument or a value is one', async () => {
+    it('proposes files for arguments and values that are files', async () => {
       expect(await propose('memwatch diagnose ')).toContain('app.gz')
       expect(await propose('memwatch run --record ')).toContain('app.gz')
     })
-    it('proposes no target where no exporter answers', async () => {
+    it('proposes no target if no exporter answers', async () => {
       expect(await propose('memwatch doctor ', `http://127.0.0.1:${await freePort()}`)).toEqual([])
     })
   })
@@ -123,20 +127,20 @@ describe.each(Object.keys(SHELLS))('completion for %s', shell => {
 
 describe('memwatch completion targets', () => {
   const targets = url => say(path.join(folder, 'memwatch'), ['completion', 'targets'], url)
-  it('lists names that no shell reads as anything else, and no others', async () => {
+  it('lists only names without characters that a shell interprets', async () => {
     expect(await targets()).toEqual(['@acme/orders', 'shop', 'shop-2'])
   })
   it.each([
     ['says nothing', () => {}],
     ['refuses', response => response.writeHead(401).end('{}')],
     ['says something else', response => response.end('nonsense')]
-  ])('lists none of an exporter that %s, and ends at once', async (_, reply) => {
+  ])('lists no names of an exporter that %s, and ends at once', async (_, reply) => {
     answer = reply
     expect(await targets()).toEqual([])
   })
 })
 
-it('another shell is no choice', async () => {
+it('memwatch completion refuses an unknown shell', async () => {
   expect(await memwatch(['completion', 'tcsh'])).toMatchObject({
     code: 2, stdout: '', stderr: expect.stringContaining('bash, zsh, fish, targets')
   })

@@ -22,7 +22,7 @@ afterAll(async () => {
   fs.rmSync(folder, { recursive: true })
 })
 
-/** A file that is no program. */
+/** A file that is not a program. */
 const data = () => {
   const file = path.join(folder, 'data')
   fs.writeFileSync(file, 'no program', { mode: 0o644 })

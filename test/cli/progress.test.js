@@ -25,7 +25,7 @@ function saidOf (verdicts, options) {
   return lines.slice(1).map(line => line.replace(/^.* s {2}/, ''))
 }
 
-it('says what is found, and when a finding goes', () => {
+it('prints findings, and the end of a finding', () => {
   expect(saidOf([
     ['js-heap-leak', 'ok'], ['js-heap-leak', 'suspected'], ['js-heap-leak', 'confirmed'],
     ['oversized-heap', 'unknown'], ['js-heap-leak', 'unknown'], ['js-heap-leak', 'ok']
@@ -36,7 +36,7 @@ it('says what is found, and when a finding goes', () => {
   ])
 })
 
-it('says what is ruled out, too, with -v', () => {
+it('prints ruled out checks, too, with -v', () => {
   expect(saidOf([['js-heap-leak', 'ok'], ['oversized-heap', 'unknown']], { verbose: true }))
     .toEqual(['app main: js-heap-leak ok: why'])
 })
@@ -52,7 +52,7 @@ it('draws one line with state, trend and GC of a recorded leak', async () => {
   const progress = new Progress(/** @type {any} */ (output))
   try {
     const line = await new Promise(resolve => {
-      // The verdicts follow the frames: the first lines may tell of fewer.
+      // Verdicts follow frames, so the first lines may have fewer.
       drawn = line => line.includes('js-heap-leak') && resolve(line)
       progress.start(it_.exporter, { host: '127.0.0.1', port: 1 })
     })

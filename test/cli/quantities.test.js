@@ -7,7 +7,7 @@ const { memwatch } = require('../support/memwatch')
 
 const TIME = 'expected a time such as 90, 90s, 5m, 24h or 7d, got "5x"'
 const SIZE = 'expected an amount of memory such as 512Mi, 1Gi, 512M or 536870912, got "5x"'
-/** Texts of the grammar, by the placeholder of an option. @type {Record<string, string>} */
+/** Valid texts, by the placeholder of an option. @type {Record<string, string>} */
 const PLACEHOLDERS = {
   '<TIME>': TIME, '<SIZE>': SIZE, '<LIMIT>': SIZE, '<LIMITS>': SIZE, '<MEMORY>': SIZE
 }
@@ -55,7 +55,7 @@ describe('times and sizes have one grammar', () => {
     }
   })
 
-  it('agent: its variables name their unit, and take numbers only', () => {
+  it('agent: its variables name their unit and accept numbers only', () => {
     const { intervalSeconds, memoryLimitBytes } = agentOptions
     expect(intervalSeconds.read('5')).toBe(5)
     expect(memoryLimitBytes.read('536870912')).toBe(2 ** 29)

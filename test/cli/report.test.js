@@ -2,7 +2,10 @@
 
 const { renderReport } = require('../../cli/report')
 
-/** @param {string} state @param {string} diagnosis */
+/**
+ * @param {string} state
+ * @param {string} diagnosis
+ */
 const verdict = (state, diagnosis) => ({
   diagnosis, state, summary: `why of ${diagnosis}`, title: `title of ${diagnosis}`,
   severity: 'warning', confirmedAfterSeconds: 5, evidence: [], fix: [], suspects: null,
@@ -40,7 +43,7 @@ it.each([
   ['main', 'heap_oom', 'Undecided: it ended before js-heap-leak could be decided.'],
   ['worker-1', 'heap_oom', 'Undecided: js-heap-leak. Run it longer.'],
   ['main', 'clean', 'Undecided: js-heap-leak. Run it longer.']
-])('advises to run longer only what lives: %s ended, %s', (thread, reason, text) => {
+])('advises a longer run only for a living target: %s ended, %s', (thread, reason, text) => {
   const lines = renderReport(/** @type {any} */ ({
     command: ['node', 'app.js'],
     durationSeconds: 5,
@@ -70,18 +73,18 @@ it('counts the checks that found nothing', () => {
   expect(lines.join('\n')).not.toMatch(/why of (context-leak|resource-leak|oversized-heap)/)
 })
 
-it('parts its sections by one empty line', () => {
+it('separates its sections by one empty line', () => {
   const found = { ...verdict('confirmed', 'js-heap-leak'), runbook: 'MemwatchJsHeapLeak' }
   const text = render([found, verdict('ok', 'context-leak')]).join('\n')
   expect(text).toMatch(/\/alerts\/runbooks\/MemwatchJsHeapLeak\.md\n\n {2}1 ruled out/)
   expect(text).not.toMatch(/\n\n\n/)
 })
 
-it('names no undecided checks where there are none', () => {
+it('omits the line of undecided checks if there are none', () => {
   expect(render([verdict('ok', 'context-leak')])).toContain('  1 ruled out (-v lists them)')
 })
 
-it('lists them with -v, what is undecided last', () => {
+it('lists checks with -v, undecided ones last', () => {
   const lines = render(MIXED, { verbose: true })
   expect(lines.slice(-3)).toEqual([
     '  ruled out  context-leak: why of context-leak',
@@ -91,7 +94,7 @@ it('lists them with -v, what is undecided last', () => {
   expect(lines.join('\n')).not.toContain('-v lists them')
 })
 
-it.each([false, true])('leaves out what its source cannot tell, verbose: %s', verbose => {
+it.each([false, true])('omits checks that its source cannot decide, verbose: %s', verbose => {
   const source = {
     title: 'a log',
     notes: [],
@@ -125,6 +128,37 @@ describe('without -v', () => {
     expect(lines).toContain('    - fourth')
     expect(lines).toContain('  TEXT OF c https://example.org')
     expect(lines.join()).not.toContain('Also known for these versions')
+  })
+
+  const fix = (/** @type {string} */ title) =>
+    ({ title, change: { code: `HOW: ${title}` }, predicted: [], risk: 'none' })
+  const both = [
+    { ...found, fix: [fix('first'), fix('second')] },
+    {
+      ...verdict('suspected', 'event-loop-blocked'),
+      evidence: [{ text: 'of the other' }],
+      fix: [fix('another'), fix('one more')],
+      suspects: { kind: 'cpu_profile', suspects: { sites: [{ text: 'sum app.js:3 – 90 %' }] } }
+    }
+  ]
+
+  it('names other fixes, and says what a second finding is, where, and its fix', () => {
+    const lines = render(both)
+    expect(lines).toContain('      HOW: first')
+    expect(lines).toContain('  Or: second (-v shows it)')
+    const second = lines.findIndex(line => line.startsWith('  SUSPECTED'))
+    expect(lines.slice(second, second + 4)).toEqual([
+      '  SUSPECTED after 5 s: title of event-loop-blocked (event-loop-blocked, warning)',
+      '  why of event-loop-blocked',
+      '  First suspect, by a cpu_profile: sum app.js:3 – 90 %',
+      '  Fix: another (-v shows it)'
+    ])
+    expect(lines.join('\n')).not.toMatch(/HOW: (second|another)|of the other|one more/)
+  })
+
+  it('-v shows all fixes of all findings', () => {
+    const text = render(both, { verbose: true }).join('\n')
+    expect(text).toMatch(/HOW: first[^]*HOW: second[^]*of the other[^]*HOW: another[^]*HOW: one more/)
   })
 })
 
@@ -161,20 +195,20 @@ describe('holders of a heap snapshot', () => {
     })).map(line => (typeof line === 'string' ? line : line.text))
   }
 
-  it('stand in the verdict, and once only', () => {
+  it('are printed once, in the verdict', () => {
     const lines = report({ verdictHolders: holders, deathHolders: holders })
     expect(lines.filter(line => line.includes(HELD))).toEqual([`    - ${HELD}`])
     expect(lines).toContain('  Held, by a heap snapshot that V8 wrote: /srv/Heap.1.heapsnapshot')
     expect(lines).toContain('    By package: tiny-lru 80 %, shop 20 %')
   })
 
-  it('stand with the death where no verdict has them', () => {
+  it('are printed with the death if no verdict has them', () => {
     const lines = report({ verdictHolders: null, deathHolders: holders })
     expect(lines).toContain(`  - ${HELD}`)
     expect(lines.indexOf(`  - ${HELD}`)).toBeLessThan(lines.indexOf('  THE HEADLINE'))
   })
 
-  it('say why a snapshot was not analysed, and since when objects count', () => {
+  it('include the reason for a missing analysis, and the time since which objects count', () => {
     const refused = { ...holders, piles: [], refused: 'too large: 2 GiB predicted', sinceUnixMs: 0 }
     const lines = report({ verdictHolders: null, deathHolders: refused })
     expect(lines.join(' ')).toContain('only what came since 1970-01-01T00:00:00Z')

@@ -22,14 +22,14 @@ beforeAll(() => {
 const HELD = /- (\d[\d,]*) Item objects, .* KiB, held by Map `sessions`\s+in\s+\S*holding-app\.js:\d+/
 
 describe('memwatch retainers', () => {
-  it('says what piles up and what holds it', async () => {
+  it('names the piles of objects and their holders', async () => {
     const { code, stdout, stderr } = await memwatch(['retainers', earlier])
     expect(stderr).toBe('')
     expect(code).toBe(0)
     expect(HELD.exec(stdout)?.[1]).toBe('500')
   })
 
-  it('reports, between two snapshots, what came since', async () => {
+  it('reports the objects that are new in the second of two snapshots', async () => {
     const { stdout } = await memwatch(['retainers', earlier, later, '-v'])
     expect(HELD.exec(stdout)?.[1]).toBe('500')
     expect(stdout).toMatch(/objects, .*, came since/)
@@ -55,7 +55,7 @@ describe('memwatch retainers', () => {
     expect(JSON.parse(fs.readFileSync(report, 'utf8'))).toEqual(JSON.parse(stdout))
   })
 
-  it('writes a redacted copy that leads to the same finding, for this user only', async () => {
+  it('writes a redacted copy with the same finding, readable by this user only', async () => {
     const copy = path.join(folder, 'copy.heapsnapshot')
     const { code, stderr } = await memwatch(['retainers', earlier, '--redact', '--out', copy])
     expect(code).toBe(0)
@@ -69,12 +69,12 @@ describe('memwatch retainers', () => {
   })
 
   it.each([
-    ['more memory than is allowed', () => [earlier, '--memory', '64Mi'],
+    ['a snapshot that needs more memory than allowed', () => [earlier, '--memory', '64Mi'],
       /\d+ nodes and \d+ edges take more memory than is allowed: \d+ MiB predicted, 64 MiB allowed; --memory allows more/],
     ['a file that breaks off', () => [cut()], /breaks off within "nodes", at byte 100000/],
-    ['a file that is none', () => [__filename], /not a heap snapshot of V8/],
-    ['a file that is not there', () => ['none.heapsnapshot'], /cannot read none\.heapsnapshot/],
-    ['snapshots in the wrong form', () => [earlier, later, '--redact'], /--redact: expected one snapshot, got a second one/],
+    ['a file that is not a snapshot', () => [__filename], /not a heap snapshot of V8/],
+    ['a missing file', () => ['none.heapsnapshot'], /cannot read none\.heapsnapshot/],
+    ['two inputs to redact', () => [earlier, later, '--redact'], /--redact: expected one snapshot, got a second/],
     ['--redact without a place', () => [earlier, '--redact'], /expected --out FILE for the copy, got none/]
   ])('refuses %s, with status 2', async (_, args, why) => {
     const { code, stdout, stderr } = await memwatch(['retainers', ...args()])
@@ -83,7 +83,7 @@ describe('memwatch retainers', () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   })
 
-  it('leaves no copy where the snapshot breaks off', async () => {
+  it('leaves no copy if the snapshot breaks off', async () => {
     const copy = path.join(folder, 'half.heapsnapshot')
     const { code } = await memwatch(['retainers', cut(), '--redact', '--out', copy])
     expect(code).toBe(2)

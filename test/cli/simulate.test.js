@@ -16,7 +16,7 @@ Module._resolveFilename = function (request, parent, ...rest) {
   return resolve.call(this, isLab ? 'memwatch-lab-that-is-absent' : request, parent, ...rest)
 }`
 
-describe('memwatch simulate where its apps are not installed', () => {
+describe('memwatch simulate without the package of its apps', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-simulate-'))
   const hook = path.join(folder, 'without-lab.js')
   fs.writeFileSync(hook, WITHOUT_LAB)
@@ -24,7 +24,7 @@ describe('memwatch simulate where its apps are not installed', () => {
   const memwatch = (...args) =>
     spawnSync(process.execPath, ['--require', hook, MEMWATCH, ...args], { encoding: 'utf8' })
 
-  it('says which package is missing', () => {
+  it('names the missing package', () => {
     const { status, stderr } = memwatch('simulate', 'healthy')
     expect(stderr).toBe(
       'memwatch: simulate: the package with the apps is missing; run npm install @memwatch/lab\n'
@@ -39,7 +39,7 @@ describe('memwatch simulate where its apps are not installed', () => {
     expect(status).toBe(0)
   })
 
-  it('leaves the other commands alone, those that use cgroups too', () => {
+  it('does not affect other commands, not even those that use cgroups', () => {
     const { status, stderr } = memwatch('try', '--memory', 'much', '--', 'true')
     expect(stderr).toContain('--memory')
     expect(stderr).not.toContain('@memwatch/lab')
@@ -51,14 +51,14 @@ describe('the names of apps', () => {
   const memwatch = (...args) =>
     spawnSync(process.execPath, [MEMWATCH, 'simulate', ...args], { encoding: 'utf8' })
 
-  it('healthy is an app without a finding, and without an opportunity', () => {
-    // --fixed is refused with the name of the app, which does not start.
+  it('start with healthy if the app has neither a finding nor an opportunity', () => {
+    // The command refuses --fixed, names the app, and does not start it.
     const { status, stderr } = memwatch('healthy', '--fixed')
     expect(stderr).toContain('--fixed: healthy-steady has no repaired form')
     expect(status).toBe(2)
   })
 
-  it('stand apart from their titles in --help', () => {
+  it('are separated from their titles in --help', () => {
     const { stdout } = memwatch('--help')
     const lines = stdout.split('\n').map(line => line.trim().split(/ {2,}/))
     for (const { id, title } of apps) expect(lines).toContainEqual([id, title])

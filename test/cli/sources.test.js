@@ -51,21 +51,21 @@ const found = target => findCase(target).verdicts
     !opportunity && (state === 'suspected' || state === 'confirmed'))
   .map(({ diagnosis, state }) => `${diagnosis} ${state}`)
 
-describe('what a source can tell', () => {
+describe('the diagnoses that a source supports', () => {
   /**
-   * Summary of the diagnoses that a source supports.
+   * Diagnoses that a source supports, in one text.
    * @param {string} title
    * @param {string[]} fields
    */
   const source = (title, fields) =>
     /** @type {Parameters<typeof cannotTell>[0]} */ (/** @type {unknown} */ ({ title, fields }))
-  it('is everything, where every field is there', () => {
+  it('are all if it has every field', () => {
     expect([...cannotTell(source('all', Object.keys(fields)))]).toEqual([])
   })
-  it('is nothing, where none is', () => {
+  it('are none if it has no field', () => {
     expect(cannotTell(source('nothing', [])).size).toBe(diagnoses.length)
   })
-  it('is found out for each', () => {
+  it('are determined for each source', () => {
     const tells = Object.fromEntries(
       fileSources.map(source => [
         source.id,
@@ -78,7 +78,7 @@ describe('what a source can tell', () => {
       report: ['context-leak', 'resource-leak', 'container-limit-mismatch']
     })
   })
-  it('names fields and diagnoses that there are', () => {
+  it('name existing fields and diagnoses', () => {
     for (const { fields: own, unsure = {}, cannotExclude = {} } of [
       ...fileSources,
       promClient,
@@ -92,7 +92,7 @@ describe('what a source can tell', () => {
       ).toEqual([])
     }
   })
-  it('is no more than its frames hold', async () => {
+  it('need only fields that its frames contain', async () => {
     const {
       targets: [target]
     } = await judged([path.join(__dirname, '../sources/trace-gc-20-healthy-steady.log.gz')])
@@ -103,13 +103,13 @@ describe('what a source can tell', () => {
   })
 })
 
-describe('lives', () => {
+describe('sessions of processes', () => {
   const ESCAPE = '\u001b]0;mine\u0007'
   const openLives = async read => {
     const source = /** @type {any} */ ({ ...report, read: async (_, lives) => read(lives) })
     return judgeSource(source, [], {}, { onError: error => { throw error } })
   }
-  it('hold plain texts, and leave out readings that no agent sends', async () => {
+  it('contain plain texts, and omit readings that no agent sends', async () => {
     const { targets: [target], told } = await openLives(lives => {
       const life = lives.open({ name: `a${ESCAPE}`, host: 'b\u202e', execArgv: ['\ud800'] })
       lives.notes.add(`c${ESCAPE}`)
@@ -129,7 +129,7 @@ describe('lives', () => {
       '2 readings were left out: they hold numbers or names that no process has'
     ])
   })
-  it('follow one another under one process id, as in a container', async () => {
+  it('may follow each other under one process id, as in a container', async () => {
     const { targets } = await openLives(lives => {
       for (const startedAtUnixMs of [1000, 2000, 3000]) {
         lives
@@ -143,7 +143,7 @@ describe('lives', () => {
 
 describe('a diagnostic report', () => {
   /**
-   * Reports that a process writes of itself.
+   * Diagnostic reports that a process writes of itself.
    * @param {string} code
    * @param {string[]} [flags]
    */
@@ -164,7 +164,7 @@ describe('a diagnostic report', () => {
   const twice = (more = '') =>
     `${more}; process.report.writeReport(); setTimeout(() => process.report.writeReport(), 2500)`
 
-  it('of a process tells who it was, its heap and its limits', async () => {
+  it('of a process contains its identity, its heap and its limits', async () => {
     const {
       targets: [target, ...others],
       told
@@ -193,7 +193,7 @@ describe('a diagnostic report', () => {
     expect(target.frame?.sequence).toBe(2)
     expect(told.notes).toEqual([])
   })
-  it('of a heap that may grow past its container is a suspicion, and no more: a report is one moment', async () => {
+  it('of a heap that may outgrow its container is only a suspicion: it is one moment', async () => {
     const files = await reportsOf(twice(), ['--max-old-space-size=1024'])
     const {
       targets: [target]
@@ -206,7 +206,7 @@ describe('a diagnostic report', () => {
     const { stdout } = diagnose(['--memory', '512Mi', ...files])
     expect(stdout).toMatch(/suspected at most: a report shows one moment/)
   })
-  it('of a well process finds nothing', async () => {
+  it('of a healthy process yields no finding', async () => {
     const { targets: [target] } = await judged(await reportsOf(twice()))
     expect(found(target)).toEqual([])
   })
@@ -221,7 +221,7 @@ describe('a diagnostic report', () => {
     expect(targets.map(({ thread }) => thread).sort()).toEqual(['main', 'worker-1'])
     expect(targets.find(({ thread }) => thread === 'worker-1')?.values.rssBytes).toBe(undefined)
   })
-  it('that a full heap wrote says so', async () => {
+  it('written because of a full heap reports that', async () => {
     const files = await reportsOf(
       'const kept = []; for (let i = 0; ; i++) kept.push({ i, text: "x" + i })',
       ['--max-old-space-size=30', '--report-on-fatalerror']
@@ -229,7 +229,7 @@ describe('a diagnostic report', () => {
     const { told } = await judged(files)
     expect(told.notes).toEqual([expect.stringMatching(/was written when this happened: .*heap/)])
   })
-  it('is reported as the schema says', async () => {
+  it('leads to a report that fits the schema', async () => {
     const { status, stdout } = diagnose(['--json', ...await reportsOf(twice())])
     expect(status).toBe(0)
     const validate = new Ajv.Ajv2020({ strict: false }).compile(require('../../docs/report.schema.json'))
@@ -247,12 +247,12 @@ describe('a diagnostic report', () => {
       '{"header":{"reportVersion":3,"nodejsVersion":"v20.0.0"}}',
       /report.json: the report contains no heap/
     ]
-  ])('that %s is refused, and said why', async (_, content, message) => {
+  ])('that %s is refused with the reason', async (_, content, message) => {
     const { status, stderr } = diagnose([write('report.json', content)])
     expect(status).toBe(2)
     expect(stderr).toMatch(message)
   })
-  it('is known by its content', () => {
+  it('is recognized by its content', () => {
     expect(report.accepts('{\n  "header": {\n    "reportVersion": 3')).toBe(true)
     expect(gcProfiler.accepts('{"header":{"reportVersion":3')).toBe(false)
   })
@@ -289,7 +289,7 @@ describe('a GC profile', () => {
     await once(child, 'close')
     return file
   }
-  it('of an app that starves is a suspicion; of one that is well it is silent', async () => {
+  it('of a starving app yields a suspicion, and of a healthy one nothing', async () => {
     const [starving, steady] = await Promise.all([
       profileOf('semi-space-starvation'),
       profileOf('healthy-steady')
@@ -307,13 +307,13 @@ describe('a GC profile', () => {
     expect(seconds).toBeCloseTo(scavenges.reduce((sum, { cost }) => sum + cost, 0) / 1e6, 5)
     expect(found((await judged([steady])).targets[0])).toEqual([])
   }, 40_000)
-  it('without a GC says so', async () => {
+  it('without a GC is reported as such', async () => {
     const { told } = await judged([
       write('none.json', '{"version":1,"startTime":1000,"statistics":[],"endTime":2000}')
     ])
     expect(told.notes).toEqual([expect.stringMatching(/none.json contains no GC/)])
   })
-  it('that breaks off is refused, and said why', () => {
+  it('that breaks off is refused with the reason', () => {
     const { status, stderr } = diagnose([
       write('cut.json', '{"version":1,"startTime":1000,"statistics":[{"gcType":"Scavenge",')
     ])
@@ -328,7 +328,7 @@ describe('a file that cannot be judged', () => {
     Buffer.concat([gzipSync(RECORDING), ...Array(count).fill(gzipSync(bytes))])
   const binary = Buffer.from(Array.from({ length: 4096 }, (_, i) => (i * 7919) % 256))
   it.each([
-    ['an object of something else', '{"command":5}', 'is of an unknown type'],
+    ['an object of another kind', '{"command":5}', 'is of an unknown type'],
     ['null', 'null', 'is of an unknown type'],
     ['a list', '[]', 'is of an unknown type'],
     ['a number', '17', 'is of an unknown type'],
@@ -336,7 +336,7 @@ describe('a file that cannot be judged', () => {
     ['nothing', '', 'is empty'],
     ['binary', binary, 'is binary'],
     [
-      'what only begins as gzip',
+      'a file that only begins like gzip',
       Buffer.concat([Buffer.from([0x1f, 0x8b]), binary]),
       'expected gzip, got a damaged or uncompressed file'
     ],
@@ -357,7 +357,7 @@ describe('a file that cannot be judged', () => {
       'too large for'
     ],
     [
-      'a report whose host is none',
+      'a report with an invalid host name',
       '{"header":{"reportVersion":3,"nodejsVersion":"v20","host":{"toString":1}},"javascriptHeap":{}}',
       'damaged, or not written by Node.js'
     ],
@@ -367,12 +367,12 @@ describe('a file that cannot be judged', () => {
       'contains no heap'
     ],
     [
-      'a GC profile of nothing',
+      'an empty GC profile',
       '{"version":1,"statistics":[{"gcType":null}],"startTime":null}',
       'expected a GC profile with startTime'
     ]
   ])(
-    'is named in one line, and why: %s',
+    'is reported in one line with the reason: %s',
     (_, content, message) => {
       const file = write('odd', content)
       const { status, stderr, stdout } = diagnose([file])
@@ -383,7 +383,7 @@ describe('a file that cannot be judged', () => {
     },
     60_000
   )
-  it('is named where it is one of two, and two bombs are as one', () => {
+  it('is named if it is one of two, and two bombs cost no more than one', () => {
     const [one, two] = ['one', 'two'].map(name => write(name, gzipSync(Buffer.alloc(300 * MIB))))
     const { status, stderr } = diagnose([one, two])
     expect([status, stderr.trimEnd().split('\n').length]).toEqual([2, 1])
@@ -401,7 +401,7 @@ describe('a file that cannot be judged', () => {
     ],
     ['a device', () => '/dev/zero', 'it is a device'],
     ['what is not there', () => path.join(folder, 'none'), 'no such file']
-  ])('is named where it is %s', (_, make, message) => {
+  ])('is named if it is %s', (_, make, message) => {
     const file = make()
     const { status, stderr, stdout } = diagnose([file])
     expect([status, stdout, stderr]).toEqual([
@@ -411,7 +411,7 @@ describe('a file that cannot be judged', () => {
         `${message}${stderr.slice(stderr.indexOf(message) + message.length)}`
     ])
   })
-  it('may hold odd lines, that are counted and left out', () => {
+  it('may contain damaged lines, which are counted and skipped', () => {
     const file = write(
       'odd',
       `${RECORDING}null\n5\n[]\n{"end":{"exit":5}}\n{"session":{},"closed":true}\n{"line":null}\n`
@@ -422,7 +422,7 @@ describe('a file that cannot be judged', () => {
       expect.stringMatching(/^memwatch: .*: skipped 5 lines/)
     ])
   })
-  it('is not said of what a shell hands over as a file', () => {
+  it('is not the pipe of a shell substitution', () => {
     const { stderr } = spawnSync(
       'bash',
       ['-c', `"$0" "$1" diagnose <(echo '${RECORDING.trim()}')`, process.execPath, MEMWATCH],

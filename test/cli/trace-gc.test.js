@@ -71,7 +71,7 @@ const write = (name, content) => {
   return file
 }
 
-/** The GCs of a log, read in another way than memwatch does. @param {string} text */
+/** The GCs of a log, by another parser than memwatch's. @param {string} text */
 const byHand = text => text.split('\n').filter(line => /\d+ ms: .*->/.test(line)).map(line => {
   const [at, , kind] = line.slice(line.indexOf(']') + 1).trim().split(' ')
   const [sizes, pause] = line.split('MB,')
@@ -87,7 +87,7 @@ const byHand = text => text.split('\n').filter(line => /\d+ ms: .*->/.test(line)
 
 describe('a line of --trace-gc', () => {
   const majors = { 18: '18', 20: '20', 22: '22 or 24', 24: '22 or 24', 26: '25 or 26' }
-  it.each(Object.keys(majors))('of Node %s is taken, every one', major => {
+  it.each(Object.keys(majors))('of Node %s is parsed without exception', major => {
     const own = samples.filter(name => name.startsWith(`trace-gc-${major}-`))
     expect(own.length).toBeGreaterThan(1)
     for (const name of own) {
@@ -101,7 +101,7 @@ describe('a line of --trace-gc', () => {
       expect(new Set(parsed.map(gc => gc?.kind))).toEqual(new Set(['minor', 'major']))
     }
   })
-  it('says all of what happened', () => {
+  it('yields all values of the GC', () => {
     const text =
       '2026-11-21T21:00:00Z stdout F [7:0x2d6ece10]    18261 ms: Mark-Compact (reduce) 43.4 ' +
         '(46.0) -> 42.8 (46.2) MB, 6.53 / 0.01 ms  (+ 20.2 ms in 399 steps since start of ' +
@@ -145,7 +145,7 @@ describe("the rules of Node's guide to tracing GCs, on real logs", () => {
   const leaking = textOf('trace-gc-20-js-heap-leak.log.gz')
   const steady = textOf('trace-gc-24-healthy-steady.log.gz')
 
-  it('the time in GC against the time between GCs: what the log adds up to is what is judged', async () => {
+  it('memwatch judges the same time in GC and between GCs that the log adds up to', async () => {
     const gcs = byHand(starving)
     const {
       targets: [target]
@@ -157,10 +157,10 @@ describe("the rules of Node's guide to tracing GCs, on real logs", () => {
     expect(share).toBeGreaterThan(0.12)
     expect(scavengePauseRatio).toBeLessThan(defined(gcPauseRatio))
     expect(defined(gcPauseRatio) / share).toBeGreaterThan(0.97)
-    // The steps of marking come before a major, and are told with it.
+    // V8 prints the marking steps before a major GC as part of its line.
     expect(defined(gcPauseRatio) / share).toBeLessThan(1.3)
   })
-  it('a leak shows in the floors after Mark-Compact, and in nothing else', async () => {
+  it('only the used heap after Mark-Compact shows a leak', async () => {
     const floors = byHand(leaking).filter(({ major }) => major)
     const { targets: [target] } = await judged(leaking)
     const { liveHeapTrend, liveHeapBytes } = signalsOf(defined(target.window()))
@@ -174,7 +174,7 @@ describe("the rules of Node's guide to tracing GCs, on real logs", () => {
       /suspected|confirmed/
     )
   })
-  it('starvation shows in the time between scavenges', async () => {
+  it('the time between scavenges shows starvation', async () => {
     const gcs = byHand(starving)
     const end = gcs[gcs.length - 1].at
     const scavenges = gcs.filter(({ major, at }) => !major && at > end - 30)
@@ -190,9 +190,9 @@ describe("the rules of Node's guide to tracing GCs, on real logs", () => {
   })
 })
 
-describe('real logs, and nothing beside them', () => {
+describe('real logs without other sources', () => {
   it.each(samples.filter(name => name.includes('semi-space-starvation')))(
-    '%s starves, for sure: what a semi-space holds is seen in the log',
+    '%s confirms starvation, as the log shows the size of the semi-space',
     async name => {
       const {
         targets: [target]
@@ -201,9 +201,9 @@ describe('real logs, and nothing beside them', () => {
     }
   )
   it.each(samples.filter(name => name.includes('js-heap-leak.log')))(
-    '%s leaks, perhaps; for sure where the limit is known',
+    '%s leads to a suspected leak, confirmed if the limit is given',
     async name => {
-      // A heap that fills its limit within a minute is suspected of that, too.
+      // A heap that fills its limit within a minute is suspected of a leak, too.
       expect(found((await judged(textOf(name))).targets[0])[0]).toBe('js-heap-leak suspected')
       expect(
         found(
@@ -213,7 +213,7 @@ describe('real logs, and nothing beside them', () => {
     }
   )
   it.each(samples.filter(name => name.includes('heap-limit-thrash')))(
-    '%s has no room, perhaps; for sure where the limit is known',
+    '%s leads to a suspected lack of room, confirmed if the limit is given',
     async name => {
       expect(found((await judged(textOf(name))).targets[0])).toContain(
         'heap-limit-thrash suspected'
@@ -225,7 +225,7 @@ describe('real logs, and nothing beside them', () => {
       ).toEqual(['heap-limit-thrash confirmed'])
     }
   )
-  it('of a worker, its leak is that of the worker', async () => {
+  it('of a leaking worker names the worker', async () => {
     const { targets } = await judged(textOf('trace-gc-20-js-heap-leak-worker.log.gz'), IN_512)
     expect(Object.fromEntries(targets.map(target => [target.thread, found(target)]))).toEqual({
       main: [],
@@ -233,7 +233,7 @@ describe('real logs, and nothing beside them', () => {
     })
   })
   it.each(samples.filter(name => name.includes('healthy')))(
-    '%s is silent at its end, and never sure of anything',
+    '%s ends without a finding, and never had a confirmed one',
     async name => {
       for (const given of [{}, IN_512]) {
         const { targets, notes } = await judged(textOf(name), given)
@@ -262,7 +262,7 @@ describe('lab apps that print their GCs now', () => {
     await once(child, 'close')
     return Buffer.concat(chunks).toString()
   }
-  it('starve, leak and are well', async () => {
+  it('starve, leak and are healthy as expected', async () => {
     const [starving, leaking, steady] = await Promise.all([
       logOf('semi-space-starvation', ['--seconds', '24']),
       logOf('js-heap-leak', ['--seconds', '45', '--rate', '3']),
@@ -295,7 +295,7 @@ describe('lab apps that print their GCs now', () => {
   })
 })
 
-it('what is found in a pipe is said when it is, and judged on Ctrl-C', async () => {
+it('diagnose prints findings from a pipe at once, and the report on Ctrl-C', async () => {
   const child = spawn(process.execPath, [MEMWATCH, 'diagnose', '--json', '-'], {
     env: { ...process.env, NODE_OPTIONS: '' }
   })
@@ -323,7 +323,7 @@ describe('a log', () => {
       '(average mu = 1.000, current mu = 1.000) allocation failure; \n'
   const several = (pid, isolate, ...times) => times.map(ms => gc(pid, isolate, ms)).join('')
 
-  it('of several processes has a target of each', async () => {
+  it('of several processes yields a target for each', async () => {
     const { targets } = await judged(
       several(1, '0xa', 30, 2000) +
         several(2, '0xb', 40) +
@@ -337,7 +337,7 @@ describe('a log', () => {
       ]
     )
   })
-  it('of a process with a worker knows the main thread by its age, whoever had the first GC', async () => {
+  it('of a process with a worker recognizes the main thread by its age', async () => {
     const { targets } = await judged(
       several(1, '0xworker'.replace('worker', 'b'), 100, 900) +
         several(1, '0xa', 6000) +
@@ -348,14 +348,14 @@ describe('a log', () => {
       ['worker-1', 1.2]
     ])
   })
-  it('of a container that restarts, with the same pid, has a life of each', async () => {
+  it('of a container that restarts with the same pid yields a session for each start', async () => {
     const { targets } = await judged(several(1, '0xa', 30, 5000) + several(1, '0xa', 30, 2000))
     expect(targets.map(({ thread, values }) => [thread, scavengesOf(values)])).toEqual([
       ['main', 2],
       ['main', 2]
     ])
   })
-  it('of one that ran out of heap says so, and does not count the last GCs twice', async () => {
+  it('of a process that ran out of heap reports it, and counts the last GCs once', async () => {
     const last = several(1, '0xa', 5000, 6000)
     const { targets, notes } = await judged(
       several(1, '0xa', 30) +
@@ -372,18 +372,18 @@ describe('a log', () => {
       expect.stringMatching(/process 1 .* died of a full heap: FATAL ERROR: Reached heap limit/)
     ])
   })
-  it('with lines that broke is judged without them, and says how many', async () => {
+  it('with damaged lines is judged without them, and reports their number', async () => {
     const { targets, notes } = await judged(
       several(1, '0xa', 30) + '[1:0xa]  40 ms: Scavenge 4.7 (5.\n' + several(1, '0xa', 50)
     )
     expect(scavengesOf(targets[0].values)).toBe(2)
     expect(notes).toEqual([expect.stringMatching(/^app.log: skipped 1 damaged or unknown lines/)])
   })
-  it('with a time that cannot be ends nevertheless', async () => {
+  it('with an impossible time does not hang the command', async () => {
     const { targets } = await judged(several(1, '0xa', 30, 99_999_999_999))
     expect(targets).toHaveLength(1)
   })
-  it('says what it leaves open, and no more once it is said', () => {
+  it('leaves open what its options do not say', () => {
     const file = path.join(SAMPLES, 'trace-gc-20-js-heap-leak.log.gz')
     const open = diagnose([file])
     expect(open.stdout).toMatch(/The source lacks the heap size limit/)
@@ -398,7 +398,7 @@ describe('a log', () => {
     expect(known.stdout).toMatch(/CONFIRMED .*\(js-heap-leak/s)
     expect(diagnose([file, '--memory', '512Mi', '--fail-on', 'confirmed']).status).toBe(3)
   })
-  it('is reported in JSON as the schema says', () => {
+  it('yields JSON that fits the schema', () => {
     const { stdout } = diagnose([
       '--json',
       path.join(SAMPLES, 'trace-gc-20-semi-space-starvation.log.gz')
@@ -412,7 +412,7 @@ describe('a log', () => {
   })
   it.each([
     [
-      'one that is packed and breaks off',
+      'one that is compressed and breaks off',
       () => {
         const whole = fs.readFileSync(
           path.join(SAMPLES, 'trace-gc-20-semi-space-starvation.log.gz')
@@ -422,7 +422,7 @@ describe('a log', () => {
       /is incomplete: diagnosed up to its last whole line/
     ],
     [
-      'one that is packed, under another name',
+      'one that is compressed, under another name',
       () => write('packed.txt', gzipSync(several(1, '0xa', 30, 2000))),
       /packed main/
     ]
@@ -459,14 +459,14 @@ describe('a log', () => {
       /one kind: .*one.log is a --trace-gc log, .*a.ndjson is a recording of memwatch; diagnose/
     ],
     [
-      'what is packed and damaged',
+      'a damaged gzip file',
       () => [
         write('bad.gz', Buffer.concat([Buffer.from([0x1f, 0x8b]), Buffer.from('no gzip at all')]))
       ],
       /cannot read .*bad.gz: expected gzip, got a damaged or uncompressed file/
     ],
     [
-      'a limit that is none',
+      'an invalid limit',
       () => ['--memory', 'much', write('one.log', several(1, '0xa', 30))],
       /--memory: expected an amount of memory such as 512Mi/
     ],
@@ -475,7 +475,7 @@ describe('a log', () => {
       () => ['--flags=512', write('one.log', several(1, '0xa', 30))],
       /--flags: expected flags/
     ]
-  ])('%s is refused with status 2, and said why', (_, make, message) => {
+  ])('%s is refused with status 2 and the reason', (_, make, message) => {
     const { status, stdout, stderr } = diagnose(make())
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
     expect(stderr).toMatch(message)

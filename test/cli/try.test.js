@@ -1,17 +1,23 @@
 'use strict'
 
+const path = require('node:path')
+const { attemptOf } = require('../../cli/attempt')
+const { measure } = require('../../cli/comparison/measure')
 const { fromOutside } = require('../../cli/from-outside')
+const { findCase } = require('@memwatch/engine/verdicts/case')
+const { primaryOf } = require('@memwatch/engine/verdicts/evaluate')
 const { workOfLoad, workOfApp } = require('../../cli/comparison/work-of')
+const { defined } = require('../support/defined')
 const { memwatch } = require('../support/memwatch')
 
 /** The part of a hello that counts. */
 const hello = /** @type {import('@memwatch/agent/protocol/frame').Hello} */ (/** @type {unknown} */ ({ execArgv: [], nodeOptions: [], mallocEnv: {} }))
 const jemalloc = { env: { LD_PRELOAD: 'libjemalloc.so.2', MALLOC_CONF: 'narenas:2' } }
 
-describe('a fix from outside', () => {
+describe('a fix without a change of code', () => {
   it.each([
     [
-      'goes into NODE_OPTIONS, behind what is there',
+      'goes into NODE_OPTIONS, behind existing options',
       { flag: '--max-semi-space-size=16', env: { NODE_OPTIONS: '--max-semi-space-size=16' } },
       { command: ['npm', 'start'], nodeOptions: '--require "a b.js"' },
       {
@@ -20,7 +26,7 @@ describe('a fix from outside', () => {
       }
     ],
     [
-      'goes on the command line where NODE_OPTIONS would not do, in place of what is there',
+      'replaces a flag on the command line, which overrides NODE_OPTIONS',
       { flag: '--max-old-space-size=300' },
       {
         command: [
@@ -45,7 +51,7 @@ describe('a fix from outside', () => {
       }
     ],
     [
-      'is an allocator that the loader finds',
+      'loads an allocator that the loader finds',
       jemalloc,
       { loads: () => true },
       { command: ['node', 'app.js'], env: jemalloc.env }
@@ -58,7 +64,7 @@ describe('a fix from outside', () => {
     ['the container', { memoryLimitBytes: 2 ** 29 }, {}, /a change of the container/],
     ['the image', { dockerfile: 'FROM x' }, {}, /a change of the image/],
     [
-      'the command line of a node that something else starts',
+      'possible on the command line of a node that another program starts',
       { flag: '--x=1' },
       { command: ['npm', 'start'] },
       /--x=1 must stand on the command line of node, and npm is not node/
@@ -69,14 +75,14 @@ describe('a fix from outside', () => {
       {},
       /the loader does not find libnosuchjemalloc.so.2.*apt-get install libjemalloc2/
     ]
-  ])('is not %s, and it is said why', (_, change, of, reason) => {
+  ])('is not %s, and the command says why', (_, change, of, reason) => {
     expect(fromOutside(change, { command: ['node', 'app.js'], hello, ...of })).toEqual({
       reason: expect.stringMatching(reason)
     })
   })
 })
 
-describe('what was done', () => {
+describe('the work of a load generator', () => {
   it.each([
     [
       "autocannon's JSON",
@@ -97,9 +103,9 @@ describe('what was done', () => {
     ],
     ['anything else', 'done\n', undefined],
     ['JSON of something else', '{"ok":true}', undefined]
-  ])('is read off %s', (_, output, work) => expect(workOfLoad(output)).toEqual(work))
+  ])('is read from %s', (_, output, work) => expect(workOfLoad(output)).toEqual(work))
 
-  it('is what the app says on its last line', () => {
+  it('may be in the last line of the app', () => {
     expect(workOfApp('5 s: 10 requests\n{"lab":"summary","requests":12}\n')).toEqual({
       requests: 12
     })
@@ -108,10 +114,33 @@ describe('what was done', () => {
   })
 })
 
+describe('the outcome of a fix', () => {
+  const starved = '20-semi-space-starvation-broken'
+  const run = (/** @type {string} */ name) =>
+    measure(path.join(__dirname, `../recordings/${name}.ndjson.gz`))
+
+  it.each([
+    ['fixed, where the finding is gone and the promise was measured', 'fixed', true],
+    ['no_effect, where it is gone and nothing got better', 'broken', true],
+    ['not_fixed, where it remains', 'broken', false]
+  ])('is %s', async (is, form, isGone) => {
+    const before = await run(starved)
+    const verdict = defined(primaryOf(findCase(defined(before.target)).verdicts))
+    const after = await run(starved.replace('broken', form))
+    if (isGone) {
+      const known = findCase(defined(after.target))
+      known.verdicts = known.verdicts.filter(({ diagnosis }) => diagnosis !== verdict.diagnosis)
+    }
+    const chosen = { verdict, fix: verdict.fix[0], skipped: [] }
+    const { outcome } = attemptOf({ before: [before], after: [after] }, chosen, '/tmp', {})
+    expect(outcome).toBe(is.split(',')[0])
+  })
+})
+
 describe('memwatch try', () => {
   it.each([
     [
-      'a diagnosis that is none',
+      'an unknown diagnosis',
       ['--diagnosis', 'semi-space-starvatoin'],
       /did you mean semi-space-starvation/
     ],
@@ -122,17 +151,17 @@ describe('memwatch try', () => {
     ],
     ['a size that is too small', ['--memory', '63Mi'], /at least 64Mi/],
     [
-      'a change that is none',
+      'an invalid change',
       ['--with', 'max-semi-space-size=16'],
       /--with: expected a flag of node such as --max-semi-space-size=16, or NAME=VALUE, got "max/
     ],
     [
-      'two words on what to try',
+      'two options for the change',
       ['--with', 'A=1', '--fix', '2'],
       /--with: cannot be combined with --fix/
     ],
     ['no runs', ['--repeat', '0'], /--repeat: expected a whole number from 1 on/],
-    ['a folder that cannot be made', ['--keep', '/dev/null/x'], /--keep: /]
+    ['a folder that cannot be created', ['--keep', '/dev/null/x'], /--keep: /]
   ])('refuses %s', async (_, options, message) => {
     const { code, stderr } = await memwatch(['try', ...options, '--', 'true'])
     expect(stderr).toMatch(message)

@@ -5,7 +5,7 @@ const { spawnSync } = require('node:child_process')
 
 const ROOT = path.join(__dirname, '../..')
 
-/** Lines that reach for a function which an app may replace after the preload. */
+/** Lines that use a function which an app may replace after the preload. */
 const REACHING = [
   'setTimeout(() => {}, 1)',
   'setInterval(() => {}, 1)',
@@ -40,7 +40,7 @@ const REACHING = [
 /**
  * @param {string[]} lines
  * @param {string} file
- * @returns {string[]} of each line, the rule's message or ''
+ * @returns {string[]} message of the rule for each line, or ''
  */
 function complaints (lines, file) {
   const { stdout } = spawnSync(
@@ -60,7 +60,7 @@ function complaints (lines, file) {
   )
 }
 
-it('refuses each way of the agent to reach for a function that an app may replace', () => {
+it('the lint rule finds each use of a function that an app may replace', () => {
   const messages = complaints(REACHING, 'agent/collect/cpu.js')
   expect(REACHING.filter((_, i) => !messages[i].includes('agent/primordials.js'))).toEqual([])
 })

@@ -8,7 +8,7 @@ const { DEFAULT_PORT } = require('../../exporter/config')
 const ROOT = path.join(__dirname, '../..')
 const textOf = file => fs.readFileSync(path.join(ROOT, file), 'utf8')
 
-// Files that load no JavaScript of ours repeat the port.
+// Files that load no JavaScript of memwatch repeat the port.
 it.each([
   ['Dockerfile', /MEMWATCH_LISTEN=0\.0\.0\.0:(\d+)|EXPOSE (\d+)/g, 2],
   ['README.md', /--listen 127\.0\.0\.1:(\d+)/g, 1],
@@ -25,7 +25,7 @@ it.each([
   expect([...new Set(found)]).toEqual([String(DEFAULT_PORT)])
 })
 
-it('no runbook sends people to another port of this machine', () => {
+it('no runbook names another port of this machine', () => {
   const runbooks = execFileSync('git', ['ls-files', 'alerts/runbooks'], { cwd: ROOT, encoding: 'utf8' })
     .trim().split('\n')
   const found = runbooks.flatMap(file =>
@@ -34,7 +34,7 @@ it('no runbook sends people to another port of this machine', () => {
   expect([...new Set(found)]).toEqual([String(DEFAULT_PORT)])
 })
 
-it('lies where no other exporter, NodePort or outgoing connection has its port', () => {
+it('the default port differs from ports of other exporters, NodePorts and clients', () => {
   const taken = [[1, 1023], [9090, 9999], [30_000, 32_767], [32_768, 65_535]]
   expect(taken.filter(([from, to]) => DEFAULT_PORT >= from && DEFAULT_PORT <= to)).toEqual([])
 })

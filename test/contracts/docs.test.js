@@ -14,10 +14,10 @@ const { ROOT, listFiles, readText } = require('../support/repository-files')
 
 const pages = listFiles('*.md')
 const textOf = readText
-/** Made of the commands themselves; flags of Node.js stand among its examples. */
+/** Generated from the commands; its examples contain flags of Node.js. */
 const COMMANDS_PAGE = 'docs/commands.md'
 /**
- * As GitHub makes them.
+ * Anchors as GitHub forms them.
  * @param {string} page
  * @returns {string[]}
  */
@@ -35,7 +35,7 @@ const anchorsOf = page =>
 describe.each(pages)('%s', page => {
   const text = textOf(page)
 
-  it('links to what there is', () => {
+  it('has no dead link', () => {
     const links = [
       ...text.matchAll(/\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)/g),
       ...text.matchAll(/^\[[^\]]+\]: (?!https?:)([^#\s]*)(?:#(\S*))?$/gm)
@@ -56,7 +56,7 @@ describe.each(pages)('%s', page => {
     expect(broken).toEqual([])
   })
 
-  it('names variables, scripts and diagnoses that there are', () => {
+  it('names only existing variables, scripts and diagnoses', () => {
     const known = [options, agentOptions, clientOptions]
       .flatMap(table => Object.values(table))
       .map(({ env }) => env)
@@ -77,7 +77,7 @@ describe.each(pages)('%s', page => {
     ).toEqual([])
   })
 
-  it('names metrics that there are', () => {
+  it('names only existing metrics', () => {
     const known = [...targetMetrics, ...exporterMetrics].map(({ name }) => name)
     const named = [...text.matchAll(/`(memwatch_[a-z_]+)[`{]/g)].map(([, name]) =>
       name.replace(/_(bucket|sum|count)$/, '')
@@ -87,7 +87,7 @@ describe.each(pages)('%s', page => {
 
   if (page === COMMANDS_PAGE) return
 
-  it('gives commands and options that there are', () => {
+  it('names only existing commands and options', () => {
     const commands = new Map(program.commands.map(command => [command.name(), command]))
     const wrong = [
       ...text.matchAll(/(?:^|[`$ ])(?:npx )?memwatch ([a-z][a-z-]*)((?: [^\n`|#]*)?)/gm)
@@ -110,7 +110,7 @@ describe.each(pages)('%s', page => {
 describe('README.md', () => {
   const text = textOf('README.md')
 
-  it('is short, and begins with the two commands that set up a clone', () => {
+  it('is short, and has the two commands that set up a clone near its start', () => {
     const lines = text.trimEnd().split('\n')
     expect(lines.length).toBeLessThanOrEqual(150)
     for (const script of ['demo', 'test']) {
@@ -120,12 +120,12 @@ describe('README.md', () => {
     }
   })
 
-  it('says that nothing is on npm yet, and how packed files are installed', () => {
+  it('says that nothing is on npm yet, and how to install packed files', () => {
     expect(text.match(/Nothing is published on npm yet/g)).toHaveLength(1)
     expect(text).toContain('npm pack --workspaces')
   })
 
-  it('leads from each diagnosis to its runbook', () => {
+  it('links each diagnosis to its runbook', () => {
     const linked = [...text.matchAll(/^\| \[`([\w-]+)`\]\(([^)]+)\)/gm)].map(([, id, to]) => [id, to])
     expect(linked).toEqual(diagnoses.map(({ id, runbook }) =>
       [id, runbook ? `alerts/runbooks/${runbook}.md` : `docs/${id}.md`]))
@@ -147,7 +147,7 @@ describe.each(['README.md', 'docs/comparison.md'])('%s compares with others', pa
   const head = rows.findIndex(cells => cells.some(cell => cell.includes('Clinic.js Doctor')))
   const table = rows.slice(head).filter(({ length }) => length === 6)
 
-  it('by cells that each have a source', () => {
+  it('in cells that each have a source', () => {
     expect(table.length).toBeGreaterThanOrEqual(5)
     const sources = [...text.matchAll(/^\[(\w+)\]: https:\/\/\S+$/gm)].map(([, name]) => name)
     const cells = table.flatMap(([, , ...others]) => others.map(cell => cell.replace(/ \|$/, '')))
@@ -164,9 +164,9 @@ describe('ARCHITECTURE.md', () => {
     expect(text.split(/\s+/).filter(word => word !== '').length).toBeLessThanOrEqual(1500)
   })
 
-  it('names files and folders that there are', () => {
+  it('names only existing files and folders', () => {
     const named = [...text.matchAll(/`([\w.-]+\/[\w./-]*)`/g)].map(([, name]) => name)
-    // A folder of the exporter or of the tests may stand alone where the sentence is about those.
+    // Texts about the exporter or the tests may name its folders without `exporter/` or `test/`.
     const roots = ['', 'engine', 'exporter', 'test']
     const isThere = name => roots.some(root => fs.existsSync(path.join(ROOT, root, name)))
     expect(named.length).toBeGreaterThan(40)
@@ -192,7 +192,7 @@ describe('docs/decisions', () => {
     .readdirSync(path.join(ROOT, 'docs/decisions'))
     .filter(name => name !== 'README.md')
 
-  it.each(names)('%s is short: one sentence with the decision, its context, details and consequences', name => {
+  it.each(names)('%s is short: decision in one sentence, context, details, consequences', name => {
     const text = textOf(`docs/decisions/${name}`)
     expect(name).toMatch(/^\d{4}-[a-z0-9-]+\.md$/)
     const [, opening] = text.split(/\n\n/)
@@ -206,7 +206,7 @@ describe('docs/decisions', () => {
     expect(text.split(/\s+/).filter(word => word !== '').length).toBeLessThanOrEqual(250)
   })
 
-  it('are numbered in order, and listed by number and title', () => {
+  it('are numbered without gaps, and listed by number and title', () => {
     const listed = [
       ...textOf('docs/decisions/README.md').matchAll(/^- \[(\d{4}): (.*)\]\((.*)\)$/gm)
     ]

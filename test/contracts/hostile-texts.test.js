@@ -9,7 +9,7 @@ const { gunzipSync } = require('node:zlib')
 const { Profile } = require('pprof-format')
 const { splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
 
-/** Past the border: a second line of defence is tried as if the first were not there. */
+/** Bypasses the decoder, to try the second line of defence alone. */
 let mockIsOpen = false
 jest.mock('../../engine/decode/decode', () => {
   const border = jest.requireActual('../../engine/decode/decode')
@@ -56,7 +56,7 @@ const TEXTS = [
 ]
 const ALL = TEXTS.join(' ')
 /**
- * Fields that rules branch on: with other values they find nothing, and there is no fix to print.
+ * Rules branch on these fields: with other values they find nothing, and there is no fix to print.
  */
 const READ_BY_RULES = ['node', 'v8', 'platform', 'arch', 'libc', 'allocator']
 const OPTION = '--enable-source-maps'
@@ -127,7 +127,7 @@ function illHello (name, text, changes = {}) {
 }
 
 /**
- * The one that many are told ends soon after its verdict is confirmed.
+ * The recording used for many targets ends soon after its verdict is confirmed.
  * @param {string} name of the recording
  */
 const framesOf = name => recorded[name]
@@ -151,7 +151,7 @@ const ids = [...TEXTS, ALL].map(
 )
 
 /**
- * A capture that is kept on disk: of an app whose every function and file is called so.
+ * A stored capture of an app whose functions and files all have the hostile name.
  * @param {string} text
  * @param {string} id
  * @param {string} [thread]
@@ -225,7 +225,7 @@ async function tell (messages) {
 const targetOf = pid => it_.exporter.targets.find(({ hello }) => hello.pid === pid)
 const rejected = () =>
   [...it_.exporter.state.rejected.values()].reduce((sum, count) => sum + count, 0)
-/** Those that have a fix: pid → text. */
+/** Targets with a fix: pid → text. */
 const ill = new Map()
 const illIn = name =>
   [...ill]
@@ -233,7 +233,7 @@ const illIn = name =>
     .map(([pid, { text }]) => ({ target: targetOf(pid), text }))
 
 beforeAll(async () => {
-  // On a busy machine it would shed the frames that the fixes are made from.
+  // On a busy machine the exporter would drop the frames that fixes need.
   jest.spyOn(Load.prototype, 'measure').mockReturnValue(false)
   folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-hostile-'))
   TEXTS.forEach((text, i) => keepCapture(text, ids[i]))
@@ -256,8 +256,7 @@ beforeAll(async () => {
     otlp: otlp.url
   })
 
-  // Over the socket, as anybody may: it is taken or refused, and what is asked for below is asked
-  // of both.
+  // Sent over the socket, as any process may: accepted or refused, every output below must be safe.
   for (const [i, text] of TEXTS.entries()) {
     const before = rejected()
     await tell([hostileHello(text, { pid: 1000 + i }), frame()])
@@ -325,7 +324,7 @@ const api = async path => {
   expect([path, response.status]).toEqual([path, 200])
   return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
 }
-/** All pages of a list. @param {string} path */
+/** Items of all pages of a list. @param {string} path */
 async function listed (path) {
   const items = []
   /** @type {string | undefined} */
@@ -338,7 +337,7 @@ async function listed (path) {
   return items
 }
 
-it('the apps of this test have what must be printed: fixes in every form', () => {
+it('the apps of this test have fixes in every form', () => {
   for (const target of illIn('20-semi-space-starvation')) {
     expect(
       findCase(target.target).verdicts.find(({ state }) => state === 'confirmed')?.fix[0].change.env
@@ -377,12 +376,12 @@ describe('memwatch fix', () => {
   }
 
   it.each(TEXTS.map((text, i) => [JSON.stringify(text), i]))(
-    'prints one document, with the keys it should have: %s',
+    'prints one document with the expected keys: %s',
     async (_, i) => {
       const { target, text } = illIn('20-semi-space-starvation')[i]
       const args = ['fix', target.name, '--format', 'kubernetes', '--url', it_.url]
       const printed = await cli(...args)
-      // The name of its pod may not show its workload.
+      // The name of the pod may not reveal its workload.
       const { stdout, stderr } = printed.error.startsWith('--workload')
         ? await cli(...args, '--workload', 'deployment/shop')
         : printed
@@ -408,7 +407,7 @@ describe('memwatch fix', () => {
     }
   )
 
-  it('prints options of Node.js and nothing else in the other forms', async () => {
+  it('prints nothing but options of Node.js in the other forms', async () => {
     for (const { target } of illIn('20-semi-space-starvation')) {
       const [options, dockerfile] = [
         await cli('fix', target.name, '--format', 'node-options', '--url', it_.url),
@@ -425,7 +424,7 @@ describe('memwatch fix', () => {
     }
   })
 
-  it('prints libraries and limits likewise', async () => {
+  it('prints libraries and limits in the same way', async () => {
     const where = ['--workload', 'deployment/shop', '--url', it_.url]
     const [{ target: fragmented }] = illIn('24-allocator-fragmentation')
     const { container } = containerOf(
@@ -486,8 +485,8 @@ describe('memwatch fix', () => {
   })
 })
 
-describe('what is pasted into a shell', () => {
-  it('is read as the words that were meant, and nothing is carried out', async () => {
+describe('text pasted into a shell', () => {
+  it('is parsed into the intended words, and executes nothing', async () => {
     const changes = (await listed('diagnoses')).flatMap(({ verdicts }) =>
       verdicts.flatMap(({ fix }) => fix.map(({ change }) => change))
     )
@@ -527,17 +526,17 @@ describe('what is pasted into a shell', () => {
   })
 })
 
-describe('a terminal gets nothing but lines of text', () => {
+describe('a terminal gets only lines of text', () => {
   const lines = text => text.split('\n').length
 
   it('from top: a row of each target', async () => {
     const { stdout, stderr, error } = await cli('top', '--once', '--url', it_.url)
     expect([unprintableIn(stdout), unprintableIn(stderr), error]).toEqual([[], [], ''])
-    // Header, empty line, heads, and the end of the last row.
+    // Header, empty line, column heads, and the end of the last row.
     expect(lines(stdout)).toBe(it_.exporter.targets.length + 4)
   })
 
-  it('from plan, trim and capture, also when they are refused', async () => {
+  it('from plan, trim and capture, even if they are refused', async () => {
     for (const { target } of illIn('20-semi-space-starvation')) {
       for (const args of [
         ['plan', target.name],
@@ -553,7 +552,7 @@ describe('a terminal gets nothing but lines of text', () => {
     }
   })
 
-  it('from an error of the process itself', async () => {
+  it('from an error of the command itself', async () => {
     const { code, stderr } = await memwatch([
       'fix',
       'nobody',
@@ -596,7 +595,7 @@ describe('a terminal gets nothing but lines of text', () => {
     }
   })
 
-  it('from run, of an app that is really called so', async () => {
+  it('from run, for a real app of that name', async () => {
     const name = '\u001b[2J\u001b]0;x\u0007\u202e\n---\n$(id)`|<img onerror>'
     const folderOfApp = path.join(folder, 'app')
     fs.mkdirSync(folderOfApp)
@@ -616,7 +615,7 @@ describe('a terminal gets nothing but lines of text', () => {
   })
 })
 
-describe('what others read', () => {
+describe('machine-readable output', () => {
   it.each(['text/plain', 'application/openmetrics-text'])(
     '/metrics as %s: every series once, every label as it was',
     async accept => {
@@ -639,7 +638,7 @@ describe('what others read', () => {
     }
   )
 
-  it('every route of the API: JSON, in UTF-8', async () => {
+  it('every route of the API: valid JSON in UTF-8', async () => {
     const { paths } = await api('openapi.json')
     for (const [route, { get: described }] of Object.entries(paths)) {
       if (
@@ -672,7 +671,7 @@ describe('what others read', () => {
     }
   })
 
-  it('the pages: no text of anybody is in them', async () => {
+  it('the pages: no text of a target is in them', async () => {
     for (const accept of ['text/html', 'text/plain']) {
       const response = await it_.get('/', { accept })
       expect([response.status, (await response.text()).includes('onerror')]).toEqual([200, false])
@@ -685,7 +684,7 @@ describe('what others read', () => {
     }
   })
 
-  it('what is streamed: an event a line, a record a line', async () => {
+  it('streams: one event or record a line', async () => {
     const over = new AbortController()
     const live = await fetch(`${it_.url}/api/v1/live`, { signal: over.signal })
     let text = ''
@@ -703,7 +702,7 @@ describe('what others read', () => {
   })
 
   it.each(TEXTS.map((text, i) => [JSON.stringify(text), i]))(
-    'captures of an app full of it: %s',
+    'captures with hostile names: %s',
     async (_, i) => {
       const { response, bytes } = await get(`/api/v1/captures/${ids[i]}/suspects.md`)
       const text = bytes.toString()
@@ -724,7 +723,7 @@ describe('what others read', () => {
     }
   )
 
-  it('every post of the webhook: JSON that any parser takes', async () => {
+  it('every post of the webhook: JSON for any parser', async () => {
     await eventually(
       () => posts.length,
       count => count >= TEXTS.length
@@ -740,7 +739,7 @@ describe('what others read', () => {
   })
 })
 
-it('the dead: last-death, their events, and what OTLP sent of all of it', async () => {
+it('deaths: last-death, their events, and all that OTLP sent', async () => {
   for (const [i, connection] of connections.entries()) {
     if (!connection.destroyed) {
       connection.write(line({ type: 'bye', sequence: 10_000 + i, atUnixMs: 1, exitCode: 1 }) + '\n')
@@ -783,7 +782,7 @@ it('the dead: last-death, their events, and what OTLP sent of all of it', async 
   for (const text of TEXTS) expect(sent).toContain(wellFormed(text))
 }, 60_000)
 
-it('a record on disk names no header and no file', async () => {
+it('the name of a record on disk forms no HTTP header and no other file', async () => {
   for (const query of ['', '?format=pprof']) {
     const { response } = await get(`/api/v1/captures/${ids[TEXTS.length]}/profile${query}`)
     expect(response.headers.get('content-disposition')).toMatch(/^attachment; filename="[\w.-]+"$/)

@@ -54,7 +54,7 @@ const FILES = {
   'engine/text/format.js': ['./absent']
 }
 
-it('each rule finds the import that breaks it, and no other', () => {
+it('each rule finds exactly the imports that break it', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-imports-'))
   try {
     for (const [file, imports] of Object.entries(FILES)) {
@@ -92,7 +92,7 @@ it('each rule finds the import that breaks it, and no other', () => {
   }
 }, 60_000)
 
-it('the agent exports its protocol and itself, nothing else', () => {
+it('the agent exports only its protocol and itself', () => {
   const { exports: subpaths } = require('../../agent/package.json')
   expect(subpaths).toEqual({
     '.': './index.js',
@@ -102,11 +102,11 @@ it('the agent exports its protocol and itself, nothing else', () => {
   })
 })
 
-describe('the picture of the imports', () => {
+describe('the diagram of imports', () => {
   const graphOf = object => new Map(Object.entries(object).map(([from, to]) => [from, new Set(to)]))
   const listsOf = graph => Object.fromEntries([...graph].map(([from, to]) => [from, [...to]]))
 
-  it('draws a folder as a room, a file that starts folders as itself, and other files as one', () => {
+  it('has a node for each folder and each entry file, and one node for other files', () => {
     const rooms = joinRooms(
       graphOf({
         'agent/isolate-agent.js': ['agent/collect/gc.js', 'agent/guard.js'],
@@ -130,7 +130,7 @@ describe('the picture of the imports', () => {
     })
   })
 
-  it('leaves out an arrow that others imply, and refuses a circle', () => {
+  it('omits arrows that others imply, and refuses a circle', () => {
     expect(listsOf(reduceArrows(graphOf({ a: ['b', 'c', 'd'], b: ['c'], c: [], d: [] }))))
       .toEqual({ a: ['b', 'd'], b: ['c'], c: [], d: [] })
     expect(() => reduceArrows(graphOf({ a: ['b'], b: ['c'], c: ['a'] }))).toThrow(

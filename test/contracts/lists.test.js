@@ -21,7 +21,7 @@ const filesIn = folder =>
     .filter(name => name.endsWith('.js'))
     .map(name => name.replace('.js', ''))
 
-it('each diagnosis is a file of its own name, with its parts beside it, and each such file is listed', () => {
+it('each diagnosis is a file of its name with its parts beside it, and each file is listed', () => {
   const shared = [
     'index',
     'define-diagnosis',
@@ -39,7 +39,7 @@ it('each diagnosis is a file of its own name, with its parts beside it, and each
   ).toEqual(ids.toSorted())
 })
 
-it('each part of the exporter is a file, and each such file is listed', () => {
+it('each part of the exporter is a file, and each file is listed', () => {
   const { parts } = require('../../exporter/parts')
   const shared = ['index', 'guarded-emitter', 'lifecycle']
   const names = parts.map(Part => new Part().name.replaceAll(' ', '-'))
@@ -72,7 +72,7 @@ it('each signal is read by a diagnosis, explains a missing one, or is shown as a
   ).toEqual([])
 })
 
-it('each track is read by a signal or tells of a death: history costs memory in every target', () => {
+it('each track is read by a signal or explains a death: history costs memory', () => {
   const source = ['engine/signals', 'engine/memory', 'exporter/deaths']
     .flatMap(folder =>
       filesIn(folder).map(name => fs.readFileSync(path.join(ROOT, folder, `${name}.js`), 'utf8'))
@@ -81,7 +81,7 @@ it('each track is read by a signal or tells of a death: history costs memory in 
   expect(trackNames.filter(name => !source.includes(`'${name}'`))).toEqual([])
 })
 
-it('a track whose growth is looked for over hours is kept that long', () => {
+it('tracks whose growth is judged over hours are stored that long', () => {
   const source = filesIn('engine/signals')
     .map(name => fs.readFileSync(path.join(ROOT, 'engine/signals', `${name}.js`), 'utf8'))
     .join()
@@ -98,7 +98,7 @@ describe('the charts of the page', () => {
   /** @type {readonly string[]} */
   const known = trackNames
 
-  it('draw tracks that there are, and read none that they do not ask for', () => {
+  it('draw existing tracks, and read only tracks that they request', () => {
     expect(
       charts.flatMap(({ tracks }) => tracks).filter(name => !known.includes(name))
     ).toEqual([])
@@ -127,7 +127,7 @@ describe('the charts of the page', () => {
       ).toEqual([])
     }
   })
-  it('show the evidence of every diagnosis, each in one place', () => {
+  it('show the evidence of every diagnosis in one place each', () => {
     const shown = charts.flatMap(({ evidence }) => Object.keys(evidence))
     const told = [
       ...filesIn('engine/diagnoses')
@@ -150,14 +150,14 @@ describe('the charts of the page', () => {
     ).toEqual([])
     expect(shown.filter((name, i) => !figures[name] || shown.indexOf(name) !== i)).toEqual([])
   })
-  it('show each part of memory in one part of the bar of RSS, whose charts there are', () => {
+  it('show each part of memory in one segment of the RSS bar, which has charts', () => {
     const shown = partGroups.flatMap(({ parts: names }) => names)
     expect(shown.toSorted()).toEqual(Object.keys(parts).toSorted())
     const ids = partGroups.map(({ id }) => id)
     for (const { parts: about } of charts) expect(ids).toEqual(expect.arrayContaining(about))
     expect(ids.filter(id => !charts.some(({ parts: about }) => about.includes(id)))).toEqual([])
   })
-  it('have colours that the page knows', () => {
+  it('have colours that the page defines', () => {
     const css = fs.readFileSync(path.join(ROOT, 'exporter/page/page.css'), 'utf8')
     expect(
       charts
@@ -168,7 +168,7 @@ describe('the charts of the page', () => {
   })
 })
 
-it('every problem that the API may have is in the table, and used', () => {
+it('every error of the API is in the table, and used', () => {
   const source = ['exporter/expose', 'exporter/commands', 'agent', 'agent/capture']
     .flatMap(folder =>
       filesIn(folder)
@@ -190,7 +190,7 @@ it('every problem that the API may have is in the table, and used', () => {
   ).toEqual([])
 })
 
-it('agent and exporter know the same captures, and how long each may take', () => {
+it('agent and exporter have the same captures and time limits', () => {
   const limits = kinds =>
     Object.fromEntries(Object.entries(kinds).map(([name, { mostSeconds }]) => [name, mostSeconds]))
   expect(limits(require('../../exporter/captures/kinds').kinds)).toEqual(
@@ -198,7 +198,7 @@ it('agent and exporter know the same captures, and how long each may take', () =
   )
 })
 
-it('the package of the agent holds all of its folders', () => {
+it('the package of the agent contains all of its folders', () => {
   const { files } = require('../../agent/package.json')
   const folders = fs
     .readdirSync(path.join(ROOT, 'agent'), { withFileTypes: true })
@@ -207,7 +207,7 @@ it('the package of the agent holds all of its folders', () => {
   expect(files).toEqual(expect.arrayContaining(folders))
 })
 
-it('each command of the command line is a file, and each file a command or a part of one', () => {
+it('each command is a file, and each file is a command or part of one', () => {
   const { program } = require('../../cli/memwatch')
   expect(program.commands.map(command => command.name()).sort()).toEqual([
     'audit',
@@ -238,7 +238,7 @@ describe('metric names', () => {
     expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([])
   })
   it.each(own.map(({ name, type, help }) => [name, type, help]))(
-    '%s is in base units and says what it is',
+    '%s is in base units and has a help text',
     (name, type, help) => {
       expect(name).toMatch(/^memwatch_[a-z0-9_]+$/)
       expect(name.endsWith('_total')).toBe(type === 'counter')
@@ -248,7 +248,7 @@ describe('metric names', () => {
   )
   const histograms = [...targetMetrics, ...compatMetrics].flatMap(({ name, histogram }) =>
     histogram ? [{ name, ...histogram }] : [])
-  it.each(histograms)('$name shows bounds of the frames, in their order', ({ bounds, exposed }) => {
+  it.each(histograms)('$name has bounds of the frames, in their order', ({ bounds, exposed }) => {
     expect(exposed.length).toBeGreaterThan(0)
     expect(bounds.filter(bound => exposed.includes(bound))).toEqual(exposed)
   })
@@ -259,7 +259,7 @@ describe('metric names', () => {
   })
 })
 
-it('each field of the wire contract says its source', () => {
+it('each field of the wire contract names its source', () => {
   for (const [name, { source, unit }] of Object.entries(fields)) {
     expect(source).not.toBe('')
     if (unit === 'bytes' && name !== 'spaces') expect(name).toMatch(/Bytes$/)

@@ -19,13 +19,13 @@ const rows = [...targetMetrics, ...compatMetrics, ...otelMetrics, ...exporterMet
 const isOurs = ({ form }) => form.name.startsWith('memwatch.')
 
 it.each(rows.filter(isOurs).map(({ row, form }) => [form.name, row.name, form]))(
-  '%s is %s in Prometheus, by whichever way it comes',
+  '%s is %s in Prometheus, by OTLP and by the Collector',
   (_, name, form) => {
     expect(prometheusName(form)).toBe(name)
   }
 )
 
-it('those that are not ours are what Prometheus users know of OpenTelemetry', () => {
+it('standard metrics have the names that Prometheus users know from OpenTelemetry', () => {
   const names = Object.fromEntries(
     rows.filter(row => !isOurs(row)).map(({ form }) => [form.name, prometheusName(form)])
   )
@@ -49,7 +49,7 @@ it('those that are not ours are what Prometheus users know of OpenTelemetry', ()
   })
 })
 
-it('names and attributes that are not ours are in the conventions, and not deprecated', () => {
+it('standard names and attributes are in the conventions and not deprecated', () => {
   const deprecated = new Set(
     [
       ...fs
@@ -90,7 +90,7 @@ it('names and attributes that are not ours are in the conventions, and not depre
   }
 })
 
-it('one name is one metric: of one unit and kind, in several rows only where attributes tell them apart', () => {
+it('rows of one name have one unit and kind, and differ in attributes', () => {
   const byName = rows.reduce(
     (map, row) => map.set(row.form.name, [...(map.get(row.form.name) ?? []), row]),
     new Map()

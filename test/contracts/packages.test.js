@@ -11,7 +11,7 @@ const manifestOf = folder =>
 const lines = new Map(
   execFileSync('git', ['ls-files', '-z'], { cwd: ROOT, encoding: 'utf8' })
     .split('\0')
-    // The output of a run is untrusted text.
+    // The output of a script is untrusted text.
     .filter(file => /\.(c?js|mjs|json|md|ya?ml|txt|sh)$|file$/.test(file))
     .filter(file => !/^test\/recordings\/|results\.json$|-lock\.json$/.test(file))
     .filter(file => file !== path.relative(ROOT, __filename))
@@ -23,7 +23,7 @@ const linesWith = pattern =>
     of.flatMap((line, i) => (pattern.test(line) ? [`${file}:${i + 1}: ${line.trim()}`] : [])))
 
 describe('each package', () => {
-  it.each(folders)('%s says whose it is, and holds its licence', folder => {
+  it.each(folders)('%s names its owner and contains its licence', folder => {
     const manifest = manifestOf(folder)
     expect(manifest).toMatchObject({
       name: nameOf(folder),
@@ -48,7 +48,7 @@ describe('each package', () => {
     expect(readme.startsWith(`# ${nameOf(folder)}\n`)).toBe(true)
   })
 
-  it('depends on packages of ours in its own version only', () => {
+  it('depends on packages of memwatch in its own version only', () => {
     const wanted = folders.flatMap(folder => {
       const { dependencies, optionalDependencies, peerDependencies } = manifestOf(folder)
       return Object.entries({ ...dependencies, ...optionalDependencies, ...peerDependencies })
@@ -65,7 +65,7 @@ describe('each package', () => {
 describe('no text', () => {
   it.each([
     [
-      'runs or installs the package `memwatch`, which is somebody else’s',
+      'runs or installs the package `memwatch`, which belongs to somebody else',
       /\b(npx|pnpx|dlx|npm exec( --)?) memwatch\b|\b(npm|pnpm|yarn) (i|install|add)\b[^#`&|;]*(?<![@/\w.])memwatch(?!@(npm|file):|[\w/])/,
       ['npx memwatch run', 'pnpm dlx memwatch', 'npm i -D memwatch', 'yarn add x memwatch@1']
     ],
@@ -75,12 +75,12 @@ describe('no text', () => {
       ["require('memwatch')", "require('memwatch-engine/text/json')", "import('memwatch/protocol/x')"]
     ],
     [
-      'names a package of ours without its scope',
+      'names a package of memwatch without its scope',
       /(?<![\w@/.-])memwatch-(agent|allocator|cli|engine|exporter|lab)(?=['"`]?\/)|\b(npm|pnpm|yarn) (i|install|add)\b.*(?<![\w/])memwatch-[a-z]/,
       ["'memwatch-cli/memwatch.js'", 'npm install memwatch-allocator']
     ],
     [
-      'names a package below our scope that does not exist',
+      'names a package of the scope that does not exist',
       new RegExp(`${SCOPE}/(?!(${folders.join('|')})\\b)\\w`),
       [`npm install ${SCOPE}/all`]
     ]
@@ -89,13 +89,13 @@ describe('no text', () => {
     expect(linesWith(pattern)).toEqual([])
   })
 
-  it('is missed: the names of packages are found', () => {
+  it('is missed: the test finds names of packages', () => {
     expect(linesWith(new RegExp(`npx ${SCOPE}/cli`)).length).toBeGreaterThan(5)
     expect(linesWith(/memwatch@npm:/).length).toBeGreaterThan(2)
   })
 })
 
-it('another scope takes the place of this one wherever it stands', () => {
+it('another scope replaces this one in every file', () => {
   expect(
     withScope(`const SCOPE = '${SCOPE}'\nrequire('${SCOPE}/engine/x') // memwatch`, '@other')
   ).toBe("const SCOPE = '@other'\nrequire('@other/engine/x') // memwatch")

@@ -12,7 +12,7 @@ const SIZE = { columns: 20, rows: 3 }
 const texts = svg => [...svg.matchAll(/<text.*<\/text>/g)].map(([text]) => text.replace(/<[^>]*>/g, ''))
 
 describe('a recorded terminal', () => {
-  it('has a screen for each output that shows', async () => {
+  it('has a screen for each output that changes it', async () => {
     const screens = await screensOf([
       { atSeconds: 0, data: '$ run\r\n' },
       { atSeconds: 1, data: 'RSS 1' },
@@ -24,7 +24,7 @@ describe('a recorded terminal', () => {
     expect(lines).toEqual([['$ run', '', ''], ['$ run', 'RSS 1', ''], ['$ run', 'RSS 2', '']])
   })
 
-  it('draws a row once for as long as it stands, in its colours, and nothing as markup', async () => {
+  it('draws a row once while it stays, in its colours, and escapes markup', async () => {
     const svg = await terminalSvg([
       { atSeconds: 0, data: '\x1b[31m<b>&\x1b[0m\r\n' },
       { atSeconds: 5, data: 'end' }
@@ -35,7 +35,7 @@ describe('a recorded terminal', () => {
     expect(svg).not.toContain('"picture"')
   })
 
-  it('shows the newest rows where more were written than fit', async () => {
+  it('shows the newest rows if more were written than fit', async () => {
     const screens = await screensOf([{ atSeconds: 0, data: '1\r\n2\r\n3\r\n4' }], SIZE)
     expect(screens[0].rows.map(row => JSON.parse(row)[0].text)).toEqual(['2', '3', '4'])
   })
@@ -57,7 +57,7 @@ describe('the pictures of the page', () => {
   const { styleSha256, pictures } = JSON.parse(readText('docs/page/pictures.json'))
   const redraw = 'npm run pictures redraws them'
 
-  it('are those that npm run pictures drew, in light and dark', () => {
+  it('are the output of npm run pictures, in light and dark', () => {
     const drawn = fs.readdirSync(folder).filter(name => name.endsWith('.png'))
     expect(pictures.map(({ file }) => file).toSorted()).toEqual(drawn.toSorted())
     for (const { file, sha256 } of pictures) {
@@ -67,7 +67,7 @@ describe('the pictures of the page', () => {
     }
   })
 
-  it('have the style of the page, and no heading that it has no more', () => {
+  it('have the style of the page, and only existing headings', () => {
     expect([redraw, styleSha256]).toEqual([redraw, styleHash()])
     const source = fs.readdirSync(page).map(name => fs.readFileSync(path.join(page, name), 'utf8')).join()
     const gone = pictures.flatMap(({ headings }) => headings)

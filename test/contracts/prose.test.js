@@ -9,7 +9,7 @@ const { options: agentOptions } = require('@memwatch/agent/protocol/config')
 const { problems } = require('../../exporter/expose/problems')
 const { listFiles, readText } = require('../support/repository-files')
 
-/** Words that sent readers to a dictionary, and the field's words for the same. */
+/** Words that readers had to look up, and the technical terms that replace them. */
 const REPLACED_WORDS = Object.freeze(/** @type {[RegExp, string][]} */ ([
   [/\bmemory groups?\b/i, 'memory cgroup'],
   [/\bforetold\b|\bforetells?\b/i, 'predicted'],
@@ -43,7 +43,10 @@ const proseOf = text => text
     .replace(/`[^`]*`/g, 'code')
     .replace(/\s+/g, ' '))
 
-/** @param {string} paragraph @returns {string[]} also the parts before and after a colon */
+/**
+ * @param {string} paragraph
+ * @returns {string[]} sentences; a colon or semicolon before a capital letter also ends one
+ */
 const sentencesOf = paragraph => paragraph
   .split(/(?<=[.!?])\s|(?<=[:;])\s+(?=[A-Z*["])/)
   .filter(sentence => /\w/.test(sentence))
@@ -53,7 +56,7 @@ const wordsOf = sentence => sentence.split(/\s+/).filter(word => /\w/.test(word)
 
 /**
  * @param {string} file
- * @returns {string[]} its comments, without types; lines that follow each other are one
+ * @returns {string[]} its comments without types; consecutive line comments are one
  */
 function commentsOf (file) {
   /** @type {acorn.Comment[]} */
@@ -128,5 +131,13 @@ describe('prose', () => {
     const all = comments.flatMap(({ file, texts }) => texts.map(text => ({ file, text })))
     expect(all.length).toBeGreaterThan(3000)
     expect(all.filter(({ text }) => HEADLESS.test(text))).toEqual([])
+  })
+
+  it('has one tag on a line of a docstring', () => {
+    const lines = comments.flatMap(({ file }) =>
+      readText(file).split('\n').map((text, i) => ({ at: `${file}:${i + 1}`, text })))
+    expect(lines.filter(({ text }) => /^\s*\/?\*/.test(text)).length).toBeGreaterThan(10_000)
+    const crowded = /^\s*\/?\*(?!.*\*\/.*\/\*).*\s@[a-z]+ .*\s@[a-z]+ /
+    expect(lines.filter(({ text }) => crowded.test(text))).toEqual([])
   })
 })

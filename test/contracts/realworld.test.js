@@ -13,7 +13,7 @@ const PAGE = path.join(__dirname, '../../docs/realworld.md')
 const runs = allRuns()
 
 describe.each(runs)('$case $form', ({ form, of, packages, node, expect: expected, limitMib }) => {
-  it('can be run again: exact versions, a limit, a load', () => {
+  it('is reproducible: exact versions, a limit, a load', () => {
     for (const version of [...Object.values(packages), node]) {
       expect(version).toMatch(/^\d+\.\d+\.\d+(-[\w.]+)?$/)
     }
@@ -22,7 +22,7 @@ describe.each(runs)('$case $form', ({ form, of, packages, node, expect: expected
     expect(of.load).not.toBe('')
   })
 
-  it('names a public thread and diagnoses that there are, unless it is healthy', () => {
+  it('names a public thread and existing diagnoses, unless it is healthy', () => {
     if (form === 'healthy') return expect(expected).toEqual([])
     expect('source' in of && of.source).toMatch(/^https:\/\/github\.com\//)
     expect(expected.length).toBeGreaterThan(0)
@@ -31,21 +31,21 @@ describe.each(runs)('$case $form', ({ form, of, packages, node, expect: expected
   })
 })
 
-it('each leak is run in both forms, which differ', () => {
+it('each leak has a leaky and a fixed form, which differ', () => {
   for (const leaky of runs.filter(({ form }) => form === 'leaky')) {
     const fixed = runs.find(run => run.case === leaky.case && run.form === 'fixed')
     expect(fixed?.label).not.toBe(leaky.label)
   }
 })
 
-it('each result belongs to a case, once', () => {
+it('each case has at most one result of each form', () => {
   const keys = rows.map(row => `${row.case} ${row.form}`)
   expect(keys.filter((key, i) => keys.indexOf(key) !== i)).toEqual([])
   const known = runs.map(run => `${run.case} ${run.form}`)
   expect(keys.filter(key => !known.includes(key))).toEqual([])
 })
 
-it('docs/realworld.md is written from the results', () => {
+it('docs/realworld.md is generated from the results', () => {
   expect(fs.readFileSync(PAGE, 'utf8')).toBe(realworldPage(runs, rows))
 })
 
@@ -58,7 +58,7 @@ describe('a score', () => {
   const headline = (state, diagnosis) => ({ state, diagnosis, severity: 'critical', text: '' })
   /**
    * @param {{ state?: string, diagnosis?: string | null, share?: number, changes?: object[] }} run
-   * @returns {any} as much as is read of it
+   * @returns {any} the part that the test reads
    */
   const watched = ({
     state = 'suspected', diagnosis = 'js-heap-leak', share = 0.5, changes = []
@@ -75,18 +75,18 @@ describe('a score', () => {
     },
     changes: changes.map(change => ({ opportunity: false, ...change }))
   })
-  /** @type {any} as much as is read of it */
+  /** @type {any} the part that the test reads */
   const leaky = {
     form: 'leaky', file: runs[0].file, expect: ['js-heap-leak'], culprit: /keep/
   }
 
-  it('is right when the headline names what is expected', () => {
+  it('is right if the headline names the expected diagnosis', () => {
     expect(score(leaky, watched({})).right).toBe(true)
     expect(score(leaky, watched({ diagnosis: 'oversized-heap' })).right).toBe(false)
     expect(score(leaky, watched({ diagnosis: null, state: 'ok' })).right).toBe(false)
   })
 
-  it('is wrong of a fixed version as soon as anything was confirmed, but an opportunity', () => {
+  it('is wrong for a fixed version once anything but an opportunity was confirmed', () => {
     const confirmed = { seconds: 9, diagnosis: 'oversized-heap', state: 'confirmed' }
     const fixed = { ...leaky, form: 'fixed' }
     expect(score(fixed, watched({ changes: [confirmed] })).right).toBe(false)
@@ -96,7 +96,7 @@ describe('a score', () => {
       .toBe(true)
   })
 
-  it('counts the seconds to the first finding that is expected', () => {
+  it('has the seconds to the first expected finding', () => {
     const changes = [
       { seconds: 5, diagnosis: 'oversized-heap', state: 'suspected' },
       { seconds: 20, diagnosis: 'js-heap-leak', state: 'suspected' },
@@ -111,7 +111,7 @@ describe('a score', () => {
     [/keep/, 0.04, 'none'],
     [/other/, 0.05, 'wrong'],
     [null, 0.5, null]
-  ])('of a suspect looks for %s in what a headline names, share %d: %s', (culprit, share, found) => {
+  ])('searches %s in the suspect of a headline, share %d: %s', (culprit, share, found) => {
     expect(score({ ...leaky, culprit }, watched({ share })).suspect).toBe(found)
   })
 })

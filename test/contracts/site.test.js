@@ -8,7 +8,7 @@ const { diagnoses } = require('../../engine/diagnoses')
 const { charts } = require('../../scripts/page-charts')
 const { ROOT, listFiles } = require('../support/repository-files')
 
-/** It takes 15 to 20 s on two cores, and three times that while others compute. */
+/** The build takes 15 to 20 s on two idle cores, and three times that on busy ones. */
 const BUILD_MS = 180_000
 
 describe('the documentation site', () => {
@@ -17,7 +17,11 @@ describe('the documentation site', () => {
   /** @type {{ status: number | null, output: string }} */
   let build
   const read = page => fs.readFileSync(path.join(folder, `${page}.html`), 'utf8')
-  /** jest imports no ES modules. @param {string} expression @returns {any} its JSON value */
+  /**
+   * jest imports no ES modules.
+   * @param {string} expression
+   * @returns {any} its JSON value
+   */
   const evaluate = expression => {
     const code = `import { routes } from './docs/.vitepress/pages.mjs'
       import { siteLink } from './docs/.vitepress/markdown.mjs'
@@ -38,11 +42,11 @@ describe('the documentation site', () => {
   }, BUILD_MS)
   afterAll(() => fs.rmSync(folder, { recursive: true, force: true }))
 
-  it('is built, and has no dead link', () => {
+  it('builds without a dead link', () => {
     expect(build).toEqual({ status: 0, output: expect.stringContaining('build complete') })
   })
 
-  it('has a page for each file of docs/, deploy/, alerts/ and the root that users read', () => {
+  it('has a page for each text for users in docs/, deploy/, alerts/ and the root', () => {
     const routes = evaluate('routes')
     const files = ['docs/**.md', 'alerts/**.md', '*.md', 'deploy/README.md']
       .flatMap(pattern => listFiles(`:(glob)${pattern}`))
@@ -55,7 +59,7 @@ describe('the documentation site', () => {
   })
 
   it.each(diagnoses.map(({ id, ...rest }) => [id, rest]))(
-    '%s has a page: what happens, how it is known, the fix', (id, { title, requires, runbook }) => {
+    '%s has a page with symptoms, detection and fix', (id, { title, requires, runbook }) => {
       const text = textOf(read(`diagnoses/${id}`))
       expect(text).toContain(title)
       const headings = ['Meaning', 'Impact', 'How to tell it worked', 'How memwatch knows', 'Limits',
@@ -71,12 +75,12 @@ describe('the documentation site', () => {
     expect(html).toContain('https://github.com/nodejs/node/issues/54614')
   })
 
-  it('is searched without a server', () => {
+  it('has a search without a server', () => {
     const chunks = fs.readdirSync(path.join(folder, 'assets/chunks'))
     expect(chunks.filter(name => name.includes('localSearchIndex'))).toHaveLength(1)
   })
 
-  it('leads from a file outside of it to GitHub, and from a runbook to its diagnosis', () => {
+  it('links other files to GitHub, and a runbook to its diagnosis', () => {
     const links = [
       ['../compose.yaml', 'docs/quick-start.md'],
       ['../alerts/runbooks/MemwatchJsHeapLeak.md#meaning', 'docs/faq.md'],

@@ -47,16 +47,16 @@ const expressions = [
     inFile(file).map(({ alert, record, expr }) => [`rule ${alert ?? record}`, expr])
   )
 ]
-/** Functions that make sense of a counter. */
+/** Functions that may be applied to a counter. */
 const OF_COUNTERS = ['rate', 'increase', 'irate', 'changes', 'resets']
 
 describe('expressions', () => {
-  it.each(expressions)('of %s are sound PromQL, of metrics that are exposed', (_, expr) => {
+  it.each(expressions)('of %s are valid PromQL with exposed metrics', (_, expr) => {
     const { error, metrics } = parsePromql(expr)
     expect({ expr, error }).toEqual({ expr, error: false })
     expect(metrics.map(({ name }) => name).filter(name => !series.has(name))).toEqual([])
   })
-  it.each(expressions)('of %s take counters by their growth', (_, expr) => {
+  it.each(expressions)('of %s use only the growth of counters', (_, expr) => {
     for (const { name, functions } of parsePromql(expr).metrics) {
       if (series.get(name) === 'counter') {
         expect({ name, functions: functions.filter(name => OF_COUNTERS.includes(name)) }).toEqual({
@@ -66,7 +66,7 @@ describe('expressions', () => {
       }
     }
   })
-  it('tell sound from unsound, and a counter from its growth', () => {
+  it('are checked for invalid PromQL and for raw counters', () => {
     expect(parsePromql('rate(x[5m').error).toBe(true)
     expect(parsePromql('sum by (a) (rate(x{job=~"$job"}[$__rate_interval])) / y').metrics).toEqual([
       { name: 'x', ranged: true, functions: ['rate'] }, { name: 'y', ranged: false, functions: [] }
@@ -75,7 +75,7 @@ describe('expressions', () => {
 })
 
 describe('dashboards', () => {
-  it('each is a file, and no file is left over', () => {
+  it('each is a file, and each file is a dashboard', () => {
     expect(
       fs
         .readdirSync(path.join(ROOT, 'dashboards'))
@@ -83,7 +83,7 @@ describe('dashboards', () => {
         .sort()
     ).toEqual(all.map(([name]) => `${name}.json`).sort())
   })
-  it.each(all)('%s can be chosen and filtered, and not changed by accident', (name, dashboard) => {
+  it.each(all)('%s has data source and filters to choose, and is read-only', (name, dashboard) => {
     expect(dashboard).toMatchObject({
       uid: `memwatch-${name}`,
       editable: false,
@@ -104,11 +104,11 @@ describe('dashboards', () => {
       expect(series.has(String(/label_values\((\w+)/.exec(variable.query)?.[1]))).toBe(true)
     }
   })
-  it('no title is there twice', () => {
+  it('no title occurs twice', () => {
     const titles = panels.map(([title]) => title)
     expect(titles.filter((title, i) => titles.indexOf(title) !== i)).toEqual([])
   })
-  it.each(panels)('%s says what it shows, in which unit, and what bad looks like', (_, panel) => {
+  it.each(panels)('%s has descriptions, units and thresholds', (_, panel) => {
     expect(panel).toMatchObject({
       title: expect.stringMatching(/\S/),
       description: expect.stringMatching(/^[A-Z].{20,}\.$/),
@@ -120,7 +120,7 @@ describe('dashboards', () => {
     expect(panel.targets.length).toBeGreaterThan(0)
   })
   it.each(panels)(
-    '%s asks over as long as Grafana thinks right, and only what the viewer chose',
+    '%s uses Grafana’s rate interval and the chosen filters',
     (_, { targets }) => {
       for (const { expr } of targets) {
         for (const [, of, range] of expr.matchAll(
@@ -136,8 +136,8 @@ describe('dashboards', () => {
   )
 })
 
-describe('dashboards of others for the same names', () => {
-  // grafana.com 11159 and the nodejs-mixin of grafana/jsonnet-libs, by the metrics they ask for.
+describe('published dashboards for the same metric names', () => {
+  // grafana.com 11159 and the nodejs-mixin of grafana/jsonnet-libs, by the metrics that they query.
   it.each([
     'process_cpu_user_seconds_total',
     'process_cpu_system_seconds_total',

@@ -14,7 +14,7 @@ const { describeWithTools } = require('../support/tools')
 const { defined } = require('../support/defined')
 
 const AGENT = path.join(__dirname, '../../agent/index.js')
-/** The threads of these have problems, in ways that cost memory and time. */
+/** Threads of these apps have problems that cost memory and time. */
 const RECORDED = [
   'semi-space-starvation',
   'allocator-fragmentation',
@@ -59,8 +59,7 @@ describeWithTools('every panel against a real Prometheus', tools => {
       job: 'shop/memwatch'
     })
     stops.push(prometheus.stop)
-    // The recorded rules have been evaluated, the living app is there, and rates have something to
-    // rest on.
+    // Recording rules are evaluated, the living app has reported, and rates have two samples.
     await eventually(
       () => prometheus.query('fleet:memwatch_diagnosis:sum{state="confirmed"} > 0'),
       samples => samples.length > 0,
@@ -87,7 +86,7 @@ describeWithTools('every panel against a real Prometheus', tools => {
       .panels.filter(({ type }) => type !== 'row')
       .map(panel => [`${name}: ${panel.title}`, panel])
   )
-  it.each(panels)('%s has something to show', async (_, panel) => {
+  it.each(panels)('%s shows data', async (_, panel) => {
     for (const { expr } of panel.targets) {
       const samples = await prometheus.query(filled(expr, { rateInterval: '10s' }))
       expect({ expr, empty: samples.length === 0 && !mayBeEmpty(panel, expr) }).toEqual({
@@ -96,7 +95,7 @@ describeWithTools('every panel against a real Prometheus', tools => {
       })
     }
   })
-  it('what is empty in a healthy fleet has something to show in this one', async () => {
+  it('panels that are empty in a healthy fleet show data here', async () => {
     const shown = await Promise.all(
       panels
         .filter(

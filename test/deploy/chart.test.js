@@ -19,21 +19,20 @@ const valuesOf = file => parse(fs.readFileSync(path.join(CHART, file), 'utf8'))
 const injects = file =>
   file === undefined || parse(fs.readFileSync(file, 'utf8')).injection?.enabled !== false
 
-/** Checks of kube-score that do not hold here, with the reason. */
+/** Checks of kube-score that do not apply here, with the reason. */
 const NOT_HERE = [
-  // tags are versions, and never move; a registry that is away must not hold back a pod whose image
-  // is there
+  // tags are versions and never move; a pod whose image is present must start without the registry
   'container-image-pull-policy',
-  // nothing is written outside of volumes, and those have a size
+  // pods write to volumes only, and those have a size limit
   'container-ephemeral-storage-request-and-limit',
-  // it asks for ids above 10000: one container of the DaemonSet is root for a moment, without
-  // capabilities
+  // one container of the DaemonSet is root for a moment, without capabilities; the check wants ids
+  // above 10000
   'container-security-context-user-group-id',
   // pods with sidecars belong to users, and the chart does not render them
   'networkpolicy-targets-pod'
 ]
 
-it('is of the version of what it installs', () => {
+it('the chart has the version of the packages', () => {
   expect(valuesOf('Chart.yaml')).toMatchObject({ version, appVersion: version })
 })
 
@@ -43,7 +42,7 @@ describe('the schema of the values', () => {
   const isOpen = ({ type, properties, additionalProperties }) =>
     type === 'object' && !properties && additionalProperties !== false
 
-  it('knows every value, and every value has a default', () => {
+  it('describes every value, and every value has a default', () => {
     const differences = []
     const compare = (of, values, at) => {
       const { properties } = resolve(of)
@@ -62,7 +61,7 @@ describe('the schema of the values', () => {
     expect(differences).toEqual([])
   })
 
-  it('takes nothing that it does not know', () => {
+  it('refuses unknown values', () => {
     const open = []
     const walk = (of, at) => {
       if (of.properties && of.additionalProperties !== false) open.push(at)
@@ -96,7 +95,7 @@ describeWithGoTools('the Helm chart', tools => {
         expect(kubeconform(tools, kubernetes, manifests)).toEqual([])
       } else expect(file).toBeUndefined()
     })
-    it('says before Kubernetes 1.36 that there is no injection, and what there is', () => {
+    it('reports before Kubernetes 1.36 that injection is missing, and the alternative', () => {
       const early = () => chart(tools, {}, { kubernetes: '1.35', files })
       if (injects(file)) {
         expect(early).toThrow(
@@ -111,7 +110,7 @@ describeWithGoTools('the Helm chart', tools => {
         expect(kubeScore(tools, chart(tools, {}, { files }), NOT_HERE)).toEqual([])
       })
     }
-    it('has notes that end without a hole', () => {
+    it('has notes without unresolved values', () => {
       const { stdout, stderr } = spawnSync(
         tools.helm,
         [
@@ -129,7 +128,7 @@ describeWithGoTools('the Helm chart', tools => {
       expect(notes).toMatch(/^memwatch \S+ is installed\./)
       expect(notes).not.toMatch(/<no value>|%!|map\[|\n{3}/)
     })
-    it('uses variables that there are', () => {
+    it('uses only existing variables of memwatch', () => {
       const known = [...Object.values(options), ...Object.values(agentOptions)].map(
         ({ env }) => env
       )
@@ -157,7 +156,7 @@ describeWithGoTools('the Helm chart', tools => {
       "additional properties 'memroy' not allowed"
     ],
     [
-      'a mode that there is not',
+      'an unknown mode',
       { injection: { mode: 'pod' } },
       "at '/injection/mode': value must be one of 'sidecar', 'node'"
     ],
@@ -171,20 +170,19 @@ describeWithGoTools('the Helm chart', tools => {
       { image: { digest: 'v1' } },
       "at '/image/digest': 'v1' does not match pattern"
     ],
-    ['a port that there is not', { port: 65536 }, "at '/port': maximum: got 65,536, want 65,535"],
+    ['a port above 65535', { port: 65536 }, "at '/port': maximum: got 65,536, want 65,535"],
     [
       'a size without a unit',
       { sidecar: { dataMax: '32' } },
       "at '/sidecar/dataMax': '32' does not match pattern"
     ],
     [
-      'an option of memwatch as a further variable, which would stop the exporter if it is ' +
-        'misspelt',
+      'a variable of memwatch in extraEnv, which stops the exporter if misspelt',
       { exporter: { extraEnv: [{ name: 'MEMWATCH_LISTN', value: 'x' }] } },
       "at '/exporter/extraEnv/0/name': 'not' failed"
     ],
     [
-      'a Secret that would hold back pods',
+      'a Secret that would delay pods',
       {
         exporter: {
           extraEnv: [{ name: 'A', valueFrom: { secretKeyRef: { name: 'a', key: 'b' } } }]
@@ -193,7 +191,7 @@ describeWithGoTools('the Helm chart', tools => {
       "missing property 'optional'"
     ],
     [
-      'the same, said to be needed',
+      'the same with optional: false',
       {
         exporter: {
           extraEnv: [
@@ -204,7 +202,7 @@ describeWithGoTools('the Helm chart', tools => {
       "at '/exporter/extraEnv/0/valueFrom/secretKeyRef/optional': value must be true"
     ],
     [
-      'an interval that is none',
+      'an interval without a unit',
       { podMonitor: { interval: '15' } },
       "at '/podMonitor/interval': '15' does not match pattern"
     ]
@@ -224,7 +222,7 @@ describeWithGoTools('the Helm chart', tools => {
     ['expr: ', 'expression: ', "additional properties 'expression' not allowed"],
     ['policyTypes:', 'policyType:', "additional properties 'policyType' not allowed"],
     ['matchConditions:', 'matchCondition:', "additional properties 'matchCondition' not allowed"]
-  ])('%s written as %s is found out', (right, wrong, message) => {
+  ])('the test detects %s misspelt as %s', (right, wrong, message) => {
     const file = path.join(CHART, 'ci/everything-values.yaml')
     const manifests =
       chart(tools, {}, { files: [file] }) +
@@ -234,7 +232,7 @@ describeWithGoTools('the Helm chart', tools => {
     expect(kubeconform(tools, '1.36', manifests.replaceAll(right, wrong)).join()).toContain(message)
   })
 
-  it('kube-score sees a container without limits', () => {
+  it('kube-score detects a container without limits', () => {
     expect(
       kubeScore(
         tools,
@@ -260,7 +258,7 @@ describeWithGoTools('the Helm chart', tools => {
       )
     const groupsOf = name => parse(fs.readFileSync(path.join(ROOT, 'alerts', name), 'utf8')).groups
 
-    it('are those of alerts/, Prometheus’ own braces and all', () => {
+    it('are those of alerts/, with the braces of Prometheus templates', () => {
       const rules = rulesOf({ promClient: true, labels: { release: 'kube-prometheus-stack' } })
       expect(rules['memwatch-alerts'].groups).toEqual(groupsOf('memwatch.alerts.yaml'))
       expect(rules['memwatch-rules'].groups).toEqual(groupsOf('memwatch.rules.yaml'))
@@ -270,7 +268,7 @@ describeWithGoTools('the Helm chart', tools => {
         Array(3).fill('kube-prometheus-stack')
       )
     })
-    it('lead to one’s own Grafana and runbooks', () => {
+    it('link to the configured Grafana and runbooks', () => {
       const {
         'memwatch-alerts': { groups }
       } = rulesOf({ grafanaUrl: 'https://grafana.test/', runbookUrl: 'https://wiki.test/memwatch' })
@@ -283,7 +281,7 @@ describeWithGoTools('the Helm chart', tools => {
     })
   })
 
-  it('dashboards are those of dashboards/, each in a ConfigMap that is small enough', () => {
+  it('dashboards are those of dashboards/, each in a ConfigMap below the size limit', () => {
     const maps = objects(
       chart(tools, { dashboards: { enabled: true, promClient: true } }, { show: ['dashboards'] })
     )
@@ -303,7 +301,7 @@ describeWithGoTools('the Helm chart', tools => {
         labels: { grafana_dashboard: '1' },
         annotations: { grafana_folder: 'memwatch' }
       })
-      // kubectl apply keeps a copy in an annotation, and annotations have 256 KiB.
+      // kubectl apply stores a copy in an annotation, which holds at most 256 KiB.
       expect(Buffer.byteLength(text)).toBeLessThan(200 * 1024)
     }
   })

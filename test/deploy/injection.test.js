@@ -17,7 +17,7 @@ function admit (policy, requests) {
   return JSON.parse(stdout)
 }
 
-/** As the API server does before. */
+/** Defaults that the API server sets before it applies the policy. */
 const withDefaults = pod => ({ ...pod, spec: { securityContext: {}, ...pod.spec } })
 
 describeWithGoTools('injection, by CEL', tools => {

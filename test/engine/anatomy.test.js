@@ -11,8 +11,8 @@ const { frame, hello, MIB } = require('../support/frames')
 const { defined } = require('../support/defined')
 
 /**
- * RSS 200: 40 of files, 60 of V8, 80 of malloc, 10 of WebAssembly, 1 of stacks, 9 of which nobody
- * knows. In MiB.
+ * RSS of 200 MiB: 40 of files, 60 of V8, 80 of malloc, 10 of WebAssembly, 1 of stacks, 9
+ * unexplained. In MiB.
  */
 /**
  * @param {number[]} mib
@@ -77,17 +77,17 @@ const anatomy = (
   return found
 }
 
-describe('the anatomy of RSS', () => {
-  it('takes it apart', () => {
+describe('the breakdown of RSS', () => {
+  it('has the expected parts', () => {
     expect(mb(anatomy().parts)).toEqual({
       heap_live: 20,
       heap_garbage: 11,
       heap_slack: 9,
-      new_space: 20, // 10 that V8 counts as touched, and 10 that are resident beyond
+      new_space: 20, // 10 that V8 counts as touched, and 10 more that are resident
       worker_heaps: 0,
       silent_worker_heaps: 0,
       heap_pooled: 0,
-      external: 30, // WebAssembly is counted as external by V8, and lies elsewhere
+      external: 30, // V8 counts WebAssembly as external memory, but malloc does not hold it
       webassembly: 10,
       allocator_in_use: 0,
       allocator_retained: 0,
@@ -98,14 +98,14 @@ describe('the anatomy of RSS', () => {
       unexplained: 9
     })
   })
-  it('calls pages that V8 emptied and keeps what lies where its pages are, as far as mapped', () => {
+  it('counts other memory in V8’s address range as its empty pages, up to the mapped size', () => {
     const of = (/** @type {number} */ mib) =>
       mb(anatomy({}, { ...VALUES, v8MappedBytes: mib * MIB }).parts)
     expect(of(70)).toMatchObject({ heap_pooled: 9, unexplained: 0 })
     expect(of(64)).toMatchObject({ heap_pooled: 4, unexplained: 5 })
     expect(of(50)).toMatchObject({ heap_pooled: 0, unexplained: 9 })
   })
-  it('lets a heap that grows take pages from that pool, and one that shrinks fill it', () => {
+  it('moves pages from that pool to a growing heap, and back from a shrinking one', () => {
     const looked = { ...VALUES, v8MappedBytes: 70 * MIB }
     const after = (/** @type {number} */ mib) =>
       mb(anatomy({ heapTotalBytes: mib * MIB, heapPhysicalBytes: mib * MIB }, looked).parts)
@@ -120,7 +120,7 @@ describe('the anatomy of RSS', () => {
       anatomy({ ...changes, ...more }, { ...VALUES, ...changes, ...more, residentBytes }, options)
         .parts)
     expect(of({})).toMatchObject({ addon_malloc: 100, external: 30, allocator_unasked: 35 })
-    // 100 MiB of Buffers do not fit into the 65 MiB of the process' malloc.
+    // 100 MiB of Buffers exceed the 65 MiB of the process's malloc.
     expect(of({ externalBytes: 110 * MIB, arrayBuffersBytes: 100 * MIB }))
       .toMatchObject({ addon_malloc: 60, external: 100, allocator_unasked: 5 })
     const grown = { rssBytes: 485 * MIB, rssAnonBytes: 445 * MIB }
@@ -128,7 +128,7 @@ describe('the anatomy of RSS', () => {
     expect(mb(anatomy(grown, looked).parts)).toMatchObject({ addon_malloc: 300 })
     expect(of({}, { allocator: 'mimalloc' })).toMatchObject({ addon_malloc: 0, external: 30 })
   })
-  it('names every part, and no other', () => {
+  it('names exactly the existing parts', () => {
     expect(Object.keys(anatomy().parts).sort()).toEqual(Object.keys(parts).sort())
   })
 
@@ -137,7 +137,7 @@ describe('the anatomy of RSS', () => {
     ['as it is', {}],
     ['without a look', {}, null],
     [
-      'on a system that tells RSS only',
+      'on a system that reports RSS only',
       { rssAnonBytes: undefined, residentBytes: undefined },
       null
     ],
@@ -150,10 +150,10 @@ describe('the anatomy of RSS', () => {
         liveHeapBytes: undefined
       }
     ],
-    ['after RSS fell since the look', { rssBytes: 90 * MIB, rssAnonBytes: 50 * MIB }],
-    ['after RSS rose since the look', { rssBytes: 900 * MIB, rssAnonBytes: 860 * MIB }],
-    ['after Buffers were taken since the look', { externalBytes: 400 * MIB }],
-    ['after Buffers were freed since the look', { externalBytes: 0 }],
+    ['after RSS fell since the scan', { rssBytes: 90 * MIB, rssAnonBytes: 50 * MIB }],
+    ['after RSS rose since the scan', { rssBytes: 900 * MIB, rssAnonBytes: 860 * MIB }],
+    ['after Buffers were allocated since the scan', { externalBytes: 400 * MIB }],
+    ['after Buffers were freed since the scan', { externalBytes: 0 }],
     ['with a heap larger than RSS', { heapPhysicalBytes: 500 * MIB, heapTotalBytes: 500 * MIB }],
     [
       'with workers',
@@ -162,23 +162,23 @@ describe('the anatomy of RSS', () => {
       { workers: { ...NO_WORKERS, heapBytes: 15 * MIB, externalBytes: 5 * MIB } }
     ],
     [
-      'with workers larger than all',
+      'with workers larger than RSS',
       {},
       VALUES,
       { workers: { ...NO_WORKERS, heapBytes: 900 * MIB, externalBytes: 900 * MIB } }
     ],
     ['with malloc asked', {}, { ...VALUES, allocatorBytes: GLIBC }],
     [
-      'with an answer that makes no sense',
+      'with an inconsistent answer',
       {},
       { ...VALUES, allocatorBytes: { heap_in_use: 9000 * MIB } }
     ],
-    ['of a look that says nothing', {}, { ...VALUES, residentBytes: {} }],
+    ['of an empty scan', {}, { ...VALUES, residentBytes: {} }],
     ['under mimalloc', {}, VALUES, { allocator: 'mimalloc' }],
     ['under musl', {}, VALUES, { allocator: 'musl' }]
   ]
   it.each(CASES)(
-    'adds up to RSS, and no part is negative: %s',
+    'adds up to RSS without a negative part: %s',
     (_, changes, scanned = VALUES, options = {}) => {
       const {
         rssBytes,
@@ -195,7 +195,7 @@ describe('the anatomy of RSS', () => {
     }
   )
 
-  it('says what cannot be known without a look, and leaves it unexplained', () => {
+  it('reports what only a scan can tell, and leaves that part unexplained', () => {
     const { parts, unknown, retainedBytes } = anatomy({}, null)
     expect(unknown).toMatch(/maps/)
     expect(mb(parts)).toMatchObject({
@@ -207,7 +207,7 @@ describe('the anatomy of RSS', () => {
     })
     expect(retainedBytes[1]).toBe(parts.unexplained)
   })
-  it('is nothing without RSS, as of a worker', () => {
+  it('is undefined without RSS, as for a worker', () => {
     expect(
       anatomyOf({
         values: { heapUsedBytes: 1 }, workers: NO_WORKERS, scan: undefined, allocator: 'glibc'
@@ -215,7 +215,7 @@ describe('the anatomy of RSS', () => {
     ).toBeNull()
     expect(residentNow({ values: {}, workers: NO_WORKERS })).toBeNull()
   })
-  it('gives malloc what has changed since the look', () => {
+  it('assigns changes since the scan to malloc', () => {
     const { parts: later } = anatomy({
       rssBytes: 230 * MIB,
       rssAnonBytes: 190 * MIB,
@@ -223,7 +223,7 @@ describe('the anatomy of RSS', () => {
     })
     expect(mb(later)).toMatchObject({ external: 60, allocator_unasked: 50, unexplained: 9 })
   })
-  it('does not split what malloc holds before malloc was asked, and says so', () => {
+  it('does not split the memory of malloc before its first answer, and says so', () => {
     const { parts, retainedBytes, unknown } = anatomy()
     expect(mb(parts)).toMatchObject({
       allocator_in_use: 0,
@@ -233,9 +233,9 @@ describe('the anatomy of RSS', () => {
     expect(retainedBytes.map(bytes => Math.round(bytes / MIB))).toEqual([0, 45])
     expect(unknown).toMatch(/^what of malloc's memory is free: malloc was not asked/)
   })
-  it('splits it as malloc says, where it was asked', () => {
+  it('splits the memory of malloc by its answer', () => {
     const { parts, retainedBytes, unknown } = anatomy({}, { ...VALUES, allocatorBytes: GLIBC })
-    // 36 MiB in use, of which 30 are Buffers.
+    // 36 MiB are in use: 30 of these are Buffers.
     expect(mb(parts)).toMatchObject({
       external: 30,
       allocator_in_use: 6,
@@ -245,14 +245,14 @@ describe('the anatomy of RSS', () => {
     expect(retainedBytes.map(bytes => Math.round(bytes / MIB))).toEqual([44, 44])
     expect(unknown).toBeNull()
   })
-  it('does not ask for what is next to nothing: from a fiftieth of RSS on it is worth a word', () => {
-    // 155 MiB are all the other parts.
+  it('omits the advice to query malloc if it holds less than 2 % of RSS', () => {
+    // All other parts take 155 MiB.
     const unknownAt = rssMib =>
       anatomy({ rssBytes: rssMib * MIB, rssAnonBytes: (rssMib - 40) * MIB }).unknown
     expect([158, 159].map(rssMib => (rssMib - 155) / rssMib >= 0.02)).toEqual([false, true])
     expect([unknownAt(158), unknownAt(159)]).toEqual([null, expect.stringContaining('not asked')])
   })
-  it('names the heaps of workers that do not report, where their stacks show', () => {
+  it('names the heaps of silent workers if their stacks are visible', () => {
     const silent = { ...VALUES, workerThreads: 2 }
     expect(mb(anatomy({}, silent).parts)).toMatchObject({
       worker_heaps: 0,
@@ -289,14 +289,14 @@ describe('an answer of malloc', () => {
     }
     return signalsOf(defined(target.window()))
   }
-  it('holds until malloc took a tenth of its memory more', () => {
-    // 80 MiB then: 6 in use, 30 of Buffers, 44 free.
+  it('is valid until malloc has grown by a tenth', () => {
+    // At the scan malloc had 80 MiB: 6 in use, 30 of Buffers, 44 free.
     expect([8 / 88 > 0.1, 9 / 89 > 0.1]).toEqual([false, true])
     expect([signalsAfter(8), signalsAfter(9)].map(({ allocatorAsked }) => allocatorAsked)).toEqual([
       1, 0
     ])
   })
-  it('that is out of date rules nothing out: what was taken since may be free', () => {
+  it('that is out of date rules nothing out, as newer memory may be free', () => {
     expect(
       mb({
         asked: defined(signalsAfter(8).allocatorSlackBytes),
@@ -307,7 +307,7 @@ describe('an answer of malloc', () => {
   })
 })
 
-describe('what malloc holds', () => {
+describe('the memory of malloc', () => {
   /**
    * @param {object} [changes]
    * @param {Allocator} [allocator]
@@ -317,7 +317,7 @@ describe('what malloc holds', () => {
     scanOf({ ...VALUES, ...changes }, { allocator }, NO_WORKERS, previous)
   const trimmable = (/** @type {Parameters<typeof scan>} */ ...args) => Math.round(scan(...args).trimmableBytes / MIB)
 
-  it('is what malloc says, where it is asked: free pages that are resident come back, ends of arenas do not', () => {
+  it('is split by malloc’s answer: a trim returns free pages, but not the ends of arenas', () => {
     const { asked, nativeBytes, slackBytes, heapSlackBytes, arenaSlackBytes } = scan({
       allocatorBytes: GLIBC
     })
@@ -330,7 +330,7 @@ describe('what malloc holds', () => {
     })
     expect(trimmable({ allocatorBytes: GLIBC })).toBe(26 + 5)
   })
-  it('what was given back before is not there to give', () => {
+  it('excludes pages from the trim that were returned before', () => {
     expect(
       trimmable({
         allocatorBytes: GLIBC,
@@ -338,7 +338,7 @@ describe('what malloc holds', () => {
       })
     ).toBe(6 + 0)
   })
-  it('between two answers the last one is carried on', () => {
+  it('is estimated from the last answer until the next one', () => {
     const first = scan({ allocatorBytes: GLIBC })
     const next = scan({ externalBytes: 50 * MIB, arrayBuffersBytes: 40 * MIB }, 'glibc', first)
     expect(next.asked).toBe(true)
@@ -346,7 +346,7 @@ describe('what malloc holds', () => {
       mb({ native: next.nativeBytes, slack: next.slackBytes, trimmable: next.trimmableBytes })
     ).toEqual({ native: 6, slack: 34, trimmable: 21 })
   })
-  it('what it took since its last answer is neither free nor in use', () => {
+  it('counts growth since the last answer as neither free nor in use', () => {
     const first = scan({ allocatorBytes: GLIBC })
     const grown = { residentBytes: { ...VALUES.residentBytes, malloc_heap: 90 * MIB } }
     const next = scan(grown, 'glibc', first)
@@ -367,7 +367,7 @@ describe('what malloc holds', () => {
     })
     expect(retainedBytes.map(bytes => Math.round(bytes / MIB))).toEqual([44, 74])
   })
-  it('and what Buffers left since is free', () => {
+  it('counts Buffers freed since the last answer as free', () => {
     const { parts } = defined(anatomyOf({
       values: { ...VALUES, externalBytes: 20 * MIB },
       workers: NO_WORKERS,
@@ -383,7 +383,7 @@ describe('what malloc holds', () => {
   })
   /** @type {[title: string, values: object, allocator: Allocator, mib: number][]} */
   const TRIMMABLE = [
-    ['glibc, not asked: of arenas the most part stays', {}, 'glibc', 30 + 6],
+    ['glibc without an answer: arenas keep the largest part', {}, 'glibc', 30 + 6],
     [
       'jemalloc',
       { allocatorBytes: { in_use: 40 * MIB, active: 50 * MIB, metadata: 4 * MIB } },
@@ -392,23 +392,23 @@ describe('what malloc holds', () => {
     ],
     ['tcmalloc', { allocatorBytes: { in_use: 40 * MIB, free_pages: 12 * MIB } }, 'tcmalloc', 12],
     [
-      'mimalloc, which gives back by itself',
+      'mimalloc, which returns memory by itself',
       { allocatorBytes: { in_use: 40 * MIB, active: 50 * MIB } },
       'mimalloc',
       0
     ],
-    ['musl, which has no such call', {}, 'musl', 0]
+    ['musl, which has no trim', {}, 'musl', 0]
   ]
-  it.each(TRIMMABLE)('what would come back: %s', (_, changes, allocator, expected) => {
+  it.each(TRIMMABLE)('the memory that a trim returns: %s', (_, changes, allocator, expected) => {
     expect(trimmable(changes, allocator)).toBe(expected)
   })
-  it('of mimalloc lies where V8’s pages are', () => {
+  it('of mimalloc is in the address range of V8’s pages', () => {
     expect(Math.round(scan({}, 'mimalloc').mallocBytes / MIB)).toBe(89)
     expect(scan({}, 'mimalloc').unexplainedBytes).toBe(0)
   })
 })
 
-it('retained is what was seen to move, all of it where that is enough, and what malloc says where it was asked', () => {
+it('retained memory is what moved before, or malloc’s answer', () => {
   expect(retainedOf({ slackBytes: 100, movedBytes: 12, asked: false })).toEqual({
     bytes: 100,
     least: 12,
@@ -437,11 +437,11 @@ const UNASKED = [
   ['musl', null, /: musl's malloc cannot be asked$/],
   ['other', null, /: this malloc cannot be asked$/]
 ]
-it.each(UNASKED)('without an answer, memory of %s that moved is retained or nothing is said', (
+it.each(UNASKED)('without an answer, memory of %s that moved is retained or unknown', (
   allocator, retainedMib, unknown
 ) => {
   const target = new Target({ hello: hello({ allocator }), name: 'api', thread: 'main' })
-  // Buffers of 45 MiB come and go, and malloc's memory stays.
+  // The app allocates and frees Buffers of 45 MiB, and malloc keeps the memory.
   for (let second = 1; second <= 60; second++) {
     const taken = second % 2 === 0 ? 45 * MIB : 0
     target.take(frame({

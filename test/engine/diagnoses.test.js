@@ -8,10 +8,10 @@ const { hello, frame, gcRow, MIB } = require('../support/frames')
 const { defined } = require('../support/defined')
 
 /**
- * A target fed one frame a second. `at(t)` gives the numbers that matter of second t; the rest is a
- * small healthy app in a 512 MiB container.
+ * A target fed one frame a second. `at(t)` returns the relevant numbers of second t; all others are
+ * those of a small healthy app in a 512 MiB container.
  */
-function watch ({ seconds, at, helloChanges = {} }) {
+function watch ({ seconds, at, helloChanges = {}, onTarget = (_target, _t) => {} }) {
   const target = new Target({ hello: hello(helloChanges), name: 'api', thread: 'main' })
   const states = new Set()
   const totals = {
@@ -23,6 +23,7 @@ function watch ({ seconds, at, helloChanges = {} }) {
     externalMajorSeconds: 0
   }
   for (let t = 1; t <= seconds; t++) {
+    onTarget(target, t)
     const now = {
       liveMib: 10,
       rssMib: 90,
@@ -78,7 +79,7 @@ function watch ({ seconds, at, helloChanges = {} }) {
   return { primary: primaryOf(findCase(target).verdicts), verdict, ever: states }
 }
 
-describe('severity comes from what is at stake', () => {
+describe('severity follows the risk', () => {
   const HOUR = 3600
   const limits = { criticalSeconds: 8 * HOUR, infoSeconds: 30 * 24 * HOUR }
   it.each([
@@ -113,7 +114,7 @@ describe('severity comes from what is at stake', () => {
       expect(verdict('container-limit-mismatch')).toMatchObject({ state, severity })
     }
   )
-  it('says that V8 chose that much where Node.js knew the limit', () => {
+  it('says that V8 chose the size if Node.js knew the limit', () => {
     const { verdict } = watch({
       seconds: 20,
       at: () => ({ heapLimitMib: 259, values: { containerLimitBytes: 256 * MIB } }),
@@ -129,7 +130,7 @@ describe('severity comes from what is at stake', () => {
   })
   it.each([
     [300, 'warning'], [4096, 'info']
-  ])('what waits for a GC in a container of %i MiB is %s', (limitMib, severity) => {
+  ])('memory that waits for a GC in a container of %i MiB is %s', (limitMib, severity) => {
     const at = t => ({
       externalMib: t % 2 ? 90 : 4,
       rssMib: 180,
@@ -144,7 +145,7 @@ describe('severity comes from what is at stake', () => {
   })
   it.each([
     [512, 'warning'], [4096, 'info']
-  ])('what malloc keeps in a container of %i MiB is %s', (limitMib, severity) => {
+  ])('memory that malloc keeps in a container of %i MiB is %s', (limitMib, severity) => {
     const at = t => ({
       rssMib: 320,
       nativeMib: 220,
@@ -162,7 +163,7 @@ describe('severity comes from what is at stake', () => {
 describe('js-heap-leak', () => {
   const leak = { seconds: 290, at: t => ({ liveMib: 10 + 0.8 * t }) }
 
-  it('is confirmed when four fifths of the way to the limit were a straight line', () => {
+  it('is confirmed after a straight rise over four fifths of the way to the limit', () => {
     const { primary } = watch(leak)
     expect(primary).toMatchObject({
       diagnosis: 'js-heap-leak',
@@ -180,12 +181,12 @@ describe('js-heap-leak', () => {
     })
     expect(defined(watch(leak).primary).summary).not.toContain('cache')
   })
-  it('is confirmed at two fifths of the way once caches have had their time to fill', () => {
+  it('is confirmed at two fifths of the way once caches would be full', () => {
     const { primary } = watch({ seconds: 1200, at: t => ({ liveMib: 10 + 0.15 * t }) })
     expect(primary).toMatchObject({ diagnosis: 'js-heap-leak', state: 'confirmed' })
     expect(defined(primary).confirmedAfterSeconds).toBeGreaterThan(600)
   })
-  it('names the limit that kills first', () => {
+  it('names the limit that is reached first', () => {
     expect(defined(watch(leak).primary).summary).toContain('reaches the heap size limit in about')
     expect(
       defined(
@@ -196,7 +197,7 @@ describe('js-heap-leak', () => {
       ).summary
     ).toContain('reaches the container limit in about')
   })
-  it('a leak a hundred times slower is confirmed by the same code, a hundred times later', () => {
+  it('is confirmed for a leak a hundred times slower, a hundred times later', () => {
     const { verdict } = watch({ seconds: 20_000, at: t => ({ liveMib: 10 + 0.008 * t }) })
     expect(verdict('js-heap-leak').confirmedAfterSeconds).toBeGreaterThan(8000)
   })
@@ -242,7 +243,7 @@ describe('js-heap-leak', () => {
       'load that ramps up and stays',
       { seconds: 200, at: t => ({ liveMib: 10 + Math.min(t, 60) * 0.4 }) }
     ]
-  ])('%s is none, at no time', (_, app) => {
+  ])('is never even suspected for %s', (_, app) => {
     expect([...watch(app).ever]).toEqual([null])
   })
   it.each([
@@ -268,22 +269,22 @@ describe('js-heap-leak', () => {
       }
       expect(judge(/** @type {any} */ (signals), limits, hello()).state).toBe(state)
     })
-  it('without a major GC nothing is known, however the heap grows', () => {
+  it('is unknown without a major GC, however the heap grows', () => {
     const { verdict } = watch({ seconds: 100, at: t => ({ liveMib: 10 + t, majors: 0 }) })
     expect(verdict('js-heap-leak').state).toBe('unknown')
   })
-  it('holds while the process dies of it: just under the limit the line must bend', () => {
+  it('stays confirmed just below the limit, where the line must bend', () => {
     const { primary } = watch({ seconds: 400, at: t => ({ liveMib: Math.min(10 + t, 250) }) })
     expect(primary?.diagnosis).toBe('js-heap-leak')
   })
 })
 
 describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', () => {
-  /** Ever rarer, as V8 collects a heap that grows. */
+  /** Ever rarer, as V8 spaces major GCs of a growing heap. */
   const MAJORS_AT = [3, 10, 40, 70, 140, 250, 400, 560, 800]
   /**
    * @param {(t: number) => number} liveMibAt
-   * @param {number} [garbageMib] promoted each second, that the next major GC frees
+   * @param {number} [garbageMib] garbage promoted each second, which the next major GC frees
    */
   const rarelyCollected = (liveMibAt, garbageMib = 0) => (/** @type {number} */ t) => {
     const last = MAJORS_AT.findLast(at => at <= t) ?? 0
@@ -306,7 +307,7 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
   }
   const leak = rarelyCollected(t => 10 + 3 * t)
 
-  it('is suspected within a minute, with its rate, the time to the limit, and what else it may be', () => {
+  it('is suspected within a minute, with rate, time to the limit and alternatives', () => {
     const { verdict, primary } = watch({ seconds: 60, at: leak })
     expect(primary).toBe(null)
     expect(verdict('js-heap-leak')).toMatchObject({
@@ -320,13 +321,13 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
     const { verdict } = watch({ seconds: 60, at: rarelyCollected(t => 10 + 0.6 * t) })
     expect(verdict('js-heap-leak').state).toBe('suspected')
   })
-  it('of a near limit less is worth a suspicion', () => {
+  it('is suspected after less growth if the limit is near', () => {
     const at = t => ({ ...rarelyCollected(t => 10 + 0.4 * t)(t), heapLimitMib: 259 })
     expect(watch({ seconds: 60, at }).verdict('js-heap-leak').state).toBe('suspected')
     const far = t => ({ ...at(t), heapLimitMib: 512 })
     expect(watch({ seconds: 60, at: far }).verdict('js-heap-leak').state).toBe('unknown')
   })
-  it('stays suspected while large semi-spaces hold back what survives', () => {
+  it('stays suspected while large semi-spaces delay promotion', () => {
     const SCAVENGES_AT = [3, 10, 40, 70, 118]
     const at = t => {
       const promotedAt = SCAVENGES_AT.findLast(at => at <= t) ?? 0
@@ -343,7 +344,7 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
     const { primary } = watch({ seconds: 300, at: leak })
     expect(primary).toMatchObject({ diagnosis: 'js-heap-leak' })
   })
-  it('stays suspected when a capture collects twice within seconds', () => {
+  it('stays suspected if a capture runs two GCs within seconds', () => {
     const at = t => {
       const now = leak(t)
       const collectedAgain = t >= 72 && t < 140
@@ -356,14 +357,14 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
     const { verdict } = watch({ seconds: 125, at })
     expect(verdict('js-heap-leak').state).toBe('suspected')
   })
-  it('is confirmed between two major GCs, once the old spaces went on for long enough', () => {
+  it('is confirmed between two major GCs, once old spaces grew on for long enough', () => {
     const { verdict } = watch({ seconds: 220, at: leak })
     expect(verdict('js-heap-leak').confirmedAfterSeconds).toBeGreaterThan(205)
     expect(
       watch({ seconds: 220, at: rarelyCollected(t => 10 + 3 * Math.min(t, 150)) }).primary
     ).toBe(null)
   })
-  it('leaves no opportunity on the heap that grows', () => {
+  it('excludes opportunities on the growing heap', () => {
     expect(watch({ seconds: 300, at: leak }).verdict('pointer-compression-candidate').state).toBe(
       'unknown'
     )
@@ -377,7 +378,7 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
   })
   it.each([
     [0.05, 'ok'], [0.1, 'unknown'], [0.19, 'unknown'], [0.22, 'suspected']
-  ])('a straight rise of %d MiB/s is %s after 100 s: never flat, and too little at first', (
+  ])('a straight rise of %d MiB/s is %s after 100 s', (
     mibPerSecond,
     state
   ) => {
@@ -394,7 +395,7 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
       ...(state === 'unknown' && { summary: expect.stringContaining('too little to judge') })
     })
   })
-  it('garbage that is promoted and freed by the next major GC is no growth', () => {
+  it('is not suspected for promoted garbage that the next major GC frees', () => {
     const { verdict } = watch({ seconds: 130, at: rarelyCollected(t => 30 + t / 20, 3) })
     expect(verdict('js-heap-leak').state).toBe('unknown')
   })
@@ -403,7 +404,7 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
 describe('semi-space-starvation', () => {
   const starving = { scavenges: 190, scavengeSeconds: 0.2, majors: 9, majorSeconds: 0.15 }
 
-  it('is confirmed within seconds, with a power of two to set and what to expect of it', () => {
+  it('is confirmed within seconds, with a power of two to set and its predicted effect', () => {
     const { primary } = watch({ seconds: 30, at: () => starving })
     expect(primary).toMatchObject({ diagnosis: 'semi-space-starvation', state: 'confirmed' })
     expect(defined(primary).confirmedAfterSeconds).toBeLessThan(25)
@@ -420,7 +421,7 @@ describe('semi-space-starvation', () => {
     }
     expect(defined(primary).evidence[0].text).toContain('the container limit of 512 MB')
   })
-  it('names only the command line where this Node refuses the flag in NODE_OPTIONS', () => {
+  it('proposes only the command line if this Node refuses the flag in NODE_OPTIONS', () => {
     const { primary } = watch({
       seconds: 30,
       at: () => starving,
@@ -428,7 +429,7 @@ describe('semi-space-starvation', () => {
     })
     expect(Object.keys(defined(primary).fix[0].change)).toEqual(['flag'])
   })
-  it('does not recommend NODE_OPTIONS against the command line, which wins', () => {
+  it('does not propose NODE_OPTIONS if the command line overrides it', () => {
     const { primary } = watch({
       seconds: 30,
       at: () => ({ ...starving, semiMib: 2 }),
@@ -436,7 +437,7 @@ describe('semi-space-starvation', () => {
     })
     expect(Object.keys(defined(primary).fix[0].change)).toEqual(['flag'])
   })
-  it('keeps what NODE_OPTIONS holds already', () => {
+  it('keeps existing NODE_OPTIONS', () => {
     const nodeOptions = ['--enable-source-maps', '--require', '/x/node_modules/memwatch/index.js']
     const { primary } = watch({ seconds: 30, at: () => starving, helloChanges: { nodeOptions } })
     expect(defined(primary).fix[0].change.env?.NODE_OPTIONS).toMatch(
@@ -463,10 +464,24 @@ describe('semi-space-starvation', () => {
   ])('%s is none', (_, app) => {
     expect([...watch({ seconds: 60, ...app }).ever]).toEqual([null])
   })
+
+  it('does not call an app healthy whose GCs cost much in spite of a large new space', () => {
+    const withScavenges = (/** @type {number} */ scavengeSeconds) =>
+      watch({
+        seconds: 60,
+        at: () => ({ scavenges: 20, scavengeSeconds, majors: 0, semiMib: 16, heapLimitMib: 304 }),
+        helloChanges: { execArgv: ['--max-semi-space-size=16'] }
+      }).verdict('semi-space-starvation')
+    expect(withScavenges(0.1)).toMatchObject({ state: 'ok', open: null })
+    expect(withScavenges(0.4)).toMatchObject({ state: 'unknown', open: { until: 'cause' } })
+  })
 })
 
 describe('allocator-fragmentation', () => {
-  /** Batches of 60 MiB Buffers come and go; native memory stays high once it has risen. */
+  /**
+   * The app allocates and frees batches of 60 MiB in Buffers; native memory rises once and stays
+   * high.
+   */
   const fragmenting = t => {
     const retainedMib = Math.min(200, 10 * t)
     const buffersMib = t % 10 < 5 ? 60 : 4
@@ -477,7 +492,7 @@ describe('allocator-fragmentation', () => {
       rssMib: 350
     }
   }
-  it('is confirmed once the rise has stopped and memory was seen to come and go', () => {
+  it('is confirmed once the rise has stopped and live memory went up and down', () => {
     const { primary } = watch({ seconds: 120, at: fragmenting })
     expect(primary).toMatchObject({ diagnosis: 'allocator-fragmentation', state: 'confirmed' })
     expect(defined(primary).fix[0].change.env).toMatchObject({ LD_PRELOAD: 'libjemalloc.so.2' })
@@ -486,7 +501,22 @@ describe('allocator-fragmentation', () => {
       'Without a new library: fewer arenas'
     )
   })
-  it('what the kernel got back is retained no more, and what is left still is', () => {
+  it.each([
+    ['before it', 1, 'info', /took at an age of 1 s may have left it: memwatch trim returns it\.$/],
+    ['after it', 110, 'warning', /of RSS\.$/]
+  ])('a heap snapshot by memwatch %s: severity and words', (_, takenAt, severity, summary) => {
+    const { primary } = watch({
+      seconds: 120,
+      at: fragmenting,
+      onTarget: (target, t) => {
+        if (t === takenAt) findCase(target).captured.set('heap_snapshot', t)
+      }
+    })
+    expect(primary).toMatchObject({
+      state: 'confirmed', severity, summary: expect.stringMatching(summary)
+    })
+  })
+  it('excludes memory that the kernel got back', () => {
     const trimmedAt = 100
     const { verdict } = watch({
       seconds: 110,
@@ -500,7 +530,7 @@ describe('allocator-fragmentation', () => {
     expect(Number(keptMib)).toBeLessThan(200 - 60)
     expect(Number(keptMib)).toBeGreaterThan(64)
   })
-  it('is true of one of several processes in a container that they fill, however little its part', () => {
+  it('is confirmed in one of several processes that fill a container', () => {
     const { diagnoses } = require('../../engine/diagnoses')
     const { judge, limits } = defined(
       diagnoses.find(({ id }) => id === 'allocator-fragmentation')
@@ -521,7 +551,7 @@ describe('allocator-fragmentation', () => {
       ).state
     expect([700, 140].map(mib => stateAt(mib * MIB))).toEqual(['ok', 'confirmed'])
   })
-  it('does not recommend what is set already', () => {
+  it('does not propose an existing setting', () => {
     const { primary } = watch({
       seconds: 120,
       at: fragmenting,
@@ -529,14 +559,14 @@ describe('allocator-fragmentation', () => {
     })
     expect(defined(primary).fix.map(({ title }) => title)).toEqual(['Use jemalloc'])
   })
-  /** Some 80 MiB retained of RSS, in the container of 512 MiB. @param {number} rssMib */
+  /** About 80 MiB of RSS are retained, in the container of 512 MiB. @param {number} rssMib */
   const some = rssMib => t => ({
     ...fragmenting(Math.min(t, 8)),
     externalMib: t % 10 < 5 ? 60 : 4,
     nativeMib: 12 + 80 - (t % 10 < 5 ? 30 : 2),
     rssMib
   })
-  it('matters less where a container has room for it', () => {
+  it('is less severe if the container has room', () => {
     expect(watch({ seconds: 120, at: some(200) }).primary).toMatchObject({
       diagnosis: 'allocator-fragmentation'
     })
@@ -597,7 +627,7 @@ const busyLoop = (t, busy = 0.3) => ({
   eventLoopIdleSeconds: (1 - busy) * t
 })
 /**
- * So many delays a second, of so long each.
+ * A fixed number of delays a second, of equal length.
  * @param {number} t
  * @param {number} late seconds
  */
@@ -606,7 +636,7 @@ const delays = (t, late) => ({
 })
 
 /**
- * Signals that just confirm each of the other diagnoses, and signals that just do not.
+ * Signals of the other diagnoses, just above and just below confirmation.
  * @type {[string, { at: (t: number) => object, seconds?: number, helloChanges?: object },
  *   Record<string, (t: number) => object>][]}
  */
@@ -917,7 +947,7 @@ const CASES = [
 /**
  * A heap of 40 MiB that keeps 180 MiB of empty pages.
  * @param {number} t
- * @param {number} mappedMib where V8 has its pages
+ * @param {number} mappedMib address range of V8's pages
  */
 function pooling (t, mappedMib) {
   const app = resting(t)
@@ -943,7 +973,7 @@ function resting (t) {
   }
 }
 
-it('a native leak stays suspected when majors begin to come: a minute outweighs seven seconds', () => {
+it('a native leak stays suspected when major GCs begin: a minute outweighs seven seconds', () => {
   const { verdict } = watch({
     seconds: 90,
     at: t => ({
@@ -1000,7 +1030,7 @@ it.each([
   })
   expect(verdict('native-memory-leak').state).toBe(state)
 })
-// A heap that fills 85 % of its room cannot continue to grow, so its stop proves nothing.
+// A heap at 85 % of its limit cannot continue to grow, so its stop proves nothing.
 it.each([
   [1024 - 110, 'confirmed'], [1024 - 180, 'ok']
 ])('a native leak that stops at an RSS of %d of 1024 MiB is %s', (topMib, state) => {
@@ -1027,8 +1057,8 @@ it('a native cache of 400 MiB that fills in ten minutes is never confirmed far f
   expect([...ever]).toEqual([null])
 })
 
-describe('native memory that nobody can explain', () => {
-  it('is neither ruled out nor found while malloc was not asked', () => {
+describe('unexplained native memory', () => {
+  it('is neither ruled out nor found without an answer of malloc', () => {
     const { verdict } = watch({
       seconds: 90,
       at: () => ({ nativeMib: 260, spanMib: 262, rssMib: 340 })
@@ -1038,7 +1068,7 @@ describe('native memory that nobody can explain', () => {
       summary: expect.stringContaining('MEMWATCH_ALLOCATOR_ACCESS=read')
     })
   })
-  it('is suspected where it grows in a line, however far the limit is', () => {
+  it('is suspected if it grows in a line, even far from the limit', () => {
     const { verdict } = watch({
       seconds: 120,
       at: t => ({
@@ -1057,7 +1087,7 @@ describe('native memory that nobody can explain', () => {
 
 describe('a live heap that fills its limit within a minute', () => {
   /**
-   * Limit 259 MiB, of which the old generation may have 256; a major GC each two seconds.
+   * The limit is 259 MiB: 256 for the old generation. A major GC runs every two seconds.
    * @param {number} mibPerSecond
    * @param {(t: number) => number} [also]
    */
@@ -1072,7 +1102,7 @@ describe('a live heap that fills its limit within a minute', () => {
         majorSeconds: 0.01
       })
   const states = (at, seconds) => watch({ seconds, at }).verdict('heap-limit-thrash')
-  it('is suspected before its end, and named with the time that is left', () => {
+  it('is suspected before the process dies, with the remaining time', () => {
     expect(states(filling(14), 16)).toMatchObject({
       state: 'suspected',
       summary: expect.stringMatching(
@@ -1080,25 +1110,26 @@ describe('a live heap that fills its limit within a minute', () => {
       )
     })
   })
-  it('is none while it is not yet at six tenths of the limit', () => {
+  it('is no finding below six tenths of the limit', () => {
     expect(states(filling(14), 8).state).not.toBe('suspected')
   })
-  it('is none where it rises slowly', () => {
+  it('is no finding if it rises slowly', () => {
     expect(states(t => ({ ...filling(0)(t), liveMib: 160 + t / 4 }), 40).state).toBe('ok')
   })
-  it('is none where it fell at one of the major GCs', () => {
+  it('is no finding if it fell at a major GC', () => {
     expect(states(filling(14, t => t >= 8 ? -40 : 0), 16).state).toBe('ok')
   })
 })
 
 describe('resource-leak', () => {
-  it('advises on the kind that it confirms, though another has the higher score', () => {
+  it('advises on the confirmed kind, even if another has the higher score', () => {
     const { diagnoses } = require('../../engine/diagnoses')
     const { judge, fix, limits } = defined(
       diagnoses.find(({ id }) => id === 'resource-leak')
     )
     const signals = {
-      // Sockets score higher (steadiness x rise), and are fewer than the share of all that counts.
+      // Sockets have the higher score (steadiness x rise), but are less than the required share of
+      // all.
       socketsOpen: 200, socketsTrend: { rise: 60, slope: 1, steadinessRatio: 0.9 },
       timersActive: 80, timersTrend: { rise: 50, slope: 0.1, steadinessRatio: 0.8 },
       maxFileDescriptors: null, loadGrowthRatio: 1, listenerWarnings: null, liveHeapTrend: null
@@ -1111,11 +1142,12 @@ describe('resource-leak', () => {
     expect(fix(finding, hello(), limits)[0].title).toContain('active timers')
   })
 
-  it('names the kind whose rate explains the descriptors, though it is counted less often', () => {
+  it('names the kind whose rate explains the descriptors, even if it is counted less often', () => {
     const { diagnoses } = require('../../engine/diagnoses')
     const { judge, limits } = defined(diagnoses.find(({ id }) => id === 'resource-leak'))
     const signals = {
-      // Counted last 10 s ago: less than half of the descriptors' rise, more than half of its rate.
+      // The last count is 10 s old: it has less than half of the descriptors' rise, but more than
+      // half of its rate.
       threadsRunning: 30, threadsTrend: { rise: 18, slope: 0.6, steadinessRatio: 0.9 },
       fileDescriptorsOpen: 217,
       fileDescriptorsTrend: { rise: 155, slope: 4.2, steadinessRatio: 0.98 },
@@ -1125,7 +1157,7 @@ describe('resource-leak', () => {
     const { summary } = judge(/** @type {any} */ (signals), limits, hello())
     expect(summary).toMatch(/^30 threads/)
   })
-  it('advises on the kind that it names, though it was confirmed of another', () => {
+  it('advises on the named kind, even if another kind confirmed it', () => {
     const { verdict } = watch({
       seconds: 120,
       at: t => ({
@@ -1141,7 +1173,10 @@ describe('resource-leak', () => {
     expect(fix[0].title).toContain('threads')
   })
 
-  /** Descriptors by kind, with those of a small app. @param {Record<string, number>} more */
+  /**
+   * Descriptors by kind; other kinds are those of a small app.
+   * @param {Record<string, number>} more
+   */
   const descriptors = more => ({ socket: 4, pipe: 9, file: 4, eventpoll: 3, eventfd: 3, ...more })
   /** @param {Record<string, number>} kinds */
   const sum = kinds => Object.values(kinds).reduce((a, b) => a + b)
@@ -1226,7 +1261,7 @@ describe('resource-leak', () => {
     ['others on the machine keep it waiting', { cpu: t => 0.003 * t }, 'confirmed'],
     ['it works more', { cpu: t => 3e-5 * t * t }, 'suspected'],
     ['nothing tells how much it works', {}, 'suspected']
-  ]))('whose loop is active for longer where %s', (_, { cpu }, state) => {
+  ]))('is judged right for a loop that is active for longer, as %s', (_, { cpu }, state) => {
     const { verdict } = watch({
       seconds: 90,
       at: t => ({
@@ -1241,7 +1276,7 @@ describe('resource-leak', () => {
     })
     expect(verdict('resource-leak')).toMatchObject({ state })
   })
-  it('is silent on a pool of sixty threads that fills and stays', () => {
+  it('ignores a pool of sixty threads that fills and stays', () => {
     const { verdict } = watch({
       seconds: 120,
       at: t => ({
@@ -1327,13 +1362,13 @@ describe('pointer-compression-candidate', () => {
       'suspected'
     ],
     ['an addon on Node-API', { values: { addons: { 'node_api/new.node': 1 } } }, 'confirmed']
-  ])('%s makes it %s', (_, { values }, state) => {
+  ])('%s leads to %s', (_, { values }, state) => {
     const at = () => ({ ...graph.at(), values: { ...graph.at().values, ...values } })
     expect(watch({ ...graph, at }).verdict('pointer-compression-candidate').state).toBe(state)
   })
 })
 
-it('a leak that thrashes is a leak', () => {
+it('a leak that causes thrashing is reported as a leak', () => {
   const { primary, verdict } = watch({
     seconds: 260,
     at: t => ({
@@ -1350,7 +1385,7 @@ it('a leak that thrashes is a leak', () => {
   })
 })
 
-it('two independent problems are both reported, one of them first', () => {
+it('two independent problems are both reported, one of them as primary', () => {
   const { primary, verdict } = watch({
     seconds: 60,
     at: t => ({
@@ -1370,10 +1405,10 @@ it('two independent problems are both reported, one of them first', () => {
   expect(verdict('event-loop-blocked').state).toBe('confirmed')
 })
 
-describe('a thread that is kept waiting for a CPU', () => {
+describe('a thread that waits for a CPU', () => {
   /**
-   * A loop that is always busy with a share of a core does that share of the work, and each step
-   * takes longer by that factor.
+   * A busy loop with only a share of a core does that share of the work, and each step takes longer
+   * by that factor.
    * @param {number} cores
    * @param {number} t
    */
@@ -1437,7 +1472,7 @@ describe('a thread that is kept waiting for a CPU', () => {
       )
     })
 
-  it('full collections that the growth of kept Buffers causes are for no dead ones', () => {
+  it('full GCs caused by growth of live Buffers do not count as wasted', () => {
     const { verdict } = watch({
       seconds: 60,
       at: t => ({
@@ -1451,7 +1486,7 @@ describe('a thread that is kept waiting for a CPU', () => {
     expect(verdict('array-buffer-pile-up')).toMatchObject({ state: 'ok' })
   })
 
-  it('is judged the same where Node.js tells the CPU time of the process only', () => {
+  it('is judged the same if Node.js reports only the CPU time of the process', () => {
     const [, at] = ILL[0]
     const { primary } = watch({
       seconds: 60,
@@ -1462,7 +1497,7 @@ describe('a thread that is kept waiting for a CPU', () => {
     })
     expect(primary?.diagnosis).toBe('semi-space-starvation')
   })
-  it('few pauses that throttling draws out are no starvation', () => {
+  it('a few pauses made longer by throttling are no starvation', () => {
     const values = (/** @type {number} */ t) => ({
       ...slowed(0.1, t),
       ...busyLoop(t, 0.2),
@@ -1485,7 +1520,7 @@ describe('a thread that is kept waiting for a CPU', () => {
         '(10 scavenges/s, 0.5 majors/s)'
     )
   })
-  it('short pieces of work that throttling draws out block no loop', () => {
+  it('short pieces of work made longer by throttling do not block the loop', () => {
     const { ever, verdict } = watch({
       seconds: 60,
       at: t => ({ values: { ...slowed(0.1, t), ...delays(t, 0.9) } })
@@ -1497,7 +1532,7 @@ describe('a thread that is kept waiting for a CPU', () => {
           'periods, and a higher CPU limit helps'
     )
   })
-  it('a call that sleeps is as long with any share of a core', () => {
+  it('a sleeping call takes the same time with any share of a core', () => {
     const { primary } = watch({
       seconds: 60,
       at: t => ({
@@ -1517,9 +1552,9 @@ describe('a thread that is kept waiting for a CPU', () => {
   })
 })
 
-describe('a live heap without major GCs', () => {
+describe('the bound of a live heap without major GCs', () => {
   /**
-   * A quiet app: MiB promoted an hour, young MiB, and other used memory.
+   * A quiet app: MiB promoted each hour, MiB in the young generation, and other used memory.
    * @param {number} perHour
    * @param {{ seconds?: number, of?: (t: number) => object }} [options]
    */
@@ -1546,7 +1581,7 @@ describe('a live heap without major GCs', () => {
       }
     }).verdict('js-heap-leak')
 
-  it('can have grown by what was promoted and is young: little is no leak', () => {
+  it('is promoted plus young memory, and rules out a leak if it is small', () => {
     const verdict = quiet(4)
     expect(verdict.state).toBe('ok')
     expect(verdict.summary).toMatch(
@@ -1554,7 +1589,10 @@ describe('a live heap without major GCs', () => {
     )
   })
   const HOUR = 3600
-  /** A bound after an hour, in MiB, and the remaining room. @param {object} changes */
+  /**
+   * Upper bound of the growth after an hour, in MiB, and the remaining room.
+   * @param {object} changes
+   */
   const judgeBound = changes => {
     const { judge, limits } = require('../../engine/diagnoses/js-heap-leak')
     const bound = { bytes: 10, old: 8, seconds: HOUR, left: 4096, ...changes }
@@ -1572,14 +1610,14 @@ describe('a live heap without major GCs', () => {
     ).state
   }
   it.each([
-    ['it may grow as fast as what minutes judge', { bytes: 47.9 }, { bytes: 48 }],
+    ['it may grow at a rate that minutes would show', { bytes: 47.9 }, { bytes: 48 }],
     ['it may reach its limit within a working day', { left: 80.1 }, { left: 80 }],
-    ['so much was promoted that hours must tell', { old: 27.9 }, { old: 28 }],
-    ['it was seen for too short a time', { bytes: 0, seconds: 30 }, { bytes: 0, seconds: 29 }]
-  ])('is undecided where %s', (_, accepted, rejected) => {
+    ['so much was promoted that hours must decide', { old: 27.9 }, { old: 28 }],
+    ['the history is too short', { bytes: 0, seconds: 30 }, { bytes: 0, seconds: 29 }]
+  ])('leaves the leak undecided if %s', (_, accepted, rejected) => {
     expect([judgeBound(accepted), judgeBound(rejected)]).toEqual(['ok', 'unknown'])
   })
-  it('is not bounded once a major GC came after the start: its readings decide', () => {
+  it('is not used after a major GC, whose reading decides', () => {
     const state = major => quiet(4, {
       of: t => ({
         liveMib: 11,
@@ -1590,10 +1628,10 @@ describe('a live heap without major GCs', () => {
         }
       })
     }).state
-    // A fifth of a life is its start.
+    // The first fifth of a process's life is its start.
     expect([state(59), state(70)]).toEqual(['ok', 'unknown'])
   })
-  it('is not bounded where GCs are not observed', () => {
+  it('is not used while GCs are not observed', () => {
     expect(
       quiet(4, {
         of: () => ({
@@ -1608,7 +1646,7 @@ describe('a live heap without major GCs', () => {
   })
 })
 
-describe('memory outside the heap that grows', () => {
+describe('growing memory outside the heap', () => {
   /** WebAssembly memories in scans of the memory map, every ten seconds. */
   const leak = (/** @type {number} */ mibPerSecond, of = {}) =>
     watch({
@@ -1628,7 +1666,7 @@ describe('memory outside the heap that grows', () => {
   it.each([
     [1.6, 'it is WebAssembly memory', 'WebAssembly memories grow by'],
     [1.4, 'V8 does not know of it', undefined]
-  ])('at 3 MiB/s, of which WebAssembly takes %d, says of it: %s', (mibPerSecond, name, told) => {
+  ])('at 3 MiB/s, of which WebAssembly takes %d: %s', (mibPerSecond, name, told) => {
     const verdict = leak(mibPerSecond)
     expect(verdict).toMatchObject({
       state: 'confirmed', summary: expect.stringContaining(name)
@@ -1639,13 +1677,13 @@ describe('memory outside the heap that grows', () => {
       expect(verdict.fix[0].title).toBe('Let go of the WebAssembly memories that are kept')
     } else expect(texts.join()).not.toContain('WebAssembly')
   })
-  it('is that of WebAssembly where the buffers of its memories count as ArrayBuffers', () => {
+  it('belongs to WebAssembly even if its memories count as ArrayBuffers', () => {
     const { summary } = leak(2.9, { values: t => ({ arrayBuffersBytes: 3 * t * MIB }) })
     expect(summary).toContain('it is WebAssembly memory')
   })
 })
 
-describe('a loop that is blocked', () => {
+describe('a blocked loop', () => {
   const batch = { resources: { FSReqPromise: 1, PipeWrap: 2 }, connectionsAccepted: 0 }
   /**
    * @param {object} values
@@ -1657,7 +1695,7 @@ describe('a loop that is blocked', () => {
       at: t => ({ values: { ...busyLoop(t, busy), ...delays(t, 0.4), ...values } })
     }).verdict('event-loop-blocked')
 
-  it('of a batch program is none that anybody waits for', () => {
+  it('of a batch program is no finding, as nobody waits for it', () => {
     expect(blocked(batch)).toMatchObject({
       state: 'ok',
       summary: 'it computes for up to 400 ms in one piece, as batch jobs do: no server listens, ' +
@@ -1672,12 +1710,12 @@ describe('a loop that is blocked', () => {
       { ...batch, connectionsAccepted: 1 }
     ],
     ['an agent that does not count connections', { ...withTimers, connectionsAccepted: undefined }]
-  ])('is one with %s', (_, values) => {
+  ])('is a finding with %s', (_, values) => {
     const verdict = blocked(values, 1)
     expect(verdict).toMatchObject({ state: 'confirmed', severity: 'warning' })
     expect(verdict.impact).toContain('Every request')
   })
-  it('is one where the loop waits for timers, and they fire late', () => {
+  it('is a finding if the loop waits for timers that fire late', () => {
     const verdict = blocked(withTimers, 0.89)
     expect(verdict).toMatchObject({ state: 'confirmed', severity: 'warning' })
     expect(verdict.evidence.map(({ text }) => text)).toEqual(
@@ -1690,14 +1728,14 @@ describe('a loop that is blocked', () => {
   it.each([
     ['timers of a loop that hardly pauses', withTimers, 0.91],
     ['connections to others', { ...batch, resources: { TCPSocketWrap: 1 } }, 0.5]
-  ])('is perhaps one with %s: worth knowing, and never more', (_, values, busy) => {
+  ])('is only suspected with %s', (_, values, busy) => {
     const verdict = blocked(values, busy)
     expect(verdict).toMatchObject({ state: 'suspected', severity: 'info' })
     expect(verdict.evidence.map(({ text }) => text)).toContainEqual(
       expect.stringMatching(/always (pending|open): whether somebody waits at the other end/)
     )
   })
-  it('is perhaps one with timers of a loop that is busy whenever it has a CPU', () => {
+  it('is only suspected with timers of a loop that is busy whenever it has a CPU', () => {
     const { verdict } = watch({
       seconds: 60,
       at: t => ({
@@ -1708,7 +1746,7 @@ describe('a loop that is blocked', () => {
     })
     expect(verdict('event-loop-blocked')).toMatchObject({ state: 'suspected', severity: 'info' })
   })
-  it('with a timer now and then has none that is always pending', () => {
+  it('with an occasional timer has no timer that is always pending', () => {
     const { verdict } = watch({
       seconds: 60,
       at: t => ({
@@ -1719,7 +1757,7 @@ describe('a loop that is blocked', () => {
     })
     expect(verdict('event-loop-blocked').state).toBe('ok')
   })
-  it('by a server that closed some minutes ago may still answer its clients', () => {
+  it('of a server that closed some minutes ago may still answer clients', () => {
     const { verdict } = watch({
       seconds: 240,
       at: t => ({
@@ -1738,7 +1776,7 @@ describe('a loop that is blocked', () => {
 /** A kernel that reports almost no wait for a CPU. @param {number} t */
 const unhindered = t => ({ ...busyLoop(t, 0.9), runQueueWaitSeconds: 0.001 * t })
 
-describe('a machine that is six times slower, and says nothing of it', () => {
+describe('a machine that is six times slower without reporting it', () => {
   it.each([
     [
       'semi-space-starvation',
@@ -1754,14 +1792,14 @@ describe('a machine that is six times slower, and says nothing of it', () => {
         externalMajorSeconds: 0.05
       })
     ]
-  ])('reaches %s by the share of its time', (id, at) => {
+  ])('reaches %s by its share of time', (id, at) => {
     expect(
       watch({ seconds: 60, at: t => ({ ...at(t), values: unhindered(t) }) }).primary?.diagnosis
     ).toBe(id)
   })
 })
 
-it('a share of wall time is no premature promotion where nobody tells whether the thread waited', () => {
+it('a share of wall time does not confirm premature promotion if waiting time is unknown', () => {
   const state = (/** @type {number} */ majors) =>
     watch({
       seconds: 25,
@@ -1770,7 +1808,7 @@ it('a share of wall time is no premature promotion where nobody tells whether th
   expect([state(2.4), state(2.5)]).toEqual(['ok', 'confirmed'])
 })
 
-it('majors that come because the live heap grows are no premature promotion', () => {
+it('major GCs of a growing live heap are no premature promotion', () => {
   const grows = watch({
     seconds: 25,
     at: t => ({
@@ -1817,7 +1855,7 @@ it('marking steps that prepare majors for Buffers are no premature promotion', (
   expect(states).toEqual(['confirmed', 'ok', 'ok'])
 })
 
-it('sockets that pile up before a loop that is always busy may be what nobody answered', () => {
+it('sockets that pile up before an always busy loop may be unanswered requests', () => {
   const piles = (/** @type {number} */ busy, /** @type {number} */ throttled) =>
     watch({
       seconds: 90,

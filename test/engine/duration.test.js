@@ -14,7 +14,7 @@ it.each([
 ])('%j is %d s', (text, seconds) => expect(readDuration(text)).toBe(seconds))
 
 it.each(['', '0', '0s', '-1', '1e3', '5 m', '5M', '1h30m', 'soon', 'Infinity', '4000d'])(
-  '%j is refused, with what is expected', text => {
+  '%j is refused with the expected form', text => {
     expect(() => readDuration(text)).toThrow(new RangeError(
       `expected a time such as 90, 90s, 5m, 24h or 7d, got ${JSON.stringify(text)}`))
   })

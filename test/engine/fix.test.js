@@ -24,7 +24,7 @@ const change = (changes = {}) => ({
 const target = (changes = {}) => ({ target: 'shop', nodeOptions: [], pod: POD, ...changes })
 
 describe('a patch for Kubernetes', () => {
-  it('names the workload and container, holds what changes and nothing else', () => {
+  it('names the workload and the container, and contains only changes', () => {
     const text = patchOf(change(), target(), 'kubernetes')
     expect(parse(text)).toEqual({
       apiVersion: 'apps/v1',
@@ -46,9 +46,9 @@ describe('a patch for Kubernetes', () => {
   const nodeOptions = ['--title=a "b"', ...PRELOAD, '--max-semi-space-size=1']
   const valueOf = text => parse(text).spec.template.spec.containers[0].env[0].value
   it.each([
-    ['who preloads the agent by NODE_OPTIONS keeps it', {}, [...PRELOAD]],
-    ['what an admission policy adds is left to it', { injected: true }, []]
-  ])('%s, and what else is in there stays, quotes and all', (_, pod, preload) => {
+    ['an agent preloaded by NODE_OPTIONS is kept', {}, [...PRELOAD]],
+    ['options of an admission policy are omitted', { injected: true }, []]
+  ])('%s, and other options stay, with their quotes', (_, pod, preload) => {
     const text = patchOf(
       change({ nodeOptions }),
       target({ nodeOptions, pod: { ...POD, ...pod } }),
@@ -73,7 +73,7 @@ describe('a patch for Kubernetes', () => {
     expect(text).toContain('raise the request as well')
   })
 
-  it('says which library the image must have', () => {
+  it('names the library that the image needs', () => {
     const text = patchOf(
       { title: 'jemalloc', risk: '', change: jemallocChange(hello()) },
       target(),
@@ -89,7 +89,7 @@ describe('a patch for Kubernetes', () => {
     ])
   })
 
-  it('takes the operator’s word for what it cannot know', () => {
+  it('accepts workload and container from the operator', () => {
     const text = patchOf(change(), target({ pod: null }), 'kubernetes', {
       workload: 'statefulset/db',
       namespace: 'n',
@@ -162,7 +162,7 @@ describe('other forms', () => {
       change({ execArgv: ['--max-semi-space-size=1'] }).change
     ],
     ['the fix is no change of NODE_OPTIONS', { memoryLimitBytes: 1 }]
-  ])('what cannot be given so is said: %s', (message, impossible) => {
+  ])('a change that this form cannot express is an error: %s', (message, impossible) => {
     expect(() =>
       patchOf({ title: '', risk: '', change: impossible }, target(), 'node-options')
     ).toThrow(message)
@@ -175,7 +175,7 @@ describe('memwatch fix', () => {
   afterAll(() => exporter.stop())
   const fix = (...args) => memwatch(['fix', ...args, '--url', exporter.url])
 
-  it('prints what fixes the primary verdict of a real app that starved', async () => {
+  it('prints the fix for the primary verdict of a real starved app', async () => {
     const connection = await tellRecording(exporter, 'semi-space-starvation', {
       name: 'shop',
       pod: POD
@@ -190,7 +190,7 @@ describe('memwatch fix', () => {
     connection.destroy()
   })
 
-  it('says when there is nothing to fix, or no such fix, and which option is wrong', async () => {
+  it('reports a missing finding or fix, and names the wrong option', async () => {
     const connection = await tellRecording(exporter, 'healthy-steady', { name: 'well', pid: 5 })
     expect(await fix('well', '--format', 'dockerfile')).toMatchObject({
       code: 1,
@@ -224,7 +224,7 @@ describe('memwatch fix', () => {
   })
 })
 
-it('fewer arenas bring no more than jemalloc, which gives back what lies in them', () => {
+it('fewer arenas are predicted to save no more than jemalloc', () => {
   const MIB = 2 ** 20
   const [first, ...others] = allocatorFragmentation.fix(
     /** @type {any} */ ({

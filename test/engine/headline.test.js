@@ -16,7 +16,7 @@ const { hello, frame } = require('../support/frames')
 const { defined } = require('../support/defined')
 
 /**
- * The part of a verdict that a headline is made of.
+ * The parts of a verdict that a headline uses.
  * @param {string} diagnosis
  * @param {string} state
  * @param {object} [changes]
@@ -52,7 +52,7 @@ describe('the headline', () => {
       'Confirmed: a: a is confirmed Also suspected: js-heap-leak.'
     ],
     [
-      'of two that are as severe the one that leaves less time',
+      'of two equally severe findings the one with less time left',
       [
         verdict('js-heap-leak', 'suspected', { secondsLeft: 900 }),
         verdict('heap-limit-thrash', 'suspected', { secondsLeft: null }),
@@ -69,7 +69,7 @@ describe('the headline', () => {
       'Suspected: js-heap-leak: js-heap-leak is suspected'
     ],
     [
-      'a critical check that is open, before all that is ruled out',
+      'an undecided critical check before those ruled out',
       [leak, unknown('native-memory-leak', 'readings')],
       'undecided',
       'Undecided: native-memory-leak: native-memory-leak is unknown. Run it longer, under load.'
@@ -81,25 +81,31 @@ describe('the headline', () => {
       'Undecided: a: a is unknown. Also open: b. Run it about 90 s longer.'
     ],
     [
-      'no time where one of two has none',
+      'no time if one of two checks has none',
       [unknown('a', 'readings', 40), unknown('b', 'readings'), native],
       'undecided',
       'Undecided: a: a is unknown. Also open: b. Run it longer, under load.'
     ],
     [
-      'no advice to wait where another setting decides',
+      'no advice to wait if only another setting decides',
       [unknown('a', 'setting'), native],
       'undecided',
       'Undecided: a: a is unknown.'
     ],
     [
-      'what cannot be looked at here, by name',
+      'an effect whose cause no diagnosis knows, though the check is not critical',
+      [verdict('a', 'unknown', { ...warning, open: { until: 'cause', waitSeconds: null } }), native],
+      'undecided',
+      'Undecided: a: a is unknown.'
+    ],
+    [
+      'checks that are impossible here, by name',
       [leak, unknown('native-memory-leak', 'never')],
       'limited',
       'Nothing found in 1 check. Not looked at: native-memory-leak (native-memory-leak is unknown).'
     ],
     [
-      'all ruled out, with warnings that are open',
+      'all ruled out, with undecided warnings',
       [leak, native, verdict('b', 'unknown', warning)],
       'ok',
       'Healthy: 2 checks ruled out. Open, none of them critical: b.'
@@ -123,7 +129,7 @@ describe('the headline', () => {
       'Undecided: nothing was judged yet. Run it longer.'
     ],
     [
-      'that nothing can be judged',
+      'that no check is possible',
       [unknown('a', 'never')],
       'undecided',
       'Undecided: none of the checks can be made here.'
@@ -134,7 +140,7 @@ describe('the headline', () => {
 
   it.each([
     [
-      'a suspected leak before a confirmed finding of no urgency',
+      'a suspected leak before a confirmed finding without urgency',
       [
         verdict('js-heap-leak', 'suspected'),
         verdict('container-limit-mismatch', 'confirmed', { severity: 'info' })
@@ -172,7 +178,7 @@ describe('the headline', () => {
     })
   })
 
-  it('carries the finding, the wait, and which checks are open', () => {
+  it('contains the finding, the wait and the undecided checks', () => {
     expect(summarize([verdict('a', 'suspected', warning), unknown('b', 'readings', 9)])).toEqual({
       state: 'suspected',
       diagnosis: 'a',
@@ -188,7 +194,7 @@ describe('the headline', () => {
     })
   })
 
-  it('names the lines that a capture points at', () => {
+  it('names the lines that a capture found', () => {
     const site = {
       function: 'f',
       file: 'a.js',
@@ -214,7 +220,7 @@ describe('the headline', () => {
   })
 })
 
-describe('an open check', () => {
+describe('an undecided check', () => {
   /**
    * @param {number} seconds watched
    * @param {object} [of]
@@ -242,9 +248,9 @@ describe('an open check', () => {
 
   it.each([
     ['waits for a field that comes within two minutes', 120, 'native-memory-leak', {}, 'readings'],
-    ['is given up when it has not come by then', 121, 'native-memory-leak', {}, 'never'],
+    ['is given up if the field is missing after that time', 121, 'native-memory-leak', {}, 'never'],
     [
-      'of a major GC waits for it, however long',
+      'waits for a major GC without a time limit',
       600,
       'heap-limit-thrash',
       { heapSizeLimitBytes: 2 ** 28, gc: [[2, 0, 1, 0.001, 0.001, [1]]] },
@@ -259,13 +265,13 @@ describe('an open check', () => {
       expect(openOf(watched(300, { threadId: 1 }), id)).toBe('main_thread')
     }
   )
-  it('that failed is not waited for', () => {
+  it('that failed has no expected time', () => {
     const broken = { ...diagnoses[0], requires: [], judge () { throw new Error('boom') } }
     const target = watched(5)
     evaluate(target, { diagnoses: [(broken)] })
     expect(findCase(target).verdicts[0].open).toEqual({ until: 'never', waitSeconds: null })
   })
-  it('tells the wait where major GCs come evenly, and none where they come ever more rarely', () => {
+  it('has an expected time if major GCs are regular, and none if they become rarer', () => {
     /** @param {(t: number) => boolean} isMajor */
     const waits = isMajor => {
       const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
@@ -301,13 +307,13 @@ describe('an open check', () => {
   })
 })
 
-describe('of recordings', () => {
+describe('the headline of recordings', () => {
   const summaries = async name => {
     const { targets } = await replayFile(path.join(__dirname, `../recordings/${name}.ndjson.gz`), {})
     return Object.fromEntries(targets.map(target =>
       [target.thread, summarize(attachedVerdicts(target))]))
   }
-  it('a healthy app is ok if and only if every critical check is', async () => {
+  it('is ok for a healthy app if and only if every critical check is', async () => {
     expect((await summaries('24-healthy-cache-fill-broken')).main).toMatchObject({
       state: 'ok',
       open: []
@@ -317,7 +323,7 @@ describe('of recordings', () => {
       open: ['js-heap-leak']
     })
   })
-  it('a worker is confirmed, and its main thread, which saw no major GC, is not called healthy', async () => {
+  it('confirms a worker, without calling its undecided main thread healthy', async () => {
     const { main, 'worker-1': worker } = await summaries('24-heap-limit-thrash-worker-broken')
     expect([main.state, worker.state, worker.diagnosis]).toEqual([
       'undecided',
@@ -332,7 +338,7 @@ it.each([
   ['undecided', '\u001b[33m'],
   ['limited', '\u001b[1m'],
   ['confirmed', '\u001b[31m']
-])('a report is green for nothing but ok: %s', (state, colour) => {
+])('makes a report green only if it is ok: %s', (state, colour) => {
   const headline = {
     state,
     diagnosis: null,

@@ -6,7 +6,7 @@ const { predictYoungGeneration } = require('../../engine/v8/young-generation')
 const { hello, MIB } = require('../support/frames')
 
 /**
- * Measured on Node 20, 22, 24/25 and 26 in memory cgroups: container MB → semi-space and heap size
+ * Measured on Node 20, 22, 24, 25 and 26 in memory cgroups: container MB → semi-space and heap size
  * limit in MB.
  */
 /** @type {[string, number, number, Record<string, [semiMb: number, heapMb: number]>][]} */
@@ -71,7 +71,7 @@ const MEASURED = [
   ]
 ]
 
-describe.each(MEASURED)('what V8 %s chooses', (_, major, minor, cases) => {
+describe.each(MEASURED)('the sizes that V8 %s chooses', (_, major, minor, cases) => {
   it.each(Object.entries(cases))('in %s MB', (limitMb, [semiMb, heapMb]) => {
     const { semiSpaceBytes, heapSizeLimitBytes } = chosenSizes(major, minor, Number(limitMb) * MIB)
     expect([semiSpaceBytes / MIB, heapSizeLimitBytes / MIB]).toEqual([semiMb, heapMb])
@@ -105,7 +105,7 @@ describe('semiSpaceMax', () => {
       [32, 'flag']
     ],
     [
-      '--max-old-space-size leaves the young generation as it was',
+      '--max-old-space-size does not change the young generation',
       { nodeOptions: ['--max-old-space-size=384'] },
       387,
       [1, 'derived']
@@ -122,13 +122,13 @@ describe('semiSpaceMax', () => {
       259,
       [1, 'derived']
     ],
-    ['not told for a build with pointer compression', { pointerCompression: true }, 259, null]
+    ['unknown for a build with pointer compression', { pointerCompression: true }, 259, null]
   ])('%s', (_, changes, heapMb, expected) => {
     expect(max(changes, heapMb)).toEqual(expected)
   })
 })
 
-it('flagsInForce keeps the last value of a flag and takes underscores for dashes', () => {
+it('flagsInForce uses the last value of a flag, and treats underscores like dashes', () => {
   const flags = flagsInForce(
     hello({
       nodeOptions: ['--max_old_space_size=100', '--require', 'x.js'],
@@ -142,7 +142,7 @@ it('flagsInForce keeps the last value of a flag and takes underscores for dashes
   })
 })
 
-it('a larger semi-space is predicted to cost less, in scavenges and in all', () => {
+it('a larger semi-space is predicted to cost less, in scavenges and in total', () => {
   const now = {
     semiSpaceBytes: MIB,
     scavengesPerSecond: 190,

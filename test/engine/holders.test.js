@@ -37,14 +37,14 @@ describe('holders of a verdict', () => {
     expect(selectHolders(/** @type {any} */ ({ diagnosis, state }), null)).toBe(null)
   })
 
-  it('are those of leaks alone', () => {
+  it('exist for leaks only', () => {
     expect(diagnoses.filter(({ holds }) => holds).map(({ id }) => id).sort()).toEqual([
       'buffer-pool-pinning', 'context-leak', 'heap-limit-thrash', 'js-heap-leak',
       'native-memory-leak', 'resource-leak'
     ])
   })
 
-  it('stand beside the verdict, with the lines of code', () => {
+  it('are part of the verdict, with the lines of code', () => {
     const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
     const found = findCase(target)
     const leak = { diagnosis: 'js-heap-leak', state: 'confirmed' }
@@ -56,7 +56,7 @@ describe('holders of a verdict', () => {
   })
 })
 
-describe('whose code a file is', () => {
+describe('the owner of a file', () => {
   it.each([
     ['/srv/shop/src/cache.js', 'app', null],
     ['C:\\shop\\src\\cache.js', 'app', null],

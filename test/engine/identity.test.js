@@ -8,7 +8,7 @@ const { openSession } = require('../support/open-session')
 const { hello: ownHello } = require('../../agent/identity')
 
 const TIB = 2 ** 40
-/** This very process: the kernel can be asked about it. */
+/** This process itself, which the kernel knows. */
 const self = { pid: process.pid, startTimeTicks: ownHello({ name: 'x' }).startTimeTicks }
 
 describe('a target whose connection is open', () => {
@@ -41,7 +41,7 @@ describe('a target whose connection is open', () => {
     return { connection, next, said: () => said }
   }
   /**
-   * Another process with access to the socket sends all possible messages.
+   * Another process with access to the socket sends every kind of message.
    * @param {object[]} messages
    */
   async function attack (...messages) {
@@ -53,7 +53,7 @@ describe('a target whose connection is open', () => {
     return { connection, closed, said: () => said }
   }
 
-  it('cannot be taken over: memory, counts and state stay its own', async () => {
+  it('cannot be taken over: nobody else changes its memory, counts or state', async () => {
     const { next } = await victim()
     const { closed } = await attack(victimHello(),
       frame({ sequence: 9e15, uptimeSeconds: 9e8, values: { rssBytes: 6 * TIB } }),
@@ -68,7 +68,7 @@ describe('a target whose connection is open', () => {
     expect(await (await it_.get('/api/v1/deaths')).json()).toEqual([])
   })
 
-  it('gets its commands itself', async () => {
+  it('gets its commands on its own connection', async () => {
     const { connection, said } = await victim()
     const attacker = await attack(victimHello())
     await attacker.closed
@@ -82,7 +82,7 @@ describe('a target whose connection is open', () => {
     connection.destroy()
   })
 
-  it('is continued at once when its connection is closed', async () => {
+  it('continues at once on a new connection', async () => {
     const { connection } = await victim()
     connection.destroy()
     await eventually(() => it_.exporter.targets[0].connected, connected => !connected)
@@ -91,10 +91,10 @@ describe('a target whose connection is open', () => {
     expect([it_.exporter.targets.length, refused('identity_in_use')]).toEqual([1, 0])
   })
 
-  it('keeps its name, and is not replaced, when a hello has its pid and another start', async () => {
+  it('keeps its name when a hello has its pid and another start time', async () => {
     const { connection } = await victim()
     const forged = { startedAtUnixMs: 1, threadId: 0 }
-    // The very process, by the kernel's count: it has one main thread.
+    // The same process by pid and start time: it has one main thread.
     await (
       await attack(victimHello(forged))
     ).closed
@@ -123,7 +123,7 @@ describe('a target whose connection is open', () => {
     expect(await (await it_.get('/api/v1/deaths')).json()).toEqual([])
   })
 
-  it('a goodbye in the name of a process that lives is no death, and one of a process that cannot be seen is not certain', async () => {
+  it('ignores a forged bye of a living process, and doubts that of an invisible one', async () => {
     const goodbye = { type: 'bye', sequence: 2, atUnixMs: 1, exitCode: 137 }
     await attack(victimHello(), frame(), goodbye)
     await attack(victimHello({ name: 'unseen', startTimeTicks: 1 }), frame(), goodbye)
@@ -134,7 +134,7 @@ describe('a target whose connection is open', () => {
     expect(deaths).toMatchObject([{ target: 'unseen', reason: 'error', sure: 'likely' }])
   })
 
-  it('a connection that a goodbye ended says nothing more', async () => {
+  it('accepts nothing from its connection after a bye', async () => {
     const { closed, connection } = await attack(
       victimHello(),
       frame(),
@@ -146,7 +146,7 @@ describe('a target whose connection is open', () => {
     connection.destroy()
   })
 
-  it('who hangs up half way is followed by who comes next', async () => {
+  it('continues on the next connection after an incomplete one', async () => {
     const first = await attack(victimHello())
     await eventually(() => it_.exporter.targets.length, count => count === 1)
     first.connection.end()
@@ -163,7 +163,7 @@ describe('targets', () => {
     return new Targets({ now: () => now, sightOf })
   }
 
-  it('a connection that is half open is given up after five silent intervals, and says nothing from then on', () => {
+  it('give up a silent half-open connection after five intervals, and ignore it afterwards', () => {
     const targets = make()
     const first = openSession(targets, hello(), () => {})
     now += 4999
@@ -179,7 +179,7 @@ describe('targets', () => {
     first.closed(false)
     expect(targets.all).toMatchObject([{ connected: true, exitCode: undefined }])
   })
-  it('nobody comes back whose process the kernel shows to be gone', () => {
+  it('do not come back if the kernel shows that their process is gone', () => {
     let sight = 'lives'
     const targets = make(() => sight)
     openSession(targets, hello(), () => {}).closed(false)
@@ -188,7 +188,7 @@ describe('targets', () => {
     sight = 'lives'
     expect(targets.open(hello(), () => {})).toMatchObject({ target: { connected: true } })
   })
-  it('another program in the same process takes the place of the one before: process.execve()', () => {
+  it('are replaced by another program in the same process: process.execve()', () => {
     const targets = make(() => 'lives')
     const ended = []
     targets.on('end', (target, cause) => ended.push(cause))
@@ -197,7 +197,7 @@ describe('targets', () => {
     expect([ended, targets.all.map(({ name }) => name)]).toEqual([['replaced'], ['api']])
   })
   it.each([['main thread', 0], ['worker', 2]])(
-    'a process keeps the name of the one before it when its %s is heard of first', (_, first) => {
+    'inherit the name of the previous process if its %s reports first', (_, first) => {
       const targets = make(() => 'gone')
       const open = (pid, threadId) =>
         openSession(targets, hello({ pid, startTimeTicks: pid, threadId }), () => {})
@@ -211,13 +211,13 @@ describe('targets', () => {
       ])
     }
   )
-  it('a process that lives keeps its name when a namesake starts while it is not connected', () => {
+  it('keep the name of a living disconnected process when a namesake starts', () => {
     const targets = make(() => 'lives')
     openSession(targets, hello({ pid: 7, startTimeTicks: 7, threadId: 1 }), () => {}).closed(false)
     openSession(targets, hello({ pid: 8, startTimeTicks: 8 }), () => {})
     expect(targets.all.map(({ name }) => name)).toEqual(['api', 'api-2'])
   })
-  it('a leap of sequence or uptime that no agent makes is refused, and the next frames are taken', () => {
+  it('refuse an impossible leap of sequence or uptime, and accept the next frames', () => {
     const targets = make()
     const session = openSession(targets, hello(), () => {})
     expect(session.frame(frame())).toBeUndefined()
@@ -226,7 +226,7 @@ describe('targets', () => {
     expect(session.frame(frame({ sequence: 1_000_001, uptimeSeconds: 604_801 }))).toBeUndefined()
     expect(targets.all[0].framesLost).toBe(999_999)
   })
-  it('workers that say too much in all leave sums that are exact', () => {
+  it('have exact sums even if workers report too much in total', () => {
     const targets = make()
     const main = openSession(targets, hello(), () => {})
     for (let threadId = 1; threadId <= 4; threadId++) {
@@ -241,7 +241,7 @@ describe('targets', () => {
       externalBytes: 2 ** 53
     })
   })
-  it('share one list of flags, whatever lists others made up before', () => {
+  it('share one list of flags, even after invented lists', () => {
     const targets = make()
     for (let i = 0; i < 100; i++) {
       targets.open(

@@ -24,7 +24,7 @@ const versions = (packages = {}, node = '24.21.0') =>
 const suspects = (...through) => ({ sites: /** @type {any[]} */ ([{ through }]) })
 
 describe.each(knownBugs.map(bug => [bug.id, bug]))('the known bug %s', (id, bug) => {
-  it('has diagnoses that there are, a public thread and short texts', () => {
+  it('has existing diagnoses, a public thread and short texts', () => {
     const ids = diagnoses.map(diagnosis => diagnosis.id)
     expect(bug.diagnoses.length).toBeGreaterThan(0)
     expect(bug.diagnoses.filter(diagnosis => !ids.includes(diagnosis))).toEqual([])
@@ -36,12 +36,12 @@ describe.each(knownBugs.map(bug => [bug.id, bug]))('the known bug %s', (id, bug)
     }
   })
 
-  it('says what to do: a fixed version outside of its range, or a workaround', () => {
+  it('has a remedy: a fixed version outside its range, or a workaround', () => {
     expect(bug.fixed.length > 0 || bug.workaround !== null).toBe(true)
     expect(bug.fixed.filter(version => isIn(version, bug.affected))).toEqual([])
   })
 
-  it('has a case whose leaky form has the bug, and whose fixed form has another version or use', () => {
+  it('has a case: leaky with the bug, fixed with another version or use', () => {
     const [leaky, fixed] = ['leaky', 'fixed'].map(form =>
       defined(allRuns().find(run => run.case === id && run.form === form)))
     const versionOf = (/** @type {typeof leaky} */ { node, packages }) =>
@@ -55,7 +55,7 @@ describe.each(knownBugs.map(bug => [bug.id, bug]))('the known bug %s', (id, bug)
   })
 })
 
-it('each known bug has one name, and a result belongs to one', () => {
+it('each known bug has one name, and each result one bug', () => {
   const ids = knownBugs.map(({ id }) => id)
   expect(ids.filter((id, i) => ids.indexOf(id) !== i)).toEqual([])
   expect(Object.keys(reproduced).filter(id => !ids.includes(id))).toEqual([])
@@ -63,7 +63,7 @@ it('each known bug has one name, and a result belongs to one', () => {
 })
 
 describe('known bugs of versions', () => {
-  it('are those whose range has the version, once for each version that is installed', () => {
+  it('are those whose range contains the version, once for each installed version', () => {
     const found = findKnownBugs(versions({ debug: ['4.2.0', '4.3.0', '3.1.0'], zod: ['4.1.8'] }))
     const named = found.filter(({ bug }) => bug.package !== 'node')
     expect(named.map(({ bug: { id }, version }) => [id, version]))
@@ -79,12 +79,12 @@ describe('known bugs of versions', () => {
   })
 
   it.each(['', 'x', '4.2', `4.2.0-${'1'.repeat(300)}`, '4.2.0; rm -rf /', '*'])(
-    'are none of what is no version: %s', version => {
+    'are none for an invalid version: %s', version => {
       const found = findKnownBugs(versions({ debug: [version] }, version))
       expect(found).toEqual([])
     })
 
-  it('are audited bugs first, with the next version that is fixed and the date of the last run', () => {
+  it('start with audited bugs, with the next fixed version and the date of the last run', () => {
     const found = audit(versions({ 'express-session': ['1.18.1'], debug: ['4.2.0'] }, '26.4.0'))
     expect(found.map(({ kind }) => kind)).toEqual(found.map(({ kind }) => kind).sort())
     expect(found.find(({ id }) => id === 'blob-stream')).toMatchObject({
@@ -95,11 +95,11 @@ describe('known bugs of versions', () => {
   })
 })
 
-describe('beside a verdict', () => {
+describe('with a verdict', () => {
   const found = findKnownBugs(versions({ debug: ['4.2.0'], axios: ['0.21.4'] }, '24.17.0'))
   const note = (diagnosis, of = suspects()) => noteKnownBugs(diagnosis, found, of)
 
-  it('a bug is likely where a suspect leads there, and then no other is named', () => {
+  it('a bug is likely if a suspect is in its module, and then it is the only one', () => {
     const [first, ...others] = note('js-heap-leak', suspects('express', 'debug'))
     expect(others).toEqual([])
     expect(first).toMatchObject({ id: 'debug', likely: true, version: '4.2.0', fixedIn: '4.3.0' })
@@ -109,7 +109,7 @@ describe('beside a verdict', () => {
     expect(first.workaround).toBe('make each instance once, when its module is loaded')
   })
 
-  it('a bug is only known for the version where suspects lead elsewhere, or there are none', () => {
+  it('a bug is only known for the version if no suspect is in its module', () => {
     for (const of of [suspects('express'), null]) {
       const notes = noteKnownBugs('js-heap-leak', found, of)
       expect(notes.map(({ id }) => id))
@@ -119,7 +119,7 @@ describe('beside a verdict', () => {
     }
   })
 
-  it('of bugs in one module that one is told which a suspect passes through more of', () => {
+  it('the bug with more functions on the stack of a suspect is named', () => {
     const matches = findKnownBugs(versions({}, '24.15.0'))
     const ids = (...through) =>
       noteKnownBugs('js-heap-leak', matches, suspects(...through)).map(({ id }) => id)
@@ -131,18 +131,18 @@ describe('beside a verdict', () => {
       .toEqual(['abort-signal-any'])
   })
 
-  it('of another diagnosis no bug is named', () => {
+  it('a bug of another diagnosis is not named', () => {
     expect(note('event-loop-blocked', suspects('debug'))).toEqual([])
   })
 
-  it('a trap is named where a suspect leads there, or where no suspect leads anywhere', () => {
+  it('a trap is named if a suspect is in its module, or if there is no suspect', () => {
     const matches = findKnownBugs(versions({ tiktoken: ['1.0.22'] }))
     const ids = (of, diagnosis = 'native-memory-leak') =>
       noteKnownBugs(diagnosis, matches, of).map(({ id }) => id)
     expect(ids(suspects('tiktoken'))).toEqual(['tiktoken-free'])
     expect(ids(null)).toEqual(['tiktoken-free'])
     expect(ids(suspects('express'))).toEqual([])
-    // Every process has Promise.race().
+    // Promise.race() exists in every process.
     expect(ids(null, 'js-heap-leak')).toEqual([])
     expect(ids(suspects('race'), 'js-heap-leak')).toEqual(['promise-race'])
   })
@@ -188,7 +188,7 @@ describe('a target', () => {
   known.verdicts = [verdict, { ...verdict, diagnosis: 'resource-leak', state: 'ok' }]
   known.suspects.set('js-heap-leak', /** @type {any} */ (attached))
 
-  it('has the known bugs of its packages once they are read, beside what was found', () => {
+  it('has the known bugs of its packages once they are read, beside its findings', () => {
     expect(attachedVerdicts(target)[0].knownBugs.map(({ likely }) => likely)).not.toContain(true)
     known.packages = new Map([['debug', ['4.2.0']], ['multer', ['2.2.0']]])
     const [leak, ruledOut] = attachedVerdicts(target)
@@ -196,7 +196,7 @@ describe('a target', () => {
     expect(ruledOut.knownBugs).toEqual([])
   })
 
-  it('says so in its headline, its report and the Markdown of the capture', () => {
+  it('shows them in headline, report and the Markdown of a capture', () => {
     const verdicts = attachedVerdicts(target)
     const text = 'Known: debug keeps each instance it made (debug-js/debug#678), fixed in debug 4.3.0.'
     const headline = summarize(verdicts)

@@ -59,7 +59,7 @@ describe('an amount of memory', () => {
     ['0', 'those are bytes'],
     ['1025Ti', 'to 1024Ti'],
     ['9999999999999999', 'to 1024Ti']
-  ])('%j is none', (text, why) => {
+  ])('%j is invalid', (text, why) => {
     expect(() => readMemory(text)).toThrow(why)
   })
 })
@@ -91,7 +91,7 @@ describe('a version of Node.js', () => {
     ['22-alpine', 'such as 22'],
     ['22.1.2.3', 'such as 22'],
     ['22.1.2-rc.1', 'such as 22']
-  ])('%j is none', (text, why) => {
+  ])('%j is invalid', (text, why) => {
     expect(() => readNodeVersion(text)).toThrow(why)
   })
   it.each([
@@ -128,14 +128,14 @@ describe('a version of Node.js', () => {
     ['24', '--no-huge-max-old-generation-size', false],
     ['24', '--no-warnings', true],
     ['24', '--unheard-of', false]
-  ])('%s takes %s in NODE_OPTIONS: %s', (text, flag, takes) => {
+  ])('%s accepts %s in NODE_OPTIONS: %s', (text, flag, takes) => {
     expect(takesInNodeOptions(readNodeVersion(text), flag)).toBe(takes)
   })
 })
 
 /**
- * Measured in 1 GiB, on Node 18 to 26: heap size limit and semi-space in MB under flags; the latter
- * by what the new space grew to.
+ * Measured in 1 GiB on Node 18 to 26 under flags: heap size limit, and semi-space by the growth of
+ * the new space, in MB.
  */
 describe.each([
   [{ heapMb: 300 }, 300, [4, 4, 4, 4, 4, 4, 16, 16, 16]],
@@ -159,7 +159,7 @@ describe.each([
   )
 })
 
-it('--max-heap-size below what the old generation gets leaves V8 the least semi-space', () => {
+it('--max-heap-size below the size of the old generation leads to the smallest semi-space', () => {
   expect(sizesUnderFlags(12, 4, GIB, { heapMb: 300, oldMb: 512 })).toMatchObject({
     heapSizeLimitBytes: 515 * MIB
   })
@@ -217,7 +217,7 @@ describe('a plan', () => {
       }
     ])
   })
-  it('of a machine without a limit goes by its memory', () => {
+  it('uses the memory of the machine if there is no limit', () => {
     expect(figures(rowsOf('20,22', '', '', { hostMemory: '15500Mi' }))).toEqual([
       ['20', null, 2096, 16],
       ['22', null, 4144, 16]
@@ -229,12 +229,12 @@ describe('a plan', () => {
       "The machine has less than the limit: V8 goes by the machine's 4096 MiB."
     )
   })
-  it('takes a limit in whole pages, as the kernel does: a byte above 512 MiB changes nothing', () => {
+  it('rounds a limit to whole pages, as the kernel does', () => {
     expect(
       figures(rowsOf('24', '536870913,536875007,536875008')).map(([, , heap]) => heap)
     ).toEqual([259, 259, 304.25])
   })
-  it('knows who sees no limit on cgroup v2, and what it would be on v1', () => {
+  it('names versions that see no limit of cgroup v2, and their sizes on v1', () => {
     expect(figures(rowsOf('18,20.2.0,20.3.0', '512Mi'))).toEqual([
       ['18', 512, 4144, 16],
       ['20.2.0', 512, 4144, 16],
@@ -246,7 +246,7 @@ describe('a plan', () => {
     )
     expect(figures(rowsOf('18', '512Mi', '', { cgroup: 'v1' }))).toEqual([['18', 512, 259, 1]])
   })
-  it('says of the machine that nobody named that it is this one', () => {
+  it('says that an unnamed machine is this one', () => {
     const { nodeOptions, ...asked } = readPlanArguments(
       { node: ['18,22'], memory: ['512Mi'] },
       { machineBytes: 8 * GIB }
@@ -261,7 +261,7 @@ describe('a plan', () => {
 })
 
 describe('a plan warns', () => {
-  it('of what an upgrade changes', () => {
+  it('of the changes by an upgrade', () => {
     expect(rowsOf('18,24', '512Mi')[1].warnings.slice(0, 2)).toEqual([
       '18 → 24 at 512 MiB: semi-space 16 → 1 MiB; add --max-semi-space-size=16.',
       '18 → 24 at 512 MiB: heap size limit 4144 → 259 MiB: a live heap of more than 256 MiB ' +
@@ -293,7 +293,7 @@ describe('a plan warns', () => {
       expect([node, memory, new Set(sizes).size, sizes.length > 1]).toEqual([node, memory, 1, true])
     }
   })
-  it('of what another limit changes', () => {
+  it('of the changes by another limit', () => {
     expect(rowsOf('24', '1Gi,512Mi')[1].warnings.slice(0, 2)).toEqual([
       '24 at 1024 MiB → 24 at 512 MiB: semi-space 16 → 1 MiB; add --max-semi-space-size=16.',
       '24 at 1024 MiB → 24 at 512 MiB: heap size limit 560 → 259 MiB: a live heap of more than ' +
@@ -340,7 +340,7 @@ describe('a plan warns', () => {
         ?.match(/--max-semi-space-size=(\d+)/)?.[1] ?? null
     ).toBe(wanted && String(wanted))
   })
-  it('where 1 MiB more would change much', () => {
+  it('if 1 MiB more would change much', () => {
     expect(warningsIn('24', '512Mi')).toContain(
       '512 MiB is the worst limit: with 1 MiB more V8 would choose a semi-space of 16 MiB.'
     )
@@ -453,7 +453,7 @@ describe('a plan warns', () => {
   })
 })
 
-describe('arguments that cannot be used', () => {
+describe('invalid arguments', () => {
   it.each([
     [{ node: ['22'], memory: ['512'] }, 'memory', 'those are bytes'],
     [{ node: ['22,16'], memory: ['1Gi'] }, 'node', '16'],
@@ -471,7 +471,7 @@ describe('arguments that cannot be used', () => {
       expect.objectContaining({ argument, message: expect.stringContaining(why) })
     )
   })
-  it('20 of them can, and 4096 characters of flags', () => {
+  it('end at 20 of a kind, and at 4096 characters of flags', () => {
     expect(
       readPlanArguments({ node: Array(20).fill('22'), memory: ['1Gi'], flags: '-'.repeat(4096) })
         .versions
@@ -479,7 +479,7 @@ describe('arguments that cannot be used', () => {
   })
 })
 
-describe('of a target that runs', () => {
+describe('of a running target', () => {
   let exporter
   beforeEach(async () => { exporter = await startExporter() })
   afterEach(() => exporter.stop())
@@ -510,7 +510,7 @@ describe('of a target that runs', () => {
   }
   const get = async query => (await exporter.get(`/api/v1/plan?${query}`)).json()
 
-  it('its own word comes first, and what it has now is weighed', async () => {
+  it('starts with the reported sizes, and weighs its current memory', async () => {
     await say({}, { liveHeapBytes: 180 * MIB, liveHeapMajors: 3 })
     const [now, ...rows] = await get('target=api&memory=256Mi&node=24')
     expect(now).toMatchObject({
@@ -554,7 +554,7 @@ describe('of a target that runs', () => {
     if (expected) expect(first).toMatch(expected)
     else expect(first).not.toContain('live heap is')
   })
-  it('what is asked and is as it runs is not said twice; what it was not asked is its own', async () => {
+  it('has one row for its current setting, and defaults to its own flags', async () => {
     await say({ nodeOptions: ['--max-semi-space-size=16'] }, { heapSizeLimitBytes: 304 * MIB })
     expect(await get('target=api')).toHaveLength(1)
     expect(await get('target=api&node=20&memory=512Mi')).toHaveLength(1)
@@ -564,14 +564,14 @@ describe('of a target that runs', () => {
     ])
     expect((await get('target=api&node=22'))[1].warnings[0]).toContain('No major GC was seen yet')
   })
-  it('a heap size limit that the rules do not explain is said to be none of theirs', async () => {
+  it('reports a heap size limit that the rules do not explain', async () => {
     await say({}, { heapSizeLimitBytes: 700 * MIB })
     expect((await get('target=api'))[0].warnings.at(-1)).toBe(
       'By the rules here the heap size limit would be 259 MiB: something sets it that is not ' +
         'modelled.'
     )
   })
-  it('pointer compression is not modelled', async () => {
+  it('does not model pointer compression', async () => {
     await say({ pointerCompression: true })
     const [now, then] = await get('target=api&node=24')
     expect([now.semiSpaceBytes, now.oldGenerationBytes, now.newSpaceBytes]).toEqual([
@@ -584,7 +584,7 @@ describe('of a target that runs', () => {
       expect.stringContaining('for one without')
     ])
   })
-  it('a limit on a parent of its cgroup stays one that Node.js does not see', async () => {
+  it('treats a limit on a parent cgroup as invisible to Node.js', async () => {
     await say({ constrainedBytes: undefined }, { heapSizeLimitBytes: 4144 * MIB })
     const [, then] = await get('target=api&node=24')
     expect([then.heapSizeLimitBytes, then.warnings.join()]).toEqual([
@@ -592,7 +592,7 @@ describe('of a target that runs', () => {
       expect.stringContaining('parent of the process')
     ])
   })
-  it('Node 18 that sees a limit is on cgroup v1', async () => {
+  it('assumes cgroup v1 if Node 18 sees a limit', async () => {
     await say({ node: '18.20.8', v8: '10.2.154.26-node.39' })
     expect(figures(await get('target=api&memory=1Gi'))).toEqual([
       ['18.20.8', 512, 259, 1],
@@ -605,7 +605,7 @@ describe('of a target that runs', () => {
       16
     ])
   })
-  it('what it has in NODE_OPTIONS and the new Node refuses there is named, and what was preloaded is no flag of V8', async () => {
+  it('names options in NODE_OPTIONS that the new Node refuses, and ignores preloads', async () => {
     await say(
       {
         nodeOptions: ['--experimental-permission', '--require', 'memwatch/agent'],
@@ -622,7 +622,7 @@ describe('of a target that runs', () => {
     ])
     expect(then.warnings.join()).not.toContain('Not known')
   })
-  it('of a Node.js that is not known yet only what it says itself is no guess', async () => {
+  it('marks all but the reported sizes of an unknown Node.js as a guess', async () => {
     await say({ node: '27.1.0', v8: '15.2.1' })
     const [now, then] = await get('target=api&memory=1Gi')
     expect([now.warnings.join(), then.warnings.join()]).toEqual([
@@ -630,7 +630,7 @@ describe('of a target that runs', () => {
       expect.stringContaining('the numbers are a guess')
     ])
   })
-  it('memwatch plan asks the exporter', async () => {
+  it('memwatch plan gets the target from the exporter', async () => {
     await say({}, { liveHeapBytes: 180 * MIB, liveHeapMajors: 3 })
     const { code, stdout, stderr } = await memwatch([
       'plan',
@@ -715,7 +715,7 @@ describe('memwatch plan', () => {
       stderr: expect.stringContaining(`memwatch: ${message}`)
     })
   })
-  it('a table and its warnings keep to the width', () => {
+  it('prints a table and warnings within the width', () => {
     const text = render(rowsOf('18,24', '512Mi'), { width: 80 }).join('\n')
     const lines = text.split('\n')
     expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(80)

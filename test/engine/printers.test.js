@@ -108,7 +108,7 @@ describe('a terminal', () => {
     return text
   }
   const hostile = '\u001b[2J\u009b31m\u202e\nx'
-  it('gets styles of memwatch, and no others', () => {
+  it('gets only styles of memwatch', () => {
     expect(written(true, output => output.say({ text: hostile, style: 'red' }, hostile))).toBe(
       '\u001b[31m\\x1b[2J\\x9b31m\\u202e\\nx\u001b[39m\n\\x1b[2J\\x9b31m\\u202e\\nx\n'
     )
@@ -117,7 +117,7 @@ describe('a terminal', () => {
     ).toEqual([])
     expect(unprintableIn(terminalText([{ text: hostile, style: 'bold' }]))).toEqual([])
   })
-  it('gets lines that are redrawn, cut to its width, and gone before the next that stays', () => {
+  it('gets progress lines cut to its width, and erased before a permanent line', () => {
     expect(
       written(true, output => {
         output.redraw(hostile + 'y'.repeat(30))
@@ -138,7 +138,7 @@ describe('a terminal', () => {
       '\u001b[H\u001b[J\\x1b[2J\\x9b31m\\u202e\\nx\nb'
     )
   })
-  it.each([[0], [2]])('gets JSON that is the same for a program, indented by %i', indent => {
+  it.each([[0], [2]])('gets JSON that parses to the same value, indented by %i', indent => {
     const value = { [hostile]: TEXTS }
     const text = written(true, output => output.json(value, indent))
     expect([JSON.parse(text), unprintableIn(text)]).toEqual([value, []])
@@ -146,7 +146,7 @@ describe('a terminal', () => {
   })
 })
 
-it('a shell reads each word as it was', () => {
+it('a shell reads each word unchanged', () => {
   const { words, files } = shellReads(TEXTS.map(shellWord))
   expect([words, files]).toEqual([TEXTS.map(text => [text]), []])
   expect(shellReads([shellAssignments({ A: '$(id) b', C: '' }).join(' ')]).words).toEqual([
@@ -164,7 +164,7 @@ it.each([
   expect(shellWord(text) === text).toBe(isPlain)
 })
 
-it('YAML: one document, whatever the texts and comments are', () => {
+it('YAML is one document, whatever its texts and comments', () => {
   const value = { texts: TEXTS, nested: [{ text: 'x'.repeat(200) + '\n---\n' + 'y'.repeat(200) }] }
   const text = toYaml(value, TEXTS)
   expect([yamlDocument(text), unprintableIn(text)]).toEqual([value, []])
@@ -175,7 +175,7 @@ it('a comment is one line', () => {
   expect(comment('a\n---\r\u0085\u2028b')).toBe('# a\\n---\\r\\x85\\u2028b')
 })
 
-it('a Dockerfile sets each value as it was, where a line can hold it', () => {
+it('a Dockerfile sets each value unchanged if one line can hold it', () => {
   for (const value of TEXTS) {
     expect(dockerfileVariables(envLines({ NAME: value }).join('\n'))).toEqual({
       NAME: printable(value)
@@ -226,10 +226,10 @@ describe('NODE_OPTIONS', () => {
     [['--a'], ['--title=\u00a0']],
     [['--a'], ['--require', '/srv/$(id).js']],
     [['--a'], ['--title$', 'value']]
-  ])('repeats %j and leaves out %j', (kept, left) => {
+  ])('repeats %j and omits %j', (kept, left) => {
     expect([repeatable([...left, ...kept]), repeatable([...kept, ...left])]).toEqual([kept, kept])
   })
-  it('is split by Node.js as it was given', () => {
+  it('is split by Node.js into the given options', () => {
     const options = ['--title=a "b" \\c', '--require', '/srv/a b.js', '']
     expect(splitNodeOptions(nodeOptionsText(options))).toEqual(options)
     const script =
@@ -244,7 +244,7 @@ describe('NODE_OPTIONS', () => {
       )
     ).toEqual(['a "b" \\c', true])
   })
-  it('says what it leaves out', () => {
+  it('reports options that it omits', () => {
     const change = options =>
       nodeFlagChange(hello({ nodeOptions: options }), { '--max-old-space-size': 64 })
     expect(change(['--a', '--title=$(id)'])).toMatchObject({
@@ -255,7 +255,7 @@ describe('NODE_OPTIONS', () => {
   })
 })
 
-it('a fix is pasted as the words that it is made of', () => {
+it('a pasted fix yields its original words', () => {
   const fix = change => ({ title: 'Do it', change, predicted: [], risk: '' })
   expect(pasteLine(fix({ env: { NODE_OPTIONS: '--a=1' } }))).toBe('NODE_OPTIONS=--a=1')
   expect(
@@ -274,7 +274,7 @@ it('Kubernetes expands nothing in a value', () => {
   })
 })
 
-it('what finds a fix loads no YAML: a sidecar prints it when it is asked', () => {
+it('the search for a fix does not load the YAML printer', () => {
   const fixes = ['node-flag', 'malloc', 'paste-line', 'forms'].map(name =>
     require.resolve(`../../engine/fixes/${name}`)
   )

@@ -9,12 +9,12 @@ const { diagnoses } = require('../../engine/diagnoses')
 const baseline = JSON.parse(fs.readFileSync(FILE, 'utf8'))
 const names = recordings()
 
-/** Shares of a time in a text. */
+/** Replaces shares of time in a text, which depend on the machine. */
 const SHARES =
   /([\d.]+) % (?:of (?:the time|wall time|the CPU time|its periods|the periods|the seconds)|away)/g
 
 describe('recordings of real runs', () => {
-  it('are all in the baseline, and small', () => {
+  it('are all in the baseline, and each is small', () => {
     expect(Object.keys(baseline).sort()).toEqual(names)
     const bytes = names.reduce(
       (sum, name) => sum + fs.statSync(path.join(path.dirname(FILE), name)).size,
@@ -22,16 +22,16 @@ describe('recordings of real runs', () => {
     )
     expect(bytes).toBeLessThan(20 * 2 ** 20)
   })
-  it('show every problem broken, most of them repaired as well, and healthy apps', () => {
+  it('cover every problem, most of them also fixed, and healthy apps', () => {
     const expected = Object.values(baseline).map(({ expected }) => expected)
     for (const { id, opportunity } of diagnoses) if (!opportunity) expect(expected).toContain(id)
     expect(names.filter(name => name.includes('-fixed')).length).toBeGreaterThan(10)
     expect(names.filter(name => name.includes('-healthy-')).length).toBeGreaterThan(15)
   })
-  it('are judged right, their opportunities as well', () => {
+  it('are judged right, including opportunities', () => {
     expect(names.filter(name => !isRight(name, baseline[name]))).toEqual([])
   })
-  it.each(names)('%s is judged as it was, and each fix is made from what was found', async name => {
+  it.each(names)('%s has its baseline verdict, and each fix follows the finding', async name => {
     /** @type {string[]} */
     const contradictions = []
     const seen = await baselineOf(
@@ -55,21 +55,21 @@ describe('recordings of real runs', () => {
     expect(seen).toEqual(baseline[name])
     expect(contradictions).toEqual([])
   })
-  it('of healthy apps, and of those that were repaired in their code, never had anything confirmed', () => {
+  it('of healthy apps, and of apps fixed in code, have no confirmed verdict at any time', () => {
     const quiet = Object.entries(baseline).filter(
       ([, { expected, gone }]) => expected === null && gone === null
     )
     expect(quiet.length).toBeGreaterThan(40)
     expect(quiet.filter(([, { ever }]) => ever.length > 0).map(([name]) => name)).toEqual([])
   })
-  it('of apps that got the fix that was printed no longer have what it was for', () => {
+  it('of apps with the printed fix no longer have its diagnosis', () => {
     const fixed = Object.entries(baseline).filter(([, { gone }]) => gone !== null)
     expect(fixed.length).toBeGreaterThan(10)
     expect(
       fixed.filter(([, { gone, ever }]) => ever.includes(String(gone))).map(([name]) => name)
     ).toEqual([])
   })
-  it('of ill apps have the right primary finding, 97 of 100', () => {
+  it('of apps with a problem have the right primary finding in 97 % of cases', () => {
     const ill = Object.values(baseline).filter(({ expected }) => expected !== null)
     expect(
       ill.filter(({ expected, primary }) => expected === primary).length / ill.length

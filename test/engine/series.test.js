@@ -17,7 +17,7 @@ const { defined } = require('../support/defined')
 
 describe('PackedColumns', () => {
   /**
-   * Values of columns, by row: each form that they are packed in, and what must not be rounded.
+   * Values of columns by row: one for each packed form, and values that must not be rounded.
    * @type {((i: number) => number)[]}
    */
   const KINDS = [
@@ -36,7 +36,7 @@ describe('PackedColumns', () => {
     i => 1e300 * i
   ]
   it.each([1, ROWS - 1, ROWS, ROWS + 1, 2 * ROWS, 599, 600, 601, 1300])(
-    'hold after %i rows exactly what Columns hold',
+    'have the same content as Columns after %i rows',
     rows => {
       const [packed, plain] = [PackedColumns, Columns].map(
         Kind => new Kind({ capacity: 600, width: KINDS.length })
@@ -69,7 +69,7 @@ describe('PackedColumns', () => {
       }
     }
   )
-  it('take less than half as much where most numbers stand still or are bytes', () => {
+  it('take less than half of the memory if most numbers are constant or bytes', () => {
     const WIDTH = 40
     const before = process.memoryUsage().arrayBuffers
     const packed = new PackedColumns({ capacity: 600, width: WIDTH })
@@ -108,13 +108,13 @@ describe('History', () => {
       Array.from({ length: 61 }, (_, i) => 440 + i)
     )
   })
-  it('reads hours from a coarser tier, and a floor keeps its lowest value there', () => {
+  it('reads hours from a coarser tier, with the lowest value of a floor', () => {
     const { times, values } = filled(5000).points('rssBytes', 0)
     expect(times.length).toBeLessThan(600)
     expect(times[0]).toBeLessThan(20)
     expect(Math.max(...values.slice(1))).toBe(1000)
   })
-  it('leaves out rows in which a track was absent', () => {
+  it('omits rows without a value of a track', () => {
     const history = new History()
     history.append(1, moment({ rssBytes: 1 }))
     history.append(2, moment({}))
@@ -129,7 +129,7 @@ describe('a coarser step', () => {
     ['last', 5, 3, 3], ['last', 5, NaN, 5], ['last', NaN, NaN, NaN],
     ['min', 5, 3, 3], ['min', 3, 5, 3], ['min', NaN, 5, 5], ['min', 5, NaN, 5],
     ['max', 5, 3, 5], ['max', 3, 5, 5], ['max', NaN, 5, 5], ['max', 5, NaN, 5]
-  ]))('that keeps its %s holds, after %d and %d, %d', (keep, before, value, kept) => {
+  ]))('with the rule %s contains, after %d and %d, %d', (keep, before, value, kept) => {
     expect(merge(keep, before, value)).toBe(kept)
   })
 })
@@ -142,7 +142,7 @@ describe('a trend', () => {
   }
   const signals = signalsOf(defined(target.window()))
 
-  it('is one signal, whose numbers have names and units of their own', () => {
+  it('is one signal whose numbers have names and units', () => {
     expect(signals.timersTrend).toMatchObject({ slope: 3, fit: 1, steadinessRatio: 1 })
     expect(
       ['timersRise', 'timersPerSecond', 'timersSteadinessRatio'].map(name => [
@@ -155,7 +155,7 @@ describe('a trend', () => {
       ['ratio', 1]
     ])
   })
-  it('that is not known has no number that is', () => {
+  it('has only unknown numbers if it is unknown', () => {
     expect(signals.nativeContextsTrend).toBeNull()
     expect(figures.nativeContextsRise.read(signals)).toBeNull()
   })
@@ -163,7 +163,7 @@ describe('a trend', () => {
 
 describe('while the agent does not observe GCs', () => {
   /**
-   * Ten scavenges a second, of which nobody counts those of the seconds that `isBlind` names.
+   * Ten scavenges a second, uncounted in seconds for which `isBlind` is true.
    * @param {(second: number) => boolean} isBlind
    * @param {number} seconds
    */
@@ -193,34 +193,34 @@ describe('while the agent does not observe GCs', () => {
   }
   it.each([
     [
-      'rates are those of the time before and after',
+      'rates cover the time before and after',
       second => second > 90 && second <= 95,
       100,
       10
     ],
-    ['rates are unknown when it was most of the time', second => second > 84, 100, null],
+    ['rates are unknown if that was most of the time', second => second > 84, 100, null],
     [
-      'rates are unknown from the first second on that nobody counted, when it was long',
+      'rates are unknown from the first uncounted second of a long gap',
       second => second > 100 && second <= 160,
       161,
       null
     ],
     [
-      'rates are known again when it has counted for long enough',
+      'rates are known again after enough counted time',
       second => second > 100 && second <= 160,
       176,
       10
     ],
-    ['nothing was lost, and the rate is that of all seconds', () => false, 100, 10]
+    ['no event was lost, and the rate covers all seconds', () => false, 100, 10]
   ])('%s', (_, isBlind, seconds, rate) => {
     const window = windowAfter(isBlind, seconds)
     if (rate === null) expect(window.rate('scavenges')).toBeNull()
     else expect(window.rate('scavenges')).toBeCloseTo(rate, 5)
   })
-  it('what is no count of GCs goes on', () => {
+  it('values other than GC counts continue', () => {
     expect(windowAfter(second => second > 10, 100).last('heapUsedBytes')).toBe(1)
   })
-  it('an older agent, which counts no such time, is not believed to see none', () => {
+  it('rates are unknown if an older agent does not count that time', () => {
     const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
     for (let second = 1; second <= 60; second++) {
       const gc = { 'minor/ordinary': gcRow(100, 0.1) }
@@ -235,7 +235,7 @@ describe('while the agent does not observe GCs', () => {
     }
     expect(target.window()?.rate('scavenges')).toBeNull()
   })
-  it('a verdict without them is unknown, and says why', () => {
+  it('a verdict without GCs is unknown, with the reason', () => {
     const signals = signalsOf(windowAfter(second => second > 100, 200))
     const diagnosis = /** @type {any} */ ({ id: 'x', requires: ['scavengesPerSecond'], uses: [], judge: () => ({ state: 'ok' }) })
     expect(judge(diagnosis, signals, hello()).judgement).toMatchObject({
@@ -246,7 +246,7 @@ describe('while the agent does not observe GCs', () => {
       )
     })
   })
-  it('missing signals are named in words by the time when to expect them, each name and time once', () => {
+  it('missing signals are named in words, grouped by expected time', () => {
     const signals = signalsOf(windowAfter(() => false, 5))
     const requires = ['gcsLastMinute', 'liveHeapBytes', 'lastMinuteUtilizationRatio']
     const diagnosis = /** @type {any} */ ({ id: 'x', requires, uses: [], judge: () => ({ state: 'ok' }) })
@@ -256,7 +256,7 @@ describe('while the agent does not observe GCs', () => {
         'the live heap (after the first major GC)'
     })
   })
-  it('each signal that a judge may miss has a name in words', () => {
+  it('each signal that a judge requires has a name in words', () => {
     const required = new Set(diagnoses.flatMap(diagnosis => diagnosis.requires))
     expect([...required].filter(signal => nameOf(signal) === signal)).toEqual([])
   })
@@ -321,7 +321,7 @@ describe('Targets', () => {
     expect(ended).toEqual([])
     expect(targets.all[0].framesLost).toBe(3)
   })
-  it('a frame that is not newer than the last is out of order', () => {
+  it('a frame that is not newer than the last one is out of order', () => {
     const { targets } = make()
     const session = openSession(targets, hello())
     session.frame(frame({ sequence: 2, uptimeSeconds: 2 }))
@@ -329,7 +329,7 @@ describe('Targets', () => {
     expect(session.frame(frame({ sequence: 3, uptimeSeconds: 1 }))).toBe('out_of_order')
     expect(session.frame(frame({ sequence: 3, uptimeSeconds: 3 }))).toBeUndefined()
   })
-  it('who vanishes is down at once, and forgotten after five minutes without being scraped', () => {
+  it('a lost target is down at once, and removed after five minutes without a scrape', () => {
     const { targets, ended } = make()
     const session = openSession(targets, hello())
     session.closed(false)
@@ -342,7 +342,7 @@ describe('Targets', () => {
     expect(ended).toEqual(['api'])
     expect(targets.all).toEqual([])
   })
-  it('takes no more targets than it was told to', () => {
+  it('accepts no more targets than its limit', () => {
     const { targets } = make({ maxTargets: 1 })
     targets.open(hello({ pid: 1 }))
     expect(targets.open(hello({ pid: 2 }))).toBe('too_many_targets')

@@ -20,18 +20,18 @@ function settled (letters) {
 
 describe('settle', () => {
   it.each([
-    ['one odd window confirms nothing', 'oco', 'oss'],
-    ['two in a row do', 'occc', 'oscc'],
-    ['a short dip withdraws nothing', 'cc' + 'o'.repeat(10) + 'cc', 'sc' + 'c'.repeat(12)],
+    ['a single window confirms nothing', 'oco', 'oss'],
+    ['two windows in a row confirm', 'occc', 'oscc'],
+    ['a short gap withdraws nothing', 'cc' + 'o'.repeat(10) + 'cc', 'sc' + 'c'.repeat(12)],
     [
-      'missing evidence withdraws nothing, however long',
+      'missing evidence never withdraws a finding',
       'cc' + 'u'.repeat(100),
       'sc' + 'c'.repeat(100)
     ],
-    ['half a minute without the finding does', 'cc' + 'o'.repeat(15), 'sc' + 'c'.repeat(14) + 'o'],
-    ['the state follows at once while nothing is found', 'uosc', 'uoss'],
-    ['a suspicion stays for half a minute, too', 's' + 'o'.repeat(15), 's'.repeat(15) + 'o'],
-    ['what comes and goes is one suspicion', 'soosuusoosu', 'sssssssssss']
+    ['half a minute without it withdraws it', 'cc' + 'o'.repeat(15), 'sc' + 'c'.repeat(14) + 'o'],
+    ['without a finding the state follows at once', 'uosc', 'uoss'],
+    ['a suspicion also stays for half a minute', 's' + 'o'.repeat(15), 's'.repeat(15) + 'o'],
+    ['a repeated suspicion is one suspicion', 'soosuusoosu', 'sssssssssss']
   ])('%s', (_, given, expected) => {
     expect(settled(given)).toBe(expected)
   })
@@ -39,7 +39,7 @@ describe('settle', () => {
     ['ok', 'The heap grew by 5 MiB; the latest readings do not show that growth.'],
     ['unknown', 'The heap grew by 5 MiB; there are too few readings since to judge it again.'],
     ['suspected', 'The heap grew by 6 MiB.']
-  ])('says of growth that stands against "%s" what is true of it', (state, summary) => {
+  ])('keeps a finding while judged "%s", without its forecast', (state, summary) => {
     const found = {
       state: /** @type {const} */ ('confirmed'),
       summary: 'The heap grows, and is full in 5 min.',
@@ -113,12 +113,12 @@ describe('evaluate', () => {
     const { ruledOut } = defined(primaryOf(findCase(target).verdicts))
     expect(ruledOut).toEqual([{ diagnosis: 'symptom', text: 'a symptom of cause' }])
   })
-  it('a fix that throws leaves the verdict standing', () => {
+  it('a fix that throws does not affect the verdict', () => {
     const { states, errors } = run([diagnosis('a', { fix () { throw new Error('boom') } })])
     expect(states).toEqual({ a: 'confirmed' })
     expect(errors).toContain('the fix of a failed')
   })
-  it('a severity rises at once, and falls when the lower one has lasted for five minutes', () => {
+  it('a severity rises at once, and falls after five minutes at a lower one', () => {
     const at = { 10: 'info', 20: 'critical', 30: 'warning' }
     let severity = 'info'
     const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
@@ -138,7 +138,7 @@ describe('evaluate', () => {
       'warning'
     ])
   })
-  it('a confirmed cause is as severe as the symptom that it folds', () => {
+  it('a confirmed cause is at least as severe as the symptom that it folds', () => {
     const { target } = run([
       diagnosis('cause', { explains: ['symptom'] }),
       diagnosis('symptom', { severity: 'critical' })
@@ -156,7 +156,7 @@ describe('evaluate', () => {
       )?.diagnosis
     ).toBe('b')
   })
-  it('what is only suspected is no primary verdict', () => {
+  it('a suspected verdict is never primary', () => {
     const { target } = run([
       diagnosis('a', { judge: () => ({ state: 'suspected', summary: 'a' }) })
     ])

@@ -27,7 +27,7 @@ const values = ({
   ...(limitMib && { containerLimitBytes: limitMib * MIB })
 })
 
-/** Processes of one container, and a second of their life at a time. */
+/** Processes of one container, which advance second by second. */
 function watch (hellos) {
   const targets = new Targets({ now: () => 0 })
   const sessions = hellos.map((changes, i) =>
@@ -51,10 +51,10 @@ const live = (app, seconds, of) => { for (let t = 1; t <= seconds; t++) app.step
 const alone = index => Array.from({ length: index }, () => ({}))
 
 describe('processes that share a container', () => {
-  it('are weighed together: five heaps that each fit do not fit together', () => {
+  it('are judged together: five heaps that each fit exceed it in sum', () => {
     const app = watch(alone(5))
     live(app, 6, () => ({}))
-    // 4 x 45 anonymous beside 90 of the first: 270; of that 150 heap, so 120 lie beside.
+    // 4 x 45 MiB anonymous and 90 of the first: 270; 150 of that are heap, 120 are other memory.
     expect(app.verdict(0, 'container-limit-mismatch')).toMatchObject({
       state: 'suspected',
       summary:
@@ -62,7 +62,7 @@ describe('processes that share a container', () => {
           'MiB lie beside them.'
     })
   })
-  it('that fill it are a confirmed mismatch, and not one second before', () => {
+  it('that fill it are a confirmed mismatch, not one second earlier', () => {
     const usedRatio = rssMib => (45 + 5 * (rssMib - 45)) / LIMIT_MIB
     const stateAt = rssMib => {
       const app = watch(alone(5))
@@ -72,7 +72,7 @@ describe('processes that share a container', () => {
     expect([usedRatio(155), stateAt(155)]).toEqual([0.85, 'confirmed'])
     expect(stateAt(154)).toBe('suspected')
   })
-  it('get sizes that fit together', () => {
+  it('get heap sizes whose sum fits', () => {
     const app = watch(alone(5))
     live(app, 6, () => ({}))
     const sizes = app.sessions.map((_, i) =>
@@ -88,7 +88,7 @@ describe('processes that share a container', () => {
     expect(flags[0]).toBeGreaterThanOrEqual(48)
     expect(sizes[0].risk).toContain('of what 5 processes share: each of them needs a limit')
   })
-  it('get more of it, the more they hold; all parts together are the limit', () => {
+  it('get parts by the memory that they hold, whose sum is the limit', () => {
     const app = watch(alone(3))
     live(app, 3, (_, i) => ({ rssMib: [100, 200, 300][i] }))
     const parts = app.sessions.map((_, i) => defined(app.signals(i).containerShareBytes) / MIB)
@@ -96,7 +96,7 @@ describe('processes that share a container', () => {
     expect(parts[1]).toBeLessThan(parts[2])
     expect(parts.reduce((sum, part) => sum + part - 45, 45)).toBeCloseTo(LIMIT_MIB)
   })
-  it('one that holds little, as the primary of a cluster, is judged at the others', () => {
+  it('judge a small one, like the primary of a cluster, by the larger ones', () => {
     const verdictsAt = rssMib => {
       const app = watch(alone(4))
       live(app, 6, (_, i) => i === 0 ? { rssMib, heapMib: 10 } : { rssMib: 180, heapMib: 120 })
@@ -110,7 +110,7 @@ describe('processes that share a container', () => {
         'larger ones'
     )
   })
-  it('that fit together are said to', () => {
+  it('are reported as fitting if their sum fits', () => {
     const app = watch(alone(2))
     live(app, 6, () => ({ heapLimitMib: 200 }))
     expect(app.verdict(0, 'container-limit-mismatch')).toMatchObject({
@@ -120,7 +120,7 @@ describe('processes that share a container', () => {
           'them (75 MiB) fit'
     })
   })
-  it('two with default heaps are no suspicion before they use seven tenths of it', () => {
+  it('with default heaps are not suspected before they use seven tenths of it', () => {
     const stateAt = rssMib => {
       const app = watch(alone(2))
       live(app, 6, () => ({ rssMib, heapMib: rssMib - 60 }))
@@ -134,23 +134,23 @@ describe('processes that share a container', () => {
     ['of another host', { host: 'elsewhere' }],
     ['of another pod, whatever cgroup it claims', { pod: { uid: 'b' } }],
     ['whose agent tells no cgroup', { cgroup: undefined }]
-  ])('one %s is none of them', (_, changes) => {
+  ])('do not include one %s', (_, changes) => {
     const app = watch([{}, changes])
     live(app, 3, () => ({}))
     expect(app.sessions.map((_, i) => app.signals(i).containerProcesses)).toEqual([1, 1])
   })
-  it('one that sees another limit is none of them', () => {
+  it('do not include one that sees another limit', () => {
     const app = watch(alone(2))
     live(app, 3, (_, i) => ({ limitMib: i === 0 ? 700 : 701 }))
     expect(app.signals(0).containerProcesses).toBe(1)
   })
-  it('the containers of a pod are told apart by name where no cgroup is told', () => {
+  it('are distinguished by container name if agents report no cgroup', () => {
     const pod = container => ({ cgroup: undefined, pod: { uid: 'a', container } })
     const app = watch([pod('web'), pod('web'), pod('log')])
     live(app, 3, () => ({}))
     expect(app.sessions.map((_, i) => app.signals(i).containerProcesses)).toEqual([2, 2, 1])
   })
-  it('one whose connection ended is counted no more', () => {
+  it('no longer include one whose connection ended', () => {
     const app = watch(alone(2))
     live(app, 3, () => ({}))
     app.sessions[1].closed(false)
@@ -158,7 +158,7 @@ describe('processes that share a container', () => {
     app.sessions[0].frame(frame({ sequence: 9, uptimeSeconds: 9, values: values() }))
     expect(app.signals(0).containerProcesses).toBe(1)
   })
-  it('threads of a process are heaps of the container, too', () => {
+  it('include heaps of worker threads', () => {
     const app = watch([{}, { pid: 100, threadId: 1, cgroup: undefined }])
     live(app, 6, () => ({ limitMib: 400 }))
     expect([app.signals(0).containerProcesses, app.signals(0).containerHeaps]).toEqual([1, 2])
@@ -169,7 +169,7 @@ describe('processes that share a container', () => {
           'fit beside the rest (30 MiB), but all together use 23 % of it'
     })
   })
-  it('claims without end are added up to a bound, and exactly', () => {
+  it('have an exact sum up to a bound, whatever agents claim', () => {
     const targets = new Targets({ now: () => 0 })
     const sessions = Array.from({ length: 300 }, (_, pid) =>
       openSession(targets, hello({ pid, host: 'box', cgroup: '7' }), () => {})
@@ -182,7 +182,7 @@ describe('processes that share a container', () => {
   })
 })
 
-describe('a leak in a container of several', () => {
+describe('a leak in a shared container', () => {
   const SECONDS = 120
   const leaking = (t, i, leaks) => leaks(i)
     ? { rssMib: 60 + t / 2, heapMib: 10 + t / 2, liveMib: 5 + t / 2, majors: t, heapLimitMib: 1000 }
@@ -197,14 +197,14 @@ describe('a leak in a container of several', () => {
     }
   }
 
-  it('has less time, as its neighbours hold their part of the room', () => {
+  it('has less time, as its neighbours use part of the room', () => {
     const freeMib = LIMIT_MIB - 60 - SECONDS / 2
     const one = runway(1, () => true).seconds
     const five = runway(5, i => i === 0).seconds
     expect(one).toBeCloseTo((freeMib + 5) / 0.5, -1)
     expect(five).toBeCloseTo((freeMib + 5 - 4 * 45) / 0.5, -1)
   })
-  it('has a fifth of that time where all five leak', () => {
+  it('has a fifth of that time if all five leak', () => {
     const { seconds, app } = runway(5, () => true)
     const leftMib = LIMIT_MIB - 45 - 5 * (15 + SECONDS / 2)
     expect(seconds).toBeGreaterThan(leftMib / 2.5 * 0.9)

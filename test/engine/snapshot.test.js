@@ -24,7 +24,7 @@ afterAll(() => fs.rmSync(folder, { recursive: true }))
 /**
  * @param {string} way
  * @param {{ node?: string, isTwice?: boolean }} [options]
- * @returns {Buffer[]} snapshots that the app wrote
+ * @returns {Buffer[]} snapshots written by the app
  */
 function takeSnapshots (way, { node = process.execPath, isTwice = false } = {}) {
   const files = ['1', '2'].slice(0, isTwice ? 2 : 1).map(n => path.join(folder, n))
@@ -44,7 +44,10 @@ function feed (reader, bytes, size = 65_536) {
   return reader.end()
 }
 
-/** @param {Buffer} bytes @param {number} [size] */
+/**
+ * @param {Buffer} bytes
+ * @param {number} [size]
+ */
 const read = (bytes, size) => feed(new HeapGraphReader({ allowedBytes: GIB }), bytes, size)
 
 const mapOfModule = (() => {
@@ -53,7 +56,7 @@ const mapOfModule = (() => {
   return () => (bytes ??= takeSnapshots('Map of a module')[0])
 })()
 
-/** A snapshot of three nodes: a root, an object and what it holds. */
+/** A snapshot of three nodes: a root, an object and the object that it holds. */
 const small = ({ nodes = 3, nodeNumbers = '9,0,1,0,1, 3,1,3,10,1, 3,2,5,20,0', to = 10 } = {}) =>
   Buffer.from(`{"snapshot":{"meta":{"node_fields":["type","name","id","self_size","edge_count"],
 "node_types":[["hidden","array","string","object","code","closure","regexp","number","native","synthetic"],
@@ -62,7 +65,7 @@ const small = ({ nodes = 3, nodeNumbers = '9,0,1,0,1, 3,1,3,10,1, 3,2,5,20,0', t
 "node_count":${nodes},"edge_count":2},
 "nodes":[${nodeNumbers}],"edges":[1,0,5,2,3,${to}],"strings":["","Cache","Entry","entries"]}`)
 
-describe.each(NODES)('what holds a pile, on %s', node => {
+describe.each(NODES)('the holder of a pile, on %s', node => {
   it.each([
     ['Map of a module', 'Item', 'Map `sessions`', 'module', 'functions that use this variable'],
     ['closure', 'Item', 'Array `pending`', 'module_cache', 'the module cache'],
@@ -90,9 +93,9 @@ describe.each(NODES)('what holds a pile, on %s', node => {
     const [finding] = findHolders(read(bytes)).findings
     const sentence = sentenceOf(finding)
     expect(finding.className).toBe(className)
-    // A MessageChannel has two ports.
+    // Each MessageChannel has two ports.
     expect(finding.count).toBe(className === 'MessagePort' ? 1000 : 500)
-    // Each Item has an array of 40 numbers, and more than that.
+    // Each Item holds an array of 40 numbers and more.
     expect(finding.retainedBytes).toBeGreaterThan(500 * 40 * 8)
     expect(finding.root.kind).toBe(root)
     expect(sentence).toContain(holder)
@@ -116,14 +119,14 @@ describe.each(NODES)('Buffers, on %s', node => {
     expect(finding.bufferBytes).toBeGreaterThanOrEqual(500 * 16_384)
   })
 
-  it('are not told of what holds none', () => {
+  it('are not mentioned for a holder without Buffers', () => {
     const [finding] = findHolders(read(mapOfModule())).findings
     expect([finding.pins, finding.bufferBytes]).toEqual([null, 0])
   })
 })
 
 describe('growth between two snapshots', () => {
-  it('counts objects that are new, and names what holds them', () => {
+  it('counts new objects, and names their holder', () => {
     const [earlier, later] = takeSnapshots('Map of a module', { isTwice: true })
     const ids = feed(new SnapshotIdsReader({ allowedBytes: GIB }), earlier)
     const graph = read(later)
@@ -151,12 +154,12 @@ describe('the reader', () => {
     }
   })
 
-  it('adds up what objects retain to the sizes of all that can be reached', () => {
+  it('has retained sizes whose sum is that of all reachable objects', () => {
     const { retainedBytes } = dominate(read(small()))
     expect([...retainedBytes]).toEqual([30, 30, 20])
   })
 
-  it.each([0.01, 0.3, 0.6, 0.99])('says where a file breaks off, after %d of it', share => {
+  it.each([0.01, 0.3, 0.6, 0.99])('names the byte at which a file breaks off: %d', share => {
     const bytes = mapOfModule()
     const cut = bytes.subarray(0, Math.floor(bytes.length * share))
     expect(() => read(cut)).toThrow(new RegExp(`breaks off within .*, at byte ${cut.length}$`))
@@ -191,7 +194,7 @@ describe('the reader', () => {
     }
   })
 
-  it('refuses, before it allocates, what takes more memory than is allowed', () => {
+  it('refuses, before it allocates, a snapshot that needs more memory than allowed', () => {
     const bytes = small({ nodes: 4_000_000_000 })
     const predictedBytes = predictMemory({ nodeCount: 4_000_000_000, edgeCount: 2 })
     expect(() => feed(new HeapGraphReader({ allowedBytes: predictedBytes - 1 }), bytes)).toThrow(
@@ -204,7 +207,7 @@ describe('the reader', () => {
 
 describe('a redacted copy', () => {
   it.each(['Map of a module', 'listener', 'pending promise'])(
-    'of %s lacks every secret, and leads to the same finding',
+    'of %s contains no secret, and leads to the same finding',
     way => {
       const [bytes] = takeSnapshots(way)
       expect(bytes.includes(SECRET)).toBe(true)
@@ -231,7 +234,7 @@ describe('a redacted copy', () => {
   })
 })
 
-it('a file is shown from its package or from the folder of the app on', () => {
+it('paths are relative to the package or to the folder of the app', () => {
   const text = (/** @type {string} */ file, line = 7) =>
     placeText({ file, line, package: null }, '/srv/shop')
   expect(text('/srv/shop/src/cache.js')).toBe('src/cache.js:7')

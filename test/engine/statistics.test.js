@@ -12,11 +12,11 @@ const { defined } = require('../support/defined')
 const range = n => Array.from({ length: n }, (_, i) => i)
 
 describe('quantile', () => {
-  // The same each time: Park and Miller's generator.
+  // Reproducible random numbers: the generator of Park and Miller.
   let state = 1
   const random = () => (state = state * 48_271 % 2_147_483_647) / 2_147_483_647
   it.each([1, 2, 3, 4, 5, 39, 40, 780, 3000])(
-    'is what simple-statistics says, of %i values, and leaves them alone',
+    'equals that of simple-statistics for %i values, and does not reorder them',
     n => {
       for (const values of [
         range(n),
@@ -43,7 +43,7 @@ describe('theilSen', () => {
     expect(slope).toBeCloseTo(3, 1)
     expect(intercept).toBeCloseTo(7, 0)
   })
-  it('has no slope where no two points differ in x', () => {
+  it('has no slope if no two points differ in x', () => {
     expect(theilSen([1, 1], [2, 3])).toBeNull()
     expect(theilSen([1], [2])).toBeNull()
   })
@@ -58,7 +58,7 @@ describe('mannKendall', () => {
     expect(mannKendall(y).tau).toBeCloseTo(tau, 10)
     expect(mannKendall(y).z).toBeCloseTo(z, 1)
   })
-  it('corrects the variance for ties: half the pairs tied is less certain than none', () => {
+  it('corrects the variance for ties: ties make it less certain', () => {
     const tied = mannKendall(range(20).map(x => Math.floor(x / 10)))
     expect(tied.z).toBeGreaterThan(3)
     expect(tied.z).toBeLessThan(mannKendall(range(20)).z)
@@ -66,7 +66,7 @@ describe('mannKendall', () => {
 })
 
 describe('trend', () => {
-  it('tells a line from a curve that levels off by its last third', () => {
+  it('distinguishes a line from a flattening curve by its last third', () => {
     const x = range(60)
     const line = defined(trend(x, x.map(t => 2 * t)))
     const filling = defined(trend(x, x.map(t => 100 * (1 - Math.exp(-t / 10)))))
@@ -74,7 +74,7 @@ describe('trend', () => {
     expect(line.fit).toBeCloseTo(1)
     expect(filling.lastThirdSlope / filling.slope).toBeLessThan(0.3)
   })
-  it('takes the reading before where the last third holds one only', () => {
+  it('includes the reading before if the last third has only one', () => {
     // V8's major GCs come ever more rarely as a heap grows.
     const x = [1, 2, 4, 7, 12, 20, 34, 57, 96]
     const line = defined(trend(x, x.map(t => 3 * t)))
@@ -83,7 +83,7 @@ describe('trend', () => {
     const stopped = defined(trend(x, x.map(t => 3 * Math.min(t, 57))))
     expect(stopped.lastThirdSlope).toBe(0)
   })
-  it('keeps its slope when many points are merged', () => {
+  it('has the same slope after many points are merged', () => {
     const x = range(5000)
     expect(trend(x, x.map(t => 2 * t))?.slope).toBeCloseTo(2, 3)
     expect(trend(x, x)?.points).toBe(5000)
@@ -92,7 +92,7 @@ describe('trend', () => {
     expect(trend(range(5), range(5))).toBeNull()
     expect(trend(range(6), range(6))).not.toBeNull()
   })
-  it('rises no further than its readings lie apart, however they come in clusters', () => {
+  it('rises no more than its readings differ, even in clusters', () => {
     const x = [0, 30, 30.1, 30.2, 30.3, 30.4, 30.5, 30.6]
     const y = [7, 8, 10, 12, 14, 16, 18, 20]
     expect(trend(x, y)?.rise).toBe(13)
@@ -104,7 +104,7 @@ describe('histogramQuantile', () => {
   it('interpolates inside the bucket', () => {
     expect(histogramQuantile([1, 2, 4], [0, 10, 0, 0], 0.5)).toBeCloseTo(1.5)
   })
-  it('takes what lies above the last bound to be at it', () => {
+  it('counts values above the last bound as that bound', () => {
     expect(histogramQuantile([1, 2], [0, 0, 5], 0.99)).toBe(2)
   })
   it('is 0 when nothing was counted', () => {

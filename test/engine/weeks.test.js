@@ -18,11 +18,11 @@ const HOUR = 3600
  * @param {(hour: number, i: number) => number} read
  */
 const readings = (hours, read) => Array.from({ length: hours * 6 }, (_, i) => read(i / 6, i))
-/** Noise that is the same each time, around 0. @param {number} i */
+/** Reproducible noise around 0. @param {number} i */
 const noise = i => Math.sin(i * 12.9898) * 43758.5453 % 1
 
 describe('leastSquares', () => {
-  it('finds what a sum was made of', () => {
+  it('finds the coefficients of a sum', () => {
     const a = Float64Array.from({ length: 50 }, (_, i) => Math.cos(i))
     const b = Float64Array.from({ length: 50 }, (_, i) => Math.sin(3 * i))
     const found = defined(leastSquares([a, b], a.map((value, i) => 2 * value - 5 * b[i])))
@@ -30,11 +30,11 @@ describe('leastSquares', () => {
     expect(found.coefficients[1]).toBeCloseTo(-5)
     expect(found.errors[0]).toBeCloseTo(0)
   })
-  it('says nothing of regressors that are the same', () => {
+  it('is undefined for equal regressors', () => {
     const a = Float64Array.from([1, 2, 3, 4, 5])
     expect(leastSquares([a, a], a)).toBeNull()
   })
-  it('is less certain where a residual is like its neighbour', () => {
+  it('is less certain if neighbouring residuals are alike', () => {
     const line = Float64Array.from({ length: 100 }, (_, i) => i - 49.5)
     const alternating = line.map((value, i) => value + (i % 2 ? 5 : -5))
     const inRows = line.map((value, i) => value + (i % 20 < 10 ? 5 : -5))
@@ -54,7 +54,7 @@ describe('unexplainedGrowth', () => {
   const grow = (hours, level, loads = []) => defined(growthOf(hours, level, loads))
   const score = ({ slope, error }) => slope / error
 
-  it('tells a leak from the load that it grows with, within a day', () => {
+  it('separates a leak from the load within a day', () => {
     const { slope, loadSwing } = grow(18, hour => 560 + 300 * load(hour) + 2 * hour, [
       readings(18, load)
     ])
@@ -63,29 +63,29 @@ describe('unexplainedGrowth', () => {
     expect(loadSwing).toBeGreaterThan(200)
   })
   it.each([30, 48, 100])(
-    'finds no growth in a swing, where the load is not known, in %i hours',
+    'finds no growth in a daily swing with unknown load, in %i hours',
     hours => {
       expect(score(grow(hours, hour => 560 + 300 * load(hour)))).toBeLessThan(4)
     }
   )
   it.each([30, 48, 100])(
-    'finds 2 an hour under a swing of 300, where the load is not known, in %i hours',
+    'finds 2 an hour below a swing of 300 with unknown load, in %i hours',
     hours => {
       const found = grow(hours, hour => 560 + 300 * load(hour) + 2 * hour)
       expect(score(found)).toBeGreaterThan(6)
       expect(found.slope * HOUR).toBeCloseTo(2, 0)
     }
   )
-  it('counts the days that agree, up to now', () => {
+  it('counts consecutive days with growth up to now', () => {
     expect(grow(100, hour => 2 * hour).steadyDays).toBe(3)
     expect(grow(100, hour => 2 * Math.min(hour, 60)).steadyDays).toBe(0)
     expect(grow(30, hour => 2 * hour).steadyDays).toBeNull()
   })
-  it('sees that a cache levels off, and that a line does not', () => {
+  it('sees a cache level off, and a line continue', () => {
     expect(grow(12, hour => 300 * (1 - Math.exp(-hour / 3))).lateRatio).toBeLessThan(0.6)
     expect(grow(12, hour => 20 * hour).lateRatio).toBeGreaterThan(0.9)
   })
-  it('knows that a load which rises in a line may be the cause', () => {
+  it('names a steadily rising load as a possible cause', () => {
     const risen = grow(6, hour => 560 + 20 * hour, [
       readings(6, (hour, i) => 1 + hour + 0.01 * noise(7 * i))
     ])
@@ -100,7 +100,7 @@ describe('unexplainedGrowth', () => {
 })
 
 describe('History', () => {
-  it('keeps a week, ten minutes a row: levels as medians, counters as rates', () => {
+  it('holds a week in rows of ten minutes: levels as medians, counters as rates', () => {
     const history = new History()
     for (let t = 60; t <= 9 * DAY; t += 60) {
       const values = {
@@ -117,7 +117,7 @@ describe('History', () => {
     expect(columns.workSeconds.at(-1)).toBeCloseTo(0.25, 2)
     expect(columns.liveHeapBytes.every(Number.isNaN)).toBe(true)
   })
-  it('has it again from what was saved', () => {
+  it('restores it from saved rows', () => {
     const service = new SimulatedService({ heapLeak: 5, swing: 100 })
     const target = new Target({ hello: service.hello, name: 'api', thread: 'main' })
     for (let t = 60; t <= 1.5 * DAY; t += 60) {
@@ -139,18 +139,18 @@ describe('a service that lives for days', () => {
     ['leak 2, swing 300', 2.6],
     ['leak 20, flat, 1 GiB', 1],
     ['native 3, swing 200', 2.6]
-  ])('%s: said in time, not wrongly, and not to and fro', (name, days) => {
+  ])('%s: judged in time, right, and without reversals', (name, days) => {
     const options = { days, frameSeconds: 60, judgeSeconds: 300 }
     expect(judge(named(name), simulate(named(name), options)).broken).toEqual([])
   })
-  it('takes sockets that follow the load of the day for no leak, at no hour', () => {
+  it('is never judged as leaking if its sockets follow the daily load', () => {
     const service = named('native 15, swing 280, starts at seven')
     const { changes } = simulate(service, { days: 10 / 24 })
     expect(changes.map(({ diagnosis }) => diagnosis)).toContain('native-memory-leak')
     expect(changes.filter(({ diagnosis, state }) =>
       diagnosis === 'resource-leak' && state !== 'ok')).toEqual([])
   })
-  it('foretells the limit by the peak of a typical day, not of the highest', () => {
+  it('has its time to the limit predicted by the peak of a typical day', () => {
     const service = named('leak 5, swing 200, 2 GiB')
     const { times, endSeconds } = simulate(service, {
       days: 5.5, frameSeconds: 120, judgeSeconds: 600

@@ -75,12 +75,12 @@ describe('from another machine', () => {
       await server.close()
     }
   })
-  it('what there is not is not told either', async () => {
+  it('unknown paths get the same refusal', async () => {
     const server = serverWith('secret')
     expect((await ask(server, 'GET', '/api/v1/secrets')).statusCode).toBe(401)
     await server.close()
   })
-  it('no route is missing here', async () => {
+  it('this test covers every route', async () => {
     const server = serverWith()
     await server.ready()
     const routes = server.printRoutes({ commonPrefix: false, includeHooks: false })
@@ -90,7 +90,7 @@ describe('from another machine', () => {
     expect(count).toBe(ROUTES.length)
     await server.close()
   })
-  it('a browser bears the token as a password, which other sites must not use', async () => {
+  it('a browser sends the token as a password, which other sites cannot use', async () => {
     const basic = password => ({
       authorization: `Basic ${Buffer.from(`anyone:${password}`).toString('base64')}`
     })
@@ -124,7 +124,7 @@ describe('from another machine', () => {
     await server.close()
   })
   it.each(ROUTES)(
-    'no other site may have a browser ask for %s %s, but a link may open a page',
+    'no other site can make a browser request %s %s, but a link may open a page',
     async (method, url, access) => {
       const server = serverWith('secret')
       const bearer = { authorization: 'Bearer secret' }
@@ -150,7 +150,7 @@ describe('from another machine', () => {
     }
   )
   it.each([...ROUTES, ['GET', '/nothing', 'read']])(
-    '%s %s: no answer may be taken for another type, or be embedded elsewhere',
+    '%s %s: no answer can be read as another type or embedded by another site',
     async (method, url) => {
       const server = serverWith('secret')
       for (const headers of [{}, { authorization: 'Bearer secret' }]) {
@@ -175,7 +175,7 @@ describe('from this machine', () => {
   let it_
   beforeEach(async () => { it_ = await startExporter() })
   afterEach(() => it_.stop())
-  /** With headers that fetch does not let one set. @returns {Promise<number>} */
+  /** A request with headers that fetch does not allow. @returns {Promise<number>} */
   const status = (path, headers = {}) => new Promise((resolve, reject) => {
     http
       .get(it_.url + path, { headers }, response => {
@@ -203,20 +203,20 @@ describe('from this machine', () => {
     ['another site', () => ({ origin: 'http://elsewhere.example' }), 403],
     ['a page of another port', () => ({ origin: 'http://127.0.0.1:1' }), 403],
     ['a sandboxed page', () => ({ origin: 'null' }), 403]
-  ])('%s asks for a capture', async (_, headers, expected) => {
+  ])('%s requests a capture', async (_, headers, expected) => {
     const response = await fetch(`${it_.url}/api/v1/targets/x/captures?kind=report`, {
       method: 'POST',
       headers: headers()
     })
     expect(response.status).toBe(expected)
   })
-  it('no other site may read what it asks for', async () => {
+  it('no other site can read an answer', async () => {
     const response = await it_.get('/api/v1/targets', { origin: 'http://elsewhere.example' })
     expect([...response.headers.keys()].filter(name => name.startsWith('access-control'))).toEqual(
       []
     )
   })
-  it('a site that has a browser ask for a recording, as the address of an image, gets none', async () => {
+  it('a site gets no recording by a request of a browser, such as an image address', async () => {
     const image = {
       'sec-fetch-site': 'cross-site',
       'sec-fetch-mode': 'no-cors',
@@ -225,7 +225,7 @@ describe('from this machine', () => {
     expect(await status('/api/v1/recording?seconds=1', image)).toBe(403)
     expect(await status('/api/v1/recording?seconds=1')).toBe(405)
   })
-  it('slow and half-open clients are hung up on, and the next one is served', async () => {
+  it('the exporter hangs up on slow and half-open clients, and serves the next one', async () => {
     const slow = await Promise.all(Array.from({ length: 50 }, async () => {
       const socket = net.connect(it_.port, '127.0.0.1')
       await once(socket, 'connect')
@@ -299,7 +299,7 @@ describe('through a proxy on this machine', () => {
     return response.status
   }
 
-  it('the world is not this machine: it needs the token for all but /metrics, and without one it gets nothing else', async () => {
+  it('other machines need the token for all but /metrics', async () => {
     await start({ token: 'secret' })
     for (added of Object.values(PROXIES)) {
       expect([added, await statusOf('GET', '/api/v1/targets'), await statusOf(...CAPTURE)]).toEqual(
@@ -319,7 +319,7 @@ describe('through a proxy on this machine', () => {
       )
     }
   })
-  it('one that adds nothing is taken for this machine, unless --trust-loopback is off', async () => {
+  it('a proxy without headers counts as this machine, unless --trust-loopback is off', async () => {
     added = {}
     const all = async () => [
       await statusOf('GET', '/api/v1/targets'),
@@ -334,7 +334,7 @@ describe('through a proxy on this machine', () => {
     await start({ trustLoopback: false })
     expect(await all()).toEqual([403, 403, 403, 200])
   })
-  it('it may keep the name that it was called by where the token is borne: a page that took over a name does not know that', async () => {
+  it('any host name is accepted with the token, which a page by DNS rebinding lacks', async () => {
     added = { host: 'memwatch.example.com', 'x-forwarded-for': '203.0.113.9' }
     await start({ token: 'secret' })
     expect([

@@ -39,7 +39,7 @@ const seconds = (count, values = () => ({})) =>
   }))
 
 /**
- * Keys of an answer that its schema does not name.
+ * Keys of an answer that are missing in its schema.
  * @param {any} schema
  * @param {any} value
  * @param {string} [at]
@@ -63,7 +63,7 @@ function undocumented (schema, value, at = '') {
   })
 }
 
-it('an answer holds what the description names, and nothing else', async () => {
+it('an answer has exactly the keys of its description', async () => {
   await agent({ name: 'api' }, seconds(30, i => ({ heap: { used: i * MIB } })))
   await eventually(() => json('diagnoses'), rows => rows.length > 0)
   const { paths } = await json('openapi.json')
@@ -86,7 +86,7 @@ it('an answer holds what the description names, and nothing else', async () => {
 })
 
 describe('lists', () => {
-  it('come page by page, in an order that stands while others come and go', async () => {
+  it('have pages with a stable order while items come and go', async () => {
     const names = ['a', 'b', 'c', 'd', 'e']
     const agents = []
     for (const [i, name] of names.entries()) {
@@ -113,14 +113,14 @@ describe('lists', () => {
     '!!',
     Buffer.from('{"a":1}').toString('base64url'),
     Buffer.from('[[1]]').toString('base64url')
-  ])('a next page that nobody named is refused: %s', async after => {
+  ])('refuse an unknown next page: %s', async after => {
     expect(await json(`deaths?after=${encodeURIComponent(after)}`)).toMatchObject({
       status: 404,
       code: 'unknown_page',
       detail: expect.stringContaining('after')
     })
   })
-  it.each([0, 1001, 'x'])('a limit of %s is refused', async limit => {
+  it.each([0, 1001, 'x'])('refuse a limit of %s', async limit => {
     expect(await json(`captures?limit=${limit}`)).toMatchObject({
       status: 400,
       detail: expect.stringContaining('limit')
@@ -129,7 +129,7 @@ describe('lists', () => {
 })
 
 describe('series', () => {
-  it('of several tracks, in the steps and the time that are asked for; null where there was nothing', async () => {
+  it('contain several tracks in the requested steps and time, with null for gaps', async () => {
     await agent(
       {},
       seconds(50, i => (i % 2 ? { gc: { 'minor/ordinary': gcRow(i, i / 1000) } } : {}))
@@ -162,7 +162,7 @@ describe('series', () => {
     expect(earlier.times).toEqual([10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20])
     expect(await ask('step=7')).toMatchObject({ code: 'bad_arguments' })
   })
-  it('of days are in tens of minutes that hide no spike', async () => {
+  it('of days have steps of ten minutes that show spikes', async () => {
     await agent({}, seconds(1, () => ({ rssBytes: 100 })))
     const [{ flight }] = await eventually(
       () => it_.exporter.targets,
@@ -190,7 +190,7 @@ describe('series', () => {
   })
 })
 
-describe('what happens', () => {
+describe('the event stream', () => {
   /** Server-sent events, in their order of arrival. */
   const listen = async () => {
     const response = await new Promise((resolve, reject) =>
@@ -210,7 +210,7 @@ describe('what happens', () => {
     })
     return { response, events }
   }
-  it('is told at once to who listens: a row for each target, and deaths', async () => {
+  it('sends a row for each target, and deaths, at once', async () => {
     const { response, events } = await listen()
     expect(response.headers['content-type']).toBe('text/event-stream')
     const connection = await agent({ name: 'shop' }, seconds(3))
@@ -244,17 +244,17 @@ describe('what happens', () => {
     ['hangs up', async () => ({ end: once((await listen()).response, 'close') })],
     ['keeps connections for later', async () => ({ end: (await it_.get('/api/v1/live')).text() })],
     ['reads nothing', async () => ({ end: undefined, unread: await it_.get('/api/v1/live') })]
-  ])('ends with the exporter, which waits for nobody, as one who %s', async (_, look) => {
+  ])('ends with the exporter, which does not wait for a client that %s', async (_, look) => {
     const { end, unread } = await look()
     const began = performance.now()
     await it_.stop()
     await end
-    // An idle connection would be kept for twenty seconds.
+    // Without this header the server would hold an idle connection for twenty seconds.
     expect(performance.now() - began).toBeLessThan(10_000)
     await unread?.body.cancel()
     it_ = await startExporter()
   })
-  it('is told to so many of an address, and other addresses still have their share', async () => {
+  it('is limited for one address, and other addresses still have their share', async () => {
     const from = localAddress =>
       new Promise((resolve, reject) =>
         http
@@ -286,7 +286,7 @@ describe('what happens', () => {
 })
 
 describe('a target that cannot be serialized', () => {
-  /** An app that is well, and one whose newest frame no schema knows: ingest would refuse it. */
+  /** A healthy app, and one whose newest frame fits no schema: ingest would refuse it. */
   async function oneThatIsBroken () {
     for (const [i, name] of ['shop', 'broken'].entries()) {
       await agent({ name, pid: 100 + i }, seconds(2))
@@ -298,9 +298,9 @@ describe('a target that cannot be serialized', () => {
     return defined(targets.find(({ name }) => name === 'broken'))
   }
 
-  it('is left out, and counted; the others are answered', async () => {
+  it('is omitted and counted, and the others are in the answer', async () => {
     const broken = await oneThatIsBroken()
-    // No contract allows such a number, and JSON cannot represent it.
+    // The contract does not allow this number, and JSON cannot represent it.
     Object.assign(broken.hello, { pid: 101n })
     for (const list of ['targets', 'diagnoses']) {
       expect((await json(list)).map(({ target }) => target)).toEqual(['shop'])
@@ -309,7 +309,7 @@ describe('a target that cannot be serialized', () => {
     expect(it_.exporter.state.targetsOmitted).toBe(1)
     expect(await it_.metrics()).toContain('memwatch_exporter_targets_omitted_total 1')
   })
-  it('does not keep the page, top and fix from the others', async () => {
+  it('does not affect page, top and fix for other targets', async () => {
     const broken = await oneThatIsBroken()
     Object.defineProperty(broken.values, 'rssBytes', {
       enumerable: true,
@@ -335,7 +335,7 @@ describe('a target that cannot be serialized', () => {
   })
 })
 
-it('a recording that is downloaded is judged as any other, also of agents that were there before', async () => {
+it('a downloaded recording is judged like any other, also for earlier agents', async () => {
   const frames = seconds(30, i => ({
     heapUsedBytes: 50 * MIB,
     heapSizeLimitBytes: 259 * MIB,
@@ -379,7 +379,7 @@ it('a recording that is downloaded is judged as any other, also of agents that w
     'shop',
     (await json('diagnoses'))[0].verdicts.length
   ])
-  // Messages from before the recording's start are in it.
+  // The recording also contains messages from before its start.
   expect(text).toContain('containerLimitBytes')
   expect(
     await (await fetch(`${it_.url}/api/v1/recording?target=nobody`, { method: 'POST' })).json()
@@ -389,7 +389,7 @@ it('a recording that is downloaded is judged as any other, also of agents that w
 })
 
 describe('files of the page', () => {
-  it('are compressed, under a strict policy, and not sent again while they are the same', async () => {
+  it('are compressed, have a strict policy, and are not sent again while unchanged', async () => {
     const page = await it_.get('/', { accept: 'text/html,*/*' })
     expect([page.headers.get('content-type'), page.headers.get('content-encoding')]).toEqual([
       'text/html; charset=utf-8',

@@ -13,7 +13,7 @@ const { exporterState } = require('../support/exporter-state')
 afterEach(stopExporters)
 
 /**
- * A connection of one's own for a request, as the kubelet makes it.
+ * A request on a connection of its own, as the kubelet makes it.
  * @param {number | string} port
  * @param {string} path
  * @param {{ from?: string, headers?: Record<string, string> }} [options]
@@ -49,7 +49,7 @@ async function connect (port, from = '127.0.0.1') {
 }
 
 describe('one address', () => {
-  it('holds a thousand idle connections and sends a thousand requests: probes and scrapes are answered meanwhile, to itself and to others', async () => {
+  it('with a thousand connections and requests delays no probe or scrape', async () => {
     const exporter = await spawnExporter()
     const { port } = new URL(exporter.url)
     const held = []
@@ -83,7 +83,7 @@ describe('one address', () => {
     for (const socket of [...held, ...flood]) socket.destroy()
   }, 60_000)
 
-  it('has its longest idle connection closed to make room, and none that is answered', async () => {
+  it('loses its longest idle connection to make room, and none with an open request', async () => {
     const it_ = await startExporter()
     const first = await connect(it_.port)
     const busy = await connect(it_.port)
@@ -95,13 +95,13 @@ describe('one address', () => {
     const closed = new Promise(resolve => first.once('close', resolve))
     held.push(await connect(it_.port))
     await closed
-    await once(busy, 'data') // a second later it is told more
+    await once(busy, 'data') // a second later the limit is higher
     expect(held.filter(({ destroyed }) => destroyed)).toEqual([])
     for (const socket of [busy, ...held]) socket.destroy()
     await it_.stop()
   }, 30_000)
 
-  it('that opens connections faster than they can be accepted is kept waiting, and others are not', async () => {
+  it('that opens connections too fast waits, and others do not', async () => {
     const limits = new ClientLimits({ isReady: () => true, now: () => 0 })
     const server = limits
       .createServer({}, (_, response) => response.end('served'))
@@ -122,14 +122,14 @@ describe('one address', () => {
     server.close()
   }, 30_000)
 
-  it('that asks a thousand times waits, and is told how long; probes are exempt', async () => {
+  it('with a thousand requests waits for a stated time; probes are exempt', async () => {
     const it_ = await startExporter()
     const socket = await connect(it_.port)
     let answers = ''
     socket.setEncoding('latin1').on('data', text => { answers += text })
     let statuses = ''
     for (let sent = 90; !statuses.includes('429'); sent += 90) {
-      // The cheapest request that counts.
+      // The cheapest request that the limit counts.
       socket.write('GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(90))
       statuses = await eventually(
         () => (answers.match(/HTTP\/1\.1 \d+/g) ?? []).map(found => found.slice(9)),
@@ -148,7 +148,7 @@ describe('one address', () => {
     await it_.stop()
   }, 30_000)
 
-  it('that guesses tokens waits sooner', async () => {
+  it('that guesses tokens waits earlier', async () => {
     const it_ = await startExporter({ token: 'secret', trustLoopback: false })
     const guess = async () =>
       (await ask(it_.port, '/api/v1/targets', { headers: { authorization: 'Bearer guess' } }))
@@ -167,13 +167,13 @@ describe('one address', () => {
     ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2'],
     ['2001:db8:1:2::9', '2001:db8:1:2'],
     ['::1', '0:0:0:0']
-  ])('is one client by its network: %s', (address, network) => {
+  ])('is one client with its network: %s', (address, network) => {
     expect(networkOf(address)).toBe(network)
   })
 })
 
-describe('answers under way', () => {
-  /** A server whose answers end on the test's command. */
+describe('open answers', () => {
+  /** A server that ends its answers on command of the test. */
   async function slowServer (options = {}) {
     const limits = new ClientLimits({ isReady: () => true, ...options })
     /** @type {http.ServerResponse[]} */
@@ -207,7 +207,7 @@ describe('answers under way', () => {
     return { socket, statuses }
   }
 
-  it('are so many to one address and in total, and beyond that it is told to come back', async () => {
+  it('are limited for one address and in total, and further requests get Retry-After', async () => {
     const { port, responses, stop } = await slowServer()
     const clients = [await pipeline(port, '/x', MOST.requests.ofAddress + 5, '127.0.0.2')]
     await eventually(
@@ -225,7 +225,7 @@ describe('answers under way', () => {
     )
     expect((await ask(port, '/x', { from: '127.0.0.4' })).status).toBe(503)
     expect((await ask(port, '/-/healthy', { from: '127.0.0.4' })).status).toBe(200)
-    // Waiting data of a closed connection counts no longer.
+    // Unsent data of a closed connection no longer counts.
     for (const { socket } of clients) socket.destroy()
     await eventually(
       async () => {
@@ -238,7 +238,7 @@ describe('answers under way', () => {
     )
     stop()
   })
-  it('to scrapers are forty, ten of an address', async () => {
+  it('for scrapes are at most forty, and ten of one address', async () => {
     const { port, responses, stop } = await slowServer()
     for (const last of [1, 2, 3, 4, 5]) {
       await pipeline(port, '/metrics', MOST.scrapes.ofAddress, `127.0.0.${last}`)
@@ -247,7 +247,7 @@ describe('answers under way', () => {
     expect((await ask(port, '/metrics', { from: '127.0.0.6' })).status).toBe(503)
     stop()
   })
-  it('to a scraper that does not read are cut', async () => {
+  it('for a scraper that does not read are aborted', async () => {
     const { port, stop } = await slowServer({ longestScrapeMs: 100 })
     const { socket } = await pipeline(port, '/metrics', 1)
     await once(socket, 'close')
@@ -256,7 +256,7 @@ describe('answers under way', () => {
 })
 
 describe('the text of /metrics', () => {
-  /** Scrapes at a time that the test sets, and how often they are rendered. */
+  /** Scrapes at times that the test sets, with the number of renderings. */
   function scrapesAt (nowMs = 0) {
     const clock = { nowMs, renderings: 0 }
     const metrics = createMetrics({
@@ -277,7 +277,7 @@ describe('the text of /metrics', () => {
     return { clock, frames }
   }
 
-  it('is new to who comes once a second, some milliseconds early or late', async () => {
+  it('is new for a client that scrapes once a second, give or take milliseconds', async () => {
     const { clock, frames } = scrapesAt()
     const read = []
     for (const atMs of [0, 990, 2010, 2995, 3990, 5010]) {
@@ -286,7 +286,7 @@ describe('the text of /metrics', () => {
     }
     expect(read).toEqual([1, 2, 3, 4, 5, 6])
   })
-  it('is rendered once a second for all who ask, and never older than that', async () => {
+  it('is rendered at most once a second, and never older', async () => {
     const { clock, frames } = scrapesAt()
     let renderedAtMs = 0
     let last = 0
@@ -298,7 +298,7 @@ describe('the text of /metrics', () => {
     }
     expect(clock.renderings).toBeLessThanOrEqual(22)
   })
-  it('is shared by those who come while it is rendered, each form by itself', async () => {
+  it('is shared by scrapes during a rendering, separately for each format', async () => {
     const { clock, frames } = scrapesAt()
     const openMetrics = 'application/openmetrics-text'
     await Promise.all([
@@ -307,7 +307,7 @@ describe('the text of /metrics', () => {
     ])
     expect(clock.renderings).toBe(2)
   })
-  it('is rendered again after it failed', async () => {
+  it('is rendered again after a failure', async () => {
     let fails = true
     const { text } = shareScrapes(
       createMetrics({
@@ -324,7 +324,7 @@ describe('the text of /metrics', () => {
     fails = false
     expect((await text()).length).toBeGreaterThan(0)
   })
-  it('of an exporter that ninety ask at once is of a few moments', async () => {
+  it('takes few renderings for ninety scrapes at once', async () => {
     const it_ = await startExporter()
     const began = performance.now()
     const texts = await Promise.all(

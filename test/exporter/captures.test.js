@@ -54,7 +54,7 @@ const heap = (...children) => ({
 
 describe('suspects of a heap profile', () => {
   const APP = 'file:///srv/src/cache.js'
-  it('are what grew between two readings, and not what is only large', () => {
+  it('are sites that grew between two readings, not those that are merely large', () => {
     const before = heap(['remember', APP, 41, 1000], ['serve', APP, 9, 90_000])
     const after = heap(['remember', APP, 41, 5000], ['serve', APP, 9, 90_500], ['gone', APP, 1, 0])
     const { totalBytes, sites } = heapSuspects(before, after)
@@ -66,12 +66,12 @@ describe('suspects of a heap profile', () => {
       ['serve', 10, 500, 500 / 4500]
     ])
   })
-  it('without a first reading are what lives', () => {
+  it('are sites with live bytes if there is no first reading', () => {
     expect(heapSuspects(undefined, heap(['remember', APP, 41, 1000])).sites).toMatchObject([
       { function: 'remember', file: '/srv/src/cache.js', line: 42, share: 1 }
     ])
   })
-  it('are those of the app where a package, Node or V8 allocates for it', () => {
+  it('are frames of the app if a package, Node or V8 allocates for it', () => {
     const inPackage = '/srv/node_modules/@scope/lru/node_modules/deep/index.js'
     const after = heap(
       [
@@ -95,7 +95,7 @@ describe('suspects of a heap profile', () => {
       ['remember', 300, null]
     ])
   })
-  it('are never what the agent allocates, nor what it calls', () => {
+  it('are never frames of the agent, nor functions that it calls', () => {
     const agent = '/opt/memwatch/agent'
     const after = heap(
       ['remember', APP, 41, 1000],
@@ -111,12 +111,12 @@ describe('suspects of a heap profile', () => {
     ])
     expect(heapSuspects(undefined, after).sites).toHaveLength(5)
   })
-  it('without the app on the stack are those of the package', () => {
+  it('are frames of the package if no frame is the app’s', () => {
     expect(
       heapSuspects(undefined, heap(['tick', '/srv/node_modules/poller/index.js', 7, 100])).sites
     ).toMatchObject([{ function: 'tick', line: 8 }])
   })
-  it('without either are those of Node.js, which are told as such', () => {
+  it('are frames of Node.js, named as such, if there is nothing else', () => {
     const profile = heap(
       ['parserOnBody', 'node:_http_common', 125, 0, ['write', 'node:string_decoder', 75, 9 * MIB]],
       ['remember', APP, 41, MIB]
@@ -130,13 +130,13 @@ describe('suspects of a heap profile', () => {
       'remember /srv/src/cache.js:42 – 1 MiB, 10 % of what grew on the heap'
     ])
   })
-  it('of growth outside the heap need samples, and are of the app where it has some', () => {
+  it('of growth outside the heap need samples, and prefer those of the app', () => {
     const profile = heap(
       ['nextTick', 'node:internal/process/task_queues', 112, 9000],
       ['remember', APP, 41, 4000],
       ['warm', APP, 60, 2000]
     )
-    // Nodes are numbered as they stand: the root is 0.
+    // Nodes are numbered in this order: the root is 0.
     profile.head.children.forEach((child, i) => { child.id = i + 1 })
     const samples = counts => counts.flatMap((count, i) => Array(count).fill({ nodeId: i + 1 }))
     const namesOf = (diagnosis, counts) => suspectsOf(
@@ -152,7 +152,7 @@ describe('suspects of a heap profile', () => {
   })
 })
 
-/** A CPU profile: stacks, the innermost last, a millisecond each. */
+/** A CPU profile of stacks, innermost frame last, with one millisecond each. */
 function cpu (stacks, ticks = {}) {
   /** @type {any[]} */
   const nodes = [{ id: 1, callFrame: ROOT, children: [] }]
@@ -191,7 +191,7 @@ describe('suspects of a CPU profile', () => {
     ['run', '', -1]
   ]
 
-  it('name Node’s own call, and who called it', () => {
+  it('name the call of Node.js and its caller', () => {
     const { sites, busySeconds } = cpuSuspects(
       cpu([...times(50, [idle]), ...times(300, hash), [idle]])
     )
@@ -209,7 +209,7 @@ describe('suspects of a CPU profile', () => {
     expect(sites[0].longestSeconds).toBeCloseTo(0.3)
   })
   it.each(['internal/structured_clone', 'internal/worker/js_transferable'])(
-    'name structuredClone where it is a function of Node: in %s',
+    'name structuredClone if it is a function of Node: in %s',
     file => {
       expect(
         cpuSuspects(
@@ -224,7 +224,7 @@ describe('suspects of a CPU profile', () => {
       ).toMatchObject([{ function: 'copy', call: 'structuredClone' }])
     }
   )
-  it('are those that block first, and not those that take more in small pieces', () => {
+  it('start with the longest block, not with many short pieces', () => {
     const small = Array.from({ length: 200 }, () => [
       [['serve', APP, 20]],
       [['serve', APP, 20]],
@@ -236,7 +236,7 @@ describe('suspects of a CPU profile', () => {
       )
     ).toEqual(['login', 'serve'])
   })
-  it('are never the agent, whose time is not the app’s', () => {
+  it('are never the agent, whose time is no time of the app', () => {
     const own = [['read', '/opt/memwatch/agent/collect/cgroup.js', 169], ['readSync', 'node:fs', 9]]
     const { sites, busySeconds } = cpuSuspects(
       cpu([...times(100, [idle]), ...times(50, own), ...times(20, hash), [idle]]),
@@ -245,12 +245,12 @@ describe('suspects of a CPU profile', () => {
     expect(busySeconds).toBeCloseTo(0.02)
     expect(sites.map(({ function: name, share }) => [name, share])).toEqual([['login', 1]])
   })
-  it('are none where the thread was hardly busy: it waited for others', () => {
+  it('are empty if the thread was mostly waiting', () => {
     const sitesOf = busy =>
       cpuSuspects(cpu([...times(1001 - busy, [idle]), ...times(busy, hash), [idle]])).sites.length
     expect([sitesOf(50), sitesOf(51)]).toEqual([0, 1])
   })
-  it('a GC in the middle interrupts no stretch', () => {
+  it('are not interrupted by a GC', () => {
     const { sites } = cpuSuspects(
       cpu([
         ...times(50, hash),
@@ -261,7 +261,7 @@ describe('suspects of a CPU profile', () => {
     )
     expect(sites[0].longestSeconds).toBeCloseTo(0.11)
   })
-  it('point at the line that was seen most, where it is the function’s own time', () => {
+  it('name the line with most samples of the function’s own time', () => {
     const { sites } = cpuSuspects(
       cpu([...times(50, [['check', APP, 10]]), [idle]], {
         check: [
@@ -276,12 +276,12 @@ describe('suspects of a CPU profile', () => {
     ['const rows = JSON.parse(text)', 'JSON.parse'],
     ['if (!PATTERN.test(line)) bad++', 'a regular expression'],
     ['return rows.sort(byName)', 'sort'],
-    // Calls of Node.js and of addons are frames of the profile: it has none of these here.
+    // Calls of Node.js and of addons would be frames of their own, and this profile has none.
     ['JSON.parse(fs.readFileSync(file))', 'JSON.parse'],
     ['fs.readFileSync(file)', undefined],
     ['db.querySync(sql)', undefined],
     ['return a + b', undefined]
-  ])('a line of source says which call it is: %s', (line, call) => {
+  ])('name the call by the source line: %s', (line, call) => {
     expect(blockingCallIn(line)?.call).toBe(call)
   })
 })
@@ -294,7 +294,7 @@ describe('suspects', () => {
   const files = () => new Sources(new AppFiles('/', [folder]))
   const capture = { kind: 'cpu_profile', parts: [{ part: 'profile', bytes: 1, sha256: '' }] }
 
-  it('are found in the source and through its map, relative to the package', () => {
+  it('are located in the source, also by its source map, relative to the package', () => {
     fs.writeFileSync(path.join(folder, 'package.json'), '{}')
     fs.mkdirSync(path.join(folder, 'dist'))
     const bundle = path.join(folder, 'dist/bundle.js')
@@ -333,7 +333,7 @@ describe('suspects', () => {
       '@memwatch/agent/capture/send.js'
     ]
   ])(
-    'are told by their package, and what is the agent’s by its name: %s %s, %s',
+    'are classified by package, and the agent’s by name: %s %s, %s',
     (manifest, text, file, expected) => {
       for (const [name, content] of [
         [manifest, text],
@@ -346,13 +346,13 @@ describe('suspects', () => {
       expect(new Sources(undefined).relative(path.join(folder, file))).toBe(path.join(folder, file))
     }
   )
-  it('of a process that is not seen from here are as the profile says, and no file is read', () => {
+  it('of an invisible process are those of the profile, without reading a file', () => {
     const bundle = path.join(folder, 'bundle.js')
     fs.writeFileSync(bundle, 'JSON.parse(text)')
     const read = write(cpu([...times(50, [['load', bundle, 0]]), [['(idle)', '', -1]]]))
     expect(suspectsOf(/** @type {any} */ (capture), read, hello({ pid: 1, startTimeTicks: 1 }))?.sites).toMatchObject([{ file: bundle, line: 1, call: null }])
   })
-  it('name a call only where most of the time is spent on its line, by no other function', () => {
+  it('name a call only if its line has most of the function’s own time', () => {
     const file = path.join(folder, 'app.js')
     fs.writeFileSync(file, 'function check (text) {\n  send(JSON.stringify(text))\n}\n')
     const callOf = (own, ticks) => {
@@ -381,7 +381,7 @@ describe('suspects', () => {
     expect(callOf(100, [])).toBe(null)
   })
   it.each(['not JSON', '{"version":3}', '{"version":3,"sources":[],"names":[],"mappings":"!!"}'])(
-    'a map that is none is no map: %s',
+    'ignore an invalid source map: %s',
     map => {
       const bundle = path.join(folder, 'bundle.js')
       fs.writeFileSync(bundle, 'x\n//# sourceMappingURL=bundle.js.map')
@@ -395,7 +395,7 @@ describe('suspects', () => {
   it.each([
     ['heap_profile', ['(anonymous)', 'remember']],
     ['allocation_profile', ['(anonymous)', 'remember', 'render']]
-  ])('of a %s name what may have been inlined', (kind, expected) => {
+  ])('of a %s name possibly inlined functions', (kind, expected) => {
     const file = path.join(folder, 'app.js')
     fs.writeFileSync(
       file,
@@ -410,12 +410,12 @@ describe('suspects', () => {
       `; remember ${file}:2 – perhaps, inlined into (anonymous) ${file}:1`
     )
   })
-  it('of what is no profile there are none', () => {
+  it('are empty for an invalid profile', () => {
     expect(suspectsOf(/** @type {any} */ ({ kind: 'report', parts: [] }), () => '', hello())).toBe(null)
   })
 })
 
-describe('files that a profile names', () => {
+describe('files named by a profile', () => {
   /** @type {string} */
   let app
   /** @type {import('node:child_process').ChildProcess[]} */
@@ -437,7 +437,7 @@ describe('files that a profile names', () => {
     fs.writeFileSync(file, text)
     return file
   }
-  /** Sources of a living process, by its hello. */
+  /** Source files of a living process, found by its hello. */
   async function sourcesOf (args = ['-e', 'setInterval(() => {}, 1000); ' +
     'console.log()'], cwd = app) {
     const child = spawn(process.execPath, args, {
@@ -456,7 +456,7 @@ describe('files that a profile names', () => {
     )
   }
 
-  it('are read below its working directory, and through the links of a package manager', async () => {
+  it('are read below the working directory, and by links of a package manager', async () => {
     write('app/package.json', '{}')
     write('app/node_modules/.pnpm/lru@1/node_modules/lru/index.js')
     fs.symlinkSync('.pnpm/lru@1/node_modules/lru', path.join(app, 'node_modules/lru'))
@@ -468,7 +468,7 @@ describe('files that a profile names', () => {
       )
     ).toEqual(Array(3).fill('JSON.parse(text)'))
   })
-  it('are read in the workspace that its package is a part of, and in node_modules above it', async () => {
+  it('are read in the workspace of the package, and in node_modules above it', async () => {
     write('package.json', '{}')
     write('app/package.json', '{}')
     const sources = await sourcesOf()
@@ -477,13 +477,13 @@ describe('files that a profile names', () => {
       sources.text(write('node_modules/lru/index.js'))
     ]).toEqual(Array(2).fill('JSON.parse(text)'))
   })
-  it('are read beside its script, wherever it was started', async () => {
+  it('are read beside the script, wherever it was started', async () => {
     const script = write('srv/server.js', 'setInterval(() => {}, 1000); console.log()')
     const sources = await sourcesOf([script], '/')
     expect(sources.text(write('srv/lib/cache.js'))).toBe('JSON.parse(text)')
     expect(sources.text(write('else/where.js'))).toBeUndefined()
   })
-  it('are read elsewhere only to say which package a file is of', async () => {
+  it('are read elsewhere only to find the package of a file', async () => {
     write('agent/package.json', '{"name":"@memwatch/agent"}')
     const file = write('agent/capture/send.js')
     const sources = await sourcesOf()
@@ -558,7 +558,7 @@ describe('files that a profile names', () => {
     ['no path', () => 'app.js'],
     ['nothing', () => path.join(app, 'none.js')]
   ])(
-    'are not read where they are %s',
+    'are not read if they are %s',
     async (_, make) => {
       expect(fs.existsSync(outside)).toBe(true)
       const file = make()
@@ -586,7 +586,7 @@ describe('files that a profile names', () => {
       '# sourceMappingURL=data:application/json;base64,'.repeat(300_000)
     ]
   ])(
-    'a map that is %s is none, and found out soon',
+    'a source map that is %s is refused quickly',
     async (_, comment) => {
       const file = write('app/bundle.js', `x()\n//# sourceURL=/proc/self/pagemap\n${comment}\n`)
       const sources = await sourcesOf()
@@ -601,7 +601,7 @@ describe('files that a profile names', () => {
     },
     60_000
   )
-  it('what a map names is shown, and not read', async () => {
+  it('files named by a source map are printed and never read', async () => {
     const file = write('app/bundle.js', 'x()\n//# sourceMappingURL=bundle.js.map')
     write(
       'app/bundle.js.map',
@@ -611,7 +611,7 @@ describe('files that a profile names', () => {
     const { file: original } = sources.original({ file, line: 1, column: 1 })
     expect([original, sources.text(original)]).toEqual(['/proc/self/pagemap', undefined])
   })
-  it('are no more than a thousand, and 64 MiB, for one capture', async () => {
+  it('are limited to a thousand and 64 MiB for one capture', async () => {
     const large = Array.from({ length: 6 }, (_, i) => write(`app/${i}.js`, 'x'.repeat(15 * MIB)))
     const sources = await sourcesOf()
     expect(large.map(file => sources.text(file)?.length)).toEqual([
@@ -623,11 +623,11 @@ describe('files that a profile names', () => {
     expect(small.filter(file => sources.text(file) !== undefined).length).toBeLessThanOrEqual(1000)
     expect(small.filter(file => sources.text(file) !== undefined).length).toBeGreaterThan(900)
   }, 60_000)
-  it('are nobody’s where a target says that it runs elsewhere', () => {
+  it('are not read for a target that runs elsewhere', () => {
     const file = write('app/app.js')
     expect(Sources.of(hello({ platform: 'darwin' })).text(file)).toBeUndefined()
   })
-  it('of nothing but hostile code are given up: calls of calls, and nodes without end', () => {
+  it('full of hostile code end the analysis: nested calls, and nodes without end', () => {
     const callees = source =>
       new InlinedCallees(() => source).allOf({ file: '/srv/app.js', line: 1, column: 1 })
     const began = performance.now()
@@ -650,22 +650,22 @@ describe('files that a profile names', () => {
   }, 90_000)
 })
 
-describe('JSON of strangers', () => {
+describe('untrusted JSON', () => {
   it.each(['[]', '{}', '[0]', '""'])(
-    'that would fill the heap is refused before it is parsed: %s',
+    'that would fill the heap is refused before parsing: %s',
     item => {
       const text = `[${Array(500_000).fill(item).join()}]`
       expect(() => parseBounded(text, { headroomBytes: 32 * MIB })).toThrow(RangeError)
       const before = process.memoryUsage().heapUsed
       const parsed = parseBounded(text)
-      // The bound is one: what it takes is no more than what was reckoned with.
+      // The bound holds: a parse takes no more memory than estimated.
       expect(() =>
         parseBounded(text, { headroomBytes: 2 * (process.memoryUsage().heapUsed - before) - MIB })
       ).toThrow(RangeError)
       expect(parsed).toHaveLength(500_000)
     }
   )
-  it('that is a profile fits', () => {
+  it('of a real profile is accepted', () => {
     const text = JSON.stringify(
       heap(
         ...Array.from({ length: 5000 }, (_, i) => [
@@ -680,10 +680,10 @@ describe('JSON of strangers', () => {
   })
 })
 
-describe('what may have been inlined into a suspect', () => {
+describe('functions possibly inlined into a suspect', () => {
   /**
    * @param {Record<string, string>} files
-   * @param {string} text that stands in the suspect
+   * @param {string} text text that the suspect contains
    */
   const calleeOf = (files, text) => {
     const before = files['/srv/app.js'].slice(0, files['/srv/app.js'].indexOf(text)).split('\n')
@@ -736,12 +736,12 @@ describe('what may have been inlined into a suspect', () => {
       'exports.remember = function (id) { kept.push(id) }'
     ],
     ["import { remember } from './cache.js'\n", 'export function remember (id) { kept.push(id) }']
-  ])('is looked for where it comes from: %s', (head, cache) => {
+  ])('are searched where they come from: %s', (head, cache) => {
     expect(calleeOf({ '/srv/app.js': head + handler, '/srv/cache.js': cache }, '=> {')).toBe(
       'remember /srv/cache.js:1'
     )
   })
-  it('is whatever is called, of what was allocated and need not stay, each once', () => {
+  it('are all called functions if the garbage counts as well, each once', () => {
     const source =
       'const kept = []\nfunction remember (id) { kept.push({ id }) }\nfunction render (id) { ' +
         'return [id] }\nfunction count (id) { return id + 1 }\nconst handler = request => {\n  ' +
@@ -759,7 +759,7 @@ describe('what may have been inlined into a suspect', () => {
     )
     expect(new InlinedCallees(() => undefined).allOf(place)).toEqual([])
   })
-  it('is a method of what comes from elsewhere, too, and circles end', () => {
+  it('include methods of imported objects, and circular calls end', () => {
     const files = {
       '/srv/app.js':
         "const cache = require('./cache')\nconst handler = request => {\n  " +
@@ -774,7 +774,7 @@ describe('what may have been inlined into a suspect', () => {
 
 describe('pprof', () => {
   const decode = bytes => Profile.decode(gunzipSync(bytes))
-  it('of a heap profile holds the same bytes under the same names', () => {
+  it('of a heap profile has the same bytes under the same names', () => {
     const profile = heap(['serve', '/srv/a.js', 1, 10, ['remember', '/srv/a.js', 41, 1000]])
     const found = decode(toPprof('heap_profile', profile, { atUnixMs: 1000, seconds: 3 }))
     const { strings } = found.stringTable
@@ -785,7 +785,7 @@ describe('pprof', () => {
     expect(strings[Number(found.sampleType[0].type)]).toBe('inuse_space')
     expect([Number(found.timeNanos), Number(found.durationNanos)]).toEqual([1e9, 3e9])
   })
-  it('of a CPU profile holds the time that was not idle', () => {
+  it('of a CPU profile has the time that was not idle', () => {
     const found = decode(
       toPprof(
         'cpu_profile',
@@ -862,7 +862,7 @@ describe('the store', () => {
     make(file)
   }
 
-  it('keeps what was written, for this user only, and finds it again', async () => {
+  it('stores captures for this user only, and finds them again', async () => {
     await put(open(), ids[0], 300)
     const again = open()
     expect([idsIn(again), again.bytes]).toEqual([[ids[0]], 300])
@@ -871,7 +871,7 @@ describe('the store', () => {
       0o600, 0o700
     ])
   })
-  it('gives up the oldest for more', async () => {
+  it('removes the oldest capture to make room', async () => {
     const store = open()
     await put(store, ids[0], 400)
     await put(store, ids[1], 400)
@@ -882,18 +882,18 @@ describe('the store', () => {
       [ids[1], ids[2]]
     ])
   })
-  it('takes nothing that is more than all', async () => {
+  it('refuses a capture larger than its limit', async () => {
     const store = open()
     await expect(store.write(ids[0], 'snapshot', bytes(1100))).rejects.toThrow('--captures-max')
     expect([store.bytes, fs.readdirSync(path.join(folder, 'captures', ids[0]))]).toEqual([0, []])
   })
-  it('forgets what is old, also over a restart', async () => {
+  it('removes old captures, even after a restart', async () => {
     await put(open(), ids[0], 100, 0)
     await put(open({ now: () => 5000 }), ids[1], 100, 5000)
     expect(idsIn(open({ now: () => 10_000 }))).toEqual([ids[0], ids[1]])
     expect(idsIn(open({ now: () => 10_001 }))).toEqual([ids[1]])
   })
-  it('removes what was never finished', async () => {
+  it('removes unfinished captures', async () => {
     await open().write(ids[0], 'profile', bytes(100))
     expect([idsIn(open()), fs.readdirSync(path.join(folder, 'captures'))]).toEqual([[], []])
   })
@@ -905,16 +905,16 @@ describe('the store', () => {
       'more than a record',
       capture => fs.writeFileSync(path.join(capture, 'capture.json'), `[${'[],'.repeat(1e6)}[]]`)
     ],
-    ['a record of another id', capture => change(capture, { id: ids[1] })],
+    ['a record with another id', capture => change(capture, { id: ids[1] })],
     ['a record without parts', capture => change(capture, { parts: undefined })],
     [
-      'a record of a part by a path',
+      'a record whose part is a path',
       capture => change(capture, { parts: [{ part: '../../x', bytes: 1, sha256: '' }] })
     ],
-    ['a record of a kind that there is not', capture => change(capture, { kind: '__proto__' })],
-    ['a record of a time that is no date', capture => change(capture, { requestedUnixMs: 9e15 })],
+    ['a record of an unknown kind', capture => change(capture, { kind: '__proto__' })],
+    ['a record with an invalid date', capture => change(capture, { requestedUnixMs: 9e15 })],
     [
-      'a record of suspects that are none',
+      'a record with invalid suspects',
       capture => change(capture, { suspects: { of: 'grown bytes', total: 1, sites: [null] } })
     ],
     [
@@ -941,7 +941,7 @@ describe('the store', () => {
     ],
     ['a part that is longer', capture => fs.appendFileSync(path.join(capture, 'profile'), 'more')]
   ])(
-    '%s in the place of what was kept is moved aside, and no other capture with it',
+    '%s in place of a capture is moved aside, without other captures',
     async (_, damage) => {
       await put(open(), ids[0], 100)
       await put(open(), ids[2], 100)
@@ -955,7 +955,7 @@ describe('the store', () => {
     }
   )
   it.each(['FIFO', 'link', 'nothing'])(
-    'a %s that takes the place of a part later is not read',
+    'a %s that replaces a part later is not read',
     async what => {
       const store = open()
       await put(store, ids[0], 100)
@@ -966,13 +966,13 @@ describe('the store', () => {
       expect(store.read(ids[0], 'profile')).toBeUndefined()
     }
   )
-  it('texts of what was kept can do nothing to a terminal, and what is unknown is dropped', async () => {
+  it('stored texts are made plain, and unknown fields are dropped', async () => {
     await put(open(), ids[0], 100)
     change(path.join(folder, 'captures', ids[0]), { target: 'a\u001b[2J\u202eb\ud800', more: true })
     const [{ target, more }] = open().all
     expect([target, more]).toEqual(['a\ufffd[2J\ufffdb\ufffd', undefined])
   })
-  it('that is not to outlive its exporter is not there before something is, nor after', async () => {
+  it('of an exporter without a data folder exists only while it has captures', async () => {
     const store = CaptureStore.of({})
     const file = store.fileOf(ids[0], 'profile')
     expect(fs.existsSync(path.dirname(path.dirname(file)))).toBe(false)
@@ -982,7 +982,7 @@ describe('the store', () => {
     expect(fs.existsSync(path.dirname(path.dirname(file)))).toBe(false)
   })
   it.each(['folder', 'capture'])(
-    'a link in the place of a %s leads nothing that is removed elsewhere',
+    'a link in place of a %s does not redirect a removal',
     async what => {
       await open().write(ids[0], 'profile', bytes(100))
       const at =
@@ -1002,13 +1002,13 @@ describe('the store', () => {
       expect(idsIn(open())).toEqual([ids[1]])
     }
   )
-  it('a folder that became a file fails what is written, and not what is removed', async () => {
+  it('a folder replaced by a file makes writes fail, but not removals', async () => {
     const store = open()
     fs.writeFileSync(path.join(folder, 'captures'), '')
     await expect(put(store, ids[0], 100)).rejects.toThrow(/EEXIST|ENOTDIR/)
     expect(() => store.remove(ids[0])).not.toThrow()
   })
-  it('a source that breaks off leaves nothing', async () => {
+  it('a capture that breaks off leaves no files', async () => {
     const store = open()
     const broken = (async function * () { yield Buffer.alloc(100); throw new Error('hung up') })()
     await expect(store.write(ids[0], 'profile', broken)).rejects.toThrow('hung up')
@@ -1018,7 +1018,7 @@ describe('the store', () => {
     ['../../etc/passwd', 'profile'],
     [ids[0], '../x'],
     ['', '']
-  ])('no name leads elsewhere: %s %s', (id, part) => {
+  ])('no name leads out of the folder: %s %s', (id, part) => {
     expect(() => open().fileOf(id, part)).toThrow()
   })
 })
@@ -1053,7 +1053,7 @@ describe('automatic captures', () => {
     evidence: [{ signal: 'liveHeapGrowthBytesPerSecond', value: mibPerSecond * MIB }]
   })
 
-  it('are made once of a suspicion, one after the other, and again after an hour', async () => {
+  it('run once for a suspicion, one after another, and again after an hour', async () => {
     const { automatic, asked, time, next } = make()
     for (const state of ['unknown', 'suspected', 'confirmed', 'ok', 'suspected']) {
       automatic.changed(a, leak(state))
@@ -1077,7 +1077,7 @@ describe('automatic captures', () => {
     [['capture'], 10, { seconds: 9, intervalBytes: 524_288 }],
     [['capture', 'force_gc'], 0.1, { seconds: 30, intervalBytes: 131_072 }],
     [['capture', 'force_gc'], 1, { seconds: 9, intervalBytes: 131_072 }]
-  ])('with %j a leak of %d MiB/s is profiled so long: %j', (commands, mibPerSecond, expected) => {
+  ])('with %j profile a leak of %d MiB/s for %j seconds', (commands, mibPerSecond, expected) => {
     const asked = []
     const { automatic } = make((_target, options) => {
       asked.push(options)
@@ -1087,16 +1087,16 @@ describe('automatic captures', () => {
     expect(asked).toEqual([expect.objectContaining(expected)])
   })
   it.each([
-    // A service: 100 samples a second, 32 KiB apart or more.
+    // A service gets at most 100 samples a second, at least 32 KiB apart.
     [['capture'], 0, 32_768],
     [['capture'], 4 * MIB, 41_943],
     [['capture'], 1000 * MIB, 524_288],
-    // Somebody waits: twice as many, and closer.
+    // If a person waits, samples are twice as many and closer.
     [['capture', 'force_gc'], 0, 4096],
     [['capture', 'force_gc'], 4 * MIB, 20_972],
     [['capture', 'force_gc'], 1000 * MIB, 131_072],
     [['capture', 'force_gc'], undefined, 131_072]
-  ])('with %j and %d allocated bytes a second, a leak outside the heap is sampled each %d bytes', (
+  ])('with %j and %d allocated bytes a second, sample leaks outside the heap every %d bytes', (
     commands, bytesPerSecond, intervalBytes
   ) => {
     const asked = []
@@ -1127,7 +1127,7 @@ describe('automatic captures', () => {
   it.each([
     ['no GC ran that could free it', 0, []],
     ['heaps of other threads hold it', 1, ['silentWorkerHeapGrowthBytesPerSecond']]
-  ])('memory outside the heap is not profiled where %s', (_, majors, more) => {
+  ])('do not profile memory outside the heap if %s', (_, majors, more) => {
     const { automatic, asked } = make()
     const grows = (value, signals = []) => /** @type {any} */ ({
       diagnosis: 'native-memory-leak',
@@ -1143,7 +1143,7 @@ describe('automatic captures', () => {
     automatic.changed(target, grows(1))
     expect(asked).toEqual([['a', 'heap_profile', 'native-memory-leak']])
   })
-  it('memory outside the heap is profiled at once where full GCs are allowed', () => {
+  it('profile memory outside the heap at once if full GCs are allowed', () => {
     const { automatic, asked } = make()
     const commands = ['capture', 'force_gc']
     automatic.changed(
@@ -1152,7 +1152,7 @@ describe('automatic captures', () => {
     )
     expect(asked).toEqual([['a', 'heap_profile', 'native-memory-leak']])
   })
-  it('one that cannot be had holds up no other', async () => {
+  it('continue with the next target after a refusal', async () => {
     const asked = []
     const { automatic } = make(target => {
       asked.push(target.name)
@@ -1166,14 +1166,14 @@ describe('automatic captures', () => {
   })
 })
 
-it('the store’s own defaults are those of the command line', () => {
+it('the store has the defaults of the command line', () => {
   expect([
     options.capturesMax.read(options.capturesMax.default),
     options.capturesKeep.read(options.capturesKeep.default)
   ]).toEqual([DEFAULT_MAX_BYTES, DEFAULT_KEEP_SECONDS])
 })
 
-it('what a snapshot takes is foretold from what lies where', () => {
+it('the memory for a snapshot is predicted from the sizes of the heap spaces', () => {
   expect(
     predictedBytes([
       { space_name: 'old_space', space_used_size: 10 * MIB },

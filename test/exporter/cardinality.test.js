@@ -10,7 +10,7 @@ const { openSession } = require('../support/open-session')
 const { Deaths } = require('../../exporter/deaths/deaths')
 const { Targets } = require('../../engine/history/targets')
 
-/** Most series that a process without worker threads may have, prom-client's names included. */
+/** Largest number of series of a process without worker threads, including prom-client's names. */
 const MOST_SERIES = 250
 const RECORDINGS = path.join(__dirname, '../recordings')
 
@@ -53,7 +53,7 @@ it.each(fs.readdirSync(RECORDINGS).filter(name => name.endsWith('.gz')))(
   async file => {
     const series = await seriesOf(file)
     const count = Object.values(series).reduce((sum, n) => sum + n, 0)
-    // A failure shows the series that are too many.
+    // A failure then shows the superfluous series.
     expect(count > MOST_SERIES ? series : 'few enough').toBe('few enough')
     expect(count).toBeGreaterThan(100)
   }

@@ -24,7 +24,7 @@ describe('readConfig', () => {
     expect(command.opts()).toEqual(
       Object.fromEntries(Object.values(options).map(({ key }) => [key, 'text'])))
   })
-  it('takes flags before the environment', () => {
+  it('prefers flags to the environment', () => {
     expect(
       readConfig({ listen: '0.0.0.0:1' }, { MEMWATCH_LISTEN: '0.0.0.0:2', MEMWATCH_COMPAT: 'off' })
     ).toMatchObject({ listen: { host: '0.0.0.0', port: 1 }, compat: false })
@@ -50,7 +50,7 @@ describe('readConfig', () => {
     )
     expect(() => readConfig({}, { MEMWATCH_NAME: 'an option of the agent' })).not.toThrow()
   })
-  it('leaves alone what the kubelet sets for a Service called memwatch, and nothing that only looks like it', () => {
+  it('ignores variables that the kubelet sets for a Service called memwatch', () => {
     const links = {
       MEMWATCH_SERVICE_HOST: '10.96.0.7',
       MEMWATCH_SERVICE_PORT: '16369',
@@ -66,7 +66,7 @@ describe('readConfig', () => {
     expect(() => readConfig({}, links)).not.toThrow()
     expect(() => readConfig({}, { MEMWATCH_PORT: '16369' })).toThrow('MEMWATCH_PORT: no such option')
   })
-  it('takes a folder for --socket-dir, and says what is none', () => {
+  it('accepts a folder for --socket-dir, and names an invalid one', () => {
     expect(readConfig({ socketDir: __dirname }, {}).socketDir).toBe(__dirname)
     expect(() => readConfig({ socketDir: __filename }, {})).toThrow('--socket-dir: ')
     expect(() => readConfig({ socketDir: '/nowhere' }, {})).toThrow('--socket-dir: ENOENT')
@@ -77,20 +77,23 @@ describe('the config file', () => {
   let folder
   beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-config-')) })
   afterEach(() => fs.rmSync(folder, { recursive: true }))
-  /** @param {unknown} content @param {string} [name] */
+  /**
+   * @param {unknown} content
+   * @param {string} [name]
+   */
   const write = (content, name = 'memwatch.config.json') => {
     const file = path.join(folder, name)
     fs.writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content))
     return file
   }
   const read = (named, env = {}) => readConfigFile(named, { env, cwd: folder })
-  /** The CLI in that folder, from its beginning to its end. @param {string[]} args */
+  /** Runs the CLI in that folder to its end. @param {string[]} args */
   const memwatch = (args, env = {}) =>
     spawnBounded(
       process.execPath, [MEMWATCH, ...args], { cwd: folder, env: environment(env) }
     ).ended
 
-  it('counts after flags and variables, before defaults', () => {
+  it('overrides defaults, and flags and variables override it', () => {
     write({ listen: '0.0.0.0:1', compat: 'off', maxTargets: 7, logLevel: 'warn' })
     const env = { MEMWATCH_LISTEN: '0.0.0.0:2', MEMWATCH_COMPAT: 'prom-client' }
     expect(readConfig({ listen: '0.0.0.0:3' }, env, read())).toMatchObject({
@@ -98,7 +101,7 @@ describe('the config file', () => {
     })
     expect(readConfig({}, { MEMWATCH_LISTEN: '' }, read()).listen).toMatchObject({ port: 1 })
   })
-  it('is that of --config, else of MEMWATCH_CONFIG, else of the working folder, or none', () => {
+  it('is named by --config, else MEMWATCH_CONFIG, else is in the working folder', () => {
     expect(read()).toBe(undefined)
     write({ maxTargets: 1 })
     write({ maxTargets: 2 }, 'two.json')
@@ -109,7 +112,7 @@ describe('the config file', () => {
     expect(() => read('four.json')).toThrow(/^four.json: ENOENT/)
     expect(() => read(undefined, { MEMWATCH_CONFIG: 'five.json' })).toThrow(/^five.json: ENOENT/)
   })
-  it('takes every option by the name of its flag, and switches as true and false', () => {
+  it('accepts every option by the name of its flag, and switches as true and false', () => {
     const keys = Object.values(options).map(({ key }) => key)
     expect(keys).toEqual(expect.arrayContaining(['listen', 'dataDir', 'tokenFile', 'onFailure']))
     const values = Object.fromEntries(keys.map(key => [key, 'x']))
@@ -130,18 +133,18 @@ describe('the config file', () => {
     [[], 'expected an object, such as {"listen"'],
     ['{"listen": ', 'Unexpected end of JSON input'],
     [' '.repeat(65_537), 'expected a file of at most 65536 bytes']
-  ])('%j is refused, and told by file and key', (content, text) => {
+  ])('refuses %j, and names file and key', (content, text) => {
     write(content)
     expect(read).toThrow(ConfigError)
     expect(read).toThrow(`memwatch.config.json: ${text}`)
   })
-  it('a value that its option refuses is told by file and key', () => {
+  it('refuses a value that its option refuses, and names file and key', () => {
     write({ listen: 'nowhere' })
     expect(() => readConfig({}, {}, read())).toThrow(
       'memwatch.config.json: listen: expected HOST:PORT'
     )
   })
-  it('of the working folder is not read where others may write to it, and is where it is named', () => {
+  it('is not read in a working folder that others may write to, unless --config names it', () => {
     const file = write({ maxTargets: 1 })
     fs.chmodSync(file, 0o666)
     expect(() => read()).toThrow('another user owns this file or may write to it')
@@ -154,7 +157,7 @@ describe('the config file', () => {
     getuid.mockRestore()
   })
 
-  it('is read by the exporter, which ends with 2 for what is wrong in it', async () => {
+  it('is read by the exporter, which ends with 2 for an error in it', async () => {
     write({ listen: 'nowhere' })
     expect(await memwatch(['exporter'])).toMatchObject({
       code: 2, stderr: expect.stringMatching(/^memwatch: memwatch.config.json: listen: expected HOST:PORT/)
@@ -164,12 +167,12 @@ describe('the config file', () => {
       code: 2, stderr: expect.stringMatching(/^memwatch: memwatch.config.json: /)
     })
   })
-  it('--token-file counts as its variable does', async () => {
+  it('--token-file works like its variable', async () => {
     expect(await memwatch(['exporter', '--token-file', '/no/such'])).toMatchObject({
       code: 2, stderr: expect.stringMatching(/^memwatch: --token-file: ENOENT/)
     })
   })
-  it('says to commands where the exporter is, and what the token is', async () => {
+  it('gives commands the address of the exporter and the token', async () => {
     const exporter = await startExporter({ token: 'secret', trustLoopback: false })
     try {
       fs.writeFileSync(path.join(folder, 'token'), 'secret')

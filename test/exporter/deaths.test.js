@@ -11,7 +11,7 @@ const { Targets } = require('../../engine/history/targets')
 const { hello, frame, gcRow, MIB } = require('../support/frames')
 const { openSession } = require('../support/open-session')
 
-/** Calm moments, half a second before the end. */
+/** Last frame of a calm process, half a second before its end. */
 const moments = (changes = {}) => ({
   silentSeconds: 0.5,
   intervalSeconds: 1,
@@ -35,7 +35,7 @@ const full = { containerBytes: 470 * MIB, rssBytes: 470 * MIB }
 const heapFull = { heapUsedBytes: 260 * MIB, oldBytes: 250 * MIB, gcPauseRatio: 0.6 }
 const signal = name => ({ code: null, signal: name })
 
-describe('what a process that ran out of heap leaves open', () => {
+describe('the explanation of a process that ran out of heap', () => {
   const rise = (changes = {}) => ({
     fromBytes: 20 * MIB,
     toBytes: 250 * MIB,
@@ -46,17 +46,17 @@ describe('what a process that ran out of heap leaves open', () => {
   })
   it.each([
     [
-      'names growth to the limit, and both that it can be',
+      'names growth to the limit, and both possible causes',
       { heapRise: rise() },
       /grew from 20 MiB to 250 MiB in its last 23 s, by 10 MiB\/s, and more was left after each of 6 major GCs.*js-heap-leak.*more than the limit of 304 MiB/
     ],
     [
-      'says that it fell in between',
+      'says that the heap fell in between',
       { heapRise: rise({ falls: 2 }) },
       /fell after 2 of 6 major GCs/
     ],
     [
-      'makes no line of two readings',
+      'draws no line through two readings',
       { heapRise: rise({ readings: 2 }) },
       /by 10 MiB\/s\. So either/
     ],
@@ -65,35 +65,35 @@ describe('what a process that ran out of heap leaves open', () => {
       { heapRise: rise({ fromBytes: 201 * MIB }) },
       /^No growth was seen.*in one go/
     ],
-    ['says so without a frame, too', {}, /^No growth was seen/],
+    ['says so even without a frame', {}, /^No growth was seen/],
     [
       'names a limit that fits the container',
       { heapRise: rise() },
       /the container of 512 MiB has room for --max-old-space-size=384\./
     ],
     [
-      'names none where the container has no room',
+      'names no limit if the container has no room',
       { heapRise: rise(), containerLimitBytes: 420 * MIB },
       /this one of 420 MiB has no room/
     ],
     [
-      'names one without a container',
+      'names a limit without a container',
       { heapRise: rise(), containerLimitBytes: undefined },
       /--max-old-space-size=608\./
     ],
-    ['says how to look further', {}, /--heapsnapshot-near-heap-limit=1.*--report-on-fatalerror/]
+    ['names the next step', {}, /--heapsnapshot-near-heap-limit=1.*--report-on-fatalerror/]
   ])('%s', (_, changes, text) => {
     expect(advise('heap_oom', moments(changes))).toMatch(text)
     expect(advise('heap_oom', moments(changes))).not.toMatch(/NaN|undefined|Infinity/)
   })
-  it('is nothing for other ends', () => {
+  it('is undefined for other deaths', () => {
     for (const reason of /** @type {(keyof typeof reasons)[]} */ (Object.keys(reasons))) {
       if (reason !== 'heap_oom') expect(advise(reason, moments())).toBeNull()
     }
   })
 })
 
-describe('how a command ended of which nothing was heard', () => {
+describe('the end of a command that never reported', () => {
   const rss = (...mib) => mib.map((of, i) => ({ atSeconds: 0.1 + i, rssBytes: of * MIB }))
   it.each([
     [
@@ -118,7 +118,7 @@ describe('how a command ended of which nothing was heard', () => {
       /^The command ended with SIGABRT after 2 s/
     ],
     [
-      'the status that a shell makes of it',
+      'the exit status by which a shell reports it',
       { exit: { code: 134, signal: null }, rss: rss(2, 90) },
       'heap_oom',
       'possible',
@@ -146,12 +146,12 @@ describe('how a command ended of which nothing was heard', () => {
     const ending = explainExit({ durationSeconds: 2, ...known })
     expect(ending).toMatchObject({ reason, sure, text: expect.stringMatching(text) })
   })
-  it.each([0, 1, 3, 128, 255])('exit status %i tells of no signal', code => {
+  it.each([0, 1, 3, 128, 255])('exit status %i does not stand for a signal', code => {
     expect(explainExit({ exit: { code, signal: null }, durationSeconds: 2 })).toBeNull()
   })
 })
 
-describe('why a process ended', () => {
+describe('the reason of a death', () => {
   /**
    * @typedef {Omit<Partial<Parameters<typeof explainDeath>[0]>, 'moments'> &
    *   { moments?: object }} Evidence
@@ -160,26 +160,26 @@ describe('why a process ended', () => {
   const ENDS = [
     ['a goodbye with 0', { byeCode: 0, isGone: true }, 'clean', 'certain'],
     [
-      'a goodbye with 143, as a SIGTERM handler says it',
+      'a bye with 143, as after a SIGTERM handler',
       { byeCode: 143, isGone: true },
       'clean',
       'certain'
     ],
     ['a goodbye with 1', { byeCode: 1, isGone: true }, 'error', 'certain'],
-    ['a goodbye that the kernel cannot be asked about', { byeCode: 1 }, 'error', 'likely'],
+    ['a bye that the kernel cannot confirm', { byeCode: 1 }, 'error', 'likely'],
     [
-      'a goodbye with 0, and a signal as the kernel tells',
+      'a bye with 0, and a signal by the kernel',
       { byeCode: 0, exit: signal('SIGSEGV') },
       'crash',
       'certain'
     ],
     [
-      'a goodbye with 137, and another exit code as the kernel tells',
+      'a bye with 137, and another exit code by the kernel',
       { byeCode: 137, exit: { code: 3, signal: null } },
       'error',
       'certain'
     ],
-    ['an exit code that its parent told', { exit: { code: 3, signal: null } }, 'error', 'certain'],
+    ['an exit code from the parent', { exit: { code: 3, signal: null } }, 'error', 'certain'],
     ['SIGSEGV', { exit: signal('SIGSEGV') }, 'crash', 'certain'],
     ['SIGABRT far from the limit', { exit: signal('SIGABRT') }, 'crash', 'certain'],
     [
@@ -189,38 +189,38 @@ describe('why a process ended', () => {
       'certain'
     ],
     [
-      'SIGABRT after RSS grew by what the heap had left, without a frame',
+      'SIGABRT after RSS grew by the room of the heap, without a frame',
       { exit: signal('SIGABRT'), moments: { silentSeconds: 3 }, silentGrowthBytes: 120 * MIB },
       'heap_oom',
       'likely'
     ],
     [
-      'SIGABRT, late, and RSS rose by a little of what the heap had left',
+      'a late SIGABRT after RSS rose by a little of the heap’s room',
       { exit: signal('SIGABRT'), moments: { silentSeconds: 1.6 }, silentGrowthBytes: 9 * MIB },
       'heap_oom',
       'possible'
     ],
     [
-      'SIGABRT after silence in which RSS stood still',
+      'SIGABRT after silence with constant RSS',
       { exit: signal('SIGABRT'), moments: { silentSeconds: 3 }, silentGrowthBytes: 0 },
       'crash',
       'certain'
     ],
     ['SIGTERM', { exit: signal('SIGTERM') }, 'killed', 'certain'],
     [
-      'SIGKILL, the kernel counted one',
+      'SIGKILL with an OOM kill in the kernel’s count',
       { exit: signal('SIGKILL'), oomKills: 1 },
       'oom_kill',
       'certain'
     ],
     [
-      'SIGKILL, the kernel counted none, though memory was full',
+      'SIGKILL with full memory, but no OOM kill in the kernel’s count',
       { exit: signal('SIGKILL'), oomKills: 0, moments: full },
       'killed',
       'certain'
     ],
     [
-      'SIGKILL with memory full, and the count unseen',
+      'SIGKILL with full memory and an unreadable count',
       { exit: signal('SIGKILL'), moments: full },
       'oom_kill',
       'likely'
@@ -238,107 +238,107 @@ describe('why a process ended', () => {
       'certain'
     ],
     [
-      'SIGABRT while another of its cgroup was killed',
+      'SIGABRT while another process of its cgroup was killed',
       { exit: signal('SIGABRT'), oomKills: 1, moments: heapFull },
       'heap_oom',
       'certain'
     ],
-    ['nothing but the count of the kernel', { oomKills: 1 }, 'oom_kill', 'certain'],
+    ['only the kernel’s count', { oomKills: 1 }, 'oom_kill', 'certain'],
     [
-      'nothing but a count that others of its cgroup tell',
+      'only a count reported by others of its cgroup',
       { saidOomKills: 1 },
       'oom_kill',
       'likely'
     ],
     ['nothing, memory full', { moments: full }, 'oom_kill', 'likely'],
     [
-      'nothing, memory at 0.89 of the limit',
+      'no signal, memory at 0.89 of the limit',
       { moments: { containerBytes: 0.89 * 512 * MIB } },
       'signal',
       'possible'
     ],
     [
-      'nothing, memory that would have been full a second later',
+      'no signal, memory that would have been full a second later',
       { moments: { rssGrowthBytesPerSecond: 300 * MIB } },
       'oom_kill',
       'likely'
     ],
     ['nothing, heap full', { moments: heapFull }, 'heap_oom', 'likely'],
     [
-      'nothing, both full, and GCs took most of the time',
+      'no signal, both full, and GCs took most of the time',
       { moments: { ...full, ...heapFull } },
       'heap_oom',
       'likely'
     ],
     [
-      'nothing, both full, and GCs took little: the heap was nearer',
+      'no signal, both full, GCs took little: the heap was nearer',
       { moments: { ...full, ...heapFull, gcPauseRatio: 0.1 } },
       'heap_oom',
       'likely'
     ],
     [
-      'nothing, both full, and GCs took little: the container was nearer',
+      'no signal, both full, GCs took little: the container was nearer',
       { moments: { ...full, containerBytes: 510 * MIB, ...heapFull, gcPauseRatio: 0.1 } },
       'oom_kill',
       'likely'
     ],
     [
-      'nothing, the heap higher than ever by a tenth of its limit',
+      'no signal, the heap above its maximum by a tenth of its limit',
       { moments: { heapRecordBytes: 26 * MIB } },
       'heap_oom',
       'possible'
     ],
     [
-      'nothing, the heap higher than ever by less',
+      'no signal, the heap above its maximum by less',
       { moments: { heapRecordBytes: 25 * MIB } },
       'signal',
       'possible'
     ],
     [
-      'nothing, RSS higher than ever by a tenth of the limit',
+      'no signal, RSS above its maximum by a tenth of the limit',
       { moments: { rssRecordBytes: 52 * MIB } },
       'oom_kill',
       'possible'
     ],
     [
-      'nothing, RSS and the heap higher than ever',
+      'no signal, RSS and the heap above their maximum',
       { moments: { rssRecordBytes: 52 * MIB, heapRecordBytes: 26 * MIB } },
       'heap_oom',
       'possible'
     ],
     [
-      'SIGABRT, the heap higher than ever by a thirtieth of its limit',
+      'SIGABRT, the heap above its maximum by a thirtieth of its limit',
       { exit: signal('SIGABRT'), moments: { heapRecordBytes: 9 * MIB } },
       'heap_oom',
       'possible'
     ],
-    ['nothing after 20 s of silence', { moments: { silentSeconds: 20 } }, 'hung', 'likely'],
+    ['no signal after 20 s of silence', { moments: { silentSeconds: 20 } }, 'hung', 'likely'],
     [
-      'nothing after 5 s of silence that nobody saw',
+      'no signal after 5 s of unobserved silence',
       { moments: { silentSeconds: 5 } },
       'heap_oom',
       'possible'
     ],
     ['nothing after 3 s', { moments: { silentSeconds: 3 } }, 'heap_oom', 'possible'],
-    ['nothing after a little less', { moments: { silentSeconds: 2.99 } }, 'signal', 'possible'],
+    ['no signal after a little less', { moments: { silentSeconds: 2.99 } }, 'signal', 'possible'],
     ['nothing, calm', {}, 'signal', 'possible'],
-    ['nothing, calm, the kernel counted none', { oomKills: 0 }, 'signal', 'likely'],
+    ['no signal, calm, no OOM kill', { oomKills: 0 }, 'signal', 'likely'],
     [
       'its connection timed out',
       { unreachable: true, moments: { silentSeconds: 40 } },
       'lost',
       'likely'
     ],
-    ['it was gone when the exporter was back', { unwatched: 'unknown' }, 'unknown', 'likely'],
+    ['an end while the exporter was away', { unwatched: 'unknown' }, 'unknown', 'likely'],
     [
-      'it was gone when the exporter was back, as the kernel shows',
+      'an end while the exporter was away, by the kernel',
       { unwatched: 'unknown', isGone: true },
       'unknown',
       'certain'
     ],
     ['it was replaced meanwhile', { unwatched: 'restarted' }, 'restarted', 'likely'],
     [
-      'nothing was known of its memory',
+      'no known memory',
       {
         moments: {
           rssBytes: undefined,
@@ -356,7 +356,7 @@ describe('why a process ended', () => {
     expect(explained).toMatchObject({ reason, sure })
     expect(explained.text).not.toMatch(/undefined|NaN/)
   })
-  it('a kill by the kernel is never called clean, whatever else is known', () => {
+  it('an OOM kill is never called a clean exit', () => {
     for (const exit of [undefined, signal('SIGKILL')]) {
       for (const changes of [{}, full, heapFull, { silentSeconds: 100 }]) {
         expect(explainDeath({ moments: moments(changes), exit, oomKills: 1 }).reason).toBe(
@@ -367,7 +367,7 @@ describe('why a process ended', () => {
   })
 })
 
-describe('the witness', () => {
+describe('the process probe', () => {
   /** /proc of one process. The name is as hostile as the kernel allows. @param {object} [stat] */
   const proc = ({ state = 'S', start = 777, code = 0 } = {}) => {
     const fields = Array(50).fill('0')
@@ -405,19 +405,19 @@ describe('the witness', () => {
   ])('wait status %i of a zombie', (code, exit) => {
     expect(new Witness(who, proc({ state: 'Z', code })).look().exit).toEqual(exit)
   })
-  it('a process of the same id that started at another time is another', () => {
+  it('a process with the same id and another start time is another one', () => {
     expect(new Witness(who, proc({ start: 778 })).look().state).toBe('gone')
     expect(Witness.of(hello(who), proc({ start: 778 }))).toBeNull()
     expect(Witness.of(hello({ pid: 9 }), proc())).toBeNull()
   })
-  it('counts kills for memory in its own cgroup, and never in one above', () => {
+  it('counts OOM kills in the process’s own cgroup, and never in a parent', () => {
     expect(new Witness(who, proc()).oomKills()).toBe(3)
     const hidden = proc()
     hidden.files['/sys/fs/cgroup/memory/memory.oom_control'] = 'oom_kill 9\n'
     delete hidden.files['/sys/fs/cgroup/memory/pods/x/memory.oom_control']
     expect(new Witness(who, hidden).oomKills()).toBeUndefined()
   })
-  it('an exporter that is short of descriptors takes nobody for dead', () => {
+  it('an exporter without free descriptors declares no process dead', () => {
     const { read } = proc()
     let code
     const witness = new Witness(who, {
@@ -464,7 +464,7 @@ describe('the death watch', () => {
     return session
   }
 
-  it('who comes back within five seconds is not dead', () => {
+  it('a target that reconnects within five seconds is not dead', () => {
     const { targets, deaths, pass } = make()
     open(targets).closed(false)
     pass(4)
@@ -472,7 +472,7 @@ describe('the death watch', () => {
     pass(20)
     expect(deaths).toEqual([])
   })
-  it('who comes back later was not dead either, and its end is seen when it comes', () => {
+  it('a target that reconnects later is alive again, and can die later', () => {
     const { targets, watch, deaths, pass } = make()
     const alive = []
     watch.on('alive', id => alive.push(id))
@@ -486,7 +486,7 @@ describe('the death watch', () => {
     session.bye({ exitCode: 3 })
     expect(deaths.slice(1)).toMatchObject([{ reason: 'error' }])
   })
-  it('who does not is, once, and at the time the connection ended', () => {
+  it('a target that does not reconnect dies once, at the end of its connection', () => {
     const { targets, deaths, pass } = make()
     open(targets).closed(false)
     pass(400)
@@ -495,13 +495,13 @@ describe('the death watch', () => {
       { target: 'api', reason: 'signal', diedAtUnixMs: 1_760_000_000_000 }
     ])
   })
-  it('its successor ends the wait', () => {
+  it('the next process of the app ends the wait', () => {
     const { targets, deaths } = make()
     open(targets, { pid: 1 }).closed(false)
     open(targets, { pid: 2 })
     expect(deaths).toMatchObject([{ pid: 1 }])
   })
-  it('a goodbye is the last word', () => {
+  it('a bye decides', () => {
     const { targets, deaths, pass } = make()
     const session = open(targets)
     session.bye({ exitCode: 0 })
@@ -509,8 +509,8 @@ describe('the death watch', () => {
     pass(10)
     expect(deaths).toMatchObject([{ reason: 'clean', exitCode: 0 }])
   })
-  describe('after a goodbye', () => {
-    /** A process as the kernel shows it, to be changed. */
+  describe('after a bye', () => {
+    /** A process as the kernel shows it; the test changes it. */
     const process = () => ({
       state: 'sleeping',
       look () {
@@ -536,14 +536,14 @@ describe('the death watch', () => {
         { reason: 'error', sure: 'certain', exitCode: 3, diedAtUnixMs: 1_760_000_000_000 }
       ])
     })
-    it('a process that goes on living did not die, and that is told', () => {
+    it('a living process did not die, and the death is retracted', () => {
       const { targets, watch, deaths, pass } = make(process)
       const seen = lives(watch)
       open(targets).bye({ exitCode: 137 })
       pass(31)
       expect([deaths, seen]).toEqual([[], ['api']])
     })
-    it('a process that says hello again did not die', async () => {
+    it('a process that sends another hello did not die', async () => {
       const witness = process()
       const { targets, watch, deaths, pass } = make(() => witness)
       const seen = lives(watch)
@@ -554,21 +554,21 @@ describe('the death watch', () => {
       pass(3)
       expect([deaths, seen]).toEqual([[], ['api']])
     })
-    it('no more than 64 wait for the kernel, and the others are not certain', () => {
+    it('at most 64 deaths wait for the kernel, and others are not certain', () => {
       const { targets, deaths } = make(process)
       for (let pid = 1; pid <= 65; pid++) {
         open(targets, { pid, startTimeTicks: pid }).bye({ exitCode: 137 })
       }
       expect(deaths).toMatchObject([{ pid: 65, reason: 'error', sure: 'likely' }])
     })
-    it('an exporter that stops tells what it knows', () => {
+    it('a stopping exporter reports what it knows', () => {
       const { targets, watch, deaths } = make(process)
       open(targets).bye({ exitCode: 3 })
       watch.stop()
       expect(deaths).toMatchObject([{ reason: 'error', sure: 'likely' }])
     })
   })
-  it('what its parent tells is taken, before and after the connection ends', () => {
+  it('accepts the status from the parent, before and after the end of the connection', () => {
     for (const first of ['told', 'closed']) {
       const { targets, watch, deaths } = make(() => ({
         look: () => ({ state: 'gone', cpuSeconds: 0 }),
@@ -583,7 +583,7 @@ describe('the death watch', () => {
       expect(deaths).toMatchObject([{ reason: 'crash', signal: 'SIGSEGV' }])
     }
   })
-  it('a worker ends as its app likes, unless its heap was full', () => {
+  it('the end of a worker is normal unless its heap was full', () => {
     const { targets, deaths, pass } = make()
     const main = open(targets)
     open(targets, { threadId: 1, startedAtUnixMs: 1 }).closed(false)
@@ -603,10 +603,10 @@ describe('the death watch', () => {
       main.frame(frame({ sequence: ++sequence, uptimeSeconds: sequence }))
       pass(1)
     }
-    // It took the place of the one that was gone.
+    // It replaced the one that had ended.
     expect(deaths).toMatchObject([{ thread: 'worker-1', reason: 'heap_oom' }])
   })
-  it('the exporter that stops kills nobody', () => {
+  it('a stopping exporter declares no process dead', () => {
     const { targets, watch, deaths, pass } = make()
     const session = open(targets)
     watch.stop()
@@ -614,7 +614,7 @@ describe('the death watch', () => {
     pass(10)
     expect(deaths).toEqual([])
   })
-  it('who lives and is not connected is not dead after five minutes either', () => {
+  it('a living, disconnected process is not dead after five minutes either', () => {
     const { targets, watch, deaths, pass } = make(() => ({
       look: () => ({ state: 'sleeping', cpuSeconds: 0 }),
       oomKills: () => 0,
@@ -650,7 +650,7 @@ describe('the death watch', () => {
     session.frame(frame({ sequence: 2, uptimeSeconds: 8 }))
     expect(watch.silenceOf(targets.all[0])).toBeUndefined()
   })
-  it('an exporter that was held up itself reads its mail before it calls anyone silent', () => {
+  it('a delayed exporter reads its sockets before it calls a target silent', () => {
     const { targets, watch } = make()
     open(targets)
     now += 60_000
@@ -662,8 +662,8 @@ describe('the death watch', () => {
   })
 })
 
-describe('a heap that fills within seconds', () => {
-  it('is named with its growth, though no verdict was reached', () => {
+describe('a leak that fills the heap within seconds', () => {
+  it('is named with its growth, even without a verdict', () => {
     let now = 1_760_000_000_000
     const targets = new Targets({ now: () => now })
     const watch = new DeathWatch(targets, { now: () => now, witnessOf: () => null })
@@ -702,11 +702,11 @@ describe('a heap that fills within seconds', () => {
   })
 })
 
-describe('the deaths that are kept', () => {
+describe('stored deaths', () => {
   const death = (changes = {}) => /** @type {any} */ ({ id: '1', target: 'api', thread: 'main', reason: 'oom_kill', ...changes })
   const minutes = { secondsBefore: [1, 0], tracks: { rssBytes: [1, null] } }
 
-  it('are the newest hundred, with the minutes before', () => {
+  it('are the newest hundred, with the minutes before each', () => {
     const deaths = new Deaths()
     for (let i = 0; i <= MAX_DEATHS; i++) deaths.add(death({ id: String(i) }), minutes)
     expect(deaths.all).toHaveLength(MAX_DEATHS)
@@ -714,7 +714,7 @@ describe('the deaths that are kept', () => {
     expect(deaths.find('0')).toBeUndefined()
     expect(deaths.find('1')).toEqual({ death: death({ id: '1' }), lastMinutes: minutes })
   })
-  it('are counted from zero for who lives, and on for who is back', () => {
+  it('are counted from zero for a new target, and continue for a returning one', () => {
     const deaths = new Deaths()
     const live = [{ name: 'api', thread: 'main' }, { name: 'api', thread: 'worker-1' }]
     const counts = () =>
@@ -733,7 +733,7 @@ describe('the deaths that are kept', () => {
     expect(counts()['api oom_kill']).toBe(2)
     expect(deaths.lastOfEach).toMatchObject([{ id: '2' }])
   })
-  it('that were none are taken back, and stay counted', () => {
+  it('that turn out wrong are retracted, and stay counted', () => {
     const deaths = new Deaths()
     deaths.add(death(), minutes)
     deaths.retract('1')
@@ -743,7 +743,7 @@ describe('the deaths that are kept', () => {
       ...Array(5).fill({ count: 0 })
     ])
   })
-  it('are counted under a thousand names and no more', () => {
+  it('are counted under at most a thousand names', () => {
     const deaths = new Deaths()
     for (let i = 0; i <= 1000; i++) {
       deaths.add(death({ id: String(i), target: `api-${i}` }), minutes)

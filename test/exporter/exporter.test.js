@@ -25,7 +25,7 @@ describe('exporter', () => {
     other.destroy()
   }
 
-  describe('bad input is counted by reason and hurts nobody else', () => {
+  describe('bad input is counted by reason and affects no other target', () => {
     it.each([
       ['garbage', 'not_json', '\x00\xff{{{\n'],
       ['another version', 'wrong_version', '{"v":99,"type":"hello"}\n'],
@@ -51,20 +51,20 @@ describe('exporter', () => {
       )
       connection.destroy()
     })
-    it('half a frame and a hang-up leave nothing behind', async () => {
+    it('half a frame before a hang-up leaves nothing behind', async () => {
       const connection = await it_.connect()
       connection.end(line(hello()).slice(0, 40))
       await eventually(() => it_.exporter.state.connections, count => count === 0)
       expect(it_.exporter.targets).toEqual([])
       await expectOthersUnaffected()
     })
-    it('who sends nothing but garbage is hung up on', async () => {
+    it('the exporter hangs up on a peer that sends only garbage', async () => {
       const connection = await it_.connect()
       connection.write('x\n'.repeat(1000))
       await once(connection, 'close')
       expect(rejected('not_json')).toBe(100)
     })
-    it('500 connections that say nothing cost little, and the next one is served', async () => {
+    it('500 silent connections cost little, and the next one is served', async () => {
       const before = process.memoryUsage().rss
       const connections = await Promise.all(Array.from({ length: 500 }, () => it_.connect()))
       await expectOthersUnaffected()
@@ -74,7 +74,7 @@ describe('exporter', () => {
     })
   })
 
-  it('of every diagnosis it is said from the first frame on that it is not confirmed', async () => {
+  it('every diagnosis is exposed as not confirmed from the first frame on', async () => {
     const connection = await it_.connect()
     connection.write(line(hello()) + '\n' + line(frame()) + '\n')
     await eventually(() => it_.exporter.state.frames, frames => frames === 1)
@@ -87,7 +87,7 @@ describe('exporter', () => {
     expect(text).not.toContain('state="suspected"')
   })
 
-  it('a target that says goodbye vanishes from all metrics, but those that count who went', async () => {
+  it('a target disappears from all metrics but counters after its bye', async () => {
     const connection = await it_.connect()
     connection.write(line(hello()) + '\n' + line(frame()) + '\n')
     await eventually(
@@ -114,7 +114,7 @@ describe('exporter', () => {
     )
   })
 
-  it('a target that vanishes without a word is down, and still there', async () => {
+  it('a target without a bye stays in the metrics, as down', async () => {
     const connection = await it_.connect()
     connection.write(line(hello()) + '\n' + line(frame()) + '\n')
     await eventually(
@@ -128,7 +128,7 @@ describe('exporter', () => {
     )
   })
 
-  it("serves prom-client's names, and a name with quotes and a backslash stays one label", async () => {
+  it('serves prom-client’s names, and escapes quotes and backslashes in labels', async () => {
     const connection = await it_.connect()
     connection.write(
       line(hello({ name: 'a"b\\c' })) +
@@ -161,7 +161,7 @@ describe('exporter', () => {
     expect(text).toMatch(/memwatch_gc_pause_seconds_count\{kind="major",cause="external",.*\} 2/)
   })
 
-  it('speaks OpenMetrics to who asks for it', async () => {
+  it('serves OpenMetrics on request', async () => {
     const response = await it_.get('/metrics', {
       accept: 'application/openmetrics-text; version=1.0.0'
     })
@@ -185,7 +185,7 @@ describe('exporter', () => {
   })
 
   it.each([
-    ['nothing where an older agent says nothing', {}, { gcCounter: null, gcHooksMissing: null }],
+    ['nothing for an older agent without the field', {}, { gcCounter: null, gcHooksMissing: null }],
     ['hooks', { gcCounter: 'hooks' }, { gcCounter: 'hooks', gcHooksMissing: null }],
     [
       'an observer, and why',
@@ -193,11 +193,11 @@ describe('exporter', () => {
       { gcCounter: 'observer', gcHooksMissing: 'no_addon' }
     ],
     [
-      'nothing of what is no word',
+      'nothing for an invalid word',
       { gcCounter: 'observer', gcHooksMissing: 'why\nnot' },
       undefined
     ]
-  ])('tells what counts the GCs of a target: %s', async (_, said, told) => {
+  ])('exposes the counter of a target’s GCs: %s', async (_, said, told) => {
     const connection = await it_.connect()
     connection.write(line(hello(said)) + '\n' + line(frame()) + '\n')
     await eventually(() => {
@@ -210,7 +210,7 @@ describe('exporter', () => {
   })
 })
 
-it('without compat only names of our own are served', async () => {
+it('without compat the exporter serves only memwatch’s names', async () => {
   const it_ = await startExporter({ compat: false })
   const connection = await it_.connect()
   connection.write(line(hello()) + '\n' + line(frame()) + '\n')
@@ -230,10 +230,10 @@ describe('the socket', () => {
   })
   afterAll(() => fs.rmSync(folder, { recursive: true }))
 
-  it('that a killed exporter left behind is taken over', async () => {
+  it('of a killed exporter is taken over', async () => {
     const { path: file } = config('stale.sock').socket
     const { spawnSync } = require('node:child_process')
-    // A process that listens and is killed: its file stays.
+    // A process that listens and is killed, so its socket file stays.
     spawnSync(process.execPath, [
       '-e',
       `require('net').createServer().listen(${JSON.stringify(file)}, () => ` +
@@ -245,7 +245,7 @@ describe('the socket', () => {
     await exporter.stop()
     expect(fs.existsSync(file)).toBe(false)
   })
-  it('of a living exporter is not', async () => {
+  it('of a living exporter is not taken over', async () => {
     const first = new Exporter(config('live.sock'))
     await first.start()
     await expect(new Exporter(config('live.sock')).start()).rejects.toMatchObject({
@@ -253,7 +253,7 @@ describe('the socket', () => {
     })
     await first.stop()
   })
-  it('is never made by deleting a file that is none', async () => {
+  it('never replaces a file that is not a socket', async () => {
     fs.writeFileSync(path.join(folder, 'precious'), 'data')
     await expect(new Exporter(config('precious')).start()).rejects.toMatchObject({ code: 'EEXIST' })
     expect(fs.readFileSync(path.join(folder, 'precious'), 'utf8')).toBe('data')

@@ -23,11 +23,11 @@ const METRICS = {
   'samples without labels': [{ type: 'gauge' }, [{ value: 1 }]],
   'samples with empty labels': [{ type: 'gauge' }, [{ labels: {}, value: 1 }]],
   'a counter': [{ type: 'counter' }, 7],
-  'a counter with the suffix of one': [
+  'a counter whose name ends in _total': [
     { type: 'counter', name: 'x_total' },
     [{ labels: { by: 'a' }, value: 7 }]
   ],
-  'a gauge with the suffix of a counter': [{ type: 'gauge', name: 'x_total' }, 7],
+  'a gauge whose name ends in _total': [{ type: 'gauge', name: 'x_total' }, 7],
   'help with a line break and backslashes': [{ type: 'gauge', help: 'a\\b\nc "d" \\n' }, 1],
   'labels that are numbers': [{ type: 'gauge' }, [{ labels: { pid: 4711, share: 0.5 }, value: 1 }]],
   'hostile labels': [
@@ -43,7 +43,7 @@ const METRICS = {
     { type: 'histogram', histogram: BUCKETS },
     [{ labels: {}, sum: 9, counts: [0, 0, 0, 0, 0, 9] }]
   ],
-  'a histogram that shows all its bounds': [
+  'a histogram with all bounds': [
     { type: 'histogram', histogram: { ...BUCKETS, exposed: BUCKETS.bounds } },
     [{ labels: {}, sum: 9, counts: [1, 1, 1, 1, 1, 1] }]
   ]
@@ -66,12 +66,12 @@ describe.each(FORMATS)('in the format %s', (_, format) => {
   })
 })
 
-it('NaN is what Go calls it', () => {
+it('NaN is spelt as Go does', () => {
   const family = new Family({ name: 'x', type: 'gauge', help: '' }, formats.prometheus)
   expect(family.lines(NaN)).toBe('x NaN\n')
 })
 
-it('both formats are announced as prom-client announces them', () => {
+it('both formats have the content type of prom-client', () => {
   expect(formats.prometheus.contentType).toBe(prometheusContentType)
   expect(formats.openMetrics.contentType).toBe(openMetricsContentType)
 })

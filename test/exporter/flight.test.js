@@ -46,7 +46,7 @@ const death = {
   verdict: null
 }
 
-/** A record by its body, whatever that is. @param {Buffer} body */
+/** A record with any body. @param {Buffer} body */
 function withBody (body) {
   const head = Buffer.alloc(8)
   head.writeUInt32LE(body.length, 0)
@@ -70,7 +70,7 @@ afterEach(async () => {
 const codeOf = error => /** @type {NodeJS.ErrnoException | undefined} */ (error)?.code
 
 describe('a block', () => {
-  it('gives back what it was given: to 24 bits of what a column moves by', () => {
+  it('restores its values, to 24 bits of a column’s range', () => {
     const block = new Block(3)
     const rows = Array.from({ length: 60 }, (_, i) => [
       1e9 + i * 4096,
@@ -87,7 +87,7 @@ describe('a block', () => {
     again.append(600, [1, 2, 3])
     expect(again.valueAt(60, 2)).toBe(3)
   })
-  it('packed holds on to nothing but its own bytes', () => {
+  it('retains only its own bytes when packed', () => {
     const block = new Block(3)
     block.append(1, [1, 2, 3])
     const packed = block.pack()
@@ -97,7 +97,7 @@ describe('a block', () => {
     ['nothing', Buffer.alloc(0)],
     ['garbage', Buffer.from('garbage')],
     ['half of one', new Block(2).pack().subarray(0, 5)]
-  ])('%s is none', (_, bytes) => {
+  ])('refuses %s', (_, bytes) => {
     expect(() => Block.unpack(bytes, 2)).toThrow()
   })
 })
@@ -114,14 +114,14 @@ describe('records', () => {
     ])
     expect(tornBytes).toBe(0)
   })
-  it('that were cut anywhere leave those before them', () => {
+  it('cut at any byte leave all earlier records readable', () => {
     for (let length = records[0].length + 1; length < whole.length; length++) {
       const found = unpackRecords(whole.subarray(0, length))
       expect(found.records).toHaveLength(1)
       expect(found.tornBytes).toBe(length - records[0].length)
     }
   })
-  it('of which any bit is wrong are not taken', () => {
+  it('with any wrong bit are refused', () => {
     for (let at = 0; at < whole.length; at++) {
       const damaged = Buffer.from(whole)
       damaged[at] ^= 1 << (at % 8)
@@ -153,7 +153,7 @@ describe('segments', () => {
   }
   const files = () => fs.readdirSync(folder).sort()
 
-  it('are read in the order in which they were written, by whoever comes next', async () => {
+  it('are read in the order in which they were written, by the next process', async () => {
     const first = open()
     await first.append('fine', [{ meta: { type: 'a' } }])
     await first.append('fine', [{ meta: { type: 'b' } }])
@@ -162,7 +162,7 @@ describe('segments', () => {
     expect(typesOf(open())).toEqual(['a', 'b', 'c'])
     await Promise.all([first.close(), second.close()])
   })
-  it('what comes while the disk is busy goes with the next write, and each record knows its place', async () => {
+  it('collect records while the disk is busy, and each record knows its place', async () => {
     const segments = open()
     const places = await Promise.all(
       Array.from({ length: 2000 }, (_, i) =>
@@ -178,7 +178,7 @@ describe('segments', () => {
     expect(segments.dropped).toBe(0)
     await segments.close()
   })
-  it('give back one record, and say when it is gone', async () => {
+  it('return one record, and report a missing one', async () => {
     const segments = open()
     const [, place] = defined(await segments.append('coarse', [
       { meta: { type: 'a' } },
@@ -189,7 +189,7 @@ describe('segments', () => {
     fs.truncateSync(place.file, place.offset + 5)
     expect(() => segments.readAt(place)).toThrow()
   })
-  it('a torn end is skipped and counted, and what comes after it is read', async () => {
+  it('skip and count a torn end, and read records behind it', async () => {
     const first = open()
     await first.append('fine', [{ meta: { type: 'a' } }, { meta: { type: 'torn' } }])
     await first.close()
@@ -202,7 +202,7 @@ describe('segments', () => {
     expect(typesOf(third)).toEqual(['a', 'c'])
     expect(third.torn).toBe(1)
   })
-  it('a clock that is set meanwhile makes nothing old', async () => {
+  it('do not expire if the clock is set', async () => {
     const segments = open()
     await segments.append('fine', [{ meta: { type: 'a' } }])
     now += 600
@@ -212,7 +212,7 @@ describe('segments', () => {
     expect(typesOf(segments)).toEqual(['a', 'b'])
     await segments.close()
   })
-  it('nor does a restart, but restarts alone do not pile up', async () => {
+  it('do not expire by a restart, and restarts do not accumulate segments', async () => {
     const most = SPARE_SEGMENTS + 4 * 2
     for (let life = 0; life < most + 5; life++) {
       fs.writeFileSync(
@@ -225,7 +225,7 @@ describe('segments', () => {
     const types = typesOf(open())
     expect([types.length, types[0], types.at(-1)]).toEqual([most, '5', String(most + 4)])
   })
-  it('what is too old goes, a segment at a time', async () => {
+  it('expire one segment at a time', async () => {
     const segments = open()
     await segments.append('fine', [{ meta: { type: 'a' } }])
     now += 600
@@ -233,10 +233,10 @@ describe('segments', () => {
     await segments.append('coarse', [{ meta: { type: 'c' } }])
     now += 1500
     await segments.tidy()
-    expect(typesOf(segments)).toEqual(['b', 'c']) // b's is still open
+    expect(typesOf(segments)).toEqual(['b', 'c']) // the segment of b is still open
     await segments.close()
   })
-  it('with no more room the first family goes first, the oldest of it before', async () => {
+  it('without room lose the oldest of the first family first', async () => {
     const segments = open(1500)
     for (const family of ['coarse', 'fine', 'fine', 'fine']) {
       await segments.append(family, [{ meta: { type: family }, bytes: Buffer.alloc(600) }])
@@ -247,12 +247,12 @@ describe('segments', () => {
     expect(segments.bytes).toBeLessThan(1500)
     await segments.close()
   })
-  it('a folder that cannot be is a failure as well', async () => {
+  it('report a folder that cannot be created', async () => {
     const segments = open(1e9, '/proc/memwatch/data')
     expect(await segments.append('fine', [{ meta: { type: 'a' } }])).toBeUndefined()
     expect(failures).toEqual(['ENOENT'])
   })
-  it('a disk that cannot be written to is said once, costs what comes meanwhile, and is tried again', async () => {
+  it('report a failing disk once, drop records meanwhile, and try again', async () => {
     const blocked = path.join(folder, 'blocked')
     fs.writeFileSync(blocked, 'a file where a folder should be')
     const segments = open(1e9, blocked)
@@ -267,9 +267,9 @@ describe('segments', () => {
   })
 })
 
-describe('a disk that fills up', () => {
+describe('a full disk', () => {
   const families = [{ name: 'fine', keepMs: 1e6, segmentMs: 1e6 }]
-  /** Limits the disk to this many bytes; it frees itself on command. */
+  /** Limits the disk to this many bytes; `free` ends the limit. */
   function full (room) {
     const { write } = fs
     const spy = jest
@@ -289,7 +289,7 @@ describe('a disk that fills up', () => {
   }
 
   it.each([0, 1, 30, 70])(
-    'after %i bytes leaves nothing torn, and no file too much',
+    'after %i bytes leaves no torn record and no superfluous file',
     async room => {
       const segments = new Segments(folder, { families, maxBytes: 1e9 })
       await segments.append('fine', [{ meta: { type: 'before' } }])
@@ -309,7 +309,7 @@ describe('a disk that fills up', () => {
       ])
     }
   )
-  it('before there is anything leaves nothing', async () => {
+  it('before the first byte leaves no file', async () => {
     const segments = new Segments(folder, { families, maxBytes: 1e9 })
     const free = full(10)
     for (let i = 0; i < 50; i++) await segments.append('fine', [{ meta: { type: 'lost' } }])
@@ -317,7 +317,7 @@ describe('a disk that fills up', () => {
     expect(fs.readdirSync(folder)).toEqual([])
     expect(codeOf(segments.failure)).toBe('ENOSPC')
   })
-  it('is not well because a little fits', async () => {
+  it('stays reported although a small record fits', async () => {
     const said = []
     const segments = new Segments(folder, {
       families,
@@ -337,7 +337,7 @@ describe('a disk that fills up', () => {
   })
 })
 
-describe('a flight', () => {
+describe('a flight history', () => {
   const rss = ordered.indexOf('rssBytes')
   const scavenges = ordered.indexOf('scavenges')
   const rowAt = (bytes, count = 0) => {
@@ -347,7 +347,7 @@ describe('a flight', () => {
     return row
   }
 
-  it('no spike of a second vanishes in six hours, nor in a week', () => {
+  it('shows a spike of one second after six hours and after a week', () => {
     const flight = new Flight()
     for (let second = 0; second <= 7 * 86_400; second++) {
       flight.append(
@@ -367,7 +367,7 @@ describe('a flight', () => {
     expect(counts.last.at(-1) - counts.last[0]).toBe(counts.times.at(-1) - counts.times[0])
   }, 60_000)
 
-  it('costs no more than is stated, 4.5 MiB for a week in memory, though every number be noise', () => {
+  it('takes at most the documented 4.5 MiB for a week, even with random numbers', () => {
     const flight = new Flight()
     const row = new Float64Array(ordered.length)
     for (let minute = 0; minute < 7 * 1440; minute++) {
@@ -385,13 +385,13 @@ describe('a flight', () => {
 
 describe('a recorder', () => {
   let now
-  /** Receives ends as from the exporter. */
+  /** Receives ends as the exporter emits them. */
   function recorderOf (targets, options) {
     const recorder = new FlightRecorder({ targets, now: () => now, ...options })
     targets.on('end', target => recorder.ended(target))
     return recorder
   }
-  /** A target that has lived so many seconds, and its recorder. */
+  /** A target of this age in seconds, and its recorder. */
   async function flown (seconds) {
     now = 1_000_000
     const targets = new Targets({ now: Date.now })
@@ -422,7 +422,7 @@ describe('a recorder', () => {
     return { targets, deaths, recorder }
   }
 
-  it('after a kill, all but the last seconds are back: history, flight, sequence and verdicts', async () => {
+  it('restores all but the last seconds after a kill: history, sequence and verdicts', async () => {
     const {
       targets: {
         all: [before]
@@ -462,7 +462,7 @@ describe('a recorder', () => {
       })
     )
     expect(after.watchedSeconds).toBe(4009)
-    expect(after.framesLost).toBe(9) // as of when it was saved last
+    expect(after.framesLost).toBe(9) // as of its last save
     for (const seconds of [60, 590, 3000, 7200]) {
       const points = target => {
         const { times, values } = target.window().points('rssBytes', seconds)
@@ -483,7 +483,7 @@ describe('a recorder', () => {
     }
   }, 60_000)
 
-  it('what a full disk did not take is saved when there is room again', async () => {
+  it('saves what a full disk refused once there is room', async () => {
     const blocked = path.join(folder, 'blocked')
     fs.writeFileSync(blocked, '')
     const targets = new Targets({ now: Date.now })
@@ -505,7 +505,7 @@ describe('a recorder', () => {
     expect(deaths).toEqual([death])
   })
 
-  it('who was found dead before anything more was saved of him is not remembered again', async () => {
+  it('does not restore a target whose death was saved last', async () => {
     await flown(30)
     const { targets, recorder } = restored()
     recorder.death(death, Buffer.from('minutes'), targets.all[0])
@@ -513,7 +513,7 @@ describe('a recorder', () => {
     expect(restored().targets.all).toEqual([])
   })
 
-  it('full blocks leave memory once they are on disk, and are read from there', async () => {
+  it('frees the memory of full blocks on disk, and reads them from there', async () => {
     const { targets: { all: [target] }, recorder } = await flown(1300)
     expect(target.flight.sealed).toHaveLength(2)
     expect(target.flight.packedBytes).toBe(0)
@@ -521,14 +521,14 @@ describe('a recorder', () => {
     expect(recorder.state).toMatchObject({ memoryBytes: 0, saving: true, dropped: 0, torn: 0 })
   })
 
-  it('who had said goodbye is not waited for', async () => {
+  it('does not wait for a target that sent a bye', async () => {
     const { session, recorder } = await flown(30)
     session.bye({ exitCode: 0 })
     await recorder.save()
     expect(restored().targets.all).toHaveLength(0)
   })
 
-  it('nor is whose death was told, until he is back', async () => {
+  it('does not wait for a target whose death was reported, until it is back', async () => {
     const { targets, recorder, session } = await flown(30)
     recorder.death(death, Buffer.from('minutes'), targets.all[0])
     await recorder.save()
@@ -536,16 +536,16 @@ describe('a recorder', () => {
     await fly(session, recorder, 31, 40)
     expect(restored().targets.all).toHaveLength(1)
   })
-  it('nor is who was heard of long ago', async () => {
+  it('does not wait for a target that reported long ago', async () => {
     await flown(30)
     now += 901_000
     expect(restored().targets.all).toHaveLength(0)
   })
 
   it.each([
-    ['what another version saved in other columns', { layout: 'other' }],
-    ['what was before the machine started', { boot: 'other' }]
-  ])('%s is left alone', async (_, changes) => {
+    ['history of another version with other columns', { layout: 'other' }],
+    ['history from before the boot of the machine', { boot: 'other' }]
+  ])('ignores %s', async (_, changes) => {
     await flown(30)
     for (const name of fs.readdirSync(folder)) {
       const file = path.join(folder, name)
@@ -559,7 +559,7 @@ describe('a recorder', () => {
   })
 })
 
-describe('what lies in the data folder', () => {
+describe('files in the data folder', () => {
   /**
    * An exporter started by a test.
    * @type {Awaited<ReturnType<typeof startExporter>>}
@@ -623,14 +623,14 @@ describe('what lies in the data folder', () => {
     ['a death that is null', 'deaths', recordOf({ type: 'death', death: null })],
     ['a death that is empty', 'deaths', recordOf({ type: 'death', death: {} })],
     ['a death that is a list', 'deaths', recordOf({ type: 'death', death: [] })],
-    ['a death of no reason', 'deaths', told({ reason: '__proto__' })],
+    ['a death without a reason', 'deaths', told({ reason: '__proto__' })],
     ['a death by a number', 'deaths', told({ text: 5 })],
-    ['a death at no date', 'deaths', told({ diedAtUnixMs: 9e15 })],
+    ['a death without a date', 'deaths', told({ diedAtUnixMs: 9e15 })],
     ['a death of half a pid', 'deaths', told({ pid: 0.5 })],
-    ['a death in a million words', 'deaths', told({ text: 'x'.repeat(100_000) })],
-    ['a death that nobody died', 'deaths', recordOf({ type: 'retracted', id: [] })],
+    ['a death with a million words', 'deaths', told({ text: 'x'.repeat(100_000) })],
+    ['a death without a process', 'deaths', recordOf({ type: 'retracted', id: [] })],
     ['a hello that is null', 'seconds', introduced('null')],
-    ['a hello that is no JSON', 'seconds', introduced('{')],
+    ['a hello that is not JSON', 'seconds', introduced('{')],
     ['a hello of another', 'seconds', introduced(JSON.stringify(hello({ pid: 5 })))],
     ['a hello that is not deflated', 'seconds', recordOf(target, Buffer.from('{}'))],
     ['a hello that inflates to a gigabyte', 'seconds', recordOf(target, bomb)],
@@ -656,17 +656,17 @@ describe('what lies in the data folder', () => {
     ['an end of nobody', 'seconds', recordOf({ type: 'end' })],
     ['a block that ends before it begins', 'step10', recordOf({ ...block, to: 0 })],
     ['a block of another family', 'step60', recordOf(block)],
-    ['a block of no time', 'step10', recordOf({ ...block, from: null })]
+    ['a block without time', 'step10', recordOf({ ...block, from: null })]
   ]
-  it.each(unfit)('a record of %s in %s does not fit', (_, family, packed) => {
+  it.each(unfit)('a record of %s in %s is refused', (_, family, packed) => {
     const { records: [record], tornBytes } = unpackRecords(packed)
     expect([decodeRecord(record, family), tornBytes]).toEqual([undefined, 0])
   })
-  it('records that do not fit are moved aside, what is beside them is kept, and the next start finds nothing wrong', async () => {
+  it('refused records are moved aside, and the next start finds no fault', async () => {
     unfit.forEach(([, family, record], i) => plant(family, [kept, record], i + 1))
     for (const torn of [unfit.length, 0]) {
       await start()
-      // In a family of its own only.
+      // The record is in a family of its own.
       expect(exporter.exporter.deaths.map(({ id }) => id)).toEqual(
         Array(unfit.filter(([, family]) => family === 'deaths').length).fill(death.id)
       )
@@ -697,7 +697,7 @@ describe('what lies in the data folder', () => {
       }
     ]
   ])(
-    '%s in the place of a segment is moved aside, or removed where it is too large to keep',
+    '%s in place of a segment is moved aside, or removed if too large',
     async (_, make) => {
       make(nameOf('seconds', 7))
       plant('deaths', [kept], 8)
@@ -708,7 +708,7 @@ describe('what lies in the data folder', () => {
       expect(fs.readdirSync(folder)).not.toContain(path.basename(nameOf('seconds', 7)))
     }
   )
-  it('a death whose minutes are none is told without them', async () => {
+  it('a death with invalid minutes is restored without them', async () => {
     const packed = {
       garbage: Buffer.from('garbage'),
       null: gzipSync('null'),
@@ -731,7 +731,7 @@ describe('what lies in the data folder', () => {
       ])
     }
   }, 30_000)
-  it('an empty segment, one of another version and one with a torn end are no fault', async () => {
+  it('empty segments, those of another version and torn ends are no faults', async () => {
     plant('seconds', [], 1)
     plant(
       'seconds',
@@ -745,7 +745,7 @@ describe('what lies in the data folder', () => {
       exporter.exporter.deaths.length
     ]).toEqual([false, 1])
   })
-  it('what was moved aside is bounded, and a link in its place leads nothing elsewhere', async () => {
+  it('files moved aside are limited, and a link does not redirect them', async () => {
     const elsewhere = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-elsewhere-'))
     fs.writeFileSync(path.join(elsewhere, 'theirs'), '')
     fs.symlinkSync(elsewhere, path.join(folder, 'unreadable'))
@@ -755,7 +755,7 @@ describe('what lies in the data folder', () => {
     expect([aside.length, fs.readdirSync(elsewhere)]).toEqual([15, ['theirs']])
     fs.rmSync(elsewhere, { recursive: true })
   })
-  it('a hundred thousand names of segments, and one beyond the last, keep nobody from starting', () => {
+  it('a hundred thousand segment names, or the highest number, do not prevent a start', () => {
     const { readdirSync, lstatSync } = fs
     const names = Array.from(
       { length: 200_000 },
@@ -773,7 +773,7 @@ describe('what lies in the data folder', () => {
     }
     expect(segments.next('fine')).toBe(path.join(folder, 'fine-000000000200000.segment'))
   }, 30_000)
-  it('a probe that is a link is not written through', async () => {
+  it('the probe file is not written through a link', async () => {
     const victim = path.join(folder, 'victim')
     const data = path.join(folder, 'data')
     fs.writeFileSync(victim, 'theirs')
@@ -798,7 +798,7 @@ describe('the lock of a data folder', () => {
     held.push(opened)
     return opened
   }
-  it('is held by one, who is named, and free again when that one closes it', async () => {
+  it('is held by one process, whose name is reported, until it closes the lock', async () => {
     const first = await open()
     await expect(open()).rejects.toThrow(
       `--data-dir: another exporter, process ${process.pid} on ${os.hostname()}, uses ${folder}`
@@ -818,7 +818,7 @@ describe('the lock of a data folder', () => {
     const server = leave(file)
     if (server) {
       await once(server, 'listening')
-      fs.renameSync(file, `${file}.kept`) // to close it removes it by its name
+      fs.renameSync(file, `${file}.kept`) // closing a socket removes it by its name
       await new Promise(resolve => server.close(resolve))
       expect(fs.existsSync(`${file}.kept`)).toBe(true)
       fs.renameSync(`${file}.kept`, file)
@@ -826,19 +826,19 @@ describe('the lock of a data folder', () => {
     await open()
     await expect(open()).rejects.toThrow('another exporter, process')
   })
-  it('is taken by one of many that start at once', async () => {
+  it('is acquired by one of many processes that start at once', async () => {
     const many = await Promise.allSettled(Array.from({ length: 8 }, () => open()))
     expect(many.map(({ status }) => status).sort()).toEqual([
       'fulfilled',
       ...Array(7).fill('rejected')
     ])
   })
-  it('is held where the path is too long for a socket', async () => {
+  it('works if the path is too long for a socket', async () => {
     const long = path.join(folder, 'x'.repeat(120))
     await open(long)
     await expect(open(long)).rejects.toThrow('another exporter, process')
   })
-  it('is taken anew with the folder, and lost to whoever was first', async () => {
+  it('is acquired again with a new folder, unless another process was first', async () => {
     const first = await open()
     fs.rmSync(folder, { recursive: true })
     fs.mkdirSync(folder)
@@ -848,7 +848,7 @@ describe('the lock of a data folder', () => {
     await first.hold()
     await expect(open()).rejects.toThrow('another exporter, process')
   })
-  it('a holder that does not answer holds it all the same', async () => {
+  it('is held even by a process that does not answer', async () => {
     const silent = net.createServer(() => {}).listen(path.join(folder, 'lock'))
     await once(silent, 'listening')
     await expect(open()).rejects.toThrow('a process that does not answer')
@@ -864,7 +864,7 @@ describe('a data folder of a real exporter', () => {
       await (await fetch(`${exporter.url}/metrics`)).text()
     )?.[1]
 
-  it('is refused to a second one at start, which says who has it, and is free after a kill', async () => {
+  it('is refused to a second exporter, naming the holder, and is free after a kill', async () => {
     const first = await start()
     const second = await memwatch([
       'exporter',
@@ -894,7 +894,7 @@ describe('a data folder of a real exporter', () => {
     await next.stop()
     expect(fs.existsSync(path.join(data(), 'lock'))).toBe(false)
   }, 90_000)
-  it('that is removed while it runs is made anew, and what is in memory is saved anew', async () => {
+  it('that is removed meanwhile is created again with the history in memory', async () => {
     const exporter = await start()
     const agent = net.connect(exporter.socket)
     const tell = sequence => agent.write(line(frame({ sequence, uptimeSeconds: sequence })) + '\n')
@@ -922,7 +922,7 @@ describe('a data folder of a real exporter', () => {
     )
     fs.rmSync(data())
     await eventually(saved, times => times.join() === '1,2', 15_000)
-    // The text of /metrics may be a second old.
+    // The cached text of /metrics may be a second old.
     await eventually(
       () => saving(exporter),
       value => value === '1'
@@ -943,7 +943,7 @@ describe('a data folder of a real exporter', () => {
     await next.stop()
     back.destroy()
   }, 60_000)
-  it('with what cannot be read is said in one line', async () => {
+  it('with unreadable files leads to one line in the log', async () => {
     fs.mkdirSync(path.join(data(), 'captures/00000000-0000-4000-8000-000000000000'), {
       recursive: true
     })
@@ -995,9 +995,9 @@ describe('a data folder of a real exporter', () => {
   }, 60_000)
 })
 
-it('an agent that is back before the exporter is ready finds that it is known', async () => {
+it('an agent that is back before the exporter is ready continues its target', async () => {
   const slow = path.join(folder, 'slow.js')
-  // HTTP is there half a second later than the agents' socket.
+  // The HTTP server starts half a second later than the agents' socket.
   fs.writeFileSync(slow, `
     const { Server } = require('node:net')
     const { listen } = Server.prototype
@@ -1046,12 +1046,12 @@ it('an agent that is back before the exporter is ready finds that it is known', 
 })
 
 describe('an exporter that is killed', () => {
-  it('again and again after two seconds loses a second of each life', async () => {
+  it('every two seconds loses about one second each time', async () => {
     const start = () => spawnExporter({ folder, args: ['--data-dir', path.join(folder, 'data')] })
     const timesOf = async ({ url }) =>
       (await (await fetch(`${url}/api/v1/targets/api/series?track=rssBytes`)).json()).times ?? []
     let sequence = 0
-    /** Uptime of what was told before each kill. @type {number[][]} */
+    /** Uptime of the last frame before each kill. @type {number[][]} */
     const lives = []
     for (let life = 0; life < 3; life++) {
       const exporter = await start()
@@ -1079,14 +1079,14 @@ describe('an exporter that is killed', () => {
     )
     const times = new Set(await eventually(() => timesOf(last), found => found.includes(sequence)))
     back.destroy()
-    // The first save comes after a second, so that of two and a half a half or more must be there,
-    // on a busy machine, too.
+    // The first save comes after one second: of 2.5 seconds at least half a second must be saved,
+    // even on a busy machine.
     for (const told of lives) {
       expect(told.filter(time => times.has(time)).length).toBeGreaterThan(told.length / 3)
     }
     await last.stop()
   }, 60_000)
-  it('soon after it was stopped for long has saved what came meanwhile', async () => {
+  it('soon after a long stop has saved frames from that time', async () => {
     const start = () => spawnExporter({ folder, args: ['--data-dir', path.join(folder, 'data')] })
     const first = await start()
     const agent = net.connect(first.socket)
@@ -1097,7 +1097,7 @@ describe('an exporter that is killed', () => {
     await eventually(known, ([target]) => target?.uptimeSeconds === 1)
     first.child.kill('SIGSTOP')
     for (let sequence = 2; sequence <= 12; sequence++) tell(sequence)
-    // longer than it takes between two saves
+    // longer than the interval between two saves
     await new Promise(resolve => setTimeout(resolve, 9000))
     first.child.kill('SIGCONT')
     await eventually(known, ([target]) => target?.uptimeSeconds === 12)
@@ -1114,7 +1114,7 @@ describe('an exporter that is killed', () => {
     await first.stop('SIGKILL')
     agent.destroy()
   }, 30_000)
-  it('is back with its targets, their verdict history and who died, at most ten seconds short', async () => {
+  it('restores targets, verdict history and deaths, and loses at most ten seconds', async () => {
     const socketFolder = path.join(folder, 'socket')
     const start = () =>
       spawnExporter({ folder: socketFolder, args: ['--data-dir', path.join(folder, 'data')] })

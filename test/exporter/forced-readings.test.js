@@ -16,7 +16,7 @@ const { hello, frame, gcRow, MIB } = require('../support/frames')
 
 describe('full GCs for a leak check', () => {
   /**
-   * A target whose verdicts the test sets, and when its agent is asked.
+   * A target with verdicts set by the test, which records the requests to its agent.
    * @param {{ commands?: string[], answer?: () => Promise<any> }} [options]
    */
   function make ({ commands = ['capture', 'force_gc'], answer = async () => ({ ok: true }) } = {}) {
@@ -37,8 +37,8 @@ describe('full GCs for a leak check', () => {
       target,
       askedAt,
       /**
-       * Frames of each second; `reads` tells in which a major GC left a reading, `rssAnon` what is
-       * resident.
+       * One frame each second; `reads` is true in seconds with a reading after a major GC,
+       * `rssAnon` is resident memory.
        */
       async frames (
         from,
@@ -58,7 +58,7 @@ describe('full GCs for a leak check', () => {
           await readings.seen(target)
         }
       },
-      /** @param {Record<string, any>} verdicts state by diagnosis, or what stands in the verdict */
+      /** @param {Record<string, any>} verdicts state by diagnosis, or fields of the verdict */
       judged (verdicts) {
         findCase(target).verdicts = /** @type {any} */ (
           Object.entries(verdicts).map(([diagnosis, state]) => ({ diagnosis, open: null, ...(typeof state === 'string' ? { state } : state) }))
@@ -76,7 +76,7 @@ describe('full GCs for a leak check', () => {
     ['native-memory-leak is suspected', { 'js-heap-leak': 'ok', 'native-memory-leak': 'suspected' }, [60, 65, 70]],
     ['another check is open', { 'js-heap-leak': 'ok', 'oversized-heap': WAITS }, [60, 65, 70]],
     ['a leak is confirmed', { 'js-heap-leak': 'confirmed', 'context-leak': WAITS }, []]
-  ])('nobody has read the live heap for a minute: where %s', async (_, verdicts, asked) => {
+  ])('are requested a minute after the last reading: %s', async (_, verdicts, asked) => {
     const { askedAt, frames, judged } = make()
     judged(verdicts)
     await frames(60, 70)
@@ -89,7 +89,7 @@ describe('full GCs for a leak check', () => {
     ['where only another setting decides, a sixth', OF_SETTING, 100, 120],
     ['five seconds at least', WAITS, 20, 25],
     ['ten minutes at most', WAITS, 20_000, 20_600]
-  ])('the distance follows the age: %s', async (_, verdict, readAt, dueAt) => {
+  ])('have a distance that grows with the age: %s', async (_, verdict, readAt, dueAt) => {
     const { askedAt, frames, judged } = make()
     judged({ 'js-heap-leak': verdict })
     await frames(readAt - 3, dueAt, t => t === readAt)
@@ -100,20 +100,20 @@ describe('full GCs for a leak check', () => {
     ['9 of 60 MiB', 60, 9, [60, 65]],
     ['9 of 100 MiB', 100, 9, [60, 65, 70, 75, 80]],
     ['11 of 100 MiB', 100, 11, [60, 65]]
-  ])('they stop where two of them free much: %s', async (_, outsideMib, freedMib, asked) => {
+  ])('stop if two of them free much memory: %s', async (_, outsideMib, freedMib, asked) => {
     const { askedAt, frames, judged } = make()
     judged({ 'js-heap-leak': WAITS })
-    // Freed memory is allocated again before the next one.
+    // The app allocates the freed memory again before the next GC.
     const isFreed = t => askedAt.some(at => t > at && t <= at + 3)
     await frames(60, 80, undefined, t =>
       (10 + outsideMib - (isFreed(t) ? freedMib : 0)) * MIB)
     expect(askedAt).toEqual(asked)
   })
   it.each([
-    ['an app at rest that holds 49 MiB beyond what lives is left alone', 0.04, 49, WAITS, []],
-    ['one that holds 47 MiB is not', 0.04, 47, WAITS, [60, 65, 70]],
-    ['nor one at work', 0.06, 49, WAITS, [60, 65, 70]],
-    ['nor one in which a leak is suspected', 0.04, 49, 'suspected', [60, 65, 70]]
+    ['an idle app with 49 MiB of garbage gets none', 0.04, 49, WAITS, []],
+    ['an idle app with 47 MiB of garbage gets some', 0.04, 47, WAITS, [60, 65, 70]],
+    ['a busy app with 49 MiB of garbage gets some', 0.06, 49, WAITS, [60, 65, 70]],
+    ['an idle app with a suspected leak gets some', 0.04, 49, 'suspected', [60, 65, 70]]
   ])('%s', async (_, busy, slackMib, state, asked) => {
     const { askedAt, frames, judged } = make()
     judged({ 'js-heap-leak': state })
@@ -121,26 +121,26 @@ describe('full GCs for a leak check', () => {
     await frames(1, 70, t => t === 50, () => (1 + 12 + slackMib) * MIB, work)
     expect(askedAt.filter(at => at >= 60)).toEqual(asked)
   })
-  it('an app that went to rest a moment ago is still at work', async () => {
+  it('continue in an app that only just became idle', async () => {
     const { askedAt, frames, judged } = make()
     judged({ 'js-heap-leak': WAITS })
     const work = t => ({ eventLoopActiveSeconds: Math.min(t, 57.5) })
     await frames(50, 70, t => t === 50, () => 90 * MIB, work)
     expect(askedAt).toEqual([55, 60])
   })
-  it('what is freed long after one was waiting for nothing', async () => {
+  it('continue if memory was freed long after one', async () => {
     const { askedAt, frames, judged } = make()
     judged({ 'js-heap-leak': WAITS })
     await frames(60, 80, undefined, t => ((t - 60) % 5 === 4 ? 30 : 70) * MIB)
     expect(askedAt).toEqual([60, 65, 70, 75, 80])
   })
-  it('major GCs of the app itself make them needless', async () => {
+  it('stop if the app itself runs major GCs', async () => {
     const { askedAt, frames, judged } = make()
     judged({ 'js-heap-leak': WAITS })
     await frames(1, 120, t => t % 4 === 0)
     expect(askedAt).toEqual([])
   })
-  it('what the agent refuses is asked again after five seconds', async () => {
+  it('are requested again five seconds after a refusal', async () => {
     const { askedAt, frames, judged } = make({
       answer: async () => { throw new CommandError('too_soon', 'not yet') }
     })
@@ -148,7 +148,7 @@ describe('full GCs for a leak check', () => {
     await frames(240, 251)
     expect(askedAt).toEqual([240, 245, 250])
   })
-  it('an error of memwatch itself is not swallowed', async () => {
+  it('pass on an error of memwatch', async () => {
     const { frames, judged } = make({ answer: async () => { throw new TypeError('a bug') } })
     judged({ 'js-heap-leak': WAITS })
     await expect(frames(240, 240)).rejects.toThrow('a bug')
@@ -156,7 +156,7 @@ describe('full GCs for a leak check', () => {
   it.each([
     ['does not offer them', { commands: ['capture'] }, target => target],
     ['is not connected', {}, target => { target.send = undefined }]
-  ])('an agent that %s is not asked', async (_, options, change) => {
+  ])('are not requested from an agent that %s', async (_, options, change) => {
     const { askedAt, frames, judged, target } = make(options)
     judged({ 'js-heap-leak': WAITS })
     change(target)
@@ -166,7 +166,7 @@ describe('full GCs for a leak check', () => {
 })
 
 /**
- * A heap under a limit of gigabytes whose only major GCs are those that memwatch runs.
+ * A heap with a limit of gigabytes, whose only major GCs are those that memwatch runs.
  * @param {number} seconds
  * @param {(t: number) => number} liveMibAt
  * @param {{ isRead?: (t: number) => boolean, cause?: string }} [options]
@@ -229,7 +229,7 @@ function watchForced (
 }
 
 describe('an app whose major GCs are all forced', () => {
-  it('is ruled out where its live heap is flat, and the sentence says whose GCs those were', () => {
+  it('has its leak ruled out if the live heap is flat, and the text names memwatch’s GCs', () => {
     const { headline, verdict } = watchForced(60, () => 20)
     expect(headline.open).not.toContain('js-heap-leak')
     expect(verdict('js-heap-leak')).toMatchObject({
@@ -243,14 +243,14 @@ describe('an app whose major GCs are all forced', () => {
     ['rises and falls', t => 40 + t / 3 + 12 * Math.sin(t), 'does not grow in a line'],
     ['falls', t => 60 - t / 4, 'shrinks'],
     ['rises by little', t => 20 + t / 40, 'hardly grows']
-  ])('is called flat only where it is: one that %s is not', (_, liveMibAt, words) => {
+  ])('is not called flat if it %s', (_, liveMibAt, words) => {
     const { verdict } = watchForced(60, liveMibAt)
     expect(verdict('js-heap-leak')).toMatchObject({
       state: 'ok',
       summary: expect.stringMatching(new RegExp(`^the live heap ${words}: `))
     })
   })
-  it('is suspected within a minute where it leaks 1.5 MiB/s under 4 GiB, on evidence that says so', () => {
+  it('is suspected within a minute if it leaks 1.5 MiB/s under 4 GiB, with evidence', () => {
     const { verdict } = watchForced(60, t => 20 + 1.5 * t)
     expect(verdict('js-heap-leak')).toMatchObject({
       state: 'suspected',
@@ -262,9 +262,9 @@ describe('an app whose major GCs are all forced', () => {
       ])
     })
   })
-  it('is suspected within a minute of a leak that begins with the load, after a flat start', () => {
+  it('is suspected within a minute after a flat start if it leaks under load', () => {
     const late = t => 20 + 1.2 * Math.max(0, t - 60)
-    // As they are asked for: after a twelfth of the age, and a sixth once nothing is open.
+    // Requests come after a twelfth of the age, and after a sixth once all checks are decided.
     const isRead = t => t <= 60 ? t % 6 === 0 : (t - 60) % 16 === 0
     const at = seconds => watchForced(seconds, late, { isRead }).verdict('js-heap-leak')
     expect(at(60)?.state).toBe('ok')
@@ -275,12 +275,12 @@ describe('an app whose major GCs are all forced', () => {
   it.each([
     ['400 MiB in ten minutes', t => 30 + 400 * Math.min(1, t / 600)],
     ['ever slower', t => 30 + 300 * (1 - Math.exp(-t / 200))]
-  ])('is not confirmed as a leak where a cache fills: %s', (_, liveMibAt) => {
+  ])('is not confirmed as leaking while a cache fills: %s', (_, liveMibAt) => {
     expect(watchForced(650, liveMibAt, { isRead: t => t % 25 === 0 }).ever).toEqual(new Set())
   })
 })
 
-describe('forced GCs are none of the app’s', () => {
+describe('GCs on command are no GCs of the app', () => {
   const { target } = watchForced(60, () => 20)
   const window = /** @type {import('../../engine/history/window').Window} */ (target.window())
   const signals = signalsOf(window)
@@ -295,7 +295,7 @@ describe('forced GCs are none of the app’s', () => {
     expect(recentGcs).toBe(signals.gcWindowSeconds)
     expect(signals.ordinaryMajorsSeen).toBe(0)
   })
-  it('in what `try` and `compare` hold against each other', () => {
+  it('in the numbers that `try` and `compare` show', () => {
     const gathered = new Gathered()
     gathered.take(/** @type {any} */ (target))
     const run = /** @type {any} */ ({
@@ -305,7 +305,7 @@ describe('forced GCs are none of the app’s', () => {
     expect(figures.gcPauseSeconds.read(run)).toBeCloseTo(0.06)
     expect(figures.longestGcPauseSeconds.read(run)).toBeCloseTo(0.001)
   })
-  it('in the metrics under prom-client’s names; memwatch’s own show them by their cause', () => {
+  it('in metrics with prom-client’s names; those of memwatch have a label for the cause', () => {
     const rowsOf = (metrics, name) =>
       metrics.find(metric => metric.name === name).read(target).map(({ labels }) => labels)
     expect(rowsOf(compatMetrics, 'nodejs_gc_duration_seconds')).toEqual([{ kind: 'minor' }])
@@ -313,7 +313,7 @@ describe('forced GCs are none of the app’s', () => {
       kind: 'major', cause: 'memwatch'
     })
   })
-  it('but readings of the live heap they are', () => {
+  it('but they are readings of the live heap', () => {
     expect(signals.liveHeapReadings).toBeGreaterThanOrEqual(7)
     const { liveHeapForcedReadings, liveHeapReadings } = signals
     expect(liveHeapForcedReadings).toBeGreaterThanOrEqual(defined(liveHeapReadings) - 1)

@@ -14,7 +14,7 @@ afterEach(() => it_.stop())
 
 const rejected = () =>
   [...it_.exporter.state.rejected.values()].reduce((sum, count) => sum + count, 0)
-/** Frames of an agent arrive despite the others. */
+/** Frames of an honest agent arrive despite the others. */
 async function good () {
   const connection = await it_.connect()
   connection.write(line(hello({ pid: 99, name: 'good' })) + '\n' + line(frame()) + '\n')
@@ -34,7 +34,7 @@ async function good () {
   }
 }
 
-it.each([1, 2, 3])('10,000 mutated lines hurt nobody, seed %i', async seed => {
+it.each([1, 2, 3])('10,000 mutated lines affect no other target, seed %i', async seed => {
   const stillWell = await good()
   const fuzz = fuzzer(seed)
   const keysBefore = Object.getOwnPropertyNames(Object.prototype).sort()
@@ -56,10 +56,10 @@ it.each([1, 2, 3])('10,000 mutated lines hurt nobody, seed %i', async seed => {
   }
 }, 60_000)
 
-it('1,000 connections that say half a word cost what is stated, and are hung up on', async () => {
+it('1,000 connections with half a line cost the documented memory, and are closed', async () => {
   const stillWell = await good()
   const connections = []
-  // The kernel lets some five hundred wait to be accepted.
+  // The kernel queues about five hundred connections.
   while (connections.length < 1000) {
     connections.push(...await Promise.all(Array.from({ length: 100 }, () => it_.connect())))
     await eventually(
@@ -72,7 +72,7 @@ it('1,000 connections that say half a word cost what is stated, and are hung up 
   )
   const half = 'x'.repeat(30_000)
   for (const connection of connections) connection.resume().write(half)
-  // 16 MiB of unfinished lines are held, of all of them together.
+  // The exporter holds 16 MiB of unfinished lines in total.
   await eventually(
     () => it_.exporter.state.rejected.get('too_much_unfinished') ?? 0,
     count => count > 400
@@ -84,7 +84,7 @@ it('1,000 connections that say half a word cost what is stated, and are hung up 
   await eventually(() => it_.exporter.state.connections, count => count === 1)
 }, 60_000)
 
-it('who floods is limited, and what is too much is counted', async () => {
+it('a flooding peer is limited, and the excess is counted', async () => {
   const connection = await it_.connect()
   const closed = once(connection, 'close').catch(() => {})
   const began = performance.now()
@@ -105,7 +105,7 @@ it('who floods is limited, and what is too much is counted', async () => {
   expect(it_.exporter.state.rejected.get('too_fast')).toBe(100)
 })
 
-it('names with quotes and backslashes are labels like others', async () => {
+it('names with quotes and backslashes are valid labels', async () => {
   const name = 'a"b c\\d{e="f"} 1'
   const connection = await it_.connect()
   connection.write(line(hello({ name })) + '\n' + line(frame()) + '\n')
@@ -124,7 +124,7 @@ it('names with quotes and backslashes are labels like others', async () => {
   ).toBe(200)
 })
 
-it('numbers that no process has, and names that are no text, blind nobody', async () => {
+it('impossible numbers and names affect no other target', async () => {
   const stillWell = await good()
   const connection = await it_.connect()
   const values = {
@@ -160,7 +160,7 @@ it('numbers that no process has, and names that are no text, blind nobody', asyn
   ]).toEqual([1, 1])
 })
 
-it('whose process it says to be is not believed: of another’s death nothing is said of it', async () => {
+it('a forged pid adds no facts of that process to a death', async () => {
   const connection = await it_.connect()
   connection.write(
     line(hello({ pid: process.pid, startTimeTicks: 1 })) + '\n' + line(frame()) + '\n'
@@ -177,7 +177,7 @@ it('whose process it says to be is not believed: of another’s death nothing is
   expect(death).toMatchObject({ reason: 'signal', sure: 'possible' })
 })
 
-it('clocks of apps that jump both ways move nothing: time is uptime', () => {
+it('apps whose clocks jump have the same history, as time is uptime', () => {
   const targets = new Targets({ now: Date.now })
   const session = openSession(targets, hello(), () => {})
   const clocks = [1e12, 2e12, 0, 1.7e12, 9e15]
@@ -191,7 +191,7 @@ it('clocks of apps that jump both ways move nothing: time is uptime', () => {
   expect(defined(targets.all[0].window()).points('rssBytes', 60).times).toEqual([1, 2, 3, 4, 5])
 })
 
-it('10,000 restarts of workers leave memory and series as they were', async () => {
+it('10,000 restarts of workers change neither memory nor series', async () => {
   const targets = new Targets({ now: Date.now })
   const session = openSession(targets, hello(), () => {})
   session.frame(frame())

@@ -12,8 +12,8 @@ const RECORDING = path.join(__dirname, '../recordings/20-js-heap-leak-jobs-broke
 const [a, b, c] = /** @type {any[]} */ (['a', 'b', 'c'])
 const nextTurn = () => new Promise(resolve => setImmediate(resolve))
 
-describe('what waits to be judged', () => {
-  it('is judged in the next turn, who came first at first, and once', async () => {
+describe('the evaluation queue', () => {
+  it('evaluates each target once in the next turn, in order of arrival', async () => {
     const judged = []
     const inTurns = new InTurns(target => judged.push(target))
     for (const target of [b, a, b, c]) inTurns.add(target)
@@ -25,7 +25,7 @@ describe('what waits to be judged', () => {
     expect(judged).toEqual(['b', 'a', 'c'])
   })
 
-  it('is judged at once where it cannot wait, and at the end', async () => {
+  it('evaluates at once on demand, and at the end', async () => {
     const judged = []
     const inTurns = new InTurns(target => judged.push(target))
     inTurns.add(a)
@@ -40,7 +40,7 @@ describe('what waits to be judged', () => {
     expect(judged).toEqual(['b', 'a', 'b'])
   })
 
-  it('lets others have their turn in between', async () => {
+  it('lets other work run in between', async () => {
     let turn = 0
     const judgedIn = []
     const inTurns = new InTurns(() => {
@@ -57,7 +57,7 @@ describe('what waits to be judged', () => {
   })
 })
 
-it('a life that comes in one piece, goodbye and all, is judged frame by frame, as a replay does, and before it is over', async () => {
+it('evaluates a session that arrives at once frame by frame, as a replay does', async () => {
   const told = (
     /** @type {import('../../engine/history/target').Target} */ target,
     /** @type {any} */ { diagnosis, state }

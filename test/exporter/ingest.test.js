@@ -41,10 +41,10 @@ describe('LineSplitter', () => {
     return { lines, tooLong, pending: splitter.pendingBytes }
   }
   it.each([
-    ['two lines in one chunk', ['a\nb\n'], ['a', 'b'], 0],
-    ['one line in three chunks', ['a', 'b', 'c\n'], ['abc'], 0],
+    ['splits two lines in one chunk', ['a\nb\n'], ['a', 'b'], 0],
+    ['joins one line from three chunks', ['a', 'b', 'c\n'], ['abc'], 0],
     [
-      'a character cut in two',
+      'joins a character cut in two',
       [Buffer.from('é\n').subarray(0, 1), Buffer.from('é\n').subarray(1)],
       ['é'],
       0
@@ -53,7 +53,7 @@ describe('LineSplitter', () => {
     ['the longest accepted line', ['0123456789\n'], ['0123456789'], 0],
     ['the shortest rejected line', ['0123456789X\nb\n'], ['b'], 1],
     [
-      'a long line in many chunks, counted once',
+      'counts a long line in many chunks once',
       ['01234567', '01234567', '01234567', '\nb\n'],
       ['b'],
       1
@@ -61,14 +61,14 @@ describe('LineSplitter', () => {
   ])('%s', (_, chunks, lines, tooLong) => {
     expect(run(chunks)).toMatchObject({ lines, tooLong })
   })
-  it('holds no more than the longest line of a stream without newlines', () => {
+  it('holds at most the longest line of a stream without newlines', () => {
     const { pending, tooLong } = run(Array.from({ length: 1000 }, () => 'x'.repeat(7)))
     expect(pending).toBeLessThanOrEqual(10)
     expect(tooLong).toBe(1)
   })
 })
 
-it('an unfinished line of single bytes is held in one piece', () => {
+it('an unfinished line received byte by byte is held in one buffer', () => {
   const splitter = new LineSplitter({ maxBytes: 100_000 })
   for (let i = 0; i < 5000; i++) splitter.push(Buffer.from('x'), () => {}, () => {})
   expect([splitter.pendingBytes, splitter.heldBytes]).toEqual([5000, 8192])
@@ -78,7 +78,7 @@ it('an unfinished line of single bytes is held in one piece', () => {
 })
 
 describe('decode', () => {
-  it('takes a hello, a frame and a bye', () => {
+  it('accepts a hello, a frame and a bye', () => {
     for (const message of [
       hello(),
       frame(),
@@ -87,12 +87,12 @@ describe('decode', () => {
       expect(decode(line(message))).toMatchObject({ ok: true })
     }
   })
-  it('ignores fields it does not know: a newer agent', () => {
+  it('ignores unknown fields of a newer agent', () => {
     expect(
       decode(line(frame({ values: { rssBytes: 1, somethingNew: { any: 'shape' } } })))
     ).toMatchObject({ ok: true })
   })
-  it('keeps of a pod what it knows', () => {
+  it('keeps known fields of a pod', () => {
     const pod = { uid: 'u', name: 'shop-5d4c', namespace: 'default', container: 'app' }
     expect(decode(line(hello({ pod: { ...pod, somethingNew: 1 } })))).toMatchObject({
       ok: true,
@@ -139,9 +139,9 @@ describe('decode', () => {
   })
 })
 
-describe('the border', () => {
+describe('the decoder', () => {
   const ESCAPE = '\u001b]0;mine\u0007'
-  /** Characters that steer a terminal, turn a line around, or are no text. */
+  /** Characters that control a terminal, reverse the reading order, or are not text. */
   const NOT_PLAIN = [
     ESCAPE,
     '\u001b[2J',
@@ -183,7 +183,7 @@ describe('the border', () => {
     return answer.ok ? 'taken' : answer.reason
   }
 
-  it.each(NOT_PLAIN)('takes no text with %j', text => {
+  it.each(NOT_PLAIN)('refuses a text with %j', text => {
     expect([
       isPlainText(text),
       isPlainText(plainText(text)),
@@ -200,14 +200,14 @@ describe('the border', () => {
     }
     expect(reasonOf({ type: 'answer', id: '1', ok: false, message: text })).toBe('invalid_answer')
   })
-  it.each(PLAIN)('takes %j', text => {
+  it.each(PLAIN)('accepts %j', text => {
     expect(plainText(text)).toBe(text)
     expect(messageOf(hello({ name: text, execArgv: [text] }))).toMatchObject({
       name: text,
       execArgv: [text]
     })
   })
-  it('makes plain what readers of files say', () => {
+  it('makes texts of file readers plain', () => {
     expect(plainTexts({ [`a${ESCAPE}`]: ['b\u202e', 1, null, { c: '\ud800' }] })).toEqual({
       'a\ufffd]0;mine\ufffd': ['b\ufffd', 1, null, { c: '\ufffd' }]
     })
@@ -273,7 +273,7 @@ describe('the border', () => {
       ['app', '1'],
       ['', 'a.b', 'app\n          image: evil', 'app-', 'x'.repeat(64)]
     ]
-  ])('%s: what is taken, and what is not', (field, taken, refused) => {
+  ])('%s: the last accepted and the first refused value', (field, taken, refused) => {
     const of = value =>
       field.startsWith('pod.')
         ? hello({ pod: { [field.slice(4)]: value } })
@@ -296,13 +296,13 @@ describe('the border', () => {
     ],
     ['gc', { 'minor/ordinary': gcRow(2 ** 50, 1) }, { 'minor/ordinary': gcRow(2 ** 54, 1) }],
     ['eventLoopDelay', [1, 1, 1, Array(13).fill(2 ** 49)], [1, 1, 1, Array(13).fill(2 ** 50)]]
-  ])('%s: the largest number or sum, and the next', (field, largest, next) => {
+  ])('%s: the largest number or sum, and the next one', (field, largest, next) => {
     expect([
       reasonOf(frame({ values: { [field]: largest } })),
       reasonOf(frame({ values: { [field]: next } }))
     ]).toEqual(['taken', 'invalid_field'])
   })
-  it('a counter that went beyond stays at the largest number', () => {
+  it('limits a counter beyond it to the largest number', () => {
     expect(messageOf(frame({ values: { heapAllocatedBytes: 1e17 } })).values).toEqual({
       heapAllocatedBytes: MOST_NUMBER
     })
@@ -312,11 +312,11 @@ describe('the border', () => {
     [{ sequence: 2 ** 53 + 2 }],
     [{ atUnixMs: 9e15 }],
     [{ uptimeSeconds: 1e15 }]
-  ])('a frame with %j is refused', changes => {
+  ])('refuses a frame with %j', changes => {
     expect(reasonOf(frame(changes))).toBe('invalid_frame')
   })
   it.each([[{ exitCode: 1.5 }], [{ exitCode: 1e300 }], [{ atUnixMs: 9e15 }]])(
-    'a goodbye with %j is refused',
+    'refuses a bye with %j',
     changes => {
       expect(reasonOf({ type: 'bye', sequence: 1, atUnixMs: 1, exitCode: 0, ...changes })).toBe(
         'invalid_frame'
@@ -328,16 +328,16 @@ describe('the border', () => {
     ['1', '../x'],
     ['1', ''],
     ['x'.repeat(65), 'profile']
-  ])('a capture of id %j and part %j is refused', (id, part) => {
+  ])('refuses a capture with id %j and part %j', (id, part) => {
     expect(reasonOf({ type: 'capture', id, part })).toBe('invalid_capture')
   })
-  it('a line of more values than any message has is refused before it is parsed', () => {
+  it('refuses a line with more values than any message before parsing', () => {
     const junk = length =>
       `{"v":1,"type":"frame","sequence":1,"atUnixMs":1,"uptimeSeconds":1,"values":{},"junk":[${'[],'.repeat(length)}[]]}`
     expect(decode(junk(4000))).toMatchObject({ ok: true })
     expect(decode(junk(87_000))).toEqual({ ok: false, reason: 'too_many_values' })
   })
-  it('nothing of the parsed line is kept', () => {
+  it('retains nothing of the parsed line', () => {
     const junk = [[], []]
     const parsed = JSON.parse(
       line({
@@ -422,7 +422,7 @@ describe('the border', () => {
     'commands'
   ])
   it.each([1, 2, 3])(
-    'whatever is sent, what is taken is known, plain, bounded, and rebuilt as itself: seed %i',
+    'accepts only known, plain, bounded values that decode to themselves: seed %i',
     seed => {
       const fuzz = fuzzer(seed)
       let taken = 0
@@ -457,7 +457,7 @@ describe('the border', () => {
     }
   )
 
-  it('the recordings of real agents are taken whole', () => {
+  it('accepts recordings of real agents completely', () => {
     const folder = path.join(__dirname, '../recordings')
     const files = fs.readdirSync(folder).filter((name, i) => name.endsWith('.gz') && i % 10 === 0)
     let lines = 0
@@ -489,7 +489,7 @@ describe('addresses', () => {
     }
   )
   it.each(['127.0.0.1', 'tcp', ':80', 'host:65536', 'host:-1', 'a b:1'])(
-    '%s is no HOST:PORT',
+    '%s is not HOST:PORT',
     text => {
       expect(() => parseHostPort(text)).toThrow('expected HOST:PORT')
     }

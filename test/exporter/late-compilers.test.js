@@ -7,7 +7,7 @@ const { fastify } = require('fastify')
 const EXPORTER = path.join(__dirname, '../../exporter/exporter.js')
 
 /**
- * A server of its own, and of its own modules: what one test made fail is not there in the next.
+ * A server with modules of its own, so that a failure of one test does not affect the next.
  */
 function freshServer () {
   const { createServer } = require('../../exporter/expose/server')
@@ -22,7 +22,7 @@ const ask = (server, url) => server.inject({ url, headers: { authorization: 'Bea
 beforeEach(() => jest.resetModules())
 afterEach(() => jest.restoreAllMocks())
 
-it('a scrape loads no schema compiler, no description, and prom-client is never loaded', () => {
+it('a scrape loads no schema compiler and no description; prom-client is never loaded', () => {
   const code = `
     const { Exporter } = require(${JSON.stringify(EXPORTER)})
     const socket = require('node:path').join(require('node:os').tmpdir(), 'memwatch-late-' + process.pid)
@@ -48,7 +48,7 @@ it('a scrape loads no schema compiler, no description, and prom-client is never 
   ])
 })
 
-it('all schemas can be compiled: that a wrong one shows only when it is used is for the exporter, not for us', async () => {
+it('all schemas compile, as the exporter would find a wrong one only on use', async () => {
   const { start, lateCompilers } = freshServer()
   const compiled = { validator: 0, serializer: 0 }
   /**
@@ -79,7 +79,7 @@ it('all schemas can be compiled: that a wrong one shows only when it is used is 
   expect(compiled.serializer).toBeGreaterThan(20)
 })
 
-it('they say of right and wrong arguments what fastify\'s say', async () => {
+it('they judge arguments like the compilers of fastify', async () => {
   const { lateCompilers } = freshServer()
   const answers = await Promise.all(
     [{}, { schemaController: { compilersFactory: lateCompilers } }].map(async options => {
@@ -109,7 +109,7 @@ it('they say of right and wrong arguments what fastify\'s say', async () => {
   expect(answers[1][1]).toEqual([200, '{"limit":7}'])
 })
 
-it('first requests that come together are all answered', async () => {
+it('simultaneous first requests are all answered', async () => {
   const server = freshServer().start()
   const answers = await Promise.all(
     Array.from({ length: 8 }, (_, i) =>
@@ -126,7 +126,7 @@ it('first requests that come together are all answered', async () => {
 it.each([
   ['@fastify/ajv-compiler', '/api/v1/deaths?limit=2'],
   ['@fastify/swagger', '/api/v1/openapi.json']
-])('without %s the request fails, no other, and the next tries again', async (name, url) => {
+])('without %s only this request fails, and the next one tries again', async (name, url) => {
   let missing = true
   jest.doMock(name, () => {
     if (missing) throw new Error('gone from the disk')

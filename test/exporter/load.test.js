@@ -16,7 +16,7 @@ afterEach(stopExporters)
 
 const calm = { memoryRatio: 0, loopRatio: 0 }
 
-/** A target on which this was found. @returns {any} */
+/** A target with this finding. @returns {any} */
 function judged (verdicts) {
   const target = /** @type {any} */ ({})
   findCase(target).verdicts = verdicts
@@ -41,7 +41,7 @@ describe('the level of load', () => {
   ])('%i under %j becomes %i', (level, load, expected) => {
     expect(nextLevel(level, { ...calm, ...load })).toBe(expected)
   })
-  it('gives up more from level to level, and nothing on the first', () => {
+  it('drops more from level to level, and nothing on the first', () => {
     levels.slice(1).forEach((level, i) => {
       expect(level.memoryRatio).toBeGreaterThan(levels[i].memoryRatio)
       expect(level.loopRatio).toBeGreaterThan(levels[i].loopRatio)
@@ -49,13 +49,13 @@ describe('the level of load', () => {
     })
     expect(levels[0]).toMatchObject({ frameOf: 1, newTargets: true })
   })
-  it('does not rise because it was stopped: a stop is not work', async () => {
+  it('does not rise by a stop of the process', async () => {
     const loads = [new Load({ everyMs: 10 }), new Load({ everyMs: 10_000 })]
     for (const end = performance.now() + 100; performance.now() < end;);
     loads.forEach(load => load.measure())
     expect(loads.map(({ level }) => level)).toEqual([0, 3])
   })
-  it('costs the first targets of a pod no frame, however many come later', () => {
+  it('drops no frame of the first targets of a pod, however many follow', () => {
     const load = new Load({
       readMemory: () => ({ rssBytes: 90, limitBytes: 100, heapRatio: 0 }),
       readLoopRatio: () => 0.1
@@ -74,7 +74,7 @@ describe('the level of load', () => {
       [own, flood[0], flood[14], flood[15], flood[299]].map(target => load.sheds(target, 1, false))
     ).toEqual([false, false, false, true, true])
     expect(load.sheds(neighbour, 1, false)).toBe(false)
-    // 256 pods together have that place.
+    // That room is for 256 pods together.
     const others = new Targets({ now: Date.now })
     const seat = uid =>
       openSession(
@@ -87,7 +87,7 @@ describe('the level of load', () => {
         .reduce((sum, is) => sum + is)
     ).toBe(256)
   })
-  it('is the same for who is ill, whatever it is', () => {
+  it('drops no frame of a target with a finding', () => {
     const load = new Load({
       readMemory: () => ({ rssBytes: 99, limitBytes: 100, heapRatio: 0 }),
       readLoopRatio: () => 0.1
@@ -103,7 +103,7 @@ describe('the level of load', () => {
       ]).toEqual([!ill, false, ill ? 2 : 30])
     }
   })
-  it.each([1, undefined])('rises with V8’s heap as with the memory limit; RSS is %s', rssBytes => {
+  it.each([1, undefined])('follows V8’s heap like the memory limit; RSS is %s', rssBytes => {
     const load = new Load({
       readMemory: () => ({ rssBytes, limitBytes: 100, heapRatio: 0.9 }),
       readLoopRatio: () => 0
@@ -111,7 +111,7 @@ describe('the level of load', () => {
     load.measure()
     expect(load.level).toBe(2)
   })
-  it('rises after a MiB that agents sent, between two ticks, and falls with the ticks only', () => {
+  it('rises after each MiB from agents, and falls only at its timer', () => {
     let heapRatio = 1
     const load = new Load({
       readMemory: () => ({ rssBytes: 1, limitBytes: undefined, heapRatio }),
@@ -123,7 +123,7 @@ describe('the level of load', () => {
     expect([load.received(2 ** 20), load.level]).toEqual([false, 3])
     expect([load.measure(), load.level]).toEqual([true, 2])
   })
-  it('takes no frame that is larger than an ordinary one and the one before, on the last level', () => {
+  it('refuses, on the last level, a frame larger than usual and than the one before', () => {
     const load = new Load({
       readMemory: () => ({ rssBytes: 1, limitBytes: undefined, heapRatio: 1 }),
       readLoopRatio: () => 0
@@ -133,7 +133,7 @@ describe('the level of load', () => {
     load.measure()
     expect([load.sheds(ill, 1, true), load.sheds(ill, 1, false)]).toEqual([true, false])
   })
-  it('without a limit rests on the loop alone', () => {
+  it('depends only on the event loop if there is no limit', () => {
     const load = new Load({
       readMemory: () => ({ rssBytes: 1e12, limitBytes: undefined, heapRatio: 0.1 }),
       readLoopRatio: () => 0.1
@@ -143,9 +143,9 @@ describe('the level of load', () => {
   })
 })
 
-itInGroup('an exporter near its limit gives up frames of healthy targets, says so, and takes the rest', async () => {
+itInGroup('an exporter near its limit drops and counts frames of healthy targets', async () => {
   const first = await spawnExporter()
-  // Modules of the API are loaded at its first request, and take some 10 MiB.
+  // The first request to the API loads its modules, which take about 10 MiB.
   const loadApi = async url => {
     await (await fetch(`${url}/api/v1/targets`)).json()
   }
@@ -156,7 +156,7 @@ itInGroup('an exporter near its limit gives up frames of healthy targets, says s
     )?.[1]
   )
   await first.stop()
-  // Not all of RSS is charged to a cgroup: what is mapped from files is the page cache's.
+  // A cgroup is not charged for all of RSS: mapped files belong to the page cache.
   const group = createMemoryGroup({ limitBytes: Math.ceil(rss / 0.86), name: 'load' })
   expect([group.supported, group.reason]).toEqual([true, undefined])
   const exporter = await spawnExporter({ wrap: group.wrap })
@@ -185,11 +185,11 @@ itInGroup('an exporter near its limit gives up frames of healthy targets, says s
   }, 200)
   try {
     connect(1)
-    // Its memory at first differs from start to start: agents come until it is too much.
+    // The memory at start varies, so agents connect until the limit is near.
     await eventually(
       async () => {
         for (let i = 0; i < 5; i++) connect(agents.length + 1)
-        // A text of /metrics is up to a second old: meanwhile hundreds would come.
+        // A text of /metrics is up to one second old: hundreds of agents would connect meanwhile.
         await new Promise(resolve => setTimeout(resolve, 200))
         return level()
       },
@@ -218,10 +218,13 @@ itInGroup('an exporter near its limit gives up frames of healthy targets, says s
 }, 90_000)
 
 describe('an exporter whose V8 heap is as small as a sidecar’s', () => {
-  /** Connections of one pod that an exporter for a whole node takes; it aborted after fewer. */
+  /**
+   * Connections that an exporter for a whole node accepts from one pod; it once aborted after
+   * fewer.
+   */
   const CONNECTIONS = 64
   const LONGEST_LINE = 250_000
-  /** 64 keys as long as they may be, no two alike. */
+  /** 64 different keys of the maximum length. */
   const map = (prefix, value) =>
     Object.fromEntries(
       Array.from({ length: 64 }, (_, i) => [`${prefix}.`.padEnd(60, 'k') + i, value])
@@ -255,11 +258,11 @@ describe('an exporter whose V8 heap is as small as a sidecar’s', () => {
   }
   it.each([
     [
-      'lines full of what the contract does not know',
+      'lines full of unknown fields',
       pid => [line(hello({ pid })), junk(1), junk(2)]
     ],
     [
-      'the fullest hellos and frames that the contract allows',
+      'the largest hellos and frames that the contract allows',
       pid => [
         line(
           hello({
@@ -275,7 +278,7 @@ describe('an exporter whose V8 heap is as small as a sidecar’s', () => {
       ]
     ],
     [
-      'frames that grow, of targets that are there already',
+      'growing frames of known targets',
       pid => [
         line(hello({ pid })),
         line(frame()),
@@ -284,7 +287,7 @@ describe('an exporter whose V8 heap is as small as a sidecar’s', () => {
     ],
     ['unfinished lines', () => ['x'.repeat(LONGEST_LINE)]]
   ])(
-    'outlives connections that send %s',
+    'survives connections that send %s',
     async (name, linesOf) => {
       const exporter = await spawnExporter({ nodeArgs: ['--max-old-space-size=64'] })
       const agents = []
@@ -300,7 +303,7 @@ describe('an exporter whose V8 heap is as small as a sidecar’s', () => {
       for (let pid = 2; pid < 2 + CONNECTIONS; pid++) {
         const text = linesOf(pid).join('\n') + (name === 'unfinished lines' ? '' : '\n')
         const socket = await connect()
-        // Written, or hung up on.
+        // Resolves once all data is written, or the exporter hangs up.
         await new Promise(resolve => {
           socket.once('close', resolve).write(text, resolve)
         })

@@ -31,12 +31,12 @@ afterEach(async () => {
 const here = createMemoryGroup({ limitBytes: 64 * MB })
 afterAll(() => here.remove())
 
-test('a memory group is real, or there is a reason why not', () => {
+test('createMemoryGroup returns a real cgroup, or the reason against it', () => {
   expect(here.supported || (here.reason ?? '').length > 10).toBe(true)
 })
 
-describeInGroup('a real memory group', () => {
-  test('kills a process that goes beyond the limit, and counts it', () => {
+describeInGroup('a real memory cgroup', () => {
+  test('kills a process above its limit, and counts the kill', () => {
     const group = create({ limitBytes: 100 * MB })
     const { command, args } = group.wrap(process.execPath, ['-e', EAT])
     expect(spawnSync(command, args).signal).toBe('SIGKILL')
@@ -46,7 +46,7 @@ describeInGroup('a real memory group', () => {
     expect(stats?.maxUsageBytes).toBeGreaterThan(90 * MB)
   })
 
-  test('lets a process below the limit run, with its own arguments and exit code', () => {
+  test('runs a process below the limit, with its arguments and exit code', () => {
     const group = create({ limitBytes: 200 * MB, name: 'calm' })
     const { command, args } = group.wrap(process.execPath, [
       '-e',
@@ -58,13 +58,13 @@ describeInGroup('a real memory group', () => {
     expect(group.stats()).toMatchObject({ limitBytes: 200 * MB, oomKills: 0 })
   })
 
-  test('holds the process before Node.js starts, so the heap is sized for it', () => {
+  test('contains the process before Node.js starts, so V8 sizes the heap for it', () => {
     const group = create({ limitBytes: 512 * MB })
     const { command, args } = group.wrap(process.execPath, ['-p', 'process.constrainedMemory()'])
     expect(Number(spawnSync(command, args).stdout)).toBe(512 * MB)
   })
 
-  test('can be made inside another one', () => {
+  test('can be created inside another one', () => {
     const outer = create({ limitBytes: 300 * MB, name: 'outer' })
     const script = `const group = require(${JSON.stringify(module_)}).createMemoryGroup({ limitBytes: 2 ** 26, name: 'inner' })
       console.log(group.path, group.stats()?.limitBytes)
@@ -77,7 +77,7 @@ describeInGroup('a real memory group', () => {
     expect(removed).toBe('true')
   })
 
-  test('is gone after remove, and removing it again is no trouble', async () => {
+  test('is gone after remove, and a second remove is harmless', async () => {
     const group = create({ limitBytes: 64 * MB })
     expect(fs.existsSync(group.path ?? '')).toBe(true)
     expect(await group.remove()).toBe(true)
@@ -86,7 +86,7 @@ describeInGroup('a real memory group', () => {
     expect(await group.remove()).toBe(true)
   })
 
-  test('of a run that died without removing it goes with the next one', () => {
+  test('left behind by a dead run is removed by the next one', () => {
     const script = `console.log(require(${JSON.stringify(module_)}).createMemoryGroup({ ` +
       'limitBytes: 2 ** 26, name: \'left\' }).path)'
     const left = String(spawnSync(process.execPath, ['-e', script]).stdout).trim()
@@ -97,7 +97,7 @@ describeInGroup('a real memory group', () => {
 })
 
 /**
- * A made-up machine: /proc/self and a control group tree as plain files.
+ * A machine of plain files: /proc/self and a cgroup tree.
  * @param {{ cgroup: string, mounts: string[], files?: Record<string, string> }} machine `@` is the
  *   tree's root
  */
@@ -130,11 +130,11 @@ function refusing (file, code) {
   return { ...fs, writeFileSync }
 }
 
-describe('where a memory group is made', () => {
+describe('the place of a new memory cgroup', () => {
   const V1 = '30 23 0:26 / @ rw - cgroup cgroup rw,memory'
   const V2 = '30 23 0:26 / @ rw - cgroup2 cgroup2 rw'
 
-  test('v1: inside our own group', () => {
+  test('v1: inside the own cgroup', () => {
     const root = machine({
       cgroup: '4:memory:/outer/own\n0::/\n',
       mounts: [V1],
@@ -146,7 +146,7 @@ describe('where a memory group is made', () => {
     expect(fs.readFileSync(path.join(made ?? '', 'memory.limit_in_bytes'), 'utf8')).toBe('1')
   })
 
-  test('v1 in a container: the path is the host\'s, the mount is our group', () => {
+  test('v1 in a container: the mount, as the path is the host’s', () => {
     const root = machine({
       cgroup: '4:memory:/docker/abc\n',
       mounts: ['30 23 0:26 /docker/abc @ rw - cgroup cgroup rw,memory']
@@ -154,7 +154,7 @@ describe('where a memory group is made', () => {
     expect(path.dirname(createMemoryGroup({ limitBytes: 1, procSelf: root }).path ?? '')).toBe(root)
   })
 
-  test('v2: inside our own group when it hands out memory', () => {
+  test('v2: inside the own cgroup if that delegates memory', () => {
     const root = machine({
       cgroup: '0::/own\n',
       mounts: [V2],
@@ -169,7 +169,7 @@ describe('where a memory group is made', () => {
     expect(fs.readFileSync(path.join(made ?? '', 'memory.swap.max'), 'utf8')).toBe('0')
   })
 
-  test('v2: beside our own group when that has processes', () => {
+  test('v2: beside the own cgroup if that has processes', () => {
     const root = machine({
       cgroup: '0::/user/own\n',
       mounts: [V2],

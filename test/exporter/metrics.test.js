@@ -18,12 +18,11 @@ const { openSession } = require('../support/open-session')
 const COUNT = 37
 const NOW_UNIX_MS = 1e12
 const FORMATS = ['', 'application/openmetrics-text']
-/** A name that breaks the text unless it is escaped. */
+/** A name that must be escaped. */
 const hostileName = i => `app "${i}" é€😀 \\ \n} 1`
 
 /**
- * More targets than are read at a time, and not alike: only every third collects, only every fifth
- * has a frame.
+ * More targets than the exporter renders at a time: every third has GCs, every fifth has a frame.
  */
 function unlikeTargets () {
   const targets = new Targets({ now: Date.now })
@@ -55,7 +54,7 @@ function metricsOf (targets, state) {
   }
 }
 
-/** The exporter's own numbers move from one reading to the next. @param {string} body */
+/** The exporter's own numbers change between two scrapes. @param {string} body */
 const withoutMoving = body =>
   body.replace(/^(memwatch_exporter_\w+(?:\{.*\})?) \S+$/gm, '$1 moving')
 
@@ -86,7 +85,7 @@ describe.each(FORMATS)('/metrics as %j', accept => {
   it.each([
     '20-semi-space-starvation-broken', '20-allocator-fragmentation-broken',
     '20-heap-limit-thrash-worker-broken', '20-healthy-steady-broken'
-  ])('of the recording %s is what prom-client prints of the same metrics', async name => {
+  ])('has the text of prom-client for the recording %s', async name => {
     const { targets } = await replayFile(path.join(__dirname, `../recordings/${name}.ndjson.gz`))
     const body = await metricsOf(targets)(accept)
     expect(withoutMoving(body)).toBe(withoutMoving(await oracle(targets, {}, accept !== '')))
@@ -95,7 +94,7 @@ describe.each(FORMATS)('/metrics as %j', accept => {
     expect(body.match(/^memwatch_verdict_info\{/gm) ?? []).toHaveLength(confirmed.length)
   })
 
-  it('of hostile names and unlike targets is what prom-client prints', async () => {
+  it('has the text of prom-client for hostile names and unlike targets', async () => {
     const targets = unlikeTargets()
     const state = {
       rejected: new Map([['too_long', 3]]),
@@ -106,7 +105,7 @@ describe.each(FORMATS)('/metrics as %j', accept => {
     expect(withoutMoving(body)).toBe(withoutMoving(await oracle(targets, state, accept !== '')))
   })
 
-  it('has the lines of a metric together, in the order of the targets', async () => {
+  it('groups the lines of a metric, in the order of the targets', async () => {
     const targets = unlikeTargets()
     const body = await metricsOf(targets)(accept)
     expect(body.endsWith(accept ? '\n# EOF\n' : '\n')).toBe(true)
@@ -130,16 +129,16 @@ describe.each(FORMATS)('/metrics as %j', accept => {
   })
 })
 
-it('scrapes in two forms at a time do not mix', async () => {
+it('simultaneous scrapes in two formats do not mix', async () => {
   const read = metricsOf(unlikeTargets())
-  // From the second scrape on, the text says how long the one before took.
+  // From the second scrape on, the text contains the duration of the previous one.
   await read('')
   const alone = [withoutMoving(await read(FORMATS[0])), withoutMoving(await read(FORMATS[1]))]
   expect((await Promise.all(FORMATS.map(read))).map(withoutMoving)).toEqual(alone)
   expect(alone[0]).not.toBe(alone[1])
 })
 
-it('others have turns during a scrape, and the numbers of a target are of one moment', async () => {
+it('other work runs during a scrape, and the numbers of a target are of one moment', async () => {
   const targets = new Targets({ now: Date.now })
   const sessions = Array.from({ length: 300 }, (_, i) =>
     openSession(targets, hello({ name: `app-${i}`, pid: 100 + i })))

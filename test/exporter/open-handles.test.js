@@ -36,8 +36,8 @@ const startTimeOf = pid => {
   return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[22 - 3])
 }
 
-describe('what a process holds open', () => {
-  it('connections by peer, files by path or folder, threads by name', async () => {
+describe('open handles of a process', () => {
+  it('are connections by peer, files by path or folder, and threads by name', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-handles-'))
     const child = spawn(process.execPath, ['-e', HOLDER, folder], {
       stdio: ['pipe', 'pipe', 'inherit']

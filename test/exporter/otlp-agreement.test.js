@@ -13,11 +13,11 @@ const { prometheusName, prometheusLabel } = require('../support/prometheus-names
 const { openSession } = require('../support/open-session')
 
 const RECORDING = path.join(__dirname, '../recordings/20-js-heap-leak-broken.ndjson.gz')
-/** These are of the moment when they are asked for, not of the frame. */
+/** The exporter measures these on request, not with the frame. */
 const MOVING = /^memwatch_exporter_|^memwatch_target_up$/
 
 /**
- * A series by name and labels, without whose it is.
+ * A series by name and labels, without those of the target.
  * @param {string} name
  * @param {Record<string, string>} labels
  */
@@ -45,7 +45,7 @@ function seriesIn (text) {
   )
 }
 
-it('what is ours is the same in /metrics and, once Prometheus has it, over OTLP: names, labels, values', async () => {
+it('memwatch’s metrics are equal in /metrics and, in Prometheus, over OTLP', async () => {
   const lines = gunzipSync(fs.readFileSync(RECORDING))
     .toString()
     .trim()
@@ -95,7 +95,7 @@ it('what is ours is the same in /metrics and, once Prometheus has it, over OTLP:
       .filter(([key, value]) => scraped.get(key) !== value)
       .map(([key, value]) => [key, value, scraped.get(key)])
   ).toEqual([])
-  // And what is not there under our name is there under OpenTelemetry's.
+  // Metrics without a name of memwatch have one of OpenTelemetry.
   const left = [...scraped.keys()]
     .map(key => key.split('[')[0])
     .filter(

@@ -31,11 +31,11 @@ it.each([
   ],
   ['a cgroup namespace', '0::/\n', undefined, undefined],
   ['a session', '0::/user.slice/user-1000.slice/session-1.scope\n', undefined, undefined]
-])('of %s the container and the pod are read', (_, text, id, uid) => {
+])('the container and the pod are read from %s', (_, text, id, uid) => {
   expect([containerId(text), podUid(text)]).toEqual([id, uid])
 })
 
-it('what an operator says goes before the downward API, and that before what Kubernetes leaves', () => {
+it('settings override the downward API, and that overrides traces of Kubernetes', () => {
   process.env.OTEL_RESOURCE_ATTRIBUTES =
     'k8s.namespace.name=said,deployment.environment.name=pr%20od'
   const files = {
@@ -73,7 +73,7 @@ it('what an operator says goes before the downward API, and that before what Kub
   ).toEqual({ 'k8s.namespace.name': 'said' })
 })
 
-it("the container of a process that can be seen is its own, not the exporter's; a stranger of its pid is not believed", () => {
+it('the container is that of the visible process, not the exporter’s or a namesake’s', () => {
   const ticks = Number(fs.readFileSync('/proc/self/stat', 'latin1').split(') ')[1].split(' ')[19])
   const read = file =>
     file === `/proc/${process.pid}/cgroup` ? `0::/docker/${ID}\n` : fs.readFileSync(file, 'latin1')
@@ -90,7 +90,7 @@ it("the container of a process that can be seen is its own, not the exporter's; 
   expect([of(ticks), of(ticks + 1), of(undefined)]).toEqual([ID, undefined, undefined])
 })
 
-it('which pod a target is of says its agent, before what the exporter knows of its own', () => {
+it('the pod from the agent overrides the pod of the exporter', () => {
   const around = surroundings({
     env: { KUBERNETES_SERVICE_HOST: '10.0.0.1', POD_NAME: 'exporter-1' },
     hostname: 'node-1'
@@ -113,7 +113,7 @@ it('which pod a target is of says its agent, before what the exporter knows of i
   })
 })
 
-it('an instance has the same id as long as it lives, and each thread and each life its own', () => {
+it('each thread and each session has an instance id of its own, which stays', () => {
   const around = surroundings({ env: {} })
   const id = changes =>
     resourceOf(openSession(new Targets({ now: Date.now }), hello(changes)).target, around).attributes['service.instance.id']

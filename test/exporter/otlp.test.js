@@ -33,7 +33,7 @@ afterEach(async () => {
 })
 
 /**
- * --otlp with the targets opened on it; each round runs on request.
+ * --otlp with the targets of the test; each export runs on request.
  * @param {Record<string, string>} [variables]
  * @param {string} [to]
  */
@@ -117,12 +117,12 @@ describe('--otlp', () => {
       'OTEL_EXPORTER_OTLP_ENDPOINT: expected a URL'
     ],
     ['env', { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'expected http/protobuf']
-  ])('may not be %j with %j, and repeats no secret', (otlp, variables, message) => {
+  ])('refuses %j with %j, without repeating a secret', (otlp, variables, message) => {
     expect(() => readConfig({ otlp }, variables)).toThrow(ConfigError)
     expect(() => readConfig({ otlp }, variables)).toThrow(message)
     expect(() => readConfig({ otlp }, variables)).not.toThrow(/secret/)
   })
-  it('is off although the variables of OpenTelemetry say where: they are the app\'s', () => {
+  it('is off even if the app’s OpenTelemetry variables name an endpoint', () => {
     expect(
       readConfig({}, { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_METRICS_EXPORTER: 'otlp' })
         .otlp
@@ -147,7 +147,7 @@ describe('--otlp', () => {
   })
 })
 
-it("values of OpenTelemetry's variables that cannot be used are said, and its defaults hold", async () => {
+it('reports invalid values of OpenTelemetry’s variables, and uses the defaults', async () => {
   const { otlp } = rig({
     OTEL_METRIC_EXPORT_INTERVAL: '1',
     OTEL_EXPORTER_OTLP_COMPRESSION: 'zstd',
@@ -167,7 +167,7 @@ it("values of OpenTelemetry's variables that cannot be used are said, and its de
 })
 
 describe('the metrics', () => {
-  it("are one resource for each target, by OpenTelemetry's names, and one for the exporter", async () => {
+  it('form one resource for each target, and one for the exporter', async () => {
     const { otlp, open } = rig({
       OTEL_RESOURCE_ATTRIBUTES:
         'deployment.environment.name=prod,k8s.pod.name=pod-1,service.name=mine,k8s.container.name=memwatch'
@@ -252,7 +252,7 @@ describe('the metrics', () => {
     expect(metricIn(own, 'memwatch.exporter.targets')).toMatchObject({ kind: 'gauge' })
   })
 
-  it('hold histograms with every bucket that the frames have; kinds of GC that are one are added up', async () => {
+  it('contain histograms with all buckets of frames; GC kinds of one name are summed', async () => {
     const { otlp, open } = rig()
     open().frame(values(2))
     await otlp.stop()
@@ -269,7 +269,7 @@ describe('the metrics', () => {
     expect(gc.points[0].buckets[3]).toBe(21)
   })
 
-  it("bear the headers, compressed where wanted, as OpenTelemetry's variables say; what is secret is not logged", async () => {
+  it('use OpenTelemetry’s variables for headers and compression, logging no secret', async () => {
     const { otlp, open } = rig(
       {
         OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20s3cret,x-scope=a',
@@ -297,7 +297,7 @@ describe('the metrics', () => {
     ])
   })
 
-  it('travel as differences where wanted, and none is lost with an export that is', async () => {
+  it('can be deltas, and a lost export loses none', async () => {
     const { otlp, open, count } = rig({
       OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: 'delta'
     })
@@ -325,7 +325,7 @@ describe('the metrics', () => {
       ['DELTA', 30, 30],
       ['DELTA', 10, 10]
     ])
-    // A cgroup may have counted before the process was there.
+    // A cgroup may have counted before the process started.
     expect(
       taken.map(resource => metricIn(resource, 'memwatch.container.oom_kills')?.points[0].value)
     ).toEqual([undefined, 3, 1])
@@ -337,7 +337,7 @@ describe('the metrics', () => {
     expect(count('metrics failed')).toBe(4)
   })
 
-  it('keep what they count cumulative under lowmemory, and histograms as differences', async () => {
+  it('are cumulative counters and delta histograms under lowmemory', async () => {
     const { otlp, open } = rig({ OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: 'LowMemory' })
     open().frame(values(1))
     await otlp.exportMetrics()
@@ -348,7 +348,7 @@ describe('the metrics', () => {
     ).toEqual(['CUMULATIVE', 'DELTA'])
   })
 
-  it("as differences are of what this exporter saw: the past of a process was another's to send", async () => {
+  it('as deltas exclude counts from before this exporter’s start', async () => {
     const { otlp, open } = rig({ OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: 'delta' })
     const session = open({ startedAtUnixMs: Date.now() - 100_000 })
     session.frame(values(100))
@@ -359,7 +359,7 @@ describe('the metrics', () => {
     ).toEqual([3, 1.5])
   })
 
-  it('of a process that ends between two exports are sent once more, and then no more', async () => {
+  it('of a process that ended are sent once more, and then no more', async () => {
     const { otlp, open } = rig()
     const session = open()
     session.frame(values(1))
@@ -381,7 +381,7 @@ describe('the metrics', () => {
     expect(receiver.of('api')).toHaveLength(4)
   })
 
-  it('of many targets go in several requests, one after the other, and others have their turns meanwhile', async () => {
+  it('of many targets are sent in several requests, between which other work runs', async () => {
     const { otlp, open, count } = rig({ OTEL_EXPORTER_OTLP_TIMEOUT: '5000' })
     for (let pid = 1; pid <= 300; pid++) {
       open({ pid, name: `app-${pid}` }).frame(
@@ -419,7 +419,7 @@ describe('the metrics', () => {
 })
 
 describe('a receiver that', () => {
-  it('is not there costs what is counted, and one line of log; when it is back it gets what is', async () => {
+  it('is away leads to counted losses and one log line, then gets current values', async () => {
     const { port } = new URL(receiver.url)
     receiver.stop()
     const { otlp, open, count } = rig({}, `http://127.0.0.1:${port}`)
@@ -434,7 +434,7 @@ describe('a receiver that', () => {
     ])
   })
 
-  it('hangs holds one request, for as long as the timeout says; rounds that come meanwhile are dropped', async () => {
+  it('hangs occupies one request until the timeout; exports meanwhile are dropped', async () => {
     const { otlp, open, count } = rig()
     open().frame(values(1))
     receiver.answers.push(() => {})
@@ -470,7 +470,7 @@ describe('a receiver that', () => {
         return setInterval(() => socket.write('x: y\r\n'), 50)
       }
     ]
-  ])('drips its %s does not hold it longer', async (_, [delivered, failed], dripping) => {
+  ])('sends its %s slowly cannot extend the timeout', async (_, [delivered, failed], dripping) => {
     const { otlp, open, count } = rig()
     open().frame(values(1))
     let drip
@@ -486,7 +486,7 @@ describe('a receiver that', () => {
     expect(count('metrics delivered')).toBe(delivered + 2)
   })
 
-  it('takes a part only is quoted', async () => {
+  it('accepts only a part is quoted', async () => {
     const { otlp, open, count } = rig()
     open().frame(values(1))
     const { schema } = require('../support/otlp-receiver')
@@ -513,7 +513,7 @@ describe('the events', () => {
   const target = (changes = {}) =>
     openSession(new Targets({ now: Date.now }), hello(changes)).target
 
-  it('tell what is suspected, confirmed and over, as log records with a name', async () => {
+  it('report suspected, confirmed and ended findings as named log records', async () => {
     const { otlp, count } = rig()
     const shop = target()
     for (const state of ['ok', 'suspected', 'confirmed', 'ok', 'unknown']) {
@@ -548,7 +548,7 @@ describe('the events', () => {
     expect(count('logs delivered')).toBe(3)
   })
 
-  it('tell who died', async () => {
+  it('report deaths', async () => {
     const { otlp } = rig()
     // Fields of a death that an event has.
     const killed = {
@@ -579,7 +579,7 @@ describe('the events', () => {
     expect(death.attributes).not.toHaveProperty('process.exit.code')
   })
 
-  it('wait for a receiver that is away, in order, the newest thousand', async () => {
+  it('wait in order for an absent receiver, at most the newest thousand', async () => {
     const { otlp, count } = rig()
     const shop = target()
     receiver.answers.push(500)
@@ -596,7 +596,7 @@ describe('the events', () => {
     expect(states.slice(0, 3)).toEqual(['suspected', 'confirmed', 'suspected'])
   })
 
-  it('are given up where nobody takes events, as at Prometheus', async () => {
+  it('are dropped if the receiver has no logs, like Prometheus', async () => {
     const { otlp, count } = rig()
     receiver.answers.push(404)
     otlp.changed(target(), verdict('confirmed'))
@@ -607,7 +607,7 @@ describe('the events', () => {
     ])
   })
 
-  it('are not sent where OTEL_LOGS_EXPORTER says none', async () => {
+  it('are not sent if OTEL_LOGS_EXPORTER is none', async () => {
     const { otlp, count } = rig({ OTEL_LOGS_EXPORTER: 'none' })
     otlp.changed(target(), verdict('confirmed'))
     await otlp.stop()
@@ -615,7 +615,7 @@ describe('the events', () => {
   })
 })
 
-it('an exporter sends by itself, counts it on /metrics, and tells the rest when it ends', async () => {
+it('an exporter sends by itself, counts on /metrics, and sends the rest at its end', async () => {
   Object.assign(process.env, { OTEL_METRIC_EXPORT_INTERVAL: '1000' })
   const exporter = await startExporter({ otlp: receiver.url })
   const connection = await exporter.connect()

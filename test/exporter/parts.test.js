@@ -17,7 +17,7 @@ class CountingPart {
   name = 'counting'
   #counts = new Map()
 
-  /** @returns {object} a field that no part of the exporter has */
+  /** @returns {object} a field that the exporter does not have */
   get state () {
     return { counted: this.#counts }
   }
@@ -68,14 +68,14 @@ async function report (exporter, count) {
   await exporter.exporter.drained()
 }
 
-it('a new sink is a file and a row: it hears of all frames, and its state is served', async () => {
+it('a sink needs one file and one row to get all frames and have its state served', async () => {
   const exporter = await startExporter({}, { parts: [...parts, CountingPart] })
   await report(exporter, 3)
   expect(exporter.exporter.state).toHaveProperty('counted', new Map([['api', 3]]))
   await exporter.stop()
 })
 
-it('a sink that fails is counted, and nobody else misses an event', async () => {
+it('a failing sink is counted, and others miss no event', async () => {
   const exporter = await startExporter({}, { parts: [FailingPart, ...parts, CountingPart] })
   const heard = { frame: 0, end: 0 }
   for (const event of Object.keys(heard)) exporter.exporter.on(event, () => { heard[event]++ })
@@ -89,7 +89,7 @@ it('a sink that fails is counted, and nobody else misses an event', async () => 
   await exporter.stop()
 })
 
-it('the first error of a listener is reported, or its rejection, and all are counted', async () => {
+it('the first error or rejection of a listener is logged, and all are counted', async () => {
   const failures = []
   const emitter = new GuardedEmitter(({ message }, event) => failures.push([message, event]))
   const heard = []
@@ -113,7 +113,7 @@ describe('the order of parts', () => {
   const END = /** @type {import('../../engine/recording/format').End} */ (/** @type {unknown} */ ('end'))
   const exporterOf = list => new Exporter(exporterConfig('/nowhere'), { parts: list })
 
-  it('all start before the first opens; they open and stop the other way round', async () => {
+  it('all start before the first one opens; they open and stop in reverse order', async () => {
     const notes = []
     const exporter = exporterOf([notingPart('a', notes), notingPart('b', notes)])
     expect(await exporter.start()).toEqual({ a: 'address', b: 'address' })
@@ -127,7 +127,7 @@ describe('the order of parts', () => {
     ])
   })
 
-  it('a part that fails to stop keeps no other from its last save', async () => {
+  it('a part that fails to stop does not prevent the last save of another', async () => {
     const notes = []
     const stop = () => { throw new Error('stuck') }
     const exporter = exporterOf([notingPart('a', notes), notingPart('b', notes, { stop })])
@@ -141,7 +141,7 @@ describe('the order of parts', () => {
     ['start', 'b cannot start: address in use', ['a start', 'b stop', 'a stop']],
     ['open', 'cannot listen: address in use',
       ['a start', 'b start', 'c start', 'c open', 'c stop', 'b stop', 'a stop']]
-  ])('after one fails to %s all that started stop: %s', async (phase, message, expected) => {
+  ])('all started parts stop after one fails to %s: %s', async (phase, message, expected) => {
     const notes = []
     const list = ['a', 'b', 'c'].map(name =>
       notingPart(name, notes, name === 'b' ? { [phase]: busy } : {}))
@@ -166,7 +166,7 @@ describe('the order of parts', () => {
       system('EADDRNOTAVAIL', { address: '192.0.2.1', port: 80 })
     ],
     ['listen EACCES', system('EACCES', { address: '/run/x.sock', port: -1 })]
-  ])('a part that cannot listen names its option: %s', async (reason, error) => {
+  ])('the error of a part that cannot listen names the option: %s', async (reason, error) => {
     const open = () => { throw error }
     const part = class extends notingPart('a', [], { open }) { option = '--listen' }
     await expect(exporterOf([part]).start()).rejects.toMatchObject({
@@ -174,7 +174,7 @@ describe('the order of parts', () => {
     })
   })
 
-  it('histories are restored before agents are back, HTTP answers until the last save', () => {
+  it('history is restored before agents reconnect, and HTTP works until the last save', () => {
     const names = parts.map(Part => new Part().name)
     const before = (first, second) => {
       expect(names.indexOf(first)).toBeGreaterThanOrEqual(0)
@@ -192,7 +192,7 @@ describe('the order of parts', () => {
   })
 })
 
-it('a part is quiet until it starts: it can say its state, and be stopped', async () => {
+it('a part that is not started has a state and can be stopped', async () => {
   for (const Part of parts) {
     const part = new Part()
     expect(() => part.state).not.toThrow()
@@ -201,7 +201,7 @@ it('a part is quiet until it starts: it can say its state, and be stopped', asyn
   }
 })
 
-it('an exporter that is not started has a value for each of its metrics', () => {
+it('an exporter that is not started has a value for each metric', () => {
   const exporter = new Exporter(exporterConfig('/nowhere'))
   for (const { read } of exporterMetrics) expect(() => read(exporter.state)).not.toThrow()
 })
@@ -217,7 +217,7 @@ it.each([
   })
 })
 
-it('an exporter whose HTTP address is taken leaves no socket open', async () => {
+it('an exporter whose HTTP address is in use leaves no socket open', async () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-taken-'))
   const taken = net.createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')

@@ -21,7 +21,7 @@ beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-pods
 afterEach(() => fs.rmSync(folder, { recursive: true, force: true }))
 
 const socketOf = uid => path.join(folder, uid, 'exporter.sock')
-/** A pod starts: the kubelet makes its folder. @param {string} uid */
+/** A pod starts, so the kubelet creates its folder. @param {string} uid */
 const podStarts = uid => fs.mkdirSync(path.join(folder, uid), { mode: 0o755 })
 /**
  * @param {string} uid
@@ -44,7 +44,7 @@ describe('an exporter for all pods of a node', () => {
   afterEach(() => exporter.stop())
   const targets = async () => (await exporter.get('/api/v1/targets')).json()
 
-  it('knows a pod by the folder that it sees, and finds those that come later', async () => {
+  it('recognizes a pod by its folder, and finds later pods', async () => {
     const first = await agentOf(ONE, { pod: { name: 'shop-a', namespace: 'default' } })
     podStarts(OTHER)
     await eventually(() => fs.existsSync(socketOf(OTHER)), Boolean)
@@ -60,7 +60,7 @@ describe('an exporter for all pods of a node', () => {
     second.destroy()
   })
 
-  it('lets any user of that pod connect, and none of them pass for another pod', async () => {
+  it('accepts any user of a pod, and no user can claim another pod', async () => {
     expect(fs.statSync(socketOf(ONE)).mode & 0o777).toBe(0o666)
     const liar = await agentOf(ONE, { pod: { uid: OTHER } })
     await eventually(exporter.metrics, text => text.includes('reason="wrong_pod"} 1'))
@@ -68,7 +68,7 @@ describe('an exporter for all pods of a node', () => {
     liar.destroy()
   })
 
-  it('keeps one pod from taking the room of the others: 64 connections, 64 targets', async () => {
+  it('limits a pod to 64 connections and 64 targets', async () => {
     const sockets = []
     for (let pid = 1; pid <= 64; pid++) {
       sockets.push(await agentOf(ONE, { pid, name: `app-of-${pid}` }))
@@ -76,7 +76,7 @@ describe('an exporter for all pods of a node', () => {
     await eventually(() => exporter.exporter.targets.length, count => count === 64)
     const refused = net.connect({ path: socketOf(ONE) })
     await once(refused, 'close')
-    sockets[0].destroy() // its target stays for a while
+    sockets[0].destroy() // its target remains for a while
     await eventually(() => exporter.exporter.state.connections, count => count === 63)
     const next = await agentOf(ONE, { pid: 65, name: 'one-more' })
     await eventually(exporter.metrics, text => text.includes('reason="too_many_targets"} 1'))
@@ -116,7 +116,7 @@ describe('pods that are gone', () => {
     await listener.close()
   })
 
-  it('their folders go when nobody was connected for more than an hour, and are listened in when the kubelet makes them anew', async () => {
+  it('their folders are removed after an hour without connection, and watched again', async () => {
     podStarts(ONE)
     await pods.look()
     nowMs = HOUR_MS
@@ -130,7 +130,7 @@ describe('pods that are gone', () => {
     expect(pods.pods).toEqual([ONE])
   })
 
-  it('while someone is connected the folder stays, and what else is in it is never removed', async () => {
+  it('their folders stay during a connection, and other files are never removed', async () => {
     podStarts(ONE)
     podStarts(OTHER)
     fs.writeFileSync(path.join(folder, OTHER, 'theirs'), '')
@@ -150,7 +150,7 @@ describe('pods that are gone', () => {
     agent.destroy()
   })
 
-  it('what is no pod’s folder is left alone: other names, files, links', async () => {
+  it('other names, files and links are ignored', async () => {
     fs.mkdirSync(path.join(folder, 'lost+found'))
     fs.writeFileSync(path.join(folder, ONE), '')
     fs.symlinkSync(os.tmpdir(), path.join(folder, OTHER))
@@ -158,7 +158,7 @@ describe('pods that are gone', () => {
     expect(pods.pods).toEqual([])
   })
 
-  it('a folder that cannot be listened in is told of once, and tried again', async () => {
+  it('a folder without a possible socket is reported once, and tried again', async () => {
     podStarts(ONE)
     fs.mkdirSync(socketOf(ONE))
     await pods.look()

@@ -44,7 +44,7 @@ async function recorded (frames, name) {
 
 describe('a recording', () => {
   it.each(['plain.ndjson', 'packed.ndjson.gz'])(
-    '%s holds all frames, the command and its end',
+    '%s contains all frames, the command and its end',
     async name => {
       const { header, end, frames, rejected, cut, targets } =
         await replayFile(await recorded(20, name))
@@ -59,7 +59,7 @@ describe('a recording', () => {
       expect(findCase(targets[0]).verdicts.length).toBeGreaterThan(0)
     }
   )
-  it('that breaks off in the middle is judged as far as it goes', async () => {
+  it('that breaks off is judged up to that point', async () => {
     const whole = fs.readFileSync(await recorded(300, 'whole.ndjson.gz'))
     const file = path.join(folder, 'cut.ndjson.gz')
     fs.writeFileSync(file, whole.subarray(0, whole.length - 20))
@@ -69,12 +69,12 @@ describe('a recording', () => {
     const plain = write('cut.ndjson', gunzipSync(whole).toString().slice(0, -30))
     expect((await replayFile(plain)).cut).toBe(true)
   })
-  it('is one whatever it is called', async () => {
+  it('is recognized under any file name', async () => {
     const file = path.join(folder, 'plain.gz')
     fs.copyFileSync(await recorded(20, 'plain-before.ndjson'), file)
     expect((await replayFile(file)).frames).toBe(20)
   })
-  it('counts the lines it does not understand and takes the others', async () => {
+  it('counts invalid lines and accepts the others', async () => {
     const taken = line(frame({ sequence: 1, uptimeSeconds: 1 }))
     const file = write(
       'damaged.ndjson',
@@ -85,8 +85,8 @@ describe('a recording', () => {
   })
 })
 
-describe('a recording of a stranger', () => {
-  it('says its command and its end in plain texts', async () => {
+describe('an untrusted recording', () => {
+  it('yields command and end as plain texts', async () => {
     const file = write(
       'escapes.ndjson',
       `${line({ memwatch: 'recording', version: 1, command: ['node\u001b[2J', 5] })}\n{"end":{"durationSeconds":1,"exit":{"code":0,"signal":null,"junk":1},"junk":[]}}\n`
@@ -97,7 +97,7 @@ describe('a recording of a stranger', () => {
       end: { durationSeconds: 1, exit: { code: 0, signal: null } }
     })
   })
-  it.each(['"command":5', '"command":{"map":1}'])('with %s is read all the same', async command => {
+  it.each(['"command":5', '"command":{"map":1}'])('with %s is read nevertheless', async command => {
     expect(
       (await replayFile(write('command.ndjson', `{"memwatch":"recording","version":1,${command}}\n`)))
         .header.command
@@ -108,13 +108,13 @@ describe('a recording of a stranger', () => {
     { durationSeconds: 1 },
     { durationSeconds: 1, exit: { code: 0, signal: '\u001b[2J' } },
     5
-  ])('ends unsaid where its end is %j', async end => {
+  ])('has an unknown end if its end is %j', async end => {
     const { end: read, rejected } = await replayFile(
       write('end.ndjson', HEADER + JSON.stringify({ end }) + '\n')
     )
     expect([read, rejected]).toEqual([undefined, 1])
   })
-  it('names its version in plain text', async () => {
+  it('yields its version as plain text', async () => {
     await expect(
       replayFile(write('version.ndjson', line({ memwatch: 'recording', version: '\u001b[2J' }) + '\n'))
     ).rejects.toThrow('version \ufffd[2J')
@@ -148,7 +148,7 @@ describe('an exporter that records', () => {
     await exporter.drained()
     return exporter
   }
-  it('writes what it took, and a replay says the same', async () => {
+  it('writes what it accepted, and a replay has the same verdicts', async () => {
     const file = path.join(folder, 'exporter.ndjson.gz')
     const exporter = await recordingExporter(file)
     const live = findCase(exporter.targets[0]).verdicts
@@ -157,7 +157,7 @@ describe('an exporter that records', () => {
     const { verdicts } = findCase(targets[0])
     expect({ frames, cut, verdicts }).toEqual({ frames: 30, cut: false, verdicts: live })
   })
-  it('does not start when the recording cannot be written, and names the option', () => {
+  it('does not start if the recording is not writable, and names the option', () => {
     const { status, stderr } = spawnSync(
       process.execPath,
       [
@@ -177,7 +177,7 @@ describe('an exporter that records', () => {
       stderr: expect.stringMatching(/^memwatch: --record: cannot write .*ENOENT.*\n$/)
     })
   })
-  it('goes on without the recording when the disk is full', async () => {
+  it('continues without the recording if the disk is full', async () => {
     const exporter = await recordingExporter('/dev/full')
     expect(exporter.state.frames).toBe(30)
     await exporter.stop()
@@ -224,7 +224,7 @@ describe('memwatch diagnose', () => {
       /expected one recording, got 2: diagnose .*two.ndjson/
     ],
     [
-      'a limit that the recording knows better',
+      'a limit that the recording already contains',
       () => ['--memory=512Mi', write('one.ndjson', HEADER)],
       /expected none of them for a recording/
     ]
@@ -235,7 +235,7 @@ describe('memwatch diagnose', () => {
     expect(stderr).not.toMatch(/at .*\.js:/)
   })
 
-  it('says of a live run what was said live', async () => {
+  it('has the same result for the recording of a live run', async () => {
     const file = path.join(folder, 'live.ndjson.gz')
     const app = path.join(__dirname, '../../lab/apps/semi-space-starvation.js')
     const live = spawnSync(
@@ -267,7 +267,7 @@ describe('memwatch diagnose', () => {
     expect(diagnose(['--json', '--fail-on', 'confirmed', file]).status).toBe(0)
   }, 30_000)
 
-  it('in which nobody speaks has a status of its own under --fail-on', () => {
+  it('has a status of its own under --fail-on for a recording without targets', () => {
     const file = path.join(folder, 'silent.ndjson')
     fs.writeFileSync(file, '{"memwatch":"recording","version":1}\n')
     expect([diagnose([file]).status, diagnose(['--fail-on', 'confirmed', file]).status]).toEqual([

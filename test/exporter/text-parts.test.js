@@ -19,7 +19,7 @@ it.each([
   ['one more than a part', ['a'.repeat(PART), 'b']],
   ['many parts', Array.from({ length: 50 }, (_, i) => `${i} `.repeat(1000))],
   ['several bytes a character', Array.from({ length: 50 }, (_, i) => `${i}é€😀`.repeat(200))]
-])('%s: the parts are the text', (_, pieces) => {
+])('%s: the parts add up to the text', (_, pieces) => {
   const text = written(pieces)
   expect(text.isEmpty).toBe(pieces.join('') === '')
   const parts = text.end()

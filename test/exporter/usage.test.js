@@ -5,7 +5,7 @@ const { environment } = require('../support/agent-collector')
 const { memwatch, MEMWATCH } = require('../support/memwatch')
 const { program } = require('../../cli/memwatch')
 
-describe('a command line that cannot be carried out ends with status 2, and says why:', () => {
+describe('an invalid command line ends with status 2 and the reason:', () => {
   it.each(program.commands.map(command => command.name()))(
     'an unknown option of %s',
     async name => {
@@ -22,7 +22,7 @@ describe('a command line that cannot be carried out ends with status 2, and says
     ['no command', [], 'Usage: memwatch'],
     ['an option without its value', ['trim', 'shop', '--url'], 'argument missing'],
     ['a missing argument', ['capture'], "missing required argument 'target'"],
-    ['a value that the command refuses', ['run', '--for', 'ever', '--', 'node'], '--for: expected']
+    ['an invalid value', ['run', '--for', 'ever', '--', 'node'], '--for: expected']
   ])('%s', async (_, args, text) => {
     expect(await memwatch(args)).toMatchObject({
       code: 2,
@@ -35,8 +35,8 @@ describe('a command line that cannot be carried out ends with status 2, and says
   })
 })
 
-it('a Node.js that is too old is told so in one line, also where it cannot load what is asked for', () => {
-  // As before 18.19: fastify would throw while it is loaded. Node.js itself has its streams first.
+it('an old Node.js leads to one line, even if modules do not load', () => {
+  // Like Node.js before 18.19, where fastify throws on load. Node.js creates its own streams first.
   const preload = "data:text/javascript,import d from 'node:diagnostics_channel'; process.stderr; " +
     'delete d.tracingChannel'
   const { status, stderr } = spawnSync(

@@ -31,7 +31,9 @@ afterEach(async () => {
   fs.rmSync(folder, { recursive: true })
 })
 
-/** A server that records its requests; `answers` are the statuses of the next ones, then 200. */
+/**
+ * A server that records its requests; `answers` are the statuses of the next requests, then 200.
+ */
 async function receiver () {
   const posts = []
   const answers = []
@@ -76,7 +78,7 @@ const webhook = options =>
     ...options
   })
 
-it('the holder of a finding that was told is posted when a heap snapshot names it', async () => {
+it('the holder of a posted finding is posted when a heap snapshot names it', async () => {
   const hook = webhook()
   const shop = target()
   const found = findCase(shop)
@@ -93,7 +95,7 @@ it('the holder of a finding that was told is posted when a heap snapshot names i
   }
   const at = { captureId: null, file: '/x', atUnixMs: 1, sinceUnixMs: null, refused: null }
   found.holders = { ...at, piles: [pile] }
-  // Nobody was told of the finding: there is nothing to add to.
+  // The webhook did not post this finding, so it posts no holder either.
   hook.explained(shop)
   hook.changed(shop, found.verdicts[0])
   hook.explained(shop)
@@ -106,7 +108,7 @@ it('the holder of a finding that was told is posted when a heap snapshot names i
   hook.stop()
 })
 
-it('every change is posted once, in order, signed as standardwebhooks.com has it', async () => {
+it('every change is posted once, in order, signed by Standard Webhooks', async () => {
   const hook = webhook({ secretFile })
   const shop = target()
   for (const state of ['ok', 'suspected', 'confirmed', 'ok', 'unknown']) {
@@ -147,7 +149,7 @@ it.each([
   ['an error of the server', [500, 503]],
   ['a connection that breaks', ['hang up', 'hang up']],
   ['too many requests', [429]]
-])('%s is tried again, under the same id', async (_, answers) => {
+])('%s leads to another attempt with the same id', async (_, answers) => {
   received.answers.push(...answers)
   const hook = webhook({})
   hook.changed(target(), verdict('confirmed'))
@@ -162,9 +164,9 @@ it.each([
 })
 
 it.each([
-  ['what was asked wrongly is not tried again', [404], 1],
-  ['what fails again and again is given up', [500, 500, 500, 500], 3]
-])('%s, and said', async (_, answers, tries) => {
+  ['a request refused as wrong is not tried again', [404], 1],
+  ['a request that keeps failing is dropped', [500, 500, 500, 500], 3]
+])('%s, with one line of log', async (_, answers, tries) => {
   failures.length = 0
   received.answers.push(...answers)
   const hook = webhook({})
@@ -177,7 +179,7 @@ it.each([
   hook.stop()
 })
 
-it('while nobody answers, the newest hundred wait, and the rest are counted', async () => {
+it('without an answer the newest hundred wait, and the rest are counted', async () => {
   received.server.close()
   const hook = webhook({ retryAfterMs: [60_000] })
   for (let i = 0; i < 120; i++) hook.changed(target(), verdict('confirmed'))
@@ -185,7 +187,7 @@ it('while nobody answers, the newest hundred wait, and the rest are counted', as
   hook.stop()
 })
 
-it('an exporter posts what it finds on a real app, and counts it', async () => {
+it('an exporter posts findings of a real app, and counts them', async () => {
   const exporter = await startExporter({
     autoCaptures: false,
     webhook: received.url,

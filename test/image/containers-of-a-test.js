@@ -19,7 +19,7 @@ function fixtures (store) {
   /** @type {Set<string>} */
   const volumes = new Set()
   return {
-    /** A folder as a volume of the image is: its user's, and its group's. */
+    /** A folder like a volume of the image, owned by its user and group. */
     folder () {
       const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-volume-'))
       folders.add(folder)
@@ -28,7 +28,7 @@ function fixtures (store) {
       return folder
     },
     /**
-     * One that is made when it is first mounted, and then as the image has it.
+     * A volume created by the first mount, with the owner from the image.
      * @returns {Promise<string>} its name
      */
     async volume () {
@@ -38,7 +38,7 @@ function fixtures (store) {
     },
     /**
      * @param {string[]} args of podman run
-     * @param {RegExp} ready what it says when it can be used
+     * @param {RegExp} ready its output once it is ready
      * @returns {Promise<{ id: string }>}
      */
     async start (args, ready) {

@@ -14,7 +14,7 @@ const { devDependencies } = require('../../package.json')
 const IMAGE = 'localhost/memwatch:test'
 const MIB = 2 ** 20
 const ROOT = path.join(__dirname, '../..')
-/** As a sidecar runs: nothing of it can be written to, nothing reached, nothing gained. */
+/** Options of a sidecar: read-only, without network and without capabilities. */
 const CONFINED = [
   '--read-only',
   '--read-only-tmpfs=false',
@@ -28,7 +28,7 @@ const CONFINED = [
   '128m'
 ]
 
-it('the Dockerfile says the version that the packages have', () => {
+it('the Dockerfile has the version of the packages', () => {
   expect(fs.readFileSync(path.join(ROOT, 'Dockerfile'), 'utf8')).toContain(
     `ARG VERSION=${version}\n`
   )
@@ -51,7 +51,7 @@ describeWithImageTools('the image', () => {
   const inside = async (...command) =>
     store.podman('run', '--rm', ...CONFINED, '--entrypoint', command[0], IMAGE, ...command.slice(1))
 
-  it('runs as a user without rights, and says how it is, what it is and under which licence', async () => {
+  it('runs as a user without rights, with a health check, labels and licences', async () => {
     const { Config } = await store.inspect(IMAGE)
     expect(Config).toMatchObject({
       User: '65532:65532',
@@ -66,19 +66,19 @@ describeWithImageTools('the image', () => {
     expect((await store.inspect(IMAGE)).Healthcheck.Test[0]).toBe('CMD')
   })
 
-  it('answers on the command line', async () => {
+  it('runs commands of the command line', async () => {
     const help = await store.podman('run', '--rm', ...CONFINED, IMAGE, '--help')
     expect(help).toContain('memwatch exporter')
     expect(await inside('memwatch', '--version')).toBe(version)
   })
 
-  it('takes at most 200 MB over its base', async () => {
+  it('adds at most 200 MB to its base', async () => {
     const over = (await store.inspect(IMAGE)).Size - (await store.inspect(BASE)).Size
     expect(over).toBeGreaterThan(10 * MIB)
     expect(over).toBeLessThan(200 * MIB)
   })
 
-  it('lists what it holds, each with its licence, and holds nothing that only development needs', async () => {
+  it('lists its contents with licences, and contains nothing for development only', async () => {
     const installed = JSON.parse(
       await inside(
         'node',
@@ -111,7 +111,7 @@ describeWithImageTools('the image', () => {
     ).toEqual([])
   })
 
-  it('is watched over without a shell: well while the exporter answers, ill when it does not', async () => {
+  it('has a health check without a shell: healthy while the exporter answers', async () => {
     const { id } = await containers.start([...CONFINED, IMAGE], /metrics at/)
     const { Healthcheck } = await store.inspect(IMAGE)
     const check = () => store.tryPodman('exec', id, ...Healthcheck.Test.slice(1))
@@ -135,7 +135,7 @@ describeWithImageTools('the image', () => {
     ).toMatchObject({ code: 1 })
   })
 
-  it('is reached by the agent of an app under another user through a shared folder, and keeps what it said', async () => {
+  it('accepts agents of another user through a shared folder, and stores frames', async () => {
     const [shared, data] = [containers.folder(), containers.folder()]
     const { id } = await containers.start(
       [
@@ -190,10 +190,10 @@ describeWithImageTools('the image', () => {
     expect(fs.readdirSync(data)).not.toEqual([])
   })
 
-  it('runs as compose.yaml has it: the agent is put there, the app is watched, and the fix that is printed fits', async () => {
+  it('runs by compose.yaml: installs the agent, watches the app and prints its fix', async () => {
     const { services } = parse(fs.readFileSync(path.join(ROOT, 'compose.yaml'), 'utf8'))
     const volumes = [await containers.volume(), await containers.volume()]
-    /** The words of podman for a service. @param {any} service */
+    /** Arguments of podman for a service. @param {any} service */
     const words = ({
       image,
       command,

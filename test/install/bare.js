@@ -1,6 +1,6 @@
 'use strict'
 
-/** README's first commands, typed into a container that has only Node.js. */
+/** Runs README's first commands in a container that has only Node.js. */
 
 const assert = require('node:assert')
 const fs = require('node:fs')
@@ -11,15 +11,15 @@ const { fetchDebian } = require('../platforms/fetched')
 const { bare } = require('../platforms/rooms')
 
 const README = path.join(__dirname, '../../README.md')
-/** Debian packages of the image `node:22-bookworm-slim`, as far as a shell and Node.js need it. */
+/** Debian packages of the image `node:22-bookworm-slim` that a shell and Node.js need. */
 const DEBIAN = [
   'bash', 'coreutils', 'dash', 'findutils', 'grep', 'libacl1', 'libattr1', 'libc6', 'libgcc-s1',
   'libgmp10', 'libpcre2-8-0', 'libselinux1', 'libssl3', 'libstdc++6', 'libtinfo6', 'sed'
 ]
-/** From nothing to the first true report. */
+/** Time limit from an empty folder to the first correct report. */
 const MOST_SECONDS = 120
 
-/** @returns {string} the commands under README's mark, as they stand */
+/** @returns {string} the commands under README's mark, unchanged */
 function firstCommands () {
   const block = /<!-- bare -->\n+```sh\n([\s\S]*?)```/.exec(fs.readFileSync(README, 'utf8'))
   assert.ok(block, 'README.md marks no block with <!-- bare -->')
@@ -27,7 +27,7 @@ function firstCommands () {
 }
 
 /**
- * The report names the leak of README's app, within two minutes of the first command.
+ * The report must name the leak of README's app within two minutes of the first command.
  * @param {import('./cases').Place} place
  * @returns {Promise<string>} what was measured
  */

@@ -10,10 +10,10 @@ const { SCOPE } = require('../../scripts/packages')
 const { version } = require('../../package.json')
 
 const QUICK_START = path.join(__dirname, '../../docs/quick-start.md')
-/** Other needs of an app, tried with npm alone. */
+/** Other needs of apps, tested with npm only. */
 const TOOLS = { esbuild: '0.28.2', pm2: '7.0.4', tsx: '4.23.15' }
 const COMMAND_LINE = { [`${SCOPE}/cli`]: version, memwatch: `npm:${SCOPE}/agent@${version}` }
-/** docs/quick-start.md says so to users of yarn. */
+/** docs/quick-start.md tells users of yarn the same. */
 const RESOLUTIONS = { 'light-my-request': '6.6.0' }
 
 /**
@@ -26,7 +26,7 @@ const RESOLUTIONS = { 'light-my-request': '6.6.0' }
  * @property {{ url: string }} registry
  *
  * @typedef {{ title: string, node: string, manager: string, test: (place: Place) =>
- *   Promise<string | void> }} Case test: resolves to what was measured, where that is worth a line
+ *   Promise<string | void> }} Case test: resolves to a measured value to print, if any
  */
 
 /**
@@ -80,7 +80,7 @@ async function tools (place) {
 }
 
 /**
- * The configuration of docs/quick-start.md as it stands, but for port and socket.
+ * The configuration of docs/quick-start.md, with another port and socket.
  * @param {Installed} installed
  */
 async function checkPm2 (installed) {
@@ -103,7 +103,7 @@ async function checkPm2 (installed) {
 }
 
 /**
- * Commands of a first user, in a folder where nothing is installed.
+ * Commands of a new user, in a folder without any package.
  * @param {Place} place
  */
 async function atOnce ({ folder, node, manager, script, registry }) {

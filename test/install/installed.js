@@ -1,6 +1,6 @@
 'use strict'
 
-/** Checks of an app's folder with our packages. */
+/** Checks of an app's folder with the packages of memwatch. */
 
 const assert = require('node:assert')
 const fs = require('node:fs')
@@ -10,7 +10,7 @@ const { once } = require('node:events')
 const { environment } = require('../support/agent-collector')
 const { eventually } = require('../support/exporter')
 
-/** For a process to end by itself. */
+/** Time limit for a process to end by itself. */
 const MOST_MS = 60_000
 const SERVER = `require('node:http').createServer((request, response) => response.end()).listen(0)
 process.on('SIGTERM', () => process.exit())
@@ -30,7 +30,7 @@ process.on('SIGTERM', () => process.exit())
 }
 
 /**
- * An app of nothing but its own files.
+ * An app without dependencies.
  * @param {string} folder that is made
  * @param {object} [manifest] more of its package.json
  */
@@ -45,7 +45,7 @@ function writeApp (folder, manifest = {}) {
   }
 }
 
-/** A folder in which packages are installed, and the Node.js that runs there. */
+/** A folder with installed packages, and the Node.js that runs there. */
 class Installed {
   #node
   #socket
@@ -63,7 +63,7 @@ class Installed {
   }
 
   /**
-   * @param {string} command looked for in the folder's node_modules, then where this Node.js lies
+   * @param {string} command searched in the folder's node_modules, then beside this Node.js
    * @param {string[]} args
    * @param {NodeJS.ProcessEnv} [env]
    */
@@ -108,7 +108,7 @@ class Installed {
   }
 
   /**
-   * `memwatch run` reports on an app, by its name and on this Node.js.
+   * `memwatch run` must report the app by its name and this Node.js.
    * @param {string} [command] that is `memwatch`
    * @param {string[]} [before] its first arguments
    */
@@ -129,9 +129,9 @@ class Installed {
   }
 
   /**
-   * The exporter of this folder hears every app.
-   * @param {Record<string, { command?: string, args: string[], env?: NodeJS.ProcessEnv }>} apps by
-   *   the name that they are watched under
+   * The exporter of this folder must get frames of every app.
+   * @param {Record<string, { command?: string, args: string[], env?: NodeJS.ProcessEnv }>} apps
+   *   apps by the name of their target
    * @param {string} [script] of the command line, for the Node.js of the tests; else the installed
    * @param {string[]} [options] more of the exporter's
    */
@@ -163,7 +163,7 @@ class Installed {
 
   /**
    * @param {string} url of an exporter's metrics
-   * @param {string[]} names of apps that it watches, or is about to
+   * @param {string[]} names names of apps that it watches, or will watch
    */
   async checkTargets (url, names) {
     const missing = async () => {
@@ -174,7 +174,7 @@ class Installed {
     await eventually(missing, of => of.length === 0, MOST_MS)
   }
 
-  /** Ends what was started here. */
+  /** Ends all processes that this object started. */
   async stop () {
     const children = [...this.#running]
     for (const child of children) kill(child, 'SIGTERM')
@@ -185,7 +185,7 @@ class Installed {
 }
 
 /**
- * With all that it started.
+ * Ends the process and its children.
  * @param {import('node:child_process').ChildProcess} child
  * @param {NodeJS.Signals} signal
  */
@@ -195,7 +195,7 @@ function kill ({ pid }, signal) {
   } catch {} // it has ended
 }
 
-/** Ways to preload the agent that need nothing else. */
+/** Ways to preload the agent without further packages. */
 const PRELOADED = {
   require: { args: ['-r', 'memwatch/agent', 'server.js'] },
   path: { args: ['-r', './node_modules/memwatch/agent', 'server.js'] },

@@ -6,13 +6,13 @@ const { fetchPackage } = require('../../scripts/fetch-package')
 const { SCOPE } = require('../../scripts/packages')
 
 /**
- * A package manager of an exact version.
+ * A package manager in an exact version.
  * @typedef {object} Manager
- * @property {() => string} fetch its script, for node
- * @property {string[]} install its command that installs what package.json says
- * @property {(folder: string, url: string) => void} configure for this registry, and to refuse a
- *   package that does not support this Node.js
- * @property {boolean} [keepsNoVersion] a dependency of a dependency is the newest that fits,
+ * @property {() => string} fetch path of its script, run by node
+ * @property {string[]} install its command that installs the dependencies of package.json
+ * @property {(folder: string, url: string) => void} configure settings: this registry, and an error
+ *   for a package that does not support this Node.js
+ * @property {boolean} [keepsNoVersion] true: an indirect dependency is the newest version in range,
  *   whatever else is installed
  */
 
@@ -30,7 +30,7 @@ const managers = {
     install: ['install'],
     configure: npmSettings
   },
-  // The last one for Node.js 18.
+  // The last version for Node.js 18.
   'npm 10': {
     fetch: () => fetchPackage('npm', '10.9.4', 'bin/npm-cli.js'),
     install: ['install'],
@@ -43,7 +43,7 @@ const managers = {
       write(folder, '.npmrc')(`registry=${url}/\n`)
       write(folder, 'pnpm-workspace.yaml')(
         `engineStrict: true\nstoreDir: ${folder}/.store\ncacheDir: ${folder}/.cache\n` +
-          // These were published a moment ago.
+          // The test has just published these packages.
           `minimumReleaseAgeExclude: ['${SCOPE}/*']\n`
       )
     }
@@ -56,7 +56,7 @@ const managers = {
     },
     keepsNoVersion: true
   },
-  // It does not compare engines.
+  // This one does not check `engines`.
   'yarn 4': {
     fetch: () => fetchPackage('@yarnpkg/cli-dist', '4.18.1', 'bin/yarn.js'),
     install: ['install', '--no-immutable'],

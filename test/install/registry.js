@@ -12,16 +12,16 @@ const { SCOPE, folders } = require('../../scripts/packages')
 const ROOT = path.join(__dirname, '../..')
 /**
  * No devDependency: verdaccio needs Node.js 22, more than development of memwatch does, brings 320
- * packages (65 MB), and nothing but this proof uses it. It asks for node-fetch by the tag cjs,
- * which not every mirror of npm's registry knows.
+ * packages (65 MB), and nothing but this proof uses it. It depends on node-fetch by the tag cjs,
+ * which some mirrors of npm's registry lack.
  */
 const VERDACCIO = '6.10.4'
 const OVERRIDES = { 'node-fetch': '2.7.0' }
 const NODE_VERSION = '24.21.0'
 
 /**
- * A registry on the loopback interface. It holds the packages of this work tree, and knows no
- * others below their scope; all else it passes on from the registry that npm is configured for.
+ * A registry on the loopback interface. It serves the packages of this work tree and no others of
+ * their scope, and forwards all other requests to npm's configured registry.
  * @param {string} folder empty
  * @returns {Promise<{ url: string, token: string, stop: () => Promise<void> }>}
  */
@@ -49,7 +49,7 @@ async function startRegistry (folder) {
       '--config', config,
       '--listen', url.slice('http://'.length)
     ],
-    // It warns of root and of settings that its next version drops.
+    // Verdaccio warns of root and of deprecated settings.
     { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, NODE_NO_WARNINGS: '1' } }
   )
   const kill = () => child.kill('SIGKILL')

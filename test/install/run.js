@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * `npm run test:install`: the packages as users get them. Publishes all of them to a registry on
- * the loopback interface, and installs them in empty folders: by npm, pnpm and both yarns, on each
- * Node.js, with floors enforced where the package manager can.
+ * `npm run test:install`: tests the packages as users get them. Publishes all of them to a registry
+ * on the loopback interface, and installs them in empty folders: by npm, pnpm and both yarns, on
+ * each Node.js, with floors enforced where the package manager can.
  *
  *   npm run test:install -- --only pnpm   cases whose sentence has that
  */
@@ -25,7 +25,7 @@ const { values: { only } } = parseArgs({ options: { only: { type: 'string' } } }
 /**
  * @param {string} what
  * @param {() => string} fetch
- * @returns {string | undefined} undefined where it cannot be had
+ * @returns {string | undefined} undefined if it cannot be installed
  */
 function tryFetch (what, fetch) {
   try {

@@ -17,7 +17,7 @@ const { defined } = require('../support/defined')
 const AGENT = path.join(__dirname, '../../agent/index.js')
 const app = defined(apps.find(({ id }) => id === 'semi-space-starvation'))
 
-describeWithTools('a starving app pages, and the fix ends it', tools => {
+describeWithTools('a starving app pages until it gets the fix', tools => {
   /** @type {(() => unknown)[]} last started, first stopped */
   const stops = []
   afterAll(async () => { for (const stop of stops.reverse()) await stop() }, 30_000)
@@ -32,7 +32,7 @@ describeWithTools('a starving app pages, and the fix ends it', tools => {
     stops.push(exporter.stop, webhook.stop, alertmanager.stop)
     const prometheus = await startPrometheus({
       file: tools.prometheus,
-      // The very rules that are shipped, only quicker.
+      // The shipped rules, with shorter times.
       rules: rulesYaml(alertRules({ diagnoses, forSeconds: 3, keepFiringForSeconds: 3 }), 'a test'),
       targets: [`127.0.0.1:${exporter.port}`],
       alertmanagerUrl: alertmanager.url
@@ -41,7 +41,7 @@ describeWithTools('a starving app pages, and the fix ends it', tools => {
 
     const group = createMemoryGroup({ limitBytes: app.memoryLimitBytes, name: 'alert-test' })
     stops.push(() => group.remove())
-    // Without a memory cgroup V8 gets the sizes that it would choose in one.
+    // Without a memory cgroup, flags set the sizes that V8 would choose in one.
     const sizing = group.supported ? [] : ['--max-semi-space-size=1', '--max-old-space-size=256']
     const start = (...flags) => {
       const { command, args } = group.wrap(process.execPath, [
@@ -92,7 +92,7 @@ describeWithTools('a starving app pages, and the fix ends it', tools => {
       60_000
     )
     expect(resolved.labels.target).toBe('api')
-    // Resolved because it is healthy, not because it is gone.
+    // The alert resolves while the process lives, so it is healthy.
     expect(await prometheus.query('memwatch_target_up{target="api"} == 1')).toHaveLength(1)
   }, 240_000)
 })

@@ -27,7 +27,7 @@ const AGENT = require.resolve('memwatch/agent')
 let exporter
 /** @type {ReturnType<typeof spawnWatched>[]} */
 let apps = []
-/** Folders of their sources. @type {string[]} */
+/** Folders of the apps' sources. @type {string[]} */
 let folders = []
 afterEach(async () => {
   for (const { child, ended } of apps) {
@@ -42,7 +42,7 @@ afterEach(async () => {
 
 const json = async (at, options) => (await fetch(`${exporter.url}/api/v1/${at}`, options)).json()
 /**
- * An app that is there, from a file as apps are: what V8 inlined is told from that.
+ * A running app with a source file, in which memwatch searches for inlined functions.
  * @param {string} name
  * @param {string} code
  * @param {{ node?: string, flags?: string[], env?: NodeJS.ProcessEnv }} [options]
@@ -66,7 +66,7 @@ async function watched (name, code, { node = NODES[0], flags = [], env = {} } = 
   )
   return app
 }
-/** @returns {Promise<any>} the capture when it is over, or the refusal */
+/** @returns {Promise<any>} resolves to the finished capture, or the refusal */
 async function captured (target, query) {
   const asked = await json(`targets/${target}/captures?${new URLSearchParams(query)}`, {
     method: 'POST'
@@ -79,15 +79,15 @@ async function captured (target, query) {
       60_000
     )
 }
-/** The file of a capture. @returns {Promise<Buffer>} */
+/** Downloads the file of a capture. @returns {Promise<Buffer>} */
 const partOf = async ({ id }, part, query = '') =>
   Buffer.from(
     await (await fetch(`${exporter.url}/api/v1/captures/${id}/${part}${query}`)).arrayBuffer()
   )
 
 /**
- * Two functions: one keeps so many rows each time, one lets go.
- * @param {number | string} rows or where that stands
+ * Two functions: one retains this many rows each time, one retains none.
+ * @param {number | string} rows their number, or an expression for it
  */
 const leaking = rows => `
   const kept = []
@@ -97,7 +97,7 @@ const leaking = rows => `
 `
 const LEAK = leaking(400)
 /**
- * The first suspect; behind what V8 may have inlined it into, where it did.
+ * The first suspect that is not a caller into which V8 may have inlined it.
  * @param {any} suspects
  */
 const culpritOf = ({ sites: [first, second] }) =>
@@ -107,7 +107,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
   beforeEach(async () => { exporter = await startExporter({ autoCaptures: false }) })
   const major = Number(versionOf(node).split('.')[0])
 
-  it('a heap profile comes in two readings, and points at what keeps', async () => {
+  it('a heap profile has two readings, and names the function that retains', async () => {
     await watched('shop', LEAK, { node })
     const capture = await captured('shop', { kind: 'heap_profile', seconds: 4 })
     expect(capture).toMatchObject({ state: 'done', error: null, suspects: { of: 'grown bytes' } })
@@ -124,7 +124,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     }
   }, 60_000)
 
-  it('a CPU profile names the call that blocks', async () => {
+  it('a CPU profile names the blocking call', async () => {
     await watched(
       'shop',
       "function derive () { require('crypto').pbkdf2Sync('a', 'b', 200_000, 64, 'sha512') }; " +
@@ -140,7 +140,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(capture.suspects.sites[0].longestSeconds).toBeGreaterThan(0.02)
   }, 60_000)
 
-  it('a CPU profile of little work points at none of the agent’s', async () => {
+  it('a CPU profile of an idle app names no function of the agent', async () => {
     const work = 'for (const end = performance.now() + 150; performance.now() < end;);'
     await watched('shop', `function work () { ${work} }; setInterval(work, 1000)`, {
       node, env: { MEMWATCH_INTERVAL_SECONDS: '0.1' }
@@ -150,8 +150,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(suspects.sites.filter(({ file }) => file.startsWith('memwatch/'))).toEqual([])
   }, 60_000)
 
-  it('all others come whole, too, from the main thread and from a worker', async () => {
-    // Little is kept: V8 takes a second for every few megabytes of heap that a snapshot holds.
+  it('all other captures arrive complete, from the main thread and from a worker', async () => {
+    // The app retains little, as V8 needs a second of snapshot for every few megabytes of heap.
     const code = 'if (require(\'worker_threads\').isMainThread) new ' +
       `(require('worker_threads').Worker)(__filename); ${leaking(4)}`
     await watched('shop', code, { node, env: { MEMWATCH_ALLOW_SNAPSHOT: '1' } })
@@ -176,7 +176,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     }
   }, 60_000)
 
-  it('an app whose work is done ends, though it is being profiled', async () => {
+  it('an app can end during a profile', async () => {
     const { ended } = await watched('shop', "setTimeout(() => console.log('done'), 2000)", { node })
     const asked = await json('targets/shop/captures?kind=cpu_profile&seconds=30', {
       method: 'POST'
@@ -191,7 +191,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     ).toMatchObject({ state: 'failed', errorCode: 'no_answer' })
   }, 60_000)
 
-  it('a profile stops when the exporter is gone, and the next can be had', async () => {
+  it('a profile stops when the exporter is gone, and another one can start', async () => {
     await watched('shop', LEAK, { node })
     await json('targets/shop/captures?kind=heap_profile&seconds=2', { method: 'POST' })
     const { socket } = exporter
@@ -199,18 +199,18 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     fs.mkdirSync(path.dirname(socket.path), { mode: 0o700 })
     exporter = await startExporter({ autoCaptures: false, socket })
     await eventually(() => json('targets'), targets => targets.length === 1, 30_000)
-    // V8 has one sampling heap profiler: had the first not stopped, there would be no second.
+    // V8 has one sampling heap profiler, so the second profile proves that the first one stopped.
     const again = () => captured('shop', { kind: 'heap_profile', seconds: 1 })
     const { suspects } = await eventually(again, ({ state }) => state === 'done', 30_000)
     expect(culpritOf(suspects)).toMatchObject({ function: 'leak' })
-    // Allocations of the agent to read and send the profile are no suspects.
+    // The agent's allocations to read and send the profile are not suspects.
     expect(
       suspects.sites.map(({ file }) => file).filter(file => file.startsWith('memwatch/'))
     ).toEqual([])
   }, 90_000)
 })
 
-it('who dies for want of memory leaves the lines that were suspected', async () => {
+it('an app that ran out of memory leaves its suspects', async () => {
   exporter = await startExporter({ autoCaptures: false })
   const { child, ended } = await watched(
     'shop',
@@ -220,7 +220,7 @@ it('who dies for want of memory leaves the lines that were suspected', async () 
   expect(await captured('shop', { kind: 'heap_profile', seconds: 1 })).toMatchObject({
     state: 'done'
   })
-  child.kill('SIGUSR2') // now it may take what there is
+  child.kill('SIGUSR2') // now it may use all available memory
   await ended
   const [death] = await eventually(() => json('deaths'), deaths => deaths.length > 0)
   expect(death).toMatchObject({
@@ -247,7 +247,7 @@ setInterval(handle, 5)`
     ['pnpm', 'tiny-store', 'node_modules/.pnpm/tiny-store@2.1.0/node_modules/tiny-store'],
     ['pnpm, with a scope', '@acme/store', 'node_modules/.pnpm/@acme+store@1.0.0/node_modules/@acme/store']
   ]
-  it.each(layouts)('is named by its package: %s', async (_, name, place) => {
+  it.each(layouts)('is named with its package: %s', async (_, name, place) => {
     exporter = await startExporter({ autoCaptures: false })
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-app-'))
     folders.push(folder)
@@ -262,7 +262,7 @@ setInterval(handle, 5)`
     fs.writeFileSync(path.join(folder, 'app.js'), APP(name))
     apps.push(spawnWatched({
       node: NODES[0],
-      // V8 counts the bytes of a function that it inlined at the caller.
+      // V8 assigns the bytes of an inlined function to its caller.
       args: ['--no-turbo-inlining', path.join(folder, 'app.js')],
       socket: exporter.socket.path,
       env: { MEMWATCH_NAME: 'shop', MEMWATCH_ALLOW_SNAPSHOT: '1' },
@@ -274,7 +274,7 @@ setInterval(handle, 5)`
     const { packages, sites } = profile.suspects
     expect(packages[0]).toMatchObject({ package: name, share: expect.any(Number) })
     expect(packages[0].share).toBeGreaterThan(0.5)
-    // The line of the app that calls it is the one to change; the package allocates for it.
+    // The package allocates for the calling line of the app, which is the one to change.
     expect(sites[0]).toMatchObject({ file: 'app.js', package: 'web-shop', via: name, call: null })
     const isOwn = (/** @type {string} */ text) => /memwatch\/agent|@memwatch/.test(text)
     const names = [...packages.map(of => of.package), ...sites.map(({ file }) => file)]
@@ -306,7 +306,7 @@ class Cart { constructor (n) { this.rows = Array.from({ length: 40 }, (_, row) =
 for (let n = 0; n < 2000; n++) carts.set(n, new Cart(n))
 setInterval(() => carts.size, 100)`
 
-  it('says what piles up and what holds it: in the API, as Markdown, in the terminal, and later', async () => {
+  it('names piles and holders: in the API, as Markdown, in the terminal, and later', async () => {
     const dataFolder = new DataFolder(fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-data-')))
     folders.push(dataFolder.path)
     exporter = await startExporter({ autoCaptures: false, dataFolder })
@@ -328,7 +328,7 @@ setInterval(() => carts.size, 100)`
     expect((await json(`captures/${snapshot.id}`)).retainers).toEqual(snapshot.retainers)
   }, 60_000)
 
-  it('that is too large to be analysed here is kept, with the numbers', async () => {
+  it('that is too large for analysis is stored, with both sizes', async () => {
     exporter = await startExporter({ autoCaptures: false })
     const { retainersOf } = require('../../exporter/captures/retainers')
     const file = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-app-')), 'a.heapsnapshot')
@@ -344,7 +344,7 @@ setInterval(() => carts.size, 100)`
   })
 })
 
-describe('what could do harm', () => {
+describe('a harmful capture', () => {
   itInGroup('a snapshot in a container that has no room for it is refused with the numbers, and the process lives', async () => {
     exporter = await startExporter({ autoCaptures: false })
     const group = createMemoryGroup({ limitBytes: 512 * MIB, name: 'snapshot' })
@@ -397,7 +397,7 @@ describe('what could do harm', () => {
     await group.remove()
   }, 90_000)
 
-  it('what is not allowed, not there, too long or at the same time is refused in words', async () => {
+  it('is refused with a reason if it is forbidden, impossible, too long or not first', async () => {
     exporter = await startExporter({ autoCaptures: false })
     await watched('shop', 'setInterval(() => {}, 1000)')
     await watched('closed', 'setInterval(() => {}, 1000)', { env: { MEMWATCH_CAPTURES: 'off' } })
@@ -429,7 +429,7 @@ describe('what could do harm', () => {
     expect([first.state, second.code]).toEqual(['done', 'busy'])
   }, 60_000)
 
-  it('the command waits for the end of another capture', async () => {
+  it('is delayed by the command until another capture ends', async () => {
     exporter = await startExporter({ autoCaptures: false })
     await watched('shop', 'setInterval(() => {}, 1000)')
     const other = captured('shop', { kind: 'cpu_profile', seconds: 3 })
@@ -442,7 +442,7 @@ describe('what could do harm', () => {
     expect((await other).state).toBe('done')
   }, 60_000)
 
-  it('what is more than all that may be kept is refused, and the app goes on', async () => {
+  it('is refused if it exceeds the storage, and the app continues', async () => {
     exporter = await startExporter({ autoCaptures: false, capturesMax: MIB })
     const { child } = await watched('shop', 'setInterval(() => {}, 1000)', {
       env: { MEMWATCH_ALLOW_SNAPSHOT: '1' }
@@ -460,7 +460,7 @@ describe('what could do harm', () => {
     expect(child.exitCode).toBe(null)
   }, 60_000)
 
-  it('a folder that cannot be written to fails captures, at once and in words, and nothing else', async () => {
+  it('fails at once with a reason if the folder is not writable', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-data-'))
     folders.push(folder)
     const dataFolder = await DataFolder.open(folder)
@@ -473,11 +473,11 @@ describe('what could do harm', () => {
       error: expect.stringMatching(/EEXIST|ENOTDIR/)
     })
     dataFolder.close()
-    // an agent whose bytes nobody takes gives up after thirty
+    // an agent whose data nobody reads gives up after thirty seconds
     expect(performance.now() - began).toBeLessThan(15_000)
   }, 60_000)
 
-  it('a connection that brings what nobody asked for is closed', async () => {
+  it('on an unexpected connection leads to its close', async () => {
     exporter = await startExporter({ autoCaptures: false })
     const socket = net.connect(exporter.socket)
     socket.on('error', () => {})
@@ -490,8 +490,8 @@ describe('what could do harm', () => {
   })
 })
 
-describe('without being asked', () => {
-  it('a blocked loop is profiled once, and verdict, metric and command line name the line', async () => {
+describe('automatically', () => {
+  it('a blocked loop is profiled once; verdict, metric and command line name it', async () => {
     exporter = await startExporter()
     await watched(
       'shop',
@@ -524,7 +524,7 @@ describe('without being asked', () => {
     expect(markdown).toContain('| `derive` |')
   }, 90_000)
 
-  it('a leak of Buffers is profiled closely enough to name the line that makes them', async () => {
+  it('a leak of Buffers is sampled often enough to name the allocating line', async () => {
     exporter = await startExporter()
     await watched(
       'shop',
@@ -599,7 +599,7 @@ it('a process that runs out of heap during a profile leaves its lines, and they 
   dataFolder.close()
 }, 120_000)
 
-it('a flame graph is drawn by what the exporter itself serves', async () => {
+it('a flame graph needs only files that the exporter serves', async () => {
   exporter = await startExporter({ autoCaptures: false })
   const page = await exporter.get('/flame/')
   expect([
@@ -611,7 +611,7 @@ it('a flame graph is drawn by what the exporter itself serves', async () => {
   expect(names.length).toBeGreaterThan(2)
   const statusOf = async name => {
     const response = await exporter.get(`/flame/${name}`)
-    await response.arrayBuffer() // one who does not read on keeps the exporter from ending
+    await response.arrayBuffer() // an unread stream delays the end of the exporter
     return response.status
   }
   for (const name of names) expect(await statusOf(name)).toBe(200)
@@ -620,7 +620,7 @@ it('a flame graph is drawn by what the exporter itself serves', async () => {
   }
 })
 
-it('memwatch capture writes what was captured, for DevTools and for pprof', async () => {
+it('memwatch capture writes the capture for DevTools and for pprof', async () => {
   exporter = await startExporter({ autoCaptures: false })
   await watched('shop', LEAK)
   const folder = fs.mkdtempSync('/tmp/memwatch-capture-')

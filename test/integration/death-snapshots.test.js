@@ -25,7 +25,7 @@ function makeFolder (name) {
 
 const SNAPSHOT = '--heapsnapshot-near-heap-limit=1'
 const SMALL_HEAP = '--max-old-space-size=40'
-/** Keeps orders until its heap is full, in turns, so that the agent reports meanwhile. */
+/** Retains orders until its heap is full, over many turns, so that the agent reports meanwhile. */
 const APP = `
 const orders = new Map()
 class Order { constructor (n) { this.n = n; this.rows = Array.from({ length: 50 }, (_, row) => row + n / 7) } }
@@ -33,7 +33,7 @@ setInterval(() => { for (let i = 0; i < 200; i++) orders.set(orders.size, new Or
 `
 const HELD = /[\d,]+ Order objects, \d+ MiB, held by Map `orders` in .*app\.js:\d+/
 
-/** An app of its own folder. @param {string} [code] */
+/** An app in a folder of its own. @param {string} [code] */
 function writeApp (code = APP) {
   const folder = makeFolder('death-snapshot-app-')
   fs.writeFileSync(path.join(folder, 'package.json'), '{ "name": "shop" }')
@@ -81,7 +81,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('memwatch run, on Node
       flags: ['--heap-snapshot-on-oom'], written: folder
     })])
   }
-  it.each(places)('names what held an app that ran out of heap, by the snapshot in %s', async (_, place) => {
+  it.each(places)('names the holder in a full heap by a snapshot in %s', async (_, place) => {
     const cwd = writeApp()
     const { flags, written } = place(cwd)
     const command = [node, SMALL_HEAP, ...flags, 'app.js']
@@ -99,13 +99,13 @@ describe.each(NODES.map(node => [versionOf(node), node]))('memwatch run, on Node
       ['suspected', 'confirmed'].includes(state))
     const textOf = ({ holders }) => holders?.piles[0].text
     expect(leaks.map(textOf)).toEqual(leaks.map(() => textOf(death)))
-    // The snapshot stays where the operator asked V8 to write it.
+    // The snapshot stays in the folder that the operator chose for V8.
     expect(snapshotsIn(written)).toEqual([snapshot])
     expect(stdout.replace(/\s+/g, ' ')).toMatch(/[\d,]+ Order objects, .* held by Map `orders`/)
   }, 120_000)
 })
 
-it('memwatch run names it of a process that never reported', async () => {
+it('memwatch run names the holder even for a process that never reported', async () => {
   const loop = APP.replace('setInterval(() => {', 'while (true) {').replace('}, 10)', '}')
   const cwd = writeApp(loop.replace('class', 'exports.find = n => orders.get(n)\nclass'))
   const command = [process.execPath, SNAPSHOT, SMALL_HEAP, 'app.js']
@@ -123,7 +123,7 @@ describe('an exporter', () => {
   const json = async at => (await fetch(`${exporter.url}/api/v1/${at}`)).json()
 
   /**
-   * An app that dies under the exporter.
+   * An app that dies while the exporter watches it.
    * @param {string[]} flags
    * @param {object} [env]
    */
@@ -142,7 +142,7 @@ describe('an exporter', () => {
     () => json('deaths'), ([death]) => Boolean(death?.holders), 60_000
   )
 
-  it('finds it in a mounted volume, and keeps what it says across a restart', async () => {
+  it('finds the snapshot in a mounted volume, and keeps its finding across a restart', async () => {
     const snapshotDir = makeFolder('volume-')
     const dataDir = makeFolder('memwatch-data-')
     exporter = await startExporter({
@@ -163,7 +163,7 @@ describe('an exporter', () => {
     expect((await json('deaths'))[0].holders).toEqual(death.holders)
   }, 120_000)
 
-  it('reports names of a snapshot without characters that act', async () => {
+  it('makes names from a snapshot plain', async () => {
     exporter = await startExporter({ autoCaptures: false })
     const folder = makeFolder('hostile-')
     const file = path.join(folder, 'hostile.heapsnapshot')
@@ -185,7 +185,7 @@ describe('an exporter', () => {
     }
   })
 
-  it('says of a snapshot that cannot be read why', async () => {
+  it('gives the reason for an unreadable snapshot', async () => {
     exporter = await startExporter({ autoCaptures: false, snapshotDir: makeFolder('volume-') })
     const { findSnapshotFiles } = require('../../exporter/deaths/snapshot-files')
     const { retainersOf } = require('../../exporter/captures/retainers')

@@ -54,7 +54,7 @@ it.each([
   })
 })
 
-itInGroup('an app that the kernel kills for memory is said to be, also in its last word to the shell and to Prometheus', async () => {
+itInGroup('an OOM kill by the kernel is reported, in the terminal and to Prometheus', async () => {
   const group = createMemoryGroup({ limitBytes: 150 * MIB, name: 'death' })
   expect([group.supported, group.reason]).toEqual([true, undefined])
   const { command, args } = group.wrap(process.execPath, [
@@ -99,7 +99,7 @@ itInGroup('an app that the kernel kills for memory is said to be, also in its la
   }
 })
 
-it('memwatch run says of what its command died', async () => {
+it('memwatch run reports the death of its command', async () => {
   const { stdout } = await memwatch([
     'run',
     '--',
@@ -110,7 +110,7 @@ it('memwatch run says of what its command died', async () => {
   expect(stdout).toMatch(/pid \d+: It crashed with SIGBUS;/)
 })
 
-it('a stopped app is told from a blocked one, and neither is dead', async () => {
+it('a stopped app and a blocked one are distinguished, and neither is dead', async () => {
   const env = { MEMWATCH_INTERVAL_SECONDS: '0.2' }
   const stopped = spawnWatched({
     args: ['-e', 'setInterval(() => {}, 1000)'],

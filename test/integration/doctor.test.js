@@ -14,7 +14,7 @@ const { itInGroup } = require('../support/memory-groups')
 const isLinux = process.platform === 'linux'
 const isRoot = process.getuid?.() === 0
 const APP = "setInterval(() => {}, 1000); console.log('up', process.pid)"
-/** The options of this very process come through to each app, as doctor wants it of them. */
+/** Each app gets the options of this process unchanged, as doctor expects. */
 const OWN_OPTIONS = process.env.NODE_OPTIONS ?? ''
 const PRELOAD = `${OWN_OPTIONS} --require ${AGENT}`.trim()
 
@@ -31,7 +31,7 @@ afterAll(async () => {
 })
 /** @type {ReturnType<typeof spawnBounded>[]} */
 const apps = []
-/** Process ids of the apps, some of which are children of a shell. @type {number[]} */
+/** Process ids of the apps; some are children of a shell. @type {number[]} */
 const pids = []
 async function endApps () {
   for (const pid of pids.splice(0)) process.kill(pid, 'SIGKILL')
@@ -41,10 +41,10 @@ async function endApps () {
 afterEach(endApps)
 
 /**
- * A process of Node.js that is up.
+ * A running Node.js process.
  * @param {object} [options]
  * @param {NodeJS.ProcessEnv} [options.env]
- * @param {string} [options.command] a line of a shell, in which APP is node with its script
+ * @param {string} [options.command] a shell command, in which APP stands for node with its script
  * @param {string[]} [options.flags]
  * @param {number} [options.uid]
  * @param {(command: string, args: string[]) => { command: string, args: string[] }} [options.wrap]
@@ -54,7 +54,7 @@ async function startApp ({
   env = {}, command, flags = [], uid, wrap = (command, args) => ({ command, args })
 } = {}) {
   const words = [process.execPath, ...flags, script]
-  // Behind the app a shell does something more: it stays its parent.
+  // The shell has another command after the app, so it stays its parent.
   const inner = command === undefined
     ? wrap(words[0], words.slice(1))
     : { command: '/bin/sh', args: ['-c', `${command.replace('APP', words.join(' '))}; exit $?`] }
@@ -91,12 +91,15 @@ async function doctor (args, url = exporter.url) {
   return { code, problems, checks, of }
 }
 
-/** @param {string} state @param {RegExp} text */
+/**
+ * @param {string} state
+ * @param {RegExp} text
+ */
 const told = (state, text) =>
   [expect.objectContaining({ state, text: expect.stringMatching(text) })]
 
 ;(isLinux ? describe : describe.skip)('memwatch doctor', () => {
-  it('finds all in place, ends with 0, and says what is in force', async () => {
+  it('finds no fault, ends with 0, and prints the settings in force', async () => {
     const pid = await startApp({ flags: ['--max-semi-space-size=8'] })
     await isWatched(pid)
     const found = await doctor([String(pid)])
@@ -113,7 +116,7 @@ const told = (state, text) =>
     expect(text).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('  ✓ ') })
   })
 
-  it('without an exporter says so, and what it can see of the process', async () => {
+  it('reports a missing exporter, and what it sees of the process', async () => {
     const pid = await startApp()
     const { code, of } = await doctor([String(pid)], `http://127.0.0.1:${await freePort()}`)
     expect(code).toBe(1)
@@ -125,13 +128,13 @@ const told = (state, text) =>
   it.each([
     ['the agent is not loaded', { env: { NODE_OPTIONS: OWN_OPTIONS } }, /agent is not loaded/],
     [
-      'a program on the way drops NODE_OPTIONS',
+      'a program between drops NODE_OPTIONS',
       { command: 'env -u NODE_OPTIONS APP' },
       /NODE_OPTIONS of process \d+ \(sh\) preloads the agent; NODE_OPTIONS of process/
     ],
     ['it is turned off', { env: { MEMWATCH_DISABLED: '1' } }, /MEMWATCH_DISABLED turns off/],
     [
-      'a variable has a value that it refuses',
+      'a variable has an invalid value',
       { env: { MEMWATCH_INTERVAL_SECONDS: '0' } },
       /is off: MEMWATCH_INTERVAL_SECONDS: expected a number from 0.1 to 60/
     ],
@@ -146,7 +149,7 @@ const told = (state, text) =>
     expect(of('agent')).toEqual(told('problem', text))
   })
 
-  it('says what is wrong with the socket', async () => {
+  it('reports problems of the socket', async () => {
     const socket = path.join(folder, 'gone.sock')
     const missing = await startApp({ env: { MEMWATCH_SOCKET: socket } })
     expect((await doctor([String(missing)])).of('socket')).toEqual(told('problem', /no such file/))
@@ -160,7 +163,7 @@ const told = (state, text) =>
     expect((await doctor([String(closed)])).of('socket')).toEqual(told('problem', /nobody listens/))
   })
 
-  it('says that others may write to the folder of the socket', async () => {
+  it('reports a socket folder that others may write to', async () => {
     const pid = await startApp()
     const at = path.dirname(exporter.socket.path)
     fs.chmodSync(at, 0o777)
@@ -176,7 +179,7 @@ const told = (state, text) =>
     )
   })
 
-  it('says which flag a later one overrides, and which counts', async () => {
+  it('names a flag that a later one overrides', async () => {
     const { of } = await doctor([String(await startApp({
       env: { NODE_OPTIONS: `${PRELOAD} --max-semi-space-size=16` },
       flags: ['--max_semi_space_size=1']
@@ -193,13 +196,13 @@ const told = (state, text) =>
     ['LD_PRELOAD', 'libdl.so.2', 'env -u LD_PRELOAD APP', /sh\) holds libdl.so.2; .* no such/],
     ['NODE_OPTIONS', `${PRELOAD} --max-semi-space-size=16`, `env NODE_OPTIONS="${PRELOAD}" APP`,
       /NODE_OPTIONS of process \d+ \(sh\) holds --max-semi-space-size=16; .* other options/]
-  ])('says that a supervisor drops or replaces %s=%s', async (name, value, command, text) => {
+  ])('reports that a supervisor drops or replaces %s=%s', async (name, value, command, text) => {
     const { code, of } = await doctor([String(await startApp({ env: { [name]: value }, command }))])
     expect(code).toBe(1)
     expect(of('environment')).toEqual(told('problem', text))
   })
 
-  it('says that a library of LD_PRELOAD is not loaded, and that malloc ignores its variable', async () => {
+  it('reports an LD_PRELOAD library that is not loaded, and its ignored variable', async () => {
     const { of } = await doctor([String(await startApp({
       env: { LD_PRELOAD: 'libnowhere.so.7', MALLOC_CONF: 'narenas:2' }
     }))])
@@ -209,7 +212,7 @@ const told = (state, text) =>
     ])
   })
 
-  itInGroup('names the processes without the agent that share the limit of a container', async () => {
+  itInGroup('names processes without the agent that share a container limit', async () => {
     const group = createMemoryGroup({ limitBytes: 256 * 2 ** 20, name: 'doctor' })
     try {
       const pid = await startApp({ wrap: group.wrap })
@@ -226,13 +229,13 @@ const told = (state, text) =>
     }
   })
 
-  it('counts the processes of Node.js that can be seen', async () => {
+  it('counts visible Node.js processes', async () => {
     await startApp()
     const { of } = await doctor([])
     expect(of('processes')).toEqual(told('ok', /^[1-9]\d* of \d+ processes of Node.js have the agent/))
   })
 
-  ;(isRoot ? it : it.skip)('what another user may not see is unknown, not well', async () => {
+  ;(isRoot ? it : it.skip)('checks without permission are unknown, not ok', async () => {
     const pid = await startApp()
     await isWatched(pid)
     const { ended } = spawnBounded(
@@ -246,7 +249,7 @@ const told = (state, text) =>
     })
   })
 
-  it('whatever a process says of itself reaches the terminal as text', async () => {
+  it('texts of a process reach the terminal as plain text', async () => {
     const hostile = '\x1b]0;taken\x07\x1b[31m\n\u202e'
     const pid = await startApp({
       env: { LD_PRELOAD: `lib${hostile}.so`, MEMWATCH_SOCKET: `/tmp/${hostile}`, MALLOC_CONF: hostile }
@@ -258,15 +261,15 @@ const told = (state, text) =>
   })
 
   it.each([
-    ['a target that there is not', 'nobody', /^memwatch: unknown target: nobody; known targets: /],
-    ['a process that there is not', '999999999', /^memwatch: no Node.js process 999999999\n/]
+    ['an unknown target', 'nobody', /^memwatch: unknown target: nobody; known targets: /],
+    ['an unknown process', '999999999', /^memwatch: no Node.js process 999999999\n/]
   ])('%s ends with 2', async (_, name, text) => {
     expect(await memwatch(['doctor', name, '--url', exporter.url])).toMatchObject({
       code: 2, stdout: '', stderr: expect.stringMatching(text)
     })
   })
 
-  it('another program ends with 2', async () => {
+  it('ends with 2 for a program other than Node.js', async () => {
     const sleeper = spawnBounded('sleep', ['60'])
     apps.push(sleeper)
     expect(await memwatch(['doctor', String(sleeper.child.pid), '--url', exporter.url]))
@@ -275,7 +278,7 @@ const told = (state, text) =>
 })
 
 describeWithTools('memwatch doctor under jemalloc', () => {
-  it('says that it is loaded, and which variable it ignores', async () => {
+  it('reports that it is loaded, and names a variable that it ignores', async () => {
     const { of } = await doctor([String(await startApp({
       env: { LD_PRELOAD: 'libjemalloc.so.2', MALLOC_CONF: 'narenas:2', MALLOC_ARENA_MAX: '2' }
     }))])

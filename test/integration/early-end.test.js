@@ -9,7 +9,7 @@ const { MEMWATCH } = require('../support/memwatch')
 const { eventually } = require('../support/exporter')
 const { runnersWith } = require('../support/tools')
 
-/** Says when somebody listens for SIGTERM. */
+/** Prints a line once a listener for SIGTERM exists. */
 const PROBE = `const { on } = process
 process.on = function (name, ...rest) {
   on.call(this, name, ...rest)
@@ -22,9 +22,9 @@ const { it: itAsRoot } = runnersWith(
   process.getuid?.() === 0 ? undefined : 'it needs root'
 )
 
-// A Job that is short ends while its sidecar still starts. The kernel gives the first process of a
-// namespace no signal that it does not listen for.
-itAsRoot('an exporter that is the first process of its container ends when it is asked to, also before it has started', async () => {
+// A short Job ends while its sidecar is still starting. The kernel does not deliver a signal to the
+// first process of a namespace without a handler.
+itAsRoot('an exporter as first process of a container ends on SIGTERM, even at start', async () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-early-'))
   const probe = path.join(folder, 'probe.js')
   fs.writeFileSync(probe, PROBE)

@@ -3,16 +3,16 @@
 const { watchCommand } = require('../../cli/watch-command')
 const { environment } = require('../support/agent-collector')
 
-/** V8 itself rarely collects this app: it keeps little, and allocates little else. */
+/** V8 rarely runs a major GC in this app, which allocates little. */
 const SLOW_LEAK = 'const kept = []; setInterval(() => kept.push(Array(25_000).fill(kept)), 500)'
-/** Machines that test are busy, and a pause that waits for a CPU takes more of the budget. */
+/** On a busy machine a pause includes waiting for a CPU, and uses more of the budget. */
 const MOST_SECONDS = 120
 
 /**
- * `memwatch run` until the app has had two full GCs on command, or somebody aborts.
+ * Runs `memwatch run` until two full GCs on command, or until the test aborts.
  * @param {AbortController} abort
  * @param {NodeJS.ProcessEnv} [env]
- * @returns {Promise<number>} GCs on command that its frames counted
+ * @returns {Promise<number>} number of GCs on command in its frames
  */
 async function run (abort, env = {}) {
   let count = 0
@@ -32,7 +32,7 @@ async function run (abort, env = {}) {
   return count
 }
 
-it('memwatch run asks for full GCs, and counts them apart; not where those are off', async () => {
+it('memwatch run requests full GCs, counted separately, unless they are off', async () => {
   const abort = new AbortController()
   const counts = await Promise.all([run(abort), run(abort, { MEMWATCH_FORCED_GC: 'off' })])
   expect(counts).toEqual([2, 0])

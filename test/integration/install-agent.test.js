@@ -13,7 +13,7 @@ beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-inst
 afterEach(() => fs.rmSync(folder, { recursive: true, force: true }))
 
 /**
- * Mode of every file and folder below.
+ * Modes of all files and folders below.
  * @param {string} at
  * @returns {Record<string, string>}
  */
@@ -24,7 +24,7 @@ const modes = at =>
       .map(name => [name, (fs.statSync(path.join(at, String(name))).mode & 0o777).toString(8)])
   )
 
-it('copies what an app needs, for all users to read, whatever the umask', () => {
+it('copies the agent with read access for all users, under any umask', () => {
   const before = process.umask(0o077)
   try {
     installAgent(folder)
@@ -48,7 +48,7 @@ it('copies what an app needs, for all users to read, whatever the umask', () => 
   ])
 })
 
-it('again it leaves what runs alone; another version takes its place at once, and the old files stay for who began with them', () => {
+it('a second run changes nothing; another version replaces it at once, and old files stay', () => {
   const { link } = installAgent(folder)
   const first = fs.realpathSync(link)
   const { ino } = fs.statSync(first)
@@ -64,7 +64,7 @@ it('again it leaves what runs alone; another version takes its place at once, an
   ]).toEqual([first, true])
 })
 
-it('makes a token once, for its user and group to read', () => {
+it('creates a token once, readable by its user and group', () => {
   const file = makeToken(folder)
   const token = fs.readFileSync(file, 'utf8')
   expect([token.trim().length, fs.statSync(file).mode & 0o777]).toEqual([43, 0o440])
@@ -72,7 +72,7 @@ it('makes a token once, for its user and group to read', () => {
   expect(fs.readFileSync(file, 'utf8')).toBe(token)
 })
 
-it('says what is wrong with the folder, and ends with 2', async () => {
+it('reports a problem of the folder, and ends with 2', async () => {
   const none = path.join(folder, 'none')
   expect(await memwatch(['install-agent', none])).toMatchObject({
     code: 2,
@@ -84,9 +84,9 @@ it('says what is wrong with the folder, and ends with 2', async () => {
   })
 })
 
-// Needs root, to be somebody else.
+// Needs root, to switch to another user.
 const asRoot = process.getuid?.() === 0 ? it : it.skip
-asRoot('an app under another user is watched through it, and obeys by the token', async () => {
+asRoot('an app of another user reports through it, and obeys commands by the token', async () => {
   fs.chmodSync(folder, 0o777)
   await memwatch(['install-agent', folder])
   const token = path.join(folder, 'token')
@@ -96,7 +96,7 @@ asRoot('an app under another user is watched through it, and obeys by the token'
   })
   const [uid, gid] = [12345, 65532]
   for (const name of ['token', 'exporter.sock']) fs.chownSync(path.join(folder, name), 65532, gid)
-  // The child's user must be able to read this Node.js; what it runs needs no file.
+  // The child's user must be able to read this Node.js; its code needs no file.
   const app = spawnBounded(
     process.execPath,
     ['--require', path.join(folder, 'agent/index.js'), '-e', 'setInterval(() => {}, 1000)'],

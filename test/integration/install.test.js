@@ -9,14 +9,14 @@ const { folders, nameOf } = require('../../scripts/packages')
 const { version } = require('../../package.json')
 
 const ROOT = path.join(__dirname, '../..')
-/** Sum of all files: `unpackedSize` of `npm pack -w agent --dry-run --json`. */
+/** Limit of `unpackedSize` in `npm pack -w agent --dry-run --json`: the sum of all files. */
 const MOST_AGENT_BYTES = 250_000
 const MOST_COMMAND_LINE_BYTES = 30_000_000
-/** Modules that the command line loads late. */
+/** Modules that the command line loads on use. */
 const ABSENT = ['lab', 'otlp']
 
-// Packed files in an empty folder, as a user of this machine's Node.js installs them. Every Node.js
-// and every package manager: npm run test:install.
+// Installs the packed files in an empty folder, as a user of this machine's Node.js would. npm run
+// test:install covers every Node.js and package manager.
 describe('packed and installed in the folder of an app', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-install-'))
   const modules = path.join(folder, 'node_modules')
@@ -45,9 +45,9 @@ describe('packed and installed in the folder of an app', () => {
 
   it('reports on an app that it runs', () => installed.checkRun(), 60_000)
 
-  it('its exporter hears apps that preload the agent', () => installed.checkApps(PRELOADED), 60_000)
+  it('its exporter gets frames of preloaded apps', () => installed.checkApps(PRELOADED), 60_000)
 
-  it('brings the licence of each package, no tests, and no more than it says', () => {
+  it('has the licence of each package, no tests, and the documented size', () => {
     const files = fs.readdirSync(path.join(modules, '@memwatch'), { recursive: true }).map(String)
     for (const name of ['agent', 'allocator', 'cli', 'engine', 'exporter']) {
       expect(files).toEqual(
@@ -63,14 +63,14 @@ describe('packed and installed in the folder of an app', () => {
   it.each([
     ['exporter', ['exporter', '--otlp', 'http://127.0.0.1:4318'], 'npm install @memwatch/otlp'],
     ['simulate', ['simulate', 'healthy'], 'npm install @memwatch/lab']
-  ])('%s says what to install where a part is absent', async (_, args, advice) => {
+  ])('%s names the package to install if a part is absent', async (_, args, advice) => {
     const { code, stderr } = await installed.run('memwatch', args)
     expect(stderr).toContain(advice)
     expect(stderr.trim().split('\n').length).toBe(1)
     expect(code).toBe(2)
   })
 
-  it('the command of the agent’s package starts the command line, and says how to get it', async () => {
+  it('the agent’s command starts the command line, or names its package', async () => {
     const command = path.join(modules, 'memwatch/command.js')
     expect(await installed.run('node', [command, '--version'])).toMatchObject({
       code: 0,

@@ -10,7 +10,7 @@ const { startExporter, eventually } = require('../support/exporter')
 const { memwatch } = require('../support/memwatch')
 const { runnersWith } = require('../support/tools')
 
-/** Known memory bugs of real processes: of installed packages, and of a Node.js that leaks. */
+/** Known memory bugs in real processes: in installed packages, and in Node.js itself. */
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-known-'))
 afterAll(() => fs.rmSync(folder, { recursive: true }))
@@ -32,7 +32,7 @@ const ADDON = path.join(__dirname, `../../allocator/prebuilt/${process.platform}
 const hasAddon = fs.existsSync(ADDON)
 if (hasAddon) fs.copyFileSync(ADDON, path.join(folder, 'node_modules/@shop/native/native.node'))
 install('@shop/fast', { version: '1.0.0' })
-// The loader ignores what follows the last section: this addon has a message of mimalloc.
+// The loader ignores data behind the last section, so the test appends a message of mimalloc.
 if (hasAddon) {
   fs.writeFileSync(path.join(folder, 'node_modules/@shop/fast/fast.node'),
     Buffer.concat([fs.readFileSync(ADDON), Buffer.alloc(2 ** 20), Buffer.from('mimalloc: error: ')]))
@@ -78,7 +78,7 @@ describe('memwatch audit TARGET', () => {
   const audit = (/** @type {string[]} */ ...args) =>
     memwatch(['audit', ...args, '--url', exporter.url])
 
-  it('names the bugs of the versions that it has installed, and ends with 3', async () => {
+  it('names bugs of the installed versions, and ends with 3', async () => {
     const { code, stdout, stderr } = await audit('shop', '--json')
     expect([code, stderr]).toEqual([3, ''])
     const { node, packages, addons, bugs } = JSON.parse(stdout)
@@ -92,12 +92,12 @@ describe('memwatch audit TARGET', () => {
       .toEqual([])
   })
 
-  it('knows which loaded addons bring their own malloc, by their files', () => {
+  it('recognizes loaded addons with their own malloc by their files', () => {
     const [{ hello }] = exporter.exporter.targets
     expect(readMallocAddons(hello)).toEqual(hasAddon ? ['@shop/fast'] : [])
   })
 
-  it('ends with 2 for a target that the exporter does not know', async () => {
+  it('ends with 2 for an unknown target', async () => {
     const { code, stderr } = await audit('nobody')
     expect([code, stderr]).toEqual([2, expect.stringContaining('unknown target; known targets: shop')])
   })
@@ -109,7 +109,7 @@ withLeakyNode.describe(`an app on Node.js ${LEAKY_NODE} that streams Blobs`, () 
     const upload = () => new Response(new Blob([body]).stream()).arrayBuffer()
     setInterval(() => { for (let i = 0; i < 3; i++) upload() }, 50)`
 
-  it('is named its known bug as the likely cause, with the thread and the fixed version', async () => {
+  it('shows its known bug as the likely cause, with thread and fixed version', async () => {
     fs.writeFileSync(path.join(folder, 'upload.js'), STREAM_BLOBS)
     const { stdout } = await memwatch([
       'run', '--for', '80', '--json', '--', leakyNode, path.join(folder, 'upload.js')

@@ -12,7 +12,7 @@ const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-lab-test-'))
 afterAll(() => fs.rmSync(folder, { recursive: true }))
 
 /**
- * A lab app, live: its main thread as the report has it.
+ * Main thread of a live lab app in the report.
  * @param {string} app
  * @param {string[]} [options]
  * @param {object} [env]
@@ -28,7 +28,7 @@ async function simulate (app, options = [], env = {}) {
 }
 const stateOf = (target, id) => target.verdicts.find(({ diagnosis }) => diagnosis === id).state
 
-// Two lanes for two cores. Each app is small; a lane runs one at a time.
+// Two lanes for two cores. Each app is small, and each lane runs one app at a time.
 describeWithTools('lab apps, live', () => {
   /** @type {Record<string, Promise<any>>} */
   const runs = {}
@@ -42,7 +42,7 @@ describeWithTools('lab apps, live', () => {
       runs.fixed = simulate('allocator-fragmentation', ['--for', '40'], fix.change.env)
       await runs.fixed
     }
-    // Light ones, beside the others.
+    // Light apps, which run beside the others.
     const light = async () => {
       for (const app of ['event-loop-blocked-jobs', 'context-leak', 'resource-leak-jobs']) {
         await (runs[app] = simulate(app))
@@ -51,7 +51,7 @@ describeWithTools('lab apps, live', () => {
     await Promise.all([runs.leak, inTurn(), light()])
   }, 300_000)
 
-  it('a leak is confirmed while the process lives, with the time that is left', async () => {
+  it('a leak is confirmed while the process lives, with the remaining time', async () => {
     const { primary } = await runs.leak
     expect(primary).toMatchObject({
       diagnosis: 'js-heap-leak',
@@ -67,7 +67,7 @@ describeWithTools('lab apps, live', () => {
     ['event-loop-blocked', 'event-loop-blocked-jobs', /calls that wait/],
     ['context-leak', 'context-leak', /V8 contexts are alive/],
     ['resource-leak', 'resource-leak-jobs', /active timers/]
-  ])('%s is confirmed, and says what it is', async (id, app, text) => {
+  ])('%s is confirmed with its details', async (id, app, text) => {
     const { primary } = await runs[app]
     expect(primary).toMatchObject({
       diagnosis: id,
@@ -76,11 +76,11 @@ describeWithTools('lab apps, live', () => {
     })
   })
 
-  it('a cache that fills up is nothing', async () => {
+  it('a cache that fills up is no finding', async () => {
     expect((await runs.cache).primary).toBeNull()
   })
 
-  it('an app whose freed memory malloc keeps is told from a leak, and gets another allocator', async () => {
+  it('freed memory that malloc keeps is no leak, and leads to another allocator', async () => {
     const target = await runs.fragmenting
     expect(target.primary).toMatchObject({
       diagnosis: 'allocator-fragmentation',
@@ -90,7 +90,7 @@ describeWithTools('lab apps, live', () => {
     expect(stateOf(target, 'js-heap-leak')).not.toBe('confirmed')
   })
 
-  it('with that allocator nothing is wrong any more', async () => {
+  it('with that allocator the app has no finding', async () => {
     expect((await runs.fixed).primary).toBeNull()
   })
 })

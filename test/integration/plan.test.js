@@ -22,14 +22,14 @@ const { takesInNodeOptions } = require('../../engine/v8/node-options')
 const { itInGroup } = require('../support/memory-groups')
 
 /**
- * Predictions of `memwatch plan` against what real Nodes say in real cgroups. With TEST_NODES all
- * that are given.
+ * Compares predictions of `memwatch plan` with real Nodes in real cgroups. TEST_NODES replaces this
+ * list.
  */
 
 const ROOT_LIMIT = '/sys/fs/cgroup/memory/memory.limit_in_bytes'
 /**
- * Memory by which a Node goes that sees no limit of its own cgroup: the machine's memory, or the
- * limit of the container that the tests run in.
+ * Memory that a Node uses if it sees no limit of its own cgroup: that of the machine, or the limit
+ * of the container of the tests.
  */
 const machineBytes = Math.min(
   os.totalmem(),
@@ -59,7 +59,7 @@ function planned (version, limitMib, flags, cgroup = 'v2') {
     memory: [`${limitMib}Mi`],
     hostMemory: String(machineBytes)
   })
-  // On the command line Node.js takes what it refuses in NODE_OPTIONS.
+  // Node.js accepts flags on the command line that it refuses in NODE_OPTIONS.
   return plan({
     ...asked,
     cgroup,
@@ -91,7 +91,7 @@ const runToEnd = ({ command, args }, changes, timeoutMs) =>
 
 describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version, node) => {
   itInGroup.each(LIMITS_MIB)(
-    'in a group of %i MiB the heap size limit is as foretold, whatever the flags',
+    'in a cgroup of %i MiB the heap size limit is as predicted, with any flags',
     async limitMib => {
       await inGroup(limitMib, async ({ wrap }) => {
         for (const flags of FLAGS) {
@@ -120,7 +120,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     '--max-heap-size=300 --max-semi-space-size=8',
     '--max-semi-space-size=24'
   ])(
-    'the new space grows to the semi-space that was foretold: %s',
+    'the new space grows to the predicted semi-space: %s',
     async flags => {
       const { semiSpaceBytes } = planned(version, 513, flags)
       const grow = `
@@ -142,8 +142,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
           {},
           60_000
         )
-        // The size at which it stays: Node 24 to 26 overstep it for moments. Up to Node 22 a page
-        // has a header that counts as neither.
+        // The lasting size, as Node 24 to 26 exceed it for moments. Up to Node 22 a page has a
+        // header that belongs to neither value.
         expect(Number(stdout) / defined(semiSpaceBytes)).toBeGreaterThan(0.97)
         expect(Number(stdout) / defined(semiSpaceBytes)).toBeLessThanOrEqual(1)
       })
@@ -151,12 +151,12 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     90_000
   )
 
-  itInGroup('that no limit of cgroup v2 reaches is as foretold where it sees one of v1', async () => {
+  itInGroup('without view of cgroup v2 the sizes are as predicted from a limit of v1', async () => {
     if (has(readNodeVersion(version), SEES_CGROUP_V2)) return // sees both
     if (!fs.existsSync(ROOT_LIMIT)) return // a machine without v1
     for (const limitMib of LIMITS_MIB) {
       await inGroup(limitMib, async ({ wrap, path }) => {
-        // As a container has it: its own group is the root that it sees.
+        // Like in a container, the own cgroup is the visible root.
         const { stdout } = await runToEnd(
           wrap('unshare', [
             '--mount',
@@ -195,7 +195,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     '--trace-atomics-wait',
     '--no-experimental-strip-types',
     '--no-warnings'
-  ])('%s in NODE_OPTIONS lets it start, or not, as foretold', async flag => {
+  ])('%s in NODE_OPTIONS prevents the start or not, as predicted', async flag => {
     const { stderr } = await runToEnd({ command: node, args: ['-v'] }, { NODE_OPTIONS: flag })
     expect([flag, !/is not allowed in NODE_OPTIONS|is an invalid negation/.test(stderr)]).toEqual([
       flag,
@@ -203,8 +203,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     ])
   })
 
-  it('every flag that it takes in NODE_OPTIONS is known to be one', async () => {
-    // Another release of the line may have got some, or lost some.
+  it('memwatch knows every flag that Node.js accepts in NODE_OPTIONS', async () => {
+    // Another release of the line may have more flags, or fewer.
     if (
       ![
         '18.20.8',
@@ -228,7 +228,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
         env: {}
       })
     ).filter(flag => flag.startsWith('--'))
-    // They list two more than they take.
+    // They list two flags that they refuse.
     expect(
       allowed.filter(
         flag =>
@@ -238,7 +238,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     ).toEqual([])
   })
 
-  itInGroup('a leak in 200 MiB ends as foretold: by the kernel, and with the flags that are recommended by V8', async () => {
+  itInGroup('a leak in 200 MiB ends by an OOM kill, and with the advised flags by V8', async () => {
     const leak =
       'const kept = []; (function grow () { for (let i = 0; i < 5000; i++) kept.push({ i, text: ' +
         '"row " + i, more: [i, i, i] }); setImmediate(grow) })()'
@@ -263,7 +263,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
   }, 150_000)
 })
 
-it('a target that holds 100 MiB is told what a smaller container does to it', async () => {
+it('a target with 100 MiB gets the effect of a smaller container', async () => {
   const exporter = await startExporter({ autoCaptures: false })
   const hold =
     'const kept = []; while (process.memoryUsage().heapUsed < 100 * 2 ** 20) for (let i = 0; i ' +

@@ -15,7 +15,7 @@ const { MEMWATCH } = require('../support/memwatch')
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-prometheus-source-'))
 const APP = path.join(folder, 'app.js')
-// Objects live a moment, as those of requests do; of one app, some of it for ever.
+// Objects live briefly, like those of requests; one app retains some forever.
 fs.writeFileSync(APP, `
   const recent = []
   const kept = []
@@ -50,7 +50,7 @@ describeWithTools('memwatch diagnose --prometheus', tools => {
   const children = []
   /** @type {Awaited<ReturnType<typeof startPrometheus>>} */
   let prometheus
-  /** @type {number} a port that nobody listens on */
+  /** @type {number} a port without a listener */
   let closed
   beforeAll(async () => {
     closed = await freePort()
@@ -134,7 +134,7 @@ describeWithTools('memwatch diagnose --prometheus', tools => {
   }
   const instance = (report, i) => report.targets[i] ?? { verdicts: [] }
 
-  it('suspects the leak in prom-client metrics, of the app that leaks, and is never sure', async () => {
+  it('suspects a leak by prom-client metrics, in the leaking app only', async () => {
     const leaking = async () => {
       const report = await judged('prom-client', [`--flags=${FLAGS.join(' ')}`])
       return {
@@ -150,8 +150,8 @@ describeWithTools('memwatch diagnose --prometheus', tools => {
     ).toHaveLength(1)
     for (const target of report.targets) {
       expect(target).toMatchObject({ thread: 'main', node: process.versions.node, primary: null })
-      // V8 runs so many GCs here that prom-client loses most: that says nothing, but never that
-      // there were few.
+      // V8 runs so many GCs here that prom-client loses most: a check must not conclude that there
+      // were few.
       expect(
         target.verdicts.find(({ diagnosis }) => diagnosis === 'semi-space-starvation').state
       ).not.toBe('ok')
@@ -170,7 +170,7 @@ describeWithTools('memwatch diagnose --prometheus', tools => {
     expect(validate.errors).toBe(null)
   }, 100_000)
 
-  it("reads more in memwatch's own, without being told anything", async () => {
+  it('gets more from memwatch’s own metrics, without options', async () => {
     const report = await eventually(
       () => judged('memwatch'),
       report => found(instance(report, 0)).includes('js-heap-leak suspected'),
@@ -219,13 +219,13 @@ describeWithTools('memwatch diagnose --prometheus', tools => {
       /--prometheus: expected no files beside it, got "app.log"/
     ],
     ['nothing at all', () => [], /expected a file, - for stdin, or --prometheus URL/]
-  ])('refuses %s with status 2, and says why', async (_, args, message) => {
+  ])('refuses %s with status 2 and the reason', async (_, args, message) => {
     const { status, stdout, stderr } = await diagnose(args())
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
     expect(stderr).toMatch(message)
     expect(stderr).not.toMatch(/at .*\.js:/)
   })
-  it('says of another server that it is no Prometheus, and sends it a password as such', async () => {
+  it('names a server that is no Prometheus, and sends a password as basic auth', async () => {
     /** @type {string | undefined} */
     let authorization
     const server = http

@@ -10,7 +10,7 @@ const { runnersWith } = require('../support/tools')
 
 const ROOT = path.join(__dirname, '../..')
 const PAGE = fs.readFileSync(path.join(ROOT, 'docs/quick-start.md'), 'utf8')
-/** Examples of the page that are run: their commands, and their expected output. */
+/** Examples of the page that the test runs: commands and expected output. */
 const examples = [...PAGE.matchAll(/<!-- run(?:: says "([^"]+)")? -->\n```sh\n([\s\S]*?)```/g)].map(
   ([, says, commands]) => ({ says, commands })
 )
@@ -20,7 +20,7 @@ const { describe: describeWithCurl } = runnersWith(
   spawnSync('curl', ['--version']).status === 0 ? undefined : 'curl is not installed'
 )
 
-it('the page has examples to run, and says so of no others', () => {
+it('the page marks exactly the examples that can run', () => {
   expect(examples.length).toBe(3)
   expect([...PAGE.matchAll(/<!-- run/g)].length).toBe(examples.length)
 })
@@ -39,8 +39,8 @@ describeWithCurl('its examples', () => {
     '%s',
     async (_, says, commands) => {
       const [own, api] = ports
-      // As they stand, but for the ports: others may have those of this machine. What is still
-      // running at the end is ended.
+      // Commands with other ports, as those of the page may be in use on this machine. Processes
+      // still running at the end are ended.
       const script = 'set -eum\ntrap \'for job in $(jobs -p); do kill -- -$job || true; done; ' +
         'wait || true\' ' +
           `EXIT\n${commands.replaceAll('localhost:3000', `localhost:${own}`).replaceAll('16369', api)}`

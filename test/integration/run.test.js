@@ -31,7 +31,7 @@ function memwatch (args, { env = {}, onStdout = () => {} } = {}) {
 }
 
 /**
- * A script in a file of its own: its name becomes the target's.
+ * A script in a file of its own, whose name becomes the target's.
  * @param {string} name
  * @param {string} code
  */
@@ -47,7 +47,7 @@ const twoSeconds = script(
     '0)), 1500)'
 )
 
-/** A zombie has ended; its parent has yet to notice. @param {number} pid */
+/** A zombie has ended, but its parent has not read its status. @param {number} pid */
 const lives = pid => {
   try {
     return !/\) Z /.test(fs.readFileSync(`/proc/${pid}/stat`, 'latin1'))
@@ -82,7 +82,7 @@ describe('memwatch run', () => {
     expect(code).toBe(137)
   })
 
-  it('asks malloc what it holds, and not where the environment says otherwise', async () => {
+  it('queries malloc unless the environment forbids it', async () => {
     const sourcesOf = async env => {
       const { stdout } = await memwatch(['run', '--json', '--', process.execPath, twoSeconds], {
         env
@@ -96,7 +96,7 @@ describe('memwatch run', () => {
     expect(await sourcesOf({ MEMWATCH_ALLOCATOR_ACCESS: 'off' })).toEqual(['allocator_unasked'])
   })
 
-  it('with --json stdout carries the report alone, by its schema', async () => {
+  it('prints only the report to stdout with --json, by its schema', async () => {
     const { code, stdout, stderr } = await memwatch([
       'run',
       '--json',
@@ -117,7 +117,7 @@ describe('memwatch run', () => {
     expect(stderr).toContain('hello from the app')
   })
 
-  it('--for ends the command, and that is no failure', async () => {
+  it('ends the command after --for, which is no failure', async () => {
     const file = path.join(folder, 'report.json')
     const { code } = await memwatch([
       'run',
@@ -157,7 +157,7 @@ describe('memwatch run', () => {
     expect(lives(defined(child.pid))).toBe(false)
   })
 
-  it('keeps the NODE_OPTIONS that are there', async () => {
+  it('keeps existing NODE_OPTIONS', async () => {
     const { stdout } = await memwatch(
       ['run', '--', process.execPath, '-p', 'v8.getHeapStatistics().heap_size_limit'],
       { env: { NODE_OPTIONS: '--max-old-space-size=100 --max-semi-space-size=1' } }
@@ -177,7 +177,7 @@ describe('memwatch run', () => {
       /\(exit status 134\)/
     ]
   ])(
-    'says how a program ended that never turned its loop: %s',
+    'reports the end of a program that never turned its loop: %s',
     async (_, command, growth) => {
       const leak = script(
         'sync-leak.js',
@@ -201,7 +201,7 @@ describe('memwatch run', () => {
     },
     60_000
   )
-  it('says that no Node.js process reported when the command is none', async () => {
+  it('says that no process reported if the command is not Node.js', async () => {
     const { code, stdout } = await memwatch(['run', '--', 'true']).done
     expect(code).toBe(0)
     expect(stdout).toContain('No Node.js process reported')
@@ -209,42 +209,42 @@ describe('memwatch run', () => {
 
   it.each([
     [
-      'nothing was seen, for there was no Node.js',
+      'no process reported, as there was no Node.js',
       ['true'],
       'confirmed',
       4,
       'No Node.js process reported'
     ],
     [
-      'nothing was seen, for the agent was not passed on',
+      'no process reported, as NODE_OPTIONS was not passed on',
       ['env', '-u', 'NODE_OPTIONS', process.execPath, twoSeconds],
       'suspected',
       4,
       'No Node.js process reported'
     ],
-    ['a leak check is open', [process.execPath, twoSeconds], 'undecided', 3, 'Undecided: '],
+    ['a leak check is undecided', [process.execPath, twoSeconds], 'undecided', 3, 'Undecided: '],
     [
-      'a leak check is open, and only findings count',
+      'a leak check is undecided, and only findings count',
       [process.execPath, twoSeconds],
       'suspected',
       0,
       'Undecided: '
     ]
-  ])('--fail-on has a status of its own when %s', async (_, command, state, status, text) => {
+  ])('has a status of its own with --fail-on if %s', async (_, command, state, status, text) => {
     const { code, stdout } = await memwatch(['run', '--fail-on', state, '--', ...command]).done
     expect(stdout).toContain(text)
     expect(code).toBe(status)
   })
 
   it.each(['run', 'simulate', 'diagnose'])(
-    '%s --help names the statuses of --fail-on',
+    'lists the statuses of --fail-on in %s --help',
     async name => {
       const { stdout } = await memwatch([name, '--help']).done
       expect(stdout.replace(/\s+/g, ' ')).toContain('with 4 when nothing was seen')
     }
   )
 
-  it('whoever reads the output may stop reading, as head does', async () => {
+  it('ends quietly if the reader of its output stops, like head', async () => {
     const { child, done } = memwatch(['simulate', '--help'])
     child.stdout.destroy()
     expect(await done).toMatchObject({ code: 0, stderr: '' })
@@ -265,7 +265,7 @@ describe('memwatch run', () => {
       `the file is not executable; Node.js runs it: node ${folder}/not-executable.js --port '8 0'`
     ],
     ['no command', ['run'], 2, "memwatch: missing required argument 'command'"],
-    ['a command without its arguments', ['fix'], 2, 'memwatch fix --help lists'],
+    ['a command without required arguments', ['fix'], 2, 'memwatch fix --help lists'],
     [
       'a wrong --for',
       ['run', '--for', 'soon', '--', 'true'],
@@ -279,7 +279,7 @@ describe('memwatch run', () => {
       '--fail-on: expected confirmed, suspected or undecided'
     ],
     [
-      'a report that cannot be written',
+      'a report file that is not writable',
       ['run', '--report', '/no/such/folder/x', '--', 'true'],
       2,
       '--report: cannot write'
@@ -299,12 +299,12 @@ describe('memwatch run', () => {
       'did you mean semi-space-starvation?'
     ],
     [
-      'the beginning of the name of an app',
+      'an incomplete name of an app',
       ['simulate', 'semi-space'],
       2,
       'did you mean semi-space-starvation?'
     ],
-    ['the name of no app', ['simulate', 'x'], 2, 'no app "x" (memwatch simulate --help'],
+    ['an unknown name of an app', ['simulate', 'x'], 2, 'no app "x" (memwatch simulate --help'],
     [
       'an absent Node.js',
       ['simulate', 'healthy', '--node', '/no/such/node'],
@@ -325,7 +325,7 @@ describe('memwatch run', () => {
       { MEMWATCH_SOKET: 'x' }
     ],
     [
-      'an address in use that is none',
+      'an invalid address',
       ['exporter', '--listen', 'x'],
       2,
       '--listen: expected HOST:PORT'

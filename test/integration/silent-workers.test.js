@@ -7,7 +7,7 @@ const { MIB } = require('../support/frames')
 
 const WORKERS = 3
 const HELD_BYTES = 30 * MIB
-/** Fills its heap and waits, as the idle workers of a pool do: its loop never turns. */
+/** Fills its heap and waits like an idle worker of a pool, so its loop never turns. */
 const WAITS = `
   const kept = []
   while (process.memoryUsage().heapUsed < ${HELD_BYTES}) kept.push({ at: kept.length, text: ['a', kept.length] })
@@ -19,7 +19,7 @@ const APP = `
   setInterval(() => {}, 1000)
 `
 
-it('heaps of workers that wait and never report are named, and neither unexplained nor malloc’s', async () => {
+it('heaps of silent workers have a part of their own in the breakdown', async () => {
   const exporter = await startExporter()
   const app = spawnWatched({
     args: ['-e', APP],

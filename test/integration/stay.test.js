@@ -35,7 +35,7 @@ it.each([
     'cannot listen: '
   ]
 ])(
-  'where %s an exporter that is to stay says so, is alive to probes and down to Prometheus, and ends when it is asked',
+  'where %s, an exporter with --on-failure stay is alive to probes and down to Prometheus',
   async (_, wrong, message) => {
     const port = await freePort()
     const { child, ended, said } = start({
@@ -65,7 +65,7 @@ it.each([
   }
 )
 
-it('stays, though its address is taken or wrong, too', async () => {
+it('also stays if its address is in use or wrong', async () => {
   const taken = net.createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   const { port } = /** @type {net.AddressInfo} */ (taken.address())
@@ -85,14 +85,14 @@ it('stays, though its address is taken or wrong, too', async () => {
   }
 })
 
-it('otherwise it ends with 2', async () => {
+it('without --on-failure stay it ends with 2', async () => {
   expect(await memwatch(['exporter', '--data-max', 'much'])).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('--data-max: expected')
   })
 })
 
-describe('a data folder that cannot be used', () => {
+describe('an unusable data folder', () => {
   /** @type {string} */
   let folder
   beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-stay-')) })
@@ -108,7 +108,7 @@ describe('a data folder that cannot be used', () => {
     ['not to be made', () => '/proc/none/data', at => `cannot make the folder ${at}: `],
     ['not writable', () => '/proc', at => `cannot write to ${at}: `]
   ]
-  it.each(cases)('because it is %s is found at start, and named', async (_, make, message) => {
+  it.each(cases)('because it is %s is reported at start', async (_, make, message) => {
     const at = make()
     const { code, stderr } = await memwatch([
       'exporter',
@@ -126,7 +126,7 @@ describe('a data folder that cannot be used', () => {
     expect(stderr.trimEnd().split('\n')).toHaveLength(1)
   })
   it.each(cases)(
-    'because it is %s is done without by one that is to stay',
+    'because it is %s is skipped by an exporter that stays',
     async (_, make, message) => {
       const at = make()
       const port = await freePort()

@@ -22,7 +22,7 @@ describe('a sparkline', () => {
   })
 })
 
-it('memwatch top shows who is ill first, and what is the matter; a narrow terminal cuts it', async () => {
+it('memwatch top shows targets with findings first, cut to the width of the terminal', async () => {
   const exporter = await startExporter({ autoCaptures: false })
   const start = (name, code) =>
     spawnWatched({
@@ -78,7 +78,7 @@ describe('the screen of memwatch top', () => {
   const HEALTHY = {
     state: 'ok', severity: null, diagnosis: null, text: 'Healthy: 12 checks ruled out.'
   }
-  // Part of a row that is shown; a target has more.
+  // The fields of a target that a row shows.
   const row = (name, changes = {}) => /** @type {import('../../cli/top').Row} */ (
     /** @type {unknown} */ ({
       target: { target: name, thread: 'main', pid: 1 },
@@ -107,7 +107,7 @@ describe('the screen of memwatch top', () => {
   const linesOf = (view, options = size) => terminalText(view.render(options)).split('\n')
   const namesOf = view => linesOf(view).slice(4, -1).map(line => line.split(' ')[1])
 
-  it('drops columns from the least important where it is narrow, and cuts the rest', () => {
+  it('drops the least important columns if it is narrow, and cuts the rest', () => {
     const view = viewOf(row('shop', { headline: FINDING }))
     const headsAt = width => linesOf(view, { ...size, width })[3].split(/ {2,}/)
     expect(headsAt(200)).toEqual(
@@ -120,7 +120,7 @@ describe('the screen of memwatch top', () => {
     }
   })
 
-  it('has the state as a symbol and a colour, and shows the dead as dead', () => {
+  it('shows the state as a symbol and a colour, and dead targets as gone', () => {
     const dead = row('old', { headline: FINDING, up: false, death: 'oom kill' })
     const view = viewOf(row('shop', { headline: FINDING }), dead, row('calm'))
     const text = terminalText(view.render(size), { colour: true })
@@ -146,7 +146,7 @@ describe('the screen of memwatch top', () => {
     expect(namesOf(view)).toEqual(['search', 'shop', 'cron'])
   })
 
-  it('opens the selected target, which stays selected while others come, and leads back', () => {
+  it('opens the selected target, which stays selected when others appear, and returns', () => {
     const view = viewOf(row('shop'), row('cron'))
     view.press('\u001b[B')
     view.press('j')
@@ -160,7 +160,7 @@ describe('the screen of memwatch top', () => {
     expect(linesOf(view).join('\n')).toContain('select the next')
   })
 
-  it('ends on q and Ctrl-C only; a q in the filter is text', () => {
+  it('ends only on q and Ctrl-C; a q in the filter is text', () => {
     const view = viewOf(row('queue'), row('cron'))
     expect([...'jks'].map(key => view.press(key))).toEqual([true, true, true])
     view.press('/')
@@ -171,7 +171,7 @@ describe('the screen of memwatch top', () => {
     expect(view.press('q')).toBe(false)
   })
 
-  it('shows as many rows as fit, the selected among them', () => {
+  it('shows as many rows as fit, including the selected one', () => {
     const view = viewOf(...Array.from({ length: 30 }, (_, i) => row(`app-${i}`)))
     for (let i = 0; i < 25; i++) view.press('j')
     const lines = linesOf(view, { width: 100, height: 12 })
@@ -179,12 +179,12 @@ describe('the screen of memwatch top', () => {
     expect(lines.join('\n')).toContain('app-24')
   })
 
-  it('says how to begin where there is no target', () => {
+  it('shows the first steps if there is no target', () => {
     expect(linesOf(viewOf()).join('\n')).toContain('node -r memwatch/agent')
   })
 })
 
-it('an exporter that is not there is said to be', async () => {
+it('a missing exporter is reported', async () => {
   const { code, stderr } = await memwatch(['top', '--url', 'http://127.0.0.1:9'])
   expect([code, stderr]).toEqual([
     2,
@@ -192,7 +192,7 @@ it('an exporter that is not there is said to be', async () => {
   ])
 })
 
-it.each(['127.0.0.1', 'localhost'])('where nothing listens at %s, it says how to start one', async host => {
+it.each(['127.0.0.1', 'localhost'])('without a listener at %s it names the command', async host => {
   const url = `http://${host}:${await freePort()}`
   expect(await memwatch(['top', '--url', url])).toMatchObject({
     code: 2,

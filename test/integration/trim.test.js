@@ -13,7 +13,7 @@ const { memwatch } = require('../support/memwatch')
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-trim-'))
 afterAll(() => fs.rmSync(folder, { recursive: true }))
 
-/** Buffers of 40 KB are freed, between others that stay: 78 MiB of holes. */
+/** The app frees Buffers of 40 KB between others that stay: 78 MiB of holes. */
 const FRAGMENTS = `
   const kept = []
   let freed = []
@@ -26,7 +26,7 @@ const FRAGMENTS = `
 const FREED_BYTES = 2000 * 40_960
 
 /**
- * POST with headers that fetch does not let one set.
+ * A POST with headers that fetch does not allow.
  * @param {string} url
  * @param {Record<string, string>} headers
  * @returns {Promise<{ status: number, body: any }>}
@@ -50,7 +50,7 @@ afterEach(async () => {
 })
 
 /**
- * An app that has freed its Buffers, watched.
+ * A watched app that has freed its Buffers.
  * @param {string} access
  * @param {object} [config] of the exporter
  */
@@ -73,7 +73,7 @@ async function freedApp (access, config) {
 }
 
 describe('memwatch trim', () => {
-  it('says what would come back, has it done, and what came back is what it said', async () => {
+  it('predicts the returned memory, trims, and is right', async () => {
     await freedApp('trim')
     const { code, stdout, stderr } = await memwatch([
       'trim',
@@ -85,7 +85,7 @@ describe('memwatch trim', () => {
     expect([code, stderr]).toEqual([0, ''])
     const { predicted, done } = JSON.parse(stdout)
     const gained = done.rssBeforeBytes - done.rssAfterBytes
-    // malloc may have returned a part of it by itself.
+    // malloc may have returned part of the memory by itself.
     expect(gained).toBeGreaterThan(0.4 * FREED_BYTES)
     expect(predicted.asked).toBe(true)
     expect(Math.abs(predicted.bytes / gained - 1)).toBeLessThan(0.1)
@@ -98,7 +98,7 @@ describe('memwatch trim', () => {
     ])
   })
 
-  it('--dry-run says it, and does nothing', async () => {
+  it('only predicts with --dry-run', async () => {
     await freedApp('trim')
     const { code, stdout } = await memwatch([
       'trim',
@@ -124,7 +124,7 @@ describe('memwatch trim', () => {
     ],
     ['may not', 'off', [1, /does not allow this command/]]
   ]
-  it.each(REFUSED)('is refused where the agent %s', async (_, access, [status, message]) => {
+  it.each(REFUSED)('is refused if the agent %s', async (_, access, [status, message]) => {
     await freedApp(access)
     const { code, stderr } = await memwatch(['trim', 'shop', '--url', exporter.url])
     expect(code).toBe(status)
@@ -132,7 +132,7 @@ describe('memwatch trim', () => {
     expect((await post(`${exporter.url}/api/v1/targets/shop/trim`)).body.code).toBe('not_enabled')
   })
 
-  it('names what is wrong with the command line', async () => {
+  it('names the error in the command line', async () => {
     exporter = await startExporter()
     expect(await memwatch(['trim', 'shop', '--url', exporter.url])).toMatchObject({
       code: 2,
@@ -153,17 +153,17 @@ describe('memwatch trim', () => {
   })
 })
 
-describe('who may have it done', () => {
-  it('without a token: tools on the same machine, and no web page', async () => {
+describe('clients that may trim', () => {
+  it('without a token are tools on the same machine, and no web page', async () => {
     const url = await freedApp('off')
     const status = async (/** @type {Record<string, string>} */ headers) => (await post(url, headers)).status
-    expect(await status({})).toBe(409) // let in, and told that the agent takes no commands
+    expect(await status({})).toBe(409) // access granted, but the agent accepts no commands
     expect(await status({ host: 'localhost:16369' })).toBe(409)
     expect(await status({ host: 'rebound.example' })).toBe(403)
     expect(await status({ origin: 'http://localhost:16369' })).toBe(403)
   })
 
-  it('with a token: who bears it', async () => {
+  it('with a token are those that send it', async () => {
     const tokenFile = path.join(folder, 'token')
     fs.writeFileSync(tokenFile, 'secret\n')
     const url = await freedApp('trim', { token: 'secret' })
@@ -237,7 +237,7 @@ describe('over a socket in a folder that others may write to', () => {
     })
   })
 
-  it('without one the agent offers nothing, and the API says why', async () => {
+  it('without a token the agent offers no commands, and the API says why', async () => {
     exporter = await startExporter({ socket, token: 'secret' })
     await watch({})
     expect(await look()).toMatchObject({
@@ -247,7 +247,7 @@ describe('over a socket in a folder that others may write to', () => {
   })
 })
 
-it('an agent that does not answer is not waited for without end', async () => {
+it('a request to a silent agent has a time limit', async () => {
   exporter = await startExporter()
   const { Commands } = require('../../exporter/commands/commands')
   const silent = { name: 'shop', hello: { commands: ['trim'] }, send: () => {} }
@@ -255,7 +255,7 @@ it('an agent that does not answer is not waited for without end', async () => {
   await expect(new Commands().carryOut(/** @type {any} */ ({ ...silent, send: undefined }), 'trim')).rejects.toMatchObject({ code: 'not_connected' })
 })
 
-it('where the memory is adds up to RSS, in the metrics and in the API', async () => {
+it('the parts of memory add up to RSS, in the metrics and in the API', async () => {
   await freedApp('read')
   const text = await exporter.metrics()
   const of = (/** @type {RegExp} */ pattern) => [...text.matchAll(pattern)].map(([, value]) => Number(value))

@@ -51,7 +51,7 @@ const here = createMemoryGroup({ limitBytes: 512 * 2 ** 20, name: 'try-test' })
 afterAll(() => here.remove())
 
 describe('memwatch try', () => {
-  itInGroup('applies the fix in a container like the first, and the finding is gone', async () => {
+  itInGroup('applies the fix in an equal container, and the finding disappears', async () => {
     const kept = keep()
     const { code, stdout, stderr } = await memwatch([
       'try',
@@ -82,7 +82,7 @@ describe('memwatch try', () => {
         { signal: 'rssBytes' }
       ]
     })
-    // Other findings depend on the load of the machine meanwhile.
+    // Other findings depend on the load of the machine.
     expect(comparison.verdicts).toContainEqual({
       diagnosis: 'semi-space-starvation',
       change: 'gone',
@@ -91,9 +91,9 @@ describe('memwatch try', () => {
     })
     const row = figure => comparison.rows.find(row => row.figure === figure)
     expect(row('scavengesPerSecond').changeRatio).toBeLessThan(-0.5)
-    // Work that the app reports on its last line.
+    // The app reports its work on its last line.
     expect(row('cpuPerRequestSeconds').changeRatio).toBeLessThan(0)
-    // The kept recordings get the same verdicts.
+    // The stored recordings lead to the same verdicts.
     const [before, after] = await Promise.all(
       ['before', 'after'].map(side =>
         memwatch(['diagnose', '--json', path.join(kept, side, '1.ndjson.gz')])
@@ -108,7 +108,7 @@ describe('memwatch try', () => {
     expect(compared).toEqual(comparison)
   }, 120_000)
 
-  it('on Ctrl-C ends what runs, keeps what is recorded and says what is known', async () => {
+  it('on Ctrl-C ends the app, keeps recordings and prints results so far', async () => {
     const kept = keep()
     const app = script(
       'forever.js',
@@ -128,7 +128,7 @@ describe('memwatch try', () => {
       const [, url] = /live at (\S+)\n/.exec(stderr) ?? []
       if (url) resolve(url)
     }))
-    // The page is told of the target when a frame has come.
+    // The event stream has the target after its first frame.
     await new Promise(resolve => {
       const request = http.get(`${page}api/v1/live`, response => response.on('data', chunk => {
         if (!chunk.includes('"uptimeSeconds"')) return
@@ -147,7 +147,7 @@ describe('memwatch try', () => {
     expect(() => process.kill(Number(fs.readFileSync(pidFile, 'utf8')), 0)).toThrow('ESRCH')
   })
 
-  it('says when nothing is confirmed, and runs nothing again', async () => {
+  it('runs nothing again if nothing is confirmed, and says so', async () => {
     const kept = keep()
     const { code, stdout } = await memwatch([
       'try',
@@ -171,7 +171,7 @@ describe('memwatch try', () => {
     expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('already contains runs') })
   })
 
-  it('says when no process reported, instead of a finding', async () => {
+  it('says if no process reported', async () => {
     const { code, stdout } = await memwatch(
       ['try', '--keep', keep(), '--', process.execPath, '-e', 'process.exit(1)'])
     expect({ code, stdout }).toEqual({
@@ -181,7 +181,7 @@ describe('memwatch try', () => {
     expect(stdout).not.toContain('Nothing is confirmed')
   })
 
-  it('tries what it is told to, whatever is found, and says what that brought', async () => {
+  it('tries a given change whatever it finds, and prints its effect', async () => {
     const { code, stdout } = await memwatch([
       'try',
       '--json',
@@ -220,7 +220,7 @@ describe('memwatch try', () => {
     })
   })
 
-  it('leaves what must be changed in code to people', async () => {
+  it('leaves changes of code to people', async () => {
     const { code, stdout, stderr } = await memwatch([
       'try',
       '--json',
@@ -249,7 +249,7 @@ describe('memwatch try', () => {
   it.each([
     ['', []],
     [' in a memory group', here.supported ? ['--memory', '256Mi'] : []]
-  ])('ends with 127 when there is no such command%s', async (_, options) => {
+  ])('ends with 127 if the command does not exist%s', async (_, options) => {
     const { code, stderr } = await memwatch(['try', ...options, '--', '/no/such/command'])
     expect({ code, stderr }).toEqual({
       code: 127,
@@ -257,7 +257,7 @@ describe('memwatch try', () => {
     })
   })
 
-  it('starts the load when the app is up, keeps what it prints, and ends the app after it', async () => {
+  it('starts the load once the app listens, keeps its output, and then ends the app', async () => {
     const kept = keep()
     const port = path.join(folder, 'port')
     const { code, stdout, stderr } = await memwatch([
@@ -282,11 +282,11 @@ describe('memwatch try', () => {
     expect([of('requests'), of('requestsPerSecond'), of('latencyP99Seconds')]).toEqual([
       50, 25, 0.012
     ])
-    // Ten seconds to settle.
+    // Ten seconds for the app to settle.
     expect(of('watchedSeconds')).toBeGreaterThan(10)
   }, 60_000)
 
-  it('ends with 2 when there is no such load', async () => {
+  it('ends with 2 if the load command does not exist', async () => {
     const port = path.join(folder, 'port-2')
     const { code, stderr } = await memwatch([
       'try',

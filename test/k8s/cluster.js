@@ -7,9 +7,9 @@ const { eventually, scrape } = require('../support/exporter')
 const { APP } = require('./images')
 
 const CHART = path.join(__dirname, '../../deploy/helm/memwatch')
-/** Namespaces bear it, and each release injects only into those with its own value. */
+/** Label of namespaces: each release injects only into those with its own value. */
 const RELEASE_LABEL = 'memwatch.test/release'
-/** Pods are made and ended, images unpacked: on two busy cores that takes its time. */
+/** Creating and ending pods and unpacking images takes long on two busy cores. */
 const PATIENT_MS = 120_000
 const LONGEST_MS = 180_000
 
@@ -32,7 +32,7 @@ const call = (file, args, input) => new Promise(resolve => {
     (error, stdout, stderr) =>
       resolve({ code: error ? Number(error.code) || 1 : 0, stdout, stderr })
   )
-  child.stdin?.on('error', () => {}) // it may end before it has read all
+  child.stdin?.on('error', () => {}) // it may end before it has read all input
   child.stdin?.end(input)
 })
 
@@ -41,7 +41,7 @@ const call = (file, args, input) => new Promise(resolve => {
  * @param {string[]} args
  * @param {string} [input]
  * @returns {Promise<string>}
- * @throws {Error} with what it said
+ * @throws {Error} with its output
  */
 async function must (file, args, input) {
   const { code, stdout, stderr } = await call(file, args, input)
@@ -75,7 +75,7 @@ const helm = (...args) => must(place.tools.helm, args)
 const get = async (...args) => JSON.parse(await kubectl('get', '--output', 'json', ...args))
 
 /**
- * A figure for the end of the run.
+ * Prints a figure at the end of the run.
  * @param {string} what
  * @param {string} value
  */
@@ -116,7 +116,10 @@ async function namespace (name, { release, labels = {}, annotations = {} } = {})
   return name
 }
 
-/** For afterEach. Nobody waits for it, but what its pods take is free before the next begin. */
+/**
+ * For afterEach. No test waits for the deletion, but the memory of its pods is free before the next
+ * test.
+ */
 async function removeNamespaces () {
   for (const name of namespaces.splice(0)) {
     await tryKubectl(
@@ -138,13 +141,13 @@ async function removeNamespaces () {
 }
 
 /**
- * The chart, installed or upgraded, once its policy is in force: the API server takes it up some
- * seconds later.
+ * Installs or upgrades the chart, and resolves once its policy is in force: the API server needs
+ * some seconds.
  * @param {string} release
  * @param {Record<string, any>} [values] by --set-json
  */
 async function chart (release, values = {}) {
-  // The API server takes a changed policy into use when it has seen it: the value tells.
+  // The value shows when the API server uses the changed policy.
   const applied = { name: 'CHART_APPLIED', value: Date.now().toString(36) }
   const extraEnv = values['exporter.extraEnv'] && [...values['exporter.extraEnv'], applied]
   const given = {
@@ -166,7 +169,7 @@ async function chart (release, values = {}) {
     ])
   )
   if (given['injection.enabled'] === false) return
-  // Each its own: the one before may still be on its way out.
+  // Each pod has a name of its own, as the previous one may still be terminating.
   const probe = await namespace(`probe-${release}-${Date.now().toString(36)}`, { release })
   const wanted = given['image.tag']
   const pod = JSON.stringify({
@@ -275,7 +278,7 @@ const apply = (namespace, ...objects) =>
   )
 
 /**
- * Those that are not being ended.
+ * Pods that are not terminating.
  * @param {string} namespace
  * @param {string} app
  * @returns {Promise<any[]>}
@@ -294,7 +297,7 @@ const statusOf = (pod, container) =>
 
 /**
  * @param {any} pod
- * @returns {boolean} whether Services send to it
+ * @returns {boolean} true: Services send requests to it
  */
 const isReady = pod => (pod.status.conditions ?? []).some((/** @type {any} */ { type, status }) => type === 'Ready' && status === 'True')
 
@@ -346,7 +349,7 @@ const watched = (pod, app) =>
   )
 
 /**
- * In a container of a pod.
+ * Runs a command in a container of a pod.
  * @param {any} pod
  * @param {string} container
  * @param {string[]} command
@@ -380,7 +383,7 @@ const tryExec = (pod, container, ...command) =>
   )
 
 /**
- * The API of a pod's exporter, asked from elsewhere with its token.
+ * The API of a pod's exporter, requested from outside the pod with its token.
  * @param {any} pod
  * @param {string} path
  * @returns {Promise<any>}
@@ -393,7 +396,7 @@ async function api (pod, path) {
   return response.json()
 }
 
-/** A pod as it is now. @param {any} pod */
+/** Current state of a pod. @param {any} pod */
 const again = pod => get('pod', pod.metadata.name, '--namespace', pod.metadata.namespace)
 
 /**
@@ -414,7 +417,7 @@ function processesOf (pod, container) {
 /**
  * @param {number} pid
  * @param {string} file
- * @returns {string} '' of one that has just ended
+ * @returns {string} '' for a process that has just ended
  */
 function readOf (pid, file) {
   try {
@@ -438,7 +441,7 @@ function processOf (pod, container) {
 }
 
 /**
- * The exporter in its container; undefined while there is none.
+ * The exporter process in its container; undefined while none runs.
  * @param {any} pod
  * @returns {number | undefined} pid
  */
@@ -453,8 +456,8 @@ const exporterRssMib = pod =>
   Math.round(Number(/VmRSS:\s+(\d+)/.exec(readOf(exporterOf(pod) ?? 0, 'status'))?.[1]) / 1024)
 
 /**
- * When it last changed whether a pod is Ready: the same before and after says that its Services had
- * it all the time.
+ * Last change of a pod's Ready condition: if it is equal before and after, the pod was in its
+ * Services all the time.
  * @param {any} pod
  * @returns {[ready: string, since: string]}
  */

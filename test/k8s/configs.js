@@ -3,11 +3,11 @@
 const path = require('node:path')
 
 /**
- * Files of the cluster's servers. All of them run in a network namespace of their own, so that
- * ports are theirs, too.
+ * Files of the cluster's servers. All servers run in a network namespace of their own, so no port
+ * is in use.
  * @typedef {object} Place
- * @property {string} folder of this cluster: goes with it
- * @property {string} cgroupRoot name of its cgroups' root
+ * @property {string} folder folder of this cluster, removed with it
+ * @property {string} cgroupRoot name of the root of its cgroups
  * @property {import('./tools').Tools} tools
  */
 
@@ -27,7 +27,10 @@ const kubeconfig = () => ({
   'current-context': 'test'
 })
 
-/** Without iptables and kube-proxy: pods are reached by their addresses. @param {Place} place */
+/**
+ * There is no iptables and no kube-proxy: clients use the addresses of pods.
+ * @param {Place} place
+ */
 const cni = ({ folder }) => ({
   cniVersion: '0.4.0',
   name: 'memwatch-test',
@@ -56,7 +59,7 @@ const kubelet = ({ folder, cgroupRoot }) => ({
   cgroupRoot: `/${cgroupRoot}`,
   failCgroupV1: false,
   failSwapOn: false,
-  // Lower ones need CAP_SYS_RESOURCE.
+  // Lower values need CAP_SYS_RESOURCE.
   oomScoreAdj: 0,
   makeIPTablesUtilChains: false,
   authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },

@@ -12,19 +12,19 @@ const REPOSITORY = 'ghcr.io/memwatch/memwatch'
 const NEXT_VERSION = version.replace(/\d+$/, patch => String(Number(patch) + 1))
 const APP = 'localhost/lab:test'
 
-/** The lab on the plain base: nothing of memwatch is in it. */
+/** The lab on the plain base image, without any part of memwatch. */
 const APP_FILE = `FROM ${BASE}
 COPY lab /app
 WORKDIR /app
 USER 1000:1000
 CMD ["node", "apps/semi-space-starvation.js"]
 `
-/** The container that the kubelet starts each pod with: it waits. */
+/** The pause container, with which the kubelet starts each pod. */
 const PAUSE_FILE = `FROM ${BASE}
 ENTRYPOINT ["sleep"]
 CMD ["infinity"]
 `
-/** The same product as of the next release. */
+/** The same product with the version of the next release. */
 const NEXT_FILE = `FROM ${REPOSITORY}:${version}
 USER 0
 RUN sed -i 's/"version": "${version}"/"version": "${NEXT_VERSION}"/' /opt/memwatch/agent/package.json /opt/memwatch/exporter/package.json
@@ -74,7 +74,7 @@ async function saveImages (archive) {
     PAUSE,
     BASE
   )
-  // Those of earlier runs, whose names these have taken.
+  // Removes images of earlier runs, which have lost their names to these.
   await store.tryPodman('image', 'prune', '--force')
 }
 

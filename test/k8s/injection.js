@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * `npm run test:injection`: what the API server of a real cluster makes of the pods of
- * test/deploy/injection-cases.js, by its own CEL and with Pod Security on. It needs kubectl,
- * Kubernetes 1.36 in KUBECONFIG, and leave to install the chart there; pods are asked for with
- * --dry-run=server, so none runs. No nodes are needed. Ends with 1 where a case fails.
+ * `npm run test:injection`: sends the pods of test/deploy/injection-cases.js to the API server of a
+ * real cluster, and compares its result, by its own CEL and with Pod Security. It needs kubectl,
+ * Kubernetes 1.36 in KUBECONFIG, and permission to install the chart there; it creates pods with
+ * --dry-run=server, so none runs. It needs no nodes. It ends with 1 if a case fails.
  */
 
 const { spawnSync } = require('node:child_process')
@@ -36,7 +36,7 @@ function run (file, args, input) {
 
 /**
  * @param {() => unknown} condition
- * @returns {Promise<void>} when it holds and does not throw
+ * @returns {Promise<void>} resolves once the condition holds and does not throw
  * @throws {Error} after the deadline
  */
 async function eventually (condition) {
@@ -52,7 +52,7 @@ async function eventually (condition) {
   }
 }
 
-/** One of each kind. @type {Map<string, string>} metadata → name */
+/** One pod of each kind. @type {Map<string, string>} metadata → name */
 const namespaces = new Map()
 for (const { namespace = ASKS } of cases) {
   if (!namespaces.has(JSON.stringify(namespace))) {
@@ -60,7 +60,7 @@ for (const { namespace = ASKS } of cases) {
   }
 }
 
-/** @returns {any[]} the pods of all cases as the API server would create them */
+/** @returns {any[]} pods of all cases as the API server would create them */
 function ask () {
   const pods = cases.map((of, i) => {
     const pod = podOf(of)

@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * `node inside.js PLACE`: the first process of the cluster's namespaces. Starts Kubernetes, runs
- * the scenarios, and ends; all that was started in there ends with it, as the kernel has it. With
- * --keep in PLACE it stays until whoever started it goes away.
+ * `node inside.js PLACE`: the first process of the cluster's namespaces. It starts Kubernetes, runs
+ * the scenarios and ends; the kernel then ends all other processes in these namespaces. With --keep
+ * in PLACE it stays until its parent ends.
  */
 
 const path = require('node:path')

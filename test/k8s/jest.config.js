@@ -5,7 +5,7 @@ module.exports = {
   testEnvironment: 'node',
   testMatch: ['<rootDir>/scenarios/*.scenario.js'],
   transform: {},
-  // Two cores carry one scenario at a time.
+  // Two cores are enough for one scenario at a time.
   maxWorkers: 1,
   verbose: true,
   testTimeout: 300_000

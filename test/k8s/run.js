@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * `npm run test:k8s`: memwatch in a real Kubernetes 1.36 – API server, controller manager,
- * scheduler, etcd, containerd, kubelet – with the chart installed by helm, pods injected, apps
- * diagnosed, killed, upgraded. All of it runs in namespaces of its own (processes, mounts, network)
- * and goes with them.
+ * `npm run test:k8s`: tests memwatch in a real Kubernetes 1.36 (API server, controller manager,
+ * scheduler, etcd, containerd, kubelet). Helm installs the chart, its policy injects pods, and apps
+ * are diagnosed, killed and upgraded. All of it runs in namespaces of its own (processes, mounts,
+ * network) and goes with them.
  *
  *   npm run test:k8s builds what it needs once, some ten minutes; then about as long
  *   npm run test:k8s -- --only upgrade    scenarios whose file or sentence has that
@@ -28,8 +28,8 @@ const { values: given } = parseArgs({
 })
 
 /**
- * Folders that something is mounted over in there must be there out here.
- * @returns {string[]} those that were made
+ * Mount points inside must exist as folders outside.
+ * @returns {string[]} created folders
  */
 const makeMountPoints = () =>
   ['/var/lib/cni']
@@ -40,7 +40,7 @@ const makeMountPoints = () =>
     })
 
 /**
- * Each hierarchy that the kubelet keeps pods in.
+ * All cgroup hierarchies in which the kubelet has pods.
  * @param {string} name
  * @returns {string[]}
  */
@@ -54,7 +54,7 @@ function cgroupsOf (name) {
       .map(entry => path.join(CGROUPS, entry.name, name))
 }
 
-/** @param {string} folder a cgroup: its files are not for removing */
+/** @param {string} folder a cgroup, which only rmdir removes: its files cannot be deleted */
 function removeCgroup (folder) {
   if (!fs.existsSync(folder)) return
   for (const entry of fs.readdirSync(folder, { withFileTypes: true })) {
@@ -63,7 +63,7 @@ function removeCgroup (folder) {
   fs.rmdirSync(folder)
 }
 
-/** Again and again, as what ended is not gone at once. @param {() => void} work */
+/** Repeated attempts, as ended processes leave a cgroup with a delay. @param {() => void} work */
 async function insist (work) {
   for (const deadline = Date.now() + GONE_MS; ;) {
     try {
@@ -109,7 +109,8 @@ async function main () {
       keep: given.keep,
       jestArgs: ['--passWithNoTests', ...(given.only ? ['--testNamePattern', given.only] : [])]
     }
-    // A session of its own: Ctrl-C of the terminal is for us, and we end it.
+    // A session of its own, so that Ctrl-C of the terminal reaches only this process, which then
+    // ends it.
     inside = spawn(
       'unshare',
       [
@@ -147,7 +148,7 @@ async function main () {
 /**
  * @param {string} folder
  * @param {import('./tools').Tools} tools
- * @param {number} pid of unshare, whose child is the first process in there
+ * @param {number} pid pid of unshare, whose child is the first process inside
  */
 function sayHowToReach (folder, tools, pid) {
   const first = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
@@ -164,7 +165,7 @@ function sayHowToReach (folder, tools, pid) {
   )
 }
 
-/** The figures that scenarios noted. @param {string} results */
+/** Figures that scenarios recorded. @param {string} results */
 function report (results) {
   if (!fs.existsSync(results)) return
   console.log('\nFigures')

@@ -6,14 +6,14 @@ const { spawn, execFileSync } = require('node:child_process')
 const configs = require('./configs')
 
 /**
- * The kubelet wants its own values there: files of ours lie over these, so that the machine keeps
- * its settings.
+ * The kubelet writes these settings: files of the test are mounted over them, so that the machine
+ * keeps its own.
  */
 const SETTINGS = { 'vm/overcommit_memory': '1', 'kernel/panic': '10', 'kernel/panic_on_oops': '1' }
 const READY_MS = 90_000
 
 /**
- * Starts a server whose output goes into a file of its name.
+ * Starts a server with its output in a file of its name.
  * @param {string} folder
  * @param {string} file
  * @param {string[]} args
@@ -33,7 +33,7 @@ function start (folder, file, args, env = process.env) {
  * @param {string} what
  * @param {() => Promise<boolean> | boolean} is
  * @param {string} folder with the logs
- * @throws {Error} when it is not so in time, or a server ended
+ * @throws {Error} if the condition does not hold in time, or a server ended
  */
 async function until (what, is, folder) {
   for (const deadline = Date.now() + READY_MS; !await is();) {
@@ -47,7 +47,7 @@ async function until (what, is, folder) {
 }
 
 /**
- * Folder for the files of kubelet and containerd, apart from the machine's. Called in a mount
+ * Folder for the files of kubelet and containerd, apart from the machine's. Runs in a mount
  * namespace of its own.
  * @param {string} folder
  */
@@ -63,7 +63,7 @@ function coverTheMachine (folder) {
     run('mount', '--bind', file, `/proc/sys/${name}`)
   }
   run('ip', 'link', 'set', 'lo', 'up')
-  // A node needs an address that is not loopback's, and a way out.
+  // A node needs an address outside loopback, and a default route.
   run('ip', 'link', 'add', 'node', 'type', 'bridge')
   run('ip', 'address', 'add', `${configs.NODE_ADDRESS}/24`, 'dev', 'node')
   run('ip', 'link', 'set', 'node', 'up')
@@ -71,7 +71,7 @@ function coverTheMachine (folder) {
 }
 
 /**
- * A control plane and a node of Kubernetes, from nothing to Ready.
+ * Starts a control plane and a node of Kubernetes, until both are Ready.
  * @param {configs.Place & { images: string[] }} place images: archives of images to load
  * @param {(text: string) => void} say
  */
@@ -103,7 +103,7 @@ async function startCluster (place, say) {
   fs.writeFileSync(at('containerd.toml'), configs.containerd(place))
   fs.writeFileSync(at('kubelet.yaml'), JSON.stringify(configs.kubelet(place)))
 
-  // In memory: what it would sync is gone with the cluster anyway.
+  // In memory, as the data ends with the cluster anyway.
   start(folder, path.join(tools.debian, 'usr/bin/etcd'), ['--data-dir', '/run/etcd'])
   start(
     folder,

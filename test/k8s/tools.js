@@ -19,17 +19,17 @@ const OPERATOR = {
   version: 'v0.85.0',
   crds: ['podmonitors', 'servicemonitors', 'prometheusrules']
 }
-/** Packages of Debian; unpacked, not installed: no daemon of the machine's is touched. */
+/** Debian packages, which are only unpacked: the machine's own daemons stay as they are. */
 const DEBIAN = ['etcd-server', 'containerd', 'containernetworking-plugins']
-/** The API server alone takes five minutes of two cores, cold. */
+/** The API server alone takes five minutes on two cores without a build cache. */
 const LONGEST_BUILD_MS = 30 * 60_000
 
 /**
  * @typedef {object} Tools
- * @property {string} bin folder of Kubernetes' own
- * @property {string} debian folder that Debian's packages are unpacked in
+ * @property {string} bin folder with the binaries of Kubernetes
+ * @property {string} debian folder with the unpacked Debian packages
  * @property {string} helm
- * @property {string} crds folder of what Prometheus' operator adds to the API
+ * @property {string} crds folder with the CustomResourceDefinitions of the Prometheus operator
  */
 
 /** @param {string} text */
@@ -54,8 +54,8 @@ function must (file, args, options = {}) {
 }
 
 /**
- * Programs without which this builds nothing.
- * @returns {string | undefined} what is missing, in words
+ * Programs that the build needs.
+ * @returns {string | undefined} sentence about missing programs
  */
 function whatIsMissing () {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'it needs root on Linux'
@@ -73,7 +73,8 @@ function whatIsMissing () {
 }
 
 /**
- * Built or unpacked once, and kept. A build that was broken off leaves nothing that looks whole.
+ * Builds or unpacks a folder once, and keeps it. An interrupted build leaves no folder that looks
+ * complete.
  * @param {string} at
  * @param {string} what
  * @param {(to: string) => void} make

@@ -37,7 +37,7 @@ function summaryOf (stdout) {
 async function loadOf (pid) {
   for (;;) {
     const [child] = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')
-    // Between fork and exec it still bears the app's command line.
+    // Between fork and exec it still has the app's command line.
     if (child && commandLine(child).includes('load.js')) return child
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
@@ -58,7 +58,7 @@ async function gone (pid) {
 }
 
 describe('the lab registry', () => {
-  test('lists every app of the folder and no other', () => {
+  test('lists exactly the apps of the folder', () => {
     const files = fs.readdirSync(path.join(__dirname, '../../lab/apps')).sort()
     expect(apps.map(({ script }) => path.basename(script)).sort()).toEqual(files)
   })
@@ -80,7 +80,7 @@ describe('the lab registry', () => {
 })
 
 describe('an app', () => {
-  test('of every kind runs, broken and repaired, ends by itself with exit code 0 and sums up', async () => {
+  test('of every kind runs, broken and fixed, exits with 0 and prints a summary', async () => {
     const waiting = apps.flatMap(app =>
       [[], ...(app.fixedBy === 'code' ? [['--fixed']] : [])].map(form => ({ app, form }))
     )
@@ -91,10 +91,10 @@ describe('an app', () => {
       for (let next = waiting.shift(); next; next = waiting.shift()) {
         const { app, form } = next
         const { code, stdout, stderr } = await start(app.script, ['--seconds', '2', ...form]).ended
-        // The app that leaks listeners is told so by Node.
+        // Node.js warns the app that leaks listeners.
         const warning = /^\(node:\d+\) MaxListenersExceededWarning: .*\n\(Use .*\n/
         const complaints = stderr.replace(warning, '')
-        // An app that failed has no summary: its own words come first.
+        // A failed app has no summary, so the error shows its output first.
         expect({ app: app.id, form, code, complaints }).toEqual({
           app: app.id,
           form,
@@ -102,7 +102,7 @@ describe('an app', () => {
           complaints: ''
         })
         const { lab, app: id, seconds } = summaryOf(stdout)
-        // A busy machine makes any of them late.
+        // On a busy machine any of them may be late.
         const ranSeconds = seconds >= 2 ? 'two at least' : seconds
         expect({ lab, id, ranSeconds }).toEqual({
           lab: 'summary',
@@ -162,7 +162,7 @@ describeLinux('the load generator', () => {
     expect(env.filter((entry) => entry.startsWith('NODE_OPTIONS='))).toEqual([])
   })
 
-  test('ends with its app, even when that is killed', async () => {
+  test('the load generator ends with its app, even if that is killed', async () => {
     const { child, ended } = start(findApp('healthy-steady')?.script ?? '', [])
     const load = await loadOf(child.pid ?? 0)
     child.kill('SIGKILL')

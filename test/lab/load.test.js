@@ -52,7 +52,7 @@ describe('the rate of the load', () => {
       ]
     ],
     [
-      'a last phase that ended',
+      'the rate after the last phase',
       { port, requests, phases: [{ seconds: 1, perSecond: 7 }] },
       [
         [0, 7],

@@ -6,7 +6,7 @@ const { tellRecording } = require('../support/recorded-agent')
 const { describeWithTools } = require('../support/tools')
 const { defined } = require('../support/defined')
 
-/** After this share of its recording the leak has half a minute left. */
+/** At this share of its recording the leak is half a minute before the limit. */
 const SHARE = 0.66
 const VIEWPORTS = [{ width: 1280, height: 800 }, { width: 390, height: 844 }]
 
@@ -25,7 +25,7 @@ describeWithTools('the page of a leaking target', ({ chromium }) => {
     await exporter.stop()
   })
 
-  it.each(VIEWPORTS)('has state, cause, time left, fix and prediction in the first viewport: $width × $height', async viewport => {
+  it.each(VIEWPORTS)('shows state, cause, time left, fix and prediction: $width × $height', async viewport => {
     const { page, complaints, close } = await openPage(chromium, { viewport })
     await page.goto(`${exporter.url}/#target=shop`)
     const band = page.locator('.band')

@@ -7,7 +7,7 @@ const { describeWithTools } = require('../support/tools')
 
 const MARKUP = '<img src=x onerror=alert(1)>'
 
-describeWithTools('the page, of an app whose every text is markup', ({ chromium }) => {
+describeWithTools('the page of an app whose texts are all markup', ({ chromium }) => {
   let exporter
   beforeAll(async () => {
     exporter = await startExporter({ autoCaptures: false })

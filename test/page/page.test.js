@@ -10,18 +10,18 @@ const { environment, spawnBounded, AGENT } = require('../support/agent-collector
 const { openPage, closeBrowser } = require('../support/browser')
 const { defined } = require('../support/defined')
 
-/** All parts of the page, as they travel. */
+/** Limit of all files of the page, compressed. */
 const MOST_BYTES = 150_000
 /** Behind the API. */
 const SHOWN_WITHIN_MS = 2000
 
-/** Objects of one class that a variable holds. */
+/** Objects of one class held by a variable. */
 const PILING = `class Session { constructor (i) { this.text = 'x'.repeat(200) + i } }
   const sessions = new Map()
   for (let i = 0; i < 40_000; i++) sessions.set(i, new Session(i))
   setInterval(() => sessions.get(1), 1000)`
 
-// Real apps of the lab, a real exporter, a real browser: the page is looked at as it is.
+// Real apps of the lab, a real exporter and a real browser.
 describeWithTools('the page', ({ chromium }) => {
   /** @type {Awaited<ReturnType<typeof startExporter>>} */
   let exporter
@@ -32,7 +32,7 @@ describeWithTools('the page', ({ chromium }) => {
   /** @type {ReturnType<typeof createMemoryGroup>[]} */
   const groups = []
 
-  /** @param {string} id of an app of the lab */
+  /** @param {string} id name of an app of the lab */
   const start = id => {
     const { script, nodeArgs = [], memoryLimitBytes } = defined(apps.find(app => app.id === id))
     const group =
@@ -65,7 +65,7 @@ describeWithTools('the page', ({ chromium }) => {
   afterEach(async () => {
     const { complaints, origins, close } = opened
     await close()
-    // Strict policy, no CDN, no exception: whatever a test did.
+    // No test may cause an error, a policy violation or a request to another host.
     expect([complaints, [...origins]]).toEqual([[], [exporter.url]])
   })
   afterAll(async () => {
@@ -78,7 +78,7 @@ describeWithTools('the page', ({ chromium }) => {
     await exporter.stop()
   }, 60_000)
 
-  it('shows a verdict within two seconds of the API having it, in the list and on its target', async () => {
+  it('shows a verdict within two seconds of the API, in the list and on its target', async () => {
     start('event-loop-blocked')
     await eventually(
       () => json('targets'),
@@ -108,7 +108,7 @@ describeWithTools('the page', ({ chromium }) => {
     await close()
   }, 120_000)
 
-  it('says how sure, since when, on what evidence, what to change in all its forms, what that brings and what was ruled out; copies it', async () => {
+  it('shows state, evidence, ruled out checks, and the fix in all forms, to copy', async () => {
     const verdict = await eventually(
       async () =>
         (await verdictsOf('semi-space-starvation')).find(({ state }) => state === 'confirmed'),
@@ -157,7 +157,7 @@ describeWithTools('the page', ({ chromium }) => {
     }
   }, 120_000)
 
-  it('draws what it has: every chart carries data, its words stand beside it, and the threshold of the evidence is drawn', async () => {
+  it('draws charts with data, a text beside each, and the threshold of the evidence', async () => {
     const page = await open('#target=semi-space-starvation&thread=main')
     const charts = page.locator('.chart:visible')
     await page.locator('#chart-resources canvas').waitFor()
@@ -177,7 +177,7 @@ describeWithTools('the page', ({ chromium }) => {
     expect(new URL(page.url()).hash).toContain('seconds=3600')
   }, 60_000)
 
-  it('shows where RSS is as one bar, and the charts of a part that is chosen', async () => {
+  it('shows the RSS breakdown as one bar, and charts of a selected part', async () => {
     const page = await open('#target=semi-space-starvation&thread=main')
     await page.locator('#chart-resources canvas').waitFor()
     const bar = page.getByRole('region', { name: 'Where RSS is' })
@@ -196,7 +196,7 @@ describeWithTools('the page', ({ chromium }) => {
     expect(await page.locator('.chart:visible').count()).toBe(all)
   }, 60_000)
 
-  it('takes a capture, hands it out, and draws it', async () => {
+  it('runs a capture, offers it as a download, and draws it', async () => {
     const page = await open('#target=healthy-steady&thread=main')
     await page.getByLabel('Seconds').fill('1')
     await page.getByRole('button', { name: 'Take' }).click()
@@ -214,7 +214,7 @@ describeWithTools('the page', ({ chromium }) => {
     await page.getByRole('button', { name: 'Close' }).click()
   }, 90_000)
 
-  it('tells of a death, and shows the minutes before it', async () => {
+  it('shows a death with the minutes before it', async () => {
     const app = start('healthy-idle')
     await eventually(
       () => json('targets'),
@@ -236,7 +236,7 @@ describeWithTools('the page', ({ chromium }) => {
     )
   }, 60_000)
 
-  it('goes by keyboard from the list to a target and back', async () => {
+  it('leads from the list to a target and back by keyboard', async () => {
     const page = await open()
     const link = page.getByRole('link', { name: 'semi-space-starvation' })
     await link.focus()
@@ -247,7 +247,7 @@ describeWithTools('the page', ({ chromium }) => {
     expect(await page.getByRole('row').count()).toBe(2)
   }, 30_000)
 
-  it('goes by single keys through the list, and keeps filter and order in the address', async () => {
+  it('has single keys for the list, and keeps filter and order in the address', async () => {
     const page = await open()
     await page.getByRole('row').nth(2).waitFor()
     const focused = () => page.evaluate(() => document.activeElement?.textContent)
@@ -275,7 +275,7 @@ describeWithTools('the page', ({ chromium }) => {
     ['light', 390],
     ['dark', 360]
   ])(
-    'has nothing that axe-core takes for serious: %s, %i pixels wide',
+    'has no serious violation by axe-core: %s, %i pixels wide',
     async (colorScheme, width) => {
       const page = await open('', { colorScheme, viewport: { width, height: 900 } })
       for (const [hash, ready] of [
@@ -300,7 +300,7 @@ describeWithTools('the page', ({ chromium }) => {
     60_000
   )
 
-  it('groups targets of one workload, and shows the dead as dead with the reason', async () => {
+  it('groups targets of one workload, and shows dead ones with the reason', async () => {
     const app = start('healthy-steady')
     await eventually(
       () => json('targets'),
@@ -317,7 +317,7 @@ describeWithTools('the page', ({ chromium }) => {
     await page.locator('tr.gone', { hasText: /healthy-steady-2.*Gone \((?!reason unknown)/ }).waitFor()
   }, 90_000)
 
-  it('shows what piles up in a heap snapshot, and unfolds its holders', async () => {
+  it('shows piles of a heap snapshot, and unfolds their holders', async () => {
     const app = spawnBounded(process.execPath, ['-r', AGENT, '-e', PILING], {
       env: environment({
         MEMWATCH_SOCKET: exporter.socket.path,
@@ -338,7 +338,7 @@ describeWithTools('the page', ({ chromium }) => {
     expect(await why.locator('.path').innerText()).toContain('variable sessions')
   }, 150_000)
 
-  it('is small: all that it is made of', async () => {
+  it('is small: the sum of all its files', async () => {
     opened = await openPage(chromium)
     const { page } = opened
     const session = await page.context().newCDPSession(page)
@@ -359,7 +359,7 @@ describeWithTools('the page', ({ chromium }) => {
   }, 30_000)
 })
 
-/** Number of colours on a canvas. @param {HTMLCanvasElement} canvas */
+/** Number of different colours on a canvas. @param {HTMLCanvasElement} canvas */
 function coloursOf (canvas) {
   const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'))
   const { data } = context.getImageData(0, 0, canvas.width, canvas.height)

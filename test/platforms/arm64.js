@@ -14,7 +14,10 @@ const PACKAGES = [
   'qemu-user-static', 'libc6-arm64-cross', 'libstdc++6-arm64-cross', 'libatomic1-arm64-cross'
 ]
 
-/** Each instruction is translated: what is asserted is no timing. @type {import('./run').Platform} */
+/**
+ * An emulator translates each instruction, so nothing here depends on timing.
+ * @type {import('./run').Platform}
+ */
 const arm64 = {
   title: 'arm64, glibc (emulated)',
   missing () {
@@ -33,7 +36,7 @@ const arm64 = {
     /** @param {string[]} words */
     const wrap = words => ['qemu-aarch64-static', '-L', LIBRARIES, ...words]
     const emulated = { node, root: ROOT, wrap }
-    /** The command line is this machine's. */
+    /** The command line runs on this machine. */
     const here = { node: process.execPath, root: ROOT, wrap: (/** @type {string[]} */ w) => w }
     return [
       {

@@ -1,6 +1,6 @@
 'use strict'
 
-/** Cases inside of the virtual machine, where nothing but the product is installed. */
+/** Cases inside the virtual machine, which contains only the product. */
 
 const assert = require('node:assert')
 const fs = require('node:fs')
@@ -12,8 +12,8 @@ const { read, report, simulate, tellFacts } = require('./tried')
 const ROOT = path.join(__dirname, '../..')
 const MIB = 2 ** 20
 /**
- * Ways to die of bench/deaths.js in which a container takes part. A process that takes all memory
- * in one blocked turn sends no frame meanwhile: of its end a sidecar only guesses.
+ * Deaths of bench/deaths.js that involve a container. A process that allocates all memory in one
+ * turn sends no frame meanwhile, so a sidecar can only guess.
  */
 const DEATHS = [
   'heap larger than its container', 'memory full', 'heap full in a container',
@@ -27,7 +27,7 @@ setInterval(() => { if (kept.length < 260) kept.push(Buffer.alloc(2 ** 20, 1)) }
 
 /** @param {number} major */
 const nodeOf = major => `/opt/${major}/node`
-/** The command line runs on the newest. @type {import('./rooms').Place} */
+/** The command line runs on the newest Node.js. @type {import('./rooms').Place} */
 const COMMAND_LINE = { node: nodeOf(24), root: ROOT, wrap: words => words }
 
 /**
@@ -74,7 +74,7 @@ const CASES = /** @type {const} */ ([18, 24]).flatMap(major => [
         await tellFacts({ ...COMMAND_LINE, node: nodeOf(major), wrap })
       assert.strictEqual(values.containerLimitBytes, 512 * MIB)
       assert.strictEqual(values.containerHighBytes, 400 * MIB)
-      // Node.js 18 reads version 1 only, and says nothing.
+      // Node.js 18 reads only cgroup version 1, and reports no limit here.
       assert.strictEqual(hello.constrainedBytes, major === 18 ? undefined : 400 * MIB)
       assert.ok(values.memoryPressureSomeSeconds >= 0 && values.cpuPressureSomeSeconds >= 0)
       return known
@@ -114,7 +114,7 @@ const CASES = /** @type {const} */ ([18, 24]).flatMap(major => [
             const told = read(
               await report(COMMAND_LINE, ['run', '--for', '60', '--', file, ...args])
             )
-            // It grows as a leak does, too.
+            // The app also grows like a leak.
             assert.strictEqual(told.states['container-limit-mismatch'], 'confirmed', told.headline)
             assert.match(
               told.summaries['container-limit-mismatch'],

@@ -1,6 +1,6 @@
 'use strict'
 
-/** In the virtual machine: tries all cases, and says each result on one line. */
+/** Runs all cases in the virtual machine, and prints each result on one line. */
 
 const { CASES } = require('./cgroup2-cases')
 

@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * cgroup v2 of a real kernel, in a virtual machine: Debian's, with a root of Node.js, the packages
- * and busybox. The processor is emulated: a nested hypervisor is hardly ever to be had, and then
- * results would differ from machine to machine.
+ * cgroup v2 of a real kernel: Debian's kernel in a virtual machine, with a root folder of Node.js,
+ * the packages and busybox. QEMU emulates the processor, as nested virtualization is rarely
+ * available and results would differ between machines.
  */
 
 const fs = require('node:fs')
@@ -19,10 +19,10 @@ const { ROOT } = require('./glibc')
 
 /** Node.js 24 runs apps and the command line; Node.js 18 runs further apps. */
 const NODES = { 18: '18.20.8', 24: '24.21.0' }
-/** Emulated, on a busy machine. */
+/** Time limit for an emulator on a busy machine. */
 const LONGEST_MS = 45 * 60_000
 const MEMORY_MB = 3000
-/** Files of the repository that run in there. */
+/** Files of the repository for the virtual machine. */
 const PARTS = [
   'agent', 'allocator', 'cli', 'engine', 'exporter', 'lab', 'otlp', 'test/support',
   'test/platforms', 'bench/deaths.js', 'bench/dying-app.js', 'package.json'
@@ -44,7 +44,7 @@ poweroff -f
 `
 
 /**
- * A program with the libraries that it loads.
+ * Copies a program with the libraries that it loads.
  * @param {string} root
  * @param {string} file
  * @param {string} [to] in there
@@ -78,7 +78,7 @@ function addPackages (root) {
 
 /**
  * @param {string} folder
- * @returns {string} file of the packed root; not compressed, as that takes an emulator longest
+ * @returns {string} archive of the root folder, uncompressed, as an emulator decompresses slowly
  */
 function packRoot (folder) {
   const root = path.join(folder, 'root')
@@ -103,7 +103,7 @@ function packRoot (folder) {
   return packed
 }
 
-/** @returns {string} file of Debian's kernel for virtual machines */
+/** @returns {string} path of Debian's kernel for virtual machines */
 function fetchKernel () {
   const folder = fetchDebian('bookworm', 'kernel', show => {
     const newest = /linux-image-[\d.]+-\d+-cloud-amd64/.exec(show('linux-image-cloud-amd64'))
@@ -116,10 +116,10 @@ function fetchKernel () {
 }
 
 /**
- * Boots, and hears what the cases say.
+ * Boots, and reads the output of the cases.
  * @param {string} folder
  * @returns {{ results: Map<string, any>, ended: Promise<string> }} results: by title and version;
- *   ended: with all that the machine said
+ *   ended: resolves to all output of the machine
  */
 function boot (folder) {
   const machine = spawn('qemu-system-x86_64', [

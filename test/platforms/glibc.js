@@ -10,10 +10,10 @@ const ROOT = path.join(__dirname, '../..')
 /** The newest of each line, as npm has them. */
 const NODES = ['18.20.8', '20.20.2', '22.23.3', '24.21.0', '26.10.0']
 
-/** Version in use: a hybrid machine has version 2 elsewhere. */
+/** Version of the memory controller: a hybrid machine has version 2 elsewhere. */
 const CGROUP = fs.existsSync('/sys/fs/cgroup/cgroup.controllers') ? 2 : 1
 
-/** This machine, the baseline of the other platforms. @type {import('./run').Platform} */
+/** This machine, to which the other platforms are compared. @type {import('./run').Platform} */
 const glibc = {
   title: `Linux ${process.arch}, glibc, cgroup v${CGROUP}`,
   missing: () => process.platform === 'linux' ? undefined : 'it needs Linux',

@@ -11,7 +11,7 @@ const { simulate, tellFacts } = require('./tried')
 const PLATFORM = 'musllinux_1_2_x86_64'
 const ROOT = path.join(__dirname, '../..')
 
-/** An allocator that cannot be asked: no share of what it holds may be stated. */
+/** This allocator has no statistics: memwatch must not state shares of its memory. */
 function checkMalloc (/** @type {ReturnType<typeof import('./tried').read>} */ { parts, states, notKnown }) {
   assert.deepStrictEqual(
     [parts.allocator_in_use, parts.allocator_retained],
@@ -20,18 +20,19 @@ function checkMalloc (/** @type {ReturnType<typeof import('./tried').read>} */ {
   )
   assert.ok(parts.files > 0)
   assert.strictEqual(states['allocator-fragmentation'], 'unknown')
-  // The memory map is read within seconds, and not at once.
+  // The agent reads the memory map after some seconds.
   if (notKnown !== null) assert.match(notKnown, /musl's malloc cannot be asked|not read yet/)
 }
 
 /**
- * Apps of the lab, and what must be found.
+ * Apps of the lab, and the expected findings.
  * @type {[app: string, found?: string][]}
  */
 const APPS = [
   ['js-heap-leak-jobs', 'js-heap-leak'],
   ['native-memory-leak', 'native-memory-leak'],
-  // musl returned at once what glibc keeps of this app. Whether it always does is not known.
+  // musl immediately returned the memory of this app that glibc keeps. It is not known if musl
+  // always does that.
   ['allocator-fragmentation'],
   ['healthy-steady']
 ]
@@ -86,7 +87,7 @@ const musl = {
   })
 }
 
-/** @returns {string | undefined} why it cannot be tried without fetching anything */
+/** @returns {string | undefined} reason for which the test is impossible without fetching */
 const whyNoMusl = () => hasKept('musl') && hasKept(`node-24.19.0-${PLATFORM}`)
   ? undefined
   : 'Node.js for musl was not fetched (npm run test:platforms -- --only musl)'

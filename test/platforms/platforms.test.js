@@ -1,6 +1,6 @@
 'use strict'
 
-/** The short form of `npm run test:platforms`, with what is here; nothing is fetched. */
+/** The short form of `npm run test:platforms`, without fetching anything. */
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -12,7 +12,7 @@ const { memwatch, read, report, tellFacts } = require('./tried')
 
 const HERE = { node: process.execPath, root: path.join(__dirname, '../..') }
 const RUN = ['run', '--for', '3', '--']
-/** Longer than an exporter waits before it measures itself for the first time, 5 s. */
+/** Longer than the 5 s after which an exporter first measures itself. */
 const RUN_LONGER = ['run', '--for', '6', '--']
 const APP = ['-e', 'setInterval(() => Buffer.alloc(1e6), 50)']
 
@@ -26,7 +26,7 @@ afterAll(() => fs.rmSync(folder, { recursive: true, force: true }))
 
 /**
  * @param {string} title
- * @param {string | undefined} missing why it cannot be tried here
+ * @param {string | undefined} missing reason for which the test is impossible here
  * @param {() => Promise<unknown>} test
  */
 const itWith = (title, missing, test) => it(title, async () => {

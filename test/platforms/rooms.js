@@ -1,34 +1,36 @@
 'use strict'
 
-/** Commands in mounts of their own, which go with them: nothing of the machine is changed. */
+/**
+ * Runs commands in mount namespaces of their own, which end with them: the machine stays unchanged.
+ */
 
 const path = require('node:path')
 const { spawnSync } = require('node:child_process')
 
-/** A PATH of users lacks chroot. */
+/** The PATH of ordinary users lacks chroot. */
 const PATHS = 'PATH="$PATH:/usr/sbin:/sbin"'
 /** Id of a user that /etc/passwd does not know. */
 const STRANGER = 51234
 
 /**
- * A place where a command sees another machine than this one.
+ * Environment in which a command sees another machine.
  * @typedef {object} Place
- * @property {string} node path of Node.js in there
- * @property {string} root of the repository in there
- * @property {(words: string[]) => string[]} wrap the command, for out here
+ * @property {string} node path of Node.js inside
+ * @property {string} root path of the repository inside
+ * @property {(words: string[]) => string[]} wrap the whole command, to run outside
  * @property {NodeJS.ProcessEnv} [env] changes
  */
 
 /**
- * @param {string} script of sh; it makes the mounts, and ends where the command begins
- * @param {string[]} given to the script, as $1, $2 …: it must shift them
- * @param {string} [start] of the command, which is "$@"
+ * @param {string} script script of sh that creates the mounts; the command follows
+ * @param {string[]} given arguments of the script, $1, $2 …, which it must shift
+ * @param {string} [start] options of the command, which is "$@"
  * @returns {(words: string[]) => string[]}
  */
 const inRoom = (script, given = [], start = 'exec "$@"') => words =>
   ['unshare', '--mount', 'sh', '-ec', `${PATHS}\n${script}\n${start}`, 'sh', ...given, ...words]
 
-/** @returns {string | undefined} why no room can be made here */
+/** @returns {string | undefined} reason for which no environment is possible here */
 function whyNoRooms () {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'it needs root on Linux'
   const { status, error } = spawnSync('unshare', ['--mount', 'true'])
@@ -36,7 +38,7 @@ function whyNoRooms () {
 }
 
 /**
- * With nothing at /proc, as on a system that is no Linux.
+ * Environment with an empty /proc, as on systems other than Linux.
  * @param {{ node: string, root: string }} at
  * @returns {Place}
  */
@@ -46,14 +48,14 @@ const withoutProc = at => ({
 })
 
 /**
- * With all that is mounted read-only, as under `readOnlyRootFilesystem: true`.
+ * Environment with all mounts read-only, as under `readOnlyRootFilesystem: true`.
  * @param {{ node: string, root: string }} at
- * @param {string} [volume] a folder that can be written to nevertheless
+ * @param {string} [volume] a folder that stays writable
  * @returns {Place}
  */
 const readOnly = (at, volume = '') => ({
   ...at,
-  // Kernel file systems hold no files of ours.
+  // Kernel file systems contain no files of memwatch.
   wrap: inRoom(`
 if [ -n "$1" ]; then mount --bind "$1" "$1"; fi
 cut -d ' ' -f 5 /proc/self/mountinfo | while read -r mounted; do
@@ -66,8 +68,8 @@ shift`, [volume])
 })
 
 /**
- * As a user without a name and without a home. What this user needs is mounted where it can be
- * read, however private the folders above it are.
+ * Environment of a user without a name and a home folder. Files for this user are mounted in a
+ * readable place, as the folders above them may be private.
  * @param {{ node: string, root: string }} at
  * @param {string} folder empty
  * @returns {Place}
@@ -89,14 +91,14 @@ shift 3`,
 })
 
 /**
- * On musl, as in Alpine: a root folder with musl, busybox and Node.js, and nothing of this machine
- * but the repository.
+ * Environment with musl, as in Alpine: a root folder with musl, busybox, Node.js and the
+ * repository.
  * @param {object} of
- * @param {string} of.folder empty, where the root is put together
+ * @param {string} of.folder empty folder for the new root
  * @param {string} of.system folder with lib/ld-musl-x86_64.so.1 and bin/busybox
- * @param {string} of.node folder that is mounted at /opt
+ * @param {string} of.node folder to mount at /opt
  * @param {string} of.root of the repository
- * @param {string} of.temporary folder that is the same in there
+ * @param {string} of.temporary folder with the same path inside
  * @returns {Place}
  */
 const onMusl = ({ folder, system, node, root, temporary }) => ({
@@ -119,12 +121,12 @@ shift 5`,
 })
 
 /**
- * In a container of Debian with nothing but Node.js and npm; the network is the machine's.
+ * Environment of a Debian container with only Node.js and npm, and the network of the machine.
  * @param {object} of
- * @param {string} of.folder empty, where the root is put together
- * @param {string} of.system folder with Debian's packages unpacked
+ * @param {string} of.folder empty folder for the new root
+ * @param {string} of.system folder with unpacked Debian packages
  * @param {string} of.node folder with bin/node
- * @param {string} of.npm folder of the package npm
+ * @param {string} of.npm folder of the npm package
  * @returns {(words: string[]) => string[]}
  */
 const bare = ({ folder, system, node, npm }) => inRoom(

@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * `npm run test:platforms`: memwatch on platforms that its users run and this machine is not. What
- * each needs is fetched once into the tools folder; nothing of the machine is changed but packages
- * of its distribution that are installed where they are missing. With --write the results become
- * the tables of docs/compatibility.md.
+ * `npm run test:platforms`: tests memwatch on platforms of its users other than this machine. It
+ * fetches the parts of each platform once into the tools folder, and installs missing packages of
+ * the machine's distribution. It changes nothing else. With --write it stores the results, from
+ * which the tables of docs/compatibility.md are generated.
  */
 
 const fs = require('node:fs')
@@ -15,18 +15,18 @@ const { writeSeen } = require('../../scripts/compatibility')
 
 /**
  * @typedef {object} Case
- * @property {string} title a sentence that holds
- * @property {string} node version that it is tried on
- * @property {() => Promise<string[] | void>} test returns names of SOURCES that are known there,
- *   where it finds out
+ * @property {string} title sentence about the platform
+ * @property {string} node version of Node.js
+ * @property {() => Promise<string[] | void>} test resolves to the names of SOURCES with values
+ *   there, if it checks them
  *
  * @typedef {object} Platform
  * @property {string} title
  * @property {() => string | undefined} missing why it cannot be tried here
  * @property {string[]} nodes versions
- * @property {(folder: string) => Case[] | Promise<Case[]>} cases in that empty folder; fetches
- *   what they need
- * @property {number} [lanes] cases at a time
+ * @property {(folder: string) => Case[] | Promise<Case[]>} cases in that empty folder; fetches the
+ *   parts of the platform
+ * @property {number} [lanes] number of simultaneous cases
  */
 
 /** @type {Record<string, () => Platform>} */
@@ -40,7 +40,7 @@ const PLATFORMS = {
   arm64: () => require('./arm64').arm64
 }
 const NAMES = Object.keys(PLATFORMS).join(',')
-/** The lab's apps share two cores well: two at a time. */
+/** Two apps of the lab fit on two cores. */
 const LANES = 2
 
 const HELP = `npm run test:platforms -- [--only NAMES] [--case TEXT] [--write]
@@ -127,7 +127,7 @@ function readArguments () {
 }
 
 async function main () {
-  // Running programs end with this process: each part listens to its exit.
+  // Running programs end with this process, as each part listens to its exit event.
   for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
     process.once(signal, () => process.exit(1))
   }

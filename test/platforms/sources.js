@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Facts about a process, and the parts of a hello and its frames that show them.
+ * Facts about a process, with the parts of a hello and its frames that show them.
  * @type {Readonly<Record<string, (told: Told) => boolean>>}
  *
  * @typedef {{ hello: any, values: any, fields: Set<string> }} Told values: the newest of each field

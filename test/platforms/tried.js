@@ -1,6 +1,6 @@
 'use strict'
 
-/** Cases of each platform: the agent alone, and the command line over apps of the lab. */
+/** Cases of each platform: the agent alone, and the command line with apps of the lab. */
 
 const assert = require('node:assert')
 const fs = require('node:fs')
@@ -14,11 +14,11 @@ const { SOURCES } = require('./sources')
 /** @typedef {import('./rooms').Place} Place */
 /** @typedef {import('./sources').Told} Told */
 
-/** Frames until each source was read once, the rare ones too. */
+/** Number of frames until each source was read once, including rare ones. */
 const FRAMES = 12
 const LONGEST_MS = 300_000
 
-/** An app with Buffers, GCs and a Promise; it ends by itself when it is told to. */
+/** An app with Buffers, GCs and a Promise; it ends on command. */
 const APP = `
 const kept = []
 const work = setInterval(() => { kept.push(Buffer.alloc(2 ** 20, 1)); kept.length %= 32; gc() }, 100)
@@ -26,7 +26,7 @@ process.on('SIGTERM', () => { clearInterval(work); console.log('the app ended we
 `
 
 /**
- * The agent alone, in an app of that place: it must do no harm, and have no trouble.
+ * Runs the agent alone in an app on that platform: it must do no harm and have no errors.
  * @param {Place} place
  * @param {number} [count] of frames
  * @returns {Promise<Told & { known: string[] }>} known: names of SOURCES
@@ -70,7 +70,7 @@ function start (place, words, env = {}) {
   for (const stream of /** @type {const} */ (['stdout', 'stderr'])) {
     child[stream].setEncoding('utf8').on('data', text => { said[stream] += text })
   }
-  // memwatch ends the command that it runs.
+  // On SIGTERM memwatch also ends the command that it runs.
   const end = () => child.kill('SIGTERM')
   process.once('exit', end)
   const timer = setTimeout(() => child.kill('SIGKILL'), LONGEST_MS)
@@ -83,7 +83,7 @@ function start (place, words, env = {}) {
 }
 
 /**
- * The command line of that place.
+ * The command line on that platform.
  * @param {Place} place
  * @param {string[]} args
  * @param {NodeJS.ProcessEnv} [env] changes
@@ -92,11 +92,11 @@ const memwatch = (place, args, env) =>
   start(place, [place.node, path.join(place.root, 'cli/memwatch.js'), ...args], env)
 
 /**
- * Runs a command of the lab or another there, and reads its report.
+ * Runs a command of the lab or another one there, and reads the report.
  * @param {Place} place
- * @param {string[]} args of memwatch, without --json
+ * @param {string[]} args arguments of memwatch, without --json
  * @param {NodeJS.ProcessEnv} [env] changes
- * @param {string} [expected] id of a diagnosis: when it is found the run may end
+ * @param {string} [expected] id of a diagnosis: the run may end once it is found
  * @returns {Promise<any>} the report of `memwatch run --json`
  */
 async function report (place, args, env, expected) {
@@ -115,8 +115,8 @@ async function report (place, args, env, expected) {
 }
 
 /**
- * Findings by memory alone: if other work takes the processor from an app, its event loop and its
- * GCs stall for real, on any platform.
+ * Only findings about memory count: on a busy machine the event loop and GCs of any app really
+ * stall.
  */
 const BY_MEMORY = Object.freeze([
   'js-heap-leak', 'native-memory-leak', 'allocator-fragmentation', 'buffer-pool-pinning',
@@ -124,7 +124,7 @@ const BY_MEMORY = Object.freeze([
 ])
 
 /**
- * The first process of a report.
+ * First process of a report.
  * @param {any} report
  * @returns {{ states: Record<string, string>, summaries: Record<string, string>, headline: string,
  *   parts: Record<string, number>, notKnown: string | null }} by id of the diagnosis; parts: of
@@ -142,16 +142,17 @@ function read ({ targets: [target] }) {
   }
 }
 
-/** A busy machine loads an app of the lab less, and its problem shows later. */
+/** On a busy machine the load on an app is lower, and its problem shows later. */
 const PATIENCE_SECONDS = '240'
 
 /**
- * An app of the lab in that place.
+ * Runs an app of the lab on that platform.
  * @param {Place} place
  * @param {string} app
- * @param {string} [expected] id of the diagnosis: waited for; without it the app runs its time
- * @param {string[]} [options] more of memwatch simulate
- * @returns {Promise<ReturnType<typeof read>>} whose findings are as expected
+ * @param {string} [expected] id of the diagnosis to wait for; without it the app runs for its full
+ *   time
+ * @param {string[]} [options] further options of memwatch simulate
+ * @returns {Promise<ReturnType<typeof read>>} process with the expected findings
  */
 async function simulate (place, app, expected, options = []) {
   const time = expected ? ['--for', PATIENCE_SECONDS] : []
@@ -163,7 +164,7 @@ async function simulate (place, app, expected, options = []) {
 }
 
 /**
- * Expects one problem, or none, and no other of memory.
+ * Expects one memory problem or none, and no other.
  * @param {ReturnType<typeof read>} told
  * @param {string} [expected] id
  */
@@ -174,7 +175,7 @@ function checkFound ({ states, headline }, expected) {
 }
 
 /**
- * An exporter of that platform stores the frames of an app there.
+ * An exporter on that platform must store the frames of an app there.
  * @param {Place} place
  * @param {string} volume folder for socket and history, which its user can write to
  */

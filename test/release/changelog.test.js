@@ -11,7 +11,7 @@ const text = fs.readFileSync(path.join(__dirname, '../../CHANGELOG.md'), 'utf8')
 const { versions: [unreleased, ...released], links } = readChangelog(text)
 
 describe('CHANGELOG.md', () => {
-  it('begins with what is unreleased, and goes on with the version of the packages', () => {
+  it('begins with Unreleased, followed by the version of the packages', () => {
     expect(unreleased).toMatchObject({ name: 'Unreleased', date: undefined })
     expect(released[0].name).toBe(version)
   })
@@ -26,7 +26,7 @@ describe('CHANGELOG.md', () => {
     expect(dates).toEqual(dates.toSorted().reverse())
   })
 
-  it('has a link for each version, and none besides', () => {
+  it('has a link for each version, and no other', () => {
     expect(Object.keys(links)).toEqual([unreleased, ...released].map(({ name }) => name))
     expect(links.Unreleased).toBe(`${REPOSITORY}/compare/v${released[0].name}...HEAD`)
     released.forEach(({ name }, i) => {
@@ -39,7 +39,7 @@ describe('CHANGELOG.md', () => {
     })
   })
 
-  it('sorts changes by kind, each kind once, none empty', () => {
+  it('groups changes by kind, each kind once and none empty', () => {
     for (const { name, text: section, changes } of [unreleased, ...released]) {
       const headings = [...section.matchAll(/^### (.*)$/gm)].map(([, heading]) => heading)
       expect({ [name]: headings }).toEqual({
@@ -63,7 +63,7 @@ describe('a release', () => {
     `[0.1.0]: ${REPOSITORY}/releases/tag/v0.1.0`, ''
   ].join('\n')
 
-  it('takes over what was unreleased', () => {
+  it('contains the unreleased changes', () => {
     const after = cutVersion(before, '0.2.0', '2026-02-03')
     const { versions, links: next } = readChangelog(after)
     expect(versions.map(({ name, date, changes }) => ({ name, date, count: changes.length })))
@@ -84,7 +84,7 @@ describe('a release', () => {
     expect(() => cutVersion(after, '0.3.0', '2026-02-04')).toThrow('nothing is unreleased')
   })
 
-  it('has no notes without a section', () => {
+  it('refuses a changelog without a section', () => {
     expect(() => findVersion(before, '9.9.9')).toThrow('no section for 9.9.9')
   })
 })

@@ -24,7 +24,7 @@ const object = (properties, optional = []) => ({
 })
 const list = items => ({ type: 'array', items, minItems: 1 })
 
-/** Formats that each catalogue accepts, as far as its documentation says. */
+/** Formats of the catalogues, by their documentation. */
 const SHAPES = {
   'contrib/awesome-prometheus-alerts.yml': object({
     groups: list(object({
@@ -38,7 +38,7 @@ const SHAPES = {
           doc_url: url,
           rules: list(object({
             name: { type: 'string', pattern: '^[A-Z][a-z0-9 ]+$' },
-            // Its template puts the description between double quotes, the query between single.
+            // Its template puts the description in double quotes and the query in single quotes.
             description: { type: 'string', pattern: '^[^"\\n]+$' },
             query: { type: 'string', pattern: "^[^'\\n]+$" },
             severity: { enum: ['critical', 'warning', 'info'] },
@@ -102,7 +102,7 @@ const SHAPES = {
 }
 
 describe.each(Object.entries(SHAPES))('%s', (file, shape) => {
-  it('has the shape that its catalogue accepts', () => {
+  it('has the format of its catalogue', () => {
     const ajv = new Ajv({ allErrors: true, strict: true })
     expect(ajv.validate(shape, parse(read(file))) ? [] : ajv.errors).toEqual([])
   })
@@ -112,7 +112,7 @@ describe.each(Object.entries(SHAPES))('%s', (file, shape) => {
   })
 })
 
-it.each(Object.entries(generated))('%s is as generated', (file, make) => {
+it.each(Object.entries(generated))('%s is up to date', (file, make) => {
   expect(read(file)).toBe(make())
 })
 
@@ -120,12 +120,12 @@ describe('the entry of awesome-prometheus-alerts', () => {
   const { groups: [{ services: [{ exporters }] }] } =
     parse(read('contrib/awesome-prometheus-alerts.yml'))
   const rules = exporters.flatMap(exporter => exporter.rules)
-  /** As the collection makes the name of an alert. */
+  /** Name of an alert, formed as the collection does it. */
   const toAlert = name => name.split(' ').map(word => word[0].toUpperCase() + word.slice(1)).join('')
   const committed = ['memwatch.alerts.yaml', 'prom-client.rules.yaml'].flatMap(file =>
     parse(read(`alerts/${file}`)).groups.flatMap(group => group.rules))
 
-  it('has every alert that needs no recording rule, under its name', () => {
+  it('has every alert that needs no recording rule, with its name', () => {
     const missing = committed.map(({ alert }) => alert)
       .filter(alert => !rules.some(({ name }) => toAlert(name) === alert))
     expect(missing.sort()).toEqual(['MemwatchExporterDown', 'MemwatchMemoryNearLimit'])
@@ -192,13 +192,13 @@ describe('kubectl memwatch', () => {
       'exec --context a --namespace shop web-0 -c memwatch -- memwatch fix web --format kubernetes'
     ],
     ['-c other web-0 top -n 3', 'exec web-0 -c other -- memwatch top -n 3']
-  ])('%s runs kubectl %s, and ends as it does', (given, expected) => {
+  ])('%s runs kubectl %s, and ends with its status', (given, expected) => {
     const { status, stdout } = run(...given.split(' '))
     expect(stdout.trim().split('\n')).toEqual(expected.split(' '))
     expect(status).toBe(3)
   })
 
-  it('keeps arguments with spaces and quotes whole', () => {
+  it('keeps arguments with spaces and quotes in one piece', () => {
     expect(run('web-0', 'fix', "a 'b' $c").stdout.split('\n').at(-2)).toBe("a 'b' $c")
   })
 
@@ -218,7 +218,7 @@ describe('kubectl memwatch', () => {
 })
 
 describe('the table of the chart’s values', () => {
-  it('has a row for each value and each group that is described', () => {
+  it('has a row for each value and each described group', () => {
     const yaml = [
       '# About the file.',
       '',

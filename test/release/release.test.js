@@ -44,7 +44,7 @@ describe('a dry run of the release', () => {
     })
   })
 
-  it('has a checksum of every other file, and each is true', () => {
+  it('has a correct checksum of every other file', () => {
     const listed = Object.fromEntries(
       read(assets, 'SHA256SUMS').trim().split('\n').map(line => line.split('  ').reverse())
     )
@@ -68,7 +68,7 @@ describe('a dry run of the release', () => {
     expect(read(ROOT, 'CHANGELOG.md')).toContain(read(out, 'notes.md').trim())
   })
 
-  it('holds the kubectl plugin, whose checksum its manifest names', () => {
+  it('contains the kubectl plugin, with its checksum in the manifest', () => {
     expect(tar('-tvzf', path.join(assets, ARCHIVE)).trim().split('\n')).toEqual([
       expect.stringMatching(/^-rwxr-xr-x .* kubectl-memwatch$/),
       expect.stringMatching(/^-rw-r--r-- .* LICENSE$/)
@@ -81,7 +81,7 @@ describe('a dry run of the release', () => {
     expect(path.basename(uri)).toBe(ARCHIVE)
   })
 
-  it('names registry, image and charts for the workflow', () => {
+  it('outputs registry, image and charts for the workflow', () => {
     expect(outputs()).toEqual({
       version,
       prerelease: String(version.includes('-')),
@@ -111,11 +111,11 @@ describe.each(Object.keys(dashboards))('the dashboard %s for grafana.com', name 
   const exported = forGrafanaCom(dashboard)
   const inside = ({ __inputs, __requires, ...rest }) => JSON.stringify(rest)
 
-  it('is what the release holds', () => {
+  it('is equal to the file in the release', () => {
     expect(JSON.parse(read(assets, `grafana-${name}.json`))).toEqual(exported)
   })
 
-  it('asks for its data source, and refers to no other', () => {
+  it('has an input for its data source, and uses no other', () => {
     expect(exported.__inputs).toEqual([
       expect.objectContaining({ name: 'DS_PROMETHEUS', type: 'datasource', pluginId: 'prometheus' })
     ])
@@ -128,7 +128,7 @@ describe.each(Object.keys(dashboards))('the dashboard %s for grafana.com', name 
     expect(exported.templating.list.map(({ type }) => type)).not.toContain('datasource')
   })
 
-  it('requires Grafana, Prometheus and each kind of panel that it has', () => {
+  it('requires Grafana, Prometheus and each of its kinds of panels', () => {
     const types = [...JSON.stringify(dashboard.panels).matchAll(/"type":"(\w+)","transparent"/g)]
       .map(([, type]) => type)
     expect(types.length).toBeGreaterThan(3)
@@ -138,7 +138,7 @@ describe.each(Object.keys(dashboards))('the dashboard %s for grafana.com', name 
     )
   })
 
-  it('keeps its panels and its other variables', () => {
+  it('has all panels and other variables', () => {
     expect(exported.panels.map(({ title }) => title)).toEqual(
       dashboard.panels.map(({ title }) => title)
     )
@@ -147,13 +147,13 @@ describe.each(Object.keys(dashboards))('the dashboard %s for grafana.com', name 
   })
 })
 
-it('a dashboard with a panel that has no name is not exported', () => {
+it('a dashboard with an unnamed panel is not exported', () => {
   const panels = [{ type: 'row', panels: [{ type: 'heatmap' }] }]
   expect(() => forGrafanaCom({ panels, templating: { list: [] } })).toThrow('heatmap')
 })
 
 describe('the version', () => {
-  it('is the same wherever it stands', () => {
+  it('is the same in all places', () => {
     expect(findVersionProblems()).toEqual([])
   })
 
@@ -179,7 +179,7 @@ describe('the version', () => {
   })
 
   it.each([['1.2.3', true], ['1.2.3-rc.1', true], ['v1.2.3', false], ['1.2', false], ['', false]])(
-    '%j is one: %s',
+    '%j is valid: %s',
     (text, is) => {
       expect(VERSION.test(text)).toBe(is)
     }
@@ -200,7 +200,7 @@ describe('the chart', () => {
     expect(read(ROOT, 'deploy/helm/memwatch/README.md')).toContain(`oci://${CHARTS}/memwatch`)
   })
 
-  it('gets changes, images and security updates of its release', () => {
+  it('gets changes, images and security notes of its release', () => {
     const changes = [
       { kind: 'Added', text: 'One: two' },
       { kind: 'Security', text: 'Three' }

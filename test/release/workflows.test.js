@@ -19,7 +19,7 @@ describeWithGoTools('actionlint', ({ actionlint }) => {
   it.each(Object.keys(workflows))('accepts %s.yml', name => {
     const { status, stdout, stderr } = spawnSync(
       actionlint,
-      // The test must find the same on each machine, with or without these.
+      // The result must not depend on these optional tools.
       ['-no-color', '-shellcheck=', '-pyflakes=', path.join(FOLDER, `${name}.yml`)],
       { encoding: 'utf8' }
     )
@@ -48,7 +48,7 @@ describe.each(Object.entries(workflows))('%s.yml', (_, workflow) => {
     expect(used.filter(uses => !/@(v\d+|[0-9a-f]{40})$/.test(uses))).toEqual([])
   })
 
-  it('leaves no credentials in a checkout, and bounds each job in time', () => {
+  it('leaves no credentials in a checkout, and has a time limit for each job', () => {
     const checkouts = steps.filter(({ uses = '' }) => uses.startsWith('actions/checkout@'))
     expect(checkouts.length).toBeGreaterThan(0)
     for (const { with: options } of checkouts) expect(options['persist-credentials']).toBe(false)
@@ -57,7 +57,7 @@ describe.each(Object.entries(workflows))('%s.yml', (_, workflow) => {
     }
   })
 
-  it('runs scripts that there are', () => {
+  it('runs only existing scripts', () => {
     const commands = steps.flatMap(({ run = '' }) => run.split('\n'))
     const files = commands.flatMap(line => /^(?:node|bash) (\S+)/.exec(line)?.[1] ?? [])
     expect(files.filter(file => !fs.existsSync(path.join(ROOT, file)))).toEqual([])
@@ -65,12 +65,12 @@ describe.each(Object.entries(workflows))('%s.yml', (_, workflow) => {
     expect(named.filter(name => !(name in scripts))).toEqual([])
   })
 
-  it('puts no value of an event into a shell', () => {
+  it('puts no value of an event into a shell command', () => {
     expect(steps.filter(({ run = '' }) => run.includes('$' + '{{'))).toEqual([])
   })
 })
 
-it('the release gives each job only what it needs', () => {
+it('the release gives each job only the permissions that it needs', () => {
   const { release: { permissions, jobs } } = workflows
   expect(permissions).toEqual({})
   const writes = Object.fromEntries(Object.entries(jobs).map(([name, job]) => [
@@ -88,7 +88,7 @@ it('the release gives each job only what it needs', () => {
   expect(workflows.ci.permissions).toEqual({ contents: 'read' })
 })
 
-it('nothing is published before all tests have passed', () => {
+it('the release publishes nothing before all tests have passed', () => {
   const { jobs } = workflows.release
   const needs = name => [jobs[name].needs ?? []].flat()
   const reaches = name => needs(name).includes('test') || needs(name).some(reaches)
@@ -106,7 +106,7 @@ it('the image is built for both architectures, with SBOM, provenance and attesta
   expect(attest.with['subject-digest']).toContain(`steps.${build.id}.outputs.digest`)
 })
 
-it('jobs read the outputs that the assembled release has', () => {
+it('jobs read existing outputs of the assembled release', () => {
   const { assemble } = workflows.release.jobs
   expect(Object.keys(assemble.outputs).sort()).toEqual(Object.keys(outputs()).sort())
   const read = [...JSON.stringify(workflows.release).matchAll(/needs\.assemble\.outputs\.([\w-]+)/g)]
@@ -114,7 +114,7 @@ it('jobs read the outputs that the assembled release has', () => {
   expect([...new Set(read)].sort()).toEqual(Object.keys(assemble.outputs).sort())
 })
 
-it('CI tests each line of Node.js that is supported', () => {
+it('CI tests each supported line of Node.js', () => {
   const { jobs: { test, agent } } = workflows.ci
   expect(test.strategy.matrix.node).toEqual([20, 22, 24])
   expect(agent.env.TEST_NODE_VERSIONS.split(',')[0]).toMatch(/^18\./)

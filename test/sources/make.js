@@ -1,11 +1,10 @@
 'use strict'
 
 /**
- * Makes the samples of this folder that are logs of GCs: lab apps, each in a memory cgroup like its
- * container, under --trace-gc.
+ * Records the GC logs in this folder: lab apps under --trace-gc, each in a memory cgroup like a
+ * container.
  *
- *   node test/sources/make.js FOLDER NODE_BINARY MAJOR APP@SECONDS … APP:fixed for its repaired
- *   form
+ *   node test/sources/make.js FOLDER NODE_BINARY MAJOR APP@SECONDS … APP:fixed runs the fixed form
  */
 
 const fs = require('node:fs')

@@ -2,9 +2,9 @@
 
 const fs = require('node:fs')
 
-/** Pages are 4 to 64 KiB: segments that start here can be mapped on all machines. */
+/** Pages have 4 to 64 KiB, so segments at this offset can be mapped on all machines. */
 const PAGE_BYTES = 65_536
-/** `return exports`, the second argument, in machine code. */
+/** Machine code of a function that returns `exports`, its second argument. */
 const RETURN_EXPORTS = {
   x64: Buffer.from('4889f0c3', 'hex'),
   arm64: Buffer.from('e00301aac0035fd6', 'hex')
@@ -15,13 +15,14 @@ const INIT = 'napi_register_module_v1'
 const words = values => Buffer.from(BigUint64Array.from(values, BigInt).buffer)
 
 /**
- * Writes a native addon that Node.js loads, made without a compiler: its exports are empty, and it
- * names the imports without calling them. The layout is a text segment with machine code, symbols
- * and names, and a data segment with the dynamic section. elf(5).
+ * Writes a native addon without a compiler: Node.js loads it, its exports are empty, and it names
+ * imports without calling them. The layout is a text segment with machine code, symbols and names,
+ * and a data segment with the dynamic section. elf(5).
  * @param {string} file
  * @param {object} [options]
  * @param {string[]} [options.imports] mangled names
- * @param {number} [options.fillerBytes] between the code and the names: addons are megabytes long
+ * @param {number} [options.fillerBytes] filler between the code and the names, as addons have
+ *   megabytes
  */
 function writeAddon (file, { imports = [], fillerBytes = 0 } = {}) {
   const code = RETURN_EXPORTS[/** @type {keyof typeof RETURN_EXPORTS} */ (process.arch)]

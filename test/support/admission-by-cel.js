@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * A program: what a MutatingAdmissionPolicy makes of pods, by a CEL of JavaScript. A real API
- * server does the same in test/k8s. It is a process of its own as that CEL is an ECMAScript module,
- * which jest does not load. Standard input: `{ policy, requests: { pod, namespace }[] }`; output:
- * for each `{ pod }`, or `{ error }`, which a failurePolicy of Ignore would hide.
+ * A program that applies a MutatingAdmissionPolicy to pods, by a CEL in JavaScript. A real API
+ * server does the same in test/k8s. It runs in a process of its own, as jest cannot load this CEL,
+ * an ECMAScript module. Standard input: `{ policy, requests: { pod, namespace }[] }`; output: for
+ * each `{ pod }`, or `{ error }`, which a failurePolicy of Ignore would hide.
  */
 
 /** Kubernetes' own functions, as namespaces. */
@@ -36,7 +36,7 @@ async function makeEnvironment () {
     .registerVariable('jsonpatch', 'JsonPatch')
 }
 
-/** Patches are read as maps here. @param {string} expression */
+/** This policy reads patches as maps. @param {string} expression */
 const withoutTypes = expression =>
   expression.replaceAll('JSONPatch{', '{').replace(/\b(op|path|value): /g, "'$1': ")
 
@@ -54,10 +54,10 @@ function plain (value) {
 }
 
 /**
- * The additions and replacements of RFC 6902.
+ * The operations add and replace of RFC 6902.
  * @param {any} document changed
  * @param {{ op: string, path: string, value: any }[]} operations
- * @throws {Error} where a path leads nowhere, as the API server does
+ * @throws {Error} if a path does not exist, as the API server does
  */
 function patch (document, operations) {
   for (const { op, path, value } of operations) {

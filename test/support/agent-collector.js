@@ -9,7 +9,7 @@ const { once } = require('node:events')
 
 const AGENT = path.join(__dirname, '../../agent/index.js')
 
-/** The Nodes that the agent is tried on. */
+/** The Node.js versions that test the agent. */
 const NODES = (process.env.TEST_NODES || process.execPath).split(':')
 
 /**
@@ -25,28 +25,28 @@ const versionOf = node =>
  * @property {any} [hello]
  * @property {any[]} frames
  * @property {any} [bye]
- * @property {string[]} broken lines that are no JSON; half a line at the end is not one
+ * @property {string[]} broken lines that are not JSON, without an incomplete line at the end
  * @property {boolean} closed
  *
  * @typedef {undefined | null | false | 0 | ''} Falsy
  *
  * @typedef {object} Collector
  * @property {string} address value of MEMWATCH_SOCKET
- * @property {Connection[]} connections in order of arrival, over all lives of the listener
+ * @property {Connection[]} connections in order of arrival, over all restarts of the listener
  * @property
  *   {<T>(look: (connections: Connection[]) => T, timeoutMs?: number) => Promise<Exclude<T, Falsy>>}
- *   until the first truthy answer, asked anew whenever something arrives
- * @property {() => Promise<void>} kill ends the listener and all connections, as a crash would
+ *   until resolves to the first truthy result of the check, which runs after each arrival
+ * @property {() => Promise<void>} kill closes the listener and all connections, like a crash
  * @property {() => Promise<void>} restart listens again at the same address
- * @property {() => void} wake a hung one reads from now on
+ * @property {() => void} wake makes a hung collector read from now on
  * @property {() => Promise<void>} stop
  */
 
 /**
- * An exporter that only records its messages.
+ * An exporter that only records messages.
  * @param {object} [options]
  * @param {'unix' | 'tcp'} [options.over]
- * @param {'normal' | 'hung'} [options.mode] hung: accepts, and never reads
+ * @param {'normal' | 'hung'} [options.mode] hung: accepts connections and never reads
  * @returns {Promise<Collector>}
  */
 async function startCollector ({ over = 'unix', mode = 'normal' } = {}) {
@@ -175,14 +175,14 @@ function environment (changes = {}) {
  */
 
 /**
- * Runs one child to its end; killed, by its own id, when it does not end.
+ * Runs one child to its end, and kills it by its id if it does not end.
  * @param {string} command
  * @param {string[]} args
  * @param {{ env?: NodeJS.ProcessEnv, cwd?: string, uid?: number, gid?: number, stdin?: string,
  *   timeoutMs?: number }} [options] env: in full
  * @returns {{ child: import('node:child_process').ChildProcess, ended: Promise<Ended>, said: (text:
  *   string) => Promise<string> }}
- *   said: its stdout, as soon as it holds that text
+ *   said: resolves to its stdout once it contains that text
  */
 function spawnBounded (
   command,
@@ -237,7 +237,7 @@ function spawnBounded (
  * A child with the agent preloaded.
  * @param {object} options
  * @param {string} [options.node]
- * @param {string[]} [options.before] flags before the agent's preload
+ * @param {string[]} [options.before] Node.js flags before the agent's preload
  * @param {string[]} options.args after it: flags, then -e CODE or a script
  * @param {NodeJS.ProcessEnv} [options.env] changes
  * @param {string} [options.socket] MEMWATCH_SOCKET

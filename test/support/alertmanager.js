@@ -2,11 +2,11 @@
 
 const { startServerProcess } = require('./server-process')
 
-/** Quick, for a test; an Alertmanager in production waits longer. */
+/** Short times for a test; an Alertmanager in production waits longer. */
 const TIMING = { group_wait: '1s', group_interval: '2s', repeat_interval: '1h' }
 
 /**
- * A real Alertmanager. Without a configuration it sends everything to one webhook.
+ * A real Alertmanager. Without a configuration it sends all alerts to one webhook.
  * @param {object} options
  * @param {string} options.file the binary
  * @param {string} [options.webhookUrl]

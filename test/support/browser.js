@@ -5,7 +5,7 @@ const { chromium } = require('playwright-core')
 /** @type {import('playwright-core').Browser | undefined} */
 let browser
 
-/** A headless Chromium, the same for all tests of a file. @param {string} executablePath */
+/** A headless Chromium, shared by all tests of a file. @param {string} executablePath */
 async function launch (executablePath) {
   browser ??= await chromium.launch({
     executablePath,

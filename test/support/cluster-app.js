@@ -1,11 +1,11 @@
 'use strict'
 
-// Five processes: node:cluster forks a file only.
+// Five processes, in a file because node:cluster can only fork a file.
 const cluster = require('node:cluster')
 const http = require('node:http')
 
 const WORKERS = 4
-// Its types are those of `import`, where this object is the default export.
+// The types describe `import`, in which this object is the default export.
 const { isPrimary, fork } = /** @type {import('node:cluster').Cluster} */ (/** @type {unknown} */ (cluster))
 
 if (isPrimary) for (let i = 0; i < WORKERS; i++) fork()

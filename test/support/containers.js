@@ -8,8 +8,8 @@ const { execFile, spawn } = require('node:child_process')
 const { toolsFolder } = require('../../scripts/tools-folder')
 
 /**
- * runc: crun refuses machines with both cgroup versions. Without systemd nobody else keeps groups
- * and events. No network: none is needed.
+ * runc, because crun refuses machines with both cgroup versions. Without systemd podman itself must
+ * manage cgroups and events. The tests need no network.
  */
 const CONTAINERS_CONF = `[containers]
 default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
@@ -22,7 +22,7 @@ runtime = "runc"
 const LONGEST_MS = 300_000
 
 /**
- * Images and containers of the tests, in a store of their own that is kept between runs.
+ * Images and containers of the tests, in a store of their own that stays between runs.
  * @param {string} [folder]
  */
 function containerStore (folder = path.join(toolsFolder(), 'containers')) {
@@ -83,7 +83,7 @@ function containerStore (folder = path.join(toolsFolder(), 'containers')) {
       (await call('buildah', [...place, 'inspect', '--type', 'image', image])).code === 0,
     /**
      * @param {string} image
-     * @returns {Promise<any>} its configuration, as podman tells it
+     * @returns {Promise<any>} its configuration by podman
      */
     inspect: async image =>
       JSON.parse(await must('podman', podmanArgs(['image', 'inspect', image])))[0]
@@ -91,8 +91,8 @@ function containerStore (folder = path.join(toolsFolder(), 'containers')) {
 }
 
 /**
- * overlay, where the kernel lets it lie on this folder's file system, as it does not on another
- * overlay; else vfs, which copies.
+ * overlay if the kernel supports it on this folder's file system, which excludes another overlay;
+ * else vfs, which copies files.
  * @param {string} folder
  * @param {NodeJS.ProcessEnv} env
  */

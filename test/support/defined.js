@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * A value that a test needs. Where it is missing, the test fails here and not three lines later.
+ * A value that a test needs. If it is missing, the test fails here instead of some lines later.
  * @template T
  * @param {T} value
  * @returns {NonNullable<T>}

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * A jest transform: jest's own module system has no import() without a flag that is experimental,
- * and OpenTelemetry loads `http` by it.
+ * A jest transform: OpenTelemetry loads `http` by import(), which jest supports only with an
+ * experimental flag.
  */
 module.exports = {
   process: (/** @type {string} */ source) => ({ code: source.replace(/\bimport\(([^)]+)\)/g, 'Promise.resolve(require($1))') })

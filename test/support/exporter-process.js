@@ -10,21 +10,22 @@ const { MEMWATCH } = require('./memwatch')
 /** Those that run. @type {Set<{ stop: (signal?: NodeJS.Signals) => Promise<void> }>} */
 const running = new Set()
 
-/** For afterEach: a failed test leaves no process behind. */
+/** For afterEach, so that a failed test leaves no process behind. */
 const stopExporters = () => Promise.all([...running].map(exporter => exporter.stop('SIGKILL')))
 
 /**
  * `memwatch exporter` in its own process, on a private socket and a free port.
  * @param {object} [options]
- * @param {boolean} [options.ownProcessNamespace] it sees no process but itself, as a sidecar does;
+ * @param {boolean} [options.ownProcessNamespace] it sees no process but itself, like a sidecar;
  *   needs root
  * @param {string[]} [options.args] more flags
- * @param {string} [options.folder] that the socket lies in; else a new one, removed when it stops
+ * @param {string} [options.folder] folder of the socket; default: a new one, removed when the
+ *   exporter stops
  * @param {NodeJS.ProcessEnv} [options.env]
  * @param {string} [options.node] binary
  * @param {string[]} [options.nodeArgs]
  * @param {(command: string, args: string[]) => { command: string, args: string[] }} [options.wrap]
- *   what it runs in, as a memory group
+ *   wrapper of its command, such as a memory cgroup
  */
 async function spawnExporter ({
   ownProcessNamespace = false,
@@ -50,8 +51,8 @@ async function spawnExporter ({
     'silent',
     ...args
   ]
-  // The new namespace's first process is a child: it is ended with unshare, and all else in it with
-  // the child.
+  // The namespace's first process is a child of unshare and ends with it, and then so do all others
+  // in the namespace.
   const [file, ...rest] = ownProcessNamespace
     ? ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc', ...command]
     : command

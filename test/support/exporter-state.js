@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * State of an exporter before anything has happened.
+ * State of an exporter without any events.
  * @param {object} [changes]
  * @returns {import('../../exporter/catalog/exporter-metrics').ExporterState}
  */

@@ -36,7 +36,7 @@ async function startExporter (config = {}, options = {}) {
     url,
     port: listen.port,
     socket: /** @type {{ path: string, port?: number }} */ (socket),
-    /** A connection as an agent has it. */
+    /** A connection like that of an agent. */
     async connect () {
       const connection = net.connect(socket)
       connection.on('error', () => {})
@@ -57,7 +57,7 @@ async function startExporter (config = {}, options = {}) {
 }
 
 /**
- * The text of /metrics. A test that asked too often waits, as it is told to.
+ * The text of /metrics. A test that sent too many requests waits as the exporter demands.
  * @param {string} url of an exporter
  * @param {{ signal?: () => AbortSignal }} [options] signal: of each try
  * @returns {Promise<string>}
@@ -72,7 +72,8 @@ async function scrape (url, { signal } = {}) {
 }
 
 /**
- * Asks until the answer is accepted: for what arrives through a socket there is no event to await.
+ * Repeats a request until its answer is accepted, as there is no event for data that arrives on a
+ * socket.
  * @template T
  * @overload
  * @param {() => T} ask

@@ -4,7 +4,7 @@ const { PROTOCOL_VERSION, GC_PAUSE_BOUNDS_SECONDS } = require('@memwatch/agent/p
 
 const MIB = 2 ** 20
 
-/** A hello as an agent in a 512 MiB container on Node 20 sends it. @param {object} [changes] */
+/** A hello of an agent on Node 20 in a container of 512 MiB. @param {object} [changes] */
 function hello (changes = {}) {
   return {
     type: 'hello',
@@ -43,7 +43,7 @@ function frame (changes = {}) {
   }
 }
 
-/** A message as it stands on the wire, without the newline. @param {object} message */
+/** A message as text on the wire, without the newline. @param {object} message */
 const line = message => JSON.stringify({ v: PROTOCOL_VERSION, ...message })
 
 /**

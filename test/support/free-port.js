@@ -4,8 +4,8 @@ const net = require('node:net')
 const { once } = require('node:events')
 
 /**
- * For a server that does not say which port it chose.
- * @returns {Promise<number>} a port of the loopback interface that is free now
+ * Finds a port for a server that does not report its own choice.
+ * @returns {Promise<number>} a currently free port of the loopback interface
  */
 async function freePort () {
   const server = net.createServer().listen(0, '127.0.0.1')

@@ -1,9 +1,10 @@
 'use strict'
 
-// An app that holds many items in one known way, and writes a heap snapshot: one way for each test
-// of engine/snapshot/.
+// An app that retains many items in one known way, and writes a heap snapshot. Each test of
+// engine/snapshot/ has its way.
 //
-//   node holding-app.js WAY FILE [LATER]    LATER: a second snapshot, after as many items again
+//   node holding-app.js WAY FILE [LATER] LATER: file of a second snapshot, after the same number of
+// further items
 
 const { AsyncLocalStorage } = require('node:async_hooks')
 const { EventEmitter } = require('node:events')
@@ -27,7 +28,7 @@ class Registry {
   static all = new Set()
 }
 
-/** Each way stays reachable by its own means only. */
+/** The items of each way are reachable in that way only. */
 const ways = {
   'Map of a module' (n) {
     sessions.set(`session ${n}`, new Item(n))

@@ -10,12 +10,12 @@ const execFile = promisify(require('node:child_process').execFile)
 const ROOT = path.join(__dirname, '../..')
 const NODE_VERSION = '24.21.0'
 const NPM_VERSION = '11.19.1'
-/** Version of the build steps below: a change makes another image. */
+/** Version of the build steps below: a new number leads to a new image. */
 const RECIPE = '1'
 const BASE = 'docker.io/library/node:24-bookworm-slim'
 const LABEL = 'memwatch.test.recipe'
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt'
-/** Packages that the slim images of Debian leave out. */
+/** Packages missing in the slim images of Debian. */
 const LEFT_OUT = ['man', 'doc', 'locale', 'info'].map(
   name => `--dpkgopt=path-exclude=/usr/share/${name}/*`
 )
@@ -34,8 +34,9 @@ CMD ["node"]
 `
 
 /**
- * A stand-in for the official image of Node.js, under its name, made without a registry of images:
- * Debian 12 by mmdebstrap, Node.js and npm from npm's registry. Made once, and kept in the store.
+ * A substitute for the official Node.js image, under its name, built without an image registry:
+ * Debian 12 by mmdebstrap, with Node.js and npm from npm's registry. It is built once and stays in
+ * the store.
  * @param {import('./containers').ContainerStore} store
  * @returns {Promise<string>} its name
  */
@@ -88,12 +89,12 @@ async function baseImage (store) {
 }
 
 /**
- * The image of the Dockerfile, really built. It reaches npm's registry by this machine's
- * certificates.
+ * Builds the image of the Dockerfile. The build uses this machine's certificates for npm's
+ * registry.
  * @param {import('./containers').ContainerStore} store
  * @param {{ tag: string, context?: string, buildArgs?: Record<string, string> }} options context:
  *   the folder with the Dockerfile
- * @returns {Promise<string>} what the build said
+ * @returns {Promise<string>} output of the build
  */
 async function productImage (store, { tag, context = ROOT, buildArgs = {} }) {
   await baseImage(store)

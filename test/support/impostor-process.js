@@ -23,7 +23,7 @@ const capture = { command: 'capture', args: { kind: 'report', seconds: 0 } }
 /** @param {string} line */
 const burst = line => Buffer.from(line.repeat(Math.ceil(PIECE_BYTES / line.length)))
 
-/** Data that each sends, again and again. @type {Record<string, Buffer | undefined>} */
+/** Data that each attack sends repeatedly. @type {Record<string, Buffer | undefined>} */
 const ATTACKS = {
   silence: undefined,
   newlines: burst('\n'),

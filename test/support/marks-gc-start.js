@@ -1,6 +1,7 @@
 'use strict'
 
-// Preloaded before the agent: says on stdout, in line with --trace-gc, when it begins to count GCs.
+// Preloaded before the agent: prints to stdout, between lines of --trace-gc, when the agent begins
+// to count GCs.
 const { writeSync } = require('node:fs')
 const { PerformanceObserver } = require('node:perf_hooks')
 const addon = require(`../../allocator/prebuilt/${process.platform}-${process.arch}.node`)

@@ -4,8 +4,9 @@ const http = require('node:http')
 const { monitorEventLoopDelay } = require('node:perf_hooks')
 
 /**
- * An app that serves requests, and how it fared: `node measured-app.js`. It prints its port; at
- * /fared it answers with its longest event loop block and its CPU time since the request before.
+ * An app that serves requests and measures itself: `node measured-app.js`. It prints its port. The
+ * route /fared returns its longest event loop block and its CPU time since the previous request to
+ * it.
  */
 const delay = monitorEventLoopDelay({ resolution: 10 })
 delay.enable()

@@ -3,7 +3,7 @@
 const { createMemoryGroup } = require('../../exporter/process/memory-group')
 const { runnersWith } = require('./tools')
 
-/** it() and describe() for tests that need memory cgroups, which take root. */
+/** it() and describe() for tests that need memory cgroups, and thus root. */
 
 const probe = createMemoryGroup({ limitBytes: 2 ** 30, name: 'probe' })
 afterAll(() => probe.remove())

@@ -7,7 +7,7 @@ const { environment } = require('./agent-collector')
 const MEMWATCH = path.join(__dirname, '../../cli/memwatch.js')
 
 /**
- * The CLI, from its beginning to its end.
+ * Runs the CLI to its end.
  * @param {string[]} args
  * @returns {Promise<{ code: number, stdout: string, stderr: string }>}
  */

@@ -1,9 +1,10 @@
 'use strict'
 
 /**
- * A session of a target that is not refused.
+ * Opens a session of a target, and fails if it is refused.
  * @param {import('../../engine/history/targets').Targets} targets
- * @param {Parameters<import('../../engine/history/targets').Targets['open']>} hello and how to send
+ * @param {Parameters<import('../../engine/history/targets').Targets['open']>} hello and a function
+ *   that sends
  */
 function openSession (targets, ...hello) {
   const session = targets.open(...hello)

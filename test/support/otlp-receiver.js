@@ -38,7 +38,7 @@ async function startOtlpReceiver () {
   /** @type {Received[]} */
   const received = []
   /**
-   * Answers to the next requests: a status, or a function; afterwards 200.
+   * Answers to the next requests: a status or a function; later requests get 200.
    * @type {(number | ((response: http.ServerResponse) => void))[]}
    */
   const answers = []
@@ -53,7 +53,7 @@ async function startOtlpReceiver () {
       const bytes = request.headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body
       /** @type {Received['resources'] | undefined} */
       let resources
-      // Decoded on read: that takes longer than the measured work.
+      // Decoded only on read, as decoding takes longer than the measured work.
       received.push({
         path: url,
         headers: request.headers,
@@ -73,7 +73,7 @@ async function startOtlpReceiver () {
     received,
     answers,
     metrics,
-    /** Everything of one service, the newest last. @param {string} service */
+    /** All data of one service, the newest last. @param {string} service */
     of: service =>
       metrics()
         .flatMap(({ resources }) => resources)

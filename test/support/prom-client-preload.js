@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Required before an app, it serves prom-client's default metrics beside it, and writes the port to
- * the file that METRICS_PORT_FILE names.
+ * A preload that serves prom-client's default metrics beside an app, and writes its port to the
+ * file METRICS_PORT_FILE.
  */
 
 const fs = require('node:fs')

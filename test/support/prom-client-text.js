@@ -43,8 +43,7 @@ function expandReading ({ name, histogram }, reading) {
 }
 
 /**
- * Metrics as prom-client prints them, by its public API: a registry made of metrics as JSON, as the
- * workers of a cluster send them.
+ * Text of metrics by prom-client's public API: a registry from JSON, like that of cluster workers.
  * @param {Metric[]} metrics
  * @param {boolean} isOpenMetrics
  */

@@ -1,13 +1,14 @@
 'use strict'
 
-/** OpenTelemetry's units that Prometheus has words for, as far as they occur here. */
+/** The units of OpenTelemetry in use here, with their names in Prometheus. */
 const UNIT_WORDS = { s: 'seconds', By: 'bytes', 1: '' }
 const PER_WORDS = { s: 'second' }
 
 /**
  * Name of a metric in Prometheus' OTLP receiver and the Collector: "OTLP Metric points to
  * Prometheus" of OpenTelemetry's compatibility specification, as
- * github.com/prometheus/otlptranslator does it. `npm run bench:otlp` asks the real ones.
+ * github.com/prometheus/otlptranslator does it. `npm run bench:otlp` compares with the real
+ * programs.
  * @param {{ name: string, unit: string, instrument: 'gauge' | 'counter' | 'updowncounter' |
  *   'histogram' }} metric
  */

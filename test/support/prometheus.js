@@ -16,13 +16,13 @@ const { startServerProcess } = require('./server-process')
  * @property {number} [intervalSeconds] between scrapes, and evaluations
  * @property {string} [alertmanagerUrl]
  * @property {string} [job] name of the scrape job
- * @property {boolean} [otlp] takes OTLP, too; Prometheus 3
- * @property {Record<string, string>} [labels] that scraping adds to every series, as discovery
- *   does: namespace, pod
+ * @property {boolean} [otlp] accepts OTLP, too; Prometheus 3
+ * @property {Record<string, string>} [labels] labels that scraping adds to every series, as service
+ *   discovery does: namespace, pod
  */
 
 /**
- * A real Prometheus, by default one that scrapes and evaluates every second.
+ * Starts a real Prometheus, which scrapes and evaluates every second by default.
  * @param {PrometheusOptions} options
  */
 async function startPrometheus ({
@@ -87,7 +87,7 @@ async function startPrometheus ({
      */
     query: async expr => (await ask(`/api/v1/query?query=${encodeURIComponent(expr)}`)).result,
     /**
-     * The last `seconds` in steps.
+     * A range query over the last `seconds`.
      * @param {string} expr
      * @param {number} seconds
      * @param {number} step
@@ -101,7 +101,9 @@ async function startPrometheus ({
         )
       ).result
     },
-    /** @returns {Promise<RuleAlert[]>} pending and firing, those kept firing included */
+    /**
+     * @returns {Promise<RuleAlert[]>} pending and firing alerts, including those in keep_firing_for
+     */
     alerts: async () => (await ask('/api/v1/alerts')).alerts
   }
 }

@@ -4,10 +4,10 @@ const { parser } = require('@prometheus-io/lezer-promql')
 const { filled } = require('../../scripts/dashboards')
 
 /**
- * A PromQL expression, taken apart by Prometheus' own grammar.
- * @param {string} expr may hold Grafana's variables
+ * Parses a PromQL expression by Prometheus' own grammar.
+ * @param {string} expr may contain Grafana's variables
  * @returns {{ error: boolean, metrics: { name: string, ranged: boolean, functions: string[] }[] }}
- *   metrics: each with whether a range of it is taken, and the functions around it, innermost first
+ *   metrics, each with a mark for range selectors, and the functions around it, innermost first
  */
 function parsePromql (expr) {
   const text = filled(expr)

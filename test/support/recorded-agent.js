@@ -9,7 +9,7 @@ const { eventually } = require('./exporter')
 const RECORDINGS = path.join(__dirname, '../recordings')
 
 /**
- * The recording of a lab app, on any Node.js that has one.
+ * A recording of the lab app, on any Node.js version.
  * @param {string} app
  * @returns {string} file
  */
@@ -22,15 +22,16 @@ function recordingOf (app) {
 }
 
 /**
- * An agent that tells an exporter what the main thread of a lab app once told, as fast as it is
- * taken, up to its goodbye.
+ * An agent that sends recorded messages of a lab app's main thread as fast as the exporter accepts
+ * them, except the bye.
  * @param {Awaited<ReturnType<typeof import('./exporter').startExporter>>} it_
  * @param {string} app
  * @param {object} [changes] of its hello
  * @param {object} [options]
- * @param {number} [options.share] of its frames that are told at once; the others follow, one a
- *   second, as of a process that runs
- * @returns {Promise<import('node:net').Socket>} its connection, once all was taken
+ * @param {number} [options.share] share of its frames to send at once; the others follow, one a
+ *   second, like those of a running process
+ * @returns {Promise<import('node:net').Socket>} resolves to its connection once the exporter has
+ *   accepted all
  */
 async function tellRecording (it_, app, changes = {}, { share = 1 } = {}) {
   const lines = gunzipSync(fs.readFileSync(recordingOf(app)))

@@ -8,7 +8,7 @@ const ROOT = path.join(__dirname, '../..')
 
 /**
  * @param {string} pattern of git
- * @returns {string[]} files of the repository, also those that are not committed yet
+ * @returns {string[]} files of the repository, including uncommitted ones
  */
 const listFiles = pattern =>
   execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard', pattern],

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Holds half of the pages of a Buffer, and prints what the agent's count of resident pages says
- * beside smaps. In a process of its own: the threads of a test runner allocate meanwhile.
+ * An app that touches half of the pages of a Buffer, and prints resident bytes by the agent and by
+ * smaps. A process of its own, as threads of a test runner allocate memory meanwhile.
  */
 
 const fs = require('node:fs')
@@ -28,7 +28,7 @@ function compare () {
   return { mappings, whole, differenceBytes: Math.max(...differences) }
 }
 
-// Threads of Node.js itself may allocate between the two: the closest of a few tells.
+// Threads of Node.js may allocate between the two readings, so the closest pair of several counts.
 const { mappings, whole, differenceBytes } = Array.from({ length: 5 }, compare)
   .reduce((a, b) => a.differenceBytes <= b.differenceBytes ? a : b)
 const sampled = residentPages({ mostWindows: 20 })

@@ -9,8 +9,7 @@ const { freePort } = require('./free-port')
 /** Grace period of a server after SIGTERM. */
 const STOP_TIMEOUT_MS = 5000
 /**
- * Number of tries for a port: one that was free a moment ago may be taken by the time the server
- * binds it.
+ * Number of attempts: a free port may be in use when the server binds it.
  */
 const ATTEMPTS = 3
 
@@ -18,9 +17,9 @@ const ATTEMPTS = 3
  * @typedef {object} ServerOptions
  * @property {string} file the binary
  * @property {(folder: string, port: number) => Promise<string[]> | string[]} args
- * @property {Record<string, string>} files name → content, in a folder of its own, which is also
- *   its working directory
- * @property {number} [timeoutMs] within which its /-/ready must answer
+ * @property {Record<string, string>} files files, name → content, in a folder of their own, which
+ *   is the working directory
+ * @property {number} [timeoutMs] time limit for the first answer of its /-/ready
  *
  * @typedef {object} ServerProcess
  * @property {string} url
@@ -31,11 +30,10 @@ const ATTEMPTS = 3
  */
 
 /**
- * A server of somebody else's, run for a test on a free loopback port, ready when its /-/ready says
- * so. It does not outlive this process.
+ * Starts another program's server for a test on a free loopback port, and waits for its /-/ready.
+ * The server ends with this process.
  * @param {ServerOptions} options
- * @returns {Promise<ServerProcess>} rejected with what the server printed when it does not get
- *   ready
+ * @returns {Promise<ServerProcess>} rejects with the server's output if it does not become ready
  */
 async function startServerProcess (options) {
   for (let attempt = 1; ; attempt++) {

@@ -9,7 +9,7 @@ module.exports = {
   load: 'loaded 40 times a second, as test runners do',
   node: '18.20.8',
   app ({ perSecond }) {
-    // As a test runner does between test files.
+    // Clears the module cache like a test runner between test files.
     function reload () {
       for (const file of Object.keys(require.cache)) {
         if (!file.includes('graceful-fs')) continue

@@ -17,7 +17,7 @@ module.exports = {
     const send = () => (fixed ? shared : open()).sendMail(mail)
     perSecond(3, () => send().catch(() => {}))
   },
-  // As much of SMTP as a mail needs.
+  // The part of SMTP that a mail needs.
   traffic ({ port }) {
     const net = require('node:net')
     net.createServer(socket => {

@@ -3,9 +3,9 @@
 const v8 = require('node:v8')
 
 /**
- * Leaks twice, and writes a heap snapshot after each time: to the two files of the command line.
+ * Leaks twice, and writes a heap snapshot after each time, to the two files of the command line.
  * @param {(n: number) => void} step
- * @param {number} count of steps each time
+ * @param {number} count number of steps each time
  */
 exports.run = (step, count) => {
   let n = 0
@@ -25,6 +25,6 @@ exports.run = (step, count) => {
 /**
  * @param {number} n
  * @param {number} count
- * @returns {number[]} as large as rows of a table
+ * @returns {number[]} objects as large as rows of a table
  */
 exports.numbers = (n, count) => Array.from({ length: count }, (_, i) => i + n / 3)

@@ -7,7 +7,7 @@ const { realWork } = require('./real-work')
 describe('sinon', () => {
   /** @type {sinon.SinonFakeTimers} */
   let clock
-  // Functions that a child process needs of Node.js itself stay real.
+  // The functions of Node.js that a child process needs stay real.
   beforeEach(() => { clock = sinon.useFakeTimers({ toNotFake: ['nextTick', 'queueMicrotask'] }) })
   afterEach(() => clock.restore())
 

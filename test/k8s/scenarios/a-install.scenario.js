@@ -27,7 +27,7 @@ const ALL_ON = [
 
 afterEach(removeNamespaces)
 
-it('helm installs the chart with all that can be on, monitors of the operator among it; a dry run says before whether the server takes it', async () => {
+it('helm installs the chart with all options and monitors, after a dry run', async () => {
   await kubectl('apply', '--server-side', '--filename', place.tools.crds)
   await kubectl(
     'wait',
@@ -79,7 +79,7 @@ it('helm installs the chart with all that can be on, monitors of the operator am
   await kubectl('delete', 'namespace', 'everything', '--wait=false')
 })
 
-it('pods get the agent where they ask for it, and nowhere else; what is injected is told, and nothing twice', async () => {
+it('only pods that request it get the agent, once, with an annotation', async () => {
   const began = Date.now()
   await chart('sidecar')
   note(
@@ -113,7 +113,7 @@ it('pods get the agent where they ask for it, and nowhere else; what is injected
   const pod = await created(plain, { metadata: asks })
   expect(names(pod)).toEqual(['memwatch-agent', 'memwatch'])
   expect(pod.metadata.annotations).toMatchObject({ 'memwatch.dev/injected': expect.any(String) })
-  // A second injection changes nothing: as when a pod is copied.
+  // A second injection changes nothing, as for a copied pod.
   expect(
     names(
       await created(plain, { metadata: { annotations: pod.metadata.annotations }, spec: pod.spec })
@@ -145,7 +145,7 @@ it('pods get the agent where they ask for it, and nowhere else; what is injected
   })
 })
 
-it('NODE_OPTIONS that comes from elsewhere is left alone, and that is said', async () => {
+it('NODE_OPTIONS from a reference stays unchanged, with an annotation', async () => {
   await chart('sidecar')
   const shop = await namespace('elsewhere', { release: 'sidecar' })
   await kubectl(

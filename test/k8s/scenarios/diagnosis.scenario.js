@@ -34,7 +34,7 @@ const verdictOf = async pod =>
     ({ diagnosis }) => diagnosis === 'semi-space-starvation'
   )
 
-/** Time enough for dozens of collections, once an app is past its start. */
+/** Long enough for dozens of GCs after the start of an app. */
 const SHARE_SECONDS = 20
 
 /** Time of GCs until the last frame, both in seconds. @param {any} pod */
@@ -48,8 +48,8 @@ async function gcTotals (pod) {
 }
 
 /**
- * Share of the time that GCs take from now on. The start of an app is no part of it: V8 begins with
- * a small new space, however large it may grow.
+ * Share of time in GC from now on. The start of an app does not count, as V8 always begins with a
+ * small new space.
  * @param {any} pod
  */
 async function gcShare (pod) {
@@ -62,9 +62,9 @@ async function gcShare (pod) {
   return (to.seconds - from.seconds) / (to.at - from.at)
 }
 
-it('an app that starves is diagnosed in its pod without a change to it; the fix that is printed is taken by kubectl as it is, and cures it', async () => {
+it('a starving app is diagnosed in its unchanged pod, and the printed fix cures it', async () => {
   const shop = await namespace('diagnosis', { release: 'sidecar' })
-  // As it is published: no command, no environment of its own, nothing of memwatch in its image.
+  // The published app: without a command, its own environment or any part of memwatch in its image.
   await apply(
     shop,
     deployment('shop', {
@@ -101,7 +101,7 @@ it('an app that starves is diagnosed in its pod without a change to it; the fix 
   )
   await watched(after, TARGET)
 
-  // As long as it took before, and half as long again.
+  // One and a half times the duration of the first diagnosis.
   const uptime = () =>
     metricOf(after, 'memwatch_target_last_frame_timestamp_seconds').then(
       async last =>

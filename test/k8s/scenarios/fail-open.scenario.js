@@ -31,7 +31,7 @@ const serves = pod =>
   )
 
 /**
- * An app that is injected by a release with these values.
+ * An app injected by a release with these values.
  * @param {string} name
  * @param {object} values
  */
@@ -53,7 +53,7 @@ async function appBeside (name, values) {
   return { pod, seconds: (Date.now() - began) / 1000 }
 }
 
-it('a sidecar that cannot start holds back no app, and its pod is Ready', async () => {
+it('a sidecar that cannot start does not delay the app, and its pod is Ready', async () => {
   const { pod, seconds } = await appBeside('cannot-start', {
     'exporter.extraEnv': [{ name: 'NODE_OPTIONS', value: '--no-such-option' }]
   })
@@ -74,7 +74,7 @@ it('a sidecar that cannot start holds back no app, and its pod is Ready', async 
   expect(await serves(pod)).toBe(200)
 })
 
-it('a sidecar whose options are wrong stays, says why, and its pod is Ready', async () => {
+it('a sidecar with wrong options stays and reports the reason, and its pod is Ready', async () => {
   const { pod } = await appBeside('wrong-option', {
     'exporter.otlp.endpoint': 'env',
     'exporter.extraEnv': [{ name: 'OTEL_EXPORTER_OTLP_ENDPOINT', value: 'nonsense' }]
@@ -93,7 +93,7 @@ it('a sidecar whose options are wrong stays, says why, and its pod is Ready', as
   expect(await serves(pod)).toBe(200)
 })
 
-it('a sidecar that has too little memory holds back no app', async () => {
+it('a sidecar with too little memory does not delay the app', async () => {
   const { pod } = await appBeside('too-small', {
     'exporter.otlp.endpoint': '',
     'exporter.extraEnv': [],
@@ -102,8 +102,8 @@ it('a sidecar that has too little memory holds back no app', async () => {
       limits: { cpu: '100m', memory: '20Mi' }
     }
   })
-  // The kernel takes the pages of Node.js' executable away again and again before it kills for
-  // memory: with a tenth of a core that took 67 s on a busy machine.
+  // Before an OOM kill the kernel evicts pages of Node.js' executable again and again: with a tenth
+  // of a core that took 67 s on a busy machine.
   for (let i = 0; i < 30; i++) {
     expect(await serves(pod)).toBe(200)
     expect(await metricsOf(pod)).toBe('')
@@ -117,7 +117,7 @@ it('a sidecar that has too little memory holds back no app', async () => {
   )
 })
 
-it('what injection costs the start of a pod is said', async () => {
+it('the time that injection adds to the start of a pod is printed', async () => {
   await chart('sidecar')
   const shop = await namespace('start', { release: 'sidecar' })
   const readiness = { readinessProbe: { httpGet: { port: 8080 }, periodSeconds: 1 } }

@@ -34,7 +34,10 @@ beforeAll(() => chart('sidecar'))
 
 const FLOOD = { seconds: 20, requestsPerSecond: 200, idle: 1000 }
 
-/** One address asks too much for a while, and by itself comes to an end. @param {string} host */
+/**
+ * One address sends too many requests for a while; the script ends by itself.
+ * @param {string} host
+ */
 function flood (host) {
   const began = performance.now()
   const isOver = () => performance.now() - began > 1000 * FLOOD.seconds
@@ -73,7 +76,7 @@ function flood (host) {
 }
 afterEach(removeNamespaces)
 
-it('an app that the kernel kills for memory leaves its death with the sidecar, which lives on', async () => {
+it('a sidecar survives the OOM kill of its app, and reports the death', async () => {
   const shop = await namespace('death', { release: 'sidecar' })
   const leak =
     "const kept = []; require('node:http').createServer((request, response) => { setInterval(() " +
@@ -111,7 +114,7 @@ it('an app that the kernel kills for memory leaves its death with the sidecar, w
   })
 })
 
-it('a Job with a sidecar completes, also one that is shorter than the start of the sidecar', async () => {
+it('a Job with a sidecar completes, even if it ends before the sidecar’s start', async () => {
   const shop = await namespace('job', { release: 'sidecar' })
   const template = {
     metadata: { labels: { app: 'report' }, annotations: { 'memwatch.dev/inject': 'true' } },
@@ -150,14 +153,14 @@ it('a Job with a sidecar completes, also one that is shorter than the start of t
   )
 })
 
-it('when the container of the sidecar is killed the app goes on serving, and what was seen before is still told', async () => {
+it('after a kill of the sidecar the app still serves, and earlier history is there', async () => {
   const shop = await namespace('killed', { release: 'sidecar' })
   await apply(shop, deployment('shop'))
   const pod = await runningPod(shop, 'shop')
   await watched(pod, 'shop')
   const seriesOf = async () =>
     (await api(await again(pod), 'targets/shop/series?track=rssBytes&seconds=600')).times ?? []
-  // Data older than some seconds is on disk.
+  // The exporter has saved all but the last few seconds.
   const before = await eventually(
     seriesOf,
     times => times.length > 1 && times.at(-1) - times[0] > 20,
@@ -211,7 +214,7 @@ it('when the container of the sidecar is killed the app goes on serving, and wha
   expect(statusOf(await again(pod), 'shop').restartCount).toBe(0)
 })
 
-it('a pod stays in its Services while its sidecar is flooded by one address, and while its exporter is killed again and again', async () => {
+it('a pod stays in its Services while its sidecar is flooded or its exporter killed', async () => {
   const shop = await namespace('flooded', { release: 'sidecar' })
   await apply(shop, deployment('shop'), {
     apiVersion: 'v1',
@@ -221,7 +224,7 @@ it('a pod stays in its Services while its sidecar is flooded by one address, and
   })
   const pod = await runningPod(shop, 'shop')
   await watched(pod, 'shop')
-  /** Any change of it makes another generation. */
+  /** Any change of the pod increases its generation. */
   const slice = async () =>
     (
       await get(
@@ -290,7 +293,7 @@ it('a pod stays in its Services while its sidecar is flooded by one address, and
   ])
 })
 
-it('an app is watched whatever user it runs as, with a group for its volumes and without, in a restricted namespace, too', async () => {
+it('apps of any user and group are watched, also in a restricted namespace', async () => {
   const restricted = await namespace('restricted', {
     release: 'sidecar',
     labels: { 'pod-security.kubernetes.io/enforce': 'restricted' }
@@ -330,7 +333,7 @@ it('an app is watched whatever user it runs as, with a group for its volumes and
   }
 })
 
-it('the static Deployment with a sidecar is taken as it is published, in a restricted namespace', async () => {
+it('a restricted namespace accepts the published Deployment with a sidecar', async () => {
   const shop = await namespace('static', {
     labels: { 'pod-security.kubernetes.io/enforce': 'restricted' }
   })
@@ -370,7 +373,7 @@ it('a Guaranteed pod stays Guaranteed', async () => {
   expect([pod.spec.initContainers.length, pod.status.qosClass]).toEqual([2, 'Guaranteed'])
 })
 
-it('what a look at memory and a profile take is had from the sidecar: the token is shared, the users are not', async () => {
+it('the sidecar gets a scan and a profile from an app of another user', async () => {
   const shop = await namespace('capture', { release: 'sidecar' })
   await apply(
     shop,

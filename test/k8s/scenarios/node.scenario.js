@@ -51,7 +51,7 @@ const exporterPod = tag =>
 const upTargets = async exporter =>
   (await metricsOf(exporter)).split('\n').filter(line => /^memwatch_target_up\{.*\} 1$/.test(line))
 
-it('one exporter for a node tells its pods apart by their uid, and an upgrade of it and back changes nothing for apps that run', async () => {
+it('an exporter of a node identifies pods by uid; its upgrade affects no running app', async () => {
   await chart('node', { ...ON_THE_NODE, 'image.tag': version })
   const shop = await namespace('on-the-node', { release: 'node' })
   await apply(shop, deployment('shop', { replicas: 2 }))
@@ -96,7 +96,7 @@ it('one exporter for a node tells its pods apart by their uid, and an upgrade of
   expect(uidsOf(await targets())).toEqual(uids)
   note('RSS of the exporter of a node with two pods, MiB', String(exporterRssMib(exporter)))
 
-  // Running apps keep their agent; the exporter is of the next version, and of this one again.
+  // Running apps keep their agent, while the exporter changes to the next version and back.
   for (const next of [NEXT_VERSION, version]) {
     await chart('node', { ...ON_THE_NODE, 'image.tag': next })
     current = next
@@ -124,7 +124,7 @@ it('one exporter for a node tells its pods apart by their uid, and an upgrade of
   for (const pod of await podsOf(shop, 'shop')) expect(statusOf(pod, 'shop').restartCount).toBe(0)
 })
 
-it('pods keep the sidecar that they were made with until they are replaced: an upgrade, and back', async () => {
+it('pods keep their sidecar after an upgrade or downgrade until they are replaced', async () => {
   await chart('sidecar', { 'image.tag': version })
   const shop = await namespace('upgrade', { release: 'sidecar' })
   await apply(shop, deployment('shop'))
