@@ -34,7 +34,10 @@ afterEach(async () => {
 /** Larger than what a socket takes at once. */
 const PROFILE = Buffer.from(JSON.stringify({ head: 'x'.repeat(5e6) }))
 const AT_UNIX_MS = Date.UTC(2026, 10, 23, 17, 5, 9)
-/** @param {object} [changes] @returns {any} */
+/**
+ * @param {object} [changes]
+ * @returns {any}
+ */
 const captureOf = changes => ({
   id: randomUUID(),
   kind: 'heap_profile',
@@ -60,7 +63,11 @@ const captureOf = changes => ({
   ...changes
 })
 
-/** A stored capture. @param {CaptureStore} store @param {object} [changes] */
+/**
+ * A stored capture.
+ * @param {CaptureStore} store
+ * @param {object} [changes]
+ */
 async function stored (store, changes) {
   const capture = captureOf(changes)
   for (const { part } of capture.parts) {
