@@ -7,11 +7,19 @@
  *
  *   npm run bench:deaths -- --nodes /path/to/node20:/path/to/node24
  *   npm run bench:deaths -- --deaths oom_kill,heap_oom --times 5
+ *   npm run bench:deaths -- --live 90 --lanes 4
  *
- * Prints a line per death. Ends with 1 if fewer than 95 % are right, or an OOM kill was reported as
- * clean.
+ * With --live each process lives for about so many seconds, and those that run out of memory in
+ * steps take that long for it.
+ *
+ * Prints a line per death, with the line of code that a profile named which was in the exporter and
+ * in the folder of --ship-to: by the built-in rules of captures, of a process that is gone. Ends
+ * with 1 if fewer than 95 % of the causes are right, an OOM kill was reported as clean, or fewer
+ * than 80 % of the deaths from memory that took longer than a minute left such a profile.
  */
 
+const fs = require('node:fs')
+const os = require('node:os')
 const path = require('node:path')
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
@@ -22,6 +30,11 @@ const { spawnExporter } = require('../test/support/exporter-process')
 
 const MIB = 2 ** 20
 const RIGHT_RATIO = 0.95
+/** Deaths that take longer must leave a profile, in most cases. */
+const SLOW_SECONDS = 60
+const PROFILED_RATIO = 0.8
+/** Functions of the app that leak. */
+const LEAKING = ['leak', 'fill']
 const AGENT = require.resolve('memwatch/agent')
 const APP = path.join(__dirname, 'dying-app.js')
 
@@ -34,6 +47,7 @@ const APP = path.join(__dirname, 'dying-app.js')
  * @property {number} [limitMib] of a memory cgroup
  * @property {NodeJS.Signals} [signal] sent to it
  * @property {number} [afterSeconds] of the way before that signal
+ * @property {number} [roomMib] memory that it fills in steps, about
  */
 
 /**
@@ -64,7 +78,12 @@ const staged = {
   },
   'SIGTERM without a handler': { way: 'wait', signal: 'SIGTERM', reason: ['killed', 'signal'] },
   'SIGKILL while blocked': { way: 'block', signal: 'SIGKILL', afterSeconds: 12, reason: ['hung'] },
-  'heap full': { way: 'heap', flags: ['--max-old-space-size=64'], reason: ['heap_oom'] },
+  'heap full': {
+    way: 'heap',
+    roomMib: 60,
+    flags: ['--max-old-space-size=64'],
+    reason: ['heap_oom']
+  },
   'heap full at once': {
     way: 'heap-blocking',
     flags: ['--max-old-space-size=256'],
@@ -72,17 +91,19 @@ const staged = {
   },
   'heap full in a container': {
     way: 'heap',
+    roomMib: 96,
     flags: ['--max-old-space-size=100'],
     limitMib: 512,
     reason: ['heap_oom']
   },
   'heap larger than its container': {
     way: 'heap',
+    roomMib: 155,
     flags: ['--max-old-space-size=1024'],
     limitMib: 200,
     reason: ['oom_kill']
   },
-  'memory full': { way: 'memory', limitMib: 256, reason: ['oom_kill'] },
+  'memory full': { way: 'memory', roomMib: 210, limitMib: 256, reason: ['oom_kill'] },
   'memory full at once': {
     way: 'memory-blocking',
     limitMib: 256,
@@ -96,7 +117,8 @@ const { values: given } = parseArgs({
     nodes: { type: 'string', default: process.execPath },
     deaths: { type: 'string', default: Object.keys(staged).join(',') },
     times: { type: 'string', default: '1' },
-    lanes: { type: 'string', default: '2' }
+    lanes: { type: 'string', default: '2' },
+    live: { type: 'string' }
   }
 })
 const chosen = given.deaths.split(',').map(death => {
@@ -111,33 +133,56 @@ const chosen = given.deaths.split(',').map(death => {
   return names
 }).flat()
 
+/** Folder of --ship-to. */
+const shipped = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-shipped-'))
+
 /**
  * @param {string} node
  * @param {Staged} death
  * @param {string} name of the target
  * @param {import('../exporter/ingest/address').Address & { path: string }} socket
+ * @returns {Promise<{ how: string, seconds: number }>} seconds: from when it began to die
  */
-async function die (node, { way, flags = [], limitMib, signal, afterSeconds = 0.5 }, name, socket) {
+async function die (node, death, name, socket) {
+  const { way, flags = [], limitMib, roomMib, signal, afterSeconds = 0.5 } = death
   const group =
     limitMib === undefined
       ? undefined
       : createMemoryGroup({ limitBytes: limitMib * MIB, name: 'death' })
   if (group && !group.supported) throw new Error(`no memory group: ${group.reason}`)
-  const command = { command: node, args: [...flags, '-r', AGENT, APP, way] }
+  const life = given.live === undefined
+    ? []
+    : [given.live, ...roomMib === undefined ? [] : [String(roomMib)]]
+  const command = { command: node, args: [...flags, '-r', AGENT, APP, way, ...life] }
   const { command: file, args } = group ? group.wrap(command.command, command.args) : command
   const child = spawn(file, args, {
     env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: socket.path, MEMWATCH_NAME: name },
     stdio: ['ignore', 'pipe', 'ignore']
   })
   const ended = once(child, 'close')
-  if (signal) {
-    await once(child.stdout, 'data')
-    setTimeout(() => child.kill(signal), 1000 * afterSeconds)
-  }
+  await Promise.race([once(child.stdout, 'data'), ended])
+  const beganMs = performance.now()
+  if (signal) setTimeout(() => child.kill(signal), 1000 * afterSeconds)
   child.stdout.resume()
   const [code, killedBy] = await ended
   await group?.remove()
-  return killedBy ?? `exit ${code}`
+  return { how: killedBy ?? `exit ${code}`, seconds: (performance.now() - beganMs) / 1000 }
+}
+
+/**
+ * Captures of a target, in the exporter and in the folder.
+ * @param {string} url of the exporter
+ * @param {string} target
+ * @returns {Promise<import('../exporter/captures/captures').Capture[]>} done, and shipped whole
+ */
+async function readOutside (url, target) {
+  const all = await (await fetch(`${url}/api/v1/captures`)).json()
+  const stored = all.filter((/** @type {any} */ capture) =>
+    capture.target === target && capture.state === 'done')
+  const folder = path.join(shipped, target)
+  const files = fs.existsSync(folder) ? fs.readdirSync(folder, { recursive: true }) : []
+  return stored.filter((/** @type {any} */ { id }) =>
+    files.some(file => String(file).includes(id) && String(file).endsWith('capture.json')))
 }
 
 /**
@@ -148,7 +193,7 @@ async function die (node, { way, flags = [], limitMib, signal, afterSeconds = 0.
  */
 async function judge (exporter, sight, node, name) {
   const target = `${sight}-${Math.random().toString(36).slice(2)}`
-  const how = await die(node, staged[name], target, exporter.socket)
+  const { how, seconds } = await die(node, staged[name], target, exporter.socket)
   const [death] = await eventually(
     async () => (await fetch(`${exporter.url}/api/v1/deaths?target=${target}`)).json(),
     deaths => deaths.length > 0,
@@ -156,6 +201,11 @@ async function judge (exporter, sight, node, name) {
   ).catch(() => [])
   const right = (sight === 'blind' ? staged[name].blind : undefined) ?? staged[name].reason
   const good = right.includes(death?.reason)
+  const captures = await readOutside(exporter.url, target)
+  const sites = captures.flatMap(({ suspects }) => suspects?.sites.slice(0, 1) ?? [])
+  const named = sites.find(site =>
+    LEAKING.includes(site.function) && site.file.endsWith(path.basename(APP)))
+  const ofMemory = staged[name].reason.some(reason => ['heap_oom', 'oom_kill'].includes(reason))
   console.log(
     [
       good ? 'right' : 'WRONG',
@@ -164,15 +214,29 @@ async function judge (exporter, sight, node, name) {
       name,
       how,
       death ? `${death.reason}, ${death.sure}` : 'nothing said',
+      `${seconds.toFixed(1)} s to die`,
+      `captures outside: ${captures.map(({ kind, rule, isPartial }) =>
+        `${kind} (${rule}${isPartial ? ', partial' : ''})`).join(', ') || 'none'}`,
+      named ? `names ${named.function}, line ${named.line}` : ofMemory ? 'NAMES NO LINE' : '',
       death?.text ?? ''
     ].join('\t')
   )
-  return { good, falselyClean: right.includes('oom_kill') && death?.reason === 'clean' }
+  const falselyClean = right.includes('oom_kill') && death?.reason === 'clean'
+  return { good, falselyClean, ofMemory, isSlow: seconds > SLOW_SECONDS, named: Boolean(named) }
 }
 
+/**
+ * @param {string} of
+ * @param {{ named: boolean }[]} results
+ */
+const sayProfiled = (of, results) =>
+  `${results.filter(({ named }) => named).length} of ${results.length} ${of} left a profile that ` +
+    'names the leak'
+
 async function main () {
-  const seeing = await startExporter()
-  const blind = await spawnExporter({ ownProcessNamespace: true })
+  const shipTo = `file://${shipped}`
+  const seeing = await startExporter({ shipTo })
+  const blind = await spawnExporter({ ownProcessNamespace: true, args: ['--ship-to', shipTo] })
   const jobs = given.nodes
     .split(':')
     .flatMap(node =>
@@ -190,13 +254,22 @@ async function main () {
   }))
   await seeing.stop()
   await blind.stop()
+  fs.rmSync(shipped, { recursive: true })
   const right = results.filter(({ good }) => good).length
   const falselyClean = results.filter(({ falselyClean }) => falselyClean).length
+  const ofMemory = results.filter(({ ofMemory }) => ofMemory)
+  const slow = ofMemory.filter(({ isSlow }) => isSlow)
   console.log(
     `${right} of ${results.length} right (${((100 * right) / results.length).toFixed(1)} %); ` +
-      `${falselyClean} kills for memory called clean`
+      `${falselyClean} kills for memory called clean\n` +
+      `${sayProfiled('deaths from memory', ofMemory)}; ` +
+      sayProfiled(`that took longer than ${SLOW_SECONDS} s`, slow)
   )
-  process.exitCode = right < RIGHT_RATIO * results.length || falselyClean > 0 ? 1 : 0
+  const profiled = slow.filter(({ named }) => named).length
+  process.exitCode = right < RIGHT_RATIO * results.length || falselyClean > 0 ||
+    profiled < PROFILED_RATIO * slow.length
+    ? 1
+    : 0
 }
 
 main()

@@ -1,19 +1,29 @@
 'use strict'
 
 /**
- * Dies in the way of its first argument two seconds after its start, or waits to be killed. `npm
- * run bench:deaths` runs it.
+ * Dies in the way of its first argument two seconds after its start, or waits to be killed. With a
+ * second argument it lives for so many seconds before. With a third one it leaks so slowly that it
+ * fills so many MiB in that time, in the same small steps. `npm run bench:deaths` runs it.
  */
 
 const MIB = 2 ** 20
+const [, , way, lifeSeconds, roomMib] = process.argv
 const DIES_AFTER_MS = 2000
+const LEAK_EVERY_MS = 20
+/** Bytes of a row of `leak`, measured on Node.js 20. */
+const ROW_BYTES = 132
 /** @type {unknown[]} */
 const kept = []
 
-const leak = () => {
-  for (let i = 0; i < 20_000; i++) kept.push({ id: i, name: `row ${i}`, tags: [i, i + 1] })
+/** Bytes each time that fill the room in a life of so many seconds. */
+const slowBytes = Number(roomMib) * MIB / Number(lifeSeconds) * LEAK_EVERY_MS / 1000
+const rows = roomMib ? Math.ceil(slowBytes / ROW_BYTES) : 20_000
+const fillBytes = roomMib ? Math.ceil(slowBytes) : 4 * MIB
+
+const leak = (count = 20_000) => {
+  for (let i = 0; i < count; i++) kept.push({ id: i, name: `row ${i}`, tags: [i, i + 1] })
 }
-const fill = () => kept.push(Buffer.allocUnsafeSlow(4 * MIB).fill(1))
+const fill = () => kept.push(Buffer.allocUnsafeSlow(fillBytes).fill(1))
 
 /** @type {Record<string, () => void>} */
 const ways = {
@@ -23,18 +33,17 @@ const ways = {
   throw: () => { throw new Error('as asked') },
   rejection: () => { Promise.reject(new Error('as asked')) },
   abort: () => process.abort(),
-  heap: () => { setInterval(leak, 20) },
+  heap: () => { setInterval(leak, LEAK_EVERY_MS, rows) },
   'heap-blocking': () => { for (;;) leak() },
-  memory: () => { setInterval(fill, 20) },
+  memory: () => { setInterval(fill, LEAK_EVERY_MS) },
   'memory-blocking': () => { for (;;) fill() },
   block: () => { for (;;); },
   wait: () => {}
 }
 
-const way = process.argv[2]
 if (way === 'sigterm-handled') process.on('SIGTERM', () => process.exit(0))
 setInterval(() => {}, 1000)
 setTimeout(() => {
   console.log('now')
   ways[way]()
-}, DIES_AFTER_MS)
+}, roomMib || !lifeSeconds ? DIES_AFTER_MS : 1000 * Number(lifeSeconds))

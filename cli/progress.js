@@ -60,6 +60,8 @@ class Progress {
       if (isWorthALine) this.say(`${about} ${state}: ${summary}`)
     })
     exporter.on('captured', (/** @type {import('@memwatch/exporter/captures/captures').Capture} */ { kind, target, thread, suspects, retainers }) => {
+      // A report or a trace names no lines.
+      if (!suspects && !retainers) return
       const found = shortText(suspects) || holderText(retainers)
       this.say(`${target} ${thread}: ${kind}: ${found || 'no line stands out'}`)
     })

@@ -85,6 +85,7 @@ function unknownKey (key) {
 function textOf (key, value) {
   const [, placeholder] = /** @type {{ flag: string }} */ (byKey.get(key)).flag.split(' ')
   if (typeof value === 'string') return value
+  if (key === options.captureRules.key && Array.isArray(value)) return JSON.stringify(value)
   if (placeholder === '<N>' && typeof value === 'number') return String(value)
   if (placeholder === '<on|off>' && typeof value === 'boolean') return value ? 'on' : 'off'
   const expected = placeholder === '<N>'

@@ -8,6 +8,7 @@ const { options: agentOptions } = require('@memwatch/agent/protocol/config')
 const { readDuration } = require('@memwatch/engine/text/duration')
 const { readMemory } = require('@memwatch/engine/text/quantity')
 const { ConfigError } = require('./config-error')
+const { parseEndpoint } = require('./egress/addresses')
 const { parseAddress, parseHostPort } = require('./ingest/address')
 const { readOtlp } = require('./otlp/address')
 
@@ -163,10 +164,27 @@ const options = withKeys({
     flag: '--auto-captures <on|off>',
     env: 'MEMWATCH_AUTO_CAPTURES',
     default: 'on',
-    help: 'profile an app at the first suspicion of a leak or a blocked event loop, so that the ' +
-      'verdict names lines of code',
+    help: 'capture an app by rules, such as a heap profile at the first suspicion of a leak, so ' +
+      'that the verdict names lines of code',
     /** @param {string} text */
     read: text => oneOf(text, ['on', 'off']) === 'on'
+  },
+  captureRules: {
+    flag: '--capture-rules <FILE>',
+    env: 'MEMWATCH_CAPTURE_RULES',
+    default: '',
+    help: 'JSON file with rules of captures beside the built-in ones (docs/capture-rules.md), or ' +
+      'that array itself: a rule says when, what and how often',
+    /**
+     * @param {string} text
+     * @returns {readonly import('./captures/rules').CaptureRule[] | undefined} undefined: the
+     *   built-in ones
+     */
+    read (text) {
+      if (text === '') return undefined
+      const reasons = Object.keys(require('./deaths/reasons').reasons)
+      return require('./captures/read-rules').readRules(text, /** @type {any} */ (reasons))
+    }
   },
   snapshotDir: {
     flag: '--snapshot-dir <FOLDER>',
@@ -203,6 +221,57 @@ const options = withKeys({
      * @returns {number} seconds
      */
     read: text => readDuration(text)
+  },
+  shipTo: {
+    flag: '--ship-to <URL>',
+    env: 'MEMWATCH_SHIP_TO',
+    default: '',
+    help: 'send finished captures to a folder (file:///var/captures), by HTTPS PUT ' +
+      '(https://store.example.com/captures), or to S3 (s3://bucket/prefix); nothing is sent without it',
+    /** @param {string} text */
+    read: text => text
+  },
+  shipSnapshots: {
+    flag: '--ship-snapshots <on|off>',
+    env: 'MEMWATCH_SHIP_SNAPSHOTS',
+    default: 'off',
+    help: 'on: also send heap snapshots, which contain every string of the app, secrets too',
+    /** @param {string} text */
+    read: text => oneOf(text, ['on', 'off']) === 'on'
+  },
+  shipCredentials: {
+    flag: '--ship-credentials-file <FILE>',
+    env: 'MEMWATCH_SHIP_CREDENTIALS_FILE',
+    default: '',
+    help: 'file with the credentials of --ship-to, read for each request: a bearer token, or for ' +
+      "S3 keys in the form of AWS's file, else AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and " +
+      'AWS_SESSION_TOKEN of the environment',
+    /** @param {string} text */
+    read: text => text
+  },
+  shipHttp: {
+    flag: '--ship-http <on|off>',
+    env: 'MEMWATCH_SHIP_HTTP',
+    default: 'off',
+    help: 'on: --ship-to may send unencrypted, by http://, to other machines',
+    /** @param {string} text */
+    read: text => oneOf(text, ['on', 'off']) === 'on'
+  },
+  s3Endpoint: {
+    flag: '--s3-endpoint <URL>',
+    env: 'MEMWATCH_S3_ENDPOINT',
+    default: '',
+    help: 'server of S3-compatible storage, such as https://minio.example.com:9000; none: AWS',
+    /** @param {string} text */
+    read: text => parseEndpoint(text)
+  },
+  s3Region: {
+    flag: '--s3-region <REGION>',
+    env: 'MEMWATCH_S3_REGION',
+    default: 'us-east-1',
+    help: 'region of the bucket',
+    /** @param {string} text */
+    read: text => text
   },
   token: {
     flag: '--token-file <FILE>',

@@ -58,6 +58,7 @@ const generated = {
   'docs/compatibility.md': compatibility,
   'docs/metrics.md': docs.metrics,
   'docs/diagnoses.md': docs.diagnoses,
+  'docs/capture-rules.md': docs.captureRules,
   'docs/deaths.md': docs.deaths,
   'docs/config.md': docs.config,
   'docs/known-bugs.md': docs.knownBugs,

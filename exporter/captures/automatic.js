@@ -1,184 +1,241 @@
 'use strict'
 
 const { CommandError } = require('../commands/commands')
-const { kinds } = require('./kinds')
-const { signalsOf } = require('@memwatch/engine/signals/index')
+const { processOf } = require('@memwatch/engine/history/identity')
+const { figures, signalsOf } = require('@memwatch/engine/signals/index')
+const { findCase } = require('@memwatch/engine/verdicts/case')
+const { planCapture } = require('./plan-capture')
+const { defaultRules } = require('./rules')
 
-/** Samples of retained memory after which a heap profile distinguishes a leak from other growth. */
-const SAMPLES = 32
-/** Least growth: less may belong to unfinished requests. */
-const LEAST_SECONDS = 9
-/**
- * Mean distance of two samples, and samples a second: in a service, and if a user waits. A waiting
- * user accepts a few percent of the CPU for some seconds. A sample takes about 35 µs.
- */
-const INTERVAL_BYTES = { service: 524_288, watched: 131_072 }
-const SAMPLES_PER_SECOND = { service: 100, watched: 200 }
-/**
- * Least distance of samples: an app that allocates little may begin to allocate much at any time,
- * and then pays for each sample.
- */
-const LEAST_INTERVAL_BYTES = { service: 32_768, watched: 4096 }
-/** Seconds of a profile of a leak outside the heap, which finds few samples a second. */
-const OUTSIDE_SECONDS = { service: 120, watched: 15 }
-
-/**
- * Kind of run. `watched` if the operator allows full GCs on command: a user waits for the answer.
- * @param {import('@memwatch/engine/history/target').Target} target
- */
-const modeOf = ({ hello }) => hello.commands?.includes('force_gc') ? 'watched' : 'service'
-
-/** @typedef {Pick<Options, 'kind' | 'seconds' | 'intervalBytes'>} Plan */
-
-/**
- * A leak of the JS heap: as long as its samples take, at most as long as a profile on request.
- * @type {(target: import('@memwatch/engine/history/target').Target, verdict: Changed) => Plan}
- */
-function planForHeapLeak (target, { evidence }) {
-  const intervalBytes = INTERVAL_BYTES[modeOf(target)]
-  const growth = evidence.find(({ signal }) => signal === 'liveHeapGrowthBytesPerSecond')?.value ?? 0
-  const wanted = SAMPLES * intervalBytes / Math.max(growth, 1)
-  const seconds = Math.ceil(Math.min(Math.max(wanted, LEAST_SECONDS), kinds.heap_profile.seconds))
-  return { kind: 'heap_profile', seconds, intervalBytes }
-}
-
-/**
- * A leak outside the JS heap: each Buffer, zlib stream, socket or worker that is retained has
- * objects of some hundred bytes on the heap. To find those the profile samples as closely as the
- * allocation rate permits, which is at most a semi-space per scavenge.
- * docs/decisions/0065-profiles-find-owners-outside-the-heap.md
- * @type {(target: import('@memwatch/engine/history/target').Target) => Plan}
- */
-function planForOutsideLeak (target) {
-  const mode = modeOf(target)
-  const window = target.window()
-  const { scavengesPerSecond = null, semiSpaceCapacityBytes = null } = window
-    ? signalsOf(window)
-    : {}
-  const bytesPerSecond = scavengesPerSecond === null || semiSpaceCapacityBytes === null
-    ? Infinity
-    : scavengesPerSecond * semiSpaceCapacityBytes
-  const wanted = Math.max(LEAST_INTERVAL_BYTES[mode], bytesPerSecond / SAMPLES_PER_SECOND[mode])
-  return {
-    kind: 'heap_profile',
-    seconds: OUTSIDE_SECONDS[mode],
-    intervalBytes: Math.round(Math.min(wanted, INTERVAL_BYTES[mode]))
-  }
-}
-
-/** @typedef {Parameters<import('./captures').Captures['request']>[1]} Options */
-
-/**
- * @typedef {Pick<import('@memwatch/engine/verdicts/evaluate').Verdict, 'diagnosis' | 'state' |
- *   'evidence'>} Changed
- */
-
-/**
- * JavaScript objects own Buffers, streams and most handles of native code. A profile runs full GCs.
- * Unless the operator allows those, it must not free memory that still waits for a GC. It does not
- * show the heaps of other threads.
- * @type {(target: import('@memwatch/engine/history/target').Target, verdict: Changed) =>
- *   Plan | undefined}
- */
-function planForNativeLeak (target, { evidence }) {
-  const majors = evidence.find(({ signal }) => signal === 'majorsSeen')
-  const mayCollect = modeOf(target) === 'watched' ||
-    (majors !== undefined && majors.value >= majors.limit)
-  const hasOwners = mayCollect &&
-    !evidence.some(({ signal }) => signal === 'silentWorkerHeapGrowthBytesPerSecond')
-  return hasOwners ? planForOutsideLeak(target) : undefined
-}
-
-/** @type {() => Plan} */
-const planForBlockedLoop = () => ({ kind: 'cpu_profile' })
-
-/**
- * Captures at the first suspicion of a diagnosis.
- * @type {Readonly<Record<string, (target: import('@memwatch/engine/history/target').Target,
- *   verdict: Changed) => Plan | undefined>>} undefined: none yet
- */
-const triggers = Object.freeze({
-  'js-heap-leak': planForHeapLeak,
-  'native-memory-leak': planForNativeLeak,
-  'resource-leak': planForOutsideLeak,
-  'event-loop-blocked': planForBlockedLoop
-})
-/** Time before a target is asked for the same capture again. */
-const AGAIN_MS = 3_600_000
 /** Longest wait in the queue; a target that waited longer has changed. */
 const MOST_WAITING = 20
+/** Interval at which signals of rules are read, in the target's own time: that of evaluations. */
+const SIGNALS_EVERY_SECONDS = 2
+/** Age of a process above which its death says nothing about the first minutes of the next one. */
+const MOST_LIFE_SECONDS = 1200
+/** Share of the age of the one that died: when the profile of the next one begins, and ends. */
+const FROM_SHARE = 0.5
+const LENGTH_SHARE = 0.25
+/** Names whose deaths are remembered; the oldest is forgotten first. */
+const MOST_DEATHS = 1000
 
 /**
- * Captures that the exporter starts by itself: once for each target, and one at a time, because
- * simultaneous problems of many targets usually have one cause.
+ * @typedef {import('./rules').CaptureRule} CaptureRule
+ * @typedef {import('./plan-capture').Target} Target
+ * @typedef {import('./plan-capture').Found} Found
+ * @typedef {Parameters<import('./captures').Captures['request']>[1]} Options
+ * @typedef {{ rule: CaptureRule, target: Target, options: Options }} Wish
+ */
+
+/** @param {CaptureRule} rule */
+const isUrgent = ({ when }) => 'runwayBelowSeconds' in when
+
+/** @param {Target} target */
+const keyOf = ({ name, thread }) => JSON.stringify([name, thread])
+
+/**
+ * Captures that the exporter starts by itself, as its rules say. They run one at a time, because
+ * simultaneous problems of many targets usually have one cause. Only a process that dies within a
+ * minute does not wait for the others.
  */
 class AutomaticCaptures {
   #captures
   #now
+  #rules
+  #runwayRules
+  #signalRules
   /**
-   * Time and kind of the last automatic capture of each target.
-   * @type {WeakMap<import('@memwatch/engine/history/target').Target, Map<string, number>>}
+   * Time of the last capture of each target, by rule.
+   * @type {WeakMap<Target, Map<string, number>>}
    */
   #askedAt = new WeakMap()
-  /** @type {{ target: import('@memwatch/engine/history/target').Target, options: Options }[]} */
+  /**
+   * Since when the condition of a signal holds, by rule; and when it was read. Uptime.
+   * @type {WeakMap<Target, { readAtSeconds: number, since: Map<string, number> }>}
+   */
+  #signals = new WeakMap()
+  /**
+   * Last death by name and thread, and whether the next process is to be captured.
+   * @type {Map<string, { rule: CaptureRule, lifeSeconds: number, atMs: number, isOpen: boolean }>}
+   */
+  #deaths = new Map()
+  /** @type {Wish[]} */
   #waiting = []
-  #busy = false
+  /** At most one urgent wish and one other. @type {Set<Wish>} */
+  #running = new Set()
 
   /**
    * @param {Pick<import('./captures').Captures, 'request'>} captures
-   * @param {{ now?: () => number }} [options] ms
+   * @param {{ rules?: readonly CaptureRule[], now?: () => number }} [options] now: ms
    */
-  constructor (captures, { now = () => performance.now() } = {}) {
+  constructor (captures, { rules = defaultRules, now = () => performance.now() } = {}) {
     this.#captures = captures
     this.#now = now
+    this.#rules = rules
+    this.#runwayRules = rules.filter(isUrgent)
+    this.#signalRules = rules.filter(({ when }) => 'signal' in when)
   }
 
   /**
    * A diagnosis changed its state.
-   * @param {import('@memwatch/engine/history/target').Target} target
-   * @param {Changed} verdict
+   * @param {Target} target
+   * @param {Found} found
    */
-  changed (target, verdict) {
-    const { diagnosis, state } = verdict
-    if (!Object.hasOwn(triggers, diagnosis) || (state !== 'suspected' && state !== 'confirmed')) {
+  changed (target, found) {
+    this.#checkRunway(target)
+    for (const rule of this.#rules) {
+      const { when } = rule
+      const isMet = 'diagnosis' in when && when.diagnosis === found.diagnosis &&
+        (found.state === 'confirmed' || found.state === when.state)
+      if (isMet) this.#wish(rule, target, found)
+    }
+  }
+
+  /**
+   * A frame came.
+   * @param {Target} target
+   */
+  seen (target) {
+    this.#checkRunway(target)
+    this.#checkSignals(target)
+    if (this.#deaths.size > 0) this.#checkSuccessor(target)
+  }
+
+  /** @param {Target} target */
+  #checkSuccessor (target) {
+    const death = this.#deaths.get(keyOf(target))
+    const uptimeSeconds = target.frame?.uptimeSeconds ?? 0
+    if (!death?.isOpen || uptimeSeconds < FROM_SHARE * death.lifeSeconds) return
+    death.isOpen = false
+    const seconds = Math.max(1, LENGTH_SHARE * death.lifeSeconds)
+    const { rule } = death
+    this.#wish({ ...rule, seconds: Math.min(rule.seconds ?? Infinity, seconds) }, target)
+  }
+
+  /**
+   * A process died.
+   * @param {import('../deaths/deaths').Death} death
+   * @param {Target} target
+   */
+  died ({ reason }, target) {
+    const key = keyOf(target)
+    const last = this.#deaths.get(key)
+    for (const rule of this.#rules) {
+      const { when, everySeconds } = rule
+      if (!('death' in when) || !when.death.includes(reason)) continue
+      if (target.lastSeconds > MOST_LIFE_SECONDS) return
+      if (last && this.#now() - last.atMs < 1000 * everySeconds) return
+      const death = { rule, lifeSeconds: target.lastSeconds, atMs: this.#now(), isOpen: true }
+      this.#deaths.delete(key)
+      this.#deaths.set(key, death)
+      const [oldest] = this.#deaths.keys()
+      if (this.#deaths.size > MOST_DEATHS) this.#deaths.delete(oldest)
       return
     }
+  }
+
+  /** @param {Target} target */
+  #checkRunway (target) {
+    /** @type {import('@memwatch/engine/verdicts/evaluate').Verdict | undefined} */
+    let soonest
+    for (const verdict of findCase(target).verdicts) {
+      const { secondsLeft } = verdict
+      const isSooner = secondsLeft !== null && secondsLeft < (soonest?.secondsLeft ?? Infinity)
+      if (isSooner) soonest = verdict
+    }
+    if (!soonest) return
+    for (const rule of this.#runwayRules) {
+      const { runwayBelowSeconds } = /** @type {import('./rules').ByRunway} */ (rule.when)
+      if ((soonest.secondsLeft ?? Infinity) < runwayBelowSeconds) {
+        this.#wish(rule, target, soonest)
+      }
+    }
+  }
+
+  /** @param {Target} target */
+  #checkSignals (target) {
+    if (this.#signalRules.length === 0) return
+    const nowSeconds = target.frame?.uptimeSeconds ?? 0
+    const known = this.#signals.get(target) ?? { readAtSeconds: -Infinity, since: new Map() }
+    this.#signals.set(target, known)
+    const window = target.window()
+    if (!window || nowSeconds - known.readAtSeconds < SIGNALS_EVERY_SECONDS) return
+    known.readAtSeconds = nowSeconds
+    const signals = signalsOf(window)
+    for (const rule of this.#signalRules) {
+      const when = /** @type {import('./rules').BySignal} */ (rule.when)
+      const value = figures[when.signal].read(signals)
+      const holds = value !== null && value > (when.above ?? -Infinity) &&
+        value < (when.below ?? Infinity)
+      if (!holds) {
+        known.since.delete(rule.name)
+        continue
+      }
+      const since = known.since.get(rule.name) ?? nowSeconds
+      known.since.set(rule.name, since)
+      if (nowSeconds - since >= when.forSeconds) this.#wish(rule, target)
+    }
+  }
+
+  /**
+   * @param {CaptureRule} rule whose condition is met
+   * @param {Target} target
+   * @param {Found} [found] the verdict that it is about
+   */
+  #wish (rule, target, found) {
     const asked = this.#askedAt.get(target) ?? new Map()
     this.#askedAt.set(target, asked)
+    const isKnown = [...this.#waiting, ...this.#running].some(other =>
+      other.target === target && other.rule.what === rule.what)
     if (
-      this.#now() - (asked.get(diagnosis) ?? -Infinity) < AGAIN_MS ||
+      isKnown ||
+      this.#now() - (asked.get(rule.name) ?? -Infinity) < 1000 * rule.everySeconds ||
       this.#waiting.length >= MOST_WAITING
     ) { return }
-    const plan = triggers[diagnosis](target, verdict)
+    const plan = planCapture(rule, target, found)
     if (!plan) return
-    asked.set(diagnosis, this.#now())
-    this.#waiting.push({ target, options: { ...plan, diagnosis } })
+    for (const other of this.#rules) {
+      const { when, what } = other
+      // The last profile of a leak takes the place of those that its diagnosis asks for.
+      const isCovered = isUrgent(rule) && what === rule.what && 'diagnosis' in when &&
+        when.diagnosis === found?.diagnosis
+      if (isCovered) asked.set(other.name, this.#now())
+    }
+    asked.set(rule.name, this.#now())
+    const options = { ...plan, rule: rule.name, diagnosis: found?.diagnosis }
+    this.#waiting.push({ rule, target, options })
     this.#next()
   }
 
   #next () {
-    const next = this.#busy ? undefined : this.#waiting.shift()
-    if (!next) return
-    const { target, options } = next
-    this.#busy = true
-    this.#make(target, options).finally(() => {
-      this.#busy = false
-      this.#next()
-    })
+    for (const urgent of [true, false]) {
+      const running = [...this.#running]
+      if (running.some(({ rule }) => isUrgent(rule) === urgent)) continue
+      // A process makes one capture at a time.
+      const index = this.#waiting.findIndex(({ rule, target: { hello } }) =>
+        isUrgent(rule) === urgent &&
+        !running.some(other => processOf(other.target.hello) === processOf(hello)))
+      if (index < 0) continue
+      const [wish] = this.#waiting.splice(index, 1)
+      this.#running.add(wish)
+      this.#make(wish).finally(() => {
+        this.#running.delete(wish)
+        this.#next()
+      })
+    }
   }
 
-  /**
-   * @param {import('@memwatch/engine/history/target').Target} target
-   * @param {Options} options
-   */
-  async #make (target, options) {
+  /** @param {Wish} wish */
+  async #make ({ rule, target, options }) {
     try {
       await this.#captures.request(target, options).finished
     } catch (error) {
       if (!(error instanceof CommandError)) throw error
-      // The agent accepts none, or has ended: no capture was requested, so nobody is notified.
+      // The agent accepts none, or has ended: no capture was requested, so nobody is notified. A
+      // process that somebody else captures is asked again.
+      if (error.code === 'busy') this.#askedAt.get(target)?.delete(rule.name)
     }
   }
 }
 
-module.exports = { AutomaticCaptures, triggers }
+module.exports = { AutomaticCaptures }

@@ -38,6 +38,7 @@ const STALLED_MS = 60_000
  * @property {string} node
  * @property {number} startedAtUnixMs of the isolate
  * @property {number} seconds requested duration
+ * @property {string | null} [rule] name of the rule that it was made by; null for a requested one
  * @property {string | null} diagnosis of an automatic capture; null for a requested one
  * @property {'running' | 'done' | 'failed'} state
  * @property {string | null} error in a sentence
@@ -45,6 +46,8 @@ const STALLED_MS = 60_000
  * @property {number} requestedUnixMs
  * @property {number | null} finishedUnixMs
  * @property {{ part: string, bytes: number, sha256: string }[]} parts
+ * @property {boolean} [isPartial] true if the process ended meanwhile: what it had sent before
+ * @property {number | null} [shippedUnixMs] when --ship-to had it; null until then
  * @property {import('./suspects').Suspects | null} suspects
  * @property {import('./retainers').Retainers | null} retainers
  */
@@ -135,6 +138,15 @@ class Captures extends EventEmitter {
     )
   }
 
+  /**
+   * Notes that a capture was sent to --ship-to.
+   * @param {string} id
+   * @throws {Error} of the file system: an exporter that starts again sends it again
+   */
+  markShipped (id) {
+    this.#store.change(id, { shippedUnixMs: this.#now() })
+  }
+
   /** @param {string} id */
   remove (id) {
     this.#failed = this.#failed.filter(capture => capture.id !== id)
@@ -156,14 +168,14 @@ class Captures extends EventEmitter {
    * Starts a capture. Returns after the request to the agent; `finished` resolves with the outcome.
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {{ kind: import('./kinds').KindName, seconds?: number,
-   *   intervalBytes?: number, force?: boolean, diagnosis?: string }} options intervalBytes: mean
-   *   distance of two samples of a heap profile, the agent's own unless given
+   *   intervalBytes?: number, force?: boolean, diagnosis?: string, rule?: string }} options
+   *   intervalBytes: mean distance of two samples of a heap profile, the agent's own unless given
    * @returns {{ capture: Capture, finished: Promise<Capture> }} finished never rejects
    * @throws {CommandError} busy, or not_enabled
    */
   request (
     target,
-    { kind, seconds = kinds[kind].seconds, intervalBytes, force = false, diagnosis }
+    { kind, seconds = kinds[kind].seconds, intervalBytes, force = false, diagnosis, rule }
   ) {
     const { hello, name, thread } = target
     const process = `${processOf(hello)} ${hello.startTimeTicks}`
@@ -185,6 +197,7 @@ class Captures extends EventEmitter {
       node: hello.node,
       startedAtUnixMs: hello.startedAtUnixMs,
       seconds,
+      rule: rule ?? null,
       diagnosis: diagnosis ?? null,
       state: 'running',
       error: null,
@@ -192,6 +205,8 @@ class Captures extends EventEmitter {
       requestedUnixMs: this.#now(),
       finishedUnixMs: null,
       parts: [],
+      isPartial: false,
+      shippedUnixMs: null,
       suspects: null,
       retainers: null
     }
@@ -257,16 +272,49 @@ class Captures extends EventEmitter {
       }
       capture.suspects = this.#pointAt(capture, target.hello)
       capture.retainers = await this.#findRetainers(capture, target.hello)
-      capture.state = 'done'
-      capture.finishedUnixMs = this.#now()
-      this.#store.keep(/** @type {any} */ (capture))
+      this.#keep(capture)
     } catch (error) {
+      if (await this.#keepFirstReading(running, target.hello)) return
       const broken = (await Promise.allSettled(running.arrived.values())).flatMap(part =>
         part.status === 'rejected' ? [part.reason] : []
       )
       // The agent only knows that its connection closed, not that the data could not be stored.
       this.#fail(capture, broken.find(({ code }) => code !== HUNG_UP) ?? /** @type {Error} */ (error))
       this.#store.remove(id)
+    }
+  }
+
+  /** @param {Capture} capture complete */
+  #keep (capture) {
+    capture.state = 'done'
+    capture.finishedUnixMs = this.#now()
+    this.#store.keep(/** @type {any} */ (capture))
+  }
+
+  /**
+   * A process that dies during a heap profile has sent a first reading after a third of the time.
+   * That is a profile, too, and mostly the last trace of the leak.
+   * @param {Running} running
+   * @param {import('@memwatch/agent/protocol/frame').Hello} hello
+   * @returns {Promise<boolean>} false if none came, or it is cut off
+   */
+  async #keepFirstReading ({ capture, arrived }, hello) {
+    const { id } = capture
+    await Promise.allSettled(arrived.values())
+    try {
+      const { bytes, sha256 } = /** @type {{ bytes: number, sha256: string }} */ (
+        await arrived.get('before'))
+      this.#store.renamePart(id, 'before', 'profile')
+      capture.parts = [{ part: 'profile', bytes, sha256 }]
+      // It throws if the reading is cut off.
+      capture.suspects = this.#pointAt(capture, hello)
+      if (!capture.suspects) return false
+      capture.isPartial = true
+      this.#keep(capture)
+      return true
+    } catch {
+      capture.parts = []
+      return false
     }
   }
 

@@ -101,6 +101,10 @@ const capture = object({
   node: text,
   startedAtUnixMs: { ...number, description: 'when the isolate started' },
   seconds: number,
+  rule: {
+    ...nullable('string'),
+    description: 'of captures that it was made by; null when somebody asked for it'
+  },
   diagnosis: {
     ...nullable('string'),
     description: 'that it was made for by itself; null when somebody asked for it'
@@ -111,6 +115,14 @@ const capture = object({
   requestedUnixMs: number,
   finishedUnixMs: nullable('number'),
   parts: array(object({ part: text, bytes: number, sha256: text })),
+  isPartial: {
+    type: 'boolean',
+    description: 'true if the process ended meanwhile: what it had sent until then'
+  },
+  shippedUnixMs: {
+    ...nullable('number'),
+    description: 'when it was sent to --ship-to; null until then'
+  },
   suspects: {
     anyOf: [suspects, { type: 'null' }],
     description: 'null while it is made, and of a kind that points at no line'
@@ -119,6 +131,6 @@ const capture = object({
     anyOf: [retainers, { type: 'null' }],
     description: 'what piles up in a heap_snapshot, and what holds it; null of other kinds'
   }
-}, ['retainers'])
+}, ['retainers', 'rule', 'isPartial', 'shippedUnixMs'])
 
 module.exports = { capture, holders, retainers, suspects }

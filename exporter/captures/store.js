@@ -127,14 +127,40 @@ class CaptureStore {
    * @param {{ id: string, parts: { bytes: number }[] } & Record<string, unknown>} record
    */
   keep (record) {
-    const file = path.join(this.#folder, record.id, RECORD)
-    fs.writeFileSync(`${file}.new`, JSON.stringify(record), { mode: 0o600, flag: 'wx' })
-    fs.renameSync(`${file}.new`, file)
+    this.#record(record)
     this.#kept.set(record.id, {
       record,
       bytes: record.parts.reduce((sum, { bytes }) => sum + bytes, 0)
     })
     this.tidy()
+  }
+
+  /**
+   * Saves changed fields of a kept record.
+   * @param {string} id
+   * @param {Record<string, unknown>} changes
+   */
+  change (id, changes) {
+    const kept = this.#kept.get(id)
+    if (kept) this.#record(Object.assign(kept.record, changes))
+  }
+
+  /** @param {{ id: string } & Record<string, unknown>} record */
+  #record (record) {
+    const file = path.join(this.#folder, record.id, RECORD)
+    fs.rmSync(`${file}.new`, { force: true })
+    fs.writeFileSync(`${file}.new`, JSON.stringify(record), { mode: 0o600, flag: 'wx' })
+    fs.renameSync(`${file}.new`, file)
+  }
+
+  /**
+   * Renames a part of an unfinished capture. A part of the new name is replaced.
+   * @param {string} id
+   * @param {string} part
+   * @param {string} name
+   */
+  renamePart (id, part, name) {
+    fs.renameSync(this.fileOf(id, part), this.fileOf(id, name))
   }
 
   /**

@@ -7,6 +7,7 @@ const { blockingCallIn } = require('./blocking-calls')
 const { cpuSuspects } = require('./cpu-suspects')
 const { heapSuspects, findOwners } = require('./heap-suspects')
 const { InlinedCallees } = require('./inlined')
+const { OUTSIDE_HEAP } = require('./plan-capture')
 const { Sources } = require('./sources')
 
 /** Suspects stored for each capture. */
@@ -21,12 +22,6 @@ const MOST_FILE_LENGTH = 1024
 const MOST_PLACES = 16
 /** Shortest block of the thread that counts as blocking. */
 const BLOCKED_SECONDS = 0.02
-
-/**
- * Diagnoses of growth outside the JS heap, which holds only a small object for each retained
- * resource.
- */
-const OUTSIDE_HEAP = new Set(['native-memory-leak', 'resource-leak'])
 
 /**
  * Suspects of a profile. `of`: the total of the shares.

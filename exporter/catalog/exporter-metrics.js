@@ -28,6 +28,8 @@ const { REJECT_REASONS } = require('@memwatch/engine/decode/decode')
  * @property {Map<string, number>} [webhook] requests by outcome; undefined without --webhook
  * @property {Map<string, number>} [otlp] what --otlp sent by signal and how that ended,
  *   `metrics delivered`; undefined without it
+ * @property {{ counts: Map<string, number>, waiting: number, bytes: number }} [egress] captures of
+ *   --ship-to by outcome; undefined without it
  * @property {number} [scrapeSeconds] that the last scrape took
  * @property {string} version
  *
@@ -213,6 +215,26 @@ const exporterMetrics = Object.freeze([
         const [signal, outcome] = key.split(' ')
         return { labels: { signal, outcome }, value }
       })
+  },
+  {
+    name: 'memwatch_exporter_egress_captures_total',
+    type: 'counter',
+    help: 'Captures for --ship-to, by outcome: shipped, failed (given up), dropped (deleted ' +
+      'before they were sent, or too many waited); absent without it.',
+    read: ({ egress }) => [...(egress?.counts ?? [])].map(([outcome, value]) =>
+      ({ labels: { outcome }, value }))
+  },
+  {
+    name: 'memwatch_exporter_egress_waiting',
+    type: 'gauge',
+    help: 'Captures that wait to be sent to --ship-to; absent without it.',
+    read: ({ egress }) => egress?.waiting ?? []
+  },
+  {
+    name: 'memwatch_exporter_egress_bytes_total',
+    type: 'counter',
+    help: 'Bytes of captures sent to --ship-to; absent without it.',
+    read: ({ egress }) => egress?.bytes ?? []
   },
   {
     name: 'memwatch_exporter_captures_bytes',

@@ -78,8 +78,10 @@ const ENABLED_BY = {
  */
 class Commands {
   /**
-   * @type {Map<string, { target: import('@memwatch/engine/history/target').Target, resolve: (answer?:
-   *   import('@memwatch/agent/protocol/frame').Answer) => void, timer: NodeJS.Timeout }>}
+   * Resolved with the answer; null if the connection ended; undefined after the time limit.
+   * @type {Map<string, { target: import('@memwatch/engine/history/target').Target, resolve: (answer:
+   *   import('@memwatch/agent/protocol/frame').Answer | null | undefined) => void,
+   *   timer: NodeJS.Timeout }>}
    */
   #waiting = new Map()
   #answerWithinMs
@@ -112,7 +114,7 @@ class Commands {
    */
   gone (target) {
     for (const waiting of this.#waiting.values()) {
-      if (waiting.target === target) waiting.resolve(undefined)
+      if (waiting.target === target) waiting.resolve(null)
     }
   }
 
@@ -152,7 +154,7 @@ class Commands {
     } = target
     const sequence = ++this.#sent
     const answer = await new Promise(
-      (/** @type {(answer: import('@memwatch/agent/protocol/frame').Answer | undefined) => void} */ resolve) => {
+      (/** @type {(answer: import('@memwatch/agent/protocol/frame').Answer | null | undefined) => void} */ resolve) => {
         const timer = setTimeout(resolve, answerWithinMs, undefined)
         this.#waiting.set(id, { target, resolve, timer })
         const asked = { id, command, args, pid, startedAtUnixMs, nonce, sequence }
@@ -166,7 +168,9 @@ class Commands {
     if (!answer) {
       throw new CommandError(
         'no_answer',
-        `the agent of ${target.name} did not answer within ${answerWithinMs / 1000} s`
+        answer === null
+          ? `the connection of ${target.name} ended before it answered`
+          : `the agent of ${target.name} did not answer within ${answerWithinMs / 1000} s`
       )
     }
     if (!answer.ok) {

@@ -103,6 +103,14 @@ class DeathWatch extends EventEmitter {
     clearInterval(this.#timer)
   }
 
+  /**
+   * @param {import('@memwatch/engine/history/target').Target} target
+   * @returns {string | undefined} id of its death; undefined of one that lives
+   */
+  deathOf (target) {
+    return this.#dead.get(target)
+  }
+
   /** Resolves when no goodbye waits for the kernel. */
   async settled () {
     while (this.#leaving.size > 0) await once(this, 'settled')

@@ -12,6 +12,8 @@ const { withoutSnapshot } = require('./advise')
 const { reasons } = require('./reasons')
 const { deathWithMinutes } = require('./schema')
 
+/** Reasons of deaths that ran out of memory. @type {import('./reasons').ReasonName[]} */
+const RAN_OUT = ['heap_oom', 'oom_kill']
 /** Upper bound of stored deaths, each with its last minutes. */
 const MAX_DEATHS = 100
 const MINUTES = /** @type {any} */ (deathWithMinutes).properties.lastMinutes
@@ -66,7 +68,7 @@ function deathOf (
   const { hello, name, thread, frame } = target
   const { suspects, verdicts } = findCase(target)
   const verdict = primaryOf(verdicts)
-  const ranOut = explanation.reason === 'heap_oom' || explanation.reason === 'oom_kill'
+  const ranOut = RAN_OUT.includes(explanation.reason)
   return {
     id: `${diedAtUnixMs}-${hello.pid}-${hello.threadId}`,
     target: name,
@@ -81,7 +83,7 @@ function deathOf (
     exitCode,
     signal,
     advice: verdict ? null : advice,
-    suspects: (ranOut && shortText(suspects.get('js-heap-leak')?.suspects ?? null)) || null,
+    suspects: ranOut ? lastProfileText(suspects) : null,
     verdict: verdict && {
       diagnosis: verdict.diagnosis,
       summary: verdict.summary,
@@ -89,6 +91,17 @@ function deathOf (
     },
     holders: null
   }
+}
+
+/**
+ * @param {import('@memwatch/engine/verdicts/case').Case['suspects']} suspects
+ * @returns {string | null} lines of the last heap profile
+ */
+function lastProfileText (suspects) {
+  const [last] = [...suspects.values()]
+    .filter(({ kind }) => kind === 'heap_profile')
+    .sort((a, b) => b.atUnixMs - a.atUnixMs)
+  return shortText(last?.suspects ?? null) || null
 }
 
 /** Ended processes, their causes, and counts. */
@@ -142,6 +155,18 @@ class Deaths {
     if (!death) return
     death.holders = holders
     if (holders.piles.length > 0) death.advice = withoutSnapshot(death.advice)
+  }
+
+  /**
+   * Adds the lines of a heap profile that came to an end with the process.
+   * @param {string} id
+   * @param {import('@memwatch/engine/history/target').Target} target
+   */
+  point (id, target) {
+    const death = this.#kept.find(kept => kept.death.id === id)?.death
+    if (death && RAN_OUT.includes(death.reason)) {
+      death.suspects = lastProfileText(findCase(target).suspects)
+    }
   }
 
   /**

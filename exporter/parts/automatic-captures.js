@@ -2,18 +2,20 @@
 
 const { AutomaticCaptures } = require('../captures/automatic')
 
-/** Profiles a target when a leak or a blocked event loop is first suspected: --auto-captures. */
+/** Captures targets by the rules of --capture-rules, unless --auto-captures is off. */
 class AutomaticCapturesPart {
   name = 'automatic captures'
 
   /** @param {import('../exporter').Exporter} exporter */
   start (exporter) {
-    if (exporter.config.autoCaptures === false) return
-    const automatic = new AutomaticCaptures(exporter.captures)
-    exporter.on('verdict', (target, verdict) => {
-      // An exporter that has too much to do asks for nothing more.
-      if (exporter.load.level === 0) automatic.changed(target, verdict)
-    })
+    const { autoCaptures, captureRules } = exporter.config
+    if (autoCaptures === false) return
+    const automatic = new AutomaticCaptures(exporter.captures, { rules: captureRules })
+    // An exporter that has too much to do asks for nothing more.
+    const isFree = () => exporter.load.level === 0
+    exporter.on('verdict', (target, verdict) => { if (isFree()) automatic.changed(target, verdict) })
+    exporter.on('frame', target => { if (isFree()) automatic.seen(target) })
+    exporter.on('death', (death, target) => automatic.died(death, target))
   }
 }
 

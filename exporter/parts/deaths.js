@@ -41,6 +41,11 @@ class DeathsPart {
         }
       })
     })
+    // A profile that ran when its process died is complete after the death.
+    exporter.on('captured', (_, target) => {
+      const id = deathWatch.deathOf(target)
+      if (id !== undefined) deathRegistry.point(id, target)
+    })
     deathWatch.on('alive', id => {
       deathRegistry.retract(id)
       exporter.emit('alive', id)

@@ -5,6 +5,7 @@ const { AutomaticCapturesPart } = require('./automatic-captures')
 const { CapturesPart } = require('./captures')
 const { DataFolderPart } = require('./data-folder')
 const { DeathsPart } = require('./deaths')
+const { EgressPart } = require('./egress')
 const { FlightPart } = require('./flight')
 const { ForcedReadingsPart } = require('./forced-readings')
 const { HttpPart } = require('./http')
@@ -49,6 +50,8 @@ const parts = Object.freeze([
   WebhookPart,
   // Before FlightPart: a restored target is given the suspects of its captures.
   CapturesPart,
+  // After CapturesPart has restored, and stops before its files go.
+  EgressPart,
   AutomaticCapturesPart,
   ForcedReadingsPart,
   ProcessDetailsPart,

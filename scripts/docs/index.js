@@ -4,6 +4,7 @@
 module.exports = {
   ...require('./metrics'),
   ...require('./diagnoses'),
+  ...require('./capture-rules'),
   ...require('./deaths'),
   ...require('./config'),
   ...require('./commands'),

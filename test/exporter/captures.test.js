@@ -1059,7 +1059,7 @@ describe('automatic captures', () => {
       automatic.changed(a, leak(state))
     }
     automatic.changed(b, { diagnosis: 'event-loop-blocked', state: 'confirmed', evidence: [] })
-    automatic.changed(b, { diagnosis: 'oversized-heap', state: 'confirmed', evidence: [] })
+    automatic.changed(b, { diagnosis: 'no-such-diagnosis', state: 'confirmed', evidence: [] })
     expect(asked).toEqual([['a', 'heap_profile', 'js-heap-leak']])
     await next()
     expect(asked.slice(1)).toEqual([['b', 'cpu_profile', 'event-loop-blocked']])

@@ -7,6 +7,7 @@ const path = require('node:path')
 const { createHash } = require('node:crypto')
 const { execFileSync } = require('node:child_process')
 const { createMemoryGroup } = require('../../exporter/process/memory-group')
+const { readConfig } = require('../../exporter/config')
 const { DataFolder } = require('../../exporter/data-folder/data-folder')
 const { startExporter, eventually } = require('../support/exporter')
 const {
@@ -546,6 +547,57 @@ describe('automatically', () => {
     })
   }, 120_000)
 })
+
+it('a process that runs out of heap during a profile leaves its lines, and they leave the pod', async () => {
+  const data = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-data-'))
+  const out = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-out-'))
+  folders.push(data, out)
+  const dataFolder = await DataFolder.open(data)
+  const rule = {
+    name: 'now',
+    when: { signal: 'heapSizeLimitBytes', above: 0 },
+    what: 'heap_profile',
+    // The first reading comes after a few seconds, and the second one never.
+    seconds: 12
+  }
+  const { captureRules } = readConfig({ captureRules: JSON.stringify([rule]) }, {})
+  exporter = await startExporter({ dataFolder, captureRules, shipTo: `file://${out}` })
+  const { child } = await watched(
+    'shop',
+    `${LEAK}; process.on('SIGUSR2', () => { for (;;) leak() })`,
+    { flags: ['--max-old-space-size=256'] }
+  )
+  const isJson = file => {
+    try {
+      return Boolean(JSON.parse(fs.readFileSync(file, 'utf8')))
+    } catch {
+      return false
+    }
+  }
+  const captures = path.join(data, 'captures')
+  await eventually(
+    () => fs.readdirSync(data).includes('captures') && fs.readdirSync(captures)
+      .some(id => isJson(path.join(captures, id, 'before'))),
+    Boolean,
+    40_000
+  )
+  child.kill('SIGUSR2')
+  const [death] = await eventually(
+    () => json('deaths?target=shop'), ([death]) => death?.suspects, 60_000)
+  // Files of a process that is gone cannot be seen, so the path may be absolute.
+  const suspects = expect.stringMatching(/leak \S*app\.js:3 /)
+  expect(death).toMatchObject({ reason: 'heap_oom', suspects })
+  const [capture] = await eventually(
+    () => json('captures'), ([{ shippedUnixMs }]) => shippedUnixMs)
+  expect(capture).toMatchObject({ state: 'done', rule: 'now', isPartial: true })
+  const files = fs.readdirSync(out, { recursive: true, withFileTypes: true })
+    .filter(file => file.isFile())
+  expect(files.map(({ name }) => name).sort()).toEqual(['capture.json', 'profile.heapprofile'])
+  for (const { name, parentPath } of files) {
+    expect(isJson(path.join(parentPath, name))).toBe(true)
+  }
+  dataFolder.close()
+}, 120_000)
 
 it('a flame graph needs only files that the exporter serves', async () => {
   exporter = await startExporter({ autoCaptures: false })

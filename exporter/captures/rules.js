@@ -1,0 +1,89 @@
+'use strict'
+
+/**
+ * Rules of captures that the exporter starts by itself: the built-in table. Rules of an operator
+ * are read by read-rules.js and have the same form.
+ *
+ * @typedef {object} CaptureRule
+ * @property {string} name
+ * @property {When} when
+ * @property {import('./kinds').KindName} what
+ * @property {number} everySeconds least time between two captures of one target by this rule; of
+ *   one name after deaths
+ * @property {number} [seconds] longest duration. A heap profile ends earlier when it has enough
+ *   samples. Without it: as plan-capture.js and the kind say
+ * @property {string} [why] what the capture shows, for the documentation
+ *
+ * @typedef {ByDiagnosis | BySignal | ByRunway | ByDeath} When
+ * @typedef {object} ByDiagnosis a diagnosis reaches a state
+ * @property {string} diagnosis
+ * @property {'suspected' | 'confirmed'} state suspected: confirmed counts, too
+ * @typedef {object} BySignal a signal is above or below a value for a time
+ * @property {import('@memwatch/engine/signals/index').FigureName} signal
+ * @property {number} [above] in the unit of the signal
+ * @property {number} [below]
+ * @property {number} forSeconds
+ * @typedef {object} ByRunway the time to the limit, `secondsLeft` of a verdict, falls below a time
+ * @property {number} runwayBelowSeconds
+ * @typedef {object} ByDeath a process died: captures the next one of its name, at half of its age
+ * @property {readonly import('../deaths/reasons').ReasonName[]} death
+ */
+
+const HOUR = 3600
+
+/**
+ * One row of a diagnosis. What names lines begins with the first suspicion, because it takes time.
+ * A report is made at once and stops the app for some 25 ms: it waits for the confirmation.
+ * @param {string} diagnosis
+ * @param {import('./rules').ByDiagnosis['state']} state
+ * @param {CaptureRule['what']} what
+ * @param {string} why
+ * @returns {CaptureRule}
+ */
+const row = (diagnosis, state, what, why) => Object.freeze({
+  name: diagnosis,
+  when: Object.freeze({ diagnosis, state }),
+  what,
+  everySeconds: HOUR,
+  why
+})
+
+/**
+ * The built-in rules. Those of a short time to live come first: of two that ask for the same kind
+ * of one target at once, the first one counts.
+ * @type {readonly CaptureRule[]}
+ */
+const defaultRules = Object.freeze([
+  Object.freeze({
+    name: 'last-minute',
+    when: Object.freeze({ runwayBelowSeconds: 60 }),
+    what: 'heap_profile',
+    // The first reading leaves the process after a third: a death within four seconds has no lines.
+    seconds: 12,
+    everySeconds: HOUR,
+    why: 'lines of the leak, outside before the process dies'
+  }),
+  Object.freeze({
+    name: 'after-death',
+    when: Object.freeze({ death: Object.freeze(/** @type {const} */ (['heap_oom', 'oom_kill'])) }),
+    what: 'heap_profile',
+    everySeconds: HOUR,
+    why: 'lines of a leak that killed the process before it was suspected'
+  }),
+  row('context-leak', 'suspected', 'heap_profile', 'lines that create what contexts retain'),
+  row('resource-leak', 'suspected', 'heap_profile', 'lines that open what stays open'),
+  row('js-heap-leak', 'suspected', 'heap_profile', 'lines that allocate what lives on'),
+  row('buffer-pool-pinning', 'suspected', 'heap_profile', 'lines that retain parts of the pool'),
+  row('native-memory-leak', 'suspected', 'heap_profile', 'lines whose objects own native memory'),
+  row('heap-limit-thrash', 'suspected', 'heap_profile', 'lines that allocate what fills the heap'),
+  row('container-limit-mismatch', 'confirmed', 'report', 'limits and flags of the process'),
+  row('array-buffer-pile-up', 'suspected', 'allocation_profile', 'lines that allocate the Buffers'),
+  row('semi-space-starvation', 'suspected', 'gc_trace', 'what each scavenge frees and promotes'),
+  row('allocator-fragmentation', 'confirmed', 'report', 'loaded libraries: malloc and its replacements'),
+  row('event-loop-blocked', 'suspected', 'cpu_profile', 'the call that blocks'),
+  row('oversized-heap', 'confirmed', 'gc_trace', 'what each GC leaves in each space'),
+  row('idle-heap-not-returned', 'confirmed', 'report', 'spaces of the heap: committed and used'),
+  row('pointer-compression-candidate', 'confirmed', 'report', 'loaded addons, which need a build each')
+])
+
+module.exports = { defaultRules }

@@ -1,0 +1,39 @@
+'use strict'
+
+const { kinds } = require('../captures/kinds')
+
+/** Record of a capture. It is sent last: a capture with a record is complete. */
+const RECORD = 'capture.json'
+const MOST_NAME_LENGTH = 100
+const ID = /^[0-9a-f-]{36}$/
+const PART = /^[a-z]{1,32}$/
+
+/**
+ * Keys of a capture: TARGET/DATE/TIME-KIND-ID. The name of the target comes from the app: all but
+ * letters, digits, "." and "-" becomes "_", and a name of dots alone, too.
+ * @param {import('../captures/captures').Capture} capture
+ * @returns {string} folder of its parts
+ * @throws {Error} when the id is none
+ */
+function folderKey ({ id, kind, target, requestedUnixMs }) {
+  if (!ID.test(id) || !Object.hasOwn(kinds, kind)) throw new Error(`no capture: ${id}`)
+  const name = target.slice(0, MOST_NAME_LENGTH).replace(/[^\w.-]/g, '_').replace(/^\.+/, '_')
+  const [date, time] = new Date(requestedUnixMs).toISOString().split('T')
+  return `${name || '_'}/${date}/${time.slice(0, 8).replaceAll(':', '')}-${kind}-${id}`
+}
+
+/**
+ * @param {import('../captures/captures').Capture} capture
+ * @param {string} part
+ * @returns {string}
+ * @throws {Error} when the part has no valid name
+ */
+function partKey (capture, part) {
+  if (!PART.test(part)) throw new Error('no part of a capture')
+  return `${folderKey(capture)}/${part}.${kinds[capture.kind].extension}`
+}
+
+/** @param {import('../captures/captures').Capture} capture */
+const recordKey = capture => `${folderKey(capture)}/${RECORD}`
+
+module.exports = { partKey, recordKey }

@@ -1,0 +1,359 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { Readable } = require('node:stream')
+const { AutomaticCaptures } = require('../../exporter/captures/automatic')
+const { Captures } = require('../../exporter/captures/captures')
+const { kinds } = require('../../exporter/captures/kinds')
+const captureRules = require('../../exporter/captures/read-rules')
+const { defaultRules } = require('../../exporter/captures/rules')
+const { CaptureStore } = require('../../exporter/captures/store')
+const { suspectsOf } = require('../../exporter/captures/suspects')
+const { CommandError } = require('../../exporter/commands/commands')
+const { readConfig } = require('../../exporter/config')
+const { readConfigFile } = require('../../exporter/config-file')
+const { reasons } = require('../../exporter/deaths/reasons')
+const { diagnoses } = require('../../engine/diagnoses')
+const { Target } = require('../../engine/history/target')
+const { findCase } = require('../../engine/verdicts/case')
+const { frame, hello, MIB } = require('../support/frames')
+
+/** @type {string} */
+let folder
+beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-rules-')) })
+afterEach(() => fs.rmSync(folder, { recursive: true }))
+
+const RULE = { name: 'mine', when: { diagnosis: 'js-heap-leak' }, what: 'heap_profile' }
+const readRules = text =>
+  captureRules.readRules(text, /** @type {any} */ (Object.keys(reasons)))
+const read = (...rules) => readRules(JSON.stringify(rules))
+const own = rules => rules.filter(rule => !defaultRules.includes(rule))
+
+describe('the built-in rules', () => {
+  it('have a row for each diagnosis, each with a name of its own', () => {
+    const ofDiagnoses = defaultRules.flatMap(({ when }) =>
+      'diagnosis' in when ? [when.diagnosis] : [])
+    expect(ofDiagnoses.sort()).toEqual(diagnoses.map(({ id }) => id).sort())
+    expect(new Set(defaultRules.map(({ name }) => name)).size).toBe(defaultRules.length)
+  })
+  it('cannot be changed, make no snapshot, and have times that their kinds allow', () => {
+    for (const rule of defaultRules) {
+      expect([rule, rule.when].every(Object.isFrozen)).toBe(true)
+      expect(rule.what).not.toBe('heap_snapshot')
+      expect(rule.seconds ?? 0).toBeLessThanOrEqual(kinds[rule.what].mostSeconds)
+    }
+  })
+})
+
+describe('rules of an operator', () => {
+  it.each([
+    [{ diagnosis: 'js-heap-leak' }, { diagnosis: 'js-heap-leak', state: 'suspected' }],
+    [
+      { signal: 'heapRunwayBytes', below: 5e7, for: '2m' },
+      { signal: 'heapRunwayBytes', below: 5e7, forSeconds: 120 }
+    ],
+    [
+      { signal: 'gcPauseRatio', above: 0.2 }, { signal: 'gcPauseRatio', above: 0.2, forSeconds: 0 }
+    ],
+    [{ runwayBelow: 90 }, { runwayBelowSeconds: 90 }],
+    [{ death: 'hung' }, { death: ['hung'] }],
+    [{ death: ['hung', 'crash'] }, { death: ['hung', 'crash'] }]
+  ])('with the condition %j come after the built-in ones', (when, expected) => {
+    const rules = read({ ...RULE, when, every: '5m', seconds: 7 })
+    expect(rules.slice(0, -1)).toEqual(defaultRules)
+    expect(rules.at(-1)).toEqual({
+      name: 'mine', when: expected, what: 'heap_profile', everySeconds: 300, seconds: 7
+    })
+  })
+  it('take the place of a built-in one of their name, or switch it off', () => {
+    const [first, , third] = defaultRules
+    const rules = read({ ...RULE, name: first.name }, { name: third.name, off: true })
+    expect(rules[0]).toMatchObject({ name: first.name, when: { diagnosis: 'js-heap-leak' } })
+    expect(rules).toHaveLength(defaultRules.length - 1)
+    expect(rules.some(({ name }) => name === third.name)).toBe(false)
+  })
+  it.each([
+    [{ ...RULE, when: { diagnosis: 'js-heap-leek' } },
+      'rule mine: when: diagnosis: "js-heap-leek" is unknown; did you mean js-heap-leak?'],
+    [{ ...RULE, when: { signal: 'gcPauseRatioo', above: 1 } }, 'did you mean gcPauseRatio?'],
+    [{ ...RULE, when: { signal: 'gcPauseRatio' } }, 'expected above or below'],
+    [{ ...RULE, when: { signal: 'gcPauseRatio', above: '1' } }, 'above: expected a number, got "1"'],
+    [{ ...RULE, when: { runwayBelow: 'soon' } }, 'runwayBelow: expected a time'],
+    [{ ...RULE, when: { death: 'oomkill' } }, 'did you mean oom_kill?'],
+    [{ ...RULE, when: {} }, 'when: expected one of diagnosis, signal, runwayBelow, death'],
+    [{ ...RULE, when: { diagnosis: 'js-heap-leak', state: 'ok' } }, 'known are suspected, confirmed'],
+    [{ ...RULE, when: { diagnosis: 'js-heap-leak', runwayBelow: 5 } }, '"runwayBelow" is unknown'],
+    [{ ...RULE, when: 'always' }, 'when: expected an object'],
+    [{ ...RULE, what: 'heap_profil' }, 'what: "heap_profil" is unknown; did you mean heap_profile?'],
+    [{ ...RULE, what: undefined }, 'what: missing is unknown'],
+    [{ ...RULE, what: 'constructor' }, 'what: "constructor" is unknown'],
+    [{ ...RULE, evry: '5m' }, 'did you mean every?'],
+    [{ ...RULE, every: '0' }, 'every: expected a time'],
+    [{ ...RULE, seconds: 301 }, 'seconds: expected a number up to 300'],
+    [{ ...RULE, what: 'report', seconds: 1 }, 'seconds: a report is made at once'],
+    [{ ...RULE, name: 'Not a name' }, 'rule 1: name: expected'],
+    [{ name: 'last-minit', off: true }, 'did you mean last-minute?'],
+    [{ ...RULE, off: true }, 'off: expected true, beside the name alone'],
+    ['x', 'rule 1: expected an object']
+  ])('such as %j are refused', (rule, message) => {
+    expect(() => read(rule)).toThrow(message)
+  })
+  it('of one name, and tables that are none, are refused', () => {
+    expect(() => read(RULE, RULE)).toThrow('rule mine: two rules have this name')
+    expect(() => readRules('[')).toThrow(SyntaxError)
+    const file = path.join(folder, 'rules.json')
+    fs.writeFileSync(file, '{}')
+    expect(() => readRules(file)).toThrow('expected an array of at most 100 rules')
+    fs.writeFileSync(file, ' '.repeat(65_537))
+    expect(() => readRules(file)).toThrow('expected a file of at most 65536 bytes')
+    expect(() => readRules(folder)).toThrow('expected a file')
+  })
+  it('come from a file, and from the config file as they are', () => {
+    const file = path.join(folder, 'rules.json')
+    fs.writeFileSync(file, JSON.stringify([RULE]))
+    expect(own(readConfig({ captureRules: file }, {}).captureRules)).toMatchObject([RULE])
+    const config = path.join(folder, 'memwatch.config.json')
+    for (const captureRules of [[RULE], file]) {
+      fs.writeFileSync(config, JSON.stringify({ captureRules }))
+      const rules = readConfig({}, {}, readConfigFile(config)).captureRules
+      expect(own(rules)).toMatchObject([RULE])
+    }
+    expect(() => readConfig({ captureRules: '[{}]' }, {})).toThrow('--capture-rules: rule 1: name')
+  })
+})
+
+describe('a rule', () => {
+  /** @param {readonly any[]} [rules] */
+  function make (rules) {
+    const time = { now: 0 }
+    const asked = []
+    const finish = []
+    const automatic = new AutomaticCaptures(/** @type {any} */ ({
+      request: (target, options) => {
+        asked.push({ target: target.name, ...options })
+        return { finished: new Promise(resolve => finish.push(resolve)) }
+      }
+    }), { rules, now: () => time.now })
+    return {
+      automatic,
+      asked,
+      time,
+      next: async () => {
+        finish.shift()?.()
+        await new Promise(resolve => setImmediate(resolve))
+      }
+    }
+  }
+  /** @param {object} [changes] of the hello */
+  const targetOf = (name = 'shop', changes = {}) =>
+    new Target({ hello: hello(changes), name, thread: 'main' })
+  const UNIX_MS = 1_760_000_000_000
+  const tick = (target, uptimeSeconds, values = {}) => {
+    const atUnixMs = UNIX_MS + 1000 * uptimeSeconds
+    target.take(frame({ sequence: uptimeSeconds, atUnixMs, uptimeSeconds, values }), atUnixMs)
+  }
+  const leak = (secondsLeft, more = {}) => /** @type {any} */ ({
+    diagnosis: 'js-heap-leak',
+    state: 'suspected',
+    secondsLeft,
+    evidence: [{ signal: 'liveHeapGrowthBytesPerSecond', value: MIB / 10 }],
+    ...more
+  })
+
+  it('of the last minute acts below it, once, before that of the diagnosis', async () => {
+    const { automatic, asked, next } = make()
+    const target = targetOf()
+    findCase(target).verdicts = [leak(60)]
+    automatic.seen(target)
+    expect(asked).toEqual([])
+    findCase(target).verdicts = [leak(null), leak(59.9)]
+    automatic.changed(target, leak(59.9))
+    automatic.seen(target)
+    await next()
+    automatic.seen(target)
+    automatic.changed(target, leak(30, { state: 'confirmed' }))
+    expect(asked).toEqual([{
+      target: 'shop',
+      kind: 'heap_profile',
+      rule: 'last-minute',
+      diagnosis: 'js-heap-leak',
+      seconds: 12,
+      intervalBytes: 131_072
+    }])
+  })
+  it('of the last minute does not wait for captures of others, but for one of its process', () => {
+    const { automatic, asked } = make()
+    const [slow, dying, other] = [1, 2, 3].map(pid => targetOf(`app-${pid}`, { pid }))
+    automatic.changed(slow, leak(null))
+    automatic.changed(other, leak(null))
+    findCase(dying).verdicts = [leak(20)]
+    automatic.seen(dying)
+    findCase(slow).verdicts = [leak(20)]
+    automatic.seen(slow)
+    expect(asked.map(({ target, rule }) => [target, rule])).toEqual([
+      ['app-1', 'js-heap-leak'], ['app-2', 'last-minute']
+    ])
+  })
+  it.each([[null, 30], [1000, 30], [40, 20], [10, 9]])(
+    'with %j s left takes at most half of them, %d s', (secondsLeft, seconds) => {
+      const { automatic, asked } = make(defaultRules.filter(({ name }) => name === 'js-heap-leak'))
+      automatic.changed(targetOf(), leak(secondsLeft))
+      expect(asked).toMatchObject([{ seconds }])
+    }
+  )
+  it('of a diagnosis waits for its state', () => {
+    const { automatic, asked } = make(own(read({
+      ...RULE, when: { diagnosis: 'js-heap-leak', state: 'confirmed' }, what: 'gc_trace'
+    })))
+    const target = targetOf()
+    for (const state of ['unknown', 'ok', 'suspected']) automatic.changed(target, leak(5, { state }))
+    expect(asked).toEqual([])
+    automatic.changed(target, leak(5, { state: 'confirmed' }))
+    expect(asked).toMatchObject([{ kind: 'gc_trace', rule: 'mine' }])
+  })
+  it('of a signal acts when it held for its time, without a break', async () => {
+    const { automatic, asked, next, time } = make(own(read({
+      ...RULE, when: { signal: 'containerLimitBytes', below: 10 * MIB, for: 4 }, every: 10
+    })))
+    const target = targetOf()
+    const give = (uptimeSeconds, mib) => {
+      tick(target, uptimeSeconds, { containerLimitBytes: mib * MIB })
+      automatic.seen(target)
+      return asked.length
+    }
+    const times = [give(2, 50), give(4, 5), give(6, 50), give(8, 5), give(10, 5)]
+    expect(times).toEqual([0, 0, 0, 0, 0])
+    expect(give(12, 5)).toBe(1)
+    expect(asked).toMatchObject([{ kind: 'heap_profile', diagnosis: undefined, seconds: 30 }])
+    await next()
+    time.now = 9999
+    expect(give(14, 5)).toBe(1)
+    time.now = 10_000
+    expect(give(16, 5)).toBe(2)
+  })
+  it('of a death captures the next process of its name, at half of the age, once an hour', async () => {
+    const { automatic, asked, time, next } = make()
+    const live = seconds => {
+      const target = targetOf()
+      for (let second = 1; second <= seconds; second++) {
+        tick(target, second)
+        automatic.seen(target)
+      }
+      return target
+    }
+    const die = (target, reason) => automatic.died(/** @type {any} */ ({ reason }), target)
+    die(live(40), 'error')
+    expect(asked).toEqual([])
+    die(live(40), 'oom_kill')
+    live(19)
+    expect(asked).toEqual([])
+    const second = live(21)
+    expect(asked).toMatchObject([{ rule: 'after-death', kind: 'heap_profile', seconds: 10 }])
+    await next()
+    die(second, 'oom_kill')
+    live(40)
+    expect(asked).toHaveLength(1)
+    time.now = 3_600_000
+    die(second, 'heap_oom')
+    live(40)
+    expect(asked).toHaveLength(2)
+  })
+  it('of a death does nothing after a life of more than twenty minutes', () => {
+    const { automatic, asked } = make()
+    const target = targetOf()
+    tick(target, 1201)
+    automatic.died(/** @type {any} */ ({ reason: 'oom_kill' }), target)
+    const next = targetOf()
+    tick(next, 1201)
+    automatic.seen(next)
+    expect(asked).toEqual([])
+  })
+  it('whose process somebody else captures is asked again', async () => {
+    const asked = []
+    const automatic = new AutomaticCaptures(/** @type {any} */ ({
+      request: target => {
+        asked.push(target.name)
+        throw new CommandError('busy', 'another capture runs')
+      }
+    }))
+    const target = targetOf()
+    findCase(target).verdicts = [leak(20)]
+    for (let i = 0; i < 2; i++) {
+      automatic.seen(target)
+      await new Promise(resolve => setImmediate(resolve))
+    }
+    expect(asked).toEqual(['shop', 'shop'])
+  })
+})
+
+describe('a heap profile whose process dies', () => {
+  const READING = JSON.stringify({
+    head: {
+      callFrame: { functionName: '(root)', url: '', lineNumber: -1, columnNumber: -1 },
+      selfSize: 0,
+      children: [{
+        callFrame: { functionName: 'leak', url: 'file:///srv/a.js', lineNumber: 4, columnNumber: 0 },
+        selfSize: 1000,
+        children: []
+      }]
+    }
+  })
+  /**
+   * @param {Record<string, string>} parts that came before the process died
+   * @param {import('../../exporter/captures/kinds').KindName} [kind]
+   */
+  async function dying (parts, kind = 'heap_profile') {
+    const store = new CaptureStore(folder, { maxBytes: 2 ** 20, keepMs: 1e9 })
+    let die = () => {}
+    const captures = new Captures({
+      commands: /** @type {any} */ ({
+        assertTakes: () => {},
+        carryOut: () => new Promise((_resolve, reject) => {
+          die = () => reject(new CommandError('no_answer', 'gone'))
+        })
+      }),
+      store,
+      suspectsOf,
+      retainersOf: /** @type {any} */ async () => null
+    })
+    const target = new Target({ hello: hello(), name: 'shop', thread: 'main' })
+    const { capture, finished } = captures.request(target, { kind })
+    for (const [part, text] of Object.entries(parts)) {
+      const socket = Object.assign(Readable.from([Buffer.from(text)]), { setTimeout: () => {} })
+      const message = { type: /** @type {const} */ ('capture'), id: capture.id, part }
+      captures.take(message, /** @type {any} */ (socket), Buffer.alloc(0))
+    }
+    die()
+    return { capture: await finished, store }
+  }
+
+  it.each([
+    ['alone', { before: READING }],
+    ['beside a second one that is cut off', { before: READING, profile: READING.slice(0, 50) }]
+  ])('leaves the first reading, %s', async (_, parts) => {
+    const { capture, store } = await dying(parts)
+    expect(capture).toMatchObject({
+      state: 'done',
+      error: null,
+      isPartial: true,
+      parts: [{ part: 'profile', bytes: READING.length }],
+      suspects: { sites: [{ function: 'leak', line: 5 }] }
+    })
+    expect(fs.readFileSync(store.fileOf(capture.id, 'profile'), 'utf8')).toBe(READING)
+    expect(fs.readdirSync(path.join(folder, capture.id)).sort()).toEqual(['capture.json', 'profile'])
+    const again = new CaptureStore(folder, { maxBytes: 2 ** 20, keepMs: 1e9 })
+    again.restore()
+    expect(again.all).toMatchObject([{ id: capture.id, isPartial: true }])
+  })
+  it.each([
+    ['nothing came', {}],
+    ['the first reading is cut off', { before: READING.slice(0, -9) }],
+    ['the first reading is no profile', { before: '{}' }]
+  ])('has failed where %s', async (_, parts) => {
+    const { capture, store } = await dying(parts)
+    expect(capture).toMatchObject({ state: 'failed', parts: [], isPartial: false, suspects: null })
+    expect([store.all, fs.existsSync(path.join(folder, capture.id))]).toEqual([[], false])
+  })
+})
