@@ -64,7 +64,7 @@ module.exports = defineDiagnosis({
     pauseRatio: 0.12,
     suspectedPauseRatio: 0.06,
     // An app with a large new space is not healthy if GC takes this share of CPU time: its objects
-    // outlive a new space of any size. One with 40 requests of 1 MB at a time measured 0.28 to 0.38.
+    // outlive a new space of any size. 40 requests of 1 MB at a time measured 0.28 to 0.38.
     unexplainedRatio: 0.25,
     // Share of CPU time in ordinary majors if short-lived objects are promoted and fill old space.
     // A share, because a slow machine runs fewer and longer ones. Starving apps measured

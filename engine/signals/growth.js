@@ -81,7 +81,7 @@ function growth (window, track, afterMajors) {
     const seconds = Math.min(span, window.nowSeconds - warmUp)
     const found = window.trend(`${track}/${span}/${afterMajors}`, seconds, () => {
       const { times, values } = afterMajors
-        ? pointsAfterMajors(window, track, seconds)
+        ? settledPoints(window, track, seconds)
         : window.points(track, seconds)
       const line = trend(times, values)
       return {
@@ -141,6 +141,21 @@ function pointsAfterMajors (window, track, seconds) {
     kept.values.push(all.values[at])
   }
   return kept
+}
+
+/**
+ * Readings after major GCs without what was in use for a moment. V8 runs a major GC when memory
+ * outside the heap is allocated: a block that grows by being copied stands twice in such a reading.
+ * So a reading counts as far as the next one confirms it. The live heap has no such moment.
+ * @param {Window} window
+ * @param {TrackName} track
+ * @param {number} seconds
+ */
+function settledPoints (window, track, seconds) {
+  const { times, values } = pointsAfterMajors(window, track, seconds)
+  if (track === 'liveHeapBytes') return { times, values }
+  const now = window.last(track) ?? Infinity
+  return { times, values: values.map((value, i) => Math.min(value, values[i + 1] ?? now)) }
 }
 
 /**

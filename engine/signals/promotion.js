@@ -50,10 +50,11 @@ const LATE_SHARE = 1 / 4
  */
 const FLOOR_SHARE = 0.1
 /**
- * Shortest line. Garbage that survives a few scavenges is promoted, too, so shorter lines prove no
- * growth.
+ * Shortest growth. Garbage that survives a few scavenges is promoted, too, so a shorter one proves
+ * nothing. It is a line of readings, and the growth of the old spaces since.
  */
 const LEAST_SECONDS = 30
+const LEAST_LINE_SECONDS = 10
 
 /**
  * @param {Window} window
@@ -73,7 +74,7 @@ const keptGrowth = window => window.once('kept growth', () => {
   const times = all.times.slice(from)
   const live = all.values.slice(from)
   const seconds = times[times.length - 1] - times[0]
-  if (seconds < LEAST_SECONDS) return null
+  if (seconds < LEAST_LINE_SECONDS) return null
   const line = theilSen(times, live)
   if (!line) return null
 
@@ -103,10 +104,12 @@ const keptGrowth = window => window.once('kept growth', () => {
   // Majors of a large heap come minutes apart. The growth of the old spaces since the last one
   // belongs to the rise, as far as the line predicts it; the rest may be garbage.
   const goneOn = tells && since > 0 ? Math.min(since, line.slope) * sinceSeconds : 0
+  const allSeconds = goneOn > 0 ? seconds + sinceSeconds : seconds
+  if (allSeconds < LEAST_SECONDS) return null
   return {
     keptRatio,
     rise: line.slope * seconds + goneOn,
-    seconds: goneOn > 0 ? seconds + sinceSeconds : seconds,
+    seconds: allSeconds,
     slope: line.slope,
     fit: Math.max(0, rSquared(times, live, line)),
     lateRatio: line.slope > 0 ? Math.min(lastSlope, since) / line.slope : 0

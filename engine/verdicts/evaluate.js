@@ -82,8 +82,8 @@ function evaluate (
 }
 
 /**
- * A finding that a capture of memwatch may have caused pages nobody: its severity is info. A finding
- * from before the capture keeps its severity.
+ * A finding that a capture of memwatch may have caused is of severity info, which pages nobody. A
+ * finding from before the capture keeps its severity.
  * @param {Judged['diagnosis']} diagnosis
  * @param {import('../diagnoses/define-diagnosis').Judgement} judgement
  * @param {import('./case').Case} known

@@ -23,8 +23,9 @@ const exporterConfig = (socket, changes) => ({
 
 /** Exporters that run: one that a failed test leaves would keep its jest alive. */
 const running = new Set()
-// Benches load this file, too.
-/** @type {any} */ (globalThis).afterAll?.(() => Promise.all([...running].map(({ stop }) => stop())))
+/** Absent in benches, which load this file, too. @type {any} */
+const { afterAll } = globalThis
+afterAll?.(() => Promise.all([...running].map(({ stop }) => stop())))
 
 /**
  * An exporter on a private socket and a free port, and ways to talk to it.
