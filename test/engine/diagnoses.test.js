@@ -983,7 +983,7 @@ it('a native leak stays suspected when major GCs begin: a minute outweighs seven
       values: { containerLimitBytes: 1024 * MIB }
     })
   })
-  expect(verdict('native-memory-leak').state).toBe('suspected')
+  expect(verdict('native-memory-leak')).toMatchObject({ state: 'suspected' })
   expect(verdict('native-memory-leak').summary).toContain('72 MiB/min')
 })
 
@@ -1292,6 +1292,21 @@ describe('resource-leak', () => {
 })
 
 describe('native-memory-leak', () => {
+  it('is found in memory that grows by copies, though each major GC comes while there are two', () => {
+    const copies = [0, 90, 0, 100, 5, 60, 0, 110]
+    const { verdict } = watch({
+      seconds: 60,
+      at: t => {
+        const isCopied = t % 5 === 0
+        return {
+          majors: isCopied ? 1 : 0,
+          nativeMib: 20 + 1.5 * t + (isCopied ? copies[t / 5 % copies.length] : 0),
+          rssMib: 100 + 1.5 * t
+        }
+      }
+    })
+    expect(verdict('native-memory-leak')).toMatchObject({ state: 'suspected' })
+  })
   it('stays confirmed while a quiet heap has no major GC', () => {
     const mib = t => 1.2 * t
     const { verdict } = watch({
