@@ -78,6 +78,15 @@ class Subject {
     return this.sharesNamespace('mnt') ? file : path.join(`/proc/${this.pid}/root`, file)
   }
 
+  /**
+   * Path of a file as the process sees it.
+   * @param {string} file that this program reaches
+   */
+  inside (file) {
+    const root = `/proc/${this.pid}/root`
+    return file.startsWith(`${root}/`) ? file.slice(root.length) : file
+  }
+
   /** @param {'mnt' | 'net'} name */
   sharesNamespace (name) {
     return readLink(`/proc/${this.pid}/ns/${name}`) === readLink(`/proc/self/ns/${name}`)
