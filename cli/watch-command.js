@@ -84,7 +84,8 @@ async function watchCommand ({
   /** @type {import('@memwatch/engine/recording/format').End | undefined} */
   let end
   try {
-    onStart?.(exporter, (await startExporter(exporter)).listen)
+    const { listen: at } = await startExporter(exporter)
+    onStart?.(exporter, at)
     const { exit, endedByUsAtUnixMs, spawnError, unheard } = await runChild(command, {
       env: withAgent(env, socket),
       stdio: ['inherit', stdout, 'inherit'],

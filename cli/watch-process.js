@@ -51,7 +51,8 @@ async function watchProcess ({
   /** @type {import('@memwatch/engine/recording/format').End | undefined} */
   let end
   try {
-    onStart?.(exporter, (await startExporter(exporter)).listen)
+    const { listen: at } = await startExporter(exporter)
+    onStart?.(exporter, at)
     openTo(subject, [folder, socket])
     const { workers } = await attach(subject, {
       folder: given.agent,
