@@ -11,7 +11,7 @@ const { withApiOptions, callList } = require('./api')
 const { attach } = require('./attachment/attachment')
 const { findSubject } = require('./attachment/find-subject')
 const { agentVariables, withAttachOptions } = require('./attachment/options')
-const { Refusal } = require('./attachment/refusal')
+const { NotFound, Refusal } = require('./attachment/refusal')
 const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
 
@@ -55,11 +55,13 @@ Examples:
  * @param {string} name of the command
  * @param {() => Promise<number>} work
  * @returns {Promise<number>} exit status; 1: the process refused
+ * @throws {UsageError} if there is no such process
  */
 async function orRefused (name, work) {
   try {
     return await work()
   } catch (error) {
+    if (error instanceof NotFound) throw new UsageError(error.message)
     if (!(error instanceof Refusal)) throw error
     err.say(`memwatch ${name}: ${error.message}.`)
     return 1

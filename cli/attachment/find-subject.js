@@ -4,7 +4,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { scriptWords, viewNodeProcesses } = require('@memwatch/exporter/process/process-view')
 const { isStarter } = require('../checks/process-checks')
-const { UsageError } = require('../usage-error')
+const { NotFound } = require('./refusal')
 const { Subject } = require('./subject')
 
 /** A package.json is some kilobytes: the app's files are not trusted with more. */
@@ -13,13 +13,13 @@ const MAX_PACKAGE_BYTES = 1_048_576
 /**
  * @param {string} text process id, or name of the app: of its package or its script
  * @returns {Subject}
- * @throws {UsageError} if no process or several have that name
+ * @throws {NotFound} if no process or several have that name
  */
 function findSubject (text) {
   if (/^\d+$/.test(text)) return new Subject(Number(text))
   const found = viewNodeProcesses().filter(view => !isStarter(view) && namesOf(view).includes(text))
   if (found.length === 1) return new Subject(found[0].pid)
-  throw new UsageError(
+  throw new NotFound(
     found.length === 0
       ? `no process of Node.js that can be seen from here is named ${text}; name its process id`
       : `${found.length} processes are named ${text}; name one by its process id: ` +

@@ -50,8 +50,8 @@ async function withInspector (subject, work) {
 /** @param {Subject} subject @returns {number} port that its inspector will open; 0: any */
 function portOf ({ options }) {
   const texts = options.flatMap((option, i) => {
-    const [, text] = /^--(?:inspect-port|debug-port)(?:=(.*))?$/.exec(option) ?? [null]
-    return text === null ? [] : text ?? options[i + 1] ?? ''
+    const match = /^--(?:inspect-port|debug-port)(?:=(.*))?$/.exec(option)
+    return match ? match[1] ?? options[i + 1] ?? '' : []
   })
   const port = /(\d+)$/.exec(texts.at(-1) ?? '')?.[1]
   return port === undefined ? DEFAULT_PORT : Number(port)

@@ -7,9 +7,8 @@ const { splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
 const { settingsOf, viewProcess } = require('@memwatch/exporter/process/process-view')
 const { describe } = require('../checks/check')
 const { isStarter } = require('../checks/process-checks')
-const { UsageError } = require('../usage-error')
 const { listensTo } = require('./libuv-signals')
-const { Refusal } = require('./refusal')
+const { NotFound, Refusal } = require('./refusal')
 
 const { SIGUSR1 } = os.constants.signals
 /** Other runtimes answer the signal otherwise. */
@@ -26,11 +25,11 @@ class Subject {
 
   /**
    * @param {number} pid
-   * @throws {UsageError} if there is no such process
+   * @throws {NotFound} if there is no such process
    */
   constructor (pid) {
     const view = viewProcess(pid)
-    if (!view) throw new UsageError(`no process ${pid} can be seen from here`)
+    if (!view) throw new NotFound(`no process ${pid} can be seen from here`)
     this.pid = pid
     this.#view = view
     this.name = describe(view)
@@ -184,15 +183,16 @@ class Subject {
           'start the app without that option'
       )
     }
-    if (options.includes('--disable-sigusr1') || this.#hasSignal('SigBlk')) {
-      this.refuse(
-        'was started with --disable-sigusr1, which closes the way in: start it with ' +
-          'node -r memwatch/agent instead'
-      )
-    }
+    // Node.js blocks SIGUSR1 under the permission model, too.
     if (options.some(option => /^--(experimental-)?permission$/.test(option))) {
       this.refuse(
         'runs under the permission model of Node.js, which denies the inspector: start it with ' +
+          'node -r memwatch/agent instead'
+      )
+    }
+    if (options.includes('--disable-sigusr1') || this.#hasSignal('SigBlk')) {
+      this.refuse(
+        'was started with --disable-sigusr1, which closes the way in: start it with ' +
           'node -r memwatch/agent instead'
       )
     }
