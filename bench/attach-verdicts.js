@@ -7,6 +7,7 @@
  *
  *   npm run bench:attach-verdicts                        every app, some two hours
  *   npm run bench:attach-verdicts -- --only js-heap-leak,healthy-steady
+ *   npm run bench:attach-verdicts -- --as-long           watched as long as the preloaded run
  *
  * Two runs are the same if they found the same diagnosis first, whether it is confirmed or
  * suspected. Ends with 1 below 95 %.
@@ -24,7 +25,9 @@ const { createMemoryGroup } = require('../exporter/process/memory-group')
 
 const LEAST_SHARE = 0.95
 
-const { values: given } = parseArgs({ options: { only: { type: 'string' } } })
+const { values: given } = parseArgs({
+  options: { only: { type: 'string' }, 'as-long': { type: 'boolean', default: false } }
+})
 
 /**
  * @param {import('../cli/watch-command').Report} report
@@ -75,7 +78,7 @@ const attached = app => inGroup(app, async ([file, ...args], env) => {
     return await watchProcess({
       subject,
       given: { allowForcedGc: true },
-      forSeconds: app.seconds / 2,
+      forSeconds: given['as-long'] ? app.seconds : app.seconds / 2,
       abort: new AbortController().signal
     })
   } finally {

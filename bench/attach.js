@@ -31,7 +31,8 @@ const ATTACHED_MS = 300
 const WARM_ROUNDS = 10
 /** Memory that may remain: less than the code of the agent takes. */
 const MOST_LEFT_BYTES = 1024 ** 2
-const INSPECTOR_PORT = 9229
+/** Node.js' own port may be in use by others. */
+const INSPECTOR_PORT = 9329
 
 const { values: given } = parseArgs({
   options: {
@@ -64,7 +65,7 @@ const describe = (values = []) =>
 async function measure (version, rounds, socket) {
   const app = fork(path.join(__dirname, 'attach-app.js'), {
     execPath: fetchNode(version),
-    execArgv: ['--expose-gc'],
+    execArgv: ['--expose-gc', `--inspect-port=${INSPECTOR_PORT}`],
     // Node.js reports its inspector on stderr.
     stdio: ['ignore', 'ignore', 'ignore', 'ipc']
   })

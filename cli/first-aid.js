@@ -26,9 +26,9 @@ const measures = Object.freeze({
 })
 
 /**
- * What to do now, in sentences, the most urgent first.
+ * Steps to take now, the most urgent first.
  * @param {import('./watch-command').Report} report of a process that was attached to
- * @returns {string[]}
+ * @returns {string[]} sentences
  */
 function firstAid ({ attached, targets }) {
   const found = targets.flatMap(({ verdicts }) => verdicts)

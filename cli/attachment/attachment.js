@@ -2,6 +2,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
+const { options } = require('@memwatch/agent/protocol/config')
 const { ANSWER_MS, withInspector } = require('./inspector')
 const { startAgent, stopAgent } = require('./in-target')
 
@@ -46,17 +47,22 @@ function checkAgentFiles (subject, folder) {
 /**
  * Starts the agent in a process, and in its workers as far as they answer.
  * @param {import('./subject').Subject} subject checked
- * @param {object} options
- * @param {string} [options.folder] of the agent, as the process sees it
- * @param {Record<string, string>} options.env variables of the agent
- * @param {Record<string, string>} options.defaults those that variables of the process override
+ * @param {object} given
+ * @param {string} [given.folder] of the agent, as the process sees it
+ * @param {Record<string, string>} given.env variables of the agent
+ * @param {Record<string, string>} given.defaults those that variables of the process override
  * @returns {Promise<{ node: string, workers: Workers }>}
  * @throws {import('./refusal').Refusal}
  */
 async function attach (subject, { folder = agentFolder(), env, defaults }) {
   checkAgentFiles(subject, folder)
-  return await inAllThreads(subject, startAgent, () =>
-    ({ folder, env, defaults, untilUnixMs: Date.now() + ANSWER_MS }))
+  return await inAllThreads(subject, startAgent, name => ({
+    folder,
+    // A worker may report first, and would name the process otherwise than its main thread does.
+    env: name === undefined ? env : { ...env, [options.name.env]: name },
+    defaults,
+    untilUnixMs: Date.now() + ANSWER_MS
+  }))
 }
 
 /**
@@ -70,13 +76,15 @@ const detach = subject => inAllThreads(subject, stopAgent, () => ({}))
 /**
  * @param {import('./subject').Subject} subject
  * @param {typeof startAgent | typeof stopAgent} work
- * @param {() => any} given
+ * @param {(name?: string) => any} given name: of the main thread, for its workers
  */
 const inAllThreads = (subject, work, given) => withInspector(subject, async inspector => {
   const { answer, error } = await inspector.evaluate(/** @type {any} */ (work), given())
   if (error) subject.refuse(`could not do it: ${error}`)
   if (answer.refused) subject.refuse(REFUSALS[answer.refused] ?? `refuses: ${answer.refused}`)
-  const answers = await inspector.evaluateInWorkers(/** @type {any} */ (work), given())
+  const answers = await inspector.evaluateInWorkers(
+    /** @type {any} */ (work), given(typeof answer.name === 'string' ? answer.name : undefined)
+  )
   const reached = answers.filter(({ answer }) => answer && !answer.refused).length
   return { node: inspector.node, workers: { reached, all: answers.length } }
 })

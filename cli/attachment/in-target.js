@@ -79,7 +79,8 @@ function closeInspector (require) {
  * @param {Record<string, string>} given.env variables that the agent alone sees
  * @param {Record<string, string>} given.defaults those that variables of the process override
  * @param {number} given.untilUnixMs a blocked app may answer when nobody waits any more
- * @returns {{ refused?: 'running' | 'permission' | 'disabled' | 'late' }}
+ * @returns {{ refused?: 'running' | 'permission' | 'disabled' | 'late', name?: string }}
+ *   name: of the app, as its agent reports it
  */
 function startAgent (require, { folder, env, defaults, untilUnixMs }) {
   const key = Symbol.for('memwatch.agent')
@@ -107,7 +108,8 @@ function startAgent (require, { folder, env, defaults, untilUnixMs }) {
     },
     configurable: true
   })
-  return {}
+  const { appName, scriptPath } = require(`${path}/identity`)
+  return { name: config.name || appName(scriptPath()) }
 }
 
 /**

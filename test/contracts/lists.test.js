@@ -210,10 +210,12 @@ it('the package of the agent holds all of its folders', () => {
 it('each command of the command line is a file, and each file a command or a part of one', () => {
   const { program } = require('../../cli/memwatch')
   expect(program.commands.map(command => command.name()).sort()).toEqual([
+    'attach',
     'audit',
     'capture',
     'compare',
     'completion',
+    'detach',
     'diagnose',
     'doctor',
     'exporter',
@@ -225,6 +227,7 @@ it('each command of the command line is a file, and each file a command or a par
     'run',
     'simulate',
     'top',
+    'triage',
     'trim',
     'try'
   ])

@@ -354,10 +354,11 @@ describe('run --attach', () => {
   it('finds a leak of a process that ran before, and leaves it', async () => {
     const leak = write('leak.js', `
       const kept = []; const http = require('http');${server('kept.length')}
-      setInterval(() => { for (let i = 0; i < 300; i++) kept.push({ i, of: new Array(100).fill(i) }) }, 20)`)
-    const app = await start([await ownPort(), '--max-old-space-size=600', leak])
+      setInterval(() => { for (let i = 0; i < 150; i++) kept.push({ i, of: new Array(100).fill(i) }) }, 20)
+      setInterval(gc, 500) // a minute of an app has some major GCs; a test has less time`)
+    const app = await start([await ownPort(), '--expose-gc', '--max-old-space-size=400', leak])
     const { code, stdout, stderr } = await memwatch([
-      'run', '--attach', String(app.pid), '--for', '30', '--allow-forced-gc', '--json'
+      'run', '--attach', String(app.pid), '--for', '30', '--json'
     ])
     expect({ code, refusal: /memwatch run: .*/.exec(stderr) }).toEqual({ code: 0, refusal: null })
     const { attached, exit, targets: [target] } = JSON.parse(stdout)
