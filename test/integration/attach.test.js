@@ -7,6 +7,7 @@ const path = require('node:path')
 const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { listenersAround } = require('../../cli/attachment/listeners')
+const { Subject } = require('../../cli/attachment/subject')
 const { NODES, environment, versionOf } = require('../support/agent-collector')
 const { defined } = require('../support/defined')
 const { startExporter, eventually } = require('../support/exporter')
@@ -281,6 +282,26 @@ describe('attach', () => {
     expect(app.output).not.toContain('Debugger listening')
   })
 
+  it('asks the operator where the list of signals cannot be read', async () => {
+    const stripped = path.join(folder, 'node')
+    fs.copyFileSync(NODES[0], stripped)
+    const file = fs.openSync(stripped, 'r+')
+    fs.writeSync(file, Buffer.alloc(8), 0, 8, 40) // no table of sections: elf(5)
+    fs.closeSync(file)
+    const app = await start([await ownPort(), plain], { file: stripped })
+    expect(await attach(app.pid))
+      .toMatchObject({ code: 1, stderr: expect.stringContaining('--assume-default-sigusr1') })
+    expect(app.output).not.toContain('Debugger listening')
+    expect(await attach(app.pid, '--assume-default-sigusr1')).toMatchObject({ code: 0, stderr: '' })
+  })
+
+  it('sends nothing to a process that has the id of another one', async () => {
+    const app = await start([catching])
+    const subject = new Subject(app.pid)
+    subject.startTimeTicks-- // as if it had been looked at before
+    expect(() => subject.checkSignal()).toThrow('has ended')
+  })
+
   it('finds an app by its name, and asks which of several', async () => {
     const named = write('named/app.js', fs.readFileSync(plain, 'utf8'))
     write('named/package.json', '{"name":"memwatch-attach-shop"}')
@@ -348,6 +369,17 @@ describe('attach', () => {
     expect(await attach(app.pid)).toMatchObject({ code: 0, stderr: '' })
     expect(await memwatch(['detach', String(app.pid)])).toMatchObject({ code: 0 })
   })
+})
+
+it.each(['127.0.0.1', '::1', '0.0.0.0'])('listeners of a process are seen at %s', async host => {
+  const server = net.createServer().listen(0, host)
+  await once(server, 'listening')
+  const { port } = /** @type {net.AddressInfo} */ (server.address())
+  const found = listenersAround(process.pid).filter(listener => listener.port === port)
+  server.close()
+  expect(found).toEqual([
+    { port, isOwn: true, host: host === '0.0.0.0' ? '127.0.0.1' : host, inode: expect.any(String) }
+  ])
 })
 
 describe('run --attach', () => {
