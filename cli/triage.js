@@ -128,7 +128,7 @@ async function triage (text, given) {
       out.say('', { text: title, style: 'bold' }, ...lines)
     }
     if (notDetached) err.say(`memwatch triage: the agent stays in the process: ${notDetached}`)
-    err.say(`memwatch triage: ${file}, ${formatBytes(fs.statSync(file).size)}`)
+    err.say(`memwatch triage: ${file}, ${formatSize(fs.statSync(file).size)}`)
     return 0
   } catch (error) {
     fs.rmSync(file, { force: true })
@@ -139,6 +139,10 @@ async function triage (text, given) {
     fs.rmSync(folder, { recursive: true, force: true })
   }
 }
+
+/** @param {number} bytes of a file */
+const formatSize = bytes =>
+  bytes < 2 ** 20 ? `${Math.ceil(bytes / 1024)} KiB` : formatBytes(bytes)
 
 /** @param {string} text of a user or an app */
 const fileName = text => text.replace(/[^\w.-]+/g, '-').replace(/^[-.]+/, '') || 'process'
@@ -263,8 +267,8 @@ async function earlierDeaths (name, given) {
  * @returns {string[]}
  */
 const keepLines = (captures, record) => [
-  `recording.ndjson.gz (${formatBytes(fs.statSync(record).size)}): memwatch diagnose judges it again.`,
-  ...captures.map(({ name, content }) => `${name} (${formatBytes(content.length)})`),
+  `recording.ndjson.gz (${formatSize(fs.statSync(record).size)}): memwatch diagnose judges it again.`,
+  ...captures.map(({ name, content }) => `${name} (${formatSize(content.length)})`),
   'The log of the process, and of its container before: kubectl logs --previous.'
 ]
 
