@@ -131,6 +131,9 @@ class Subject {
    */
   checkSignal () {
     if (!this.isSame()) this.refuse('has ended')
+    if (this.#hasSignal('SigBlk')) {
+      this.refuse('blocks SIGUSR1, as Node.js does while it starts: try again in a moment')
+    }
     if (!this.#hasSignal('SigCgt')) {
       this.refuse(
         'does not catch SIGUSR1, which would end it: it may still start, or its listener was ' +
@@ -190,7 +193,7 @@ class Subject {
           'node -r memwatch/agent instead'
       )
     }
-    if (options.includes('--disable-sigusr1') || this.#hasSignal('SigBlk')) {
+    if (options.includes('--disable-sigusr1')) {
       this.refuse(
         'was started with --disable-sigusr1, which closes the way in: start it with ' +
           'node -r memwatch/agent instead'
