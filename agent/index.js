@@ -30,7 +30,7 @@ try {
     } else {
       Object.defineProperty(global, RUNNING, {
         value: require('./begin').begin(config, debug),
-        enumerable: false
+        configurable: true
       })
     }
   }

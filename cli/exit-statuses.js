@@ -10,8 +10,9 @@ const exitStatuses = Object.freeze([
   { status: '0', meaning: 'success' },
   {
     status: '1',
-    meaning: 'fix, trim, capture: refused or impossible; last-death: no process has died; ' +
-      'doctor: a check found a problem; any command: an error of memwatch itself'
+    meaning: 'fix, trim, capture: refused or impossible; attach, detach, triage, run --attach: the ' +
+      'process cannot be attached to; last-death: no process has died; doctor: a check found a ' +
+      'problem; any command: an error of memwatch itself'
   },
   {
     status: '2',

@@ -19,6 +19,9 @@ const COMMANDS = [
   'simulate',
   'diagnose',
   'compare',
+  'attach',
+  'detach',
+  'triage',
   'top',
   'last-death',
   'capture',
@@ -60,6 +63,9 @@ Examples:
   $ memwatch diagnose app.recording.gz        diagnose a recording
   $ memwatch diagnose app.log                 without an agent: --trace-gc logs, reports, Prometheus
   $ memwatch compare before.gz after.gz       the effect of a change, and its prediction
+  $ memwatch attach 4711                      load the agent into a running process
+  $ memwatch detach 4711                      end it there
+  $ memwatch triage 4711                      a minute of a running process, and one file to keep
   $ memwatch top                              targets of an exporter, worst first
   $ memwatch last-death shop                  cause of death of the last process of that name
   $ memwatch capture shop heap_profile        lines of code that allocate what lives on

@@ -62,6 +62,13 @@ function renderTarget (target, { width }) {
   return text.lines
 }
 
+/** @param {import('./watch-command').Attached} attached */
+function titleOf ({ pid, startedAtUnixMs, atUnixMs, ended }) {
+  const age = formatSeconds(Math.max(0, Math.round((atUnixMs - startedAtUnixMs) / 1000)))
+  return `process ${pid}${ended ? ', which has ended' : ''}, counted since the attach ${age} after ` +
+    'its start'
+}
+
 /** The lines of a report, part by part. */
 class ReportText {
   /** @type {Line[]} */
@@ -82,16 +89,19 @@ class ReportText {
    * Lines about the command and the end of its processes.
    * @param {import('./watch-command').Report} report
    */
-  addEnd ({ source, command, durationSeconds, exit, ending, targets, deaths }) {
+  addEnd ({ source, attached, command, durationSeconds, exit, ending, targets, deaths }) {
     const how = exit.signal ? `ended by ${exit.signal}` : `exit status ${exit.code}`
     const duration = formatSeconds(durationSeconds)
-    this.#say(`memwatch: ${command.join(' ')} – ${duration}, ${source ? source.title : how}`)
+    const title = source?.title ?? (attached ? titleOf(attached) : how)
+    this.#say(`memwatch: ${command.join(' ')} – ${duration}, ${title}`)
     for (const note of source?.notes ?? []) this.#say({ text: note, style: 'yellow' })
     if (source && targets.length === 0) this.#say('It tells of no process.')
     if (ending) {
       this.#say({ text: ending.text, style: 'red' })
       if (ending.advice) this.#say(ending.advice)
       if (ending.holders) this.#addHolders(ending.holders)
+    } else if (attached && targets.length === 0) {
+      this.#say('The agent sent nothing: the event loop of the process is blocked, or it has ended.')
     } else if (!source && targets.length === 0) {
       this.#say(
         'No Node.js process reported. It may have ended within its first second, or ' +

@@ -3,7 +3,12 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const { Command } = require('commander')
+const { orRefused } = require('./attach')
+const { findSubject } = require('./attachment/find-subject')
+const { withAttachOptions } = require('./attachment/options')
+const { Interruption } = require('./interruption')
 const { watchCommand } = require('./watch-command')
+const { watchProcess } = require('./watch-process')
 const { renderReport } = require('./report')
 const { Progress } = require('./progress')
 const { out, err } = require('./output')
@@ -30,16 +35,20 @@ const FAIL_ON = 'end with status 3 when a target is in this state or a worse one
 /** The option, as text of --help. */
 const VERBOSE = 'print each finding with all evidence and fixes, and the checks that found nothing'
 
-const command = withReportOptions(new Command('run'))
+const command = withAttachOptions(withReportOptions(new Command('run')))
   .description('Run a command with the agent, watch it, and report its memory problems.')
-  .argument('<command...>', 'the command, after --')
+  .argument('[command...]', 'the command, after --')
+  .option(
+    '--attach <PROCESS>',
+    'watch this running process instead, by its id or name, until Ctrl-C or --for; it runs on'
+  )
   .passThroughOptions()
   .usage('[options] -- <command...>')
   .addHelpText('after', `
 Run it under load: most memory problems only show when the app is busy.
 
 Exit status: that of the command; 128 + N after signal N; 0 when --for ended the command; 126 or 127
-when the command cannot be started.
+when the command cannot be started. With --attach: 0; 1 when the process cannot be attached to.
 With --fail-on: 3 when a process is in that state or a worse one; 4 when no Node.js process reported
 or was evaluated. States from worst to best: confirmed, suspected, undecided (a leak check is still
 open).
@@ -47,8 +56,13 @@ open).
 Examples:
   $ memwatch run -- node server.js
   $ memwatch run --for 60 --fail-on confirmed -- npm start
-  $ memwatch run --for 60 --json -- node server.js | jq '.targets[].primary'`)
-  .action(async (words, given) => { process.exitCode = await runAndReport(words, given) })
+  $ memwatch run --for 60 --json -- node server.js | jq '.targets[].primary'
+  $ memwatch run --attach 4711 --for 5m`)
+  .action(async (words, given) => {
+    process.exitCode = given.attach === undefined
+      ? await runAndReport(words, given)
+      : await orRefused('run', () => watchAndReport(words, given))
+  })
 
 /**
  * The options that `run` and `simulate` share.
@@ -95,12 +109,8 @@ function withReportOptions (command) {
  * @throws {UsageError}
  */
 async function runAndReport (words, given, { env = {}, shown = words } = {}) {
-  const forSeconds = given.for === undefined ? undefined : readSeconds('--for', given.for)
-  const listen = given.listen === undefined ? undefined : readListen(given.listen)
-  checkFailOn(given.failOn)
-  const reportFile = given.report === undefined ? undefined : openFile('--report', given.report)
-  if (given.record !== undefined) fs.closeSync(openFile('--record', given.record))
-
+  if (words.length === 0) throw new UsageError('expected a command after --, or --attach PROCESS')
+  const { forSeconds, listen, reportFile } = readReportOptions(given)
   const progress = new Progress(err, { verbose: given.verbose })
   const { report, endedByUs, spawnError } = await watchCommand({
     command: words,
@@ -120,6 +130,52 @@ async function runAndReport (words, given, { env = {}, shown = words } = {}) {
   }
   writeReport(report, given, reportFile)
   return failOnStatus(report, given.failOn) ?? statusOf(report, endedByUs)
+}
+
+/**
+ * @param {string[]} words
+ * @param {ReportOptions & import('./attachment/options').AttachOptions & { attach: string }} given
+ * @returns {Promise<number>} exit status
+ * @throws {UsageError | import('./attachment/refusal').Refusal}
+ */
+async function watchAndReport (words, given) {
+  if (words.length > 0) throw new UsageError('--attach: expected no command beside it')
+  const { forSeconds, listen, reportFile } = readReportOptions(given)
+  const subject = findSubject(given.attach)
+  subject.check(given)
+  const progress = new Progress(err, { verbose: given.verbose })
+  const interruption = new Interruption()
+  try {
+    const { report, notDetached } = await watchProcess({
+      subject,
+      given,
+      forSeconds,
+      listen,
+      record: given.record,
+      abort: interruption.signal,
+      onStart: (exporter, at) => progress.start(exporter, at)
+    }).finally(() => progress.stop())
+    if (notDetached) err.say(`memwatch run: the agent stays in the process: ${notDetached}`)
+    writeReport(report, given, reportFile)
+    return failOnStatus(report, given.failOn) ?? 0
+  } finally {
+    interruption.stop()
+  }
+}
+
+/**
+ * @param {ReportOptions} given
+ * @returns {{ forSeconds?: number, listen?: { host: string, port: number }, reportFile?: number }}
+ *   reportFile: descriptor
+ * @throws {UsageError}
+ */
+function readReportOptions (given) {
+  const forSeconds = given.for === undefined ? undefined : readSeconds('--for', given.for)
+  const listen = given.listen === undefined ? undefined : readListen(given.listen)
+  checkFailOn(given.failOn)
+  const reportFile = given.report === undefined ? undefined : openFile('--report', given.report)
+  if (given.record !== undefined) fs.closeSync(openFile('--record', given.record))
+  return { forSeconds, listen, reportFile }
 }
 
 /**

@@ -6,13 +6,13 @@ const path = require('node:path')
 const { UsageError } = require('./usage-error')
 
 /**
- * A new folder for this user only, in the system's temporary one.
+ * A new folder for this user only.
  * @param {string} prefix of its name
+ * @param {string} [parent] default: the system's temporary folder
  * @returns {string} absolute path
  * @throws {UsageError} if nothing can be written there, as in a container with a read-only root
  */
-function makeTemporaryFolder (prefix) {
-  const parent = os.tmpdir()
+function makeTemporaryFolder (prefix, parent = os.tmpdir()) {
   try {
     return fs.mkdtempSync(path.join(parent, prefix))
   } catch (error) {

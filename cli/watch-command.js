@@ -26,13 +26,23 @@ const FAREWELL_MS = 1000
  * @property {1} schema
  * @property {string[]} command
  * @property {number} durationSeconds
- * @property {{ code: number | null, signal: string | null }} exit
+ * @property {{ code: number | null, signal: string | null }} exit both null: unknown, or it runs
+ * @property {Attached} [attached] of a process that ran before
  * @property {import('./sources').Told} [source] what was judged, where it is no recording and no
  *   run
  * @property {JudgedTarget[]} targets
  * @property {import('@memwatch/exporter/deaths/deaths').Death[]} deaths of its processes, the newest first
  * @property {import('@memwatch/exporter/deaths/explain-exit').Ending} [ending] where a signal ended it before a
  *   process of it reported
+ */
+
+/**
+ * @typedef {object} Attached
+ * @property {number} pid
+ * @property {number} startedAtUnixMs of the process
+ * @property {number} atUnixMs since when it is counted
+ * @property {boolean} ended whether it ended while it was watched
+ * @property {import('./attachment/attachment').Workers} workers
  */
 
 /**
@@ -66,15 +76,7 @@ async function watchCommand ({
   env = process.env
 }) {
   const { folder, socket } = makeSocketFolder()
-  const exporter = new Exporter({
-    listen,
-    socket: { path: socket },
-    compat: true,
-    maxTargets: 4096,
-    logLevel: 'silent',
-    record,
-    command: shown
-  })
+  const exporter = privateExporter({ listen, socket, record, shown })
   const targetsSoFar = collectTargets(exporter)
   const leftovers = new Leftovers(socket)
   const signals = new SignalRelay()
@@ -82,7 +84,8 @@ async function watchCommand ({
   /** @type {import('@memwatch/engine/recording/format').End | undefined} */
   let end
   try {
-    onStart?.(exporter, (await startExporter(exporter)).listen)
+    const { listen: at } = await startExporter(exporter)
+    onStart?.(exporter, at)
     const { exit, endedByUsAtUnixMs, spawnError, unheard } = await runChild(command, {
       env: withAgent(env, socket),
       stdio: ['inherit', stdout, 'inherit'],
@@ -113,6 +116,23 @@ async function watchCommand ({
     cleanUp(folder, signals)
   }
 }
+
+/**
+ * @param {object} options
+ * @param {{ host: string, port: number }} options.listen
+ * @param {string} options.socket
+ * @param {string} [options.record]
+ * @param {string[]} options.shown the command as the recording has it
+ */
+const privateExporter = ({ listen, socket, record, shown }) => new Exporter({
+  listen,
+  socket: { path: socket },
+  compat: true,
+  maxTargets: 4096,
+  logLevel: 'silent',
+  record,
+  command: shown
+})
 
 /**
  * @param {Exporter} exporter
@@ -181,8 +201,9 @@ async function explainUnheard (
 /** @param {bigint} startedAt of process.hrtime.bigint */
 const secondsSince = startedAt => Number(process.hrtime.bigint() - startedAt) / 1e9
 
-function makeSocketFolder () {
-  const folder = makeTemporaryFolder('memwatch-run-')
+/** @param {string} [parent] default: the system's temporary folder */
+function makeSocketFolder (parent) {
+  const folder = makeTemporaryFolder('memwatch-run-', parent)
   return { folder, socket: path.join(folder, 'exporter.sock') }
 }
 
@@ -301,4 +322,6 @@ async function runChild ([file, ...args], { env, stdio, forSeconds, abort, signa
   }
 }
 
-module.exports = { watchCommand }
+module.exports = {
+  watchCommand, privateExporter, startExporter, collectTargets, makeSocketFolder, farewell
+}

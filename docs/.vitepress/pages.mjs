@@ -27,6 +27,7 @@ const [start, howTos, operation, reference, evidence, project] = [
   ],
   [
     ['Take RSS apart', 'docs/rss.md', 'rss'],
+    ['Attach to a running process', 'docs/attach.md', 'attach'],
     ['Test a fix', 'docs/try.md', 'try'],
     ['Watch for leaks in CI', 'docs/ci.md', 'ci'],
     ['Name the line of code', 'docs/captures.md', 'captures'],

@@ -456,6 +456,16 @@ const report = {
       command: array(text),
       durationSeconds: number,
       exit: object({ code: nullable('integer'), signal: nullable('string') }),
+      attached: {
+        ...object({
+          pid: number,
+          startedAtUnixMs: number,
+          atUnixMs: { ...number, description: 'since when the agent counts' },
+          ended: { type: 'boolean', description: 'whether it ended while it was watched' },
+          workers: object({ reached: number, all: number })
+        }),
+        description: 'process that ran before, of memwatch run --attach and memwatch triage'
+      },
       source: {
         ...object({
           kind: text,
@@ -501,7 +511,7 @@ const report = {
             'else absent'
       }
     },
-    ['source', 'ending']
+    ['attached', 'source', 'ending']
   )
 }
 

@@ -99,7 +99,7 @@ describe.each(Object.keys(SHELLS))('completion for %s', shell => {
   describeShell(shell)(`in ${shell} itself`, () => {
     const propose = SHELLS[shell]
     it.each([
-      ['memwatch tr', ['trim', 'try']],
+      ['memwatch tr', ['triage', 'trim', 'try']],
       ['memwatch fix --form', ['--format']],
       ['memwatch fix --format d', ['dockerfile']],
       ['memwatch fix shop --diagnosis js', ['js-heap-leak']],

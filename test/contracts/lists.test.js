@@ -229,10 +229,12 @@ it('the package of the agent contains all of its folders', () => {
 it('each command is a file, and each file is a command or part of one', () => {
   const { program } = require('../../cli/memwatch')
   expect(program.commands.map(command => command.name()).sort()).toEqual([
+    'attach',
     'audit',
     'capture',
     'compare',
     'completion',
+    'detach',
     'diagnose',
     'doctor',
     'exporter',
@@ -245,6 +247,7 @@ it('each command is a file, and each file is a command or part of one', () => {
     'run',
     'simulate',
     'top',
+    'triage',
     'trim',
     'try'
   ])

@@ -1,0 +1,33 @@
+'use strict'
+
+/**
+ * App of bench/attach.js: a server that allocates for each request, and a worker. `/memory` runs
+ * full GCs and answers what is left; `/resources` lists what keeps the event loop alive.
+ */
+
+const http = require('node:http')
+const { Worker } = require('node:worker_threads')
+
+const ROWS = 300
+const GCS = 4
+
+const worker = new Worker('setInterval(() => {}, 1000)', { eval: true })
+const server = http.createServer(async (request, response) => {
+  if (request.url === '/memory') {
+    for (let i = 0; i < GCS; i++) {
+      /** @type {() => void} */ (globalThis.gc)()
+      await new Promise(resolve => setTimeout(resolve, 50))
+    }
+    const { rss, heapUsed } = process.memoryUsage()
+    response.end(JSON.stringify({ rss, heapUsed }))
+  } else if (request.url === '/resources') {
+    response.end(JSON.stringify(/** @type {any} */ (process).getActiveResourcesInfo().sort()))
+  } else {
+    const rows = Array.from({ length: ROWS }, (_, id) => ({ id, name: `row ${id}` }))
+    response.end(JSON.stringify(rows))
+  }
+})
+worker.once('online', () => server.listen(0, '127.0.0.1', () => {
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  process.send?.({ port })
+}))

@@ -1,0 +1,92 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { options } = require('@memwatch/agent/protocol/config')
+const { ANSWER_MS, withInspector } = require('./inspector')
+const { startAgent, stopAgent } = require('./in-target')
+
+/** Reasons of the process itself. @type {Record<string, string>} */
+const REFUSALS = Object.freeze({
+  running: 'has an agent already: memwatch top lists it; memwatch detach ends an attached one',
+  permission:
+    'runs under the permission model of Node.js, which denies the agent its files: start it with ' +
+      'node -r memwatch/agent instead',
+  disabled: 'has MEMWATCH_DISABLED=1 in its environment, which turns the agent off: unset it there',
+  late: 'answered too late: its event loop is blocked; try again',
+  absent: 'has no agent: memwatch attach starts one'
+})
+
+/** Folder of the agent that this command line brings. */
+const agentFolder = () => path.dirname(require.resolve('@memwatch/agent'))
+
+/**
+ * Workers that existed.
+ * @typedef {{ reached: number, all: number }} Workers
+ */
+
+/**
+ * @param {import('./subject').Subject} subject
+ * @param {string} folder of the agent, as the process sees it
+ * @throws {import('./refusal').Refusal}
+ */
+function checkAgentFiles (subject, folder) {
+  const file = path.join(folder, 'begin.js')
+  const seen = subject.outside(file)
+  try {
+    const isReadable = (/** @type {fs.Stats} */ { mode, uid }) =>
+      (mode & 0o004) !== 0 || uid === subject.user || subject.user === 0
+    if (isReadable(fs.statSync(seen))) return
+  } catch {} // absent there
+  subject.refuse(
+    `cannot read the agent at ${file}: copy it to a folder that the process sees, as with memwatch ` +
+      `install-agent /proc/${subject.pid}/root/tmp, and name it by --agent /tmp/agent`
+  )
+}
+
+/**
+ * Starts the agent in a process, and in its workers as far as they answer.
+ * @param {import('./subject').Subject} subject checked
+ * @param {object} given
+ * @param {string} [given.folder] of the agent, as the process sees it
+ * @param {Record<string, string>} given.env variables of the agent
+ * @param {Record<string, string>} given.defaults those that variables of the process override
+ * @returns {Promise<{ node: string, workers: Workers }>}
+ * @throws {import('./refusal').Refusal}
+ */
+async function attach (subject, { folder = agentFolder(), env, defaults }) {
+  checkAgentFiles(subject, folder)
+  return await inAllThreads(subject, startAgent, name => ({
+    folder,
+    // A worker may report first, and would name the process otherwise than its main thread does.
+    env: name === undefined ? env : { ...env, [options.name.env]: name },
+    defaults,
+    untilUnixMs: Date.now() + ANSWER_MS
+  }))
+}
+
+/**
+ * Stops the agent in a process and in its workers.
+ * @param {import('./subject').Subject} subject checked
+ * @returns {Promise<{ node: string, workers: Workers }>}
+ * @throws {import('./refusal').Refusal}
+ */
+const detach = subject => inAllThreads(subject, stopAgent, () => ({}))
+
+/**
+ * @param {import('./subject').Subject} subject
+ * @param {typeof startAgent | typeof stopAgent} work
+ * @param {(name?: string) => any} given name: of the main thread, for its workers
+ */
+const inAllThreads = (subject, work, given) => withInspector(subject, async inspector => {
+  const { answer, error } = await inspector.evaluate(/** @type {any} */ (work), given())
+  if (error) subject.refuse(`could not do it: ${error}`)
+  if (answer.refused) subject.refuse(REFUSALS[answer.refused] ?? `refuses: ${answer.refused}`)
+  const answers = await inspector.evaluateInWorkers(
+    /** @type {any} */ (work), given(typeof answer.name === 'string' ? answer.name : undefined)
+  )
+  const reached = answers.filter(({ answer }) => answer && !answer.refused).length
+  return { node: inspector.node, workers: { reached, all: answers.length } }
+})
+
+module.exports = { attach, detach }

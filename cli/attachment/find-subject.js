@@ -1,0 +1,72 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { scriptWords, viewNodeProcesses } = require('@memwatch/exporter/process/process-view')
+const { isStarter } = require('../checks/process-checks')
+const { NotFound } = require('./refusal')
+const { Subject } = require('./subject')
+
+/** A package.json is some kilobytes: the app's files are not trusted with more. */
+const MAX_PACKAGE_BYTES = 1_048_576
+
+/**
+ * @param {string} text process id, or name of the app: of its package or its script
+ * @returns {Subject}
+ * @throws {NotFound} if no process or several have that name
+ */
+function findSubject (text) {
+  if (/^\d+$/.test(text)) return new Subject(Number(text))
+  const found = viewNodeProcesses().filter(view => !isStarter(view) && namesOf(view).includes(text))
+  if (found.length === 1) return new Subject(found[0].pid)
+  throw new NotFound(
+    found.length === 0
+      ? `no process of Node.js that can be seen from here is named ${text}; name its process id`
+      : `${found.length} processes are named ${text}; name one by its process id: ` +
+        found.map(({ pid }) => pid).join(', ')
+  )
+}
+
+/**
+ * @param {import('@memwatch/exporter/process/process-view').ProcessView} view
+ * @returns {string[]} as the agent would name it: MEMWATCH_NAME, the nearest package, the script
+ */
+function namesOf (view) {
+  const [script] = scriptWords(view)
+  const names = view.env?.MEMWATCH_NAME ? [view.env.MEMWATCH_NAME] : []
+  if (script === undefined) return names
+  return [...names, ...packageOf(view.pid, script), path.basename(script).replace(/\.[cm]?[jt]s$/, '')]
+}
+
+/**
+ * @param {number} pid
+ * @param {string} script as on its command line
+ * @returns {string[]} name in the nearest package.json above, if any
+ */
+function packageOf (pid, script) {
+  try {
+    const root = `/proc/${pid}/root`
+    const cwd = fs.readlinkSync(`/proc/${pid}/cwd`)
+    for (let folder = path.dirname(path.resolve(cwd, script)); ; folder = path.dirname(folder)) {
+      const name = nameIn(path.join(root, folder, 'package.json'))
+      if (name !== undefined) return [name]
+      if (folder === path.dirname(folder)) return []
+    }
+  } catch {
+    return [] // gone, or another user's
+  }
+}
+
+/** @param {string} file */
+function nameIn (file) {
+  try {
+    const stats = fs.statSync(file)
+    if (!stats.isFile() || stats.size > MAX_PACKAGE_BYTES) return undefined
+    const { name } = JSON.parse(fs.readFileSync(file, 'utf8'))
+    return typeof name === 'string' ? name : undefined
+  } catch {
+    return undefined // absent, or no JSON
+  }
+}
+
+module.exports = { findSubject }

@@ -1,0 +1,137 @@
+'use strict'
+
+/**
+ * Functions whose source is evaluated inside another process, by any Node.js from 18 on: each uses
+ * its parameters alone. `require` exists only while the inspector evaluates. Nothing may throw
+ * later: an error of a timer would end the app.
+ */
+
+/**
+ * Runs work in a turn of its own: the inspector may interrupt the app in the middle of a function.
+ * @param {NodeRequire} require
+ * @param {(require: NodeRequire, given: any) => object} work
+ * @param {any} given
+ * @returns {Promise<string>} answer as JSON
+ */
+function inOwnTurn (require, work, given) {
+  return new Promise(resolve => {
+    const immediate = require('timers').setImmediate(() => {
+      let answer
+      try {
+        answer = work(require, given)
+      } catch (error) {
+        answer = { error: error instanceof Error ? error.message : 'unknown' }
+      }
+      resolve(JSON.stringify(answer))
+    })
+    // The interrupted function may belong to a request: the agent's timers would retain the values
+    // of its AsyncLocalStorage.
+    for (const symbol of Object.getOwnPropertySymbols(immediate)) {
+      if (/^kResourceStore|AsyncContextFrame/.test(symbol.description ?? '')) {
+        Object.defineProperty(immediate, symbol, { value: undefined, writable: true })
+      }
+    }
+  })
+}
+
+/**
+ * First work in a process: closes the inspector in any case, even if this program is killed.
+ * @param {NodeRequire} require
+ * @param {{ afterMs: number }} given
+ * @returns {{ pid: number, node?: string, runtime?: string }}
+ */
+function guardInspector (require, { afterMs }) {
+  const timer = require('timers').setTimeout(() => {
+    try {
+      require('inspector').close()
+    } catch {}
+  }, afterMs)
+  timer.unref()
+  Object.defineProperty(globalThis, Symbol.for('memwatch.inspector'), {
+    value: timer, configurable: true
+  })
+  const { bun, deno, node } = /** @type {any} */ (process.versions)
+  return { pid: process.pid, node, runtime: bun ? 'Bun' : deno ? 'Deno' : undefined }
+}
+
+/**
+ * Last work: the answer leaves before the inspector closes.
+ * @param {NodeRequire} require
+ */
+function closeInspector (require) {
+  const key = Symbol.for('memwatch.inspector')
+  const { clearTimeout, setTimeout } = require('timers')
+  clearTimeout(/** @type {any} */ (globalThis)[key])
+  Reflect.deleteProperty(globalThis, key)
+  setTimeout(() => {
+    try {
+      require('inspector').close()
+    } catch {}
+  }, 5)
+  return {}
+}
+
+/**
+ * Starts the agent of an isolate as its preload does.
+ * @param {NodeRequire} require
+ * @param {object} given
+ * @param {string} given.folder of the agent
+ * @param {Record<string, string>} given.env variables that the agent alone sees
+ * @param {Record<string, string>} given.defaults those that variables of the process override
+ * @param {number} given.untilUnixMs a blocked app may answer when nobody waits any more
+ * @returns {{ refused?: 'running' | 'permission' | 'disabled' | 'late', name?: string }}
+ *   name: of the app, as its agent reports it
+ */
+function startAgent (require, { folder, env, defaults, untilUnixMs }) {
+  const key = Symbol.for('memwatch.agent')
+  if (Date.now() > untilUnixMs) return { refused: 'late' }
+  if (/** @type {any} */ (globalThis)[key]) return { refused: 'running' }
+  if (/** @type {any} */ (process).permission) return { refused: 'permission' }
+  const path = require('fs').realpathSync(folder) // as the names of loaded modules
+  const config = require(`${path}/protocol/config`)
+    .readConfig({ ...defaults, ...process.env, ...env })
+  if (config.disabled) return { refused: 'disabled' }
+  const agent = require(`${path}/begin`).begin(config, require('util').debuglog('memwatch'))
+  Object.defineProperty(globalThis, key, {
+    value: {
+      stop () {
+        agent.stop()
+        // The next attach may bring another version, and a detached app needs no code of the agent.
+        const isOwn = (/** @type {string} */ file) =>
+          file.startsWith(`${path}/`) && !file.slice(path.length).includes('/node_modules/')
+        for (const file of Object.keys(require.cache)) {
+          const module = require.cache[file]
+          if (module) module.children = module.children.filter(({ filename }) => !isOwn(filename))
+          if (isOwn(file)) delete require.cache[file]
+        }
+      }
+    },
+    configurable: true
+  })
+  const { appName, scriptPath } = require(`${path}/identity`)
+  return { name: config.name || appName(scriptPath()) }
+}
+
+/**
+ * Stops the agent of an isolate.
+ * @returns {{ refused?: 'absent' }}
+ */
+function stopAgent () {
+  const key = Symbol.for('memwatch.agent')
+  const agent = /** @type {any} */ (globalThis)[key]
+  if (!agent) return { refused: 'absent' }
+  agent.stop()
+  Reflect.deleteProperty(globalThis, key)
+  return {}
+}
+
+/**
+ * @template {(require: NodeRequire, given: any) => object} Work
+ * @param {Work} work
+ * @param {Parameters<Work>[1]} [given]
+ * @returns {string} expression for Runtime.evaluate
+ */
+const expressionOf = (work, given) =>
+  `(${inOwnTurn})(require, ${work}, ${JSON.stringify(given ?? null)})`
+
+module.exports = { expressionOf, guardInspector, closeInspector, startAgent, stopAgent }

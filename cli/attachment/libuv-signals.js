@@ -1,0 +1,123 @@
+'use strict'
+
+const fs = require('node:fs')
+
+/**
+ * Sees by libuv's own list whether an app listens to a signal. The kernel shows a caught signal in
+ * the same way if Node.js itself catches it.
+ */
+
+/** ELF64, little-endian: elf(5). */
+const ELF_MAGIC = 0x464c457f
+const ELF_CLASS_64 = 2
+const ELF_TYPE_EXEC = 2
+const SECTION = { symbols: 2 }
+const SYMBOL_BYTES = 24
+/** Bytes of the symbol table read at once: that of Node.js has some 5 MiB. */
+const CHUNK_SYMBOLS = 43_690
+/** A compiler that optimises whole programs adds a number: Node.js 26. */
+const TREE = /^uv__signal_tree(\.\w+)*$/
+/** Fields of uv_signal_t on 64-bit systems, part of libuv's stable ABI. */
+const HANDLE = { bytes: 136, signal: 104, left: 112, right: 120 }
+/** A real tree has at most one node for each signal of each loop. */
+const MOST_HANDLES = 4096
+
+/**
+ * @param {number} fd
+ * @param {number | bigint} at
+ * @param {number} length
+ * @throws {Error} if the file ends before
+ */
+function readAt (fd, at, length) {
+  const bytes = Buffer.alloc(length)
+  if (fs.readSync(fd, bytes, 0, length, at) !== length) throw new Error('unexpected end')
+  return bytes
+}
+
+/**
+ * @param {number} fd of a binary
+ * @returns {{ address: bigint, isFixed: boolean } | undefined} address of libuv's list; isFixed:
+ *   it needs no offset; undefined: the binary has no such symbol
+ */
+function findTree (fd) {
+  const header = readAt(fd, 0, 64)
+  if (header.readUInt32LE(0) !== ELF_MAGIC || header[4] !== ELF_CLASS_64 || header[5] !== 1) return
+  const isFixed = header.readUInt16LE(16) === ELF_TYPE_EXEC
+  const entry = header.readUInt16LE(58)
+  const table = readAt(fd, header.readBigUInt64LE(40), entry * header.readUInt16LE(60))
+  const sections = Array.from({ length: table.length / entry }, (_, i) => {
+    const at = i * entry
+    return {
+      type: table.readUInt32LE(at + 4),
+      offset: table.readBigUInt64LE(at + 24),
+      bytes: Number(table.readBigUInt64LE(at + 32)),
+      link: table.readUInt32LE(at + 40)
+    }
+  })
+  const symbols = sections.find(({ type }) => type === SECTION.symbols)
+  if (!symbols) return
+  const names = readAt(fd, sections[symbols.link].offset, sections[symbols.link].bytes)
+  const start = names.indexOf('\0uv__signal_tree')
+  if (start < 0) return
+  const isName = (/** @type {number} */ at) =>
+    names.compare(UV, 0, UV.length, at, Math.min(names.length, at + UV.length)) === 0 &&
+      TREE.test(names.toString('latin1', at, names.indexOf(0, at)))
+  for (let read = 0; read < symbols.bytes;) {
+    const length = Math.min(CHUNK_SYMBOLS * SYMBOL_BYTES, symbols.bytes - read)
+    const chunk = readAt(fd, symbols.offset + BigInt(read), length)
+    for (let at = 0; at + SYMBOL_BYTES <= length; at += SYMBOL_BYTES) {
+      if (isName(chunk.readUInt32LE(at))) {
+        return { address: chunk.readBigUInt64LE(at + 8), isFixed }
+      }
+    }
+    read += length
+  }
+}
+const UV = Buffer.from('uv__signal_tree')
+
+/**
+ * @param {number} pid
+ * @returns {bigint} address of the start of its binary
+ * @throws {Error} if the process is gone, or its memory map is closed
+ */
+function findBase (pid) {
+  const binary = fs.readlinkSync(`/proc/${pid}/exe`)
+  const line = fs.readFileSync(`/proc/${pid}/maps`, 'utf8').split('\n')
+    .find(line => line.endsWith(` ${binary}`) && / 00000000 /.test(line))
+  if (!line) throw new Error('its memory map has no binary')
+  return BigInt(`0x${line.slice(0, line.indexOf('-'))}`)
+}
+
+/**
+ * @param {number} pid
+ * @param {number} signal its number
+ * @returns {boolean | undefined} undefined: cannot be seen, as its binary is stripped, libuv is a
+ *   library of its own, or its memory is closed to this user
+ */
+function listensTo (pid, signal) {
+  let binary
+  let memory
+  try {
+    binary = fs.openSync(`/proc/${pid}/exe`, 'r')
+    const tree = findTree(binary)
+    if (!tree) return undefined
+    memory = fs.openSync(`/proc/${pid}/mem`, 'r')
+    const address = tree.address + (tree.isFixed ? 0n : findBase(pid))
+    const open = [readAt(memory, address, 8).readBigUInt64LE(0)]
+    for (let seen = 0; open.length > 0; seen++) {
+      const next = /** @type {bigint} */ (open.pop())
+      if (next === 0n) continue
+      if (seen > MOST_HANDLES) return undefined
+      const handle = readAt(memory, next, HANDLE.bytes)
+      if (handle.readInt32LE(HANDLE.signal) === signal) return true
+      open.push(handle.readBigUInt64LE(HANDLE.left), handle.readBigUInt64LE(HANDLE.right))
+    }
+    return false
+  } catch {
+    return undefined // closed to this user, gone, or changed while it was read
+  } finally {
+    for (const fd of [binary, memory]) if (fd !== undefined) fs.closeSync(fd)
+  }
+}
+
+module.exports = { listensTo }

@@ -1,0 +1,44 @@
+'use strict'
+
+const { options } = require('@memwatch/agent/protocol/config')
+
+/**
+ * Options of each command that enters a running process.
+ * @typedef {{ assumeDefaultSigusr1?: boolean }} EntryOptions
+ * @typedef {EntryOptions & { agent?: string, allowForcedGc?: boolean }} AttachOptions
+ */
+
+/** @param {import('commander').Command} command */
+const withEntryOptions = command => command.option(
+  '--assume-default-sigusr1',
+  'the app does not listen to SIGUSR1: for a process whose memory this user may not read'
+)
+
+/** @param {import('commander').Command} command */
+const withAttachOptions = command => withEntryOptions(command)
+  .option(
+    '--agent <FOLDER>',
+    'folder of the agent as the process sees it (default: the one beside this command line)'
+  )
+  .option(
+    '--allow-forced-gc',
+    'let the exporter request full GCs if a leak check lacks readings of the live heap: at most ' +
+      '2 % of the time'
+  )
+
+/**
+ * Variables of the agent that is started.
+ * @param {AttachOptions} given
+ * @param {string} socket address of the exporter, as the process sees it
+ * @returns {{ env: Record<string, string>, defaults: Record<string, string> }} defaults: where the
+ *   process has no such variable
+ */
+const agentVariables = ({ allowForcedGc }, socket) => ({
+  defaults: { [options.allocatorAccess.env]: 'read' },
+  env: {
+    [options.socket.env]: socket,
+    ...(allowForcedGc && { [options.forcedGc.env]: 'allow' })
+  }
+})
+
+module.exports = { withEntryOptions, withAttachOptions, agentVariables }

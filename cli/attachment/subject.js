@@ -1,0 +1,235 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
+const { settingsOf, viewProcess } = require('@memwatch/exporter/process/process-view')
+const { describe } = require('../checks/check')
+const { isStarter } = require('../checks/process-checks')
+const { listensTo } = require('./libuv-signals')
+const { NotFound, Refusal } = require('./refusal')
+
+const { SIGUSR1 } = os.constants.signals
+/** Other runtimes answer the signal otherwise. */
+const OTHER_RUNTIMES = /^(bun|deno)/
+const OPENS_INSPECTOR = /^--inspect(-brk|-wait)?(=|$)/
+
+/** A process that is to be attached to, as the kernel shows it. */
+class Subject {
+  /** Start of the process in ticks: with its id it identifies the process. */
+  startTimeTicks
+  /** Words for people, without arguments. */
+  name
+  #view
+
+  /**
+   * @param {number} pid
+   * @throws {NotFound} if there is no such process
+   */
+  constructor (pid) {
+    const view = viewProcess(pid)
+    if (!view) throw new NotFound(`no process ${pid} can be seen from here`)
+    this.pid = pid
+    this.#view = view
+    this.name = describe(view)
+    this.startTimeTicks = Number(this.#stat()[22 - 3])
+  }
+
+  /** Start of the process by the wall clock. The kernel counts 100 ticks a second from its boot. */
+  get startedAtUnixMs () {
+    return Date.now() - 1000 * (os.uptime() - this.startTimeTicks / 100)
+  }
+
+  /** Effective user id. */
+  get user () {
+    return this.#view.user
+  }
+
+  /** Effective group id, and supplementary ones. */
+  get groups () {
+    return this.#view.groups
+  }
+
+  /** Its id in its own process namespace. */
+  get ownPid () {
+    return Number(this.#statusLine('NSpid').split(/\s+/).at(-1) || this.pid)
+  }
+
+  /** Words of its command line without values that may be secret: program and script. */
+  get command () {
+    const [, words = this.name] = /\((.*)\)$/.exec(this.name) ?? []
+    return words.split(' ')
+  }
+
+  /** Its options of Node.js, as far as they can be read; later ones win. */
+  get options () {
+    const settings = settingsOf(this.#view)
+    const { env } = this.#view
+    return [...splitNodeOptions(env?.NODE_OPTIONS ?? ''), ...settings?.execArgv ?? []]
+  }
+
+  /**
+   * Path of a file of the process as this program reaches it.
+   * @param {string} file absolute
+   */
+  outside (file) {
+    return this.sharesNamespace('mnt') ? file : path.join(`/proc/${this.pid}/root`, file)
+  }
+
+  /**
+   * Path of a file as the process sees it.
+   * @param {string} file that this program reaches
+   */
+  inside (file) {
+    const root = `/proc/${this.pid}/root`
+    return file.startsWith(`${root}/`) ? file.slice(root.length) : file
+  }
+
+  /** @param {'mnt' | 'net'} name */
+  sharesNamespace (name) {
+    return readLink(`/proc/${this.pid}/ns/${name}`) === readLink(`/proc/self/ns/${name}`)
+  }
+
+  /** @returns {boolean} false: it ended, and another process may have its id */
+  isSame () {
+    try {
+      return Number(this.#stat()[22 - 3]) === this.startTimeTicks
+    } catch {
+      return false
+    }
+  }
+
+  /**
+   * Checks everything that is visible before a signal is sent.
+   * @param {import('./options').EntryOptions} [options]
+   * @throws {Refusal} names the first reason
+   */
+  check ({ assumeDefaultSigusr1 = false } = {}) {
+    this.#checkProgram()
+    this.#checkUser()
+    this.#checkOptions()
+    this.checkSignal()
+    const listens = assumeDefaultSigusr1 ? false : listensTo(this.pid, SIGUSR1)
+    if (listens) {
+      this.refuse(
+        'listens to SIGUSR1 itself, so that the signal would not open the inspector: start it ' +
+          'with node -r memwatch/agent instead'
+      )
+    }
+    if (listens === undefined) {
+      this.refuse(
+        'may listen to SIGUSR1 itself: that cannot be read from its memory here; run as root, or ' +
+          'add --assume-default-sigusr1 if the app has no such listener'
+      )
+    }
+  }
+
+  /**
+   * A signal that is not caught would end the process: called again right before it is sent.
+   * @throws {Refusal}
+   */
+  checkSignal () {
+    if (!this.isSame()) this.refuse('has ended')
+    if (this.#hasSignal('SigBlk')) {
+      this.refuse('blocks SIGUSR1, as Node.js does while it starts: try again in a moment')
+    }
+    if (!this.#hasSignal('SigCgt')) {
+      this.refuse(
+        'does not catch SIGUSR1, which would end it: it may still start, or its listener was ' +
+          'removed; start it with node -r memwatch/agent instead'
+      )
+    }
+  }
+
+  /**
+   * @param {string} reason continues a sentence that begins with the process
+   * @returns {never}
+   * @throws {Refusal}
+   */
+  refuse (reason) {
+    throw new Refusal(`${this.name} ${reason}`)
+  }
+
+  #checkProgram () {
+    const program = path.basename(readLink(`/proc/${this.pid}/exe`) ?? this.#view.argv?.[0] ?? '')
+    if (OTHER_RUNTIMES.test(program)) {
+      this.refuse(`runs ${program}: memwatch reads V8 through Node.js only`)
+    }
+    if (!this.#view.isNode) {
+      this.refuse('is no process of Node.js: memwatch doctor lists those that can be seen')
+    }
+    if (isStarter(this.#view)) {
+      this.refuse('only starts the app: attach to the process that it has started')
+    }
+  }
+
+  #checkUser () {
+    const own = process.geteuid?.()
+    if (own !== 0 && this.user !== own) {
+      this.refuse(`belongs to user ${this.user}: run memwatch as that user or as root`)
+    }
+    if (!this.#view.env || readLink(`/proc/${this.pid}/root`) === undefined) {
+      this.refuse('is closed to this user by the kernel: run memwatch as root')
+    }
+    if (this.#stat()[0] === 'T' || this.#stat()[0] === 't') {
+      this.refuse('is stopped and cannot answer: continue it with kill -CONT first')
+    }
+  }
+
+  #checkOptions () {
+    const { options } = this
+    const option = options.findLast(option => OPENS_INSPECTOR.test(option))
+    if (option) {
+      this.refuse(
+        `was started with ${option}, so that its inspector may be in use: end the debugger, and ` +
+          'start the app without that option'
+      )
+    }
+    // Node.js blocks SIGUSR1 under the permission model, too.
+    if (options.some(option => /^--(experimental-)?permission$/.test(option))) {
+      this.refuse(
+        'runs under the permission model of Node.js, which denies the inspector: start it with ' +
+          'node -r memwatch/agent instead'
+      )
+    }
+    if (options.includes('--disable-sigusr1')) {
+      this.refuse(
+        'was started with --disable-sigusr1, which closes the way in: start it with ' +
+          'node -r memwatch/agent instead'
+      )
+    }
+  }
+
+  /** @param {'SigCgt' | 'SigBlk'} name */
+  #hasSignal (name) {
+    return Boolean(BigInt(`0x${this.#statusLine(name) || '0'}`) >> BigInt(SIGUSR1 - 1) & 1n)
+  }
+
+  /** @param {string} name of a line of proc_pid_status(5) */
+  #statusLine (name) {
+    try {
+      const text = fs.readFileSync(`/proc/${this.pid}/status`, 'latin1')
+      return new RegExp(`^${name}:\\s*(.*)$`, 'm').exec(text)?.[1] ?? ''
+    } catch {
+      return ''
+    }
+  }
+
+  /** Fields from the third one, behind the name in parentheses: proc_pid_stat(5). */
+  #stat () {
+    const text = fs.readFileSync(`/proc/${this.pid}/stat`, 'latin1')
+    return text.slice(text.lastIndexOf(')') + 2).split(' ')
+  }
+}
+
+/** @param {string} file */
+function readLink (file) {
+  try {
+    return fs.readlinkSync(file)
+  } catch {
+    return undefined // gone, or closed to this user
+  }
+}
+
+module.exports = { Subject }

@@ -1,0 +1,85 @@
+'use strict'
+
+const { formatBytes, formatSeconds } = require('@memwatch/engine/text/format')
+
+const LEAK = Object.freeze({
+  rollBack: 'Roll back if the growth began with the last release',
+  raise: 'Raise the memory limit only to gain time: the growth goes on'
+})
+
+/**
+ * Measures that relieve a process before its fix is made, by diagnosis. Absent: the fix is the
+ * measure.
+ * @type {Readonly<Record<string, readonly string[]>>}
+ */
+const measures = Object.freeze({
+  'js-heap-leak': [LEAK.rollBack, LEAK.raise],
+  'native-memory-leak': [LEAK.rollBack, LEAK.raise],
+  'resource-leak': [LEAK.rollBack, 'Raise the limit of open files only to gain time'],
+  'context-leak': [LEAK.rollBack, LEAK.raise],
+  'buffer-pool-pinning': [LEAK.rollBack],
+  'heap-limit-thrash': ['Raise the heap limit, or start more processes, to shorten its GCs'],
+  'allocator-fragmentation': [
+    'Return the free memory with memwatch trim: the agent needs MEMWATCH_ALLOCATOR_ACCESS=trim'
+  ],
+  'event-loop-blocked': ['Take it out of the load balancer: it does not answer while it is blocked']
+})
+
+/**
+ * Steps to take now, the most urgent first.
+ * @param {import('./watch-command').Report} report of a process that was attached to
+ * @returns {string[]} sentences
+ */
+function firstAid ({ attached, targets }) {
+  const found = targets.flatMap(({ verdicts }) => verdicts)
+    .filter(({ state, opportunity }) =>
+      !opportunity && (state === 'confirmed' || state === 'suspected'))
+  const times = found.flatMap(({ secondsLeft }) => secondsLeft ?? [])
+  const steps = []
+  if (attached?.ended) {
+    steps.push('The process has ended. Compare its successor with this recording: memwatch diagnose')
+  } else if (times.length > 0) {
+    steps.push(
+      `Restart it within ${formatSeconds(Math.min(...times))}: then its memory reaches the limit, at ` +
+        'the present rate'
+    )
+  }
+  for (const { diagnosis, fix } of found) {
+    steps.push(...measures[diagnosis] ?? [])
+    if (fix.length > 0) steps.push(`Then, against ${diagnosis}: ${fix[0].title}`)
+  }
+  const open = targets.flatMap(({ headline }) => headline.open)
+  if (found.length === 0 && open.length > 0) {
+    steps.push(
+      `Watch it longer: ${[...new Set(open)].join(' and ')} could not be decided yet. memwatch triage ` +
+        `${attached?.pid} --seconds 300 --allow-forced-gc`
+    )
+  }
+  if (steps.length === 0) steps.push('Nothing: no memory problem was found in this time')
+  return [...new Set(steps)].map(step => `${step}.`)
+}
+
+/**
+ * The container of a process, by its last frame.
+ * @param {Readonly<Record<string, any>>} values of the frame
+ * @returns {string[]} sentences
+ */
+function describeContainer ({
+  containerLimitBytes, containerUsageBytes, containerWorkingSetBytes, containerOomKills
+}) {
+  if (containerUsageBytes === undefined && containerLimitBytes === undefined) {
+    return ['It has no memory limit that can be seen.']
+  }
+  const size = (/** @type {number | undefined} */ bytes) =>
+    bytes === undefined ? 'unknown' : formatBytes(bytes)
+  const kills = containerOomKills > 0
+    ? [`The kernel has killed ${containerOomKills} processes in it for memory.`]
+    : []
+  return [
+    `Limit ${containerLimitBytes === undefined ? 'none' : size(containerLimitBytes)}, in use ` +
+      `${size(containerUsageBytes)}, working set ${size(containerWorkingSetBytes)}.`,
+    ...kills
+  ]
+}
+
+module.exports = { firstAid, describeContainer, measures }

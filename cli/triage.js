@@ -1,0 +1,275 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { gzipSync } = require('node:zlib')
+const { setTimeout: wait } = require('node:timers/promises')
+const { Command } = require('commander')
+const { CommandError } = require('@memwatch/exporter/commands/commands')
+const { kinds } = require('@memwatch/exporter/captures/kinds')
+const { judgedTarget } = require('@memwatch/exporter/expose/targets')
+const { formatBytes } = require('@memwatch/engine/text/format')
+const { toJson } = require('@memwatch/engine/text/json')
+const { withApiOptions, callList } = require('./api')
+const { findSubject } = require('./attachment/find-subject')
+const { withAttachOptions } = require('./attachment/options')
+const { orRefused } = require('./attach')
+const { describeContainer, firstAid } = require('./first-aid')
+const { Interruption } = require('./interruption')
+const { out, err } = require('./output')
+const { Progress } = require('./progress')
+const { renderReport } = require('./report')
+const { tar } = require('./tar')
+const { makeTemporaryFolder } = require('./temporary-folder')
+const { toHtml, toMarkdown } = require('./triage-documents')
+const { UsageError, readSeconds } = require('./usage-error')
+const { watchProcess } = require('./watch-process')
+
+const SECONDS = 60
+/** Part of the time that a profile on request takes, at its end. */
+const PROFILE_SHARE = 0.25
+/** Time for captures to arrive beyond the time that was asked for. */
+const LATE_SECONDS = 10
+const POLL_MS = 100
+const WIDTH = 100
+/** Time limit for an exporter that may know earlier deaths. */
+const DEATHS_MS = 2000
+/** Captures in the file; larger ones are named only. */
+const MOST_CAPTURE_BYTES = 128 * 2 ** 20
+
+const command = withAttachOptions(withApiOptions(new Command('triage')))
+  .description(
+    'Attach to a running process for a minute, and write all evidence and a report to one file.'
+  )
+  .argument('<process>', 'process id, or name of the app: of its package or script')
+  .option('--seconds <TIME>', `time to watch, as 60, 90s or 5m (default: ${SECONDS})`)
+  .option('--out <FILE>', 'the file (default: NAME-PID.memwatch.tgz in this folder)')
+  .option('--no-profile', 'make no heap profile on request: it runs two full GCs')
+  .option('-v, --verbose', 'list the checks that were ruled out, and those that are undecided')
+  .allowExcessArguments(false)
+  .addHelpText(
+    'after',
+    `
+The file holds a recording for memwatch diagnose, the captures, and the report as Markdown, HTML and
+JSON. The HTML opens without a network. It names functions, files and packages of the app; it holds
+no strings of the heap. Ctrl-C ends the watch early and writes the file. The process runs on without
+the agent.
+
+If an exporter answers at --url, its earlier deaths of the app are in the report.
+
+Exit status: 0; 1 when the process cannot be attached to; 2 when it does not exist, or the file
+cannot be written.
+
+Examples:
+  $ memwatch triage 4711
+  $ memwatch triage shop --seconds 5m --allow-forced-gc --out shop.memwatch.tgz
+  $ tar -xzOf shop.memwatch.tgz report.md`
+  )
+  .action(async (text, given) => {
+    process.exitCode = await orRefused('triage', () => triage(text, given))
+  })
+
+/**
+ * @typedef {import('./api').ApiOptions & import('./attachment/options').AttachOptions &
+ *   { seconds?: string, out?: string, profile: boolean, verbose?: boolean }} TriageOptions
+ * @typedef {{ name: string, mode: number, content: Buffer }} File
+ */
+
+/**
+ * @param {string} text
+ * @param {TriageOptions} given
+ * @returns {Promise<number>} exit status
+ */
+async function triage (text, given) {
+  const seconds = given.seconds === undefined ? SECONDS : readSeconds('--seconds', given.seconds)
+  const subject = findSubject(text)
+  subject.check(given)
+  const file = path.resolve(given.out ?? `${fileName(text)}-${subject.pid}.memwatch.tgz`)
+  const descriptor = createFile(file)
+  const folder = makeTemporaryFolder('memwatch-triage-')
+  const record = path.join(folder, 'recording.ndjson.gz')
+  const progress = new Progress(err, { label: 'memwatch triage', seconds })
+  const interruption = new Interruption()
+  /** @type {File[]} */
+  const captures = []
+  /** @type {string[]} */
+  const container = []
+  /** @type {NodeJS.Timeout | undefined} */
+  let profiling
+  try {
+    const { report, notDetached } = await watchProcess({
+      subject,
+      given,
+      forSeconds: seconds,
+      record,
+      abort: interruption.signal,
+      onStart: (exporter, listen) => {
+        progress.start(exporter, listen)
+        exporter.on('frame', ({ thread, values }) => {
+          if (thread === 'main') container.splice(0, Infinity, ...describeContainer(values))
+        })
+        if (given.profile) profiling = profileLater(exporter, seconds)
+      },
+      onWatched: exporter => untilCaptured(exporter, interruption.signal),
+      onReport: async exporter => { captures.push(...await readCaptures(exporter)) }
+    }).finally(() => { clearTimeout(profiling); progress.stop() })
+    const name = report.targets[0]?.target ?? subject.command.at(-1) ?? 'process'
+    const sections = [
+      { title: 'Do now', lines: firstAid(report) },
+      { title: 'Report', lines: renderReport(report, { width: WIDTH, verbose: given.verbose }) },
+      { title: 'Container', lines: container.length > 0 ? container : ['Unknown: no frame came.'] },
+      { title: 'Deaths before', lines: await earlierDeaths(name, given) },
+      { title: 'Keep', lines: keepLines(captures, record) }
+    ]
+    const title = `memwatch triage: ${name}, process ${subject.pid}`
+    const files = [...documents(title, sections, report), fileOf(record), ...captures]
+    fs.writeFileSync(descriptor, gzipSync(tar(files)))
+    for (const { title, lines } of sections) {
+      out.say('', { text: title, style: 'bold' }, ...lines)
+    }
+    if (notDetached) err.say(`memwatch triage: the agent stays in the process: ${notDetached}`)
+    err.say(`memwatch triage: ${file}, ${formatSize(fs.statSync(file).size)}`)
+    return 0
+  } catch (error) {
+    fs.rmSync(file, { force: true })
+    throw error
+  } finally {
+    interruption.stop()
+    fs.closeSync(descriptor)
+    fs.rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** @param {number} bytes of a file */
+const formatSize = bytes =>
+  bytes < 2 ** 20 ? `${Math.ceil(bytes / 1024)} KiB` : formatBytes(bytes)
+
+/** @param {string} text of a user or an app */
+const fileName = text => text.replace(/[^\w.-]+/g, '-').replace(/^[-.]+/, '') || 'process'
+
+/**
+ * Before the watch: that a file cannot be written must not be found out after it.
+ * @param {string} file
+ * @returns {number} descriptor
+ * @throws {UsageError}
+ */
+function createFile (file) {
+  try {
+    return fs.openSync(file, 'w', 0o600)
+  } catch (error) {
+    throw new UsageError(`--out: cannot write ${file}: ${/** @type {Error} */ (error).message}`)
+  }
+}
+
+/**
+ * The report in each form.
+ * @param {string} title
+ * @param {readonly import('./triage-documents').Section[]} sections
+ * @param {import('./watch-command').Report} report
+ */
+const documents = (title, sections, report) => [
+  textFile('report.md', toMarkdown(title, sections)),
+  textFile('report.html', toHtml(title, sections)),
+  textFile('report.json', `${toJson(report, 2)}\n`)
+]
+
+/** @param {string} file @returns {File} */
+const fileOf = file =>
+  ({ name: path.basename(file), mode: 0o600, content: fs.readFileSync(file) })
+
+/**
+ * @param {string} name
+ * @param {string} text
+ * @returns {File}
+ */
+const textFile = (name, text) => ({ name, mode: 0o600, content: Buffer.from(text) })
+
+/**
+ * @param {import('@memwatch/exporter/exporter').Exporter} exporter
+ * @param {number} seconds of the watch, which the profile ends with
+ */
+function profileLater (exporter, seconds) {
+  const profileSeconds = Math.max(1, Math.floor(seconds * PROFILE_SHARE))
+  return setTimeout(() => profile(exporter, profileSeconds), 1000 * (seconds - profileSeconds))
+}
+
+/**
+ * Requests a heap profile of the main thread, unless it is healthy or has been profiled: a leak
+ * check is rarely decided within a minute.
+ * @param {import('@memwatch/exporter/exporter').Exporter} exporter
+ * @param {number} seconds
+ */
+function profile ({ captures, targets }, seconds) {
+  const target = targets.find(({ thread, frame }) => thread === 'main' && frame)
+  if (!target || captures.all.some(({ kind }) => kind === 'heap_profile')) return
+  if (judgedTarget(target).headline.state === 'ok') return
+  try {
+    captures.request(target, { kind: 'heap_profile', seconds, diagnosis: 'js-heap-leak' })
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error // the app refuses captures, or makes one
+  }
+}
+
+/**
+ * @param {import('@memwatch/exporter/exporter').Exporter} exporter
+ * @param {AbortSignal} abort
+ */
+async function untilCaptured ({ captures }, abort) {
+  const isRunning = () => captures.all.some(({ state }) => state === 'running')
+  for (const began = performance.now(); isRunning() && !abort.aborted; await wait(POLL_MS)) {
+    if (performance.now() - began > 1000 * LATE_SECONDS) return
+  }
+}
+
+/**
+ * @param {import('@memwatch/exporter/exporter').Exporter} exporter
+ * @returns {Promise<File[]>}
+ */
+async function readCaptures ({ captures }) {
+  const files = []
+  for (const capture of captures.all.filter(({ state }) => state === 'done')) {
+    for (const { part, bytes } of capture.parts) {
+      const stream = bytes > MOST_CAPTURE_BYTES ? undefined : captures.read(capture, part)
+      if (!stream) continue
+      const { extension } = kinds[capture.kind]
+      files.push({
+        name: `captures/${capture.kind}-${capture.id.slice(0, 8)}-${part}.${extension}`,
+        mode: 0o600,
+        content: Buffer.concat(await stream.toArray())
+      })
+    }
+  }
+  return files
+}
+
+/**
+ * @param {string} name of the target
+ * @param {import('./api').ApiOptions} given
+ * @returns {Promise<string[]>} lines
+ */
+async function earlierDeaths (name, given) {
+  try {
+    const deaths = await callList(
+      { ...given, timeoutMs: DEATHS_MS }, `deaths?${new URLSearchParams({ target: name })}`
+    )
+    if (deaths.length === 0) return [`The exporter at ${given.url} has recorded none of ${name}.`]
+    return deaths.slice(0, 10).map(({ diedAtUnixMs, pid, text }) =>
+      `${new Date(diedAtUnixMs).toISOString()}, pid ${pid}: ${text}`)
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    return [`Unknown: no exporter answers at ${given.url}.`]
+  }
+}
+
+/**
+ * @param {readonly File[]} captures
+ * @param {string} record
+ * @returns {string[]}
+ */
+const keepLines = (captures, record) => [
+  `recording.ndjson.gz (${formatSize(fs.statSync(record).size)}): memwatch diagnose judges it again.`,
+  ...captures.map(({ name, content }) => `${name} (${formatSize(content.length)})`),
+  'The log of the process, and of its container before: kubectl logs --previous.'
+]
+
+module.exports = { command }

@@ -1,0 +1,88 @@
+'use strict'
+
+const { execFileSync } = require('node:child_process')
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { firstAid, describeContainer, measures } = require('../../cli/first-aid')
+const { tar } = require('../../cli/tar')
+const { toHtml, toMarkdown } = require('../../cli/triage-documents')
+const { diagnoses } = require('../../engine/diagnoses')
+
+const HOSTILE = '<img src=x onerror=alert(1)> ``` # [a](javascript:b) \x1b[31m\n&"\''
+const SECTIONS = [{ title: HOSTILE, lines: [HOSTILE, { text: HOSTILE, style: /** @type {const} */ ('red') }] }]
+
+describe('documents of triage', () => {
+  it('show hostile text in HTML as text', () => {
+    const html = toHtml(HOSTILE, SECTIONS)
+    const own = /<\/?(!doctype|html|meta|title|style|h1|h2|pre|b)\b[^<>]*>/g
+    expect(html.replace(own, '')).not.toMatch(/[<>]/)
+    expect(html).not.toContain('\x1b')
+    expect(html).toContain('&#60;img src=x onerror=alert(1)&#62;')
+    expect(html).toContain("default-src 'none'")
+  })
+
+  it('show hostile text in Markdown as text', () => {
+    const lines = toMarkdown(HOSTILE, SECTIONS).split('\n')
+    expect(lines.filter(line => line.includes('img')).map(line => line.slice(0, 4)))
+      .toEqual(['# &#', '## &', '    ', '    '])
+    for (const line of lines.filter(line => line.startsWith('#'))) expect(line).not.toMatch(/[<`[]/)
+  })
+
+  it('are unpacked by tar as they were', () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-tar-'))
+    const files = [
+      { name: 'report.md', mode: 0o600, content: Buffer.from('x'.repeat(512)) },
+      { name: 'captures/a.json', mode: 0o600, content: Buffer.alloc(0) },
+      { name: 'last', mode: 0o644, content: Buffer.from('é') }
+    ]
+    fs.writeFileSync(path.join(folder, 'a.tar'), tar(files))
+    execFileSync('tar', ['-xf', 'a.tar'], { cwd: folder })
+    for (const { name, content } of files) {
+      expect(fs.readFileSync(path.join(folder, name))).toEqual(content)
+    }
+    fs.rmSync(folder, { recursive: true })
+  })
+})
+
+describe('first aid', () => {
+  const verdict = (/** @type {object} */ of) => (
+    { diagnosis: 'js-heap-leak', state: 'confirmed', opportunity: false, secondsLeft: null, fix: [], ...of }
+  )
+  const report = (/** @type {object[]} */ verdicts, ended = false) => /** @type {any} */ ({
+    attached: { pid: 7, ended }, targets: [{ headline: { open: ['resource-leak'] }, verdicts }]
+  })
+
+  it('begins with the time that is left', () => {
+    const steps = firstAid(report([
+      verdict({ secondsLeft: 900 }), verdict({ diagnosis: 'resource-leak', secondsLeft: 300 }),
+      verdict({ diagnosis: 'heap-limit-thrash', state: 'ok', secondsLeft: 1 })
+    ]))
+    expect(steps[0]).toContain('within 5 min')
+    expect(steps.join(' ')).not.toContain('GCs')
+  })
+
+  it('names the fix, each measure once, and a longer watch where nothing is decided', () => {
+    const leak = verdict({ fix: [{ title: 'Let it go' }] })
+    const steps = firstAid(report([leak, leak]))
+    expect(steps).toContain('Then, against js-heap-leak: Let it go.')
+    expect(new Set(steps).size).toBe(steps.length)
+    expect(firstAid(report([]))[0]).toContain('memwatch triage 7 --seconds 300')
+    expect(firstAid(report([], true))[0]).toContain('has ended')
+  })
+
+  it('is of diagnoses that exist', () => {
+    const ids = diagnoses.map(({ id }) => id)
+    expect(Object.keys(measures).filter(id => !ids.includes(id))).toEqual([])
+  })
+
+  it('describes the container', () => {
+    expect(describeContainer({})).toEqual(['It has no memory limit that can be seen.'])
+    const [limits, kills] = describeContainer({
+      containerLimitBytes: 2 ** 29, containerUsageBytes: 2 ** 28, containerWorkingSetBytes: 2 ** 27,
+      containerOomKills: 2
+    })
+    expect(limits).toBe('Limit 512 MiB, in use 256 MiB, working set 128 MiB.')
+    expect(kills).toContain('killed 2 processes')
+  })
+})
