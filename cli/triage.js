@@ -173,7 +173,10 @@ const documents = (title, sections, report) => [
   textFile('report.json', `${toJson(report, 2)}\n`)
 ]
 
-/** @param {string} file @returns {File} */
+/**
+ * @param {string} file
+ * @returns {File}
+ */
 const fileOf = file =>
   ({ name: path.basename(file), mode: 0o600, content: fs.readFileSync(file) })
 

@@ -119,7 +119,11 @@ const untilOver = (subject, { forSeconds, abort }) => new Promise(resolve => {
   else abort.addEventListener('abort', over)
 })
 
-/** Resolves at an abort. @param {AbortSignal} signal @returns {Promise<void>} */
+/**
+ * Resolves at an abort.
+ * @param {AbortSignal} signal
+ * @returns {Promise<void>}
+ */
 const aborted = signal => new Promise(resolve => {
   if (signal.aborted) resolve()
   else signal.addEventListener('abort', () => resolve(), { once: true })

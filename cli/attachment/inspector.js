@@ -47,7 +47,10 @@ async function withInspector (subject, work) {
   }
 }
 
-/** @param {Subject} subject @returns {number} port that its inspector will open; 0: any */
+/**
+ * @param {Subject} subject
+ * @returns {number} port that its inspector will open; 0: any
+ */
 function portOf ({ options }) {
   const texts = options.flatMap((option, i) => {
     const match = /^--(?:inspect-port|debug-port)(?:=(.*))?$/.exec(option)
