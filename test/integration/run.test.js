@@ -264,7 +264,7 @@ describe('memwatch run', () => {
       126,
       `the file is not executable; Node.js runs it: node ${folder}/not-executable.js --port '8 0'`
     ],
-    ['no command', ['run'], 2, "memwatch: missing required argument 'command'"],
+    ['no command', ['run'], 2, 'memwatch: expected a command after --, or --attach PROCESS'],
     ['a command without required arguments', ['fix'], 2, 'memwatch fix --help lists'],
     [
       'a wrong --for',
