@@ -52,7 +52,7 @@ function firstAid ({ attached, targets }) {
   if (found.length === 0 && open.length > 0) {
     steps.push(
       `Watch it longer: ${[...new Set(open)].join(' and ')} could not be decided yet. memwatch triage ` +
-        `${attached?.pid} --seconds 300 --allow-forced-gc`
+        `${attached?.pid} --for 300 --allow-forced-gc`
     )
   }
   if (steps.length === 0) steps.push('Nothing: no memory problem was found in this time')

@@ -42,7 +42,7 @@ const command = withAttachOptions(withApiOptions(new Command('triage')))
     'Attach to a running process for a minute, and write all evidence and a report to one file.'
   )
   .argument('<process>', 'process id, or name of the app: of its package or script')
-  .option('--seconds <TIME>', `time to watch, as 60, 90s or 5m (default: ${SECONDS})`)
+  .option('--for <TIME>', `time to watch, as 60, 90s or 5m (default: ${SECONDS})`)
   .option('--out <FILE>', 'the file (default: NAME-PID.memwatch.tgz in this folder)')
   .option('--no-profile', 'make no heap profile on request: it runs two full GCs')
   .option('-v, --verbose', 'list the checks that were ruled out, and those that are undecided')
@@ -62,7 +62,7 @@ cannot be written.
 
 Examples:
   $ memwatch triage 4711
-  $ memwatch triage shop --seconds 5m --allow-forced-gc --out shop.memwatch.tgz
+  $ memwatch triage shop --for 5m --allow-forced-gc --out shop.memwatch.tgz
   $ tar -xzOf shop.memwatch.tgz report.md`
   )
   .action(async (text, given) => {
@@ -71,7 +71,7 @@ Examples:
 
 /**
  * @typedef {import('./api').ApiOptions & import('./attachment/options').AttachOptions &
- *   { seconds?: string, out?: string, profile: boolean, verbose?: boolean }} TriageOptions
+ *   { for?: string, out?: string, profile: boolean, verbose?: boolean }} TriageOptions
  * @typedef {{ name: string, mode: number, content: Buffer }} File
  */
 
@@ -81,7 +81,7 @@ Examples:
  * @returns {Promise<number>} exit status
  */
 async function triage (text, given) {
-  const seconds = given.seconds === undefined ? SECONDS : readSeconds('--seconds', given.seconds)
+  const seconds = given.for === undefined ? SECONDS : readSeconds('--for', given.for)
   const subject = findSubject(text)
   subject.check(given)
   const file = path.resolve(given.out ?? `${fileName(text)}-${subject.pid}.memwatch.tgz`)

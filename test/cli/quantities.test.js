@@ -20,7 +20,8 @@ const ARGUMENTS = {
   capture: ['shop', 'report'],
   retainers: [__filename],
   plan: ['--node', '22'],
-  top: ['--once']
+  top: ['--once'],
+  triage: ['0']
 }
 
 const FLAGS = program.commands.flatMap(command => command.options.flatMap(({ long, flags }) => {

@@ -67,7 +67,7 @@ describe('first aid', () => {
     const steps = firstAid(report([leak, leak]))
     expect(steps).toContain('Then, against js-heap-leak: Let it go.')
     expect(new Set(steps).size).toBe(steps.length)
-    expect(firstAid(report([]))[0]).toContain('memwatch triage 7 --seconds 300')
+    expect(firstAid(report([]))[0]).toContain('memwatch triage 7 --for 300')
     expect(firstAid(report([], true))[0]).toContain('has ended')
   })
 

@@ -423,7 +423,7 @@ describe('triage', () => {
     const app = await start([await ownPort(), leak], { env: { MEMWATCH_NAME: '<img src=x>&`' } })
     const file = path.join(folder, 'leak.memwatch.tgz')
     const { code, stdout, stderr } = await memwatch([
-      'triage', String(app.pid), '--seconds', '12', '--out', file
+      'triage', String(app.pid), '--for', '12', '--out', file
     ])
     expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining(file) })
     expect(stdout).toContain('Do now')
@@ -447,7 +447,7 @@ describe('triage', () => {
   it('writes the file of a process that dies meanwhile', async () => {
     const app = await start([await ownPort(), plain])
     const file = path.join(folder, 'dead.memwatch.tgz')
-    const done = memwatch(['triage', String(app.pid), '--seconds', '60', '--out', file])
+    const done = memwatch(['triage', String(app.pid), '--for', '60', '--out', file])
     await eventually(() => app.output, output => output.includes('Debugger ending'))
     const opened = () => fs.readdirSync(`/proc/${app.pid}/fd`).length
     const before = opened()
