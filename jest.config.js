@@ -11,6 +11,7 @@ module.exports = {
     '\\.js$': 'babel-jest'
   },
   transformIgnorePatterns: [`node_modules/(?!${LOADS_BY_IMPORT.slice('node_modules/'.length)})`],
+  setupFilesAfterEnv: ['<rootDir>/test/support/stop-running.js'],
   // Real processes are spawned: two at a time is what a two-core machine carries.
   maxWorkers: 2,
   testTimeout: 30_000

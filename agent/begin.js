@@ -46,7 +46,7 @@ class Lifecycle {
   /** @type {NodeJS.Timeout | undefined} */
   #pieceTimer
   #onPiece = this.#fenced(() => this.#loadPiece())
-  #onExit = this.#fenced(exitCode => this.#end(exitCode))
+  #onExit = this.#fenced(exitCode => this.end(exitCode))
 
   /**
    * @param {import('./protocol/config').Config} config
@@ -87,8 +87,8 @@ class Lifecycle {
     this.#agent?.run()
   }
 
-  /** @param {number} exitCode */
-  #end (exitCode) {
+  /** Says goodbye to the exporter. @param {number} exitCode */
+  end (exitCode) {
     this.#state = 'ended'
     if (nowMs() - this.#beganMs < FIRST_FRAME_MS) return
     this.#loadRest()

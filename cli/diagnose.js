@@ -52,7 +52,7 @@ Examples:
   $ memwatch run --record app.recording.gz -- node server.js
   $ memwatch diagnose app.recording.gz
   $ memwatch diagnose --json app.recording.gz | jq '.targets[].primary'
-  $ node --trace-gc server.js > app.log
+  $ node --trace-gc server.js > app.log 2>&1
   $ memwatch diagnose app.log --memory 512Mi
   $ kubectl logs shop-5d4c | memwatch diagnose -
   $ memwatch diagnose report.*.json

@@ -95,6 +95,8 @@ function startAgent (require, { folder, env, defaults, untilUnixMs }) {
   Object.defineProperty(globalThis, key, {
     value: {
       stop () {
+        // Without a goodbye the exporter would report that the process fell silent.
+        agent.end(0)
         agent.stop()
         // The next attach may bring another version, and a detached app needs no code of the agent.
         const isOwn = (/** @type {string} */ file) =>

@@ -126,7 +126,8 @@ async function open (subject) {
   }
   return subject.refuse(
     `has not opened its inspector within ${ANSWER_MS / 1000} s: its event loop is blocked, or its ` +
-      'inspector is open on another port; if it opens later, memwatch detach closes it'
+      'inspector is open on another port; one that opens later stays open on loopback until the ' +
+      'process ends or calls inspector.close()'
   )
 }
 

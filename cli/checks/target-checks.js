@@ -41,11 +41,12 @@ function checkLimits ({ view, target, verdicts }) {
   }
   const text = `${limit}; the heap limit of V8 is ${formatBytes(heapBytes)}.`
   const mismatch = verdicts.find(({ diagnosis }) => diagnosis === 'container-limit-mismatch')
-  return ['confirmed', 'suspected'].includes(mismatch?.state)
-    ? problem(
+  if (['confirmed', 'suspected'].includes(mismatch?.state)) {
+    return problem(
       'limits', `${text} ${mismatch.summary}`, `memwatch plan ${target.target} compares limits.`
     )
-    : ok('limits', text)
+  }
+  return limitBytes === undefined ? unknown('limits', text) : ok('limits', text)
 }
 
 /**

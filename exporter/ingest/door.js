@@ -59,7 +59,7 @@ class Door {
       }
       throw new ConfigError(
         `--socket: cannot make ${address.path}: ${message}. Name a place that can be written to, ` +
-          'as --socket /run/memwatch/exporter.sock'
+          'as --socket /tmp/memwatch/exporter.sock'
       )
     }
   }

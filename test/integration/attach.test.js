@@ -128,6 +128,10 @@ describe.each(NODES.map(node => [versionOf(node), node]))('attach on Node.js %s'
         // The server closes the socket of that request a moment later.
         await eventually(() => descriptorsOf(app.pid).length, n => n <= before.descriptors.length)
         expect(descriptorsOf(app.pid)).toEqual(before.descriptors)
+        // It ended for the exporter: no alert reports a silent agent.
+        const shown = async () => (await (await exporter.get('/api/v1/targets')).json())
+          .filter((/** @type {any} */ target) => target.pid === app.pid)
+        await eventually(shown, targets => targets.every(({ up, silence }) => !up && !silence))
       }
       expect(app.child.exitCode).toBe(null)
     }

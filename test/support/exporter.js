@@ -6,6 +6,7 @@ const os = require('node:os')
 const path = require('node:path')
 const { once } = require('node:events')
 const { Exporter } = require('../../exporter/exporter')
+const { running } = require('./running')
 
 /**
  * An exporter of a test.
@@ -20,12 +21,6 @@ const exporterConfig = (socket, changes) => ({
   logLevel: 'silent',
   ...changes
 })
-
-/** Exporters that run: one that a failed test leaves would keep its jest alive. */
-const running = new Set()
-/** Absent in benches, which load this file, too. @type {any} */
-const { afterAll } = globalThis
-afterAll?.(() => Promise.all([...running].map(({ stop }) => stop())))
 
 /**
  * An exporter on a private socket and a free port, and ways to talk to it.

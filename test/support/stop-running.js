@@ -1,0 +1,5 @@
+'use strict'
+
+const { running } = require('./running')
+
+afterAll(() => Promise.all([...running].map(({ stop }) => stop())))
