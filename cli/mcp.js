@@ -71,7 +71,7 @@ async function serve (given) {
       readSnapshot: explain(readSnapshot)
     }
   })
-  server.onerror = error => err.say(`memwatch mcp: ${error.message}`)
+  server.onerror = error => err.say(`memwatch mcp: a message was not understood: ${error.message}`)
   await server.connect(new sdk.StdioServerTransport(process.stdin, out.stream))
   // The SDK reads on after the client has gone, and answers nobody.
   process.stdin.once('end', end).once('error', end)
