@@ -42,8 +42,8 @@ const heapUsedBytes = () => getHeapStatistics().used_heap_size
 
 /**
  * Full GCs on command, for readings of the live heap when V8 itself collects too rarely. The
- * distance to the previous GC, or to the start, keeps their share below MOST_SHARE, at the cost of
- * the last one and at the cost that the current heap predicts.
+ * distance to the previous GC, or to the start, keeps their share below MOST_SHARE, at the costs of
+ * the last one and of the current heap.
  */
 class ForcedGc {
   #ownGc
@@ -91,7 +91,7 @@ class ForcedGc {
     this.#ownGc.totalMs += pauseMs
     this.#pauses.countOwn()
     this.#endedAtSeconds = endedMs / 1000
-    // The CPU time of all threads, on older Node.js, may exceed the pause.
+    // All threads' CPU time, on older Node.js, may exceed the pause.
     this.#costSeconds =
       Math.min(pauseMs, Math.max(cpuMs() - beganCpuMs, LEAST_CPU_SHARE * pauseMs)) / 1000
     this.#secondsPerByte = this.#costSeconds / Math.max(1, usedBytes)
