@@ -1698,7 +1698,59 @@ describe('growing memory outside the heap', () => {
   })
 })
 
+describe('a heap near its limit whose GC comes and goes with the load', () => {
+  /** @param {number} calm share of time in GC between bursts of twelve seconds a minute */
+  const states = calm => {
+    const seen = []
+    watch({
+      seconds: 300,
+      at: t => {
+        const burst = t % 60 >= 10 && t % 60 < 22
+        return {
+          liveMib: 205,
+          rssMib: 300,
+          scavenges: 0,
+          scavengeSeconds: 0,
+          majors: burst ? 0.5 : 0.5 * calm / 0.1,
+          majorSeconds: burst ? 0.1 : calm
+        }
+      },
+      onTarget: target => {
+        const found = findCase(target).verdicts.find(({ diagnosis }) =>
+          diagnosis === 'heap-limit-thrash')
+        if (found && found.state !== seen.at(-1)) seen.push(found.state)
+      }
+    })
+    return seen.filter(state => state !== 'unknown')
+  }
+  it('is one finding while GC stays near the limit that raised it', () => {
+    expect(states(0.04)).toEqual(['ok', 'suspected'])
+  })
+  it('is a finding of each burst if GC is calm between them', () => {
+    expect(states(0.005).slice(0, 4)).toEqual(['ok', 'suspected', 'ok', 'suspected'])
+  })
+})
+
 describe('a blocked loop', () => {
+  it.each([
+    ['is no finding if each block is the pause of a major GC', 0.24, 'ok'],
+    ['is a finding beside short major GCs', 0.05, 'confirmed']
+  ])('%s', (_, majorSeconds, state) => {
+    const { verdict } = watch({
+      seconds: 60,
+      at: t => ({
+        majors: 1,
+        majorSeconds,
+        scavengeSeconds: 0.001,
+        values: { ...busyLoop(t, 0.9), ...delays(t, 0.3) }
+      })
+    })
+    expect(verdict('event-loop-blocked').state).toBe(state)
+    if (state === 'ok') {
+      expect(verdict('event-loop-blocked').summary).toBe(
+        'the loop is late by 45 ms on average, but by 1.8 ms only without the pauses of major GCs')
+    }
+  })
   const batch = { resources: { FSReqPromise: 1, PipeWrap: 2 }, connectionsAccepted: 0 }
   /**
    * @param {object} values
