@@ -61,7 +61,10 @@ function judgeFlat (signals, limits, line) {
   const rises =
     score >= limits.score && growth >= limits.slowestBytesPerSecond && fit >= limits.suspectedFit
   if (rises && isWorthSuspicion(rise, share, limits)) return null
-  if (rises && rise >= limits.lastingLeastBytes && lateAtMost >= limits.lateGrowthRatio) {
+  // A line that is young is short: what would fill the room within a working day is not ruled out.
+  const isMuch =
+    rise >= limits.lastingLeastBytes || growth * limits.criticalSeconds >= runway
+  if (rises && isMuch && lateAtMost >= limits.lateGrowthRatio) {
     return unknown(`the live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}, ` +
       `${formatRatio(share)} of the way to its limit: too little to judge`)
   }

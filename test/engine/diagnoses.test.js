@@ -1698,6 +1698,26 @@ describe('growing memory outside the heap', () => {
   })
 })
 
+describe('a young line of growth', () => {
+  /** @param {object} changes a second */
+  const after = ({ live = 0, native = 0 }) => watch({
+    seconds: 45,
+    at: t => ({
+      liveMib: 10 + live * t, nativeMib: 12 + native * t, rssMib: 90 + (live + native) * t
+    })
+  })
+  it.each([
+    ['js-heap-leak', { live: 0.12 }, 'unknown', 'too little to judge'],
+    ['js-heap-leak', { live: 0.01 }, 'ok', 'the live heap is flat'],
+    ['native-memory-leak', { native: 0.15 }, 'unknown', 'too little to judge'],
+    ['native-memory-leak', { native: 0.01 }, 'ok', 'since the warm-up']
+  ])('of %s by %o is %s: a working day would fill the room, or not', (id, growth, state, text) => {
+    const verdict = after(growth).verdict(id)
+    expect(verdict).toMatchObject({ state, summary: expect.stringContaining(text) })
+    expect(verdict.evidence).toEqual([])
+  })
+})
+
 describe('a heap near its limit whose GC comes and goes with the load', () => {
   /** @param {number} calm share of time in GC between bursts of twelve seconds a minute */
   const states = calm => {
