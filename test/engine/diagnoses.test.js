@@ -1701,15 +1701,15 @@ describe('growing memory outside the heap', () => {
 describe('a young line of growth', () => {
   /** @param {object} changes a second */
   const after = ({ live = 0, native = 0 }) => watch({
-    seconds: 45,
+    seconds: 58,
     at: t => ({
       liveMib: 10 + live * t, nativeMib: 12 + native * t, rssMib: 90 + (live + native) * t
     })
   })
   it.each([
-    ['js-heap-leak', { live: 0.12 }, 'unknown', 'too little to judge'],
+    ['js-heap-leak', { live: 0.1 }, 'unknown', 'too little to judge'],
     ['js-heap-leak', { live: 0.01 }, 'ok', 'the live heap is flat'],
-    ['native-memory-leak', { native: 0.15 }, 'unknown', 'too little to judge'],
+    ['native-memory-leak', { native: 0.11 }, 'unknown', 'too little to judge'],
     ['native-memory-leak', { native: 0.01 }, 'ok', 'since the warm-up']
   ])('of %s by %o is %s: a working day would fill the room, or not', (id, growth, state, text) => {
     const verdict = after(growth).verdict(id)
