@@ -160,6 +160,27 @@ describe('severity follows the risk', () => {
   })
 })
 
+describe('memory that malloc keeps if malloc can be asked', () => {
+  const confirmedAt = allocatorAccess => {
+    let at = null
+    watch({
+      seconds: 135,
+      at: t => ({ rssMib: 320, nativeMib: 220, spanMib: 240, externalMib: t % 20 < 10 ? 5 : 160 }),
+      helloChanges: { allocatorAccess },
+      onTarget: (target, t) => {
+        const { state } = findCase(target).verdicts.find(({ diagnosis }) =>
+          diagnosis === 'allocator-fragmentation') ?? {}
+        if (state === 'confirmed') at ??= t
+      }
+    })
+    return at
+  }
+  it('is suspected until its answer, which comes within two minutes or never', () => {
+    expect(confirmedAt(undefined)).toBeLessThan(60)
+    expect(confirmedAt('addon')).toBeGreaterThan(120)
+  })
+})
+
 describe('js-heap-leak', () => {
   const leak = { seconds: 290, at: t => ({ liveMib: 10 + 0.8 * t }) }
 
@@ -1122,6 +1143,25 @@ describe('a live heap that fills its limit within a minute', () => {
 })
 
 describe('resource-leak', () => {
+  it.each([
+    // 10 descriptors and 4 MiB for each of one worker a second: 512 MiB are full first.
+    ['memory', { rssMib: 4 }, 32, 'the container limit in about'],
+    ['descriptors', { rssMib: 0 }, 1940, 'open files is reached in about']
+  ])('tells the time until %s are used up first', (_, each, secondsLeft, impact) => {
+    const { verdict } = watch({
+      seconds: 72,
+      at: t => ({
+        rssMib: 90 + each.rssMib * t,
+        nativeMib: 12 + each.rssMib * t,
+        values: { openFileDescriptors: 30 + 10 * t, maxFileDescriptors: 20_000, threads: 11 + t }
+      })
+    })
+    const found = verdict('resource-leak')
+    expect(found.state).toBe('confirmed')
+    expect(found.impact).toContain(impact)
+    expect(found.secondsLeft).toBeGreaterThan(0.8 * secondsLeft)
+    expect(found.secondsLeft).toBeLessThan(1.2 * secondsLeft)
+  })
   it('advises on the confirmed kind, even if another has the higher score', () => {
     const { diagnoses } = require('../../engine/diagnoses')
     const { judge, fix, limits } = defined(
