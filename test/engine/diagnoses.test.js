@@ -1738,6 +1738,23 @@ describe('growing memory outside the heap', () => {
   })
 })
 
+it.each([80, 95])('the time to the heap limit counts from now, at %d s', seconds => {
+  // 2.5 MiB/s to 256 MiB, and a major GC every 4 s: after 98 s it is full.
+  const { verdict } = watch({
+    seconds,
+    at: t => ({
+      liveMib: 10 + 2.5 * 4 * Math.floor(t / 4),
+      rssMib: 330,
+      scavenges: 0,
+      scavengeSeconds: 0,
+      majors: t % 4 === 0 ? 1 : 0,
+      majorSeconds: 0.01
+    })
+  })
+  const { secondsLeft } = verdict('js-heap-leak')
+  expect(Math.abs(secondsLeft - (98 - seconds))).toBeLessThan(2.5)
+})
+
 describe('a young line of growth', () => {
   /** @param {object} changes a second */
   const after = ({ live = 0, native = 0 }) => watch({
