@@ -184,14 +184,14 @@ function ruleOutLittle (signals, limits) {
   const { allocatorSlackBytes: retained, rssBytes } = signals
   const share = retained / rssBytes
   if (retained < limits.retainedBytes || share < limits.retainedShareRatio) {
-    return ok(`malloc holds at most ${formatBytes(retained)} beyond need ` +
+    return ok(`malloc retains at most ${formatBytes(retained)} of freed memory ` +
       `(${formatRatio(share)} of RSS)`)
   }
   const isMuch = retained >= limits.roomyRetainedBytes && share >= limits.roomyShareRatio
   if (isMuch || !hasRoom(signals, signals.allocatorSlackBytes, limits)) return null
   const limit = findMemoryLimit(signals)
-  return ok(`malloc holds ${formatBytes(retained)} beyond need, little in ${formatBytes(limit)}: ` +
-    `RSS is ${formatRatio(rssBytes / limit)} of them`)
+  return ok(`malloc retains ${formatBytes(retained)} of freed memory, little in a limit of ` +
+    `${formatBytes(limit)} of which RSS fills ${formatRatio(rssBytes / limit)}`)
 }
 
 /** Is the memory in use? Freed memory moves, or malloc reports it as free. @type {Question} */

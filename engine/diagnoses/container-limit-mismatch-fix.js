@@ -138,8 +138,8 @@ function askForMemory (finding, { neededBytes }) {
     title: `Ask for ${formatBytes(neededBytes)} of memory`,
     change: { memoryLimitBytes: Math.round(neededBytes / MIB) * MIB },
     predicted: [],
-    risk: `Computed from the ${formatBytes(liveBytes + othersLiveBytes)} that live on ` +
-      `${theHeaps} and the ${formatBytes(besideBytes + othersBesideBytes)} beside ${them}.`
+    risk: `Computed from ${formatBytes(liveBytes + othersLiveBytes)} of live objects on ` +
+      `${theHeaps} and ${formatBytes(besideBytes + othersBesideBytes)} of memory beside ${them}.`
   }
 }
 

@@ -196,7 +196,7 @@ function judgeAlone (signals, limits, limit, target) {
         `${formatRatio(limits.heapShareRatio)} of the container, it is serious (now ` +
         `${formatRatio(heapShare)}).`),
       hits && evidence('containerLimitHitsPerSecond', hits, 0, value =>
-        `Use met the limit ${value}, and the kernel had to reclaim.`)
+        `Memory use met the limit ${value}, and the kernel had to reclaim memory.`)
     ),
     impact: 'V8 sees no need to collect before the container is full: the kernel kills the ' +
       'process (exit 137, OOMKilled), and the log says nothing of a heap.'
@@ -215,12 +215,12 @@ function whyBlind ({ constrainedBytes, node, nodeOptions, execArgv }, limit) {
     )
   ) { return 'A flag sets the heap that high.' }
   if (constrainedBytes === undefined) {
-    return `Node ${node} was told of no limit at start: the limit sits on a parent of the ` +
+    return `Node ${node} saw no limit at start: the limit applies to a parent of the ` +
       'cgroup, came later, or this Node does not read it (Node 18 on cgroup v2).'
   }
   if (constrainedBytes === limit) {
-    return `Node ${node} knew the limit at start: V8 chooses that much for it.`
+    return `Node ${node} saw the limit at start, and V8 chose this heap size for it.`
   }
-  return `Node ${node} was told of ${formatBytes(constrainedBytes)} at start, not of ` +
+  return `Node ${node} saw a limit of ${formatBytes(constrainedBytes)} at start, not of ` +
     `${formatBytes(limit)}.`
 }

@@ -145,7 +145,7 @@ function ruleOut (signals, limits) {
   }
   if (gc >= limits.gcShareRatio * busy) {
     return ok(`the loop is late by ${ms(mean)} on average, but GC takes ${formatRatio(gc)} of ` +
-      'the time: it is the one that blocks')
+      'the time: GC blocks the loop')
   }
   const outside = outsideMajors(signals) * mean
   if (outside < limits.suspectedExpectedWaitSeconds) {

@@ -125,7 +125,7 @@ describe('severity follows the risk', () => {
       severity: 'info'
     })
     expect(verdict('container-limit-mismatch').evidence.map(({ text }) => text)).toContain(
-      'Node 20.20.2 knew the limit at start: V8 chooses that much for it.'
+      'Node 20.20.2 saw the limit at start, and V8 chose this heap size for it.'
     )
   })
   it.each([
@@ -594,7 +594,7 @@ describe('allocator-fragmentation', () => {
     const { primary, verdict } = watch({ seconds: 120, at: some(160) })
     expect(primary).toBeNull()
     expect(verdict('allocator-fragmentation').summary).toMatch(
-      /little in 512 MiB: RSS is 31 % of them/
+      /little in a limit of 512 MiB of which RSS fills 31 %/
     )
   })
   it.each([
