@@ -34,8 +34,7 @@ function explainSizes (answer, { request, needs }) {
     return {
       reasons: {},
       notes: [
-        `${formatDays(days)} of history: sizes need at least an hour with readings of RSS and heap, ` +
-          'and are worth most after a week.'
+        `${formatDays(days)} of history without readings of RSS and heap: there is nothing to size by.`
       ]
     }
   }
@@ -135,10 +134,10 @@ function listNotes ({ days, present }, { request: { deaths, process }, needs, si
   return notes
 }
 
-/** @param {number} days @returns {string} 3 h, 1.2 days, 9 days */
+/** @param {number} days @returns {string} 12 min, 3 h, 1.2 days, 9 days */
 const formatDays = days =>
   days < 1
-    ? `${Number((24 * days).toFixed(1))} h`
+    ? 24 * days < 1 ? `${Math.round(1440 * days)} min` : `${Number((24 * days).toFixed(1))} h`
     : `${Number(days.toFixed(days < WEEK_DAYS ? 1 : 0))} ${days.toFixed(1) === '1.0' ? 'day' : 'days'}`
 
 module.exports = { explainSizes, formatDays }

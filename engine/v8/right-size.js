@@ -30,8 +30,6 @@ const DEATH_RAISE = 1.2
 /** Days from which the answer is of medium and of high confidence: a week contains a weekend. */
 const MEDIUM_DAYS = 2
 const HIGH_DAYS = 7
-/** Less than this is no history. */
-const LEAST_DAYS = 1 / 24
 
 /** Findings of growth without an end, which fills every size. */
 const LEAKS = Object.freeze([
@@ -65,7 +63,7 @@ const SIZE_FLAGS = Object.freeze([
  * @property {import('./plan-case').GivenFlags} flags
  * @property {import('./plan-case').Host} host
  * @property {'v1' | 'v2'} cgroup
- * @property {boolean} [limitOnParent]
+ * @property {boolean} limitOnParent its limit is on a parent cgroup, which Node.js does not read
  *
  * Sizes that fit together.
  * @typedef {object} Sizes
@@ -101,7 +99,7 @@ function rightSize (request) {
   const { days, leaks, present } = request
   /** @type {RightSize} */
   const answer = {
-    state: leaks.length > 0 ? 'leak' : days.length < LEAST_DAYS ? 'no_history' : 'sized',
+    state: leaks.length > 0 ? 'leak' : 'sized',
     confidence: days.length < MEDIUM_DAYS ? 'low' : days.length < HIGH_DAYS ? 'medium' : 'high',
     days: days.length,
     containers: days.containers,
@@ -200,7 +198,8 @@ function chooseSizes (needs, { deaths, present, process, guaranteed = false }) {
   return {
     requestBytes: guaranteed ? limitBytes : Math.min(limitBytes, request),
     ...sizes,
-    flags: neededFlags(sizes, needs, unset),
+    // Flags of size that are set already stay in force unless each is given anew.
+    flags: neededFlags(sizes, needs, process && setsSizes(process) ? null : unset),
     unset: unset && { oldBytes: unset.oldBytes, semiSpaceBytes: unset.semiSpaceBytes }
   }
 }
@@ -229,7 +228,8 @@ const fitsTogether = ({ besideHighestBytes }, { memoryLimitBytes, heapSizeLimitB
  * Flags without which V8 would choose other sizes in that container.
  * @param {{ oldBytes: number, semiSpaceBytes: number, limitBytes: number }} sizes
  * @param {Needs} needs
- * @param {import('./plan-case').PlanCase['sizes'] | null} unset sizes that V8 chooses without flags
+ * @param {import('./plan-case').PlanCase['sizes'] | null} unset sizes that V8 chooses without flags;
+ *   null: all flags are needed
  * @returns {Record<string, number>} MiB
  */
 function neededFlags ({ oldBytes, semiSpaceBytes, limitBytes }, needs, unset) {
@@ -255,15 +255,20 @@ function neededFlags ({ oldBytes, semiSpaceBytes, limitBytes }, needs, unset) {
  * @returns {import('./plan-case').PlanCase['sizes']}
  */
 function chosenByV8 (limitBytes, { version, flags, ...rest }) {
-  const others = (/** @type {string[]} */ options) =>
-    options.filter(option => !SIZE_FLAGS.includes(option.split('=')[0].replaceAll('_', '-')))
+  const others = (/** @type {string[]} */ options) => options.filter(option => !isSizeFlag(option))
   return planCase(version, limitBytes, {
     ...rest,
     flags: { nodeOptions: others(flags.nodeOptions), execArgv: others(flags.execArgv) }
   }).sizes
 }
 
+/** Tells if an option of Node.js sets the size of the heap. @param {string} option */
+const isSizeFlag = option => SIZE_FLAGS.includes(option.split('=')[0].replaceAll('_', '-'))
+
+/** @param {Process} process */
+const setsSizes = ({ flags }) => [...flags.nodeOptions, ...flags.execArgv].some(isSizeFlag)
+
 /** @param {number} bytes */
 const roundUp = bytes => Math.ceil(bytes / STEP_BYTES) * STEP_BYTES
 
-module.exports = { rightSize, chosenByV8, LEAKS, SIZE_FLAGS }
+module.exports = { rightSize, LEAKS, SIZE_FLAGS }
