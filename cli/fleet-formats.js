@@ -196,7 +196,9 @@ function renderHtml (report) {
       'vertical-align:top;border-bottom:1px solid #8884}code{white-space:pre-wrap}</style>',
     '</head><body><h1>Memory findings</h1>',
     ...summaryOf(report).map(text => `<p>${html(text)}</p>`),
-    `<table><thead><tr>${heads.map(head => `<th>${html(head)}</th>`).join('')}</tr></thead><tbody>`,
+    '<table><thead>',
+    `<tr>${heads.map(head => `<th>${html(head)}</th>`).join('')}</tr>`,
+    '</thead><tbody>',
     ...report.findings.map(finding => `<tr>${[
       ...cellsOf(finding, report).map(html).with(2, isRunbook(finding.runbook)
         ? `<a href="${runbookOf(finding.runbook)}">${html(finding.diagnosis)}</a>`
@@ -221,8 +223,8 @@ const COLUMNS = Object.freeze([
 ])
 
 /**
- * A row for each finding and version, for spreadsheets: RFC 4180, with plain line feeds. A suspicion
- * is one row without versions.
+ * A row for each finding and version, for spreadsheets: RFC 4180, with plain line feeds. A
+ * suspicion is one row without versions.
  * @param {FleetReport} report
  * @returns {string}
  */

@@ -22,6 +22,8 @@ const VERSIONS_WINDOW = '3d'
 const LEAST_DIFFERENCE = '1048576 / 3600'
 /** Least difference as a share of the growth of either version. */
 const LEAST_SHARE = 0.5
+/** The rules of workloads join the series of all targets, and no alert waits for them. */
+const WORKLOADS_INTERVAL = '1m'
 /** The rules of versions read days of history, which one evaluation in two minutes affords. */
 const VERSIONS_INTERVAL = '2m'
 
@@ -63,6 +65,7 @@ const RECORDED = Object.freeze({
     ]
   },
   'memwatch-workloads': {
+    interval: WORKLOADS_INTERVAL,
     rows: [
       {
         record: 'workload:memwatch_targets:count',
@@ -119,7 +122,8 @@ const RECORDED = Object.freeze({
         expr: of => {
           const grown = `time() - ${of('memwatch_target_start_time_seconds', 'thread="main"')} > ${GROWN_SECONDS}`
           const growth = `(${of('memwatch_live_heap_growth_bytes_per_second', 'thread="main"')} and on (${THREAD}) ${grown})`
-          return `quantile by (${VERSION}) (0.5, ${identified(of, growth)})`
+          // A heap that shrinks does not grow.
+          return `clamp_min(quantile by (${VERSION}) (0.5, ${identified(of, growth)}), 0)`
         }
       },
       {
