@@ -8,7 +8,7 @@ const { version } = require('./package.json')
 const { MALLOC_ENV, loadedAllocator } = require('./protocol/allocators')
 const { MAX_TEXT, fitting } = require('./protocol/limits')
 const { isCodeFlag, plainFlags, splitNodeOptions } = require('./protocol/node-options')
-const { HOST_NAME, plainText } = require('./protocol/text-rules')
+const { APP_VERSION, HOST_NAME, plainText } = require('./protocol/text-rules')
 
 /**
  * Script of this isolate. Node.js makes its path absolute; anything else in its place is an
@@ -22,15 +22,16 @@ function scriptPath ({ argv: [, script] = [], execArgv = [] } = process) {
 }
 
 /**
+ * @typedef {{ name: string, version?: unknown, bin?: unknown, folder: string } | undefined} Package
+ *
  * @param {string} folder
- * @returns {{ name: string, bin?: unknown, folder: string } | undefined} nearest package.json with
- *   a name, in this folder or above
+ * @returns {Package} nearest package.json with a name, in this folder or above
  */
 function nearestPackage (folder) {
   for (; ; folder = path.dirname(folder)) {
     try {
-      const { name, bin } = parseJson(readFileSync(path.join(folder, 'package.json'), 'utf8'))
-      if (typeof name === 'string' && name !== '') return { name, bin, folder }
+      const own = parseJson(readFileSync(path.join(folder, 'package.json'), 'utf8'))
+      if (typeof own.name === 'string' && own.name !== '') return { ...own, folder }
     } catch {} // absent, or unreadable
     if (folder === path.dirname(folder)) return undefined
   }
@@ -43,7 +44,7 @@ const NEXT_SERVER = /[\\/]next[\\/]dist[\\/]server[\\/]lib[\\/]start-server\.js$
  * Detects the program of an installed package that runs the user's app, such as `next start`,
  * `vite` or `fastify start`.
  * @param {string} script
- * @param {ReturnType<typeof nearestPackage>} own package of the script
+ * @param {Package} own package of the script
  */
 function isProgram (script, own) {
   if (/[\\/]\.bin[\\/][^\\/]+$/.test(script) || NEXT_SERVER.test(script)) return true
@@ -53,27 +54,34 @@ function isProgram (script, own) {
 }
 
 /**
- * Name in the nearest package.json above the script, else the script's own. For the program of an
- * installed package the app is in the working folder, or beside node_modules.
+ * Nearest package above the script; for the program of an installed package that of the app: in
+ * the working folder, or beside node_modules.
  * @param {string | undefined} script absolute path
  * @param {object} [of]
  * @param {() => string} [of.workingFolder]
  * @param {boolean} [of.isWorker] workers of loaders report before the main thread, and run a
  *   package's script or none
+ * @returns {Package}
  */
-function appName (script, { workingFolder = process.cwd, isWorker = false } = {}) {
-  if (!script && !isWorker) return 'node'
+function appPackage (script, { workingFolder = process.cwd, isWorker = false } = {}) {
+  if (!script && !isWorker) return undefined
   const own = script ? nearestPackage(path.dirname(script)) : undefined
-  let app
   try {
     if (!script || (isWorker ? script.includes('node_modules') : isProgram(script, own))) {
-      app = nearestPackage(workingFolder()) ??
-        (script && nearestPackage(script.split('node_modules', 1)[0]))
+      return nearestPackage(workingFolder()) ||
+        (script && nearestPackage(script.split('node_modules', 1)[0])) || own
     }
   } catch {} // the working folder was removed
-  const base = path.basename(script ?? '').replace(/\.[cm]?[jt]s$/, '')
-  return (app || own)?.name ?? (base || 'node')
+  return own
 }
+
+/**
+ * @param {string | undefined} script
+ * @param {Package} [app]
+ * @returns {string} of its package, else of the script
+ */
+const appName = (script, app = appPackage(script)) =>
+  app?.name ?? (path.basename(script ?? '').replace(/\.[cm]?[jt]s$/, '') || 'node')
 
 /**
  * Start of the process in the kernel's ticks: pid and start identify a process. Field 22 of
@@ -92,15 +100,10 @@ function startTimeTicks () {
  * @param {Partial<import('./protocol/config').Config>} config
  * @returns {{ pod?: import('./protocol/frame').Pod }}
  */
-function readPod ({ podUid, podName, podNamespace, container, injected }) {
-  const pod = {
-    ...(podUid && { uid: podUid }),
-    ...(podName && { name: podName }),
-    ...(podNamespace && { namespace: podNamespace }),
-    ...(container && { container }),
-    ...(injected && { injected })
-  }
-  return Object.keys(pod).length > 0 ? { pod } : {}
+function readPod ({ podUid: uid, podName: name, podNamespace: namespace, container, injected }) {
+  const pod = { uid, name, namespace, container, injected }
+  const given = Object.entries(pod).filter(([, value]) => value)
+  return given.length > 0 ? { pod: Object.fromEntries(given) } : {}
 }
 
 /**
@@ -112,12 +115,16 @@ function hello (config) {
   try {
     maps = readFileSync('/proc/self/maps', 'utf8')
   } catch {} // not Linux, or denied by the permission model
-  const constrained = /** @type {{ constrainedMemory?: () => number | undefined }} */ (process).constrainedMemory?.()
+  const constrained = process.constrainedMemory?.()
   const hostMemoryBytes = os.totalmem()
   const variables = MALLOC_ENV.filter(key => process.env[key])
   const values = fitting(variables.map(key => plainText(String(process.env[key]), MAX_TEXT)))
   const host = os.hostname()
+  const script = scriptPath()
   const isWorker = !isMainThread && !process.execArgv.some(flag => isCodeFlag(flag))
+  const app = appPackage(script, { isWorker })
+  const attributes = process.env.OTEL_RESOURCE_ATTRIBUTES ?? ''
+  const appVersion = /(?:^|,)service\.version=([^,]*)/.exec(attributes)?.[1] ?? app?.version
   return {
     agent: version,
     agentFolder: plainText(__dirname, MAX_TEXT),
@@ -127,7 +134,8 @@ function hello (config) {
     threadId,
     startedAtUnixMs: Math.round(timeOriginUnixMs),
     startTimeTicks: startTimeTicks(),
-    name: plainText(config.name || appName(scriptPath(), { isWorker }), 128),
+    name: plainText(config.name || appName(script, app), 128),
+    ...(typeof appVersion === 'string' && APP_VERSION.test(appVersion) && { appVersion }),
     intervalSeconds: 1,
     node: process.versions.node,
     v8: process.versions.v8,
@@ -147,4 +155,4 @@ function hello (config) {
   }
 }
 
-module.exports = { hello, appName, scriptPath }
+module.exports = { hello, appName, appPackage, scriptPath }

@@ -167,9 +167,11 @@ class Transport {
     socket.unref()
     socket.on('error', error => debug('socket: %s', error))
     attempt('connect', () => this.#descriptor())
-    socket.on('close', () => {
-      if (this.#socket === socket) attempt('close', () => this.#lose())
-    })
+    for (const event of ['close', 'end']) {
+      socket.on(event, () => {
+        if (this.#socket === socket) attempt(event, () => this.#lose())
+      })
+    }
     socket.on('connect', () => {
       if (this.#socket === socket && this.#state === 'connecting') {
         attempt('connect', () => this.#open())
@@ -182,9 +184,6 @@ class Transport {
         attempt('connect', () => this.#lose())
       }
     }), CONNECT_TIMEOUT_MS)
-    socket.on('end', () => {
-      if (this.#socket === socket) attempt('end', () => this.#lose())
-    })
   }
 
   #open () {

@@ -23,6 +23,7 @@ const COMMANDS = [
   'detach',
   'triage',
   'top',
+  'fleet',
   'last-death',
   'capture',
   'retainers',
@@ -68,6 +69,7 @@ Examples:
   $ memwatch detach 4711                      end it there
   $ memwatch triage 4711                      a minute of a running process, and one file to keep
   $ memwatch top                              targets of an exporter, worst first
+  $ memwatch fleet --prometheus URL            findings of a fleet by workload, and what fixes save
   $ memwatch last-death shop                  cause of death of the last process of that name
   $ memwatch capture shop heap_profile        lines of code that allocate what lives on
   $ memwatch retainers shop.heapsnapshot      objects that pile up in a snapshot, and their holders

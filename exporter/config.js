@@ -384,6 +384,12 @@ const clientOptions = withKeys({
     env: 'MEMWATCH_CONFIG',
     default: 'memwatch.config.json in the working folder, if it exists',
     help: 'JSON file with options'
+  },
+  prometheusToken: {
+    flag: '--prometheus-token-file <FILE>',
+    env: 'MEMWATCH_PROMETHEUS_TOKEN_FILE',
+    default: '',
+    help: 'file with the bearer token of the Prometheus that memwatch fleet asks'
   }
 })
 

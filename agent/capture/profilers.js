@@ -107,6 +107,8 @@ const cpuProfilers = [
 
 /** @typedef {{ intervalBytes: number, collected: boolean }} HeapOptions collected: garbage, too */
 
+const COLLECTED = { includeObjectsCollectedByMajorGC: true, includeObjectsCollectedByMinorGC: true }
+
 /**
  * The inspector is first here: only it allows readings of a running profile.
  * @type {((options: HeapOptions) => RunningHeap | undefined)[]}
@@ -123,10 +125,7 @@ const heapProfilers = [
       }
       session.post('HeapProfiler.startSampling', {
         samplingInterval: intervalBytes,
-        ...(collected && {
-          includeObjectsCollectedByMajorGC: true,
-          includeObjectsCollectedByMinorGC: true
-        })
+        ...(collected && COLLECTED)
       })
     } catch (error) {
       end()
@@ -147,9 +146,7 @@ const heapProfilers = [
     v8.startHeapProfile?.({
       sampleInterval: intervalBytes,
       // The inspector runs a full GC before each reading; this API runs one only with this option.
-      ...(collected
-        ? { includeObjectsCollectedByMajorGC: true, includeObjectsCollectedByMinorGC: true }
-        : { forceGC: true })
+      ...(collected ? COLLECTED : { forceGC: true })
     }),
   ({ intervalBytes, collected }) => {
     const profiler = collected ? undefined : addon()

@@ -128,21 +128,15 @@ class Cgroup {
    */
   read (values, { count }) {
     const turn = count % EVERY_FRAMES
-    if (this.#isFirst) this.#readAll(values)
-    else if (turn < this.#readings.length) this.#readings[turn].call(this, values)
+    if (this.#isFirst) {
+      for (const readGroup of new Set([...this.#readings, ...this.#rare])) {
+        readGroup.call(this, values)
+      }
+    } else if (turn < this.#readings.length) this.#readings[turn].call(this, values)
     else if (turn === this.#readings.length) {
       this.#rare[Math.floor(count / EVERY_FRAMES) % this.#rare.length].call(this, values)
     }
     this.#isFirst = false
-  }
-
-  /** @param {Values} values */
-  #readAll (values) {
-    this.#readLimit(values)
-    for (const readGroup of this.#readings) readGroup.call(this, values)
-    this.#readStat(values)
-    this.#readHigh(values)
-    this.#readQuota(values)
   }
 
   /**

@@ -87,9 +87,8 @@ class Descriptors {
   #listAgainAtSeconds = 0
 
   /**
-   * @param {object} dependencies
-   * @param {(folder: string) => string[]} dependencies.list
-   * @param {(file: string) => { size: number }} dependencies.stat
+   * @param {{ list: (folder: string) => string[], stat: (file: string) => { size: number } }}
+   *   dependencies
    */
   constructor ({ list, stat }) {
     this.#list = list
@@ -124,10 +123,8 @@ class Descriptors {
 /**
  * Number of open descriptors, and their kinds. process.getActiveResourcesInfo() omits unref'd
  * resources, such as idle sockets of an http.Agent and idle workers; the kernel does not.
- * @param {object} [dependencies]
- * @param {(folder: string) => string[]} [dependencies.list]
- * @param {(file: string) => string} [dependencies.readLink]
- * @param {(file: string) => { size: number }} [dependencies.stat]
+ * @param {{ list?: (folder: string) => string[], readLink?: (file: string) => string,
+ *   stat?: (file: string) => { size: number } }} [dependencies]
  * @returns {import('./collector').Collector}
  */
 function fileDescriptors ({

@@ -19,11 +19,7 @@ const MALLOC_ENV = [
 ]
 
 /** A loaded object of such a name precedes libc: it is the allocator. */
-const ALLOCATORS = Object.freeze({
-  jemalloc: /\/libjemalloc[^/]*$/,
-  mimalloc: /\/libmimalloc[^/]*$/,
-  tcmalloc: /\/libtcmalloc[^/]*$/
-})
+const ALLOCATORS = /** @type {const} */ (['jemalloc', 'mimalloc', 'tcmalloc'])
 
 /**
  * libc and allocator by the loaded objects: LD_PRELOAD may name a file that the loader did not
@@ -40,11 +36,9 @@ function loadedAllocator (maps) {
   const libc = has(/\/(ld-musl-[^/]*|libc\.musl-[^/]*)$/)
     ? 'musl'
     : has(/\/(libc\.so\.6|libc-2[^/]*\.so)$/) ? 'glibc' : 'other'
-  for (const name of /** @type {(keyof typeof ALLOCATORS)[]} */ (Object.keys(ALLOCATORS))) {
-    const allocatorPath = has(ALLOCATORS[name])
-    if (allocatorPath) {
-      return { libc, allocator: name, allocatorPath: plainText(allocatorPath, MAX_TEXT) }
-    }
+  for (const allocator of ALLOCATORS) {
+    const file = has(new RegExp(`/lib${allocator}[^/]*$`))
+    if (file) return { libc, allocator, allocatorPath: plainText(file, MAX_TEXT) }
   }
   return { libc, allocator: libc }
 }

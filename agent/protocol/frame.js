@@ -324,6 +324,8 @@ const fields = Object.freeze({
  *   /proc/self/stat
  * @property {string} name name of the app: MEMWATCH_NAME, else the name in the nearest
  *   package.json, else the script's base name
+ * @property {string} [appVersion] service.version of OTEL_RESOURCE_ATTRIBUTES, else that of the
+ *   nearest package.json
  * @property {number} intervalSeconds seconds between frames
  * @property {string} node version, without the v
  * @property {string} v8 version

@@ -35,7 +35,10 @@ const POD_NAMES = Object.freeze({ uid: LABEL, name: SUBDOMAIN, namespace: LABEL,
 /** Host name by RFC 1123, with underscores, as many machines have them. */
 const HOST_NAME = /^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?$/
 
+/** Version of an app: SemVer, tag or commit. */
+const APP_VERSION = /^\w[\w.+-]{0,63}$/
+
 /** Key of a map in a frame: heap space, resource type or addon. */
 const KEY = /^(?!__)[A-Za-z0-9_./:-]{1,64}$/
 
-module.exports = { isPlainText, plainText, POD_NAMES, HOST_NAME, KEY }
+module.exports = { isPlainText, plainText, POD_NAMES, APP_VERSION, HOST_NAME, KEY }

@@ -3,6 +3,8 @@
 const { SourceError } = require('./define-source')
 
 const TIMEOUT_MS = 60_000
+/** Characters of an error that are shown. */
+const MOST_ERROR_LENGTH = 300
 
 /**
  * @typedef {{ metric: Record<string, string>, values: [unixSeconds: number, value: string][] }}
@@ -14,13 +16,19 @@ class PrometheusApi {
   #base
   /** @type {Record<string, string>} */
   #headers = {}
+  #timeoutMs
+  /** Sentences of the server that an answer is not complete. @type {Set<string>} */
+  warnings = new Set()
 
   /**
    * @param {string} url its user and password become Basic authorization
-   * @param {{ token?: string }} [options] token: bearer token, which replaces the password
+   * @param {object} [options]
+   * @param {string} [options.token] bearer token, which replaces the password
+   * @param {string} [options.tenant] of Mimir and Cortex
+   * @param {number} [options.timeoutMs] time limit of an answer
    * @throws {SourceError}
    */
-  constructor (url, { token } = {}) {
+  constructor (url, { token, tenant, timeoutMs = TIMEOUT_MS } = {}) {
     if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
       throw new SourceError(
         `--prometheus: expected a URL such as http://localhost:9090, got ${JSON.stringify(url)}`
@@ -30,9 +38,30 @@ class PrometheusApi {
     if (base.username) {
       this.#headers.authorization = `Basic ${Buffer.from(`${decodeURIComponent(base.username)}:${decodeURIComponent(base.password)}`).toString('base64')}`
     }
-    if (token !== undefined) this.#headers.authorization = `Bearer ${token}`
     base.username = base.password = ''
     this.#base = base.href.replace(/\/$/, '')
+    if (token) this.#headers.authorization = `Bearer ${token}`
+    if (tenant) this.#headers['x-scope-orgid'] = tenant
+    this.#timeoutMs = timeoutMs
+  }
+
+  /** The URL without user and password. */
+  get url () {
+    return this.#base
+  }
+
+  /**
+   * The values of one moment.
+   * @param {string} query
+   * @param {number} unixSeconds
+   * @returns {Promise<{ metric: Record<string, string>, value: number }[]>}
+   * @throws {SourceError}
+   */
+  async values (query, unixSeconds) {
+    return (await this.#query(query, unixSeconds, 'vector')).map(({ metric, value }) => ({
+      metric,
+      value: Number(value[1])
+    }))
   }
 
   /**
@@ -107,11 +136,16 @@ class PrometheusApi {
         method: 'POST',
         headers: this.#headers,
         body,
-        signal: AbortSignal.timeout(TIMEOUT_MS)
+        signal: AbortSignal.timeout(this.#timeoutMs)
       })
       answer = await response.text()
     } catch (error) {
-      const { message, cause } = /** @type {Error & { cause?: Error & { code?: string } }} */ (error)
+      const { name, message, cause } = /** @type {Error & { cause?: Error & { code?: string } }} */ (error)
+      if (name === 'TimeoutError') {
+        throw new SourceError(
+          `--prometheus: ${this.#base} did not answer within ${this.#timeoutMs / 1000} s`
+        )
+      }
       throw new SourceError(
         `--prometheus: cannot reach ${this.#base}: ${cause?.code ?? cause?.message ?? message}`
       )
@@ -120,10 +154,23 @@ class PrometheusApi {
     try {
       parsed = JSON.parse(answer)
     } catch {}
-    if (parsed?.status === 'success' && parsed.data?.resultType === type) return parsed.data.result
-    if (parsed?.error) {
+    if (parsed?.status === 'success' && parsed.data?.resultType === type) {
+      for (const warning of parsed.warnings ?? []) {
+        this.warnings.add(String(warning).slice(0, MOST_ERROR_LENGTH))
+      }
+      return parsed.data.result
+    }
+    if (response.status === 401 || response.status === 403) {
       throw new SourceError(
-        `--selector: ${this.#base} rejected ${query}: ${String(parsed.error).slice(0, 300)}`
+        `--prometheus: ${this.#base} requires other credentials: it answered ${response.status}`
+      )
+    }
+    if (parsed?.error) {
+      const reason = String(parsed.error).slice(0, MOST_ERROR_LENGTH)
+      throw new SourceError(
+        parsed.errorType === 'bad_data'
+          ? `--selector: ${this.#base} rejected ${query}: ${reason}`
+          : `--prometheus: ${this.#base} could not answer ${query}: ${reason}`
       )
     }
     throw new SourceError(

@@ -191,4 +191,4 @@ function seriesOf (labels) {
   return `{__name__=~"${metricNames.join('|')}",${matchers.join(',')}}`
 }
 
-module.exports = { judgePrometheus, promClient, memwatchMetrics }
+module.exports = { judgePrometheus, innerOf, promClient, memwatchMetrics }

@@ -36,6 +36,7 @@ const [start, howTos, operation, reference, evidence, project] = [
     ['Size a container', 'docs/right-size.md', 'right-size'],
     ['Run it in Kubernetes', 'deploy/README.md', 'kubernetes'],
     ['Send OTLP', 'docs/otlp.md', 'otlp'],
+    ['Report on a fleet', 'docs/fleet.md', 'fleet'],
     ['Ask by an assistant', 'docs/mcp.md', 'mcp'],
     ['Come from prom-client', 'docs/prom-client.md', 'prom-client']
   ],

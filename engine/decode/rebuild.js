@@ -3,7 +3,9 @@
 const {
   GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS, NO_VALUES, fields
 } = require('@memwatch/agent/protocol/frame')
-const { HOST_NAME, KEY, POD_NAMES, isPlainText } = require('@memwatch/agent/protocol/text-rules')
+const {
+  APP_VERSION, HOST_NAME, KEY, POD_NAMES, isPlainText
+} = require('@memwatch/agent/protocol/text-rules')
 
 /**
  * Rebuilds messages from the wire contract. A rebuilt message contains only what the contract
@@ -363,6 +365,7 @@ const hello = fieldsOf(
     mallocEnv: environment
   },
   {
+    appVersion: matching(APP_VERSION),
     host: matching(HOST_NAME),
     pod: fieldsOf(
       {},

@@ -24,6 +24,8 @@ const POD_NAMES = /** @type {import('./otel').OtelOverride} */ ({
     k8s_container_name: 'k8s.container.name'
   }
 })
+/** Signals that are the share of a thread's time in GC pauses. @type {readonly string[]} */
+const PAUSE_RATIOS = ['gcPauseRatio', 'recentGcPauseRatio', 'externalMajorPauseRatio']
 /** A cgroup counts from its own start, which may lie before that of the process. */
 const COUNTED_BY_GROUP = { otel: { startUnknown: true } }
 
@@ -61,10 +63,13 @@ const targetMetrics = Object.freeze([
   {
     name: 'memwatch_target_info',
     type: 'gauge',
-    help: 'Identity of the target: always 1.',
+    help: 'Identity of the target: always 1. `service_name` and `service_version` are those of the ' +
+      'app, as OpenTelemetry calls them; processes of one name are a workload.',
     read: ({ hello }) => [
       {
         labels: {
+          service_name: hello.name,
+          service_version: hello.appVersion ?? '',
           node_version: hello.node,
           v8_version: hello.v8,
           libc: hello.libc,
@@ -175,6 +180,20 @@ const targetMetrics = Object.freeze([
       confirmedOn(target).flatMap(({ diagnosis, fix }) => {
         const rss = fix[0]?.predicted.find(({ signal }) => signal === 'rssBytes')
         return rss && rss.to < rss.from ? [{ labels: { diagnosis }, value: rss.from - rss.to }] : []
+      })
+  },
+
+  {
+    name: 'memwatch_verdict_saving_cores',
+    type: 'gauge',
+    help: 'Predicted reduction of GC pauses by the first fix of a confirmed verdict, in cores: the ' +
+      'CPU time of GC threads comes on top. Absent for fixes of other problems.',
+    read: target =>
+      confirmedOn(target).flatMap(({ diagnosis, fix }) => {
+        const pauses = fix[0]?.predicted.find(({ signal }) => PAUSE_RATIOS.includes(signal))
+        return pauses && pauses.to < pauses.from
+          ? [{ labels: { diagnosis }, value: pauses.from - pauses.to }]
+          : []
       })
   },
 

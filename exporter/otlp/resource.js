@@ -55,6 +55,7 @@ function resourceOf (target, around, read = file => fs.readFileSync(file, 'latin
     ...(hello.host === around.hostname && around.shared),
     ...podAttributes(hello),
     'service.name': hello.name,
+    ...(hello.appVersion && { 'service.version': hello.appVersion }),
     'service.instance.id': instanceId(identityOf(hello)),
     'process.pid': hello.pid,
     'process.runtime.name': 'nodejs',

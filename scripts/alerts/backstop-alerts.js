@@ -22,6 +22,15 @@ const LAST_EXIT = asked(
 )
 
 /**
+ * An ended process has an identity only once another one has its name: the label would change.
+ * @param {ReturnType<ReturnType<typeof import('./rule').ruleMaker>['rule']>} alert
+ */
+const ofEnded = alert => ({
+  ...alert,
+  labels: { ...alert.labels, service_name: '{{ $labels.target }}' }
+})
+
+/**
  * Alerts on measured values, for processes without a verdict: the problem has no diagnosis, or the
  * exporter is too old for it. They judge only floors of memory, as a rise between two GCs that
  * falls with the next is no trend.
@@ -133,7 +142,7 @@ function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio,
     ),
     // The counter alone would miss the first death of a name never scraped before, and the time
     // alone a death that another one followed.
-    rule(
+    ofEnded(rule(
       'MemwatchOutOfMemoryExit',
       'critical',
       'sum without (reason) ' +
@@ -148,8 +157,8 @@ function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio,
         fix: 'memwatch last-death {{ $labels.target }} shows its last ten minutes and the ' +
           'verdict it had; for now, raise the limit that it reached.'
       }
-    ),
-    rule(
+    )),
+    ofEnded(rule(
       'MemwatchProcessKeepsEnding',
       'warning',
       'round(sum without (reason) ' +
@@ -162,7 +171,7 @@ function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio,
         fix: 'Read the last lines of its log (kubectl logs --previous); memwatch last-death {{ ' +
           '$labels.target }} says how each ended.'
       }
-    )
+    ))
   ]
 }
 

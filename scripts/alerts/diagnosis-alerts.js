@@ -1,5 +1,6 @@
 'use strict'
 
+const { GROWTH, VERSION } = require('./recording-rules')
 const { asked, numberTemplate } = require('./rule')
 
 /**
@@ -122,6 +123,18 @@ const sureness = id =>
     '{{ with . | first | label "ruled_out" }} Ruled out: {{ . }}.{{ end }}'
   )
 
+/** @param {string} record */
+const growthPerHour = record =>
+  `3600 * ${GROWTH}:${record} * on (${VERSION}) group_right (previous_version) ` +
+    'memwatch_target_info{$}'
+/** Growth that began with a version; empty if that of the version before was alike. */
+const SINCE_VERSION = asked(
+  growthPerHour('since'),
+  ' Since {{ . | first | label "service_version" }}: live heap grows ' +
+    '{{ . | first | value | humanize1024 }}B/h; with {{ . | first | label "previous_version" }} ' +
+      asked(growthPerHour('previous'), '{{ . | first | value | humanize1024 }}B/h.', 'unknown.')
+)
+
 /**
  * Severity of the verdict; without one the worst that its diagnosis can have.
  * @param {string} worst
@@ -173,11 +186,12 @@ const diagnosisAlerts = ({ matchers, rule }, diagnoses) =>
             `memwatch_suspect_info{$,diagnosis="${id}"}`,
             ' Suspects: {{ . | first | label "suspects" }}.'
           ) +
+          (id === 'js-heap-leak' ? SINCE_VERSION : '') +
           '{{ if $labels.fix }} Fix: {{ $labels.fix }}{{ end }}',
         fix: '{{ if $labels.fix }}{{ $labels.fix }}{{ else }}see /api/v1/diagnoses{{ end }}'
       }
     )
-    return [{ ...alert, labels: { severity: severityOfVerdict(severity) } }]
+    return [{ ...alert, labels: { ...alert.labels, severity: severityOfVerdict(severity) } }]
   })
 
 /** Not of a name: JS heap, GC. @param {string} text */

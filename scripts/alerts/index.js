@@ -5,12 +5,12 @@ const { ruleMaker } = require('./rule')
 const { diagnosisAlerts } = require('./diagnosis-alerts')
 const { backstopAlerts } = require('./backstop-alerts')
 const { selfAlerts } = require('./self-alerts')
-const { recordingRules } = require('./recording-rules')
+const { recordingGroups } = require('./recording-rules')
 
 /**
  * @typedef {import('./rule').RuleOptions & { diagnoses: Parameters<typeof diagnosisAlerts>[1] }}
  *   AlertOptions
- * @typedef {{ groups: { name: string, rules: object[] }[] }} RulesFile of Prometheus
+ * @typedef {{ groups: { name: string, interval?: string, rules: object[] }[] }} RulesFile of Prometheus
  */
 
 /**
@@ -34,9 +34,7 @@ function alertRules ({ diagnoses, ...options }) {
  * @param {import('./rule').RuleOptions} [options]
  * @returns {RulesFile} recording rules for alerts and dashboards
  */
-const recordedRules = (options = {}) => ({
-  groups: [{ name: 'memwatch-recorded', rules: recordingRules(ruleMaker(options)) }]
-})
+const recordedRules = (options = {}) => ({ groups: recordingGroups(ruleMaker(options)) })
 
 /**
  * @param {RulesFile} rules

@@ -1,22 +1,167 @@
 'use strict'
 
 /**
- * Recording rules: the floors that alerts use, and results that fleet dashboards would otherwise
- * compute over thousands of targets at each refresh. Named level:metric:operation, as Prometheus
- * recommends.
+ * Recording rules: the floors that alerts use, and results that fleet dashboards and `memwatch
+ * fleet` would otherwise compute over thousands of targets. Named level:metric:operation, as
+ * Prometheus recommends.
  */
-const RECORDED = Object.freeze([
-  { record: 'memwatch:rss_bytes:min15m', metric: 'memwatch_rss_bytes', expr: (/** @type {string} */ of) => `min_over_time(${of}[15m])` },
-  { record: 'memwatch:gc_pause_seconds:rate5m', metric: 'memwatch_gc_pause_seconds_sum', expr: (/** @type {string} */ of) => `sum without (kind, cause) (rate(${of}[5m]))` },
-  { record: 'memwatch:event_loop_active:rate5m', metric: 'memwatch_event_loop_active_seconds_total', expr: (/** @type {string} */ of) => `rate(${of}[5m])` },
-  { record: 'memwatch:rss_bytes:max1d', metric: 'memwatch_rss_bytes', expr: (/** @type {string} */ of) => `max_over_time(${of}[1d])` },
-  { record: 'fleet:memwatch_diagnosis:sum', metric: 'memwatch_diagnosis', expr: (/** @type {string} */ of) => `sum by (job, diagnosis, state) (${of})` },
-  { record: 'fleet:memwatch_verdict_saving_bytes:sum', metric: 'memwatch_verdict_saving_bytes', expr: (/** @type {string} */ of) => `sum by (job, diagnosis) (${of})` },
-  { record: 'fleet:memwatch_targets:count', metric: 'memwatch_target_info', expr: (/** @type {string} */ of) => `count by (job, node_version, allocator) (${of})` }
-])
 
-/** @param {ReturnType<typeof import('./rule').ruleMaker>} maker */
-const recordingRules = ({ matchers }) =>
-  RECORDED.map(({ record, metric, expr }) => ({ record, expr: expr(metric + matchers()) }))
+/** Labels of one target. Where several clusters share a Prometheus, addresses repeat. */
+const THREAD = 'cluster, job, instance, target, thread'
+/** Labels of a workload: the processes of one app in one place. */
+const WORKLOAD = 'cluster, namespace, job, service_name'
+const VERSION = `${WORKLOAD}, service_version`
+/** Labels of the processes that run the same code. */
+const ALIKE = `${VERSION}, node_version`
 
-module.exports = { recordingRules, RECORDED }
+/** Age from which growth counts: a younger process still fills its caches. */
+const GROWN_SECONDS = 3600
+/** History in which the version before the present one is found. */
+const VERSIONS_WINDOW = '3d'
+/** Least difference of growth between two versions, in bytes per second: 1 MiB an hour. */
+const LEAST_DIFFERENCE = '1048576 / 3600'
+/** Least difference as a share of the growth of either version. */
+const LEAST_SHARE = 0.5
+/** The rules of workloads join the series of all targets, and no alert waits for them. */
+const WORKLOADS_INTERVAL = '1m'
+/** The rules of versions read days of history, which one evaluation in two minutes affords. */
+const VERSIONS_INTERVAL = '2m'
+
+const STARTS = 'workload:memwatch_target_start_time_seconds:min'
+const GROWTH = 'workload:memwatch_live_heap_growth_bytes_per_second'
+const FIRST_STARTS = `min_over_time(${STARTS}[${VERSIONS_WINDOW}])`
+const NEWEST = `topk by (${WORKLOAD}) (1, ${FIRST_STARTS} and on (${VERSION}) ${STARTS})`
+const BEFORE = `topk by (${WORKLOAD}) (1, ${FIRST_STARTS} < on (${WORKLOAD}) group_left () ${NEWEST})`
+const DIFFERENCE = `abs(${GROWTH}:median - on (${VERSION}) ${GROWTH}:previous)`
+
+/**
+ * @typedef {(metric: string, ...own: string[]) => string} Of selector of a metric, with matchers
+ *   of its own
+ * @typedef {{ record: string, expr: (of: Of) => string }} RecordedRow
+ */
+
+/**
+ * A series with labels of its target's identity. topk selects one of two identities, which would
+ * break the join.
+ * @param {Of} of
+ * @param {string} series
+ * @param {string[]} [matchers] of the identity
+ */
+const identified = (of, series, matchers = []) =>
+  `${series} * on (${THREAD}) group_left (service_name, service_version, node_version) ` +
+    `topk by (${THREAD}) (1, ${of('memwatch_target_info', ...matchers)})`
+
+/** @type {Record<string, { interval?: string, rows: readonly RecordedRow[] }>} by group */
+const RECORDED = Object.freeze({
+  'memwatch-recorded': {
+    rows: [
+      { record: 'memwatch:rss_bytes:min15m', expr: of => `min_over_time(${of('memwatch_rss_bytes')}[15m])` },
+      { record: 'memwatch:gc_pause_seconds:rate5m', expr: of => `sum without (kind, cause) (rate(${of('memwatch_gc_pause_seconds_sum')}[5m]))` },
+      { record: 'memwatch:event_loop_active:rate5m', expr: of => `rate(${of('memwatch_event_loop_active_seconds_total')}[5m])` },
+      { record: 'memwatch:rss_bytes:max1d', expr: of => `max_over_time(${of('memwatch_rss_bytes')}[1d])` },
+      { record: 'fleet:memwatch_diagnosis:sum', expr: of => `sum by (job, diagnosis, state) (${of('memwatch_diagnosis')})` },
+      { record: 'fleet:memwatch_verdict_saving_bytes:sum', expr: of => `sum by (job, diagnosis) (${of('memwatch_verdict_saving_bytes')})` },
+      { record: 'fleet:memwatch_targets:count', expr: of => `count by (job, node_version, allocator) (${of('memwatch_target_info')})` }
+    ]
+  },
+  'memwatch-workloads': {
+    interval: WORKLOADS_INTERVAL,
+    rows: [
+      {
+        record: 'workload:memwatch_targets:count',
+        expr: of => `count by (${ALIKE}) (${identified(of, `(${of('memwatch_target_up')} == 1)`)})`
+      },
+      {
+        record: 'workload:memwatch_rss_bytes:sum',
+        expr: of => `sum by (${ALIKE}) (${identified(of, of('memwatch_rss_bytes'))})`
+      },
+      {
+        record: 'workload:memwatch_process_cpu_seconds:rate5m',
+        expr: of => `sum by (${ALIKE}) (${identified(of, `sum without (mode) (rate(${of('memwatch_process_cpu_seconds_total')}[5m]))`)})`
+      },
+      {
+        record: 'workload:memwatch_gc_pause_seconds:rate5m',
+        expr: of => `sum by (${ALIKE}) (${identified(of, `sum without (kind, cause) (rate(${of('memwatch_gc_pause_seconds_sum')}[5m]))`)})`
+      },
+      {
+        record: 'workload:memwatch_verdicts:count',
+        expr: of => `count by (${ALIKE}, diagnosis, severity) (${identified(of, of('memwatch_verdict_info'))})`
+      },
+      {
+        record: 'workload:memwatch_suspicions:count',
+        expr: of => `count by (${ALIKE}, diagnosis) (${identified(of, of('memwatch_diagnosis', 'state="suspected"'))})`
+      },
+      {
+        record: 'workload:memwatch_verdict_saving_bytes:sum',
+        expr: of => `sum by (${ALIKE}, diagnosis) (${identified(of, of('memwatch_verdict_saving_bytes'))})`
+      },
+      {
+        record: 'workload:memwatch_verdict_saving_cores:sum',
+        expr: of => `sum by (${ALIKE}, diagnosis) (${identified(of, of('memwatch_verdict_saving_cores'))})`
+      },
+      {
+        // The fix that most targets received: texts hold numbers, which differ between processes.
+        record: 'workload:memwatch_verdict_fixes:topk',
+        expr: of => `topk by (${ALIKE}, diagnosis) (1, count by (${ALIKE}, diagnosis, fix, runbook) (${identified(of, of('memwatch_verdict_info'))}))`
+      },
+      {
+        record: 'workload:memwatch_verdict_start_timestamp_seconds:min',
+        expr: of => `min by (${ALIKE}, diagnosis) (${identified(of, of('memwatch_verdict_start_timestamp_seconds'))})`
+      }
+    ]
+  },
+  'memwatch-versions': {
+    interval: VERSIONS_INTERVAL,
+    rows: [
+      {
+        record: STARTS,
+        expr: of => `min by (${VERSION}) (${identified(of, of('memwatch_target_start_time_seconds', 'thread="main"'), ['service_version!=""'])})`
+      },
+      {
+        record: `${GROWTH}:median`,
+        expr: of => {
+          const grown = `time() - ${of('memwatch_target_start_time_seconds', 'thread="main"')} > ${GROWN_SECONDS}`
+          const growth = `(${of('memwatch_live_heap_growth_bytes_per_second', 'thread="main"')} and on (${THREAD}) ${grown})`
+          // A heap that shrinks does not grow.
+          return `clamp_min(quantile by (${VERSION}) (0.5, ${identified(of, growth)}), 0)`
+        }
+      },
+      {
+        // Growth of the version that ran before the newest running one, with the labels of that.
+        record: `${GROWTH}:previous`,
+        expr: () => [
+          `0 * (${GROWTH}:median and on (${VERSION}) ${NEWEST})`,
+          `+ on (${WORKLOAD}) group_left (previous_version)`,
+          `label_replace(last_over_time(${GROWTH}:median[${VERSIONS_WINDOW}]) and on (${VERSION}) ${BEFORE}, "previous_version", "$1", "service_version", "(.+)")`
+        ].join('\n')
+      },
+      {
+        // Growth of the newest version, where it differs from the one before.
+        record: `${GROWTH}:since`,
+        expr: () => [
+          `0 * (${GROWTH}:previous`,
+          `  and on (${VERSION}) ${DIFFERENCE} > ${LEAST_DIFFERENCE}`,
+          ...['median', 'previous'].map(which =>
+            `  and on (${VERSION}) ${DIFFERENCE} > on (${VERSION}) ${LEAST_SHARE} * ${GROWTH}:${which}`),
+          `) + on (${VERSION}) group_left () ${GROWTH}:median`
+        ].join('\n')
+      }
+    ]
+  }
+})
+
+/**
+ * @param {ReturnType<typeof import('./rule').ruleMaker>} maker
+ * @returns {{ name: string, interval?: string, rules: { record: string, expr: string }[] }[]}
+ */
+const recordingGroups = ({ matchers }) =>
+  Object.entries(RECORDED).map(([name, { interval, rows }]) => ({
+    name,
+    ...(interval && { interval }),
+    rules: rows.map(({ record, expr }) => ({
+      record,
+      expr: expr((metric, ...own) => metric + matchers(...own))
+    }))
+  }))
+
+module.exports = { recordingGroups, WORKLOAD, VERSION, GROWTH }

@@ -75,7 +75,7 @@ function ruleMaker (given) {
       expr,
       for: `${options.forSeconds ?? FOR_SECONDS[severity]}s`,
       keep_firing_for: `${options.keepFiringForSeconds}s`,
-      labels: { severity },
+      labels: { severity, ...(dashboard === 'process' && { service_name: SERVICE_NAME }) },
       annotations: {
         ...annotations,
         runbook_url: `${options.runbookBaseUrl}/${alert}.md`,
@@ -105,6 +105,16 @@ function asked (query, then, otherwise) {
     `${THREAD_LABELS.map(name => `$labels.${name}`).join(' ')} | query ` +
       `}}${then}${otherwise === undefined ? '' : `{{ else }}${otherwise}`}{{ end }}`
 }
+
+/**
+ * Name of the alert's workload, by which Alertmanager makes one notification of its processes: the
+ * second process of an exporter that has the same name is the target api-2.
+ */
+const SERVICE_NAME = asked(
+  'memwatch_target_info{$,service_name!=""}',
+  '{{ . | first | label "service_name" }}',
+  '{{ $labels.target }}'
+)
 
 /** Template pipelines by format. Ratios refer to wall time. */
 const FORMATS = {

@@ -1,5 +1,6 @@
 'use strict'
 
+const { GROWTH } = require('../alerts/recording-rules')
 const { dashboard, lines, number, bars, list } = require('./panels')
 
 const JOB = 'job=~"$job"'
@@ -210,6 +211,53 @@ module.exports = () =>
               [
                 `sum by (diagnosis) (fleet:memwatch_diagnosis:sum{${JOB}, state="confirmed"}) > 0`,
                 '{{diagnosis}}'
+              ]
+            ]
+          })
+        ]
+      ],
+      [
+        'By version',
+        [
+          lines({
+            title: 'Live heap growth by version, per hour',
+            description:
+              'Median growth of the live heap of processes older than an hour. A version that ' +
+                'rises above the one before it brought a leak.',
+            unit: 'bytes',
+            noValue: 'No process is older than an hour.',
+            queries: [
+              [
+                `3600 * topk(10, ${GROWTH}:median{${JOB}})`,
+                '{{service_name}} {{service_version}}'
+              ]
+            ]
+          }),
+          list({
+            title: 'Growth that began with a version',
+            description:
+              'Workloads whose newest version grows otherwise than the one before: live heap, ' +
+                'per hour.',
+            unit: 'bytes',
+            columns: ['service_name', 'service_version', 'previous_version'],
+            value: 'grows',
+            noValue: 'None.',
+            queries: [[`3600 * ${GROWTH}:since{${JOB}}`]]
+          }),
+          bars({
+            title: 'Findings by version',
+            description:
+              'Confirmed findings of each workload by version, the twenty largest. One that ' +
+                'only a new version has came with it.',
+            unit: 'short',
+            span: 24,
+            height: 6,
+            noValue: 'Nothing was found.',
+            queries: [
+              [
+                'topk(20, sum by (namespace, service_name, service_version, diagnosis) ' +
+                  `(workload:memwatch_verdicts:count{${JOB}}))`,
+                '{{service_name}} {{service_version}} {{diagnosis}}'
               ]
             ]
           })

@@ -8,7 +8,7 @@ const { addons } = require('../../agent/collect/addons')
 const { runQueue } = require('../../agent/collect/cpu')
 const { loadedAllocator } = require('../../agent/protocol/allocators')
 const { splitNodeOptions } = require('../../agent/protocol/node-options')
-const { appName } = require('../../agent/identity')
+const { appName, appPackage } = require('../../agent/identity')
 const { readConfig } = require('../../agent/protocol/config')
 const { addressInHosts } = require('../../agent/lookup')
 const { fileDescriptors, parseKind } = require('../../agent/collect/file-descriptors')
@@ -648,12 +648,13 @@ describe('identity', () => {
       ['odd/odd.js', 'apps/web', 'odd']
     ])('%s, run in %s, is called %s', (script, cwd, expected) => {
       const file = path.join(folder, 'node_modules', script)
-      expect(appName(file, { workingFolder: () => path.join(folder, cwd) })).toBe(expected)
+      const app = appPackage(file, { workingFolder: () => path.join(folder, cwd) })
+      expect(appName(file, app)).toBe(expected)
     })
     it('a removed working folder gives no name', () => {
       const removed = () => { throw new Error('ENOENT: uv_cwd') }
-      expect(appName(path.join(folder, 'node_modules/one/one.js'), { workingFolder: removed }))
-        .toBe('one')
+      const file = path.join(folder, 'node_modules/one/one.js')
+      expect(appName(file, appPackage(file, { workingFolder: removed }))).toBe('one')
     })
     it.each([
       [undefined, 'apps/web', 'web'],
@@ -663,7 +664,7 @@ describe('identity', () => {
     ])('a worker that runs %s in %s has the name of its app, %s', (script, cwd, expected) => {
       const workingFolder = () => path.join(folder, cwd)
       const file = script && path.join(folder, script)
-      expect(appName(file, { workingFolder, isWorker: true })).toBe(expected)
+      expect(appName(file, appPackage(file, { workingFolder, isWorker: true }))).toBe(expected)
     })
   })
 

@@ -24,6 +24,8 @@ const recorded = parse(
 ).groups.flatMap(({ rules }) => rules)
 /** Rules that need no agent share one test and one page. */
 const PROM_CLIENT = 'prom-client'
+/** Tests of more than one rule. */
+const OTHERS = [PROM_CLIENT, 'workloads']
 /** @type {any[]} */
 const promClient = parse(
   fs.readFileSync(path.join(ALERTS, `${PROM_CLIENT}.rules.yaml`), 'utf8')
@@ -47,7 +49,7 @@ const series = new Set([...targetMetrics, ...exporterMetrics].flatMap(({ name, t
 for (const { record } of recorded) series.add(record)
 /** Metrics in a text that do not exist. @param {string} text */
 const unknownMetrics = text =>
-  (text.match(/\b(memwatch|fleet)[:_][a-z0-9_:]+/g) ?? []).filter(name => !series.has(name))
+  (text.match(/\b(memwatch|fleet|workload)[:_][a-z0-9_:]+/g) ?? []).filter(name => !series.has(name))
 
 /**
  * @param {string} file
@@ -65,7 +67,7 @@ function expectSuccess (file, args) {
 describe('alerts', () => {
   it('each has a runbook and a test of its name, and no such file is superfluous', () => {
     expect(inFolder('runbooks', '.md').sort()).toEqual([...names].sort())
-    expect(inFolder('tests', '.test.yaml').sort()).toEqual([...names, PROM_CLIENT].sort())
+    expect(inFolder('tests', '.test.yaml').sort()).toEqual([...names, ...OTHERS].sort())
   })
   it.each(rules.map(rule => [rule.alert, rule]))(
     '%s states the problem, its severity and the remedy',
@@ -108,7 +110,7 @@ describe('alerts', () => {
     for (const { runbook, severity: worst, opportunity } of diagnoses) {
       const severity = `{{ if $labels.severity }}{{ $labels.severity }}{{ else }}${worst}{{ end }}`
       expect(rules.find(({ alert }) => alert === runbook)?.labels).toEqual(
-        opportunity ? undefined : { severity }
+        opportunity ? undefined : { severity, service_name: expect.stringContaining('label') }
       )
     }
   })
@@ -125,14 +127,20 @@ describe('recording rules', () => {
   it.each(recorded.map(({ record, expr }) => [record, expr]))(
     '%s is named by its aggregation level and uses existing metrics',
     (record, expr) => {
-      expect(record).toMatch(/^(memwatch|fleet):[a-z_]+:[a-z0-9]+$/)
+      expect(record).toMatch(/^(memwatch|fleet|workload):[a-z_]+:[a-z0-9]+$/)
       expect(unknownMetrics(expr)).toEqual([])
       expect(expr).toMatch(/memwatch_/)
     }
   )
   it('accept the same selector as the alerts', () => {
     for (const { rules } of recordedRules({ selector: 'namespace="shop"' }).groups) {
-      for (const { expr } of rules) expect(expr).toContain('{namespace="shop"}')
+      for (const { expr } of rules) {
+        for (const [selected] of expr.matchAll(/(?<![:\w])memwatch_[a-z_0-9]+(\{[^}]*\})?/g)) {
+          if (series.has(selected.replace(/\{.*/, ''))) {
+            expect(selected).toContain('namespace="shop"')
+          }
+        }
+      }
     }
   })
 })
@@ -260,7 +268,7 @@ describeWithTools('alerts under promtool and amtool', ({ promtool, amtool }) => 
     '%s passes the check of its tool',
     file => expectSuccess(promtool, ['check', 'rules', '--lint=all', '--lint-fatal', file])
   )
-  it.each([...names, PROM_CLIENT])('%s fires, stays silent and resolves as its promtool test ' +
+  it.each([...names, ...OTHERS])('%s fires, stays silent and resolves as its promtool test ' +
     'expects', name =>
     expectSuccess(promtool, ['test', 'rules', `tests/${name}.test.yaml`])
   )

@@ -81,6 +81,32 @@ function oracle (targets, state, isOpenMetrics) {
   return promClientText([...ofTargets, ...ofExporter], isOpenMetrics)
 }
 
+it('the saving in cores is the predicted drop of the share of time in GC pauses', async () => {
+  const { targets } = await replayFile(
+    path.join(__dirname, '../recordings/20-semi-space-starvation-broken.ndjson.gz')
+  )
+  const body = await metricsOf(targets)('')
+  const [{ from, to }] = targets.flatMap(target => findCase(target).verdicts)
+    .filter(({ diagnosis }) => diagnosis === 'semi-space-starvation')
+    .flatMap(({ fix }) => fix[0].predicted.filter(({ signal }) => signal === 'gcPauseRatio'))
+  const [, labels, value] = /^memwatch_verdict_saving_cores\{(.*)\} (.*)$/m.exec(body) ?? []
+  expect(labels).toContain('diagnosis="semi-space-starvation"')
+  expect(Number(value)).toBeCloseTo(from - to, 10)
+  expect(Number(value)).toBeGreaterThan(0)
+})
+
+it('the identity has name and version of the app, which the name of the target may differ from', async () => {
+  const targets = new Targets({ now: Date.now })
+  for (const [pid, appVersion] of [[1, '4.2.0'], [2, '4.3.0'], [3, undefined]]) {
+    openSession(targets, hello({ pid, appVersion })).frame(frame())
+  }
+  const infos = (await metricsOf(targets.all)('')).match(/^memwatch_target_info\{.*/gm) ?? []
+  expect(infos.map(line => ['target', 'service_name', 'service_version'].map(name =>
+    new RegExp(`\\b${name}="([^"]*)"`).exec(line)?.[1]))).toEqual([
+    ['api', 'api', '4.2.0'], ['api-2', 'api', '4.3.0'], ['api-3', 'api', '']
+  ])
+})
+
 describe.each(FORMATS)('/metrics as %j', accept => {
   it.each([
     '20-semi-space-starvation-broken', '20-allocator-fragmentation-broken',

@@ -113,6 +113,14 @@ it('the pod from the agent overrides the pod of the exporter', () => {
   })
 })
 
+it('the version of the app is service.version, if the agent reports one', () => {
+  const around = surroundings({ env: {} })
+  const of = (/** @type {object} */ changes) => resourceOf(
+    openSession(new Targets({ now: Date.now }), hello(changes)).target, around
+  ).attributes['service.version']
+  expect([of({ appVersion: '4.3.0' }), of({})]).toEqual(['4.3.0', undefined])
+})
+
 it('each thread and each session has an instance id of its own, which stays', () => {
   const around = surroundings({ env: {} })
   const id = changes =>

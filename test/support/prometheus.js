@@ -14,6 +14,7 @@ const { startServerProcess } = require('./server-process')
  * @property {{ target: string, path: string, labels: Record<string, string> }[]} [jobs] the same
  *   with a path and labels of each
  * @property {number} [intervalSeconds] between scrapes, and evaluations
+ * @property {boolean} [honorLabels] keeps job and instance of scraped series
  * @property {string} [alertmanagerUrl]
  * @property {string} [job] name of the scrape job
  * @property {boolean} [otlp] accepts OTLP, too; Prometheus 3
@@ -31,6 +32,7 @@ async function startPrometheus ({
   targets = [],
   jobs,
   intervalSeconds = 1,
+  honorLabels = false,
   alertmanagerUrl,
   job = 'memwatch',
   labels,
@@ -47,6 +49,7 @@ async function startPrometheus ({
     scrape_configs: [
       {
         job_name: job,
+        ...(honorLabels && { honor_labels: true }),
         static_configs: jobs
           ? jobs.map(({ target, path, labels }) => ({
             targets: [target],

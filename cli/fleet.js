@@ -1,0 +1,145 @@
+'use strict'
+
+const fs = require('node:fs')
+const { Command, Option } = require('commander')
+const { clientOptions, chooseText } = require('@memwatch/exporter/config')
+const { readConfigFile } = require('@memwatch/exporter/config-file')
+const { fleetReport } = require('./fleet-report')
+const { renderCsv, renderHtml, renderMarkdown, renderText } = require('./fleet-formats')
+const { SourceError } = require('./sources/define-source')
+const { innerOf } = require('./sources/prometheus')
+const { PrometheusApi } = require('./sources/prometheus-api')
+const { out, err } = require('./output')
+const { UsageError, readSeconds } = require('./usage-error')
+
+/** Columns of text at most where the output does not report its own: wrapped lines only. */
+const WIDTH = 100
+const FORMATS = ['text', 'markdown', 'html', 'json', 'csv']
+
+const { prometheusToken } = clientOptions
+
+const command = new Command('fleet')
+  .description(
+    'Report the findings of a fleet by workload, worst first, with the savings of each fix: from ' +
+      'recorded series in a Prometheus.'
+  )
+  .requiredOption('--prometheus <URL>', 'Prometheus, Thanos or Mimir with the recording rules')
+  .option('--selector <LABELS>', 'labels of the workloads, as \'{namespace="shop"}\'', '{}')
+  .addOption(new Option(
+    '--format <FORMAT>',
+    'form of the report (default: text on a terminal, else markdown)'
+  ).choices(FORMATS))
+  .option('--price-gib <PRICE>', 'price of a GiB of memory a month (default: none)')
+  .option('--price-core <PRICE>', 'price of a core a month (default: none)')
+  .option('--currency <TEXT>', 'unit of the prices, as EUR (default: none)')
+  .option(prometheusToken.flag, `${prometheusToken.help} [${prometheusToken.env}]`)
+  .option('--tenant <ID>', 'tenant of Mimir, sent as X-Scope-OrgID')
+  .option('--timeout <TIME>', 'time limit of each answer, as 30s', '30s')
+  .allowExcessArguments(false)
+  .addHelpText(
+    'after',
+    `
+The Prometheus evaluates alerts/memwatch.rules.yaml; the report asks only series that these rules
+record. Twenty processes of a workload with one diagnosis are one finding. Savings are predicted
+sums of the first fix of each verdict. Without a price there is no money in the report.
+
+Exit status: 0; 2 when the Prometheus cannot be reached, refuses, or lacks the recorded series.
+
+Examples:
+  $ memwatch fleet --prometheus http://localhost:9090
+  $ memwatch fleet --prometheus http://localhost:9090 --selector '{namespace="shop"}'
+  $ memwatch fleet --prometheus https://mimir.example.org/prometheus --tenant shop \\
+      --prometheus-token-file token --format html > fleet.html
+  $ memwatch fleet --prometheus http://localhost:9090 --price-gib 4.5 --price-core 30 \\
+      --currency EUR --format json | jq '.totals.savingPerMonth'`
+  )
+  .action(async given => {
+    await fleet(given)
+  })
+
+/**
+ * @typedef {object} FleetOptions as commander read them
+ * @property {string} prometheus
+ * @property {string} selector
+ * @property {string} [format]
+ * @property {string} [priceGib]
+ * @property {string} [priceCore]
+ * @property {string} [currency]
+ * @property {string} [prometheusTokenFile]
+ * @property {string} [tenant]
+ * @property {string} timeout
+ */
+
+/** @param {FleetOptions} given */
+async function fleet (given) {
+  const prices = {
+    gibPerMonth: readPrice('--price-gib', given.priceGib),
+    corePerMonth: readPrice('--price-core', given.priceCore),
+    currency: given.currency ?? ''
+  }
+  const timeoutMs = 1000 * readSeconds('--timeout', given.timeout)
+  let report
+  try {
+    const api = new PrometheusApi(given.prometheus, {
+      token: readToken(given.prometheusTokenFile),
+      tenant: given.tenant,
+      timeoutMs
+    })
+    const matchers = innerOf(given.selector)
+    report = await fleetReport(api, { matchers, prices, nowUnixMs: Date.now() })
+  } catch (error) {
+    throw error instanceof SourceError ? new UsageError(error.message) : error
+  }
+  print(report, given.format ?? (out.isTerminal ? 'text' : 'markdown'))
+}
+
+/**
+ * @param {import('./fleet-report').FleetReport} report
+ * @param {string} format
+ */
+function print (report, format) {
+  if (format === 'json') out.json(report, 2)
+  else if (format === 'text') out.say(...renderText(report, { width: out.columns || WIDTH }))
+  else if (format === 'html') out.text(renderHtml(report))
+  else if (format === 'markdown') out.text(renderMarkdown(report))
+  else {
+    out.text(renderCsv(report))
+    // The table has no place for these sentences.
+    for (const reason of report.partial) err.say(`memwatch: partial answer: ${reason}`)
+  }
+}
+
+/**
+ * @param {string} option
+ * @param {string} [text]
+ * @returns {number | null}
+ * @throws {UsageError}
+ */
+function readPrice (option, text) {
+  if (text === undefined) return null
+  const price = Number(text)
+  if (text.trim() === '' || !(price >= 0 && price < Infinity)) {
+    throw new UsageError(`${option}: expected a price such as 4.5, got ${JSON.stringify(text)}`)
+  }
+  return price
+}
+
+/**
+ * @param {string} [given]
+ * @returns {string | undefined}
+ * @throws {UsageError}
+ */
+function readToken (given) {
+  const configured = readConfigFile(undefined)
+  const { text: file, from } = chooseText(prometheusToken, { given, file: configured })
+  if (file === '') return undefined
+  try {
+    const token = fs.readFileSync(file, 'utf8').trim()
+    if (!/^[\x21-\x7e]+$/.test(token)) throw new Error(`expected a file with a token, got ${file}`)
+    return token
+  } catch (error) {
+    throw new UsageError(`${from}: ${/** @type {Error} */ (error).message}`)
+  }
+}
+
+module.exports = { command }
