@@ -20,6 +20,7 @@ const { recordingRoutes } = require('./recording')
 const { shareScrapes } = require('./shared-scrapes')
 const { seriesRoutes } = require('./series')
 const { planRoutes } = require('./plan')
+const { processRoutes } = require('./processes')
 const { targetRoutes } = require('./targets')
 
 /**
@@ -44,10 +45,12 @@ const OPEN = { config: { access: 'open' } }
  * @property {import('../catalog/exporter-metrics').ExporterState} state
  * @property {boolean} isReady
  * @property {import('pino').Logger} log
- * @property {Pick<import('../exporter').ExporterConfig, 'compat' | 'token' | 'trustLoopback'>}
+ * @property {Pick<import('../exporter').ExporterConfig, 'compat' | 'token' | 'trustLoopback' |
+ *   'attachOnRequest'>}
  *   config
  * @property {import('../commands/commands').Commands} commands
  * @property {import('../captures/captures').Captures} captures
+ * @property {import('../attachment/attacher').Attacher} [attacher] undefined without an option
  * @property {import('../deaths/deaths').Deaths} deathRegistry
  * @property {import('../deaths/death-watch').DeathWatch} deathWatch
  */
@@ -185,6 +188,7 @@ function routes (server, exporter, { scrapes, limits, omit }) {
   planRoutes(server, watched)
   trimRoutes(server, { targets: watched, commands })
   captureRoutes(server, { targets: watched, captures })
+  processRoutes(server, exporter.config.attachOnRequest ? exporter.attacher : undefined)
   flameRoutes(server)
 }
 
