@@ -444,9 +444,11 @@ describe('triage', () => {
     const app = await start([await ownPort(), leak], { env: { MEMWATCH_NAME: '<img src=x>&`' } })
     const file = path.join(folder, 'leak.memwatch.tgz')
     const { code, stdout, stderr } = await memwatch([
-      'triage', String(app.pid), '--for', '12', '--out', file
+      'triage', String(app.pid), '--for', '12', '--out', file, '--ship-to', `file://${folder}/shipped`
     ])
     expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining(file) })
+    const [, key] = defined(/sent to --ship-to as (\S+)$/m.exec(stderr))
+    expect(list(path.join(folder, 'shipped', key))).toEqual(list(file))
     expect(stdout).toContain('Do now')
     expect(list(file)).toEqual(expect.arrayContaining([
       'report.md', 'report.html', 'report.json', 'recording.ndjson.gz',
