@@ -54,8 +54,8 @@ const command = withShippingOptions(withAttachOptions(withApiOptions(new Command
 The file holds a recording for memwatch diagnose, the captures, and the report as Markdown, HTML and
 JSON. The HTML opens without a network. It names functions, files and packages of the app; it holds
 no strings of the heap, unless a heap snapshot was captured. With --ship-to it is also sent there,
-under TARGET/DATE/TIME-triage-PID.memwatch.tgz, without heap snapshots by default. Ctrl-C ends the watch early and writes the file. The process runs on without
-the agent.
+as TARGET/DATE/TIME-triage-PID.memwatch.tgz, without heap snapshots by default. Ctrl-C ends the
+watch early and writes the file. The process runs on without the agent.
 
 If an exporter answers at --url, its earlier deaths of the app are in the report.
 
