@@ -17,10 +17,9 @@ const { fork } = require('node:child_process')
 const { once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
 const { parseArgs } = require('node:util')
-const { attach, detach } = require('../cli/attachment/attachment')
-const { agentVariables } = require('../cli/attachment/options')
-const { listenersAround } = require('../cli/attachment/listeners')
-const { Subject } = require('../cli/attachment/subject')
+const { attach, detach } = require('../exporter/attachment/attachment')
+const { listenersAround } = require('../exporter/attachment/listeners')
+const { Subject } = require('../exporter/attachment/subject')
 const { fetchNode } = require('../scripts/fetch-node')
 const { startExporter } = require('../test/support/exporter')
 
@@ -80,7 +79,7 @@ async function measure (version, rounds, socket) {
   const round = async (/** @type {number} */ number) => {
     const began = performance.now()
     load.send('round')
-    await attach(subject, agentVariables({}, socket))
+    await attach(subject, { socket })
     const attachMs = performance.now() - began
     await wait(ATTACHED_MS)
     await detach(subject)

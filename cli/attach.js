@@ -1,17 +1,14 @@
 'use strict'
 
-const fs = require('node:fs')
-const net = require('node:net')
-const path = require('node:path')
-const { once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
 const { Command } = require('commander')
+const { attach } = require('@memwatch/exporter/attachment/attachment')
+const { checkExporter } = require('@memwatch/exporter/attachment/exporter-socket')
+const { NotFound, Refusal } = require('@memwatch/exporter/attachment/refusal')
 const { options } = require('@memwatch/exporter/config')
 const { withApiOptions, callList } = require('./api')
-const { attach } = require('./attachment/attachment')
 const { findSubject } = require('./attachment/find-subject')
-const { agentVariables, withAttachOptions } = require('./attachment/options')
-const { NotFound, Refusal } = require('./attachment/refusal')
+const { withAttachOptions } = require('./attachment/options')
 const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
 
@@ -77,10 +74,12 @@ async function attachTo (text, given) {
   const subject = findSubject(text)
   subject.check(given)
   const socket = given.socket ?? (process.env[options.socket.env] || options.socket.default)
-  await checkSocket(subject, socket)
+  readSocket(socket)
+  await checkExporter(subject, socket)
   const { node, workers } = await attach(subject, {
+    socket,
     folder: given.agent,
-    ...agentVariables(given, socket)
+    allowForcedGc: given.allowForcedGc
   })
   const target = await findTarget(subject, given)
   if (given.json) out.json({ pid: subject.pid, node, workers, target: target ?? null })
@@ -90,9 +89,9 @@ async function attachTo (text, given) {
 
 /**
  * @param {object} done
- * @param {import('./attachment/subject').Subject} done.subject
+ * @param {import('@memwatch/exporter/attachment/subject').Subject} done.subject
  * @param {string} done.node
- * @param {import('./attachment/attachment').Workers} done.workers
+ * @param {import('@memwatch/exporter/attachment/attachment').Workers} done.workers
  * @param {string} [done.target]
  * @param {string} done.socket
  */
@@ -103,31 +102,9 @@ function describe ({ subject, node, workers, target, socket }) {
 }
 
 /**
- * An agent without an exporter would wait in the process for nothing.
- * @param {import('./attachment/subject').Subject} subject
- * @param {string} text address as the process sees it
- * @throws {UsageError | Refusal}
+ * @param {string} text
+ * @throws {UsageError}
  */
-async function checkSocket (subject, text) {
-  const address = readSocket(text)
-  if (!('path' in address)) {
-    if (subject.sharesNamespace('net')) await connect(address, text)
-    return
-  }
-  const file = subject.outside(path.resolve(address.path))
-  await connect({ path: file }, text)
-  const { uid, gid, mode } = fs.statSync(file)
-  const isOpen = subject.user === 0 || uid === subject.user || (mode & 0o002) !== 0 ||
-    ((mode & 0o020) !== 0 && subject.groups.includes(gid))
-  if (!isOpen) {
-    subject.refuse(
-      `runs as user ${subject.user}, and may not write to ${text} of user ${uid}: name the socket ` +
-        'of an exporter of that user by --socket'
-    )
-  }
-}
-
-/** @param {string} text */
 function readSocket (text) {
   try {
     return options.socket.read(text)
@@ -137,25 +114,7 @@ function readSocket (text) {
 }
 
 /**
- * @param {net.NetConnectOpts} address
- * @param {string} text
- */
-async function connect (address, text) {
-  const socket = net.connect(address)
-  try {
-    await once(socket, 'connect')
-  } catch (error) {
-    throw new UsageError(
-      `--socket: no exporter answers at ${text}: ${/** @type {Error} */ (error).message}; start one ` +
-        'with memwatch exporter, or name its address'
-    )
-  } finally {
-    socket.destroy()
-  }
-}
-
-/**
- * @param {import('./attachment/subject').Subject} subject
+ * @param {import('@memwatch/exporter/attachment/subject').Subject} subject
  * @param {import('./api').ApiOptions} given
  * @returns {Promise<string | undefined>} name of the target; undefined: no exporter says so
  */

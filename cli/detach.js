@@ -1,7 +1,7 @@
 'use strict'
 
 const { Command } = require('commander')
-const { detach } = require('./attachment/attachment')
+const { detach } = require('@memwatch/exporter/attachment/attachment')
 const { findSubject } = require('./attachment/find-subject')
 const { withEntryOptions } = require('./attachment/options')
 const { orRefused } = require('./attach')

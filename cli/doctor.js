@@ -5,12 +5,14 @@ const path = require('node:path')
 const { Command } = require('commander')
 const { options: agentOptions } = require('@memwatch/agent/protocol/config')
 const { defaultSocketPath } = require('@memwatch/agent/protocol/socket')
-const { viewProcess } = require('@memwatch/exporter/process/process-view')
+const {
+  describeProcess, isStarter, viewProcess
+} = require('@memwatch/exporter/process/process-view')
 const { withApiOptions, callList, NoExporterError, RefusedError } = require('./api')
-const { unknown, problem, ok, describe, whyUnread } = require('./checks/check')
+const { unknown, problem, ok, whyUnread } = require('./checks/check')
 const { TIMEOUT_MS, checkNode, checkSocket } = require('./checks/exporter-checks')
 const {
-  checkAgent, checkEnvironment, checkFlags, checkAllocator, isStarter
+  checkAgent, checkEnvironment, checkFlags, checkAllocator
 } = require('./checks/process-checks')
 const {
   checkLimits, checkGcCounter, checkFixes, checkNeighbours
@@ -154,7 +156,7 @@ function checkProcesses (all) {
   const without = apps.filter(app => !hasAgent(app))
   const closed = without.filter(({ settings }) => settings === null)
   const list = without.slice(0, MOST_PROCESSES)
-    .map(({ pid, view }) => view ? describe(view) : `process ${pid}`).join(', ')
+    .map(({ pid, view }) => view ? describeProcess(view) : `process ${pid}`).join(', ')
   const text = `${apps.length - without.length} of ${apps.length} processes of Node.js have the agent` +
     `${list ? `; without: ${list}` : ''}.`
   if (without.length < apps.length) return ok('processes', text)

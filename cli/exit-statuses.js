@@ -16,7 +16,8 @@ const exitStatuses = Object.freeze([
   },
   {
     status: '2',
-    meaning: 'an option is invalid, a file is unusable, a target does not exist, or no exporter answers'
+    meaning: 'an option is invalid, a file is unusable, a target does not exist, no exporter ' +
+      'answers, or triage cannot send its file'
   },
   {
     status: '3',

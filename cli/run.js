@@ -136,7 +136,7 @@ async function runAndReport (words, given, { env = {}, shown = words } = {}) {
  * @param {string[]} words
  * @param {ReportOptions & import('./attachment/options').AttachOptions & { attach: string }} given
  * @returns {Promise<number>} exit status
- * @throws {UsageError | import('./attachment/refusal').Refusal}
+ * @throws {UsageError | import('@memwatch/exporter/attachment/refusal').Refusal}
  */
 async function watchAndReport (words, given) {
   if (words.length > 0) throw new UsageError('--attach: expected no command beside it')

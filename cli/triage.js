@@ -21,6 +21,7 @@ const { Progress } = require('./progress')
 const { renderReport } = require('./report')
 const { tar } = require('./tar')
 const { makeTemporaryFolder } = require('./temporary-folder')
+const { openShipping, withShippingOptions } = require('./triage-shipping')
 const { toHtml, toMarkdown } = require('./triage-documents')
 const { UsageError, readSeconds } = require('./usage-error')
 const { watchProcess } = require('./watch-process')
@@ -37,7 +38,7 @@ const DEATHS_MS = 2000
 /** Captures in the file; larger ones are named only. */
 const MOST_CAPTURE_BYTES = 128 * 2 ** 20
 
-const command = withAttachOptions(withApiOptions(new Command('triage')))
+const command = withShippingOptions(withAttachOptions(withApiOptions(new Command('triage'))))
   .description(
     'Attach to a running process for a minute, and write all evidence and a report to one file.'
   )
@@ -52,17 +53,19 @@ const command = withAttachOptions(withApiOptions(new Command('triage')))
     `
 The file holds a recording for memwatch diagnose, the captures, and the report as Markdown, HTML and
 JSON. The HTML opens without a network. It names functions, files and packages of the app; it holds
-no strings of the heap. Ctrl-C ends the watch early and writes the file. The process runs on without
-the agent.
+no strings of the heap, unless a heap snapshot was captured. With --ship-to it is also sent there,
+as TARGET/DATE/TIME-triage-PID.memwatch.tgz, without heap snapshots by default. Ctrl-C ends the
+watch early and writes the file. The process runs on without the agent.
 
 If an exporter answers at --url, its earlier deaths of the app are in the report.
 
 Exit status: 0; 1 when the process cannot be attached to; 2 when it does not exist, or the file
-cannot be written.
+cannot be written or sent.
 
 Examples:
   $ memwatch triage 4711
   $ memwatch triage shop --for 5m --allow-forced-gc --out shop.memwatch.tgz
+  $ memwatch triage shop --ship-to s3://diagnostics/triage --s3-region eu-west-1
   $ tar -xzOf shop.memwatch.tgz report.md`
   )
   .action(async (text, given) => {
@@ -72,7 +75,7 @@ Examples:
 /**
  * @typedef {import('./api').ApiOptions & import('./attachment/options').AttachOptions &
  *   { for?: string, out?: string, profile: boolean, verbose?: boolean }} TriageOptions
- * @typedef {{ name: string, mode: number, content: Buffer }} File
+ * @typedef {import('./triage-shipping').File} File
  */
 
 /**
@@ -84,6 +87,7 @@ async function triage (text, given) {
   const seconds = given.for === undefined ? SECONDS : readSeconds('--for', given.for)
   const subject = findSubject(text)
   subject.check(given)
+  const ship = openShipping(given)
   const file = path.resolve(given.out ?? `${fileName(text)}-${subject.pid}.memwatch.tgz`)
   const descriptor = createFile(file)
   const folder = makeTemporaryFolder('memwatch-triage-')
@@ -129,7 +133,8 @@ async function triage (text, given) {
     }
     if (notDetached) err.say(`memwatch triage: the agent stays in the process: ${notDetached}`)
     err.say(`memwatch triage: ${file}, ${formatSize(fs.statSync(file).size)}`)
-    return 0
+    interruption.stop()
+    return ship ? await shipFile(ship, { target: name, pid: subject.pid, files }) : 0
   } catch (error) {
     fs.rmSync(file, { force: true })
     throw error
@@ -137,6 +142,27 @@ async function triage (text, given) {
     interruption.stop()
     fs.closeSync(descriptor)
     fs.rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/**
+ * @param {NonNullable<ReturnType<typeof openShipping>>} ship
+ * @param {{ target: string, pid: number, files: readonly File[] }} of
+ * @returns {Promise<number>} exit status
+ */
+async function shipFile (ship, of) {
+  // The watch is over: Ctrl-C gives up sending now.
+  const interruption = new Interruption()
+  try {
+    const { key, omitted } = await ship({ ...of, signal: interruption.signal })
+    const without = omitted === 0 ? '' : `, without ${omitted} heap snapshots (--ship-snapshots)`
+    err.say(`memwatch triage: sent to --ship-to as ${key}${without}`)
+    return 0
+  } catch (error) {
+    err.say(`memwatch triage: not sent to --ship-to: ${/** @type {Error} */ (error).message}`)
+    return 2
+  } finally {
+    interruption.stop()
   }
 }
 
@@ -238,6 +264,7 @@ async function readCaptures ({ captures }) {
       files.push({
         name: `captures/${capture.kind}-${capture.id.slice(0, 8)}-${part}.${extension}`,
         mode: 0o600,
+        isSnapshot: capture.kind === 'heap_snapshot',
         content: Buffer.concat(await stream.toArray())
       })
     }

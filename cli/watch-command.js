@@ -42,7 +42,7 @@ const FAREWELL_MS = 1000
  * @property {number} startedAtUnixMs of the process
  * @property {number} atUnixMs since when it is counted
  * @property {boolean} ended whether it ended while it was watched
- * @property {import('./attachment/attachment').Workers} workers
+ * @property {import('@memwatch/exporter/attachment/attachment').Workers} workers
  */
 
 /**

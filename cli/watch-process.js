@@ -1,9 +1,8 @@
 'use strict'
 
 const fs = require('node:fs')
-const { attach, detach } = require('./attachment/attachment')
-const { agentVariables } = require('./attachment/options')
-const { Refusal } = require('./attachment/refusal')
+const { attach, detach } = require('@memwatch/exporter/attachment/attachment')
+const { Refusal } = require('@memwatch/exporter/attachment/refusal')
 const {
   privateExporter, startExporter, collectTargets, makeSocketFolder, farewell
 } = require('./watch-command')
@@ -17,7 +16,7 @@ const POLL_MS = 200
  * Attaches to a running process with an exporter of its own, judges its frames, and detaches.
  *
  * @param {object} options
- * @param {import('./attachment/subject').Subject} options.subject checked
+ * @param {import('@memwatch/exporter/attachment/subject').Subject} options.subject checked
  * @param {import('./attachment/options').AttachOptions} options.given
  * @param {number} [options.forSeconds] default: until it ends, or the abort
  * @param {AbortSignal} options.abort ends the watch, not the process
@@ -55,8 +54,9 @@ async function watchProcess ({
     onStart?.(exporter, at)
     openTo(subject, [folder, socket])
     const { workers } = await attach(subject, {
+      socket: subject.inside(socket),
       folder: given.agent,
-      ...agentVariables(given, subject.inside(socket))
+      allowForcedGc: given.allowForcedGc
     })
     const atUnixMs = Date.now()
     await untilOver(subject, { forSeconds, abort })
@@ -94,7 +94,7 @@ async function watchProcess ({
 
 /**
  * Gives files of root to the user of the process: others may not connect.
- * @param {import('./attachment/subject').Subject} subject
+ * @param {import('@memwatch/exporter/attachment/subject').Subject} subject
  * @param {string[]} files
  */
 function openTo ({ user, groups: [group] }, files) {
@@ -103,7 +103,7 @@ function openTo ({ user, groups: [group] }, files) {
 }
 
 /**
- * @param {import('./attachment/subject').Subject} subject
+ * @param {import('@memwatch/exporter/attachment/subject').Subject} subject
  * @param {{ forSeconds?: number, abort: AbortSignal }} until
  * @returns {Promise<void>} after the time, an abort, or the end of the process
  */
@@ -130,7 +130,7 @@ const aborted = signal => new Promise(resolve => {
 })
 
 /**
- * @param {import('./attachment/subject').Subject} subject
+ * @param {import('@memwatch/exporter/attachment/subject').Subject} subject
  * @returns {Promise<{ notDetached?: string }>}
  */
 async function tryDetach (subject) {

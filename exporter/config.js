@@ -7,6 +7,7 @@ const { defaultSocketPath } = require('@memwatch/agent/protocol/socket')
 const { options: agentOptions } = require('@memwatch/agent/protocol/config')
 const { readDuration } = require('@memwatch/engine/text/duration')
 const { readMemory } = require('@memwatch/engine/text/quantity')
+const { annotation } = require('./attachment/annotation')
 const { ConfigError } = require('./config-error')
 const { parseEndpoint } = require('./egress/addresses')
 const { parseAddress, parseHostPort } = require('./ingest/address')
@@ -352,6 +353,36 @@ const options = withKeys({
      */
     read: (text, env) => readOtlp(text, env)
   },
+  attachOnRequest: {
+    flag: '--attach-on-request <on|off>',
+    env: 'MEMWATCH_ATTACH_ON_REQUEST',
+    default: 'off',
+    help: 'on: the page and the API list the visible processes of Node.js without an agent, and ' +
+      'attach to one on request, as memwatch attach does',
+    /** @param {string} text */
+    read: text => oneOf(text, ['on', 'off']) === 'on'
+  },
+  attachAnnotated: {
+    flag: '--attach-annotated <on|off>',
+    env: 'MEMWATCH_ATTACH_ANNOTATED',
+    default: 'off',
+    help: `on: attach to processes that ask for it by ${annotation.env}=1 in their environment, ` +
+      'one at a time, and once in the life of each',
+    /** @param {string} text */
+    read: text => oneOf(text, ['on', 'off']) === 'on'
+  },
+  attachAgent: {
+    flag: '--attach-agent <FOLDER>',
+    env: 'MEMWATCH_ATTACH_AGENT',
+    default: '',
+    help: 'folder of the agent for both options to attach, as the processes see it; ' +
+      'none: the one beside the exporter',
+    /** @param {string} text */
+    read (text) {
+      if (text !== '' && !path.isAbsolute(text)) throw new Error(`expected an absolute path, got ${text}`)
+      return text
+    }
+  },
   onFailure: {
     flag: '--on-failure <exit|stay>',
     env: 'MEMWATCH_ON_FAILURE',
@@ -459,7 +490,8 @@ function rejectUnknownEnv (env) {
   const known = [
     ...Object.values(options),
     ...Object.values(agentOptions),
-    ...Object.values(clientOptions)
+    ...Object.values(clientOptions),
+    annotation
   ].map(({ env }) => env)
   for (const name of Object.keys(env)) {
     if (!name.startsWith('MEMWATCH_') || known.includes(name) || isServiceLink(name, env[name])) {

@@ -13,6 +13,7 @@ const { Deaths } = require('./deaths/deaths')
 const { parts: allParts } = require('./parts')
 const { GuardedEmitter } = require('./parts/guarded-emitter')
 const { Lifecycle } = require('./parts/lifecycle')
+const { formatAddress } = require('./ingest/address')
 const { Load, MEASURE_EVERY_MS } = require('./self-care/load')
 const { Targets } = require('@memwatch/engine/history/targets')
 
@@ -76,6 +77,8 @@ class Exporter extends GuardedEmitter {
       suspectsOf: (...of) => require('./captures/suspects').suspectsOf(...of),
       retainersOf
     })
+    const attaches = config.attachOnRequest || config.attachAnnotated
+    this.attacher = attaches ? createAttacher(this) : undefined
     this.targetRegistry = new Targets({
       now: steadyUnixMs,
       maxTargets: config.maxTargets,
@@ -162,6 +165,20 @@ class Exporter extends GuardedEmitter {
     this.#ready = false
     await this.#parts.stop(end)
   }
+}
+
+/**
+ * Most exporters never need what it loads.
+ * @param {Exporter} exporter
+ */
+function createAttacher (exporter) {
+  const { Attacher } = require('./attachment/attacher')
+  const { attachAgent, socket } = exporter.config
+  return new Attacher({
+    targets: () => exporter.targets,
+    socket: formatAddress(socket),
+    folder: attachAgent || undefined
+  })
 }
 
 module.exports = { Exporter }

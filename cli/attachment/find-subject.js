@@ -2,10 +2,11 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { scriptWords, viewNodeProcesses } = require('@memwatch/exporter/process/process-view')
-const { isStarter } = require('../checks/process-checks')
-const { NotFound } = require('./refusal')
-const { Subject } = require('./subject')
+const { NotFound } = require('@memwatch/exporter/attachment/refusal')
+const { Subject } = require('@memwatch/exporter/attachment/subject')
+const {
+  isStarter, scriptWords, viewNodeProcesses
+} = require('@memwatch/exporter/process/process-view')
 
 /** A package.json is some kilobytes: the app's files are not trusted with more. */
 const MAX_PACKAGE_BYTES = 1_048_576

@@ -1,7 +1,5 @@
 'use strict'
 
-const { options } = require('@memwatch/agent/protocol/config')
-
 /**
  * Options of each command that enters a running process.
  * @typedef {{ assumeDefaultSigusr1?: boolean }} EntryOptions
@@ -26,19 +24,4 @@ const withAttachOptions = command => withEntryOptions(command)
       '2 % of the time'
   )
 
-/**
- * Variables of the agent that is started.
- * @param {AttachOptions} given
- * @param {string} socket address of the exporter, as the process sees it
- * @returns {{ env: Record<string, string>, defaults: Record<string, string> }} defaults: where the
- *   process has no such variable
- */
-const agentVariables = ({ allowForcedGc }, socket) => ({
-  defaults: { [options.allocatorAccess.env]: 'read' },
-  env: {
-    [options.socket.env]: socket,
-    ...(allowForcedGc && { [options.forcedGc.env]: 'allow' })
-  }
-})
-
-module.exports = { withEntryOptions, withAttachOptions, agentVariables }
+module.exports = { withEntryOptions, withAttachOptions }

@@ -1,8 +1,5 @@
 'use strict'
 
-const path = require('node:path')
-const { scriptWords } = require('@memwatch/exporter/process/process-view')
-
 /**
  * One check of `memwatch doctor`.
  * @typedef {object} Check
@@ -68,16 +65,4 @@ function whyUnread ({ pid, view }) {
   return `Process ${pid} shows a title in place of its command line.`
 }
 
-/**
- * Name of a process for people, without arguments, which may contain secrets.
- * @param {ProcessView} view
- * @returns {string} process 7 (node server.js)
- */
-function describe (view) {
-  const file = view.argv?.[0]
-  if (!file) return `process ${view.pid}`
-  const script = view.isNode ? scriptWords(view)[0] : undefined
-  return `process ${view.pid} (${[file, script ?? ''].map(word => path.basename(word)).join(' ').trim()})`
-}
-
-module.exports = { ok, problem, unknown, whyUnread, describe }
+module.exports = { ok, problem, unknown, whyUnread }

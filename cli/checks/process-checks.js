@@ -3,12 +3,13 @@
 const { MALLOC_ENV } = require('@memwatch/agent/protocol/allocators')
 const { readConfig } = require('@memwatch/agent/protocol/config')
 const { plainFlags, splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
-const { startsApp } = require('@memwatch/agent/protocol/starters')
 const { preloadOptions } = require('@memwatch/engine/fixes/node-flag')
 const { flagSettings } = require('@memwatch/engine/v8/flags')
 const { silenceCauses } = require('@memwatch/exporter/deaths/silence')
-const { scriptWords } = require('@memwatch/exporter/process/process-view')
-const { ok, problem, unknown, whyUnread, describe } = require('./check')
+const {
+  describeProcess, isStarter, preloadsAgent
+} = require('@memwatch/exporter/process/process-view')
+const { ok, problem, unknown, whyUnread } = require('./check')
 
 /** @typedef {import('./check').Check} Check */
 /** @typedef {import('./check').Subject} Subject */
@@ -29,13 +30,6 @@ const READ_BY = Object.freeze({
 /** @type {Record<string, string>} */
 const SILENCE = silenceCauses
 
-/** @param {import('./check').ProcessView} view */
-const isStarter = view => startsApp(['', ...scriptWords(view)])
-
-/** @param {import('./check').Settings | null} settings */
-const preloadsAgent = settings =>
-  settings !== null && preloadOptions([...settings.nodeOptions, ...settings.execArgv]).length > 0
-
 /**
  * Check that the agent runs in a process and reports.
  * @param {Subject} subject
@@ -54,7 +48,7 @@ function checkAgent ({ pid, view, settings, ancestors, target }, { answers }) {
   }
   if (!view || !settings) return unknown('agent', whyUnread({ pid, view }))
   if (isStarter(view)) {
-    return ok('agent', `${capital(describe(view))} starts the app: the agent leaves it alone.`)
+    return ok('agent', `${capital(describeProcess(view))} starts the app: the agent leaves it alone.`)
   }
   if (!preloadsAgent(settings)) return checkLostAgent(view, ancestors)
   try {
@@ -88,14 +82,14 @@ function checkLostAgent (view, ancestors) {
   return giver
     ? problem(
       'agent',
-      `NODE_OPTIONS of ${describe(giver)} preloads the agent; NODE_OPTIONS of ${describe(view)} ` +
+      `NODE_OPTIONS of ${describeProcess(giver)} preloads the agent; NODE_OPTIONS of ${describeProcess(view)} ` +
         'does not.',
       'A program between them replaces or drops NODE_OPTIONS: have it add to the value, or ' +
         'start node with -r memwatch/agent.'
     )
     : problem(
       'agent',
-      `The agent is not loaded in ${describe(view)}.`,
+      `The agent is not loaded in ${describeProcess(view)}.`,
       'Start it with node -r memwatch/agent, or NODE_OPTIONS="--require memwatch/agent".'
     )
 }
@@ -115,7 +109,7 @@ function checkEnvironment ({ pid, view, ancestors }) {
     if (missing === '') return []
     return problem(
       'environment',
-      `${name} of ${describe(giver)} holds ${missing}; process ${pid} has ` +
+      `${name} of ${describeProcess(giver)} holds ${missing}; process ${pid} has ` +
         `${env[name] ? name === 'NODE_OPTIONS' ? 'other options' : env[name] : 'no such variable'}.`,
       `A program between them does not pass it on: set ${name} where that program starts node.`
     )
@@ -210,6 +204,4 @@ function isLoaded (library, maps) {
 /** @param {string} text */
 const capital = text => text[0].toUpperCase() + text.slice(1)
 
-module.exports = {
-  checkAgent, checkEnvironment, checkFlags, checkAllocator, isStarter, preloadsAgent
-}
+module.exports = { checkAgent, checkEnvironment, checkFlags, checkAllocator }

@@ -1,14 +1,10 @@
 'use strict'
 
 const {
-  viewNodeProcesses, ancestorsOf, settingsOf, scriptWords
+  viewNodeProcesses, ancestorsOf, settingsOf, isMemwatch, isStarter, preloadsAgent
 } = require('@memwatch/exporter/process/process-view')
-const { isStarter, preloadsAgent } = require('./process-checks')
 
 /** @typedef {import('./check').Subject} Subject */
-
-/** Excludes the command line and the exporter, which are not apps. */
-const MEMWATCH = /(^|\/)memwatch(\.js)?$/
 
 /**
  * All visible Node.js processes, and all targets.
@@ -18,7 +14,7 @@ const MEMWATCH = /(^|\/)memwatch(\.js)?$/
  */
 function subjectsOf (targets, judged) {
   const main = targets.filter(({ thread }) => thread === 'main')
-  const views = viewNodeProcesses().filter(view => !MEMWATCH.test(scriptWords(view)[0] ?? ''))
+  const views = viewNodeProcesses().filter(view => !isMemwatch(view))
   const unseen = main.map(({ pid }) => pid).filter(pid => !views.some(view => view.pid === pid))
   return [...views, ...unseen].map(viewOrPid => {
     const view = typeof viewOrPid === 'number' ? undefined : viewOrPid

@@ -4,8 +4,10 @@ const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 const { formatBytes } = require('@memwatch/engine/text/format')
 const { readMemoryLimit } = require('@memwatch/exporter/process/memory-limit')
 const { isApplied } = require('../comparison/applied')
-const { ok, problem, unknown, describe } = require('./check')
-const { isStarter, preloadsAgent } = require('./process-checks')
+const {
+  describeProcess, isStarter, preloadsAgent
+} = require('@memwatch/exporter/process/process-view')
+const { ok, problem, unknown } = require('./check')
 
 /** @typedef {import('./check').Check} Check */
 /** @typedef {import('./check').Subject} Subject */
@@ -125,7 +127,7 @@ function checkNeighbours ({ pid, view, target }, { all }) {
     : [problem(
         'neighbours',
         `Node.js processes without the agent share ${shared}: ` +
-          `${silent.flatMap(({ view }) => view ? describe(view) : []).join(', ')}.`,
+          `${silent.flatMap(({ view }) => view ? describeProcess(view) : []).join(', ')}.`,
         'Set NODE_OPTIONS="--require memwatch/agent" for the whole container.'
       )]
 }

@@ -7,16 +7,13 @@ const { parseBounded } = require('../data-folder/bounded-json')
 const { readRegularFile } = require('../data-folder/regular-file')
 const { processOf } = require('@memwatch/engine/history/identity')
 const { kinds } = require('./kinds')
+const { RunningCapture } = require('./running-capture')
 
 /**
  * Time limit of a capture beyond its duration: a blocked app, or the transfer of a large heap,
  * takes longer.
  */
 const PATIENCE_SECONDS = 300
-/**
- * The agent's answer and the end of its data arrive over two connections, at about the same time.
- */
-const PART_WITHIN_MS = 10_000
 /** Error code of a stream whose other end is gone: node:stream. */
 const HUNG_UP = 'ERR_STREAM_PREMATURE_CLOSE'
 /** Number of stored failures. */
@@ -63,7 +60,7 @@ class Captures extends EventEmitter {
   #retainersOf
   #closing = new AbortController()
   #now
-  /** @type {Map<string, Running>} */
+  /** @type {Map<string, RunningCapture>} */
   #running = new Map()
   /** Keys of processes. @type {Set<string>} */
   #busy = new Set()
@@ -210,7 +207,7 @@ class Captures extends EventEmitter {
       suspects: null,
       retainers: null
     }
-    const running = new Running(capture)
+    const running = new RunningCapture(capture)
     this.#running.set(capture.id, running)
     this.#busy.add(process)
     const finished = this.#make(target, running, { intervalBytes, force }).finally(() => {
@@ -246,7 +243,7 @@ class Captures extends EventEmitter {
 
   /**
    * @param {import('@memwatch/engine/history/target').Target} target
-   * @param {Running} running
+   * @param {RunningCapture} running
    * @param {{ intervalBytes?: number, force: boolean }} options
    */
   async #make (target, running, { intervalBytes, force }) {
@@ -294,7 +291,7 @@ class Captures extends EventEmitter {
   /**
    * A process that dies during a heap profile has sent a first reading after a third of the time.
    * That is a profile, too, and mostly the last trace of the leak.
-   * @param {Running} running
+   * @param {RunningCapture} running
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    * @returns {Promise<boolean>} false if none came, or it is cut off
    */
@@ -367,45 +364,6 @@ class Captures extends EventEmitter {
     })
     this.#failed.push(capture)
     if (this.#failed.length > MOST_FAILED) this.#failed.shift()
-  }
-}
-
-/** A running capture, and its data so far. */
-class Running {
-  /** @type {Map<string, Promise<{ bytes: number, sha256: string }>>} */
-  arrived = new Map()
-  /** @type {Map<string, () => void>} */
-  #awaited = new Map()
-
-  /** @param {Capture} capture */
-  constructor (capture) {
-    this.capture = capture
-  }
-
-  /**
-   * @param {string} part
-   * @param {Promise<{ bytes: number, sha256: string }>} written
-   */
-  arrive (part, written) {
-    this.arrived.set(part, written)
-    this.#awaited.get(part)?.()
-  }
-
-  /**
-   * @param {string} name
-   * @returns {Promise<{ bytes: number, sha256: string }>}
-   */
-  async part (name) {
-    if (!this.arrived.has(name)) {
-      await new Promise((resolve, reject) => {
-        const timer = setTimeout(
-          () => reject(new Error(`${name} was sent, and did not come`)),
-          PART_WITHIN_MS
-        )
-        this.#awaited.set(name, () => { clearTimeout(timer); resolve(undefined) })
-      })
-    }
-    return /** @type {Promise<{ bytes: number, sha256: string }>} */ (this.arrived.get(name))
   }
 }
 

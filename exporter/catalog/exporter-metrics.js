@@ -30,6 +30,8 @@ const { REJECT_REASONS } = require('@memwatch/engine/decode/decode')
  *   `metrics delivered`; undefined without it
  * @property {{ counts: Map<string, number>, waiting: number, bytes: number }} [egress] captures of
  *   --ship-to by outcome; undefined without it
+ * @property {Map<string, number>} [attachments] attempts to attach by trigger and outcome, `request
+ *   attached`; undefined without an option to attach
  * @property {number} [scrapeSeconds] that the last scrape took
  * @property {string} version
  *
@@ -235,6 +237,17 @@ const exporterMetrics = Object.freeze([
     type: 'counter',
     help: 'Bytes of captures sent to --ship-to; absent without it.',
     read: ({ egress }) => egress?.bytes ?? []
+  },
+  {
+    name: 'memwatch_exporter_attachments_total',
+    type: 'counter',
+    help: 'Attempts to attach to running processes, by trigger and outcome; absent without ' +
+      '--attach-on-request and --attach-annotated.',
+    read: ({ attachments }) =>
+      [...(attachments ?? [])].map(([key, value]) => {
+        const [trigger, outcome] = key.split(' ')
+        return { labels: { trigger, outcome }, value }
+      })
   },
   {
     name: 'memwatch_exporter_captures_bytes',

@@ -11,7 +11,8 @@ const ANSWER_WITHIN_MS = 30_000
 /**
  * @typedef {'not_enabled' | 'not_connected' | 'no_answer' | 'too_soon' | 'not_supported' |
  *   'not_trusted' | 'unknown_command' | 'refused' | 'busy' | 'unknown_capture' |
- *   'snapshot_not_allowed' | 'bad_arguments' | 'too_large' | 'failed'} CommandErrorCode
+ *   'snapshot_not_allowed' | 'bad_arguments' | 'too_large' | 'failed' | 'unknown_process' |
+ *   'not_attachable'} CommandErrorCode
  */
 
 /** A command that failed. `code` is the reason, in the API's words. */

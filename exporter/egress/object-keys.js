@@ -17,10 +17,26 @@ const PART = /^[a-z]{1,32}$/
  */
 function folderKey ({ id, kind, target, requestedUnixMs }) {
   if (!ID.test(id) || !Object.hasOwn(kinds, kind)) throw new Error(`no capture: ${id}`)
-  const name = target.slice(0, MOST_NAME_LENGTH).replace(/[^\w.-]/g, '_').replace(/^\.+/, '_')
-  const [date, time] = new Date(requestedUnixMs).toISOString().split('T')
-  return `${name || '_'}/${date}/${time.slice(0, 8).replaceAll(':', '')}-${kind}-${id}`
+  return `${placeKey(target, requestedUnixMs)}-${kind}-${id}`
 }
+
+/**
+ * @param {string} target name of the app
+ * @param {number} atUnixMs
+ * @returns {string} TARGET/DATE/TIME
+ */
+function placeKey (target, atUnixMs) {
+  const name = target.slice(0, MOST_NAME_LENGTH).replace(/[^\w.-]/g, '_').replace(/^\.+/, '_')
+  const [date, time] = new Date(atUnixMs).toISOString().split('T')
+  return `${name || '_'}/${date}/${time.slice(0, 8).replaceAll(':', '')}`
+}
+
+/**
+ * Key of a file of `memwatch triage`.
+ * @param {{ target: string, pid: number, atUnixMs: number }} of
+ */
+const triageKey = ({ target, pid, atUnixMs }) =>
+  `${placeKey(target, atUnixMs)}-triage-${pid}.memwatch.tgz`
 
 /**
  * @param {import('../captures/captures').Capture} capture
@@ -36,4 +52,4 @@ function partKey (capture, part) {
 /** @param {import('../captures/captures').Capture} capture */
 const recordKey = capture => `${folderKey(capture)}/${RECORD}`
 
-module.exports = { partKey, recordKey }
+module.exports = { partKey, recordKey, triageKey }

@@ -38,6 +38,7 @@ const INDEX = `memwatch exporter
 /api/v1/targets/TARGET/trim   predicted effect of malloc_trim; POST runs it
 /api/v1/plan?node=18,24&memory=512Mi   heap sizes that V8 would choose; target= compares
 /api/v1/captures    profiles and snapshots, and the lines of code that they name
+/api/v1/processes   processes without an agent (--attach-on-request)
 /api/v1/recording?seconds=60   POST: records frames for memwatch diagnose
 /api/v1/live        all changes, as server-sent events
 /api/v1/openapi.json   description of the API, for programs

@@ -499,6 +499,42 @@ const captureQuery = {
 
 const captures = { ...array(capture), description: 'newest first' }
 
+const processes = object({
+  isEnabled: { type: 'boolean', description: 'whether the exporter was started with --attach-on-request on' },
+  processes: {
+    ...array(object({
+      pid: { type: 'integer', description: 'as the exporter sees it' },
+      startTimeTicks: {
+        type: 'integer', description: 'start in ticks of the kernel: with pid it names a process'
+      },
+      name: text,
+      startedAtUnixMs: number,
+      refusal: {
+        ...nullable('string'), description: 'why it cannot be attached to; null: it can be'
+      }
+    })),
+    description: 'of Node.js, without an agent that reports here; the newest first'
+  }
+})
+
+const attachQuery = {
+  type: 'object',
+  properties: {
+    startTimeTicks: {
+      type: 'integer', minimum: 0, description: 'refuses another process that has the id now'
+    }
+  },
+  additionalProperties: false
+}
+
+const attached = object({
+  pid: number,
+  name: text,
+  node: { ...text, description: 'version' },
+  workers: object({ reached: number, all: number }),
+  target: { ...nullable('string'), description: 'its name; null: no frame has come yet' }
+})
+
 const capturesQuery = {
   type: 'object',
   properties: { target: text, ...pageQuery },
@@ -604,6 +640,9 @@ module.exports = {
   captures,
   capturesQuery,
   capturePartQuery,
+  processes,
+  attachQuery,
+  attached,
   refusals,
   report
 }

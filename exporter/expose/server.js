@@ -21,6 +21,7 @@ const { shareScrapes } = require('./shared-scrapes')
 const { seriesRoutes } = require('./series')
 const { planRoutes } = require('./plan')
 const { rightSizeRoutes } = require('./right-size')
+const { processRoutes } = require('./processes')
 const { targetRoutes } = require('./targets')
 
 /**
@@ -45,10 +46,12 @@ const OPEN = { config: { access: 'open' } }
  * @property {import('../catalog/exporter-metrics').ExporterState} state
  * @property {boolean} isReady
  * @property {import('pino').Logger} log
- * @property {Pick<import('../exporter').ExporterConfig, 'compat' | 'token' | 'trustLoopback'>}
+ * @property {Pick<import('../exporter').ExporterConfig, 'compat' | 'token' | 'trustLoopback' |
+ *   'attachOnRequest'>}
  *   config
  * @property {import('../commands/commands').Commands} commands
  * @property {import('../captures/captures').Captures} captures
+ * @property {import('../attachment/attacher').Attacher} [attacher] undefined without an option
  * @property {import('../deaths/deaths').Deaths} deathRegistry
  * @property {import('../deaths/death-watch').DeathWatch} deathWatch
  */
@@ -187,6 +190,7 @@ function routes (server, exporter, { scrapes, limits, omit }) {
   rightSizeRoutes(server, { targets: watched, deaths: deathRegistry })
   trimRoutes(server, { targets: watched, commands })
   captureRoutes(server, { targets: watched, captures })
+  processRoutes(server, exporter.config.attachOnRequest ? exporter.attacher : undefined)
   flameRoutes(server)
 }
 

@@ -3,6 +3,7 @@ import { fill, h, setText, symbolOf } from './dom.mjs'
 import { formatBytes, formatRatio } from './format.mjs'
 import { deathsList } from './deaths.mjs'
 import { miniature } from './miniature.mjs'
+import { Processes } from './processes.mjs'
 
 /** @typedef {any} Row as the event `targets` of /api/v1/live has it */
 /** @typedef {{ name: string, rows: Row[] }} Workload rows of one name, worst first */
@@ -52,6 +53,7 @@ export class Fleet {
   #region
   #filter
   #sort
+  #processes = new Processes()
   #deaths = h('section', { 'aria-label': 'Deaths' })
   /** Why targets ended, by name and pid. @type {Map<string, string>} */
   #reasons = new Map()
@@ -105,6 +107,7 @@ export class Fleet {
         ...[['j', ' next · '], ['k', ' previous · '], ['Enter', ' opens · '], ['/', ' filters']]
           .flatMap(([key, words]) => [h('kbd', {}, key), words])
       ),
+      this.#processes.element,
       this.#deaths
     )
     this.#region.hidden = true
@@ -274,6 +277,7 @@ export class Fleet {
 
   remove () {
     this.#waiting = []
+    this.#processes.remove()
   }
 }
 

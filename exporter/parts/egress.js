@@ -1,7 +1,5 @@
 'use strict'
 
-const { ConfigError } = require('../config-error')
-
 /** Sends finished captures to the folder or storage of --ship-to. */
 class EgressPart {
   name = 'egress'
@@ -16,11 +14,12 @@ class EgressPart {
 
   /**
    * @param {import('../exporter').Exporter} exporter
-   * @throws {ConfigError} when the address or its credentials cannot be used
+   * @throws {import('../config-error').ConfigError} when the address or its credentials cannot be used
    */
   start (exporter) {
     const { captures, config, log } = exporter
     if (!config.shipTo) return
+    const { openDestination } = require('../egress/destination')
     const { Shipper } = require('../egress/shipper')
     const shipper = this.#shipper = new Shipper({
       captures,
@@ -35,22 +34,6 @@ class EgressPart {
 
   async stop () {
     await this.#shipper?.stop()
-  }
-}
-
-/**
- * @param {import('../exporter').ExporterConfig} config
- * @returns {import('../egress/send').Send}
- * @throws {ConfigError}
- */
-function openDestination ({ shipTo = '', s3Endpoint, s3Region, shipHttp, shipCredentials }) {
-  const { parseDestination } = require('../egress/addresses')
-  const { createSend } = require('../egress/send')
-  try {
-    const options = { endpoint: s3Endpoint, region: s3Region, allowHttp: shipHttp }
-    return createSend(parseDestination(shipTo, options), { credentialsFile: shipCredentials })
-  } catch (error) {
-    throw new ConfigError(`--ship-to: ${/** @type {Error} */ (error).message}`)
   }
 }
 

@@ -1,6 +1,7 @@
 'use strict'
 
 const { AgentsPart } = require('./agents')
+const { AttachingPart } = require('./attaching')
 const { AutomaticCapturesPart } = require('./automatic-captures')
 const { CapturesPart } = require('./captures')
 const { DataFolderPart } = require('./data-folder')
@@ -66,6 +67,8 @@ const parts = Object.freeze([
   AgentsPart,
   // Stops before AgentsPart: connections that the exporter closes are no deaths.
   DeathsPart,
+  // Stops first: an agent that it starts is heard until the end.
+  AttachingPart,
   SelfCarePart
 ])
 

@@ -4,6 +4,8 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { MALLOC_ENV, loadedAllocator } = require('@memwatch/agent/protocol/allocators')
 const { plainFlags, splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
+const { startsApp } = require('@memwatch/agent/protocol/starters')
+const { preloadOptions } = require('@memwatch/engine/fixes/node-flag')
 
 /**
  * @param {string} file path of a binary
@@ -43,9 +45,8 @@ const WITH_VALUE = new Set([
 function viewProcess (pid) {
   const status = tryRead(pid, 'status')
   if (status === null || /^State:\s+[ZX]/m.test(status)) return undefined
-  const words = tryRead(pid, 'cmdline')?.split('\0').slice(0, -1) ?? null
-  const file = executableOf(pid) ?? words?.[0] ?? ''
-  const isNode = isNodeFile(file)
+  const words = commandLineOf(pid)
+  const isNode = isNodeFile(programOf(pid, words))
   return {
     pid,
     parentPid: numbersOf(status, 'PPid')[0] ?? 0,
@@ -79,6 +80,16 @@ function executableOf (pid) {
   }
 }
 
+/**
+ * @param {number} pid
+ * @param {string[] | null} [words] of its command line
+ * @returns {string} path of its binary; empty for one without, and one that is gone
+ */
+const programOf = (pid, words = commandLineOf(pid)) => executableOf(pid) ?? words?.[0] ?? ''
+
+/** @param {number} pid */
+const commandLineOf = pid => tryRead(pid, 'cmdline')?.split('\0').slice(0, -1) ?? null
+
 /** @param {string | null} text of /proc/PID/environ */
 function environmentOf (text) {
   if (text === null) return null
@@ -100,19 +111,23 @@ function tryRead (pid, name) {
   }
 }
 
-/** @returns {ProcessView[]} all visible Node.js processes except this one */
-function viewNodeProcesses () {
+/**
+ * Their memory maps and environments are not read: a machine may have a thousand processes.
+ * @returns {number[]} ids of all visible Node.js processes except this one
+ */
+function findNodeProcesses () {
   let names
   try {
     names = fs.readdirSync('/proc')
   } catch {
     return [] // no Linux
   }
-  return names
-    .filter(name => /^\d+$/.test(name) && Number(name) !== process.pid)
-    .flatMap(name => viewProcess(Number(name)) ?? [])
-    .filter(({ isNode }) => isNode)
+  return names.filter(name => /^\d+$/.test(name)).map(Number)
+    .filter(pid => pid !== process.pid && isNodeFile(programOf(pid)))
 }
+
+/** @returns {ProcessView[]} all visible Node.js processes except this one */
+const viewNodeProcesses = () => findNodeProcesses().flatMap(pid => viewProcess(pid) ?? [])
 
 /**
  * @param {ProcessView} view
@@ -169,6 +184,45 @@ function scriptWords ({ argv }) {
   return words[0] === '--' ? words.slice(1) : words
 }
 
+/** @param {ProcessView} view */
+const isStarter = view => startsApp(['', ...scriptWords(view)])
+
+/**
+ * @param {ProcessView} view
+ * @returns {boolean} true: the command line or an exporter of memwatch, which are no apps
+ */
+const isMemwatch = view => /(^|\/)memwatch(\.js)?$/.test(scriptWords(view)[0] ?? '')
+
+/** @param {Settings | null} settings */
+const preloadsAgent = settings =>
+  settings !== null && preloadOptions([...settings.nodeOptions, ...settings.execArgv]).length > 0
+
+/** A file name of Linux has at most 255 bytes, and a command line may hold anything. */
+const MOST_WORD_LENGTH = 255
+
+/**
+ * Name of a process for people, without arguments, which may contain secrets.
+ * @param {ProcessView} view
+ * @returns {string} process 7 (node server.js)
+ */
+function describeProcess (view) {
+  const file = view.argv?.[0]
+  if (!file) return `process ${view.pid}`
+  const script = view.isNode ? scriptWords(view)[0] : undefined
+  const words = [file, script ?? ''].map(word => path.basename(word).slice(0, MOST_WORD_LENGTH))
+  return `process ${view.pid} (${words.join(' ').trim()})`
+}
+
 module.exports = {
-  isNodeFile, viewProcess, viewNodeProcesses, ancestorsOf, settingsOf, scriptWords
+  isNodeFile,
+  viewProcess,
+  findNodeProcesses,
+  viewNodeProcesses,
+  ancestorsOf,
+  settingsOf,
+  scriptWords,
+  isMemwatch,
+  isStarter,
+  preloadsAgent,
+  describeProcess
 }

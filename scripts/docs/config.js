@@ -2,6 +2,7 @@
 
 const { options: agentOptions } = require('@memwatch/agent/protocol/config')
 const { options: exporterOptions, clientOptions } = require('../../exporter/config')
+const { annotation } = require('../../exporter/attachment/annotation')
 const { FILE_NAME } = require('../../exporter/config-file')
 const { variables: otlpVariables } = require('../../exporter/otlp/variables')
 const { DEFAULT_SOCKET } = require('./default-socket')
@@ -66,7 +67,9 @@ const config = () =>
     '## Commands that call an exporter',
     optionTable({ ...clientOptions, token: exporterOptions.token }),
     '## Agent',
-    optionTable(/** @type {any} */ (agentOptions))
+    optionTable(/** @type {any} */ (agentOptions)),
+    '## Processes without the agent',
+    optionTable({ annotation })
   )
 
 module.exports = { config }

@@ -7,7 +7,10 @@ const path = require('node:path')
 const { firstAid, describeContainer, measures } = require('../../cli/first-aid')
 const { tar } = require('../../cli/tar')
 const { toHtml, toMarkdown } = require('../../cli/triage-documents')
+const { openShipping } = require('../../cli/triage-shipping')
 const { diagnoses } = require('../../engine/diagnoses')
+const { defined } = require('../support/defined')
+const { startObjectServer } = require('../support/object-server')
 
 const HOSTILE = '<img src=x onerror=alert(1)> ``` # [a](javascript:b) \x1b[31m\n&"\''
 const SECTIONS = [{ title: HOSTILE, lines: [HOSTILE, { text: HOSTILE, style: /** @type {const} */ ('red') }] }]
@@ -84,5 +87,52 @@ describe('first aid', () => {
     })
     expect(limits).toBe('Limit 512 MiB, in use 256 MiB, working set 128 MiB.')
     expect(kills).toContain('killed 2 processes')
+  })
+})
+
+describe('the file of triage', () => {
+  const files = [
+    { name: 'report.md', mode: 0o600, content: Buffer.from('report') },
+    { name: 'captures/a.heapsnapshot', mode: 0o600, content: Buffer.from('{}'), isSnapshot: true }
+  ]
+  const of = { target: '../shop', pid: 7, files, signal: new AbortController().signal }
+  /** @type {Awaited<ReturnType<typeof startObjectServer>>} */
+  let server
+  beforeEach(async () => { server = await startObjectServer() })
+  afterEach(() => server.stop())
+  /** @param {object} [given] */
+  const open = given => defined(openShipping({ shipTo: `${server.url}/of`, ...given }, { delayMs: 1 }))
+  /** @param {Buffer} archive */
+  const list = archive =>
+    execFileSync('tar', ['-tz'], { input: archive, encoding: 'utf8' }).trim().split('\n')
+
+  it('is sent without heap snapshots, unless they are allowed', async () => {
+    const { key, omitted } = await open()(of)
+    expect(key).toMatch(/^__shop\/\d{4}-\d\d-\d\d\/\d{6}-triage-7\.memwatch\.tgz$/)
+    expect(omitted).toBe(1)
+    expect(list(defined(server.objects.get(`/of/${key}`)))).toEqual(['report.md'])
+    const whole = await open({ shipSnapshots: 'on' })(of)
+    expect(whole.omitted).toBe(0)
+    expect(list(defined(server.objects.get(`/of/${whole.key}`))))
+      .toEqual(['report.md', 'captures/a.heapsnapshot'])
+  })
+
+  it('is sent again where that may help, three times at most', async () => {
+    server.answers.push(500, 500)
+    await open()(of)
+    expect(server.requests).toHaveLength(3)
+    server.answers.push(500, 500, 500)
+    await expect(open()(of)).rejects.toThrow('it answered 500')
+    expect(server.requests).toHaveLength(6)
+    server.answers.push(404)
+    await expect(open()(of)).rejects.toThrow('it answered 404')
+    expect(server.requests).toHaveLength(7)
+  })
+
+  it('is sent nowhere without the option, and a wrong address is named before the watch', () => {
+    expect(openShipping({})).toBeUndefined()
+    expect(() => openShipping({ shipTo: 'http://store.example.com/of' })).toThrow(/--ship-to: .*unencrypted/)
+    expect(() => openShipping({ shipTo: 'file:///tmp', shipHttp: 'maybe' }))
+      .toThrow('--ship-http: expected one of on, off')
   })
 })

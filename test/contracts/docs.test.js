@@ -4,6 +4,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { execFileSync } = require('node:child_process')
 const { program } = require('../../cli/memwatch')
+const { annotation } = require('../../exporter/attachment/annotation')
 const { options, clientOptions } = require('../../exporter/config')
 const { options: agentOptions } = require('@memwatch/agent/protocol/config')
 const { targetMetrics } = require('../../exporter/catalog/target-metrics')
@@ -57,7 +58,7 @@ describe.each(pages)('%s', page => {
   })
 
   it('names only existing variables, scripts and diagnoses', () => {
-    const known = [options, agentOptions, clientOptions]
+    const known = [options, agentOptions, clientOptions, { annotation }]
       .flatMap(table => Object.values(table))
       .map(({ env }) => env)
     expect(

@@ -6,8 +6,8 @@ const os = require('node:os')
 const path = require('node:path')
 const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
-const { listenersAround } = require('../../cli/attachment/listeners')
-const { Subject } = require('../../cli/attachment/subject')
+const { listenersAround } = require('../../exporter/attachment/listeners')
+const { Subject } = require('../../exporter/attachment/subject')
 const { NODES, environment, versionOf } = require('../support/agent-collector')
 const { defined } = require('../support/defined')
 const { startExporter, eventually } = require('../support/exporter')
@@ -59,10 +59,11 @@ afterEach(async () => {
  * @param {object} [options]
  * @param {string} [options.file]
  * @param {Record<string, string>} [options.env]
+ * @param {number} [options.user]
  */
-async function start (args, { file = NODES[0], env = {} } = {}) {
+async function start (args, { file = NODES[0], env = {}, user } = {}) {
   const child = spawn(file, args, {
-    env: environment(env), stdio: ['ignore', 'pipe', 'pipe']
+    env: environment(env), stdio: ['ignore', 'pipe', 'pipe'], uid: user, gid: user
   })
   children.push(child)
   const app = { child, pid: Number(child.pid), port: 0, output: '' }
@@ -188,6 +189,13 @@ describe('attach', () => {
       start([await ownPort(), plain], { env: { MEMWATCH_DISABLED: '1' } })],
     ['of another program', /is no process of Node\.js/, () =>
       start(['-c', 'echo 1; exec sleep 1000'], { file: 'sh' })],
+    ...['bun', 'deno'].map(name => /** @type {Case} */ ([
+      `of ${name}`, new RegExp(`runs ${name}: memwatch reads V8 through Node\\.js only`), () => {
+        const file = path.join(folder, name)
+        fs.copyFileSync(process.execPath, file, fs.constants.COPYFILE_FICLONE)
+        return start([plain], { file })
+      }
+    ])),
     ['that is stopped', /is stopped/, async () => {
       const app = await start([plain])
       app.child.kill('SIGSTOP')
@@ -347,6 +355,15 @@ describe('attach', () => {
       .toEqual({ code: 1, stderr: expect.stringContaining('belongs to user 0') })
   })
 
+  asRoot('refuses where the process may not write to the socket of the exporter', async () => {
+    const inline = `const http = require('http');${server('0')}`
+    const app = await start([await ownPort(), '-e', inline], { file: process.execPath, user: 65_534 })
+    expect(await attach(app.pid)).toMatchObject({
+      code: 1, stderr: expect.stringContaining('runs as user 65534, and may not write to')
+    })
+    expect(app.output).not.toContain('Debugger listening')
+  })
+
   asRoot('enters another mount namespace, where the agent must be copied to', async () => {
     const inline = `const http = require('http');${server('0').replaceAll('\n', ' ')}`
     const script = `mount -t tmpfs tmpfs /tmp && exec "$0" ${await ownPort()} -e "${inline}"`
@@ -427,9 +444,11 @@ describe('triage', () => {
     const app = await start([await ownPort(), leak], { env: { MEMWATCH_NAME: '<img src=x>&`' } })
     const file = path.join(folder, 'leak.memwatch.tgz')
     const { code, stdout, stderr } = await memwatch([
-      'triage', String(app.pid), '--for', '12', '--out', file
+      'triage', String(app.pid), '--for', '12', '--out', file, '--ship-to', `file://${folder}/shipped`
     ])
     expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining(file) })
+    const [, key] = defined(/sent to --ship-to as (\S+)$/m.exec(stderr))
+    expect(list(path.join(folder, 'shipped', key))).toEqual(list(file))
     expect(stdout).toContain('Do now')
     expect(list(file)).toEqual(expect.arrayContaining([
       'report.md', 'report.html', 'report.json', 'recording.ndjson.gz',

@@ -9,6 +9,7 @@ const { describeWithTools } = require('../support/tools')
 const { environment, spawnBounded, AGENT } = require('../support/agent-collector')
 const { openPage, closeBrowser } = require('../support/browser')
 const { defined } = require('../support/defined')
+const { freePort } = require('../support/free-port')
 
 /** Limit of all files of the page, compressed. */
 const MOST_BYTES = 150_000
@@ -58,7 +59,7 @@ describeWithTools('the page', ({ chromium }) => {
   }
 
   beforeAll(async () => {
-    exporter = await startExporter({ autoCaptures: false })
+    exporter = await startExporter({ autoCaptures: false, attachOnRequest: true })
     for (const id of ['semi-space-starvation', 'healthy-steady']) start(id)
     await eventually(() => json('targets'), targets => targets.length === 2, 30_000)
   }, 60_000)
@@ -338,6 +339,28 @@ describeWithTools('the page', ({ chromium }) => {
     await pile.press('Enter')
     expect(await why.locator('.path').innerText()).toContain('variable sessions')
   }, 150_000)
+
+  it('attaches to a process without an agent, and says why it cannot', async () => {
+    const code = 'setInterval(() => {}, 1000)'
+    const port = await freePort()
+    const [pid, refusingPid] = [code, `process.on('SIGUSR1', () => {}); ${code}`].map(code => {
+      const app = spawnBounded(process.execPath, [`--inspect-port=${port}`, '-e', code], {
+        env: environment({ MEMWATCH_NAME: 'unwatched' }), timeoutMs: 60_000
+      })
+      running.push(app)
+      return app.child.pid
+    })
+    const isListed = ({ processes }) =>
+      processes.some(one => one.pid === pid && one.refusal === null) &&
+      processes.some(one => one.pid === refusingPid && /listens to SIGUSR1/.test(one.refusal))
+    await eventually(() => json('processes'), isListed)
+    const section = (await open()).getByRole('region', { name: 'Processes without an agent' })
+    await section.getByText(new RegExp(`^process ${refusingPid} .* listens to SIGUSR1 itself`)).waitFor()
+    await section.getByRole('button', { name: new RegExp(`^Attach to process ${pid} `) }).click()
+    await section.getByText(new RegExp(`^process ${pid} .* reports as unwatched\\.$`)).waitFor()
+    await section.getByRole('button', { name: new RegExp(`^Attach to process ${pid} `) })
+      .waitFor({ state: 'detached' })
+  }, 60_000)
 
   it('is small: the sum of all its files', async () => {
     opened = await openPage(chromium)

@@ -19,6 +19,12 @@ const CHUNK_SYMBOLS = 43_690
 const TREE = /^uv__signal_tree(\.\w+)*$/
 /** Fields of uv_signal_t on 64-bit systems, part of libuv's stable ABI. */
 const HANDLE = { bytes: 136, signal: 104, left: 112, right: 120 }
+/**
+ * Largest part of a binary that is read: any program may call itself node. The names in Node.js
+ * have some 8 MiB.
+ */
+const MOST_BYTES = 128 * 2 ** 20
+const MOST_NAME_BYTES = 64
 /** A real tree has at most one node for each signal of each loop. */
 const MOST_HANDLES = 4096
 
@@ -26,9 +32,10 @@ const MOST_HANDLES = 4096
  * @param {number} fd
  * @param {number | bigint} at
  * @param {number} length
- * @throws {Error} if the file ends before
+ * @throws {Error} if the file ends before, or the length is that of no real binary
  */
 function readAt (fd, at, length) {
+  if (length > MOST_BYTES) throw new RangeError('a part is too large')
   const bytes = Buffer.alloc(length)
   if (fs.readSync(fd, bytes, 0, length, at) !== length) throw new Error('unexpected end')
   return bytes
@@ -59,9 +66,12 @@ function findTree (fd) {
   const names = readAt(fd, sections[symbols.link].offset, sections[symbols.link].bytes)
   const start = names.indexOf('\0uv__signal_tree')
   if (start < 0) return
-  const isName = (/** @type {number} */ at) =>
-    names.compare(UV, 0, UV.length, at, Math.min(names.length, at + UV.length)) === 0 &&
-      TREE.test(names.toString('latin1', at, names.indexOf(0, at)))
+  const isName = (/** @type {number} */ at) => {
+    const name = names.subarray(at, at + MOST_NAME_BYTES)
+    return name.subarray(0, UV.length).equals(UV) &&
+      TREE.test(name.toString('latin1', 0, name.indexOf(0)))
+  }
+  if (symbols.bytes > MOST_BYTES) return
   for (let read = 0; read < symbols.bytes;) {
     const length = Math.min(CHUNK_SYMBOLS * SYMBOL_BYTES, symbols.bytes - read)
     const chunk = readAt(fd, symbols.offset + BigInt(read), length)
@@ -73,6 +83,25 @@ function findTree (fd) {
     read += length
   }
 }
+/**
+ * The symbols of a binary are megabytes, and many processes share one.
+ * @type {Map<string, ReturnType<typeof findTree>>}
+ */
+const trees = new Map()
+const MOST_TREES = 64
+
+/** @param {number} fd of a binary */
+function recallTree (fd) {
+  const { dev, ino, size, mtimeMs } = fs.fstatSync(fd)
+  const key = [dev, ino, size, mtimeMs].join(' ')
+  if (!trees.has(key)) {
+    if (trees.size >= MOST_TREES) trees.clear()
+    trees.set(key, undefined) // also for a binary that findTree cannot read
+    trees.set(key, findTree(fd))
+  }
+  return trees.get(key)
+}
+
 const UV = Buffer.from('uv__signal_tree')
 
 /**
@@ -99,7 +128,7 @@ function listensTo (pid, signal) {
   let memory
   try {
     binary = fs.openSync(`/proc/${pid}/exe`, 'r')
-    const tree = findTree(binary)
+    const tree = recallTree(binary)
     if (!tree) return undefined
     memory = fs.openSync(`/proc/${pid}/mem`, 'r')
     const address = tree.address + (tree.isFixed ? 0n : findBase(pid))

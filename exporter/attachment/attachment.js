@@ -27,10 +27,10 @@ const agentFolder = () => path.dirname(require.resolve('@memwatch/agent'))
 
 /**
  * @param {import('./subject').Subject} subject
- * @param {string} folder of the agent, as the process sees it
+ * @param {string} [folder] of the agent, as the process sees it
  * @throws {import('./refusal').Refusal}
  */
-function checkAgentFiles (subject, folder) {
+function checkAgentFiles (subject, folder = agentFolder()) {
   const file = path.join(folder, 'begin.js')
   const seen = subject.outside(file)
   try {
@@ -40,7 +40,8 @@ function checkAgentFiles (subject, folder) {
   } catch {} // absent there
   subject.refuse(
     `cannot read the agent at ${file}: copy it to a folder that the process sees, as with memwatch ` +
-      `install-agent /proc/${subject.pid}/root/tmp, and name it by --agent /tmp/agent`
+      `install-agent /proc/${subject.pid}/root/tmp, and name it: --agent /tmp/agent, or ` +
+      '--attach-agent of the exporter'
   )
 }
 
@@ -48,14 +49,20 @@ function checkAgentFiles (subject, folder) {
  * Starts the agent in a process, and in its workers as far as they answer.
  * @param {import('./subject').Subject} subject checked
  * @param {object} given
+ * @param {string} given.socket address of the exporter, as the process sees it
  * @param {string} [given.folder] of the agent, as the process sees it
- * @param {Record<string, string>} given.env variables of the agent
- * @param {Record<string, string>} given.defaults those that variables of the process override
+ * @param {boolean} [given.allowForcedGc] let the exporter request full GCs
  * @returns {Promise<{ node: string, workers: Workers }>}
  * @throws {import('./refusal').Refusal}
  */
-async function attach (subject, { folder = agentFolder(), env, defaults }) {
+async function attach (subject, { socket, folder = agentFolder(), allowForcedGc = false }) {
   checkAgentFiles(subject, folder)
+  // The process may have this variable itself.
+  const defaults = { [options.allocatorAccess.env]: 'read' }
+  const env = {
+    [options.socket.env]: socket,
+    ...(allowForcedGc && { [options.forcedGc.env]: 'allow' })
+  }
   return await inAllThreads(subject, startAgent, name => ({
     folder,
     // A worker may report first, and would name the process otherwise than its main thread does.
@@ -89,4 +96,4 @@ const inAllThreads = (subject, work, given) => withInspector(subject, async insp
   return { node: inspector.node, workers: { reached, all: answers.length } }
 })
 
-module.exports = { attach, detach }
+module.exports = { attach, detach, checkAgentFiles }

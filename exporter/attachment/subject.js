@@ -4,9 +4,9 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
-const { settingsOf, viewProcess } = require('@memwatch/exporter/process/process-view')
-const { describe } = require('../checks/check')
-const { isStarter } = require('../checks/process-checks')
+const {
+  describeProcess, isMemwatch, isStarter, preloadsAgent, settingsOf, viewProcess
+} = require('../process/process-view')
 const { listensTo } = require('./libuv-signals')
 const { NotFound, Refusal } = require('./refusal')
 
@@ -32,7 +32,7 @@ class Subject {
     if (!view) throw new NotFound(`no process ${pid} can be seen from here`)
     this.pid = pid
     this.#view = view
-    this.name = describe(view)
+    this.name = describeProcess(view)
     this.startTimeTicks = Number(this.#stat()[22 - 3])
   }
 
@@ -54,6 +54,21 @@ class Subject {
   /** Its id in its own process namespace. */
   get ownPid () {
     return Number(this.#statusLine('NSpid').split(/\s+/).at(-1) || this.pid)
+  }
+
+  /** Environment at its start; null: closed to this user. */
+  get env () {
+    return this.#view.env
+  }
+
+  /** False: a command line or an exporter of memwatch. */
+  get isApp () {
+    return !isMemwatch(this.#view)
+  }
+
+  /** True: its options preload the agent. */
+  get preloadsAgent () {
+    return preloadsAgent(settingsOf(this.#view))
   }
 
   /** Words of its command line without values that may be secret: program and script. */
@@ -102,7 +117,7 @@ class Subject {
 
   /**
    * Checks everything that is visible before a signal is sent.
-   * @param {import('./options').EntryOptions} [options]
+   * @param {{ assumeDefaultSigusr1?: boolean }} [options] true: the app has no listener of SIGUSR1
    * @throws {Refusal} names the first reason
    */
   check ({ assumeDefaultSigusr1 = false } = {}) {

@@ -1,0 +1,47 @@
+'use strict'
+
+/**
+ * The agent's answer and the end of its data arrive over two connections, at about the same time.
+ */
+const PART_WITHIN_MS = 10_000
+
+/** A running capture, and its data so far. */
+class RunningCapture {
+  /** @type {Map<string, Promise<{ bytes: number, sha256: string }>>} */
+  arrived = new Map()
+  /** @type {Map<string, () => void>} */
+  #awaited = new Map()
+
+  /** @param {import('./captures').Capture} capture */
+  constructor (capture) {
+    this.capture = capture
+  }
+
+  /**
+   * @param {string} part
+   * @param {Promise<{ bytes: number, sha256: string }>} written
+   */
+  arrive (part, written) {
+    this.arrived.set(part, written)
+    this.#awaited.get(part)?.()
+  }
+
+  /**
+   * @param {string} name
+   * @returns {Promise<{ bytes: number, sha256: string }>}
+   */
+  async part (name) {
+    if (!this.arrived.has(name)) {
+      await new Promise((resolve, reject) => {
+        const timer = setTimeout(
+          () => reject(new Error(`${name} was sent, and did not come`)),
+          PART_WITHIN_MS
+        )
+        this.#awaited.set(name, () => { clearTimeout(timer); resolve(undefined) })
+      })
+    }
+    return /** @type {Promise<{ bytes: number, sha256: string }>} */ (this.arrived.get(name))
+  }
+}
+
+module.exports = { RunningCapture }
