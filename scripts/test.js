@@ -67,7 +67,10 @@ async function main () {
   let passed = 0
   let failed = 0
   let missing = 0
-  /** @param {string} title @param {number | null} status */
+  /**
+   * @param {string} title
+   * @param {number | null} status
+   */
   const count = (title, status) => {
     if (status === 0) passed++
     else if (status === CANNOT_RUN) {

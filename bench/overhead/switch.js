@@ -1,6 +1,6 @@
 'use strict'
 
-/** How variants that can be turned off and on again tell work.js of it. */
+/** Registry in which variants announce to work.js that they can be turned off and on again. */
 
 const KEY = Symbol.for('memwatch.bench.switch')
 

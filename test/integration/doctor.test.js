@@ -306,7 +306,7 @@ it('names a leak before other findings, and says that their fixes do not heal it
     }
   ]
   const subject = /** @type {any} */ ({
-    settings: { flags: [], env: {} }, target: { target: 'shop' }, verdicts
+    settings: { nodeOptions: [], execArgv: [] }, target: { target: 'shop' }, verdicts
   })
   expect(checkFixes(subject)).toEqual([
     {
