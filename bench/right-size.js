@@ -130,7 +130,10 @@ function live (scenario, days, seed) {
  * @typedef {{ learn: (day: Minute[]) => void, size: () => Sized, kill: (at: Minute) => void }} Method
  */
 
-/** @param {Scenario} scenario @returns {Method} */
+/**
+ * @param {Scenario} scenario
+ * @returns {Method}
+ */
 function memwatchMethod ({ limit }) {
   /** @type {Minute[][]} */
   const past = []
@@ -257,7 +260,10 @@ const add = scores => scores.reduce((sum, score) => /** @type {Score} */ (Object
 /** @param {number} ratio */
 const percent = ratio => `${Math.round(100 * ratio)} %`
 
-/** @param {Score} score @returns {string[]} cells */
+/**
+ * @param {Score} score
+ * @returns {string[]} cells
+ */
 const cellsOf = ({
   days, killed, full, missedWeeks, aboveRequest, limitBytes, requestBytes, peakBytes,
   configuredBytes

@@ -109,7 +109,10 @@ class VpaRecommender {
     this.#weights[bucket] = weight < EPSILON ? 0 : weight
   }
 
-  /** @param {number} share @returns {number} end of the bucket, in bytes */
+  /**
+   * @param {number} share
+   * @returns {number} end of the bucket, in bytes
+   */
   #percentile (share) {
     const total = this.#weights.reduce((sum, weight) => sum + weight, 0)
     const last = this.#weights.findLastIndex(weight => weight >= EPSILON)

@@ -49,7 +49,10 @@ const containerFields = ({ env, memoryLimitBytes, memoryRequestBytes }) => ({
   })
 })
 
-/** @param {number} bytes @returns {string} as Kubernetes writes memory */
+/**
+ * @param {number} bytes
+ * @returns {string} as Kubernetes writes memory
+ */
 const quantity = bytes => `${Math.round(bytes / 2 ** 20)}Mi`
 
 /**

@@ -134,7 +134,10 @@ function listNotes ({ days, present }, { request: { deaths, process }, needs, si
   return notes
 }
 
-/** @param {number} days @returns {string} 12 min, 3 h, 1.2 days, 9 days */
+/**
+ * @param {number} days
+ * @returns {string} 12 min, 3 h, 1.2 days, 9 days
+ */
 const formatDays = days =>
   days < 1
     ? 24 * days < 1 ? `${Math.round(1440 * days)} min` : `${Number((24 * days).toFixed(1))} h`

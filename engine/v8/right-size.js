@@ -118,7 +118,7 @@ function rightSize (request) {
 }
 
 /**
- * What the highest days needed, with margins.
+ * Needs of the highest days, with margins.
  * @typedef {object} Needs
  * @property {number} marginRatio
  * @property {number} peakBytes highest minute of the container, as observed
@@ -142,7 +142,10 @@ function findNeeds ({ days }) {
   if (peakBytes === null || ownBytes === null || requestPeakBytes === null ||
     usedHighestBytes === null) return null
   const marginRatio = Math.min(MOST_MARGIN_RATIO, MARGIN_RATIO + MARGIN_RATIO_DAYS / days.length)
-  /** @param {import('./size-days').SizeName} name @param {number} highest */
+  /**
+   * @param {import('./size-days').SizeName} name
+   * @param {number} highest
+   */
   const level = (name, highest) => Math.max(
     (1 + marginRatio) * highest,
     tailLevel(days.maxima(name), DAY_CHANCE)

@@ -130,7 +130,10 @@ class WorkloadSizes {
 const containerOf = ({ hello }) =>
   memoryContainerOf(hello) ?? [hello.host, hello.name, hello.pid, hello.startedAtUnixMs].join('/')
 
-/** @param {number | undefined} value @returns {number | undefined} undefined for NaN */
+/**
+ * @param {number | undefined} value
+ * @returns {number | undefined} undefined for NaN
+ */
 const known = value => value === undefined || Number.isNaN(value) ? undefined : value
 
 module.exports = { WorkloadSizes }

@@ -105,7 +105,7 @@ describe('memwatch right-size of a Prometheus', () => {
       response.end(JSON.stringify({ status: 'success', data: answer(text, query) }))
     }).listen(0, '127.0.0.1')
     await new Promise(resolve => server.once('listening', resolve))
-    url = `http://127.0.0.1:${server.address().port}`
+    url = `http://127.0.0.1:${/** @type {any} */ (server.address()).port}`
   })
   beforeEach(() => { asked = [] })
   afterAll(() => server.close())
@@ -131,7 +131,7 @@ describe('memwatch right-size of a Prometheus', () => {
         }))
       }
     }
-    const of = (value, metric = labels('a')) => [{ metric, value: [0, String(value)] }]
+    const of = (value, metric = /** @type {object} */ (labels('a'))) => [{ metric, value: [0, String(value)] }]
     const vector = query.includes('pod_info')
       ? ['a', 'b'].flatMap(target => of(1, { ...labels(target), k8s_pod_uid: 'u' }))
       : query.includes('container_limit')

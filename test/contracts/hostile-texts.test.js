@@ -677,7 +677,7 @@ describe('machine-readable output', () => {
         !described ||
         route.includes('{') ||
         !route.startsWith('/api/v1/') ||
-        /\/(live|recording|plan)$/.test(route)
+        /\/(live|recording|plan|right-size)$/.test(route)
       ) { continue }
       await api(route.slice('/api/v1/'.length))
     }
