@@ -71,8 +71,11 @@ class FollowUps extends EventEmitter {
     return this.#ended.toReversed()
   }
 
-  /** @param {Target} target after a frame */
-  framed (target) {
+  /**
+   * @param {Target} target after a frame
+   * @param {{ reads?: boolean }} [options] reads: whether to take readings
+   */
+  framed (target, { reads = true } = {}) {
     const uptime = target.frame?.uptimeSeconds
     const followed = this.#followedOf(target)
     if (uptime === undefined || uptime < followed.nextSeconds) return
@@ -85,7 +88,8 @@ class FollowUps extends EventEmitter {
     }
     const predicted = [...advised, ...followed.open.map(({ attempt }) => ({ fix: [attempt.fix] }))]
       .flatMap(({ fix }) => fix.flatMap(one => one.predicted))
-    if (advised.length > 0 || followed.open.length > 0) followed.readings.add(target, predicted)
+    const isFollowed = advised.length > 0 || followed.open.length > 0
+    if (reads && isFollowed) followed.readings.add(target, predicted)
     // The release is read while its process lives.
     if (advised.length > 0) followed.release ??= this.#releaseOf(target)
     this.#judge(target, followed, now)

@@ -21,8 +21,8 @@ class FollowUpsPart {
       followUps.on(event, (...args) => exporter.emit(event, ...args))
     }
     exporter.on('frame', target => {
-      // An overloaded exporter compares nothing.
-      if (exporter.load.level === 0) followUps.framed(target)
+      // An overloaded exporter takes no readings.
+      followUps.framed(target, { reads: exporter.load.level === 0 })
     })
     exporter.on('end', target => followUps.ended(target))
   }
