@@ -141,6 +141,10 @@ const advice = (fix, changes = {}) => ({
 })
 const ARRIVED = { kind: /** @type {const} */ ('arrived') }
 const RELEASED = { kind: /** @type {const} */ ('released') }
+/**
+ * @param {Record<string, number | null>} values
+ * @param {Partial<Parameters<typeof judgeFollowUp>[1]> & { workRatio?: number }} [changes]
+ */
 const after = (values, { workRatio = 0.5, ...changes } = {}) => ({
   readings: readings(values, workRatio),
   now: { workSeconds: 100, ageSeconds: 200 },
