@@ -3,7 +3,7 @@
 const { median, min, max } = require('simple-statistics')
 const { apps } = require('../lab')
 const { diagnoses } = require('../engine/diagnoses')
-const { outcomeOf, TOLERANCE } = require('../cli/comparison/prediction')
+const { outcomeOf, TOLERANCE } = require('../engine/verdicts/outcome')
 const { formatValue } = require('../engine/text/format')
 
 /**

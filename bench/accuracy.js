@@ -27,7 +27,7 @@ const { apps } = require('../lab')
 const { replayFile } = require('../cli/sources/replay-file')
 const { findCase } = require('../engine/verdicts/case')
 const { primaryOf } = require('../engine/verdicts/evaluate')
-const { signalsAtEnd } = require('../cli/comparison/prediction')
+const { readPredicted } = require('../engine/verdicts/outcome')
 const { accuracyPage, isRight } = require('./accuracy-page')
 const { repairOf } = require('./repair')
 
@@ -108,9 +108,9 @@ async function resultOf (run) {
       .map(({ diagnosis }) => diagnosis),
     had: form === 'fixed' ? app.diagnosis : null,
     fix,
-    measured: signalsAtEnd(
+    measured: readPredicted(
       targets.find(({ thread }) => thread === (broken?.thread ?? judged?.thread)) ?? judged,
-      broken?.fix ?? fix
+      (broken?.fix ?? fix)?.predicted ?? []
     )
   }
 }

@@ -4,8 +4,8 @@ const path = require('node:path')
 const { attachedVerdicts } = require('@memwatch/engine/verdicts/attached')
 const { findCase } = require('@memwatch/engine/verdicts/case')
 const { summarize } = require('@memwatch/engine/verdicts/headline')
+const { effectOf, LEAST_EFFECT } = require('@memwatch/engine/verdicts/outcome')
 const { compare } = require('./comparison/compare')
-const { effectOf } = require('./comparison/prediction')
 const { renderComparison } = require('./comparison/render')
 const { shellWord } = require('@memwatch/engine/text/shell')
 const { out } = require('./output')
@@ -19,8 +19,6 @@ const STATUS = Object.freeze({
   not_fixed: 5,
   no_effect: 5
 })
-/** Share of the first predicted effect from which a fix counts: noise measures a few percent. */
-const LEAST_EFFECT = 0.25
 
 /**
  * @typedef {object} Attempt the wire form of `memwatch try --json`

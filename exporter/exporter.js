@@ -10,6 +10,7 @@ const { Commands } = require('./commands/commands')
 const { DeathWatch } = require('./deaths/death-watch')
 const { DeathSnapshots } = require('./deaths/death-snapshots')
 const { Deaths } = require('./deaths/deaths')
+const { FollowUps } = require('./follow-ups/follow-ups')
 const { parts: allParts } = require('./parts')
 const { GuardedEmitter } = require('./parts/guarded-emitter')
 const { Lifecycle } = require('./parts/lifecycle')
@@ -43,6 +44,8 @@ const TARGET_EVENTS = ['open', 'frame', 'answer', 'vanish', 'back', 'end']
  *   captured, captureFailed (capture, target) parts/captures.js
  *   analysis (target, file)                   parts/deaths.js: V8 wrote a heap snapshot
  *   holders (target, death?)                  parts/captures.js, parts/deaths.js: one was analysed
+ *   advised (advice)                          parts/follow-ups.js: a process with a finding ended
+ *   followed (target, follow-up)              parts/follow-ups.js
  *   omitted (target, error)                   parts/http.js
  *   load                                      the level of `load` changed
  */
@@ -85,6 +88,7 @@ class Exporter extends GuardedEmitter {
       sightOf: target => this.deathWatch.sightOf(target)
     })
     this.deathRegistry = new Deaths()
+    this.followUps = new FollowUps({ targets: () => this.targets })
     this.deathSnapshots = new DeathSnapshots({ retainersOf, folder: config.snapshotDir })
     const overNetwork = !('path' in config.socket)
     this.deathWatch = new DeathWatch(this.targetRegistry, { overNetwork })

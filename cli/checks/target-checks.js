@@ -2,8 +2,8 @@
 
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 const { formatBytes } = require('@memwatch/engine/text/format')
+const { isApplied } = require('@memwatch/engine/verdicts/applied')
 const { readMemoryLimit } = require('@memwatch/exporter/process/memory-limit')
-const { isApplied } = require('../comparison/applied')
 const {
   describeProcess, isStarter, preloadsAgent
 } = require('@memwatch/exporter/process/process-view')

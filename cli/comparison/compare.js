@@ -1,10 +1,10 @@
 'use strict'
 
 const { findCase } = require('@memwatch/engine/verdicts/case')
+const { isApplied } = require('@memwatch/engine/verdicts/applied')
 const { primaryOf } = require('@memwatch/engine/verdicts/evaluate')
-const { isApplied } = require('./applied')
+const { outcomesOf, readPredicted } = require('@memwatch/engine/verdicts/outcome')
 const { figures, figureNames } = require('./figures')
-const { outcomesOf } = require('./prediction')
 const { spreadOf, isApart } = require('./spread')
 
 /**
@@ -49,7 +49,7 @@ const { spreadOf, isApart } = require('./spread')
  * @property {import('@memwatch/engine/diagnoses/define-diagnosis').Change} change
  * @property {boolean | null} applied true: all runs after had it; null if that is invisible, like a
  *   change of code
- * @property {import('./prediction').Outcome[]} outcomes
+ * @property {import('@memwatch/engine/verdicts/outcome').Outcome[]} outcomes
  *
  * @typedef {object} Change
  * @property {string} diagnosis
@@ -81,7 +81,7 @@ function compare (before, after, tried = recommended(before, after)) {
           title: tried.fix.title,
           change: tried.fix.change,
           applied: appliedTo(tried.fix, after),
-          outcomes: after.length > 0 ? outcomesOf(tried.fix, before, after) : []
+          outcomes: after.length > 0 ? measureOutcomes(tried.fix, before, after) : []
         }
       : null,
     verdicts: before.length > 0 && after.length > 0 ? changesOf(before, after) : []
@@ -106,6 +106,21 @@ function rowOf (name, before, after) {
     beyondNoise: isApart(was, is)
   }
 }
+
+/**
+ * @param {import('@memwatch/engine/diagnoses/define-diagnosis').Fix} fix
+ * @param {Run[]} before
+ * @param {Run[]} after
+ */
+function measureOutcomes ({ predicted }, before, after) {
+  const [was, is] = [before, after].map(runs => runs.map(run =>
+    ({ values: readPredicted(run.target, predicted), pace: paceOf(run) })))
+  return outcomesOf(predicted, was, is)
+}
+
+/** Requests a second; NaN if the run does not report them. @param {Run} run */
+const paceOf = ({ work: { requests, requestsPerSecond }, figures: { watchedSeconds } }) =>
+  requestsPerSecond ?? (requests ?? NaN) / (watchedSeconds ?? NaN)
 
 /**
  * @param {Run[]} before

@@ -2,7 +2,7 @@
 
 const { formatRatio, formatValue } = require('@memwatch/engine/text/format')
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
-const { effectOf } = require('./prediction')
+const { effectOf } = require('@memwatch/engine/verdicts/outcome')
 
 /** Largest ratio of lengths of comparable runs. */
 const LENGTH_TOLERANCE = 0.1
@@ -88,7 +88,7 @@ function renderFix ({ diagnosis, title, change, applied, outcomes }) {
 
 /**
  * Error of a prediction, as a share of the predicted gain.
- * @param {import('./prediction').Outcome} outcome
+ * @param {import('@memwatch/engine/verdicts/outcome').Outcome} outcome
  */
 function missBy (outcome) {
   const effect = effectOf(outcome)

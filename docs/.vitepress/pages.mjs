@@ -58,6 +58,7 @@ const [start, howTos, operation, reference, evidence, project] = [
     ['API', 'docs/api.md', 'api'],
     ['Sources of memwatch diagnose', 'docs/sources.md', 'sources'],
     ['Capture rules', 'docs/capture-rules.md', 'capture-rules'],
+    ['Follow-up of fixes', 'docs/follow-up.md', 'follow-up'],
     ['Causes of death', 'docs/deaths.md', 'deaths'],
     ['Known bugs', 'docs/known-bugs.md', 'known-bugs'],
     ['Wire protocol', 'docs/wire-protocol.md', 'wire-protocol'],

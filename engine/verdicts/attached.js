@@ -11,7 +11,8 @@ const { findKnownBugs, noteKnownBugs } = require('../known-bugs/match')
  *   holders: import('./holders').Holders | null,
  *   mallocAddons: import('./case').Case['mallocAddons'],
  *   openHandles: import('./case').Case['openHandles'],
- *   knownBugs: import('../known-bugs/match').KnownBugNote[] }} AttachedVerdict
+ *   knownBugs: import('../known-bugs/match').KnownBugNote[],
+ *   followUp: import('./follow-up').FollowUp | null }} AttachedVerdict
  */
 
 /**
@@ -32,7 +33,8 @@ function attachedVerdicts (target) {
       openHandles: isFound && verdict.diagnosis === 'resource-leak' ? known.openHandles : null,
       knownBugs: isFound
         ? noteKnownBugs(verdict.diagnosis, knownBugsOf(target, known), suspects?.suspects ?? null)
-        : []
+        : [],
+      followUp: known.followUps.get(verdict.diagnosis) ?? null
     }
   })
 }

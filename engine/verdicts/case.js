@@ -70,6 +70,11 @@ class Case {
    * @type {Map<string, StandingSeverity>}
    */
   severities = new Map()
+  /**
+   * Follow-ups of fixes that this process came back with, by diagnosis.
+   * @type {Map<string, import('./follow-up').FollowUp>}
+   */
+  followUps = new Map()
   /** Uptime at the last evaluation. */
   evaluatedAtSeconds = -Infinity
   /**

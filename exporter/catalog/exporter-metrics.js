@@ -32,6 +32,7 @@ const { REJECT_REASONS } = require('@memwatch/engine/decode/decode')
  *   --ship-to by outcome; undefined without it
  * @property {Map<string, number>} [attachments] attempts to attach by trigger and outcome, `request
  *   attached`; undefined without an option to attach
+ * @property {import('../follow-ups/follow-ups').FollowUps} [followUps] undefined before the start
  * @property {number} [scrapeSeconds] that the last scrape took
  * @property {string} version
  *
@@ -138,6 +139,23 @@ const exporterMetrics = Object.freeze([
         labels: { target: target.name, thread: target.thread, cause },
         value: (steadyUnixMs() - target.seenAtUnixMs) / 1000
       }))
+  },
+  {
+    name: 'memwatch_fix_followups_total',
+    type: 'counter',
+    help: 'Processes that came back with an advised change, by diagnosis and by what became of ' +
+      'it; absent for a diagnosis whose fixes nobody tried.',
+    otel: { startUnknown: true }, // it also counts those before a restart
+    read: ({ followUps }) => [...(followUps?.counts ?? [])].flatMap(([diagnosis, counts]) =>
+      [...counts].map(([ending, value]) => ({ labels: { diagnosis, ending }, value })))
+  },
+  {
+    name: 'memwatch_fix_effect_ratio',
+    type: 'gauge',
+    help: 'Measured effect of the last fix that a process came back with, over the predicted ' +
+      'one: 1 is as predicted.',
+    read: ({ followUps }) => [...(followUps?.effects ?? [])].map(([diagnosis, value]) =>
+      ({ labels: { diagnosis }, value }))
   },
   {
     name: 'memwatch_exporter_diagnosis_errors_total',

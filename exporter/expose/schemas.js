@@ -8,6 +8,7 @@ const { evidence, severity, state } = require('@memwatch/engine/verdicts/schema'
 const { SEVERITIES } = require('@memwatch/engine/diagnoses/define-diagnosis')
 const { death, deathWithMinutes, ending } = require('../deaths/schema')
 const { silenceCauses } = require('../deaths/silence')
+const { followUp } = require('../follow-ups/schema')
 const { GC_HOOKS_MISSING } = require('@memwatch/agent/protocol/frame')
 const { array, nullable, number, object, text } = require('@memwatch/engine/text/json-schema')
 const { problems } = require('./problems')
@@ -101,6 +102,10 @@ const verdict = object({
     anyOf: [array(object({ count: number, text })), { type: 'null' }],
     description: 'of resource-leak: descriptors by path or peer and threads by name, the ' +
       'commonest first; null where /proc/PID cannot be read from here'
+  },
+  followUp: {
+    anyOf: [followUp, { type: 'null' }],
+    description: 'what became of an advised fix that this process came back with'
   },
   fix: array(
     object({
@@ -431,6 +436,7 @@ const series = stepsSeconds =>
   })
 
 const deaths = { ...array(death), description: 'newest first' }
+const followUps = { ...array(followUp), description: 'newest first' }
 
 const deathsQuery = {
   type: 'object',
@@ -632,6 +638,7 @@ module.exports = {
   death,
   deaths,
   deathsQuery,
+  followUps,
   deathWithMinutes,
   trimQuery,
   trimResult,

@@ -9,6 +9,7 @@ const { trimRoutes } = require('./trim')
 const { captureRoutes } = require('./captures')
 const { flameRoutes } = require('./flame')
 const { deathRoutes } = require('./deaths')
+const { followUpRoutes } = require('./follow-ups')
 const { knownBugRoutes } = require('./known-bugs')
 const { lateCompilers } = require('./late-compilers')
 const { liveRoutes } = require('./live')
@@ -54,6 +55,7 @@ const OPEN = { config: { access: 'open' } }
  * @property {import('../attachment/attacher').Attacher} [attacher] undefined without an option
  * @property {import('../deaths/deaths').Deaths} deathRegistry
  * @property {import('../deaths/death-watch').DeathWatch} deathWatch
+ * @property {import('../follow-ups/follow-ups').FollowUps} followUps
  */
 
 /**
@@ -159,7 +161,7 @@ function notFoundHandler (server) {
  * @param {(target: import('@memwatch/engine/history/target').Target, error: Error) => void} parts.omit
  */
 function routes (server, exporter, { scrapes, limits, omit }) {
-  const { commands, captures, deathRegistry, deathWatch } = exporter
+  const { commands, captures, deathRegistry, deathWatch, followUps } = exporter
   const watched = () => exporter.targets.filter(target => target.frame)
 
   openApiRoutes(server)
@@ -185,6 +187,7 @@ function routes (server, exporter, { scrapes, limits, omit }) {
   liveRoutes(server, { targets: watched, deathWatch, events: exporter, limits, omit })
   recordingRoutes(server, { targets: watched, events: exporter })
   deathRoutes(server, deathRegistry)
+  followUpRoutes(server, followUps)
   seriesRoutes(server, watched)
   planRoutes(server, watched)
   rightSizeRoutes(server, { targets: watched, deaths: deathRegistry })

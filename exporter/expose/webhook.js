@@ -82,6 +82,17 @@ class Webhook {
   }
 
   /**
+   * A fix that a process came back with has ended: fixed, or not.
+   * @param {import('@memwatch/engine/history/target').Target} target
+   * @param {import('@memwatch/engine/verdicts/follow-up').FollowUp} followUp
+   */
+  followed (target, { workload, diagnosis, title, fix, change, ending, text, effectRatio }) {
+    this.#add('fix.followed', target, {
+      workload, diagnosis, title, ending, summary: text, effectRatio, fixTitle: fix, fix: change
+    })
+  }
+
+  /**
    * @param {'verdict.changed' | 'verdict.explained'} type
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('@memwatch/engine/verdicts/evaluate').Verdict} verdict
@@ -89,6 +100,27 @@ class Webhook {
    */
   #queue (type, target, verdict, was) {
     const { diagnosis, title, state, severity, summary, evidence, impact, fix, runbook } = verdict
+    this.#add(type, target, {
+      diagnosis,
+      title,
+      severity,
+      state,
+      was,
+      summary,
+      impact,
+      evidence: evidence.map(({ text }) => text),
+      holder: holderText(selectHolders(verdict, findCase(target).holders)) || null,
+      fix: pasteLine(fix[0]),
+      runbook
+    })
+  }
+
+  /**
+   * @param {'verdict.changed' | 'verdict.explained' | 'fix.followed'} type
+   * @param {import('@memwatch/engine/history/target').Target} target
+   * @param {object} content
+   */
+  #add (type, target, content) {
     const at = new Date()
     this.#waiting.push({
       id: `msg_${randomUUID()}`,
@@ -96,21 +128,7 @@ class Webhook {
       body: toJson({
         type,
         timestamp: at.toISOString(),
-        data: {
-          ...nameOf(target),
-          host: target.hello.host ?? null,
-          diagnosis,
-          title,
-          severity,
-          state,
-          was,
-          summary,
-          impact,
-          evidence: evidence.map(({ text }) => text),
-          holder: holderText(selectHolders(verdict, findCase(target).holders)) || null,
-          fix: pasteLine(fix[0]),
-          runbook
-        }
+        data: { ...nameOf(target), host: target.hello.host ?? null, ...content }
       })
     })
     if (this.#waiting.length > MOST_WAITING) {

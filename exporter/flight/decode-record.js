@@ -7,6 +7,7 @@ const { evidence: reportedEvidence, severity, state } = require('@memwatch/engin
 const { rebuild } = require('../data-folder/contract')
 const { holders } = require('../captures/schema')
 const { death } = require('../deaths/schema')
+const { advice, followUp } = require('../follow-ups/schema')
 const { check } = require('@memwatch/engine/decode/decode')
 const { ordered } = require('@memwatch/engine/history/history')
 const { identityOf } = require('@memwatch/engine/history/identity')
@@ -117,7 +118,9 @@ const decoders = {
   },
   death: { schema: deathRecord, complete: record => record },
   explained: { schema: explanation, complete: record => record },
-  retracted: { schema: retraction, complete: record => record }
+  retracted: { schema: retraction, complete: record => record },
+  advised: { schema: object({ advice }), complete: record => record },
+  followed: { schema: object({ followUp }), complete: record => record }
 }
 
 /**

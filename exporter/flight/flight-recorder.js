@@ -131,14 +131,18 @@ class FlightRecorder {
   /**
    * Targets that were watched until shortly before, and all deaths.
    * @param {Pick<import('../deaths/deaths').Deaths, 'restore' | 'explain' | 'retract'>} deaths
+   * @param {Pick<import('../follow-ups/follow-ups').FollowUps, 'restore' | 'restoreAdvice'>}
+   *   [followUps]
    */
-  restore (deaths) {
+  restore (deaths, followUps) {
     const segments = this.#segments
     if (!segments) return
     segments.read('deaths', ({ meta, bytes }) => {
       if (meta.type === 'death') deaths.restore(meta.death, exactBuffer(bytes))
       if (meta.type === 'explained') deaths.explain(meta.id, meta.holders)
       if (meta.type === 'retracted') deaths.retract(meta.id)
+      if (meta.type === 'advised') followUps?.restoreAdvice(meta.advice)
+      if (meta.type === 'followed') followUps?.restore(meta.followUp)
     })
     for (const { known, ...found } of remembered(segments, {
       nowMs: this.#now(),
@@ -243,6 +247,19 @@ class FlightRecorder {
   /** Retracts a death. @param {string} id of a death */
   retract (id) {
     this.#owe('deaths', { meta: { type: 'retracted', id } })
+  }
+
+  /**
+   * Saves what was advised to an ended process.
+   * @param {import('@memwatch/engine/verdicts/follow-up').Advice} advice
+   */
+  advised (advice) {
+    this.#owe('deaths', { meta: { type: 'advised', advice } })
+  }
+
+  /** @param {import('@memwatch/engine/verdicts/follow-up').FollowUp} followUp that ended */
+  followed (followUp) {
+    this.#owe('deaths', { meta: { type: 'followed', followUp } })
   }
 
   /** Saves the rest and closes. */

@@ -2,7 +2,7 @@
 
 const { ProtobufLogsSerializer } = require('@memwatch/otlp')
 const { Told } = require('@memwatch/engine/verdicts/told')
-const { deathEvent, verdictEvent } = require('./events')
+const { deathEvent, followUpEvent, verdictEvent } = require('./events')
 const { resourceOf } = require('./resource')
 const { Sender } = require('./sender')
 
@@ -12,7 +12,7 @@ const GATHER_MS = 1000
 const MOST_WAITING = 1000
 const MOST_AT_ONCE = 100
 
-/** Sends changes of verdicts, and deaths, as log records with an event name. */
+/** Sends changes of verdicts, deaths and ends of fixes as log records with an event name. */
 class EventsExport {
   #sender
   #around
@@ -67,6 +67,17 @@ class EventsExport {
     this.#add(
       deathEvent(death, { resource: resourceOf(target, this.#around), nowUnixMs: this.#now() })
     )
+  }
+
+  /**
+   * @param {import('@memwatch/engine/history/target').Target} target
+   * @param {import('@memwatch/engine/verdicts/follow-up').FollowUp} followUp
+   */
+  followed (target, followUp) {
+    this.#add(followUpEvent(followUp, {
+      resource: resourceOf(target, this.#around),
+      nowUnixMs: this.#now()
+    }))
   }
 
   /** Sends the waiting events. */

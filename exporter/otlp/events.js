@@ -101,4 +101,30 @@ const deathEvent = (
     { resource, atUnixMs: diedAtUnixMs, nowUnixMs }
   )
 
-module.exports = { verdictEvent, deathEvent }
+/**
+ * A fix that a process came back with has ended.
+ * @param {import('@memwatch/engine/verdicts/follow-up').FollowUp} followUp
+ * @param {{ resource: import('@opentelemetry/resources').Resource, nowUnixMs: number }} of
+ */
+const followUpEvent = (
+  { id, workload, diagnosis, title, fix, change, ending, text, effectRatio },
+  { resource, nowUnixMs }
+) =>
+  event(
+    'memwatch.fix',
+    ending === 'fixed_as_predicted' ? 'INFO' : 'WARN',
+    text,
+    {
+      'memwatch.fix.id': id,
+      'memwatch.fix.workload': workload,
+      'memwatch.fix.ending': ending,
+      'memwatch.fix.effect': effectRatio,
+      'memwatch.fix.title': fix,
+      'memwatch.verdict.title': title,
+      'memwatch.verdict.fix': change,
+      'memwatch.diagnosis': diagnosis
+    },
+    { resource, atUnixMs: nowUnixMs, nowUnixMs }
+  )
+
+module.exports = { verdictEvent, deathEvent, followUpEvent }

@@ -11,8 +11,8 @@ const LAST_MS = 3000
 
 /**
  * Everything that `--otlp` sends: metrics of every target and of the exporter once a minute,
- * verdicts and deaths as they happen. OTLP over HTTP, protobuf. An absent, slow or faulty receiver
- * only causes counted losses.
+ * verdicts, deaths and ends of fixes as they happen. OTLP over HTTP, protobuf. An absent, slow or
+ * faulty receiver only causes counted losses.
  */
 class Otlp {
   /** By signal and outcome: `metrics delivered`. @type {Map<string, number>} */
@@ -92,6 +92,14 @@ class Otlp {
    */
   died (target, death) {
     this.#events?.died(target, death)
+  }
+
+  /**
+   * @param {import('@memwatch/engine/history/target').Target} target
+   * @param {import('@memwatch/engine/verdicts/follow-up').FollowUp} followUp
+   */
+  followed (target, followUp) {
+    this.#events?.followed(target, followUp)
   }
 
   /** @param {import('@memwatch/engine/history/target').Target} target */

@@ -49,8 +49,9 @@ export class Target {
   #impact = h('p', { class: 'impact' })
   #also = h('p', { class: 'also' })
   #fixes = new Fixes()
+  #followUps = h('ul', { class: 'rows' })
   #finding = h('div', { class: 'finding' },
-    this.#state, this.#sentence, this.#left, this.#impact, this.#also)
+    this.#state, this.#sentence, this.#left, this.#impact, this.#also, this.#followUps)
 
   #band = h('section', { 'aria-label': 'Verdict', class: 'band' },
     this.#finding, this.#fixes.element)
@@ -226,6 +227,8 @@ export class Target {
         verdict !== primary && isFound(verdict) && !verdict.opportunity)
       .map((/** @type {Verdict} */ { state, title }) => `${state}: ${title}`)
     setText(this.#also, also.length === 0 ? '' : `Also ${also.join('; ')}.`)
+    const followUps = verdicts.flatMap((/** @type {Verdict} */ { followUp }) => followUp ?? [])
+    fill(this.#followUps, followUps, () => followUps.map(followUpOf))
     const secondsLeft = primary?.secondsLeft ?? null
     // It is judged every few seconds, from the last frame, and counts down in between.
     if (secondsLeft !== this.#deadline.secondsLeft) {
@@ -427,6 +430,25 @@ export class Target {
     this.#captures.remove()
   }
 }
+
+/**
+ * Symbols of the endings of a follow-up.
+ * @type {Record<string, string>}
+ */
+const FOLLOW_UP_STATES = {
+  fixed_as_predicted: 'ok',
+  helped_less: 'suspected',
+  did_not_help: 'confirmed',
+  did_not_arrive: 'confirmed'
+}
+
+/**
+ * An advised change that this process came back with.
+ * @param {any} followUp of a verdict
+ */
+const followUpOf = ({ title, fix, startedAtUnixMs, ending, text }) => h('li', { class: 'follow-up' },
+  symbolOf(FOLLOW_UP_STATES[ending] ?? 'unknown'),
+  ' ', h('b', {}, title), ` applied ${clock(startedAtUnixMs)}: ${fix}. ${text}`)
 
 /**
  * @param {Verdict} verdict

@@ -19,9 +19,9 @@ class FlightPart {
 
   /** @param {import('../exporter').Exporter} exporter */
   start (exporter) {
-    const { config: { dataFolder, dataMax }, deathRegistry, load, log, targetRegistry } = exporter
+    const { config: { dataFolder, dataMax }, deathRegistry, followUps, load, log } = exporter
     const recorder = this.#recorder = new FlightRecorder({
-      targets: targetRegistry,
+      targets: exporter.targetRegistry,
       folder: dataFolder?.path,
       quarantine: dataFolder?.quarantine,
       hold: async () => dataFolder?.hold(),
@@ -33,7 +33,7 @@ class FlightPart {
     })
     // Nothing that lies in the data folder keeps the exporter from starting.
     try {
-      recorder.restore(deathRegistry)
+      recorder.restore(deathRegistry, followUps)
     } catch (error) {
       log.error(error, 'saved history not restored')
     }
@@ -42,6 +42,8 @@ class FlightPart {
       if (death) recorder.explain(death.id, death.holders)
     })
     exporter.on('alive', id => recorder.retract(id))
+    exporter.on('advised', advice => recorder.advised(advice))
+    exporter.on('followed', (_, followUp) => recorder.followed(followUp))
     exporter.on('end', target => recorder.ended(target))
     recorder.start()
   }

@@ -8,6 +8,7 @@ const { DataFolderPart } = require('./data-folder')
 const { DeathsPart } = require('./deaths')
 const { EgressPart } = require('./egress')
 const { FlightPart } = require('./flight')
+const { FollowUpsPart } = require('./follow-ups')
 const { ForcedReadingsPart } = require('./forced-readings')
 const { HttpPart } = require('./http')
 const { JudgingPart } = require('./judging')
@@ -55,6 +56,8 @@ const parts = Object.freeze([
   EgressPart,
   AutomaticCapturesPart,
   ForcedReadingsPart,
+  // Before FlightPart, which restores into it and retains what it emits.
+  FollowUpsPart,
   ProcessDetailsPart,
   HttpPart,
   RecordingPart,

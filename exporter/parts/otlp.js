@@ -27,6 +27,7 @@ class OtlpPart {
     exporter.on('frame', target => otlp.framed(target))
     exporter.on('verdict', (target, verdict) => otlp.changed(target, verdict))
     exporter.on('death', (death, target) => otlp.died(target, death))
+    exporter.on('followed', (target, followUp) => otlp.followed(target, followUp))
     exporter.on('end', target => otlp.ended(target))
     otlp.start()
   }

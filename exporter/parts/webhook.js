@@ -2,7 +2,7 @@
 
 const { ConfigError } = require('../config')
 
-/** Posts changes of verdicts, and their holders, to the address of --webhook. */
+/** Posts changes of verdicts, their holders, and ends of fixes to the address of --webhook. */
 class WebhookPart {
   name = 'webhook'
   /** @type {import('../expose/webhook').Webhook | undefined} */
@@ -26,6 +26,7 @@ class WebhookPart {
     })
     exporter.on('verdict', (target, verdict) => webhook.changed(target, verdict))
     exporter.on('holders', target => webhook.explained(target))
+    exporter.on('followed', (target, followUp) => webhook.followed(target, followUp))
   }
 
   stop () {

@@ -32,11 +32,7 @@ const WITH_VALUE = new Set([
  * @property {string | null} cgroup
  */
 
-/**
- * @typedef {Pick<import('@memwatch/agent/protocol/frame').Hello,
- *   'nodeOptions' | 'execArgv' | 'mallocEnv' | 'libc' | 'allocator' | 'allocatorPath'>} Settings
- *   what an agent says of its process, too
- */
+/** @typedef {import('@memwatch/engine/verdicts/applied').Settings} Settings */
 
 /**
  * @param {number} pid

@@ -85,6 +85,12 @@ const metrics = () =>
             '`.impact`, `.evidence`, `.ruled_out`, `.fix`, `.runbook`'
         ],
         [
+          '`memwatch.fix`',
+          'a process came back with an advised change, and what became of it is measured',
+          '`memwatch.fix.ending`, `.effect`, `.title`, `.workload`, `.id`; of the advice ' +
+            '`memwatch.diagnosis`, `memwatch.verdict.title`, `memwatch.verdict.fix`'
+        ],
+        [
           '`memwatch.death`',
           'a process is gone',
           '`memwatch.death.reason`, `.sure`, `.id`, `.signal`, `.suspects`, ' +

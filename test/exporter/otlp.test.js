@@ -579,6 +579,35 @@ describe('the events', () => {
     expect(death.attributes).not.toHaveProperty('process.exit.code')
   })
 
+  it('report what became of a fix', async () => {
+    const { otlp } = rig()
+    const ended = {
+      id: 'x',
+      workload: 'shop',
+      diagnosis: 'semi-space-starvation',
+      title: 'New space too small',
+      fix: 'Let semi-spaces grow',
+      change: '--x',
+      ending: 'helped_less',
+      text: 'Helped, less than predicted.',
+      effectRatio: 0.5
+    }
+    otlp.followed(
+      target(), /** @type {Parameters<Otlp['followed']>[1]} */ (/** @type {unknown} */ (ended)))
+    await otlp.exportEvents()
+    expect(receiver.events()).toMatchObject([{
+      eventName: 'memwatch.fix',
+      severityText: 'WARN',
+      body: 'Helped, less than predicted.',
+      attributes: {
+        'memwatch.fix.ending': 'helped_less',
+        'memwatch.fix.effect': 0.5,
+        'memwatch.diagnosis': 'semi-space-starvation',
+        'memwatch.verdict.fix': '--x'
+      }
+    }])
+  })
+
   it('wait in order for an absent receiver, at most the newest thousand', async () => {
     const { otlp, count } = rig()
     const shop = target()

@@ -108,6 +108,43 @@ it('the holder of a posted finding is posted when a heap snapshot names it', asy
   hook.stop()
 })
 
+it('the end of a fix is posted with what was measured', async () => {
+  const hook = webhook()
+  const text = 'Did not arrive: --max-semi-space-size is 8, below the advised 16.'
+  hook.followed(target(), {
+    id: '1',
+    workload: 'shop',
+    target: 'shop',
+    thread: 'main',
+    pid: 4711,
+    diagnosis: 'semi-space-starvation',
+    title: 'New space too small',
+    fix: 'Let semi-spaces grow',
+    change: 'NODE_OPTIONS=--max-semi-space-size=16',
+    advisedUnixMs: 1,
+    startedAtUnixMs: 2,
+    ending: 'did_not_arrive',
+    endedUnixMs: 3,
+    text,
+    effectRatio: null,
+    outcomes: []
+  })
+  await eventually(() => hook.counts.get('delivered'), count => count === 1)
+  expect(JSON.parse(received.posts[0].body)).toMatchObject({
+    type: 'fix.followed',
+    data: {
+      target: 'shop',
+      workload: 'shop',
+      diagnosis: 'semi-space-starvation',
+      ending: 'did_not_arrive',
+      summary: text,
+      fixTitle: 'Let semi-spaces grow',
+      fix: 'NODE_OPTIONS=--max-semi-space-size=16'
+    }
+  })
+  hook.stop()
+})
+
 it('every change is posted once, in order, signed by Standard Webhooks', async () => {
   const hook = webhook({ secretFile })
   const shop = target()

@@ -2,14 +2,18 @@
 
 const { MALLOC_ENV } = require('@memwatch/agent/protocol/allocators')
 const { plainFlags, splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
-const { flagsInForce } = require('@memwatch/engine/v8/flags')
+const { flagsInForce } = require('../v8/flags')
 
-/** @typedef {import('@memwatch/exporter/process/process-view').Settings} Settings */
+/**
+ * Settings of a process, as its agent reports them, or as they are visible from outside.
+ * @typedef {Pick<import('@memwatch/agent/protocol/frame').Hello,
+ *   'nodeOptions' | 'execArgv' | 'mallocEnv' | 'libc' | 'allocator' | 'allocatorPath'>} Settings
+ */
 
 /**
  * True if a process runs with a change, by its flags and environment. A change of code is visible
  * in neither.
- * @param {import('@memwatch/engine/diagnoses/define-diagnosis').Change} change
+ * @param {import('../diagnoses/define-diagnosis').Change} change
  * @param {Settings} hello of the process, or what is visible from outside
  * @returns {boolean | null} null if it is invisible
  */

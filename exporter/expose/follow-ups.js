@@ -1,0 +1,35 @@
+'use strict'
+
+const schemas = require('./schemas')
+const { pageOf } = require('./pagination')
+
+/**
+ * GET /api/v1/follow-ups: fixes that processes came back with, and what became of them, newest
+ * first. Those that are still measured stand in /api/v1/diagnoses.
+ * @param {import('fastify').FastifyInstance} server
+ * @param {Pick<import('../follow-ups/follow-ups').FollowUps, 'all'>} followUps
+ */
+function followUpRoutes (server, followUps) {
+  server.get(
+    '/api/v1/follow-ups',
+    {
+      schema: {
+        tags: ['diagnoses'],
+        summary: 'Fixes that processes came back with, and what became of them, newest first',
+        querystring: schemas.deathsQuery,
+        response: { 200: schemas.followUps, ...schemas.refusals }
+      }
+    },
+    async (request, reply) => {
+      const { target } = /** @type {{ target?: string }} */ (request.query)
+      return pageOf(
+        request,
+        reply,
+        followUps.all.filter(followUp => target === undefined || followUp.target === target),
+        ({ endedUnixMs, id }) => [-(endedUnixMs ?? 0), id]
+      )
+    }
+  )
+}
+
+module.exports = { followUpRoutes }
