@@ -64,12 +64,14 @@ const sayGrew = rise => `memory outside the heap grew by ${formatBytes(rise)}`
  * @param {Limits} limits
  * @param {Line} line
  */
-function judgeSmall (signals, limits, { rise, growth, seconds, steady }) {
-  const grows = rise >= limits.lastingLeastBytes && growth >= limits.slowestBytesPerSecond
-  if (grows && signals.outsideHeapTrend?.steadinessRatio === null) {
+function judgeSmall (signals, limits, { rise, growth, seconds, steady, runway }) {
+  const grows = growth >= limits.slowestBytesPerSecond
+  const isMuch = rise >= limits.lastingLeastBytes
+  if (grows && isMuch && signals.outsideHeapTrend?.steadinessRatio === null) {
     return unknown(`${sayGrew(rise)}: ${TOO_FEW}`)
   }
-  if (grows && steady >= limits.steadinessRatio) {
+  const isNear = growth * limits.criticalSeconds >= runway
+  if (grows && (isMuch || isNear) && steady >= limits.steadinessRatio) {
     return unknown(`${sayGrew(rise)} in a line: too little to judge`)
   }
   const now = formatBytes(signals.outsideHeapBytes)
