@@ -1,7 +1,7 @@
 /* What the parts of the addon share. */
 #include <stddef.h>
 #include <stdint.h>
-#define NAPI_VERSION 3
+#define NAPI_VERSION 5
 #include <node_api.h>
 
 /* Found by the dynamic linker where it is there, else null: nothing is linked. */

@@ -60,6 +60,8 @@ struct row {
 
 /* Of one isolate, for one caller. */
 struct counter {
+  /* V8's callbacks, and each function that JavaScript may still call. */
+  int references;
   /* NULL when it was stopped. */
   void *isolate;
   /* By the bit of the kind; 0 where none runs. A GC of one kind may run within that of another. */
@@ -124,17 +126,23 @@ static void on_epilogue(void *isolate, int kind, int flags, void *data) {
   }
 }
 
-static void stop_counting(struct counter *counter) {
-  if (!counter->isolate) return;
+static void release(struct counter *counter) {
+  if (--counter->references == 0) free(counter);
+}
+
+/* A function was collected. */
+static void on_collected(napi_env env, void *counter, void *hint) {
+  (void)env, (void)hint;
+  release(counter);
+}
+
+/* The isolate is about to end, or nobody needs the counts any more. */
+static void stop_counting(void *data) {
+  struct counter *counter = data;
   remove_prologue(counter->isolate, on_prologue, counter);
   remove_epilogue(counter->isolate, on_epilogue, counter);
   counter->isolate = NULL;
-}
-
-/* The isolate is about to end. */
-static void on_end(void *data) {
-  stop_counting(data);
-  free(data);
+  release(counter);
 }
 
 /* The counter that a function belongs to, and its argument where there is one. */
@@ -191,8 +199,22 @@ static napi_value read_live_heap(napi_env env, napi_callback_info call) {
 /* stop(): for good. */
 static napi_value stop(napi_env env, napi_callback_info call) {
   struct counter *counter = counter_of(env, call, NULL);
-  if (counter) stop_counting(counter);
+  if (counter && counter->isolate) {
+    napi_remove_env_cleanup_hook(env, stop_counting, counter);
+    stop_counting(counter);
+  }
   return NULL;
+}
+
+/* A function that reads the counter, and holds it. */
+static void set_reader(napi_env env, napi_value object, const char *name, napi_callback function,
+                       struct counter *counter) {
+  napi_value value;
+  if (napi_create_function(env, name, NAPI_AUTO_LENGTH, function, counter, &value) != napi_ok ||
+      napi_add_finalizer(env, value, counter, on_collected, NULL, NULL) != napi_ok)
+    return;
+  counter->references++;
+  napi_set_named_property(env, object, name, value);
 }
 
 /* countGcs(): begins to count in this isolate; undefined where V8's functions are not found. */
@@ -206,15 +228,16 @@ static napi_value count_gcs(napi_env env, napi_callback_info call) {
   if (!isolate || napi_create_object(env, &result) != napi_ok) return NULL;
   struct counter *counter = calloc(1, sizeof *counter);
   if (!counter) return NULL;
-  if (napi_add_env_cleanup_hook(env, on_end, counter) != napi_ok) {
+  if (napi_add_env_cleanup_hook(env, stop_counting, counter) != napi_ok) {
     free(counter);
     return NULL;
   }
-  set_number(env, result, "takenLength", TAKEN_LENGTH);
-  set_function(env, result, "take", take, counter);
-  set_function(env, result, "readLiveHeap", read_live_heap, counter);
-  set_function(env, result, "stop", stop, counter);
+  counter->references = 1;
   counter->isolate = isolate;
+  set_number(env, result, "takenLength", TAKEN_LENGTH);
+  set_reader(env, result, "take", take, counter);
+  set_reader(env, result, "readLiveHeap", read_live_heap, counter);
+  set_reader(env, result, "stop", stop, counter);
   add_prologue(isolate, on_prologue, counter, ALL_KINDS);
   add_epilogue(isolate, on_epilogue, counter, ALL_KINDS);
   return result;

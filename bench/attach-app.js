@@ -6,16 +6,22 @@
  */
 
 const http = require('node:http')
+const { once } = require('node:events')
 const { Worker } = require('node:worker_threads')
 
 const ROWS = 300
 const GCS = 4
 
-const worker = new Worker('setInterval(() => {}, 1000)', { eval: true })
+const worker = new Worker(`
+  const { parentPort } = require('node:worker_threads')
+  parentPort.on('message', () => { gc(); parentPort.postMessage('collected') })`, { eval: true })
 const server = http.createServer(async (request, response) => {
   if (request.url === '/memory') {
     for (let i = 0; i < GCS; i++) {
       /** @type {() => void} */ (globalThis.gc)()
+      // The agent's modules in the worker are garbage of the worker's own heap.
+      worker.postMessage('collect')
+      await once(worker, 'message')
       await new Promise(resolve => setTimeout(resolve, 50))
     }
     const { rss, heapUsed } = process.memoryUsage()
@@ -27,6 +33,8 @@ const server = http.createServer(async (request, response) => {
     response.end(JSON.stringify(rows))
   }
 })
+// A connection closed for idleness while a request is on its way would look like a lost request.
+server.keepAliveTimeout = 0
 worker.once('online', () => server.listen(0, '127.0.0.1', () => {
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
   process.send?.({ port })

@@ -15,7 +15,7 @@ const LOST_MS = 10_000
 const port = Number(process.argv[2])
 const agent = new http.Agent({ keepAlive: true, maxSockets: 16 })
 /** Milliseconds by phase. @type {Record<string, number[]>} */
-let taken = {}
+const taken = {}
 let phase = 'quiet'
 let lost = 0
 let sent = 0
@@ -58,8 +58,6 @@ process.on('message', message => {
     isOver = true
     clearInterval(timer)
     if (open.size === 0) report()
-  } else if (message === 'warm') {
-    taken = {}
   } else {
     phase = String(message)
   }

@@ -2,15 +2,16 @@
 
 /**
  * `npm run bench:attach-verdicts`: are the verdicts those of a preloaded agent? Each app of the lab
- * runs twice in a memory cgroup: once preloaded from its start, and once attached to at half of its
- * time, until its end. Full GCs on command are allowed in both.
+ * runs twice in a memory cgroup: once preloaded, watched from its start for its time, and once
+ * attached to at half of its time, and watched for as long, or until it ends. Full GCs on command
+ * are allowed in both.
  *
- *   npm run bench:attach-verdicts                        every app, some two hours
+ *   npm run bench:attach-verdicts                        every app, some three hours
  *   npm run bench:attach-verdicts -- --only js-heap-leak,healthy-steady
- *   npm run bench:attach-verdicts -- --as-long           watched as long as the preloaded run
+ *   npm run bench:attach-verdicts -- --at-once 4         apps at the same time
  *
- * Two runs are the same if they found the same diagnosis first, whether it is confirmed or
- * suspected. Ends with 1 below 95 %.
+ * Two runs are the same if both report the same diagnosis first, in the same state: confirmed,
+ * suspected or none. Ends with 1 below 95 %, or if a healthy app is confirmed to be ill.
  */
 
 const { spawn } = require('node:child_process')
@@ -24,23 +25,32 @@ const { watchProcess } = require('../cli/watch-process')
 const { createMemoryGroup } = require('../exporter/process/memory-group')
 
 const LEAST_SHARE = 0.95
+/** Each app has an inspector port of its own: Node.js' may be in use by others. */
+const FIRST_PORT = 9400
 
 const { values: given } = parseArgs({
-  options: { only: { type: 'string' }, 'as-long': { type: 'boolean', default: false } }
+  options: {
+    only: { type: 'string' },
+    'at-once': { type: 'string', default: '1' }
+  }
 })
+
+/** @typedef {{ diagnosis: string | null, state: string, text: string }} Found */
+/** @typedef {{ app: import('@memwatch/lab').LabApp, before: Found, after: Found, isSame: boolean }} Row */
 
 /**
  * @param {import('../cli/watch-command').Report} report
- * @returns {{ diagnosis: string | null, text: string }} most urgent finding of all threads
+ * @returns {Found} most urgent finding of all threads
  */
 function findingOf ({ targets }) {
   const order = ['confirmed', 'suspected', 'undecided', 'limited', 'ok']
   const [first] = targets.map(({ headline }) => headline)
     .sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state))
-  if (!first) return { diagnosis: null, text: 'no frame' }
+  if (!first) return { diagnosis: null, state: 'none', text: 'no frame' }
   const open = first.open.length > 0 ? `: ${first.open.join(', ')}` : ''
   return {
     diagnosis: first.diagnosis,
+    state: first.diagnosis ? first.state : 'none',
     text: `${first.state}${first.diagnosis ? ` ${first.diagnosis}` : open}`
   }
 }
@@ -51,11 +61,14 @@ function findingOf ({ targets }) {
  *   Promise<{ report: import('../cli/watch-command').Report }>} watch
  */
 async function inGroup ({ id, script, nodeArgs = [], memoryLimitBytes, limitOnParent }, watch) {
+  const port = FIRST_PORT + apps.findIndex(app => app.id === id)
   const group = createMemoryGroup({
     limitBytes: memoryLimitBytes, onParent: limitOnParent, name: `attach-${id}`
   })
   try {
-    const { command, args } = group.wrap(process.execPath, [...nodeArgs, script])
+    const { command, args } = group.wrap(process.execPath, [
+      `--inspect-port=${port}`, ...nodeArgs, script
+    ])
     const { report } = await watch([command, ...args], { ...process.env, MEMWATCH_NAME: id })
     return findingOf(report)
   } finally {
@@ -78,7 +91,7 @@ const attached = app => inGroup(app, async ([file, ...args], env) => {
     return await watchProcess({
       subject,
       given: { allowForcedGc: true },
-      forSeconds: given['as-long'] ? app.seconds : app.seconds / 2,
+      forSeconds: app.seconds,
       abort: new AbortController().signal
     })
   } finally {
@@ -87,22 +100,40 @@ const attached = app => inGroup(app, async ([file, ...args], env) => {
   }
 })
 
+/**
+ * @param {import('@memwatch/lab').LabApp} app
+ * @returns {Promise<Row>}
+ */
+async function compare (app) {
+  const failed = (/** @type {Error} */ { message }) =>
+    ({ diagnosis: null, state: 'failed', text: message })
+  const before = await preloaded(app).catch(failed)
+  const after = await attached(app).catch(failed)
+  const isSame = after.state !== 'failed' && before.diagnosis === after.diagnosis &&
+    before.state === after.state
+  console.log(
+    `${isSame ? 'same ' : 'OTHER'}  ${app.id.padEnd(36)} preloaded: ${before.text.padEnd(44)} ` +
+      `attached: ${after.text}`
+  )
+  return { app, before, after, isSame }
+}
+
+/** @param {Row} row a healthy app that was said to be ill */
+const isWrong = ({ app, after }) => app.diagnosis === null && after.state === 'confirmed'
+
 async function main () {
   const names = given.only?.split(',')
   const chosen = apps.filter(({ id }) => names?.includes(id) ?? true)
-  let same = 0
-  for (const app of chosen) {
-    const before = await preloaded(app).catch(error => ({ diagnosis: 'error', text: error.message }))
-    const after = await attached(app).catch(error => ({ diagnosis: 'failed', text: error.message }))
-    const isSame = before.diagnosis === after.diagnosis
-    if (isSame) same++
-    console.log(
-      `${isSame ? 'same ' : 'OTHER'}  ${app.id.padEnd(36)} preloaded: ${before.text.padEnd(44)} ` +
-        `attached: ${after.text}`
-    )
-  }
-  console.log(`\n${same} of ${chosen.length} the same`)
-  process.exitCode = same >= LEAST_SHARE * chosen.length ? 0 : 1
+  const waiting = [...chosen]
+  /** @type {Row[]} */
+  const rows = []
+  await Promise.all(Array.from({ length: Number(given['at-once']) }, async () => {
+    for (let app = waiting.shift(); app; app = waiting.shift()) rows.push(await compare(app))
+  }))
+  const same = rows.filter(({ isSame }) => isSame).length
+  const wrong = rows.filter(isWrong).length
+  console.log(`\n${same} of ${rows.length} the same, ${wrong} healthy apps confirmed to be ill`)
+  process.exitCode = same >= LEAST_SHARE * rows.length && wrong === 0 ? 0 : 1
 }
 
 main()

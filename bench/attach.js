@@ -1,14 +1,18 @@
 'use strict'
 
 /**
- * `npm run bench:attach`: rounds of attach and detach on a server under load. No request may be
- * lost, and nothing may remain: port, descriptors, handles, memory.
+ * `npm run bench:attach`: rounds of attach and detach on a server under load, and beside it a
+ * control: the same server under the same load at the same time, to which nothing attaches. No
+ * request may be lost, and nothing may remain: port, descriptors, handles, memory.
  *
  *   npm run bench:attach                              100 rounds on Node.js 18, 20, 22, 24, 26
  *   npm run bench:attach -- --node 22.23.3 --rounds 1000
  *
- * Latency is compared with pauses of the same length between the rounds; the pauses themselves, of
- * even and odd number, show the noise. Ends with 1 when a request is lost or something remains.
+ * Each round is followed by a pause of the same length. Latencies of the two servers are compared
+ * window by window, in rounds and in pauses: the pauses show the noise. Memory of both is read
+ * before the first attach, and between the rounds, each time after full GCs. Intervals hold 95 % of
+ * 1,000 samples of the windows or readings, drawn with replacement (bootstrap, Efron 1979). Ends
+ * with 1 when a request is lost, something remains, or memory grows with the rounds.
  */
 
 const fs = require('node:fs')
@@ -17,21 +21,35 @@ const { fork } = require('node:child_process')
 const { once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
 const { parseArgs } = require('node:util')
+const { median, quantileSorted } = require('simple-statistics')
 const { attach, detach } = require('../exporter/attachment/attachment')
 const { listenersAround } = require('../exporter/attachment/listeners')
 const { Subject } = require('../exporter/attachment/subject')
+const { theilSen } = require('../engine/statistics/theil-sen')
 const { fetchNode } = require('../scripts/fetch-node')
 const { startExporter } = require('../test/support/exporter')
 
 const VERSIONS = '18.20.8,20.20.2,22.23.3,24.21.0,26.10.0'
 /** The agent sends its first frames. */
 const ATTACHED_MS = 300
-/** Rounds until V8 has compiled what they run, and memory has found its level. */
+/** V8 compiles what the servers run, and memory finds its level. */
+const SETTLE_MS = 10_000
+/** Readings of memory before the first attach, and the time between them. */
+const READINGS_BEFORE = 5
+const READ_AGAIN_MS = 1000
+/** Rounds until V8 has compiled what they run. */
 const WARM_ROUNDS = 10
+/** Readings of memory between the rounds. */
+const READINGS = 20
 /** Memory that may remain: less than the code of the agent takes. */
 const MOST_LEFT_BYTES = 1024 ** 2
 /** Node.js' own port may be in use by others. */
 const INSPECTOR_PORT = 9329
+const RESAMPLES = 1000
+/** Latencies are counted in buckets, each 2 % above the one before. */
+const BUCKET_RATIO = 1.02
+const LEAST_MS = 0.01
+const BUCKETS = 1000
 
 const { values: given } = parseArgs({
   options: {
@@ -40,20 +58,177 @@ const { values: given } = parseArgs({
   }
 })
 
+/** A server with its load. */
+class Served {
+  /** Readings of its memory, in bytes. @type {{ rss: number, heapUsed: number }[]} */
+  readings = []
+  #app
+  #load
+  #port = 0
+
+  /**
+   * @param {string} node path of its binary
+   * @param {number} inspectorPort
+   */
+  constructor (node, inspectorPort) {
+    this.#app = fork(path.join(__dirname, 'attach-app.js'), {
+      execPath: node,
+      execArgv: ['--expose-gc', `--inspect-port=${inspectorPort}`],
+      // Node.js reports its inspector on stderr.
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc']
+    })
+  }
+
+  async start () {
+    [{ port: this.#port }] = await once(this.#app, 'message')
+    this.#load = fork(path.join(__dirname, 'attach-load.js'), [String(this.#port)])
+    return this
+  }
+
+  get pid () {
+    return /** @type {number} */ (this.#app.pid)
+  }
+
+  /** @param {string} what */
+  async ask (what) {
+    const answer = await fetch(`http://127.0.0.1:${this.#port}/${what}`, {
+      headers: { connection: 'close' }
+    })
+    return await answer.json()
+  }
+
+  /** @param {string} phase that requests from now on belong to */
+  enter (phase) {
+    this.#load?.send(phase)
+  }
+
+  async read () {
+    this.enter('reading')
+    this.readings.push(await this.ask('memory'))
+  }
+
+  /** Last reading of memory beside its control's. @param {Served} control */
+  aboveText (control) {
+    const [last, other] = [this, control].map(({ readings }) => readings[readings.length - 1])
+    const texts = /** @type {const} */ (['heapUsed', 'rss']).map(figure =>
+      `${figure} ${mib(last[figure])} MiB, control ${mib(other[figure])}`)
+    return texts.join('; ')
+  }
+
+  /**
+   * Ends the load.
+   * @returns {Promise<{ taken: Record<string, number[]>, lost: number, sent: number }>}
+   */
+  async rest () {
+    this.#load?.send('end')
+    const [counts] = await once(/** @type {any} */ (this.#load), 'message')
+    return counts
+  }
+
+  async stop () {
+    this.#app.kill()
+    await once(this.#app, 'exit')
+  }
+}
+
+/** @param {number} bytes */
+const mib = bytes => (bytes / 2 ** 20).toFixed(2)
+
 /** @param {number} pid */
 const descriptorsOf = pid => fs.readdirSync(`/proc/${pid}/fd`).length
 
 /**
- * @param {number[]} values
- * @param {number} share
+ * Bootstrap of a figure of pairs: its value, and the interval that holds 95 % of the resamples. It
+ * is reproducible.
+ * @template Pair
+ * @param {Pair[]} pairs
+ * @param {(pairs: Pair[]) => number} figure
  */
-const quantile = (values, share) =>
-  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(share * values.length))]
+function bootstrap (pairs, figure) {
+  let seed = 1
+  /** Park and Miller's minimal generator. */
+  const random = () => (seed = seed * 48_271 % 2_147_483_647) / 2_147_483_647
+  const figures = Array.from({ length: RESAMPLES }, () =>
+    figure(pairs.map(() => pairs[Math.floor(random() * pairs.length)]))
+  ).sort((a, b) => a - b)
+  const [least, most] = [0.025, 0.975].map(share => quantileSorted(figures, share))
+  return { value: figure(pairs), least, most }
+}
 
-/** @param {number[]} values milliseconds */
-const describe = (values = []) =>
-  `p50 ${quantile(values, 0.5).toFixed(2)} ms, p99 ${quantile(values, 0.99).toFixed(2)} ms, ` +
-    `longest ${Math.max(...values).toFixed(0)} ms of ${values.length}`
+/** @param {number[]} values milliseconds @returns {number[]} counts by bucket */
+function bucketsOf (values) {
+  const counts = Array(BUCKETS).fill(0)
+  for (const ms of values) {
+    const bucket = Math.log(Math.max(1, ms / LEAST_MS)) / Math.log(BUCKET_RATIO)
+    counts[Math.min(BUCKETS - 1, Math.round(bucket))]++
+  }
+  return counts
+}
+
+/** @param {number[][]} windows counts by bucket @returns {number} milliseconds */
+function p99Of (windows) {
+  const sums = Array(BUCKETS).fill(0)
+  let all = 0
+  for (const counts of windows) {
+    for (let i = 0; i < BUCKETS; i++) {
+      sums[i] += counts[i]
+      all += counts[i]
+    }
+  }
+  let seen = 0
+  return LEAST_MS * BUCKET_RATIO ** sums.findIndex(count => (seen += count) >= 0.99 * all)
+}
+
+/**
+ * Difference of the 99th percentiles of two servers, over the windows of one kind.
+ * @param {Record<string, number[]>} taken by window, of the server with rounds
+ * @param {Record<string, number[]>} control
+ * @param {string} kind
+ */
+function compareWindows (taken, control, kind) {
+  const names = Object.keys(taken).filter(name => name.startsWith(kind) && control[name])
+  const pairs = names.map(name => [bucketsOf(taken[name]), bucketsOf(control[name])])
+  const figure = (/** @type {number[][][]} */ drawn) =>
+    p99Of(drawn.map(([own]) => own)) - p99Of(drawn.map(([, other]) => other))
+  return {
+    own: p99Of(pairs.map(([own]) => own)),
+    control: p99Of(pairs.map(([, other]) => other)),
+    difference: bootstrap(pairs, figure)
+  }
+}
+
+/**
+ * Memory of a server above its control's: what it gained since before the first attach, and by
+ * which it grows with each round.
+ * @param {Served} own
+ * @param {Served} control
+ * @param {'rss' | 'heapUsed'} figure
+ * @param {number} everyRounds
+ */
+function compareMemory (own, control, figure, everyRounds) {
+  const above = own.readings.map((reading, i) => reading[figure] - control.readings[i][figure])
+  const before = above.slice(0, READINGS_BEFORE)
+  const after = above.slice(READINGS_BEFORE)
+  const level = median(before)
+  const slopeOf = (/** @type {{ round: number, bytes: number }[]} */ readings) => theilSen(
+    readings.map(({ round }) => round), readings.map(({ bytes }) => bytes)
+  )?.slope ?? 0
+  return {
+    gained: bootstrap(after, drawn => median(drawn) - level),
+    perRound: bootstrap(
+      after.map((bytes, i) => ({ bytes, round: i * everyRounds })),
+      drawn => slopeOf(drawn.toSorted((a, b) => a.round - b.round))
+    )
+  }
+}
+
+/**
+ * @param {{ value: number, least: number, most: number }} figure
+ * @param {string} unit
+ * @param {number} [per]
+ */
+const show = ({ value, least, most }, unit, per = 1) =>
+  `${(value / per).toFixed(2)} ${unit} (${(least / per).toFixed(2)} to ${(most / per).toFixed(2)})`
 
 /**
  * @param {string} version
@@ -62,64 +237,76 @@ const describe = (values = []) =>
  * @returns {Promise<boolean>} whether every claim holds
  */
 async function measure (version, rounds, socket) {
-  const app = fork(path.join(__dirname, 'attach-app.js'), {
-    execPath: fetchNode(version),
-    execArgv: ['--expose-gc', `--inspect-port=${INSPECTOR_PORT}`],
-    // Node.js reports its inspector on stderr.
-    stdio: ['ignore', 'ignore', 'ignore', 'ipc']
-  })
-  const [{ port }] = await once(app, 'message')
-  const ask = async (/** @type {string} */ what) =>
-    await (await fetch(`http://127.0.0.1:${port}/${what}`, { headers: { connection: 'close' } })).json()
-  const load = fork(path.join(__dirname, 'attach-load.js'), [String(port)])
-  const pid = /** @type {number} */ (app.pid)
-  const subject = new Subject(pid)
+  const node = fetchNode(version)
+  const own = await new Served(node, INSPECTOR_PORT).start()
+  const control = await new Served(node, INSPECTOR_PORT + 1).start()
+  const both = [own, control]
+  const enter = (/** @type {string} */ phase) => both.forEach(served => served.enter(phase))
+  const read = async () => await Promise.all(both.map(served => served.read()))
+  const subject = new Subject(own.pid)
   subject.check()
 
-  const round = async (/** @type {number} */ number) => {
+  const round = async (/** @type {number | string} */ number) => {
     const began = performance.now()
-    load.send('round')
+    enter(`round ${number}`)
     await attach(subject, { socket })
     const attachMs = performance.now() - began
     await wait(ATTACHED_MS)
     await detach(subject)
     const ms = performance.now() - began
-    load.send(number % 2 === 0 ? 'even pause' : 'odd pause')
+    enter(`pause ${number}`)
     await wait(ms)
     return attachMs
   }
-  for (let number = 0; number < WARM_ROUNDS; number++) await round(number)
-  const before = { ...await ask('memory'), descriptors: descriptorsOf(pid) }
-  const resources = await ask('resources')
-  load.send('warm')
+  await wait(SETTLE_MS)
+  for (let i = 0; i < READINGS_BEFORE; i++) {
+    await read()
+    await wait(READ_AGAIN_MS)
+  }
+  const before = descriptorsOf(own.pid)
+  const resources = await own.ask('resources')
+  for (let number = 0; number < WARM_ROUNDS; number++) await round('warm')
+  enter('warm')
+  const everyRounds = Math.max(1, Math.floor(rounds / READINGS))
   const attachMs = []
-  for (let number = 0; number < rounds; number++) attachMs.push(await round(number))
-  load.send('end')
-  const [{ taken, lost, sent }] = await once(load, 'message')
+  for (let number = 0; number < rounds; number++) {
+    attachMs.push(await round(number))
+    if ((number + 1) % everyRounds === 0) {
+      await read()
+      console.error(`${number + 1} rounds: ${own.aboveText(control)}`)
+    }
+  }
+  const [{ taken, lost, sent }, other] = await Promise.all(both.map(served => served.rest()))
   await wait(500) // its connections close
-  const after = { ...await ask('memory'), descriptors: descriptorsOf(pid) }
-  const left = await ask('resources')
-  const isOpen = listenersAround(pid).some(({ isOwn, port }) => isOwn && port === INSPECTOR_PORT)
-  app.kill()
-  await once(app, 'exit')
+  const after = descriptorsOf(own.pid)
+  const left = await own.ask('resources')
+  const isOpen = listenersAround(own.pid)
+    .some(({ isOwn, port }) => isOwn && port === INSPECTOR_PORT)
+  await Promise.all(both.map(served => served.stop()))
 
   const count = (/** @type {string[]} */ list, /** @type {string} */ name) =>
     list.filter(item => item === name).length
   const more = [...new Set(left)].filter(name => count(left, name) > count(resources, name))
-  const grown = after.heapUsed - before.heapUsed
+  const [heap, rss] = /** @type {const} */ (['heapUsed', 'rss'])
+    .map(figure => compareMemory(own, control, figure, everyRounds))
+  const inRounds = compareWindows(taken, other.taken, 'round')
+  const inPauses = compareWindows(taken, other.taken, 'pause')
+  const p99 = (/** @type {typeof inRounds} */ { own, control, difference }) =>
+    `p99 ${own.toFixed(2)} ms, control ${control.toFixed(2)} ms: ${show(difference, 'ms')}`
   console.log(`
-Node.js ${version}: ${rounds} rounds, attached within ${quantile(attachMs, 0.5).toFixed(0)} ms (median)
-  requests     ${sent} sent, ${lost} lost
-  in rounds    ${describe(taken.round)}
-  even pauses  ${describe(taken['even pause'])}
-  odd pauses   ${describe(taken['odd pause'])}
-  descriptors  ${before.descriptors} before (with the load's), ${after.descriptors} after
+Node.js ${version}: ${rounds} rounds, attached within ${median(attachMs).toFixed(0)} ms (median)
+  requests     ${sent} sent, ${lost} lost; control ${other.sent} sent, ${other.lost} lost
+  in rounds    ${p99(inRounds)}
+  in pauses    ${p99(inPauses)}
+  descriptors  ${before} before (with the load's), ${after} after
   handles      ${more.length === 0 ? 'none more' : `more ${more.join(', ')}`}
   port         ${isOpen ? 'open' : 'closed'}
-  heap used    ${before.heapUsed} bytes before, ${after.heapUsed} after
-  RSS          ${(before.rss / 2 ** 20).toFixed(1)} MiB before, ${(after.rss / 2 ** 20).toFixed(1)} MiB after`)
-  return lost === 0 && more.length === 0 && !isOpen && grown < MOST_LEFT_BYTES &&
-    after.descriptors <= before.descriptors
+  heap used    ${show(heap.gained, 'KiB', 1024)} more than the control since before the first attach,
+               ${show(heap.perRound, 'KiB', 1024)} each round
+  RSS          ${show(rss.gained, 'MiB', 2 ** 20)}, as well,
+               ${show(rss.perRound, 'KiB', 1024)} each round`)
+  return lost === 0 && more.length === 0 && !isOpen && after <= before &&
+    heap.gained.value < MOST_LEFT_BYTES && heap.perRound.least <= 0 && rss.perRound.least <= 0
 }
 
 async function main () {

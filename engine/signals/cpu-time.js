@@ -21,6 +21,8 @@ const { RATE_SECONDS } = require('../history/window')
  *   waiting
  * @property {number} ranRatio share of the loop's busy time in which it worked
  * @property {number} waitRatio share of wall time in which it was ready to run and had no CPU
+ * @property {number} [fromSeconds] uptime of the first and last reading that it was computed of
+ * @property {number} [toSeconds]
  */
 
 /** Window of run queue readings, which come 5 s apart, and later if the loop is late. */
@@ -42,6 +44,20 @@ const cpuTime = window => window.once('cpu time', () => {
   }
   return null
 })
+
+/**
+ * Part of the last seconds for which waiting for a CPU is known. The readings lag behind those of
+ * the GCs: after an attach by most of the window, in which pauses may have waited more than before.
+ * @param {Window} window
+ * @param {number} seconds
+ * @returns {number} seconds; all of them if the agent cannot read the run queue, or the kernel does
+ *   not count
+ */
+function knownSeconds (window, seconds) {
+  if (!window.values.runQueueWaitSeconds) return seconds
+  const { fromSeconds = 0, toSeconds = 0 } = cpuTime(window) ?? {}
+  return Math.max(0, toSeconds - Math.max(fromSeconds, window.nowSeconds - seconds))
+}
 
 /**
  * @param {Window} window
@@ -94,6 +110,8 @@ function cpuTimeOver (window, seconds) {
   const wokenLate = Math.max(0, wait - (busy - cpu - asleep)) * (throttledRatio(window) ?? 0)
   const overSeconds = to - from
   return {
+    fromSeconds: from,
+    toSeconds: to,
     ranRatio: atWork / busy,
     hadRatio: Math.max(cpu, overSeconds - (busy - atWork) - wokenLate) / overSeconds,
     waitRatio: Math.min(1, wait / overSeconds)
@@ -154,6 +172,7 @@ const NOW_SECONDS = 8
 module.exports = {
   cpuTime,
   cpuTimeOrAll,
+  knownSeconds,
   throttledRatio,
   THROTTLED_SECONDS,
   NOW_SECONDS,

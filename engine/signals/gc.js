@@ -2,7 +2,7 @@
 
 const { RATE_SECONDS } = require('../history/window')
 const { readSemiSpaceMax } = require('./heap-sizes')
-const { NOW_SECONDS, cpuTimeSignals } = require('./cpu-time')
+const { NOW_SECONDS, cpuTimeSignals, knownSeconds } = require('./cpu-time')
 
 /**
  * @typedef {import('./index').Signal} Signal
@@ -72,8 +72,12 @@ module.exports = {
   }),
   gcWindowSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: 'Length of the window of these rates, which is shorter for a young process.',
-    compute: window => window.increase('scavenges')?.overSeconds ?? null
+    help: 'Length of the window of these rates in which the wait of the thread for a CPU is known, ' +
+      'too. It is shorter at first.',
+    compute: window => {
+      const seen = window.increase('scavenges')
+      return seen && knownSeconds(window, seen.overSeconds)
+    }
   }),
   gcUnobservedRecentlySeconds: /** @type {Signal} */ ({
     unit: 'seconds',

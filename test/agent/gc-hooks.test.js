@@ -203,6 +203,33 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(taken).toEqual(Array(5).fill('undefined'))
   })
 
+  it('returns the memory of a stopped counter, and outlives calls of it', async () => {
+    const { grownBytes, rows } = await printedBy(node, `
+      const addon = require(${JSON.stringify(ADDON)})
+      const count = async times => {
+        let last
+        for (let i = 0; i < times; i++) {
+          last = new Counter(addon)
+          last.hooks.stop()
+          // Finalizers run in a turn of their own.
+          if (i % 500 === 0) { gc(); await new Promise(setImmediate) }
+        }
+        gc()
+        await new Promise(setImmediate)
+        return last
+      }
+      count(2000).then(async () => {
+        const before = process.memoryUsage.rss()
+        const last = await count(8000)
+        const grownBytes = process.memoryUsage.rss() - before
+        last.hooks.stop()
+        console.log('\\n' + JSON.stringify({ grownBytes, rows: last.take() }))
+      })`)
+    // A counter has 5 KiB.
+    expect(grownBytes).toBeLessThan(8000 * 5 * 1024 / 2)
+    expect(rows).toEqual({})
+  })
+
   it('counts in short-lived workers, whether they exit or are terminated', async () => {
     const { counts } = await printedBy(node, `
       const { Worker } = require('worker_threads')

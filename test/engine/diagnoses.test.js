@@ -11,7 +11,9 @@ const { defined } = require('../support/defined')
  * A target fed one frame a second. `at(t)` returns the relevant numbers of second t; all others are
  * those of a small healthy app in a 512 MiB container.
  */
-function watch ({ seconds, at, helloChanges = {}, onTarget = (_target, _t) => {} }) {
+function watch ({
+  seconds, at, attachedAtSeconds = 0, helloChanges = {}, onTarget = (_target, _t) => {}
+}) {
   const target = new Target({ hello: hello(helloChanges), name: 'api', thread: 'main' })
   const states = new Set()
   const totals = {
@@ -45,7 +47,7 @@ function watch ({ seconds, at, helloChanges = {}, onTarget = (_target, _t) => {}
     target.take(
       frame({
         sequence: t,
-        uptimeSeconds: t,
+        uptimeSeconds: attachedAtSeconds + t,
         values: {
           rssBytes: now.rssMib * MIB,
           rssAnonBytes: (heapMib + now.externalMib + now.nativeMib) * MIB,
@@ -897,6 +899,7 @@ const CASES = [
     { seconds: 60, at: t => ({ values: { nativeContexts: 1 + 2 * t } }) },
     {
       'contexts that come and go': t => ({ values: { nativeContexts: 1 + (t % 12) } }),
+      'machine code for functions that the app has': t => withCode(t, 0.3),
       'sandboxes that are kept on purpose': () => ({ values: { nativeContexts: 60 } })
     }
   ],
@@ -964,6 +967,57 @@ const CASES = [
     }
   ]
 ]
+
+/**
+ * Half a MiB of code more each second, in an app with one context.
+ * @param {number} t
+ * @param {number} ratio growth of the rest of the live heap, over that of the code
+ */
+function withCode (t, ratio) {
+  const codeMib = 0.5 * t
+  const spaces = { new_space: [0, 2 * MIB, MIB, 0], code_space: [codeMib * MIB, 0, 0, 0] }
+  return { liveMib: 10 + (1 + ratio) * codeMib, values: { nativeContexts: 1, spaces } }
+}
+
+it('functions that are compiled from text and retained are a context leak', () => {
+  const { primary, verdict } = watch({ seconds: 60, at: t => withCode(t, 1.6) })
+  expect(primary?.diagnosis).toBe('context-leak')
+  expect(verdict('context-leak').summary).toMatch(/^Compiled code grows by /)
+})
+
+describe('of a busy machine after an attach', () => {
+  /**
+   * GCs that starve the app by the clock from the eleventh second on.
+   * @param {number} t
+   * @param {(t: number) => boolean} reads the run queue
+   */
+  const starving = (t, reads) => {
+    const later = Math.max(0, t - 10)
+    return {
+      scavenges: later ? 200 : 1,
+      scavengeSeconds: later ? 0.4 : 0.001,
+      majors: later ? 8 : 0,
+      majorSeconds: later ? 0.2 : 0,
+      values: {
+        eventLoopActiveSeconds: 0.5 * t + 0.4 * later,
+        eventLoopIdleSeconds: 0.5 * t - 0.4 * later,
+        cpuUserSeconds: 0.5 * t,
+        cpuSystemSeconds: 0,
+        ...(reads(t) && { runQueueWaitSeconds: 1 + 0.001 * t })
+      }
+    }
+  }
+
+  it.each([
+    ['suspected', 'came before them', t => t === 1 || t === 6],
+    ['confirmed', 'are as recent', t => t % 5 === 1]
+  ])('GCs are %s as starvation where readings of its wait for a CPU %s', (state, _, reads) => {
+    const { verdict } = watch({
+      seconds: 26, attachedAtSeconds: 100, at: t => starving(t, reads)
+    })
+    expect(verdict('semi-space-starvation').state).toBe(state)
+  })
+})
 
 /**
  * A heap of 40 MiB that keeps 180 MiB of empty pages.
