@@ -4,17 +4,18 @@ const { nowMs } = require('./primordials')
 const { getHeapStatistics, runInNewContext, setFlagsFromString } = require('./v8-functions')
 const { debug } = require('./guard')
 
-/** Limit on the share of wall time in which GCs on command block the app. */
-const MOST_SHARE = 0.02
-/** Least distance, as each GC ages code, and V8 discards old code. */
-const LEAST_DISTANCE_SECONDS = 4
+/** Most share of time, and least distance, as each GC ages code, and V8 discards old code. */
+const LIMITS = {
+  allow: { share: 0.02, distanceSeconds: 4 },
+  often: { share: 0.25, distanceSeconds: 0.1 }
+}
 /**
  * Estimate before the first measurement: full GCs took 0.5 to 1.6 ms for each MiB of heap on
  * Node.js 18 to 26, with small objects on a busy machine.
  */
 const FIRST_SECONDS_PER_BYTE = 0.0016 / 2 ** 20
 
-const OVER_BUDGET = 'full GCs on command take 2 % of the time at most'
+const OVER_BUDGET = 'too soon after the last full GC on command'
 
 /** @type {(() => void) | undefined} */
 let gc
@@ -43,10 +44,11 @@ const heapUsedBytes = () => getHeapStatistics().used_heap_size
 
 /**
  * Full GCs on command, for readings of the live heap when V8 itself collects too rarely. The
- * distance to the previous GC, or to the start, keeps their share of time below MOST_SHARE, for the
- * last pause and for the pause that the current heap predicts.
+ * distance to the previous GC, or to the start, limits their share of time, for the last pause and
+ * for the pause that the current heap predicts.
  */
 class ForcedGc {
+  #limits
   #ownGc
   #pauses
   #now
@@ -57,12 +59,14 @@ class ForcedGc {
   #secondsPerByte = FIRST_SECONDS_PER_BYTE
 
   /**
+   * @param {keyof typeof LIMITS} mode
    * @param {import('./collect/gc').OwnGc} ownGc records each GC
    * @param {{ countPending: () => void, countOwn: () => void }} pauses counters of GCs
    * @param {{ now?: () => number, collect?: () => void, heapUsedBytes?: () => number }}
    *   [dependencies] now: milliseconds since the isolate started
    */
-  constructor (ownGc, pauses, dependencies = {}) {
+  constructor (mode, ownGc, pauses, dependencies = {}) {
+    this.#limits = LIMITS[mode]
     this.#ownGc = ownGc
     this.#pauses = pauses
     this.#now = dependencies.now ?? nowMs
@@ -74,9 +78,10 @@ class ForcedGc {
   run () {
     const usedBytes = this.#heapUsedBytes()
     const likelySeconds = Math.max(this.#pauseSeconds, this.#secondsPerByte * usedBytes)
-    const distanceSeconds = Math.max(LEAST_DISTANCE_SECONDS, likelySeconds / MOST_SHARE)
+    const { share, distanceSeconds } = this.#limits
     const beganMs = this.#now()
-    if (beganMs / 1000 - this.#endedAtSeconds < distanceSeconds) {
+    const leastSeconds = Math.max(distanceSeconds, likelySeconds / share)
+    if (beganMs / 1000 - this.#endedAtSeconds < leastSeconds) {
       return { ok: false, reason: 'too_soon', message: OVER_BUDGET }
     }
     // ownGc still describes the previous GC on command: count that one first.
@@ -100,4 +105,4 @@ class ForcedGc {
   }
 }
 
-module.exports = { ForcedGc, LEAST_DISTANCE_SECONDS }
+module.exports = { ForcedGc, LIMITS }

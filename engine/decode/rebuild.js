@@ -419,6 +419,8 @@ module.exports = {
   number,
   integer,
   matching,
+  text,
+  texts,
   isObject,
   MOST_NUMBER
 }

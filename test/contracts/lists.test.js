@@ -239,6 +239,7 @@ it('each command is a file, and each file is a command or part of one', () => {
     'doctor',
     'exporter',
     'fix',
+    'gate',
     'install-agent',
     'last-death',
     'mcp',
