@@ -6,12 +6,13 @@ const path = require('node:path')
 const { spawn } = require('node:child_process')
 const { parseArgs } = require('node:util')
 const { gateRun } = require('../cli/gate-run')
+const { gateTables } = require('./gate/page')
 
 const HELP = `npm run bench:gate -- [options]
 
 False alarms and power of memwatch gate, with real processes: a worker of a queue, as it is and
 with leaks of several sizes, alone and with a busy process on each core beside it. Each run is kept
-as a line of bench/gate/runs.ndjson; --write judges them all as memwatch gate does, and writes the
+as a line of bench/gate/runs.ndjson, which git ignores; --write judges them all as memwatch gate does, and writes the
 tables of docs/gate.md.
 
   --only NAME,NAME   these series, as quiet,loaded,leak-64 (default: all)
@@ -22,6 +23,8 @@ tables of docs/gate.md.
 400 runs take 50 minutes. Ends with 1 when a run failed, with 2 for a wrong option.`
 
 const RUNS = path.join(__dirname, 'gate/runs.ndjson')
+const PAGE = path.join(__dirname, '../docs/gate.md')
+const TABLES = /(<!-- gate: [^\n]*-->\n)[^]*(<!-- end of gate -->)/
 const APP = path.join(__dirname, 'gate/app.js')
 
 const ROUNDS = 4
@@ -79,6 +82,12 @@ async function collect ({ name, runs, loaded, env }, { seconds, folder, abort })
   }
 }
 
+function writePage () {
+  const rows = fs.readFileSync(RUNS, 'utf8').trim().split('\n').map(line => JSON.parse(line))
+  const page = fs.readFileSync(PAGE, 'utf8')
+  fs.writeFileSync(PAGE, page.replace(TABLES, (_, start, end) => `${start}\n${gateTables(rows)}\n\n${end}`))
+}
+
 async function main () {
   const { values } = parseArgs({
     options: {
@@ -89,6 +98,7 @@ async function main () {
     }
   })
   if (values.help) return console.log(HELP)
+  if (values.write) return writePage()
   const abort = new AbortController()
   process.once('SIGINT', () => abort.abort())
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-bench-gate-'))

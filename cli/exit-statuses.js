@@ -25,7 +25,7 @@ const exitStatuses = Object.freeze([
   },
   {
     status: '4',
-    meaning: '--fail-on: no process was evaluated; gate: nothing was measured; try: no fix can be ' +
+    meaning: '--fail-on: no process was evaluated; gate: nothing was measured; triage: nothing was judged; try: no fix can be ' +
       'applied from outside the app'
   },
   {
@@ -34,6 +34,7 @@ const exitStatuses = Object.freeze([
       'only with it; gate: the command failed'
   },
   { status: '6', meaning: 'gate: undecided after the last run' },
+  { status: '7', meaning: 'try: no Node.js process reported' },
   { status: '126, 127', meaning: 'run, try, gate: the command cannot be started' },
   { status: '128 + N', meaning: 'run: signal N ended the command; try, gate: signal N interrupted memwatch' },
   { status: 'other', meaning: 'run: the status of the command' }

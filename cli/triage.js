@@ -19,6 +19,7 @@ const { Interruption } = require('./interruption')
 const { out, err } = require('./output')
 const { Progress } = require('./progress')
 const { renderReport } = require('./report')
+const { isAnyJudged, FAIL_ON_STATUS } = require('./run')
 const { tar } = require('./tar')
 const { makeTemporaryFolder } = require('./temporary-folder')
 const { toHtml, toMarkdown } = require('./triage-documents')
@@ -58,7 +59,7 @@ the agent.
 If an exporter answers at --url, its earlier deaths of the app are in the report.
 
 Exit status: 0; 1 when the process cannot be attached to; 2 when it does not exist, or the file
-cannot be written.
+cannot be written; 4 when nothing was judged, as the process ended too soon.
 
 Examples:
   $ memwatch triage 4711
@@ -129,7 +130,7 @@ async function triage (text, given) {
     }
     if (notDetached) err.say(`memwatch triage: the agent stays in the process: ${notDetached}`)
     err.say(`memwatch triage: ${file}, ${formatSize(fs.statSync(file).size)}`)
-    return 0
+    return isAnyJudged(report) ? 0 : FAIL_ON_STATUS.nothingSeen
   } catch (error) {
     fs.rmSync(file, { force: true })
     throw error

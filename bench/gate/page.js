@@ -16,7 +16,10 @@ const RATE = 0.01
  *   undecided: number, meanRuns: number }} Counted
  */
 
-/** Random numbers that are the same each time: a linear congruential generator. @param {number} seed */
+/**
+ * Random numbers that are the same each time: a linear congruential generator.
+ * @param {number} seed
+ */
 function draws (seed) {
   let state = seed
   return (/** @type {number} */ below) => {
@@ -49,7 +52,9 @@ function countSeries (series, rows) {
   const quiet = measurable('quiet')
   const own = measurable(series)
   const draw = draws(series.length + own.length)
-  const counted = { series, trials: TRIALS, runs: own.length, pass: 0, worse: 0, undecided: 0, meanRuns: 0 }
+  const counted = {
+    series, trials: TRIALS, runs: own.length, pass: 0, worse: 0, undecided: 0, meanRuns: 0
+  }
   for (let trial = 0; trial < TRIALS; trial++) {
     const drawn = pick(quiet, BASELINE_RUNS + (series === 'quiet' ? LOOKS : 0), draw)
     const baseline = drawn.slice(0, BASELINE_RUNS)

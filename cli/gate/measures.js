@@ -65,7 +65,7 @@ const choosePer = runs => /** @type {Per} */ (Object.keys(pers).find(per =>
 
 /**
  * Growth from GC to GC. On a busy machine both work and readings become rarer, so that it varies
- * less than growth over time or CPU time: on a loaded machine by 28 bytes per job, against 34 and 47.
+ * less than growth over time or CPU time: by 28 bytes per job, against 34 and 47 (docs/gate.md).
  * @param {(reading: Reading) => number} read
  */
 const growth = read => (/** @type {Reading[]} */ after, /** @type {number} */ workPerReading) =>

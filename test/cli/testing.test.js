@@ -17,7 +17,9 @@ describe('expectNoLeak, in jest', () => {
   it('accepts work that retains nothing', async () => {
     const ring = /** @type {unknown[]} */ ([])
     let calls = 0
-    const { bytesPerCall } = await expectNoLeak(() => { ring[calls++ % 20] = { at: calls, text: [calls] } })
+    const { bytesPerCall } = await expectNoLeak(() => {
+      ring[calls++ % 20] = { at: calls, text: [calls] }
+    })
     expect(bytesPerCall).toBeLessThan(64)
     expect(calls).toBeGreaterThanOrEqual(24 * 50)
   })
