@@ -19,6 +19,9 @@ const { performance, PerformanceObserver } = require('node:perf_hooks')
  * ms to load: too long for a preload.
  */
 const { hrtime, memoryUsage } = process
+const cpuUsage = process.cpuUsage.bind(process)
+/** Node.js 22+. @type {(() => NodeJS.CpuUsage) | undefined} */
+const threadCpuUsage = /** @type {any} */ (process).threadCpuUsage?.bind(process)
 const { nodeTiming } = performance
 
 /** A busy machine may interrupt the thread between both clocks: then it reads them again. */
@@ -92,9 +95,13 @@ module.exports = Object.freeze({
   /** @type {typeof process.memoryUsage} */
   memoryUsage,
   readRssBytes: memoryUsage.rss,
-  cpuUsage: process.cpuUsage.bind(process),
-  /** Node.js 22+. @type {(() => NodeJS.CpuUsage) | undefined} */
-  threadCpuUsage: /** @type {any} */ (process).threadCpuUsage?.bind(process),
+  cpuUsage,
+  threadCpuUsage,
+  /** CPU time so far, of this thread if known. */
+  cpuMs: () => {
+    const { user, system } = (threadCpuUsage ?? cpuUsage)()
+    return (user + system) / 1e3
+  },
   /** @type {(() => string[]) | undefined} */
   listActiveResources: /** @type {any} */ (process).getActiveResourcesInfo?.bind(process),
 

@@ -150,7 +150,7 @@ ${table([
 
 Semi-spaces: the model is in \`engine/v8/young-generation.js\`. All predictions are for the same work a second; under a closed loop of load
 the throughput rises instead. RSS is that of the whole run but its start, on average. Allocator: what
-malloc holds beyond need on average, less what jemalloc keeps for itself and what it holds for the second it waits.
+malloc retains on average, without the memory that jemalloc needs for itself or returns after a delay of a second.
 
 ## Wrong
 

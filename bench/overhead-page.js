@@ -105,7 +105,7 @@ and collects.
 ### Memory under load
 
 V8 doubles its semi-spaces when more survives than they hold, and a little more memory beside the app brings that step
-forward. On Node 24 an observer of GCs with an empty callback alone made 45 MiB of 40, as the agent does.
+forward. On Node 24 an observer of GCs with an empty callback raised 40 MiB to 45 MiB, as much as the agent does.
 
 | JSON API, twenty clients | Node 20 | Node 24 |
 | --- | --- | --- |
@@ -115,12 +115,12 @@ forward. On Node 24 an observer of GCs with an empty callback alone made 45 MiB 
 | anonymous memory added, 10,000 to 100,000 requests (three runs each) | 1.7 to 6.3 MiB | 7 to 14 MiB |
 | anonymous memory added, 400,000 requests (one run) | 1.5 MiB | 9 MiB |
 
-On Node 24 malloc's part differs by 4.6 MiB between runs with nothing.
+On Node 24 malloc's part differs by 4.6 MiB between runs without any tool.
 
 ### Start
 
-By the clock 3 ms: medians of 40 starts each of Node 20 and 24, of an HTTP server that listens, in turn with and without the
-agent. CPU time is the same. In the rounds below two starts without anything differ by more.
+The agent delays the start of an HTTP server by 3 ms: medians of 40 starts each with and without it, in turn, on Node 20 and
+24. The CPU time is the same. In the rounds below, starts without any tool differ by more than that.
 
 ### The frame
 
@@ -140,20 +140,20 @@ which none takes a twentieth. A sixth lies in the kernel.
 | a frame with 3,800 GCs a second, Node 24 | 620 |
 | the same, with all values in every third frame only | 490 |
 
-Functions that were compiled beforehand, by thousands of runs, take a quarter less. Memory is read in each frame: the last
-values of an app that is killed for memory must be of its last second. See [growth](growth.md).
+Functions that thousands of runs compiled beforehand take a quarter less. The agent reads memory in each frame, so that the
+last values of an app that is killed for memory are of its last second. See [growth](growth.md).
 
 ### GCs
 
-In an API that collects fifty times a second, Node's own work for each observed GC is the larger part of the agent's cost: 0.3
-to 0.5 % by samples of CPU time, beside 0.1 to 0.2 % of its own. The profiles below count by the clock, and contain other load.
-Node 20 defines two deprecated properties on each entry. Every observer of GCs pays this; the agent observes only where it
-cannot use V8's own callbacks.
+In an API with fifty GCs a second, most of the agent's cost is Node's own work for each observed GC. By samples of CPU time
+that work takes 0.3 to 0.5 %, and the agent itself 0.1 to 0.2 %. The profiles below measure wall time, which includes other
+load on the machine. Node 20 defines two deprecated properties on each entry. Every observer of GCs has this cost; the agent
+observes GCs only where it cannot use V8's own callbacks.
 
 ### Throughput
 
-One process differs from the next by more than the agent's cost, so that rounds do not show it. Turns of two seconds each of
-the JSON API on Node 24 under full load do not show it either:
+Two processes differ by more than the agent's cost, so rounds do not show it. Turns of two seconds do not show it either. They
+ran the JSON API on Node 24 under full load:
 
 | fewer requests, medians and range | four processes at a time, 24 turns | three processes, 32 turns |
 | --- | --- | --- |
@@ -161,8 +161,8 @@ the JSON API on Node 24 under full load do not show it either:
 | with an empty observer of GCs | 4.0 % (1.5 to 9.8) | |
 | with nothing again | 0.8 % (−5.3 to 5.5) | −2.6 % (−4.4 to 2.8) |
 
-The agent cannot be told from the empty observer. Observing itself likely costs more than half a percent there, and the
-profiles below agree.`
+The agent costs as much as the empty observer, within the noise. Observing GCs likely costs more than half a percent there,
+and the profiles below agree.`
 
 /**
  * @param {string[]} head
@@ -195,11 +195,12 @@ function overheadPage (runs, shares) {
   const sections = [
     '# Cost for the app',
     '<!-- Written by npm run bench:overhead -- --write; do not edit. -->\n' +
-      'The same app ran with nothing, and with each of these; a line has the median of the ' +
-      'differences to "nothing" in the same round, with the quartiles in brackets. Rounds ' +
-      'alternate, on a machine with two cores that load and app share; memwatch, prom- ' +
-      'client and OpenTelemetry report each second, dd-trace every ten. A difference below ' +
-      'that between nothing and nothing again is noise; the CPU profiles show it instead. ' +
+      'The same app ran without any tool ("nothing") and with each tool of the tables. A line ' +
+      'shows the median of the differences to "nothing" in the same round, with the quartiles in ' +
+      'brackets. Rounds alternate, on a machine with two cores that load and app share. memwatch, ' +
+      'prom-client and OpenTelemetry report each second, dd-trace every ten. The line "nothing, ' +
+      'again" shows the noise: smaller differences are noise, and the CPU profiles show the ' +
+      'cost instead. ' +
       'In an app that allocates much, V8 may settle in one of two states of its heap: the ' +
       'quartiles lie far apart there, and a median says little.'
   ]
@@ -237,7 +238,7 @@ function overheadPage (runs, shares) {
         ])
       const base =
         app === 'idle'
-          ? `${bases.length} rounds. Nothing: ${mib(median(bases.map(({ rss }) => rss)))} MiB ` +
+          ? `${bases.length} rounds. Without any tool: ${mib(median(bases.map(({ rss }) => rss)))} MiB ` +
             `RSS, start ${median(bases.map(({ startedMs }) => startedMs)).toFixed(0)} ms.`
           : `${bases.length} rounds. Nothing: ` +
             `${median(bases.map(({ requestsPerSecond }) => requestsPerSecond)).toFixed(0)} ` +
@@ -256,8 +257,8 @@ function overheadPage (runs, shares) {
       if (share) {
         sections.push(
           `By a CPU profile of the app under load, memwatch takes ${percent(share.agent)} of ` +
-            'the main thread\'s busy time, and Node\'s own observing of GCs ' +
-              `${percent(share.observing)}, whoever observes them.`
+            'the main thread\'s busy time. Node\'s own work for an observer of GCs, of any tool, takes ' +
+              `${percent(share.observing)}.`
         )
       }
     }

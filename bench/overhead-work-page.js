@@ -69,16 +69,23 @@ function workSection (differences) {
     TITLE,
     'CPU of the process for the same allocations and the same computing, by how often it collects ' +
       'in a second of work; `npm run bench:overhead-work -- --write`. Each figure is the median of ' +
-      'the differences to "nothing" of the same round, in brackets the quartiles of that median ' +
-      '(bootstrap). In a round each variant has a process of its own; they take turns, slice by ' +
-      'slice. *hooks alone* count GCs in V8\'s own callbacks without an agent; *an empty observer* ' +
+      'the differences of all rounds, in brackets the quartiles of that median (bootstrap). In a ' +
+      'round, what can be turned off in a running process is compared with the same process without ' +
+      'it, in turns of two seconds; its start is not measured. prom-client, OpenTelemetry and ' +
+      'dd-trace cannot be turned off: they are compared with a second process that has nothing. ' +
+      '*hooks alone* count GCs in V8\'s own callbacks without an agent; *an empty observer* ' +
       'is what every `PerformanceObserver` of GCs costs.'
   ]
   for (const node of distinct(differences.map(difference => difference.node))) {
     const here = differences.filter(difference => difference.node === node)
     const rates = distinct(here.map(({ rate }) => rate)).sort((a, b) => a - b)
-    const rounds = rates.map(rate =>
-      distinct(here.filter(found => found.rate === rate).map(({ round }) => round)).length)
+    const rounds = rates.map(rate => {
+      const of = here.filter(found => found.rate === rate)
+      const counts = distinct(of.map(({ variant }) => variant)).map(variant =>
+        of.filter(found => found.variant === variant).length)
+      const [least, most] = [Math.min(...counts), Math.max(...counts)]
+      return least === most ? `${least}` : `${least} to ${most}`
+    })
     const rows = distinct(here.map(({ variant }) => variant)).map(variant => {
       const ofRate = (/** @type {number} */ rate) =>
         here.filter(found => found.variant === variant && found.rate === rate)

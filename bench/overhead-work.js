@@ -6,21 +6,24 @@
  * OpenTelemetry and dd-trace, at 10 to 5,000 GCs in a second of work. Measurements of throughput
  * cannot show such small differences.
  *
- * In a round each variant has a process of its own, with V8's smallest new space. The processes
- * work one at a time, in slices of about a second; the order changes from turn to turn. The
- * difference of a round is the median over its slices. Rounds go on, with new processes, until the
- * quartiles of each median are within --spread percent of it, or up to --rounds.
+ * In a round each variant has a process of its own, with V8's smallest new space; the processes
+ * work one at a time. What can be turned off in a running process is compared with itself: blocks
+ * of slices with and without it take turns, so that no difference between two processes counts.
+ * prom-client, OpenTelemetry and dd-trace cannot be turned off, so they are compared with a process
+ * that has nothing; slices take turns there. The difference of a round is the median of its turns.
+ * Rounds go on, with new processes, until the quartiles of a variant's median are within --spread
+ * percent of it, or up to --rounds.
  *
  *   --nodes A:B     Nodes, this one
  *   --rates 10,…    GCs in a second of work, 10,100,1000,5000
  *   --variants a,b  of those above, all
  *   --rounds 60     at most, for each Node and rate
  *   --spread 0.3    percent
- *   --slices 4      of each variant and round, after one to warm up
+ *   --turns 4       of each variant and round, after a slice to warm up
  *   --out FOLDER    where rounds are kept; what is there is not run again
  *   --write         writes bench/overhead-work.json and the section of docs/overhead.md
  *
- * On a quiet machine: 60 s a round and rate with all variants, so an hour to four for each Node.
+ * On a quiet machine: three minutes a round and rate with all variants, so hours for each Node.
  * No other program should run, as the bench uses two cores.
  */
 
@@ -45,7 +48,10 @@ const VARIANTS = [
   'opentelemetry',
   'dd-trace'
 ]
+/** Compared with a process that has nothing, as they cannot be turned off. */
+const PEERS = ['prom-client', 'opentelemetry', 'dd-trace']
 const UNITS_OF_SLICE = 1000
+const SLICES_OF_BLOCK = 2
 const UNIT_MICROS = 1000
 /** V8's smallest semi-space: one GC for each MiB of garbage. */
 const FLAGS = ['--max-semi-space-size=1']
@@ -59,7 +65,7 @@ const { values: given } = parseArgs({
     variants: { type: 'string', default: VARIANTS.join(',') },
     rounds: { type: 'string', default: '60' },
     spread: { type: 'string', default: '0.3' },
-    slices: { type: 'string', default: '4' },
+    turns: { type: 'string', default: '4' },
     out: { type: 'string', default: path.join(os.tmpdir(), 'memwatch-overhead-work') },
     write: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false }
@@ -129,6 +135,12 @@ class Worker {
     return cpuMicros
   }
 
+  /** @param {'on' | 'off'} order */
+  async turn (order) {
+    this.child.send(order)
+    await once(this.child, 'message')
+  }
+
   async end () {
     clearInterval(this.scrape)
     this.child.kill('SIGKILL')
@@ -160,51 +172,72 @@ async function calibrate (node, rate) {
   return { objects, spins: Math.round(left / spinMicros) }
 }
 
+/** @typedef {{ more: number, of: number }} Turn µs of CPU more than `of` µs */
+
 /**
- * @param {string} node
- * @param {number} rate
- * @param {{ objects: number, spins: number }} unit
+ * @param {string} variant that cannot be turned off
+ * @param {(variant: string) => Promise<Worker>} start
  * @param {number} round
- * @param {NodeJS.ProcessEnv} env
- * @returns {Promise<Pick<Difference, 'variant' | 'share' | 'microsPerGc'>[]>}
+ * @returns {Promise<Turn[]>}
  */
-async function runRound (node, rate, unit, round, env) {
-  const all = ['none', ...variants]
-  /** @type {Map<string, Worker>} */
-  const workers = new Map()
-  /** @type {Record<string, number[]>} */
-  const micros = Object.fromEntries(all.map(variant => [variant, []]))
+async function compareProcesses (variant, start, round) {
+  const both = [await start('none'), await start(variant)]
+  /** @type {Turn[]} */
+  const turns = []
   try {
-    for (const variant of all) workers.set(variant, await Worker.start(node, variant, unit, env))
-    for (let slice = 0; slice <= Number(given.slices); slice++) {
-      for (let i = 0; i < all.length; i++) {
-        const variant = all[(i + slice + round) % all.length]
-        const took = await /** @type {Worker} */ (workers.get(variant)).work()
-        if (slice > 0) micros[variant].push(took)
-      }
+    for (const worker of both) await worker.work()
+    for (let turn = 0; turn < Number(given.turns); turn++) {
+      const micros = [0, 0]
+      for (const i of (turn + round) % 2 ? [1, 0] : [0, 1]) micros[i] = await both[i].work()
+      turns.push({ more: micros[1] - micros[0], of: micros[0] })
     }
   } finally {
-    await Promise.all([...workers.values()].map(worker => worker.end()))
+    await Promise.all(both.map(worker => worker.end()))
   }
-  const gcs = rate * UNITS_OF_SLICE * UNIT_MICROS / 1e6
-  return variants.map(variant => {
-    const more = micros[variant].map((took, i) => took - micros.none[i])
-    return {
-      variant,
-      share: median(more.map((by, i) => by / micros.none[i])),
-      microsPerGc: median(more) / gcs
-    }
-  })
+  return turns
 }
 
-/** @param {Difference[]} differences of one Node and rate */
-function isSettled (differences) {
-  if (differences.length < LEAST_ROUNDS * variants.length) return false
-  return variants.every(variant => {
-    const shares = differences.filter(d => d.variant === variant).map(({ share }) => 100 * share)
-    const { middle, least: from, most } = middleOf(shares)
-    return Math.max(most - middle, middle - from) <= Number(given.spread)
-  })
+/**
+ * @param {string} variant that can be turned off
+ * @param {(variant: string) => Promise<Worker>} start
+ * @returns {Promise<Turn[]>} each block with it, against the blocks before and after without it
+ */
+async function compareWithItself (variant, start) {
+  const worker = await start(variant)
+  /** @param {'on' | 'off'} order */
+  const block = async order => {
+    await worker.turn(order)
+    let micros = 0
+    for (let i = 0; i < SLICES_OF_BLOCK; i++) micros += await worker.work()
+    return micros / SLICES_OF_BLOCK
+  }
+  /** @type {Turn[]} */
+  const turns = []
+  try {
+    await worker.work()
+    let before = await block('off')
+    for (let turn = 0; turn < Number(given.turns); turn++) {
+      const during = await block('on')
+      const after = await block('off')
+      const of = (before + after) / 2
+      turns.push({ more: during - of, of })
+      before = after
+    }
+  } finally {
+    await worker.end()
+  }
+  return turns
+}
+
+/**
+ * @param {Difference[]} differences of one Node and rate
+ * @param {string} variant
+ */
+function isSettled (differences, variant) {
+  const shares = differences.filter(d => d.variant === variant).map(({ share }) => 100 * share)
+  if (shares.length < LEAST_ROUNDS) return false
+  const { middle, least: from, most } = middleOf(shares)
+  return Math.max(most - middle, middle - from) <= Number(given.spread)
 }
 
 /**
@@ -220,17 +253,22 @@ async function measure (node, rate, env) {
   const unit = kept?.unit ?? await calibrate(node, rate)
   /** @type {Difference[]} */
   const differences = kept?.differences ?? []
-  let round = differences.reduce((most, found) => Math.max(most, found.round + 1), 0)
-  for (; round < Number(given.rounds) && !isSettled(differences); round++) {
-    for (const found of await runRound(node, rate, unit, round, env)) {
-      differences.push({ node: version, rate, round, ...found })
+  const start = (/** @type {string} */ variant) => Worker.start(node, variant, unit, env)
+  const gcs = rate * UNITS_OF_SLICE * UNIT_MICROS / 1e6
+  for (let round = 0; round < Number(given.rounds); round++) {
+    for (const variant of variants.filter(variant => !isSettled(differences, variant))) {
+      if (differences.some(found => found.variant === variant && found.round === round)) continue
+      const turns = PEERS.includes(variant)
+        ? await compareProcesses(variant, start, round)
+        : await compareWithItself(variant, start)
+      const share = median(turns.map(({ more, of }) => more / of))
+      const microsPerGc = median(turns.map(({ more }) => more)) / gcs
+      differences.push({ node: version, rate, round, variant, share, microsPerGc })
+      fs.writeFileSync(file, JSON.stringify({ unit, differences }))
+      console.log(
+        `Node ${version}, ${rate} GCs/s, round ${round}, ${variant}: ${(100 * share).toFixed(2)} %`
+      )
     }
-    fs.writeFileSync(file, JSON.stringify({ unit, differences }))
-    const memwatch = differences.filter(({ variant }) => variant === 'memwatch').at(-1)
-    console.log(
-      `Node ${version}, ${rate} GCs/s, round ${round}` +
-        (memwatch ? `: memwatch ${(100 * memwatch.share).toFixed(2)} %` : '')
-    )
   }
   return differences
 }

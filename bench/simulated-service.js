@@ -41,6 +41,10 @@ const START_SECONDS = 60
  * @property {number} [heapLimit] MiB, --max-old-space-size
  * @property {number} [fill] MiB of a cache that fills after the start
  * @property {number} [fillHours] seconds in which two thirds of it are filled
+ * @property {number} [spike] MiB of live heap of a job that runs now and then
+ * @property {number} [spikeEveryHours] time from one start of the job to the next
+ * @property {number} [spikeHours] its length
+ * @property {number} [spikeChance] share of those times at which it runs at all
  * @property {number} [weekend] load at the weekend, as a share of a weekday's
  * @property {number} [startHour] hour of the day at which the process starts; 4 is the quietest
  * @property {number} [startDay] day of the week, 0 is Monday
@@ -102,6 +106,10 @@ class SimulatedService {
       heapLimit: 4096,
       fill: 0,
       fillHours: 2,
+      spike: 0,
+      spikeEveryHours: 24,
+      spikeHours: 0.5,
+      spikeChance: 1,
       weekend: 1,
       startHour: 9,
       startDay: 0,
@@ -148,10 +156,24 @@ class SimulatedService {
         MIB *
         (base * started +
           swing * load * started +
+          this.#spike(seconds) +
           fill * (1 - Math.exp(-seconds / HOUR / fillHours)) +
           heapLeak * leakHours),
       native: NATIVE_BASE_BYTES + MIB * (nativeSwing * load + nativeLeak * leakHours)
     }
+  }
+
+  /**
+   * MiB of the job at a time: each run needs 70 to 130 % of its usual memory.
+   * @param {number} seconds
+   */
+  #spike (seconds) {
+    const { spike, spikeEveryHours, spikeHours, spikeChance, seed } = this.service
+    const run = Math.floor(seconds / HOUR / spikeEveryHours)
+    const isOver = seconds / HOUR - run * spikeEveryHours >= spikeHours
+    const place = Math.imul(seed + 3, 0x9E3779B1) + 2 * run
+    if (spike === 0 || isOver || randomAt(place) > spikeChance) return 0
+    return spike * (0.7 + 0.6 * randomAt(place + 1))
   }
 
   /** Integral of the load. @param {number} seconds */

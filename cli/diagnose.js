@@ -116,7 +116,7 @@ async function diagnose (files, given) {
   })
   err.clear()
 
-  const { command, end, targets, source } = judged
+  const { command, end, targets, ended, source } = judged
   const report = {
     schema: /** @type {const} */ (1),
     command,
@@ -130,7 +130,9 @@ async function diagnose (files, given) {
   writeReport(
     report,
     given,
-    given.report === undefined ? undefined : openFile('--report', given.report)
+    given.report === undefined ? undefined : openFile('--report', given.report),
+    targets.filter(target => ended?.has(target)).map(({ hello: { pid }, thread, frame }) =>
+      ({ pid, thread, afterSeconds: frame?.uptimeSeconds ?? 0 }))
   )
   return failOnStatus(report, given.failOn) ?? 0
 }
@@ -140,7 +142,9 @@ async function diagnose (files, given) {
  * @param {import('./sources/define-source').Given} known
  * @param {(file: string, share: number) => void} onProgress
  * @returns {Promise<{ command: string[], end?: import('@memwatch/engine/recording/format').End, targets:
- *   import('@memwatch/engine/history/target').Target[], source?: import('./sources').Told }>}
+ *   import('@memwatch/engine/history/target').Target[], ended?:
+ *   Set<import('@memwatch/engine/history/target').Target>, source?: import('./sources').Told }>}
+ *   ended: targets whose process is known to have ended
  */
 async function judgeFiles (files, known, onProgress) {
   const onError = (/** @type {Error} */ error) => err.say(`memwatch: ${error.message}`)
@@ -157,11 +161,11 @@ async function judgeFiles (files, known, onProgress) {
           }
         }
       : undefined
-    const { targets, told } = await judgeSource(kind, inputs, known, { onError, onVerdict })
+    const { targets, ended, told } = await judgeSource(kind, inputs, known, { onError, onVerdict })
     for (const { name } of inputs.filter(({ cut }) => cut)) {
       told.notes.push(`${name} is incomplete: diagnosed up to its last whole line`)
     }
-    return { command: files, targets, source: told }
+    return { command: files, targets, ended, source: told }
   }
   if (inputs.length > 1) throw new UsageError(`expected one recording, got ${inputs.length}: diagnose ${inputs[1].name} in a second run`)
   if (Object.keys(known).length > 0) {
@@ -177,7 +181,9 @@ async function judgeFiles (files, known, onProgress) {
     )
   }
   if (cut) err.say(`memwatch: ${files[0]} is incomplete: diagnosed up to its last whole line`)
-  return { command: header.command ?? [], end, targets }
+  // Without its last lines the recording does not say what happened to the connections.
+  const ended = new Set(cut ? [] : targets.filter(({ connected }) => !connected))
+  return { command: header.command ?? [], end, targets, ended }
 }
 
 /**

@@ -12,7 +12,7 @@ const exitStatuses = Object.freeze([
     status: '1',
     meaning: 'fix, trim, capture: refused or impossible; attach, detach, triage, run --attach: the ' +
       'process cannot be attached to; last-death: no process has died; doctor: a check found a ' +
-      'problem; any command: an error of memwatch itself'
+      'problem; right-size: no size can be recommended; any command: an error of memwatch itself'
   },
   {
     status: '2',

@@ -65,7 +65,7 @@ class LoadCommand {
     if (this.#abort.signal.aborted) return
     say(`the app is up; load: ${this.#words}`)
     const stdout = fs.openSync(this.#file, 'w')
-    // Its own process group, because a shell passes no signals on.
+    // The command gets a process group of its own, because a shell does not forward signals.
     const child = spawn(this.#words, {
       shell: true,
       detached: true,

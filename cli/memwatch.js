@@ -30,6 +30,7 @@ const COMMANDS = [
   'fix',
   'trim',
   'plan',
+  'right-size',
   'audit',
   'doctor',
   'mcp',
@@ -75,6 +76,7 @@ Examples:
   $ memwatch fix shop --format kubernetes     the recommended change, as a patch
   $ memwatch trim shop                        return what malloc retains, without a restart
   $ memwatch plan shop --node 24              heap sizes after an upgrade, with another limit or flag
+  $ memwatch right-size shop                  request, limit and heap, from days of a workload
   $ memwatch audit package-lock.json          known memory bugs of the versions in use
   $ memwatch doctor shop                      check exporter, agent, limits and the fix
   $ memwatch mcp                              the same facts for an AI assistant, over stdio

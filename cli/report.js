@@ -30,21 +30,31 @@ const STYLES = Object.freeze(/** @type {const} */ ({
  */
 
 /**
+ * @typedef {object} Ended an isolate whose process ended before the report was made
+ * @property {number} pid
+ * @property {string} thread
+ * @property {number} afterSeconds its age at the last frame
+ */
+
+/**
  * The report for a terminal: finding, evidence, fix, expected effect.
  *
  * @param {import('./watch-command').Report} report
- * @param {{ width?: number, verbose?: boolean }} [options] verbose: every finding with all its
- *   evidence and fixes, and the checks that found nothing
+ * @param {{ width?: number, verbose?: boolean, ended?: readonly Ended[] }} [options] verbose: every
+ *   finding with all its evidence and fixes, and the checks that found nothing
  * @returns {Line[]}
  */
-function renderReport (report, { width = 100, verbose = false } = {}) {
+function renderReport (report, { width = 100, verbose = false, ended = [] } = {}) {
   const text = new ReportText(width, verbose)
   text.addEnd(report)
   const deaths = report.deaths.filter(({ reason }) => reason !== 'clean')
   for (const target of report.targets) {
     const died = deaths.some(({ pid, thread }) =>
       pid === target.pid && (thread === 'main' || thread === target.thread))
-    text.addTarget(target, { source: report.source, died })
+    const end = ended.find(({ pid, thread }) => pid === target.pid && thread === target.thread)
+    text.addTarget(target, {
+      source: report.source, died, endedAfterSeconds: end?.afterSeconds
+    })
   }
   if (report.source) text.addSource(report.source)
   return text.lines
@@ -135,8 +145,9 @@ class ReportText {
    * @param {object} about
    * @param {import('./sources').Told} [about.source]
    * @param {boolean} about.died true: its process crashed or was killed
+   * @param {number} [about.endedAfterSeconds] age at which it ended, if that is known
    */
-  addTarget (target, { source, died }) {
+  addTarget (target, { source, died, endedAfterSeconds }) {
     const { thread, pid, node, headline, verdicts, memory } = target
     this.lines.push('')
     this.#say({ text: `${target.target} ${thread}, pid ${pid}, Node ${node}`, style: 'bold' })
@@ -146,9 +157,15 @@ class ReportText {
         Number(b.diagnosis === headline.diagnosis) - Number(a.diagnosis === headline.diagnosis)
       )
     // A dead process cannot run longer, as the headline would advise.
-    const text = died && headline.state === 'undecided'
+    const isPast = died || (source && endedAfterSeconds !== undefined)
+    const text = isPast && headline.state === 'undecided'
       ? `Undecided: it ended before ${headline.open.join(', ') || 'a check'} could be decided.`
       : headline.text
+    if (endedAfterSeconds !== undefined) {
+      // Judges predict the time to a limit from the last frames of a process.
+      const past = found.length > 0 ? ' Times to a limit, below, were predicted before that.' : ''
+      this.#say(`It ended after ${formatSeconds(endedAfterSeconds)}.${past}`, 2)
+    }
     this.#say({ text, style: STYLES[headline.state] }, 2)
     found.forEach((verdict, i) => {
       if (i === 0 || this.#verbose) this.#addVerdict(verdict, headline)

@@ -183,13 +183,14 @@ function readReportOptions (given) {
  * @param {import('./watch-command').Report} report
  * @param {Pick<ReportOptions, 'json' | 'verbose'>} given
  * @param {number} [reportFile] descriptor
+ * @param {import('./report').Ended[]} [ended] isolates of ended processes
  */
-function writeReport (report, given, reportFile) {
+function writeReport (report, given, reportFile, ended) {
   if (reportFile !== undefined) fs.writeFileSync(reportFile, `${toJson(report, 2)}\n`)
   if (given.json) out.json(report, 2)
   else {
     const width = Math.min(out.columns || 100, 120)
-    out.say('', ...renderReport(report, { width, verbose: given.verbose }))
+    out.say('', ...renderReport(report, { width, verbose: given.verbose, ended }))
   }
 }
 

@@ -256,10 +256,15 @@ function dropNarrow (columns, width) {
 const keyOf = ({ target: { target, thread, pid } }) => `${target} ${thread} ${pid}`
 
 /**
+ * Cuts after a whole word, unless that would lose more than half of the width.
  * @param {string} text
  * @param {number} width
  */
-const cut = (text, width) => text.length > width ? `${text.slice(0, width - 1)}…` : text
+function cut (text, width) {
+  if (text.length <= width) return text
+  const wordEnd = text.lastIndexOf(' ', width - 1)
+  return `${text.slice(0, wordEnd > width / 2 ? wordEnd : width - 1).trimEnd()}…`
+}
 
 /** @param {Row} row */
 function describe ({ headline, up, silence, death }) {

@@ -41,7 +41,7 @@ function readTryOptions (given) {
   }
   return {
     forSeconds: given.for === undefined ? undefined : readSeconds('--for', given.for),
-    load: given.load,
+    load: given.load === undefined ? undefined : readLoad(given.load),
     repeat: readCount('--repeat', given.repeat),
     memoryBytes: given.memory === undefined ? undefined : readGroupBytes(given.memory),
     diagnosis: given.diagnosis,
@@ -49,6 +49,18 @@ function readTryOptions (given) {
     named: given.with === undefined ? undefined : readNamed(given),
     keep: given.keep === undefined ? undefined : readKeep(given.keep)
   }
+}
+
+/**
+ * @param {string} text words for a shell
+ * @throws {UsageError} for a file of results: a shell would try to execute it
+ */
+function readLoad (text) {
+  if (!/^\S+\.json$/.test(text)) return text
+  throw new UsageError(
+    `--load: expected a command that causes load, got the file ${JSON.stringify(text)}; an ` +
+      "example: --load 'autocannon -j -d 40 http://localhost:3000'"
+  )
 }
 
 /**

@@ -175,7 +175,7 @@ function collectTargets (exporter) {
  * @param {SignalRelay} of.signals one ends the analysis
  * @param {string[]} of.command
  * @param {NodeJS.ProcessEnv} of.env
- * @param {UnheardProcess} [of.unheard] what the kernel showed of it
+ * @param {UnheardProcess} [of.unheard] the process as the kernel showed it
  * @returns {Promise<import('@memwatch/exporter/deaths/explain-exit').Ending | null>}
  */
 async function explainUnheard (

@@ -8,23 +8,30 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
-const { spawnSync } = require('node:child_process')
+const { spawn } = require('node:child_process')
+const { once } = require('node:events')
 const { ROOT } = require('./generate')
 
-/** @type {[title: string, ...command: string[]][]} */
-const CHECKS = [
-  [
-    'Prometheus, Alertmanager, jemalloc, Helm and others',
-    process.execPath,
-    'scripts/setup-tools.js'
-  ],
-  ['generated files are up to date', process.execPath, 'scripts/generate.js', '--check'],
+/** @typedef {[title: string, ...command: string[]]} Check */
+
+/** @type {Check} */
+const TOOLS = [
+  'Prometheus, Alertmanager, jemalloc, Helm and others',
+  process.execPath,
+  'scripts/setup-tools.js'
+]
+/** Checks that read files only: two at a time. @type {Check[]} */
+const READING = [
   ['eslint', 'npx', '--no-install', 'eslint', '.'],
-  ['spelling', 'npx', '--no-install', 'cspell', '--no-progress', '--no-summary'],
-  ['who imports whom', 'npx', '--no-install', 'depcruise', 'agent', 'cli', 'engine', 'exporter', 'lab', 'mcp', 'otlp'],
-  ['tsc --strict', 'npx', '--no-install', 'tsc', '-p', 'tsconfig.json'],
-  ['tsc --strict, for the browser', 'npx', '--no-install', 'tsc', '-p', 'exporter/page'],
   ['tsc, for tests and benches', 'npx', '--no-install', 'tsc', '-p', 'test'],
+  ['tsc --strict', 'npx', '--no-install', 'tsc', '-p', 'tsconfig.json'],
+  ['spelling', 'npx', '--no-install', 'cspell', '--no-progress', '--no-summary'],
+  ['generated files are up to date', process.execPath, 'scripts/generate.js', '--check'],
+  ['who imports whom', 'npx', '--no-install', 'depcruise', 'agent', 'cli', 'engine', 'exporter', 'lab', 'mcp', 'otlp'],
+  ['tsc --strict, for the browser', 'npx', '--no-install', 'tsc', '-p', 'exporter/page']
+]
+/** Checks that measure, or start servers: one at a time. @type {Check[]} */
+const RUNNING = [
   [
     'what runs all the time costs no more than it did',
     process.execPath,
@@ -40,20 +47,28 @@ const CHECKS = [
 const CANNOT_RUN = 4
 
 /**
+ * Runs a command to its end.
  * @param {string[]} command
- * @returns {number | null} its exit status
+ * @param {'inherit' | 'pipe'} [output] inherited, or collected
+ * @returns {Promise<{ status: number | null, text: string }>} exit status, collected output
  */
-function run ([file, ...args]) {
-  return spawnSync(file, args, { cwd: ROOT, stdio: ['ignore', 'inherit', 'inherit'] }).status
+async function run ([file, ...args], output = 'inherit') {
+  const child = spawn(file, args, { cwd: ROOT, stdio: ['ignore', output, output] })
+  /** @type {Buffer[]} */
+  const chunks = []
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', chunk => chunks.push(chunk))
+  }
+  const [status] = await once(child, 'close')
+  return { status, text: Buffer.concat(chunks).toString() }
 }
 
-function main () {
+async function main () {
   let passed = 0
   let failed = 0
   let missing = 0
-  for (const [title, ...command] of CHECKS) {
-    console.log(`\n== ${title}`)
-    const status = run(command)
+  /** @param {string} title @param {number | null} status */
+  const count = (title, status) => {
     if (status === 0) passed++
     else if (status === CANNOT_RUN) {
       missing++
@@ -63,20 +78,29 @@ function main () {
       console.log(`FAILED: ${title}`)
     }
   }
+  /** @param {Check} check */
+  const runAlone = async ([title, ...command]) => {
+    console.log(`\n== ${title}`)
+    count(title, (await run(command)).status)
+  }
+  await runAlone(TOOLS)
+  const waiting = [...READING]
+  const lane = async () => {
+    for (let check = waiting.shift(); check; check = waiting.shift()) {
+      const [title, ...command] = check
+      const { status, text } = await run(command, 'pipe')
+      console.log(`\n== ${title}\n${text.trimEnd()}`)
+      count(title, status)
+    }
+  }
+  await Promise.all([lane(), lane()])
+  for (const check of RUNNING) await runAlone(check)
 
   console.log('\n== jest')
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-test-'))
   const output = path.join(folder, 'results.json')
-  const good =
-    run([
-      'npx',
-      '--no-install',
-      'jest',
-      '--json',
-      '--outputFile',
-      output,
-      ...process.argv.slice(2)
-    ]) === 0
+  const jest = ['jest', '--json', '--outputFile', output, ...process.argv.slice(2)]
+  const good = (await run(['npx', '--no-install', ...jest])).status === 0
   let skipped = 0
   if (fs.existsSync(output)) {
     const { numPassedTests, numFailedTests, numPendingTests, numRuntimeErrorTestSuites } =

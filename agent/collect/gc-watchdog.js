@@ -42,11 +42,10 @@ const STATES = Object.freeze({
 })
 
 /**
- * Watches the observer of GCs. Reports say that it keeps major GCs going on an idle loop, two
- * hundred a second, as each delivery causes the next (nodejs/node#62721, on 24.14 and 25.9). No
- * version reproduced it under twelve shapes of load, so its signs are: major GCs without scavenges
- * while heap and external memory stand still. An app's own GCs follow allocation, which moves one
- * of them.
+ * Watches the observer of GCs. Reports say that it keeps major GCs going on an idle loop, as each
+ * delivery causes the next (nodejs/node#62721, on 24.14 and 25.9). No version reproduced it under
+ * twelve loads, so its signs are: major GCs without scavenges while heap and external memory stand
+ * still. An app's own GCs follow allocation, which moves one of them.
  *
  * A break disconnects the observer for some frames and ends a loop that only keeps itself going.
  * After three breaks in a row that lowered the CPU time, breaks become longer. Observing never ends
@@ -73,25 +72,22 @@ class GcWatchdog {
   #external = new Range()
   #disconnect
   #connect
-  #cpuUsage
+  #cpuMs
   #nowMs
 
   /**
    * @param {object} dependencies
    * @param {() => void} dependencies.disconnect
    * @param {() => void} dependencies.connect
-   * @param {() => NodeJS.CpuUsage} [dependencies.cpuUsage] µs so far, of this thread if known
+   * @param {() => number} [dependencies.cpuMs]
    * @param {() => number} [dependencies.nowMs]
    */
   constructor ({
-    disconnect,
-    connect,
-    cpuUsage = primordials.threadCpuUsage ?? primordials.cpuUsage,
-    nowMs = primordials.nowMs
+    disconnect, connect, cpuMs = primordials.cpuMs, nowMs = primordials.nowMs
   }) {
     this.#disconnect = disconnect
     this.#connect = connect
-    this.#cpuUsage = cpuUsage
+    this.#cpuMs = cpuMs
     this.#nowMs = nowMs
     this.#last = { atSeconds: nowMs() / 1000, majors: 0, scavenges: 0 }
   }
@@ -167,16 +163,14 @@ class GcWatchdog {
 
   /** @param {number} atSeconds */
   #beginFrames (atSeconds) {
-    const { user, system } = this.#cpuUsage()
-    this.#since = { atSeconds, cpuSeconds: (user + system) / 1e6 }
+    this.#since = { atSeconds, cpuSeconds: this.#cpuMs() / 1000 }
     this.#frames = 0
   }
 
   /** CPU seconds a second since this state began. @param {number} atSeconds */
   #readCpuShare (atSeconds) {
-    const { user, system } = this.#cpuUsage()
     const { atSeconds: sinceSeconds, cpuSeconds } = this.#since
-    return ((user + system) / 1e6 - cpuSeconds) / (atSeconds - sinceSeconds)
+    return (this.#cpuMs() / 1000 - cpuSeconds) / (atSeconds - sinceSeconds)
   }
 }
 

@@ -14,7 +14,7 @@ function readBoolean (text) {
 /**
  * @template {string} Word
  * @param {...Word} words
- * @returns {(text: string) => Word} reader of one of them
+ * @returns {(text: string) => Word}
  */
 const oneOf = (...words) => text => {
   const word = words.find(known => known === text)
@@ -103,7 +103,7 @@ const options = Object.freeze({
     default: 'off',
     help: 'allow lets the exporter request full GCs if a leak check lacks readings of the live ' +
       'heap: at most 2 % of the time; memwatch run and try set allow by default. often: a ' +
-      'quarter, for memwatch gate',
+      'quarter, for gates',
     read: oneOf('off', 'allow', 'often')
   },
   gcHooks: {

@@ -42,8 +42,8 @@ function retainersPage (rows, { commit, memlab }) {
   const largeSeconds = large ? `${large.memwatch.seconds.toFixed(0)} s and ${mib(large.memwatch.peakBytes)} MiB` : 'not measured'
   return `# What holds it
 
-\`memwatch retainers\` names what holds a pile of objects; here, in heap snapshots of ${published.length} published leaks, ${own.length} own ones and ${unseen.length} unseen ones, the true holder is known.
-memlab ${memlab} reads the same files in the same run: it finds paths and retained sizes, and memwatch sentences, too.
+\`memwatch retainers\` names the holder of each pile of objects in a heap snapshot. This page compares its answers with the known holders in snapshots of ${published.length} published leaks, ${own.length} own ones and ${unseen.length} unseen ones.
+memlab ${memlab} reads the same files in the same run. Both find paths and retained sizes; memwatch also writes sentences.
 A snapshot of ${large ? mib(large.fileBytes) : '–'} MiB takes ${largeSeconds}.
 
 ${table([

@@ -67,7 +67,7 @@ function checkGcCounter ({ target }) {
 }
 
 /**
- * Check that the first fix of each finding is in force.
+ * Check that the first fix of each finding is in force. Leaks come first, as flags heal none.
  * @param {Subject} subject
  * @returns {Check[]}
  */
@@ -76,7 +76,16 @@ function checkFixes ({ settings, target, verdicts }) {
   const found = verdicts.filter(({ state, opportunity }) =>
     !opportunity && (state === 'confirmed' || state === 'suspected'))
   if (found.length === 0) return [ok('fix', 'No change is advised so far.')]
-  return found.map(({ diagnosis, fix: [fix] }) => {
+  const leaks = found.filter(({ diagnosis }) => diagnosis.endsWith('-leak'))
+  const others = found.filter(verdict => !leaks.includes(verdict))
+  return [...leaks, ...others].map(({ diagnosis, state, summary, fix: [fix] }) => {
+    if (leaks.some(leak => leak.diagnosis === diagnosis)) {
+      return unknown(
+        'fix',
+        `${diagnosis} is ${state}: ${summary} A larger heap only delays the end of a leak.` +
+          (fix ? ` First fix: ${fix.title}.` : '')
+      )
+    }
     if (!fix?.change.flag && !fix?.change.env) {
       return unknown(
         'fix',
@@ -91,7 +100,8 @@ function checkFixes ({ settings, target, verdicts }) {
       : problem(
         'fix',
         `The fix for ${diagnosis} is not in force: ${line}`,
-        `memwatch fix ${target.target} --diagnosis ${diagnosis} --format node-options, dockerfile ` +
+        (leaks.length > 0 ? `It does not heal ${leaks[0].diagnosis}, above. ` : '') +
+          `memwatch fix ${target.target} --diagnosis ${diagnosis} --format node-options, dockerfile ` +
           'or kubernetes prints it. Where it is set already, the checks above say what undoes it.'
       )
   })

@@ -73,6 +73,12 @@ class GcLogLife {
     if (!Number.isNaN(this.#nextFrameSeconds)) this.#frame(this.lastSeconds)
   }
 
+  /** The process ended, as the log shows. */
+  end () {
+    this.#life?.markEnded()
+    this.close()
+  }
+
   close () {
     this.flush()
     this.#life?.close()

@@ -81,14 +81,16 @@ function describeOther ({ head, cut }) {
  * @param {import('./define-source').Input[]} inputs
  * @param {import('./define-source').Given} given
  * @param {ConstructorParameters<typeof Lives>[2]} [options]
- * @returns {Promise<{ targets: import('@memwatch/engine/history/target').Target[], told: Told }>}
+ * @returns {Promise<{ targets: import('@memwatch/engine/history/target').Target[], ended:
+ *   Set<import('@memwatch/engine/history/target').Target>, told: Told }>} ended: targets whose
+ *   process ended, as the source shows
  * @throws {SourceError}
  */
 async function judgeSource (source, inputs, given, options) {
   const lives = new Lives(source, given, options)
   await source.read(inputs, lives, given)
   for (const refusal of lives.refusals) lives.notes.add(refusal)
-  return { targets: lives.all, told: toldBy(source, given, lives.notes) }
+  return { targets: lives.all, ended: lives.ended, told: toldBy(source, given, lives.notes) }
 }
 
 /**

@@ -32,6 +32,11 @@ class Lives {
   #refusedLives = 0
   /** Number of frames with values that no agent sends. */
   #refusedFrames = 0
+  /**
+   * Targets whose process ended, as the source shows.
+   * @type {Set<import('@memwatch/engine/history/target').Target>}
+   */
+  ended = new Set()
   /** Notes of the reader on its material. @type {Set<string>} */
   notes = new Set()
 
@@ -90,6 +95,7 @@ class Lives {
           this.#onVerdict(target, verdict)
         }
       },
+      markEnded: () => { this.ended.add(target) },
       close: () =>
         opened.bye({ type: 'bye', sequence: ++sequence, atUnixMs: this.#nowUnixMs, exitCode: 0 })
     }
@@ -124,7 +130,8 @@ class Lives {
  * @property {import('@memwatch/engine/history/target').Target} target
  * @property {(uptimeSeconds: number, values: import('@memwatch/agent/protocol/frame').Frame['values']) => void}
  *   frame
- * @property {() => void} close it ended
+ * @property {() => void} markEnded the source shows the end of the process
+ * @property {() => void} close no further frame follows
  */
 
 /**

@@ -18,8 +18,8 @@ const OWN_DESCRIPTOR = /^\/(dev|proc\/(self|\d+))\/(fd\/\d+|stdin)$/
 /**
  * @typedef {object} Opened
  * @property {string} name
- * @property {string} head the first characters, unpacked; more of them until `enough` is satisfied
- * @property {() => AsyncGenerator<Buffer>} bytes all of it, unpacked; once
+ * @property {string} head the first characters, unpacked: as many as `enough` needs
+ * @property {() => AsyncGenerator<Buffer>} bytes the whole file, unpacked; readable once
  * @property {boolean} cut the compressed data is incomplete; known once all bytes are read
  */
 

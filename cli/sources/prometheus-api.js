@@ -17,9 +17,10 @@ class PrometheusApi {
 
   /**
    * @param {string} url its user and password become Basic authorization
+   * @param {{ token?: string }} [options] token: bearer token, which replaces the password
    * @throws {SourceError}
    */
-  constructor (url) {
+  constructor (url, { token } = {}) {
     if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
       throw new SourceError(
         `--prometheus: expected a URL such as http://localhost:9090, got ${JSON.stringify(url)}`
@@ -29,6 +30,7 @@ class PrometheusApi {
     if (base.username) {
       this.#headers.authorization = `Basic ${Buffer.from(`${decodeURIComponent(base.username)}:${decodeURIComponent(base.password)}`).toString('base64')}`
     }
+    if (token !== undefined) this.#headers.authorization = `Bearer ${token}`
     base.username = base.password = ''
     this.#base = base.href.replace(/\/$/, '')
   }
@@ -44,9 +46,36 @@ class PrometheusApi {
   async samples (selector, fromUnixSeconds, toUnixSeconds) {
     return this.#query(
       `${selector}[${Math.max(1, Math.round((toUnixSeconds - fromUnixSeconds) * 1000))}ms]`,
-      toUnixSeconds,
+      'query',
+      { time: String(toUnixSeconds) },
       'matrix'
     )
+  }
+
+  /**
+   * Values of a query at equal steps.
+   * @param {string} query
+   * @param {{ fromUnixSeconds: number, toUnixSeconds: number, stepSeconds: number }} span at most
+   *   11,000 steps, the limit of a Prometheus
+   * @returns {Promise<Series[]>}
+   * @throws {SourceError}
+   */
+  async range (query, { fromUnixSeconds, toUnixSeconds, stepSeconds }) {
+    const parameters = {
+      start: String(fromUnixSeconds), end: String(toUnixSeconds), step: String(stepSeconds)
+    }
+    return this.#query(query, 'query_range', parameters, 'matrix')
+  }
+
+  /**
+   * Values of a query at one moment.
+   * @param {string} query
+   * @param {number} atUnixSeconds
+   * @returns {Promise<{ metric: Record<string, string>, value: [number, string] }[]>}
+   * @throws {SourceError}
+   */
+  async at (query, atUnixSeconds) {
+    return this.#query(query, 'query', { time: String(atUnixSeconds) }, 'vector')
   }
 
   /**
@@ -58,27 +87,23 @@ class PrometheusApi {
    * @throws {SourceError}
    */
   async labels (selector, sinceSeconds, untilUnixSeconds) {
-    return (
-      await this.#query(
-        `last_over_time(${selector}[${Math.ceil(sinceSeconds)}s])`,
-        untilUnixSeconds,
-        'vector'
-      )
-    ).map(({ metric }) => metric)
+    const query = `last_over_time(${selector}[${Math.ceil(sinceSeconds)}s])`
+    return (await this.at(query, untilUnixSeconds)).map(({ metric }) => metric)
   }
 
   /**
    * @param {string} query
-   * @param {number} time
+   * @param {'query' | 'query_range'} route
+   * @param {Record<string, string>} parameters
    * @param {'matrix' | 'vector'} type
    * @returns {Promise<any[]>}
    */
-  async #query (query, time, type) {
-    const body = new URLSearchParams({ query, time: String(time) })
+  async #query (query, route, parameters, type) {
+    const body = new URLSearchParams({ query, ...parameters })
     let response
     let answer
     try {
-      response = await fetch(`${this.#base}/api/v1/query`, {
+      response = await fetch(`${this.#base}/api/v1/${route}`, {
         method: 'POST',
         headers: this.#headers,
         body,

@@ -79,7 +79,7 @@ class GcLog {
     if (life && this.#isRepeating && line.atSeconds <= life.lastSeconds) return
     if (life && line.atSeconds < life.lastSeconds) {
       // A container numbers its processes alike: the next life of the same.
-      this.#closeAll(line.pid)
+      this.#endAll(line.pid)
       life = undefined
     }
     life ??= this.#begin(key, line)
@@ -100,7 +100,7 @@ class GcLog {
         `process ${this.#pid} of ${this.#input.name} died of a full heap: ` +
           `${text.slice(text.indexOf('FATAL')).slice(0, 120)}`
       )
-      this.#closeAll(this.#pid)
+      this.#endAll(this.#pid)
     } else if (isOtherTrace(text)) this.others++
     else if (isTorn(text)) this.damaged++
   }
@@ -130,11 +130,11 @@ class GcLog {
     }
   }
 
-  /** @param {number} pid */
-  #closeAll (pid) {
+  /** @param {number} pid of a process that ended */
+  #endAll (pid) {
     for (const [key, life] of this.#open) {
       if (!key.startsWith(`${pid}:`)) continue
-      life.close()
+      life.end()
       this.#open.delete(key)
     }
     this.#threads.delete(pid)

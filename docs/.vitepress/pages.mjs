@@ -34,6 +34,7 @@ const [start, howTos, operation, reference, evidence, project] = [
     ['Name the line of code', 'docs/captures.md', 'captures'],
     ['Get captures out', 'docs/egress.md', 'egress'],
     ['Plan an upgrade or a limit', 'docs/plan.md', 'plan'],
+    ['Size a container', 'docs/right-size.md', 'right-size'],
     ['Run it in Kubernetes', 'deploy/README.md', 'kubernetes'],
     ['Send OTLP', 'docs/otlp.md', 'otlp'],
     ['Ask by an assistant', 'docs/mcp.md', 'mcp'],

@@ -32,6 +32,7 @@ module.exports = defineDiagnosis({
   requires: ['rssBytes', 'nativeBytes', 'allocatorSlackBytes'],
   uses: [
     'allocatorAsked',
+    'allocatorAnswerDue',
     'allocatorTrimmableBytes',
     'jemallocSavingBytes',
     'bufferChurnBytes',
@@ -82,8 +83,11 @@ module.exports = defineDiagnosis({
     const closer = limit === null
       ? ''
       : ` and bring the ${formatBytes(limit)} limit of the container closer`
+    const isOpen = risesInLine(signals, limits) || signals.allocatorAnswerDue === 1
     return {
-      state: risesInLine(signals, limits) ? 'suspected' : 'confirmed',
+      state: isOpen ? 'suspected' : 'confirmed',
+      // An answer that is out of date does not refute an earlier one.
+      keeps: signals.allocatorAnswerDue === 1,
       severity: hasRoom(signals, signals.allocatorSlackBytes, limits) ? 'info' : 'warning',
       summary: `glibc malloc keeps ${about}${formatBytes(retained)} that the app has freed: ` +
         `${formatRatio(retained / rssBytes)} of RSS.`,
@@ -180,14 +184,14 @@ function ruleOutLittle (signals, limits) {
   const { allocatorSlackBytes: retained, rssBytes } = signals
   const share = retained / rssBytes
   if (retained < limits.retainedBytes || share < limits.retainedShareRatio) {
-    return ok(`malloc holds at most ${formatBytes(retained)} beyond need ` +
+    return ok(`malloc retains at most ${formatBytes(retained)} of freed memory ` +
       `(${formatRatio(share)} of RSS)`)
   }
   const isMuch = retained >= limits.roomyRetainedBytes && share >= limits.roomyShareRatio
   if (isMuch || !hasRoom(signals, signals.allocatorSlackBytes, limits)) return null
   const limit = findMemoryLimit(signals)
-  return ok(`malloc holds ${formatBytes(retained)} beyond need, little in ${formatBytes(limit)}: ` +
-    `RSS is ${formatRatio(rssBytes / limit)} of them`)
+  return ok(`malloc retains ${formatBytes(retained)} of freed memory, little in a limit of ` +
+    `${formatBytes(limit)} of which RSS fills ${formatRatio(rssBytes / limit)}`)
 }
 
 /** Is the memory in use? Freed memory moves, or malloc reports it as free. @type {Question} */
@@ -235,7 +239,8 @@ function showEvidence (signals, limits) {
       signals.allocatorAsked === 1
         ? `malloc itself counts ${value} of its resident memory as free; from ${limit} on it ` +
           'matters.'
-        : `About ${value} of malloc's resident memory are beyond what is in use; from ${limit} ` +
+        : (signals.allocatorAnswerDue === 1 ? 'malloc will be asked. ' : '') +
+          `About ${value} of malloc's resident memory are beyond what is in use; from ${limit} ` +
           'on it matters.'),
     evidence('rssBytes', rssBytes, retained / limits.retainedShareRatio, value =>
       `RSS is ${value}, of which malloc keeps ${formatRatio(retained / rssBytes)}.`),

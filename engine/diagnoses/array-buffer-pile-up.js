@@ -158,7 +158,7 @@ module.exports = defineDiagnosis({
           prediction('externalMajorPauseRatio', pauses, limits.remainingMajorsShareRatio * pauses),
           prediction('rssBytes', rssBytes, Math.max(leastRssBytes, rssBytes - releasedBytes))
         ],
-        risk: 'What still refers to a transferred Buffer sees an empty one.'
+        risk: 'Code that still refers to a transferred Buffer sees an empty one.'
       }
     ]
     const flag = regression(target)
@@ -241,7 +241,7 @@ function showEvidence (signals, limits, target, waiting) {
     evidence('externalMajorsPerSecond', majors, limits.majorsPerCpuSecond, (value, limit) =>
       `${value} major GCs because of external memory; the threshold is ${limit} of CPU time.`),
     evidence('externalMajorPauseRatio', pauses, limits.majorRatio, value =>
-      `They take ${value} of wall time, for a heap that has nothing to collect.`),
+      `They take ${value} of wall time, although the heap has nothing to collect.`),
     cpuTimeEvidence(
       signals,
       `${formatNumber(perCpuSecond)} such GCs, which take ${formatRatio(cpuRatio)}`

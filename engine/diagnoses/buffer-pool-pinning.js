@@ -74,7 +74,7 @@ module.exports = defineDiagnosis({
         predicted: [
           prediction('rssBytes', rssBytes, rssBytes - limits.releasedShareRatio * pinnedBytes)
         ],
-        risk: 'A small allocation for each part that is kept; those that are temporary need none.'
+        risk: 'Each kept part costs a small allocation; temporary parts need none.'
       },
       {
         title: 'Or make the slabs smaller',
@@ -107,9 +107,9 @@ function ruleOut (signals, limits) {
     return ok(`${formatBytes(floor)} in Buffers that stay: nothing that matters is pinned`)
   }
   const seen = `${formatNumber(followed)} slabs of the Buffer pool were seen to their end`
-  if (followed <= 0) return ok(`${seen}: what stays in Buffers is not of the pool`)
+  if (followed <= 0) return ok(`${seen}: the Buffers that stay do not belong to the pool`)
   if (followed < limits.slabsFollowed || kept === null) {
-    return unknown(`${seen}: too few to tell a share`)
+    return unknown(`${seen}: too few to compute a share`)
   }
   if (kept >= limits.suspectedSlabsKeptRatio) return null
   return ok(`${formatRatio(kept)} of ${formatNumber(followed)} pool slabs outlived their use: ` +
@@ -136,6 +136,6 @@ function showEvidence (signals, limits, kept) {
     evidence('rssBytes', rssBytes, floor / limits.arrayBuffersShareRatio, value =>
       `RSS is ${value}.`),
     arrayBuffersTrend && evidence('arrayBuffersRiseBytes', arrayBuffersTrend.rise, 0, value =>
-      `It changed by ${value} along its line.`)
+      `It changed by ${value} along its trend line.`)
   )
 }

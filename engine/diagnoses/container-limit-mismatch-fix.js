@@ -1,6 +1,7 @@
 'use strict'
 
 const { prediction } = require('./evidence')
+const { restart } = require('./container-limit-mismatch-resized')
 const { formatBytes, formatNumber } = require('../text/format')
 const { nodeFlagChange } = require('../fixes/node-flag')
 const {
@@ -30,6 +31,16 @@ const ENOUGH_SEMI_SPACE_MIB = 16
  * @returns {Fix[]}
  */
 function fitHeaps (finding, target, limits) {
+  return [...restart(finding), ...chooseHeaps(finding, target, limits)]
+}
+
+/**
+ * @param {Finding} finding
+ * @param {Hello} target
+ * @param {Limits} limits
+ * @returns {Fix[]}
+ */
+function chooseHeaps (finding, target, limits) {
   const sizes = chooseSizes(finding, limits)
   const { megabytes, neededBytes } = sizes
   const { limitBytes: limit, liveBytes: live } = finding
@@ -138,8 +149,8 @@ function askForMemory (finding, { neededBytes }) {
     title: `Ask for ${formatBytes(neededBytes)} of memory`,
     change: { memoryLimitBytes: Math.round(neededBytes / MIB) * MIB },
     predicted: [],
-    risk: `Computed from the ${formatBytes(liveBytes + othersLiveBytes)} that live on ` +
-      `${theHeaps} and the ${formatBytes(besideBytes + othersBesideBytes)} beside ${them}.`
+    risk: `Computed from ${formatBytes(liveBytes + othersLiveBytes)} of live objects on ` +
+      `${theHeaps} and ${formatBytes(besideBytes + othersBesideBytes)} of memory beside ${them}.`
   }
 }
 

@@ -83,7 +83,7 @@ function showEvidence (signals, limits, finding, { heapLimits, beside, usedRatio
       `with heaps that fill ${formatRatio(limits.heapShareRatio)} of it, it is serious (now ` +
       `${formatRatio(heapRatio)}).`),
     hits && evidence('containerLimitHitsPerSecond', hits, 0, value =>
-      `Use met the limit ${value}, and the kernel had to reclaim.`)
+      `Memory use met the limit ${value}, and the kernel had to reclaim memory.`)
   )
 }
 

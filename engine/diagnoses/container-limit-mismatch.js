@@ -3,17 +3,19 @@
 const { defineDiagnosis, ok } = require('./define-diagnosis')
 const { evidence, listEvidence } = require('./evidence')
 const { fitHeaps } = require('./container-limit-mismatch-fix')
+const { findResize, judgeRaised } = require('./container-limit-mismatch-resized')
 const { judgeTogether } = require('./container-limit-mismatch-together')
 const { formatBytes, formatRatio } = require('../text/format')
 
 module.exports = defineDiagnosis({
   id: 'container-limit-mismatch',
-  title: 'V8 may grow past the memory limit of the container',
+  title: 'The heap limit of V8 does not fit the memory limit of the container',
   severity: 'warning',
   scope: 'process',
   requires: ['heapSizeLimitBytes', 'besideHeapBytes', 'rssBytes'],
   uses: [
     'containerLimitBytes',
+    'containerLimitBeforeBytes',
     'containerHighBytes',
     'containerHighHitsPerSecond',
     'memoryPressureRatio',
@@ -68,7 +70,9 @@ module.exports = defineDiagnosis({
       const finding = describeRoom(signals, limit, signals.containerShareBytes ?? limit)
       return judgeTogether(signals, limits, finding)
     }
-    return ruleOut(signals, limits, limit) ?? judgeAlone(signals, limits, limit, target)
+    const finding = { ...describeRoom(signals, limit), resize: findResize(signals, target) }
+    return judgeRaised(signals, limits, finding) ?? ruleOut(signals, limits, limit) ??
+      judgeAlone(signals, limits, finding, target)
   },
 
   /** @returns {import('./define-diagnosis').Fix[]} */
@@ -80,8 +84,9 @@ module.exports = defineDiagnosis({
 /**
  * @typedef {Record<'limitBytes' | 'shareBytes' | 'besideBytes' | 'heapLimitBytes' | 'rssBytes' |
  *   'liveBytes' | 'heaps' | 'ownHeaps' | 'processes' | 'othersLiveBytes' | 'othersBesideBytes',
- *   number> & { semiSpaceBytes: number | null }} Finding limitBytes: what all heaps must fit;
- *   shareBytes: of that which is this process's
+ *   number> & { semiSpaceBytes: number | null, resize?: ReturnType<typeof findResize> }} Finding
+ *   limitBytes: what all heaps must fit; shareBytes: of that which is this process's; resize: of
+ *   a limit that changed while the process ran
  */
 /** @typedef {import('./define-diagnosis').Judgement<Finding>} Judgement */
 
@@ -165,11 +170,12 @@ function ruleOut (signals, limits, limit) {
 /**
  * @param {Signals} signals
  * @param {Limits} limits
- * @param {number} limit bytes, of the container
+ * @param {Finding} finding
  * @param {import('@memwatch/agent/protocol/frame').Hello} target
  * @returns {Judgement}
  */
-function judgeAlone (signals, limits, limit, target) {
+function judgeAlone (signals, limits, finding, target) {
+  const { limitBytes: limit, resize } = finding
   const { heapSizeLimitBytes: heapLimit, rssBytes } = signals
   const { containerLimitHitsPerSecond: hits } = signals
   const beside = findBeside(signals)
@@ -183,25 +189,33 @@ function judgeAlone (signals, limits, limit, target) {
     severity: used >= limits.suspectedRssShareRatio ? 'warning' : 'info',
     summary: `V8 may use ${formatBytes(heapLimit)} of heap, and ${formatBytes(beside)} lie ` +
       `beside it: more than the container's ${formatBytes(limit)}.`,
-    finding: describeRoom(signals, limit),
+    finding,
     evidence: listEvidence(
       evidence('heapSizeLimitBytes', heapLimit, limit - beside, (value, limit) =>
         `The heap may grow to ${value}; ${limit} would fit beside what else is resident.`),
       evidence('containerLimitBytes', limit, heapLimit + beside, (value, worst) =>
         `The container may hold ${value}; all together it can become ${worst}.`),
       isBlind && evidence('heapSizeLimitBytes', heapLimit, limits.blindRatio * limit, () =>
-        whyBlind(target, limit)),
+        resize ? whyKept(resize, limit) : whyBlind(target, limit)),
       evidence('rssBytes', rssBytes, limits.rssShareRatio * limit, (value, limit) =>
         `RSS is ${value}; from ${limit} on, with a heap that fills ` +
         `${formatRatio(limits.heapShareRatio)} of the container, it is serious (now ` +
         `${formatRatio(heapShare)}).`),
       hits && evidence('containerLimitHitsPerSecond', hits, 0, value =>
-        `Use met the limit ${value}, and the kernel had to reclaim.`)
+        `Memory use met the limit ${value}, and the kernel had to reclaim memory.`)
     ),
     impact: 'V8 sees no need to collect before the container is full: the kernel kills the ' +
       'process (exit 137, OOMKilled), and the log says nothing of a heap.'
   }
 }
+
+/**
+ * @param {NonNullable<Finding['resize']>} resize
+ * @param {number} limit
+ */
+const whyKept = ({ beforeBytes }, limit) =>
+  `The limit was lowered from ${formatBytes(beforeBytes)} to ${formatBytes(limit)} while the ` +
+  'process ran: V8 keeps the heap limit that it chose at the start.'
 
 /**
  * Reason why V8 does not know the limit.
@@ -215,12 +229,12 @@ function whyBlind ({ constrainedBytes, node, nodeOptions, execArgv }, limit) {
     )
   ) { return 'A flag sets the heap that high.' }
   if (constrainedBytes === undefined) {
-    return `Node ${node} was told of no limit at start: the limit sits on a parent of the ` +
+    return `Node ${node} saw no limit at start: the limit applies to a parent of the ` +
       'cgroup, came later, or this Node does not read it (Node 18 on cgroup v2).'
   }
   if (constrainedBytes === limit) {
-    return `Node ${node} knew the limit at start: V8 chooses that much for it.`
+    return `Node ${node} saw the limit at start, and V8 chose this heap size for it.`
   }
-  return `Node ${node} was told of ${formatBytes(constrainedBytes)} at start, not of ` +
+  return `Node ${node} saw a limit of ${formatBytes(constrainedBytes)} at start, not of ` +
     `${formatBytes(limit)}.`
 }

@@ -75,6 +75,7 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {Record<string, string>} [env] environment variables, whole values
  * @property {string} [dockerfile] lines to paste
  * @property {number} [memoryLimitBytes] memory limit to request, whole MiB
+ * @property {number} [memoryRequestBytes] beside a limit: memory request, whole MiB
  * @property {string} [kubernetes] container fields of a pod's spec: env entries, or resources;
  *   YAML, created when exposed
  * @property {string} [code] change of the code

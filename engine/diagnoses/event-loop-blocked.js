@@ -23,6 +23,7 @@ module.exports = defineDiagnosis({
   ],
   uses: [
     'gcPauseRatio',
+    'expectedWaitOutsideMajorsSeconds',
     'threadCpuRatio',
     'cpuThrottledRatio',
     'cpuTimeRatio',
@@ -72,7 +73,7 @@ module.exports = defineDiagnosis({
     const waiters = findWaiters(signals, limits)
     const { longestDelaySeconds: longest, expectedWaitSeconds: mean } = signals
     const isLong =
-      signals.expectedWaitCpuSeconds >= limits.expectedWaitSeconds &&
+      signals.expectedWaitCpuSeconds * outsideMajors(signals) >= limits.expectedWaitSeconds &&
       signals.loopWindowSeconds >= limits.windowSeconds
     const isCertain = isLong && waiters !== 'perhaps' && !isGuess(signals, limits)
     const waits = waitsInside(signals, limits)
@@ -144,7 +145,12 @@ function ruleOut (signals, limits) {
   }
   if (gc >= limits.gcShareRatio * busy) {
     return ok(`the loop is late by ${ms(mean)} on average, but GC takes ${formatRatio(gc)} of ` +
-      'the time: it is the one that blocks')
+      'the time: GC blocks the loop')
+  }
+  const outside = outsideMajors(signals) * mean
+  if (outside < limits.suspectedExpectedWaitSeconds) {
+    return ok(`the loop is late by ${ms(mean)} on average, but by ${ms(outside)} only without ` +
+      'the pauses of major GCs')
   }
   if (busy - gc < limits.busyRatio) {
     return ok(`the loop is busy ${formatRatio(busy)} of the time only: single late timers`)
@@ -161,6 +167,14 @@ function ruleOut (signals, limits) {
   return ok(`it computes for up to ${ms(longest)} in one piece, as batch jobs do: no server ` +
     'listens, no timer is always pending and no connection stays open, so nobody waits')
 }
+
+/**
+ * Share of the wait that major GCs do not cause: one long pause a second is a small share of the
+ * time, and most of the wait.
+ * @param {Signals} signals
+ */
+const outsideMajors = ({ expectedWaitSeconds: all, expectedWaitOutsideMajorsSeconds: outside }) =>
+  all > 0 ? (outside ?? all) / all : 1
 
 /**
  * @param {Limits} limits

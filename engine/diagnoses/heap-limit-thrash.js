@@ -53,6 +53,10 @@ module.exports = defineDiagnosis({
     // … or their share of CPU time, because a slow machine runs fewer and longer ones: thrashing
     // apps measured 0.1–0.19.
     majorRatio: 0.05,
+    // Below its limits by this factor a finding stands: GC comes and goes with each burst of load
+    // of an app that lives near its limit.
+    keepsRatio: 0.5,
+    keepsShareRatio: 0.7,
     // A heap that fills this share of its limit, and would fill the rest within a minute, leaves no
     // time for more evidence. It stays a suspicion, because caches fill as fast and then stop.
     fillsShareRatio: 0.6,
@@ -73,6 +77,7 @@ module.exports = defineDiagnosis({
     const isOnBrink = recentGcCpuRatio >= needed || share >= limits.brinkShareRatio
     return {
       state: !calm && recentGcCpuRatio >= needed ? 'confirmed' : 'suspected',
+      keeps: !calm,
       // At the limit the process lives for seconds; farther away GC only costs time.
       severity: left !== null || isOnBrink ? 'critical' : 'warning',
       summary: `The live heap fills ${formatRatio(share)} of its limit of ` +
@@ -118,13 +123,26 @@ module.exports = defineDiagnosis({
  */
 function ruleOut (signals, limits) {
   const fills = `the live heap fills ${formatRatio(signals.liveHeapShareRatio)} of its limit`
-  if (signals.liveHeapShareRatio < limits.liveHeapShareRatio) return ok(`${fills}: there is room`)
-  const comeForRoom =
-    signals.recentMajorsPerCpuSecond >= limits.majorsPerCpuSecond ||
-    signals.recentMajorCpuRatio >= limits.majorRatio
-  if (comeForRoom && signals.recentGcCpuRatio >= limits.suspectedPauseRatio) return null
-  return ok(`${fills}, and GC takes ${sayPauses(signals)} only`)
+  const keeps =
+    signals.liveHeapShareRatio >= limits.keepsShareRatio &&
+    comesForRoom(signals, limits, limits.keepsRatio)
+  if (signals.liveHeapShareRatio < limits.liveHeapShareRatio) {
+    return ok(`${fills}: there is room`, { keeps })
+  }
+  if (comesForRoom(signals, limits, 1)) return null
+  return ok(`${fills}, and GC takes ${sayPauses(signals)} only`, { keeps })
 }
+
+/**
+ * Do major GCs come for lack of room, and cost time?
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} ratio of the limits
+ */
+const comesForRoom = (signals, limits, ratio) =>
+  (signals.recentMajorsPerCpuSecond >= ratio * limits.majorsPerCpuSecond ||
+    signals.recentMajorCpuRatio >= ratio * limits.majorRatio) &&
+  signals.recentGcCpuRatio >= ratio * limits.suspectedPauseRatio
 
 /**
  * Seconds until the heap is full; null for slower growth.

@@ -61,7 +61,10 @@ function judgeFlat (signals, limits, line) {
   const rises =
     score >= limits.score && growth >= limits.slowestBytesPerSecond && fit >= limits.suspectedFit
   if (rises && isWorthSuspicion(rise, share, limits)) return null
-  if (rises && rise >= limits.lastingLeastBytes && lateAtMost >= limits.lateGrowthRatio) {
+  // A line that is young is short: what would fill the room within a working day is not ruled out.
+  const isMuch =
+    rise >= limits.lastingLeastBytes || growth * limits.criticalSeconds >= runway
+  if (rises && isMuch && lateAtMost >= limits.lateGrowthRatio) {
     return unknown(`the live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}, ` +
       `${formatRatio(share)} of the way to its limit: too little to judge`)
   }
@@ -131,6 +134,15 @@ const ruleOutKnown = (signals, limits, { rise, seconds }) =>
   })
 
 /**
+ * Time until the room is full, from now: the known live heap is as old as the last major GC.
+ * @param {Signals} signals
+ * @param {number} runway bytes at that GC
+ * @param {number} growth bytes a second
+ */
+const secondsToFill = ({ liveHeapAgeSeconds }, runway, growth) =>
+  Math.max(0, runway / growth - (liveHeapAgeSeconds ?? 0))
+
+/**
  * Certainty and urgency of growth along a line.
  * @param {Signals} signals
  * @param {Limits} limits
@@ -141,7 +153,7 @@ function judgeLine (signals, limits, line) {
   const { rise, growth, seconds, fit, runway } = line
   const certainBytes = findCertainBytes(limits, line, true)
   const isCertain = fit >= limits.fit && rise >= certainBytes
-  const { secondsLeft, inTime } = timeLeft(runway / growth, seconds, limits)
+  const { secondsLeft, inTime } = timeLeft(secondsToFill(signals, runway, growth), seconds, limits)
   const limitName = nameLimit(signals, limits, runway)
   return {
     state: isCertain ? 'confirmed' : 'suspected',
@@ -204,7 +216,7 @@ function judgeFewReadings (signals, limits, runway) {
   if (!isKept || late < limits.lateGrowthRatio || fit < limits.fit) return null
   const known = ruleOutKnown(signals, limits, { rise, seconds })
   if (known) return known
-  const { secondsLeft, inTime } = timeLeft(runway / growth, seconds, limits)
+  const { secondsLeft, inTime } = timeLeft(secondsToFill(signals, runway, growth), seconds, limits)
   return {
     seconds,
     standing: sayStanding('The live heap', rise, seconds),

@@ -23,6 +23,7 @@ module.exports = defineDiagnosis({
   uses: [
     'liveHeapBytes',
     'liveHeapTrend',
+    'liveHeapAgeSeconds',
     'heapRunwayBytes',
     'liveHeapShareRatio',
     'oldSpaceTrend',

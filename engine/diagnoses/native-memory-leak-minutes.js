@@ -53,7 +53,7 @@ function judgeMinutes (signals, limits) {
     judgeLine(signals, limits, line)
 }
 
-const TOO_FEW = 'too few readings to say how it goes on'
+const TOO_FEW = 'too few readings to say whether it goes on'
 
 /** @param {number} rise bytes */
 const sayGrew = rise => `memory outside the heap grew by ${formatBytes(rise)}`
@@ -64,12 +64,14 @@ const sayGrew = rise => `memory outside the heap grew by ${formatBytes(rise)}`
  * @param {Limits} limits
  * @param {Line} line
  */
-function judgeSmall (signals, limits, { rise, growth, seconds, steady }) {
-  const grows = rise >= limits.lastingLeastBytes && growth >= limits.slowestBytesPerSecond
-  if (grows && signals.outsideHeapTrend?.steadinessRatio === null) {
+function judgeSmall (signals, limits, { rise, growth, seconds, steady, runway }) {
+  const grows = growth >= limits.slowestBytesPerSecond
+  const isMuch = rise >= limits.lastingLeastBytes
+  if (grows && isMuch && signals.outsideHeapTrend?.steadinessRatio === null) {
     return unknown(`${sayGrew(rise)}: ${TOO_FEW}`)
   }
-  if (grows && steady >= limits.steadinessRatio) {
+  const isNear = growth * limits.criticalSeconds >= runway
+  if (grows && (isMuch || isNear) && steady >= limits.steadinessRatio) {
     return unknown(`${sayGrew(rise)} in a line: too little to judge`)
   }
   const now = formatBytes(signals.outsideHeapBytes)
@@ -199,7 +201,7 @@ function showLine (signals, limits, { rise, growth, seconds, steady, share }, ne
         ? `${value} major GCs after half of it did not free it.`
         : 'No major GC ran since half of it: it may be garbage that waits for one.'),
     evidence('outsideHeapSteadinessRatio', steady, limits.steadinessRatio, (value, limit) =>
-      `Straight and not slowing down: ${value}, from ${limit} on it goes on.`),
+      `Steadiness of the growth: ${value} (threshold ${limit}; 1 is a straight, continuing line).`),
     evidence('outsideHeapRiseBytes', rise, neededBytes, (value, limit) =>
       `It has risen by ${value}, ${formatRatio(share)} of the way to ${nameLimit(signals)} ` +
       `(threshold ${limit}).`),

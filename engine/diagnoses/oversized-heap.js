@@ -123,7 +123,7 @@ function ruleOut (signals, limits, waste) {
     return unknown(`${holds}, but was watched for ${formatSeconds(gcWindowSeconds)} only`)
   }
   if (signals.scavengesPerCpuSecond >= limits.scavengesPerCpuSecond) return null
-  return ok('the app rests: what the heap keeps then is no working size')
+  return ok('the app is idle: the size of an idle heap is not its working size')
 }
 
 /**
@@ -141,7 +141,7 @@ function showEvidence (signals, limits, waste) {
       `${formatBytes(limits.wasteBytes)}, which is ${limit}.`),
     evidence('liveHeapAtMostBytes', live, heapResidentBytes, value =>
       majors
-        ? `No major GC left more than ${value}.`
+        ? `After each major GC at most ${value} were left.`
         : `No major GC was needed yet; with their garbage the old spaces hold ${value}.`),
     evidence('ordinaryMajorsSeen', majors ?? 0, 0, value =>
       `${value} majors in ten minutes${pause ? `, ${formatSeconds(pause)} each` : ''}: what waits ` +

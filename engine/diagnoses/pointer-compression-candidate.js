@@ -120,7 +120,7 @@ function ruleOutGain ({ liveHeapHighestBytes: live, rssBytes }, limits, target, 
     return ok('this Node.js is built with pointer compression already')
   }
   if (gain >= limits.gainBytes && gain / rssBytes >= limits.gainShareRatio) return null
-  return ok(`a heap of ${formatBytes(live)} that lives leaves little to gain`)
+  return ok(`a live heap of ${formatBytes(live)} leaves little to gain`)
 }
 
 /**
@@ -131,7 +131,7 @@ function ruleOutGain ({ liveHeapHighestBytes: live, rssBytes }, limits, target, 
 function ruleOutHeap (signals, limits) {
   const { liveHeapHighestBytes: live, pointerSpaceShareRatio: share } = signals
   if ((findRise(signals) ?? 0) > limits.growthShareRatio * live) {
-    return unknown('the live heap grows; what it will be is not known')
+    return unknown('the live heap grows, and its final size is not known')
   }
   if (live > limits.liveHeapBytes) {
     return ok(`a heap of ${formatBytes(live)} comes too near the 4 GiB that an isolate with ` +

@@ -2,11 +2,12 @@
 
 const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence, prediction } = require('./evidence')
+const { LASTING_LIMITS, timeLeft } = require('./lasting-growth')
 const { URGENCY_LIMITS, severityByTime } = require('./severity')
 const {
   DESCRIPTOR_KINDS, KINDS, countKinds, findDescriptorKind
 } = require('./resource-leak-kinds')
-const { formatNumber, formatRatio, formatSeconds } = require('../text/format')
+const { formatBytes, formatNumber, formatRatio, formatSeconds } = require('../text/format')
 
 const SECONDS_PER_MINUTE = 60
 
@@ -25,6 +26,9 @@ module.exports = defineDiagnosis({
     'listenerWarnings',
     'loadGrowthRatio',
     'liveHeapTrend',
+    'rssTrend',
+    'memoryRunwayBytes',
+    'containerLimitBytes',
     'eventLoopUtilizationRatio',
     'cpuThrottledRatio'
   ],
@@ -38,6 +42,9 @@ module.exports = defineDiagnosis({
     // Below this the growth levels off, as in a pool that fills.
     levelsOffRatio: 0.3,
     ...URGENCY_LIMITS,
+    // Growth of minutes predicts nothing beyond these.
+    tellsAheadRatio: LASTING_LIMITS.tellsAheadRatio,
+    soonSeconds: LASTING_LIMITS.soonSeconds,
     // A load that grows by this factor explains more handles.
     loadGrowthRatio: 1.25,
     // A kind that accounts for more than this share of the new descriptors is their cause.
@@ -68,7 +75,8 @@ module.exports = defineDiagnosis({
     const told = name === 'open file descriptors' ? findDescriptorKind(signals, limits) : undefined
     const load = weighLoad(signals, limits)
     const isCertain = steady >= limits.steadinessRatio && !load.grows && !load.isSaturated
-    const secondsLeft = findSecondsLeft(signals, cause)
+    const bound = findBound(signals, limits, cause)
+    const secondsLeft = bound?.secondsLeft ?? null
     return {
       state: isCertain ? 'confirmed' : 'suspected',
       severity: severityByTime(secondsLeft, limits),
@@ -83,7 +91,7 @@ module.exports = defineDiagnosis({
         loadGrowthRatio: signals.loadGrowthRatio
       },
       evidence: showEvidence(signals, limits, { cause, grown, told, load }),
-      impact: describeImpact(signals, secondsLeft)
+      impact: describeImpact(signals, bound)
     }
   },
 
@@ -170,16 +178,29 @@ function weighLoad (signals, limits) {
 }
 
 /**
- * Time until the last descriptor is used.
+ * First limit that the growth reaches. Handles cost memory, too: a worker has some 10 MiB and ten
+ * descriptors, so memory ends long before descriptors.
+ * @typedef {{ of: 'descriptors' | 'memory', secondsLeft: number }} Bound
  * @param {Signals} signals
+ * @param {Limits} limits
  * @param {Count} cause
- * @returns {number | null} null if it needs none, or no limit is known
+ * @returns {Bound | null} null if no limit is known, or growth does not reach one
  */
-function findSecondsLeft (signals, { descriptorsEach, perSecond }) {
-  const { maxFileDescriptors: most, fileDescriptorsOpen } = signals
+function findBound (signals, limits, { descriptorsEach, perSecond }) {
+  const { maxFileDescriptors: most, fileDescriptorsOpen, memoryRunwayBytes, rssTrend } = signals
+  /** @type {Bound[]} */
+  const bounds = []
   const descriptorsPerSecond = signals.fileDescriptorsTrend?.slope ?? perSecond
-  if (most === null || descriptorsEach === 0 || descriptorsPerSecond <= 0) return null
-  return (most - (fileDescriptorsOpen ?? 0)) / descriptorsPerSecond
+  if (most !== null && descriptorsEach > 0 && descriptorsPerSecond > 0) {
+    const secondsLeft = (most - (fileDescriptorsOpen ?? 0)) / descriptorsPerSecond
+    bounds.push({ of: 'descriptors', secondsLeft })
+  }
+  if (memoryRunwayBytes !== null && (rssTrend?.steadinessRatio ?? 0) >= limits.steadinessRatio) {
+    const { slope, seconds } = /** @type {NonNullable<typeof rssTrend>} */ (rssTrend)
+    const { secondsLeft } = timeLeft(memoryRunwayBytes / slope, seconds, limits)
+    if (secondsLeft !== null) bounds.push({ of: 'memory', secondsLeft })
+  }
+  return bounds.sort((a, b) => a.secondsLeft - b.secondsLeft)[0] ?? null
 }
 
 /**
@@ -241,15 +262,21 @@ function showLoops ({ loopDescriptorsTrend }, limits, threads) {
 
 /**
  * @param {Signals} signals
- * @param {number | null} secondsLeft
+ * @param {Bound | null} bound
  */
-function describeImpact ({ maxFileDescriptors, liveHeapTrend }, secondsLeft) {
-  if (secondsLeft === null) {
+function describeImpact (signals, bound) {
+  if (bound === null) {
     return 'Each holds memory, in and outside the heap' +
-      `${liveHeapTrend?.rise ? ', and the live heap grows with them' : ''}.`
+      `${signals.liveHeapTrend?.rise ? ', and the live heap grows with them' : ''}.`
   }
-  return `The limit of ${formatNumber(maxFileDescriptors ?? 0)} open files is reached in about ` +
-    `${formatSeconds(secondsLeft)}: then every accept, connect and open fails (EMFILE).`
+  const inTime = `in about ${formatSeconds(bound.secondsLeft)}`
+  if (bound.of === 'memory') {
+    const limit = signals.containerLimitBytes === null ? "the machine's memory" : 'the container limit'
+    return `RSS grows by ${formatBytes(signals.rssTrend?.slope ?? 0)}/s meanwhile and reaches ` +
+      `${limit} ${inTime}: then the kernel kills the process.`
+  }
+  return `The limit of ${formatNumber(signals.maxFileDescriptors ?? 0)} open files is reached ` +
+    `${inTime}: then every accept, connect and open fails (EMFILE).`
 }
 
 /** @param {number} perSecond */

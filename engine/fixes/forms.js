@@ -29,9 +29,9 @@ const dockerfileLines = env => [...[installLine(env) ?? []].flat(), ...envLines(
 
 /**
  * Container fields of a pod specification.
- * @param {Pick<Change, 'env' | 'memoryLimitBytes'>} change
+ * @param {Pick<Change, 'env' | 'memoryLimitBytes' | 'memoryRequestBytes'>} change
  */
-const containerFields = ({ env, memoryLimitBytes }) => ({
+const containerFields = ({ env, memoryLimitBytes, memoryRequestBytes }) => ({
   // Kubernetes expands $(NAME) in values:
   ...(env && {
     env: Object.entries(env).map(([name, value]) => ({
@@ -40,9 +40,17 @@ const containerFields = ({ env, memoryLimitBytes }) => ({
     }))
   }),
   ...(memoryLimitBytes !== undefined && {
-    resources: { limits: { memory: `${Math.round(memoryLimitBytes / 2 ** 20)}Mi` } }
+    resources: {
+      ...(memoryRequestBytes !== undefined && {
+        requests: { memory: quantity(memoryRequestBytes) }
+      }),
+      limits: { memory: quantity(memoryLimitBytes) }
+    }
   })
 })
+
+/** @param {number} bytes @returns {string} as Kubernetes writes memory */
+const quantity = bytes => `${Math.round(bytes / 2 ** 20)}Mi`
 
 /**
  * The changed part of a pod specification, as text.

@@ -156,7 +156,7 @@ function manifest ({ title, change, risk }, { target, pod }, env, where) {
     [
       `${title}. ${risk}`,
       ...(library ? [`The image needs the library: ${library}`] : []),
-      ...(change.memoryLimitBytes === undefined
+      ...(change.memoryLimitBytes === undefined || change.memoryRequestBytes !== undefined
         ? []
         : ['Where requests equal limits, raise the request as well: the pod stays Guaranteed.']),
       ...(change.note ? [change.note] : []),

@@ -80,6 +80,8 @@ class Target {
     this.neighbours = NO_NEIGHBOURS
     /** Newest scan of the memory map. @type {import('../memory/scan').Scan | undefined} */
     this.scan = undefined
+    /** Container limit in the first frame with the container's fields; null: it had none. */
+    this.firstLimitBytes = /** @type {number | null | undefined} */ (undefined)
     this.framesLost = 0
     this.recentDelay = new RecentDelay()
     /** Its tracks over hours and days. */
@@ -112,6 +114,9 @@ class Target {
     // must go.
     if (frame.values.containerUsageBytes !== undefined) {
       this.values.containerLimitBytes = frame.values.containerLimitBytes
+      if (this.firstLimitBytes === undefined) {
+        this.firstLimitBytes = frame.values.containerLimitBytes ?? null
+      }
     }
     this.seenAtUnixMs = nowUnixMs
     this.workers = workers
@@ -226,7 +231,8 @@ class Target {
   window () {
     if (!this.frame) return null
     const { hello, frame, values, workers, neighbours, scan, watchedSeconds } = this
-    const at = { hello, frame, values, workers, neighbours, scan, watchedSeconds }
+    const { firstLimitBytes } = this
+    const at = { hello, frame, values, workers, neighbours, scan, watchedSeconds, firstLimitBytes }
     return new Window({ ...at, history: this.#history, trends: this.#trends })
   }
 }

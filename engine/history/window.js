@@ -43,12 +43,14 @@ class Window {
    * @param {import('./tracks').Neighbours} [at.neighbours] other processes of the container
    * @param {import('../memory/scan').Scan} [at.scan] newest scan of the memory map
    * @param {number} [at.watchedSeconds] seconds of frames observed
+   * @param {number | null} [at.firstLimitBytes] container limit in its first frame; null: none
    * @param {import('../statistics/trends').Trends} [at.trends] trends of this target that were
    *   computed before
    */
   constructor ({
     history, hello, frame, values, workers = NO_WORKERS, neighbours = NO_NEIGHBOURS, scan,
     watchedSeconds = 0,
+    firstLimitBytes,
     trends = new Trends()
   }) {
     this.#history = history
@@ -60,6 +62,7 @@ class Window {
     this.neighbours = neighbours
     this.scan = scan
     this.watchedSeconds = watchedSeconds
+    this.firstLimitBytes = firstLimitBytes
   }
 
   /**
@@ -79,6 +82,7 @@ class Window {
       neighbours: this.neighbours,
       scan: this.scan,
       watchedSeconds: this.watchedSeconds,
+      firstLimitBytes: this.firstLimitBytes,
       trends: this.#trends
     })
   }

@@ -147,10 +147,10 @@ function unknownOf (scan, slackRatio, allocator) {
   if (scan.asked || slackRatio < WORTH_ASKING) return null
   if (!canTellRetained(allocator)) {
     const owner = allocator === 'musl' ? "musl's" : 'this'
-    return `what of malloc's memory is free: ${owner} malloc cannot be asked`
+    return `the free part of malloc's memory: ${owner} malloc has no statistics for it`
   }
-  return "what of malloc's memory is free: malloc was not asked " +
-    '(MEMWATCH_ALLOCATOR_ACCESS=read lets the agent ask)'
+  return "the free part of malloc's memory: malloc's statistics were not read " +
+    '(MEMWATCH_ALLOCATOR_ACCESS=read lets the agent read them)'
 }
 
 /**

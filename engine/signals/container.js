@@ -6,6 +6,18 @@ const { shareOfLimit } = require('./shared-room')
 
 /** Node.js memory in the container: this process, its workers, and other processes. */
 module.exports = {
+  containerLimitBeforeBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'Memory limit of the container when the process started, if it was changed since.',
+    compute: ({ values, hello: { constrainedBytes: told }, firstLimitBytes: first }) => {
+      const { containerLimitBytes: now, containerHighBytes: high } = values
+      if (now === undefined) return null
+      if (typeof first === 'number' && first !== now) return first
+      // Node.js reports the lower of memory.max and memory.high. It never sees more than the limit
+      // that the agent reads, so less is a limit that was raised before the first frame.
+      return told !== undefined && told < Math.min(now, high ?? Infinity) ? told : null
+    }
+  }),
   containerProcesses: /** @type {Signal} */ ({
     unit: 'count',
     help: 'Processes with an agent under the memory limit of the container, including this one.',

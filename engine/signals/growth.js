@@ -50,8 +50,8 @@ function growthOf (window, track, { afterMajors = false } = {}) {
     if (!afterMajors) return growth(window, track, false)
     const found = growth(window, track, true)
     if (found.readings < ENOUGH_READINGS) return growth(window, track, false)
-    // All readings together span at most the life without its warm-up: their own trend is rarely
-    // needed.
+    // The trend of all readings spans at most the time since the warm-up. If the trend of the
+    // readings after major GCs spans most of that time, the other one is not computed.
     const spanSeconds = found.trend?.spanX ?? 0
     const settledSeconds = window.nowSeconds - warmUpSeconds(window.nowSeconds)
     if (spanSeconds >= MAJORS_SPAN_SHARE * settledSeconds) return found

@@ -53,6 +53,16 @@ module.exports = {
     help: 'Heap that survived the last major GC.',
     compute: window => window.values.liveHeapBytes ?? null
   }),
+  liveHeapAgeSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    expected: 'after the first major GC',
+    afterEvent: true,
+    help: 'Time since the last major GC, whose live heap is the known one.',
+    compute: window => {
+      const { times } = pointsAfterMajors(window, 'liveHeapBytes', 7200)
+      return times.length > 0 ? window.nowSeconds - times[times.length - 1] : null
+    }
+  }),
   liveHeapReadings: /** @type {Signal} */ ({
     unit: 'count',
     help: 'Readings of the live heap since the warm-up, each after a major GC.',

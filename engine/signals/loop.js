@@ -39,6 +39,47 @@ function expectedWait (window) {
 }
 
 /**
+ * Mean wait of a request without major GCs. Each delay counts without the mean pause of the major
+ * GCs around it, which Node.js may report a frame later.
+ * @param {Window} window
+ */
+function expectedWaitOutsideMajors (window) {
+  const { times, values } = window.points('longestDelaySeconds', RATE_SECONDS)
+  const last = times.length - 1
+  const overSeconds = last > 0 ? times[last] - times[0] : 0
+  if (overSeconds <= 0) return null
+  const pauses = sumAt(window, ['ordinaryMajorPauseSeconds', 'externalMajorPauseSeconds'], times)
+  const majors = sumAt(window, ['ordinaryMajors', 'externalMajors'], times)
+  let sum = 0
+  for (let i = 1; i <= last; i++) {
+    const next = Math.min(i + 1, last)
+    const count = Math.max(1, majors[next] - majors[i - 1])
+    sum += Math.max(0, values[i] - (pauses[next] - pauses[i - 1]) / count) ** 2 / 2
+  }
+  return sum / overSeconds
+}
+
+/**
+ * Sum of counters at some moments; 0 for unknown ones.
+ * @param {Window} window
+ * @param {import('../history/tracks').TrackName[]} tracks
+ * @param {ArrayLike<number>} moments uptimes, ascending
+ * @returns {number[]}
+ */
+function sumAt (window, tracks, moments) {
+  const sums = Array.from(moments, () => 0)
+  for (const track of tracks) {
+    const { times, values } = window.points(track, RATE_SECONDS)
+    let at = 0
+    for (let i = 0; i < sums.length; i++) {
+      while (times[at + 1] <= moments[i]) at++
+      sums[i] += values[at] ?? 0
+    }
+  }
+  return sums
+}
+
+/**
  * @param {Window} window
  * @param {number} feltSeconds shorter delays do not count
  */
@@ -106,6 +147,12 @@ module.exports = {
     help: `Expected wait for the event loop at a random moment of the last ${RATE_SECONDS} s. A ` +
       'block of L seconds adds L²/2; only the longest block of each frame counts.',
     compute: expectedWait
+  }),
+  expectedWaitOutsideMajorsSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: 'expectedWaitSeconds without the pauses of major GCs: each delay less the mean pause of ' +
+      'the majors around it, without those on request.',
+    compute: expectedWaitOutsideMajors
   }),
   blockedFramesRatio: /** @type {Signal} */ ({
     unit: 'ratio',

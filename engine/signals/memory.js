@@ -8,11 +8,14 @@ const {
   answer, NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReusedBytes, slackBytes,
   retained
 } = require('./native-memory')
-const { growthOf } = require('./growth')
+const { growthOf, steadiness } = require('./growth')
 const { partOfRoom } = require('./shared-room')
 const { bytesTrend, trendOf } = require('./trend-signal')
 
 /** @typedef {import('./index').Signal} Signal */
+
+/** Agents query malloc with the memory map, within seconds; longer if the machine is busy. */
+const ANSWER_SECONDS = 120
 
 /** @param {import('../history/window').Window} window */
 const outsideTrend = window => growthOf(window, 'outsideHeapBytes', { afterMajors: true })
@@ -33,6 +36,10 @@ module.exports = {
       const { values } = window.points('rssBytes', RATE_SECONDS)
       return values.length > 0 ? median(values) : null
     }
+  }),
+  rssTrend: bytesTrend('RSS', window => {
+    const found = growthOf(window, 'rssBytes')
+    return trendOf(found, steadiness(found))
   }),
   containerLimitBytes: /** @type {Signal} */ ({
     unit: 'bytes',
@@ -154,6 +161,15 @@ module.exports = {
     help:
       "1 if malloc's own statistics are known and recent; 0 if its memory is estimated.",
     compute: window => Number(answer(window).asked)
+  }),
+  allocatorAnswerDue: /** @type {Signal} */ ({
+    unit: 'count',
+    help: '1 if the agent may query malloc, and its answer is out of date or not there yet; 0 ' +
+      `without an answer ${ANSWER_SECONDS} s after the first frame.`,
+    compute: window => Number(
+      window.hello.allocatorAccess !== undefined &&
+      !answer(window).asked &&
+      (window.scan?.asked === true || window.watchedSeconds < ANSWER_SECONDS))
   }),
   allocatorRetainedBytes: /** @type {Signal} */ ({
     unit: 'bytes',

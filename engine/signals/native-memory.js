@@ -51,7 +51,8 @@ function readingsOutside (window, seconds) {
  * the heap did not. Memory returned to the kernel does not count, because malloc no longer holds
  * it.
  * @param {Window} window
- * @returns {number} largest such fall in the last ten minutes, without the start phase
+ * @returns {number} largest fall of native memory by such moves in the last ten minutes, without
+ *   the start phase
  */
 const nativeReusedBytes = window => window.once('native reused', () => {
   let highest = { native: 0, outside: 0 }

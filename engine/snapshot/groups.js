@@ -13,7 +13,7 @@ const MOST_KNOWN = 0.5
 const LONGEST_PERIOD = 6
 
 /**
- * Many alike nodes that one node alone keeps alive, or links of one chain.
+ * Many nodes of one type and name that one node alone keeps alive, or the links of one chain.
  * @typedef {object} Group
  * @property {number} dominator node
  * @property {number[]} members nodes of one type and name; those of a chain from its start

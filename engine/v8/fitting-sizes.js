@@ -79,6 +79,7 @@ const neededContainerBytes = ({ liveBytes, besideBytes, youngBytes }) =>
   MIB
 
 module.exports = {
+  CONTAINER_SHARE,
   fittingOldBytes,
   comfortableOldBytes,
   neededContainerBytes,

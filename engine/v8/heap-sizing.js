@@ -139,7 +139,7 @@ function semiSpaceMax (hello, heapSizeLimitBytes) {
         bytes: third,
         origin: 'derived',
         because:
-          'V8 derived it from the memory it was told of; --max-old-space-size does not change it'
+          'V8 derived it from the memory size that Node.js reported; --max-old-space-size does not change it'
       }
     }
   }

@@ -41,8 +41,8 @@ function warningsOf (planned, { from, running }) {
 }
 
 /**
- * A better semi-space than the one V8 derives, where that starves the app or fills a small
- * container and no flag asked for it.
+ * A better size of the semi-space, if no flag set it and the size that V8 derives starves the app
+ * or fills a small container.
  * @param {PlanCase} planned
  * @returns {number | undefined} bytes
  */

@@ -75,8 +75,8 @@ function summarize (verdicts) {
 
 /** Requirements of checks without which a target is not called healthy. */
 const DECIDABLE = ['readings', 'setting', 'cause']
-const NOT_JUDGED = 'Undecided: nothing was judged yet. Run it longer.'
-const NOTHING_TO_JUDGE = 'Undecided: none of the checks can be made here.'
+const NOT_JUDGED = 'Undecided: no check has an answer yet. Run it longer.'
+const NOTHING_TO_JUDGE = 'Undecided: no check is possible in this environment.'
 
 /** Symptoms by their cause. @type {ReadonlyMap<string, readonly string[]>} */
 const symptoms = new Map(diagnoses.map(({ id, explains }) => [id, explains]))

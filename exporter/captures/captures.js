@@ -67,7 +67,7 @@ class Captures extends EventEmitter {
   #running = new Map()
   /** Keys of processes. @type {Set<string>} */
   #busy = new Set()
-  /** The last that failed, newest last. @type {Capture[]} */
+  /** The newest failed captures, oldest first. @type {Capture[]} */
   #failed = []
   /** Ended captures by kind and state. @type {Map<string, number>} */
   counts = new Map()

@@ -32,7 +32,7 @@ const suspects = object({
       },
       via: {
         ...nullable('string'),
-        description: 'the package that does it on behalf of this line'
+        description: 'the package that this line calls, and that does the work'
       },
       through: {
         ...array(text),

@@ -57,7 +57,7 @@ class Watched {
   constructor (target, witness) {
     this.target = target
     this.witness = witness
-    /** Kills in its cgroup when last counted while it lived. */
+    /** Kills in its cgroup by the last count before its end. */
     this.oomKills = witness?.oomKills()
     /** Folders for heap snapshots of V8: they are known only while the process lives. */
     this.snapshotFolders = witness ? findSnapshotFolders(target.hello) : undefined

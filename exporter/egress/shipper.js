@@ -57,7 +57,7 @@ class Shipper {
    * @param {import('./send').Send} options.send
    * @param {boolean} [options.shipsSnapshots] heap snapshots, too
    * @param {(message: string, fields: { capture: string, target: string }) => void}
-   *   options.onFailure called for the first of some failures, and when a capture is given up
+   *   options.onFailure called for the first of several failures, and when a capture is given up
    * @param {(failures: number) => number} [options.delay] ms before the next attempt
    */
   constructor ({ captures, send, shipsSnapshots = false, onFailure, delay = delayAfter }) {

@@ -2,7 +2,7 @@
 
 const { plan } = require('@memwatch/engine/v8/plan')
 const { planCase } = require('@memwatch/engine/v8/plan-case')
-const { has, nodeVersion, SEES_CGROUP_V2 } = require('@memwatch/engine/v8/node-versions')
+const { runningProcess } = require('@memwatch/engine/v8/running-process')
 const { signalsOf } = require('@memwatch/engine/signals/index')
 const { youngGenerationBytes } = require('@memwatch/engine/v8/heap-sizing')
 const { PlanArgumentError } = require('./plan-request')
@@ -23,42 +23,38 @@ const planAnew = asked => plan({
  * @param {ReturnType<typeof import('./plan-request').readPlanArguments>} asked
  */
 function planFor (target, { versions, memoryLimits, nodeOptions, host, cgroup }) {
-  const { hello } = target
-  const own = { nodeOptions: hello.nodeOptions, execArgv: hello.execArgv }
-  const machine =
-    host.given || hello.hostMemoryBytes === undefined
-      ? host
-      : { bytes: hello.hostMemoryBytes, given: true }
-  const running = runningTarget(target, own, machine)
+  const running = runningTarget(target, host)
+  const { flags: own, host: machine } = running.process
   const { version, memoryLimitBytes } = running.now
   return plan({
     versions: versions.length > 0 ? versions : [version],
     memoryLimits: memoryLimits.length > 0 ? memoryLimits : [memoryLimitBytes],
     flags: { nodeOptions: [...own.nodeOptions, ...nodeOptions], execArgv: own.execArgv },
     host: machine,
-    cgroup: cgroup ?? running.cgroup,
+    cgroup: cgroup ?? running.process.cgroup,
     running
   })
 }
 
 /**
  * @param {import('@memwatch/engine/history/target').Target} target
- * @param {import('@memwatch/engine/v8/plan-case').GivenFlags} flags
- * @param {import('@memwatch/engine/v8/plan-case').Host} host
- * @returns {import('@memwatch/engine/v8/plan').RunningTarget & { cgroup: 'v1' | 'v2' }}
+ * @param {import('@memwatch/engine/v8/plan-case').Host} machine
+ * @returns {import('@memwatch/engine/v8/plan').RunningTarget &
+ *   { process: import('@memwatch/engine/v8/right-size').Process }}
  */
-function runningTarget (target, flags, host) {
+function runningTarget (target, machine) {
   const { hello, values } = target
   const window = /** @type {import('@memwatch/engine/history/window').Window} */ (target.window())
   const signals = signalsOf(window)
-  const version = nodeVersion(hello.node, hello.v8)
-  if (!version) {
+  const limitBytes = /** @type {number | undefined} */ (values.containerLimitBytes) ?? null
+  const process = runningProcess(hello, limitBytes, machine)
+  if (!process) {
     throw new PlanArgumentError(
       'target',
       `its V8 calls itself ${JSON.stringify(hello.v8)}, which is no version`
     )
   }
-  const limitBytes = /** @type {number | undefined} */ (values.containerLimitBytes) ?? null
+  const { version, flags, host } = process
   // Heap limit that V8 chose at its start, whatever the limit is now.
   const foretold = planCase(version, hello.constrainedBytes ?? null, { flags, host, cgroup: 'v1' })
   const now = planCase(version, limitBytes, { flags, host, cgroup: 'v1' })
@@ -67,8 +63,6 @@ function runningTarget (target, flags, host) {
     heapSizeLimitBytes === foretold.sizes.heapSizeLimitBytes && !hello.pointerCompression
       ? foretold.sizes.semiSpaceBytes
       : signals.semiSpaceMaxBytes
-  const seesV2 = has(version, SEES_CGROUP_V2)
-  const seesLimit = hello.constrainedBytes !== undefined
   return {
     now: {
       ...now,
@@ -82,9 +76,8 @@ function runningTarget (target, flags, host) {
       running: true
     },
     foretoldBytes: foretold.sizes.heapSizeLimitBytes,
-    // Node 18 sees a limit of cgroup v1 only; one that later ones do not see is on a parent.
-    cgroup: seesLimit && !seesV2 ? 'v1' : 'v2',
-    limitOnParent: limitBytes !== null && !seesLimit && seesV2,
+    process,
+    limitOnParent: process.limitOnParent,
     pointerCompression: hello.pointerCompression,
     liveHeapBytes: signals.liveHeapHighestBytes,
     besideHeapBytes: signals.besideHeapBytes,

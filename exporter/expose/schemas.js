@@ -18,6 +18,27 @@ const { pageQuery } = require('./pagination')
  * the contract of `memwatch run --json`.
  */
 
+/** A change in all forms in which it is possible. */
+const change = object(
+  {
+    flag: text,
+    env: { type: 'object', additionalProperties: text },
+    dockerfile: text,
+    memoryLimitBytes: {
+      ...number,
+      description: 'recommended memory limit of the container'
+    },
+    memoryRequestBytes: { ...number, description: 'recommended memory request, beside the limit' },
+    kubernetes: text,
+    code: text,
+    note: { ...text, description: 'omissions of these forms, with the reason' }
+  },
+  [
+    'flag', 'env', 'dockerfile', 'memoryLimitBytes', 'memoryRequestBytes', 'kubernetes', 'code',
+    'note'
+  ]
+)
+
 const verdict = object({
   diagnosis: text,
   title: text,
@@ -84,21 +105,7 @@ const verdict = object({
   fix: array(
     object({
       title: text,
-      change: object(
-        {
-          flag: text,
-          env: { type: 'object', additionalProperties: text },
-          dockerfile: text,
-          memoryLimitBytes: {
-            ...number,
-            description: 'recommended memory limit of the container'
-          },
-          kubernetes: text,
-          code: text,
-          note: { ...text, description: 'omissions of these forms, with the reason' }
-        },
-        ['flag', 'env', 'dockerfile', 'memoryLimitBytes', 'kubernetes', 'code', 'note']
-      ),
+      change,
       predicted: array(object({ signal: text, name: text, from: number, to: number, unit: text })),
       risk: text
     })
@@ -302,6 +309,64 @@ const plan = {
   ),
   description: 'rows by limit, then by version; the present settings of the target come first'
 }
+
+const rightSizeQuery = {
+  type: 'object',
+  properties: {
+    target: { ...text, description: 'name of a target of the workload; its replicas count as well' },
+    guaranteed: {
+      type: 'boolean',
+      default: false,
+      description: 'true: request and limit are equal, as of a Guaranteed pod'
+    }
+  },
+  required: ['target'],
+  additionalProperties: false
+}
+
+const rightSize = object({
+  target: text,
+  state: {
+    enum: ['sized', 'leak', 'no_history'],
+    description: 'leak: a leak is confirmed, which no size heals; no_history: nothing was measured'
+  },
+  confidence: { enum: ['low', 'medium', 'high'] },
+  days: { ...number, description: 'observed time in days' },
+  containers: { type: 'integer' },
+  present: object({
+    memoryLimitBytes: { ...nullable('number'), description: 'null without a limit' },
+    heapSizeLimitBytes: nullable('number')
+  }),
+  sizes: {
+    anyOf: [
+      object({
+        requestBytes: number,
+        limitBytes: number,
+        oldBytes: { ...number, description: 'maximum of the old generation' },
+        semiSpaceBytes: number,
+        flags: {
+          type: 'object',
+          additionalProperties: number,
+          description:
+            'flags that V8 needs to choose these sizes, in MiB; none where it does by itself'
+        },
+        unset: {
+          anyOf: [
+            object({ oldBytes: nullable('number'), semiSpaceBytes: nullable('number') }),
+            { type: 'null' }
+          ],
+          description: 'sizes that V8 chooses in that container without flags; null if unknown'
+        }
+      }),
+      { type: 'null' }
+    ]
+  },
+  reasons: {
+    type: 'object', additionalProperties: text, description: 'origin of each size, by its name'
+  },
+  notes: array(text),
+  change: { anyOf: [change, { type: 'null' }], description: 'the sizes in the forms of a fix' }
+})
 
 /**
  * @param {readonly string[]} tracks
@@ -523,6 +588,8 @@ module.exports = {
   recordingQuery,
   planQuery,
   plan,
+  rightSizeQuery,
+  rightSize,
   seriesQuery,
   series,
   diagnoses,

@@ -20,6 +20,7 @@ const { recordingRoutes } = require('./recording')
 const { shareScrapes } = require('./shared-scrapes')
 const { seriesRoutes } = require('./series')
 const { planRoutes } = require('./plan')
+const { rightSizeRoutes } = require('./right-size')
 const { targetRoutes } = require('./targets')
 
 /**
@@ -183,6 +184,7 @@ function routes (server, exporter, { scrapes, limits, omit }) {
   deathRoutes(server, deathRegistry)
   seriesRoutes(server, watched)
   planRoutes(server, watched)
+  rightSizeRoutes(server, { targets: watched, deaths: deathRegistry })
   trimRoutes(server, { targets: watched, commands })
   captureRoutes(server, { targets: watched, captures })
   flameRoutes(server)

@@ -85,7 +85,7 @@ class Webhook {
    * @param {'verdict.changed' | 'verdict.explained'} type
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('@memwatch/engine/verdicts/evaluate').Verdict} verdict
-   * @param {string | null} was state that was told before
+   * @param {string | null} was the state in the previous message
    */
   #queue (type, target, verdict, was) {
     const { diagnosis, title, state, severity, summary, evidence, impact, fix, runbook } = verdict

@@ -62,6 +62,7 @@ export class Fleet {
   /** Targets whose history is to be loaded. @type {TargetLine[]} */
   #waiting = []
   #asking = 0
+  #hasWaste = false
   #asked = 0
   /** @type {Row[]} */
   #targets = []
@@ -163,8 +164,11 @@ export class Fleet {
       const { target, thread, pod } = row
       return `${target} ${thread} ${pod ?? ''} ${this.#sentence(row)}`.toLowerCase().includes(words)
     })
+    // Most fleets have no waste: an empty column would look like missing values.
+    this.#hasWaste = this.#targets.some(({ wasteBytes }) => wasteBytes >= LEAST_WASTE_BYTES)
     this.#heads.forEach((head, i) => {
       const key = HEADS[i][1]
+      if (key === 'waste') head.hidden = !this.#hasWaste
       if (key) head.setAttribute('aria-sort', key === this.#sort ? 'descending' : 'none')
     })
     const ill = this.#targets.filter(({ headline }) => headline.confirmed > 0).length
@@ -239,7 +243,7 @@ export class Fleet {
       if (this.#asked++ < MOST_COURSES) this.#waiting.push(line)
       this.#askCourses()
     }
-    line.show(row, this.#sentence(row))
+    line.show(row, this.#sentence(row), this.#hasWaste)
     return line.element
   }
 
@@ -302,8 +306,9 @@ class TargetLine {
   /**
    * @param {Row} row
    * @param {string} sentence
+   * @param {boolean} hasWaste true: the column of waste is shown
    */
-  show (row, sentence) {
+  show (row, sentence, hasWaste) {
     this.#row = row
     const { up, silence, headline, rssBytes, gcRatio, wasteBytes } = row
     const ratio = limitRatio(row)
@@ -312,6 +317,7 @@ class TargetLine {
     setText(this.#rss, rssBytes === undefined ? '' : formatBytes(rssBytes))
     setText(this.#share, ratio === undefined ? 'no limit' : formatRatio(ratio))
     setText(this.#gc, gcRatio === undefined ? '' : formatRatio(gcRatio))
+    this.#waste.hidden = !hasWaste
     setText(this.#waste, wasteBytes >= LEAST_WASTE_BYTES ? formatBytes(wasteBytes) : '')
     setText(this.#verdict, sentence)
     if (!up || rssBytes === undefined) return

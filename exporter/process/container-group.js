@@ -12,8 +12,9 @@ const JOIN = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
 
 /**
  * A cgroup with a memory limit and a CPU quota, as a container has.
- * @param {{ memoryBytes: number, cores: number, name: string, onParent?: boolean }} limits name:
- *   letters and dashes; onParent: the memory limit is that of a group above the process's own
+ * @param {{ memoryBytes: number, cores: number, name: string, onParent?: boolean }} limits
+ *   name consists of letters and dashes; onParent: the memory limit applies to the parent of the
+ *   cgroup that contains the process
  * @throws {Error} if this machine allows no such cgroup
  */
 function createContainerGroup ({ memoryBytes, cores, name, onParent = false }) {

@@ -146,7 +146,7 @@ function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio,
         description: '{{ $labels.target }} ({{ $labels.thread }}) ran out of memory and ended. ' +
           LAST_EXIT,
         fix: 'memwatch last-death {{ $labels.target }} shows its last ten minutes and the ' +
-          'verdict it had; raise the limit that it reached for now.'
+          'verdict it had; for now, raise the limit that it reached.'
       }
     ),
     rule(

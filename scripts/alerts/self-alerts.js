@@ -8,7 +8,16 @@ const { asked } = require('./rule')
  */
 function selfAlerts ({ matchers, rule, options: { jobSelector } }) {
   return [
-    rule('MemwatchAgentSilent', 'warning', `memwatch_target_up${matchers()} == 0`, {
+    // SIGTERM ends an app without a handler before it says goodbye: an end on request. An exit of
+    // an earlier process of the same name says nothing.
+    rule('MemwatchAgentSilent', 'warning', [
+      `memwatch_target_up${matchers()} == 0`,
+      'unless on (job, instance, target)',
+      `  max without (reason, sure, text) (memwatch_target_last_exit_timestamp_seconds${
+        matchers('reason="killed"', 'text!~"SIGKILL.*"')})`,
+      '  >= on (job, instance, target) max by (job, instance, target) ' +
+        `(memwatch_target_start_time_seconds${matchers()})`
+    ].join('\n'), {
       summary: 'A watched Node.js process stopped sending without a goodbye.',
       description: `{{ $labels.target }} ({{ $labels.thread }}) sends nothing any more. ${asked(
         'memwatch_target_last_exit_timestamp_seconds{$}',

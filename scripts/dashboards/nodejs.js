@@ -56,7 +56,7 @@ module.exports = () =>
           }),
           number({
             title: 'Time in GC',
-            description: 'At least: prom-client does not see every GC. Above 5 % is worth a look.',
+            description: 'A lower bound, as prom-client does not see every GC. More than 5 % is worth a look.',
             unit: 'percentunit',
             queries: [
               [

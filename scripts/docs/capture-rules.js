@@ -26,14 +26,14 @@ const rows = defaultRules.map(({ name, when, what, seconds, everySeconds, why = 
 const captureRules = () =>
   page(
     'Capture rules',
-    'The exporter captures an app by rules: when, what, how often. The built-in ones need no ' +
-      'setting; `--auto-captures off` switches all of them off.',
+    'A rule says when the exporter captures an app, by which kind of capture, and how often at ' +
+      'most. The built-in rules need no setting; `--auto-captures off` switches all of them off.',
     table(['name', 'when', 'what', 'at most', 'every', 'shows'], rows),
     'A heap profile takes as long as its samples need: up to 30 s in the JS heap, 120 s outside ' +
-      'it, and at most half of the time to the limit. One capture runs at a time; `last-minute` ' +
-      'alone does not wait for those of other processes. When a process dies during a heap ' +
+      'it, and at most half of the time to the limit. One capture runs at a time; only `last-minute` ' +
+      'does not wait for captures of other processes. When a process dies during a heap ' +
       'profile, the reading of its first third is kept (`isPartial`). `after-death` begins at ' +
-      'half of the age of the process that died, if that was twenty minutes or less.',
+      'half of the age that the dead process reached, if that was twenty minutes or less.',
     '## Rules of your own\n\n`--capture-rules FILE` names a JSON array. The key `captureRules` of ' +
       'the [config file](config.md) may hold that array itself.',
     '```json\n[\n' +
@@ -63,7 +63,7 @@ const captureRules = () =>
       ['100 to 200 s after the leak began (`--live 90`)', '18, 20, 24, 26', '32 of 32'],
       ['up to 20 s after it began', '20', '0 of 12']
     ]),
-    'A few large Buffers give too few samples: a leak of 4 MiB each 1.6 s was not named. With ' +
+    'A few large Buffers give too few samples: no profile named a leak of 4 MiB each 1.6 s. With ' +
       '`MEMWATCH_ALLOW_SNAPSHOT=1`, a rule that makes a `heap_snapshot` finds their holder.'
   )
 

@@ -16,19 +16,22 @@ const { distanceSeconds: LEAST_DISTANCE_SECONDS } = LIMITS.allow
 function make ({
   mode = /** @type {keyof typeof LIMITS} */ ('allow'),
   pauseSeconds = 0.001,
+  cpuSeconds = pauseSeconds,
   usedBytes = 4 * MIB,
   fails = false
 } = {}) {
-  const state = { nowMs: 0, pauseSeconds, usedBytes, collected: 0, pending: 0, own: 0 }
+  const state = { nowMs: 0, cpuMs: 0, pauseSeconds, usedBytes, collected: 0, pending: 0, own: 0 }
   const ownGc = noOwnGc()
   const pauses = { countPending: () => { state.pending++ }, countOwn: () => { state.own++ } }
   const forced = new ForcedGc(mode, ownGc, pauses, {
     now: () => state.nowMs,
+    cpuMs: () => state.cpuMs,
     heapUsedBytes: () => state.usedBytes,
     collect: () => {
       if (fails) throw new Error('gc is not defined')
       state.collected++
       state.nowMs += 1000 * state.pauseSeconds
+      state.cpuMs += 1000 * cpuSeconds
     }
   })
   const askAt = seconds => {
@@ -38,7 +41,7 @@ function make ({
   return { state, ownGc, forced, askAt }
 }
 
-const MESSAGE = 'too soon after the last full GC on command'
+const MESSAGE = 'too soon after the last full GC'
 const OVER_BUDGET = { ok: false, reason: 'too_soon', message: MESSAGE }
 
 describe('the least distance of full GCs on command', () => {
@@ -56,7 +59,17 @@ describe('the least distance of full GCs on command', () => {
     expect(askAt(2 * LEAST_DISTANCE_SECONDS)).toEqual(OVER_BUDGET) // from the end of the last one
     expect(askAt(2 * LEAST_DISTANCE_SECONDS + 0.002).ok).toBe(true)
   })
-  it('is fifty times the last pause', () => {
+  it.each([
+    ['the CPU time of the last one, as a busy machine makes its pause longer', 1, 0.4, 20],
+    ['a fifth of its pause, however little CPU time it took', 1, 0.01, 10],
+    ['its pause, if threads that help V8 took CPU time, too', 0.2, 0.7, 10]
+  ])('is fifty times %s', (_, pauseSeconds, cpuSeconds, least) => {
+    const { askAt } = make({ pauseSeconds, cpuSeconds })
+    expect(askAt(4)).toEqual({ ok: true, blockedSeconds: expect.closeTo(pauseSeconds) })
+    expect(askAt(4 + pauseSeconds + least - 0.01)).toEqual(OVER_BUDGET)
+    expect(askAt(4 + pauseSeconds + least + 0.01).ok).toBe(true)
+  })
+  it('is fifty times the last pause of an idle machine', () => {
     const { askAt } = make({ pauseSeconds: 0.2 })
     expect(askAt(4).ok).toBe(true)
     expect(askAt(4.2 + 9.99)).toEqual(OVER_BUDGET)

@@ -36,7 +36,7 @@ function watch (live, frames) {
   const watchdog = new GcWatchdog({
     connect: () => { connected = true },
     disconnect: () => { connected = false; breaks.push(0) },
-    cpuUsage: () => ({ user: sum.cpuSeconds * 1e6, system: 0 }),
+    cpuMs: () => sum.cpuSeconds * 1e3,
     nowMs: () => clock * 1000
   })
   for (clock = 1; clock <= frames; clock++) {

@@ -14,7 +14,7 @@ const verdict = (state, diagnosis) => ({
 
 /**
  * @param {object[]} verdicts
- * @param {{ verbose?: boolean }} [options]
+ * @param {Parameters<typeof renderReport>[1]} [options]
  * @param {object} [source]
  */
 const render = (verdicts, options, source) => renderReport(/** @type {any} */ ({
@@ -65,6 +65,13 @@ it.each([
     }]
   })).map(line => (typeof line === 'string' ? line : line.text))
   expect(lines).toContain(`  ${text}`)
+})
+
+it('says of an ended process when it ended, and that times to a limit are past', () => {
+  const ended = [{ pid: 1, thread: 'main', afterSeconds: 5400 }]
+  expect(render(MIXED, { ended }).join('\n')).toContain(
+    '  It ended after 90 min. Times to a limit, below, were predicted before that.\n  THE HEADLINE')
+  expect(render(MIXED, { ended: [{ ...ended[0], pid: 2 }] }).join('\n')).not.toContain('It ended')
 })
 
 it('counts the checks that found nothing', () => {

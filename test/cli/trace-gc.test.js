@@ -372,6 +372,12 @@ describe('a log', () => {
       expect.stringMatching(/process 1 .* died of a full heap: FATAL ERROR: Reached heap limit/)
     ])
   })
+  it('of a process that ran out of heap says when it ended, unlike of one that may live', () => {
+    const own = several(1, '0xa', 30, 5000)
+    const fatal = 'FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory\n'
+    expect(diagnose(['-'], own + fatal).stdout).toMatch(/It ended after 5\ss\./)
+    expect(diagnose(['-'], own).stdout).not.toContain('It ended')
+  })
   it('with damaged lines is judged without them, and reports their number', async () => {
     const { targets, notes } = await judged(
       several(1, '0xa', 30) + '[1:0xa]  40 ms: Scavenge 4.7 (5.\n' + several(1, '0xa', 50)

@@ -160,6 +160,11 @@ describe('memwatch try', () => {
       ['--with', 'A=1', '--fix', '2'],
       /--with: cannot be combined with --fix/
     ],
+    [
+      'a file of results as load',
+      ['--load', 'load.json'],
+      /--load: expected a command that causes load, got the file "load.json"; an example: --load /
+    ],
     ['no runs', ['--repeat', '0'], /--repeat: expected a whole number from 1 on/],
     ['a folder that cannot be created', ['--keep', '/dev/null/x'], /--keep: /]
   ])('refuses %s', async (_, options, message) => {

@@ -245,6 +245,7 @@ it('each command is a file, and each file is a command or part of one', () => {
     'mcp',
     'plan',
     'retainers',
+    'right-size',
     'run',
     'simulate',
     'top',

@@ -231,7 +231,7 @@ describe('the breakdown of RSS', () => {
       allocator_unasked: 50
     })
     expect(retainedBytes.map(bytes => Math.round(bytes / MIB))).toEqual([0, 45])
-    expect(unknown).toMatch(/^what of malloc's memory is free: malloc was not asked/)
+    expect(unknown).toMatch(/^the free part of malloc's memory: malloc's statistics were not read/)
   })
   it('splits the memory of malloc by its answer', () => {
     const { parts, retainedBytes, unknown } = anatomy({}, { ...VALUES, allocatorBytes: GLIBC })
@@ -250,7 +250,7 @@ describe('the breakdown of RSS', () => {
     const unknownAt = rssMib =>
       anatomy({ rssBytes: rssMib * MIB, rssAnonBytes: (rssMib - 40) * MIB }).unknown
     expect([158, 159].map(rssMib => (rssMib - 155) / rssMib >= 0.02)).toEqual([false, true])
-    expect([unknownAt(158), unknownAt(159)]).toEqual([null, expect.stringContaining('not asked')])
+    expect([unknownAt(158), unknownAt(159)]).toEqual([null, expect.stringContaining('not read')])
   })
   it('names the heaps of silent workers if their stacks are visible', () => {
     const silent = { ...VALUES, workerThreads: 2 }
@@ -434,8 +434,8 @@ it('retained memory is what moved before, or malloc’s answer', () => {
 /** @type {[allocator: Allocator, retainedMib: number | null, unknown: RegExp][]} */
 const UNASKED = [
   ['glibc', 23, /MEMWATCH_ALLOCATOR_ACCESS=read/],
-  ['musl', null, /: musl's malloc cannot be asked$/],
-  ['other', null, /: this malloc cannot be asked$/]
+  ['musl', null, /: musl's malloc has no statistics for it$/],
+  ['other', null, /: this malloc has no statistics for it$/]
 ]
 it.each(UNASKED)('without an answer, memory of %s that moved is retained or unknown', (
   allocator, retainedMib, unknown

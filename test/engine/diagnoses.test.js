@@ -125,7 +125,7 @@ describe('severity follows the risk', () => {
       severity: 'info'
     })
     expect(verdict('container-limit-mismatch').evidence.map(({ text }) => text)).toContain(
-      'Node 20.20.2 knew the limit at start: V8 chooses that much for it.'
+      'Node 20.20.2 saw the limit at start, and V8 chose this heap size for it.'
     )
   })
   it.each([
@@ -157,6 +157,27 @@ describe('severity follows the risk', () => {
       state: 'confirmed',
       severity
     })
+  })
+})
+
+describe('memory that malloc keeps if malloc can be asked', () => {
+  const confirmedAt = allocatorAccess => {
+    let at = null
+    watch({
+      seconds: 135,
+      at: t => ({ rssMib: 320, nativeMib: 220, spanMib: 240, externalMib: t % 20 < 10 ? 5 : 160 }),
+      helloChanges: { allocatorAccess },
+      onTarget: (target, t) => {
+        const { state } = findCase(target).verdicts.find(({ diagnosis }) =>
+          diagnosis === 'allocator-fragmentation') ?? {}
+        if (state === 'confirmed') at ??= t
+      }
+    })
+    return at
+  }
+  it('is suspected until its answer, which comes within two minutes or never', () => {
+    expect(confirmedAt(undefined)).toBeLessThan(60)
+    expect(confirmedAt('addon')).toBeGreaterThan(120)
   })
 })
 
@@ -573,7 +594,7 @@ describe('allocator-fragmentation', () => {
     const { primary, verdict } = watch({ seconds: 120, at: some(160) })
     expect(primary).toBeNull()
     expect(verdict('allocator-fragmentation').summary).toMatch(
-      /little in 512 MiB: RSS is 31 % of them/
+      /little in a limit of 512 MiB of which RSS fills 31 %/
     )
   })
   it.each([
@@ -1122,6 +1143,25 @@ describe('a live heap that fills its limit within a minute', () => {
 })
 
 describe('resource-leak', () => {
+  it.each([
+    // 10 descriptors and 4 MiB for each of one worker a second: 512 MiB are full first.
+    ['memory', { rssMib: 4 }, 32, 'the container limit in about'],
+    ['descriptors', { rssMib: 0 }, 1940, 'open files is reached in about']
+  ])('tells the time until %s are used up first', (_, each, secondsLeft, impact) => {
+    const { verdict } = watch({
+      seconds: 72,
+      at: t => ({
+        rssMib: 90 + each.rssMib * t,
+        nativeMib: 12 + each.rssMib * t,
+        values: { openFileDescriptors: 30 + 10 * t, maxFileDescriptors: 20_000, threads: 11 + t }
+      })
+    })
+    const found = verdict('resource-leak')
+    expect(found.state).toBe('confirmed')
+    expect(found.impact).toContain(impact)
+    expect(found.secondsLeft).toBeGreaterThan(0.8 * secondsLeft)
+    expect(found.secondsLeft).toBeLessThan(1.2 * secondsLeft)
+  })
   it('advises on the confirmed kind, even if another has the higher score', () => {
     const { diagnoses } = require('../../engine/diagnoses')
     const { judge, fix, limits } = defined(
@@ -1698,7 +1738,96 @@ describe('growing memory outside the heap', () => {
   })
 })
 
+it.each([80, 95])('the time to the heap limit counts from now, at %d s', seconds => {
+  // 2.5 MiB/s to 256 MiB, and a major GC every 4 s: after 98 s it is full.
+  const { verdict } = watch({
+    seconds,
+    at: t => ({
+      liveMib: 10 + 2.5 * 4 * Math.floor(t / 4),
+      rssMib: 330,
+      scavenges: 0,
+      scavengeSeconds: 0,
+      majors: t % 4 === 0 ? 1 : 0,
+      majorSeconds: 0.01
+    })
+  })
+  const { secondsLeft } = verdict('js-heap-leak')
+  expect(Math.abs(secondsLeft - (98 - seconds))).toBeLessThan(2.5)
+})
+
+describe('a young line of growth', () => {
+  /** @param {object} changes a second */
+  const after = ({ live = 0, native = 0 }) => watch({
+    seconds: 58,
+    at: t => ({
+      liveMib: 10 + live * t, nativeMib: 12 + native * t, rssMib: 90 + (live + native) * t
+    })
+  })
+  it.each([
+    ['js-heap-leak', { live: 0.1 }, 'unknown', 'too little to judge'],
+    ['js-heap-leak', { live: 0.01 }, 'ok', 'the live heap is flat'],
+    ['native-memory-leak', { native: 0.11 }, 'unknown', 'too little to judge'],
+    ['native-memory-leak', { native: 0.01 }, 'ok', 'since the warm-up']
+  ])('of %s by %o is %s: a working day would fill the room, or not', (id, growth, state, text) => {
+    const verdict = after(growth).verdict(id)
+    expect(verdict).toMatchObject({ state, summary: expect.stringContaining(text) })
+    expect(verdict.evidence).toEqual([])
+  })
+})
+
+describe('a heap near its limit whose GC comes and goes with the load', () => {
+  /** @param {number} calm share of time in GC between bursts of twelve seconds a minute */
+  const states = calm => {
+    const seen = []
+    watch({
+      seconds: 300,
+      at: t => {
+        const burst = t % 60 >= 10 && t % 60 < 22
+        return {
+          liveMib: 205,
+          rssMib: 300,
+          scavenges: 0,
+          scavengeSeconds: 0,
+          majors: burst ? 0.5 : 0.5 * calm / 0.1,
+          majorSeconds: burst ? 0.1 : calm
+        }
+      },
+      onTarget: target => {
+        const found = findCase(target).verdicts.find(({ diagnosis }) =>
+          diagnosis === 'heap-limit-thrash')
+        if (found && found.state !== seen.at(-1)) seen.push(found.state)
+      }
+    })
+    return seen.filter(state => state !== 'unknown')
+  }
+  it('is one finding while GC stays near the limit that raised it', () => {
+    expect(states(0.04)).toEqual(['ok', 'suspected'])
+  })
+  it('is a finding of each burst if GC is calm between them', () => {
+    expect(states(0.005).slice(0, 4)).toEqual(['ok', 'suspected', 'ok', 'suspected'])
+  })
+})
+
 describe('a blocked loop', () => {
+  it.each([
+    ['is no finding if each block is the pause of a major GC', 0.24, 'ok'],
+    ['is a finding beside short major GCs', 0.05, 'confirmed']
+  ])('%s', (_, majorSeconds, state) => {
+    const { verdict } = watch({
+      seconds: 60,
+      at: t => ({
+        majors: 1,
+        majorSeconds,
+        scavengeSeconds: 0.001,
+        values: { ...busyLoop(t, 0.9), ...delays(t, 0.3) }
+      })
+    })
+    expect(verdict('event-loop-blocked').state).toBe(state)
+    if (state === 'ok') {
+      expect(verdict('event-loop-blocked').summary).toBe(
+        'the loop is late by 45 ms on average, but by 1.8 ms only without the pauses of major GCs')
+    }
+  })
   const batch = { resources: { FSReqPromise: 1, PipeWrap: 2 }, connectionsAccepted: 0 }
   /**
    * @param {object} values

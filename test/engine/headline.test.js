@@ -126,13 +126,13 @@ describe('the headline', () => {
       'that nothing was judged',
       [],
       'undecided',
-      'Undecided: nothing was judged yet. Run it longer.'
+      'Undecided: no check has an answer yet. Run it longer.'
     ],
     [
       'that no check is possible',
       [unknown('a', 'never')],
       'undecided',
-      'Undecided: none of the checks can be made here.'
+      'Undecided: no check is possible in this environment.'
     ]
   ])('says %s', (_, verdicts, state, text) => {
     expect(summarize(verdicts)).toMatchObject({ state, text })

@@ -10,6 +10,7 @@ const { freePort } = require('../support/free-port')
 const { createMemoryGroup } = require('../../exporter/process/memory-group')
 const { describeWithTools } = require('../support/tools')
 const { itInGroup } = require('../support/memory-groups')
+const { checkFixes } = require('../../cli/checks/target-checks')
 
 const isLinux = process.platform === 'linux'
 const isRoot = process.getuid?.() === 0
@@ -287,6 +288,40 @@ describeWithTools('memwatch doctor under jemalloc', () => {
       ...told('problem', /MALLOC_ARENA_MAX is set.* only glibc reads it/)
     ])
   })
+})
+
+it('names a leak before other findings, and says that their fixes do not heal it', () => {
+  const verdicts = [
+    {
+      diagnosis: 'oversized-heap',
+      state: 'confirmed',
+      summary: 'HEAP.',
+      fix: [{ title: 'Smaller', change: { flag: '--max-old-space-size=96' } }]
+    },
+    {
+      diagnosis: 'js-heap-leak',
+      state: 'suspected',
+      summary: 'The live heap grows.',
+      fix: [{ title: 'Keep less', change: { code: 'cache.max = 100' } }]
+    }
+  ]
+  const subject = /** @type {any} */ ({
+    settings: { flags: [], env: {} }, target: { target: 'shop' }, verdicts
+  })
+  expect(checkFixes(subject)).toEqual([
+    {
+      check: 'fix',
+      state: 'unknown',
+      text: 'js-heap-leak is suspected: The live heap grows. A larger heap only delays the end of a ' +
+        'leak. First fix: Keep less.'
+    },
+    {
+      check: 'fix',
+      state: 'problem',
+      text: expect.stringMatching(/^The fix for oversized-heap is not in force/),
+      advice: expect.stringMatching(/^It does not heal js-heap-leak, above\. memwatch fix shop/)
+    }
+  ])
 })
 
 ;(isLinux ? describe : describe.skip)('the fix that a verdict advises', () => {

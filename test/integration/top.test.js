@@ -120,6 +120,18 @@ describe('the screen of memwatch top', () => {
     }
   })
 
+  it('cuts a verdict after a whole word, and a word that fills the line anywhere', () => {
+    const long = row('shop', { headline: { ...FINDING, text: `${FINDING.text} ${'More words. '.repeat(9)}` } })
+    for (let width = 60; width <= 120; width++) {
+      const line = linesOf(viewOf(long), { ...size, width })[4]
+      const kept = line.slice(line.indexOf('Confirmed'), -1)
+      expect(line).toMatch(/…$/)
+      expect(long.headline?.text.slice(kept.length)).toMatch(/^ /)
+    }
+    const name = 'n'.repeat(90)
+    expect(linesOf(viewOf(row(name)), { ...size, width: 80 })[4]).toBe(`✓ ${name.slice(0, 77)}…`)
+  })
+
   it('shows the state as a symbol and a colour, and dead targets as gone', () => {
     const dead = row('old', { headline: FINDING, up: false, death: 'oom kill' })
     const view = viewOf(row('shop', { headline: FINDING }), dead, row('calm'))

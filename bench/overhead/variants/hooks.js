@@ -2,4 +2,10 @@
 
 // V8's own GC callbacks by the addon, without the agent.
 const { countGcs } = require('../../../allocator')
-countGcs()
+const { offerSwitch } = require('../switch')
+
+let counter = countGcs()
+offerSwitch({
+  on () { counter = countGcs() },
+  off: () => counter?.stop()
+})

@@ -2,4 +2,4 @@
 
 // The agent without access to V8's callbacks.
 process.env.MEMWATCH_GC_HOOKS = 'off'
-require('../../../agent')
+require('./memwatch')

@@ -1,1 +1,3 @@
 'use strict'
+
+require('../switch').offerSwitch({ on () {}, off () {} })

@@ -1,0 +1,93 @@
+'use strict'
+
+const { evidence, prediction } = require('./evidence')
+const { formatBytes } = require('../text/format')
+const { flagsInForce } = require('../v8/flags')
+const { oldGenerationLimit } = require('../v8/heap-sizing')
+const { planCase } = require('../v8/plan-case')
+const { runningProcess } = require('../v8/running-process')
+
+/** @typedef {import('./container-limit-mismatch').Limits} Limits */
+/** @typedef {import('./container-limit-mismatch').Signals} Signals */
+/** @typedef {import('./container-limit-mismatch').Finding} Finding */
+/** @typedef {import('./container-limit-mismatch').Judgement} Judgement */
+/** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */
+
+/** Flags that size the old generation whatever the container is. */
+const FIXED = ['--max-old-space-size', '--max-heap-size']
+
+/**
+ * A limit that was changed in place, which a running V8 does not follow: it chose its heap size
+ * limit at the start, by the limit of that time.
+ * @param {Signals} signals
+ * @param {Hello} target
+ * @returns {{ beforeBytes: number, restartedBytes: number } | null} restartedBytes: heap size limit
+ *   that V8 would choose after a restart; null if the limit is that of the start, or a flag sizes
+ *   the heap
+ */
+function findResize (signals, target) {
+  const { containerLimitBytes, containerLimitBeforeBytes, heapSizeLimitBytes } = signals
+  if (containerLimitBeforeBytes === null || containerLimitBytes === null) return null
+  const flags = flagsInForce(target)
+  if (FIXED.some(flag => flags.has(flag)) || target.pointerCompression) return null
+  const process = runningProcess(target, containerLimitBytes, { bytes: Infinity, given: false })
+  if (!process) return null
+  const [before, restarted] = [containerLimitBeforeBytes, containerLimitBytes]
+    .map(bytes => planCase(process.version, bytes, process).sizes.heapSizeLimitBytes)
+  return heapSizeLimitBytes === before && restarted !== before
+    ? { beforeBytes: containerLimitBeforeBytes, restartedBytes: restarted }
+    : null
+}
+
+/**
+ * A raised limit: the room stays unused, because V8 keeps its heap size limit.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Finding} finding
+ * @returns {Judgement | null} null where the limit was not raised
+ */
+function judgeRaised (signals, limits, finding) {
+  const { limitBytes, liveBytes, resize, semiSpaceBytes, heapLimitBytes } = finding
+  if (!resize || resize.beforeBytes >= limitBytes) return null
+  const semi = semiSpaceBytes === null
+    ? null
+    : /** @type {const} */ ({ bytes: semiSpaceBytes, origin: 'derived', because: '' })
+  const isTight = liveBytes > limits.liveShareRatio * oldGenerationLimit(heapLimitBytes, semi)
+  return {
+    state: 'confirmed',
+    severity: isTight ? 'warning' : 'info',
+    summary: `The container's limit was raised from ${formatBytes(resize.beforeBytes)} to ` +
+      `${formatBytes(limitBytes)} while the process ran: V8 keeps the heap limit of ` +
+      `${formatBytes(heapLimitBytes)} that it chose at the start.`,
+    finding,
+    evidence: [
+      evidence('heapSizeLimitBytes', heapLimitBytes, resize.restartedBytes, (value, chosen) =>
+        `The heap may grow to ${value}; after a restart V8 would choose ${chosen}.`),
+      evidence('containerLimitBytes', limitBytes, resize.beforeBytes, (value, before) =>
+        `The container may hold ${value}; V8 sized the heap for ${before}.`)
+    ],
+    impact: 'The added memory is reserved, and the heap cannot use it: ' +
+      (isTight
+        ? `the live heap of ${formatBytes(liveBytes)} nearly fills the old generation, so V8 ` +
+          'collects all the time, or ends with heap out of memory (exit 134).'
+        : 'a heap that grows ends at the old limit.')
+  }
+}
+
+/**
+ * The restart by which V8 follows the limit.
+ * @param {Finding} finding
+ * @returns {import('./define-diagnosis').Fix[]} none where the limit is that of the start
+ */
+function restart ({ resize, heapLimitBytes, limitBytes }) {
+  if (!resize) return []
+  return [{
+    title: 'Restart the process: V8 then sizes its heap by the new limit',
+    change: { code: 'Restart the process, as with kubectl rollout restart.' },
+    predicted: [prediction('heapSizeLimitBytes', heapLimitBytes, resize.restartedBytes)],
+    risk: `The limit changed from ${formatBytes(resize.beforeBytes)} to ` +
+      `${formatBytes(limitBytes)} in place, which a running V8 does not follow.`
+  }]
+}
+
+module.exports = { findResize, judgeRaised, restart }
