@@ -4,7 +4,7 @@ const { cpuMs, nowMs } = require('./primordials')
 const { getHeapStatistics, runInNewContext, setFlagsFromString } = require('./v8-functions')
 const { debug } = require('./guard')
 
-/** Most CPU share, and least distance, as each GC ages code, and V8 discards it. */
+/** Most CPU share and least distance, as V8 discards code that ages. */
 const LIMITS = {
   allow: { share: 0.02, distanceSeconds: 4 },
   often: { share: 0.25, distanceSeconds: 0.1 }
