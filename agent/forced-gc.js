@@ -4,16 +4,17 @@ const { cpuMs, nowMs } = require('./primordials')
 const { getHeapStatistics, runInNewContext, setFlagsFromString } = require('./v8-functions')
 const { debug } = require('./guard')
 
-/** Limit on the CPU time of GCs on command, as a share of the time. */
-const MOST_SHARE = 0.02
+/** Most CPU share and least distance, as V8 discards code that ages. */
+const LIMITS = {
+  allow: { share: 0.02, distanceSeconds: 4 },
+  often: { share: 0.25, distanceSeconds: 0.1 }
+}
 /** Least cost of a pause: one without CPU blocks the app, too. At most a tenth of the time. */
 const LEAST_CPU_SHARE = 0.2
-/** Least distance, as each GC ages code, and V8 discards old code. */
-const LEAST_DISTANCE_SECONDS = 4
 /** Before the first measurement: full GCs took 0.5 to 1.6 ms for each MiB on Node.js 18 to 26. */
 const FIRST_SECONDS_PER_BYTE = 0.0016 / 2 ** 20
 
-const OVER_BUDGET = 'full GCs on command take 2 % of the time at most'
+const OVER_BUDGET = 'too soon after the last full GC'
 
 /** @type {(() => void) | undefined} */
 let gc
@@ -42,10 +43,11 @@ const heapUsedBytes = () => getHeapStatistics().used_heap_size
 
 /**
  * Full GCs on command, for readings of the live heap when V8 itself collects too rarely. The
- * distance to the previous GC, or to the start, keeps their share below MOST_SHARE, at the costs of
+ * distance to the previous GC, or to the start, keeps their share within LIMITS, at the costs of
  * the last one and of the current heap.
  */
 class ForcedGc {
+  #limits
   #ownGc
   #pauses
   #system
@@ -54,12 +56,14 @@ class ForcedGc {
   #secondsPerByte = FIRST_SECONDS_PER_BYTE
 
   /**
+   * @param {keyof typeof LIMITS} mode
    * @param {import('./collect/gc').OwnGc} ownGc records each GC
    * @param {{ countPending: () => void, countOwn: () => void }} pauses counters of GCs
    * @param {{ now?: () => number, cpuMs?: () => number, collect?: () => void,
    *   heapUsedBytes?: () => number }} [dependencies] now: milliseconds since the isolate started
    */
-  constructor (ownGc, pauses, dependencies = {}) {
+  constructor (mode, ownGc, pauses, dependencies = {}) {
+    this.#limits = LIMITS[mode]
     this.#ownGc = ownGc
     this.#pauses = pauses
     this.#system = { now: nowMs, cpuMs, collect, heapUsedBytes, ...dependencies }
@@ -70,10 +74,11 @@ class ForcedGc {
     const { now, cpuMs, collect, heapUsedBytes } = this.#system
     const usedBytes = heapUsedBytes()
     const likelySeconds = Math.max(this.#costSeconds, this.#secondsPerByte * usedBytes)
-    const distanceSeconds = Math.max(LEAST_DISTANCE_SECONDS, likelySeconds / MOST_SHARE)
+    const { share, distanceSeconds } = this.#limits
+    const leastSeconds = Math.max(distanceSeconds, likelySeconds / share)
     const beganMs = now()
     const beganCpuMs = cpuMs()
-    if (beganMs / 1000 - this.#endedAtSeconds < distanceSeconds) {
+    if (beganMs / 1000 - this.#endedAtSeconds < leastSeconds) {
       return { ok: false, reason: 'too_soon', message: OVER_BUDGET }
     }
     // ownGc still describes the previous GC on command: count that one first.
@@ -99,4 +104,4 @@ class ForcedGc {
   }
 }
 
-module.exports = { ForcedGc, LEAST_DISTANCE_SECONDS }
+module.exports = { ForcedGc, LIMITS }

@@ -77,7 +77,7 @@ class Sessions {
     const names = []
     if (this.#trimmable) names.push('look', 'trim')
     if (this.#config.captures) names.push('capture')
-    if (this.#config.forcedGc) names.push('force_gc')
+    if (this.#config.forcedGc !== 'off') names.push('force_gc')
     return names
   }
 
@@ -115,9 +115,9 @@ class Sessions {
       captures: captures
         ? require('./capture').captures({ address, allowSnapshot, counts: this.#pauses })
         : undefined,
-      forcedGc: forcedGc
-        ? new (require('./forced-gc').ForcedGc)(this.#ownGc, this.#pauses)
-        : undefined,
+      forcedGc: forcedGc === 'off'
+        ? undefined
+        : new (require('./forced-gc').ForcedGc)(forcedGc, this.#ownGc, this.#pauses),
       tokenFile,
       sendExtraFrame: () => this.#sendFrame(nowMs() / 1000, true)
     })

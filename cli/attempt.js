@@ -17,7 +17,8 @@ const STATUS = Object.freeze({
   nothing_confirmed: 3,
   nothing_to_apply: 4,
   not_fixed: 5,
-  no_effect: 5
+  no_effect: 5,
+  nothing_seen: 7
 })
 
 /**
@@ -57,17 +58,19 @@ function attemptOf ({ before, after }, chosen, kept, { by }) {
     schema: 1,
     outcome: by
       ? 'interrupted'
-      : !verdict
-          ? fix && !after.some(failed)
-            ? 'compared'
-            : fix
-              ? 'not_fixed'
-              : 'nothing_confirmed'
-          : !fix
-              ? 'nothing_to_apply'
-              : fixed
-                ? helped ? 'fixed' : 'no_effect'
-                : 'not_fixed',
+      : !first
+          ? 'nothing_seen'
+          : !verdict
+              ? fix && !after.some(failed)
+                ? 'compared'
+                : fix
+                  ? 'not_fixed'
+                  : 'nothing_confirmed'
+              : !fix
+                  ? 'nothing_to_apply'
+                  : fixed
+                    ? helped ? 'fixed' : 'no_effect'
+                    : 'not_fixed',
     interruptedBy: by ?? null,
     finding: verdict
       ? {
@@ -91,15 +94,14 @@ const WORDS = Object.freeze({
   nothing_to_apply:
     'No fix can be applied from outside the app. Make the change, then measure its effect with ' +
       'memwatch compare.',
+  nothing_seen:
+    'No Node.js process reported, so no fix was tried. Check that the command runs by itself, and ' +
+      'for longer than a second.',
   fixed: 'Fixed: the finding has disappeared.',
   compared: 'No finding was confirmed without the change. The table shows its effect.',
   not_fixed: 'Not fixed.',
   no_effect: 'No effect: the finding has disappeared, but what the fix promises was not measured.'
 })
-
-const NOTHING_REPORTED =
-  'No Node.js process reported, so no fix was tried. Check that the command runs by itself, and ' +
-    'for longer than a second.'
 
 /**
  * @param {Attempt} attempt
@@ -122,7 +124,7 @@ function writeAttempt (attempt, json) {
     ...skipped.map(({ title, reason }) => `Not tried: ${title}: ${reason}.`),
     ...renderComparison(comparison),
     '',
-    outcome === 'nothing_confirmed' && !headline ? NOTHING_REPORTED : WORDS[outcome],
+    WORDS[outcome],
     `Kept: ${kept} (memwatch diagnose ${kindAt('before/1.ndjson.gz')}${again})`
   )
 }

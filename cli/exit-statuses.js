@@ -22,19 +22,22 @@ const exitStatuses = Object.freeze([
   {
     status: '3',
     meaning: '--fail-on: a process is in that state or a worse one; try: no finding is confirmed; ' +
-      'audit: a version with a known bug is in use'
+      'gate: worse than the baseline; audit: a version with a known bug is in use'
   },
   {
     status: '4',
-    meaning: '--fail-on: no process was evaluated; try: no fix can be applied from outside the app'
+    meaning: '--fail-on: no process was evaluated; gate: nothing was measured; triage: nothing was judged; try: no fix can be ' +
+      'applied from outside the app'
   },
   {
     status: '5',
     meaning: 'try: the finding remains with the fix, the fix has no effect, or the command failed ' +
-      'only with it'
+      'only with it; gate: the command failed'
   },
-  { status: '126, 127', meaning: 'run, try: the command cannot be started' },
-  { status: '128 + N', meaning: 'run, try: signal N ended the command' },
+  { status: '6', meaning: 'gate: undecided after the last run' },
+  { status: '7', meaning: 'try: no Node.js process reported' },
+  { status: '126, 127', meaning: 'run, try, gate: the command cannot be started' },
+  { status: '128 + N', meaning: 'run: signal N ended the command; try, gate: signal N interrupted memwatch' },
   { status: 'other', meaning: 'run: the status of the command' }
 ])
 

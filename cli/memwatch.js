@@ -16,6 +16,7 @@ const USAGE_STATUS = 2
 const COMMANDS = [
   'run',
   'try',
+  'gate',
   'simulate',
   'diagnose',
   'compare',
@@ -61,6 +62,7 @@ ${exitStatusText()}
 Examples:
   $ memwatch run -- node server.js            watch an app from start to end, then read the report
   $ memwatch try --for 60 -- node server.js   apply the fix, run again, and compare
+  $ memwatch gate --baseline main.json -- node app.js   in CI: is memory worse than on main
   $ memwatch simulate semi-space-starvation   watch a real problem being found
   $ memwatch diagnose app.recording.gz        diagnose a recording
   $ memwatch diagnose app.log                 without an agent: --trace-gc logs, reports, Prometheus
@@ -110,7 +112,7 @@ Examples:
  */
 function hintOf (name, text) {
   const [, option, flag] = /unknown option '((--[\w-]+).*)'/.exec(text) ?? []
-  const startsNode = name === 'run' || name === 'try'
+  const startsNode = ['run', 'try', 'gate'].includes(name)
   if (!startsNode || !process.allowedNodeEnvironmentFlags.has(flag)) return ''
   return `(flags of Node.js follow the command: memwatch ${name} -- node ${option} server.js)\n`
 }

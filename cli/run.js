@@ -14,6 +14,7 @@ const { Progress } = require('./progress')
 const { out, err } = require('./output')
 const { explainSpawnFailure } = require('./spawn-failure')
 const { UsageError, readSeconds } = require('./usage-error')
+const { RAN_OUT } = require('@memwatch/exporter/deaths/deaths')
 const { parseHostPort } = require('@memwatch/exporter/ingest/address')
 const { toJson } = require('@memwatch/engine/text/json')
 
@@ -30,7 +31,7 @@ const FAILING = Object.freeze({
 })
 /** The option and its statuses, as text of --help. */
 const FAIL_ON = 'end with status 3 when a target is in this state or a worse one (confirmed, ' +
-  'suspected or undecided); with 4 when nothing was seen'
+  'suspected or undecided) or ran out of memory; with 4 when nothing was seen'
 
 /** The option, as text of --help. */
 const VERBOSE = 'print each finding with all evidence and fixes, and the checks that found nothing'
@@ -194,13 +195,23 @@ function writeReport (report, given, reportFile, ended) {
 }
 
 /**
- * @param {import('./watch-command').Report} report
+ * @param {Pick<import('./watch-command').Report, 'targets'>} report
+ * @returns {boolean} false if no check of any process has a result
+ */
+const isAnyJudged = ({ targets }) =>
+  targets.some(({ verdicts }) => verdicts.some(({ state }) => state !== 'unknown'))
+
+/**
+ * @param {Pick<import('./watch-command').Report, 'targets' | 'deaths'>} report
  * @param {string} [failOn]
  * @returns {number | undefined} exit status; undefined without --fail-on, or if it does not apply
  */
-function failOnStatus ({ targets }, failOn) {
+function failOnStatus (report, failOn) {
   if (failOn === undefined) return undefined
-  if (!targets.some(({ verdicts }) => verdicts.length > 0)) return FAIL_ON_STATUS.nothingSeen
+  const { targets, deaths } = report
+  // A supervisor may have ended well after its worker ran out of memory.
+  if (deaths.some(({ reason }) => RAN_OUT.includes(reason))) return FAIL_ON_STATUS.failed
+  if (!isAnyJudged(report)) return FAIL_ON_STATUS.nothingSeen
   const isFailing = (/** @type {string} */ state) => FAILING[failOn].includes(state)
   const failed = targets.some(({ headline, verdicts }) => isFailing(headline.state) ||
     verdicts.some(({ state, opportunity }) => !opportunity && isFailing(state)))
@@ -259,6 +270,8 @@ module.exports = {
   openFile,
   checkFailOn,
   failOnStatus,
+  isAnyJudged,
+  FAIL_ON_STATUS,
   FAIL_ON,
   VERBOSE
 }

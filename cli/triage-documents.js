@@ -2,6 +2,7 @@
 
 const { markdownText } = require('@memwatch/engine/text/markdown')
 const { printable } = require('@memwatch/engine/text/printable')
+const { escapeMarkup } = require('./text/escape')
 
 /** @typedef {import('./text/terminal').Line} Line */
 /** @typedef {{ title: string, lines: readonly Line[] }} Section */
@@ -26,12 +27,9 @@ const toMarkdown = (title, sections) =>
       ['', `## ${markdownText(title)}`, '', ...lines.map(line => `    ${textOf(line)}`.trimEnd())])
   ].join('\n') + '\n'
 
-/** @param {string} text untrusted text */
-const escapeHtml = text => text.replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
-
 /** @param {Line} line */
 function htmlLine (line) {
-  const text = escapeHtml(textOf(line))
+  const text = escapeMarkup(textOf(line))
   if (typeof line === 'string') return text
   const colour = COLOURS[String(line.style)] ?? 'inherit'
   return `<b style="color:${colour}">${text}</b>`
@@ -46,14 +44,14 @@ const toHtml = (title, sections) => `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>${escapeHtml(printable(title))}</title>
+<title>${escapeMarkup(printable(title))}</title>
 <style>
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem }
 pre { background: #f5f5f3; color: #222; padding: 1rem; overflow-x: auto; font-size: 13px }
 </style>
-<h1>${escapeHtml(printable(title))}</h1>
+<h1>${escapeMarkup(printable(title))}</h1>
 ${sections.map(({ title, lines }) =>
-  `<h2>${escapeHtml(printable(title))}</h2>\n<pre>${lines.map(htmlLine).join('\n')}</pre>`).join('\n')}
+  `<h2>${escapeMarkup(printable(title))}</h2>\n<pre>${lines.map(htmlLine).join('\n')}</pre>`).join('\n')}
 </html>
 `
 

@@ -19,6 +19,7 @@ const { Interruption } = require('./interruption')
 const { out, err } = require('./output')
 const { Progress } = require('./progress')
 const { renderReport } = require('./report')
+const { isAnyJudged, FAIL_ON_STATUS } = require('./run')
 const { tar } = require('./tar')
 const { makeTemporaryFolder } = require('./temporary-folder')
 const { openShipping, withShippingOptions } = require('./triage-shipping')
@@ -60,7 +61,7 @@ watch early and writes the file. The process runs on without the agent.
 If an exporter answers at --url, its earlier deaths of the app are in the report.
 
 Exit status: 0; 1 when the process cannot be attached to; 2 when it does not exist, or the file
-cannot be written or sent.
+cannot be written or sent; 4 when nothing was judged, as the process ended too soon.
 
 Examples:
   $ memwatch triage 4711
@@ -134,7 +135,11 @@ async function triage (text, given) {
     if (notDetached) err.say(`memwatch triage: the agent stays in the process: ${notDetached}`)
     err.say(`memwatch triage: ${file}, ${formatSize(fs.statSync(file).size)}`)
     interruption.stop()
-    return ship ? await shipFile(ship, { target: name, pid: subject.pid, files }) : 0
+    if (ship) {
+      const status = await shipFile(ship, { target: name, pid: subject.pid, files })
+      if (status !== 0) return status
+    }
+    return isAnyJudged(report) ? 0 : FAIL_ON_STATUS.nothingSeen
   } catch (error) {
     fs.rmSync(file, { force: true })
     throw error

@@ -7,12 +7,11 @@ const { measure } = require('./comparison/measure')
 const { workOfApp } = require('./comparison/work-of')
 const { LoadCommand } = require('./load-command')
 const { err } = require('./output')
+const { tailOf } = require('./output-tail')
 const { Progress } = require('./progress')
 const { explainSpawnFailure } = require('./spawn-failure')
 const { watchCommand } = require('./watch-command')
 
-/** Bytes read from the end of an app's output for its last line. */
-const TAIL_BYTES = 65_536
 /** Time for which an app is watched after its load: memory that returns late must be seen. */
 const SETTLE_MS = 10_000
 
@@ -129,19 +128,6 @@ function statusOfNone (command, { exit, target }, error) {
     return status
   }
   return !target && (exit?.code === 126 || exit?.code === 127) ? exit.code : undefined
-}
-
-/** @param {string} file */
-function tailOf (file) {
-  const fd = fs.openSync(file, 'r')
-  try {
-    const { size } = fs.fstatSync(fd)
-    const bytes = Buffer.alloc(Math.min(size, TAIL_BYTES))
-    fs.readSync(fd, bytes, 0, bytes.length, size - bytes.length)
-    return bytes.toString()
-  } finally {
-    fs.closeSync(fd)
-  }
 }
 
 module.exports = { tryRun }

@@ -73,6 +73,7 @@ Exit status:
   3  no finding is confirmed, so try applied no fix
   4  try cannot apply any fix of the finding from outside the app
   5  the finding remains with the fix, the fix has no effect, or the command failed only with it
+  7  no Node.js process reported
   126, 127  the command cannot be started; 128 + N after signal N, as 130 after Ctrl-C
 
 Examples:

@@ -11,11 +11,18 @@ function readBoolean (text) {
   return text === '1' || text === 'true'
 }
 
-/** @param {string} text */
-function readSwitch (text) {
-  if (text !== 'on' && text !== 'off') throw new Error('expected on or off')
-  return text === 'on'
+/**
+ * @template {string} Word
+ * @param {...Word} words
+ * @returns {(text: string) => Word}
+ */
+const oneOf = (...words) => text => {
+  const word = words.find(known => known === text)
+  if (!word) throw new Error(`expected ${words.slice(0, -1).join(', ')} or ${words.at(-1)}`)
+  return word
 }
+/** @param {string} text */
+const readSwitch = text => oneOf('on', 'off')(text) === 'on'
 
 /**
  * @param {RegExp} pattern
@@ -76,16 +83,7 @@ const options = Object.freeze({
     help: 'read lets the agent ask malloc for statistics (package @memwatch/allocator, or ' +
       'node:ffi); trim also lets memwatch trim return free memory to the system; memwatch run ' +
       'and try set read by default',
-    /**
-     * @param {string} text
-     * @returns {'off' | 'read' | 'trim'}
-     */
-    read (text) {
-      if (text !== 'off' && text !== 'read' && text !== 'trim') {
-        throw new Error('expected off, read or trim')
-      }
-      return text
-    }
+    read: oneOf('off', 'read', 'trim')
   },
   captures: {
     env: 'MEMWATCH_CAPTURES',
@@ -104,12 +102,9 @@ const options = Object.freeze({
     env: 'MEMWATCH_FORCED_GC',
     default: 'off',
     help: 'allow lets the exporter request full GCs if a leak check lacks readings of the live ' +
-      'heap: at most 2 % of the time; memwatch run and try set allow by default',
-    /** @param {string} text */
-    read (text) {
-      if (text !== 'off' && text !== 'allow') throw new Error('expected off or allow')
-      return text === 'allow'
-    }
+      'heap: at most 2 % of the time; memwatch run and try set allow by default. often: a ' +
+      'quarter, for gates',
+    read: oneOf('off', 'allow', 'often')
   },
   gcHooks: {
     env: 'MEMWATCH_GC_HOOKS',

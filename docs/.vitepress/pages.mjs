@@ -30,6 +30,7 @@ const [start, howTos, operation, reference, evidence, project] = [
     ['Attach to a running process', 'docs/attach.md', 'attach'],
     ['Test a fix', 'docs/try.md', 'try'],
     ['Watch for leaks in CI', 'docs/ci.md', 'ci'],
+    ['Gate memory in CI and tests', 'docs/gate.md', 'gate'],
     ['Name the line of code', 'docs/captures.md', 'captures'],
     ['Get captures out', 'docs/egress.md', 'egress'],
     ['Plan an upgrade or a limit', 'docs/plan.md', 'plan'],

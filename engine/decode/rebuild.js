@@ -422,6 +422,8 @@ module.exports = {
   number,
   integer,
   matching,
+  text,
+  texts,
   isObject,
   MOST_NUMBER
 }

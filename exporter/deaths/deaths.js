@@ -239,4 +239,4 @@ function unpackMinutes (packed) {
   }
 }
 
-module.exports = { deathOf, Deaths, MAX_DEATHS }
+module.exports = { RAN_OUT, deathOf, Deaths, MAX_DEATHS }

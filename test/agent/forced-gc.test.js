@@ -1,6 +1,6 @@
 'use strict'
 
-const { ForcedGc, LEAST_DISTANCE_SECONDS } = require('../../agent/forced-gc')
+const { ForcedGc, LIMITS } = require('../../agent/forced-gc')
 const { EventLoopDelay } = require('../../agent/collect/delay')
 const { gc, noOwnGc } = require('../../agent/collect/gc')
 const { isOwnGc } = require('../../agent/protocol/frame')
@@ -10,14 +10,20 @@ const { startExporter, eventually } = require('../support/exporter')
 
 const MIB = 2 ** 20
 
+const { distanceSeconds: LEAST_DISTANCE_SECONDS } = LIMITS.allow
+
 /** A process with a clock set by the test, whose full GCs take `pauseSeconds`. */
 function make ({
-  pauseSeconds = 0.001, cpuSeconds = pauseSeconds, usedBytes = 4 * MIB, fails = false
+  mode = /** @type {keyof typeof LIMITS} */ ('allow'),
+  pauseSeconds = 0.001,
+  cpuSeconds = pauseSeconds,
+  usedBytes = 4 * MIB,
+  fails = false
 } = {}) {
   const state = { nowMs: 0, cpuMs: 0, pauseSeconds, usedBytes, collected: 0, pending: 0, own: 0 }
   const ownGc = noOwnGc()
   const pauses = { countPending: () => { state.pending++ }, countOwn: () => { state.own++ } }
-  const forced = new ForcedGc(ownGc, pauses, {
+  const forced = new ForcedGc(mode, ownGc, pauses, {
     now: () => state.nowMs,
     cpuMs: () => state.cpuMs,
     heapUsedBytes: () => state.usedBytes,
@@ -35,7 +41,7 @@ function make ({
   return { state, ownGc, forced, askAt }
 }
 
-const MESSAGE = 'full GCs on command take 2 % of the time at most'
+const MESSAGE = 'too soon after the last full GC'
 const OVER_BUDGET = { ok: false, reason: 'too_soon', message: MESSAGE }
 
 describe('the least distance of full GCs on command', () => {
@@ -84,6 +90,13 @@ describe('the least distance of full GCs on command', () => {
       expect(ownGc.totalMs).toBeLessThanOrEqual(0.02 * state.nowMs)
     }
     expect(state.collected).toBeGreaterThan(8)
+  })
+  it('is shorter for a gate, and a quarter of the time at most', () => {
+    const { askAt } = make({ mode: 'often', usedBytes: MIB, pauseSeconds: 0.1 })
+    expect(askAt(0.099)).toEqual(OVER_BUDGET)
+    expect(askAt(0.1).ok).toBe(true)
+    expect(askAt(0.2 + 0.399)).toEqual(OVER_BUDGET)
+    expect(askAt(0.2 + 0.401).ok).toBe(true)
   })
   it('does not count a GC that failed', () => {
     const { askAt, ownGc } = make({ fails: true })

@@ -4,9 +4,16 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { exitStatuses } = require('../../cli/exit-statuses')
+const { writeBaseline } = require('../../cli/gate/baseline')
+const { gateRun } = require('../../cli/gate-run')
+const { failOnStatus } = require('../../cli/run')
+const { environment } = require('../support/agent-collector')
+const { defined } = require('../support/defined')
 const { startExporter } = require('../support/exporter')
 const { memwatch } = require('../support/memwatch')
 
+/** Options and a process that does nothing until it is ended. */
+const IDLE = ['--for', '1', '--', process.execPath, '-e', 'setInterval(() => {}, 50)']
 const LEAK = path.join(__dirname, '../recordings/20-js-heap-leak-broken.ndjson.gz')
 
 /** @type {string} */
@@ -16,11 +23,31 @@ let exporter
 beforeAll(async () => {
   folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-exit-statuses-'))
   exporter = await startExporter()
+  const { run, fit } = await gateRun({
+    command: IDLE.slice(3),
+    forSeconds: 1,
+    folder,
+    abort: new AbortController().signal,
+    say: () => {},
+    env: environment()
+  }, 1)
+  const { readings, ...rest } = defined(run)
+  // Runs that scatter by 100 MiB decide nothing.
+  const runs = [0, 1, 2].map(step => ({
+    ...rest,
+    readings: readings.map(reading =>
+      ({ ...reading, heapBytes: reading.heapBytes + step * 100 * 2 ** 20 }))
+  }))
+  writeBaseline(baseline(), {
+    command: IDLE.slice(3), load: null, forSeconds: 1, fit: defined(fit), runs
+  })
 })
 afterAll(async () => {
   await exporter.stop()
   fs.rmSync(folder, { recursive: true })
 })
+
+const baseline = () => path.join(folder, 'baseline.json')
 
 /** A file that is not a program. */
 const data = () => {
@@ -46,6 +73,8 @@ const CASES = [
     'try', '--for', '2', '--with', 'BREAKS=1', '--keep', path.join(folder, 'runs'), '--',
     'sh', '-c', `test -z "$BREAKS" && exec '${process.execPath}' -e 'setTimeout(() => {}, 9000)'`
   ]],
+  ['6', 6, () => ['gate', '--baseline', baseline(), '--runs', '1', ...IDLE]],
+  ['7', 7, () => ['try', '--for', '2', '--keep', path.join(folder, 'none'), '--', 'true']],
   ['126, 127', 126, () => ['run', '--', data()]],
   ['126, 127', 127, () => ['run', '--', path.join(folder, 'missing')]],
   ['128 + N', 137, () => ['run', '--', 'sh', '-c', 'kill -9 $$']],
@@ -61,5 +90,29 @@ describe('exit status', () => {
   it('is tested for every row of the table', () => {
     const tested = new Set(CASES.map(([row]) => row))
     expect([...tested]).toEqual(exitStatuses.map(({ status }) => status))
+  })
+})
+
+describe('--fail-on', () => {
+  const target = (/** @type {string} */ headline, /** @type {string[]} */ ...states) =>
+    ({
+      headline: { state: headline },
+      verdicts: states.map(state => ({ state, opportunity: false }))
+    })
+  const status = (/** @type {object[]} */ targets, /** @type {string[]} */ deaths = []) =>
+    failOnStatus(
+      /** @type {any} */ ({ targets, deaths: deaths.map(reason => ({ reason })) }), 'confirmed'
+    )
+
+  it('is 4 unless a check of a process has a result', () => {
+    expect(status([])).toBe(4)
+    expect(status([target('undecided')])).toBe(4)
+    expect(status([target('undecided', 'unknown', 'unknown')])).toBe(4)
+    expect(status([target('undecided', 'unknown'), target('ok', 'unknown', 'ok')])).toBeUndefined()
+  })
+  it('is 3 for a process that ran out of memory, whatever was judged', () => {
+    expect(status([target('ok', 'ok')], ['clean', 'oom_kill'])).toBe(3)
+    expect(status([], ['heap_oom'])).toBe(3)
+    expect(status([target('ok', 'ok')], ['clean'])).toBeUndefined()
   })
 })

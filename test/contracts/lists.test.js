@@ -240,6 +240,7 @@ it('each command is a file, and each file is a command or part of one', () => {
     'exporter',
     'fix',
     'fleet',
+    'gate',
     'install-agent',
     'last-death',
     'mcp',

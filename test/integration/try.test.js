@@ -138,7 +138,7 @@ describe('memwatch try', () => {
     const { code, stdout } = await memwatch(
       ['try', '--keep', keep(), '--', process.execPath, '-e', 'process.exit(1)'])
     expect({ code, stdout }).toEqual({
-      code: 3,
+      code: 7,
       stdout: expect.stringContaining('No Node.js process reported, so no fix was tried.')
     })
     expect(stdout).not.toContain('Nothing is confirmed')

@@ -1,6 +1,7 @@
 'use strict'
 
 const fs = require('node:fs')
+const os = require('node:os')
 const path = require('node:path')
 const { spawnSync } = require('node:child_process')
 const { parse } = require('yaml')
@@ -35,6 +36,86 @@ describeWithGoTools('actionlint', ({ actionlint }) => {
     })
     expect(status).toBe(1)
     expect(stdout).toContain('brunch')
+  })
+})
+
+describe('the action of the gate', () => {
+  const ACTION = path.join(ROOT, 'deploy/github-action/action.yml')
+  const { inputs, runs } = parse(fs.readFileSync(ACTION, 'utf8'))
+  const [step] = runs.steps
+
+  /**
+   * Runs the script of the action with an npx that prints its arguments.
+   * @param {Record<string, string>} given inputs
+   */
+  function run (given) {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-action-'))
+    try {
+      const npx = '#!/bin/sh\nfor word; do echo "$word"; done\n'
+      fs.writeFileSync(path.join(folder, 'npx'), npx, { mode: 0o755 })
+      const env = Object.fromEntries(Object.entries(step.env).map(([name, expression]) => {
+        const [, input] = /inputs\.([\w-]+)/.exec(String(expression)) ?? []
+        return [name, given[String(input)] ?? inputs[String(input)].default ?? '']
+      }))
+      const { stdout } = spawnSync('bash', ['-e', '-c', step.run], {
+        encoding: 'utf8', env: { PATH: `${folder}:${process.env.PATH}`, ...env }
+      })
+      return stdout.trim().split('\n')
+    } finally {
+      fs.rmSync(folder, { recursive: true })
+    }
+  }
+
+  it('passes its inputs to memwatch gate, word by word', () => {
+    expect(run({ command: 'node app.js' })).toEqual([
+      '--yes', '@memwatch/cli@latest', 'gate', '--for', '30', '--false-alarms', '1%',
+      '--baseline', 'memwatch.baseline.json', '--', 'bash', '-c', 'exec node app.js'
+    ])
+    const all = {
+      command: 'npm start', load: 'wrk x; y', runs: '3', junit: 'a b.xml', 'write-baseline': 'true'
+    }
+    expect(run(all).slice(7)).toEqual([
+      '--write-baseline', 'memwatch.baseline.json', '--load', 'wrk x; y', '--runs', '3',
+      '--junit', 'a b.xml', '--', 'bash', '-c', 'exec npm start'
+    ])
+  })
+
+  it('uses options that the command has', () => {
+    const { command } = require('../../cli/gate')
+    const known = command.options.map(({ long }) => long)
+    const used = [...step.run.matchAll(/ --([a-z-]+) /g), ...step.run.matchAll(/\(--([a-z-]+)/g)]
+      .map(([, name]) => `--${name}`).filter(name => name !== '--yes')
+    expect(used.length).toBeGreaterThan(5)
+    expect(used.filter(name => !known.includes(name))).toEqual([])
+  })
+
+  it('puts no input into its script', () => {
+    expect(step.run).not.toContain('$' + '{{')
+  })
+
+  describeWithGoTools('and actionlint', ({ actionlint }) => {
+    it.each([
+      ['accepts it', 'command: node app.js', 0, ''],
+      ['refuses an input that it lacks', 'command: node app.js\n          lod: x', 1, 'lod']
+    ])('%s', (_, given, status, text) => {
+      const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-action-'))
+      try {
+        fs.mkdirSync(path.join(folder, '.git'))
+        fs.mkdirSync(path.join(folder, '.github/workflows'), { recursive: true })
+        fs.cpSync(path.dirname(ACTION), path.join(folder, 'gate'), { recursive: true })
+        const file = path.join(folder, '.github/workflows/a.yml')
+        fs.writeFileSync(file, 'on: push\njobs:\n  a:\n    runs-on: ubuntu-24.04\n    steps:\n' +
+          `      - uses: ./gate\n        with:\n          ${given}\n`)
+        const found = spawnSync(
+          actionlint, ['-no-color', '-shellcheck=', '-pyflakes=', file], { cwd: folder, encoding: 'utf8' }
+        )
+        expect({ status: found.status, text: found.stdout }).toEqual({
+          status, text: text === '' ? '' : expect.stringContaining(text)
+        })
+      } finally {
+        fs.rmSync(folder, { recursive: true })
+      }
+    })
   })
 })
 

@@ -1,0 +1,7 @@
+'use strict'
+
+/** Text for HTML and XML, also inside quotes. @param {string} text */
+const escapeMarkup = text =>
+  text.replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
+
+module.exports = { escapeMarkup }
