@@ -155,7 +155,10 @@ function bootstrap (pairs, figure) {
   return { value: figure(pairs), least, most }
 }
 
-/** @param {number[]} values milliseconds @returns {number[]} counts by bucket */
+/**
+ * @param {number[]} values milliseconds
+ * @returns {number[]} counts by bucket
+ */
 function bucketsOf (values) {
   const counts = Array(BUCKETS).fill(0)
   for (const ms of values) {
@@ -165,7 +168,10 @@ function bucketsOf (values) {
   return counts
 }
 
-/** @param {number[][]} windows counts by bucket @returns {number} milliseconds */
+/**
+ * @param {number[][]} windows counts by bucket
+ * @returns {number} milliseconds
+ */
 function p99Of (windows) {
   const sums = Array(BUCKETS).fill(0)
   let all = 0

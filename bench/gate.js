@@ -31,7 +31,10 @@ const ROUNDS = 4
 
 /** @typedef {{ name: string, runs: number, loaded: boolean, env: Record<string, string> }} Series */
 
-/** @param {number} bytes @param {string} kind */
+/**
+ * @param {number} bytes
+ * @param {string} kind
+ */
 const leak = (bytes, kind = 'heap') => ({
   name: `${kind === 'heap' ? 'leak' : kind}-${bytes}`,
   runs: 8,

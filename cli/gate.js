@@ -211,7 +211,7 @@ function whyNothing (run) {
 /**
  * @param {readonly import('./gate/measures').GateRun[]} was
  * @param {readonly import('./gate/measures').GateRun[]} is
- * @param {Pick<Options, 'runs' | 'rate' | 'growthBytes' | 'heapBytes'>} options
+ * @param {Pick<Options, 'runs' | 'rate'> & Partial<Options>} options tolerances are optional
  * @returns {Pick<Result, 'outcome' | 'per' | 'compared' | 'runs'>}
  */
 function judge (was, is, { runs: looks, rate, growthBytes, heapBytes }) {

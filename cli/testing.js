@@ -65,7 +65,7 @@ class Turns {
  */
 async function readLiveBytes (turns) {
   gc ??= exposeGc()
-  // What callbacks and finalizers of the round hold is free after a turn.
+  // Callbacks and finalizers of the round hold objects until a turn of the loop.
   await turns.next()
   gc()
   const { used_heap_size: heap, external_memory: external } = v8.getHeapStatistics()
@@ -81,7 +81,7 @@ async function call (work, calls) {
 }
 
 /**
- * Growth of the live heap over the rounds of one look.
+ * Growth of the live heap over the rounds of one measurement.
  * @param {() => unknown} work
  * @param {{ calls: number, level: number, turns: Turns }} options
  * @returns {Promise<{ slope: number, lower: number }>} bytes per call
@@ -103,9 +103,9 @@ async function look (work, { calls, level, turns }) {
  *
  * The work is called in rounds; after each, full GCs leave the live heap, including Buffers. Growth
  * is the Theil–Sen slope, bytes per call. A leak is growth whose lower confidence bound (Sen 1968)
- * exceeds `leastBytes` in two looks, one after the other, the later one with twice as many calls:
- * late warm-up is no leak. A look with a slope of at most `leastBytes` ends it. Growth of other
- * code of the process counts, too: run nothing beside it.
+ * exceeds `leastBytes` in two consecutive measurements, the later one with twice as many calls:
+ * late warm-up is no leak. A measurement with a slope of at most `leastBytes` ends it. Growth of
+ * other code of the process counts, too: run nothing beside it.
  *
  * It uses no timers and no clock, so that fake ones do not disturb it.
  *
@@ -115,7 +115,8 @@ async function look (work, { calls, level, turns }) {
  *   120 if memory grows
  * @param {number} [options.leastBytes] growth per call that counts as a leak; default 64
  * @param {number} [options.falseAlarms] highest rate of false alarms, 0–1; default 0.001
- * @returns {Promise<{ bytesPerCall: number, isDecided: boolean }>} growth of the last look;
+ * @returns {Promise<{ bytesPerCall: number, isDecided: boolean }>} growth of the last
+ *   measurement;
  *   isDecided: false if it exceeds `leastBytes`, but scatters too much to be called a leak
  * @throws {AssertionError} for a leak: with its bytes per call, and the function that allocates
  *   what stays, if a sampling heap profile of one more round shows it. A rejection of the work as

@@ -135,11 +135,8 @@ async function triage (text, given) {
     if (notDetached) err.say(`memwatch triage: the agent stays in the process: ${notDetached}`)
     err.say(`memwatch triage: ${file}, ${formatSize(fs.statSync(file).size)}`)
     interruption.stop()
-    if (ship) {
-      const status = await shipFile(ship, { target: name, pid: subject.pid, files })
-      if (status !== 0) return status
-    }
-    return isAnyJudged(report) ? 0 : FAIL_ON_STATUS.nothingSeen
+    const sent = ship ? await shipFile(ship, { target: name, pid: subject.pid, files }) : 0
+    return sent || (isAnyJudged(report) ? 0 : FAIL_ON_STATUS.nothingSeen)
   } catch (error) {
     fs.rmSync(file, { force: true })
     throw error

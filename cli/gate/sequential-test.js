@@ -25,7 +25,8 @@ const { studentTQuantile } = require('@memwatch/engine/statistics/student-t')
  * @property {'pass' | 'worse' | 'undecided'} outcome
  *
  * @typedef {object} Decision
- * @property {'pass' | 'worse' | 'undecided'} outcome undecided: run again, if a look is left
+ * @property {'pass' | 'worse' | 'undecided'} outcome undecided: run again, unless it
+ *   was the last run
  * @property {Compared[]} compared
  */
 

@@ -58,7 +58,7 @@ class PrometheusApi {
    * @throws {SourceError}
    */
   async values (query, unixSeconds) {
-    return (await this.#query(query, unixSeconds, 'vector')).map(({ metric, value }) => ({
+    return (await this.at(query, unixSeconds)).map(({ metric, value }) => ({
       metric,
       value: Number(value[1])
     }))

@@ -23,7 +23,7 @@ describe('the lower bound of a slope', () => {
   const x = Array.from({ length: 16 }, (_, i) => i)
 
   it('is the exact bound of Kendall’s test', () => {
-    // Of four values one order of 24 has no falling pair: a level of 1/24 is the least.
+    // Four values have 24 orders, and one of these has no falling pair: the least level is 1/24.
     const rising = [0, 1, 2.5, 4.5]
     expect(slopeBound([0, 1, 2, 3], rising, 1 / 24 + 1e-9)).toEqual({ slope: 1.5, lower: 1 })
     expect(slopeBound([0, 1, 2, 3], rising, 1 / 24 - 1e-9).lower).toBe(-Infinity)

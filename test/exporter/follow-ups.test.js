@@ -156,7 +156,7 @@ describe('a follow-up', () => {
   const gc = { advice: advice(fixOf(FLAG, PAUSES)), fix: fixOf(FLAG, PAUSES), arrival: ARRIVED }
   const rss = { advice: advice(fixOf(ARENAS, RSS)), fix: fixOf(ARENAS, RSS), arrival: ARRIVED }
 
-  it.each([
+  it.each(/** @type {const} */ ([
     [0.15, 'ok', 'fixed_as_predicted'],
     [0.05, 'ok', 'fixed_as_predicted'],
     [0.151, 'ok', 'helped_less'],
@@ -164,7 +164,7 @@ describe('a follow-up', () => {
     [0.249, 'ok', 'helped_less'],
     [0.251, 'ok', 'did_not_help'],
     [0.4, 'confirmed', 'did_not_help']
-  ])('from 30 %% of GC, predicted 10 %%, to %d while %s: %s', (gcPauseRatio, state, ending) => {
+  ]))('from 30 %% of GC, predicted 10 %%, to %d while %s: %s', (gcPauseRatio, state, ending) => {
     expect(judgeFollowUp(gc, after({ gcPauseRatio }, { state }))?.ending).toBe(ending)
   })
 

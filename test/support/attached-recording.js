@@ -22,7 +22,10 @@ function readItems (file) {
 /** @param {any} item */
 const isFrame = item => item.line?.type === 'frame'
 
-/** @param {string} name @param {any[]} items */
+/**
+ * @param {string} name
+ * @param {any[]} items
+ */
 const inputOf = (name, items) => ({
   name,
   bytes: async function * () {
