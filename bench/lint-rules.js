@@ -73,22 +73,22 @@ async function main () {
       const connection = await tellRecording(exporter, id, { pid: 100_000 + i })
       stops.push(() => connection.destroy())
     }
-    // A process killed for memory.
-    const dying = await exporter.connect()
-    dying.write(
-      [
-        hello({ pid: 200_000, name: 'killed' }),
-        frame({ values: { rssBytes: 500 * MIB, containerLimitBytes: 512 * MIB } })
-      ]
-        .map(message => line(message) + '\n')
-        .join('')
-    )
+    // A process killed for memory, and one that somebody stopped.
+    for (const [name, pid] of /** @type {const} */ ([['killed', 200_000], ['stopped', 200_001]])) {
+      const dying = await exporter.connect()
+      const values = { rssBytes: 500 * MIB, containerLimitBytes: 512 * MIB }
+      dying.write([hello({ pid, name }), frame({ values })].map(message => line(message) + '\n').join(''))
+      await eventually(
+        () => exporter.exporter.targets.find(target => target.name === name && target.frame),
+        Boolean
+      )
+      if (name === 'stopped') exporter.exporter.exited(pid, { code: null, signal: 'SIGTERM' })
+      dying.destroy()
+    }
     await eventually(
-      () => exporter.exporter.targets.find(({ name, frame }) => name === 'killed' && frame),
-      Boolean
+      () => exporter.exporter.deaths.map(({ reason }) => reason).sort().join(),
+      reasons => reasons === 'killed,oom_kill'
     )
-    dying.destroy()
-    await eventually(() => exporter.exporter.deaths, ([death]) => death?.reason === 'oom_kill')
     const prometheus = await startPrometheus({
       file: tools.prometheus,
       rules: rulesYaml(recordedRules(), 'pint'),
