@@ -476,7 +476,8 @@ describe('triage', () => {
     const before = opened()
     await eventually(opened, count => count > before, 2000).catch(() => {}) // the agent's files
     app.child.kill('SIGKILL')
-    expect(await done).toMatchObject({ code: 0 })
+    // Its first frame may have come, or not: then nothing was judged.
+    expect([0, 4]).toContain((await done).code)
     const { attached } = JSON.parse(read(file, 'report.json'))
     expect(attached).toMatchObject({ pid: app.pid, ended: true })
   })
