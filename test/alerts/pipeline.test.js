@@ -131,7 +131,8 @@ describeWithTools('from a verdict to a page', tools => {
         job: 'shop/memwatch',
         instance: exporter.address,
         namespace: 'shop',
-        pod: 'api-7d9f'
+        pod: 'api-7d9f',
+        service_name: id
       })
       expect(firing.annotations).toMatchObject({ summary: `${title}.`, fix: FIX })
       expect(firing.annotations.runbook_url).toMatch(new RegExp(`^https://.+/${runbook}\\.md$`))

@@ -1123,6 +1123,7 @@ it.each([
 it('a native cache of 400 MiB that fills in ten minutes is never confirmed far from a limit', () => {
   const { ever } = watch({
     seconds: 900,
+    helloChanges: { constrainedBytes: 4096 * MIB },
     at: t => ({
       nativeMib: 12 + (400 * Math.min(t, 600)) / 600,
       rssMib: 60 + (400 * Math.min(t, 600)) / 600,
