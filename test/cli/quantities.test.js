@@ -21,7 +21,10 @@ const ARGUMENTS = {
   retainers: [__filename],
   plan: ['--node', '22'],
   top: ['--once'],
-  triage: ['0']
+  triage: ['0'],
+  fleet: ['--prometheus', 'http://127.0.0.1:1'],
+  gate: ['--baseline', __filename, '--', 'true'],
+  'right-size': ['--prometheus', 'http://127.0.0.1:1', '--selector', '{job="shop"}']
 }
 
 const FLAGS = program.commands.flatMap(command => command.options.flatMap(({ long, flags }) => {
