@@ -37,7 +37,7 @@ describeWithTools('lab apps, live', () => {
     const inTurn = async () => {
       runs.cache = simulate('healthy-cache-fill')
       await runs.cache
-      runs.fragmenting = simulate('allocator-fragmentation', ['--for', '50'])
+      runs.fragmenting = simulate('allocator-fragmentation', ['--for', '90'])
       const [fix] = (await runs.fragmenting).primary?.fix ?? [{ change: { env: {} } }]
       runs.fixed = simulate('allocator-fragmentation', ['--for', '40'], fix.change.env)
       await runs.fixed
