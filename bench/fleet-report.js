@@ -9,10 +9,8 @@
  *   npm run bench:fleet-report -- --targets 10000
  */
 
-const http = require('node:http')
 const path = require('node:path')
 const { execFile } = require('node:child_process')
-const { once } = require('node:events')
 const { parseArgs, promisify } = require('node:util')
 const { median, max } = require('simple-statistics')
 const { apps } = require('../lab')
@@ -22,6 +20,7 @@ const { startExporter, eventually } = require('../test/support/exporter')
 const { startPrometheus } = require('../test/support/prometheus')
 const { tellRecording } = require('../test/support/recorded-agent')
 const { rssOf } = require('./process-reading')
+const { serveMetrics } = require('./served-metrics')
 
 const MEMWATCH = path.join(__dirname, '../cli/memwatch.js')
 /** Every workload has this many processes, half of them of each version. */
@@ -182,8 +181,7 @@ async function main () {
   const count = workloads * PODS
   const expected = sumVerdicts(targetAt, count)
   const began = Date.now() / 1000
-  let scrapes = 0
-  const text = (/** @type {number} */ page) => {
+  const text = (/** @type {number} */ page, /** @type {number} */ scrapes) => {
     const lines = []
     for (let i = 0; i < TARGETS_EACH && page * TARGETS_EACH + i < count; i++) {
       for (const { head, value, counts } of seriesOf(targetAt(page * TARGETS_EACH + i), began)) {
@@ -193,20 +191,14 @@ async function main () {
     }
     return lines.join('\n') + '\n'
   }
-  const server = http.createServer((request, response) => {
-    scrapes++
-    response.setHeader('content-type', 'text/plain; version=0.0.4')
-    response.end(text(Number(request.url?.slice(2).split('/')[0])))
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const { port, close } = await serveMetrics(text)
   // The bench does not wait for the interval of the rules of versions.
   const groups = recordedRules().groups.map(({ interval, ...group }) => group)
   const prometheus = await startPrometheus({
     file: tools.prometheus,
     rules: rulesYaml({ groups }, 'a bench'),
     jobs: Array.from({ length: Math.ceil(count / TARGETS_EACH) }, (_, i) => ({
-      target: `127.0.0.1:${port}`, path: `/p${i}/metrics`, labels: {}
+      target: `127.0.0.1:${port}`, path: `/e${i}/metrics`, labels: {}
     })),
     job: 'memwatch',
     intervalSeconds: SCRAPE_SECONDS,
@@ -261,8 +253,7 @@ async function main () {
     if (!isRight) process.exitCode = 1
   } finally {
     await prometheus.stop()
-    server.closeAllConnections()
-    server.close()
+    close()
   }
 }
 

@@ -8,8 +8,6 @@
  *   npm run bench:fleet -- --targets 2000 --minutes 3
  */
 
-const http = require('node:http')
-const { once } = require('node:events')
 const { parseArgs } = require('node:util')
 const { median, max } = require('simple-statistics')
 const { diagnoses } = require('../engine/diagnoses')
@@ -20,6 +18,7 @@ const { startExporter, eventually } = require('../test/support/exporter')
 const { startPrometheus } = require('../test/support/prometheus')
 const { tellRecording } = require('../test/support/recorded-agent')
 const { rssOf } = require('./process-reading')
+const { serveMetrics } = require('./served-metrics')
 
 const APPS = [
   'healthy-steady',
@@ -67,8 +66,7 @@ async function main () {
   if (!tools) throw new Error(MISSING)
   const { own, byApp } = await realSeries()
   // Served values change a little, like real counters, so that Prometheus compresses them as usual.
-  let scrapes = 0
-  const text = (/** @type {number} */ exporter) => Array.from({ length: TARGETS_EACH }, (_, i) => {
+  const text = (/** @type {number} */ exporter, /** @type {number} */ scrapes) => Array.from({ length: TARGETS_EACH }, (_, i) => {
     const app = (exporter + i) % APPS.length
     return byApp[app].map(line => {
       const named = line.replace(`target="app-${app}"`, `target="app-${app}-${i}"`)
@@ -78,13 +76,7 @@ async function main () {
         : named
     }).join('\n')
   }).join('\n') + '\n' + own.join('\n') + '\n'
-  const server = http.createServer((request, response) => {
-    scrapes++
-    response.setHeader('content-type', 'text/plain; version=0.0.4')
-    response.end(text(Number(request.url?.slice(2).split('/')[0])))
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const { port, close } = await serveMetrics(text)
   const prometheus = await startPrometheus({
     file: tools.prometheus,
     rules: rulesYaml(
@@ -159,8 +151,7 @@ async function main () {
     if (slowest > 2000) process.exitCode = 1
   } finally {
     await prometheus.stop()
-    server.closeAllConnections()
-    server.close()
+    close()
   }
 }
 

@@ -1,8 +1,8 @@
 'use strict'
 
-const fs = require('node:fs')
 const { options, clientOptions, chooseText } = require('@memwatch/exporter/config')
 const { readConfigFile } = require('@memwatch/exporter/config-file')
+const { readTokenFile } = require('./token-file')
 const { UsageError } = require('./usage-error')
 
 /**
@@ -122,7 +122,8 @@ async function openApi (options, path) {
 async function request (options, path, method) {
   const { url: base, tokenFile, timeoutMs, fetch = globalThis.fetch } = options
   const url = apiUrl(base, path)
-  const headers = tokenFile ? { authorization: `Bearer ${readToken(tokenFile)}` } : undefined
+  const token = tokenFile ? readTokenFile(tokenFile, '--token-file') : undefined
+  const headers = token === undefined ? undefined : { authorization: `Bearer ${token}` }
   const signal = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)
   return await fetch(url, { method, headers, signal }).catch(error => {
     const { code, message } = error.cause ?? error
@@ -130,18 +131,6 @@ async function request (options, path, method) {
       ? new NoExporterError(url, 'connection refused', START_ONE)
       : new NoExporterError(url, message || code)
   })
-}
-
-/**
- * @param {string} file
- * @throws {UsageError}
- */
-function readToken (file) {
-  try {
-    return fs.readFileSync(file, 'utf8').trim()
-  } catch (error) {
-    throw new UsageError(`--token-file: ${/** @type {Error} */ (error).message}`)
-  }
 }
 
 /**

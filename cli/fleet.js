@@ -1,22 +1,18 @@
 'use strict'
 
-const fs = require('node:fs')
 const { Command, Option } = require('commander')
-const { clientOptions, chooseText } = require('@memwatch/exporter/config')
-const { readConfigFile } = require('@memwatch/exporter/config-file')
 const { fleetReport } = require('./fleet-report')
 const { renderCsv, renderHtml, renderMarkdown, renderText } = require('./fleet-formats')
 const { SourceError } = require('./sources/define-source')
 const { innerOf } = require('./sources/prometheus')
 const { PrometheusApi } = require('./sources/prometheus-api')
 const { out, err } = require('./output')
+const { prometheusTokenOption, readPrometheusToken } = require('./token-file')
 const { UsageError, readSeconds } = require('./usage-error')
 
 /** Columns of text at most where the output does not report its own: wrapped lines only. */
 const WIDTH = 100
 const FORMATS = ['text', 'markdown', 'html', 'json', 'csv']
-
-const { prometheusToken } = clientOptions
 
 const command = new Command('fleet')
   .description(
@@ -32,7 +28,7 @@ const command = new Command('fleet')
   .option('--price-gib <PRICE>', 'price of a GiB of memory a month (default: none)')
   .option('--price-core <PRICE>', 'price of a core a month (default: none)')
   .option('--currency <TEXT>', 'unit of the prices, as EUR (default: none)')
-  .option(prometheusToken.flag, `${prometheusToken.help} [${prometheusToken.env}]`)
+  .addOption(prometheusTokenOption())
   .option('--tenant <ID>', 'tenant of Mimir, sent as X-Scope-OrgID')
   .option('--timeout <TIME>', 'time limit of each answer, as 30s', '30s')
   .allowExcessArguments(false)
@@ -81,7 +77,7 @@ async function fleet (given) {
   let report
   try {
     const api = new PrometheusApi(given.prometheus, {
-      token: readToken(given.prometheusTokenFile),
+      token: readPrometheusToken(given.prometheusTokenFile),
       tenant: given.tenant,
       timeoutMs
     })
@@ -122,24 +118,6 @@ function readPrice (option, text) {
     throw new UsageError(`${option}: expected a price such as 4.5, got ${JSON.stringify(text)}`)
   }
   return price
-}
-
-/**
- * @param {string} [given]
- * @returns {string | undefined}
- * @throws {UsageError}
- */
-function readToken (given) {
-  const configured = readConfigFile(undefined)
-  const { text: file, from } = chooseText(prometheusToken, { given, file: configured })
-  if (file === '') return undefined
-  try {
-    const token = fs.readFileSync(file, 'utf8').trim()
-    if (!/^[\x21-\x7e]+$/.test(token)) throw new Error(`expected a file with a token, got ${file}`)
-    return token
-  } catch (error) {
-    throw new UsageError(`${from}: ${/** @type {Error} */ (error).message}`)
-  }
 }
 
 module.exports = { command }

@@ -11,6 +11,7 @@ const { withApiOptions, callApi } = require('./api')
 const { out, err } = require('./output')
 const { SourceError } = require('./sources/define-source')
 const { wrap } = require('./text/wrap')
+const { prometheusTokenOption, readPrometheusToken } = require('./token-file')
 const { UsageError, readSeconds } = require('./usage-error')
 
 const FORMATS = /** @type {const} */ (['report', 'helm', 'kubernetes'])
@@ -37,7 +38,7 @@ const command = withApiOptions(new Command('right-size'))
   .option('--prometheus <URL>', 'read the metrics of an exporter from a Prometheus')
   .option('--selector <LABELS>', 'labels that select one workload there, as \'{job="shop"}\'')
   .option('--since <TIME>', 'length of the history to read there, as 12h or 14d', '14d')
-  .option('--prometheus-token-file <FILE>', 'file with its bearer token')
+  .addOption(prometheusTokenOption())
   .option('--guaranteed', 'request and limit equal, as of a Guaranteed pod')
   .option('--workload <KIND/NAME>', 'workload to patch, as deployment/shop')
   .option('--namespace <NAME>', 'namespace of the workload')
@@ -119,6 +120,9 @@ async function readSource (sources, given) {
   const isFile = (/** @type {string} */ name) => name === '-' || fs.existsSync(name)
   const stranger = sources.find(name => !isFile(name))
   if (stranger === undefined) return await readRecordings(sources, given)
+  if (/^[./]|\.gz$/.test(stranger)) {
+    throw new UsageError(`right-size: cannot read ${stranger}: no such file`)
+  }
   if (sources.length === 1) return await readExporter(stranger, given)
   throw new UsageError(
     `right-size: expected recordings, or one target, got ${JSON.stringify(stranger)}`
@@ -189,21 +193,9 @@ async function readPrometheus (url, { selector, since, guaranteed, prometheusTok
   }
   const { sizesFromPrometheus } = require('./sources/stored-sizes')
   const sinceSeconds = readSeconds('--since', since)
-  const token = file === undefined ? undefined : readToken(file)
+  const token = readPrometheusToken(file)
   const answer = await sizesFromPrometheus({ url, selector, sinceSeconds, token, guaranteed })
   return { workload: { target: selector, nodeOptions: [] }, answer }
-}
-
-/**
- * @param {string} file
- * @throws {UsageError}
- */
-function readToken (file) {
-  try {
-    return fs.readFileSync(file, 'utf8').trim()
-  } catch (error) {
-    throw new UsageError(`--prometheus-token-file: ${/** @type {Error} */ (error).message}`)
-  }
 }
 
 /**

@@ -420,7 +420,7 @@ const clientOptions = withKeys({
     flag: '--prometheus-token-file <FILE>',
     env: 'MEMWATCH_PROMETHEUS_TOKEN_FILE',
     default: '',
-    help: 'file with the bearer token of the Prometheus that memwatch fleet asks'
+    help: 'file with the bearer token of the Prometheus that fleet and right-size ask'
   }
 })
 

@@ -179,4 +179,16 @@ describe('memwatch right-size of a Prometheus', () => {
       2, expect.stringMatching(/^memwatch: --prometheus: cannot reach http:\/\/127\.0\.0\.1:1/)
     ])
   })
+  it.each([
+    ['a missing recording', ['./missing.recording'], /right-size: cannot read \.\/missing\.recording: no such file/],
+    ['an unreadable token', [
+      '--prometheus', 'http://127.0.0.1:1', '--selector', '{}', '--prometheus-token-file', __dirname
+    ], /--prometheus-token-file: EISDIR/],
+    ['a token of several words', [
+      '--prometheus', 'http://127.0.0.1:1', '--selector', '{}', '--prometheus-token-file', __filename
+    ], /--prometheus-token-file: expected a file with a token/]
+  ])('refuses %s in one sentence', async (_, args, message) => {
+    const { code, stderr } = await memwatch(['right-size', ...args])
+    expect([code, stderr]).toEqual([2, expect.stringMatching(message)])
+  })
 })
