@@ -12,7 +12,7 @@ module.exports = {
   },
   transformIgnorePatterns: [`node_modules/(?!${LOADS_BY_IMPORT.slice('node_modules/'.length)})`],
   setupFilesAfterEnv: ['<rootDir>/test/support/stop-running.js'],
-  // Many tests wait for real processes: three at a time keep the two cores of a CI machine busy.
-  maxWorkers: 3,
+  // Real processes are spawned: two at a time is what a two-core machine carries.
+  maxWorkers: 2,
   testTimeout: 30_000
 }

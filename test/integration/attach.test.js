@@ -13,6 +13,7 @@ const { defined } = require('../support/defined')
 const { startExporter, eventually } = require('../support/exporter')
 const { freePort } = require('../support/free-port')
 const { memwatch, MEMWATCH } = require('../support/memwatch')
+const { asOtherUser } = require('../support/other-user')
 
 jest.setTimeout(90_000)
 
@@ -344,8 +345,8 @@ describe('attach', () => {
   asRoot('refuses the process of another user, and a memory that may not be read', async () => {
     const app = await start([await ownPort(), plain])
     const asNobody = (/** @type {string[]} */ ...args) => new Promise(resolve => {
-      const child = spawn(process.execPath, [MEMWATCH, 'attach', ...args], {
-        uid: 65_534, gid: 65_534, env: environment(), stdio: ['ignore', 'ignore', 'pipe']
+      const child = spawn(...asOtherUser([process.execPath, MEMWATCH, 'attach', ...args]), {
+        env: environment(), stdio: ['ignore', 'ignore', 'pipe']
       })
       let stderr = ''
       child.stderr.on('data', chunk => { stderr += chunk })

@@ -5,7 +5,8 @@ const os = require('node:os')
 const path = require('node:path')
 const { startExporter, eventually } = require('../support/exporter')
 const { AGENT, environment, spawnBounded } = require('../support/agent-collector')
-const { memwatch } = require('../support/memwatch')
+const { memwatch, MEMWATCH } = require('../support/memwatch')
+const { asOtherUser } = require('../support/other-user')
 const { freePort } = require('../support/free-port')
 const { createMemoryGroup } = require('../../exporter/process/memory-group')
 const { describeWithTools } = require('../support/tools')
@@ -239,11 +240,9 @@ const told = (state, text) =>
   ;(isRoot ? it : it.skip)('checks without permission are unknown, not ok', async () => {
     const pid = await startApp()
     await isWatched(pid)
-    const { ended } = spawnBounded(
-      process.execPath,
-      [require.resolve('../../cli/memwatch'), 'doctor', String(pid), '--url', exporter.url],
-      { uid: 65_534, gid: 65_534 }
-    )
+    const { ended } = spawnBounded(...asOtherUser([
+      process.execPath, MEMWATCH, 'doctor', String(pid), '--url', exporter.url
+    ]))
     const { stdout, stderr } = await ended
     expect({ stdout, stderr }).toMatchObject({
       stderr: '', stdout: expect.stringMatching(/\? Process \d+ belongs to user 0, and its\s+environment is closed/)
