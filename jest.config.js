@@ -6,6 +6,7 @@ const LOADS_BY_IMPORT = 'node_modules/@opentelemetry/otlp-exporter-base/'
 module.exports = {
   testEnvironment: 'node',
   testMatch: ['<rootDir>/test/**/*.test.js'],
+  testSequencer: '<rootDir>/test/support/longest-first.js',
   transform: {
     [LOADS_BY_IMPORT]: '<rootDir>/test/support/dynamic-import.js',
     '\\.js$': 'babel-jest'

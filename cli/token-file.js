@@ -22,7 +22,7 @@ function readTokenFile (file, from) {
   try {
     const token = fs.readFileSync(file, 'utf8').trim()
     // Other characters cannot stand in a header.
-    if (!/^[\x21-\x7e]+$/.test(token)) throw new Error(`expected a file with a token, got ${file}`)
+    if (!/^[\x20-\x7e]+$/.test(token)) throw new Error(`expected a file with a token, got ${file}`)
     return token
   } catch (error) {
     throw new UsageError(`${from}: ${/** @type {Error} */ (error).message}`)

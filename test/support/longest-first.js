@@ -1,0 +1,37 @@
+'use strict'
+
+const path = require('node:path')
+const Sequencer = require('@jest/test-sequencer').default
+
+/**
+ * Suites that wait for over a minute. In a clone without timings jest begins with the largest
+ * files, so that a small one of these would begin last, and one worker would wait for it.
+ */
+const LONGEST = [
+  'integration/lab',
+  'integration/captures',
+  'page/page',
+  'lab/apps',
+  'integration/attach',
+  'cli/trace-gc',
+  'exporter/flight',
+  'integration/known-bugs',
+  'engine/weeks',
+  'integration/try'
+].map(name => path.join(__dirname, '..', `${name}.test.js`))
+
+/** Jest's order, with the longest suites first. */
+module.exports = class LongestFirst extends Sequencer {
+  /**
+   * @override
+   * @param {import('@jest/test-result').Test[]} tests
+   */
+  sort (tests) {
+    const sorted = /** @type {import('@jest/test-result').Test[]} */ (super.sort(tests))
+    const rank = (/** @type {import('@jest/test-result').Test} */ test) => {
+      const at = LONGEST.indexOf(test.path)
+      return at < 0 ? LONGEST.length : at
+    }
+    return sorted.sort((a, b) => rank(a) - rank(b))
+  }
+}
