@@ -13,7 +13,7 @@ module.exports = {
   },
   transformIgnorePatterns: [`node_modules/(?!${LOADS_BY_IMPORT.slice('node_modules/'.length)})`],
   setupFilesAfterEnv: ['<rootDir>/test/support/stop-running.js'],
-  // Real processes are spawned: two at a time is what a two-core machine carries.
-  maxWorkers: 2,
+  // Many suites wait for real processes: three keep the two cores of a CI machine busy.
+  maxWorkers: 3,
   testTimeout: 30_000
 }
