@@ -1,6 +1,6 @@
 'use strict'
 
-const { nowMs } = require('../primordials')
+const { startCost } = require('../primordials')
 
 /** Share of a core for readings; a slow reading makes the next ones rarer. */
 const MOST_SHARE = 0.0005
@@ -90,10 +90,10 @@ function convert ({
  * moment, and rarely if expensive: malloc walks through all free chunks.
  *
  * @param {Pick<import('../allocator-access').AllocatorAccess, 'readStatistics'>} access
- * @param {{ now?: () => number }} [dependencies] now: seconds
+ * @param {typeof startCost} [start]
  * @returns {import('./collector').Collector}
  */
-function allocatorStatistics (access, { now = () => nowMs() / 1000 } = {}) {
+function allocatorStatistics (access, start = startCost) {
   let nextAt = 0
   // The first reading compiles its code: its duration predicts nothing.
   let isFirst = true
@@ -101,10 +101,10 @@ function allocatorStatistics (access, { now = () => nowMs() / 1000 } = {}) {
     fields: ['allocatorBytes'],
     read (values, { nowSeconds, isOnDemand }) {
       if ((nowSeconds < nextAt && !isOnDemand) || values.residentBytes === undefined) return
-      const began = now()
+      const cost = start()
       const statistics = convert(access.readStatistics())
       if (statistics) values.allocatorBytes = statistics
-      const waitSeconds = isFirst ? 0 : Math.min((now() - began) / MOST_SHARE, RAREST_SECONDS)
+      const waitSeconds = isFirst ? 0 : Math.min(cost() / MOST_SHARE, RAREST_SECONDS)
       nextAt = statistics ? nowSeconds + waitSeconds : Infinity
       isFirst = false
     }

@@ -90,11 +90,9 @@ class Cgroup {
   ]
 
   /**
-   * @param {object} [dependencies]
-   * @param {Pick<import('../read-file').KernelFiles, 'read' | 'readKept'>} [dependencies.files]
-   * @param {(file: string) => boolean} [dependencies.exists]
-   * @param {number} [dependencies.hostMemoryBytes]
-   * @param {number} [dependencies.fallbackLimitBytes] limit without a readable cgroup; 0: none
+   * @param {{ files?: Pick<import('../read-file').KernelFiles, 'read' | 'readKept'>,
+   *   exists?: (file: string) => boolean, hostMemoryBytes?: number, fallbackLimitBytes?: number
+   *   }} [dependencies] fallbackLimitBytes: limit without a readable cgroup; 0: none
    */
   constructor ({
     files = kernelFiles(),

@@ -10,9 +10,8 @@ const ACCEPTED = 'net.server.socket'
  * not show all servers: those on a Unix socket are pipes, as stdout may be, and in a worker of
  * node:cluster the primary listens.
  *
- * @param {object} [dependencies]
- * @param {typeof diagnostics.subscribe | undefined} [dependencies.subscribe] Node 18.7+
- * @param {typeof diagnostics.unsubscribe | undefined} [dependencies.unsubscribe]
+ * @param {{ subscribe?: typeof diagnostics.subscribe, unsubscribe?: typeof diagnostics.unsubscribe
+ *   }} [dependencies] functions of Node 18.7+
  * @returns {import('./collector').Collector}
  */
 function connections ({

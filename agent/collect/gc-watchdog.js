@@ -76,11 +76,8 @@ class GcWatchdog {
   #nowMs
 
   /**
-   * @param {object} dependencies
-   * @param {() => void} dependencies.disconnect
-   * @param {() => void} dependencies.connect
-   * @param {() => number} [dependencies.cpuMs]
-   * @param {() => number} [dependencies.nowMs]
+   * @param {{ disconnect: () => void, connect: () => void, cpuMs?: () => number,
+   *   nowMs?: () => number }} dependencies
    */
   constructor ({
     disconnect, connect, cpuMs = primordials.cpuMs, nowMs = primordials.nowMs

@@ -12,10 +12,8 @@ const LIMIT_FILES = Object.freeze({ 1: 'memory.limit_in_bytes', 2: 'memory.max' 
  * one limit. The name is the inode of its folder, as the path reads `/` inside every container with
  * a cgroup namespace. The kernel numbers inodes upwards and does not soon reuse one.
  *
- * @param {object} [dependencies]
- * @param {(file: string) => string} [dependencies.read]
- * @param {(file: string) => boolean} [dependencies.exists]
- * @param {(folder: string) => number} [dependencies.readInode]
+ * @param {{ read?: (file: string) => string, exists?: (file: string) => boolean,
+ *   readInode?: (folder: string) => number }} [dependencies]
  * @returns {string | undefined} decimal digits; undefined: no visible memory cgroup
  */
 function memoryCgroup ({

@@ -1,6 +1,6 @@
 'use strict'
 
-const { clearTimeout, nowMs, setTimeout } = require('../primordials')
+const { clearTimeout, nowMs, setTimeout, startCost } = require('../primordials')
 const { isTemporary } = require('../read-file')
 const { memoryReader } = require('./memory-reader')
 const { MOVED_SHARE, MemoryScan } = require('./memory-scan')
@@ -75,7 +75,7 @@ class MemoryMap {
   #frameMs
   #atRestEverySeconds
   #reader
-  #now
+  #clock
   #later
   #begin
   #continue
@@ -95,17 +95,18 @@ class MemoryMap {
    *   frames, and counts its time
    * @param {(lines: string) => void} [options.onMaps] receives the lines as well
    * @param {number} [options.atRestEverySeconds] interval while anonymous memory stands still
-   * @param {import('./memory-reader').Sources & { now?: () => number, later?: (work: () => void,
-   *   ms: number) => () => void }} [dependencies] now: seconds; later: returns its cancellation
+   * @param {import('./memory-reader').Sources & { now?: () => number, startCost?: typeof startCost,
+   *   later?: (work: () => void, ms: number) => () => void }} [dependencies] now: seconds; later:
+   *   returns its cancellation
    */
   constructor (
     { frameMs, metered, onMaps = () => {}, atRestEverySeconds = AT_REST_EVERY_SECONDS },
-    { now = () => nowMs() / 1000, later = setLater, ...sources } = {}
+    { now = () => nowMs() / 1000, startCost: start = startCost, later = setLater, ...sources } = {}
   ) {
     this.#frameMs = frameMs
     this.#atRestEverySeconds = atRestEverySeconds
     this.#reader = memoryReader(onMaps, sources)
-    this.#now = now
+    this.#clock = { now, startCost: start }
     this.#later = later
     this.#begin = metered('scan', () => {
       this.#scan = this.#newScan(this.#scan?.tookSeconds)
@@ -153,7 +154,7 @@ class MemoryMap {
       this.#fail(error, STATES.idle)
     }
     if (this.#state === STATES.scanning) return
-    const lastedMs = (this.#now() - scan.beganSeconds) * 1000
+    const lastedMs = (this.#clock.now() - scan.beganSeconds) * 1000
     this.#leadMs = Math.min(LEAD_FACTOR * lastedMs + LEAST_LEAD_MS, MOST_LEAD_MS)
   }
 
@@ -204,7 +205,7 @@ class MemoryMap {
   /** @param {number} [wastedSeconds] */
   #newScan (wastedSeconds) {
     const { scan, anonBytes } = this.#reader
-    return new MemoryScan(scan(), { anonBytes, now: this.#now, wastedSeconds })
+    return new MemoryScan(scan(), { anonBytes, ...this.#clock, wastedSeconds })
   }
 
   /** @param {Values} values */

@@ -13,6 +13,7 @@ class MemoryScan {
   #pieces
   #anonBytes
   #now
+  #startCost
   #leastBytes = Infinity
   #mostBytes = 0
   /** @type {Breakdown | undefined} */
@@ -23,14 +24,16 @@ class MemoryScan {
    * @param {object} options
    * @param {() => number} options.anonBytes anonymous memory of the process
    * @param {() => number} options.now seconds
+   * @param {typeof import('../primordials').startCost} options.startCost
    * @param {number} [options.wastedSeconds] time of earlier, wasted scans
    */
-  constructor (pieces, { anonBytes, now, wastedSeconds = 0 }) {
+  constructor (pieces, { anonBytes, now, startCost, wastedSeconds = 0 }) {
     this.#pieces = pieces
     this.#anonBytes = anonBytes
     this.#now = now
+    this.#startCost = startCost
     this.beganSeconds = now()
-    /** CPU time of the app's thread, with wasted scans. */
+    /** CPU time, with wasted scans. */
     this.tookSeconds = wastedSeconds
   }
 
@@ -47,20 +50,21 @@ class MemoryScan {
    */
   runFor (seconds) {
     const from = this.#now()
+    const cost = this.#startCost()
     this.#noteAnonBytes()
     let isComplete = false
     while (!isComplete && this.#now() - from < seconds) isComplete = this.#step()
     this.#noteAnonBytes()
-    this.tookSeconds += this.#now() - from
+    this.tookSeconds += cost()
     return isComplete
   }
 
   /** Scans the rest without a pause. @throws as runFor */
   runToEnd () {
-    const from = this.#now()
+    const cost = this.#startCost()
     while (!this.#step());
     this.#noteAnonBytes()
-    this.tookSeconds += this.#now() - from
+    this.tookSeconds += cost()
   }
 
   /** Closes the files of an incomplete scan. */

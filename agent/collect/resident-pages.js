@@ -179,12 +179,8 @@ function * countStack (file, window, { from, to }) {
 
 /**
  * Counts every stride-th window, and extrapolates.
- * @param {object} of
- * @param {OwnDescriptor} of.file
- * @param {PagemapWindow} of.window
- * @param {Mapping[]} of.mappings
- * @param {number} of.stride
- * @param {number} of.turn varies the start
+ * @param {{ file: OwnDescriptor, window: PagemapWindow, mappings: Mapping[], stride: number,
+ *   turn: number }} of turn: varies the start
  * @returns {Generator<void, number>} pages
  */
 function * countSampled ({ file, window, mappings, stride, turn }) {

@@ -79,8 +79,7 @@ describe('malloc is queried', () => {
    * @param {number} [seconds] duration of a reading
    */
   const readings = (readStatistics, times, seconds = 0) => {
-    let clock = 0
-    const collector = allocatorStatistics({ readStatistics }, { now: () => (clock += seconds) })
+    const collector = allocatorStatistics({ readStatistics }, () => () => seconds)
     return times.map(nowSeconds => {
       const values = nowSeconds % 10 === 0 ? { residentBytes: {} } : {}
       collector.read(values, { count: 0, nowSeconds })

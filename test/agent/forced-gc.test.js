@@ -25,7 +25,10 @@ function make ({
   const pauses = { countPending: () => { state.pending++ }, countOwn: () => { state.own++ } }
   const forced = new ForcedGc(mode, ownGc, pauses, {
     now: () => state.nowMs,
-    cpuMs: () => state.cpuMs,
+    startCost: () => {
+      const [ms, cpu] = [state.nowMs, state.cpuMs]
+      return () => Math.min(state.nowMs - ms, state.cpuMs - cpu) / 1000
+    },
     heapUsedBytes: () => state.usedBytes,
     collect: () => {
       if (fails) throw new Error('gc is not defined')

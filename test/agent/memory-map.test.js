@@ -221,6 +221,10 @@ describe('a scan of the memory map', () => {
       { frameMs: 1000, metered: (_, work) => work, atRestEverySeconds },
       {
         now: () => clock,
+        startCost: () => {
+          const began = clock
+          return () => clock - began
+        },
         later (work, ms) {
           const timer = { at: clock + ms / 1000 + lateSeconds, work }
           timers.push(timer)

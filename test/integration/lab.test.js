@@ -15,13 +15,19 @@ afterAll(() => fs.rmSync(folder, { recursive: true }))
  * Main thread of a live lab app in the report.
  * @param {string} app
  * @param {string[]} [options]
- * @param {object} [env]
+ * @param {{ env?: object, confirmed?: string }} [of] confirmed: a diagnosis that ends the run, as a
+ *   busy machine takes longer
  */
-async function simulate (app, options = [], env = {}) {
+async function simulate (app, options = [], { env = {}, confirmed } = {}) {
   const file = path.join(folder, `${app}-${options.length}-${Object.keys(env).length}.json`)
   const child = spawn(process.execPath, [MEMWATCH, 'simulate', app, '--report', file, ...options], {
     env: { ...process.env, NODE_OPTIONS: '', ...env },
-    stdio: 'ignore'
+    stdio: ['ignore', 'ignore', 'pipe']
+  })
+  let events = ''
+  child.stderr.on('data', data => {
+    events += data
+    if (confirmed && events.includes(`main: ${confirmed} confirmed:`)) child.kill('SIGINT')
   })
   await once(child, 'exit')
   return JSON.parse(fs.readFileSync(file, 'utf8')).targets.find(({ thread }) => thread === 'main')
@@ -33,13 +39,15 @@ describeWithTools('lab apps, live', () => {
   /** @type {Record<string, Promise<any>>} */
   const runs = {}
   beforeAll(async () => {
-    runs.leak = simulate('js-heap-leak', ['--for', '170'])
+    runs.leak = simulate('js-heap-leak', ['--for', '240'], { confirmed: 'js-heap-leak' })
     const inTurn = async () => {
       runs.cache = simulate('healthy-cache-fill')
       await runs.cache
-      runs.fragmenting = simulate('allocator-fragmentation', ['--for', '90'])
+      runs.fragmenting = simulate('allocator-fragmentation', ['--for', '240'], {
+        confirmed: 'allocator-fragmentation'
+      })
       const [fix] = (await runs.fragmenting).primary?.fix ?? [{ change: { env: {} } }]
-      runs.fixed = simulate('allocator-fragmentation', ['--for', '40'], fix.change.env)
+      runs.fixed = simulate('allocator-fragmentation', ['--for', '40'], { env: fix.change.env })
       await runs.fixed
     }
     // Light apps, which run beside the others.
@@ -49,7 +57,7 @@ describeWithTools('lab apps, live', () => {
       }
     }
     await Promise.all([runs.leak, inTurn(), light()])
-  }, 300_000)
+  }, 420_000)
 
   it('a leak is confirmed while the process lives, with the remaining time', async () => {
     const { primary } = await runs.leak

@@ -98,7 +98,7 @@ async function scrape (url, { signal } = {}) {
  * @param {(answer: any) => boolean} accept
  * @param {number} [timeoutMs]
  */
-async function eventually (ask, accept, timeoutMs = 10_000) {
+async function eventually (ask, accept, timeoutMs = 25_000) {
   const deadline = Date.now() + timeoutMs
   for (;;) {
     const answer = await ask()
