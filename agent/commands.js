@@ -132,10 +132,8 @@ function readCommand (line) {
  * Any process can reach a TCP port. A Unix socket is as safe as its folder; where others may write,
  * as in a volume that containers share, the exporter must prove that it knows the token.
  *
- * @param {object} options
- * @param {{ path: string }} options.address
- * @param {string} [options.tokenFile]
- * @param {() => number} options.now seconds
+ * @param {{ address: { path: string }, tokenFile?: string, now: () => number }} options now:
+ *   seconds
  * @returns {(asked: Record<string, any>, connection: Connection) => boolean}
  */
 function trust ({ address, tokenFile, now }) {

@@ -57,10 +57,8 @@ function isProgram (script, own) {
  * Nearest package above the script; for the program of an installed package that of the app: in
  * the working folder, or beside node_modules.
  * @param {string | undefined} script absolute path
- * @param {object} [of]
- * @param {() => string} [of.workingFolder]
- * @param {boolean} [of.isWorker] workers of loaders report before the main thread, and run a
- *   package's script or none
+ * @param {{ workingFolder?: () => string, isWorker?: boolean }} [of] isWorker: workers of loaders
+ *   report before the main thread, and run a package's script or none
  * @returns {Package}
  */
 function appPackage (script, { workingFolder = process.cwd, isWorker = false } = {}) {

@@ -67,12 +67,6 @@ const unrefd = timer => {
   return apply(unref, timer, [])
 }
 
-/** CPU time so far, of this thread if known. */
-const cpuMs = () => {
-  const { user, system } = (threadCpuUsage ?? cpuUsage)()
-  return (user + system) / 1e3
-}
-
 module.exports = Object.freeze({
   /** Unref'd: a script that ends must end. @type {SetTimer} */
   setTimeout: (work, ms) => unrefd(setTimeout(work, ms)),
@@ -103,11 +97,22 @@ module.exports = Object.freeze({
   readRssBytes: memoryUsage.rss,
   cpuUsage,
   threadCpuUsage,
-  cpuMs,
-  /** @returns {() => number} seconds of CPU since this call, at most those that passed */
+  /** CPU time so far, of this thread if known. */
+  cpuMs: () => {
+    const { user, system } = (threadCpuUsage ?? cpuUsage)()
+    return (user + system) / 1e3
+  },
+  /**
+   * Of the process: the kernel counts a thread's time in ticks.
+   * @returns {() => number} seconds of CPU since this call, at most those that passed
+   */
   startCost: () => {
-    const [ms, cpu] = [hrtimeMs(), cpuMs()]
-    return () => Math.min(hrtimeMs() - ms, cpuMs() - cpu) / 1e3
+    const ms = hrtimeMs()
+    const before = cpuUsage()
+    return () => {
+      const { user, system } = cpuUsage(before)
+      return Math.min((user + system) / 1e6, (hrtimeMs() - ms) / 1e3)
+    }
   },
   /** @type {(() => string[]) | undefined} */
   listActiveResources: /** @type {any} */ (process).getActiveResourcesInfo?.bind(process),

@@ -6,25 +6,26 @@
  * OpenTelemetry and dd-trace, at 10 to 5,000 GCs in a second of work. Measurements of throughput
  * cannot show such small differences.
  *
- * In a round each variant has a process of its own, with V8's smallest new space; the processes
- * work one at a time. What can be turned off in a running process is compared with itself: blocks
- * of slices with and without it take turns, so that no difference between two processes counts.
- * prom-client, OpenTelemetry and dd-trace cannot be turned off, so they are compared with a process
- * that has nothing; slices take turns there. The difference of a round is the median of its turns.
- * Rounds go on, with new processes, until the quartiles of a variant's median are within --spread
- * percent of it, or up to --rounds.
+ * Two processes that do the same work differ by one or two percent, so the smallest costs are
+ * measured within one process, in slices of 20 ms. The hooks are turned off in every other slice.
+ * The agent's own turns of the loop are measured where they happen: they take less than slices
+ * differ. memwatch is its hooks and its turns together. For the others, and for memwatch once more,
+ * slices of a second take turns in two processes, with and without it, as objects that an observer
+ * leaves behind cost also later. Rounds go on, with new processes, until the
+ * quartiles of a variant's median are within --spread percent of it, or up to --rounds.
  *
  *   --nodes A:B     Nodes, this one
  *   --rates 10,…    GCs in a second of work, 10,100,1000,5000
  *   --variants a,b  of those above, all
- *   --rounds 60     at most, for each Node and rate
+ *   --rounds 20     at most, for each Node and rate
  *   --spread 0.3    percent
- *   --turns 4       of each variant and round, after a slice to warm up
+ *   --seconds 20    of work in a round within one process, after five to warm up
+ *   --turns 4       of two processes in a round, after a slice to warm up
  *   --out FOLDER    where rounds are kept; what is there is not run again
  *   --write         writes bench/overhead-work.json and the section of docs/overhead.md
  *
- * On a quiet machine: three minutes a round and rate with all variants, so hours for each Node.
- * No other program should run, as the bench uses two cores.
+ * Some three minutes a round and rate with all variants. Other programs disturb the comparison of
+ * processes: the bench uses two cores.
  */
 
 const fs = require('node:fs')
@@ -33,26 +34,32 @@ const path = require('node:path')
 const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { parseArgs } = require('node:util')
-const { median } = require('simple-statistics')
+const { mean, median, sum } = require('simple-statistics')
 const { freePort } = require('../test/support/free-port')
 const { FOLDER, installCompared, scrapeEachSecond, startSinks } = require('./overhead-sinks')
 const { WORK_FILE, middleOf, withWork, workSection } = require('./overhead-work-page')
 
-const VARIANTS = [
-  'none-again',
-  'hooks',
+/** Compared within one process: the name of the measurement, and its file in variants/. */
+const WITHIN = Object.freeze({
+  'none-again': 'none-again',
+  hooks: 'hooks',
+  turns: 'memwatch'
+})
+/** Compared with a process that has nothing. */
+const BETWEEN = Object.freeze([
   'memwatch',
   'memwatch-observer',
   'empty-observer',
   'prom-client',
   'opentelemetry',
   'dd-trace'
-]
-/** Compared with a process that has nothing, as they cannot be turned off. */
-const PEERS = ['prom-client', 'opentelemetry', 'dd-trace']
-const UNITS_OF_SLICE = 1000
-const SLICES_OF_BLOCK = 2
+])
+const VARIANTS = [...Object.keys(WITHIN), ...BETWEEN]
 const UNIT_MICROS = 1000
+/** Slices of two processes that take turns, and those within one process. */
+const LONG_SLICE = 1000
+const SHORT_SLICE = 20
+const WARM_SECONDS = 5
 /** V8's smallest semi-space: one GC for each MiB of garbage. */
 const FLAGS = ['--max-semi-space-size=1']
 const LEAST_ROUNDS = 5
@@ -63,8 +70,9 @@ const { values: given } = parseArgs({
     nodes: { type: 'string', default: process.execPath },
     rates: { type: 'string', default: '10,100,1000,5000' },
     variants: { type: 'string', default: VARIANTS.join(',') },
-    rounds: { type: 'string', default: '60' },
+    rounds: { type: 'string', default: '20' },
     spread: { type: 'string', default: '0.3' },
+    seconds: { type: 'string', default: '20' },
     turns: { type: 'string', default: '4' },
     out: { type: 'string', default: path.join(os.tmpdir(), 'memwatch-overhead-work') },
     write: { type: 'boolean', default: false },
@@ -108,7 +116,11 @@ class Worker {
       }
     )
     const worker = new Worker(child, variant === 'prom-client' ? scrapeEachSecond(scrapePort) : undefined)
-    await once(child, 'message')
+    const failed = once(child, 'exit').then(([code]) => {
+      throw new Error(`${variant} of ${node} ended with status ${code}`)
+    })
+    await Promise.race([once(child, 'message'), failed])
+    failed.catch(() => {}) // `end` kills it
     return worker
   }
 
@@ -126,19 +138,21 @@ class Worker {
   }
 
   /**
-   * @param {number} [units]
-   * @returns {Promise<number>} µs of CPU
+   * @param {number} slices
+   * @param {number} units of each slice
+   * @returns {Promise<{ micros: Record<'on' | 'off', number[]>, ownMicros: number,
+   *   seconds: number }>} µs of CPU of each slice and of the variant's own turns; elapsed seconds
    */
-  async work (units = UNITS_OF_SLICE) {
-    this.child.send(units)
-    const [{ cpuMicros }] = await once(this.child, 'message')
-    return cpuMicros
+  async slices (slices, units) {
+    this.child.send({ slices, units })
+    const [answer] = await once(this.child, 'message')
+    return answer
   }
 
-  /** @param {'on' | 'off'} order */
-  async turn (order) {
-    this.child.send(order)
-    await once(this.child, 'message')
+  /** One long slice. @returns {Promise<number>} µs of CPU */
+  async work () {
+    const { micros } = await this.slices(1, LONG_SLICE)
+    return sum(Object.values(micros).flat())
   }
 
   async end () {
@@ -160,13 +174,13 @@ async function calibrate (node, rate) {
   const tracedGcs = () => (allocating.said.match(/ ms: (Scavenge|Mark-)/g) ?? []).length
   await allocating.work()
   const before = tracedGcs()
-  const allocatingMicros = (await allocating.work()) / UNITS_OF_SLICE / CALIBRATION_OBJECTS
+  const allocatingMicros = (await allocating.work()) / LONG_SLICE / CALIBRATION_OBJECTS
   await allocating.end()
-  const objectsPerGc = UNITS_OF_SLICE * CALIBRATION_OBJECTS / (tracedGcs() - before)
+  const objectsPerGc = LONG_SLICE * CALIBRATION_OBJECTS / (tracedGcs() - before)
   const objects = Math.round(rate * objectsPerGc * UNIT_MICROS / 1e6)
   const spinning = await Worker.start(node, 'none', { objects: 0, spins: 1e5 }, {})
   await spinning.work()
-  const spinMicros = (await spinning.work()) / UNITS_OF_SLICE / 1e5
+  const spinMicros = (await spinning.work()) / LONG_SLICE / 1e5
   await spinning.end()
   const left = Math.max(0, UNIT_MICROS - objects * allocatingMicros)
   return { objects, spins: Math.round(left / spinMicros) }
@@ -198,35 +212,26 @@ async function compareProcesses (variant, start, round) {
 }
 
 /**
- * @param {string} variant that can be turned off
+ * @param {keyof typeof WITHIN} variant
  * @param {(variant: string) => Promise<Worker>} start
- * @returns {Promise<Turn[]>} each block with it, against the blocks before and after without it
+ * @returns {Promise<Turn>} sums of a second of work
  */
-async function compareWithItself (variant, start) {
-  const worker = await start(variant)
-  /** @param {'on' | 'off'} order */
-  const block = async order => {
-    await worker.turn(order)
-    let micros = 0
-    for (let i = 0; i < SLICES_OF_BLOCK; i++) micros += await worker.work()
-    return micros / SLICES_OF_BLOCK
-  }
-  /** @type {Turn[]} */
-  const turns = []
+async function compareSlices (variant, start) {
+  const worker = await start(WITHIN[variant])
   try {
-    await worker.work()
-    let before = await block('off')
-    for (let turn = 0; turn < Number(given.turns); turn++) {
-      const during = await block('on')
-      const after = await block('off')
-      const of = (before + after) / 2
-      turns.push({ more: during - of, of })
-      before = after
-    }
+    const slicesOf = (/** @type {number} */ seconds) => 4 * Math.round(seconds * 1000 / SHORT_SLICE / 4)
+    await worker.slices(slicesOf(WARM_SECONDS), SHORT_SLICE)
+    const { micros, ownMicros, seconds } = await worker.slices(
+      slicesOf(Number(given.seconds)), SHORT_SLICE
+    )
+    // Frames come once a second of the clock, whatever share of it the process works.
+    if (variant === 'turns') return { more: ownMicros / seconds, of: 1e6 }
+    const slicesOfSecond = 1e6 / (SHORT_SLICE * UNIT_MICROS)
+    const of = mean(micros.off)
+    return { more: (mean(micros.on) - of) * slicesOfSecond, of: of * slicesOfSecond }
   } finally {
     await worker.end()
   }
-  return turns
 }
 
 /**
@@ -254,13 +259,13 @@ async function measure (node, rate, env) {
   /** @type {Difference[]} */
   const differences = kept?.differences ?? []
   const start = (/** @type {string} */ variant) => Worker.start(node, variant, unit, env)
-  const gcs = rate * UNITS_OF_SLICE * UNIT_MICROS / 1e6
+  const gcs = rate * LONG_SLICE * UNIT_MICROS / 1e6
   for (let round = 0; round < Number(given.rounds); round++) {
     for (const variant of variants.filter(variant => !isSettled(differences, variant))) {
       if (differences.some(found => found.variant === variant && found.round === round)) continue
-      const turns = PEERS.includes(variant)
+      const turns = BETWEEN.includes(variant)
         ? await compareProcesses(variant, start, round)
-        : await compareWithItself(variant, start)
+        : [await compareSlices(/** @type {keyof typeof WITHIN} */ (variant), start)]
       const share = median(turns.map(({ more, of }) => more / of))
       const microsPerGc = median(turns.map(({ more }) => more)) / gcs
       differences.push({ node: version, rate, round, variant, share, microsPerGc })

@@ -41,10 +41,8 @@ const wait = seconds => new Promise(resolve => { setTimeout(resolve, 1000 * seco
 
 /**
  * Captures of this isolate, one at a time.
- * @param {object} options
- * @param {{ path: string }} options.address exporter; each part has its own connection
- * @param {boolean} options.allowSnapshot
- * @param {Pick<Tools, 'gcs'>} options.counts
+ * @param {{ address: { path: string }, allowSnapshot: boolean, counts: Pick<Tools, 'gcs'> }}
+ *   options address: exporter; each part has its own connection
  */
 function captures ({ address, allowSnapshot, counts }) {
   let busy = false

@@ -1,10 +1,9 @@
 'use strict'
 
 // Fixed work: `node -r VARIANT work.js OBJECTS SPINS`. Each unit creates OBJECTS objects, nearly
-// all of which are garbage at once, and then computes up to about a millisecond. For each number
-// it is sent, it works one slice of so many units, with one unit in each turn of the loop, and
-// replies with the CPU time of the process. `on` and `off` switch the variant; it replies once
-// that has settled.
+// all of which are garbage at once, and then computes up to about a millisecond. A slice is a
+// number of units, with one unit in each turn of the loop. For each message `{ slices, units }` it
+// works so many slices and replies with what each cost, and with what the variant did meanwhile.
 const { offeredSwitch } = require('./switch')
 
 const objects = Number(process.argv[2])
@@ -22,25 +21,46 @@ function unit () {
 
 /** Turns of the loop after the last unit, in which observers are called for the last GCs. */
 const LAST_TURNS = 5
-/** Longer than an agent takes to start and to send its first frames. */
-const SETTLED_AFTER_MS = 1300
 
-/** @param {number} units */
-function work (units) {
+/**
+ * @param {number} units
+ * @returns {Promise<number>} µs of CPU
+ */
+const slice = units => new Promise(resolve => {
   const before = process.cpuUsage()
   let left = units + LAST_TURNS
   const next = () => {
     if (left > LAST_TURNS) unit()
     if (--left > 0) return setImmediate(next)
     const { user, system } = process.cpuUsage(before)
-    process.send?.({ cpuMicros: user + system, sum })
+    resolve(user + system)
   }
   next()
+})
+
+/**
+ * A variant that can be turned off is on in two slices of four: on, off, off, on, so that a drift
+ * of the machine counts for both alike.
+ * @param {number} slices
+ * @param {number} units
+ */
+async function work (slices, units) {
+  const { on, off, ownMicros = () => 0 } = offeredSwitch()
+  const began = process.hrtime.bigint()
+  const ownBefore = ownMicros()
+  /** @type {Record<'on' | 'off', number[]>} */
+  const micros = { on: [], off: [] }
+  for (let i = 0; i < slices; i++) {
+    const isOff = off !== undefined && (i % 4 === 1 || i % 4 === 2)
+    if (isOff) off()
+    else on?.()
+    micros[isOff ? 'off' : 'on'].push(await slice(units))
+  }
+  on?.()
+  const seconds = Number(process.hrtime.bigint() - began) / 1e9
+  process.send?.({ micros, ownMicros: ownMicros() - ownBefore, seconds, sum })
 }
 
-process.on('message', (/** @type {number | 'on' | 'off'} */ order) => {
-  if (typeof order === 'number') return work(order)
-  offeredSwitch()?.[order]()
-  setTimeout(() => process.send?.(order), SETTLED_AFTER_MS)
-})
-process.send?.(offeredSwitch() ? 'switchable' : 'ready')
+process.on('message', (/** @type {{ slices: number, units: number }} */ { slices, units }) =>
+  work(slices, units))
+process.send?.('ready')

@@ -1,11 +1,25 @@
 'use strict'
 
-// V8's own GC callbacks by the addon, without the agent.
+// V8's own GC callbacks by the addon, as the agent uses them, without the agent.
+const v8 = require('node:v8')
 const { countGcs } = require('../../../allocator')
 const { offerSwitch } = require('../switch')
 
-let counter = countGcs()
+/** The old spaces, by their place: what a major GC reads. */
+const spaces = v8.getHeapSpaceStatistics().reduce(
+  (bits, { space_name: name }, i) => (name.startsWith('new_') ? bits : bits | 1 << i), 0
+)
+/** @type {ReturnType<typeof countGcs>} */
+let counter
+const on = () => {
+  counter ??= countGcs()
+  counter?.readLiveHeap(spaces)
+}
+on()
 offerSwitch({
-  on () { counter = countGcs() },
-  off: () => counter?.stop()
+  on,
+  off () {
+    counter?.stop()
+    counter = undefined
+  }
 })
