@@ -67,17 +67,21 @@ function workSection (differences) {
   if (differences.length === 0) return ''
   const parts = [
     TITLE,
-    'CPU of the process for the same allocations and the same computing, by how often it collects ' +
+    'CPU of the process for the same allocations and the same computing, by how often V8 collects ' +
       'in a second of work; `npm run bench:overhead-work -- --write`. Each figure is the median of ' +
-      'the differences of all rounds, in brackets the quartiles of that median (bootstrap). In a ' +
-      'round, what can be turned off in a running process is compared with the same process without ' +
-      'it, in turns of two seconds; its start is not measured. prom-client, OpenTelemetry and ' +
-      'dd-trace cannot be turned off: they are compared with a second process that has nothing. ' +
-      '*hooks alone* count GCs in V8\'s own callbacks without an agent; *an empty observer* ' +
-      'is what every `PerformanceObserver` of GCs costs.'
+      'all rounds, in brackets the quartiles of that median (bootstrap).',
+    'Two processes that do the same work differ by one or two percent, which hides small costs. So ' +
+      'the first lines come from one process. The GC hooks are turned off and on again every ' +
+      '20 ms, and "nothing, again" turns nothing off: it shows the noise. The agent\'s own turns of ' +
+      'the event loop (frames, and a timer that measures delays) are measured by the CPU clock ' +
+      'around each of them. Hooks and turns together are the cost of memwatch, without what its ' +
+      'turns displace from the caches of the CPU.',
+    'The other lines come from pairs of processes, with and without the tool, because objects that ' +
+      'an observer leaves behind also cost later. memwatch is measured in this way, too; "an empty ' +
+      'observer" is what every `PerformanceObserver` of GCs costs.'
   ]
   for (const node of distinct(differences.map(difference => difference.node))) {
-    const here = differences.filter(difference => difference.node === node)
+    const here = withSums(differences.filter(difference => difference.node === node))
     const rates = distinct(here.map(({ rate }) => rate)).sort((a, b) => a - b)
     const rounds = rates.map(rate => {
       const of = here.filter(found => found.rate === rate)
@@ -86,11 +90,13 @@ function workSection (differences) {
       const [least, most] = [Math.min(...counts), Math.max(...counts)]
       return least === most ? `${least}` : `${least} to ${most}`
     })
-    const rows = distinct(here.map(({ variant }) => variant)).map(variant => {
+    const measured = new Set(here.map(({ variant }) => variant))
+    const shown = Object.keys(TITLES).filter(variant => measured.has(variant))
+    const rows = shown.map(variant => {
       const ofRate = (/** @type {number} */ rate) =>
         here.filter(found => found.variant === variant && found.rate === rate)
       return [
-        TITLES[/** @type {keyof typeof TITLES} */ (variant)] ?? variant,
+        TITLES[/** @type {keyof typeof TITLES} */ (variant)],
         ...rates.map(rate => cell(ofRate(rate).map(({ share }) => 100 * share), 2)),
         cell(ofRate(rates[rates.length - 1]).map(({ microsPerGc }) => microsPerGc), 1)
       ]
@@ -108,12 +114,39 @@ function workSection (differences) {
   return parts.join('\n\n')
 }
 
+/** Lines of the table, in its order. */
 const TITLES = Object.freeze({
-  'none-again': 'nothing, again',
-  hooks: 'hooks alone',
+  'none-again': 'nothing, again (one process)',
+  hooks: 'GC hooks',
+  turns: 'the agent\'s own turns',
+  sum: '**memwatch: hooks and turns**',
+  memwatch: 'memwatch (two processes)',
   'memwatch-observer': 'memwatch without hooks',
-  'empty-observer': 'an empty observer'
+  'empty-observer': 'an empty observer',
+  'prom-client': 'prom-client',
+  opentelemetry: 'OpenTelemetry',
+  'dd-trace': 'dd-trace'
 })
+
+/**
+ * @param {Difference[]} differences of one Node
+ * @returns {Difference[]} with the sums of hooks and turns of each rate and round
+ */
+const withSums = differences => [
+  ...differences,
+  ...differences.filter(({ variant }) => variant === 'hooks').flatMap(hooks => {
+    const turns = differences.find(({ variant, rate, round }) =>
+      variant === 'turns' && rate === hooks.rate && round === hooks.round)
+    return turns === undefined
+      ? []
+      : [{
+          ...hooks,
+          variant: 'sum',
+          share: hooks.share + turns.share,
+          microsPerGc: hooks.microsPerGc + turns.microsPerGc
+        }]
+  })
+]
 
 /**
  * @param {string} page docs/overhead.md

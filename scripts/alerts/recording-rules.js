@@ -8,6 +8,8 @@
 
 /** Labels of one target. Where several clusters share a Prometheus, addresses repeat. */
 const THREAD = 'cluster, job, instance, target, thread'
+/** Labels of its identity that workloads are told apart by. */
+const IDENTITY_LABELS = 'service_name, service_version, node_version'
 /** Labels of a workload: the processes of one app in one place. */
 const WORKLOAD = 'cluster, namespace, job, service_name'
 const VERSION = `${WORKLOAD}, service_version`
@@ -40,16 +42,24 @@ const DIFFERENCE = `abs(${GROWTH}:median - on (${VERSION}) ${GROWTH}:previous)`
  * @typedef {{ record: string, expr: (of: Of) => string }} RecordedRow
  */
 
+/** Recorded once, as all rules of its group join it. */
+const IDENTITIES = 'thread:memwatch_target_info:topk'
+
 /**
- * A series with labels of its target's identity. topk selects one of two identities, which would
- * break the join.
+ * One identity of each target. A restart can leave two for a moment, which would break joins.
  * @param {Of} of
- * @param {string} series
- * @param {string[]} [matchers] of the identity
+ * @param {string[]} [matchers]
  */
-const identified = (of, series, matchers = []) =>
-  `${series} * on (${THREAD}) group_left (service_name, service_version, node_version) ` +
-    `topk by (${THREAD}) (1, ${of('memwatch_target_info', ...matchers)})`
+const identities = (of, matchers = []) =>
+  `topk by (${THREAD}) (1, ${of('memwatch_target_info', ...matchers)})`
+
+/**
+ * A series with labels of its target's identity.
+ * @param {string} series
+ * @param {string} [ofTargets] their identities
+ */
+const identified = (series, ofTargets = IDENTITIES) =>
+  `${series} * on (${THREAD}) group_left (${IDENTITY_LABELS}) ${ofTargets}`
 
 /** @type {Record<string, { interval?: string, rows: readonly RecordedRow[] }>} by group */
 const RECORDED = Object.freeze({
@@ -68,45 +78,49 @@ const RECORDED = Object.freeze({
     interval: WORKLOADS_INTERVAL,
     rows: [
       {
+        record: IDENTITIES,
+        expr: of => `group by (${THREAD}, ${IDENTITY_LABELS}) (${identities(of)})`
+      },
+      {
         record: 'workload:memwatch_targets:count',
-        expr: of => `count by (${ALIKE}) (${identified(of, `(${of('memwatch_target_up')} == 1)`)})`
+        expr: of => `count by (${ALIKE}) (${identified(`(${of('memwatch_target_up')} == 1)`)})`
       },
       {
         record: 'workload:memwatch_rss_bytes:sum',
-        expr: of => `sum by (${ALIKE}) (${identified(of, of('memwatch_rss_bytes'))})`
+        expr: of => `sum by (${ALIKE}) (${identified(of('memwatch_rss_bytes'))})`
       },
       {
         record: 'workload:memwatch_process_cpu_seconds:rate5m',
-        expr: of => `sum by (${ALIKE}) (${identified(of, `sum without (mode) (rate(${of('memwatch_process_cpu_seconds_total')}[5m]))`)})`
+        expr: of => `sum by (${ALIKE}) (${identified(`sum without (mode) (rate(${of('memwatch_process_cpu_seconds_total')}[5m]))`)})`
       },
       {
         record: 'workload:memwatch_gc_pause_seconds:rate5m',
-        expr: of => `sum by (${ALIKE}) (${identified(of, `sum without (kind, cause) (rate(${of('memwatch_gc_pause_seconds_sum')}[5m]))`)})`
+        expr: of => `sum by (${ALIKE}) (${identified(`sum without (kind, cause) (rate(${of('memwatch_gc_pause_seconds_sum')}[5m]))`)})`
       },
       {
         record: 'workload:memwatch_verdicts:count',
-        expr: of => `count by (${ALIKE}, diagnosis, severity) (${identified(of, of('memwatch_verdict_info'))})`
+        expr: of => `count by (${ALIKE}, diagnosis, severity) (${identified(of('memwatch_verdict_info'))})`
       },
       {
         record: 'workload:memwatch_suspicions:count',
-        expr: of => `count by (${ALIKE}, diagnosis) (${identified(of, of('memwatch_diagnosis', 'state="suspected"'))})`
+        expr: of => `count by (${ALIKE}, diagnosis) (${identified(of('memwatch_diagnosis', 'state="suspected"'))})`
       },
       {
         record: 'workload:memwatch_verdict_saving_bytes:sum',
-        expr: of => `sum by (${ALIKE}, diagnosis) (${identified(of, of('memwatch_verdict_saving_bytes'))})`
+        expr: of => `sum by (${ALIKE}, diagnosis) (${identified(of('memwatch_verdict_saving_bytes'))})`
       },
       {
         record: 'workload:memwatch_verdict_saving_cores:sum',
-        expr: of => `sum by (${ALIKE}, diagnosis) (${identified(of, of('memwatch_verdict_saving_cores'))})`
+        expr: of => `sum by (${ALIKE}, diagnosis) (${identified(of('memwatch_verdict_saving_cores'))})`
       },
       {
         // The fix that most targets received: texts hold numbers, which differ between processes.
         record: 'workload:memwatch_verdict_fixes:topk',
-        expr: of => `topk by (${ALIKE}, diagnosis) (1, count by (${ALIKE}, diagnosis, fix, runbook) (${identified(of, of('memwatch_verdict_info'))}))`
+        expr: of => `topk by (${ALIKE}, diagnosis) (1, count by (${ALIKE}, diagnosis, fix, runbook) (${identified(of('memwatch_verdict_info'))}))`
       },
       {
         record: 'workload:memwatch_verdict_start_timestamp_seconds:min',
-        expr: of => `min by (${ALIKE}, diagnosis) (${identified(of, of('memwatch_verdict_start_timestamp_seconds'))})`
+        expr: of => `min by (${ALIKE}, diagnosis) (${identified(of('memwatch_verdict_start_timestamp_seconds'))})`
       }
     ]
   },
@@ -115,7 +129,7 @@ const RECORDED = Object.freeze({
     rows: [
       {
         record: STARTS,
-        expr: of => `min by (${VERSION}) (${identified(of, of('memwatch_target_start_time_seconds', 'thread="main"'), ['service_version!=""'])})`
+        expr: of => `min by (${VERSION}) (${identified(of('memwatch_target_start_time_seconds', 'thread="main"'), identities(of, ['service_version!=""']))})`
       },
       {
         record: `${GROWTH}:median`,
@@ -123,7 +137,7 @@ const RECORDED = Object.freeze({
           const grown = `time() - ${of('memwatch_target_start_time_seconds', 'thread="main"')} > ${GROWN_SECONDS}`
           const growth = `(${of('memwatch_live_heap_growth_bytes_per_second', 'thread="main"')} and on (${THREAD}) ${grown})`
           // A heap that shrinks does not grow.
-          return `clamp_min(quantile by (${VERSION}) (0.5, ${identified(of, growth)}), 0)`
+          return `clamp_min(quantile by (${VERSION}) (0.5, ${identified(growth, identities(of))}), 0)`
         }
       },
       {

@@ -49,7 +49,7 @@ const series = new Set([...targetMetrics, ...exporterMetrics].flatMap(({ name, t
 for (const { record } of recorded) series.add(record)
 /** Metrics in a text that do not exist. @param {string} text */
 const unknownMetrics = text =>
-  (text.match(/\b(memwatch|fleet|workload)[:_][a-z0-9_:]+/g) ?? []).filter(name => !series.has(name))
+  (text.match(/(?<!:)\b(?:(?:memwatch|fleet)[:_]|(?:workload|thread):)[a-z0-9_:]+/g) ?? []).filter(name => !series.has(name))
 
 /**
  * @param {string} file
@@ -127,7 +127,7 @@ describe('recording rules', () => {
   it.each(recorded.map(({ record, expr }) => [record, expr]))(
     '%s is named by its aggregation level and uses existing metrics',
     (record, expr) => {
-      expect(record).toMatch(/^(memwatch|fleet|workload):[a-z_]+:[a-z0-9]+$/)
+      expect(record).toMatch(/^(memwatch|fleet|workload|thread):[a-z_]+:[a-z0-9]+$/)
       expect(unknownMetrics(expr)).toEqual([])
       expect(expr).toMatch(/memwatch_/)
     }
