@@ -94,10 +94,11 @@ class Fleet {
     })
     const words = [given.node, ...(this.app.nodeArgs ?? []), ...nodeArgs, '-r', AGENT,
       this.app.script, '--rate', String(rate), ...args]
-    // A supervisor that starts the app with a clean environment, and hands its end on.
+    // A supervisor that starts the app with a clean environment, and hands its end on. The trap is
+    // in single quotes: in double quotes it would name the child before there is one.
     const command = supervised
-      ? ['sh', '-c', 'trap "kill $child" TERM; env -u NODE_OPTIONS -u LD_PRELOAD "$@" & ' +
-          'child=$!; wait $child; wait $child', 'sh', ...words]
+      ? ['sh', '-c', 'env -u NODE_OPTIONS -u LD_PRELOAD "$@" & child=$!; ' +
+          "trap 'kill $child' TERM; wait $child; wait $child", 'sh', ...words]
       : words
     const wrapped = group.wrap(command[0], command.slice(1))
     const child = spawn(wrapped.command, wrapped.args, {
