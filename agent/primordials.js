@@ -103,7 +103,7 @@ module.exports = Object.freeze({
     return (user + system) / 1e3
   },
   /**
-   * Of the process: the kernel counts a thread's time in ticks.
+   * Process time: the kernel counts that of a thread in ticks.
    * @returns {() => number} seconds of CPU since this call, at most those that passed
    */
   startCost: () => {

@@ -70,15 +70,16 @@ function workSection (differences) {
     'CPU of the process for the same allocations and the same computing, by how often V8 collects ' +
       'in a second of work; `npm run bench:overhead-work -- --write`. Each figure is the median of ' +
       'all rounds, in brackets the quartiles of that median (bootstrap).',
-    'Two processes that do the same work differ by one or two percent, which hides small costs. So ' +
-      'the first lines come from one process. The GC hooks are turned off and on again every ' +
-      '20 ms, and "nothing, again" turns nothing off: it shows the noise. The agent\'s own turns of ' +
-      'the event loop (frames, and a timer that measures delays) are measured by the CPU clock ' +
-      'around each of them. Hooks and turns together are the cost of memwatch, without what its ' +
-      'turns displace from the caches of the CPU.',
+    'Two processes that do the same work differ: by one or two percent, and at 5,000 GCs a second by ' +
+      'more than ten, which hides small costs. So the first lines come from one process. The GC ' +
+      'hooks are turned off and on again every 40 ms, and "nothing, again" turns nothing off: it ' +
+      'shows the noise. The agent\'s own turns of the event loop (frames, and a timer that measures ' +
+      'delays) are measured by the CPU clock around each of them. Hooks and turns together are the ' +
+      'cost of memwatch, without what its turns displace from the caches of the CPU.',
     'The other lines come from pairs of processes, with and without the tool, because objects that ' +
-      'an observer leaves behind also cost later. memwatch is measured in this way, too; "an empty ' +
-      'observer" is what every `PerformanceObserver` of GCs costs.'
+      'an observer leaves behind also cost later. A second "nothing, again" shows the noise of such ' +
+      'pairs, and memwatch is measured in this way, too. "An empty observer" is what every ' +
+      '`PerformanceObserver` of GCs costs.'
   ]
   for (const node of distinct(differences.map(difference => difference.node))) {
     const here = withSums(differences.filter(difference => difference.node === node))
@@ -120,6 +121,7 @@ const TITLES = Object.freeze({
   hooks: 'GC hooks',
   turns: 'the agent\'s own turns',
   sum: '**memwatch: hooks and turns**',
+  none: 'nothing, again (two processes)',
   memwatch: 'memwatch (two processes)',
   'memwatch-observer': 'memwatch without hooks',
   'empty-observer': 'an empty observer',

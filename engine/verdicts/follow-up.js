@@ -137,7 +137,7 @@ function judgeFollowUp (
   { readings, now, state, leastReadings = LEAST_READINGS }
 ) {
   if (arrival.kind === 'lost') {
-    const text = `${WORDS.did_not_arrive}: ${arrival.reason}.`
+    const text = sayLost(arrival)
     return { ending: 'did_not_arrive', outcomes: [], effectRatio: null, text }
   }
   if (!hasWorkedEnough(now, advice, fix, arrival)) return null
@@ -164,6 +164,9 @@ function judgeFollowUp (
   const text = `${WORDS[ending]}: ${measured}.`
   return { ending, outcomes: outcomes.map(withoutGood), effectRatio: effect, text }
 }
+
+/** @param {Extract<import('./arrival').Arrival, { kind: 'lost' }>} arrival */
+const sayLost = ({ reason }) => `${WORDS.did_not_arrive}: ${reason}.`
 
 /** The ending says it. @param {Outcome} outcome */
 const withoutGood = ({ signal, name, unit, from, to, measured }) =>
@@ -248,5 +251,5 @@ function findLevel (window, readings) {
 }
 
 module.exports = {
-  findAttempts, judgeFollowUp, findLevel, ENDINGS, MOST_READINGS
+  findAttempts, judgeFollowUp, findLevel, sayLost, ENDINGS, MOST_READINGS
 }

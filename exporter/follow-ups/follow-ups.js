@@ -4,7 +4,7 @@ const { EventEmitter } = require('node:events')
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 const { findCase } = require('@memwatch/engine/verdicts/case')
 const {
-  findAttempts, judgeFollowUp, findLevel, ENDINGS
+  findAttempts, judgeFollowUp, findLevel, sayLost, ENDINGS
 } = require('@memwatch/engine/verdicts/follow-up')
 const { FollowUpReadings } = require('@memwatch/engine/verdicts/follow-up-readings')
 const { readParents, readRelease } = require('./release')
@@ -167,7 +167,8 @@ class FollowUps extends EventEmitter {
   }
 
   /**
-   * True for a process that only restarts once more with a change that was followed up already.
+   * True for a process that only restarts once more with a change that was followed up already. A
+   * change that is lost for another reason was tried anew.
    * @param {Attempt} attempt
    * @param {FollowUp} followUp
    */
@@ -175,7 +176,9 @@ class FollowUps extends EventEmitter {
     return this.#ended.some(ended =>
       ended.target === target && ended.thread === thread && ended.diagnosis === diagnosis &&
       ended.change === change && (ended.endedUnixMs ?? 0) > advice.confirmedAtUnixMs &&
-      (ended.ending === 'did_not_arrive') === (arrival.kind === 'lost'))
+      (arrival.kind === 'lost'
+        ? ended.text === sayLost(arrival)
+        : ended.ending !== 'did_not_arrive'))
   }
 
   /**

@@ -3,6 +3,7 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
+const { once } = require('node:events')
 const { replayFile } = require('../../cli/sources/replay-file')
 const { findCase } = require('../../engine/verdicts/case')
 const { judgeArrival } = require('../../engine/verdicts/arrival')
@@ -382,6 +383,34 @@ describe('real processes', () => {
     await it_.stop()
   }, 30_000)
 
+  it('that restart have no second ending, unless the change is lost for another reason', async () => {
+    const it_ = await startExporter()
+    const name = 'semi-space-starvation'
+    const posts = []
+    it_.exporter.on('followed', (_, followUp) => posts.push(followUp))
+    const ill = await tellRecording(it_, name, { name, pid: 4711, startedAtUnixMs: 1000 })
+    const [{ fix: [{ change }] }] = findCase(it_.exporter.targets[0]).verdicts
+      .filter(({ state }) => state === 'confirmed')
+    ill.destroy()
+    for (const size of [1, 1, 2]) {
+      const { child, ended } = spawnWatched({
+        before: [`--max-semi-space-size=${size}`],
+        args: ['-e', 'setInterval(() => {}, 1000)'],
+        socket: it_.socket.path,
+        env: { MEMWATCH_NAME: name, NODE_OPTIONS: defined(change.flag) }
+      })
+      const hasCome = () => it_.exporter.targets.some(({ hello }) => hello.pid === child.pid)
+      await eventually(hasCome, Boolean)
+      await eventually(() => posts.length, length => length === size)
+      const vanished = once(it_.exporter, 'vanish')
+      child.kill()
+      await Promise.all([ended, vanished])
+    }
+    expect(posts.map(({ ending, text }) => [ending, /size=[12]/.exec(text)?.[0]]))
+      .toEqual([['did_not_arrive', 'size=1'], ['did_not_arrive', 'size=2']])
+    await it_.stop()
+  }, 60_000)
+
   it('of other code have another release', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-release-'))
     try {
@@ -390,7 +419,7 @@ describe('real processes', () => {
         fs.writeFileSync(script, `${code}; console.log('up'); setInterval(() => {}, 1000)`)
         const child = require('node:child_process').spawn(process.execPath, [script, ...args],
           { env: environment({}), stdio: ['ignore', 'pipe', 'ignore'] })
-        await require('node:events').once(defined(child.stdout), 'data')
+        await once(defined(child.stdout), 'data')
         const stat = fs.readFileSync(`/proc/${child.pid}/stat`, 'utf8')
         const startTimeTicks = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[22 - 3])
         const release = readRelease(/** @type {any} */ ({ pid: child.pid, startTimeTicks }))
