@@ -1,6 +1,6 @@
 'use strict'
 
-const { nowMs, startCost } = require('./primordials')
+const { nowMs, measureCpu } = require('./primordials')
 const { getHeapStatistics, runInNewContext, setFlagsFromString } = require('./v8-functions')
 const { debug } = require('./guard')
 
@@ -59,25 +59,25 @@ class ForcedGc {
    * @param {keyof typeof LIMITS} mode
    * @param {import('./collect/gc').OwnGc} ownGc records each GC
    * @param {{ countPending: () => void, countOwn: () => void }} pauses counters of GCs
-   * @param {{ now?: () => number, startCost?: typeof startCost, collect?: () => void,
+   * @param {{ now?: () => number, measureCpu?: typeof measureCpu, collect?: () => void,
    *   heapUsedBytes?: () => number }} [dependencies] now: milliseconds since the isolate started
    */
   constructor (mode, ownGc, pauses, dependencies = {}) {
     this.#limits = LIMITS[mode]
     this.#ownGc = ownGc
     this.#pauses = pauses
-    this.#system = { now: nowMs, startCost, collect, heapUsedBytes, ...dependencies }
+    this.#system = { now: nowMs, measureCpu, collect, heapUsedBytes, ...dependencies }
   }
 
   /** @returns {import('./commands').Result} blockedSeconds: the pause */
   run () {
-    const { now, startCost, collect, heapUsedBytes } = this.#system
+    const { now, measureCpu, collect, heapUsedBytes } = this.#system
     const usedBytes = heapUsedBytes()
     const likelySeconds = Math.max(this.#costSeconds, this.#secondsPerByte * usedBytes)
     const { share, distanceSeconds } = this.#limits
     const leastSeconds = Math.max(distanceSeconds, likelySeconds / share)
     const beganMs = now()
-    const cost = startCost()
+    const cpuSeconds = measureCpu()
     if (beganMs / 1000 - this.#endedAtSeconds < leastSeconds) {
       return { ok: false, reason: 'too_soon', message: OVER_BUDGET }
     }
@@ -96,7 +96,7 @@ class ForcedGc {
     this.#ownGc.totalMs += pauseMs
     this.#pauses.countOwn()
     this.#endedAtSeconds = endedMs / 1000
-    this.#costSeconds = Math.max(cost(), LEAST_CPU_SHARE * pauseMs / 1000)
+    this.#costSeconds = Math.max(cpuSeconds(), LEAST_CPU_SHARE * pauseMs / 1000)
     this.#secondsPerByte = this.#costSeconds / Math.max(1, usedBytes)
     return { ok: true, blockedSeconds: pauseMs / 1000 }
   }

@@ -103,10 +103,10 @@ module.exports = Object.freeze({
     return (user + system) / 1e3
   },
   /**
-   * Process time: the kernel counts that of a thread in ticks.
-   * @returns {() => number} seconds of CPU since this call, at most those that passed
+   * Time of all threads: the kernel counts one's in ticks.
+   * @returns {() => number} CPU seconds since this call, at most those that passed
    */
-  startCost: () => {
+  measureCpu: () => {
     const ms = hrtimeMs()
     const before = cpuUsage()
     return () => {

@@ -67,18 +67,19 @@ function workSection (differences) {
   if (differences.length === 0) return ''
   const parts = [
     TITLE,
-    'CPU of the process for the same allocations and the same computing, by how often V8 collects ' +
-      'in a second of work; `npm run bench:overhead-work -- --write`. Each figure is the median of ' +
-      'all rounds, in brackets the quartiles of that median (bootstrap).',
-    'Two processes that do the same work differ: by one or two percent, and at 5,000 GCs a second by ' +
-      'more than ten, which hides small costs. So the first lines come from one process. The GC ' +
-      'hooks are turned off and on again every 40 ms, and "nothing, again" turns nothing off: it ' +
-      'shows the noise. The agent\'s own turns of the event loop (frames, and a timer that measures ' +
-      'delays) are measured by the CPU clock around each of them. Hooks and turns together are the ' +
-      'cost of memwatch, without what its turns displace from the caches of the CPU.',
-    'The other lines come from pairs of processes, with and without the tool, because objects that ' +
-      'an observer leaves behind also cost later. A second "nothing, again" shows the noise of such ' +
-      'pairs, and memwatch is measured in this way, too. "An empty observer" is what every ' +
+    'CPU of the process for the same allocations and the same computing, by how often V8 ' +
+      'collects in a second of work; `npm run bench:overhead-work -- --write`. Each figure is the ' +
+      'median of all rounds. The brackets hold the quartiles of that median (bootstrap).',
+    'Two processes that do the same work differ by one or two percent, and by more than ten at ' +
+      '5,000 GCs a second. That hides small costs, so the first lines come from one process. The ' +
+      'bench turns the GC hooks off and on again every 40 ms. "Nothing, again" turns nothing off ' +
+      'and shows the noise. The CPU clock measures each callback of the agent\'s timers: its ' +
+      'frames, and a timer for the event-loop delay. It measures neither the socket\'s own work, ' +
+      'nor what the callbacks displace from the caches of the CPU. "memwatch" is the sum of hooks ' +
+      'and callbacks.',
+    'The other lines come from pairs of processes, with and without the tool, because objects ' +
+      'that an observer leaves behind also cost later. A second "nothing, again" shows the noise ' +
+      'of such pairs. memwatch is measured in this way, too. "An empty observer" is what every ' +
       '`PerformanceObserver` of GCs costs.'
   ]
   for (const node of distinct(differences.map(difference => difference.node))) {
@@ -119,8 +120,8 @@ function workSection (differences) {
 const TITLES = Object.freeze({
   'none-again': 'nothing, again (one process)',
   hooks: 'GC hooks',
-  turns: 'the agent\'s own turns',
-  sum: '**memwatch: hooks and turns**',
+  callbacks: 'the agent\'s callbacks',
+  sum: '**memwatch: hooks and callbacks**',
   none: 'nothing, again (two processes)',
   memwatch: 'memwatch (two processes)',
   'memwatch-observer': 'memwatch without hooks',
@@ -132,21 +133,20 @@ const TITLES = Object.freeze({
 
 /**
  * @param {Difference[]} differences of one Node
- * @returns {Difference[]} with the sums of hooks and turns of each rate and round
+ * @returns {Difference[]} with the sums of hooks and callbacks of each rate and round
  */
 const withSums = differences => [
   ...differences,
   ...differences.filter(({ variant }) => variant === 'hooks').flatMap(hooks => {
-    const turns = differences.find(({ variant, rate, round }) =>
-      variant === 'turns' && rate === hooks.rate && round === hooks.round)
-    return turns === undefined
-      ? []
-      : [{
-          ...hooks,
-          variant: 'sum',
-          share: hooks.share + turns.share,
-          microsPerGc: hooks.microsPerGc + turns.microsPerGc
-        }]
+    const callbacks = differences.find(({ variant, rate, round }) =>
+      variant === 'callbacks' && rate === hooks.rate && round === hooks.round)
+    if (callbacks === undefined) return []
+    return [{
+      ...hooks,
+      variant: 'sum',
+      share: hooks.share + callbacks.share,
+      microsPerGc: hooks.microsPerGc + callbacks.microsPerGc
+    }]
   })
 ]
 

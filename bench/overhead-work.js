@@ -8,12 +8,13 @@
  *
  * Two processes that do the same work differ by one or two percent, and by more than ten at 5,000
  * GCs a second, so the smallest costs are measured within one process, in slices of 20 ms. The
- * hooks are off in two slices of four.
- * The agent's own turns of the loop are measured where they happen: they take less than slices
- * differ. memwatch is its hooks and its turns together. For the others, and for memwatch once more,
- * slices of a second take turns in two processes, with and without it, as objects that an observer
- * leaves behind cost also later. Rounds go on, with new processes, until the
- * quartiles of a variant's median are within --spread percent of it, or up to --rounds.
+ * hooks are off in two slices of four. The callbacks of the agent's timers are measured one by one,
+ * because they take less than slices differ. "memwatch" is the sum of its hooks and callbacks.
+ *
+ * Objects that an observer leaves behind also cost later, so the other tools, and memwatch once
+ * more, are measured by pairs of processes with and without them, whose slices of a second take
+ * turns. Rounds go on, with new processes, until the quartiles of a variant's median are within
+ * --spread percent of it, or up to --rounds.
  *
  *   --nodes A:B     Nodes, this one
  *   --rates 10,…    GCs in a second of work, 10,100,1000,5000
@@ -40,11 +41,11 @@ const { freePort } = require('../test/support/free-port')
 const { FOLDER, installCompared, scrapeEachSecond, startSinks } = require('./overhead-sinks')
 const { WORK_FILE, middleOf, withWork, workSection } = require('./overhead-work-page')
 
-/** Compared within one process: the name of the measurement, and its file in variants/. */
+/** Measured within one process: the name of the line, and its file in variants/. */
 const WITHIN = Object.freeze({
   'none-again': 'none-again',
   hooks: 'hooks',
-  turns: 'memwatch'
+  callbacks: 'memwatch-callbacks'
 })
 /** Compared with a process that has nothing. */
 const BETWEEN = Object.freeze([
@@ -143,7 +144,8 @@ class Worker {
    * @param {number} slices
    * @param {number} units of each slice
    * @returns {Promise<{ micros: Record<'on' | 'off', number[]>, ownMicros: number,
-   *   seconds: number }>} µs of CPU of each slice and of the variant's own turns; elapsed seconds
+   *   seconds: number }>} µs of CPU of each slice, and of the variant's own callbacks; elapsed
+   *   seconds
    */
   async slices (slices, units) {
     this.child.send({ slices, units })
@@ -221,13 +223,14 @@ async function compareProcesses (variant, start, round) {
 async function compareSlices (variant, start) {
   const worker = await start(WITHIN[variant])
   try {
-    const slicesOf = (/** @type {number} */ seconds) => 4 * Math.round(seconds * 1000 / SHORT_SLICE / 4)
+    const slicesOf = (/** @type {number} */ seconds) =>
+      4 * Math.round(seconds * 1000 / SHORT_SLICE / 4)
     await worker.slices(slicesOf(WARM_SECONDS), SHORT_SLICE)
     const { micros, ownMicros, seconds } = await worker.slices(
       slicesOf(Number(given.seconds)), SHORT_SLICE
     )
     // Frames come once a second of the clock, whatever share of it the process works.
-    if (variant === 'turns') return { more: ownMicros / seconds, of: 1e6 }
+    if (variant === 'callbacks') return { more: ownMicros / seconds, of: 1e6 }
     const slicesOfSecond = 1e6 / (SHORT_SLICE * UNIT_MICROS)
     const of = mean(micros.off)
     return { more: (mean(micros.on) - of) * slicesOfSecond, of: of * slicesOfSecond }

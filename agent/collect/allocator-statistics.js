@@ -1,6 +1,6 @@
 'use strict'
 
-const { startCost } = require('../primordials')
+const { measureCpu } = require('../primordials')
 
 /** Share of a core for readings; a slow reading makes the next ones rarer. */
 const MOST_SHARE = 0.0005
@@ -90,10 +90,10 @@ function convert ({
  * moment, and rarely if expensive: malloc walks through all free chunks.
  *
  * @param {Pick<import('../allocator-access').AllocatorAccess, 'readStatistics'>} access
- * @param {typeof startCost} [start]
+ * @param {typeof measureCpu} [measure]
  * @returns {import('./collector').Collector}
  */
-function allocatorStatistics (access, start = startCost) {
+function allocatorStatistics (access, measure = measureCpu) {
   let nextAt = 0
   // The first reading compiles its code: its duration predicts nothing.
   let isFirst = true
@@ -101,10 +101,10 @@ function allocatorStatistics (access, start = startCost) {
     fields: ['allocatorBytes'],
     read (values, { nowSeconds, isOnDemand }) {
       if ((nowSeconds < nextAt && !isOnDemand) || values.residentBytes === undefined) return
-      const cost = start()
+      const cpuSeconds = measure()
       const statistics = convert(access.readStatistics())
       if (statistics) values.allocatorBytes = statistics
-      const waitSeconds = isFirst ? 0 : Math.min(cost() / MOST_SHARE, RAREST_SECONDS)
+      const waitSeconds = isFirst ? 0 : Math.min(cpuSeconds() / MOST_SHARE, RAREST_SECONDS)
       nextAt = statistics ? nowSeconds + waitSeconds : Infinity
       isFirst = false
     }

@@ -9,8 +9,7 @@
  * @param {number} options.frameMs
  * @param {(what: string, work: (...args: any[]) => void) => (...args: any[]) => void}
  *   options.guarded
- * @param {(what: string, work: () => void) => () => void} options.metered guards, and counts the
- *   time
+ * @param {import('./memory-map').Metered} options.metered
  * @param {() => number} options.majors major GCs so far
  * @param {import('./gc').OwnGc} options.ownGc
  * @param {import('../allocator-access').AllocatorAccess} [options.access]

@@ -1,6 +1,6 @@
 'use strict'
 
-const { clearTimeout, nowMs, setTimeout, startCost } = require('../primordials')
+const { clearTimeout, nowMs, setTimeout, measureCpu } = require('../primordials')
 const { isTemporary } = require('../read-file')
 const { memoryReader } = require('./memory-reader')
 const { MOVED_SHARE, MemoryScan } = require('./memory-scan')
@@ -24,6 +24,7 @@ const MOST_LEAD_MS = 500
 const LEAD_FACTOR = 1.5
 /** Longest scan in one go: it blocks the app. */
 const MOST_AT_ONCE_SECONDS = 0.01
+const CLOCK = { now: () => nowMs() / 1000, measureCpu }
 /** Other threads may move memory during every scan: the last attempt counts. */
 const MOST_ATTEMPTS = 3
 
@@ -49,6 +50,10 @@ const STATES = Object.freeze({
 })
 
 /** @typedef {import('./collector').Values} Values */
+/**
+ * Guards work between frames, and counts its time.
+ * @typedef {(what: string, work: () => void) => () => void} Metered
+ */
 
 /**
  * Breakdown of the process's anonymous memory outside the V8 heap. memory-scan.js runs one scan by
@@ -91,22 +96,21 @@ class MemoryMap {
   /**
    * @param {object} options
    * @param {number} options.frameMs
-   * @param {(what: string, work: () => void) => () => void} options.metered guards work between
-   *   frames, and counts its time
+   * @param {Metered} options.metered
    * @param {(lines: string) => void} [options.onMaps] receives the lines as well
    * @param {number} [options.atRestEverySeconds] interval while anonymous memory stands still
-   * @param {import('./memory-reader').Sources & { now?: () => number, startCost?: typeof startCost,
-   *   later?: (work: () => void, ms: number) => () => void }} [dependencies] now: seconds; later:
-   *   returns its cancellation
+   * @param {import('./memory-reader').Sources & { clock?: import('./memory-scan').Clock,
+   *   later?: (work: () => void, ms: number) => () => void }} [dependencies] later: returns its
+   *   cancellation
    */
   constructor (
     { frameMs, metered, onMaps = () => {}, atRestEverySeconds = AT_REST_EVERY_SECONDS },
-    { now = () => nowMs() / 1000, startCost: start = startCost, later = setLater, ...sources } = {}
+    { clock = CLOCK, later = setLater, ...sources } = {}
   ) {
     this.#frameMs = frameMs
     this.#atRestEverySeconds = atRestEverySeconds
     this.#reader = memoryReader(onMaps, sources)
-    this.#clock = { now, startCost: start }
+    this.#clock = clock
     this.#later = later
     this.#begin = metered('scan', () => {
       this.#scan = this.#newScan(this.#scan?.tookSeconds)

@@ -1,6 +1,10 @@
 'use strict'
 
 /** @typedef {import('./memory-reader').Breakdown} Breakdown */
+/**
+ * @typedef {Pick<typeof import('../primordials'), 'measureCpu'> & { now: () => number }} Clock now:
+ *   seconds
+ */
 
 /** Beyond this move of anonymous memory, the parts of a scan describe different moments. */
 const MOVED_SHARE = 0.02
@@ -13,7 +17,7 @@ class MemoryScan {
   #pieces
   #anonBytes
   #now
-  #startCost
+  #measureCpu
   #leastBytes = Infinity
   #mostBytes = 0
   /** @type {Breakdown | undefined} */
@@ -21,17 +25,14 @@ class MemoryScan {
 
   /**
    * @param {Generator<void, Breakdown>} pieces
-   * @param {object} options
-   * @param {() => number} options.anonBytes anonymous memory of the process
-   * @param {() => number} options.now seconds
-   * @param {typeof import('../primordials').startCost} options.startCost
-   * @param {number} [options.wastedSeconds] time of earlier, wasted scans
+   * @param {Clock & { anonBytes: () => number, wastedSeconds?: number }} options anonBytes:
+   *   of the process; wastedSeconds: of earlier scans
    */
-  constructor (pieces, { anonBytes, now, startCost, wastedSeconds = 0 }) {
+  constructor (pieces, { anonBytes, now, measureCpu, wastedSeconds = 0 }) {
     this.#pieces = pieces
     this.#anonBytes = anonBytes
     this.#now = now
-    this.#startCost = startCost
+    this.#measureCpu = measureCpu
     this.beganSeconds = now()
     /** CPU time, with wasted scans. */
     this.tookSeconds = wastedSeconds
@@ -50,21 +51,21 @@ class MemoryScan {
    */
   runFor (seconds) {
     const from = this.#now()
-    const cost = this.#startCost()
+    const cpuSeconds = this.#measureCpu()
     this.#noteAnonBytes()
     let isComplete = false
     while (!isComplete && this.#now() - from < seconds) isComplete = this.#step()
     this.#noteAnonBytes()
-    this.tookSeconds += cost()
+    this.tookSeconds += cpuSeconds()
     return isComplete
   }
 
   /** Scans the rest without a pause. @throws as runFor */
   runToEnd () {
-    const cost = this.#startCost()
+    const cpuSeconds = this.#measureCpu()
     while (!this.#step());
     this.#noteAnonBytes()
-    this.tookSeconds += cost()
+    this.tookSeconds += cpuSeconds()
   }
 
   /** Closes the files of an incomplete scan. */

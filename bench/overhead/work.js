@@ -4,7 +4,7 @@
 // all of which are garbage at once, and then computes up to about a millisecond. A slice is a
 // number of units, with one unit in each turn of the loop. For each message `{ slices, units }` it
 // works so many slices and replies with what each cost, and with what the variant did meanwhile.
-const { offeredSwitch } = require('./switch')
+const { offeredMeasurement } = require('./measurement')
 
 const objects = Number(process.argv[2])
 const spins = Number(process.argv[3])
@@ -45,7 +45,7 @@ const slice = units => new Promise(resolve => {
  * @param {number} units
  */
 async function work (slices, units) {
-  const { on, off, ownMicros = () => 0 } = offeredSwitch()
+  const { on, off, ownMicros = () => 0 } = offeredMeasurement()
   const began = process.hrtime.bigint()
   const ownBefore = ownMicros()
   /** @type {Record<'on' | 'off', number[]>} */

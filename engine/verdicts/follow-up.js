@@ -137,7 +137,7 @@ function judgeFollowUp (
   { readings, now, state, leastReadings = LEAST_READINGS }
 ) {
   if (arrival.kind === 'lost') {
-    const text = sayLost(arrival)
+    const text = describeLost(arrival)
     return { ending: 'did_not_arrive', outcomes: [], effectRatio: null, text }
   }
   if (!hasWorkedEnough(now, advice, fix, arrival)) return null
@@ -166,7 +166,7 @@ function judgeFollowUp (
 }
 
 /** @param {Extract<import('./arrival').Arrival, { kind: 'lost' }>} arrival */
-const sayLost = ({ reason }) => `${WORDS.did_not_arrive}: ${reason}.`
+const describeLost = ({ reason }) => `${WORDS.did_not_arrive}: ${reason}.`
 
 /** The ending says it. @param {Outcome} outcome */
 const withoutGood = ({ signal, name, unit, from, to, measured }) =>
@@ -251,5 +251,5 @@ function findLevel (window, readings) {
 }
 
 module.exports = {
-  findAttempts, judgeFollowUp, findLevel, sayLost, ENDINGS, MOST_READINGS
+  findAttempts, judgeFollowUp, findLevel, describeLost, ENDINGS, MOST_READINGS
 }

@@ -4,7 +4,7 @@ const { EventEmitter } = require('node:events')
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 const { findCase } = require('@memwatch/engine/verdicts/case')
 const {
-  findAttempts, judgeFollowUp, findLevel, sayLost, ENDINGS
+  findAttempts, judgeFollowUp, findLevel, describeLost, ENDINGS
 } = require('@memwatch/engine/verdicts/follow-up')
 const { FollowUpReadings } = require('@memwatch/engine/verdicts/follow-up-readings')
 const { readParents, readRelease } = require('./release')
@@ -168,7 +168,7 @@ class FollowUps extends EventEmitter {
 
   /**
    * True for a process that only restarts once more with a change that was followed up already. A
-   * change that is lost for another reason was tried anew.
+   * change that is lost for another reason is a new attempt; the text of an ending has the reason.
    * @param {Attempt} attempt
    * @param {FollowUp} followUp
    */
@@ -177,7 +177,7 @@ class FollowUps extends EventEmitter {
       ended.target === target && ended.thread === thread && ended.diagnosis === diagnosis &&
       ended.change === change && (ended.endedUnixMs ?? 0) > advice.confirmedAtUnixMs &&
       (arrival.kind === 'lost'
-        ? ended.text === sayLost(arrival)
+        ? ended.text === describeLost(arrival)
         : ended.ending !== 'did_not_arrive'))
   }
 

@@ -8,7 +8,7 @@
 
 /** Labels of one target. Where several clusters share a Prometheus, addresses repeat. */
 const THREAD = 'cluster, job, instance, target, thread'
-/** Labels of its identity that workloads are told apart by. */
+/** Labels of a target's identity that distinguish workloads and versions. */
 const IDENTITY_LABELS = 'service_name, service_version, node_version'
 /** Labels of a workload: the processes of one app in one place. */
 const WORKLOAD = 'cluster, namespace, job, service_name'
@@ -42,23 +42,23 @@ const DIFFERENCE = `abs(${GROWTH}:median - on (${VERSION}) ${GROWTH}:previous)`
  * @typedef {{ record: string, expr: (of: Of) => string }} RecordedRow
  */
 
-/** Recorded once, as all rules of its group join it. */
-const IDENTITIES = 'thread:memwatch_target_info:topk'
+/** Name of the recorded identities, which every rule of that group joins. */
+const RECORDED_IDENTITIES = 'thread:memwatch_target_info:topk'
 
 /**
  * One identity of each target. A restart can leave two for a moment, which would break joins.
  * @param {Of} of
  * @param {string[]} [matchers]
  */
-const identities = (of, matchers = []) =>
+const selectIdentities = (of, matchers = []) =>
   `topk by (${THREAD}) (1, ${of('memwatch_target_info', ...matchers)})`
 
 /**
  * A series with labels of its target's identity.
  * @param {string} series
- * @param {string} [ofTargets] their identities
+ * @param {string} [ofTargets] expression of the identities
  */
-const identified = (series, ofTargets = IDENTITIES) =>
+const identified = (series, ofTargets = RECORDED_IDENTITIES) =>
   `${series} * on (${THREAD}) group_left (${IDENTITY_LABELS}) ${ofTargets}`
 
 /** @type {Record<string, { interval?: string, rows: readonly RecordedRow[] }>} by group */
@@ -78,8 +78,8 @@ const RECORDED = Object.freeze({
     interval: WORKLOADS_INTERVAL,
     rows: [
       {
-        record: IDENTITIES,
-        expr: of => `group by (${THREAD}, ${IDENTITY_LABELS}) (${identities(of)})`
+        record: RECORDED_IDENTITIES,
+        expr: of => `group by (${THREAD}, ${IDENTITY_LABELS}) (${selectIdentities(of)})`
       },
       {
         record: 'workload:memwatch_targets:count',
@@ -129,7 +129,7 @@ const RECORDED = Object.freeze({
     rows: [
       {
         record: STARTS,
-        expr: of => `min by (${VERSION}) (${identified(of('memwatch_target_start_time_seconds', 'thread="main"'), identities(of, ['service_version!=""']))})`
+        expr: of => `min by (${VERSION}) (${identified(of('memwatch_target_start_time_seconds', 'thread="main"'), selectIdentities(of, ['service_version!=""']))})`
       },
       {
         record: `${GROWTH}:median`,
@@ -137,7 +137,7 @@ const RECORDED = Object.freeze({
           const grown = `time() - ${of('memwatch_target_start_time_seconds', 'thread="main"')} > ${GROWN_SECONDS}`
           const growth = `(${of('memwatch_live_heap_growth_bytes_per_second', 'thread="main"')} and on (${THREAD}) ${grown})`
           // A heap that shrinks does not grow.
-          return `clamp_min(quantile by (${VERSION}) (0.5, ${identified(growth, identities(of))}), 0)`
+          return `clamp_min(quantile by (${VERSION}) (0.5, ${identified(growth, selectIdentities(of))}), 0)`
         }
       },
       {

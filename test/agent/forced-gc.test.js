@@ -25,7 +25,7 @@ function make ({
   const pauses = { countPending: () => { state.pending++ }, countOwn: () => { state.own++ } }
   const forced = new ForcedGc(mode, ownGc, pauses, {
     now: () => state.nowMs,
-    startCost: () => {
+    measureCpu: () => {
       const [ms, cpu] = [state.nowMs, state.cpuMs]
       return () => Math.min(state.nowMs - ms, state.cpuMs - cpu) / 1000
     },

@@ -220,10 +220,12 @@ describe('a scan of the memory map', () => {
     const collector = new MemoryMap(
       { frameMs: 1000, metered: (_, work) => work, atRestEverySeconds },
       {
-        now: () => clock,
-        startCost: () => {
-          const began = clock
-          return () => clock - began
+        clock: {
+          now: () => clock,
+          measureCpu: () => {
+            const began = clock
+            return () => clock - began
+          }
         },
         later (work, ms) {
           const timer = { at: clock + ms / 1000 + lateSeconds, work }

@@ -47,9 +47,9 @@ const HEADINGS = [
 const series = new Set([...targetMetrics, ...exporterMetrics].flatMap(({ name, type }) =>
   type === 'histogram' ? ['_bucket', '_sum', '_count'].map(suffix => name + suffix) : [name]))
 for (const { record } of recorded) series.add(record)
+const METRIC = /(?<!:)\b(?:(?:memwatch|fleet)[:_]|(?:workload|thread):)[a-z0-9_:]+/g
 /** Metrics in a text that do not exist. @param {string} text */
-const unknownMetrics = text =>
-  (text.match(/(?<!:)\b(?:(?:memwatch|fleet)[:_]|(?:workload|thread):)[a-z0-9_:]+/g) ?? []).filter(name => !series.has(name))
+const unknownMetrics = text => (text.match(METRIC) ?? []).filter(name => !series.has(name))
 
 /**
  * @param {string} file

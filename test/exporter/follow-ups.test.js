@@ -343,15 +343,21 @@ describe('recorded runs that come back', () => {
 })
 
 describe('real processes', () => {
-  it('with the advised flag are recognised, and with it overridden did not get it', async () => {
+  /** An exporter that advised a flag to a workload, and a process of it with the problem. */
+  async function adviseFlag () {
     const it_ = await startExporter()
     const name = 'semi-space-starvation'
+    /** @type {any[]} */
     const posts = []
     it_.exporter.on('followed', (_, followUp) => posts.push(followUp))
-    const ill = await tellRecording(it_, name, { name, pid: 4711, startedAtUnixMs: 1000 })
+    const unhealthy = await tellRecording(it_, name, { name, pid: 4711, startedAtUnixMs: 1000 })
     const [{ fix: [{ change }] }] = findCase(it_.exporter.targets[0]).verdicts
       .filter(({ state }) => state === 'confirmed')
-    const flag = defined(change.flag)
+    return { it_, name, posts, unhealthy, flag: defined(change.flag) }
+  }
+
+  it('with the advised flag are recognised, and with it overridden did not get it', async () => {
+    const { it_, name, posts, unhealthy, flag } = await adviseFlag()
     const start = (NODE_OPTIONS, before = []) => spawnWatched({
       before,
       args: ['-e', 'setInterval(() => {}, 1000)'],
@@ -379,25 +385,19 @@ describe('real processes', () => {
       `memwatch_fix_followups_total{diagnosis="${name}",ending="did_not_arrive"} 1`)
     for (const child of children) child.kill()
     await Promise.all(started.map(({ ended }) => ended))
-    ill.destroy()
+    unhealthy.destroy()
     await it_.stop()
   }, 30_000)
 
-  it('that restart have no second ending, unless the change is lost for another reason', async () => {
-    const it_ = await startExporter()
-    const name = 'semi-space-starvation'
-    const posts = []
-    it_.exporter.on('followed', (_, followUp) => posts.push(followUp))
-    const ill = await tellRecording(it_, name, { name, pid: 4711, startedAtUnixMs: 1000 })
-    const [{ fix: [{ change }] }] = findCase(it_.exporter.targets[0]).verdicts
-      .filter(({ state }) => state === 'confirmed')
-    ill.destroy()
+  it('that restart have one ending for each reason why the change is lost', async () => {
+    const { it_, name, posts, unhealthy, flag } = await adviseFlag()
+    unhealthy.destroy()
     for (const size of [1, 1, 2]) {
       const { child, ended } = spawnWatched({
         before: [`--max-semi-space-size=${size}`],
         args: ['-e', 'setInterval(() => {}, 1000)'],
         socket: it_.socket.path,
-        env: { MEMWATCH_NAME: name, NODE_OPTIONS: defined(change.flag) }
+        env: { MEMWATCH_NAME: name, NODE_OPTIONS: flag }
       })
       const hasCome = () => it_.exporter.targets.some(({ hello }) => hello.pid === child.pid)
       await eventually(hasCome, Boolean)

@@ -15,8 +15,8 @@ afterAll(() => fs.rmSync(folder, { recursive: true }))
  * Main thread of a live lab app in the report.
  * @param {string} app
  * @param {string[]} [options]
- * @param {{ env?: object, confirmed?: string }} [of] confirmed: a diagnosis that ends the run, as a
- *   busy machine takes longer
+ * @param {{ env?: object, confirmed?: string }} [of] confirmed: the run ends once this diagnosis is
+ *   confirmed, at any speed of the machine
  */
 async function simulate (app, options = [], { env = {}, confirmed } = {}) {
   const file = path.join(folder, `${app}-${options.length}-${Object.keys(env).length}.json`)

@@ -3,7 +3,7 @@
 // V8's own GC callbacks by the addon, as the agent uses them, without the agent.
 const v8 = require('node:v8')
 const { countGcs } = require('../../../allocator')
-const { offerSwitch } = require('../switch')
+const { offerMeasurement } = require('../measurement')
 
 /** The old spaces, by their place: what a major GC reads. */
 const spaces = v8.getHeapSpaceStatistics().reduce(
@@ -16,7 +16,7 @@ const on = () => {
   counter?.readLiveHeap(spaces)
 }
 on()
-offerSwitch({
+offerMeasurement({
   on,
   off () {
     counter?.stop()

@@ -1,3 +1,3 @@
 'use strict'
 
-require('../switch').offerSwitch({ on () {}, off () {} })
+require('../measurement').offerMeasurement({ on () {}, off () {} })
