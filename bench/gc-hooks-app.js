@@ -61,12 +61,13 @@ async function workers (count) {
 
 function soak () {
   /** @type {object[]} */
-  const recent = Array(1000).fill({})
+  const recent = Array(10).fill([])
   let made = 0
   let ends = false
   process.on('message', () => { ends = true })
+  // Arrays of 8 KB: as little work as possible between two scavenges, so that many fit an hour.
   const burst = () => {
-    for (let i = 0; i < 100_000; i++) recent[made++ % recent.length] = { made, at: [i] }
+    for (let i = 0; i < 2000; i++) recent[made++ % recent.length] = new Array(1000)
     if (ends) process.exit()
     setImmediate(burst)
   }
