@@ -65,7 +65,7 @@ function soak () {
   let made = 0
   let ends = false
   process.on('message', () => { ends = true })
-  // Arrays of 8 KB: as little work as possible between two scavenges, so that many fit an hour.
+  // Large arrays fill the new space with little work, so the scavenges follow closely.
   const burst = () => {
     for (let i = 0; i < 2000; i++) recent[made++ % recent.length] = new Array(1000)
     if (ends) process.exit()

@@ -6,7 +6,7 @@
  *   workers   10,000 workers that come and go, half of them terminated amid GCs: each counts its
  *             own, and the memory of the process stays. --count N; 4 to 10 minutes
  *   soak      10,000,000 GCs, those of a day at a hundred a second, of one app with the agent: as
- *             many as V8 traces, and the memory stays. --gcs N; 20 to 60 minutes
+ *             many as V8 traces, and the memory stays. --gcs N; 20 minutes
  *   cost      what counting takes of a GC: scavenges with 200 counters at once and with none, the
  *             fastest of nine each; above a microsecond is wrong. Half a minute
  *   valgrind  counting, stopping, workers and the live heap under valgrind: no error in the addon,
