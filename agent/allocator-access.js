@@ -11,27 +11,26 @@ const { readFileSync } = require('./primordials')
  *
  * @typedef {object} AllocatorAccess
  * @property {'addon' | 'ffi'} by
- * @property {() => import('@memwatch/allocator').Books} readStatistics takes about 5 ns for each
- *   free chunk: milliseconds after much churn
- * @property {() => boolean} trim returns free memory to the system, and blocks meanwhile; false:
- *   malloc has no such call
+ * @property {() => import('@memwatch/allocator').AllocatorStatistics} readStatistics takes about
+ *   5 ns for each free chunk: milliseconds after much churn
+ * @property {() => boolean} trim returns free memory to the system, blocking; false: malloc has no
+ *   such call
  */
 
 /**
- * @returns {AllocatorAccess | 'disabled' | undefined} disabled: node:ffi is native code as well,
- *   and not used
+ * @returns {AllocatorAccess | 'disabled' | undefined} disabled: node:ffi is native code, too
  */
 function byAddon () {
   try {
-    const { books, trim } = loadAddon()
-    return { by: 'addon', readStatistics: books, trim }
+    const { readStatistics, trim } = loadAddon()
+    return { by: 'addon', readStatistics, trim }
   } catch (error) {
     debug('@memwatch/allocator: %s', error)
     if (/** @type {NodeJS.ErrnoException} */ (error).code === ADDONS_DISABLED) return 'disabled'
   }
 }
 
-/** The functions of glibc; other allocators need others. @returns {AllocatorAccess | undefined} */
+/** The functions of glibc. @returns {AllocatorAccess | undefined} */
 function byForeignFunctions () {
   /** @type {any} */
   let ffi

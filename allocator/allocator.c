@@ -1,10 +1,10 @@
 /*
- * Asks the malloc of this process what it holds, and tells it to give back what it does not need.
+ * Reads the statistics of this process's malloc, and makes it return free memory to the system.
  *
- * Every allocator is asked by its own functions, declared weak: the dynamic linker finds those of
- * whichever is loaded and leaves the others null.
+ * Each allocator has functions of its own. They are declared weak: the dynamic linker resolves
+ * those of the loaded allocator and leaves the others null.
  */
-#include "addon.h"
+#include "values.h"
 
 /* glibc, <malloc.h>. */
 WEAK int malloc_info(int options, void *stream);
@@ -38,14 +38,14 @@ static size_t jemalloc_number(const char *name) {
   return mallctl(name, &value, &length, NULL, 0) == 0 ? value : 0;
 }
 
-static void jemalloc_books(napi_env env, napi_value books) {
-  /* The statistics are those of the last epoch: begin a new one. */
+static void jemalloc_statistics(napi_env env, napi_value statistics) {
+  /* A new epoch refreshes jemalloc's statistics. */
   uint64_t epoch = 1;
   mallctl("epoch", NULL, NULL, &epoch, sizeof epoch);
-  set_number(env, books, "allocatedBytes", (double)jemalloc_number("stats.allocated"));
-  set_number(env, books, "activeBytes", (double)jemalloc_number("stats.active"));
-  set_number(env, books, "residentBytes", (double)jemalloc_number("stats.resident"));
-  set_number(env, books, "metadataBytes", (double)jemalloc_number("stats.metadata"));
+  set_number(env, statistics, "allocatedBytes", (double)jemalloc_number("stats.allocated"));
+  set_number(env, statistics, "activeBytes", (double)jemalloc_number("stats.active"));
+  set_number(env, statistics, "residentBytes", (double)jemalloc_number("stats.resident"));
+  set_number(env, statistics, "metadataBytes", (double)jemalloc_number("stats.metadata"));
 }
 
 static size_t tcmalloc_number(const char *name) {
@@ -53,13 +53,14 @@ static size_t tcmalloc_number(const char *name) {
   return MallocExtension_GetNumericProperty(name, &value) ? value : 0;
 }
 
-static void tcmalloc_books(napi_env env, napi_value books) {
-  set_number(env, books, "allocatedBytes",
+static void tcmalloc_statistics(napi_env env, napi_value statistics) {
+  set_number(env, statistics, "allocatedBytes",
              (double)tcmalloc_number("generic.current_allocated_bytes"));
-  set_number(env, books, "residentBytes",
+  set_number(env, statistics, "residentBytes",
              (double)(tcmalloc_number("generic.heap_size") -
                       tcmalloc_number("tcmalloc.pageheap_unmapped_bytes")));
-  set_number(env, books, "freePagesBytes", (double)tcmalloc_number("tcmalloc.pageheap_free_bytes"));
+  set_number(env, statistics, "freePagesBytes",
+             (double)tcmalloc_number("tcmalloc.pageheap_free_bytes"));
 }
 
 struct mimalloc_sum {
@@ -74,52 +75,51 @@ static _Bool mimalloc_area(const void *heap, const mi_heap_area_t *area, void *b
   return 1;
 }
 
-/* Of the heap of the calling thread only: mimalloc has one for each, and lets nobody look into
- * another's. */
-static void mimalloc_books(napi_env env, napi_value books) {
+/* Covers the heap of the calling thread only: mimalloc has a heap for each thread, and no function
+ * that reads the heap of another. */
+static void mimalloc_statistics(napi_env env, napi_value statistics) {
   struct mimalloc_sum sum = {0, 0};
   mi_heap_visit_blocks(mi_heap_get_default(), 0, mimalloc_area, &sum);
-  set_number(env, books, "allocatedBytes", sum.used);
-  set_number(env, books, "activeBytes", sum.committed);
+  set_number(env, statistics, "allocatedBytes", sum.used);
+  set_number(env, statistics, "activeBytes", sum.committed);
 }
 
 /*
- * The books of every arena as XML: one walk through the free chunks, under the lock of each arena
- * in turn. mallinfo2() walks as far, and knows neither one arena from another nor how large the
- * free chunks are.
+ * Statistics of every arena as XML: one walk through the free chunks, under the lock of each arena
+ * in turn. mallinfo2() walks as far, but reports neither arenas nor sizes of free chunks.
  */
-static void glibc_books(napi_env env, napi_value books) {
+static void glibc_statistics(napi_env env, napi_value statistics) {
   char *text = NULL;
   size_t length = 0;
   void *stream = open_memstream(&text, &length);
   if (!stream) return;
   int failed = malloc_info(0, stream);
   fclose(stream);
-  if (!failed && text) set_string(env, books, "mallocInfo", text, length);
+  if (!failed && text) set_string(env, statistics, "mallocInfo", text, length);
   free(text);
 }
 
 /*
- * books(): what the allocator says of itself, see index.js; `allocator` is "unknown" where it
- * cannot be asked, as musl's.
+ * readStatistics(): the allocator's own statistics, see index.js. `allocator` is "unknown" if it
+ * has none, like musl's.
  */
-static napi_value books(napi_env env, napi_callback_info call) {
+static napi_value read_statistics(napi_env env, napi_callback_info call) {
   (void)call;
   napi_value result;
   if (napi_create_object(env, &result) != napi_ok) return NULL;
   const char *name = "unknown";
-  if (mallctl) name = "jemalloc", jemalloc_books(env, result);
-  else if (MallocExtension_GetNumericProperty) name = "tcmalloc", tcmalloc_books(env, result);
+  if (mallctl) name = "jemalloc", jemalloc_statistics(env, result);
+  else if (MallocExtension_GetNumericProperty) name = "tcmalloc", tcmalloc_statistics(env, result);
   else if (mi_heap_visit_blocks && mi_heap_get_default)
-    name = "mimalloc", mimalloc_books(env, result);
+    name = "mimalloc", mimalloc_statistics(env, result);
   else if (malloc_info && open_memstream && fclose && free)
-    name = "glibc", glibc_books(env, result);
+    name = "glibc", glibc_statistics(env, result);
   set_string(env, result, "allocator", name, NAPI_AUTO_LENGTH);
   return result;
 }
 
-/* trim(): gives free memory back to the system; false where the allocator has no such call. Blocks
- * meanwhile. */
+/* trim(): returns free memory to the system, and blocks until then. Returns false if the allocator
+ * has no such function. */
 static napi_value trim(napi_env env, napi_callback_info call) {
   (void)call;
   _Bool done = 1;
@@ -134,6 +134,6 @@ static napi_value trim(napi_env env, napi_callback_info call) {
 }
 
 void export_allocator(napi_env env, napi_value exports) {
-  set_function(env, exports, "books", books, NULL);
+  set_function(env, exports, "readStatistics", read_statistics, NULL);
   set_function(env, exports, "trim", trim, NULL);
 }

@@ -5,8 +5,8 @@
 set -eu
 cd "$(dirname "$0")"
 headers=$(node -p "require('node-api-headers').include_dir")
-sources='addon.c allocator.c gc-hooks.c'
-sha256=$(cat addon.h $sources | sha256sum | cut -d ' ' -f 1)
+sources='addon.c allocator.c gc-hooks.c values.c'
+sha256=$(cat values.h $sources | sha256sum | cut -d ' ' -f 1)
 mkdir -p prebuilt
 build () {
   "$1" -std=c11 -Wall -Wextra -Werror -Os -fPIC -shared -nostdlib -fno-stack-protector -fvisibility=hidden \

@@ -1,16 +1,16 @@
 /*
- * Counts the GCs of an isolate in V8's own callbacks, which JavaScript never sees: no entry, no
- * task, no turn of the loop.
+ * Counts the GCs of an isolate in V8's own callbacks. No JavaScript runs for a GC: it costs no
+ * performance entry, no task and no turn of the event loop.
  *
  * V8's functions are C++. They are declared here under their exported names, weak like those of the
- * allocators. Such a name spells out the types of all arguments: where a later V8 changes one, the
- * name is gone, and GCs are observed by PerformanceObserver as before.
+ * allocators. Such a name contains the types of all arguments. If a later V8 changes one, the name
+ * no longer exists, and the agent observes GCs by PerformanceObserver instead.
  *
- * V8 runs these callbacks on the isolate's own thread, before and after a GC. Nothing in them
- * allocates or runs JavaScript. After a major one they read V8's statistics of the heap's spaces,
- * as Node.js' GCProfiler does in the same place.
+ * V8 runs these callbacks on the isolate's own thread, before and after a GC. They neither allocate
+ * nor run JavaScript. After a major GC they read V8's statistics of the heap spaces, as the
+ * GCProfiler of Node.js does.
  */
-#include "addon.h"
+#include "values.h"
 
 typedef void (*gc_callback)(void *isolate, int kind, int flags, void *counter);
 
@@ -26,13 +26,13 @@ WEAK void remove_epilogue(void *isolate, gc_callback callback, void *counter) __
     "_ZN2v87Isolate24RemoveGCEpilogueCallbackEPFvPS0_NS_6GCTypeENS_15GCCallbackFlagsEPvES4_");
 WEAK _Bool get_heap_space_statistics(void *isolate, size_t *statistics, size_t space) __asm__(
     "_ZN2v87Isolate22GetHeapSpaceStatisticsEPNS_19HeapSpaceStatisticsEm");
-/* libuv, <uv.h>: nanoseconds of the clock that PerformanceEntry's times come from. */
+/* libuv, <uv.h>: nanoseconds, by the same clock as the times of a PerformanceEntry. */
 WEAK uint64_t uv_hrtime(void);
 /* POSIX <stdlib.h>. */
 WEAK void *calloc(size_t count, size_t size);
 WEAK void free(void *memory);
 
-/* All kinds of GCs, those of a later V8 as well. Each is a bit. */
+/* Each kind of GC is a bit. All bits, to include kinds of a later V8. */
 #define ALL_KINDS 0x7fffffff
 #define KIND_BITS 31
 #define MARK_COMPACT 4
@@ -41,14 +41,15 @@ WEAK void free(void *memory);
 static const double BOUNDS[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
                                 0.1,    0.25,  0.5,    1,     2,    5};
 #define BUCKETS (sizeof BOUNDS / sizeof *BOUNDS + 1)
-/* Of one kind with one set of flags. V8 14 knows 5 kinds and 7 flags, few of which go together. */
+/* A row counts one kind with one set of flags. V8 14 has 5 kinds and 7 flags; few combinations
+ * occur. */
 #define MOST_ROWS 32
 #define ROW_LENGTH (5 + BUCKETS)
 #define HEADER_LENGTH 4
 #define TAKEN_LENGTH (HEADER_LENGTH + MOST_ROWS * ROW_LENGTH)
 
-/* HeapSpaceStatistics of <v8-statistics.h> is five words, of which the third is this; a later one
- * may be larger. */
+/* HeapSpaceStatistics of <v8-statistics.h> has five words; the third is the used bytes. A later V8
+ * may have more. */
 #define SPACE_USED 2
 #define SPACE_STATISTICS_WORDS 32
 
@@ -58,15 +59,16 @@ struct row {
   double buckets[BUCKETS];
 };
 
-/* Of one isolate, for one caller. */
+/* The counts of one isolate, for one caller. */
 struct counter {
-  /* V8's callbacks, and each function that JavaScript may still call. */
+  /* Held by V8's callbacks, and by each function that JavaScript may still call. */
   int references;
-  /* NULL when it was stopped. */
+  /* NULL once the counter is stopped. */
   void *isolate;
-  /* By the bit of the kind; 0 where none runs. A GC of one kind may run within that of another. */
+  /* Start of the running GC by the bit of its kind, else 0. A GC of one kind may run within a GC of
+   * another kind. */
   uint64_t began_at[KIND_BITS];
-  /* Spaces whose used bytes make up the live heap, as bits; 0 where it is not read. */
+  /* Spaces whose used bytes make up the live heap, as bits; 0: the live heap is not read. */
   uint32_t live_spaces;
   double majors, live_bytes, live_majors;
   size_t rows_used;
@@ -86,7 +88,7 @@ static double live_bytes(const struct counter *counter) {
   return bytes;
 }
 
-static struct row *row_of(struct counter *counter, int kind, int flags) {
+static struct row *find_row(struct counter *counter, int kind, int flags) {
   size_t i = 0;
   for (; i < counter->rows_used; i++)
     if (counter->rows[i].kind == kind && counter->rows[i].flags == flags) return &counter->rows[i];
@@ -107,11 +109,11 @@ static void on_epilogue(void *isolate, int kind, int flags, void *data) {
   struct counter *counter = data;
   if (kind <= 0) return;
   uint64_t *began_at = &counter->began_at[__builtin_ctz((unsigned)kind)];
-  /* Node.js counts none without a prologue either. */
+  /* Node.js does not count a GC without a prologue either. */
   if (!*began_at) return;
   double seconds = (double)(uv_hrtime() - *began_at) / 1e9;
   *began_at = 0;
-  struct row *row = row_of(counter, kind, flags);
+  struct row *row = find_row(counter, kind, flags);
   size_t bucket = 0;
   while (bucket < BUCKETS - 1 && seconds > BOUNDS[bucket]) bucket++;
   row->buckets[bucket]++;
@@ -130,13 +132,13 @@ static void release(struct counter *counter) {
   if (--counter->references == 0) free(counter);
 }
 
-/* A function was collected. */
+/* V8 collected one of the counter's functions. */
 static void on_collected(napi_env env, void *counter, void *hint) {
   (void)env, (void)hint;
   release(counter);
 }
 
-/* The isolate is about to end, or nobody needs the counts any more. */
+/* Runs when the isolate is about to end, or on `stop`. */
 static void stop_counting(void *data) {
   struct counter *counter = data;
   remove_prologue(counter->isolate, on_prologue, counter);
@@ -145,17 +147,17 @@ static void stop_counting(void *data) {
   release(counter);
 }
 
-/* The counter that a function belongs to, and its argument where there is one. */
-static struct counter *counter_of(napi_env env, napi_callback_info call, napi_value *argument) {
+/* Finds the counter of the called function, and reads its argument if `argument` is not NULL. */
+static struct counter *find_counter(napi_env env, napi_callback_info call, napi_value *argument) {
   size_t count = argument ? 1 : 0;
   void *counter = NULL;
   return napi_get_cb_info(env, call, &count, argument, NULL, &counter) == napi_ok ? counter : NULL;
 }
 
-/* take(out): moves what was counted since the last call into a Float64Array, see index.js. */
+/* take(out): moves the counts since the last call into a Float64Array, see index.js. */
 static napi_value take(napi_env env, napi_callback_info call) {
   napi_value argument;
-  struct counter *counter = counter_of(env, call, &argument);
+  struct counter *counter = find_counter(env, call, &argument);
   napi_typedarray_type type;
   size_t length;
   void *memory;
@@ -184,11 +186,11 @@ static napi_value take(napi_env env, napi_callback_info call) {
   return NULL;
 }
 
-/* readLiveHeap(spaces): from now on the live heap is read after each major GC. Returns the used
- * bytes of these spaces. */
+/* readLiveHeap(spaces): reads the live heap after each major GC from now on. Returns the used bytes
+ * of these spaces. */
 static napi_value read_live_heap(napi_env env, napi_callback_info call) {
   napi_value argument, result;
-  struct counter *counter = counter_of(env, call, &argument);
+  struct counter *counter = find_counter(env, call, &argument);
   uint32_t spaces;
   if (!counter || !counter->isolate || napi_get_value_uint32(env, argument, &spaces) != napi_ok)
     return NULL;
@@ -196,9 +198,9 @@ static napi_value read_live_heap(napi_env env, napi_callback_info call) {
   return napi_create_double(env, live_bytes(counter), &result) == napi_ok ? result : NULL;
 }
 
-/* stop(): for good. */
+/* stop(): ends the counting for good. */
 static napi_value stop(napi_env env, napi_callback_info call) {
-  struct counter *counter = counter_of(env, call, NULL);
+  struct counter *counter = find_counter(env, call, NULL);
   if (counter && counter->isolate) {
     napi_remove_env_cleanup_hook(env, stop_counting, counter);
     stop_counting(counter);
@@ -206,7 +208,7 @@ static napi_value stop(napi_env env, napi_callback_info call) {
   return NULL;
 }
 
-/* A function that reads the counter, and holds it. */
+/* Exports a function that holds the counter. */
 static void set_reader(napi_env env, napi_value object, const char *name, napi_callback function,
                        struct counter *counter) {
   napi_value value;
@@ -217,7 +219,7 @@ static void set_reader(napi_env env, napi_value object, const char *name, napi_c
   napi_set_named_property(env, object, name, value);
 }
 
-/* countGcs(): begins to count in this isolate; undefined where V8's functions are not found. */
+/* countGcs(): starts to count in this isolate. Returns undefined if V8 lacks a function. */
 static napi_value count_gcs(napi_env env, napi_callback_info call) {
   (void)call;
   if (!current_isolate || !add_prologue || !add_epilogue || !remove_prologue || !remove_epilogue ||

@@ -5,7 +5,7 @@
  * build.sh builds the binaries from the C files. They are part of the package: an installation
  * downloads and compiles nothing.
  *
- * @typedef {object} Books allocator statistics in bytes; the fields depend on the allocator
+ * @typedef {object} AllocatorStatistics statistics in bytes; the fields depend on the allocator
  * @property {'glibc' | 'jemalloc' | 'tcmalloc' | 'mimalloc' | 'unknown'} allocator unknown: it has
  *   no statistics, like musl's
  * @property {string} [mallocInfo] glibc: the XML of malloc_info(3)
@@ -48,7 +48,7 @@ if (!built) {
 /**
  * trim: blocks the process; false: the allocator has no such call. countGcs: starts counting;
  * undefined: V8's functions are not found. sourceSha256: hash of the C files, see build.sh.
- * @type {{ books: () => Books, trim: () => boolean, countGcs: () => GcHooks | undefined,
+ * @type {{ readStatistics: () => AllocatorStatistics, trim: () => boolean, countGcs: () => GcHooks | undefined,
  *   sourceSha256: string }}
  */
 module.exports = require(`./prebuilt/${built}.node`)

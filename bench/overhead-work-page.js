@@ -71,16 +71,17 @@ function workSection (differences) {
       'collects in a second of work; `npm run bench:overhead-work -- --write`. Each figure is the ' +
       'median of all rounds. The brackets hold the quartiles of that median (bootstrap).',
     'Two processes that do the same work differ by one or two percent, and by more than ten at ' +
-      '5,000 GCs a second. That hides small costs, so the first lines come from one process. The ' +
-      'bench turns the GC hooks off and on again every 40 ms. "Nothing, again" turns nothing off ' +
-      'and shows the noise. The CPU clock measures each callback of the agent\'s timers: its ' +
-      'frames, and a timer for the event-loop delay. It measures neither the socket\'s own work, ' +
-      'nor what the callbacks displace from the caches of the CPU. "memwatch" is the sum of hooks ' +
-      'and callbacks.',
-    'The other lines come from pairs of processes, with and without the tool, because objects ' +
-      'that an observer leaves behind also cost later. A second "nothing, again" shows the noise ' +
-      'of such pairs. memwatch is measured in this way, too. "An empty observer" is what every ' +
-      '`PerformanceObserver` of GCs costs.'
+      '5,000 GCs a second. That hides small costs, so the first lines come from one process, in ' +
+      'slices of 20 ms. The bench turns the GC hooks off and on again every 40 ms, and takes the ' +
+      'mean of the differences without the highest and the lowest fifth. "Nothing, again" ' +
+      'compares slices that both have no hooks, and shows the noise. The CPU clock measures each ' +
+      'callback of the agent\'s timers: its frames, and a timer for the event-loop delay. It ' +
+      'measures neither the socket\'s own work, nor what the callbacks displace from the caches ' +
+      'of the CPU. "memwatch" is the sum of hooks and callbacks.',
+    'The other lines compare processes with a process that has no tool, because objects that an ' +
+      'observer leaves behind also cost later. Their slices of 20 ms take turns. A second ' +
+      '"nothing, again" shows the noise of such comparisons. memwatch is measured in this way, ' +
+      'too. "An empty observer" is what every `PerformanceObserver` of GCs costs.'
   ]
   for (const node of distinct(differences.map(difference => difference.node))) {
     const here = withSums(differences.filter(difference => difference.node === node))

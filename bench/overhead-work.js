@@ -8,13 +8,14 @@
  *
  * Two processes that do the same work differ by one or two percent, and by more than ten at 5,000
  * GCs a second, so the smallest costs are measured within one process, in slices of 20 ms. The
- * hooks are off in two slices of four. The callbacks of the agent's timers are measured one by one,
- * because they take less than slices differ. "memwatch" is the sum of its hooks and callbacks.
+ * hooks are on, off, off and on in four slices; the two slices without hooks show the noise. The
+ * callbacks of the agent's timers are measured one by one, because they take less than slices
+ * differ. "memwatch" is the sum of its hooks and callbacks.
  *
- * Objects that an observer leaves behind also cost later, so the other tools, and memwatch once
- * more, are measured by pairs of processes with and without them, whose slices of a second take
- * turns. Rounds go on, with new processes, until the quartiles of a variant's median are within
- * --spread percent of it, or up to --rounds.
+ * Objects that an observer leaves behind also cost later. So the other tools, and memwatch once
+ * more, are compared with a process that has none of them; slices of all processes take turns.
+ * Rounds go on, with new processes, until the quartiles of a variant's median are within --spread
+ * percent, or a twentieth, of it, or up to --rounds.
  *
  *   --nodes A:B     Nodes, this one
  *   --rates 10,…    GCs in a second of work, 10,100,1000,5000
@@ -22,12 +23,11 @@
  *   --rounds 20     at most, for each Node and rate
  *   --spread 0.3    percent
  *   --seconds 20    of work in a round within one process, after five to warm up
- *   --turns 4       of two processes in a round, after a slice to warm up
+ *   --turns 4       seconds of work of each process in a round, after one to warm up
  *   --out FOLDER    where rounds are kept; what is there is not run again
  *   --write         writes bench/overhead-work.json and the section of docs/overhead.md
  *
- * Some three minutes a round and rate with all variants. Other programs disturb the comparison of
- * processes: the bench uses two cores.
+ * A round takes some 80 s for each rate. Other programs on the same cores slow it down.
  */
 
 const fs = require('node:fs')
@@ -38,16 +38,15 @@ const { once } = require('node:events')
 const { parseArgs } = require('node:util')
 const { mean, median, sum } = require('simple-statistics')
 const { freePort } = require('../test/support/free-port')
+const { ORDER } = require('./overhead/measurement')
 const { FOLDER, installCompared, scrapeEachSecond, startSinks } = require('./overhead-sinks')
 const { WORK_FILE, middleOf, withWork, workSection } = require('./overhead-work-page')
 
 /** Measured within one process: the name of the line, and its file in variants/. */
-const WITHIN = Object.freeze({
-  'none-again': 'none-again',
-  hooks: 'hooks',
-  callbacks: 'memwatch-callbacks'
-})
-/** Compared with a process that has nothing. */
+const WITHIN = Object.freeze({ hooks: 'hooks', callbacks: 'memwatch-callbacks' })
+/** A process that has nothing, with which others are compared. */
+const BASE = 'none'
+/** Compared with it; `none` is a second process without any tool. */
 const BETWEEN = Object.freeze([
   'none',
   'memwatch',
@@ -59,13 +58,20 @@ const BETWEEN = Object.freeze([
 ])
 const VARIANTS = [...Object.keys(WITHIN), ...BETWEEN]
 const UNIT_MICROS = 1000
-/** Slices of two processes that take turns, and those within one process. */
-const LONG_SLICE = 1000
-const SHORT_SLICE = 20
+const UNITS_OF_SECOND = 1e6 / UNIT_MICROS
+const SLICE_UNITS = 20
+const SLICES_OF_SECOND = UNITS_OF_SECOND / SLICE_UNITS
 const WARM_SECONDS = 5
+/**
+ * The mean of blocks leaves out a fifth of them at either end (Tukey 1960), as a neighbour on the
+ * machine can make some slices half as fast.
+ */
+const TRIMMED_SHARE = 0.2
 /** V8's smallest semi-space: one GC for each MiB of garbage. */
 const FLAGS = ['--max-semi-space-size=1']
 const LEAST_ROUNDS = 5
+/** A large difference is settled when its quartiles are within this share of it. */
+const SETTLED_SHARE = 0.05
 const CALIBRATION_OBJECTS = 5000
 
 const { values: given } = parseArgs({
@@ -142,21 +148,20 @@ class Worker {
 
   /**
    * @param {number} slices
-   * @param {number} units of each slice
-   * @returns {Promise<{ micros: Record<'on' | 'off', number[]>, ownMicros: number,
-   *   seconds: number }>} µs of CPU of each slice, and of the variant's own callbacks; elapsed
-   *   seconds
+   * @param {number} [units] of each slice
+   * @returns {Promise<{ micros: number[], ownMicros: number, seconds: number }>} µs of CPU of each
+   *   slice, and of the variant's own callbacks; elapsed seconds
    */
-  async slices (slices, units) {
+  async work (slices, units = SLICE_UNITS) {
     this.child.send({ slices, units })
     const [answer] = await once(this.child, 'message')
     return answer
   }
 
-  /** One long slice. @returns {Promise<number>} µs of CPU */
-  async work () {
-    const { micros } = await this.slices(1, LONG_SLICE)
-    return sum(Object.values(micros).flat())
+  /** A second of work in one slice. @returns {Promise<number>} µs of CPU */
+  async workOneSecond () {
+    const { micros: [micros] } = await this.work(1, UNITS_OF_SECOND)
+    return micros
   }
 
   async end () {
@@ -176,15 +181,16 @@ async function calibrate (node, rate) {
     node, 'none', { objects: CALIBRATION_OBJECTS, spins: 0 }, {}, ['--trace-gc']
   )
   const tracedGcs = () => (allocating.said.match(/ ms: (Scavenge|Mark-)/g) ?? []).length
-  await allocating.work()
+  await allocating.workOneSecond()
   const before = tracedGcs()
-  const allocatingMicros = (await allocating.work()) / LONG_SLICE / CALIBRATION_OBJECTS
+  const allocatingMicros = (await allocating.workOneSecond()) /
+    UNITS_OF_SECOND / CALIBRATION_OBJECTS
   await allocating.end()
-  const objectsPerGc = LONG_SLICE * CALIBRATION_OBJECTS / (tracedGcs() - before)
+  const objectsPerGc = UNITS_OF_SECOND * CALIBRATION_OBJECTS / (tracedGcs() - before)
   const objects = Math.round(rate * objectsPerGc * UNIT_MICROS / 1e6)
   const spinning = await Worker.start(node, 'none', { objects: 0, spins: 1e5 }, {})
-  await spinning.work()
-  const spinMicros = (await spinning.work()) / LONG_SLICE / 1e5
+  await spinning.workOneSecond()
+  const spinMicros = (await spinning.workOneSecond()) / UNITS_OF_SECOND / 1e5
   await spinning.end()
   const left = Math.max(0, UNIT_MICROS - objects * allocatingMicros)
   return { objects, spins: Math.round(left / spinMicros) }
@@ -193,47 +199,82 @@ async function calibrate (node, rate) {
 /** @typedef {{ more: number, of: number }} Turn µs of CPU more than `of` µs */
 
 /**
- * @param {string} variant that cannot be turned off
+ * Processes take turns of one slice each, forwards and then backwards, so that a slow machine slows
+ * all alike. A turn has the slices of a second, because a tool's timers may work but once a second.
+ * @param {string[]} variants that cannot be turned off
  * @param {(variant: string) => Promise<Worker>} start
  * @param {number} round
- * @returns {Promise<Turn[]>}
+ * @returns {Promise<Record<string, Turn>>} medians of the turns, compared with nothing
  */
-async function compareProcesses (variant, start, round) {
-  const both = [await start('none'), await start(variant)]
-  /** @type {Turn[]} */
-  const turns = []
+async function compareProcesses (variants, start, round) {
+  const files = [BASE, ...variants]
+  /** @type {Worker[]} */
+  const workers = []
+  /** @type {number[][]} µs of CPU of each turn, by worker */
+  const micros = files.map(() => [])
   try {
-    for (const worker of both) await worker.work()
+    const begin = round % files.length
+    for (const i of [...files.keys()].map(i => (i + begin) % files.length)) {
+      workers[i] = await start(files[i])
+    }
+    for (const worker of workers) await worker.work(SLICES_OF_SECOND)
+    const there = [...files.keys()]
+    const back = there.toReversed()
     for (let turn = 0; turn < Number(given.turns); turn++) {
-      const micros = [0, 0]
-      for (const i of (turn + round) % 2 ? [1, 0] : [0, 1]) micros[i] = await both[i].work()
-      turns.push({ more: micros[1] - micros[0], of: micros[0] })
+      for (const list of micros) list.push(0)
+      for (let slice = 0; slice < SLICES_OF_SECOND; slice++) {
+        for (const i of (slice + round) % 2 ? back : there) {
+          micros[i][turn] += sum((await workers[i].work(1)).micros)
+        }
+      }
     }
   } finally {
-    await Promise.all(both.map(worker => worker.end()))
+    await Promise.all(workers.map(worker => worker?.end()))
   }
-  return turns
+  return Object.fromEntries(variants.map((variant, i) => [
+    variant,
+    {
+      more: median(micros[i + 1].map((own, turn) => own - micros[0][turn])),
+      of: median(micros[0])
+    }
+  ]))
+}
+
+/** @param {number[]} values */
+function trimmedMean (values) {
+  const sorted = values.toSorted((a, b) => a - b)
+  const left = Math.floor(sorted.length * TRIMMED_SHARE)
+  return mean(sorted.slice(left, sorted.length - left))
 }
 
 /**
  * @param {keyof typeof WITHIN} variant
  * @param {(variant: string) => Promise<Worker>} start
- * @returns {Promise<Turn>} sums of a second of work
+ * @returns {Promise<Record<string, Turn>>} by line of the table; sums of a second of work
  */
 async function compareSlices (variant, start) {
   const worker = await start(WITHIN[variant])
   try {
-    const slicesOf = (/** @type {number} */ seconds) =>
-      4 * Math.round(seconds * 1000 / SHORT_SLICE / 4)
-    await worker.slices(slicesOf(WARM_SECONDS), SHORT_SLICE)
-    const { micros, ownMicros, seconds } = await worker.slices(
-      slicesOf(Number(given.seconds)), SHORT_SLICE
-    )
+    const countSlices = (/** @type {number} */ seconds) =>
+      ORDER.length * Math.round(seconds * SLICES_OF_SECOND / ORDER.length)
+    await worker.work(countSlices(WARM_SECONDS))
+    const { micros, ownMicros, seconds } = await worker.work(countSlices(Number(given.seconds)))
     // Frames come once a second of the clock, whatever share of it the process works.
-    if (variant === 'callbacks') return { more: ownMicros / seconds, of: 1e6 }
-    const slicesOfSecond = 1e6 / (SHORT_SLICE * UNIT_MICROS)
-    const of = mean(micros.off)
-    return { more: (mean(micros.on) - of) * slicesOfSecond, of: of * slicesOfSecond }
+    if (variant === 'callbacks') return { callbacks: { more: ownMicros / seconds, of: 1e6 } }
+    const offs = micros.filter((_, i) => !ORDER[i % ORDER.length])
+    const more = []
+    // The difference of two slices spreads √2 times as far as that of the means of two pairs.
+    const noise = []
+    for (let i = 0; i < micros.length; i += ORDER.length) {
+      const [on, off, offAgain, onAgain] = micros.slice(i, i + ORDER.length)
+      more.push((on + onAgain - off - offAgain) / 2)
+      noise.push((off - offAgain) * (i / ORDER.length % 2 ? 1 : -1) / Math.SQRT2)
+    }
+    const of = trimmedMean(offs) * SLICES_OF_SECOND
+    return {
+      hooks: { more: trimmedMean(more) * SLICES_OF_SECOND, of },
+      'none-again': { more: trimmedMean(noise) * SLICES_OF_SECOND, of }
+    }
   } finally {
     await worker.end()
   }
@@ -247,7 +288,8 @@ function isSettled (differences, variant) {
   const shares = differences.filter(d => d.variant === variant).map(({ share }) => 100 * share)
   if (shares.length < LEAST_ROUNDS) return false
   const { middle, least: from, most } = middleOf(shares)
-  return Math.max(most - middle, middle - from) <= Number(given.spread)
+  const spread = Math.max(Number(given.spread), SETTLED_SHARE * Math.abs(middle))
+  return Math.max(most - middle, middle - from) <= spread
 }
 
 /**
@@ -264,20 +306,25 @@ async function measure (node, rate, env) {
   /** @type {Difference[]} */
   const differences = kept?.differences ?? []
   const start = (/** @type {string} */ variant) => Worker.start(node, variant, unit, env)
-  const gcs = rate * LONG_SLICE * UNIT_MICROS / 1e6
   for (let round = 0; round < Number(given.rounds); round++) {
-    for (const variant of variants.filter(variant => !isSettled(differences, variant))) {
-      if (differences.some(found => found.variant === variant && found.round === round)) continue
-      const turns = BETWEEN.includes(variant)
-        ? await compareProcesses(variant, start, round)
-        : [await compareSlices(/** @type {keyof typeof WITHIN} */ (variant), start)]
-      const share = median(turns.map(({ more, of }) => more / of))
-      const microsPerGc = median(turns.map(({ more }) => more)) / gcs
-      differences.push({ node: version, rate, round, variant, share, microsPerGc })
+    const isOpen = (/** @type {string} */ variant) => variants.includes(variant) &&
+      !isSettled(differences, variant) &&
+      !differences.some(found => found.variant === variant && found.round === round)
+    const within = /** @type {(keyof typeof WITHIN)[]} */ (Object.keys(WITHIN)).filter(isOpen)
+    const between = BETWEEN.filter(isOpen)
+    for (const compare of [
+      ...within.map(variant => () => compareSlices(variant, start)),
+      ...(between.length > 0 ? [() => compareProcesses(between, start, round)] : [])
+    ]) {
+      const found = await compare()
+      for (const [variant, { more, of }] of Object.entries(found)) {
+        const share = more / of
+        differences.push({ node: version, rate, round, variant, share, microsPerGc: more / rate })
+        console.log(
+          `Node ${version}, ${rate} GCs/s, round ${round}, ${variant}: ${(100 * share).toFixed(2)} %`
+        )
+      }
       fs.writeFileSync(file, JSON.stringify({ unit, differences }))
-      console.log(
-        `Node ${version}, ${rate} GCs/s, round ${round}, ${variant}: ${(100 * share).toFixed(2)} %`
-      )
     }
   }
   return differences

@@ -62,7 +62,7 @@ function parseMallocInfo (xml) {
 const matchNumber = (text, pattern) => Number(pattern.exec(text)?.[1] ?? 0)
 
 /**
- * @param {import('@memwatch/allocator').Books} books
+ * @param {import('@memwatch/allocator').AllocatorStatistics} statistics
  * @returns {Bytes | undefined} undefined: the allocator has no statistics
  */
 function convert ({
@@ -86,8 +86,8 @@ function convert ({
 }
 
 /**
- * Malloc's own statistics. It reads them in frames with resident memory, so that both describe one
- * moment, and rarely if expensive: malloc walks through all free chunks.
+ * Malloc's own statistics, in frames with resident memory, so that both describe one moment.
+ * Expensive readings are rare: malloc walks through all free chunks.
  *
  * @param {Pick<import('../allocator-access').AllocatorAccess, 'readStatistics'>} access
  * @param {typeof measureCpu} [measure]

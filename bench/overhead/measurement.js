@@ -5,6 +5,11 @@
  * again, or by the CPU time of its own callbacks.
  */
 
+/**
+ * Slices of a block in which a variant is on: a drift of the machine counts for on and off alike.
+ */
+const ORDER = Object.freeze([true, false, false, true])
+
 const KEY = Symbol.for('memwatch.bench.measurement')
 
 /**
@@ -15,6 +20,7 @@ const KEY = Symbol.for('memwatch.bench.measurement')
  */
 
 module.exports = {
+  ORDER,
   /** @param {Measurement} measurement */
   offerMeasurement (measurement) { /** @type {any} */ (globalThis)[KEY] = measurement },
   /** @returns {Measurement} empty: the cost shows between two processes only */

@@ -4,7 +4,7 @@
 // all of which are garbage at once, and then computes up to about a millisecond. A slice is a
 // number of units, with one unit in each turn of the loop. For each message `{ slices, units }` it
 // works so many slices and replies with what each cost, and with what the variant did meanwhile.
-const { offeredMeasurement } = require('./measurement')
+const { ORDER, offeredMeasurement } = require('./measurement')
 
 const objects = Number(process.argv[2])
 const spins = Number(process.argv[3])
@@ -39,8 +39,6 @@ const slice = units => new Promise(resolve => {
 })
 
 /**
- * A variant that can be turned off is on in two slices of four: on, off, off, on, so that a drift
- * of the machine counts for both alike.
  * @param {number} slices
  * @param {number} units
  */
@@ -48,13 +46,12 @@ async function work (slices, units) {
   const { on, off, ownMicros = () => 0 } = offeredMeasurement()
   const began = process.hrtime.bigint()
   const ownBefore = ownMicros()
-  /** @type {Record<'on' | 'off', number[]>} */
-  const micros = { on: [], off: [] }
+  /** @type {number[]} */
+  const micros = []
   for (let i = 0; i < slices; i++) {
-    const isOff = off !== undefined && (i % 4 === 1 || i % 4 === 2)
-    if (isOff) off()
-    else on?.()
-    micros[isOff ? 'off' : 'on'].push(await slice(units))
+    if (ORDER[i % ORDER.length]) on?.()
+    else off?.()
+    micros.push(await slice(units))
   }
   on?.()
   const seconds = Number(process.hrtime.bigint() - began) / 1e9

@@ -114,7 +114,7 @@ describe('malloc is queried', () => {
 })
 
 describe('the addon', () => {
-  const sources = ['addon.h', 'addon.c', 'allocator.c', 'gc-hooks.c']
+  const sources = ['values.h', 'addon.c', 'allocator.c', 'gc-hooks.c', 'values.c']
   const sha256 = createHash('sha256')
     .update(sources.map(name => fs.readFileSync(path.join(ALLOCATOR, name), 'utf8')).join(''))
     .digest('hex')
@@ -132,9 +132,9 @@ describe('the addon', () => {
   )
 
   const FREES = `
-    const { books, trim } = require(${JSON.stringify(ALLOCATOR)})
+    const { readStatistics, trim } = require(${JSON.stringify(ALLOCATOR)})
     const { parseMallocInfo } = require(${JSON.stringify(require.resolve('../../agent/collect/allocator-statistics'))})
-    const inUse = () => { const all = parseMallocInfo(books().mallocInfo); return all.heap_in_use + all.arenas_in_use + all.mapped }
+    const inUse = () => { const all = parseMallocInfo(readStatistics().mallocInfo); return all.heap_in_use + all.arenas_in_use + all.mapped }
     const kept = []
     let freed = []
     const before = inUse()
@@ -146,7 +146,7 @@ describe('the addon', () => {
     // The sweeper frees Buffers in its own thread.
     const whenFreed = then => setTimeout(() => process.memoryUsage().arrayBuffers < 8e6 ? then() : whenFreed(then), 20)
     whenFreed(() => {
-      console.log(JSON.stringify({ allocator: books().allocator, before, held, after: inUse(), trimmed: trim(), gave: rss - process.memoryUsage.rss(), kept: kept.length }))
+      console.log(JSON.stringify({ allocator: readStatistics().allocator, before, held, after: inUse(), trimmed: trim(), gave: rss - process.memoryUsage.rss(), kept: kept.length }))
     })
   `
   const glibc = Boolean(/** @type {any} */ (process.report.getReport()).header.glibcVersionRuntime)

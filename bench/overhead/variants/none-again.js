@@ -1,3 +1,0 @@
-'use strict'
-
-require('../measurement').offerMeasurement({ on () {}, off () {} })
