@@ -1,10 +1,9 @@
 'use strict'
 
-const path = require('node:path')
 const { pino } = require('pino')
 const { version } = require('./package.json')
-const { Captures } = require('./captures/captures')
-const { CaptureStore } = require('./captures/store')
+const { createAttacher } = require('./attachment/create-attacher')
+const { createCaptures, retainersOf } = require('./captures/create-captures')
 const { steadyUnixMs } = require('./clock')
 const { Commands } = require('./commands/commands')
 const { DeathWatch } = require('./deaths/death-watch')
@@ -14,7 +13,6 @@ const { FollowUps } = require('./follow-ups/follow-ups')
 const { parts: allParts } = require('./parts')
 const { GuardedEmitter } = require('./parts/guarded-emitter')
 const { Lifecycle } = require('./parts/lifecycle')
-const { formatAddress } = require('./ingest/address')
 const { Load, MEASURE_EVERY_MS } = require('./self-care/load')
 const { Targets } = require('@memwatch/engine/history/targets')
 
@@ -61,27 +59,12 @@ class Exporter extends GuardedEmitter {
     super((error, event) => {
       this.log.error(error, `a listener of ${event} failed: logged once, then only counted`)
     })
-    const { dataFolder } = config
     this.config = config
     this.log = pino({ level: config.logLevel })
     this.load = new Load({ everyMs: MEASURE_EVERY_MS })
     this.commands = new Commands({ token: config.token })
-    /** @type {typeof import('./captures/retainers').retainersOf} */
-    const retainersOf = (...of) => require('./captures/retainers').retainersOf(...of)
-    this.captures = new Captures({
-      commands: this.commands,
-      store: CaptureStore.of({
-        folder: dataFolder && path.join(dataFolder.path, 'captures'),
-        quarantine: dataFolder?.quarantine,
-        maxBytes: config.capturesMax,
-        keepSeconds: config.capturesKeep
-      }),
-      // The reader of sources takes two megabytes, and most exporters never need it.
-      suspectsOf: (...of) => require('./captures/suspects').suspectsOf(...of),
-      retainersOf
-    })
-    const attaches = config.attachOnRequest || config.attachAnnotated
-    this.attacher = attaches ? createAttacher(this) : undefined
+    this.captures = createCaptures(config, this.commands)
+    this.attacher = createAttacher(this)
     this.targetRegistry = new Targets({
       now: steadyUnixMs,
       maxTargets: config.maxTargets,
@@ -169,20 +152,6 @@ class Exporter extends GuardedEmitter {
     this.#ready = false
     await this.#parts.stop(end)
   }
-}
-
-/**
- * Most exporters never need what it loads.
- * @param {Exporter} exporter
- */
-function createAttacher (exporter) {
-  const { Attacher } = require('./attachment/attacher')
-  const { attachAgent, socket } = exporter.config
-  return new Attacher({
-    targets: () => exporter.targets,
-    socket: formatAddress(socket),
-    folder: attachAgent || undefined
-  })
 }
 
 module.exports = { Exporter }
