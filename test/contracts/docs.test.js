@@ -122,7 +122,7 @@ describe('README.md', () => {
   })
 
   it('says that nothing is on npm yet, and how to install packed files', () => {
-    expect(text.match(/Nothing is published on npm yet/g)).toHaveLength(1)
+    expect(text.match(/The packages are not on npm yet/g)).toHaveLength(1)
     expect(text).toContain('npm pack --workspaces')
   })
 
@@ -135,7 +135,7 @@ describe('README.md', () => {
   it('has the figures of docs/accuracy.md', () => {
     const accuracy = textOf('docs/accuracy.md').replaceAll('*', '')
     const right = kind => new RegExp(`${kind} \\| (\\d+ of \\d+) `).exec(accuracy)?.[1]
-    const [, ill, healthy] = /identified (\d+ of \d+) apps[^.]* on (\d+) healthy/.exec(
+    const [, ill, healthy] = /problem in (\d+ of \d+) runs[^.]* in (\d+) runs of healthy/.exec(
       text.replace(/\s+/g, ' ')) ?? []
     expect(ill).toBe(right('apps with a problem'))
     expect(`${healthy} of ${healthy}`).toBe(right('healthy apps'))
