@@ -38,7 +38,7 @@ const [start, howTos, operation, reference, evidence, project] = [
     ['Run it in Kubernetes', 'deploy/README.md', 'kubernetes'],
     ['Send OTLP', 'docs/otlp.md', 'otlp'],
     ['Report on a fleet', 'docs/fleet.md', 'fleet'],
-    ['Ask by an assistant', 'docs/mcp.md', 'mcp'],
+    ['Use with an AI assistant', 'docs/mcp.md', 'mcp'],
     ['Come from prom-client', 'docs/prom-client.md', 'prom-client']
   ],
   [

@@ -61,7 +61,7 @@ const defaultRules = Object.freeze([
     // The first reading leaves the process after a third: a death within four seconds has no lines.
     seconds: 12,
     everySeconds: HOUR,
-    why: 'lines of the leak, outside before the process dies'
+    why: 'lines of the leak, sent before the process dies'
   }),
   Object.freeze({
     name: 'after-death',
@@ -70,16 +70,17 @@ const defaultRules = Object.freeze([
     everySeconds: HOUR,
     why: 'lines of a leak that killed the process before it was suspected'
   }),
-  row('context-leak', 'suspected', 'heap_profile', 'lines that create what contexts retain'),
-  row('resource-leak', 'suspected', 'heap_profile', 'lines that open what stays open'),
-  row('js-heap-leak', 'suspected', 'heap_profile', 'lines that allocate what lives on'),
+  row('context-leak', 'suspected', 'heap_profile', 'lines that create the objects of the contexts'),
+  row('resource-leak', 'suspected', 'heap_profile', 'lines that open the handles that stay open'),
+  row('js-heap-leak', 'suspected', 'heap_profile', 'lines that allocate the surviving objects'),
   row('buffer-pool-pinning', 'suspected', 'heap_profile', 'lines that retain parts of the pool'),
   row('native-memory-leak', 'suspected', 'heap_profile', 'lines whose objects own native memory'),
-  row('heap-limit-thrash', 'suspected', 'heap_profile', 'lines that allocate what fills the heap'),
+  row('heap-limit-thrash', 'suspected', 'heap_profile', 'lines that allocate the live objects'),
   row('container-limit-mismatch', 'confirmed', 'report', 'limits and flags of the process'),
   row('array-buffer-pile-up', 'suspected', 'allocation_profile', 'lines that allocate the Buffers'),
   row('semi-space-starvation', 'suspected', 'gc_trace', 'what each scavenge frees and promotes'),
-  row('allocator-fragmentation', 'confirmed', 'report', 'loaded libraries: malloc and its replacements'),
+  row('allocator-fragmentation', 'confirmed', 'report',
+    'loaded libraries: malloc and its replacements'),
   row('event-loop-blocked', 'suspected', 'cpu_profile', 'the call that blocks'),
   row('oversized-heap', 'confirmed', 'gc_trace', 'what each GC leaves in each space'),
   row('idle-heap-not-returned', 'confirmed', 'report', 'spaces of the heap: committed and used'),

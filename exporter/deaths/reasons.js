@@ -14,15 +14,15 @@ const reasons = Object.freeze({
   oom_kill: {
     title: 'killed by the kernel for memory',
     known:
-      'the OOM kill counter of its cgroup rose; if that is invisible, memory was at the ' +
-        "container's limit, or would have reached it at the rate of the last seconds",
+      'the OOM kill counter of the cgroup rose. If the exporter cannot read it: memory was at the ' +
+        "container's limit, or would have reached it soon at the rate of the last seconds",
     counted: true
   },
   heap_oom: {
     title: 'V8 ran out of heap',
     known:
-      'SIGABRT, or an unknown signal, while the heap was near its limit, or rose steeply, or RSS ' +
-        "rose by the heap's remaining room while the event loop stood still",
+      'SIGABRT, or an unknown signal, in one of three situations: the heap was near its limit, it ' +
+        "rose steeply, or RSS rose by the heap's remaining room while the event loop was blocked",
     counted: true
   },
   crash: {
@@ -31,7 +31,7 @@ const reasons = Object.freeze({
     counted: true
   },
   killed: {
-    title: 'killed by someone’s signal',
+    title: 'killed by a signal',
     known: 'SIGTERM without a handler, SIGKILL with memory far from any limit',
     counted: false
   },
@@ -47,17 +47,17 @@ const reasons = Object.freeze({
   },
   error: {
     title: 'exited with an error',
-    known: 'exit code in its goodbye: 1 after an uncaught exception, or another one above 0',
+    known: 'the exit code in the goodbye: 1 after an uncaught exception, or another code above 0',
     counted: true
   },
   clean: {
     title: 'exited normally',
-    known: 'exit code in its goodbye: 0, or 130 and 143 of a handler of SIGINT and SIGTERM',
+    known: 'the exit code in the goodbye: 0, or 130 and 143 from handlers of SIGINT and SIGTERM',
     counted: false
   },
   restarted: {
     title: 'replaced while the exporter was away',
-    known: 'when the exporter returned, another process had its name',
+    known: 'when the exporter was back, another process had the same name',
     counted: false
   },
   lost: {
@@ -67,7 +67,7 @@ const reasons = Object.freeze({
   },
   unknown: {
     title: 'ended while the exporter was away',
-    known: 'it did not reconnect when the exporter returned',
+    known: 'the process did not reconnect when the exporter was back',
     counted: false
   }
 })

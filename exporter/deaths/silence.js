@@ -6,16 +6,16 @@
  */
 const silenceCauses = Object.freeze({
   loop_blocked:
-    'the process computes, but its event loop does not turn: a long computation, a regular ' +
-      'expression, a synchronous parse',
+    'synchronous work blocks the event loop: a long computation, a regular expression, or the ' +
+      'parsing of a large text',
   waiting:
-    'the process waits inside a synchronous call, such as execSync, Atomics.wait or a read from ' +
+    'the event loop waits in a synchronous call, such as execSync, Atomics.wait or a read from ' +
       'a slow disk',
   stopped: 'SIGSTOP or a debugger stopped the process',
   connection_lost: 'the process is alive but not connected',
   unknown:
-    'the exporter cannot see the process, as over a network: one of these causes, or a failed ' +
-      'machine or network'
+    'the exporter cannot see the process, for example over a network: the cause is one of these, ' +
+      'or a failed machine or network'
 })
 
 /** @typedef {keyof typeof silenceCauses} SilenceCause */
