@@ -34,22 +34,22 @@ const knownBugs = () => {
   return page(
     'Known bugs',
     `memwatch knows ${all.length} published memory bugs of Node.js and of packages, each with a ` +
-      'public thread. A verdict names those of the versions in use that cause its diagnosis. One ' +
-      'is called likely when a suspect leads to its code; otherwise it is only known for the ' +
-      'version. `memwatch audit` names the bugs of a lockfile or of a running target ' +
-      '([options](commands.md#audit)).\n\n' +
+      'public thread. A verdict names the bugs of the versions in use that can cause its ' +
+      'diagnosis. It calls a bug likely if a suspect leads to the code of the bug; otherwise it ' +
+      'says that the bug is known for the version. `memwatch audit` names the bugs of a lockfile ' +
+      'or of a running target ([options](commands.md#audit)).\n\n' +
       `\`npm run bench:known-bugs\` ran ${dates.length} of them, between ${dates[0]} and ` +
-      `${dates.at(-1)}: a verdict named each at the version under "seen at", and none at the ` +
-      'version or in the use under "not at". "Fixed in" is the first version that was tried and ' +
-      'does not leak; an earlier one may not leak either.',
+      `${dates.at(-1)}. A verdict named each bug at the version under "seen at", and none at the ` +
+      'version or use under "not at". "Fixed in" is the first tested version that does not leak; ' +
+      'an untested earlier version may also be free of the bug.',
     '## Bugs',
     rowsOf('bug'),
-    '## Traps\n\nThey work as documented, and leak in this use only. A verdict names a trap when a ' +
-      'suspect leads there, or when it has no suspects and the package is installed. `memwatch ' +
-      'audit` lists them, and they set no exit status.',
+    '## Traps\n\nA trap is code that works as documented and leaks only in one kind of use. A ' +
+      'verdict names a trap if a suspect leads to it, or if the verdict has no suspects and the ' +
+      'package is installed. `memwatch audit` lists traps, but its exit status ignores them.',
     rowsOf('trap'),
-    '## To add one\n\nA row in `engine/known-bugs/`, a case of the same name in ' +
-      '`bench/realworld/leaks/`, and `npm run bench:known-bugs -- --only ID`.'
+    '## Add a bug\n\nAdd a row to `engine/known-bugs/` and a case of the same name to ' +
+      '`bench/realworld/leaks/`, then run `npm run bench:known-bugs -- --only ID`.'
   )
 }
 
