@@ -93,7 +93,7 @@ const options = withKeys({
     flag: '--socket <PATH|tcp://HOST:PORT>',
     env: 'MEMWATCH_SOCKET',
     default: defaultSocketPath(),
-    help: 'address for agents; agents read the same variable',
+    help: 'address at which agents connect; agents read the same variable',
     /** @param {string} text */
     read: text => parseAddress(text)
   },
@@ -101,8 +101,9 @@ const options = withKeys({
     flag: '--socket-dir <FOLDER>',
     env: 'MEMWATCH_SOCKET_DIR',
     default: '',
-    help: 'folder with one folder for each pod, named by its UID; the exporter listens in each of ' +
-      'them, so one exporter serves all pods of a node, and a pod mounts only its own folder',
+    help: 'folder with one subfolder for each pod, named by its UID. The exporter listens in ' +
+      'each subfolder, so one exporter serves all pods of a node; a pod mounts only its own ' +
+      'subfolder',
     /**
      * @param {string} text
      * @returns {string | undefined} absolute
@@ -142,7 +143,8 @@ const options = withKeys({
     env: 'MEMWATCH_DATA_DIR',
     default: '',
     help: 'folder in which histories and deaths survive a restart: one value a second for ten ' +
-      'minutes, every ten seconds for six hours, a minute for a week; none: in memory only',
+      'minutes, one every ten seconds for six hours, one a minute for a week. Without it: in ' +
+      'memory only',
     /**
      * @param {string} text
      * @returns {string | undefined} absolute
@@ -153,8 +155,8 @@ const options = withKeys({
     flag: '--data-max <SIZE>',
     env: 'MEMWATCH_DATA_MAX',
     default: '256MiB',
-    help: 'maximum size of --data-dir, as 64Mi or 2Gi; the exporter deletes the finest and oldest ' +
-      'history first',
+    help: 'maximum size of --data-dir, such as 64Mi or 2Gi; the exporter deletes the finest and ' +
+      'oldest history first',
     /**
      * @param {string} text
      * @returns {number} bytes
@@ -174,8 +176,8 @@ const options = withKeys({
     flag: '--capture-rules <FILE>',
     env: 'MEMWATCH_CAPTURE_RULES',
     default: '',
-    help: 'JSON file with rules of captures beside the built-in ones (docs/capture-rules.md), or ' +
-      'that array itself: a rule says when, what and how often',
+    help: 'JSON file with further rules of captures (docs/capture-rules.md), or the JSON array ' +
+      'itself: each rule has a condition, a kind of capture and a least interval',
     /**
      * @param {string} text
      * @returns {readonly import('./captures/rules').CaptureRule[] | undefined} undefined: the
@@ -191,9 +193,10 @@ const options = withKeys({
     flag: '--snapshot-dir <FOLDER>',
     env: 'MEMWATCH_SNAPSHOT_DIR',
     default: '',
-    help: 'mounted folder that apps write heap snapshots to (node --heapsnapshot-near-heap-limit=1 ' +
-      '--diagnostic-dir); one of a process that died is analysed. Without it: the folder of the ' +
-      'process itself, where the exporter has the same mounts',
+    help: 'mounted folder to which apps write heap snapshots (node ' +
+      '--heapsnapshot-near-heap-limit=1 --diagnostic-dir). The exporter analyses the snapshots ' +
+      'of dead processes. Without it: the working folder of the process, if the exporter has the ' +
+      'same mounts',
     /**
      * @param {string} text
      * @returns {string | undefined} absolute
@@ -204,8 +207,8 @@ const options = withKeys({
     flag: '--captures-max <SIZE>',
     env: 'MEMWATCH_CAPTURES_MAX',
     default: '512MiB',
-    help: 'maximum size of all captures; the exporter deletes the oldest first, and stores them in ' +
-      '--data-dir, else in a temporary folder until it ends',
+    help: 'maximum size of all captures; the exporter deletes the oldest first. It stores them ' +
+      'in --data-dir, or without it in a temporary folder until it ends',
     /**
      * @param {string} text
      * @returns {number} bytes
@@ -216,7 +219,7 @@ const options = withKeys({
     flag: '--captures-keep <TIME>',
     env: 'MEMWATCH_CAPTURES_KEEP',
     default: '24h',
-    help: 'retention time of captures, as 30m, 24h or 7d; a number alone is seconds',
+    help: 'retention time of captures, such as 30m, 24h or 7d; a number without a unit is seconds',
     /**
      * @param {string} text
      * @returns {number} seconds
@@ -228,7 +231,8 @@ const options = withKeys({
     env: 'MEMWATCH_SHIP_TO',
     default: '',
     help: 'send finished captures to a folder (file:///var/captures), by HTTPS PUT ' +
-      '(https://store.example.com/captures), or to S3 (s3://bucket/prefix); nothing is sent without it',
+      '(https://store.example.com/captures), or to S3 (s3://bucket/prefix); default: captures ' +
+      'stay here',
     /** @param {string} text */
     read: text => text
   },
@@ -236,7 +240,7 @@ const options = withKeys({
     flag: '--ship-snapshots <on|off>',
     env: 'MEMWATCH_SHIP_SNAPSHOTS',
     default: 'off',
-    help: 'on: also send heap snapshots, which contain every string of the app, secrets too',
+    help: 'on: also send heap snapshots, which contain every string of the app, also secrets',
     /** @param {string} text */
     read: text => oneOf(text, ['on', 'off']) === 'on'
   },
@@ -244,9 +248,9 @@ const options = withKeys({
     flag: '--ship-credentials-file <FILE>',
     env: 'MEMWATCH_SHIP_CREDENTIALS_FILE',
     default: '',
-    help: 'file with the credentials of --ship-to, read for each request: a bearer token, or for ' +
-      "S3 keys in the form of AWS's file, else AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and " +
-      'AWS_SESSION_TOKEN of the environment',
+    help: 'file with the credentials of --ship-to, read for each request: a bearer token, or S3 ' +
+      "keys in the format of AWS's credentials file. Default for S3: AWS_ACCESS_KEY_ID, " +
+      'AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the environment',
     /** @param {string} text */
     read: text => text
   },
@@ -254,7 +258,7 @@ const options = withKeys({
     flag: '--ship-http <on|off>',
     env: 'MEMWATCH_SHIP_HTTP',
     default: 'off',
-    help: 'on: --ship-to may send unencrypted, by http://, to other machines',
+    help: 'on: --ship-to may send to other machines without encryption (http://)',
     /** @param {string} text */
     read: text => oneOf(text, ['on', 'off']) === 'on'
   },
@@ -295,9 +299,9 @@ const options = withKeys({
     flag: '--trust-loopback <on|off>',
     env: 'MEMWATCH_TRUST_LOOPBACK',
     default: 'on',
-    help: 'on: clients on this machine may read without the token, and act if no token is set. ' +
-      'Choose off behind a proxy or a service mesh that forwards remote requests without a ' +
-        'header such as X-Forwarded-For',
+    help: 'on: clients on this machine may read without the token, and send actions if no token ' +
+      'is set. Choose off behind a proxy or a service mesh that forwards remote requests without ' +
+      'a header such as X-Forwarded-For',
     /** @param {string} text */
     read: text => oneOf(text, ['on', 'off']) === 'on'
   },

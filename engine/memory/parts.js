@@ -8,13 +8,13 @@
 const parts = Object.freeze({
   heap_live: {
     title: 'V8 heap, live',
-    help: 'what survived the last major GC; before the first one all that the old spaces use'
+    help: 'survived the last major GC; before the first one, all used memory of the old spaces'
   },
   heap_garbage: {
     title: 'V8 heap, garbage',
-    help: 'used in the old spaces since that GC, or dead'
+    help: 'used in the old spaces, and not live'
   },
-  heap_slack: { title: 'V8 heap, free', help: 'resident in the old spaces and not used' },
+  heap_slack: { title: 'V8 heap, free', help: 'resident in the old spaces, and not used' },
   new_space: { title: 'V8 new space', help: 'both semi-spaces' },
   worker_heaps: {
     title: 'V8 heaps of workers',
@@ -22,36 +22,36 @@ const parts = Object.freeze({
   },
   silent_worker_heaps: {
     title: 'V8 heaps of silent workers',
-    help: 'of worker threads that did not report, as those that wait in Atomics.wait'
+    help: 'heaps of workers that send no frames, for example because they wait in Atomics.wait'
   },
   heap_pooled: {
     title: 'V8 pages kept for reuse',
-    help: 'emptied by GCs, resident still, and not counted by V8: Node.js 22 and newer keep some'
+    help: 'emptied by GCs, still resident, not in V8\'s statistics; Node.js 22 and newer keep some'
   },
   external: {
     title: 'Buffers, external',
-    help: 'ArrayBuffers and other memory that V8 objects keep'
+    help: 'ArrayBuffers and other memory outside the heap that V8 objects own'
   },
-  webassembly: { title: 'WebAssembly', help: 'WebAssembly memories' },
+  webassembly: { title: 'WebAssembly', help: 'memory of WebAssembly' },
   allocator_in_use: {
     title: 'malloc, in use',
-    help: 'native memory that is neither: of Node, of addons; where malloc was asked'
+    help: 'native memory of Node.js and of addons; only if malloc\'s statistics were read'
   },
   allocator_retained: {
     title: 'malloc, retained',
-    help: 'freed by the app and not given back to the system; where malloc was asked'
+    help: 'freed by the app, not returned to the system; only if malloc\'s statistics were read'
   },
   allocator_unasked: {
     title: 'malloc, in use or retained',
-    help: 'both of these, where malloc was not asked, or took since'
+    help: 'memory of malloc while its statistics were not read, or since they were last read'
   },
   addon_malloc: {
     title: 'malloc of an addon',
-    help: 'mimalloc, which an addon brings with it: in use or retained'
+    help: 'mimalloc of an addon: in use or retained'
   },
-  stacks: { title: 'Stacks', help: 'of all threads' },
+  stacks: { title: 'Stacks', help: 'stacks of all threads' },
   files: { title: 'Code, libraries, files', help: 'file mappings and shared memory' },
-  unexplained: { title: 'Unexplained', help: 'resident, and none of the above' }
+  unexplained: { title: 'Unexplained', help: 'resident memory of no other part' }
 })
 
 /**

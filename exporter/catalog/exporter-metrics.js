@@ -74,7 +74,7 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_load_level',
     type: 'gauge',
-    help: 'Level of overload of the exporter, and the work that it gives up at each level. ' +
+    help: 'Level of overload of the exporter. ' +
       `${levels.map(({ gives }, level) => `${level}: ${gives}`).join('; ')}.`,
     read: ({ loadLevel }) => loadLevel
   },
@@ -96,7 +96,7 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_scrape_seconds',
     type: 'gauge',
-    help: 'Time to render the previous scrape; absent in the first.',
+    help: 'Time to render the previous scrape; absent in the first scrape.',
     read: ({ scrapeSeconds }) => scrapeSeconds ?? []
   },
   {
@@ -114,15 +114,16 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_target_exits_total',
     type: 'counter',
-    help: 'Ended processes of this name, by reason (docs/deaths.md). The exporter counts them, ' +
-      'so the counter survives their end.',
+    help: 'Ended processes of this name, by reason (docs/deaths.md). The counter does not start ' +
+      'again with the next process.',
     otel: { startUnknown: true }, // it also counts those before a restart
     read: ({ exits }) => exits.map(({ count, ...labels }) => ({ labels, value: count }))
   },
   {
     name: 'memwatch_target_last_exit_timestamp_seconds',
     type: 'gauge',
-    help: 'Time when the last process of this name ended, Unix time; the label says why.',
+    help: 'Time when the last process of this name ended, Unix time; the label reason has the ' +
+      'cause.',
     read: ({ deaths }) =>
       deaths.map(({ target, thread, reason, sure, text, diedAtUnixMs }) => ({
         labels: { target, thread, reason, sure, text },
@@ -143,8 +144,8 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_fix_followups_total',
     type: 'counter',
-    help: 'Processes that came back with an advised change, by diagnosis and by what became of ' +
-      'it; absent for a diagnosis whose fixes nobody tried.',
+    help: 'Restarted processes with an advised change, by diagnosis and by ending ' +
+      '(docs/follow-up.md); absent for a diagnosis without such a process.',
     otel: { startUnknown: true }, // it also counts those before a restart
     read: ({ followUps }) => [...(followUps?.counts ?? [])].flatMap(([diagnosis, counts]) =>
       [...counts].map(([ending, value]) => ({ labels: { diagnosis, ending }, value })))
@@ -152,8 +153,8 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_fix_effect_ratio',
     type: 'gauge',
-    help: 'Measured effect of the last fix that a process came back with, over the predicted ' +
-      'one: 1 is as predicted.',
+    help: 'Measured effect of the last applied fix, divided by the predicted effect: 1 is as ' +
+      'predicted.',
     read: ({ followUps }) => [...(followUps?.effects ?? [])].map(([diagnosis, value]) =>
       ({ labels: { diagnosis }, value }))
   },
@@ -189,21 +190,21 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_history_saving',
     type: 'gauge',
-    help: '1 while histories are saved to disk; 0 without a data folder, and while the disk fails.',
+    help: '1 while histories are saved to disk; 0 without a data folder, or while writes fail.',
     read: ({ flight }) => (flight.saving ? 1 : 0)
   },
   {
     name: 'memwatch_exporter_history_dropped_total',
     type: 'counter',
-    help: 'Parts of histories dropped to bound memory, or not written because the disk failed. ' +
-      'The exporter retries the latter while they are in memory.',
+    help: 'Parts of histories dropped to limit memory, or not written because the disk failed. ' +
+      'The exporter retries failed writes while the parts are in memory.',
     read: ({ flight }) => flight.dropped
   },
   {
     name: 'memwatch_exporter_history_torn_total',
     type: 'counter',
-    help: 'Skipped damaged parts of saved histories: unfinished writes of an exporter that died, ' +
-      'and unreadable files.',
+    help: 'Damaged parts of saved histories that the exporter skipped: unfinished writes of a ' +
+      'dead exporter, and unreadable files.',
     read: ({ flight }) => flight.torn
   },
   {
@@ -221,7 +222,7 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_webhook_posts_total',
     type: 'counter',
-    help: 'Changes of verdicts for --webhook, by outcome; absent without it.',
+    help: 'Changes of verdicts for --webhook, by outcome; absent without --webhook.',
     read: ({ webhook }) =>
       [...(webhook ?? [])].map(([outcome, value]) => ({ labels: { outcome }, value }))
   },
@@ -240,20 +241,20 @@ const exporterMetrics = Object.freeze([
     name: 'memwatch_exporter_egress_captures_total',
     type: 'counter',
     help: 'Captures for --ship-to, by outcome: shipped, failed (given up), dropped (deleted ' +
-      'before they were sent, or too many waited); absent without it.',
+      'before they were sent, or beyond the limit of the queue); absent without --ship-to.',
     read: ({ egress }) => [...(egress?.counts ?? [])].map(([outcome, value]) =>
       ({ labels: { outcome }, value }))
   },
   {
     name: 'memwatch_exporter_egress_waiting',
     type: 'gauge',
-    help: 'Captures that wait to be sent to --ship-to; absent without it.',
+    help: 'Captures that wait to be sent to --ship-to; absent without --ship-to.',
     read: ({ egress }) => egress?.waiting ?? []
   },
   {
     name: 'memwatch_exporter_egress_bytes_total',
     type: 'counter',
-    help: 'Bytes of captures sent to --ship-to; absent without it.',
+    help: 'Bytes of captures sent to --ship-to; absent without --ship-to.',
     read: ({ egress }) => egress?.bytes ?? []
   },
   {

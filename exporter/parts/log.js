@@ -31,7 +31,7 @@ class LogPart {
       log.warn({ capture: id, target: name, thread, kind }, `capture failed: ${error}`)
     })
     exporter.on('load', () => {
-      log.warn({ level: load.level }, `load level ${load.level}: the exporter gives up ${load.now.gives}`)
+      log.warn({ level: load.level }, `load level ${load.level}: ${load.now.gives}`)
     })
     exporter.on('omitted', ({ name, thread, hello }, { message }) => {
       const text = 'target omitted from answers: it cannot be serialized'

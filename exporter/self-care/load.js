@@ -30,7 +30,7 @@ const MIB = 2 ** 20
 /** @type {readonly Level[]} */
 const levels = Object.freeze([
   {
-    gives: 'nothing',
+    gives: 'no overload',
     memoryRatio: 0,
     loopRatio: 0,
     evaluateSeconds: 2,
@@ -40,7 +40,7 @@ const levels = Object.freeze([
   },
   {
     gives:
-      'evaluations of healthy targets every 2 s, which then run every 10 s, and most of the ' +
+      'it evaluates healthy targets every 10 s instead of every 2 s, and drops most of the ' +
         'history that is not on disk',
     memoryRatio: 0.8,
     loopRatio: 0.8,
@@ -50,7 +50,8 @@ const levels = Object.freeze([
     newTargets: true
   },
   {
-    gives: 'also four of five frames of healthy targets, and all history that is not on disk',
+    gives: 'it also skips four of five frames of healthy targets, and drops all history that is ' +
+      'not on disk',
     memoryRatio: 0.88,
     loopRatio: 0.9,
     evaluateSeconds: 30,
@@ -59,7 +60,7 @@ const levels = Object.freeze([
     newTargets: true
   },
   {
-    gives: 'also new targets and large frames',
+    gives: 'it also rejects new targets and large frames',
     memoryRatio: 0.95,
     loopRatio: 0.98,
     evaluateSeconds: 30,

@@ -38,22 +38,23 @@ const optionTable = options => {
 const config = () =>
   page(
     'Configuration',
-    'A wrong value stops the exporter at start with a message that names the option. It ' +
-      'disables the agent without a message: `NODE_DEBUG=memwatch` prints the reason. Sizes are ' +
-      '`512Mi`, `2Gi`, `512MiB` or bytes; times are `90`, `90s`, `5m`, `24h` or `7d`; addresses ' +
-      'are `HOST:PORT`, with an IPv6 host in brackets. Flags, variables of the exporter, keys ' +
-      'of the config file and the API accept the same forms.\n\n' +
-      'The flag wins over the variable, the variable over the config file, the file over the ' +
+    'A wrong value stops the exporter at start with a message that names the option. A wrong ' +
+      'value for the agent disables the agent without a message; `NODE_DEBUG=memwatch` prints ' +
+      'the reason. Sizes are `512Mi`, `2Gi`, `512MiB` or bytes; times are `90`, `90s`, `5m`, ' +
+      '`24h` or `7d`; addresses are `HOST:PORT`, with an IPv6 host in brackets. Flags, variables ' +
+      'of the exporter, keys of the config file and the API accept the same forms.\n\nA flag ' +
+      'overrides the variable, the variable the config file, and the file the ' +
       `default. The config file is \`${FILE_NAME}\` in the working folder, or the one that ` +
       '`--config` or `MEMWATCH_CONFIG` names. The exporter and every command that calls one read ' +
       'it. An unknown key or a wrong type ends the program with a message that names file and ' +
-      'key. Paths in it start at the working folder. A file that no option names must belong to ' +
-      'this user or root, and others may not write to it.\n\n' +
-          '```json\n{ "listen": "127.0.0.1:16369", "dataDir": "/var/lib/memwatch", "maxTargets": 200, ' +
-      '"autoCaptures": false }\n```',
+      'key. Relative paths in the file start at the working folder. A config file that no option ' +
+      'names must belong to this user or root, and must not be writable for ' +
+      'others.\n\n```json\n{ "listen": "127.0.0.1:16369", "dataDir": "/var/lib/memwatch", ' +
+      '"maxTargets": 200, "autoCaptures": false }\n```',
     '## Exporter',
     optionTable(exporterOptions),
-    "### With --otlp\n\nOpenTelemetry's own variables. They switch nothing on by themselves.",
+    "### With --otlp\n\nThese are OpenTelemetry's own variables. They do not enable OTLP by " +
+      'themselves.',
     table(
       ['environment', 'meaning'],
       otlpVariables.map(({ name, help }) => [

@@ -43,63 +43,64 @@ const metrics = () =>
     'Metrics',
     'The exporter serves these metrics at `/metrics`. Metrics of a target carry the labels ' +
       '`target` and `thread` (`main` or `worker-N`); those of the process come from the main ' +
-      'thread only. A number that a machine does not have is absent, not 0.\n\n' +
-      'All scrapes within a second get the same text, so that no value is more than a second ' +
-      'old. Beyond these limits the answer is 503 or 429, with `Retry-After`:',
-    table(['limit', 'in all', 'of one address'], [
+      'thread only. A metric that the machine cannot provide is absent, not 0.\n\n' +
+      'The exporter renders the text once a second for all scrapes. Beyond these limits it ' +
+      'answers with 503 or 429, and `Retry-After`:',
+    table(['limit', 'in all', 'for each address'], [
       ['scrapes at a time', 40, 10],
-      ['scrapes a second, after a hundred at once', '', 10],
+      ['scrapes a second, after a burst of a hundred', '', 10],
       ['seconds to read a scrape', 10, 10]
     ]),
-    'The column prom-client has the name of the same metric there, or of its counterpart. The ' +
-      'column OpenTelemetry is what `--otlp` sends: name, attributes, unit, and the instrument ' +
+    'The column prom-client has the name of the same or a similar metric of prom-client. The ' +
+      'column OpenTelemetry has the data that `--otlp` sends: name, attributes, unit, and the ' +
+      'instrument ' +
       `if it differs. Names of the semantic conventions (${SEMCONV_VERSION}) are used where ` +
-      'they exist. The others are those of /metrics: Prometheus makes ' +
-      '`memwatch_live_heap_bytes` of `memwatch.live_heap`. Each target is a resource: ' +
-      '`service.name`, `service.instance.id`, `process.pid`, `memwatch.target`, ' +
-      '`memwatch.thread`.',
-    '## Of a target',
+      'they exist. The other names are those of /metrics: Prometheus turns `memwatch.live_heap` ' +
+      'into `memwatch_live_heap_bytes`. Each target is a resource: `service.name`, ' +
+      '`service.instance.id`, `process.pid`, `memwatch.target`, `memwatch.thread`.',
+    '## Metrics of a target',
     metricTable(targetMetrics),
-    '### Parts of RSS\n\nThe label `part` of `memwatch_memory_bytes`, on the main thread. [How ' +
-      'they are known](decisions/0048-parts-add-up-to-rss.md).',
+    '### Parts of RSS\n\nThese are the values of the label `part` of `memwatch_memory_bytes`, ' +
+      'on the main thread. [Decision 0048](decisions/0048-parts-add-up-to-rss.md) says how ' +
+      'memwatch computes them.',
     table(
       ['part', 'meaning'],
       Object.entries(parts).map(([part, { title, help }]) => [`\`${part}\``, `${title}: ${help}`])
     ),
-    "## Under prom-client's names\n\nServed unless `--compat off`, so that dashboards and " +
-      'alerts that exist go on working.',
+    "## Under prom-client's names\n\nThe exporter serves these names for existing dashboards " +
+      'and alerts. `--compat off` removes them.',
     metricTable(compatMetrics),
     '## In OpenTelemetry only',
     table(
       ['name', 'type', 'meaning'],
       otelMetrics.map(row => [otelCell(row), row.type, row.help])
     ),
-    '## Events\n\nLog records of `--otlp`, each with its resource.',
+    '## Events\n\n`--otlp` sends these log records, each with its resource.',
     table(
       ['event name', 'when', 'attributes'],
       [
         [
           '`memwatch.verdict`',
-          'a diagnosis is suspected, confirmed, or over',
+          'a diagnosis becomes suspected or confirmed, or ends',
           '`memwatch.diagnosis`, `memwatch.verdict.state`, `.was`, `.severity`, `.title`, ' +
             '`.impact`, `.evidence`, `.ruled_out`, `.fix`, `.runbook`'
         ],
         [
           '`memwatch.fix`',
-          'a process came back with an advised change, and what became of it is measured',
-          '`memwatch.fix.ending`, `.effect`, `.title`, `.workload`, `.id`; of the advice ' +
-            '`memwatch.diagnosis`, `memwatch.verdict.title`, `memwatch.verdict.fix`'
+          'the effect of an applied fix is measured',
+          '`memwatch.fix.ending`, `.effect`, `.title`, `.workload`, `.id`; from the ' +
+            'advice `memwatch.diagnosis`, `memwatch.verdict.title`, `memwatch.verdict.fix`'
         ],
         [
           '`memwatch.death`',
-          'a process is gone',
+          'a process has ended',
           '`memwatch.death.reason`, `.sure`, `.id`, `.signal`, `.suspects`, ' +
-            '`process.exit.code`; of what was confirmed on it `memwatch.diagnosis`, ' +
+            '`process.exit.code`; from its confirmed verdict `memwatch.diagnosis`, ' +
               '`memwatch.verdict.fix`'
         ]
       ]
     ),
-    '## Of the exporter itself',
+    '## Metrics of the exporter itself',
     metricTable(exporterMetrics)
   )
 
