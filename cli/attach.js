@@ -32,9 +32,10 @@ const command = withAttachOptions(withApiOptions(new Command('attach')))
     'after',
     `
 memwatch opens the inspector of the process by SIGUSR1 on a loopback port for a moment, loads the
-agent through it, and closes it. Node.js prints that on stderr of the process. Nothing is sent to a
-process that handles SIGUSR1 itself, or does not handle it. Counters begin at the attach; memwatch
-detach ends the agent. docs/attach.md lists each reason to refuse.
+agent through it, and closes it. Node.js prints two lines about the inspector on stderr of the
+process. memwatch sends no signal to a process that has its own listener for SIGUSR1, or in which
+SIGUSR1 has no handler at all. Counters begin at the attach; memwatch detach ends the agent.
+docs/attach.md lists each reason to refuse.
 
 Exit status: 0; 1 when the process cannot be attached to; 2 when it does not exist, or no exporter
 answers.

@@ -95,12 +95,13 @@ const WORDS = Object.freeze({
     'No fix can be applied from outside the app. Make the change, then measure its effect with ' +
       'memwatch compare.',
   nothing_seen:
-    'No Node.js process reported, so no fix was tried. Check that the command runs by itself, and ' +
-      'for longer than a second.',
+    'No Node.js process reported, so no fix was tried. Check that the command works without ' +
+      'memwatch, and runs for more than a second.',
   fixed: 'Fixed: the finding has disappeared.',
   compared: 'No finding was confirmed without the change. The table shows its effect.',
   not_fixed: 'Not fixed.',
-  no_effect: 'No effect: the finding has disappeared, but what the fix promises was not measured.'
+  no_effect: 'No effect: the finding has disappeared, but the predicted effect of the fix was ' +
+    'not measured.'
 })
 
 /**

@@ -38,26 +38,26 @@ const MOST_NODE_FILE_BYTES = 4096
 
 const command = withApiOptions(new Command('audit'))
   .description(
-    'Name known memory bugs of Node.js and of packages, by a lockfile or of a running target.'
+    'Name known memory bugs of Node.js and of packages, in a lockfile or a running target.'
   )
   .argument(
     '[target]',
-    'a lockfile of npm, pnpm or Yarn, a folder with one (default: this one), or a target as ' +
-      '/api/v1/targets calls it'
+    'a lockfile of npm, pnpm or Yarn, a folder with a lockfile (default: this folder), or the ' +
+      'name of a target in /api/v1/targets'
   )
-  .option('--node <VERSION>', 'Node.js that runs a lockfile, as 24.17.0 (default: .node-version, ' +
-    '.nvmrc, else the one that runs memwatch)')
+  .option('--node <VERSION>', 'Node.js that runs a lockfile, such as 24.17.0 (default: ' +
+    '.node-version, .nvmrc, else the one that runs memwatch)')
   .option('--json', 'print the known bugs as JSON on stdout, and nothing else')
   .allowExcessArguments(false)
   .addHelpText(
     'after',
     `
-The bugs are those of docs/known-bugs.md. A trap works as documented and leaks in a certain use; it
-sets no exit status. Of a target the exporter reads the installed packages, where it can see the
-files of the process.
+The bugs are those of docs/known-bugs.md. A trap works as documented and leaks only in a certain
+use; the exit status ignores traps. For a target, the exporter reads the installed packages, if it
+can see the files of the process.
 
-Ends with 0; 3 when a version with a known bug is in use; 2 when a file or an option cannot be used,
-or the exporter cannot be reached or knows no such target.
+Exit status: 0; 3 when a version with a known bug is in use; 2 when a file or an option is invalid,
+the exporter cannot be reached, or the target does not exist.
 
 Examples:
   $ memwatch audit
@@ -141,7 +141,8 @@ function readNodeFile (file) {
  */
 async function auditTarget (name, given) {
   if (given.node !== undefined) {
-    throw new UsageError(`--node: the target ${name} says its version itself, and no file has that name`)
+    throw new UsageError(`--node: expected no version for the target ${name}, which reports its ` +
+      'own; no file has this name')
   }
   // A name like that of a file, which is missing: an exporter cannot know it.
   if (FILE.test(name)) {
@@ -176,7 +177,7 @@ function render ({ of, node, nodeFrom, packages, addons, bugs: all }, { width })
       .map(text => ({ text, style: /** @type {const} */ ('bold') })),
     ...loaded.length > 0 ? wrap(`Loaded addons: ${loaded.join(', ')}`, width) : [],
     ...bugs.flatMap(bug => describe(bug, width)),
-    ...traps.length > 0 ? ['', 'Traps: they work as documented, and leak in this use only.'] : [],
+    ...traps.length > 0 ? ['', 'Traps: they work as documented, and leak only in this use.'] : [],
     ...traps.flatMap(bug => describe(bug, width))
   ]
 }

@@ -20,12 +20,12 @@ const command = new Command('compare')
   .addHelpText(
     'after',
     `
-Compares the process with a primary verdict, else the process that used most CPU. Peak RSS is the
-highest of one sample a second. RSS after load is the median of the later half of the last quiet
-phase. A quiet phase follows a busy one and lasts at least five seconds; compared with the busiest
-tenth of the run it uses less than a quarter of the CPU and half of the event loop.
-Several recordings a side give medians with minimum and maximum. If these ranges overlap, the
-report shows no difference.
+The command compares the process with a primary verdict, or without one the process that used most
+CPU. Peak RSS is the highest of one sample a second. RSS after load is the median of the second half
+of the last quiet phase. A quiet phase follows a busy phase and lasts at least five seconds. It uses
+less than a quarter of the CPU, and less than half of the event loop time, of the busiest tenth of
+the run. Several recordings for each side give medians with minimum and maximum. If these ranges
+overlap, the report shows no difference.
 
 Exit status: 0; 2 when a file is no recording.
 

@@ -18,7 +18,8 @@ const PLAIN_NAME = /^[\p{L}\p{N}@_][\p{L}\p{M}\p{N}_./@+:-]*$/u
 const command = withApiOptions(new Command('completion'))
   .description('Print a completion script for a shell: commands, options, diagnoses, targets.')
   .addArgument(
-    new Argument('<shell>', 'the script; targets: names that an exporter lists, for the scripts')
+    new Argument('<shell>', "shell of the script; targets prints the names of an exporter's " +
+      'targets, for these scripts')
       .choices([...Object.keys(SCRIPTS), 'targets'])
   )
   .allowExcessArguments(false)

@@ -8,15 +8,15 @@ const { orRefused } = require('./attach')
 const { out } = require('./output')
 
 const command = withEntryOptions(new Command('detach'))
-  .description('Stop the agent in a running process: its timers, observers and descriptors go.')
+  .description('Stop the agent in a running process, with its timers, observers and descriptors.')
   .argument('<process>', 'process id, or name of the app: of its package or script')
   .option('--json', 'print the result as JSON on stdout, and nothing else')
   .allowExcessArguments(false)
   .addHelpText(
     'after',
     `
-memwatch enters the process as memwatch attach does, and stops the agent there, also one that was
-preloaded. The exporter shows the target as silent until it is forgotten.
+memwatch enters the process as memwatch attach does, and stops the agent, also a preloaded one. The
+exporter shows the target as silent until it removes the target.
 
 Exit status: 0; 1 when the process has no agent or cannot be entered; 2 when it does not exist.
 

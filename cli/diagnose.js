@@ -12,25 +12,27 @@ const { UsageError, readBytes, readSeconds } = require('./usage-error')
 
 const command = new Command('diagnose')
   .description(
-    'Diagnose recordings, GC logs, diagnostic reports or stored metrics, by the same code as live.'
+    'Diagnose recordings, GC logs, diagnostic reports or stored metrics, with the same code as ' +
+      'the exporter.'
   )
   .argument('[file...]', 'logs, recordings or reports, also gzip; - reads stdin; the type is detected')
   .option(
     '--prometheus <URL>',
     'diagnose metrics of prom-client or memwatch in a Prometheus instead of files'
   )
-  .option('--selector <LABELS>', 'labels that select its series, as \'{job="api"}\'', '{}')
-  .option('--since <TIME>', 'length of the history to read, as 6h or 2d', '6h')
-  .option('--step <TIME>', 'shortest time between two samples, as 30s')
+  .option('--selector <LABELS>', 'labels that select the series, such as \'{job="api"}\'', '{}')
+  .option('--since <TIME>', 'length of the history to read, such as 6h or 2d', '6h')
+  .option('--step <TIME>', 'shortest time between two samples, such as 30s')
   .option(
     '--flags <FLAGS>',
     'flags of the process, if the source lacks them: "--max-old-space-size=512"'
   )
   .option(
     '--memory <LIMIT>',
-    'memory limit of its container, if the source lacks it, as 512Mi or 1Gi'
+    'memory limit of its container, if the source lacks it, such as 512Mi or 1Gi'
   )
-  .option('--node <VERSION>', 'version of its Node.js, if the source lacks it, as 20 or 24.1.0')
+  .option('--node <VERSION>', 'version of its Node.js, if the source lacks it, such as 20 or ' +
+    '24.1.0')
   .option('--json', 'print the report as JSON on stdout, and nothing else')
   .option('--report <FILE>', 'also write the report as JSON to a file')
   .option('--fail-on <STATE>', FAIL_ON)
@@ -170,8 +172,8 @@ async function judgeFiles (files, known, onProgress) {
   if (inputs.length > 1) throw new UsageError(`expected one recording, got ${inputs.length}: diagnose ${inputs[1].name} in a second run`)
   if (Object.keys(known).length > 0) {
     throw new UsageError(
-      '--flags, --memory and --node: expected none of them for a recording, which contains these ' +
-        'facts; they are for other files'
+      '--flags, --memory and --node: expected none of them for a recording, because a recording ' +
+        'contains these facts'
     )
   }
   const { header, end, targets, rejected, cut } = await replay(inputs[0], { onError })

@@ -37,14 +37,15 @@ const command = withApiOptions(new Command('doctor'))
   )
   .argument(
     '[target]',
-    'name of a target, as memwatch top lists it, or a process id (default: all with the agent)'
+    'name of a target, as memwatch top lists it, or a process id (default: all processes with ' +
+      'the agent)'
   )
   .option('--json', 'print the checks as JSON on stdout, and nothing else')
   .allowExcessArguments(false)
   .addHelpText(
     'after',
     `
-✓ in order; ✗ a problem, with its solution; ? unknown from here. doctor reads /proc: run it as the
+Symbols: ✓ correct, ✗ a problem, with its solution, ? unknown. doctor reads /proc: run it as the
 user of the app, in the container of the app or in a sidecar that shares the process namespace.
 
 Exit status: 0 without problems; 1 with a problem; 2 when an option is invalid, or the target or
@@ -105,7 +106,7 @@ async function checkExporter (given) {
         check: problem(
           'exporter',
           `No exporter answers at ${given.url}: ${error.reason}.`,
-          'Start memwatch exporter, or name its address by --url.'
+          'Start memwatch exporter, or give its address with --url.'
         )
       }
     }
@@ -114,7 +115,7 @@ async function checkExporter (given) {
       check: problem(
         'exporter',
         `The exporter at ${given.url} refuses: ${error.message}`,
-        'Name the file with its token by --token-file.'
+        'Give the file with its token with --token-file.'
       )
     }
   }
@@ -132,7 +133,7 @@ function named (name, all, targets) {
     all.find(({ pid }) => String(pid) === name)
   if (found) return found
   if (/^\d+$/.test(name)) {
-    const other = viewProcess(Number(name)) ? '; it is another program' : ''
+    const other = viewProcess(Number(name)) ? '; this process runs another program' : ''
     throw new UsageError(`no Node.js process ${name}${other}`)
   }
   if (targets === undefined) return []
@@ -149,16 +150,16 @@ function checkProcesses (all) {
   if (apps.length === 0) {
     return unknown(
       'processes',
-      'No process of Node.js can be seen from here.',
-      'Run doctor where the app runs: in its container, or with shareProcessNamespace in its pod.'
+      'No Node.js process is visible here.',
+      'Run doctor in the container of the app, or with shareProcessNamespace in its pod.'
     )
   }
   const without = apps.filter(app => !hasAgent(app))
   const closed = without.filter(({ settings }) => settings === null)
   const list = without.slice(0, MOST_PROCESSES)
     .map(({ pid, view }) => view ? describeProcess(view) : `process ${pid}`).join(', ')
-  const text = `${apps.length - without.length} of ${apps.length} processes of Node.js have the agent` +
-    `${list ? `; without: ${list}` : ''}.`
+  const text = `${apps.length - without.length} of ${apps.length} Node.js processes have the ` +
+    `agent${list ? `; without: ${list}` : ''}.`
   if (without.length < apps.length) return ok('processes', text)
   if (closed.length === apps.length) return unknown('processes', whyUnread(closed[0]))
   return problem(
@@ -237,7 +238,7 @@ async function checkSocketOf ({ pid, view }) {
   } catch (error) {
     return problem(
       'socket', `${agentOptions.socket.env}: ${/** @type {Error} */ (error).message}.`,
-      'Set it to a path, or to tcp://HOST:PORT.'
+      'Set the variable to a path, or to tcp://HOST:PORT.'
     )
   }
 }

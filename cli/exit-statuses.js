@@ -10,9 +10,10 @@ const exitStatuses = Object.freeze([
   { status: '0', meaning: 'success' },
   {
     status: '1',
-    meaning: 'fix, trim, capture: refused or impossible; attach, detach, triage, run --attach: the ' +
-      'process cannot be attached to; last-death: no process has died; doctor: a check found a ' +
-      'problem; right-size: no size can be recommended; any command: an error of memwatch itself'
+    meaning: 'fix, trim, capture: refused or impossible; attach, detach, triage, run --attach: ' +
+      'memwatch cannot attach to the process; last-death: no process has died; doctor: a check ' +
+      'found a problem; right-size: no size can be recommended; any command: an error of ' +
+      'memwatch itself'
   },
   {
     status: '2',
@@ -26,13 +27,13 @@ const exitStatuses = Object.freeze([
   },
   {
     status: '4',
-    meaning: '--fail-on: no process was evaluated; gate: nothing was measured; triage: nothing was judged; try: no fix can be ' +
-      'applied from outside the app'
+    meaning: '--fail-on: no process was evaluated; gate: nothing was measured; triage: nothing ' +
+      'was evaluated; try: no fix can be applied from outside the app'
   },
   {
     status: '5',
-    meaning: 'try: the finding remains with the fix, the fix has no effect, or the command failed ' +
-      'only with it; gate: the command failed'
+    meaning: 'try: the finding remains with the fix, the fix has no effect, or the command ' +
+      'failed only with the fix; gate: the command failed'
   },
   { status: '6', meaning: 'gate: undecided after the last run' },
   { status: '7', meaning: 'try: no Node.js process reported' },

@@ -13,13 +13,13 @@ const { err } = require('./output')
 const { stay, staysOnFailure } = require('./stay')
 
 const command = new Command('exporter')
-  .description('Run the exporter: agents connect to it, Prometheus scrapes it.')
+  .description('Run the exporter, to which agents connect and which Prometheus scrapes.')
   .allowExcessArguments(false)
   .addHelpText(
     'after',
     `
-Each option can be a flag, an environment variable or a key of a JSON file, where --data-dir is
-dataDir. The flag overrides the variable, and the variable overrides the file.
+Each option can be a flag, an environment variable or a key of a JSON file (--data-dir is the key
+dataDir). The flag overrides the variable, and the variable overrides the file.
 
 Examples:
   $ memwatch exporter --config /etc/memwatch.config.json
@@ -68,7 +68,7 @@ async function start (given, file) {
       throw new ConfigError(error.message)
     })
     err.say(
-      `memwatch exporter: agents at ${formatAddress(socket)}, metrics at ` +
+      `memwatch exporter: agents connect at ${formatAddress(socket)}, metrics at ` +
         `http://${formatAddress(listen).slice('tcp://'.length)}/metrics`
     )
     stopWhenAsked(async () => {
@@ -95,7 +95,7 @@ async function openFolder (folder, stays) {
     if (!(error instanceof ConfigError) || !stays) throw error
     err.say(`memwatch exporter: ${error.message}`)
     err.say(
-      'memwatch exporter: keeps histories, deaths and captures in memory only, until it ends ' +
+      'memwatch exporter: stores histories, deaths and captures only in memory, until it ends ' +
         `(${options.onFailure.env}=stay)`
     )
   }

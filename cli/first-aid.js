@@ -4,7 +4,7 @@ const { formatBytes, formatSeconds } = require('@memwatch/engine/text/format')
 
 const LEAK = Object.freeze({
   rollBack: 'Roll back if the growth began with the last release',
-  raise: 'Raise the memory limit only to gain time: the growth goes on'
+  raise: 'Raise the memory limit only to gain time: the growth continues'
 })
 
 /**
@@ -22,7 +22,8 @@ const measures = Object.freeze({
   'allocator-fragmentation': [
     'Return the free memory with memwatch trim: the agent needs MEMWATCH_ALLOCATOR_ACCESS=trim'
   ],
-  'event-loop-blocked': ['Take it out of the load balancer: it does not answer while it is blocked']
+  'event-loop-blocked': ['Remove the process from the load balancer: it does not answer while ' +
+    'its event loop is blocked']
 })
 
 /**
@@ -37,11 +38,12 @@ function firstAid ({ attached, targets }) {
   const times = found.flatMap(({ secondsLeft }) => secondsLeft ?? [])
   const steps = []
   if (attached?.ended) {
-    steps.push('The process has ended. Compare its successor with this recording: memwatch diagnose')
+    steps.push('The process has ended. To compare the next process with this recording, run ' +
+      'memwatch diagnose')
   } else if (times.length > 0) {
     steps.push(
-      `Restart it within ${formatSeconds(Math.min(...times))}: then its memory reaches the limit, at ` +
-        'the present rate'
+      `Restart it within ${formatSeconds(Math.min(...times))}: after that, at the present rate, ` +
+        'its memory reaches the limit'
     )
   }
   for (const { diagnosis, fix } of found) {
@@ -51,8 +53,8 @@ function firstAid ({ attached, targets }) {
   const open = targets.flatMap(({ headline }) => headline.open)
   if (found.length === 0 && open.length > 0) {
     steps.push(
-      `Watch it longer: ${[...new Set(open)].join(' and ')} could not be decided yet. memwatch triage ` +
-        `${attached?.pid} --for 300 --allow-forced-gc`
+      `Watch the process longer: ${[...new Set(open)].join(' and ')} could not be decided yet. ` +
+        `memwatch triage ${attached?.pid} --for 300 --allow-forced-gc`
     )
   }
   if (steps.length === 0) steps.push('Nothing: no memory problem was found in this time')
@@ -68,7 +70,7 @@ function describeContainer ({
   containerLimitBytes, containerUsageBytes, containerWorkingSetBytes, containerOomKills
 }) {
   if (containerUsageBytes === undefined && containerLimitBytes === undefined) {
-    return ['It has no memory limit that can be seen.']
+    return ['No memory limit is visible.']
   }
   const size = (/** @type {number | undefined} */ bytes) =>
     bytes === undefined ? 'unknown' : formatBytes(bytes)

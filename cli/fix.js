@@ -20,19 +20,20 @@ const command = withApiOptions(new Command('fix'))
   )
   .option(
     '--diagnosis <ID>',
-    'finding to fix (default: the primary one, else the first suspected one)'
+    'finding to fix (default: the primary finding, or the first suspected one)'
   )
   .option(
     '--fix <N>',
-    'number of the fix, from 1, the best (default: the best with this format)'
+    'number of the fix; 1 is the best (default: the best fix in this format)'
   )
   .option('--thread <THREAD>', 'main or worker-N', 'main')
   .option(
     '--workload <KIND/NAME>',
-    'workload to patch, as deployment/shop (default: derived from the name of the pod)'
+    'workload to patch, such as deployment/shop (default: derived from the name of the pod)'
   )
-  .option('--namespace <NAME>', 'namespace of the workload (default: that of the pod)')
-  .option('--container <NAME>', 'container of the pod (default: the one that the agent reports)')
+  .option('--namespace <NAME>', 'namespace of the workload (default: namespace of the pod)')
+  .option('--container <NAME>', 'container of the pod (default: the container that the agent ' +
+    'reports)')
   .allowExcessArguments(false)
   .addHelpText(
     'after',
@@ -99,14 +100,14 @@ function chooseVerdict ({ target, primary, verdicts }, wanted) {
   if (wanted === undefined) {
     const found =
       primary ?? verdicts.find(({ state, opportunity }) => state === 'suspected' && !opportunity)
-    if (!found) throw new NoPatchError(`${target} has no finding, so there is nothing to fix`)
+    if (!found) throw new NoPatchError(`${target} has no finding, and needs no fix`)
     return found
   }
   const verdict = verdicts.find(({ diagnosis }) => diagnosis === wanted)
   if (!verdict) {
     throw new UsageError(
       `--diagnosis: expected one of ${verdicts.map(({ diagnosis }) => diagnosis).join(', ') ||
-        'the diagnoses evaluated so far, which are none'}, got ${JSON.stringify(wanted)}`
+        'a diagnosis, but none has been evaluated yet'}, got ${JSON.stringify(wanted)}`
     )
   }
   if (verdict.fix.length === 0) {

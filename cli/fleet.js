@@ -16,28 +16,28 @@ const FORMATS = ['text', 'markdown', 'html', 'json', 'csv']
 
 const command = new Command('fleet')
   .description(
-    'Report the findings of a fleet by workload, worst first, with the savings of each fix: from ' +
-      'recorded series in a Prometheus.'
+    'Report the findings of a fleet by workload, worst first, with the savings of each fix, from ' +
+      'recorded series in Prometheus.'
   )
   .requiredOption('--prometheus <URL>', 'Prometheus, Thanos or Mimir with the recording rules')
-  .option('--selector <LABELS>', 'labels of the workloads, as \'{namespace="shop"}\'', '{}')
+  .option('--selector <LABELS>', 'labels of the workloads, such as \'{namespace="shop"}\'', '{}')
   .addOption(new Option(
     '--format <FORMAT>',
-    'form of the report (default: text on a terminal, else markdown)'
+    'format of the report (default: text on a terminal, otherwise markdown)'
   ).choices(FORMATS))
   .option('--price-gib <PRICE>', 'price of a GiB of memory a month (default: none)')
   .option('--price-core <PRICE>', 'price of a core a month (default: none)')
-  .option('--currency <TEXT>', 'unit of the prices, as EUR (default: none)')
+  .option('--currency <TEXT>', 'unit of the prices, such as EUR (default: none)')
   .addOption(prometheusTokenOption())
   .option('--tenant <ID>', 'tenant of Mimir, sent as X-Scope-OrgID')
-  .option('--timeout <TIME>', 'time limit of each answer, as 30s', '30s')
+  .option('--timeout <TIME>', 'time limit of each answer, such as 30s', '30s')
   .allowExcessArguments(false)
   .addHelpText(
     'after',
     `
-The Prometheus evaluates alerts/memwatch.rules.yaml; the report asks only series that these rules
-record. Twenty processes of a workload with one diagnosis are one finding. Savings are predicted
-sums of the first fix of each verdict. Without a price there is no money in the report.
+Prometheus must evaluate alerts/memwatch.rules.yaml: the report reads only series that these rules
+record. All processes of a workload with the same diagnosis are one finding. A saving is the sum of
+the predictions of each verdict's first fix. The report shows money only if a price is given.
 
 Exit status: 0; 2 when the Prometheus cannot be reached, refuses, or lacks the recorded series.
 

@@ -34,7 +34,7 @@ function fromOutside (
   }
   if (flag) {
     return {
-      reason: `${flag} must stand on the command line of node, and ${command[0]} is not node`
+      reason: `${flag} works only on the command line of node, and ${command[0]} is not node`
     }
   }
   if (!env) {

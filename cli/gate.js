@@ -28,27 +28,28 @@ const command = new Command('gate')
   .usage('[options] -- <command...>')
   .option('--baseline <FILE>', 'compare with this baseline')
   .option('--write-baseline <FILE>', 'run the command several times, and write a baseline')
-  .option('--for <TIME>', 'length of a run, as 90, 90s or 5m; a third of it is warm-up', '30')
+  .option('--for <TIME>', 'length of a run, such as 90, 90s or 5m; a third of it is warm-up', '30')
   .option(
     '--load <COMMAND>',
-    "a load generator for a shell to start when the app listens, as 'autocannon -j -d 25 " +
+    "a load generator for a shell to start when the app listens, such as 'autocannon -j -d 25 " +
       "localhost:3000'"
   )
   .option(
     '--runs <N>',
-    `number of runs: at most so many with --baseline (default: ${RUNS.candidate}), exactly so many ` +
+    `number of runs: the maximum with --baseline (default: ${RUNS.candidate}), the exact number ` +
       `with --write-baseline (default: ${RUNS.baseline})`
   )
-  .option('--false-alarms <RATE>', 'highest rate of false alarms and of misses, as 1% or 0.01', '1%')
+  .option('--false-alarms <RATE>', 'highest rate of false alarms and of misses, such as 1% or ' +
+    '0.01', '1%')
   .option(
     '--tolerate-growth <BYTES>',
-    'tolerated growth more than in the baseline, for each request (default: ' +
-      `${pers.request.toleratedBytes}); for each MiB allocated (${pers.allocatedMiB.toleratedBytes}) ` +
-      `or CPU second (${pers.cpuSecond.toleratedBytes}) where requests are unknown`
+    `tolerated additional growth for each request (default: ${pers.request.toleratedBytes}); if ` +
+      `requests are unknown, for each MiB allocated (${pers.allocatedMiB.toleratedBytes}) or CPU ` +
+      `second (${pers.cpuSecond.toleratedBytes})`
   )
   .option(
     '--tolerate-heap <SIZE>',
-    'tolerated live heap more than in the baseline, as 4Mi (default: a tenth of it, 1Mi at least)'
+    'tolerated additional live heap, such as 4Mi (default: a tenth of the baseline, at least 1Mi)'
   )
   .option('--junit <FILE>', 'also write the result as JUnit XML')
   .option('--json', 'print the result as JSON on stdout, and nothing else')
@@ -56,11 +57,12 @@ const command = new Command('gate')
     'after',
     `
 The agent runs a full GC before each reading. The gate compares the growth of the live heap and of
-Buffers after warm-up, and the live heap at the end. After each run it decides, or runs again. Run
-it under load, with the same load each time. Requests are known from the output of --load (JSON as
-of autocannon -j, text of wrk or hey), or from a last line of the app that is JSON with "requests".
-A baseline of another Node.js, other limits, flags, load or length is refused; another command or
-number of cores is a warning. The stdout of the command is not shown.
+Buffers after warm-up, and the live heap at the end. After each run it decides, or starts another
+run. Use the same load for each run. The number of requests comes from the output of --load (JSON as
+from autocannon -j, text of wrk or hey), or from the last line of the app's output, if it is JSON
+with "requests". The gate refuses a baseline with another Node.js version, limits, flags, load or
+duration. It warns of another command or number of cores. It does not show the stdout of the
+command.
 
 Exit status:
   0  pass, or the baseline is written
@@ -69,7 +71,7 @@ Exit status:
   4  nothing was measured: no Node.js process reported, or too few readings
   5  the command failed
   6  undecided after the last run
-  126, 127  the command cannot be started; 128 + N after signal N, as 130 after Ctrl-C
+  126, 127  the command cannot be started; 128 + N after signal N, such as 130 after Ctrl-C
 
 Examples:
   $ memwatch gate --write-baseline main.baseline.json -- node app.js     on the main branch
@@ -325,14 +327,14 @@ function readRate (text) {
   const rate = Number(digits ?? NaN) / (percent ? 100 : 1)
   if (rate >= RATE.least && rate <= RATE.most) return rate
   throw new UsageError(
-    `--false-alarms: expected a rate from 0.01% to 20%, as 1% or 0.01, got ${JSON.stringify(text)}`
+    `--false-alarms: expected a rate from 0.01% to 20%, such as 1% or 0.01, got ${JSON.stringify(text)}`
   )
 }
 
 /** @param {string} text */
 function readGrowth (text) {
   if (/^\d{1,12}$/.test(text) && Number(text) > 0) return Number(text)
-  throw new UsageError(`--tolerate-growth: expected bytes, as 100, got ${JSON.stringify(text)}`)
+  throw new UsageError(`--tolerate-growth: expected bytes, such as 100, got ${JSON.stringify(text)}`)
 }
 
 module.exports = { command, judge }

@@ -20,9 +20,9 @@ const TOKEN_BYTES = 32
 /** Errors of the system that the path explains. @type {Record<string, string>} */
 const REASONS = Object.freeze({
   ENOENT: 'no such folder; create it first',
-  ENOTDIR: 'it is not a folder',
+  ENOTDIR: 'the path is not a folder',
   EACCES: 'this user may not write there',
-  EROFS: 'it is mounted read-only'
+  EROFS: 'the file system is mounted read-only'
 })
 
 const command = new Command('install-agent')
@@ -33,7 +33,7 @@ const command = new Command('install-agent')
   .argument('<folder>', 'an existing folder; all users may read the copied files')
   .option(
     '--no-token',
-    'create no FOLDER/token; agents under another user then accept no commands'
+    'create no FOLDER/token; agents of other users then accept no commands'
   )
   .allowExcessArguments(false)
   .addHelpText(

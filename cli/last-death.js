@@ -16,8 +16,9 @@ const SHOWN_TRACKS = /** @type {const} */ ({ rssBytes: 'RSS', heapUsedBytes: 'he
 const SHOWN_SECONDS = [600, 300, 120, 60, 30, 10, 5, 2, 1, 0]
 
 const command = withApiOptions(new Command('last-death'))
-  .description('Print the cause of death of the last process of a name, and its memory before.')
-  .argument('[target]', 'name of the target (default: the one that died last)')
+  .description('Print the cause of death of the last process of this name, and its memory before ' +
+    'the death.')
+  .argument('[target]', 'name of the target (default: the process that died last)')
   .option('--json', 'print the death with its last minutes as JSON on stdout, and nothing else')
   .allowExcessArguments(false)
   .addHelpText('after', `
@@ -91,7 +92,7 @@ function render ({ death, lastMinutes }) {
   }
   if (verdict) {
     lines.push(
-      `Confirmed on it then: ${verdict.diagnosis}. ${verdict.summary}`,
+      `Confirmed finding: ${verdict.diagnosis}. ${verdict.summary}`,
       `Fix: ${verdict.fix}`
     )
   }

@@ -88,7 +88,7 @@ function readNpm (text) {
     })
   }
   if (isRecord(dependencies)) return readNpmTree(dependencies, 0)
-  throw new Error('it has neither packages nor dependencies, as npm writes them')
+  throw new Error("it has neither packages nor dependencies in npm's format")
 }
 
 /**
@@ -97,7 +97,7 @@ function readNpm (text) {
  * @returns {Package[]}
  */
 function readNpmTree (dependencies, depth) {
-  if (depth > MOST_DEPTH) throw new Error(`packages nest deeper than ${MOST_DEPTH}`)
+  if (depth > MOST_DEPTH) throw new Error(`packages are nested deeper than ${MOST_DEPTH} levels`)
   return Object.entries(dependencies).flatMap(([name, entry]) => {
     const { version, dependencies: own } = entry ?? {}
     // An alias has the name of its package here.
@@ -130,7 +130,10 @@ function readPnpm (text) {
  * @throws {Error} if it is none
  */
 function readYarn (text) {
-  if (!/^# yarn lockfile v1|^__metadata:/m.test(text)) throw new Error('it has no mark of Yarn')
+  if (!/^# yarn lockfile v1|^__metadata:/m.test(text)) {
+    throw new Error('it lacks the header of ' +
+    'Yarn')
+  }
   const blocks = text.matchAll(/^"?((?:@[^/\s"]+\/)?[^@/\s"]+)@([^\n]*):\n((?: {2}[^\n]*\n)*)/gm)
   return [...blocks].flatMap(([, asked, range, body]) => {
     const [, version] = /^ {2}version:? "?([^"\s]+)"?$/m.exec(body) ?? []

@@ -34,9 +34,9 @@ const command = withApiOptions(new Command('mcp'))
   .addHelpText(
     'after',
     `
-An assistant starts this command by its own configuration; docs/mcp.md has the lines for common
-ones. It needs the package @memwatch/mcp. All tools only read, unless --allow-captures is given. It
-ends when stdin closes.
+An assistant starts this command from its own configuration; docs/mcp.md has examples. It needs the
+package @memwatch/mcp. All tools only read, unless --allow-captures is given. The command ends when
+stdin closes.
 
 Exit status: 0; 2 when an option is invalid, the recording cannot be read, or the package is
 missing.
@@ -71,7 +71,7 @@ async function serve (given) {
       readSnapshot: explain(readSnapshot)
     }
   })
-  server.onerror = error => err.say(`memwatch mcp: a message was not understood: ${error.message}`)
+  server.onerror = error => err.say(`memwatch mcp: cannot read a message: ${error.message}`)
   await server.connect(new sdk.StdioServerTransport(process.stdin, out.stream))
   // The SDK reads on after the client has gone, and answers nobody.
   process.stdin.once('end', end).once('error', end)

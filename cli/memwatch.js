@@ -48,8 +48,8 @@ const COMMANDS = [
 function programWith (names) {
   const program = new Command('memwatch')
     .description(
-      'Reports which memory problem a Node.js process has, how sure that is, and the exact ' +
-        'change that fixes it.'
+      'Names the memory problem of a Node.js process, how sure the finding is, and the change ' +
+        'that fixes it.'
     )
     .version(version)
     .enablePositionalOptions()

@@ -22,18 +22,21 @@ const command = withApiOptions(new Command('plan'))
   )
   .argument(
     '[target]',
-    'name of a target, as memwatch top lists it: the plan starts from its version, limit and flags'
+    'name of a target, as memwatch top lists it: the plan uses its version, limit and flags'
   )
-  .option('--node <VERSIONS>', 'versions: current and planned, as 18,24; with a target only planned, as 24 or 22.23.3', collect)
+  .option('--node <VERSIONS>', 'current and planned versions, such as 18,24; with a target only ' +
+    'planned versions, such as 24 or 22.23.3', collect)
   .option(
     '--memory <LIMITS>',
-    'memory limit of the container, as 512Mi; several as 512Mi,1Gi, or by repeating the option',
+    'memory limit of the container, such as 512Mi; for several, 512Mi,1Gi or a repeated option',
     collect
   )
-  .option('--flags <FLAGS>', 'flags as in NODE_OPTIONS, such as "--max-old-space-size=384"; added to those of the target')
+  .option('--flags <FLAGS>', 'flags as in NODE_OPTIONS, such as "--max-old-space-size=384"; ' +
+    'added to the flags of the target')
   .option(
     '--host-memory <MEMORY>',
-    'memory of the machine, used if Node.js sees no limit, as 16Gi (default: that of this machine)'
+    'memory of the machine, such as 16Gi, used if Node.js sees no limit (default: memory of this ' +
+      'machine)'
   )
   .option('--cgroup <VERSION>', 'cgroup version, v1 or v2 (default: v2, where Node.js 18 sees no limit)')
   .option('--json', 'print the rows as JSON on stdout, and nothing else')

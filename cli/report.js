@@ -105,7 +105,7 @@ class ReportText {
     const title = source?.title ?? (attached ? titleOf(attached) : how)
     this.#say(`memwatch: ${command.join(' ')} – ${duration}, ${title}`)
     for (const note of source?.notes ?? []) this.#say({ text: note, style: 'yellow' })
-    if (source && targets.length === 0) this.#say('It tells of no process.')
+    if (source && targets.length === 0) this.#say('The recording contains no process.')
     if (ending) {
       this.#say({ text: ending.text, style: 'red' })
       if (ending.advice) this.#say(ending.advice)
@@ -114,8 +114,8 @@ class ReportText {
       this.#say('The agent sent nothing: the event loop of the process is blocked, or it has ended.')
     } else if (!source && targets.length === 0) {
       this.#say(
-        'No Node.js process reported. It may have ended within its first second, or ' +
-          'NODE_OPTIONS was not passed on to it.'
+        'No Node.js process reported. It may have ended within its first second, or NODE_OPTIONS ' +
+          'did not reach it.'
       )
     }
     for (const { target, thread, pid, reason, text, advice, holders } of [...deaths].reverse()) {
@@ -163,7 +163,10 @@ class ReportText {
       : headline.text
     if (endedAfterSeconds !== undefined) {
       // Judges predict the time to a limit from the last frames of a process.
-      const past = found.length > 0 ? ' Times to a limit, below, were predicted before that.' : ''
+      const past = found.length > 0
+        ? ' Times to a limit, below, are predictions from before the ' +
+        'end.'
+        : ''
       this.#say(`It ended after ${formatSeconds(endedAfterSeconds)}.${past}`, 2)
     }
     this.#say({ text, style: STYLES[headline.state] }, 2)
@@ -206,9 +209,9 @@ class ReportText {
     }
     if (cannotTell.length === 0) return
     this.#say(
-      `This source cannot tell: ${cannotTell.map(({ diagnosis }) => diagnosis).join(', ')}. ` +
-        `${title[0].toUpperCase()}${title.slice(1)} says nothing of ${lacks}. An agent can ` +
-          'tell: memwatch run -- node server.js'
+      `This source cannot evaluate ${cannotTell.map(({ diagnosis }) => diagnosis).join(', ')}. ` +
+        `${title[0].toUpperCase()}${title.slice(1)} has no information on ${lacks}. Watch the ` +
+        'app with an agent instead: memwatch run -- node server.js'
     )
   }
 

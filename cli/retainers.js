@@ -21,8 +21,10 @@ const WIDTH = 110
 const command = new Command('retainers')
   .description('Name the objects of a heap snapshot that pile up, and their holders.')
   .argument('<snapshot>', '.heapsnapshot file of V8 or of memwatch capture, gzip or plain')
-  .argument('[later]', 'later snapshot of the same process: only objects created since then count')
-  .option('--memory <SIZE>', 'memory limit of the analysis, as 2Gi (default: 1.5Gi, or 3/4 of the free memory)')
+  .argument('[later]', 'later snapshot of the same process: only objects created between the two ' +
+    'count')
+  .option('--memory <SIZE>', 'memory limit of the analysis, such as 2Gi (default: 1.5Gi, or 3/4 ' +
+    'of the free memory)')
   .option('-v, --verbose', 'also print the path from the root to each pile')
   .option('--json', 'print the findings as JSON on stdout, and nothing else')
   .option('--redact', 'write a copy without the contents of strings to --out, for sharing')
@@ -31,8 +33,8 @@ const command = new Command('retainers')
   .addHelpText(
     'after',
     `
-The analysis runs in a process of its own, at the lowest priority. It refuses a snapshot that needs
-more memory than --memory, and prints how much that is. A redacted copy keeps names of classes,
+The analysis runs in a separate process, at the lowest priority. It refuses a snapshot that needs
+more memory than --memory, and prints the needed size. A redacted copy keeps names of classes,
 functions, variables and files, and property names that look like identifiers; all other text
 becomes "redacted N".
 
@@ -117,7 +119,7 @@ async function run (job) {
  */
 function checkFile (file) {
   try {
-    if (!fs.statSync(file).isFile()) throw new UsageError(`expected a file, got ${file}, which is none`)
+    if (!fs.statSync(file).isFile()) throw new UsageError(`expected a file, got ${file}`)
     fs.accessSync(file, fs.constants.R_OK)
   } catch (error) {
     if (error instanceof UsageError) throw error
@@ -177,7 +179,7 @@ function render (
   const lines = [
     `${snapshot}: ${formatBytes(reachableBytes)} in ${nodeCount.toLocaleString('en-US')} objects${grown}`
   ]
-  if (findings.length === 0) lines.push('', 'No pile of alike objects holds 1 % of them.')
+  if (findings.length === 0) lines.push('', 'No pile of similar objects holds 1 % of the heap.')
   if (packages.length > 1) {
     const shares = packages.map(({ package: name, value }) => `${name} ${size(value)}`)
     lines.push(...wrap(`By package: ${shares.join(', ')}.`, width))

@@ -22,8 +22,8 @@ const ABORTED = 134
 
 const command = withApiOptions(new Command('right-size'))
   .description(
-    'Recommend memory request, limit, --max-old-space-size and semi-space together, from days of ' +
-      'a workload.'
+    'Recommend memory request, limit, --max-old-space-size and semi-space together, from the ' +
+      'history of a workload.'
   )
   .argument(
     '[source...]',
@@ -34,21 +34,23 @@ const command = withApiOptions(new Command('right-size'))
       .choices(FORMATS)
       .default('report')
   )
-  .option('--name <NAME>', 'name of the app, where recordings contain several')
+  .option('--name <NAME>', 'name of the app, if recordings contain several apps')
   .option('--prometheus <URL>', 'read the metrics of an exporter from a Prometheus')
-  .option('--selector <LABELS>', 'labels that select one workload there, as \'{job="shop"}\'')
-  .option('--since <TIME>', 'length of the history to read there, as 12h or 14d', '14d')
+  .option('--selector <LABELS>', 'labels that select one workload in Prometheus, such as ' +
+    '\'{job="shop"}\'')
+  .option('--since <TIME>', 'length of the history to read from Prometheus, such as 12h or ' +
+    '14d', '14d')
   .addOption(prometheusTokenOption())
-  .option('--guaranteed', 'request and limit equal, as of a Guaranteed pod')
-  .option('--workload <KIND/NAME>', 'workload to patch, as deployment/shop')
+  .option('--guaranteed', 'make request and limit equal, as for a Guaranteed pod')
+  .option('--workload <KIND/NAME>', 'workload to patch, such as deployment/shop')
   .option('--namespace <NAME>', 'namespace of the workload')
   .option('--container <NAME>', 'container of the pod')
   .option('--json', 'print the answer as JSON on stdout, and nothing else')
   .addHelpText(
     'after',
     `
-The history of an exporter is that of a week, of processes that run. docs/right-size.md has the
-rules, and how they did on simulated weeks beside Kubernetes' Vertical Pod Autoscaler.
+An exporter has up to a week of history, of running processes. docs/right-size.md has the rules, and
+compares them with Kubernetes' Vertical Pod Autoscaler on simulated weeks.
 
 Exit status: 0; 1 when no size can be recommended, because a leak is confirmed or nothing was
 measured; 2 when an option is invalid, a source cannot be read, or the target does not exist.
@@ -188,7 +190,7 @@ async function readRecordings (files, { name: wanted, guaranteed }) {
 async function readPrometheus (url, { selector, since, guaranteed, prometheusTokenFile: file }) {
   if (selector === undefined) {
     throw new UsageError(
-      '--selector: expected the labels of one workload, as \'{job="shop"}\', got nothing'
+      '--selector: expected the labels of one workload, such as \'{job="shop"}\', got nothing'
     )
   }
   const { sizesFromPrometheus } = require('./sources/stored-sizes')

@@ -30,8 +30,8 @@ const FAILING = Object.freeze({
   undecided: ['confirmed', 'suspected', 'undecided']
 })
 /** The option and its statuses, as text of --help. */
-const FAIL_ON = 'end with status 3 when a target is in this state or a worse one (confirmed, ' +
-  'suspected or undecided) or ran out of memory; with 4 when nothing was seen'
+const FAIL_ON = 'end with status 3 if a target is in this state or a worse one (confirmed, ' +
+  'suspected or undecided) or ran out of memory; with 4 if no process was evaluated'
 
 /** The option, as text of --help. */
 const VERBOSE = 'print each finding with all evidence and fixes, and the checks that found nothing'
@@ -41,12 +41,12 @@ const command = withAttachOptions(withReportOptions(new Command('run')))
   .argument('[command...]', 'the command, after --')
   .option(
     '--attach <PROCESS>',
-    'watch this running process instead, by its id or name, until Ctrl-C or --for; it runs on'
+    'watch this running process (id or name) instead, until Ctrl-C or --for; the process continues'
   )
   .passThroughOptions()
   .usage('[options] -- <command...>')
   .addHelpText('after', `
-Run it under load: most memory problems only show when the app is busy.
+Run the app under load: most memory problems only show when the app is busy.
 
 Exit status: that of the command; 128 + N after signal N; 0 when --for ended the command; 126 or 127
 when the command cannot be started. With --attach: 0; 1 when the process cannot be attached to.
@@ -71,7 +71,7 @@ Examples:
  */
 function withReportOptions (command) {
   return command
-    .option('--for <TIME>', 'end the command after this time, as 90, 90s or 5m')
+    .option('--for <TIME>', 'end the command after this time, such as 90, 90s or 5m')
     .option(
       '--json',
       'print the report as JSON on stdout, and nothing else; the stdout of the command goes to ' +
@@ -140,7 +140,7 @@ async function runAndReport (words, given, { env = {}, shown = words } = {}) {
  * @throws {UsageError | import('@memwatch/exporter/attachment/refusal').Refusal}
  */
 async function watchAndReport (words, given) {
-  if (words.length > 0) throw new UsageError('--attach: expected no command beside it')
+  if (words.length > 0) throw new UsageError('--attach: expected no command with --attach')
   const { forSeconds, listen, reportFile } = readReportOptions(given)
   const subject = findSubject(given.attach)
   subject.check(given)

@@ -30,24 +30,24 @@ const command = withReportOptions(new Command('simulate'))
   .option('--node <FILE>', 'Node.js binary that runs the app (default: this one)')
   .option(
     '--node-option <OPTION...>',
-    'options for that Node.js, to try a fix: --node-option=--max-semi-space-size=16'
+    'options of Node.js, to try a fix: --node-option=--max-semi-space-size=16'
   )
   .option(
     '--memory <SIZE>',
-    'memory limit, as 512Mi, to try a larger container (default: that of the app)'
+    'memory limit, such as 512Mi, to try a larger container (default: the limit made for the app)'
   )
   .option(
     '--cpus <CORES>',
     'CPU quota of the app without its clients, to try a slow pod, from 0.05 (default: none)'
   )
-  .option('--fixed', 'run the app with the defect in its code repaired')
+  .option('--fixed', 'run the app without the defect in its code')
   .allowExcessArguments(false)
   .addHelpText('after', listApps)
   .addHelpText(
     'after',
     `
-The app runs in a memory cgroup with the limit of its container, if this machine allows that. To
-rehearse an alert, let your Prometheus scrape it: --listen 0.0.0.0:16369.
+The app runs in a memory cgroup with the limit of its container, if this machine allows it. To try
+an alert, let your Prometheus scrape the run: --listen 0.0.0.0:16369.
 
 Exit status: as of memwatch run.
 

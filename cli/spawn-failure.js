@@ -19,7 +19,7 @@ function explainSpawnFailure (words, { code, message }) {
     ? 'no such command'
     : code === 'EACCES' ? explainAccess(file) : message
   const hint = SCRIPT.test(file) && statOf(file)?.isFile()
-    ? `; Node.js runs it: node ${words.map(shellWord).join(' ')}`
+    ? `; run it with Node.js: node ${words.map(shellWord).join(' ')}`
     : ''
   return {
     text: `memwatch: cannot run ${file}: ${reason}${hint}`,

@@ -29,7 +29,10 @@ async function stay ({ message }, listen) {
     response
       .writeHead(isProbe ? 200 : 503, { 'content-type': 'text/plain; charset=utf-8' })
       .end(
-        `${isProbe ? 'alive, and does nothing' : 'memwatch exporter could not start'}: ${message}\n`
+        `${isProbe
+? 'the exporter is alive, but does not watch ' +
+          'anything'
+: 'memwatch exporter could not start'}: ${message}\n`
       )
   })
   server.maxConnections = 100

@@ -198,7 +198,7 @@ class TopView {
    * @returns {Line[]}
    */
   #target (row, width) {
-    if (!row?.judged) return ['It is gone. Esc leads back to the list.']
+    if (!row?.judged) return ['The target is gone. Esc leads back to the list.']
     const dead = row.up || row.silence ? [] : [`Gone: ${row.death ?? 'reason unknown'}.`]
     return [...dead, ...renderTarget(row.judged, { width: Math.min(width, MOST_TEXT) })]
   }

@@ -23,7 +23,7 @@ const command = withApiOptions(new Command('top'))
   .description(
     'List the targets of an exporter, worst first: memory, GC, event loop, verdict.'
   )
-  .option('--every <TIME>', 'time between two refreshes, as 2 or 30s', parseSeconds, 2)
+  .option('--every <TIME>', 'time between two refreshes, such as 2 or 30s', parseSeconds, 2)
   .option('--once', 'print once and exit (default if stdout is no terminal)')
   .allowExcessArguments(false)
   .addHelpText(

@@ -44,24 +44,24 @@ const command = withShippingOptions(withAttachOptions(withApiOptions(new Command
     'Attach to a running process for a minute, and write all evidence and a report to one file.'
   )
   .argument('<process>', 'process id, or name of the app: of its package or script')
-  .option('--for <TIME>', `time to watch, as 60, 90s or 5m (default: ${SECONDS})`)
+  .option('--for <TIME>', `time to watch, such as 60, 90s or 5m (default: ${SECONDS})`)
   .option('--out <FILE>', 'the file (default: NAME-PID.memwatch.tgz in this folder)')
-  .option('--no-profile', 'make no heap profile on request: it runs two full GCs')
+  .option('--no-profile', 'make no heap profile: a profile runs two full GCs')
   .option('-v, --verbose', 'list the checks that were ruled out, and those that are undecided')
   .allowExcessArguments(false)
   .addHelpText(
     'after',
     `
-The file holds a recording for memwatch diagnose, the captures, and the report as Markdown, HTML and
-JSON. The HTML opens without a network. It names functions, files and packages of the app; it holds
-no strings of the heap, unless a heap snapshot was captured. With --ship-to it is also sent there,
-as TARGET/DATE/TIME-triage-PID.memwatch.tgz, without heap snapshots by default. Ctrl-C ends the
-watch early and writes the file. The process runs on without the agent.
+The file contains a recording for memwatch diagnose, the captures, and the report as Markdown, HTML
+and JSON. The HTML opens without a network. The file names functions, files and packages of the app.
+It contains strings of the heap only if a heap snapshot was captured. --ship-to also sends the file,
+as TARGET/DATE/TIME-triage-PID.memwatch.tgz, by default without heap snapshots. Ctrl-C ends the
+watch early and writes the file. The process continues without the agent.
 
-If an exporter answers at --url, its earlier deaths of the app are in the report.
+If an exporter answers at --url, the report lists earlier deaths of the app.
 
 Exit status: 0; 1 when the process cannot be attached to; 2 when it does not exist, or the file
-cannot be written or sent; 4 when nothing was judged, as the process ended too soon.
+cannot be written or sent; 4 when nothing was evaluated, because the process ended too soon.
 
 Examples:
   $ memwatch triage 4711
@@ -122,7 +122,7 @@ async function triage (text, given) {
     const sections = [
       { title: 'Do now', lines: firstAid(report) },
       { title: 'Report', lines: renderReport(report, { width: WIDTH, verbose: given.verbose }) },
-      { title: 'Container', lines: container.length > 0 ? container : ['Unknown: no frame came.'] },
+      { title: 'Container', lines: container.length > 0 ? container : ['Unknown: no frame.'] },
       { title: 'Deaths before', lines: await earlierDeaths(name, given) },
       { title: 'Keep', lines: keepLines(captures, record) }
     ]
@@ -284,7 +284,9 @@ async function earlierDeaths (name, given) {
     const deaths = await callList(
       { ...given, timeoutMs: DEATHS_MS }, `deaths?${new URLSearchParams({ target: name })}`
     )
-    if (deaths.length === 0) return [`The exporter at ${given.url} has recorded none of ${name}.`]
+    if (deaths.length === 0) {
+      return [`The exporter at ${given.url} has recorded no death of ${name}.`]
+    }
     return deaths.slice(0, 10).map(({ diedAtUnixMs, pid, text }) =>
       `${new Date(diedAtUnixMs).toISOString()}, pid ${pid}: ${text}`)
   } catch (error) {
@@ -299,9 +301,9 @@ async function earlierDeaths (name, given) {
  * @returns {string[]}
  */
 const keepLines = (captures, record) => [
-  `recording.ndjson.gz (${formatSize(fs.statSync(record).size)}): memwatch diagnose judges it again.`,
+  `recording.ndjson.gz (${formatSize(fs.statSync(record).size)}): for memwatch diagnose.`,
   ...captures.map(({ name, content }) => `${name} (${formatSize(content.length)})`),
-  'The log of the process, and of its container before: kubectl logs --previous.'
+  'Also read the log of the process, and of its previous container: kubectl logs --previous.'
 ]
 
 module.exports = { command }

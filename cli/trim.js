@@ -14,15 +14,16 @@ const command = withApiOptions(new Command('trim'))
   .argument('<target>', 'name of the target, as memwatch top lists it')
   .option(
     '--dry-run',
-    'only predict how many bytes return, and for how long the app is blocked'
+    'only predict the returned bytes and the pause of the app'
   )
   .option('--json', 'print the answer as JSON on stdout, and nothing else')
   .allowExcessArguments(false)
   .addHelpText(
     'after',
     `
-Returned memory was free: a test for fragmentation, and first aid. The app must have been started
-with MEMWATCH_ALLOCATOR_ACCESS=trim. It stands still meanwhile; --dry-run prints for how long.
+Only free memory can be returned: trim proves fragmentation, and helps until the fix is deployed.
+The app must have been started with MEMWATCH_ALLOCATOR_ACCESS=trim. trim pauses the app; --dry-run
+predicts the pause.
 
 Exit status: 0; 1 when trim was refused; 2 when the exporter cannot be reached or the target does
 not exist.
@@ -49,19 +50,19 @@ async function trim (target, given) {
   if (before.refused) return refused(before)
   const { bytes, asked, blockedSeconds, blockedAtMostSeconds } = before.body.predicted
   say(
-    `${target}: about ${formatBytes(bytes)} would come ` +
-      `back${asked ? '' : ' (an estimate: malloc was not asked)'}. The app stands still ` +
-        `meanwhile: about ${formatSeconds(blockedSeconds)}, up to ` +
-          `${formatSeconds(blockedAtMostSeconds)} were seen for so much.`
+    `${target}: malloc would return about ` +
+      `${formatBytes(bytes)}${asked ? '' : " (an estimate: malloc's statistics were not read)"}. ` +
+      `The app pauses for about ${formatSeconds(blockedSeconds)}; the longest measured pause for ` +
+      `this amount was ${formatSeconds(blockedAtMostSeconds)}.`
   )
   const { body, ...after } = given.dryRun ? before : await callApi(given, path, 'POST')
   if (after.refused) return refused(after)
   if (body.done) {
     const { rssBeforeBytes, rssAfterBytes, blockedSeconds: blocked } = body.done
     say(
-      `RSS from ${formatBytes(rssBeforeBytes)} to ${formatBytes(rssAfterBytes)}: ` +
-        `${formatBytes(Math.max(0, rssBeforeBytes - rssAfterBytes))} came back; the app stood ` +
-          `still for ${formatSeconds(blocked)}.`
+      `RSS from ${formatBytes(rssBeforeBytes)} to ${formatBytes(rssAfterBytes)}: malloc returned ` +
+        `${formatBytes(Math.max(0, rssBeforeBytes - rssAfterBytes))}; the app paused for ` +
+        `${formatSeconds(blocked)}.`
     )
   }
   if (given.json) out.json(body)

@@ -58,7 +58,7 @@ function readTryOptions (given) {
 function readLoad (text) {
   if (!/^\S+\.json$/.test(text)) return text
   throw new UsageError(
-    `--load: expected a command that causes load, got the file ${JSON.stringify(text)}; an ` +
+    `--load: expected a command that sends load, got the file ${JSON.stringify(text)}; an ` +
       "example: --load 'autocannon -j -d 40 http://localhost:3000'"
   )
 }

@@ -27,20 +27,21 @@ const command = new Command('try')
   .usage('[options] -- <command...>')
   .option(
     '--for <TIME>',
-    'end each run after this time, as 90, 90s or 5m (default: when the command ends; with --load ' +
-      'ten seconds after the load)'
+    'end each run after this time, such as 90, 90s or 5m (default: when the command ends; with ' +
+      '--load ten seconds after the load)'
   )
   .option(
     '--load <COMMAND>',
-    "a load generator for a shell to start when the app listens, as 'autocannon -j -d 40 " +
+    "a load generator for a shell to start when the app listens, such as 'autocannon -j -d 40 " +
       "localhost:3000'"
   )
-  .option('--repeat <N>', 'number of before/after pairs to run, in turns', '1')
+  .option('--repeat <N>', 'number of pairs of runs, before and after, in turns', '1')
   .option(
     '--memory <SIZE>',
-    'limit the memory of each run by a cgroup, as 512Mi; needs Linux and root'
+    'limit the memory of each run by a cgroup, such as 512Mi; needs Linux and root'
   )
-  .option('--diagnosis <ID>', 'finding to fix, suspected or confirmed (default: the primary one)')
+  .option('--diagnosis <ID>', 'finding to fix, suspected or confirmed (default: the primary ' +
+    'finding)')
   .option(
     '--fix <N>',
     'apply the Nth fix of the finding, as memwatch run lists them (default: the first that can ' +
@@ -59,13 +60,13 @@ const command = new Command('try')
   .addHelpText(
     'after',
     `
-Fixes that work from outside are applied: flags by NODE_OPTIONS or the command line, environment
-variables, and jemalloc by LD_PRELOAD if the loader finds it. Changes of code, image or container
-are left to you; memwatch compare measures them.
-The stdout of the command is kept beside the recordings. Costs are per request if the work is known:
-from the output of --load (JSON as of autocannon -j, text of wrk --latency or hey), or from a last
-line of the app that is JSON with "requests".
-Ctrl-C ends the runs, keeps the recordings, and prints the result so far.
+memwatch applies fixes that work from outside: flags by NODE_OPTIONS or the command line,
+environment variables, and jemalloc by LD_PRELOAD if the loader finds it. Apply changes of code,
+image or container yourself, and measure them with memwatch compare. The stdout of the command is
+stored beside the recordings. Costs are per request if the number of requests is known: from the
+output of --load (JSON as from autocannon -j, text of wrk --latency or hey), or from the last line
+of the app's output, if it is JSON with "requests". Ctrl-C ends the runs, keeps the recordings, and
+prints the result so far.
 
 Exit status:
   0  the finding disappears with the fix, in every run; with --with: no finding with the change
@@ -74,7 +75,7 @@ Exit status:
   4  try cannot apply any fix of the finding from outside the app
   5  the finding remains with the fix, the fix has no effect, or the command failed only with it
   7  no Node.js process reported
-  126, 127  the command cannot be started; 128 + N after signal N, as 130 after Ctrl-C
+  126, 127  the command cannot be started; 128 + N after signal N, such as 130 after Ctrl-C
 
 Examples:
   $ memwatch try --for 60 -- node server.js

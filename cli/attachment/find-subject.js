@@ -22,8 +22,8 @@ function findSubject (text) {
   if (found.length === 1) return new Subject(found[0].pid)
   throw new NotFound(
     found.length === 0
-      ? `no process of Node.js that can be seen from here is named ${text}; name its process id`
-      : `${found.length} processes are named ${text}; name one by its process id: ` +
+      ? `no visible Node.js process is named ${text}; give its process id`
+      : `${found.length} processes are named ${text}; give one of these process ids: ` +
         found.map(({ pid }) => pid).join(', ')
   )
 }

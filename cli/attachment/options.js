@@ -9,19 +9,20 @@
 /** @param {import('commander').Command} command */
 const withEntryOptions = command => command.option(
   '--assume-default-sigusr1',
-  'the app does not listen to SIGUSR1: for a process whose memory this user may not read'
+  'attach although memwatch cannot check the signal handlers; you are sure that the app does not ' +
+    'listen to SIGUSR1'
 )
 
 /** @param {import('commander').Command} command */
 const withAttachOptions = command => withEntryOptions(command)
   .option(
     '--agent <FOLDER>',
-    'folder of the agent as the process sees it (default: the one beside this command line)'
+    "path of the agent's folder as the process sees it (default: the agent of this command line)"
   )
   .option(
     '--allow-forced-gc',
-    'let the exporter request full GCs if a leak check lacks readings of the live heap: at most ' +
-      '2 % of the time'
+    'let the exporter request full GCs, for at most 2 % of the time, if a leak check lacks ' +
+      'readings of the live heap'
   )
 
 module.exports = { withEntryOptions, withAttachOptions }

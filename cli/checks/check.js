@@ -59,8 +59,8 @@ function whyUnread ({ pid, view }) {
       'in another process namespace.'
   }
   if (!view.env) {
-    return `Process ${pid} belongs to user ${view.user}, and its environment is closed to others: ` +
-      'run doctor as that user.'
+    return `Process ${pid} belongs to user ${view.user}, and this user may not read its ` +
+      'environment: run doctor as that user.'
   }
   return `Process ${pid} shows a title in place of its command line.`
 }

@@ -16,7 +16,8 @@ function checkNode () {
   const floor = require('../package.json').engines.node.replace(/^>=/, '')
   const [leastMajor, leastMinor] = floor.split('.').map(Number)
   const [major, minor] = process.versions.node.split('.').map(Number)
-  const text = `Node.js ${process.versions.node} runs this command line; the floor is ${floor}.`
+  const text = `Node.js ${process.versions.node} runs this command line; it needs ${floor} or ` +
+    'later.'
   return major > leastMajor || (major === leastMajor && minor >= leastMinor)
     ? ok('node', text)
     : problem('node', text, `Install Node.js ${floor} or later. The agent runs on 18 and later.`)
@@ -42,9 +43,9 @@ async function checkSocket (
   const code = await tryToConnect(to)
   if (code !== undefined) {
     return code === 'EACCES'
-      ? unknown('socket', `The agent socket ${shown} is closed to this user.`)
+      ? unknown('socket', `This user may not connect to the agent socket ${shown}.`)
       : problem('socket', `The agent socket ${shown} does not answer: ${WHY[code] ?? code}.`,
-        'Start memwatch exporter with that --socket, and give app and exporter the same ' +
+        'Start memwatch exporter with this --socket, and give app and exporter the same ' +
         'MEMWATCH_SOCKET.')
   }
   if (!('path' in to)) return ok('socket', `The agent socket ${shown} answers.`)
@@ -58,8 +59,8 @@ async function checkSocket (
 /** @type {Record<string, string>} */
 const WHY = {
   ENOENT: 'there is no such file',
-  ENOTSOCK: 'it is no socket',
-  ECONNREFUSED: 'nobody listens; an exporter that ended has left it',
+  ENOTSOCK: 'the file is not a socket',
+  ECONNREFUSED: 'no exporter listens; an ended exporter left the file',
   timeout: `no answer within ${TIMEOUT_MS / 1000} s`
 }
 
@@ -79,23 +80,26 @@ function checkOwner (file, shown, { user, groups, isDefault, hasToken }) {
   if (!reaches) {
     return problem(
       'socket',
-      `The agent socket ${shown} is closed to user ${user} of the app: it belongs to ${owner}.`,
-      'Run app and exporter as one user, or share the group of the socket’s folder.'
+      `The app's user ${user} may not connect to the agent socket ${shown}: it belongs to ` +
+        `${owner}.`,
+      'Run app and exporter as the same user, or give the app the group of the socket’s folder.'
     )
   }
   if (isDefault && !isOwnFolder(path.dirname(file), user)) {
     return problem(
       'socket',
-      `The folder of ${shown} is another user’s, or others may write to it: the agent stays away.`,
+      `The folder of ${shown} belongs to another user, or others may write to it: the agent does ` +
+        'not use it.',
       'Remove the folder and start the exporter again, or set MEMWATCH_SOCKET.'
     )
   }
   if (!hasToken && !isOwnSocket(file, user)) {
     return problem(
       'socket',
-      `The agent socket ${shown} answers and belongs to ${owner}. Captures and trims are refused: ` +
-        'the socket is not the app’s own user’s, or others may write to its folder.',
-      'Close the folder to others (chmod go-w), or share a token: MEMWATCH_TOKEN_FILE.'
+      `The agent socket ${shown} answers and belongs to ${owner}. The agent refuses captures and ` +
+        'trims: the socket belongs to another user than the app, or others may write to its ' +
+        'folder.',
+      'Forbid others to write to the folder (chmod go-w), or share a token: MEMWATCH_TOKEN_FILE.'
     )
   }
   return ok('socket', `The agent socket ${shown} answers. It belongs to ${owner}.`)

@@ -48,7 +48,8 @@ function checkAgent ({ pid, view, settings, ancestors, target }, { answers }) {
   }
   if (!view || !settings) return unknown('agent', whyUnread({ pid, view }))
   if (isStarter(view)) {
-    return ok('agent', `${capital(describeProcess(view))} starts the app: the agent leaves it alone.`)
+    return ok('agent', `${capital(describeProcess(view))} only starts the app: the agent does ` +
+      'not run in it.')
   }
   if (!preloadsAgent(settings)) return checkLostAgent(view, ancestors)
   try {
@@ -65,11 +66,12 @@ function checkAgent ({ pid, view, settings, ancestors, target }, { answers }) {
   return answers
     ? problem(
       'agent',
-      `The agent is preloaded in process ${pid}, and the exporter has no target of that process.`,
-      'App and exporter need the same MEMWATCH_SOCKET. NODE_DEBUG=memwatch makes the agent say ' +
-        'on stderr what it does.'
+      `The agent is preloaded in process ${pid}, but the exporter has no target of this process.`,
+      'App and exporter need the same MEMWATCH_SOCKET. With NODE_DEBUG=memwatch the agent prints ' +
+        'messages on stderr.'
     )
-    : unknown('agent', `The agent is preloaded in process ${pid}; no exporter says what it reports.`)
+    : unknown('agent', `The agent is preloaded in process ${pid}, but no exporter answers that ` +
+      'could show its values.')
 }
 
 /**
@@ -84,13 +86,13 @@ function checkLostAgent (view, ancestors) {
       'agent',
       `NODE_OPTIONS of ${describeProcess(giver)} preloads the agent; NODE_OPTIONS of ${describeProcess(view)} ` +
         'does not.',
-      'A program between them replaces or drops NODE_OPTIONS: have it add to the value, or ' +
+      'A program between them replaces or drops NODE_OPTIONS. Let it append to the value, or ' +
         'start node with -r memwatch/agent.'
     )
     : problem(
       'agent',
       `The agent is not loaded in ${describeProcess(view)}.`,
-      'Start it with node -r memwatch/agent, or NODE_OPTIONS="--require memwatch/agent".'
+      'Start the process with node -r memwatch/agent, or NODE_OPTIONS="--require memwatch/agent".'
     )
 }
 
@@ -111,12 +113,12 @@ function checkEnvironment ({ pid, view, ancestors }) {
       'environment',
       `${name} of ${describeProcess(giver)} holds ${missing}; process ${pid} has ` +
         `${env[name] ? name === 'NODE_OPTIONS' ? 'other options' : env[name] : 'no such variable'}.`,
-      `A program between them does not pass it on: set ${name} where that program starts node.`
+      `A program between them drops it: set ${name} where that program starts node.`
     )
   })
   return lost.length > 0
     ? lost
-    : [ok('environment', 'NODE_OPTIONS and the variables of malloc came through to the process.')]
+    : [ok('environment', 'NODE_OPTIONS and the variables of malloc reached the process.')]
 }
 
 /**
@@ -154,8 +156,8 @@ function checkFlags ({ settings }) {
       'flags',
       `${flag.name}=${flag.value} ${places[flag.place]} is overridden by ` +
         `${last.name}=${last.value} ${places[last.place]}.`,
-      'Keep one of them: the command line wins over NODE_OPTIONS, and the last one over those ' +
-        'before it.'
+      'Keep only one of them. The command line overrides NODE_OPTIONS, and a later flag ' +
+        'overrides an earlier one.'
     )
   })
   if (overridden.length > 0) return overridden
@@ -169,7 +171,10 @@ function checkFlags ({ settings }) {
  * @returns {Check[]}
  */
 function checkAllocator ({ pid, view: { maps }, settings }) {
-  if (maps === null) return [unknown('allocator', `The memory map of process ${pid} is closed.`)]
+  if (maps === null) {
+    return [unknown('allocator', 'This user may not read the memory map of ' +
+    `process ${pid}.`)]
+  }
   const { mallocEnv, allocator, allocatorPath } = settings
   const missing = librariesIn(mallocEnv.LD_PRELOAD ?? '').filter(library => !isLoaded(library, maps))
   const unread = Object.keys(mallocEnv).filter(name => (READ_BY[name] ?? allocator) !== allocator)

@@ -20,9 +20,9 @@ const HOOKS_MISSING = Object.freeze({
   off: 'MEMWATCH_GC_HOOKS is off',
   no_addon: 'the package @memwatch/allocator is not installed, or has no binary for this platform',
   addons_disabled: 'the permission model, or --no-addons',
-  not_loaded: 'Node.js could not load it',
+  not_loaded: 'Node.js could not load the addon',
   no_symbols: "this Node.js does not export V8's functions",
-  disagreed: 'they counted other GCs than an observer beside them'
+  disagreed: 'the hooks and an observer counted different GCs'
 })
 
 /**
@@ -33,13 +33,13 @@ const HOOKS_MISSING = Object.freeze({
 function checkLimits ({ view, target, verdicts }) {
   const limitBytes = target?.values.containerLimitBytes ?? readMemoryLimit(view?.cgroup ?? null)
   const limit = limitBytes === undefined
-    ? 'The memory limit of the container cannot be seen'
+    ? 'The memory limit of the container is not visible'
     : limitBytes === null
       ? 'The container has no memory limit'
       : `The container’s memory limit is ${formatBytes(limitBytes)}`
   const heapBytes = target?.values.heapSizeLimitBytes
   if (heapBytes === undefined) {
-    return unknown('limits', `${limit}. The heap limit of V8 is known once the agent reports.`)
+    return unknown('limits', `${limit}. The heap limit of V8 is unknown until the agent reports.`)
   }
   const text = `${limit}; the heap limit of V8 is ${formatBytes(heapBytes)}.`
   const mismatch = verdicts.find(({ diagnosis }) => diagnosis === 'container-limit-mismatch')
@@ -57,14 +57,14 @@ function checkLimits ({ view, target, verdicts }) {
  */
 function checkGcCounter ({ target }) {
   if (!target?.gcCounter) {
-    return unknown('gc-counter', 'What counts GCs is known once the agent reports.')
+    return unknown('gc-counter', 'The method of counting GCs is unknown until the agent reports.')
   }
   if (target.gcCounter === 'hooks') return ok('gc-counter', 'GCs are counted in V8’s own callbacks.')
   const reason = /** @type {keyof typeof HOOKS_MISSING | null} */ (target.gcHooksMissing)
   return ok(
     'gc-counter',
-    'GCs are observed, at some 40 to 100 µs of CPU each' +
-      `${reason ? `: ${HOOKS_MISSING[reason] ?? reason}` : ''}.`
+    'A PerformanceObserver counts GCs, at 40 to 100 µs of CPU ' +
+      `each${reason ? `: ${HOOKS_MISSING[reason] ?? reason}` : ''}.`
   )
 }
 
@@ -74,7 +74,7 @@ function checkGcCounter ({ target }) {
  * @returns {Check[]}
  */
 function checkFixes ({ settings, target, verdicts }) {
-  if (!target) return [unknown('fix', 'What to change is known once the agent reports.')]
+  if (!target) return [unknown('fix', 'Fixes are unknown until the agent reports.')]
   const found = verdicts.filter(({ state, opportunity }) =>
     !opportunity && (state === 'confirmed' || state === 'suspected'))
   if (found.length === 0) return [ok('fix', 'No change is advised so far.')]
@@ -91,20 +91,25 @@ function checkFixes ({ settings, target, verdicts }) {
     if (!fix?.change.flag && !fix?.change.env) {
       return unknown(
         'fix',
-        `The fix for ${diagnosis} is no flag and no variable: ${fix?.title ?? 'none is known'}.`
+        `The fix for ${diagnosis} is neither a flag nor a variable: ` +
+          `${fix?.title ?? 'none is known'}.`
       )
     }
     const line = pasteLine(fix)
     const isInForce = settings && isApplied(fix.change, settings)
-    if (isInForce === null) return unknown('fix', `Whether ${line} is in force cannot be seen.`)
+    if (isInForce === null) {
+      return unknown('fix', 'It is unknown whether the process runs with ' +
+      `${line}.`)
+    }
     return isInForce
-      ? ok('fix', `The fix for ${diagnosis} is in force: ${line}`)
+      ? ok('fix', `The process runs with the fix for ${diagnosis}: ${line}`)
       : problem(
         'fix',
-        `The fix for ${diagnosis} is not in force: ${line}`,
-        (leaks.length > 0 ? `It does not heal ${leaks[0].diagnosis}, above. ` : '') +
+        `The process runs without the fix for ${diagnosis}: ${line}`,
+        (leaks.length > 0 ? `It does not fix ${leaks[0].diagnosis}, above. ` : '') +
           `memwatch fix ${target.target} --diagnosis ${diagnosis} --format node-options, dockerfile ` +
-          'or kubernetes prints it. Where it is set already, the checks above say what undoes it.'
+          'or kubernetes prints the fix. If it is already set, the checks above say why it has ' +
+            'no effect.'
       )
   })
 }

@@ -57,13 +57,13 @@ const figures = Object.freeze({
     read: ({ gathered }) => (gathered.rssBytes.length > 0 ? median(gathered.rssBytes) : null)
   }),
   rssRiseBytes: /** @type {Figure} */ ({
-    title: 'RSS, peak above its start',
+    title: 'Peak RSS above the RSS at start',
     unit: 'bytes',
     read: ({ gathered: { rssBytes } }) =>
       rssBytes.length > 0 ? (highest(rssBytes) ?? 0) - rssBytes[0] : null
   }),
   externalPeakBytes: /** @type {Figure} */ ({
-    title: 'Buffers and external memory, peak',
+    title: 'Peak Buffers and external memory',
     unit: 'bytes',
     read: ({ gathered }) => gathered.externalBytes
   }),
@@ -74,12 +74,12 @@ const figures = Object.freeze({
     read: run => run.work.requests && cpuSeconds(run) / run.work.requests
   }),
   gcPauseRatio: /** @type {Figure} */ ({
-    title: 'GC pauses, share of the time',
+    title: 'Share of time in GC pauses',
     unit: 'ratio',
     read: run => gc(run, 1) / run.uptimeSeconds
   }),
   gcPauseSeconds: /** @type {Figure} */ ({
-    title: 'GC pauses, all together',
+    title: 'Sum of GC pauses',
     unit: 'seconds',
     read: run => gc(run, 1)
   }),
@@ -114,7 +114,7 @@ const figures = Object.freeze({
     read: run => gc(run, 0, key => key === 'major/external') / run.uptimeSeconds
   }),
   semiSpaceBytes: /** @type {Figure} */ ({
-    title: 'Semi-space, as large as it grew',
+    title: 'Largest semi-space',
     unit: 'bytes',
     read: ({ gathered }) => gathered.semiSpaceBytes || null
   }),
@@ -131,7 +131,7 @@ const figures = Object.freeze({
       histogramQuantile(DELAY_BOUNDS_SECONDS, eventLoopDelay[PAUSE_ROW.buckets], 0.99)
   }),
   longestDelaySeconds: /** @type {Figure} */ ({
-    title: 'Event loop delay, longest',
+    title: 'Longest event loop delay',
     unit: 'seconds',
     read: ({ gathered, values }) => values.eventLoopDelay && gathered.longestDelaySeconds
   }),

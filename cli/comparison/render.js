@@ -36,17 +36,15 @@ function renderComparison ({ before, after, rows, fix, verdicts }) {
   if (after.runs.length === 0) return lines
   if (times > 1) {
     lines.push(
-      `  Medians of ${before.runs.length} and ${after.runs.length} runs, from the least to the ` +
-        'most.'
+      `  Medians of ${before.runs.length} and ${after.runs.length} runs, with minimum and maximum.`
     )
-  } else lines.push('  One run each: how much is noise cannot be told.')
+  } else lines.push('  One run each: the table cannot separate the effect from noise.')
   if (
     Math.abs(rows.find(({ figure }) => figure === 'watchedSeconds')?.changeRatio ?? 0) >
     LENGTH_TOLERANCE
   ) {
     lines.push(
-      '  The runs differ in length: totals – CPU, pauses all together, events, work – cannot be ' +
-        'compared.'
+      '  The runs differ in length: do not compare totals (CPU, sum of pauses, events, work).'
     )
   }
   if (fix) lines.push(...renderFix(fix))
@@ -71,9 +69,9 @@ function renderFix ({ diagnosis, title, change, applied, outcomes }) {
   const paste = pasteLine({ title, change, predicted: [], risk: '' })
   const seen =
     applied === false
-      ? '; NOT seen in the runs after'
+      ? '; NOT in effect in the runs after'
       : applied === null
-        ? '; whether it was applied cannot be seen from outside'
+        ? '; memwatch cannot see whether it was applied'
         : ''
   return [
     `  ${diagnosis === null ? 'Tried' : `For ${diagnosis}`}: ` +

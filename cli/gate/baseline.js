@@ -98,7 +98,7 @@ function readBaseline (file) {
   let json
   try {
     const { size } = fs.statSync(file)
-    if (size > MOST.bytes) throw new Error(`it has more than ${formatBytes(MOST.bytes)}`)
+    if (size > MOST.bytes) throw new Error(`the file is larger than ${formatBytes(MOST.bytes)}`)
     json = JSON.parse(fs.readFileSync(file, 'utf8'))
   } catch (error) {
     const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
@@ -149,7 +149,10 @@ const refusedByPlan = (baseline, { forSeconds, load }) => [
     ? []
     : [`its runs lasted ${formatSeconds(baseline.forSeconds)}, and these last ` +
         `${formatSeconds(forSeconds)}: --for ${baseline.forSeconds}`],
-  ...baseline.load === (load === null ? null : plainText(load)) ? [] : [`its --load was ${baseline.load ?? 'none'}, and is ${load ?? 'none'}`]
+  ...baseline.load === (load === null ? null : plainText(load))
+    ? []
+    : ['its --load was ' +
+    `${baseline.load ?? 'none'}, and is now ${load ?? 'none'}`]
 ]
 
 /**
@@ -160,15 +163,21 @@ const refusedByPlan = (baseline, { forSeconds, load }) => [
  */
 function refusedByFit (was, is) {
   const found = []
-  if (was.node !== is.node) found.push(`it is of Node.js ${was.node}, and this is ${is.node}`)
+  if (was.node !== is.node) {
+    found.push(`it was made with Node.js ${was.node}, and this is ` +
+    `${is.node}`)
+  }
   if (was.platform !== is.platform || was.libc !== is.libc) {
-    found.push(`it is of ${was.platform} with ${was.libc}, and this is ${is.platform} with ${is.libc}`)
+    found.push(`it was made on ${was.platform} with ${was.libc}, and this is ${is.platform} with ` +
+      `${is.libc}`)
   }
   if (was.flags.join(' ') !== is.flags.join(' ')) {
-    found.push(`its flags were ${was.flags.join(' ') || 'none'}, and are ${is.flags.join(' ') || 'none'}`)
+    found.push(`its flags were ${was.flags.join(' ') || 'none'}, and are now ` +
+      `${is.flags.join(' ') || 'none'}`)
   }
   if (Math.abs(was.heapSizeLimitBytes - is.heapSizeLimitBytes) > ALIKE * was.heapSizeLimitBytes) {
-    found.push(`its heap size limit was ${limit(was.heapSizeLimitBytes)}, and is ${limit(is.heapSizeLimitBytes)}`)
+    found.push(`its heap size limit was ${limit(was.heapSizeLimitBytes)}, and is now ` +
+      `${limit(is.heapSizeLimitBytes)}`)
   }
   if (was.containerLimitBytes !== is.containerLimitBytes) {
     found.push(

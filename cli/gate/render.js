@@ -41,7 +41,7 @@ const HEADLINES = Object.freeze({
   worse: 'Worse: memory grows or stays higher than in the baseline, by more than the tolerance.',
   nothing_seen: 'Nothing was measured, so the gate decides nothing.',
   failed: 'The command failed, so the gate decides nothing.',
-  undecided: 'Undecided: the runs scatter too much for this tolerance.'
+  undecided: 'Undecided: the runs vary too much for this tolerance.'
 })
 
 /** @param {number} bytes */
@@ -77,10 +77,12 @@ function renderResult (result) {
     ...compared.map(row => `  ${describeCompared(row, result)}`),
     ...compared.length === 0
       ? []
-      : [`  ${runs} of at most ${looks} runs, against ${baselineRuns} of the baseline. False ` +
-          `alarms, and misses of more than is tolerated: ${formatRatio(rate)} at most.`],
+      : [`  ${runs} of at most ${looks} runs, against ${baselineRuns} of the baseline. Rate of ` +
+          'false alarms, and of missed differences beyond the tolerance: at most ' +
+          `${formatRatio(rate)}.`],
     ...outcome === 'undecided'
-      ? ['  Longer runs scatter less (--for, with a new baseline); more runs decide more (--runs).']
+      ? ['  Longer runs vary less (--for, with a new baseline). More runs decide more often ' +
+        '(--runs).']
       : [],
     ...warnings.map(text => ({ text: `  Warning: ${text}`, style: /** @type {const} */ ('yellow') }))
   ]

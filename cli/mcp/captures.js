@@ -19,11 +19,11 @@ const captureId = { ...text, description: 'id of a capture, as captures lists it
 /** @type {Tool} */
 const captures = {
   name: 'captures',
-  title: 'Profiles and snapshots that were taken',
+  title: 'Existing profiles and snapshots',
   description:
-    'Lists captures, newest first: those that memwatch took by itself when it found something, and ' +
-    'those that somebody asked for. suspects and retainers tell of one by its id.',
-  input: argumentsOf({ target: { ...text, description: 'only those of this target' } }),
+    'Lists captures, newest first: automatic captures, which memwatch makes for a finding, and ' +
+    'requested ones. suspects and retainers accept the id of a capture.',
+  input: argumentsOf({ target: { ...text, description: 'only captures of this target' } }),
   needs: 'exporter',
   async answer ({ target }, { call }) {
     const body = accept(
@@ -55,10 +55,11 @@ function summarizeCapture (capture) {
 /** @type {Tool} */
 const suspects = {
   name: 'suspects',
-  title: 'Lines of code that a capture points at',
+  title: 'Lines of code that a capture names',
   description:
-    'The lines of code that a capture points at, worst first, with file, line, package and share, ' +
-    'and the same by package. Of a target without a capture id: its newest finished capture.',
+    'The lines of code that a capture names, worst first, with file, line, package and share, ' +
+    'and the shares of packages. For a target without a capture id, the tool uses its newest ' +
+    'finished capture.',
   input: argumentsOf({ ...ofTarget, capture: captureId }),
   needs: 'exporter',
   most: { sites: 15, packages: 10, piles: 10, through: 5 },
@@ -97,9 +98,9 @@ function describeCapture (capture) {
  * @throws {ToolError}
  */
 async function findCapture ({ capture: id, target, thread }, facts) {
-  const next = 'call captures for the ids'
+  const next = 'call captures to get the ids'
   if (id !== undefined) return accept(await facts.call(`captures/${pathSegment(id)}`), next)
-  if (target === undefined) throw new ToolError('neither a capture nor a target is named', next)
+  if (target === undefined) throw new ToolError('expected a capture or a target, got neither', next)
   const query = queryOf({ limit: MOST_CAPTURES, target })
   const done = accept(await facts.call(`captures?${query}`), 'call targets')
     .filter((/** @type {any} */ { state, suspects, retainers, thread: of }) =>
@@ -108,8 +109,8 @@ async function findCapture ({ capture: id, target, thread }, facts) {
   await findTarget(facts, { target, thread })
   throw new ToolError(
     'this target has no such capture',
-    'memwatch takes one by itself when it finds a problem that has lines of code; or a person takes ' +
-      'one with memwatch capture'
+    'memwatch makes one by itself when it suspects a problem that lines of code cause; a person ' +
+      'can make one with memwatch capture'
   )
 }
 
@@ -127,7 +128,7 @@ const capture = {
   description:
     'Takes a capture of a running app, and answers with its suspects. ' +
     takenKinds.map(kind => `${kind}: ${kinds[/** @type {keyof typeof kinds} */ (kind)].title}`).join('; ') +
-    '. One that takes longer than 45 s goes on: ask suspects for it by its id.',
+    '. A capture that takes longer than 45 s continues: call suspects with its id later.',
   input: argumentsOf({
     ...ofTarget,
     kind: { enum: takenKinds },
@@ -140,7 +141,7 @@ const capture = {
     const query = queryOf({ kind: args.kind, thread, seconds: args.seconds })
     let found = accept(
       await facts.call(`targets/${pathSegment(target)}/captures?${query}`, 'POST'),
-      'call captures: one may be running; then repeat'
+      'call captures: another capture may be running; then repeat'
     )
     const until = performance.now() + MOST_WAIT_MS
     while (found.state === 'running' && performance.now() < until) {
@@ -149,7 +150,10 @@ const capture = {
     }
     return {
       ...describeCapture(found),
-      ...found.state === 'running' && { next: 'it goes on: call suspects with this id later' }
+      ...found.state === 'running' && {
+        next: 'the capture continues: call suspects with this id ' +
+        'later'
+      }
     }
   }
 }
@@ -159,9 +163,9 @@ const retainers = {
   name: 'retainers',
   title: 'Objects that pile up in a heap snapshot, and their holders',
   description:
-    'Names the piles of alike objects in a heap snapshot, what keeps each alive, and the path from ' +
-    'the root to it. The snapshot is a capture of an exporter, or a .heapsnapshot file on this ' +
-    'machine. With an earlier file of the same process only objects count that came since.',
+    'Names the piles of similar objects in a heap snapshot, the holder of each pile, and the ' +
+    'path from the root to it. The snapshot is a capture of an exporter, or a .heapsnapshot file ' +
+    'on this machine. With an earlier file of the same process, only newer objects count.',
   input: argumentsOf({
     capture: captureId,
     file: { ...text, description: 'path of a .heapsnapshot file, gzip or plain' },
@@ -180,7 +184,8 @@ const retainers = {
     }
     if (found.refused) {
       throw new ToolError(
-        `not analysed: ${found.refused}`, 'name another snapshot; memwatch retainers --memory allows more'
+        `not analysed: ${found.refused}`, 'name another snapshot, or allow more memory with ' +
+          'memwatch retainers --memory'
       )
     }
     return found

@@ -14,11 +14,11 @@ const deaths = {
   name: 'deaths',
   title: 'Ended processes, with their causes',
   description:
-    'Lists ended processes, newest first: cause of death and how sure that is, the verdict that was ' +
-    'confirmed then, suspects, and holders in a snapshot that V8 wrote. With id, one of them with ' +
-    'its memory in the last ten minutes.',
+    'Lists ended processes, newest first: cause of death with its certainty, the verdict that ' +
+    'was confirmed, suspects, and holders in a snapshot that V8 wrote. With an id, one process ' +
+    'with its memory in the last ten minutes.',
   input: argumentsOf({
-    target: { ...text, description: 'only those of this name' },
+    target: { ...text, description: 'only processes of this name' },
     id: { ...text, description: 'id of a death' }
   }),
   needs: 'exporter',
@@ -29,7 +29,7 @@ const deaths = {
       return { deaths: accept(await call(`deaths?${query}`), 'call targets').map(describeDeath) }
     }
     const { death, lastMinutes } =
-      accept(await call(`deaths/${pathSegment(id)}`), 'call deaths without id for the ids')
+      accept(await call(`deaths/${pathSegment(id)}`), 'call deaths without id to get the ids')
     const rows = SECONDS.flatMap(seconds => {
       const at = lastMinutes.secondsBefore
         .findLastIndex((/** @type {number} */ before) => before >= seconds)

@@ -89,7 +89,8 @@ async function findTarget ({ list }, { target, thread = 'main' }) {
   }
   throw new ToolError(
     'no target has this name',
-    'call targets for the names, then repeat with one of them; if it has ended, call deaths',
+    'call targets to get the names, then repeat with one of them; if the process has ended, call ' +
+      'deaths',
     { nearest: nearest(target, names) }
   )
 }

@@ -28,7 +28,7 @@ const entries = () => [
     id: diagnosis.id,
     title: diagnosis.title,
     severity: diagnosis.opportunity
-      ? 'an opportunity: nothing is wrong'
+      ? 'an opportunity: a saving in a healthy process'
       : `${diagnosis.severity} at most`,
     symptoms: diagnosis.explains,
     signals: [...diagnosis.requires, ...diagnosis.uses]
@@ -83,7 +83,8 @@ const docs = {
     return {
       entries: found.slice(0, MOST_ENTRIES).map(({ entry }) => entry),
       ...found.length === 0 && {
-        none: 'nothing has these words', diagnoses: diagnoses.map(({ id, title }) => `${id}: ${title}`)
+        none: 'no entry contains these ' +
+          'words', diagnoses: diagnoses.map(({ id, title }) => `${id}: ${title}`)
       }
     }
   }
@@ -94,8 +95,8 @@ const signals = {
   name: 'signals',
   title: 'Names, units and meanings of the numbers',
   description:
-    'Lists the signals that evidence names, with unit and meaning, and the tracks that series ' +
-    'gives. Words of query narrow both: heap, gc, malloc, loop, sockets.',
+    'Lists the signals of evidence, with unit and meaning, and the tracks of the tool series. ' +
+    'Words of query filter both lists: heap, gc, malloc, loop, sockets.',
   input: argumentsOf({ query: text }),
   most: { signals: MOST_SIGNALS, tracks: Object.keys(tracks).length },
   async answer ({ query = '' }) {

@@ -13,11 +13,12 @@ const plan = {
   name: 'plan',
   title: 'Heap sizes after an upgrade, with another limit or flag',
   description:
-    'Computes the heap sizes that V8 chooses on another Node.js, under another memory limit or with ' +
-    'other flags, with warnings. With a target, from its present settings, which are the first row.',
+    'Computes the heap sizes that V8 chooses on another Node.js, under another memory limit or ' +
+    'with other flags, with warnings. With a target, the plan starts from its present settings, ' +
+    'which are the first row.',
   input: argumentsOf({
     target: ofTarget.target,
-    node: { ...texts, description: 'versions, such as 24 or 22.23.3; without a target required' },
+    node: { ...texts, description: 'versions, such as 24 or 22.23.3; required without a target' },
     memory: { ...texts, description: 'limits of the container, such as 512Mi or 1Gi' },
     flags: { ...text, description: 'flags as in NODE_OPTIONS, added to those of the target' },
     hostMemory: { ...text, description: 'memory of the machine, such as 16Gi' },
@@ -27,7 +28,8 @@ const plan = {
     if (args.target !== undefined) await findTarget(facts, { target: args.target })
     return {
       rows: accept(
-        await facts.call(`plan?${queryOf(args)}`), 'repeat with arguments as the input schema describes'
+        await facts.call(`plan?${queryOf(args)}`), 'repeat with arguments that match the input ' +
+          'schema'
       )
     }
   }
@@ -39,8 +41,8 @@ const audit = {
   title: 'Known memory bugs of the versions in use',
   description:
     'Names published memory bugs of Node.js and of packages in the versions that a target runs ' +
-    'with, or that a lockfile of npm, pnpm or Yarn on this machine pins: condition, fixed version, ' +
-    'workaround, thread. A trap works as documented and leaks in a certain use.',
+    'with, or that a lockfile of npm, pnpm or Yarn on this machine pins: condition, fixed ' +
+    'version, workaround, thread. A trap works as documented and leaks only in a certain use.',
   input: argumentsOf({
     ...ofTarget,
     lockfile: {

@@ -16,9 +16,9 @@ const series = {
   name: 'series',
   title: 'History of tracks, down-sampled',
   description:
-    'The course of up to six tracks of a target, such as rssBytes, liveHeapBytes or ' +
-    'gcPauseSeconds: one value a step, oldest first. A counter is given as its rate per second. ' +
-    'signals lists the tracks with their units.',
+    'The history of up to six tracks of a target, such as rssBytes, liveHeapBytes or ' +
+    'gcPauseSeconds: one value for each step, oldest first. A counter is shown as its rate per ' +
+    'second. The tool signals lists the tracks with their units.',
   input: argumentsOf({
     ...ofTarget,
     tracks: { ...array({ enum: trackNames }), minItems: 1, maxItems: MOST_TRACKS },
@@ -32,7 +32,7 @@ const series = {
       type: 'integer',
       minimum: 2,
       maximum: MOST_POINTS,
-      description: `values of each track at most (default: ${POINTS})`
+      description: `maximum number of values of each track (default: ${POINTS})`
     }
   }, ['target', 'tracks']),
   most: { last: MOST_POINTS, min: MOST_POINTS, max: MOST_POINTS, uptimeSeconds: MOST_POINTS },
@@ -42,7 +42,7 @@ const series = {
     const query = queryOf({ track: names, thread, seconds })
     const body = accept(
       await facts.call(`targets/${pathSegment(target)}/series?${query}`),
-      'call targets: it may have ended meanwhile'
+      'call targets: the process may have ended'
     )
     const bounds = boundsOf(body.times.length, points)
     return {

@@ -16,8 +16,11 @@ const targets = {
     'Lists the watched isolates of Node.js processes, worst first, each with its finding in one ' +
     'sentence. Start here, then call verdicts for a target.',
   input: argumentsOf({
-    name: { ...text, description: 'only targets whose name contains this' },
-    skip: { type: 'integer', minimum: 0, description: 'leave out so many, to see the next ones' }
+    name: { ...text, description: 'only targets whose name contains this text' },
+    skip: {
+      type: 'integer', minimum: 0, description: 'number of targets to skip, to see the ' +
+      'next ones'
+    }
   }),
   most: { targets: MOST_TARGETS },
   async answer ({ name = '', skip = 0 }, { list }) {
@@ -60,13 +63,13 @@ const memory = {
   name: 'memory',
   title: 'RSS breakdown of a process',
   description:
-    'Takes the RSS of a process apart: V8 heap live, garbage and free, Buffers, malloc in use and ' +
-    'retained, code, stacks. The parts add up to RSS, in bytes.',
+    'Divides the RSS of a process into parts: V8 heap live, garbage and free, Buffers, malloc in ' +
+    'use and retained, code, stacks. The parts add up to RSS, in bytes.',
   input: argumentsOf(ofTarget, ['target']),
   async answer (args, facts) {
     const { target, thread, pid, memory } = await findTarget(facts, args)
     if (memory === null) {
-      return { target, thread, pid, note: 'The process is taken apart at its main thread.' }
+      return { target, thread, pid, note: 'Only the main thread has the parts of RSS.' }
     }
     const { parts, ...rest } = memory
     return {

@@ -12,13 +12,14 @@ const most = {
 /** @type {import('./define-tool').Tool} */
 const verdicts = {
   name: 'verdicts',
-  title: 'What is wrong with a process, on which evidence, and the fix',
+  title: 'Findings of a process, with evidence and fix',
   description:
-    'Judges one target: the headline; for each finding its state (how sure), severity (how ' +
-    'urgent), evidence with units and limits, impact, suspects (lines of code that allocate), ' +
-    'holders (what keeps the objects), known bugs of the versions in use, and fixes with the ' +
-    'effect to expect; and one line for each check that found nothing. With diagnosis, that check ' +
-    'alone in full, also what it ruled out.',
+    'Returns the verdicts on one target: the headline, each finding, and one line for each check ' +
+    'that found nothing. A finding has its state (how sure), severity (how urgent), evidence ' +
+    'with units and limits, impact, suspects (lines of code that allocate), holders (references ' +
+    'that keep the objects), known bugs of the versions in use, and fixes with the expected ' +
+    'effect. With diagnosis, the tool returns only this check, in full, also with the causes ' +
+    'that it ruled out.',
   input: argumentsOf({
     ...ofTarget,
     diagnosis: { ...text, description: 'id of one diagnosis, such as js-heap-leak' }

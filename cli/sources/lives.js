@@ -105,12 +105,11 @@ class Lives {
   get refusals () {
     return [
       ...(this.#refusedLives > 0
-        ? [`${this.#refusedLives} lives were left out: more than are kept of one reading`]
+        ? [`${this.#refusedLives} processes were left out: they exceed the limit`]
         : []),
       ...(this.#refusedFrames > 0
         ? [
-            `${this.#refusedFrames} readings were left out: they hold numbers or names that no ` +
-              'process has'
+            `${this.#refusedFrames} readings were left out: their numbers or names are invalid`
           ]
         : [])
     ]

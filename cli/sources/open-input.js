@@ -92,7 +92,10 @@ async function * raw (name, onProgress) {
 /** @param {fs.Stats} stat of something other than a file */
 function whatIs (stat) {
   if (stat.isDirectory()) return 'it is a folder'
-  if (stat.isFIFO()) return 'it is a named pipe, which may never be written to; - reads from stdin'
+  if (stat.isFIFO()) {
+    return 'it is a named pipe, and reading it could wait forever; use - to ' +
+    'read stdin'
+  }
   return 'it is a device or socket'
 }
 

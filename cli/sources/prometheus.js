@@ -39,7 +39,7 @@ const promClient = defineSource({
   bounds: ({ containerLimitBytes, nodeOptions }) =>
     (containerLimitBytes ?? nodeOptions)
       ? undefined
-      : 'prom-client exports neither the heap limit nor the container limit: give them by ' +
+      : 'prom-client exports neither the heap limit nor the container limit: give them with ' +
         '--memory and --flags.',
   accepts: () => false,
   read: async () => {}
@@ -130,8 +130,8 @@ async function judgePrometheus (
   const targets = [...lives.own.all, ...lives.plain.all]
   if (lives.own.all.length > 0 && lives.plain.all.length > 0) {
     notes.add(
-      `${lives.own.all.length} of ${targets.length} are judged by metrics of memwatch, the ` +
-        'others by prom-client\'s'
+      `${lives.own.all.length} of ${targets.length} are evaluated from metrics of memwatch, the ` +
+        'others from those of prom-client'
     )
   }
   for (const refusal of [...lives.own.refusals, ...lives.plain.refusals]) notes.add(refusal)

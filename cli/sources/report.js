@@ -63,7 +63,7 @@ const report = defineSource({
       const found = await readJson(input, report.title)
       if (!found?.header?.nodejsVersion || !found.javascriptHeap) {
         throw new SourceError(
-          `${input.name}: the report contains no heap: it is damaged, or of a Node.js before 12`
+          `${input.name}: the report has no heap: it is damaged, or from Node.js before 12`
         )
       }
       if (
@@ -71,9 +71,9 @@ const report = defineSource({
         found.header.event !== 'JavaScript API'
       ) {
         lives.notes.add(
-          `${input.name} was written when this happened: ` +
+          `${input.name} was written because of this event: ` +
             `${String(found.header.event).slice(0, 200)} ` +
-              `(${String(found.header.trigger).slice(0, 40)})`
+            `(${String(found.header.trigger).slice(0, 40)})`
         )
       }
       reports.push(...withWorkers(found))

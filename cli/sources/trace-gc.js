@@ -16,8 +16,8 @@ const OUT_OF_MEMORY = /FATAL ERROR: .*(heap out of memory|heap limit)/
 const OPEN_LIMIT =
   'The source lacks the heap size limit, unless --flags or --memory give it. memwatch tries the ' +
     'smallest and the largest limit that V8 could have chosen without flags. Findings true for ' +
-    "both are confirmed, findings true for one are suspected. A worker's limit may be as low as " +
-    'its heap was.'
+    'both are confirmed, findings true for one are suspected. The limit of a worker may be as ' +
+    'low as its largest heap.'
 
 const traceGc = defineSource({
   id: 'trace-gc',
@@ -97,7 +97,7 @@ class GcLog {
     else if (OUT_OF_MEMORY.test(text)) {
       this.#isRepeating = false
       this.#lives.notes.add(
-        `process ${this.#pid} of ${this.#input.name} died of a full heap: ` +
+        `process ${this.#pid} of ${this.#input.name} ended because its heap was full: ` +
           `${text.slice(text.indexOf('FATAL')).slice(0, 120)}`
       )
       this.#endAll(this.#pid)

@@ -133,5 +133,5 @@ describe.each(NODES)('the app has its own name on %s, whatever starts it:', node
   const { stdout } = await eventually(
     () => memwatch(['doctor', String(child.pid)]), ({ stdout }) => stdout !== ''
   )
-  expect(stdout).toMatch(/✓ Process \d+ \(node nodemon\) starts the app: the agent leaves it\s+alone/)
+  expect(stdout).toMatch(/✓ Process \d+ \(node nodemon\) only starts the app: the agent does not\s+run in it/)
 })

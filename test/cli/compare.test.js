@@ -80,7 +80,7 @@ describe('two recordings', () => {
       { diagnosis: 'semi-space-starvation', change: 'stayed', before: 1, after: 1 }
     ])
     expect(shown(renderComparison(same))).toMatch(
-      /NOT seen in the runs after[^]*from 325\/s to [\d.]+\/s, measured 325\/s: no such effect/
+      /NOT in effect in the runs after[^]*from 325\/s to [\d.]+\/s, measured 325\/s: no such effect/
     )
   })
   it('count per request if the number of requests is known, and scale predictions', async () => {
@@ -141,7 +141,7 @@ describe('several runs on each side', () => {
       /Peak RSS +100 MiB \(in 1 of 2\) +0 MiB/
     )
     expect(shown(renderComparison(compare(runs([100]), runs([200]))))).toContain(
-      'One run each: how much is noise cannot be told.'
+      'One run each: the table cannot separate the effect from noise.'
     )
   })
 })

@@ -126,7 +126,7 @@ describe('sessions of processes', () => {
     ]).toEqual(['a\ufffd]0;mine\ufffd', 'b\ufffd', ['\ufffd'], { rssBytes: 1 }, 1])
     expect(told.notes).toEqual([
       'c\ufffd]0;mine\ufffd',
-      '2 readings were left out: they hold numbers or names that no process has'
+      '2 readings were left out: their numbers or names are invalid'
     ])
   })
   it('may follow each other under one process id, as in a container', async () => {
@@ -227,7 +227,7 @@ describe('a diagnostic report', () => {
       ['--max-old-space-size=30', '--report-on-fatalerror']
     )
     const { told } = await judged(files)
-    expect(told.notes).toEqual([expect.stringMatching(/was written when this happened: .*heap/)])
+    expect(told.notes).toEqual([expect.stringMatching(/was written because of this event: .*heap/)])
   })
   it('leads to a report that fits the schema', async () => {
     const { status, stdout } = diagnose(['--json', ...await reportsOf(twice())])
@@ -245,7 +245,7 @@ describe('a diagnostic report', () => {
     [
       'has no heap',
       '{"header":{"reportVersion":3,"nodejsVersion":"v20.0.0"}}',
-      /report.json: the report contains no heap/
+      /report.json: the report has no heap/
     ]
   ])('that %s is refused with the reason', async (_, content, message) => {
     const { status, stderr } = diagnose([write('report.json', content)])

@@ -397,7 +397,7 @@ describe('a log', () => {
       /reaches the heap size limit in about .* The heap size limit is unknown; this result assumes 259 MiB\./
     )
     expect(open.stdout.replaceAll(/\s+/g, ' ')).toMatch(
-      /This source cannot tell: .*native-memory-leak.* says nothing of RSS/
+      /This source cannot evaluate .*native-memory-leak.* has no information on RSS/
     )
     const known = diagnose([file, '--memory', '512Mi'])
     expect(known.stdout).not.toMatch(/lacks the heap size limit|this result assumes/)

@@ -80,7 +80,7 @@ describe('first aid', () => {
   })
 
   it('describes the container', () => {
-    expect(describeContainer({})).toEqual(['It has no memory limit that can be seen.'])
+    expect(describeContainer({})).toEqual(['No memory limit is visible.'])
     const [limits, kills] = describeContainer({
       containerLimitBytes: 2 ** 29, containerUsageBytes: 2 ** 28, containerWorkingSetBytes: 2 ** 27,
       containerOomKills: 2

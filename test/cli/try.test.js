@@ -67,7 +67,7 @@ describe('a fix without a change of code', () => {
       'possible on the command line of a node that another program starts',
       { flag: '--x=1' },
       { command: ['npm', 'start'] },
-      /--x=1 must stand on the command line of node, and npm is not node/
+      /--x=1 works only on the command line of node, and npm is not node/
     ],
     [
       'a library that is not there',
@@ -163,7 +163,7 @@ describe('memwatch try', () => {
     [
       'a file of results as load',
       ['--load', 'load.json'],
-      /--load: expected a command that causes load, got the file "load.json"; an example: --load /
+      /--load: expected a command that sends load, got the file "load.json"; an example: --load /
     ],
     ['no runs', ['--repeat', '0'], /--repeat: expected a whole number from 1 on/],
     ['a folder that cannot be created', ['--keep', '/dev/null/x'], /--keep: /]

@@ -195,7 +195,7 @@ describe('memwatch fix', () => {
     expect(await fix('well', '--format', 'dockerfile')).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: 'memwatch fix: well has no finding, so there is nothing to fix\n'
+      stderr: 'memwatch fix: well has no finding, and needs no fix\n'
     })
     expect(
       await fix('well', '--format', 'dockerfile', '--diagnosis', 'semi-space-starvation')

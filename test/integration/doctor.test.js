@@ -143,7 +143,7 @@ const told = (state, text) =>
     [
       'it connects elsewhere',
       { env: { MEMWATCH_SOCKET: path.join(folder, 'elsewhere.sock') } },
-      /preloaded in process \d+, and the exporter has no target/
+      /preloaded in process \d+, but the exporter has no target/
     ]
   ])('says that %s', async (_, options, text) => {
     const { code, of } = await doctor([String(await startApp(options))])
@@ -171,7 +171,7 @@ const told = (state, text) =>
     fs.chmodSync(at, 0o777)
     const { of } = await doctor([String(pid)])
     fs.chmodSync(at, 0o700)
-    expect(of('socket')).toEqual(told('problem', /Captures and trims are refused/))
+    expect(of('socket')).toEqual(told('problem', /The agent refuses captures and trims/))
   })
 
   ;(isRoot ? it : it.skip)('says that the socket is closed to the user of the app', async () => {
@@ -234,7 +234,7 @@ const told = (state, text) =>
   it('counts visible Node.js processes', async () => {
     await startApp()
     const { of } = await doctor([])
-    expect(of('processes')).toEqual(told('ok', /^[1-9]\d* of \d+ processes of Node.js have the agent/))
+    expect(of('processes')).toEqual(told('ok', /^[1-9]\d* of \d+ Node.js processes have the agent/))
   })
 
   ;(isRoot ? it : it.skip)('checks without permission are unknown, not ok', async () => {
@@ -273,7 +273,7 @@ const told = (state, text) =>
     const sleeper = spawnBounded('sleep', ['60'])
     apps.push(sleeper)
     expect(await memwatch(['doctor', String(sleeper.child.pid), '--url', exporter.url]))
-      .toMatchObject({ code: 2, stderr: expect.stringContaining('it is another program') })
+      .toMatchObject({ code: 2, stderr: expect.stringContaining('this process runs another program') })
   })
 })
 

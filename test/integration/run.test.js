@@ -240,7 +240,7 @@ describe('memwatch run', () => {
     'lists the statuses of --fail-on in %s --help',
     async name => {
       const { stdout } = await memwatch([name, '--help']).done
-      expect(stdout.replace(/\s+/g, ' ')).toContain('with 4 when nothing was seen')
+      expect(stdout.replace(/\s+/g, ' ')).toContain('with 4 if no process was evaluated')
     }
   )
 
@@ -262,7 +262,7 @@ describe('memwatch run', () => {
       'a script that is not executable',
       ['run', '--', script('not-executable.js', ''), '--port', '8 0'],
       126,
-      `the file is not executable; Node.js runs it: node ${folder}/not-executable.js --port '8 0'`
+      `the file is not executable; run it with Node.js: node ${folder}/not-executable.js --port '8 0'`
     ],
     ['no command', ['run'], 2, 'memwatch: expected a command after --, or --attach PROCESS'],
     ['a command without required arguments', ['fix'], 2, 'memwatch fix --help lists'],

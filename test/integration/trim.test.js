@@ -109,7 +109,7 @@ describe('memwatch trim', () => {
     ])
     expect(code).toBe(0)
     expect(stdout).toMatch(
-      /^shop: about \d+ MiB would come back\. The app stands still meanwhile: about/
+      /^shop: malloc would return about \d+ MiB\. The app pauses for about/
     )
     const [target] = exporter.exporter.targets
     expect(target.values.rssBytes).toBeGreaterThan(FREED_BYTES)
