@@ -48,8 +48,8 @@ function refuseForeign ({ uid, mode }) {
   const user = process.getuid?.()
   if (user !== undefined && ((uid !== user && uid !== 0) || (mode & 0o002) !== 0)) {
     throw new Error(
-      'another user owns this file or may write to it, so it is not read by default; name it by ' +
-        '--config FILE to read it'
+      'another user owns this file or may write to it, so memwatch does not read it by default; ' +
+        'to read it, name it with --config FILE'
     )
   }
 }

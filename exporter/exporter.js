@@ -57,7 +57,7 @@ class Exporter extends GuardedEmitter {
    */
   constructor (config, { parts = allParts } = {}) {
     super((error, event) => {
-      this.log.error(error, `a listener of ${event} failed: logged once, then only counted`)
+      this.log.error(error, `a listener of ${event} failed; further failures are only counted`)
     })
     this.config = config
     this.log = pino({ level: config.logLevel })

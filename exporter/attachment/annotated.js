@@ -65,7 +65,7 @@ class AnnotatedProcesses {
     } catch (error) {
       if (!(error instanceof CommandError || error instanceof Refusal)) throw error
       if (error instanceof CommandError && error.code === 'busy') return false // with a request
-      this.#log.warn({ pid }, `not attached, and not tried again: ${error.message}`)
+      this.#log.warn({ pid }, `not attached, no further attempt: ${error.message}`)
     }
     return true
   }

@@ -123,7 +123,8 @@ class Attacher {
    */
   async attach (pid, { trigger, startTimeTicks }) {
     if (this.#running || this.#isOver) {
-      throw new CommandError('busy', 'the exporter attaches to another process: try again in a moment')
+      throw new CommandError('busy', 'the exporter is attaching to another process: try again in ' +
+        'a moment')
     }
     const running = this.#running = this.#attachTo(pid, startTimeTicks)
     try {
@@ -189,7 +190,8 @@ class Attacher {
     if (this.hasAgent(subject)) subject.refuse('has an agent already')
     if (subject.preloadsAgent) {
       subject.refuse(
-        `preloads the agent, which does not report here: memwatch doctor ${subject.pid} says why`
+        'preloads the agent, which does not report to this exporter: memwatch doctor ' +
+          `${subject.pid} finds the reason`
       )
     }
     subject.check()

@@ -39,9 +39,9 @@ function checkAgentFiles (subject, folder = agentFolder()) {
     if (isReadable(fs.statSync(seen))) return
   } catch {} // absent there
   subject.refuse(
-    `cannot read the agent at ${file}: copy it to a folder that the process sees, as with memwatch ` +
-      `install-agent /proc/${subject.pid}/root/tmp, and name it: --agent /tmp/agent, or ` +
-      '--attach-agent of the exporter'
+    `cannot read the agent at ${file}: copy it to a folder that the process sees, for example ` +
+      `with memwatch install-agent /proc/${subject.pid}/root/tmp, and give its path: --agent ` +
+      '/tmp/agent, or --attach-agent of the exporter'
   )
 }
 
@@ -87,7 +87,7 @@ const detach = subject => inAllThreads(subject, stopAgent, () => ({}))
  */
 const inAllThreads = (subject, work, given) => withInspector(subject, async inspector => {
   const { answer, error } = await inspector.evaluate(/** @type {any} */ (work), given())
-  if (error) subject.refuse(`could not do it: ${error}`)
+  if (error) subject.refuse(`could not load or stop the agent: ${error}`)
   if (answer.refused) subject.refuse(REFUSALS[answer.refused] ?? `refuses: ${answer.refused}`)
   const answers = await inspector.evaluateInWorkers(
     /** @type {any} */ (work), given(typeof answer.name === 'string' ? answer.name : undefined)

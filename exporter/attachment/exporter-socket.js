@@ -31,8 +31,8 @@ function checkSocketAccess (subject, text) {
     ((mode & 0o020) !== 0 && subject.groups.includes(gid))
   if (!isOpen) {
     subject.refuse(
-      `runs as user ${subject.user}, and may not write to ${text} of user ${uid}: it needs an ` +
-        'exporter of its own user or group, whose address --socket names'
+      `runs as user ${subject.user}, and may not write to ${text} of user ${uid}: run an ` +
+        'exporter as the user or group of the process, and give its address with --socket'
     )
   }
 }
@@ -56,7 +56,7 @@ async function checkExporter (subject, text) {
   } catch (error) {
     throw new NotFound(
       `no exporter answers at ${text}: ${/** @type {Error} */ (error).message}; start one with ` +
-        'memwatch exporter, or name its address by --socket'
+        'memwatch exporter, or give its address with --socket'
     )
   } finally {
     socket.destroy()

@@ -76,15 +76,15 @@ async function takeTurn (subject) {
     if (listener?.isOwn) {
       subject.refuse(
         `listens on port ${port} already: its inspector is open, and may be in use; end the ` +
-          'debugger, or have the app call inspector.close()'
+          'debugger, or let the app call inspector.close()'
       )
     }
     const turn = listener ? undefined : await holdName(`\0memwatch-inspector-${port}`)
     if (turn) return turn
     if (performance.now() - began > TURN_MS) {
       subject.refuse(
-        `needs port ${port} for its inspector, and another process listens there: end that one, ` +
-          'or start the app with another --inspect-port'
+        `needs port ${port} for its inspector, but another process listens there: end that ` +
+          'process, or start the app with another --inspect-port'
       )
     }
   }
@@ -125,9 +125,9 @@ async function open (subject) {
     await wait(POLL_MS)
   }
   return subject.refuse(
-    `has not opened its inspector within ${ANSWER_MS / 1000} s: its event loop is blocked, or its ` +
-      'inspector is open on another port; one that opens later stays open on loopback until the ' +
-      'process ends or calls inspector.close()'
+    `has not opened its inspector within ${ANSWER_MS / 1000} s: its event loop is blocked, or ` +
+      'its inspector is open on another port. An inspector that opens later stays open on ' +
+      'loopback until the process ends or calls inspector.close()'
   )
 }
 
@@ -200,7 +200,7 @@ class Inspector {
     const { answer, error } = await this.evaluate(guardInspector, { afterMs: GUARD_MS })
     if (error) this.#subject.refuse(`does not answer: ${error}`)
     if (answer.pid !== this.#subject.ownPid) {
-      this.#subject.refuse('is not the process that answers on its port: try again')
+      this.#subject.refuse('does not answer on its port, but another process does: try again')
     }
     if (answer.runtime) this.#subject.refuse(`runs ${answer.runtime}: memwatch reads Node.js only`)
     this.node = String(answer.node)

@@ -29,7 +29,7 @@ class Subject {
    */
   constructor (pid) {
     const view = viewProcess(pid)
-    if (!view) throw new NotFound(`no process ${pid} can be seen from here`)
+    if (!view) throw new NotFound(`process ${pid} does not exist, or is not visible from here`)
     this.pid = pid
     this.#view = view
     this.name = describeProcess(view)
@@ -134,8 +134,8 @@ class Subject {
     }
     if (listens === undefined) {
       this.refuse(
-        'may listen to SIGUSR1 itself: that cannot be read from its memory here; run as root, or ' +
-          'add --assume-default-sigusr1 if the app has no such listener'
+        'may listen to SIGUSR1 itself, and memwatch cannot read this from its memory; run as ' +
+          'root, or add --assume-default-sigusr1 if the app has no such listener'
       )
     }
   }
@@ -151,8 +151,8 @@ class Subject {
     }
     if (!this.#hasSignal('SigCgt')) {
       this.refuse(
-        'does not catch SIGUSR1, which would end it: it may still start, or its listener was ' +
-          'removed; start it with node -r memwatch/agent instead'
+        'does not catch SIGUSR1, so the signal would end it: it may still be starting, or its ' +
+          'listener was removed; start it with node -r memwatch/agent instead'
       )
     }
   }
@@ -172,7 +172,7 @@ class Subject {
       this.refuse(`runs ${program}: memwatch reads V8 through Node.js only`)
     }
     if (!this.#view.isNode) {
-      this.refuse('is no process of Node.js: memwatch doctor lists those that can be seen')
+      this.refuse('is not a Node.js process: memwatch doctor lists the visible ones')
     }
     if (isStarter(this.#view)) {
       this.refuse('only starts the app: attach to the process that it has started')
@@ -185,7 +185,7 @@ class Subject {
       this.refuse(`belongs to user ${this.user}: run memwatch as that user or as root`)
     }
     if (!this.#view.env || readLink(`/proc/${this.pid}/root`) === undefined) {
-      this.refuse('is closed to this user by the kernel: run memwatch as root')
+      this.refuse('cannot be inspected by this user: run memwatch as root')
     }
     if (this.#stat()[0] === 'T' || this.#stat()[0] === 't') {
       this.refuse('is stopped and cannot answer: continue it with kill -CONT first')
@@ -197,8 +197,8 @@ class Subject {
     const option = options.findLast(option => OPENS_INSPECTOR.test(option))
     if (option) {
       this.refuse(
-        `was started with ${option}, so that its inspector may be in use: end the debugger, and ` +
-          'start the app without that option'
+        `was started with ${option}, so its inspector may be in use: end the debugger, and start ` +
+          'the app without that option'
       )
     }
     // Node.js blocks SIGUSR1 under the permission model, too.
@@ -210,8 +210,8 @@ class Subject {
     }
     if (options.includes('--disable-sigusr1')) {
       this.refuse(
-        'was started with --disable-sigusr1, which closes the way in: start it with ' +
-          'node -r memwatch/agent instead'
+        'was started with --disable-sigusr1, so memwatch cannot open its inspector: start it ' +
+          'with node -r memwatch/agent instead'
       )
     }
   }

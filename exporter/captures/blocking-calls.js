@@ -68,8 +68,8 @@ const inSource = [
     pattern: /\.\s*(?:test|exec|match|matchAll|search|replace|replaceAll|split)\s*\(/,
     call: 'a regular expression',
     instead:
-      'one that cannot backtrack (no nested quantifiers), a bound on the length of its input, ' +
-        'or re2'
+      'an expression that cannot backtrack (no nested quantifiers), a limit for the length of ' +
+        'its input, or re2'
   },
   {
     pattern: /\.\s*(?:sort|toSorted)\s*\(/,

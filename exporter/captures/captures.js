@@ -230,7 +230,8 @@ class Captures extends EventEmitter {
   take ({ id, part }, socket, rest) {
     const running = this.#running.get(id)
     if (!running || running.arrived.has(part)) return false
-    socket.setTimeout(STALLED_MS, () => socket.destroy(new Error('nothing came for a minute')))
+    socket.setTimeout(STALLED_MS, () => socket.destroy(new Error('the agent sent nothing for a ' +
+      'minute')))
     const written = this.#store.write(id, part, (async function * () {
       if (rest.length > 0) yield rest
       yield * socket
@@ -264,7 +265,10 @@ class Captures extends EventEmitter {
       })
       for (const [part, sent] of Object.entries(parts)) {
         const { bytes, sha256 } = await running.part(part)
-        if (bytes !== sent) throw new Error(`${part}: ${sent} bytes were sent, and ${bytes} came`)
+        if (bytes !== sent) {
+          throw new Error(`${part}: the agent sent ${sent} bytes, and ${bytes} ` +
+          'arrived')
+        }
         capture.parts.push({ part, bytes, sha256 })
       }
       capture.suspects = this.#pointAt(capture, target.hello)

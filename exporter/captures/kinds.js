@@ -37,7 +37,7 @@ const kinds = Object.freeze({
     mostSeconds: 60,
     extension: 'heapprofile',
     mediaType: 'application/json',
-    help: 'as heap_profile, with collected objects; opens in Chrome DevTools and speedscope'
+    help: 'like heap_profile, with collected objects; opens in Chrome DevTools and speedscope'
   },
   gc_trace: {
     title: 'every GC, with the bytes freed in each space',
@@ -61,9 +61,9 @@ const kinds = Object.freeze({
     mostSeconds: 0,
     extension: 'heapsnapshot',
     mediaType: 'application/json',
-    help: 'stops the app for seconds and takes up to 22 times the heap meanwhile; holds all ' +
-      'strings, secrets too: the app must allow it (MEMWATCH_ALLOW_SNAPSHOT=1); opens in Chrome ' +
-        'DevTools and memlab; memwatch retainers says what piles up in it'
+    help: 'stops the app for seconds and needs up to 22 times the heap; contains all strings, ' +
+      'also secrets, so the app must allow it (MEMWATCH_ALLOW_SNAPSHOT=1); opens in Chrome ' +
+      'DevTools and memlab; memwatch retainers names the objects that pile up'
   }
 })
 

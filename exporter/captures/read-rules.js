@@ -90,7 +90,7 @@ function parseRule (rule, { name, at, reasons }) {
   for (const key of Object.keys(rule)) expectKnown(key, KEYS, at)
   if (rule.off !== undefined) {
     if (rule.off !== true || Object.keys(rule).length > 2) {
-      throw new Error(`${at}: off: expected true, beside the name alone`)
+      throw new Error(`${at}: off: expected true, and no other key than the name`)
     }
     return { name, off: /** @type {const} */ (true) }
   }
@@ -100,7 +100,7 @@ function parseRule (rule, { name, at, reasons }) {
   const { mostSeconds } = kinds[what]
   if (seconds !== undefined && !(seconds > 0 && seconds <= mostSeconds)) {
     throw new Error(mostSeconds === 0
-      ? `${at}: seconds: a ${what} is made at once`
+      ? `${at}: seconds: expected none, because a ${what} takes no time`
       : `${at}: seconds: expected a number up to ${mostSeconds}, got ${JSON.stringify(seconds)}`)
   }
   return Object.freeze({

@@ -34,7 +34,7 @@ class RunningCapture {
     if (!this.arrived.has(name)) {
       await new Promise((resolve, reject) => {
         const timer = setTimeout(
-          () => reject(new Error(`${name} was sent, and did not come`)),
+          () => reject(new Error(`the agent sent ${name}, but it did not arrive`)),
           PART_WITHIN_MS
         )
         this.#awaited.set(name, () => { clearTimeout(timer); resolve(undefined) })

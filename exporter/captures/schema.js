@@ -7,36 +7,37 @@ const { kinds } = require('./kinds')
 
 const packages = {
   ...array(object({ package: text, value: number, share: number })),
-  description: 'the same by package, largest first; the name of the app for its own code, node ' +
-    'for Node.js itself'
+  description: 'sums by package, largest first; the package is the name of the app for its own ' +
+    'code, and node for Node.js itself'
 }
 
 const suspects = object({
   of: {
     enum: ['grown bytes', 'allocated bytes', 'busy seconds'],
-    description: 'what total and value count'
+    description: 'unit of total and value'
   },
   total: number,
   sites: {
     ...array(object({
       function: text,
-      file: { ...text, description: 'relative to the package of the app, where that can be seen' },
+      file: { ...text, description: 'relative to the package of the app, if it is visible' },
       line: number,
-      package: { ...text, description: 'whose code the line is of' },
+      package: { ...text, description: 'package that contains the line' },
       value: number,
       share: number,
       inlinedIn: {
         ...nullable('string'),
-        description: 'the caller whose bytes these are, where this may have been inlined into ' +
-          'it; null where it is counted itself'
+        description: 'caller that V8 counts these bytes for, if the function may have been ' +
+          'inlined into it; null otherwise'
       },
       via: {
         ...nullable('string'),
-        description: 'the package that this line calls, and that does the work'
+        description: 'package that this line calls, and that does the work'
       },
       through: {
         ...array(text),
-        description: 'builtin modules, packages and functions of V8 on the way to what is allocated'
+        description: 'builtin modules, packages and functions of V8 between this line and the ' +
+          'allocation'
       },
       call: { ...nullable('string'), description: 'what blocks' },
       instead: { ...nullable('string'), description: 'what does not' },
@@ -53,31 +54,37 @@ const piles = {
     text,
     className: text,
     count: number,
-    retainedBytes: { ...number, description: 'what would be freed without them' },
-    bufferBytes: { ...number, description: 'memory of Buffers among them' },
+    retainedBytes: { ...number, description: 'bytes that would be freed without these objects' },
+    bufferBytes: { ...number, description: 'part of these bytes that Buffers hold' },
     package: {
       ...nullable('string'),
-      description: "whose code holds them; null for the app's own and that of Node.js"
+      description: 'package whose code holds the objects; null for code of the app and of Node.js'
     },
-    root: { ...text, description: 'why the holder is alive: promise, timer, listener, module …' },
-    path: { ...array(text), description: 'from the root to one of them, a step each' }
+    root: {
+      ...text, description: 'reason why the holder is alive: promise, timer, listener, ' +
+      'module …'
+    },
+    path: { ...array(text), description: 'path from the root to one of the objects, one step each' }
   }, ['bufferBytes'])),
-  description: 'of alike objects, largest first'
+  description: 'piles of similar objects, largest first'
 }
 const refused = {
-  ...nullable('string'), description: 'why it was not analysed; null where it was'
+  ...nullable('string'), description: 'reason why the snapshot was not analysed; null if it was'
 }
 const sinceUnixMs = {
   ...nullable('number'),
-  description: 'when an earlier snapshot was taken: the piles are objects that came since; null ' +
-    'without one'
+  description: 'time of the earlier snapshot: the piles contain only newer objects; null without ' +
+    'an earlier snapshot'
 }
 
 /** Holders of a verdict or a death. */
 const holders = object({
-  captureId: { ...nullable('string'), description: 'of the snapshot; null of one that V8 wrote' },
-  file: { ...nullable('string'), description: 'that V8 wrote by itself; null of a capture' },
-  atUnixMs: { ...number, description: 'when the snapshot was taken' },
+  captureId: {
+    ...nullable('string'), description: "id of the snapshot's capture; null for a " +
+    'snapshot that V8 wrote'
+  },
+  file: { ...nullable('string'), description: 'file that V8 wrote by itself; null for a capture' },
+  atUnixMs: { ...number, description: 'time of the snapshot' },
   sinceUnixMs,
   refused,
   piles
@@ -99,15 +106,15 @@ const capture = object({
   pid: number,
   host: nullable('string'),
   node: text,
-  startedAtUnixMs: { ...number, description: 'when the isolate started' },
+  startedAtUnixMs: { ...number, description: 'start time of the isolate' },
   seconds: number,
   rule: {
     ...nullable('string'),
-    description: 'of captures that it was made by; null when somebody asked for it'
+    description: 'name of the rule that started the capture; null for a requested one'
   },
   diagnosis: {
     ...nullable('string'),
-    description: 'that it was made for by itself; null when somebody asked for it'
+    description: 'diagnosis that started the capture; null for a requested one'
   },
   state: { enum: ['running', 'done', 'failed'] },
   error: nullable('string'),
@@ -117,19 +124,19 @@ const capture = object({
   parts: array(object({ part: text, bytes: number, sha256: text })),
   isPartial: {
     type: 'boolean',
-    description: 'true if the process ended meanwhile: what it had sent until then'
+    description: 'true if the process ended during the capture: the parts that it had sent'
   },
   shippedUnixMs: {
     ...nullable('number'),
-    description: 'when it was sent to --ship-to; null until then'
+    description: 'time when it was sent to --ship-to; null before'
   },
   suspects: {
     anyOf: [suspects, { type: 'null' }],
-    description: 'null while it is made, and of a kind that points at no line'
+    description: 'null while the capture is made, and for kinds that name no lines'
   },
   retainers: {
     anyOf: [retainers, { type: 'null' }],
-    description: 'what piles up in a heap_snapshot, and what holds it; null of other kinds'
+    description: 'piles of objects in a heap_snapshot, and their holders; null for other kinds'
   }
 }, ['retainers', 'rule', 'isPartial', 'shippedUnixMs'])
 

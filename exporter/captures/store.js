@@ -260,7 +260,7 @@ class CaptureStore {
       }
       for (const { part, bytes } of record.parts) {
         if (bytesOf(this.fileOf(id, part)) !== bytes) {
-          throw new Error(`${part} is not what was captured`)
+          throw new Error(`${part} differs from the captured content`)
         }
       }
       return record

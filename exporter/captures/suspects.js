@@ -208,8 +208,8 @@ function sumByPackage (sites, app) {
 
 /** @type {Record<Suspects['of'], string>} */
 const OF = {
-  'grown bytes': 'of what grew on the heap',
-  'allocated bytes': 'of what was allocated',
+  'grown bytes': 'of the growth of the heap',
+  'allocated bytes': 'of all allocations',
   'busy seconds': 'of the busy time'
 }
 
@@ -223,11 +223,11 @@ function told (site, of, owns = false) {
   const { call, instead, via, inlinedIn, value, share, longestSeconds } = site
   if (inlinedIn) return { ...site, text: `${placeOf(site)} – perhaps, inlined into ${inlinedIn}` }
   const amount = owns
-    ? `allocates ${formatRatio(share)} of the objects that pile up meanwhile`
+    ? `allocates ${formatRatio(share)} of the objects that pile up at the same time`
     : longestSeconds === null
       ? `${formatBytes(value)}, ${formatRatio(share)} ${OF[of]}`
       : `${formatRatio(share)} ${OF[of]}, up to ${formatSeconds(longestSeconds)} at a stretch`
-  const by = site.file.startsWith('node:') ? " (Node.js itself, on no call of the app's)" : ''
+  const by = site.file.startsWith('node:') ? ' (Node.js itself, without a call of the app)' : ''
   const what = call === null ? '' : `: ${call}${instead ? `; ${instead} would not block` : ''}`
   return { ...site, text: `${placeOf(site)}${by}${via ? ` (in ${via})` : ''}${what} – ${amount}` }
 }

@@ -16,9 +16,9 @@ const LEAST_READINGS = 3
 
 /** Flag that writes a report of retained objects; it does not change how the app runs. */
 const LOOK_FURTHER =
-  'To see what filled it: node --heapsnapshot-near-heap-limit=1 writes a heap snapshot at the ' +
-    'limit (the process then needs about as much memory again as its heap, and takes seconds), ' +
-      'node --report-on-fatalerror writes the stack and the heap spaces.'
+  'To find the objects that filled the heap: node --heapsnapshot-near-heap-limit=1 writes a heap ' +
+    'snapshot at the limit (it takes seconds, and as much additional memory as the heap), node ' +
+    '--report-on-fatalerror writes the stack and the heap spaces.'
 
 /**
  * Advice after a full heap: it leaked, or was too small for its work. A few frames cannot decide,
@@ -35,14 +35,14 @@ function advise (reason, moments) {
 /** @param {import('./last-moments').LastMoments} moments */
 function sayGrowth ({ heapRise, heapSizeLimitBytes }) {
   const either =
-    'either it keeps what it should let go (js-heap-leak), or what it holds at a time needs ' +
-      'more than'
+    'either the process keeps objects that it no longer needs (js-heap-leak), or its live ' +
+      'objects need more than'
   const limit =
     heapSizeLimitBytes === undefined
       ? 'its limit'
       : `the limit of ${formatBytes(heapSizeLimitBytes)}`
   if (!heapRise || heapRise.toBytes - heapRise.fromBytes < LEAST_RISE_SHARE * heapRise.toBytes) {
-    return `No growth was seen before it: ${either} ${limit}, in one go.`
+    return `No growth was visible before: ${either} ${limit}, all at once.`
   }
   const { fromBytes, toBytes, seconds, readings, falls } = heapRise
   const rate = formatBytes((toBytes - fromBytes) / seconds)
@@ -51,8 +51,8 @@ function sayGrowth ({ heapRise, heapSizeLimitBytes }) {
   const line =
     readings >= LEAST_READINGS
       ? falls === 0
-        ? `, and more was left after each of ${readings} major GCs: a leak looks so, and so ` +
-          'does work that collects all its results first'
+        ? `, and more memory was in use after each of ${readings} major GCs. A leak grows like ` +
+          'this, and so does work that first collects all its results'
         : `, and fell after ${falls} of ${readings} major GCs`
       : ''
   return `${rose}${line}. So ${either} ${limit}.`
@@ -63,7 +63,7 @@ function sayRoom ({ rssBytes, heapUsedBytes, heapSizeLimitBytes, containerLimitB
   if (heapSizeLimitBytes === undefined || rssBytes === undefined || heapUsedBytes === undefined) {
     return ''
   }
-  const apart = 'tells them apart: work ends with more, a leak only takes longer'
+  const apart = 'separates the two cases: work then ends, a leak only takes longer'
   if (containerLimitBytes === undefined) {
     return `A higher limit ${apart}: --max-old-space-size=${roundMib(2 * heapSizeLimitBytes)}.`
   }

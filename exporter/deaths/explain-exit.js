@@ -40,9 +40,9 @@ function explainExit ({ exit, durationSeconds, rss = [], oomKills }) {
   const signal = exit.signal ?? findSignal(exit.code)
   if (signal === undefined) return null
   const status = exit.signal ? '' : ` (exit status ${exit.code})`
-  const began = `The command ended with ${signal}${status} after ${formatSeconds(durationSeconds)}, ` +
-    'before any of its processes reported. The agent reports when the event loop turns, which a ' +
-      'program that computes from its first line on never allows.'
+  const began = `The command ended with ${signal}${status} after ` +
+    `${formatSeconds(durationSeconds)}, before any of its processes reported. The agent needs ` +
+    'the event loop: it cannot report from a program that computes from its first line on.'
   // A status of 128 + N is that of a program which started another: the samples are not the
   // other's.
   const growth = exit.signal ? sayGrowth(rss) : ''
@@ -53,8 +53,8 @@ function explainExit ({ exit, durationSeconds, rss = [], oomKills }) {
       sure: grew ? 'likely' : 'possible',
       text: `${began}${growth} V8 aborts like this when its heap is full; stderr then shows ` +
         '"JavaScript heap out of memory".',
-      advice: 'Either the app leaks, or it needs a larger heap. Raise --max-old-space-size: only a leak ' +
-        `fills the larger heap too. ${LOOK_FURTHER}`
+      advice: 'Either the app leaks, or it needs a larger heap. Raise --max-old-space-size: only ' +
+        `a leak also fills the larger heap. ${LOOK_FURTHER}`
     }
   }
   if (signal === 'SIGKILL') {

@@ -90,11 +90,12 @@ function explainDeath (evidence) {
     return say(
       'restarted',
       isGone ? 'certain' : 'likely',
-      'When the exporter returned, another process had its name.'
+      'When the exporter was back, another process had the same name.'
     )
   }
   if (unwatched) {
-    return say('unknown', isGone ? 'certain' : 'likely', 'When the exporter returned, it had ended.')
+    return say('unknown', isGone ? 'certain' : 'likely', 'When the exporter was back, the ' +
+      'process had ended.')
   }
   return byLastMoments(signal, evidence)
 }
@@ -171,7 +172,8 @@ function byLastMoments (signal, { moments, oomKills, silentGrowthBytes, unreacha
     )
   }
   if (unreachable) {
-    return say('lost', 'likely', `Its connection timed out and did not come back; ${memory}.`)
+    return say('lost', 'likely', 'Its connection timed out, and the agent did not reconnect; ' +
+      `${memory}.`)
   }
   if (moments.silentSeconds >= HUNG_SECONDS) {
     return say(
@@ -191,7 +193,7 @@ function byLastMoments (signal, { moments, oomKills, silentGrowthBytes, unreacha
   return say(
     'signal',
     oomKills === undefined ? 'possible' : 'likely',
-    `A signal ended it without a last word: it crashed, or was killed; ${memory}.`
+    `An unknown signal ended it: it crashed, or was killed; ${memory}.`
   )
 }
 
@@ -299,7 +301,10 @@ function memoryText ({
   const parts = []
   if (rssBytes !== undefined) {
     parts.push(
-      `RSS was ${formatBytes(rssBytes)}${containerLimitBytes ? ` of the ${formatBytes(containerLimitBytes)} that the container may have` : ''}`
+      `RSS was ${formatBytes(rssBytes)}${containerLimitBytes
+? ' of the container limit of ' +
+        `${formatBytes(containerLimitBytes)}`
+: ''}`
     )
   }
   if (heapUsedBytes !== undefined && heapSizeLimitBytes !== undefined) {

@@ -35,12 +35,12 @@ const death = object(
     },
     verdict: {
       anyOf: [object({ diagnosis: text, summary: text, fix: text }), { type: 'null' }],
-      description: 'verdicts that were confirmed at that time'
+      description: 'verdicts that were confirmed at the death'
     },
     holders: {
       anyOf: [holders, { type: 'null' }],
-      description: 'piles in a heap snapshot that V8 wrote before it died, and their holders; null ' +
-        'without one, or while it is analysed'
+      description: 'piles in a heap snapshot that V8 wrote before the death, and their holders; ' +
+        'null without a snapshot, or while it is analysed'
     }
   },
   ['advice', 'holders']
@@ -54,7 +54,7 @@ const ending = object({
   advice: nullable('string'),
   holders: {
     anyOf: [holders, { type: 'null' }],
-    description: 'as of a death, where a heap snapshot was found'
+    description: 'as in a death with a heap snapshot'
   }
 }, ['holders'])
 

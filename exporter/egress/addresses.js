@@ -77,7 +77,8 @@ function trimSlash (url) {
 function expectEncrypted (url, allowHttp) {
   if (url.protocol === 'https:' || allowHttp || isLoopback(url.hostname)) return url
   throw new Error(
-    'http:// sends captures unencrypted: choose https://, or allow it by --ship-http on'
+    'http:// sends captures without encryption: choose https://, or allow http:// with ' +
+      '--ship-http on'
   )
 }
 

@@ -15,7 +15,7 @@ const AWS_LINE = /^\s*(aws_access_key_id|aws_secret_access_key|aws_session_token
  */
 function readText (file) {
   const stats = fs.statSync(file)
-  if (!stats.isFile() || stats.size > MOST_BYTES) throw new Error(`${file}: not a small file`)
+  if (!stats.isFile() || stats.size > MOST_BYTES) throw new Error(`${file}: expected a small file`)
   return fs.readFileSync(file, 'utf8').trim()
 }
 

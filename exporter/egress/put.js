@@ -69,7 +69,7 @@ async function put (url, { headers, body, signal, idleMs = IDLE_MS }) {
     const { statusCode: status = 0 } = answer
     if (status < 200 || status > 299) throw new RefusedError(status, await readReason(answer))
     // The answer may come before the stream notes its own end.
-    if (!length.isComplete) throw new Error(`it answered ${status} before it had all bytes`)
+    if (!length.isComplete) throw new Error(`it answered ${status} before all bytes were sent`)
   } catch (error) {
     // The server only sees that the connection ended.
     throw length.failure ?? error

@@ -136,7 +136,10 @@ class Shipper {
     const isOver = error.isFinal === true || entry.attempts >= MOST_ATTEMPTS
     if (isOver) this.#count('failed')
     if (isOver || this.#failures === 1) {
-      const next = isOver ? `given up after ${entry.attempts} attempts` : 'it will be tried again'
+      const next = isOver
+        ? `given up after ${entry.attempts} attempts`
+        : 'the exporter will try ' +
+        'again'
       this.#onFailure(`capture not sent, ${next}: ${error.message}`, { capture: id, target })
     }
     return isOver

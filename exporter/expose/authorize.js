@@ -46,14 +46,14 @@ function authorize ({ token, trustLoopback }) {
     const { access = 'read' } = /** @type {{ access?: Access }} */ (request.routeOptions.config ?? {})
     const { authorization, host, origin } = request.headers
     const denied = (/** @type {string} */ detail) => refuse(reply, 'forbidden', detail)
-    if (isOfAnotherSite(request, access)) return denied('no other site may ask for this')
+    if (isOfAnotherSite(request, access)) return denied('requests from other sites are not allowed')
     const ownPage = [undefined, `http://${host}`, `https://${host}`].includes(origin)
     const { remoteAddress = '', localAddress = '' } = request.socket
     const overLoopback = [remoteAddress, localAddress].every(at => LOOPBACK_ADDRESSES.test(at))
     const hasToken = Boolean(token) && isToken(tokenIn(authorization ?? ''), token)
     // A page that took over a name does not know the token. A proxy may forward the name in Host.
     if (overLoopback && !hasToken && !isOurName(host ?? '')) {
-      return denied('on this machine the exporter is called localhost')
+      return denied('unknown host name: on this machine, use localhost')
     }
     if (access === 'open') return
     const isOfProxy = Object.keys(request.headers).some(name => OF_PROXIES.test(name))
@@ -76,8 +76,8 @@ function authorize ({ token, trustLoopback }) {
     if (local && ownPage) return
     return denied(
       token
-        ? 'no other site may have this done'
-        : 'without a token (--token-file) this is for tools on the same machine only'
+        ? 'actions from other sites are not allowed'
+        : 'without a token (--token-file) only programs on the same machine may send this request'
     )
   }
 }

@@ -265,7 +265,8 @@ function sendPprof (reply, { captures, capture, part, fileName }) {
   }
   const converted = pprofOf(captures, capture, part.part)
   if (!converted) {
-    const why = 'format=pprof: the capture is no profile, or does not fit in memory: download it without format'
+    const why = 'format=pprof: the capture is not a profile, or does not fit in memory: download ' +
+      'it without format'
     return refuse(reply, 'not_supported', why)
   }
   return reply

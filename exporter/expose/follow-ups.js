@@ -15,7 +15,7 @@ function followUpRoutes (server, followUps) {
     {
       schema: {
         tags: ['diagnoses'],
-        summary: 'Fixes that processes came back with, and what became of them, newest first',
+        summary: 'Applied fixes and their endings, newest first',
         querystring: schemas.deathsQuery,
         response: { 200: schemas.followUps, ...schemas.refusals }
       }

@@ -15,7 +15,7 @@ function knownBugRoutes (server, targets) {
     {
       schema: {
         tags: ['targets'],
-        summary: 'Known memory bugs of the versions that a target runs with',
+        summary: 'Known memory bugs of the versions of a target',
         response: { 200: schemas.knownBugs, ...schemas.refusals }
       }
     },

@@ -14,7 +14,7 @@ const DESCRIPTION = {
     title: 'memwatch exporter',
     version,
     description:
-      'What is watched, what was found, who died, and the lines of code behind it. Errors are ' +
+      'Watched processes, findings, deaths, and the lines of code that cause them. Errors are ' +
         'problem details (RFC 9457) with a stable code.',
     license: { name: 'MIT', identifier: 'MIT' }
   },
@@ -23,7 +23,7 @@ const DESCRIPTION = {
       token: {
         type: 'http',
         scheme: 'bearer',
-        description: 'of --token-file; from the same machine reading needs none'
+        description: 'token of --token-file; reading from the same machine needs no token'
       }
     }
   },

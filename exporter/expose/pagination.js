@@ -14,7 +14,8 @@ const pageQuery = {
   limit: { type: 'integer', minimum: 1, maximum: MOST_ITEMS, default: MOST_ITEMS },
   after: {
     type: 'string',
-    description: 'where the next page begins, from the header Link of the last; do not make one up'
+    description: 'start of the next page: use only the value in the header Link of the previous ' +
+      'page'
   }
 }
 

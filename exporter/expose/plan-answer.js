@@ -51,7 +51,7 @@ function runningTarget (target, machine) {
   if (!process) {
     throw new PlanArgumentError(
       'target',
-      `its V8 calls itself ${JSON.stringify(hello.v8)}, which is no version`
+      `its V8 has the invalid version ${JSON.stringify(hello.v8)}`
     )
   }
   const { version, flags, host } = process

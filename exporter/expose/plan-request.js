@@ -119,7 +119,7 @@ function readFlags (text) {
   if (stray === undefined) return words
   throw new PlanArgumentError(
     'flags',
-    'expected flags as NODE_OPTIONS holds them, such as --max-old-space-size=384, got ' +
+    'expected flags in the form of NODE_OPTIONS, such as --max-old-space-size=384, got ' +
       `${JSON.stringify(stray)}`
   )
 }

@@ -19,7 +19,7 @@ function rightSizeRoutes (server, { targets, deaths }) {
     {
       schema: {
         tags: ['plan'],
-        summary: 'Memory request, limit and heap of a workload, from its days',
+        summary: 'Memory request, limit and heap size of a workload, from its history',
         querystring: schemas.rightSizeQuery,
         response: { 200: schemas.rightSize, ...schemas.refusals }
       }

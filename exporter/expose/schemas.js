@@ -29,10 +29,13 @@ const change = object(
       ...number,
       description: 'recommended memory limit of the container'
     },
-    memoryRequestBytes: { ...number, description: 'recommended memory request, beside the limit' },
+    memoryRequestBytes: {
+      ...number, description: 'recommended memory request, in addition to ' +
+      'the limit'
+    },
     kubernetes: text,
     code: text,
-    note: { ...text, description: 'omissions of these forms, with the reason' }
+    note: { ...text, description: 'parts that these forms leave out, with the reason' }
   },
   [
     'flag', 'env', 'dockerfile', 'memoryLimitBytes', 'memoryRequestBytes', 'kubernetes', 'code',
@@ -47,7 +50,7 @@ const verdict = object({
   severity,
   opportunity: {
     type: 'boolean',
-    description: 'something to gain where nothing is wrong: never primary'
+    description: 'true for a saving in a healthy process; never primary'
   },
   confirmedAfterSeconds: {
     ...nullable('number'),
@@ -55,8 +58,8 @@ const verdict = object({
   },
   secondsLeft: {
     ...nullable('number'),
-    description: 'from the last frame until the process reaches the limit that it grows towards, ' +
-      'at the present rate; null where nothing grows, or that cannot be told'
+    description: 'time from the last frame until the process reaches a limit, at the present ' +
+      'rate; null without growth, or if the time is unknown'
   },
   open: {
     anyOf: [
@@ -65,8 +68,8 @@ const verdict = object({
           enum: ['readings', 'setting', 'main_thread', 'never', 'cause'],
           description:
             'readings: more readings of this run; setting: the setting that the summary names; ' +
-              'main_thread: the verdict of the main thread; never: impossible here; cause: an ' +
-              'effect is measured whose cause no diagnosis knows'
+              'main_thread: the verdict of the main thread; never: impossible here; cause: a ' +
+              'measured effect has a cause that no diagnosis knows'
         },
         waitSeconds: {
           ...nullable('number'),
@@ -87,7 +90,7 @@ const verdict = object({
   },
   holders: {
     anyOf: [holders, { type: 'null' }],
-    description: 'piles of the last heap snapshot that this diagnosis is about, and their holders'
+    description: 'piles of the last heap snapshot that belong to this diagnosis, and their holders'
   },
   knownBugs: {
     ...array(knownBug),
@@ -95,17 +98,17 @@ const verdict = object({
   },
   mallocAddons: {
     anyOf: [array(text), { type: 'null' }],
-    description: 'of native-memory-leak: loaded addons that bring their own malloc; null where ' +
-      'their files cannot be read from here'
+    description: 'native-memory-leak: loaded addons with their own malloc; null if the exporter ' +
+      'cannot read their files'
   },
   openHandles: {
     anyOf: [array(object({ count: number, text })), { type: 'null' }],
-    description: 'of resource-leak: descriptors by path or peer and threads by name, the ' +
-      'commonest first; null where /proc/PID cannot be read from here'
+    description: 'resource-leak: descriptors by path or peer and threads by name, most frequent ' +
+      'first; null if the exporter cannot read /proc/PID'
   },
   followUp: {
     anyOf: [followUp, { type: 'null' }],
-    description: 'what became of an advised fix that this process came back with'
+    description: 'result of an advised fix that this process runs with'
   },
   fix: array(
     object({
@@ -195,12 +198,12 @@ const targets = array(
     },
     gcHooksMissing: {
       ...nullable('string'),
-      description: `why it is the observer: ${GC_HOOKS_MISSING.join(', ')}`
+      description: `reason for the observer: ${GC_HOOKS_MISSING.join(', ')}`
     },
     up: { type: 'boolean' },
     silence: {
       enum: [...Object.keys(silenceCauses), null],
-      description: 'cause of its silence; null while it sends frames, and after its end'
+      description: 'cause of the silence; null while the target sends frames, and after its end'
     },
     uptimeSeconds: number,
     lastFrameUnixMs: number,
@@ -227,12 +230,13 @@ const knownBugs = object({
   node: text,
   packages: {
     anyOf: [array(object({ name: text, version: text })), { type: 'null' }],
-    description: 'installed packages that the table of known bugs names, perhaps never loaded; ' +
-      'null where the files of the process cannot be read from here'
+    description: 'installed packages in the table of known bugs, even if they are never loaded; ' +
+      'null if the exporter cannot read the files of the process'
   },
   addons: {
     anyOf: [array(object({ name: text, version: nullable('string') })), { type: 'null' }],
-    description: 'packages whose native addons are loaded; null as above'
+    description: 'packages whose native addons are loaded; null if the exporter cannot read the ' +
+      'files of the process'
   },
   bugs: { ...array(auditedBug), description: 'bugs first, then traps' }
 })
@@ -240,7 +244,7 @@ const knownBugs = object({
 const targetsQuery = {
   type: 'object',
   properties: {
-    target: { ...text, description: 'name of the targets' },
+    target: { ...text, description: 'name that the targets must have' },
     thread: text,
     ...pageQuery
   },
@@ -262,8 +266,7 @@ const planQuery = {
     target: {
       ...text,
       description:
-        'target to compare with; its version, limit and flags apply where node, memory or flags ' +
-          'are missing'
+        'target to compare with; its version, limit and flags replace missing node, memory or flags'
     },
     node: {
       ...array(text),
@@ -275,8 +278,8 @@ const planQuery = {
     hostMemory: {
       ...text,
       description:
-        'memory of the machine, used if Node.js sees no limit; default: that of the target, else ' +
-          'of the exporter'
+        "memory of the machine, used if Node.js sees no limit; default: memory of the target's " +
+          "machine, or without a target of the exporter's"
     },
     cgroup: {
       enum: ['v1', 'v2'],
@@ -322,7 +325,7 @@ const rightSizeQuery = {
     guaranteed: {
       type: 'boolean',
       default: false,
-      description: 'true: request and limit are equal, as of a Guaranteed pod'
+      description: 'true: request and limit are equal, as for a Guaranteed pod'
     }
   },
   required: ['target'],
@@ -333,7 +336,8 @@ const rightSize = object({
   target: text,
   state: {
     enum: ['sized', 'leak', 'no_history'],
-    description: 'leak: a leak is confirmed, which no size heals; no_history: nothing was measured'
+    description: 'leak: a leak is confirmed, which no size can fix; no_history: nothing was ' +
+      'measured'
   },
   confidence: { enum: ['low', 'medium', 'high'] },
   days: { ...number, description: 'observed time in days' },
@@ -353,14 +357,14 @@ const rightSize = object({
           type: 'object',
           additionalProperties: number,
           description:
-            'flags that V8 needs to choose these sizes, in MiB; none where it does by itself'
+            'flags that V8 needs for these sizes, in MiB; none if V8 chooses these sizes by itself'
         },
         unset: {
           anyOf: [
             object({ oldBytes: nullable('number'), semiSpaceBytes: nullable('number') }),
             { type: 'null' }
           ],
-          description: 'sizes that V8 chooses in that container without flags; null if unknown'
+          description: 'sizes that V8 chooses in this container without flags; null if unknown'
         }
       }),
       { type: 'null' }
@@ -506,20 +510,25 @@ const captureQuery = {
 const captures = { ...array(capture), description: 'newest first' }
 
 const processes = object({
-  isEnabled: { type: 'boolean', description: 'whether the exporter was started with --attach-on-request on' },
+  isEnabled: {
+    type: 'boolean', description: 'true if the exporter was started with ' +
+    '--attach-on-request on'
+  },
   processes: {
     ...array(object({
-      pid: { type: 'integer', description: 'as the exporter sees it' },
+      pid: { type: 'integer', description: 'process id as the exporter sees it' },
       startTimeTicks: {
-        type: 'integer', description: 'start in ticks of the kernel: with pid it names a process'
+        type: 'integer', description: 'start time in ticks of the kernel: with pid it identifies ' +
+          'a process'
       },
       name: text,
       startedAtUnixMs: number,
       refusal: {
-        ...nullable('string'), description: 'why it cannot be attached to; null: it can be'
+        ...nullable('string'), description: 'reason why the exporter cannot attach to the ' +
+          'process; null if it can'
       }
     })),
-    description: 'of Node.js, without an agent that reports here; the newest first'
+    description: 'Node.js processes without an agent that reports to this exporter; newest first'
   }
 })
 
@@ -527,7 +536,8 @@ const attachQuery = {
   type: 'object',
   properties: {
     startTimeTicks: {
-      type: 'integer', minimum: 0, description: 'refuses another process that has the id now'
+      type: 'integer', minimum: 0, description: 'expected start time: the exporter refuses a new ' +
+        'process with the same id'
     }
   },
   additionalProperties: false
@@ -538,7 +548,7 @@ const attached = object({
   name: text,
   node: { ...text, description: 'version' },
   workers: object({ reached: number, all: number }),
-  target: { ...nullable('string'), description: 'its name; null: no frame has come yet' }
+  target: { ...nullable('string'), description: 'name of the target; null before its first frame' }
 })
 
 const capturesQuery = {
@@ -567,11 +577,11 @@ const report = {
         ...object({
           pid: number,
           startedAtUnixMs: number,
-          atUnixMs: { ...number, description: 'since when the agent counts' },
-          ended: { type: 'boolean', description: 'whether it ended while it was watched' },
+          atUnixMs: { ...number, description: 'time when the agent was attached' },
+          ended: { type: 'boolean', description: 'true if the process ended while it was watched' },
           workers: object({ reached: number, all: number })
         }),
-        description: 'process that ran before, of memwatch run --attach and memwatch triage'
+        description: 'process that memwatch run --attach or memwatch triage attached to'
       },
       source: {
         ...object({
@@ -590,8 +600,8 @@ const report = {
           }
         }),
         description:
-          'of memwatch diagnose: what was judged, where that is no recording, and what cannot ' +
-            'be told from it'
+          'memwatch diagnose: the source, if it is not a recording, and the checks that it ' +
+            'cannot answer'
       },
       targets: array(
         object({
@@ -609,13 +619,13 @@ const report = {
       ),
       deaths: {
         ...deaths,
-        description: 'how its processes ended, the newest first; empty for a recording'
+        description: 'deaths of its processes, newest first; empty for a recording'
       },
       ending: {
         ...ending,
         description:
-          'how the command ended, where a signal ended it and no process of it had reported; ' +
-            'else absent'
+          'end of the command, if a signal ended it before any of its processes reported; ' +
+            'otherwise absent'
       }
     },
     ['attached', 'source', 'ending']

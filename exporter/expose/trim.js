@@ -53,7 +53,7 @@ function trimRoutes (server, { targets, commands }) {
           rssAfterBytes,
           blockedSeconds
         },
-        'malloc gave memory back'
+        'malloc returned memory'
       )
       return { target: name, predicted, done: { rssBeforeBytes, rssAfterBytes, blockedSeconds } }
     } catch (error) {

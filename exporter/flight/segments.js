@@ -185,7 +185,8 @@ class Segments {
     }
     if (removed.length > 0) {
       this.fail(
-        new Error(`${this.#folder} was emptied or removed: what is in memory is saved anew`)
+        new Error(`${this.#folder} was emptied or removed: the exporter saves the history in ` +
+          'memory again')
       )
     }
     return removed.length > 0

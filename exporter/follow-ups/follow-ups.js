@@ -14,7 +14,7 @@ const EVERY_SECONDS = 10
 /** Upper bounds of retained advice and endings; the oldest go first. */
 const MAX_ADVICE = 500
 const MAX_ENDINGS = 200
-const MEASURED = 'Being measured: it needs as much work as before to compare.'
+const MEASURED = 'Being measured: the comparison needs as much work as the process did before.'
 
 /**
  * @typedef {import('@memwatch/engine/history/target').Target} Target

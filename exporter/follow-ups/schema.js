@@ -16,7 +16,7 @@ const diagnosis = { enum: diagnoses.map(({ id }) => id) }
 const followUp = object({
   id: text,
   workload: { ...text, description: 'name that the processes of an app share' },
-  target: { ...text, description: 'name of the process that came back with the change' },
+  target: { ...text, description: 'name of the process that runs with the change' },
   thread: text,
   pid: { type: 'integer' },
   diagnosis,
@@ -27,17 +27,18 @@ const followUp = object({
   startedAtUnixMs: { ...number, description: 'start of the process with the change' },
   ending: {
     enum: [...ENDINGS, null],
-    description: 'null while there is less work than before to compare'
+    description: 'null until the process has done as much work as before'
   },
   endedUnixMs: nullable('number'),
   text: { ...text, description: 'one sentence' },
   effectRatio: {
     ...nullable('number'),
-    description: 'measured effect of the first prediction over the predicted one: 1 is as predicted'
+    description: 'measured effect divided by the predicted effect, for the first prediction: 1 ' +
+      'is as predicted'
   },
   outcomes: {
     ...array(outcome),
-    description: 'predicted and measured values, at the work a second of before'
+    description: 'predicted and measured values, for the load before the change'
   }
 })
 

@@ -58,8 +58,8 @@ class Door {
         throw error
       }
       throw new ConfigError(
-        `--socket: cannot make ${address.path}: ${message}. Name a place that can be written to, ` +
-          'as --socket /tmp/memwatch/exporter.sock'
+        `--socket: cannot make ${address.path}: ${message}. Give a path in a writable folder, ` +
+          'such as --socket /tmp/memwatch/exporter.sock'
       )
     }
   }
@@ -122,7 +122,7 @@ function makeSafeFolder (socketPath) {
     throw Object.assign(
       new Error(
         `${folder} belongs to another user, is a symbolic link, or others may write to it: ` +
-          'remove it, or name another --socket'
+          'remove it, or choose another --socket'
       ),
       { code: 'EACCES' }
     )

@@ -12,8 +12,8 @@ const variables = Object.freeze([
   },
   {
     name: 'OTEL_EXPORTER_OTLP_HEADERS',
-    help: 'headers of each request, as `authorization=Bearer%20TOKEN`; also sent to the URL of ' +
-      '`--otlp`'
+    help: 'headers of each request, such as \`authorization=Bearer%20TOKEN\`; also sent to the ' +
+      'URL of `--otlp`'
   },
   {
     name: 'OTEL_EXPORTER_OTLP_TIMEOUT', help: 'time limit of a request with its retries, in ms; ' +
@@ -31,8 +31,8 @@ const variables = Object.freeze([
   },
   {
     name: 'OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE',
-    help: '`cumulative`, `delta` or `lowmemory`, which sends histograms as deltas and the rest ' +
-      'cumulative; Prometheus accepts deltas only if configured to'
+    help: '`cumulative`, `delta` or \`lowmemory\` (histograms as deltas, other metrics ' +
+      'cumulative); Prometheus accepts deltas only if it is configured to'
   },
   { name: 'OTEL_METRICS_EXPORTER, OTEL_LOGS_EXPORTER', help: '`none` turns metrics or events off' },
   {
@@ -43,7 +43,7 @@ const variables = Object.freeze([
   },
   {
     name: 'OTEL_SERVICE_NAME',
-    help: '`service.name` of the exporter; default: `memwatch-exporter`. That of a target is the ' +
+    help: '`service.name` of the exporter; default: `memwatch-exporter`. For a target, it is the ' +
       'name that its agent sends (`MEMWATCH_NAME`)'
   },
   {

@@ -78,7 +78,7 @@ export class Captures {
         { kind, seconds, thread: this.#thread },
         'POST'
       )
-      setText(this.#said, `A ${kind.replaceAll('_', ' ')} is being taken …`)
+      setText(this.#said, `A ${kind.replaceAll('_', ' ')} is running …`)
     } catch (error) {
       if (!(error instanceof Refused)) throw error
       setText(this.#said, error.message)
@@ -111,7 +111,7 @@ export class Captures {
         h('strong', {}, kind.replaceAll('_', ' ')),
         ' ',
         time(requestedUnixMs),
-        diagnosis ? `, taken by itself for ${diagnosis}` : '',
+        diagnosis ? `, automatic, for ${diagnosis}` : '',
         `: ${state}`,
         error ? `: ${error}` : ''),
       state === 'done' && h('p', { class: 'links' }, ...this.#links(capture)),

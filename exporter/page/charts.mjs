@@ -155,8 +155,7 @@ export const charts = [
     id: 'memory',
     parts: partGroups.map(({ id }) => id),
     title: 'Where RSS is',
-    help: 'Bad: the top comes near the container limit, or what malloc retains is a large part ' +
-      'of it.',
+    help: 'Bad: the top is near the container limit, or malloc retains a large part.',
     unit: 'bytes',
     stacked: true,
     tracks: [
@@ -196,8 +195,7 @@ export const charts = [
     id: 'heap',
     parts: HEAP_PARTS,
     title: 'The V8 heap',
-    help: 'Bad: what is live after major GCs goes up in a straight line, or stays ' +
-      'near the limit.',
+    help: 'Bad: the heap after major GCs rises in a straight line, or stays near the limit.',
     unit: 'bytes',
     gcMarks: true,
     tracks: [
@@ -244,7 +242,8 @@ export const charts = [
     id: 'outside',
     parts: OUTSIDE_PARTS,
     title: 'Outside the heap',
-    help: 'Bad: it grows while the heap does not, or Buffers wait for a GC that comes late.',
+    help: 'Bad: external memory grows while the heap does not, or unused Buffers wait for a late ' +
+      'GC.',
     unit: 'bytes',
     tracks: [
       'outsideHeapBytes',
@@ -290,8 +289,8 @@ export const charts = [
     id: 'gc',
     parts: [...HEAP_PARTS, 'buffers'],
     title: 'Time in GC pauses, by kind and cause',
-    help: 'Bad: a tenth of the time or more. Scavenges and ordinary majors together: a new ' +
-      'space that is too small; external: Buffers.',
+    help: 'Bad: a tenth of the time or more. Many scavenges and ordinary major GCs: the new ' +
+      'space is too small. Cause external: Buffers.',
     unit: 'ratio',
     stacked: true,
     tracks: [
@@ -340,7 +339,7 @@ export const charts = [
     id: 'young',
     parts: [...HEAP_PARTS, 'buffers'],
     title: 'GCs a second, and the semi-space',
-    help: 'Bad: dozens of scavenges a second while the semi-space stands at the most it may have.',
+    help: 'Bad: dozens of scavenges a second while the semi-space has its maximum size.',
     unit: 'perSecond',
     rightUnit: 'bytes',
     tracks: ['scavenges', 'ordinaryMajors', 'externalMajors', 'semiSpaceCapacityBytes'],
@@ -412,7 +411,7 @@ export const charts = [
     id: 'delay',
     parts: [],
     title: 'Longest delay of the event loop',
-    help: 'Bad: a tenth of a second, again and again: requests wait so long.',
+    help: 'Bad: a tenth of a second or more, repeatedly. Requests wait for that time.',
     unit: 'seconds',
     tracks: ['longestDelaySeconds'],
     draws: [
@@ -431,7 +430,7 @@ export const charts = [
     id: 'resources',
     parts: ['native', 'unasked', 'files', 'buffers'],
     title: 'What is open',
-    help: 'Bad: it goes up and never down.',
+    help: 'Bad: the number rises and never falls.',
     unit: 'count',
     tracks: [
       'sockets',

@@ -90,7 +90,7 @@ export class Death {
               'p',
               {},
               h('strong', {}, verdict.diagnosis),
-              ` was confirmed then: ${verdict.summary}`
+              ` was confirmed before: ${verdict.summary}`
             ),
           verdict?.fix && h('pre', { tabindex: 0 }, verdict.fix)
         ),

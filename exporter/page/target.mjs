@@ -42,7 +42,7 @@ export class Target {
   #facts = h('p', { class: 'facts' })
   #problem = h('p', { role: 'alert' })
   #state = h('p', { class: 'state' })
-  #sentence = h('p', { class: 'sentence' }, 'Asking for its verdicts …')
+  #sentence = h('p', { class: 'sentence' }, 'Loading the verdicts …')
   #countdown = h('strong', { role: 'timer' })
   #until = h('span', {})
   #left = h('p', { class: 'left', hidden: true }, this.#countdown, ' ', this.#until)
@@ -180,7 +180,7 @@ export class Target {
   /** Verdicts and newest values. */
   async refresh () {
     const query = { target: this.#target, thread: this.#thread }
-    let problem = 'No such target is watched now.'
+    let problem = 'The exporter does not watch this target.'
     const [[target], [judged]] = await Promise.all([
       ask('targets', query),
       ask('diagnoses', query)

@@ -248,7 +248,7 @@ export const holdersOf = ({ file, atUnixMs, sinceUnixMs, refused, piles }) => [
     file && h('code', {}, file),
     file && ', ',
     time(atUnixMs),
-    sinceUnixMs === null ? null : '; only objects that came since ',
+    sinceUnixMs === null ? null : '; only objects newer than the earlier snapshot ',
     sinceUnixMs === null ? null : time(sinceUnixMs)),
   refused ? h('p', {}, `Not analysed: ${refused}`) : pilesList(piles)
 ]

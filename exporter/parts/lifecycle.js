@@ -95,7 +95,7 @@ function explain ({ code, message, address, port }) {
   const at = `${address}:${port}`
   if (code === 'EADDRINUSE') return `another process listens at ${at}; choose another port`
   if (code === 'EACCES') return `${at} is not allowed for this user; choose a port above 1023`
-  if (code === 'EADDRNOTAVAIL') return `${address} is no address of this machine`
+  if (code === 'EADDRNOTAVAIL') return `${address} is not an address of this machine`
   return message
 }
 

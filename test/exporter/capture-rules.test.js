@@ -95,7 +95,7 @@ describe('rules of an operator', () => {
     [{ ...RULE, what: 'report', seconds: 1 }, 'seconds: a report is made at once'],
     [{ ...RULE, name: 'Not a name' }, 'rule 1: name: expected'],
     [{ name: 'last-minit', off: true }, 'did you mean last-minute?'],
-    [{ ...RULE, off: true }, 'off: expected true, beside the name alone'],
+    [{ ...RULE, off: true }, 'off: expected true, and no other key than the name'],
     ['x', 'rule 1: expected an object']
   ])('such as %j are refused', (rule, message) => {
     expect(() => read(rule)).toThrow(message)

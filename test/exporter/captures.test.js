@@ -125,9 +125,9 @@ describe('suspects of a heap profile', () => {
       { kind: 'heap_profile', parts: [], diagnosis: null },
       () => profile, hello())
     expect(found?.sites.map(({ text }) => text)).toEqual([
-      "write node:string_decoder:76 (Node.js itself, on no call of the app's) – 9 MiB, 90 % of " +
-        'what grew on the heap',
-      'remember /srv/src/cache.js:42 – 1 MiB, 10 % of what grew on the heap'
+      'write node:string_decoder:76 (Node.js itself, without a call of the app) – 9 MiB, 90 % of ' +
+        'the growth of the heap',
+      'remember /srv/src/cache.js:42 – 1 MiB, 10 % of the growth of the heap'
     ])
   })
   it('of growth outside the heap need samples, and prefer those of the app', () => {

@@ -48,7 +48,7 @@ describe('the explanation of a process that ran out of heap', () => {
     [
       'names growth to the limit, and both possible causes',
       { heapRise: rise() },
-      /grew from 20 MiB to 250 MiB in its last 23 s, by 10 MiB\/s, and more was left after each of 6 major GCs.*js-heap-leak.*more than the limit of 304 MiB/
+      /grew from 20 MiB to 250 MiB in its last 23 s, by 10 MiB\/s, and more memory was in use after each of 6 major GCs.*js-heap-leak.*more than the limit of 304 MiB/
     ],
     [
       'says that the heap fell in between',
@@ -63,7 +63,7 @@ describe('the explanation of a process that ran out of heap', () => {
     [
       'says that no growth was seen',
       { heapRise: rise({ fromBytes: 201 * MIB }) },
-      /^No growth was seen.*in one go/
+      /^No growth was visible.*all at once/
     ],
     ['says so even without a frame', {}, /^No growth was seen/],
     [
@@ -695,7 +695,7 @@ describe('a leak that fills the heap within seconds', () => {
         reason: 'heap_oom',
         verdict: null,
         advice: expect.stringMatching(
-          /grew from .* by 14 MiB\/s, and more was left after each of 4 major GCs/
+          /grew from .* by 14 MiB\/s, and more memory was in use after each of 4 major GCs/
         )
       }
     ])

@@ -139,7 +139,7 @@ describe('a capture', () => {
     expect(Object.fromEntries(of.counts)).toEqual({ shipped: 1, failed: 0, dropped: 0 })
     expect(delays).toEqual([1, 2])
     // The first of some failures is reported.
-    expect(failures).toEqual([expect.stringContaining('it will be tried again')])
+    expect(failures).toEqual([expect.stringContaining('the exporter will try again')])
   })
   it('of which a part arrived is continued with the next part', async () => {
     const { add, idle } = shipper()

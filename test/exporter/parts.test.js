@@ -162,7 +162,7 @@ describe('the order of parts', () => {
       system('EACCES', { address: '127.0.0.1', port: 80 })
     ],
     [
-      '192.0.2.1 is no address of this machine',
+      '192.0.2.1 is not an address of this machine',
       system('EADDRNOTAVAIL', { address: '192.0.2.1', port: 80 })
     ],
     ['listen EACCES', system('EACCES', { address: '/run/x.sock', port: -1 })]

@@ -240,7 +240,7 @@ describe('attach', () => {
     const app = await start([`--inspect-port=${port}`, plain])
     const { code, stderr } = await attach(app.pid)
     holder.close()
-    expect(stderr).toContain(`needs port ${port} for its inspector, and another process listens there`)
+    expect(stderr).toContain(`needs port ${port} for its inspector, but another process listens there`)
     expect(code).toBe(1)
     expect(app.output).not.toContain('inspector')
   })

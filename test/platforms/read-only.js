@@ -56,7 +56,7 @@ const readOnlyRoot = {
         async test () {
           /** @type {[string[], RegExp][]} */
           const cases = [
-            [[], /--socket: cannot make .*EROFS.*Name a place that can be written to/],
+            [[], /--socket: cannot make .*EROFS.*Give a path in a writable folder/],
             [
               ['--socket', path.join(volume, 'a.sock'), '--data-dir', '/var/lib/memwatch-test'],
               /--data-dir: cannot make the folder .*EROFS/
