@@ -12,7 +12,7 @@ const variables = Object.freeze([
   },
   {
     name: 'OTEL_EXPORTER_OTLP_HEADERS',
-    help: 'headers of each request, such as \`authorization=Bearer%20TOKEN\`; also sent to the ' +
+    help: 'headers of each request, such as `authorization=Bearer%20TOKEN`; also sent to the ' +
       'URL of `--otlp`'
   },
   {
@@ -31,7 +31,7 @@ const variables = Object.freeze([
   },
   {
     name: 'OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE',
-    help: '`cumulative`, `delta` or \`lowmemory\` (histograms as deltas, other metrics ' +
+    help: '`cumulative`, `delta` or `lowmemory` (histograms as deltas, other metrics ' +
       'cumulative); Prometheus accepts deltas only if it is configured to'
   },
   { name: 'OTEL_METRICS_EXPORTER, OTEL_LOGS_EXPORTER', help: '`none` turns metrics or events off' },
