@@ -177,7 +177,8 @@ function codeFolders (pid, root) {
 }
 
 /**
- * The process may have another root folder than this process, as after chroot(2).
+ * Removes the root folder from a path: the process may have another root than this process, as
+ * after chroot(2).
  * @param {string} file
  * @param {string} root
  */

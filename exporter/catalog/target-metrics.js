@@ -15,7 +15,7 @@ const GC_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1]
 /** Bounds of event loop delay that are exposed as series. */
 const DELAY_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 1]
 
-/** Names in OpenTelemetry for the pod. */
+/** OpenTelemetry's names for attributes of a pod. */
 const POD_NAMES = /** @type {import('./otel').OtelOverride} */ ({
   attributes: {
     k8s_namespace_name: 'k8s.namespace.name',

@@ -118,8 +118,8 @@ class ForcedReadings {
 }
 
 /**
- * @param {Readings} readings readings; the effect of the last requested GC is compared once its
- *   finalizers can have run
+ * @param {Readings} readings readings of the target; `freed` grows if the last requested GC freed
+ *   memory outside the heap
  * @param {import('@memwatch/engine/history/target').Target} target
  */
 function weighFreed (readings, { frame, values, workers }) {

@@ -1,9 +1,6 @@
 'use strict'
 
-/**
- * Causes of the silence of a target that has not ended: label values of
- * memwatch_target_silence_seconds.
- */
+/** Causes of a living target's silence: label values of memwatch_target_silence_seconds. */
 const silenceCauses = Object.freeze({
   loop_blocked:
     'the process computes, but its event loop does not turn: a long computation, a regular ' +
