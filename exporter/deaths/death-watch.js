@@ -314,8 +314,8 @@ class DeathWatch extends EventEmitter {
     if (isGone) this.#gone.add(target)
     watched.settle()
     this.#watched.delete(target)
-    // A target that never sent a frame is not reported, unless it was restored and its process ended
-    // while the exporter was away.
+    // A target that never sent a frame is not reported, unless it was restored and its process
+    // ended while the exporter was away.
     const isUnwatched = loss?.unwatched && !target.frame
     if (target.frame || isUnwatched) {
       const restarted = isReplaced ? 'restarted' : 'unknown'

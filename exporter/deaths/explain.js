@@ -211,7 +211,7 @@ const say = (reason, sure, text) => ({ reason, sure, text })
  * @param {import('./last-moments').LastMoments} moments
  * @param {{ silentGrowthBytes: number | undefined, nearRatio: number, recordRatio: number,
  *   silentIntervals: number }} options
- * @returns {Explanation['sure'] | undefined} undefined if not; how sure that is
+ * @returns {Explanation['sure'] | undefined} certainty; undefined if it has not reached it
  */
 function nearHeapLimit (
   {
