@@ -86,7 +86,7 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {string} title
  * @property {Change} change
  * @property {{ signal: FigureName, name: string, from: number, to: number, unit: string }[]}
- *   effects at the same work per second; name: the signal in words
+ *   predicted effects at the same work per second; name: the signal in words
  * @property {string} risk cost, or what could go wrong
  */
 

@@ -61,7 +61,7 @@ function showGrownWith (signals, rise, limits) {
 
 /**
  * @param {{ containerProcesses: number | null }} signals
- * @param {number} room left to the limit, in bytes
+ * @param {number} runway room left to the limit, in bytes
  */
 function showSharers ({ containerProcesses: processes }, runway) {
   if (processes === null || processes <= 1) return null
@@ -73,7 +73,7 @@ function showSharers ({ containerProcesses: processes }, runway) {
 /**
  * @param {Signals} signals
  * @param {Limits} limits
- * @param {number} room left to the limit, in bytes
+ * @param {number} runway room left to the limit, in bytes
  */
 function nameLimit (signals, limits, runway) {
   // If less room remains than the heap's own limit leaves, the container's limit is reached first.

@@ -111,7 +111,7 @@ function growth (window, track, afterMajors) {
  * @param {Window} window
  * @param {TrackName} track
  * @param {import('../statistics/trend').Trend} line
- * @param {number} newest value
+ * @param {number} last newest value
  */
 function isNew (window, track, line, last) {
   const longest = SPANS_SECONDS[SPANS_SECONDS.length - 1]

@@ -29,7 +29,7 @@ const { growthOf, steadiness } = require('./growth')
 /**
  * Figures: the numbers of a trend that have names of their own.
  * @typedef {object} Figure
- * @property {string} property of the trend
+ * @property {string} of property of the trend
  * @property {SignalUnit} unit
  * @property {(what: string) => string} help
  */

@@ -41,8 +41,8 @@ const LEAST_SLOPE = Number.EPSILON
 
 /**
  * @typedef {object} Growth
- * @property {number} growth of the level per second, without the effects of load and hour of the
- *   day
+ * @property {number} slope growth of the level per second, without the effects of load and hour of
+ *   the day
  * @property {number} error its standard error
  * @property {number} leastRatio lower bound of the slope relative to the slope: the slope less two
  *   standard errors, under the load that explains most of the growth

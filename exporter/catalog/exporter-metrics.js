@@ -10,7 +10,7 @@ const { REJECT_REASONS } = require('@memwatch/engine/decode/decode')
  * Metrics of the exporter itself.
  * @typedef {object} ExporterState
  * @property {Map<string, number>} rejected rejected lines by reason
- * @property {number} number of accepted frames
+ * @property {number} frames number of accepted frames
  * @property {number} framesShed number of frames skipped to save time
  * @property {number} loadLevel load shedding level of self-care/load.js
  * @property {number} connections open connections

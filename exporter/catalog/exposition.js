@@ -10,7 +10,7 @@
  *
  * @typedef {object} TextFormat
  * @property {string} contentType
- * @property {string} text between two families
+ * @property {string} separator text between two families
  * @property {string} end text after the last family
  * @property {boolean} isOpenMetrics
  *

@@ -30,7 +30,7 @@ const REST_SECONDS = 3
 
 /**
  * @typedef {object} Readings readings of one target
- * @property {number | undefined} number of major GCs at the last reading
+ * @property {number | undefined} majors number of major GCs at the last reading
  * @property {number} readAtSeconds uptime
  * @property {number} askedAtSeconds uptime
  * @property {number} outsideBytes memory outside the heap at the last request; NaN once it was
