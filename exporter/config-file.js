@@ -6,21 +6,22 @@ const { closest, distance } = require('fastest-levenshtein')
 const { options, clientOptions } = require('./config')
 const { ConfigError } = require('./config-error')
 
-/** Read from the working folder where no other file is named. */
+/** Name of the file that is read from the working directory if no other file is named. */
 const FILE_NAME = 'memwatch.config.json'
-/** Far beyond every option at its longest. */
+/** Size limit of the file, far larger than all options at their longest. */
 const MOST_BYTES = 65_536
 
 /** @typedef {import('./config').ConfigFile} ConfigFile */
 
 /**
- * The config file: a JSON object of options of the exporter and of commands that call one.
- * @param {string} [named] by --config
+ * Reads the config file: a JSON object with options of the exporter and of commands that call an
+ * exporter.
+ * @param {string} [named] path given by --config
  * @param {object} [of]
  * @param {NodeJS.ProcessEnv} [of.env]
  * @param {string} [of.cwd]
  * @returns {ConfigFile | undefined} undefined if no file is named and the working folder has none
- * @throws {ConfigError} naming file and key
+ * @throws {ConfigError} names file and key
  */
 function readConfigFile (named, { env = process.env, cwd = process.cwd() } = {}) {
   const asked = named ?? (env[clientOptions.config.env] || undefined)
@@ -40,8 +41,8 @@ function readConfigFile (named, { env = process.env, cwd = process.cwd() } = {})
 }
 
 /**
- * Refuses a file of another user that the command line did not name: in a folder such as /tmp
- * anybody may create it.
+ * Refuses a file of another user that the command line did not name: anybody may create such a file
+ * in a folder like /tmp.
  * @param {fs.Stats} stats
  */
 function refuseForeign ({ uid, mode }) {
@@ -56,7 +57,7 @@ function refuseForeign ({ uid, mode }) {
 
 /**
  * @param {unknown} content of the file
- * @returns {Record<string, string>} key → value as a flag would have it
+ * @returns {Record<string, string>} values by key, in the form of a flag's value
  */
 function readValues (content) {
   if (content === null || typeof content !== 'object' || Array.isArray(content)) {

@@ -13,7 +13,7 @@ const { parseEndpoint } = require('./egress/addresses')
 const { parseAddress, parseHostPort } = require('./ingest/address')
 const { readOtlp } = require('./otlp/address')
 
-/** A port of no other program: docs/decisions/0062-default-port.md. */
+/** Default port, which no other known program uses: docs/decisions/0062-default-port.md. */
 const DEFAULT_PORT = 16369
 
 /**
@@ -60,7 +60,8 @@ function sizeOf (text) {
 /**
  * @template {{ flag: string }} Row
  * @param {Row} row of a table of options
- * @returns {Row & { key: string }} key: of the config file, from the flag: --data-dir is dataDir
+ * @returns {Row & { key: string }} key: key of the config file, derived from the flag: --data-dir
+ *   becomes dataDir
  */
 const withKey = row => ({
   ...row,
@@ -77,8 +78,8 @@ const withKeys = table => Object.freeze(/** @type {any} */ (
 ))
 
 /**
- * Every option of the exporter: its flag, its environment variable, its key in the config file, its
- * default as text, how it is read. The flag wins over the variable, and that over the file.
+ * Every option of the exporter: flag, environment variable, key in the config file, default as
+ * text, and reader. The flag wins over the variable, and the variable over the file.
  */
 const options = withKeys({
   listen: {
@@ -406,7 +407,7 @@ const options = withKeys({
   }
 })
 
-/** Options of commands that call an exporter, beside the token file. */
+/** Options of commands that call an exporter, except the token file. */
 const clientOptions = withKeys({
   url: {
     flag: '--url <URL>',
@@ -432,18 +433,20 @@ const clientOptions = withKeys({
  * @typedef {{ [Name in keyof typeof options]: ReturnType<typeof options[Name]['read']> }} Config
  *
  * @typedef {object} ConfigFile
- * @property {string} file as it was named
- * @property {Record<string, string>} values key of an option → value as a flag would have it
+ * @property {string} file path as the user wrote it
+ * @property {Record<string, string>} values values by key of the option, in the form of a flag's
+ *   value
  */
 
 /**
- * Value of an option: the flag, else the variable, else the file, else the default.
+ * Chooses the value of an option: from the flag, then the variable, then the file, then the
+ * default.
  * @param {{ flag: string, env: string, key: string, default: string }} option
  * @param {object} of
- * @param {string} [of.given] the flag's value
+ * @param {string} [of.given] value of the flag
  * @param {NodeJS.ProcessEnv} [of.env]
  * @param {ConfigFile} [of.file]
- * @returns {{ text: string, from: string }} from: how an error names the place
+ * @returns {{ text: string, from: string }} from: name of the value's origin, for errors
  */
 function chooseText (option, { given, env = process.env, file }) {
   if (given !== undefined) return { text: given, from: option.flag.split(' ')[0] }
@@ -455,7 +458,7 @@ function chooseText (option, { given, env = process.env, file }) {
 }
 
 /**
- * @param {Record<string, string | undefined>} flags as text, by the key of their option
+ * @param {Record<string, string | undefined>} flags flag values as text, by the key of their option
  * @param {NodeJS.ProcessEnv} [env]
  * @param {ConfigFile} [file]
  * @returns {Config}
@@ -486,7 +489,7 @@ const isServiceLink = (name, value = '') =>
   (name.endsWith('_PORT') && /^\w+:\/\//.test(value))
 
 /**
- * A misspelt variable must not be a silent default.
+ * Rejects unknown variables: a misspelt variable must not silently result in the default.
  * @param {NodeJS.ProcessEnv} env
  * @throws {ConfigError}
  */

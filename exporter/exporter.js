@@ -16,23 +16,22 @@ const { Lifecycle } = require('./parts/lifecycle')
 const { Load, MEASURE_EVERY_MS } = require('./self-care/load')
 const { Targets } = require('@memwatch/engine/history/targets')
 
-/** Events of targets are passed on to the parts. */
+/** Events of targets that the exporter emits again for its parts. */
 const TARGET_EVENTS = ['open', 'frame', 'answer', 'vanish', 'back', 'end']
 
 /**
  * @typedef {import('./config').Config} Config
  * @typedef {import('./data-folder/data-folder').DataFolder} DataFolder
- * @typedef {Pick<Config, 'listen' | 'socket' | 'compat' | 'maxTargets' | 'logLevel'>
- *   & Partial<Omit<Config, 'dataDir'>>
- *   & { command?: string[], dataFolder?: DataFolder }} ExporterConfig
- *   command: goes into the recording; dataFolder: the folder of --data-dir, which the caller opens
- *   and closes
+ * @typedef {Pick<Config, 'listen' | 'socket' | 'compat' | 'maxTargets' | 'logLevel'> &
+ *   Partial<Omit<Config, 'dataDir'>> & { command?: string[], dataFolder?: DataFolder }}
+ *   ExporterConfig command: stored in the recording; dataFolder: folder of --data-dir, which the
+ *   caller opens and closes
  */
 
 /**
- * Composition root: bytes of agents in, verdicts out. It holds targets, deaths and captures, and
- * emits events. Each part subscribes by itself, and emits its results on the exporter. A listener
- * that throws is counted and does not affect the others.
+ * Composition root: its input is bytes of agents, its output verdicts. It holds targets, deaths and
+ * captures, and emits events. Each part subscribes by itself, and emits its results on the
+ * exporter. A listener that throws is counted and does not affect the others.
  *
  *   open, frame, vanish, back, end (target)   of the targets: engine/history/targets.js
  *   answer (target, answer)                   to a command
@@ -110,10 +109,10 @@ class Exporter extends GuardedEmitter {
   }
 
   /**
-   * @returns {Promise<{ socket: import('./ingest/address').Address,
-   *   listen: { host: string, port: number } }>} where it listens
-   * @throws {Error} its message says what cannot be started, its code is that of the system, such
-   *   as EADDRINUSE; nothing is left open then
+   * @returns {Promise<{ socket: import('./ingest/address').Address, listen: { host: string, port:
+   *   number } }>} the addresses on which it listens
+   * @throws {Error} its message names what cannot be started, its code is the system's, such as
+   *   EADDRINUSE; nothing is left open then
    */
   async start () {
     const addresses = await this.#parts.start(this)
@@ -146,7 +145,8 @@ class Exporter extends GuardedEmitter {
 
   /**
    * Stops: accepts no agents, evaluates and saves the received frames, closes all connections.
-   * @param {import('@memwatch/engine/recording/format').End} [end] goes into the recording
+   * @param {import('@memwatch/engine/recording/format').End} [end] end of the watched command,
+   *   stored in the recording
    */
   async stop (end) {
     this.#ready = false

@@ -3,9 +3,9 @@
 const { Turns } = require('./turns')
 
 /**
- * Evaluates targets for a few milliseconds at a time, after the frames that arrived together were
- * read. A thousand agents would block the loop otherwise. Targets are evaluated in their order of
- * arrival, in the next turn of the loop.
+ * Evaluates targets for a few milliseconds at a time, after all frames that arrived together were
+ * read. Otherwise a thousand agents would block the event loop. Targets are evaluated in the order
+ * of their frames, from the next turn of the event loop on.
  */
 class InTurns {
   #judge
@@ -27,15 +27,15 @@ class InTurns {
   }
 
   /**
-   * Evaluates a target now. Called before its next frame and at its end, so that live and replay
-   * evaluate every frame alone.
+   * Evaluates a target now. Called before its next frame and at its end, so that every frame is
+   * evaluated by itself, live as in a replay.
    * @param {import('@memwatch/engine/history/target').Target} target
    */
   now (target) {
     if (this.#waiting.delete(target)) this.#judge(target)
   }
 
-  /** All that wait. */
+  /** Evaluates all waiting targets. */
   end () {
     for (const target of this.#waiting) this.now(target)
   }

@@ -4,9 +4,9 @@ const fs = require('node:fs')
 const path = require('node:path')
 
 /**
- * Creates a folder and those above it, for this user only. mkdir's own option `recursive` loops
- * forever in Node.js if the system reports a missing folder although its parent exists, as below
- * /proc.
+ * Creates a folder and its parents, accessible to this user only. The option `recursive` of mkdir
+ * loops forever in Node.js if the system reports a missing folder although its parent exists, as it
+ * does below /proc.
  * @param {string} folder absolute
  * @throws {Error} of the file system
  */

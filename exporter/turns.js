@@ -1,13 +1,13 @@
 'use strict'
 
-/** Longest time for which long work blocks the loop: agents and probes wait meanwhile. */
+/** Longest time for which long work blocks the event loop, because agents and probes wait then. */
 const BLOCKED_MS = 5
 
-/** Turns of the event loop for long work. */
+/** Splits long work over several turns of the event loop. */
 class Turns {
   #began = performance.now()
 
-  /** True when others should have their turn. */
+  /** True if the current turn has lasted long enough. */
   get over () {
     return performance.now() - this.#began > BLOCKED_MS
   }

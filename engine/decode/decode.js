@@ -35,7 +35,10 @@ const REJECT_REASONS = Object.freeze([
   'wrong_pod'
 ])
 
-/** The longest hello of the lab has 7,800 characters, the longest frame 2,500. */
+/**
+ * Length in characters from which values are counted. The longest hello of the lab has 7,800
+ * characters, the longest frame 2,500.
+ */
 const LONG_LINE = 16_384
 /**
  * Upper bound of values in a line. The fullest message of the contract has some 4,000. A line of

@@ -27,8 +27,8 @@ class LineSplitter {
 
   /**
    * @param {Buffer} chunk
-   * @param {(line: string) => boolean | void} onLine without the newline; true: the bytes after
-   *   this line are no lines
+   * @param {(line: string) => boolean | void} onLine receives a line without its newline; returns
+   *   true if the bytes after this line are not lines
    * @param {() => void} onTooLong
    * @returns {Buffer | undefined} bytes after the last line, if onLine returned true
    */
@@ -73,8 +73,8 @@ class LineSplitter {
   }
 
   /**
-   * Buffers a copy: a few bytes must not keep a whole socket read alive.
-   * @param {Buffer} bytes a copy is held: a few bytes must not keep a whole socket read alive
+   * Buffers the bytes of an unfinished line.
+   * @param {Buffer} bytes copied, because a few bytes must not keep a whole socket read alive
    */
   #hold (bytes) {
     const length = this.#pendingBytes + bytes.length

@@ -3,11 +3,11 @@
 const { plainText } = require('@memwatch/agent/protocol/text-rules')
 
 /**
- * Makes texts of files plain, as decoding does with texts from agents. Reports, logs and answers of
- * a Prometheus are untrusted too, but a stray character must not reject them.
+ * Makes texts of files plain, as decoding does with texts from agents. Reports, logs and responses
+ * of a Prometheus server are untrusted too, but a stray character must not reject them.
  * @template T
- * @param {T} value of JSON, or what a reader made of a file
- * @returns {T} a copy in which every string is plain, and every key
+ * @param {T} value parsed JSON, or the object that a reader built from a file
+ * @returns {T} a copy in which all strings and keys are plain
  */
 function plainTexts (value) {
   if (typeof value === 'string') return /** @type {T} */ (plainText(value))

@@ -18,13 +18,13 @@ const {
  * exactly.
  */
 const MOST_NUMBER = 2 ** 53
-/** Keys of a map field: spaces, GC kinds and resource types are few. */
+/** Upper bound of the keys of a map field: spaces, GC kinds and resource types are few. */
 const MOST_KEYS = 64
 /** Two labels of a GC row: kind/cause. */
 const GC_KEY = /^[a-z0-9_]{1,32}\/[a-z0-9_]{1,32}$/
 /**
- * Keys that matched before. A set answers in a third of the time of the pattern, for 40 keys of
- * every frame.
+ * Upper bound of cached keys. A set finds a known key in a third of the time that the pattern
+ * takes, and every frame has some 40 keys.
  */
 const MOST_MATCHED = 1000
 const ENVIRONMENT_KEY = /^[A-Za-z][A-Za-z0-9_]{0,63}$/
@@ -37,9 +37,11 @@ const MOST_TEXT_LENGTH = 4096
  */
 const MOST_LIST_LENGTH = 16_384
 
-/** A longer interval looks like an agent that is gone. */
+/** An agent with a longer interval between its frames would look as if it were gone. */
 const MOST_INTERVAL_SECONDS = 600
-/** End of the year 9999. Later dates have another form, and from 8.64e15 on none. */
+/**
+ * End of the year 9999. Later dates have another text form, and above 8.64e15 a Date is invalid.
+ */
 const MOST_UNIX_MS = 253_402_300_799_999
 /** Upper bound of an uptime: a century, so that dates stay valid. */
 const MOST_UPTIME_SECONDS = 3_200_000_000
@@ -47,7 +49,7 @@ const MOST_UPTIME_SECONDS = 3_200_000_000
 const VERSION = /^[0-9A-Za-z][0-9A-Za-z.+-]{0,63}$/
 const WORD = /^[a-z][a-z0-9_]{0,31}$/
 const FLAG = /^--?[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
-/** An agent's random number of a connection. */
+/** Random number that an agent chooses for a connection. */
 const NONCE = /^[0-9a-f]{32}$/
 /** An inode in decimal. */
 const INODE = /^[1-9]\d{0,19}$/
@@ -160,7 +162,7 @@ function keyMatcher (pattern) {
 }
 
 /**
- * Numbers by key. Sums of consumers stay within MOST_NUMBER, too.
+ * Numbers by key. Their sum is at most MOST_NUMBER, because consumers add them up.
  * @param {(key: string) => boolean} isKey
  * @returns {Rebuild<Record<string, number>>}
  */
@@ -180,7 +182,7 @@ const counts = isKey => value => {
 }
 
 /**
- * Rows by key, with the same bound.
+ * Rows by key. The sum of their values is at most MOST_NUMBER.
  * @template {any[]} Row
  * @param {(key: string) => boolean} isKey
  * @param {Rebuild<Row>} row
@@ -205,8 +207,8 @@ const rows = (isKey, row, sumOf) => value => {
 /** @type {Rebuild<import('@memwatch/agent/protocol/frame').SpaceRow>} */
 function spaceRow (value) {
   if (!Array.isArray(value) || value.length !== 4) return undefined
-  // Rows are read by index here and below: the iterator of a pattern takes longer than all the
-  // checks.
+  // Rows are read by index here and below: destructuring (`[used] = value`) takes longer than all
+  // the checks.
   const used = value[0]
   const size = value[1]
   const available = value[2]
@@ -273,7 +275,8 @@ const shapes = {
 }
 
 /**
- * Rules by field. Without a prototype: a field called constructor is unknown, and not a function.
+ * Rules by field. The object has no prototype: a field called `constructor` must be unknown, not a
+ * function.
  * @type {Record<string, Rebuild>}
  */
 const valueRebuilds = Object.assign(
@@ -294,8 +297,9 @@ for (const name of Object.keys(fields)) {
 
 /**
  * @param {unknown} values of a frame
- * @returns {import('@memwatch/agent/protocol/frame').Values | undefined} with each field of the contract, without a
- *   value where the frame has none; undefined if a known field has another shape
+ * @returns {import('@memwatch/agent/protocol/frame').Values | undefined} an object with every field
+ *   of the contract; fields that the frame lacks are undefined. undefined if the value of a known
+ *   field breaks the contract
  */
 function rebuildValues (values) {
   if (!isObject(values)) return undefined
@@ -408,7 +412,7 @@ const capture = fieldsOf({ id: matching(ID), part: matching(WORD) })
 
 const bye = fieldsOf({ sequence: whole, atUnixMs: unixMs, exitCode: integer(2 ** 32, -(2 ** 31)) })
 
-/** Rules of a frame without `values`, whose rejection has its own reason. */
+/** Rules of a frame, except for `values`: their rejection has a reason of its own. */
 const frame = fieldsOf({
   sequence: whole,
   atUnixMs: unixMs,

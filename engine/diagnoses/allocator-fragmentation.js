@@ -18,7 +18,8 @@ const JEMALLOC_RECOVERED = 0.85
  */
 const MMAP_THRESHOLD_SHARE = 0.6
 /**
- * Share of the memory retained in arenas of threads that fewer arenas return, in one measurement.
+ * Share of the memory retained in thread arenas that a lower MALLOC_ARENA_MAX returned, in one
+ * measurement.
  */
 const ARENA_MAX_RECOVERED = 0.4
 /** Least share of retained memory that a remedy must return to be listed. */
@@ -48,11 +49,12 @@ module.exports = defineDiagnosis({
     retainedBytes: 64 * 2 ** 20,
     retainedShareRatio: 0.2,
     ...ROOM_LIMITS,
-    // malloc retains tens of MiB in most apps that handle Buffers, and they are healthy. With room
-    // left, a report needs more of both.
+    // malloc retains tens of MiB in most healthy apps that handle Buffers. Far from the memory
+    // limit, a finding needs more retained bytes and a larger share.
     roomyRetainedBytes: 128 * 2 ** 20,
     roomyShareRatio: 0.4,
-    // Freed memory moves. An answer of malloc makes movement unnecessary.
+    // Freed memory moves: Buffers fill it and leave it. Memory that malloc itself reported as free
+    // need not move.
     movedShareRatio: MOVED_SHARE,
     // Constant memory of this size may be in use or retained, as threads of an addon can free and
     // allocate it between two readings. Only malloc can tell. sharp measured 267 MiB constant, of
@@ -194,7 +196,10 @@ function ruleOutLittle (signals, limits) {
     `${formatBytes(limit)} of which RSS fills ${formatRatio(rssBytes / limit)}`)
 }
 
-/** Is the memory in use? Freed memory moves, or malloc reports it as free. @type {Question} */
+/**
+ * Is the memory in use? Memory is freed if Buffers move in it, or if malloc reports it as free.
+ * @type {Question}
+ */
 function ruleOutInUse (signals, limits) {
   const { allocatorSlackBytes: retained, rssBytes, nativeBytes } = signals
   const moves = findMoved(signals) >= limits.movedShareRatio * retained
@@ -221,7 +226,7 @@ const risesInLine = ({ nativeTrend, nativeBytes }, limits) =>
   (nativeTrend.lateRatio ?? 0) >= limits.lateGrowthRatio &&
   nativeTrend.rise >= limits.growthShareRatio * nativeBytes
 
-/** Bytes that moved. @param {Signals} signals */
+/** Bytes of memory outside the heap that were freed and used again. @param {Signals} signals */
 const findMoved = ({ bufferChurnBytes, nativeReusedBytes }) =>
   Math.max(bufferChurnBytes ?? 0, nativeReusedBytes ?? 0)
 

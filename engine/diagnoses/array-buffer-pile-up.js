@@ -69,12 +69,12 @@ module.exports = defineDiagnosis({
     certainShareRatio: 0.4,
     // WebAssembly memories grow by pages of 64 KiB: one a second.
     webassemblyGrowthBytesPerSecond: 64 * 2 ** 10,
-    // Growth of external memory that triggers a full collection, the minimum of all versions.
-    // Collections caused by growth of retained memory prove no dead Buffers.
+    // Growth of external memory that triggers a full collection: the minimum over all versions of
+    // V8. Collections caused by growth of retained memory prove no dead Buffers.
     collectedFromBytes: 32 * 2 ** 20,
     ...ROOM_LIMITS,
     windowSeconds: 15,
-    // Share of full collections for Buffers that remains when each Buffer is released at once.
+    // Share of the full collections for Buffers that remains if each Buffer is released at once.
     remainingMajorsShareRatio: 0.1,
     // Share of their pauses that remains when scavenges free young Buffers again.
     scavengedPauseShareRatio: 0.5
@@ -181,9 +181,9 @@ module.exports = defineDiagnosis({
 
 /**
  * Bytes of dead Buffers at a time: the observed swing, at least the amount that V8 accepts before
- * it runs a full collection for Buffers. An app that uses one large Buffer after the other always
- * has one dead and one alive at each reading. Each growth of a WebAssembly memory counts its whole
- * size anew, so full collections beside one prove no dead Buffers.
+ * it runs a full collection for Buffers. In an app that uses one large Buffer after the other, each
+ * reading includes one dead and one live Buffer. Each growth of a WebAssembly memory counts its
+ * whole size again, so full collections in a process with such a memory do not prove dead Buffers.
  * @param {Pick<Signals, 'externalWaitingBytes' | 'externalPeakBytes' | 'externalMajorsPerSecond' |
  *   'externalMajorsPerCpuSecond' | 'externalTrend' | 'webassemblyGrowthBytesPerSecond'>} signals
  * @param {Limits} limits
@@ -202,9 +202,9 @@ function waitingOf (signals, limits) {
 }
 
 /**
- * Flag that restores scavenges of Buffers. V8 13.6 and 14.1 raised the amount of young Buffers that
- * triggers a scavenge above the limit of a full collection, so mark-compacts free short-lived
- * Buffers: nodejs/node#61967. V8 14.1 dropped the first flag.
+ * Flag that makes scavenges free Buffers again. In V8 13.6 and 14.1, young Buffers trigger a
+ * scavenge only above the limit of a full collection, so mark-compacts free short-lived Buffers:
+ * nodejs/node#61967. V8 14.1 removed the flag of V8 13.6.
  * @param {import('@memwatch/agent/protocol/frame').Hello} target
  * @returns {string | null}
  */

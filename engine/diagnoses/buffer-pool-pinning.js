@@ -21,7 +21,7 @@ module.exports = defineDiagnosis({
     'liveHeapBytes'
   ],
   limits: {
-    // Least number of slabs for a sample.
+    // Least number of observed slabs.
     slabsFollowed: 6,
     // The second major GC removes every slab whose slices are all temporary.
     slabsKeptRatio: 0.5,
@@ -31,7 +31,7 @@ module.exports = defineDiagnosis({
     arrayBuffersShareRatio: 0.25,
     // Rise from which retained Buffers count as growing.
     growsSteadinessRatio: 0.5,
-    // Share of pinned memory that returns; copies of the retained data use the rest.
+    // Share of the pinned memory that a fix frees; copies of the retained data use the rest.
     releasedShareRatio: 0.9
   },
   explains: ['native-memory-leak', 'allocator-fragmentation'],
@@ -44,8 +44,8 @@ module.exports = defineDiagnosis({
     if (dismissed) return dismissed
     const { bufferPoolBytes: slab, arrayBuffersFloorBytes: floor, rssBytes } = signals
     const kept = signals.bufferSlabsKeptRatio ?? 0
-    // Retained bytes lie between those of half a minute ago, which have grown since, and those of
-    // now, which include garbage.
+    // The retained bytes lie between the level half a minute ago, which has grown since, and the
+    // present level, which includes garbage.
     const pinnedBytes = kept * median([floor, signals.arrayBuffersBytes ?? floor])
     const steady = signals.arrayBuffersTrend?.steadinessRatio ?? 0
     return {

@@ -23,8 +23,8 @@ const LEAST_HEAP_MIB = 32
 const ENOUGH_SEMI_SPACE_MIB = 16
 
 /**
- * Fixes: heaps that fit the container, or a container that fits the heaps. The fix that leaves more
- * headroom comes first.
+ * Fixes that shrink the heaps to fit the container, or enlarge the container to fit the heaps. The
+ * fix that leaves more headroom comes first.
  * @param {Finding} finding
  * @param {Hello} target
  * @param {Limits} limits
@@ -74,8 +74,8 @@ function chooseHeaps (finding, target, limits) {
 function chooseSizes (finding, limits) {
   const { shareBytes, besideBytes, semiSpaceBytes, heaps, ownHeaps } = finding
   const presentBytes = youngGenerationBytes(semiSpaceBytes ?? ENOUGH_SEMI_SPACE_MIB * MIB)
-  // Without a flag V8 sized the young generation for the memory that it saw: set a fitting size as
-  // well.
+  // Without a flag, V8 derived the young generation from the memory that it saw, so the fix sets a
+  // fitting size for it as well.
   const isYoungLarge = presentBytes * ownHeaps > limits.youngShareRatio * shareBytes
   const semiMib = isYoungLarge ? semiMibFor(heaps, shareBytes / ownHeaps) : null
   const youngBytes = semiMib === null ? presentBytes : youngGenerationBytes(semiMib * MIB)

@@ -13,17 +13,17 @@ const { runningProcess } = require('../v8/running-process')
 /** @typedef {import('./container-limit-mismatch').Judgement} Judgement */
 /** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */
 
-/** Flags that size the old generation whatever the container is. */
+/** Flags that set the old generation independently of the container's limit. */
 const FIXED = ['--max-old-space-size', '--max-heap-size']
 
 /**
- * A limit that was changed in place, which a running V8 does not follow: it chose its heap size
- * limit at the start, by the limit of that time.
+ * Finds a container limit that was changed while the process ran. V8 derives its heap size limit
+ * from the container's limit once, at its start.
  * @param {Signals} signals
  * @param {Hello} target
  * @returns {{ beforeBytes: number, restartedBytes: number } | null} restartedBytes: heap size limit
- *   that V8 would choose after a restart; null if the limit is that of the start, or a flag sizes
- *   the heap
+ *   that V8 would choose after a restart; null if the container's limit has not changed since the
+ *   start, or a flag sizes the heap
  */
 function findResize (signals, target) {
   const { containerLimitBytes, containerLimitBeforeBytes, heapSizeLimitBytes } = signals
@@ -40,7 +40,7 @@ function findResize (signals, target) {
 }
 
 /**
- * A raised limit: the room stays unused, because V8 keeps its heap size limit.
+ * Judges a raised limit: the additional memory stays unused, because V8 keeps its heap size limit.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Finding} finding
@@ -75,9 +75,9 @@ function judgeRaised (signals, limits, finding) {
 }
 
 /**
- * The restart by which V8 follows the limit.
+ * The fix: after a restart V8 uses the new limit.
  * @param {Finding} finding
- * @returns {import('./define-diagnosis').Fix[]} none where the limit is that of the start
+ * @returns {import('./define-diagnosis').Fix[]} none if the limit has not changed since the start
  */
 function restart ({ resize, heapLimitBytes, limitBytes }) {
   if (!resize) return []

@@ -10,9 +10,9 @@ const { formatBytes, formatRatio } = require('../text/format')
 /** @typedef {import('./container-limit-mismatch').Judgement} Judgement */
 
 /**
- * Several heaps in one container: other processes, and workers. Each fits alone, and V8 knows only
- * its own. Their maximum sizes alone prove nothing, because several heaps would have to fill at
- * once.
+ * Judges several heaps in one container, of processes and workers. Each heap fits alone, and V8
+ * knows no heap but its own. The sum of their maximum sizes proves nothing by itself, because
+ * several heaps rarely fill at once.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Finding} finding
@@ -30,8 +30,8 @@ function judgeTogether (signals, limits, finding) {
   if (heapLimits + beside <= limit) {
     return ok(`${sharers}: ${full} and what lies beside them (${formatBytes(beside)}) fit`)
   }
-  // Threads of one process belong to one program, in which only a few work at a time. Processes are
-  // independent.
+  // Processes work independently. The threads of one process share its work, and only a few are
+  // busy at a time.
   const blind = processes > 1 && heapLimits >= limits.togetherBlindRatio * limit
   if (!blind && usedRatio < limits.suspectedRssShareRatio) {
     return ok(`${sharers}: ${full} would not fit beside the rest (${formatBytes(beside)}), but ` +
@@ -45,7 +45,7 @@ function judgeTogether (signals, limits, finding) {
   const victim = processes > 1 ? 'one of the processes' : 'the process'
   return {
     state: pressed ? 'confirmed' : 'suspected',
-    // Far from the limit there is no risk yet.
+    // Far below the limit there is no risk yet.
     severity: usedRatio >= limits.suspectedRssShareRatio ? 'warning' : 'info',
     summary: `${sharers}: their heaps may grow to ${formatBytes(heapLimits)}, and ` +
       `${formatBytes(beside)} lie beside them.`,

@@ -36,22 +36,24 @@ module.exports = defineDiagnosis({
     'neighboursLiveHeapBytes'
   ],
   limits: {
-    // Above this share the heap alone exceeds the container, by arithmetic: no app behaves
-    // differently.
+    // Above this share a full heap alone exceeds the container, in any app.
     blindRatio: 1,
     // Several heaps rarely fill at the same time: their sum may exceed the container by a quarter.
     togetherBlindRatio: 1.25,
-    // A process below this share of an equal part is no risk. One is the primary of a cluster: its
-    // workers would inherit a limit made for its heap, and need more.
+    // A process whose memory is below this share of an equal part is no risk. An example is the
+    // primary of a cluster: a limit made for its small heap would be inherited by its workers,
+    // which need more.
     leastPartRatio: 1 / 3,
-    // Share of the container's limit in RSS from which a heap that could outgrow it is about to …
+    // Limits of a heap that is about to outgrow its container: RSS as a share of the container's
+    // limit …
     rssShareRatio: 0.85,
     suspectedRssShareRatio: 0.7,
-    // … and share of the container in the heap from which the heap is the cause.
+    // … and the heap as a share of that limit: above it the heap is the cause.
     heapShareRatio: 0.4,
     // Share of time spent waiting for memory above memory.high.
     pressureRatio: 0.1,
-    // A young generation above this share of the container was sized for another memory.
+    // A young generation above this share of the container was derived from another amount of
+    // memory.
     youngShareRatio: 0.25,
     // A live heap above this share of the old generation leaves no headroom.
     liveShareRatio: 0.8
@@ -65,7 +67,7 @@ module.exports = defineDiagnosis({
     if (throttled) return throttled
     const { heapSizeLimitBytes: heapLimit, containerLimitBytes: limit } = signals
     if (limit === null) return ok('the container has no memory limit that can be seen')
-    // A heap that alone may outgrow the container is judged alone.
+    // A heap that may outgrow the container by itself is judged by itself.
     if ((signals.containerHeaps ?? 1) > 1 && heapLimit < limits.blindRatio * limit) {
       const finding = describeRoom(signals, limit, signals.containerShareBytes ?? limit)
       return judgeTogether(signals, limits, finding)
@@ -85,8 +87,8 @@ module.exports = defineDiagnosis({
  * @typedef {Record<'limitBytes' | 'shareBytes' | 'besideBytes' | 'heapLimitBytes' | 'rssBytes' |
  *   'liveBytes' | 'heaps' | 'ownHeaps' | 'processes' | 'othersLiveBytes' | 'othersBesideBytes',
  *   number> & { semiSpaceBytes: number | null, resize?: ReturnType<typeof findResize> }} Finding
- *   limitBytes: what all heaps must fit; shareBytes: of that which is this process's; resize: of
- *   a limit that changed while the process ran
+ *   limitBytes: memory that all heaps must fit; shareBytes: this process's part of it; resize: set
+ *   if the limit changed while the process ran
  */
 /** @typedef {import('./define-diagnosis').Judgement<Finding>} Judgement */
 
@@ -100,7 +102,7 @@ const findBeside = ({ besideHeapBytes, workerHeapBytes }) =>
 /**
  * @param {Signals} signals
  * @param {number} limitBytes that all heaps must fit
- * @param {number} [shareBytes] of that which is this process's
+ * @param {number} [shareBytes] this process's part of it
  * @returns {Finding}
  */
 const describeRoom = (signals, limitBytes, shareBytes = limitBytes) => ({
@@ -185,7 +187,7 @@ function judgeAlone (signals, limits, finding, target) {
   const isPressed = used >= limits.rssShareRatio && heapShare >= limits.heapShareRatio
   return {
     state: isBlind || isPressed ? 'confirmed' : 'suspected',
-    // Far from its limit there is no risk yet.
+    // Far below the limit there is no risk yet.
     severity: used >= limits.suspectedRssShareRatio ? 'warning' : 'info',
     summary: `V8 may use ${formatBytes(heapLimit)} of heap, and ${formatBytes(beside)} lie ` +
       `beside it: more than the container's ${formatBytes(limit)}.`,

@@ -22,10 +22,10 @@ module.exports = defineDiagnosis({
   limits: {
     // An app has one context. A few more may belong to sandboxes that are kept on purpose.
     contexts: 20,
-    // Growth since the beginning, across major GCs: unreferenced contexts would have been
-    // collected.
+    // Growth since the beginning, across major GCs, which collect unreferenced contexts.
     rise: 15,
-    // Without a major GC since half of the rise the contexts may be uncollected garbage.
+    // Major GCs needed in the second half of the rise: without one the contexts may be uncollected
+    // garbage.
     majors: 1,
     // Straight and not slowing down: leaks measure 0.7–1.
     steadinessRatio: 0.55,
@@ -34,9 +34,9 @@ module.exports = defineDiagnosis({
     soonSeconds: LASTING_LIMITS.soonSeconds,
     // Code that grows in a line without contexts: functions compiled from text, and retained.
     codeRiseBytes: 8 * 2 ** 20,
-    // Growth of the live heap besides the code, over that of the code. Each retained function holds
-    // its source and bytecode: 1.6 to 1.8 was measured. An app that merely warms up gets machine
-    // code for functions that it had before, for minutes: 0.2 to 0.5.
+    // Growth of the rest of the live heap as a multiple of the growth of code. Each retained
+    // function holds its source and bytecode: 1.6 to 1.8 was measured. In an app that merely warms
+    // up, V8 compiles existing functions to machine code for minutes: 0.2 to 0.5.
     functionsRatio: 1
   },
   explains: ['js-heap-leak', 'heap-limit-thrash'],
@@ -105,9 +105,9 @@ module.exports = defineDiagnosis({
  */
 
 /**
- * Do functions pile up with their code? Compares the present rates of both.
+ * Compares the growth rates of code and of the other live heap: retained functions make both grow.
  * @param {Signals} signals
- * @returns {number | null} growth of the live heap besides the code, over that of the code
+ * @returns {number | null} growth of the rest of the live heap as a multiple of the growth of code
  */
 function weighFunctions ({ codeSpaceTrend: code, liveHeapTrend: live }) {
   if (!code?.lateRatio || live?.lateRatio == null) return null

@@ -2,8 +2,8 @@
 
 /**
  * The shape of a diagnosis: one memory problem with a name. Each has one file in this folder,
- * listed in index.js; files with parts of it begin with its name. Its functions answer one question
- * each, under the same names everywhere:
+ * listed in index.js; files with parts of it begin with its name. Its functions have the same names
+ * in all files, and each answers one question:
  *
  * - `judge`: what is the problem, or why is there none?
  * - `ruleOut`: is it something else, harmless, or not known yet? The first reason that applies, or
@@ -22,14 +22,14 @@
  * @typedef {object} Evidence
  * @property {FigureName} signal
  * @property {number} value
- * @property {number} limit the limit that the value is compared with
+ * @property {number} limit limit of the value
  * @property {string} unit
- * @property {string} text one sentence with both
+ * @property {string} text one sentence with the value and the limit
  *
  * Requirement that decides an `unknown`. readings: more readings of the same run. setting: another
- * setting of the app, which the summary names. main_thread: nothing here, because the main thread
- * of the process is judged. never: nothing here, because this platform, process or source lacks the
- * evidence. cause: nothing here, because an effect is measured and no diagnosis knows its cause.
+ * setting of the app, which the summary names. main_thread: nothing, because only the main thread
+ * of the process is judged. never: nothing, because this platform, process or source lacks the
+ * evidence. cause: nothing, because no diagnosis knows the cause of a measured effect.
  * @typedef {'readings' | 'setting' | 'main_thread' | 'never' | 'cause'} OpenUntil
  * @typedef {{ until: OpenUntil, waitSeconds: number | null }} Open
  *
@@ -51,16 +51,17 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {Found} [finding] with `suspected` and `confirmed`
  * @property {Evidence[]} [evidence] includes the signal that the first fix predicts
  * @property {OpenUntil} [openUntil] with `unknown`; default: readings
- * @property {number | null} [waitSeconds] with `unknown` until readings: time to them, at the
- *   present load
+ * @property {number | null} [waitSeconds] with `unknown` that awaits readings: time until they
+ *   exist, at the present load
  * @property {number | null} [secondsLeft] for growth towards a limit: time to it at the present
  *   rate; null or absent if unknown
  * @property {string} [impact] its cost or threat, with numbers
- * @property {number} [seconds] length of the history behind it: contrary evidence must last as long
- *   to withdraw it
- * @property {boolean} [keeps] the evidence is too close to that of a finding to withdraw one
- * @property {string} [standing] beginning of the summary while newer evidence is weaker but has not
- *   lasted: a clause with no momentary value and no full stop
+ * @property {number} [seconds] length of the history behind the judgement; contrary evidence must
+ *   last as long to withdraw it
+ * @property {boolean} [keeps] true if the evidence is too close to the limits to withdraw an
+ *   earlier finding
+ * @property {string} [standing] beginning of the summary while newer, weaker evidence has not
+ *   lasted long enough: a clause without momentary values and without a full stop
  */
 
 /**
@@ -70,7 +71,7 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  */
 
 /**
- * @typedef {object} Change one change in all forms in which it is possible
+ * @typedef {object} Change one change, in every form that can make it
  * @property {string} [flag] for the node command line
  * @property {Record<string, string>} [env] environment variables, whole values
  * @property {string} [dockerfile] lines to paste
@@ -79,13 +80,13 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {string} [kubernetes] container fields of a pod's spec: env entries, or resources;
  *   YAML, created when exposed
  * @property {string} [code] change of the code
- * @property {string} [note] what the forms leave out, and why: a sentence
+ * @property {string} [note] a sentence: which options the forms leave out, and why
  *
  * @typedef {object} Fix
  * @property {string} title
  * @property {Change} change
  * @property {{ signal: FigureName, name: string, from: number, to: number, unit: string }[]}
- *   predicted at the same work a second; name: the signal in words
+ *   predicted effects at the same work per second; name: the signal in words
  * @property {string} risk cost, or what could go wrong
  */
 
@@ -98,24 +99,24 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {string} id kebab-case
  * @property {string} title one line
  * @property {Severity} severity the worst of all judgements
- * @property {'process' | 'isolate'} scope subject of the problem; a process is judged on its main
- *   thread
+ * @property {'process' | 'isolate'} scope whether the problem belongs to a process or to an
+ *   isolate; a process is judged on its main thread
  * @property {readonly Required[]} requires signals without which the answer is `unknown`
  * @property {readonly Optional[]} uses signals that may be missing
  * @property {Limits} limits every number that the judge uses
  * @property {readonly string[]} explains ids of diagnoses that are symptoms of this cause
  * @property {boolean} [opportunity] a possible gain without a problem: never primary, and without
  *   an alert
- * @property {'objects' | 'buffers' | 'handles'} [holds] what is retained, where a heap snapshot
- *   shows its holders: verdicts/holders.js
- * @property {string} [leftBy] kind of capture that may leave it behind: a finding after one is of
- *   severity info, and says so
+ * @property {'objects' | 'buffers' | 'handles'} [holds] kind of the retained objects, if a heap
+ *   snapshot shows their holders: verdicts/holders.js
+ * @property {string} [leftBy] kind of capture that may cause the problem: a finding after such a
+ *   capture has severity info, and its text says so
  * @property {string} [runbook] name of the alert and its runbook; an opportunity has none
- * @property {(signals: { [Name in Required]: NonNullable<Signals[Name]> } &
- *   Pick<Signals, Optional>, limits: Limits, target: import('@memwatch/agent/protocol/frame').Hello) =>
- *   Judgement<Found>} judge pure; no number stands in it but 0 and 1, which a lint rule holds
- * @property {(finding: Found, target: import('@memwatch/agent/protocol/frame').Hello, limits: Limits) => Fix[]} fix
- *   best first; pure, and made from the finding: it never decides again
+ * @property {(signals: { [Name in Required]: NonNullable<Signals[Name]> } & Pick<Signals,
+ *   Optional>, limits: Limits, target: import('@memwatch/agent/protocol/frame').Hello) =>
+ *   Judgement<Found>} judge pure; contains no numbers except 0 and 1, which a lint rule checks
+ * @property {(finding: Found, target: import('@memwatch/agent/protocol/frame').Hello, limits:
+ *   Limits) => Fix[]} fix fixes, best first; pure: derived from the finding, never from the signals
  */
 
 /**
@@ -130,7 +131,7 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  */
 
 /**
- * Defines a diagnosis with checked types: the judge can read only signals that it declares.
+ * Defines a diagnosis with types that let its judge read only the signals that it declares.
  * @template {SignalName} Required
  * @template {SignalName} Optional
  * @template {Record<string, number>} Limits
@@ -159,7 +160,7 @@ const ok = (summary, more) => ({ state: 'ok', summary, ...more })
 const unknown = (summary, more) => ({ state: 'unknown', summary, ...more })
 
 /**
- * Rank of the states, by the strength of the finding.
+ * Ranks of the states: the stronger the finding, the higher.
  * @type {Readonly<Record<State, number>>}
  */
 const STATE_RANK = Object.freeze({ unknown: 0, ok: 1, suspected: 2, confirmed: 3 })

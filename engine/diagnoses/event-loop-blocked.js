@@ -34,8 +34,9 @@ module.exports = defineDiagnosis({
     'fewestConnections'
   ],
   limits: {
-    // Share of seconds in which something waited longer than a tenth of a second. Waiting of the
-    // thread for a CPU is not the code's fault: it is subtracted from these three first.
+    // Share of seconds in which something waited longer than a tenth of a second. The time in which
+    // the thread waited for a CPU is subtracted from these three values first, as the app does not
+    // cause it.
     blockedFramesRatio: 0.3,
     longestDelaySeconds: 0.15,
     // Mean wait of a request for the loop alone.
@@ -45,22 +46,23 @@ module.exports = defineDiagnosis({
     busyRatio: 0.15,
     // GC is the explanation if it takes this share of the busy time.
     gcShareRatio: 0.4,
-    // Share of throttled quota periods. Outside of Linux nobody reports how long the thread waited:
-    // above this share the quota may cause all of the delay.
+    // Share of throttled quota periods. Only Linux reports how long the thread waited for a CPU.
+    // Elsewhere, above this share, the quota may cause all of the delay.
     throttledRatio: 0.1,
-    // Without the thread's CPU time too, the busy time is a guess above this share of waiting.
+    // If the thread's CPU time is unknown as well, the busy time is only an estimate above this
+    // share of waiting.
     contendedRatio: 0.7,
-    // Start phase, in which every app loads and compiles.
+    // Length of the start phase, in which every app loads and compiles code.
     windowSeconds: 20,
     // Share of CPU time while the loop is busy, below which it waits inside a call.
     waitingCpuShareRatio: 0.5,
     // Without a listening server, a late timer matters only if the loop waits for it. A batch
-    // program works from one piece to the next, and is busy for 0.99 of its CPU time; less while it
-    // reads files. Workers of queues whose loop was blocked measured 0.24 to 0.37, a timer that
-    // computes for most of its interval 0.8.
+    // program works without a pause: it is busy for 0.99 of its CPU time, and less while it reads
+    // files. Workers of queues whose loop was blocked measured 0.24 to 0.37, a timer that computes
+    // for most of its interval 0.8.
     batchBusyRatio: 0.9,
-    // Share of the wait that remains without the one blocking call, for other computation of the
-    // app.
+    // Share of the wait that remains once the blocking call is removed, caused by other computation
+    // of the app.
     remainingWaitShareRatio: 0.1
   },
   explains: [],
@@ -127,8 +129,8 @@ module.exports = defineDiagnosis({
 /** @typedef {ReturnType<typeof findWaiters>} Waiters */
 
 /**
- * Does the loop respond? If it does not: is the reason GC, a lack of CPU, or a batch job that
- * nobody waits for?
+ * Does the loop respond in time? If not, is the cause GC, a lack of CPU, or a batch job without a
+ * waiting client?
  * @param {Signals} signals
  * @param {Limits} limits
  */
@@ -243,8 +245,8 @@ const heldBack = ({ cpuThrottledRatio }) =>
 const capital = sentence => sentence.charAt(0).toUpperCase() + sentence.slice(1)
 
 /**
- * True if the loop sleeps inside calls for most of the time in which it is busy and does not wait
- * for a CPU.
+ * True if the loop sleeps inside calls for most of its busy time. Time spent waiting for a CPU is
+ * excluded.
  * @param {Signals} signals
  * @param {Limits} limits
  */
@@ -254,9 +256,9 @@ function waitsInside ({ threadCpuRatio, eventLoopUtilizationRatio: busy, cpuTime
 }
 
 /**
- * Victims of a blocked loop. clients: a server listens, or accepted connections; also if unknown.
- * timers: some are always pending, and the loop waits for them. perhaps: timers of a loop without
- * pauses, or outgoing connections.
+ * Work that waits for a blocked loop. clients: a server listens or has accepted connections, or
+ * this is unknown. timers: some are always pending, and the loop waits for them. perhaps: there are
+ * timers in a loop without pauses, or outgoing connections.
  * @param {Signals} signals
  * @param {Limits} limits
  * @returns {'clients' | 'timers' | 'perhaps' | 'nobody'}
@@ -264,8 +266,8 @@ function waitsInside ({ threadCpuRatio, eventLoopUtilizationRatio: busy, cpuTime
 function findWaiters (signals, { batchBusyRatio }) {
   const { serversListening, connectionsAccepted, fewestTimers, fewestConnections } = signals
   if (serversListening !== 0 || connectionsAccepted !== 0) return 'clients'
-  // Share of the time in which it did not wait for a CPU. With more CPU a batch program stays as
-  // busy, while a loop that waits for timers pauses more.
+  // Compare the busy time with the time in which the thread did not wait for a CPU. Given more CPU,
+  // a batch program stays as busy, while a loop that waits for timers pauses more.
   const waited = signals.runQueueWaitRatio ?? 0
   const ownBusy = (signals.eventLoopUtilizationRatio - waited) / (1 - waited)
   if (fewestTimers && ownBusy < batchBusyRatio) return 'timers'

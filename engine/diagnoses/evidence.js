@@ -7,8 +7,8 @@ const { formatRatio, formatValue } = require('../text/format')
 /** @typedef {import('./define-diagnosis').Evidence} Evidence */
 
 /**
- * A thread that waits for less than this share of its time is not slowed down: the rest is noise of
- * the machine.
+ * From this share of available CPU time on a thread is not slowed down: the remaining wait is noise
+ * of the machine.
  */
 const NEARLY_ALL = 0.9
 
@@ -32,17 +32,17 @@ function evidence (signal, value, limit, say) {
 }
 
 /**
- * Evidence in display order, without absent pieces.
+ * List of evidence in display order; null items are left out.
  * @param {...(Evidence | readonly Evidence[] | false | null | undefined | 0)} items
  * @returns {Evidence[]}
  */
 const listEvidence = (...items) => items.flatMap(item => item || [])
 
 /**
- * Sentence that states the basis of rates if the thread waited for a CPU.
+ * Sentence saying that a rate is per CPU-second, for a thread that waited for a CPU.
  * @param {{ cpuTimeRatio: number | null, cpuThrottledRatio: number | null }} signals
- * @param {string} judged the quantity judged per CPU-second, with its numbers
- * @returns {Evidence[]} empty if the thread did not wait
+ * @param {string} judged text of the rate that was judged, per CPU-second
+ * @returns {Evidence[]} empty list if the thread did not wait
  */
 function cpuTimeEvidence ({ cpuTimeRatio, cpuThrottledRatio }, judged) {
   if (cpuTimeRatio === null || cpuTimeRatio >= NEARLY_ALL) return []
@@ -61,7 +61,7 @@ function cpuTimeEvidence ({ cpuTimeRatio, cpuThrottledRatio }, judged) {
 }
 
 /**
- * A share of wall time, and of CPU time if that differs.
+ * Text of a share of wall time, followed by the share of CPU time if the two differ.
  * @param {{ cpuTimeRatio: number | null }} signals
  * @param {number} wallRatio
  * @param {number} cpuRatio

@@ -10,11 +10,12 @@ const FILLING_LIMITS = Object.freeze({
   runwayShareRatio: 0.35,
   // ... and after this time: caches of 50 to 400 MiB took up to ten minutes to fill.
   fillingSeconds: 600,
-  // Within that time growth must cover most of the way, as caches are configured to stay below the
-  // limit.
+  // Younger growth is certain only if it covers most of the way, as caches are configured to stay
+  // below the limit.
   fillingRunwayShareRatio: 0.8,
-  // Straight growth of this size is certain, however far the limit is: those caches stay below it.
-  // Otherwise, on a machine of 24 GiB without a container limit, a quarter of the way was 6 GiB.
+  // Straight growth of this size is certain, however far the limit is, as the measured caches were
+  // smaller. A share alone would be too much: on a machine with 24 GiB and no container limit, a
+  // quarter of the way is 6 GiB.
   certainRiseBytes: 512 * 2 ** 20
 })
 
@@ -27,7 +28,7 @@ const MAY_FILL = 'a leak, or a cache that still fills'
  * Rise along a line from which a leak is certain.
  * @param {FillingLimits} limits
  * @param {Record<'rise' | 'runway' | 'seconds', number>} line rise and runway: bytes
- * @param {boolean} holdsCaches true if caches live in that memory
+ * @param {boolean} holdsCaches true if caches may use this memory
  * @returns {number} bytes
  */
 function findCertainBytes (limits, { rise, runway, seconds }, holdsCaches) {

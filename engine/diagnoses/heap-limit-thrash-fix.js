@@ -31,8 +31,8 @@ const WORTH_GROWTH = 1.15
 const LEAST_ROOM_SHARE = 0.02
 
 /**
- * A higher limit if the container has room for it. Otherwise, or if the heap fills within seconds,
- * less memory on the heap.
+ * Recommends a higher heap limit if the container has room for it. Otherwise, or if the heap fills
+ * within seconds, the fix is to retain less on the heap.
  * @param {Finding} finding
  * @param {Hello} target
  * @returns {Fix[]}
@@ -117,7 +117,7 @@ function raiseLimit (finding, target, megabytes) {
 }
 
 /**
- * Semi-spaces grow with it, as the small new space would be the next bottleneck.
+ * The fix also enlarges small semi-spaces, which would be the next bottleneck.
  * @param {Finding} finding
  * @param {Hello} target
  */
@@ -146,8 +146,8 @@ function describeFit ({ containerLimitBytes, shareBytes, processes }) {
 }
 
 /**
- * Predicted rate of major GCs: one is needed each time the headroom above the live heap is used up,
- * so twice the headroom halves the majors.
+ * Predicts the pauses under a new heap limit. V8 runs a major GC each time the headroom above the
+ * live heap is used up, so twice the headroom halves the major GCs.
  * @param {Finding} finding
  * @param {number} megabytes new limit
  */

@@ -36,29 +36,30 @@ module.exports = defineDiagnosis({
     'containerProcesses'
   ],
   limits: {
-    // Share of the limit above which V8 has no room to let garbage wait.
+    // Share of the limit above which V8 has no room for garbage to accumulate.
     liveHeapShareRatio: 0.75,
     // Share of the thread's available CPU time, because a pause of a throttled thread lasts several
     // times longer: 0.2 at 85 % of the limit, 0.5 and more from 90 % on.
     pauseRatio: 0.18,
     suspectedPauseRatio: 0.06,
-    // Share of the limit at which one major GC a second marks the whole heap again and again,
-    // mostly on other threads. There a smaller share of pauses is enough. A large, quiet heap at 91
-    // % of its limit ran one major GC a minute.
+    // Share of the limit from which V8 marks the whole heap every second, mostly on other threads.
+    // There a smaller share of pauses is enough. A large, quiet heap at 91 % of its limit ran one
+    // major GC a minute.
     brinkShareRatio: 0.87,
     brinkMajorsPerCpuSecond: 0.8,
     brinkPauseRatio: 0.07,
-    // Majors for lack of room, per CPU-second …
+    // Major GCs for lack of room, per CPU-second …
     majorsPerCpuSecond: 0.3,
-    // … or their share of CPU time, because a slow machine runs fewer and longer ones: thrashing
+    // … or their share of CPU time, because a slow machine runs fewer and longer GCs: thrashing
     // apps measured 0.1–0.19.
     majorRatio: 0.05,
-    // Below its limits by this factor a finding stands: GC comes and goes with each burst of load
-    // of an app that lives near its limit.
+    // A finding is kept down to this share of the limits above: near its heap limit an app runs
+    // many GCs in each burst of load, and few between bursts.
     keepsRatio: 0.5,
     keepsShareRatio: 0.7,
     // A heap that fills this share of its limit, and would fill the rest within a minute, leaves no
-    // time for more evidence. It stays a suspicion, because caches fill as fast and then stop.
+    // time for more evidence. The state stays `suspected`, because caches fill as fast and then
+    // stop.
     fillsShareRatio: 0.6,
     fillsSeconds: 60
   },
@@ -78,7 +79,7 @@ module.exports = defineDiagnosis({
     return {
       state: !calm && recentGcCpuRatio >= needed ? 'confirmed' : 'suspected',
       keeps: !calm,
-      // At the limit the process lives for seconds; farther away GC only costs time.
+      // At the limit the process has seconds to live; below it GC only costs time.
       severity: left !== null || isOnBrink ? 'critical' : 'warning',
       summary: `The live heap fills ${formatRatio(share)} of its limit of ` +
         `${formatBytes(heapSizeLimitBytes)}, and ` + (left === null
@@ -134,10 +135,10 @@ function ruleOut (signals, limits) {
 }
 
 /**
- * Do major GCs come for lack of room, and cost time?
+ * True if major GCs run for lack of room, and cost time.
  * @param {Signals} signals
  * @param {Limits} limits
- * @param {number} ratio of the limits
+ * @param {number} ratio factor on the limits
  */
 const comesForRoom = (signals, limits, ratio) =>
   (signals.recentMajorsPerCpuSecond >= ratio * limits.majorsPerCpuSecond ||
@@ -145,7 +146,7 @@ const comesForRoom = (signals, limits, ratio) =>
   signals.recentGcCpuRatio >= ratio * limits.suspectedPauseRatio
 
 /**
- * Seconds until the heap is full; null for slower growth.
+ * Seconds until the heap is full; null if it takes longer than a minute.
  * @param {Signals} signals
  * @param {Limits} limits
  */

@@ -8,7 +8,7 @@ const { comfortableHeapMib } = require('../v8/fitting-sizes')
 const { newSpaceBytes } = require('../v8/heap-sizing')
 
 const MIB = 2 ** 20
-/** Recommended semi-space: it serves bursts of requests, at the price of more scavenges. */
+/** Recommended semi-space: large enough for bursts of requests, at the cost of more scavenges. */
 const SMALLER_SEMI_SPACE_MIB = 8
 
 module.exports = defineDiagnosis({
@@ -38,7 +38,8 @@ module.exports = defineDiagnosis({
     // Limits of the memory beyond the live heap, and of its share of RSS.
     slackBytes: 48 * MIB,
     slackShareRatio: 0.3,
-    // The slack matters if the limit is near, or if the slack is a large part of the limit.
+    // Slack is a problem only if RSS is near the limit, or if the slack is a large part of the
+    // limit.
     rssShareRatio: 0.6,
     slackOfLimitRatio: 0.25,
     // An app at rest needs no new space with halves this large.
@@ -114,7 +115,7 @@ module.exports = defineDiagnosis({
  */
 
 /**
- * Is the app at work, the heap in proportion, or no limit near?
+ * Is the app busy, is the heap in proportion to the live heap, or is no limit near?
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} live bytes

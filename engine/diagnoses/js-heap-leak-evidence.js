@@ -25,7 +25,7 @@ const COUNTS = Object.freeze(/** @type {const} */ ([
 
 /**
  * @param {Signals} signals
- * @returns {keyof typeof PATTERNS | null} null: no hint
+ * @returns {keyof typeof PATTERNS | null} null if no resource grows with the heap
  */
 function findGrowing (
   { largeObjectSpaceTrend, oldSpaceTrend, listenerWarnings, arrayBuffersTrend }
@@ -61,7 +61,7 @@ function showGrownWith (signals, rise, limits) {
 
 /**
  * @param {{ containerProcesses: number | null }} signals
- * @param {number} runway bytes
+ * @param {number} runway room left to the limit, in bytes
  */
 function showSharers ({ containerProcesses: processes }, runway) {
   if (processes === null || processes <= 1) return null
@@ -73,11 +73,10 @@ function showSharers ({ containerProcesses: processes }, runway) {
 /**
  * @param {Signals} signals
  * @param {Limits} limits
- * @param {number} runway bytes
+ * @param {number} runway room left to the limit, in bytes
  */
 function nameLimit (signals, limits, runway) {
-  // The share refers to the heap's own limit. If the remaining room is smaller than that implies,
-  // the container's limit comes first.
+  // If less room remains than the heap's own limit leaves, the container's limit is reached first.
   const live = signals.liveHeapBytes ?? 0
   const heapRunway = live / (signals.liveHeapShareRatio ?? 1) - live
   return runway < limits.ownRunwayRatio * heapRunway ? 'the container limit' : 'the heap size limit'

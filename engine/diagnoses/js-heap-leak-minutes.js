@@ -20,9 +20,9 @@ const {
 /**
  * Line through the readings of the live heap after major GCs.
  * @typedef {Record<'rise' | 'growth' | 'seconds' | 'fit' | 'score' | 'late' | 'lateAtMost' |
- *   'share' | 'runway', number>} Line rise and runway: bytes; growth: bytes a second; share: of the
- *   way to the limit; late: growth at the end as a share of the whole, the lesser of two estimates;
- *   lateAtMost: the greater of them
+ *   'share' | 'runway', number>} Line rise and runway: bytes; growth: bytes per second; share: part
+ *   of the way to the limit; late: growth at the end as a share of the mean growth, the lesser of
+ *   two estimates; lateAtMost: the greater estimate
  * @typedef {(signals: Signals, limits: Limits, line: Line) => Judgement | null} Question
  */
 
@@ -61,7 +61,7 @@ function judgeFlat (signals, limits, line) {
   const rises =
     score >= limits.score && growth >= limits.slowestBytesPerSecond && fit >= limits.suspectedFit
   if (rises && isWorthSuspicion(rise, share, limits)) return null
-  // A line that is young is short: what would fill the room within a working day is not ruled out.
+  // A young line is short: growth that would fill the room within a working day is not ruled out.
   const isMuch =
     rise >= limits.lastingLeastBytes || growth * limits.criticalSeconds >= runway
   if (rises && isMuch && lateAtMost >= limits.lateGrowthRatio) {
@@ -70,7 +70,7 @@ function judgeFlat (signals, limits, line) {
   }
   const filled = formatRatio(signals.liveHeapShareRatio ?? 0)
   return judgeNearLimit(signals, limits, `fills ${filled} of its limit, where growth cannot show`) ??
-    // Recent growth is no line over all readings yet.
+    // Growth that began recently is not a line over all readings yet.
     judgeFewReadings(signals, limits, runway) ??
     ok(`the live heap ${nameCourse(growth, rises, limits)}: ` +
       `${formatValue(growth, 'bytesPerSecond')} over ${formatSeconds(seconds)}` +
@@ -96,7 +96,7 @@ function nameCourse (growth, rises, limits) {
 const isWorthSuspicion = (rise, share, limits) =>
   share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
 
-/** Does the growth slow down, as that of a cache that fills? @type {Question} */
+/** Does the growth slow down, as it does in a cache that fills? @type {Question} */
 function ruleOutFilling (signals, limits, { rise, late }) {
   if (late >= limits.lateGrowthRatio) return null
   return judgeNearLimit(signals, limits, 'slows down just under its limit, where it must') ??
@@ -110,7 +110,7 @@ function ruleOutFilling (signals, limits, { rise, late }) {
 /**
  * @param {Signals} signals
  * @param {Limits} limits
- * @param {string} does reason why a flat line proves nothing
+ * @param {string} does predicate of the live heap in the sentence, such as `slows down`
  * @returns {Dismissal | null} null if there is room to grow
  */
 function judgeNearLimit (signals, limits, does) {
@@ -119,7 +119,7 @@ function judgeNearLimit (signals, limits, does) {
 }
 
 /**
- * Does the load explain the rise, or was the level as high before?
+ * Does the load explain the rise, or was the live heap as large before?
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {{ rise: number, seconds: number }} line
@@ -134,16 +134,17 @@ const ruleOutKnown = (signals, limits, { rise, seconds }) =>
   })
 
 /**
- * Time until the room is full, from now: the known live heap is as old as the last major GC.
+ * Time from now until the room is full. The live heap was measured at the last major GC, some time
+ * ago.
  * @param {Signals} signals
- * @param {number} runway bytes at that GC
+ * @param {number} runway room left at the last major GC, in bytes
  * @param {number} growth bytes a second
  */
 const secondsToFill = ({ liveHeapAgeSeconds }, runway, growth) =>
   Math.max(0, runway / growth - (liveHeapAgeSeconds ?? 0))
 
 /**
- * Certainty and urgency of growth along a line.
+ * Judges certainty and urgency of growth along a line.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Line} line
@@ -198,8 +199,8 @@ function showLine (signals, limits, { rise, growth, seconds, fit, late, share },
 }
 
 /**
- * Judges growth before there are enough readings for a trend: V8 collects a heap under a limit of
- * gigabytes so rarely that they take many minutes.
+ * Judges growth before a trend has enough readings. Under a limit of gigabytes V8 runs major GCs so
+ * rarely that enough readings take many minutes.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} runway bytes
@@ -258,9 +259,9 @@ function showKept (signals, limits, kept, { rise, slope, seconds, fit, lateRatio
 }
 
 /**
- * Rules out a leak in a quiet app, which has no major GC for hours. Its promoted bytes bound its
- * growth. No leak of this kind exists if that bound is slower than growth judged within minutes,
- * reaches no limit within a working day, and is less than growth judged over hours.
+ * Rules out a leak in a quiet app without a major GC for hours: its heap cannot have grown by more
+ * than the promoted bytes. The leak is ruled out if this bound is below the growth that minutes or
+ * hours of readings would report, and reaches no limit within a working day.
  * @param {Signals} signals
  * @param {Limits} limits
  * @returns {Judgement | null} null if more may have survived

@@ -51,9 +51,10 @@ module.exports = defineDiagnosis({
   ],
   limits: {
     ...LASTING_LIMITS,
-    // Fewer readings after major GCs cannot reach the score below, however straight they rise.
+    // Least number of readings after major GCs: fewer cannot reach the score below, however
+    // straight they rise.
     readings: 7,
-    // Standard score of the growth. 3: a flat floor looks like this once in a thousand times.
+    // Mann–Kendall score of the growth. A flat series reaches 3 once in a thousand times.
     score: 3,
     // r² that makes a rise worth a suspicion: the rise is five times the scatter around the line.
     suspectedFit: 0.85,
@@ -62,7 +63,7 @@ module.exports = defineDiagnosis({
     // A leak continues at its rate. Growth that slows down to this share of the rate is a cache
     // that fills.
     lateGrowthRatio: 0.6,
-    // A suspicion is withdrawn below this share.
+    // A suspicion is withdrawn if the growth falls below this share of the rate.
     levelsOffRatio: 0.4,
     ...FILLING_LIMITS,
     // Growth below this share of the way is not worth a suspicion.
@@ -73,7 +74,7 @@ module.exports = defineDiagnosis({
     // Few readings: nearly all promoted bytes must have survived the next major GC. Leaks under
     // limits of 1 to 4 GiB measured 0.95-1.00; garbage that is promoted early 0.0-0.3.
     promotedKeptRatio: 0.8,
-    // Time after which promoted bytes bound the growth: within moments little is promoted.
+    // Least time over which promoted bytes bound the growth: in a shorter time little is promoted.
     boundSeconds: 30,
     // Share of the limit above which the live heap cannot rise any more: a flat line there proves
     // nothing.
@@ -141,7 +142,7 @@ module.exports = defineDiagnosis({
 function judgeLong (signals, limits) {
   const { liveHeapLastingTrend: trend, liveHeapPeakRunwayBytes: runway } = signals
   if (trend === null || runway === null) return null
-  const limit = { peakRunway: runway, limitIn: signals.liveHeapLimitInSeconds }
+  const limit = { peakRunway: runway, limitInSeconds: signals.liveHeapLimitInSeconds }
   const what = 'the live heap'
   return judgeHours(trend, limit, 'liveHeap', limits, what, (rise, growthBytesPerSecond) => ({
     name: 'The live heap',

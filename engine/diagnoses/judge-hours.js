@@ -7,7 +7,7 @@ const { severityByTime } = require('./severity')
 const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
 
 /** @typedef {import('../signals/lasting').LastingTrend} LastingTrend */
-/** @typedef {{ peakRunway: number, limitIn: number | null }} Limit bytes, and seconds */
+/** @typedef {{ peakRunway: number, limitInSeconds: number | null }} Limit peakRunway: bytes */
 
 /** Names of the figures in evidence, by the trend that holds them. */
 const FIGURES = Object.freeze(/** @type {const} */ ({
@@ -31,14 +31,15 @@ const FIGURES = Object.freeze(/** @type {const} */ ({
  * @typedef {object} Level
  * @property {string} name as the subject of a sentence
  * @property {string} limitName
- * @property {string} fills other growth that lasts for hours, and then falls below the limit
- * @property {string} threat consequence at the limit, up to a time: ": the process dies"
- * @property {string} [aftermath] consequence after that, to end the sentence
+ * @property {string} fills other growth that lasts for hours and stops below the limit
+ * @property {string} threat consequence of reaching the limit; a time may follow: ": the process
+ *   dies"
+ * @property {string} [aftermath] later consequence, the end of the sentence
  * @property {Found} finding
- * @property {string} [cause] cause, printed if no other is possible
- * @property {boolean} [isOpen] true if a fact known only to the diagnosis keeps it from being
- *   certain
- * @property {import('./define-diagnosis').Evidence[]} evidence in addition to that of the growth
+ * @property {string} [cause] cause, printed if no other cause is possible
+ * @property {boolean} [isOpen] true if a fact known only to the diagnosis prevents certainty
+ * @property {import('./define-diagnosis').Evidence[]} evidence evidence besides the evidence of
+ *   growth
  */
 
 /**
@@ -51,7 +52,7 @@ const FIGURES = Object.freeze(/** @type {const} */ ({
  * @param {Parameters<typeof judgeLasting>[2] & Parameters<typeof severityByTime>[1]} limits
  * @param {string} what name of the growing level, as in a sentence
  * @param {(rise: number, growthBytesPerSecond: number) => Level<Found> | OutruledGrowth} describe
- *   asked only where something grew
+ *   called only if the level grew
  * @returns {import('./define-diagnosis').Judgement<Found>}
  */
 function judgeHours (trend, limit, level, limits, what, describe) {
@@ -125,7 +126,7 @@ function growthEvidence (trend, runway, names, limits, { found, limitName, fills
 }
 
 /**
- * The stronger finding of minutes and hours.
+ * The stronger of two judgements: over minutes and over hours.
  * @template {{ state: import('./define-diagnosis').State }} Judged
  * @param {Judged} minutes
  * @param {Judged | null} hours null without enough data

@@ -10,13 +10,14 @@ const SECONDS_PER_HOUR = 3600
  * outside it are judged alike.
  */
 const LASTING_LIMITS = Object.freeze({
-  // Slower growth may be a load that rises in the morning: 300 MiB between night and noon are up to
-  // 39 MiB an hour. Such growth is judged over hours, against the load and the hour of the day.
+  // Least growth that is judged within minutes. Slower growth may follow a load that rises in the
+  // morning: 300 MiB between night and noon are up to 39 MiB an hour. It is judged over hours,
+  // against the load and the hour of the day.
   slowestBytesPerSecond: 48 * 2 ** 20 / SECONDS_PER_HOUR,
-  // Standard errors of the growth: services whose memory follows their load measured below 4 from
-  // the second day on, leaks above 9.
+  // Growth over its standard error, from which it is suspected. Services whose memory follows their
+  // load measured below 4 from the second day on, leaks above 9.
   lastingScore: 4,
-  // Standard errors that confirm it.
+  // Growth over its standard error, from which it is confirmed.
   lastingCertainScore: 6,
   // Growth that is worth a suspicion wherever the limit is: a leak of 2 MiB an hour reaches it
   // within a day.
@@ -31,20 +32,20 @@ const LASTING_LIMITS = Object.freeze({
   // A finding stands until its rate falls below this share: memory retained per request grows more
   // slowly at a weekend.
   lastingLevelsOffRatio: 0.3,
-  // Tolerance of the slope of a third of a straight line. A daily wave differs by more within six
-  // hours.
+  // Tolerance of the slope within each third of a straight line. A daily wave deviates more within
+  // six hours.
   lastingBendRatio: 0.15,
-  // Days in a row that rose like the whole make it certain, however far the limit is, once they add
-  // up to these bytes.
+  // Growth is certain, however far the limit is, after so many days in a row that each rose like
+  // the whole, and so many bytes in total.
   certainDays: 2,
   certainDaysSeconds: 60 * SECONDS_PER_HOUR,
   certainDaysRiseBytes: 64 * 2 ** 20,
-  // Before two days are known the load must be ruled out: it moved, or was constant, for this long.
-  // If CPU time and allocation are unknown, no daily load looks like a straight line for longer
-  // than this.
+  // Before two days are known, the load must be ruled out as the cause: it moved by this ratio, or
+  // it was constant for this long. If CPU time and allocation are unknown, a straight line must
+  // last for the longer time, as no daily load looks straight for so long.
   loadMovesRatio: 0.25,
-  // A suspicion stands until days are distinguishable from a line: the evening does not refute the
-  // morning.
+  // Length of history that distinguishes a daily wave from a line. A suspicion stands until then: a
+  // quiet evening does not refute growth in the morning.
   dayTellsSeconds: 20 * SECONDS_PER_HOUR,
   movedSeconds: 2 * SECONDS_PER_HOUR,
   steadySeconds: 4 * SECONDS_PER_HOUR,
@@ -55,17 +56,19 @@ const LASTING_LIMITS = Object.freeze({
   // part of the room.
   rateErrorRatio: 0.15,
   rateLeastRatio: 0.7,
-  // Growth of minutes predicts nothing beyond this multiple of its length: caches fill until then.
+  // Growth observed for minutes predicts nothing beyond this multiple of the observed time: by then
+  // a cache is full.
   tellsAheadRatio: 6,
-  // A limit nearer than this is always reported, as somebody must act.
+  // A limit that will be reached sooner than this is always reported, as somebody must act.
   soonSeconds: SECONDS_PER_HOUR,
-  // Horizon of growth over hours until two days are known: a leak per request grows by day.
+  // Prediction horizon, as a multiple of the observed hours, until two days are known: memory
+  // leaked per request grows by day and rests at night.
   tellsHoursRatio: 2,
   swingShareRatio: 0.2,
-  // Within two hours: a rise of which the load explains this share belongs to the load.
+  // Within two hours, a rise is attributed to the load if the load explains this share of it.
   loadShareRatio: 0.5,
-  // Part of a rise above all earlier values. A level that returns each morning exceeds the last one
-  // only by noise.
+  // Least part of a rise that must exceed all earlier values. A level that returns each morning
+  // exceeds the last morning's only by noise.
   newShareRatio: 0.3
 })
 
@@ -76,27 +79,28 @@ const LASTING_LIMITS = Object.freeze({
  * @typedef {object} LastingJudgement
  * @property {import('./define-diagnosis').State} state never unknown
  * @property {number} seconds length of the history behind it
- * @property {boolean} keeps true if a suspicion stands against it
+ * @property {boolean} keeps true if this judgement does not withdraw an earlier suspicion
  * @property {number} growth bytes a second
  * @property {number} rise bytes
- * @property {number} share of the way to the limit
+ * @property {number} share part of the way to the limit
  * @property {number | null} limitInSeconds null if unknown
- * @property {string} summary for ok: the reason
- * @property {string} because for a finding: the weighed evidence
- * @property {string} also other explanations, and the time that decides them; empty when confirmed
+ * @property {string} summary with `ok`: the reason
+ * @property {string} because with a finding: the weighed evidence
+ * @property {string} also other possible explanations, and the time until they are decided; empty
+ *   if confirmed
  */
 
 /**
  * Judges growth over hours and days: memory that neither the load, nor the hour of the day, nor
  * filling explains is a leak.
  * @param {LastingTrend} trend
- * @param {{ peakRunway: number, limitIn: number | null }} limit bytes to it at the busiest moment,
- *   and seconds
+ * @param {{ peakRunway: number, limitInSeconds: number | null }} limit peakRunway: room left at the
+ *   busiest moment, in bytes; limitInSeconds: time to the limit
  * @param {LastingLimits & { runwayShareRatio: number, certainRiseBytes: number }} limits
  * @param {string} what name of the growing level, as in a sentence
  * @returns {LastingJudgement}
  */
-function judgeLasting (trend, { peakRunway, limitIn }, limits, what) {
+function judgeLasting (trend, { peakRunway, limitInSeconds }, limits, what) {
   const { slope: growth, rise, seconds, steadyDays: days } = trend
   const share = rise > 0 ? rise / (rise + peakRunway) : 0
   const keeps =
@@ -113,18 +117,18 @@ function judgeLasting (trend, { peakRunway, limitIn }, limits, what) {
     seconds >= limits.certainDaysSeconds &&
     rise >= limits.certainDaysRiseBytes
   const isRateKnown = isSure && 1 / trend.score <= limits.rateErrorRatio
-  // A rate by day differs from that of the night: before full days are known only a near limit is
-  // predictable.
+  // The rate by day differs from the rate at night. Until full days are known, only a near limit
+  // can be predicted.
   const isNear =
     trend.leastRatio >= limits.rateLeastRatio &&
     seconds >= limits.unseenSeconds &&
     trend.loadSwing <= limits.swingShareRatio * peakRunway &&
-    (limitIn ?? Infinity) <= limits.tellsHoursRatio * seconds
+    (limitInSeconds ?? Infinity) <= limits.tellsHoursRatio * seconds
   return {
     ...found,
     keeps: days === null,
     state: isSure && (isFar || isLong) ? 'confirmed' : 'suspected',
-    limitInSeconds: isRateKnown && (days !== null || isNear) ? limitIn : null,
+    limitInSeconds: isRateKnown && (days !== null || isNear) ? limitInSeconds : null,
     summary: '',
     because: sayWeighed(trend, limits),
     also: isSure
@@ -137,7 +141,7 @@ function judgeLasting (trend, { peakRunway, limitIn }, limits, what) {
  * @param {LastingTrend} trend
  * @param {number} share of the way to the limit
  * @param {LastingLimits} limits
- * @returns {string | null} reason why it is no leak, to end a sentence
+ * @returns {string | null} reason why the growth is no leak, as the end of a sentence
  */
 function explainLasting (trend, share, limits) {
   const { slope, score, rise, seconds, steadyDays: days, lateRatio, loadSwing } = trend
@@ -210,9 +214,9 @@ function secondsWithoutDays (loadMoves, limits) {
 const formatPerHour = bytesPerSecond => `${formatBytes(bytesPerSecond * SECONDS_PER_HOUR)}/h`
 
 /**
- * Time to the limit, predicted from growth of minutes.
+ * Time to the limit, predicted from growth observed for minutes.
  * @param {number} secondsLeft
- * @param {number} seconds observed seconds
+ * @param {number} seconds length of the observation
  * @param {Pick<LastingLimits, 'tellsAheadRatio' | 'soonSeconds'>} limits
  * @returns {{ secondsLeft: number | null, inTime: string }} null and empty if it is too far away to
  *   predict
@@ -223,12 +227,13 @@ const timeLeft = (secondsLeft, seconds, limits) =>
     : { secondsLeft: null, inTime: '' }
 
 /**
- * Rules out a rise within two hours that the load explains, or that returns to an earlier level.
+ * Rules out a rise within two hours if the load explains it, or if it only returns to an earlier
+ * level.
  * @param {{ newShareRatio: number, loadShareRatio: number }} limits
  * @param {number} rise bytes
  * @param {{ grew: string, load: string, level: number | null, earlierHigh: number | null,
- *   loadShare: number | null }} of grew: the rise, and load: whose it is, as in a sentence; level
- *   and earlierHigh: bytes
+ *   loadShare: number | null }} of grew and load: the rise and the load in words; level and
+ *   earlierHigh: bytes
  * @returns {import('./define-diagnosis').Dismissal | null}
  */
 function ruleOutKnownRise (limits, rise, { grew, load, level, earlierHigh: high, loadShare }) {

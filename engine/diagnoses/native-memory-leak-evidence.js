@@ -73,12 +73,12 @@ const PLACES = Object.freeze({
 })
 
 /**
- * Place of the memory, from the counters that grew with it. Node 26 does not count WebAssembly
- * memory as external, older versions do: the memory map separates it.
+ * Kind of memory that grew, by the counters that grew with it. Versions of Node.js before 26 count
+ * WebAssembly memory as external; the memory map separates it.
  * @param {Signals} signals
  * @param {Limits} limits
- * @param {number} rise bytes, of all
- * @param {number} growth bytes per second, of all
+ * @param {number} rise bytes of all memory outside the heap
+ * @param {number} growth bytes per second, of all memory outside the heap
  * @returns {keyof typeof PLACES}
  */
 function findPlace (signals, { placeShareRatio }, rise, growth) {
@@ -101,7 +101,8 @@ const freedBytes = ({ allocatorAsked, allocatorSlackTrend }) =>
   allocatorAsked === 1 ? (allocatorSlackTrend?.rise ?? null) : null
 
 /**
- * Only malloc itself can separate freed memory that it retains from memory in use.
+ * Rules out growth that malloc reports as freed. Only malloc can tell retained free memory from
+ * memory in use.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} rise bytes
@@ -114,8 +115,8 @@ function ruleOutFreed (signals, limits, rise) {
 }
 
 /**
- * True if malloc may retain the growth: without a query, Buffers that come and go show freed
- * memory, if they are large enough.
+ * True if the growth may be freed memory that malloc retains. Without a query of malloc, large
+ * enough Buffers that come and go are the sign of it.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} rise bytes
@@ -131,7 +132,7 @@ const nameLimit = ({ containerLimitBytes }) =>
  * @param {keyof typeof PLACES} place
  * @param {Signals} signals
  * @param {Limits} limits
- * @param {number} growth bytes per second, of all
+ * @param {number} growth bytes per second, of all memory outside the heap
  */
 const showPlace = (place, signals, limits, growth) => [
   place === 'webassembly' &&

@@ -20,7 +20,8 @@ const {
 /**
  * Line along which the memory outside the heap grows.
  * @typedef {Record<'rise' | 'growth' | 'seconds' | 'steady' | 'share' | 'runway', number>} Line
- *   rise and runway: bytes; growth: bytes a second; steady: ratio; share: of the way to the limit
+ *   rise and runway: bytes; growth: bytes a second; steady: ratio; share: part of the way to the
+ *   limit
  * @typedef {(signals: Signals, limits: Limits, line: Line) => Dismissal | null} Question
  */
 
@@ -90,7 +91,7 @@ function ruleOutFlat (signals, limits, { rise, steady }) {
       'not grow in a line')
 }
 
-/** Is the growth large enough to judge within minutes? @type {Question} */
+/** Is the growth too small to judge within minutes? @type {Question} */
 function judgeTooLittle (_, limits, { rise, growth, seconds, share }) {
   if (share < limits.suspectedRunwayShareRatio && rise < limits.suspectedRiseBytes) {
     return unknown(
@@ -100,7 +101,7 @@ function judgeTooLittle (_, limits, { rise, growth, seconds, share }) {
   return unknown(`${sayGrew(rise)} in ${formatSeconds(seconds)}: so slowly that hours must tell`)
 }
 
-/** Does the growth slow down, as that of a pool that fills? @type {Question} */
+/** Does the growth slow down, as it does in a pool that fills? @type {Question} */
 function ruleOutFilling (signals, limits, { rise, steady }) {
   if (steady >= limits.suspectedSteadinessRatio) return null
   return judgeNearLimit(signals, limits, rise) ??
@@ -121,7 +122,7 @@ function judgeNearLimit ({ outsideHeapBytes: bytes, memoryRunwayBytes: runway },
   )
 }
 
-/** Is the rise that of the load, or was the level as high before? @type {Question} */
+/** Does the load explain the rise, or was the level as high before? @type {Question} */
 const ruleOutKnown = (signals, limits, { rise, seconds }) =>
   ruleOutKnownRise(limits, rise, {
     grew: `${sayGrew(rise)} in ${formatSeconds(seconds)}`,
@@ -132,7 +133,7 @@ const ruleOutKnown = (signals, limits, { rise, seconds }) =>
   })
 
 /**
- * Certainty, urgency and place of growth along a line.
+ * Judges certainty, urgency and kind of growth along a line.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Line} line
@@ -153,7 +154,8 @@ function judgeLine (signals, limits, line) {
     severity: severityByTime(runway / growth, limits),
     secondsLeft,
     seconds,
-    // An app with a quiet heap has no major GC for minutes. That does not refute an earlier proof.
+    // An app with a quiet heap has no major GC for minutes. Their absence does not refute earlier
+    // evidence.
     keeps: isEnough,
     standing: sayStanding('Memory outside the JS heap', rise, seconds),
     summary: `Memory outside the JS heap grows by ${formatValue(growth, 'bytesPerSecond')} and ` +
@@ -172,7 +174,8 @@ function judgeLine (signals, limits, line) {
 }
 
 /**
- * Buffers that come and go leave open whether malloc retains them, unless V8 counts the growth.
+ * True if malloc may retain the memory of Buffers that come and go, unless the growth is memory
+ * that V8 counts.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} rise bytes

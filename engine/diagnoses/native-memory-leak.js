@@ -50,7 +50,7 @@ module.exports = defineDiagnosis({
     // Memory outside the heap that fills this share of its room must stop growing, whatever causes
     // it: the kernel reclaims pages and throttles.
     nearLimitRatio: 0.85,
-    // Growth is counted if this share of it is external memory or Buffers.
+    // Growth is attributed to external memory or Buffers if they are this share of it.
     placeShareRatio: 0.5,
     ...FILLING_LIMITS,
     suspectedRunwayShareRatio: 0.05,
@@ -58,8 +58,8 @@ module.exports = defineDiagnosis({
     // within a minute.
     suspectedRiseBytes: 32 * 2 ** 20,
     ...URGENCY_LIMITS,
-    // If Buffers come and go by this share of the rise, a malloc that retains freed memory looks
-    // the same at first.
+    // If Buffers of this share of the rise come and go, freed memory that malloc retains may look
+    // like a leak at first.
     churnShareRatio: 0.6,
     churningRunwayShareRatio: 0.6
   },
@@ -100,12 +100,13 @@ module.exports = defineDiagnosis({
 function judgeLong (signals, limits) {
   const { outsideHeapLastingTrend: trend, memoryPeakRunwayBytes: runway } = signals
   if (trend === null || runway === null) return null
-  const limit = { peakRunway: runway, limitIn: signals.memoryLimitInSeconds }
+  const limit = { peakRunway: runway, limitInSeconds: signals.memoryLimitInSeconds }
   const what = 'memory outside the heap'
   return judgeHours(trend, limit, 'outsideHeap', limits, what, (rise, growthBytesPerSecond) => {
     const freed = ruleOutFreed(signals, limits, rise)
     if (freed) return { ruledOut: freed.summary }
-    // A malloc that retains freed memory levels off within days: growth that continues is in use.
+    // Freed memory that malloc retains levels off within days: memory that grows for longer is in
+    // use.
     const mayBeFreed =
       churns(signals, limits, rise) && (trend.steadyDays ?? 0) < limits.certainDays
     const collected = signals.majorsSeen >= limits.majors

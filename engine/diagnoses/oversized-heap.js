@@ -12,7 +12,7 @@ const MIB = 2 ** 20
 const ENOUGH_SEMI_SPACE = 16 * MIB
 /** Headroom above the live heap that keeps majors cheap. */
 const COMFORTABLE_SHARE = 0.5
-/** A heap of twice the live heap is in proportion. */
+/** A heap of this multiple of the live heap is in proportion. */
 const LIVE_FACTOR = 2
 
 module.exports = defineDiagnosis({
@@ -36,14 +36,14 @@ module.exports = defineDiagnosis({
     'lastMinuteUtilizationRatio'
   ],
   limits: {
-    // Every heap exceeds its live heap while the app starts.
+    // Length of the start phase, in which every heap exceeds twice its live heap.
     windowSeconds: 25,
-    // Excess beyond twice the live heap, and its share of RSS: more than V8's own largest new space
-    // of 128 MiB.
+    // Limits of the bytes beyond twice the live heap, and of their share of RSS. V8's own largest
+    // new space has 128 MiB, less than the first limit.
     wasteBytes: 144 * MIB,
     wasteShareRatio: 0.45,
-    // Limits of an app at rest, which another diagnosis judges. An app that waits for a CPU does
-    // not rest, so this counts CPU-seconds.
+    // Limits of an app at rest, which another diagnosis judges. An app that waits for a CPU is not
+    // at rest, so the rate is per CPU-second.
     scavengesPerCpuSecond: 0.05
   },
   explains: [],
@@ -75,7 +75,7 @@ module.exports = defineDiagnosis({
     const megabytes = comfortableHeapMib(live, COMFORTABLE_SHARE)
     const semiIsLarge = semiSpaceBytes > ENOUGH_SEMI_SPACE
     const young = newSpaceBytes(Math.min(semiSpaceBytes, ENOUGH_SEMI_SPACE))
-    // Measured: the old space then settles at about twice the live heap.
+    // In measurements the old space settles at about twice the live heap after the fix.
     const after = Math.min(heapResidentBytes, LIVE_FACTOR * live + young)
     const saved = heapResidentBytes - after
     return [
@@ -108,7 +108,7 @@ const wasteOf = ({ heapResidentBytes, liveHeapAtMostBytes }) =>
   Math.max(0, heapResidentBytes - LIVE_FACTOR * liveHeapAtMostBytes)
 
 /**
- * Is the heap in proportion, too young to judge, or at rest?
+ * Is the heap in proportion, the app too young to judge, or the app at rest?
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} waste bytes

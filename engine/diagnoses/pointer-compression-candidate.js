@@ -45,7 +45,7 @@ module.exports = defineDiagnosis({
     // Share of old space. It contains objects, whose pointers shrink; large objects are mostly
     // strings, backing stores of Buffers and arrays.
     pointerSpaceShareRatio: 0.6,
-    // A heap that grows by this share has another problem first.
+    // A heap that grows by this share has a more urgent problem.
     growthShareRatio: 0.15
   },
   explains: [],
@@ -58,7 +58,7 @@ module.exports = defineDiagnosis({
     const rise = findRise(signals)
     const { liveHeapHighestBytes: live, rssBytes } = signals
     return {
-      // A growing heap has another problem first, and this one may still grow.
+      // A growing heap has a more urgent problem, and this heap may still grow.
       state: signals.unreadAddonsLoaded || rise === null ? 'suspected' : 'confirmed',
       summary: `Most of the ${formatBytes(live)} that live on the heap are objects: with ` +
         `pointer compression about ${formatBytes(gain)} less, between ` +
@@ -109,7 +109,7 @@ const gainOf = ({ liveHeapBytes, heapResidentBytes, pointerSpaceShareRatio }, sh
 const findRise = signals => (signals.liveHeapTrend ?? signals.keptTrend)?.rise ?? null
 
 /**
- * Is there something to gain?
+ * Is the saving too small?
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {import('@memwatch/agent/protocol/frame').Hello} target

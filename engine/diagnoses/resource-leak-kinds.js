@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * Kinds of resources that can pile up: their signals, the least descriptors each takes, and the
- * place to search. Causes first: workers and children bring sockets, pipes and descriptors with
- * them.
+ * Kinds of resources that can pile up: their signals, the least number of descriptors of each, and
+ * advice on where to search. Causes come first: workers and child processes open sockets, pipes and
+ * descriptors.
  */
 const KINDS = Object.freeze(
   /** @type {const} */ ([
@@ -66,7 +66,7 @@ const KINDS = Object.freeze(
   ])
 )
 
-/** Kinds of descriptors: their names in a sentence, and the place to search. */
+/** Kinds of descriptors: their names in a sentence, and advice on where to search. */
 const DESCRIPTOR_KINDS = Object.freeze(
   /** @type {const} */ ([
     {
@@ -129,7 +129,7 @@ const countKinds = signals =>
   })
 
 /**
- * Kind of most new descriptors; before any kind grew, the kind of most descriptors.
+ * Kind with the most new descriptors; before any kind grew, the kind with the most descriptors.
  * @param {Signals} signals
  * @param {Limits} limits
  */

@@ -33,25 +33,25 @@ module.exports = defineDiagnosis({
     'cpuThrottledRatio'
   ],
   limits: {
-    // Least number of a pile; fewer are a pool.
+    // Least growth that is a pile; fewer resources are a pool.
     rise: 40,
-    // New ones as a share of all: resources kept on purpose were there before.
+    // New resources as a share of all: resources that are kept on purpose existed before.
     riseShareRatio: 0.4,
     // Straight and not slowing down: leaks measure 0.8–1, pools that fill fall towards 0.
     steadinessRatio: 0.6,
     // Below this the growth levels off, as in a pool that fills.
     levelsOffRatio: 0.3,
     ...URGENCY_LIMITS,
-    // Growth of minutes predicts nothing beyond these.
+    // Bounds of the predicted time, shared with growth of memory.
     tellsAheadRatio: LASTING_LIMITS.tellsAheadRatio,
     soonSeconds: LASTING_LIMITS.soonSeconds,
-    // A load that grows by this factor explains more handles.
+    // A load that grows by this factor explains a larger number of handles.
     loadGrowthRatio: 1.25,
     // A kind that accounts for more than this share of the new descriptors is their cause.
     causeShareRatio: 0.5,
-    // A saturated process: its loop is always busy, or a quota is used up in nearly all of its
-    // periods. It answers more slowly than clients ask, so the load is invisible in it. A healthy
-    // server with 0.1 of a core held 257 sockets after a minute.
+    // Share of a saturated process: its loop is busy nearly all the time, or its CPU quota is used
+    // up in nearly all periods. It responds more slowly than clients send, so its work does not
+    // show the load. A healthy server with 0.1 of a core held 257 sockets after a minute.
     saturatedRatio: 0.98,
     throttledRatio: 0.9
   },
@@ -137,9 +137,9 @@ const findGrown = (kinds, limits) =>
     .sort((a, b) => b.steady * b.rise - a.steady * a.rise)
 
 /**
- * Cause of growing descriptors: the kind of resource that opens them. Its steadiness is that of the
- * descriptors: workers that come and go hide the ones that stay, and the name would alternate with
- * theirs.
+ * Cause of growing descriptors: the kind of resource that opens them. The steadiness of the
+ * descriptors is used for it. The count of workers, say, is unsteady where some stay and others
+ * come and go, and the reported cause would alternate.
  * @param {Count[]} kinds
  * @param {Count[]} grown candidates
  * @param {Limits} limits
@@ -148,8 +148,8 @@ const findGrown = (kinds, limits) =>
 function findCause (kinds, grown, { steadinessRatio, levelsOffRatio, causeShareRatio }) {
   const worst = grown.find(({ steady }) => steady >= steadinessRatio) ?? grown[0]
   if (!worst?.descriptorsEach) return worst
-  // Kinds are compared by rate: they are not counted equally often, and a rise ends at the last
-  // count.
+  // Kinds are compared by rate, not by rise, because they are counted at different intervals and a
+  // rise ends at the last count.
   const source = kinds.find(({ steady, descriptorsEach, perSecond }) =>
     steady >= Math.min(levelsOffRatio, worst.steady) &&
     descriptorsEach * perSecond >= causeShareRatio * worst.perSecond)
@@ -164,7 +164,8 @@ const listActive = kinds =>
     .join(', ') || 'none active'
 
 /**
- * Judges if more handles belong to the load, or to a process that cannot keep up with it.
+ * Decides if the additional handles follow from a higher load, or from a process that cannot keep
+ * up with its load.
  * @param {Signals} signals
  * @param {Limits} limits
  */
@@ -178,8 +179,8 @@ function weighLoad (signals, limits) {
 }
 
 /**
- * First limit that the growth reaches. Handles cost memory, too: a worker has some 10 MiB and ten
- * descriptors, so memory ends long before descriptors.
+ * The limit that the growth reaches first. Handles cost memory, too: a worker takes some 10 MiB and
+ * ten descriptors, so it exhausts memory long before descriptors.
  * @typedef {{ of: 'descriptors' | 'memory', secondsLeft: number }} Bound
  * @param {Signals} signals
  * @param {Limits} limits

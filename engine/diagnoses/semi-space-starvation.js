@@ -47,42 +47,45 @@ module.exports = defineDiagnosis({
     'externalMajorsPerSecond'
   ],
   limits: {
-    // A semi-space above this is not small: V8's own choice with enough memory is 16 MiB or more on
-    // every Node from 18 on.
+    // A larger semi-space is not small: with enough memory V8 chooses 16 MiB or more on every
+    // Node.js from 18 on.
     semiSpaceMaxBytes: 16 * MIB,
-    // A smaller semi-space that has not reached its maximum may still grow.
+    // Share of its maximum that a semi-space must have reached: below it the semi-space may still
+    // grow.
     grownShareRatio: 0.9,
-    // Fewer GCs than this in the window are no rate.
+    // Fewer GCs in the window give no reliable rate.
     recentGcs: 100,
-    // Every app starves for a few seconds while it loads and warms up.
+    // Length of the window. While it loads and warms up, every app starves for a few seconds.
     gcWindowSeconds: 15,
-    // If only scavenges are frequent, the start phase must be over in CPU-seconds: a tenth of a
-    // core takes ten times as long.
+    // If only scavenges are frequent, the process must be this old in CPU-seconds: with a tenth of
+    // a core the start phase takes ten times as long.
     lifeCpuSeconds: 15,
-    // Share of CPU time in scavenges and ordinary majors that is worth a change. CPU time, because
-    // a pause of a throttled thread lasts several times longer by the clock.
+    // Share of CPU time in scavenges and ordinary majors that is worth a change. CPU time is the
+    // basis, because the pauses of a throttled thread last several times longer by the clock.
     pauseRatio: 0.12,
     suspectedPauseRatio: 0.06,
-    // An app with a large new space is not healthy if GC takes this share of CPU time: its objects
-    // outlive a new space of any size. 40 requests of 1 MB at a time measured 0.28 to 0.38.
+    // With a large new space an app is not healthy either if GC takes this share of CPU time: its
+    // objects outlive a new space of any size. An app with 40 concurrent requests of 1 MB measured
+    // 0.28 to 0.38.
     unexplainedRatio: 0.25,
     // Share of CPU time in ordinary majors if short-lived objects are promoted and fill old space.
-    // A share, because a slow machine runs fewer and longer ones. Starving apps measured
-    // 0.048–0.11, healthy ones with the same small semi-space 0.0008–0.013.
+    // The limit is a share, not a rate, because a slow machine runs fewer and longer GCs. Starving
+    // apps measured 0.048–0.11, healthy ones with the same small semi-space 0.0008–0.013.
     ordinaryMajorRatio: 0.03,
     // Rate of majors that replaces the share where the thread's wait for a CPU is unknown:
     // neighbours may cause a share of wall time. Healthy apps ran 0–2, starving ones 8–14.
     ordinaryMajorsPerSecond: 2.5,
-    // Surviving share of the promoted bytes between two majors above which the majors come for a
-    // growing live heap. Starving apps keep 0.02 of them, a leak of 2 MiB/s 0.3.
+    // If a larger share of the bytes promoted between two major GCs survives, the live heap grows,
+    // and its growth causes the major GCs. Starving apps keep 0.02 of them, a leak of 2 MiB/s 0.3.
     keptShareRatio: 0.15,
-    // V8 starts no major GC for less promoted garbage. Starving apps measured 20 MiB. If large
-    // Buffers force the GCs, which V8 12.4 does not report, it is 1.4 MiB.
+    // V8 starts no major GC for less promoted garbage. Starving apps measured 20 MiB between two
+    // major GCs. Apps whose large Buffers force the GCs, which V8 12.4 does not report, measured
+    // 1.4 MiB.
     promotedPerMajorBytes: 8 * MIB,
-    // Without such majors, scavenges alone must reach this rate per CPU-second.
+    // Without major GCs of that kind, scavenges alone must reach this rate per CPU-second.
     scavengesPerCpuSecond: 50,
-    // Near its limit the old generation runs majors for lack of its own room, which is another
-    // problem.
+    // Above this share of its limit, the old generation runs major GCs for lack of its own room,
+    // which is another problem.
     liveHeapShareRatio: 0.7,
     // A larger new space must fit the container's free memory, with a tenth of it to spare.
     spareShareRatio: 0.9
@@ -130,14 +133,14 @@ module.exports = defineDiagnosis({
     const spareBytes = (shareBytes ?? Infinity) - (rssBytes ?? 0)
     const choice = SEMI_SPACE_CHOICES.filter(bytes => bytes > now.semiSpaceBytes)
       .map(bytes => predictYoungGeneration(now, bytes))
-      // The next larger size must be worth its memory, which must fit the container.
+      // A larger size must save enough time for its memory, and must fit the container.
       .reduce((best, next) =>
         next.extraBytes < limits.spareShareRatio * spareBytes &&
         next.gcPauseRatio < best.gcPauseRatio - best.worthRatio
           ? next
           : best
       )
-    // Pauses for external memory do not change.
+    // Pauses caused by external memory do not change.
     const savedRatio = now.scavengePauseRatio + now.ordinaryMajorPauseRatio - choice.gcPauseRatio
     const megabytes = choice.semiSpaceBytes / MIB
     const addedBytes = choice.semiSpaceBytes - now.semiSpaceBytes
@@ -193,7 +196,7 @@ function ruleOut (signals, limits) {
 }
 
 /**
- * A large new space does not starve, but its GCs may cost much all the same.
+ * Rules out starvation for a large new space. The answer is open if its GCs cost much all the same.
  * @param {Signals} signals
  * @param {Limits} limits
  */
@@ -237,7 +240,7 @@ function weighCauses (signals, limits) {
 }
 
 /**
- * Do scavenges cause the GCs, and do those cost something?
+ * Does a small new space cause the GCs, and do they cost enough?
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Causes} causes
@@ -293,8 +296,9 @@ function showEvidence (signals, limits, target, { promotesTooEarly, wallRatio, c
 }
 
 /**
- * Upgrade that starves an app: Node 18 did not see the limit of a container on cgroup v2 and sized
- * itself for the machine. Later versions see it, and choose a smaller new space.
+ * Text about an upgrade that starves an app: Node 18 did not see a container's limit on cgroup v2,
+ * and derived its sizes from the machine's memory. Later versions see it, and choose a smaller new
+ * space.
  * @param {Hello} target
  * @param {number} most size of a semi-space
  */

@@ -2,9 +2,10 @@
 
 /** Limits of the time left to act. */
 const URGENCY_LIMITS = Object.freeze({
-  // Below one working day somebody must act at once; longer times are worth a ticket ...
+  // Less than one working day requires action at once; a longer time is worth a ticket ... ...
   criticalSeconds: 8 * 3600,
-  // ... and beyond the next deployment, which restarts the process anyway, it is information.
+  // ... and a time beyond the next deployment, which restarts the process anyway, is only
+  // information.
   infoSeconds: 30 * 86_400
 })
 
@@ -22,13 +23,14 @@ function severityByTime (secondsLeft, { criticalSeconds, infoSeconds }) {
 
 /** Limits of harmless waste. */
 const ROOM_LIMITS = Object.freeze({
-  // Waste is harmless while memory is two thirds empty, unless it is a fifth of the limit.
+  // Waste is harmless while two thirds of the limit are free, unless the waste is a fifth of the
+  // limit.
   limitShareRatio: 0.2,
   usedShareRatio: 1 / 3
 })
 
 /**
- * Bytes that a process may use. Processes in one container share its room.
+ * Memory that a process may use, in bytes. Processes in one container share its limit.
  * @param {Record<'containerShareBytes' | 'memoryRunwayBytes', number | null> &
  *   { rssBytes: number }} signals
  */

@@ -6,17 +6,20 @@ const { nodeFlagChange } = require('./node-flag')
 
 /** @typedef {import('../diagnoses/define-diagnosis').Change} Change */
 
-/** A process of which only its metrics are known. */
+/** Placeholder for a process known only by its metrics. */
 const UNKNOWN_PROCESS = Object.freeze({
   nodeOptions: [],
   execArgv: [],
   allowedFlags: ['--max-old-space-size', '--max-semi-space-size']
 })
-/** Flags that --max-old-space-size replaces: V8 exits at start when some are given together. */
+/**
+ * Flags that --max-old-space-size replaces: V8 exits at start if certain of them are given
+ * together.
+ */
 const REPLACED = /^--max[-_](old[-_]space[-_]size[-_]percentage|heap[-_]size)(=|$)/
 
 /**
- * Sizes of a workload as a change in all forms.
+ * Turns the sizes of a workload into a change with all its forms.
  * @param {import('../v8/right-size').Sizes} sizes
  * @param {import('@memwatch/agent/protocol/frame').Hello} [hello] absent where the source lacks it
  * @returns {Change}

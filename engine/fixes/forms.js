@@ -58,7 +58,7 @@ const quantity = bytes => `${Math.round(bytes / 2 ** 20)}Mi`
 /**
  * The changed part of a pod specification, as text.
  * @param {Change} change
- * @returns {Change} with that form where one exists
+ * @returns {Change} the change with a `kubernetes` form, if it has any container fields
  */
 const withKubernetes = change =>
   change.env || change.memoryLimitBytes !== undefined

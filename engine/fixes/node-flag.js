@@ -3,10 +3,10 @@
 const { envChange } = require('./malloc')
 
 /**
- * Node.js flags in every form, merged with the flags that are already set.
+ * Turns Node.js flags into a change with all its forms, merged with the flags that are already set.
  *
  * @param {import('@memwatch/agent/protocol/frame').Hello} target
- * @param {Record<string, string | number>} flags each with its dashes → its value
+ * @param {Record<string, string | number>} flags names with dashes, and their values
  * @returns {import('../diagnoses/define-diagnosis').Change} only `flag` where NODE_OPTIONS is
  *   impossible: this version refuses the flag there and would not start, or the command line
  *   already sets it and wins
@@ -52,7 +52,7 @@ const nodeOptionsText = options =>
 const OPTION = /^[\p{L}\p{M}\p{N} "\\_./:=,@%+~!*?#^[\]-]*$/u
 
 /**
- * Options that a fix may repeat. An option stays or goes together with its value.
+ * Options that a fix may repeat. An option and its value are kept or dropped together.
  * @param {readonly string[]} options
  */
 function repeatable (options) {
@@ -84,8 +84,8 @@ const isPreload = (options, i) =>
   (['--require', '-r', '--import'].includes(options[i]) && isAgent(options[i + 1]))
 
 /**
- * Remaining options of NODE_OPTIONS, without these flags and the preload of the agent. The
- * installer of the agent adds its preload again.
+ * Options of NODE_OPTIONS except these flags and the preload of the agent. The installer of the
+ * agent adds its preload again.
  * @param {string[]} options
  * @param {string[]} names
  */

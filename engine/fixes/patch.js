@@ -92,14 +92,15 @@ function refuse ({ code, flag }, form) {
 }
 
 /**
- * A fix in the form in which it is applied.
+ * Prints a fix as a patch in one format.
  *
  * @param {{ title: string, change: Change, risk: string }} fix
- * @param {{ target: string, nodeOptions: readonly string[], pod?: import('@memwatch/agent/protocol/frame').Pod |
- *   null }} target as /api/v1/targets has it
+ * @param {{ target: string, nodeOptions: readonly string[], pod?:
+ *   import('@memwatch/agent/protocol/frame').Pod | null }} target target in the form of
+ *   /api/v1/targets
  * @param {typeof FORMATS[number]} format
  * @param {{ workload?: string, namespace?: string, container?: string }} [where] values that the
- *   target does not report, or overrides of them
+ *   target does not report, or that replace reported ones
  * @returns {string} with a newline at its end
  * @throws {NoPatchError}
  */
@@ -116,7 +117,7 @@ function patchOf (fix, target, format, where = {}) {
 }
 
 /**
- * The changed fields only: server-side apply merges them into the existing object.
+ * Manifest with the changed fields only: server-side apply merges them into the existing object.
  *
  * @param {{ title: string, change: Change, risk: string }} fix
  * @param {{ target: string, pod?: import('@memwatch/agent/protocol/frame').Pod | null }} target

@@ -39,8 +39,8 @@ class Columns {
   }
 
   /**
-   * @param {number} time seconds, not before the newest row's
-   * @param {ArrayLike<number>} row one number a column, NaN if there was none
+   * @param {number} time seconds; not earlier than the newest row
+   * @param {ArrayLike<number>} row one number per column, NaN if absent
    */
   append (time, row) {
     if (this.#length === this.#allocated && this.#allocated < this.#capacity) this.#grow()
@@ -52,7 +52,7 @@ class Columns {
   }
 
   /**
-   * Overwrite the newest row.
+   * Overwrites the newest row.
    * @param {number} time
    * @param {ArrayLike<number>} row
    */
@@ -67,7 +67,7 @@ class Columns {
 
   /**
    * @param {number} time
-   * @returns {number} the oldest row not before that time; length when there is none
+   * @returns {number} index of the oldest row at or after this time; length if there is none
    */
   firstSince (time) {
     return firstSince(this, time)
@@ -76,16 +76,16 @@ class Columns {
   /**
    * @param {number} i 0 is the oldest row
    * @param {number} column
-   * @returns {number} NaN if there was none
+   * @returns {number} NaN if the number was absent
    */
   valueAt (i, column) {
     return this.#cells[((this.#start + i) % this.#allocated) * this.#width + column]
   }
 
   /**
-   * Values of a column from a row on. Rows without the column are left out.
+   * Values of a column from a given row on. Rows in which the value is absent are left out.
    * @param {number} column
-   * @param {number} from 0 is the oldest row
+   * @param {number} from first row; 0 is the oldest
    * @returns {{ times: number[], values: number[] }}
    */
   pointsFrom (column, from) {
@@ -115,7 +115,8 @@ class Columns {
   }
 
   #grow () {
-    // The table grows only before it overwrites rows, so #start is 0 and the rows lie in order.
+    // The table grows only before it first overwrites rows, so #start is 0 and the rows are in
+    // order.
     this.#allocated = Math.min(this.#allocated * 2, this.#capacity)
     const times = new Float64Array(this.#allocated)
     const cells = new this.#Cells(this.#allocated * this.#width)

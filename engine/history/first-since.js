@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * Binary search, because rows are in the order of their times.
- * @param {{ length: number, timeAt: (i: number) => number }} rows 0 is the oldest
+ * Finds a row by binary search, because rows are sorted by time.
+ * @param {{ length: number, timeAt: (i: number) => number }} rows the oldest first
  * @param {number} time
- * @returns {number} the oldest row not before that time; length when there is none
+ * @returns {number} index of the oldest row at or after this time; length if there is none
  */
 function firstSince (rows, time) {
   let low = 0

@@ -10,7 +10,7 @@ const STEPS = Object.freeze([
   { stepSeconds: 10, keepSeconds: 6 * 3600 },
   { stepSeconds: 60, keepSeconds: 7 * 86_400 }
 ])
-/** Rows of a block: ten minutes of the first step, an hour of the second. */
+/** Rows of a block: ten minutes at the first step, an hour at the second. */
 const BLOCK_ROWS = 60
 
 /**
@@ -24,7 +24,7 @@ const STATISTICS = Object.freeze(/** @type {const} */ (['last', 'min', 'max']))
  * Tracks over time. min and max are absent for counters.
  * @typedef {object} Series
  * @property {number[]} times uptime in seconds, at the end of each step
- * @property {Record<string, { last: number[], min?: number[], max?: number[] }>} tracks NaN if a
+ * @property {Record<string, { last: number[], min?: number[], max?: number[] }>} tracks NaN where a
  *   track was absent
  */
 
@@ -45,7 +45,7 @@ const SAME = Int32Array.from(columns, (_, c) => c)
 const KEEP_OF = columns.map(({ statistic }) => statistic)
 
 /**
- * A full block: packed in memory, or saved to a file.
+ * A full block, packed in memory or saved to a file.
  * @typedef {object} SealedBlock
  * @property {number} stepSeconds
  * @property {number} from uptime in seconds
@@ -68,8 +68,8 @@ class Flight {
 
   /**
    * @param {number} timeSeconds uptime
-   * @param {ArrayLike<number>} row of the tracks, in the order of `ordered`; NaN if there is
-   *   none
+   * @param {ArrayLike<number>} row numbers of the tracks, in the order of `ordered`; NaN where
+   *   absent
    */
   append (timeSeconds, row) {
     const [tens, minutes] = this.#steps
@@ -96,7 +96,8 @@ class Flight {
   }
 
   /**
-   * Rebuilds, from the steps of ten seconds, the minutes that no saved block contains yet.
+   * Rebuilds the steps of one minute that no saved block contains yet, from the steps of ten
+   * seconds.
    * @param {number} afterSeconds uptime
    */
   refill (afterSeconds) {
@@ -114,7 +115,7 @@ class Flight {
     }
   }
 
-  /** Packs the unfinished blocks when no more rows follow. */
+  /** Packs the unfinished blocks once no more rows will follow. */
   seal () {
     for (const step of this.#steps) step.seal()
   }
@@ -156,7 +157,7 @@ class Flight {
    * Tracks over time, step by step.
    * @param {readonly import('./tracks').TrackName[]} names
    * @param {{ stepSeconds: 10 | 60, sinceSeconds?: number, untilSeconds?: number }} options uptime
-   * @returns {Series} counters have only the last value of each step
+   * @returns {Series} only the last value of each step for counters
    */
   series (names, { stepSeconds, sinceSeconds = -Infinity, untilSeconds = Infinity }) {
     const found = /** @type {Series} */ ({ times: [], tracks: {} })
@@ -193,7 +194,10 @@ const columnsOf = statistic =>
 const COLUMN_OF = { last: columnsOf('last'), min: columnsOf('min'), max: columnsOf('max') }
 const KEPT = ordered.map((track, i) => COLUMN_OF[tracks[track].keep][i])
 
-/** One resolution: the step being filled, the block that receives it, and the full blocks. */
+/**
+ * One resolution of the recorder: the unfinished step, the block that receives it, and the full
+ * blocks.
+ */
 class Step {
   /** @type {SealedBlock[]} */
   sealed = []
@@ -211,7 +215,7 @@ class Step {
   /**
    * @param {number} time
    * @param {ArrayLike<number>} source
-   * @param {Int32Array} at position of each column in the row
+   * @param {Int32Array} at position of each column in the source row
    * @returns {{ time: number, values: Float64Array } | undefined} the finished step, if this row
    *   starts a new one
    */
@@ -230,7 +234,7 @@ class Step {
   }
 
   /**
-   * Full blocks that reach back so far, and the unfinished one.
+   * Blocks with rows since a time: the full ones, then the unfinished one.
    * @param {number} sinceSeconds
    * @returns {Iterable<Block>} without unreadable blocks
    */
@@ -240,7 +244,7 @@ class Step {
       try {
         const bytes = packed ?? read?.()
         if (bytes) yield Block.unpack(bytes, columns.length)
-      } catch {} // removed to make room, or damaged: the rest is still worth showing
+      } catch {} // The block was removed to make room, or is damaged: show the others.
     }
     yield this.#open
   }

@@ -8,8 +8,8 @@ const { NO_NEIGHBOURS, tracks, trackNames } = require('./tracks')
 
 /**
  * Tiers of every target's history: seconds for ten minutes, ten seconds for two hours, minutes for
- * a day. Beyond ten minutes only the tracks that growth is computed of are stored, in single
- * precision. A full day takes some 300 KB.
+ * a day. The tiers beyond ten minutes store only the tracks from which growth is computed, in
+ * single precision. A full day takes some 300 KB.
  */
 const TIERS = Object.freeze([
   { stepSeconds: 1, rows: 600, narrow: false },
@@ -18,9 +18,9 @@ const TIERS = Object.freeze([
 ])
 
 /**
- * Tier for growth over days: one number a column for every ten minutes of a week, computed from its
- * minutes. Five columns in single precision take 32 KB. Levels are medians, because a single
- * reading includes memory of unfinished requests. Counters are stored as growth a second.
+ * Tier for growth over days: one number per column for every ten minutes of a week, computed from
+ * the tier of minutes. Five columns in single precision take 32 KB. Levels are medians, because a
+ * single reading includes memory of unfinished requests. Counters are stored as growth per second.
  */
 const LASTING = Object.freeze({
   stepSeconds: 600,
@@ -79,9 +79,10 @@ class History {
 
   /**
    * Appends a row that was saved earlier.
-   * @param {number} stepSeconds of the tier that receives the row
-   * @param {number} timeSeconds after all rows of the tier
-   * @param {(track: import('./tracks').TrackName) => number} read NaN if it was absent
+   * @param {number} stepSeconds step of the tier that receives the row
+   * @param {number} timeSeconds uptime; later than all rows of the tier
+   * @param {(track: import('./tracks').TrackName) => number} read returns NaN if the track was
+   *   absent
    */
   restore (stepSeconds, timeSeconds, read) {
     const tier = this.#tiers.find(tier => tier.stepSeconds === stepSeconds)
@@ -108,7 +109,7 @@ class History {
 
   /**
    * Points of a track since a time, from the finest tier that reaches back that far. If no tier
-   * does, the one that reaches furthest is read. Rows without the track are left out.
+   * does, the tier that reaches back furthest is read. Rows without the track are left out.
    * @param {import('./tracks').TrackName} name
    * @param {number} sinceSeconds
    * @returns {{ times: number[], values: number[] }}
@@ -120,7 +121,7 @@ class History {
   }
 
   /**
-   * First and last of the points of a track since a time.
+   * First and last point of a track since a time.
    * @param {import('./tracks').TrackName} name
    * @param {number} sinceSeconds
    * @returns {{ first: number, last: number, overSeconds: number } | null} null without points
@@ -150,7 +151,7 @@ class History {
    * Tracks second by second, for the ten minutes of the finest tier.
    * @param {number} sinceSeconds
    * @param {readonly import('./tracks').TrackName[]} [names] the tracks wanted; default: all
-   * @returns {{ times: number[], tracks: Record<string, (number | null)[]> }} null if a track
+   * @returns {{ times: number[], tracks: Record<string, (number | null)[]> }} null where a track
    *   was absent
    */
   rows (sinceSeconds, names = ordered) {
@@ -172,7 +173,7 @@ class History {
   }
 
   /**
-   * Computes the row of ten minutes from its finished minutes.
+   * Computes a row of the longest tier from the finished minutes.
    * @param {Columns} minutes
    * @param {number} timeSeconds time of the next row
    */
@@ -205,8 +206,8 @@ class History {
 
   /**
    * The longest tier: ten minutes a row.
-   * @returns {{ times: number[], columns: Record<LastingName, number[]> }} times: middle of each;
-   *   levels: medians; counters: growth a second; NaN if one was absent
+   * @returns {{ times: number[], columns: Record<LastingName, number[]> }} times: the middle of
+   *   each row; levels: medians; counters: growth per second; NaN where absent
    */
   lasting () {
     const rows = Array.from({ length: this.#lasting.length }, (_, i) => i)

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Statistic that a coarser step stores of its readings: the last value of counters and gauges, the
- * maximum of ceilings, the minimum of floors.
+ * Statistic of its readings that a coarser step stores: the last value (counters and gauges), the
+ * maximum (upper bounds) or the minimum (lower bounds).
  * @typedef {'last' | 'min' | 'max'} Keep
  */
 
@@ -10,7 +10,7 @@
  * Adds one reading to a step. All coarser steps are built by this rule.
  * @param {Keep} keep
  * @param {number} before value of the step so far, NaN before its first reading
- * @param {number} value NaN if the reading is absent, which changes nothing
+ * @param {number} value NaN for an absent reading, which changes nothing
  * @returns {number}
  */
 function merge (keep, before, value) {

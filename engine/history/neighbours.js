@@ -24,7 +24,7 @@ function memoryContainerOf ({ host, pod, cgroup }) {
 /**
  * Sums the memory of the other processes in the container of `own`.
  * @param {Iterable<import('./target').Target>} processes main threads of one container
- * @param {import('./target').Target} own left out
+ * @param {import('./target').Target} own main thread of the process itself, which is not counted
  * @returns {import('./tracks').Neighbours}
  */
 function addNeighbours (processes, own) {

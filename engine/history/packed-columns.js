@@ -4,15 +4,15 @@ const { firstSince } = require('./first-since')
 
 /** Rows that are packed together. */
 const ROWS = 40
-/** Position of a column without cells of its own. */
+/** Start of a constant column, which stores no cells. */
 const CONSTANT = -1
 /** @type {Readonly<{ time: number, row: number }>} */
 const NONE_SOUGHT = Object.freeze({ time: NaN, row: 0 })
 
 /**
  * A bounded table of numbers over time like Columns, lossless in less than half the space. In most
- * blocks a column is constant or holds whole bytes. Such a column stores single precision
- * differences to its first number, if these restore each number exactly.
+ * blocks a column is constant, or holds whole numbers of bytes. A column stores differences from
+ * its first number in single precision, if these restore each number exactly.
  */
 class PackedColumns {
   #capacity
@@ -25,10 +25,13 @@ class PackedColumns {
   #open = 0
   /** Rows of the oldest block that are already discarded. */
   #skipped = 0
-  /** Result of the last search. Signals of one moment ask for the same times. */
+  /** Result of the last search. Signals of one moment search for the same times. */
   #sought = NONE_SOUGHT
 
-  /** @param {{ capacity: number, width: number }} size rows kept, columns */
+  /**
+   * @param {{ capacity: number, width: number }} size capacity: number of rows; width: number of
+   *   columns
+   */
   constructor ({ capacity, width }) {
     this.#capacity = capacity
     this.#width = width
@@ -41,8 +44,8 @@ class PackedColumns {
   }
 
   /**
-   * @param {number} time seconds, not before the newest row's
-   * @param {ArrayLike<number>} row one number a column, NaN if there was none
+   * @param {number} time seconds; not earlier than the newest row
+   * @param {ArrayLike<number>} row one number per column, NaN if absent
    */
   append (time, row) {
     if (this.#open === ROWS) {
@@ -68,7 +71,7 @@ class PackedColumns {
 
   /**
    * @param {number} time
-   * @returns {number} the oldest row not before that time; length when there is none
+   * @returns {number} index of the oldest row at or after this time; length if there is none
    */
   firstSince (time) {
     if (this.#sought.time !== time) this.#sought = { time, row: firstSince(this, time) }
@@ -78,7 +81,7 @@ class PackedColumns {
   /**
    * @param {number} i 0 is the oldest row
    * @param {number} column
-   * @returns {number} NaN if there was none
+   * @returns {number} NaN if the number was absent
    */
   valueAt (i, column) {
     const at = i + this.#skipped
@@ -89,9 +92,9 @@ class PackedColumns {
   }
 
   /**
-   * Values of a column from a row on. Rows without the column are left out.
+   * Values of a column from a given row on. Rows in which the value is absent are left out.
    * @param {number} column
-   * @param {number} from 0 is the oldest row
+   * @param {number} from first row; 0 is the oldest
    * @returns {{ times: number[], values: number[] }}
    */
   pointsFrom (column, from) {
@@ -124,7 +127,7 @@ class Packed {
   /** Times, then the first number of each column, then the columns in double precision. */
   doubles
   #singles
-  /** Start of each column: an index of #singles or, beyond their end, of the doubles. */
+  /** Start of each column: an index into #singles, or, from their length on, into the doubles. */
   #starts
 
   /**
@@ -162,7 +165,7 @@ class Packed {
   /**
    * @param {{ times: number[], values: number[] }} points
    * @param {number} column
-   * @param {number} from row
+   * @param {number} from first row
    */
   addTo (points, column, from) {
     // Most columns of a block are constant or absent.
@@ -193,7 +196,7 @@ class Packed {
  * @param {Float64Array} cells
  * @param {number} width
  * @param {number} column
- * @returns {number} NaN if the column is absent in the whole block
+ * @returns {number} first value of the column; NaN if it is absent in the whole block
  */
 function firstOf (cells, width, column) {
   for (let at = column; at < cells.length; at += width) {

@@ -3,9 +3,9 @@
 const { ordered, LASTING, TIERS } = require('./history')
 
 /**
- * Restores the history that a previous exporter saved. Full blocks are used as they are. Steps
- * outside of full blocks are rebuilt from the next finer step: minutes from ten seconds, ten
- * seconds from seconds.
+ * Restores the history that a previous exporter saved. Full blocks are used unchanged. Rows outside
+ * of full blocks are rebuilt from the next finer step: minutes from steps of ten seconds, and these
+ * from seconds.
  *
  * @param {object} options
  * @param {import('./history').History} options.history
@@ -20,8 +20,8 @@ function restoreInto ({ history, flight, blocks, seconds }) {
   const tensUntil = flight.sealedUntil(10)
   const end = seconds.at(-1)?.time ?? Math.max(minutesUntil, tensUntil)
 
-  // The history builds its rows of ten minutes from passing minutes, so it must receive all minutes
-  // of that tier.
+  // The history computes its rows of ten minutes while minutes are appended, so it must receive all
+  // minutes that the longest tier covers.
   restoreTier(history, flight, {
     tier: 60,
     from: 60,
@@ -40,7 +40,7 @@ function restoreInto ({ history, flight, blocks, seconds }) {
   }
 }
 
-/** Seconds that a tier of the history reaches back. @param {number} step */
+/** Seconds by which a tier of the history reaches back. @param {number} step */
 const reach = step => {
   const { rows, stepSeconds } = /** @type {typeof TIERS[number]} */ (TIERS.find(({ stepSeconds }) => stepSeconds === step))
   return rows * stepSeconds

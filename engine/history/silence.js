@@ -1,16 +1,16 @@
 'use strict'
 
 /**
- * Silence of a target, in intervals between its frames. All parts of the exporter use this scale.
- * On a busy machine a frame may be late by half an interval.
+ * Steps in the silence of a target, in intervals between its frames. All parts of the exporter use
+ * these. On a busy machine a frame may be late by half an interval.
  */
 
 /**
- * One frame is missing. From here on the exporter polls the process, and treats an aborted
- * connection as its end.
+ * One frame is missing. From then on the exporter polls the process, and treats an aborted
+ * connection as the end of the process.
  */
 const LATE_INTERVALS = 1.5
-/** Two frames in a row are missing: the event loop does not turn, and the target is silent. */
+/** Two frames in a row are missing: the event loop is blocked, and the target is silent. */
 const SILENT_INTERVALS = 3
 /**
  * Four frames in a row are missing, as after a network restart. The target counts as down, and

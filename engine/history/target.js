@@ -13,8 +13,8 @@ const { NO_NEIGHBOURS, NO_WORKERS } = require('./tracks')
 
 /**
  * Largest plausible step from one frame to the next: eleven days of lost frames at one a second, or
- * an uptime one week ahead of the exporter's clock. A larger step comes from another process, or
- * would make all later frames look old.
+ * an uptime one week ahead of the exporter's clock. A larger step is not from this process, and
+ * would make all its later frames look old.
  */
 const MOST_SEQUENCE_STEP = 1_000_000
 const MOST_SECONDS_AHEAD = 604_800
@@ -41,7 +41,7 @@ class Target {
    * @param {import('@memwatch/agent/protocol/frame').Hello} identity.hello
    * @param {string} identity.name unique among the living processes: the app's name, with a number
    *   where two share it
-   * @param {string} identity.thread main, or worker-N
+   * @param {string} identity.thread `main` or `worker-N`
    */
   constructor ({ hello, name, thread }) {
     this.hello = hello
@@ -72,7 +72,7 @@ class Target {
      * @type {((line: string) => void) | undefined}
      */
     this.send = undefined
-    /** @type {number | undefined} what its bye said; a target that vanished said nothing */
+    /** @type {number | undefined} exit code from its bye; undefined for a target that vanished */
     this.exitCode = undefined
     /** Memory of the other threads of the process. */
     this.workers = NO_WORKERS
@@ -80,7 +80,9 @@ class Target {
     this.neighbours = NO_NEIGHBOURS
     /** Newest scan of the memory map. @type {import('../memory/scan').Scan | undefined} */
     this.scan = undefined
-    /** Container limit in the first frame with the container's fields; null: it had none. */
+    /**
+     * Container limit in the first frame with the container's fields; null if there was no limit.
+     */
     this.firstLimitBytes = /** @type {number | null | undefined} */ (undefined)
     this.framesLost = 0
     this.recentDelay = new RecentDelay()
@@ -89,8 +91,8 @@ class Target {
   }
 
   /**
-   * @param {import('@memwatch/agent/protocol/frame').Frame} frame with values of the contract only: those
-   *   that the process sent were rebuilt from it
+   * @param {import('@memwatch/agent/protocol/frame').Frame} frame with values of the contract only:
+   *   incoming frames were rebuilt from it
    * @param {number} nowUnixMs
    * @param {import('./tracks').Workers} [workers] memory of the other threads
    * @param {import('./tracks').Neighbours} [neighbours] memory of other processes in the container
@@ -110,8 +112,8 @@ class Target {
       const value = newest[name]
       if (value !== undefined) kept[name] = value
     }
-    // A lifted limit is missing from frames that carry the container's fields, so its old value
-    // must go.
+    // Frames that carry the container's fields lack a limit that was removed, so its old value must
+    // be deleted.
     if (frame.values.containerUsageBytes !== undefined) {
       this.values.containerLimitBytes = frame.values.containerLimitBytes
       if (this.firstLimitBytes === undefined) {
@@ -122,8 +124,8 @@ class Target {
     this.workers = workers
     this.neighbours = neighbours
     if (frame.values.residentBytes) {
-      // An answer of malloc is valid for its moment only. Other fields that are read rarely hardly
-      // change.
+      // Statistics of malloc are valid only at the moment of their query. Other rarely read fields
+      // hardly change.
       this.scan = scanOf(
         { ...this.values, allocatorBytes: frame.values.allocatorBytes },
         this.hello,
@@ -177,7 +179,7 @@ class Target {
   }
 
   /**
-   * State that a later exporter needs to continue: see restore.
+   * State from which a later exporter continues the target: see restore.
    * @param {number} sinceSeconds uptime
    */
   kept (sinceSeconds) {
@@ -208,7 +210,7 @@ class Target {
    * Tracks of the last ten minutes, second by second.
    * @param {readonly import('./tracks').TrackName[]} names
    * @param {{ sinceSeconds: number, untilSeconds: number }} options uptime
-   * @returns {import('./flight').Series} only `last` of each
+   * @returns {import('./flight').Series} only the last value of each second
    */
   secondBySecond (names, { sinceSeconds, untilSeconds }) {
     const { times, tracks } = this.#history.rows(sinceSeconds, names)

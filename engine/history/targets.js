@@ -26,22 +26,22 @@ const MOST_FLAG_LISTS = 16
  * Connection of one agent, after its hello.
  * @typedef {object} Session
  * @property {Target} target
- * @property {() => void} heard the connection delivered a line of any kind
+ * @property {() => void} heard to be called for each line of the connection, of any kind
  * @property {(frame: import('../decode/decode').FrameMessage) => RejectReason | undefined} frame
  * @property {(bye: Partial<import('../decode/decode').ByeMessage> & { exitCode: number }) => void} bye
  * @property {(answer: import('../decode/decode').AnswerMessage) => void} answer
- * @property {(timedOut: boolean) => void} closed the connection ended, with or without a goodbye;
- *   timedOut: the peer no longer answered
+ * @property {(timedOut: boolean) => void} closed to be called when the connection ends, with or
+ *   without a goodbye; timedOut: the peer stopped responding
  *
  * @typedef {import('../decode/decode').RejectReason} RejectReason
  */
 
 /**
  * All watched targets. Events: `open` (target); `next` (target) before it accepts a frame and
- * `frame` (target) after that; `answer` (target, answer to a command); `vanish` (target, whether
- * its connection timed out, whether the exporter itself was away) when the connection ends without
- * a goodbye; `back` (target) when it reconnects; `end` (target, reason) once, when a target said
- * goodbye, was replaced by its successor or was forgotten.
+ * `frame` (target) after that; `answer` (target, answer to a command); `vanish` (target, true if
+ * its connection timed out, true if the exporter itself was away) when the connection ends without
+ * a goodbye; `back` (target) when the target reconnects; `end` (target, reason) once, when a target
+ * has said goodbye, was replaced by its successor or was forgotten.
  *
  * @typedef {'bye' | 'replaced' | 'forgotten'} EndCause
  */
@@ -60,17 +60,17 @@ class Targets extends EventEmitter {
   #byContainer = new Map()
   /**
    * Lists of hundreds of flags that all processes of a Node.js version share, by their text. The
-   * list used last is the last entry.
+   * most recently used list is the last entry.
    * @type {Map<string, string[]>}
    */
   #flagLists = new Map()
 
   /**
    * @param {object} options
-   * @param {() => number} options.now Unix time in ms that never jumps
+   * @param {() => number} options.now returns Unix time in ms that never jumps
    * @param {number} [options.maxTargets]
-   * @param {(target: Target) => 'lives' | 'gone' | undefined} [options.sightOf] state of its
-   *   process in the kernel, where the exporter can read it
+   * @param {(target: Target) => 'lives' | 'gone' | undefined} [options.sightOf] reads the state of
+   *   the target's process in the kernel, if the exporter can
    */
   constructor ({ now, maxTargets = 4096, sightOf = () => undefined }) {
     super()
@@ -98,7 +98,7 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * Opens a target for a hello, or continues its target after a lost connection.
+   * Opens a target for a hello, or continues an existing target after a lost connection.
    * @param {import('../decode/decode').HelloMessage} hello
    * @param {(line: string) => void} [send] sends to the agent; a recording has no agent to send to
    * @param {{ maxOfPod?: number }} [options] upper bound of targets per pod UID
@@ -146,8 +146,8 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * True if no other agent can be this target: its connection is open and delivers lines, as an
-   * agent hangs up before it reconnects, or its process is gone.
+   * True if a new connection cannot come from this target's agent: the old connection still
+   * delivers lines, although an agent closes it before it reconnects, or the process is gone.
    * @param {Target} target
    */
   #isInUse (target) {
@@ -235,9 +235,9 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * Reader of the workers' memory for a main thread. A worker only knows its own memory.
-   * @param {Target} target watched: the set of its process exists as long as it is
-   * @returns {() => import('./tracks').Workers | undefined} called once a frame
+   * Reader of the workers' memory for a main thread. Each worker reports only its own memory.
+   * @param {Target} target a watched target: the set of its process exists as long as it is watched
+   * @returns {() => import('./tracks').Workers | undefined} a function to be called once per frame
    */
   #workersOf ({ hello }) {
     if (hello.threadId !== 0) return () => undefined
@@ -246,8 +246,10 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * @param {Target} target watched: the set of its container exists as long as it is
-   * @returns {() => import('./tracks').Neighbours | undefined} called once a frame
+   * @param {Target} target a watched target: the set of its container exists as long as it is
+   *   watched
+   * @returns {() => import('./tracks').Neighbours | undefined} a function to be called once per
+   *   frame
    */
   #neighboursOf (target) {
     const container = target.hello.threadId === 0 ? memoryContainerOf(target.hello) : undefined
@@ -281,7 +283,7 @@ class Targets extends EventEmitter {
     return threads
   }
 
-  /** @param {string | undefined} podUid of a target that has ended */
+  /** @param {string | undefined} podUid UID of the pod of a target that has ended */
   #countDown (podUid) {
     const count = (this.#countByPod.get(podUid) ?? 0) - 1
     if (count > 0) this.#countByPod.set(podUid, count)
@@ -311,12 +313,13 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * Ends the predecessor of a starting process. A process of the same name and pod that starts
-   * while its namesake has no connection is its successor, unless the kernel shows the old one
-   * alive. The predecessor ends with all its threads; a thread may be heard before its main thread.
+   * Ends the predecessor of a starting process. A process that starts with the name and pod of a
+   * disconnected process is its successor, unless the kernel shows that the old process is alive.
+   * The predecessor ends with all its threads; the hello of a worker may arrive before that of its
+   * main thread.
    *
-   * A worker replaces one that vanished, as a terminated one does: pools that restart their workers
-   * must not pile up targets.
+   * A new worker replaces a vanished one, because a terminated worker vanishes: targets must not
+   * pile up in pools that restart their workers.
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    */
   #endPredecessors (hello) {
@@ -349,15 +352,16 @@ class Targets extends EventEmitter {
     if (sibling) return sibling.name
     const taken = new Set(this.all.map(target => target.name))
     for (let number = 1; ; number++) {
-      // Names that differ only in lone surrogates would be one series once written as UTF-8.
+      // Names that differ only in lone surrogates are equal once written as UTF-8, and their series
+      // would collide.
       const name = wellFormed(number === 1 ? hello.name : `${hello.name}-${number}`)
       if (!taken.has(name)) return name
     }
   }
 
   /**
-   * Place of a worker. Thread ids only grow, and label values must not: a worker gets the lowest
-   * free number.
+   * Name of a worker's thread. Thread ids only grow, and label values must not, so a worker gets
+   * the lowest free number.
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    */
   #threadFor (hello) {

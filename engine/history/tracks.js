@@ -8,9 +8,9 @@ const { heapResident, nativeMemory, outsideHeap } = require('../memory/frame-par
 const { semiSpaceCapacity } = require('../v8/heap-spaces')
 
 /**
- * The tracks: numbers whose history is stored for every target. A track reads one number out of a
- * frame's values; a signal names the tracks it is computed from. `keep` is the statistic that a
- * coarser tier stores: keep.js.
+ * Tracks: the numbers whose history is stored for every target. A track reads one number from a
+ * frame's values, and a signal names the tracks from which it is computed. `keep` is the statistic
+ * that a coarser tier stores: keep.js.
  *
  * @typedef {import('@memwatch/agent/protocol/frame').Frame['values']} Values
  * @typedef {object} Workers memory of the other threads of the process; RSS includes it
@@ -22,7 +22,7 @@ const { semiSpaceCapacity } = require('../v8/heap-spaces')
  * @property {number} processes
  * @property {number} heaps of V8: main threads and workers
  * @property {number} memoryBytes anonymous and resident
- * @property {number} heapBytes V8's part of it, resident
+ * @property {number} heapBytes resident memory of V8 heaps among it
  * @property {number} liveHeapBytes sum over main threads, after their last major GC
  * @property {number} heapLimitBytes
  * @typedef {object} Moment
@@ -33,10 +33,10 @@ const { semiSpaceCapacity } = require('../v8/heap-spaces')
  * @typedef {object} Track
  * @property {import('@memwatch/agent/protocol/frame').Unit} unit
  * @property {import('./keep').Keep} keep
- * @property {boolean} [counter] it only grows
- * @property {boolean} [observed] it counts GCs. Absent while the agent does not observe GCs: the
- *   count is unknown then, not unchanged
- * @property {boolean} [long] stored beyond ten minutes, in single precision
+ * @property {boolean} [counter] true if the track only grows
+ * @property {boolean} [observed] true if the track counts GCs. It is absent while the agent does
+ *   not observe GCs, because the count is unknown then, not unchanged
+ * @property {boolean} [long] true if the track is stored beyond ten minutes, in single precision
  * @property {(values: Values, workers: Workers, scan: Moment['scan'], neighbours: Neighbours) =>
  *   number | undefined} read
  */
@@ -64,14 +64,14 @@ function field (field, keep = 'last') {
 
 /**
  * @param {Track} track
- * @returns {Track} a track that growth over hours is computed of
+ * @returns {Track} a track from which growth over hours is computed
  */
 const long = track => ({ ...track, long: true })
 
 /**
  * Sum over the GC kinds and causes that `accepts` selects.
  * @param {'count' | 'sumSeconds'} column
- * @param {(kindAndCause: string) => boolean} accepts a key of the `gc` field
+ * @param {(kindAndCause: string) => boolean} accepts selects keys of the `gc` field
  * @returns {Track}
  */
 function gc (column, accepts) {
@@ -94,7 +94,7 @@ const isScavenge = key =>
   (key.startsWith('minor/') || key.startsWith('minor_mark_sweep/')) && !isOwnGc(key)
 /**
  * Incremental marking steps belong to the ordinary majors that they prepare.
- * @param {string} key Incremental marking steps belong to the ordinary majors they prepare.
+ * @param {string} key kind and cause of a GC
  */
 const isOrdinaryMajor = key =>
   key === 'major/ordinary' || (key.startsWith('incremental/') && !isOwnGc(key))
@@ -307,8 +307,8 @@ const tracks = Object.freeze({
     unit: 'seconds',
     keep: 'last',
     counter: true,
-    // Unobserved time, in the same rows as the GC counts, whose spans exclude it. An agent that
-    // never stopped observing does not report it.
+    // The unobserved time is stored in the same rows as the GC counts, whose spans exclude it.
+    // Agents that never stopped observing GCs do not report it.
     read: values =>
       values.gc && !values.gcObserverStopped ? (values.gcUnobservedSeconds ?? 0) : undefined
   })

@@ -8,8 +8,8 @@ const RATE_SECONDS = 30
 /** Share of a span in which GCs must have been observed for a rate to be representative. */
 const LEAST_OBSERVED_SHARE = 0.5
 /**
- * Start phase of a process: a share of its age, and at least so many seconds in which the thread
- * did not wait for a CPU.
+ * Start phase of a process: this share of its age, and at least this many seconds in which the
+ * thread did not wait for a CPU.
  */
 const START_SHARE = 0.2
 const START_LEAST_CPU_SECONDS = 10
@@ -19,7 +19,7 @@ const START_MOST_SECONDS = 300
 
 /**
  * The input of all signals: one target at one moment. It never reads a clock, so a replay computes
- * the same as live.
+ * the same values as live evaluation.
  */
 class Window {
   #history
@@ -43,9 +43,8 @@ class Window {
    * @param {import('./tracks').Neighbours} [at.neighbours] other processes of the container
    * @param {import('../memory/scan').Scan} [at.scan] newest scan of the memory map
    * @param {number} [at.watchedSeconds] seconds of frames observed
-   * @param {number | null} [at.firstLimitBytes] container limit in its first frame; null: none
-   * @param {import('../statistics/trends').Trends} [at.trends] trends of this target that were
-   *   computed before
+   * @param {number | null} [at.firstLimitBytes] container limit in the first frame; null: no limit
+   * @param {import('../statistics/trends').Trends} [at.trends] cached trends of this target
    */
   constructor ({
     history, hello, frame, values, workers = NO_WORKERS, neighbours = NO_NEIGHBOURS, scan,
@@ -104,7 +103,7 @@ class Window {
 
   /**
    * Window of the last `seconds`, without the start phase: a starting process frees much of its
-   * memory, which is not how it behaves later.
+   * memory, unlike later.
    * @param {number} seconds
    */
   settledSeconds (seconds) {
@@ -115,7 +114,10 @@ class Window {
     return Math.min(seconds, this.nowSeconds - start)
   }
 
-  /** Age in CPU time: with a tenth of a core a process takes ten times as long to load. */
+  /**
+   * Shortest start phase, measured in CPU time: with a tenth of a core a process takes ten times as
+   * long to load.
+   */
   #leastStartSeconds () {
     if (this.nowSeconds * START_SHARE >= START_MOST_SECONDS) return START_LEAST_CPU_SECONDS
     const { times, values: waited } = this.points(
@@ -136,7 +138,7 @@ class Window {
   }
 
   /**
-   * Growth of a counter. For counters of GCs, time without observation is left out.
+   * Growth of a counter. For counters of GCs, the time in which GCs were not observed is excluded.
    * @param {import('./tracks').TrackName} track
    * @param {number} [seconds]
    * @returns {{ increase: number, overSeconds: number } | null} null with fewer than two points, no
@@ -155,7 +157,7 @@ class Window {
    * Seconds of a span in which GCs were observed.
    * @param {{ overSeconds: number }} ends first and last point of a track that counts GCs
    * @param {number} seconds
-   * @returns {number} 0 where the share is too small
+   * @returns {number} 0 if the share is too small
    */
   #observedSeconds ({ overSeconds }, seconds) {
     // Most agents never stop observing, and report the unobserved time only after the first stop.
@@ -189,7 +191,7 @@ class Window {
   }
 
   /**
-   * Value computed from the longest tier, recomputed when that has a new row.
+   * Value computed from the longest tier, and recomputed when the tier has a new row.
    * @template T
    * @param {string} name of the value
    * @param {(lasting: ReturnType<import('./history').History['lasting']>) => T} compute
@@ -204,7 +206,7 @@ class Window {
   /**
    * @param {import('./tracks').TrackName} track
    * @param {number} [seconds]
-   * @returns {number | null} per second
+   * @returns {number | null} growth per second
    */
   rate (track, seconds = RATE_SECONDS) {
     const grown = this.increase(track, seconds)

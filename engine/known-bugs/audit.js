@@ -4,19 +4,21 @@ const { reproduced } = require('./index')
 const { findKnownBugs, fixedAfter } = require('./match')
 
 /**
- * A known bug of a version that is in use. The wire form of the API and of `memwatch audit --json`.
+ * A known bug of a version that is in use, as the API and `memwatch audit --json` return it.
  * @typedef {object} AuditedBug
  * @property {string} id
  * @property {string} package `node`, or the name of a package
  * @property {string} version that has the bug
- * @property {'bug' | 'trap'} kind trap: it works as documented, and leaks in a certain use
+ * @property {'bug' | 'trap'} kind bug: ordinary use leaks; trap: the code works as documented, and
+ *   one use of it leaks
  * @property {string} title
  * @property {string} when the condition, a clause
- * @property {readonly string[]} diagnoses that it causes
- * @property {string | null} fixedIn first newer version without it; null if there is none
+ * @property {readonly string[]} diagnoses ids of the diagnoses that the bug causes
+ * @property {string | null} fixedIn first newer version without the bug; null if there is none
  * @property {string | null} workaround
- * @property {string} thread address
- * @property {string | null} reproducedOn date of the last run that showed it; null where none did
+ * @property {string} thread address of the public thread
+ * @property {string | null} reproducedOn date of the last run that reproduced the bug; null if none
+ *   did
  */
 
 /**

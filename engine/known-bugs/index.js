@@ -11,14 +11,14 @@ const { packageBugs } = require('./package-bugs')
 const knownBugs = Object.freeze([...nodeBugs, ...packageBugs])
 
 /**
- * The last run of a bug in which memwatch named it at a version that has it, and said nothing of it
- * at one that has not.
+ * The last successful run of a bug's case: memwatch named the bug at an affected version, and did
+ * not name it at a fixed version.
  * @typedef {object} Reproduced
  * @property {string} date such as 2026-11-23
- * @property {string} leaky version, or use
- * @property {string} fixed version, or use
- * @property {boolean} likely whether it was named as the likely cause
- * @property {number} afterSeconds age of the process when it was first named
+ * @property {string} leaky version, or way of using it, that leaks
+ * @property {string} fixed version, or way of using it, without the leak
+ * @property {boolean} likely true if the bug was named as the likely cause
+ * @property {number} afterSeconds age of the process when the bug was first named
  */
 
 /** By id. @type {Readonly<Record<string, Reproduced | undefined>>} */

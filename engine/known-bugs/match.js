@@ -3,40 +3,40 @@
 /** @typedef {import('./define-known-bug').KnownBug} KnownBug */
 
 /**
- * Versions that are known of a process or of a project.
+ * Known versions of a process or a project.
  * @typedef {object} Versions
  * @property {string} node without a leading v
- * @property {ReadonlyMap<string, readonly string[]>} packages versions by name of the package: some
- *   are installed more than once
+ * @property {ReadonlyMap<string, readonly string[]>} packages versions by package name: a package
+ *   may be installed in several versions
  *
  * @typedef {object} KnownBugMatch
  * @property {KnownBug} bug
- * @property {string} version that has it
+ * @property {string} version that has the bug
  *
- * A known bug beside a verdict: the wire form of the API and of `memwatch run --json`.
+ * A known bug attached to a verdict, as the API and `memwatch run --json` return it.
  * @typedef {object} KnownBugNote
  * @property {string} id
  * @property {string} package `node`, or the name of a package
  * @property {string} version that has the bug
- * @property {string | null} fixedIn first newer version without it; null if there is none
+ * @property {string | null} fixedIn first newer version without the bug; null if there is none
  * @property {string | null} workaround
- * @property {string} thread address
- * @property {boolean} likely whether a suspect of the verdict lies there
+ * @property {string} thread address of the public thread
+ * @property {boolean} likely true if a suspect of the verdict passes through the code of the bug
  * @property {string} text one line, without the workaround
  */
 
-/** Most known bugs beside one verdict. */
+/** Upper bound of the known bugs attached to one verdict. */
 const MOST_NOTES = 8
-/** Longer versions are none: semver allows 256 characters. */
+/** Longer texts are not versions, although semver allows 256 characters. */
 const MOST_VERSION_LENGTH = 64
 const OPTIONS = { includePrerelease: true }
 
 /**
  * Tests a version. The library and the table are loaded when first needed: most exporters never
- * find anything.
+ * have a finding.
  * @param {string} version
  * @param {string} range
- * @returns {boolean} false where the version is none
+ * @returns {boolean} false if the text is not a version
  */
 function isIn (version, range) {
   if (version.length > MOST_VERSION_LENGTH) return false
@@ -44,7 +44,7 @@ function isIn (version, range) {
 }
 
 /**
- * Known bugs of the versions of a process or project, in the order of the table: one for each
+ * Known bugs of the versions of a process or project, in the order of the table: one entry for each
  * version that has the bug.
  * @param {Versions} versions
  * @returns {KnownBugMatch[]}
@@ -59,10 +59,9 @@ function findKnownBugs ({ node, packages }) {
 }
 
 /**
- * Known bugs that belong beside a verdict: those that cause its diagnosis. A bug is likely where a
- * suspect passes through its code, and through more of it than of any other bug's; then the others
- * are left out. A trap needs a certain use of its
- * package: it is left out as well where all suspects lead elsewhere.
+ * Selects the known bugs that may cause a verdict. A bug is likely if a suspect passes through its
+ * code, and through more places of it than of any other bug; the other bugs are left out then. A
+ * trap needs a certain use of its package, so it is left out if no suspect passes through its code.
  * @param {string} diagnosis
  * @param {readonly KnownBugMatch[]} matches
  * @param {Pick<import('../text/suspect-text').Suspects, 'sites'> | null} suspects of the verdict
@@ -83,15 +82,16 @@ function noteKnownBugs (diagnosis, matches, suspects) {
 
 /**
  * @param {KnownBug} bug
- * @param {readonly Set<string>[]} sites places of each
- * @returns {number} places of its largest group that a site passes through; 0 where none does
+ * @param {readonly Set<string>[]} sites places that each suspect passes through
+ * @returns {number} number of places in the largest group that a site passes through completely; 0
+ *   if there is none
  */
 const countPlaces = ({ suspects }, sites) => Math.max(0, ...suspects
   .filter(group => sites.some(places => group.every(place => places.has(place))))
   .map(group => group.length))
 
 /**
- * Every process has all of Node.js.
+ * Every process contains all of Node.js, so its presence proves no use.
  * @param {KnownBug} bug
  * @param {Pick<import('../text/suspect-text').Suspects, 'sites'> | null} suspects
  */
@@ -112,8 +112,8 @@ function noteOf ({ bug, version }, likely) {
 
 /**
  * @param {KnownBug} bug
- * @param {string} version that has it
- * @returns {string | null} the first version without it that is newer
+ * @param {string} version that has the bug
+ * @returns {string | null} the first newer version without the bug
  */
 const fixedAfter = ({ fixed }, version) => {
   const compare = require('semver/functions/compare')
@@ -150,8 +150,8 @@ function fixText (bug, version) {
 }
 
 /**
- * @param {string} thread address
- * @returns {string} such as nodejs/node#63574
+ * @param {string} thread address of a thread on GitHub
+ * @returns {string} short name, such as nodejs/node#63574
  */
 const threadName = thread =>
   /github\.com\/([^/]+\/[^/]+)\/(?:issues|pull|discussions)\/(\d+)/.exec(thread)?.slice(1).join('#') ??

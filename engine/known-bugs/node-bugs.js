@@ -3,7 +3,8 @@
 const { defineKnownBug } = require('./define-known-bug')
 
 /**
- * Known memory bugs of Node.js. Each boundary of a range was tried on binaries on both sides of it.
+ * Known memory bugs of Node.js. Each boundary of a range was tested with the binaries on both sides
+ * of it.
  */
 const nodeBugs = Object.freeze([
   defineKnownBug({

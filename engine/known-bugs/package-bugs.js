@@ -2,7 +2,7 @@
 
 const { defineKnownBug } = require('./define-known-bug')
 
-/** Known memory bugs of packages, by name. */
+/** Known memory bugs of packages, sorted by package name. */
 const packageBugs = Object.freeze([
   defineKnownBug({
     id: 'napi-canvas-pattern',

@@ -2,7 +2,7 @@
 
 const { array, nullable, object, text } = require('../text/json-schema')
 
-/** JSON Schema of a known bug beside a verdict. */
+/** JSON Schema of a known bug attached to a verdict. */
 const knownBug = object({
   id: text,
   package: { ...text, description: 'node, or the name of a package' },

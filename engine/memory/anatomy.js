@@ -6,7 +6,7 @@ const { oldUsedBytes } = require('../v8/heap-spaces')
 
 /** Share of RSS from which retained memory is worth a line of text. */
 const WORTH_ASKING = 0.02
-/** Parts before the first scan. */
+/** Parts that only a scan shows, as long as there was none. */
 const NOTHING_SEEN = Object.freeze({
   silentHeaps: 0,
   pooled: 0,
@@ -34,10 +34,11 @@ const NOTHING_SEEN = Object.freeze({
  */
 
 /**
- * Breaks RSS down into parts. Each part takes its share of the bytes that are left, the most
- * reliable part first; so the sum is RSS for any input. The V8 heap and RSS are current. malloc's
- * parts come from the last scan, seconds or minutes ago, and malloc takes all changes since, or an
- * addon's malloc if that is larger. Before the first scan malloc's memory counts as unexplained.
+ * Breaks RSS down into parts. Parts are assigned in turn, the most reliable first, and each gets at
+ * most the bytes that are left; so the sum is RSS for any input. RSS and the V8 heap are current.
+ * malloc's parts date from the last scan, seconds or minutes ago; all later changes count as
+ * malloc's memory, or as the memory of an addon's malloc if that is larger. Before the first scan
+ * malloc's memory counts as unexplained.
  *
  * @param {object} of
  * @param {Values} of.values the newest
@@ -76,7 +77,7 @@ function residentNow ({ values, workers, scan }) {
   const native = take(scan.nativeBytes)
   const buffersBytes = externalBytes - scan.externalCountedBytes
   const external = take(scan.externalBytes + scan.addonExternalBytes + buffersBytes)
-  // Buffers come from malloc's free memory, and return to it.
+  // Buffers are allocated from malloc's free memory, and return to it.
   const isAddons = scan.addonMallocBytes > scan.mallocBytes
   const slack = take(scan.asked || isAddons ? scan.slackBytes - buffersBytes : left)
   const addonMalloc = addonMallocThen + (isAddons ? take(left) : 0)
@@ -99,7 +100,7 @@ function residentNow ({ values, workers, scan }) {
 }
 
 /**
- * @param {object} of as above, and
+ * @param {object} of values, workers and scan as in residentNow
  * @param {Values} of.values
  * @param {Workers} of.workers
  * @param {Scan | undefined} of.scan
@@ -154,7 +155,8 @@ function unknownOf (scan, slackRatio, allocator) {
 }
 
 /**
- * Resident bytes of the V8 heap: those of the last scan, plus V8's own growth since.
+ * Resident bytes of the V8 heap: its bytes in the last scan, plus the growth that V8 reported
+ * since.
  * @param {Values} values
  * @param {Scan | undefined} scan
  */
@@ -167,7 +169,8 @@ function heapNow ({ heapPhysicalBytes = 0, heapTotalBytes = heapPhysicalBytes },
 }
 
 /**
- * Pages in V8's pool now. A growing heap takes pages from the pool, and a shrinking one fills it.
+ * Bytes of pages in V8's pool now. A growing heap takes pages from the pool, and a shrinking one
+ * fills it.
  * @param {Scan} scan
  * @param {number} heap resident now
  */

@@ -1,8 +1,8 @@
 'use strict'
 
-// RSS breakdown from the numbers in every frame. A scan of the memory map is more exact, but comes
-// every ten to sixty seconds, or never. A history that switched between both sources would show
-// steps without any growth. docs/decisions/0007-resident-heap-lies-between.md
+// RSS breakdown from the numbers in every frame. A scan of the memory map is more exact, but exists
+// only every ten to sixty seconds, or never. A history that switched between both sources would
+// show steps without any growth. docs/decisions/0007-resident-heap-lies-between.md
 
 const { NATIVE_BASE_BYTES } = require('./parts')
 
@@ -12,9 +12,9 @@ const { NATIVE_BASE_BYTES } = require('./parts')
 /**
  * Resident bytes of this isolate's heap. V8's total_physical_size leaves out pages that a
  * semi-space used before its last scavenge. Its total_heap_size counts pages that were returned or
- * never touched. With a new space of 128 MiB they reported 19 and 139 MiB of the same heap; Node 24
- * held all of it and Node 20 next to nothing. The result is the resident memory that is neither
- * external nor Node's own, between these bounds.
+ * never touched. For a new space of 128 MiB they reported 19 and 139 MiB; on Node 24 all of it was
+ * resident, on Node 20 almost nothing. The result is the resident memory that is neither external
+ * nor Node's own, clamped to these two bounds.
  * @param {Values} values
  * @param {Workers} workers
  * @returns {number} bytes

@@ -2,17 +2,18 @@
 
 /**
  * Share of the slack that must move before all of it counts as freed. Freed memory moves: Buffers
- * come and go in it, or malloc returns part of it. Memory in use does neither. The threshold
+ * fill it and leave it, or malloc returns part of it. Memory in use does neither. The threshold
  * separates apps that free memory from apps that hold it in the lab's recordings.
  */
 const MOVED_SHARE = 0.12
-/** Allocators whose retained memory can be measured, by a query or by that movement. */
+/** Allocators whose retained memory can be measured, by a query or by its movement. */
 const TELLABLE = Object.freeze(['glibc', 'jemalloc', 'mimalloc', 'tcmalloc'])
 
 /**
- * musl's malloc has no call that reports its memory, and its retention was never measured.
+ * Tells if memwatch can measure an allocator's retained memory. musl's malloc has no call that
+ * reports its memory, and its retention was never measured.
  * @param {import('@memwatch/agent/protocol/frame').Hello['allocator']} allocator
- * @returns {boolean} true if a share of its memory can be called retained
+ * @returns {boolean} true if its retained memory can be measured
  */
 const canTellRetained = allocator => TELLABLE.includes(allocator)
 

@@ -6,7 +6,7 @@ const { NODE_MALLOC_BYTES } = require('./parts')
 /** @typedef {import('../history/tracks').Workers} Workers */
 
 /**
- * Slack that trim does not return, where malloc was not queried.
+ * Slack that a trim does not return; used if malloc was not queried.
  *
  * glibc: the free end of a thread's arena stays (malloc/malloc.c, mtrim); trim returned 0.34 to
  * 0.52 of the arenas. jemalloc: its metadata, and sizes rounded up to four classes per doubling
@@ -28,23 +28,25 @@ const TCMALLOC_CACHES_BYTES = 32 * 2 ** 20
  * @property {number} stacksBytes
  * @property {number} webassemblyBytes
  * @property {number} silentHeapBytes heaps of workers that do not report
- * @property {number} pooledBytes emptied pages that V8 keeps. They lie in the address range of its
- *   pages, and V8 does not count them
+ * @property {number} pooledBytes empty pages that V8 retains. They lie in the address range of its
+ *   pages, and V8's own statistics leave them out
  * @property {number} addonMallocBytes mimalloc segments of an addon in a process with another
  *   malloc, less Buffers
- * @property {number} unexplainedBytes owned neither by V8 nor by malloc
+ * @property {number} unexplainedBytes bytes owned neither by V8 nor by malloc
  * @property {number} externalBytes Buffers and other external memory of V8 in malloc's memory
  * @property {number} addonExternalBytes external memory in the addon's mimalloc
  * @property {number} externalCountedBytes external memory that V8 counted for this isolate at that
  *   moment
- * @property {number} nativeBytes other memory in use: as malloc reports, else Node's minimum
- * @property {number} slackBytes free by malloc's last answer, less Buffers allocated since. Without
- *   an answer: the rest of malloc's memory, free or used by native code
- * @property {number} sinceBytes memory that malloc obtained since its answer; its use is unknown
+ * @property {number} nativeBytes other memory in use: as reported by malloc, otherwise Node's
+ *   minimum
+ * @property {number} slackBytes free memory in malloc's last statistics, less Buffers allocated
+ *   since. Without statistics: the rest of malloc's memory, which is free or used by native code
+ * @property {number} sinceBytes memory that malloc obtained since its last statistics; its use is
+ *   unknown
  * @property {number} heapSlackBytes slack in [heap], the main arena
  * @property {number} arenaSlackBytes slack in the arenas of threads
- * @property {boolean} asked malloc was queried, now or before
- * @property {number} trimmableBytes part of the slack that trim returns, if it is free
+ * @property {boolean} asked true if malloc was queried, now or before
+ * @property {number} trimmableBytes part of the slack that a trim returns, if the slack is free
  */
 
 /** @type {Resident} */
@@ -62,8 +64,8 @@ const NONE_RESIDENT = Object.freeze({
  * @param {Values} values of a frame that carries residentBytes
  * @param {Pick<import('@memwatch/agent/protocol/frame').Hello, 'allocator'>} hello
  * @param {Workers} workers
- * @param {Scan} [previous] malloc is queried less often than the map is scanned: its last answer is
- *   carried over
+ * @param {Scan} [previous] previous scan. malloc is queried less often than the map is scanned, so
+ *   its last statistics are carried over
  * @returns {Scan}
  */
 function scanOf (values, { allocator }, workers, previous) {
@@ -95,7 +97,7 @@ function scanOf (values, { allocator }, workers, previous) {
     resident.malloc_arenas - (books?.arenas?.inUse ?? 0),
     slackBytes - heapSlackBytes
   )
-  // New allocations reuse free pages.
+  // A change of the slack changes the trimmable bytes, too, as allocations reuse free pages.
   const guess = previous?.asked
     ? previous.trimmableBytes + slackBytes - previous.slackBytes
     : guessedTrimmable({ slackBytes, heapSlackBytes, arenaSlackBytes, externalBytes }, allocator)
@@ -153,8 +155,8 @@ function findPlaces (values, allocator, workers) {
 
 /**
  * Splits resident memory in the address range of V8's pages that belongs to no reporting heap.
- * Heaps of silent workers look like emptied pages of V8, so all of it counts as theirs if there are
- * any.
+ * Heaps of workers that do not report look like empty pages of V8, so all of this memory counts as
+ * theirs if such workers exist.
  * @param {Values} values
  * @param {Workers} workers
  * @param {number} bytes resident
@@ -174,7 +176,8 @@ function splitLow ({ workerThreads = 0, v8MappedBytes = 0, heapTotalBytes = 0 },
  * @param {number} of.webassemblyBytes
  * @param {Workers} of.workers
  * @param {number} of.mallocBytes
- * @param {number | undefined} of.inUseBytes reported by malloc, if it was queried
+ * @param {number | undefined} of.inUseBytes bytes in use, as reported by malloc; undefined if it
+ *   was not queried
  * @param {Scan} [of.previous]
  */
 function usedOfMalloc ({ values, webassemblyBytes, workers, mallocBytes, inUseBytes, previous }) {
@@ -197,8 +200,8 @@ function usedOfMalloc ({ values, webassemblyBytes, workers, mallocBytes, inUseBy
 const clamp = (bytes, most) => Math.max(0, Math.min(bytes, most))
 
 /**
- * The allocator's own statistics in common terms. mimalloc only reports the heap of one thread,
- * which is not enough.
+ * Converts an allocator's own statistics to common terms. mimalloc only reports the heap of one
+ * thread, which is not enough.
  * @param {Record<string, number> | undefined} bytes
  * @param {string} allocator
  * @returns {Books | undefined}
@@ -236,8 +239,7 @@ function booksOf (bytes, allocator) {
     inUse: heap.inUse + arenas.inUse + of('mapped'),
     heap,
     arenas,
-    // malloc counts free pages even if they are no longer resident. Pages returned earlier cannot
-    // be returned again.
+    // malloc also counts free pages that are no longer resident. A trim cannot return these again.
     trimmable: resident =>
       clamp(heap.freePages + heap.top, resident.malloc_heap - heap.inUse - heap.fragments) +
       clamp(arenas.freePages, resident.malloc_arenas - arenas.inUse - arenas.fragments - arenas.top)
@@ -245,7 +247,7 @@ function booksOf (bytes, allocator) {
 }
 
 /**
- * Overhead of jemalloc beyond memory in use, however much the app frees.
+ * Overhead of jemalloc in addition to the memory in use, which remains however much the app frees.
  * @param {number} externalBytes Buffers, which are most of the memory in use
  */
 const jemallocOverhead = externalBytes =>
@@ -267,7 +269,7 @@ function guessedTrimmable (
     case 'tcmalloc':
       return slackBytes - TCMALLOC_CACHES_BYTES
     default:
-      return 0 // mimalloc gives back by itself; musl has no such call
+      return 0 // mimalloc returns memory without a call; musl has no call for it.
   }
 }
 

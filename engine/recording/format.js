@@ -4,14 +4,15 @@ const { fieldsOf, integer, isObject, matching, number } = require('../decode/reb
 const { plainText } = require('@memwatch/agent/protocol/text-rules')
 
 /**
- * A recording: all messages that an exporter accepted from its agents, as NDJSON. The same code can
- * judge it again.
+ * A recording: all messages that an exporter accepted from its agents, as NDJSON. It can be
+ * replayed through the same judges.
  *
  *   {"memwatch":"recording","version":1,"command":["node","server.js"]}
- *   {"session":1,"line":{"v":1,"type":"hello",…}}        a line of the wire protocol, word for word
- *   {"session":1,"line":{"v":1,"type":"frame",…}}
- *   {"session":1,"closed":true} the connection ended, with or without a bye
- *   {"end":{"durationSeconds":61.2,"exit":{"code":0,"signal":null}}}     of `memwatch run` only
+ *   {"session":1,"line":{"v":1,"type":"hello",…}} a line of the wire protocol, word for word
+ *   {"session":1,"line":{"v":1,"type":"frame",…}} {"session":1,"closed":true} marks the end of a
+ *   connection, with or without a bye
+ *   {"end":{"durationSeconds":61.2,"exit":{"code":0,"signal":null}}} only in recordings of
+ *   `memwatch run`
  *
  * A session is one connection. A file whose name ends in .gz is compressed by gzip; other files are
  * plain.
@@ -28,10 +29,10 @@ const { plainText } = require('@memwatch/agent/protocol/text-rules')
  *
  * Work done in a run, as its load generator or the app itself reported it.
  * @typedef {object} Work
- * @property {number} [requests] or jobs: what the app counts
+ * @property {number} [requests] number of requests or jobs that the app counted
  * @property {number} [requestsPerSecond]
  * @property {number} [latencyP99Seconds]
- * @property {number} [failures] requests that failed
+ * @property {number} [failures] number of requests that failed
  */
 
 /** Format version. It changes when an older reader would misread a newer recording. */
@@ -40,7 +41,7 @@ const RECORDING_VERSION = 1
 /** @param {string} file */
 const isCompressed = file => file.endsWith('.gz')
 
-/** Upper bound of words stored of a command. */
+/** Upper bound of stored words of a command. */
 const MOST_WORDS = 1000
 
 /**
@@ -70,7 +71,7 @@ const rebuildEnd = fieldsOf(
 /**
  * Header of an untrusted recording.
  * @param {unknown} command
- * @returns {{ command?: string[] }} in plain texts
+ * @returns {{ command?: string[] }} the header with plain texts only
  */
 const rebuildCommand = command => Array.isArray(command)
   ? { command: command.slice(0, MOST_WORDS).map(word => plainText(String(word))) }

@@ -8,13 +8,14 @@ const { evaluate } = require('../verdicts/evaluate')
 const { plainText } = require('@memwatch/agent/protocol/text-rules')
 const { RECORDING_VERSION, isHeader, rebuildCommand, rebuildEnd } = require('./format')
 
-/** The envelope of a wire line in a recording. */
+/** Upper bound of the bytes that a recording adds to a wire line. */
 const ENVELOPE_BYTES = 64
-/** Upper bound of targets in a recording: a year of restarts fits, an attack does not. */
+/** Upper bound of targets in a recording: enough for a year of restarts, too few for an attack. */
 const MAX_TARGETS = 100_000
 
 /**
- * Share of damaged lines that makes a file no recording. A killed recorder damages only one line.
+ * Number of rejected lines above which a file is not a recording. A killed recorder damages only
+ * one line.
  */
 const MAX_REJECTED = 100_000
 
@@ -24,18 +25,18 @@ const MAX_REJECTED = 100_000
 class RecordingError extends Error {}
 
 /**
- * @typedef {object} Input a recording that is open
+ * @typedef {object} Input an open recording
  * @property {string} name
- * @property {() => AsyncIterable<Buffer>} bytes all unpacked bytes; to be called once
- * @property {boolean} cut true if the end is missing; known once all bytes are read
+ * @property {() => AsyncIterable<Buffer>} bytes yields all unpacked bytes; to be called once
+ * @property {boolean} cut true if the end of the file is missing; known once all bytes are read
  *
  * @typedef {object} Replayed
  * @property {import('./format').Header} header
  * @property {import('./format').End} [end]
- * @property {import('../history/target').Target[]} targets all watched targets in the order of
- *   their ends; then those that did not end
- * @property {number} frames accepted
- * @property {number} rejected rejected lines, the same as on a live exporter
+ * @property {import('../history/target').Target[]} targets all watched targets: first the ended
+ *   ones in the order of their ends, then the others
+ * @property {number} frames number of accepted frames
+ * @property {number} rejected number of lines that a live exporter would also have rejected
  * @property {boolean} cut true if the file breaks off, as after a killed recorder
  */
 
@@ -50,7 +51,7 @@ const nothingReplayed = () => ({
 
 /**
  * Applies one message of an agent to the session that sent it.
- * @param {{ session: number, line: unknown }} item of the recording
+ * @param {{ session: number, line: unknown }} item line of the recording
  * @param {object} into
  * @param {Targets} into.targets
  * @param {Map<number, import('@memwatch/exporter/ingest/listener').Session>} into.sessions
@@ -67,7 +68,7 @@ function takeLine ({ session: id, line }, { targets, sessions, clock }) {
     sessions.set(id, opened)
     return true
   }
-  // An answer belongs to a command of that time.
+  // An answer belongs to a command of the recorded exporter, so a replay ignores it.
   if (message.type === 'answer' || message.type === 'capture') return true
   clock.nowUnixMs = Math.max(clock.nowUnixMs, message.atUnixMs)
   const session = sessions.get(id)
@@ -78,14 +79,14 @@ function takeLine ({ session: id, line }, { targets, sessions, clock }) {
 }
 
 /**
- * Judges a recording: the code that judges live targets reads its frames, in their order. Time
- * comes from the frames, so verdicts are the same and a replay never waits.
+ * Judges a recording with the code that judges live targets, frame by frame. Time comes from the
+ * frames, so a replay gives the same verdicts and never waits.
  *
  * @param {Input} input
  * @param {{ onVerdict?: (target: import('../history/target').Target, verdict:
  *   import('../verdicts/evaluate').Verdict) => void, onFrame?: (target:
  *   import('../history/target').Target) => void, onError?: (error: Error) => void }} [options]
- *   onFrame: after each frame that was taken
+ *   onFrame: called after each accepted frame
  * @returns {Promise<Replayed>}
  * @throws {RecordingError} if it is no recording
  */

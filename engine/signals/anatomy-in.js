@@ -3,7 +3,7 @@
 const { anatomyOf } = require('../memory/anatomy')
 
 /**
- * RSS breakdown of a target at one moment. Of a worker only the heap is known.
+ * RSS breakdown of a target at one moment. Workers have no breakdown: only their heap is known.
  * @param {import('../history/window').Window} window
  * @returns {import('../memory/anatomy').Anatomy | null} null without RSS, and for a worker
  */

@@ -6,11 +6,11 @@ const { acrossMajors, bytesTrend } = require('./trend-signal')
 
 /** @typedef {import('./index').Signal} Signal */
 
-/** Evidence of a burst stays valid this long: the middle tier of the history. */
+/** Time for which evidence of a burst stays valid: the length of the history's middle tier. */
 const CHURN_SECONDS = 7200
 
 /**
- * Rate of a value of the memory map, which is constant between two scans.
+ * Growth per second of a value from the memory map. The value is constant between two scans.
  * @param {import('../history/tracks').TrackName} track
  * @returns {(window: import('../history/window').Window) => number | null} bytes a second
  */
@@ -25,8 +25,8 @@ const betweenLooks = track => window => {
 const externalAcrossMajors = acrossMajors('externalBytes')
 
 /**
- * Growth weighted by r² of its line. The rest is noise of temporary memory, sampled at few major
- * GCs.
+ * Growth multiplied by the r² of its line. The rest of the growth is noise: temporary memory, read
+ * at few major GCs.
  * @param {import('../history/window').Window} window
  */
 function keptLately (window) {
@@ -137,7 +137,7 @@ module.exports = {
       let highest = 0
       let fall = 0
       readings.values.forEach((value, i) => {
-        // The peak of a row occurred before its reading.
+        // The peak of a row occurred before the row's own reading.
         highest = Math.max(highest, value, peaks.values[i] ?? 0)
         fall = Math.max(fall, highest - value)
       })

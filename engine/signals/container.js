@@ -13,8 +13,8 @@ module.exports = {
       const { containerLimitBytes: now, containerHighBytes: high } = values
       if (now === undefined) return null
       if (typeof first === 'number' && first !== now) return first
-      // Node.js reports the lower of memory.max and memory.high. It never sees more than the limit
-      // that the agent reads, so less is a limit that was raised before the first frame.
+      // Node.js reports the lower of memory.max and memory.high, never more than the agent reads. A
+      // lower value means that the limit was raised before the first frame.
       return told !== undefined && told < Math.min(now, high ?? Infinity) ? told : null
     }
   }),

@@ -4,24 +4,24 @@ const { RATE_SECONDS } = require('../history/window')
 
 /**
  * CPU time available to a thread. A CPU quota or other processes on the machine can keep a ready
- * thread waiting. Meanwhile it neither collects nor computes, and every pause and every block takes
- * longer. Rates are therefore given per CPU-second, a second in which the thread did not wait.
- * Shares of wall time and of CPU time are separate.
+ * thread waiting. A waiting thread makes no progress, so every GC pause and every block of the
+ * event loop takes longer. Rates are therefore given per CPU-second, a second in which the thread
+ * did not wait. Each share of time exists as a share of wall time and as a share of CPU time.
  *
- * A busy loop runs on a CPU, waits for one, or sleeps inside a call. In a GC it sleeps until V8's
- * helper threads are done, which also wait for a CPU. Any other call sleeps for the same time on
- * every machine.
+ * A busy loop runs on a CPU, waits for one, or sleeps inside a call. During a GC it sleeps until
+ * V8's helper threads are done, and these also wait for a CPU. The duration of other sleeping calls
+ * does not depend on the machine.
  *
  * @typedef {import('./index').Signal} Signal
  * @typedef {import('../history/window').Window} Window
  * @typedef {import('../history/tracks').TrackName} TrackName
  *
  * @typedef {object} CpuTime
- * @property {number} hadRatio share of wall time in which the thread worked or idled, without
- *   waiting
+ * @property {number} hadRatio share of wall time in which the thread worked or was idle, and did
+ *   not wait for a CPU
  * @property {number} ranRatio share of the loop's busy time in which it worked
  * @property {number} waitRatio share of wall time in which it was ready to run and had no CPU
- * @property {number} [fromSeconds] uptime of the first and last reading that it was computed of
+ * @property {number} [fromSeconds] uptime of the first and last reading used
  * @property {number} [toSeconds]
  */
 
@@ -46,12 +46,13 @@ const cpuTime = window => window.once('cpu time', () => {
 })
 
 /**
- * Part of the last seconds for which waiting for a CPU is known. The readings lag behind those of
- * the GCs: after an attach by most of the window, in which pauses may have waited more than before.
+ * Part of the last seconds for which the wait for a CPU is known. Its readings are older than the
+ * readings of GCs. After an attach they miss most of the window, in which the thread may have
+ * waited longer than before.
  * @param {Window} window
  * @param {number} seconds
  * @returns {number} seconds; all of them if the agent cannot read the run queue, or the kernel does
- *   not count
+ *   not count this wait
  */
 function knownSeconds (window, seconds) {
   if (!window.values.runQueueWaitSeconds) return seconds
@@ -66,8 +67,8 @@ function knownSeconds (window, seconds) {
 const cpuTimeOrAll = window => cpuTime(window) ?? ALL
 
 /**
- * Share of throttled periods. Agents read the counters of the quota every ten frames, and frames
- * are late while it throttles.
+ * Share of throttled periods. Agents read the quota's counters every ten frames, and frames are
+ * late while the kernel throttles the process.
  * @param {Window} window
  * @returns {number | null} share of the periods in which the quota was used up
  */
@@ -98,8 +99,8 @@ function cpuTimeOver (window, seconds) {
   const busy = grown('eventLoopActiveSeconds')
   const wait = grown('runQueueWaitSeconds')
   if (wait === undefined || busy === undefined || !(busy > 0)) return null
-  // The CPU time of the process is an upper bound for its main thread, if Node.js does not report
-  // that of the thread.
+  // If Node.js does not report the thread's CPU time, the CPU time of the process is an upper bound
+  // of it.
   const told = grown('threadCpuSeconds') ?? grown('processCpuSeconds') ?? busy - wait
   const cpu = Math.max(0, Math.min(told, busy))
   const asleep = Math.max(0, busy - cpu - wait)
@@ -130,7 +131,8 @@ function perCpuSecond (window, track, seconds) {
 }
 
 /**
- * Share of the available CPU time spent in pauses. Pauses last longer while the thread waits.
+ * Share of the available CPU time spent in pauses, without the time in which the thread waited for
+ * a CPU.
  * @param {Window} window
  * @param {TrackName} track counter of pauses
  * @param {number} [seconds]
@@ -166,7 +168,7 @@ const shareSignal = (track, what, seconds = RATE_SECONDS) => ({
   compute: window => shareOfCpuTime(window, track, seconds)
 })
 
-/** Window near the heap limit, where a process has seconds left. */
+/** Window used near the heap limit, where a process has seconds left. */
 const NOW_SECONDS = 8
 
 module.exports = {

@@ -1,6 +1,6 @@
 'use strict'
 
-/** Delay that a person at the other end notices. */
+/** Delay that a user of the app notices. */
 const FELT_SECONDS = 0.1
 
 module.exports = { FELT_SECONDS }

@@ -23,7 +23,7 @@ function shareOfWallTime (window, track, seconds) {
 }
 
 /**
- * Share of wall time spent in pauses that `track` counts.
+ * Signal for the share of wall time spent in the pauses that `track` counts.
  * @param {TrackName} track
  * @param {string} help
  * @returns {Signal}

@@ -5,7 +5,7 @@ const { trend } = require('../statistics/trend')
 
 /** Windows in which a trend is sought, each as long as one tier of the history. */
 const SPANS_SECONDS = [600, 7200, 86_400]
-/** Tracks that lasting.js judges over hours and days. @type {readonly TrackName[]} */
+/** Tracks whose growth over hours and days lasting.js computes. @type {readonly TrackName[]} */
 const LASTING_TRACKS = ['liveHeapBytes', 'outsideHeapBytes']
 const QUICK_SPANS_SECONDS = [600, 7200]
 /**
@@ -16,16 +16,19 @@ const WARM_UP_SHARE = 0.2
 const WARM_UP_MOST_SECONDS = 300
 /** Least part of a rise that exceeds all earlier values. */
 const NEW_SHARE = 0.3
-/** Number of readings after majors that makes other readings unnecessary. */
+/** Number of readings after major GCs from which other readings are not needed. */
 const ENOUGH_READINGS = 7
 /**
- * Share of their span that readings after majors must cover to replace the others. An app whose
- * majors had just begun, one a second, gave seven readings over six seconds of a minute's growth.
+ * Share of their span that readings after majors must cover to replace the others. In one app, the
+ * first major GCs came once a second: seven readings covered only six seconds of a minute's growth.
  */
 const MAJORS_SPAN_SHARE = 0.5
-/** Growth that is younger than this may be a pool that fills. */
+/** Growth over a shorter time may be a pool that fills. */
 const LEAST_SECONDS = 30
-/** Mann–Kendall score of significance: a flat series reaches it once in a thousand times. */
+/**
+ * Mann–Kendall score from which growth is significant: a flat series reaches it once in a thousand
+ * times.
+ */
 const CERTAIN_SCORE = 3
 
 /**
@@ -35,23 +38,24 @@ const CERTAIN_SCORE = 3
  */
 
 /**
- * Growth of a track in the window where its rise is most like a line: a leak that began yesterday
- * is no line over the whole life.
+ * Growth of a track, in the window over which its rise is closest to a line. A leak that began
+ * yesterday is not a line over the whole life of the process.
  *
  * @param {Window} window
  * @param {TrackName} track
  * @param {{ afterMajors?: boolean }} [options] afterMajors: prefer the readings right after major
- *   GCs, because memory between them may be garbage. Where majors are rare all readings count, and
- *   the judge asks for a major
- * @returns {Found} trend: y in the track's unit, x in seconds; readings: since the warm-up
+ *   GCs, because memory between them may be garbage. If major GCs are rare, all readings are used,
+ *   and the judge waits for a major GC
+ * @returns {Found} trend: y in the track's unit, x in seconds; readings: their number since the
+ *   warm-up
  */
 function growthOf (window, track, { afterMajors = false } = {}) {
   return window.once(afterMajors ? `${track} after majors` : track, () => {
     if (!afterMajors) return growth(window, track, false)
     const found = growth(window, track, true)
     if (found.readings < ENOUGH_READINGS) return growth(window, track, false)
-    // The trend of all readings spans at most the time since the warm-up. If the trend of the
-    // readings after major GCs spans most of that time, the other one is not computed.
+    // The trend of all readings spans at most the time since the warm-up. If the trend after major
+    // GCs spans most of that time, the trend of all readings is not computed.
     const spanSeconds = found.trend?.spanX ?? 0
     const settledSeconds = window.nowSeconds - warmUpSeconds(window.nowSeconds)
     if (spanSeconds >= MAJORS_SPAN_SHARE * settledSeconds) return found
@@ -61,7 +65,7 @@ function growthOf (window, track, { afterMajors = false } = {}) {
 }
 
 /**
- * @param {number} ageSeconds of the isolate
+ * @param {number} ageSeconds age of the isolate
  * @returns {number} length of the warm-up, which no trend includes
  */
 const warmUpSeconds = ageSeconds => Math.min(ageSeconds * WARM_UP_SHARE, WARM_UP_MOST_SECONDS)
@@ -107,7 +111,7 @@ function growth (window, track, afterMajors) {
  * @param {Window} window
  * @param {TrackName} track
  * @param {import('../statistics/trend').Trend} line
- * @param {number} last value
+ * @param {number} last newest value
  */
 function isNew (window, track, line, last) {
   const longest = SPANS_SECONDS[SPANS_SECONDS.length - 1]
@@ -133,7 +137,7 @@ function pointsAfterMajors (window, track, seconds) {
   const kept = { times: [], values: [] }
   let at = 0
   for (let i = 0; i < majors.times.length; i++) {
-    // A repeated count of majors is the same reading, sent again.
+    // A row with the same count of major GCs repeats the last reading.
     if (i > 0 && majors.values[i] === majors.values[i - 1]) continue
     while (all.times[at] < majors.times[i]) at++
     if (all.times[at] !== majors.times[i]) continue
@@ -144,9 +148,9 @@ function pointsAfterMajors (window, track, seconds) {
 }
 
 /**
- * Readings after major GCs without what was in use for a moment. V8 runs a major GC when memory
- * outside the heap is allocated: a block that grows by being copied stands twice in such a reading.
- * So a reading counts as far as the next one confirms it. The live heap has no such moment.
+ * Readings after major GCs without memory that was in use only briefly. Allocating memory outside
+ * the heap can trigger a major GC; while a block is copied to a larger one, a reading contains
+ * both. So each value is capped at the next reading. The live heap needs no cap.
  * @param {Window} window
  * @param {TrackName} track
  * @param {number} seconds
@@ -159,7 +163,7 @@ function settledPoints (window, track, seconds) {
 }
 
 /**
- * Readings after full GCs that memwatch requested.
+ * Number of readings after full GCs that memwatch requested.
  * @param {Window} window
  * @param {number} seconds
  * @returns {number}
@@ -172,9 +176,9 @@ function countForcedReadings (window, seconds) {
 }
 
 /**
- * Steadiness of a rise: 0 if it is insignificant, else r² of the line times the slower of the late
- * slopes over the whole slope, capped at 1. Leaks measure 0.7–1; growth that levels off falls
- * towards 0.
+ * Steadiness of a rise: 0 if it is insignificant, otherwise r² of the line, times the lower of the
+ * late slopes relative to the whole slope, at most 1. Leaks measure 0.7–1; growth that levels off
+ * falls towards 0.
  * @param {Found} found
  * @returns {number | null} null with too few readings, or over too short a time
  */
@@ -187,7 +191,7 @@ function steadiness ({ trend: found }) {
 }
 
 /**
- * Live heap across major GCs: a reading right after each.
+ * Trend of the live heap, with a reading right after each major GC.
  * @param {Window} window
  * @returns {Found}
  */

@@ -3,8 +3,9 @@
 const { RATE_SECONDS } = require('../history/window')
 
 /**
- * Upper bound of the live heap's growth while no major GC runs. Surviving objects are promoted to
- * the old spaces or still young: the growth of the old spaces and the size of the young bound it.
+ * Upper bound of the live heap's growth while no major GC runs. Surviving objects are in the old
+ * spaces or still in the young ones, so the growth of the old spaces plus the size of the young
+ * spaces is the bound.
  *
  * @typedef {import('./index').Signal} Signal
  * @typedef {import('../history/window').Window} Window
@@ -15,7 +16,7 @@ const { RATE_SECONDS } = require('../history/window')
  * @property {number} seconds length of the window
  */
 
-/** Slower growth shows over hours: lasting.js. */
+/** Longest window. Slower growth is measured over hours: lasting.js. */
 const SPAN_SECONDS = 7200
 /** Spaces that objects are promoted to. @type {readonly import('../history/tracks').TrackName[]} */
 const OLD_SPACES = ['oldSpaceBytes', 'largeObjectSpaceBytes', 'codeSpaceBytes']
@@ -24,8 +25,8 @@ const YOUNG_SPACES = ['new_space', 'new_large_object_space']
 
 /**
  * @param {Window} window
- * @returns {Bound | null} null if GCs are not observed, a major one ran, or no reading exists since
- *   the start
+ * @returns {Bound | null} null if GCs are not observed, a major GC ran, or the start phase is not
+ *   over
  */
 const findBound = window => window.once('bound of the live heap', () => {
   const { values, nowSeconds } = window

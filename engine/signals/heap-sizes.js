@@ -15,7 +15,7 @@ const readSemiSpaceMax = window => window.once('semi-space max', () => {
 })
 
 /**
- * Limit of objects that survive a major GC, which live in the old generation.
+ * Maximum of the old generation, which holds the objects that survive a major GC.
  * @param {Window} window
  * @returns {number | null} bytes
  */

@@ -14,7 +14,8 @@ const { FIGURES } = require('./trend-signal')
  * @property {string} help one sentence
  * @property {string} [expected] time when it becomes known, if not at once
  * @property {true} [onMainThread] known only on the main thread of a process
- * @property {true} [afterEvent] known only after an event that may take any time, as a major GC
+ * @property {true} [afterEvent] known only after an event that may not occur for a long time, such
+ *   as a major GC
  * @property {(window: import('../history/window').Window) => number | null} compute
  */
 
@@ -39,11 +40,12 @@ const signals = Object.freeze({
 
 /**
  * @typedef {keyof typeof signals} SignalName
- * @typedef {{ [Name in SignalName]: Name extends `${infer Of}Trend`
- *   ? `${Of}${SuffixOf<typeof signals[Name]>}`
- *   : Name }[SignalName]} FigureName one number: a signal, or one of a trend
+ * @typedef {{ [Name in SignalName]: Name extends `${infer Of}Trend` ? `${Of}${SuffixOf<typeof
+ *   signals[Name]>}` : Name }[SignalName]} FigureName name of one number: a signal, or a figure of
+ *   a trend
  *
- * Signals of one window by name, each computed on first read: a judge that needs two pays for two.
+ * Signals of one window by name. Each is computed on first read, so a judge causes only the work
+ * for the signals that it reads.
  * @typedef {{ readonly [Name in SignalName]: ReturnType<typeof signals[Name]['compute']> }} Signals
  */
 

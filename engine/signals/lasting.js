@@ -6,7 +6,8 @@ const { heapRunwayBytes } = require('./heap')
 const { QUICK_SECONDS, loadShare } = require('./load-share')
 
 /**
- * Growth over hours and days that neither the load nor the hour of the day explains.
+ * This file computes growth over hours and days that neither the load nor the hour of the day
+ * explains.
  *
  * @typedef {import('./index').Signal} Signal
  * @typedef {import('../history/window').Window} Window
@@ -19,11 +20,11 @@ const WARM_UP_SHARE = 0.2
 const WARM_UP_LEAST_SECONDS = 600
 const WARM_UP_MOST_SECONDS = 1800
 /**
- * Recent part of the life, judged besides the whole: a leak may have begun with a deployment of
- * another service.
+ * Recent part of the process's life, examined in addition to the whole: a leak may begin when
+ * another service is deployed.
  */
 const RECENT_SECONDS = 3 * DAY_SECONDS
-/** Horizon of the search for a limit. */
+/** Days ahead in which a limit is searched. */
 const MOST_DAYS_AHEAD = 400
 
 /**
@@ -56,8 +57,8 @@ const lastingGrowth = (window, level) =>
   )
 
 /**
- * Recent growth counts if it is faster than that of the whole life. Slower recent growth, as at a
- * weekend, is no better estimate.
+ * True if recent growth is to be used, because it is faster than growth over the whole life. Slower
+ * recent growth, as at a weekend, is no better estimate.
  * @param {Growth} recent
  * @param {Growth} whole
  */
@@ -80,7 +81,8 @@ const earlierHigh = (window, level) => window.lasting(`high of ${level}`, ({ tim
 })
 
 /**
- * Level of the busiest moment of the last day, plus the growth since.
+ * Present estimate of the level at the busiest moment of a day: its value on the last day, plus the
+ * growth since.
  * @param {Window} window
  * @param {Level | 'rssBytes'} level
  * @param {number} slope bytes a second
@@ -125,7 +127,8 @@ function secondsTo (window, level, limit, now, slope) {
     return { reached: median(byDay), isDayKnown: knownDays > 0 }
   })
   const foretold = Math.max(0, reached - window.nowSeconds)
-  // The level of this hour differs from the next hour's: it counts only until a full day is known.
+  // The present level may differ from the level in an hour, so it is used only until a full day is
+  // known.
   return isDayKnown ? foretold : Math.min(foretold, Math.max(0, limit - now) / slope)
 }
 

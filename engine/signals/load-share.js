@@ -7,17 +7,17 @@ const { unexplainedGrowth } = require('../statistics/unexplained-growth')
  * @typedef {import('../history/tracks').TrackName} TrackName
  */
 
-/** Window of a trend of minutes. */
+/** Default window: the longest of a trend over minutes. */
 const QUICK_SECONDS = 7200
 /**
- * Shortest time in which load and retained memory are distinguishable: both begin with the process.
+ * Shortest time in which load and retained memory can be told apart: both begin with the process.
  */
 const LEAST_SECONDS = 1800
 /** Steps in which a rise is compared with the load. */
 const STEPS = 60
 
 /**
- * Share of a rise explained by a load that rose at the same time.
+ * Share of a rise that is explained by a load that rose at the same time.
  * @param {Window} window
  * @param {TrackName} level
  * @param {number} [spanSeconds] window of the rise
@@ -27,8 +27,8 @@ const loadShare = (window, level, spanSeconds = QUICK_SECONDS) =>
   weigh(window, level, spanSeconds)?.share ?? null
 
 /**
- * Upper bound of the share of a rise that the load explains. Over hours a load that rises in the
- * morning resembles retained memory.
+ * Upper bound of the share of a rise that the load explains. Over hours, the effect of a load that
+ * rises in the morning resembles retained memory.
  * @param {Window} window
  * @param {TrackName} level
  * @param {number} spanSeconds window of the rise

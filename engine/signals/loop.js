@@ -26,7 +26,8 @@ function utilization (window, seconds) {
 }
 
 /**
- * Mean wait of a request. A block of L seconds costs requests that arrive at random L²/2 seconds.
+ * Mean wait of a request for the loop. A block of L seconds adds L²/2 seconds to the total wait of
+ * requests that arrive at random, one per second.
  * @param {Window} window
  */
 function expectedWait (window) {
@@ -39,8 +40,8 @@ function expectedWait (window) {
 }
 
 /**
- * Mean wait of a request without major GCs. Each delay counts without the mean pause of the major
- * GCs around it, which Node.js may report a frame later.
+ * Mean wait of a request for the loop, without the part caused by major GCs. The mean pause of the
+ * nearby major GCs, which Node.js may report a frame later, is subtracted from each delay.
  * @param {Window} window
  */
 function expectedWaitOutsideMajors (window) {
@@ -60,7 +61,7 @@ function expectedWaitOutsideMajors (window) {
 }
 
 /**
- * Sum of counters at some moments; 0 for unknown ones.
+ * Sum of counters at given moments; 0 for unknown values.
  * @param {Window} window
  * @param {import('../history/tracks').TrackName[]} tracks
  * @param {ArrayLike<number>} moments uptimes, ascending
@@ -91,7 +92,7 @@ function blockedFrames (window, feltSeconds) {
 }
 
 /**
- * Lowest count of pending resources in the readings of a minute.
+ * Lowest count of pending resources within a minute.
  * @param {Window} window
  * @param {'timers' | 'connections'} track
  */
@@ -102,7 +103,7 @@ function fewest (window, track) {
 
 /**
  * @param {Window} window
- * @param {'threadCpuSeconds' | 'eventLoopActiveSeconds'} track counter of the work
+ * @param {'threadCpuSeconds' | 'eventLoopActiveSeconds'} track counter of the app's work
  * @returns {number | null} ratio
  */
 function loadGrowth (window, track) {
@@ -138,7 +139,8 @@ module.exports = {
     help: 'Load in the last third of the last ten minutes over that in the first third; 1 is a ' +
       'steady load. The load is CPU time of the thread, or event loop activity if that is ' +
       'unknown.',
-    // On a shared machine the same work keeps a loop active for longer.
+    // CPU time is preferred as the measure of load, because on a shared machine the same work keeps
+    // a loop active for longer.
     compute: window =>
       loadGrowth(window, 'threadCpuSeconds') ?? loadGrowth(window, 'eventLoopActiveSeconds')
   }),

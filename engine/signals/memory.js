@@ -14,7 +14,10 @@ const { bytesTrend, trendOf } = require('./trend-signal')
 
 /** @typedef {import('./index').Signal} Signal */
 
-/** Agents query malloc with the memory map, within seconds; longer if the machine is busy. */
+/**
+ * Age of a target up to which missing statistics of malloc are still expected. Agents query malloc
+ * when they scan the memory map, within seconds; later if the machine is busy.
+ */
 const ANSWER_SECONDS = 120
 
 /** @param {import('../history/window').Window} window */

@@ -1,8 +1,9 @@
 'use strict'
 
 /**
- * Signals as a reader of a report knows them: those that a judge may miss, and those that a fix is
- * predicted to change. Several signals may have one name: for a reader they are one thing to know.
+ * Names of signals for readers of a report: of signals that may be missing, and of signals that a
+ * fix is predicted to change. Several signals may share one name if they are the same fact to a
+ * reader.
  */
 const NAMES = Object.freeze({
   ...nameAll('growth of the live heap', ['liveHeapGrowthBytesPerSecond']),
@@ -77,7 +78,7 @@ function nameAll (words, signals) {
 
 /**
  * @param {string} signal
- * @returns {string} its name in words; that of the signal where it has none
+ * @returns {string} name in words; the signal's own name if the table has none
  */
 const nameOf = signal => NAMES[/** @type {NamedSignal} */ (signal)] ?? signal
 

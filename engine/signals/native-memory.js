@@ -1,6 +1,6 @@
 'use strict'
 
-// Movement of memory outside the heap over time. A scan shows its position at one moment only.
+// Changes of memory outside the heap over time. A single scan shows only one moment.
 
 const { median } = require('../statistics/quantile')
 const { bufferChurnBytes } = require('./buffers')
@@ -13,8 +13,8 @@ const { canTellRetained, retainedOf } = require('../memory/retained')
 /** Window in which a load comes and goes. */
 const NATIVE_SECONDS = 600
 /**
- * Window of medians. Buffers fill and leave the same memory: the median over several rounds is
- * typical.
+ * Window of medians. Buffers fill and leave the same memory in turn, so the median over several
+ * turns is typical.
  */
 const TYPICAL_SECONDS = 60
 
@@ -47,12 +47,11 @@ function readingsOutside (window, seconds) {
 }
 
 /**
- * Memory that was free because Buffers moved into it: native memory fell while all memory outside
- * the heap did not. Memory returned to the kernel does not count, because malloc no longer holds
- * it.
+ * Memory that was free, because Buffers were allocated in it: native memory fell while the total
+ * outside the heap did not. Memory that malloc returned to the kernel is not counted.
  * @param {Window} window
- * @returns {number} largest fall of native memory by such moves in the last ten minutes, without
- *   the start phase
+ * @returns {number} largest such fall of native memory in the last ten minutes, without the start
+ *   phase
  */
 const nativeReusedBytes = window => window.once('native reused', () => {
   let highest = { native: 0, outside: 0 }
@@ -66,7 +65,7 @@ const nativeReusedBytes = window => window.once('native reused', () => {
 })
 
 /**
- * Memory returned to the kernel lately, which the median still includes.
+ * Memory that was returned to the kernel within the window of the median, which still includes it.
  * @param {Window} window
  * @returns {number} fall of native memory, as far as RSS fell with it
  */
@@ -79,14 +78,14 @@ const lastReturnedBytes = window => window.once('last returned', () => {
   return Math.max(...falls)
 })
 
-/** Growth of malloc's memory after which its last answer is out of date. */
+/** Growth of malloc's memory, as a share of it, after which its last statistics are out of date. */
 const STALE_SHARE = 0.1
 
 /**
- * Memory that malloc obtained since its last answer, and the validity of that answer.
+ * Memory that malloc obtained since its last statistics, and whether these are still valid.
  * @param {Window} window
- * @returns {{ asked: boolean, sinceBytes: number }} asked: false if malloc was never queried or the
- *   answer is out of date
+ * @returns {{ asked: boolean, sinceBytes: number }} asked: false if malloc was never queried or its
+ *   statistics are out of date
  */
 const answer = window => window.once('answer of malloc', () => {
   const resident = window.scan?.asked ? residentNow(window) : null
@@ -114,7 +113,7 @@ const slackBytes = window => {
 
 /**
  * @param {Window} window
- * @returns {number} range over which memory outside the heap moved
+ * @returns {number} bytes of memory outside the heap that were freed and used again
  */
 const movedBytes = window => window.once('moved', () =>
   Math.max(bufferChurnBytes.compute(window) ?? 0, nativeReusedBytes(window)))

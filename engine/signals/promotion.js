@@ -6,9 +6,9 @@ const { pointsAfterMajors } = require('./growth')
 
 /**
  * Growth of the live heap where major GCs are rare. V8 collects a large heap ever more rarely, so a
- * leak under a limit of gigabytes gives few readings of the live heap. Between two readings the old
- * spaces show the promoted bytes; the second reading shows how much of them survived. Where nearly
- * all survive, the old spaces also measure the live heap between major GCs.
+ * leak under a limit of gigabytes gives few readings of the live heap. Between two readings, the
+ * growth of the old spaces is the promoted bytes; the second reading shows how many of them
+ * survived. If nearly all survive, the old spaces measure the live heap between major GCs, too.
  *
  * @typedef {import('./index').Signal} Signal
  * @typedef {import('../history/window').Window} Window
@@ -20,28 +20,28 @@ const { pointsAfterMajors } = require('./growth')
  * @property {number} seconds duration of the rise
  * @property {number} slope bytes per second (Theil–Sen)
  * @property {number} fit r² of the line through the readings
- * @property {number} lateRatio slower of the slope at the end and that of the old spaces since,
- *   over the whole slope
+ * @property {number} lateRatio the lower of two slopes, relative to the whole slope: the slope at
+ *   the end of the readings, and the slope of the old spaces since
  */
 
 /** Longest window of the line. */
 const SPAN_SECONDS = 7200
 /** Least number of intervals between major GCs for a trend. */
 const LEAST_READINGS = 3
-/** Readings from which growth.js knows the trend of the live heap itself. */
+/** Number of readings from which growth.js computes the trend of the live heap itself. */
 const MOST_READINGS = 12
 /** Warm-up share of a process's life, left out while enough readings remain. */
 const WARM_UP_SHARE = 0.2
 /**
- * Time since the last reading after which the old spaces show the present rate; also at least the
- * time between the last two readings. Survivors reach the old spaces in batches, one for each
- * scavenge, and semi-spaces of 16 to 64 MiB fill in 10 to 40 s. Measured sooner, a straight leak
- * gave 0.1–0.3.
+ * Least time since the last reading after which the old spaces show the present rate. The time
+ * between the last two readings must have passed as well. Survivors reach the old spaces in
+ * batches, one for each scavenge, and semi-spaces of 16 to 64 MiB fill in 10 to 40 s. Measured
+ * earlier, a steady leak appeared at 0.1–0.3 of its rate.
  */
 const LEAST_SINCE_SECONDS = 10
 /**
- * Least part of the line for the present rate: forced GCs follow each other so closely that a burst
- * of the app would look like the rate.
+ * Least part of the line over which the present rate is measured: forced GCs follow each other so
+ * closely that a burst of the app would look like the present rate.
  */
 const LATE_SHARE = 1 / 4
 /**
@@ -50,8 +50,8 @@ const LATE_SHARE = 1 / 4
  */
 const FLOOR_SHARE = 0.1
 /**
- * Shortest growth. Garbage that survives a few scavenges is promoted, too, so a shorter one proves
- * nothing. It is a line of readings, and the growth of the old spaces since.
+ * Least duration of the growth: the readings plus the time since. Garbage that survives a few
+ * scavenges is promoted, too, so growth over a shorter time proves nothing.
  */
 const LEAST_SECONDS = 30
 const LEAST_LINE_SECONDS = 10
@@ -90,7 +90,7 @@ const keptGrowth = window => window.once('kept growth', () => {
   if (promoted <= 0) return null
   const last = live.length - 1
   const keptRatio = Math.max(0, live[last] - live[0]) / promoted
-  // A capture collects twice within seconds: the slope between two such readings is noise.
+  // A capture causes two major GCs within seconds, and the slope between their readings is noise.
   const apartSeconds = Math.max(LEAST_SINCE_SECONDS, LATE_SHARE * seconds)
   const before = Math.max(0, times.findLastIndex(time => times[last] - time >= apartSeconds))
   const lastSeconds = times[last] - times[before]
@@ -101,8 +101,8 @@ const keptGrowth = window => window.once('kept growth', () => {
   const since = tells
     ? keptRatio * (old.values[old.values.length - 1] - live[last]) / sinceSeconds
     : lastSlope
-  // Majors of a large heap come minutes apart. The growth of the old spaces since the last one
-  // belongs to the rise, as far as the line predicts it; the rest may be garbage.
+  // Major GCs of a large heap are minutes apart. The growth of the old spaces since the last major
+  // GC is added to the rise, up to the amount that the line predicts; the rest may be garbage.
   const goneOn = tells && since > 0 ? Math.min(since, line.slope) * sinceSeconds : 0
   const allSeconds = goneOn > 0 ? seconds + sinceSeconds : seconds
   if (allSeconds < LEAST_SECONDS) return null
@@ -118,8 +118,8 @@ const keptGrowth = window => window.once('kept growth', () => {
 
 /**
  * @param {number[]} live
- * @param {number} from first reading to use
- * @returns {number} index of the last reading near the lowest
+ * @param {number} from index of the first reading to use
+ * @returns {number} index of the last reading near the lowest one
  */
 function lastAtFloor (live, from) {
   let lowest = Infinity

@@ -3,28 +3,28 @@
 const { median } = require('../statistics/quantile')
 const { ENOUGH_READINGS, liveHeapTrend, warmUpSeconds } = require('./growth')
 
-/** Longest span of seven readings that still allows a prediction of time. */
+/** Longest span of the readings from which a time is predicted. */
 const LOOK_BACK_SECONDS = 7200
-/** Most missing major GCs for which a time is predicted. */
+/** Largest number of missing major GCs for which a time is predicted. */
 const MOST_AHEAD = 14
 /** Interval of evaluations. */
 const LEAST_WAIT_SECONDS = 2
-/** Gaps between major GCs that are compared. */
+/** Number of gaps between major GCs that are compared. */
 const LAST_GAPS = 4
 /**
  * Growth factor of gaps above which no time is predicted: V8 collects a growing heap ever more
- * rarely. With 1.3, and 1.5 below, 88 % of 235 predictions on the recordings were right within a
- * half or three seconds.
+ * rarely. With 1.3 here and 1.5 below, 88 % of 235 predictions on the recordings were right, within
+ * three seconds or half of the predicted time.
  */
 const STRETCHED_RATIO = 1.3
 /** Largest ratio of gaps that allows a prediction. Gaps that differ more follow a load. */
 const UNEVEN_RATIO = 1.5
 
 /**
- * Time until the live heap has enough readings for a trend. Each major GC adds one, and the growing
- * warm-up removes early ones.
+ * Time until the live heap has enough readings for a trend. Each major GC adds a reading, and the
+ * growing warm-up phase removes early readings.
  * @param {import('../history/window').Window} window
- * @returns {number | null} null where major GCs do not come evenly
+ * @returns {number | null} null if the gaps between major GCs are uneven
  */
 function secondsUntilTrend (window) {
   const { nowSeconds } = window
@@ -35,7 +35,8 @@ function secondsUntilTrend (window) {
   const newest = at[at.length - 1]
   const lengthens = Math.max(nowSeconds - newest, gaps[gaps.length - 1]) > STRETCHED_RATIO * gap
   if (lengthens || Math.max(...gaps) > UNEVEN_RATIO * Math.min(...gaps)) return null
-  // A cached trend may be a few seconds old, and include a reading that the warm-up removes since.
+  // A cached trend may be a few seconds old, and include a reading that the warm-up phase has
+  // removed since.
   const besides = liveHeapTrend(window).readings - countSince(at, warmUpSeconds(nowSeconds))
   for (let more = 1; more <= MOST_AHEAD; more++) {
     at.push(Math.max(nowSeconds, newest + more * gap))
@@ -54,7 +55,7 @@ function secondsUntilTrend (window) {
 const countSince = (at, sinceSeconds) => at.filter(time => time > sinceSeconds).length
 
 /**
- * Times at which major GCs gave a new reading, oldest first.
+ * Times of the new readings after major GCs, oldest first.
  * @param {import('../history/window').Window} window
  * @returns {number[]} uptime
  */

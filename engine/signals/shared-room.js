@@ -15,11 +15,12 @@ function neighboursGrowth (window) {
 }
 
 /**
- * This process's share of the room left in its container. Growing neighbours use up theirs: five
- * processes that leak alike have a fifth each, and a process that leaks alone has all of it.
+ * This process's share of the room left in its container. Neighbours that grow also use the room:
+ * each of five processes with equal leaks has a fifth of it, and a process that leaks alone has all
+ * of it.
  *
  * @param {import('../history/window').Window} window
- * @param {number | undefined} growthBytesPerSecond of this process
+ * @param {number | undefined} growthBytesPerSecond growth of this process
  * @returns {number} ratio, 1 without neighbours that grow
  */
 function partOfRoom (window, growthBytesPerSecond = 0) {
@@ -28,8 +29,8 @@ function partOfRoom (window, growthBytesPerSecond = 0) {
 }
 
 /**
- * This process's share of the container's limit, in proportion to the present memory of each
- * process without file pages. The shares of all processes add up to the limit.
+ * This process's part of the container's limit, in proportion to the present memory of each
+ * process, without file pages. The shares of all processes add up to the limit.
  *
  * @param {import('../history/window').Window} window
  * @returns {number | null} bytes; null without a limit

@@ -4,32 +4,32 @@ const { growthOf, steadiness } = require('./growth')
 
 /**
  * A trend is one signal: judges read its line, its straightness and its recent slope from one
- * object. A number of a trend that is evidence, predicted or exposed has a name and a unit of its
- * own: the trend's name with a suffix instead of `Trend`, as `liveHeapRiseBytes` of
- * `liveHeapTrend`. FIGURES holds the suffixes.
+ * object. A number of a trend that is used as evidence, predicted or exposed has a name and a unit
+ * of its own. The name is the trend's name with another suffix than `Trend`: `liveHeapRiseBytes`
+ * belongs to `liveHeapTrend`. FIGURES holds the suffixes.
  *
  * @typedef {import('../history/window').Window} Window
  * @typedef {import('../history/tracks').TrackName} TrackName
  * @typedef {import('./index').SignalUnit} SignalUnit
  *
  * @typedef {object} Trend
- * @property {number} rise growth along the line over its span
- * @property {number} slope of the line a second (Theil–Sen)
+ * @property {number} rise growth along the line over length of the span
+ * @property {number} slope of the line per second (Theil–Sen)
  * @property {number} seconds its span
  * @property {number} fit r² of the line, 0–1: 1 is a straight line
  * @property {number} score Mann–Kendall standard score: significant above 3
- * @property {number | null} lateRatio slope of the last third over the whole: 1 continues, 0 has
- *   stopped; null if it does not rise
- * @property {number | null} halvesRatio slope of the second half over that of the first, lower for
- *   a pool that fills; null if it did not rise at first
+ * @property {number | null} lateRatio slope of the last third relative to the whole slope: 1: the
+ *   growth continues; 0: it has stopped; null without a rise
+ * @property {number | null} halvesRatio slope of the second half relative to the slope of the
+ *   first, lower for a pool that fills; null if the first half did not rise
  * @property {number | null} steadinessRatio likelihood of continued growth, 0–1; null over too
  *   short a time
  */
 
 /**
- * Numbers of trends with names of their own.
+ * Figures: the numbers of a trend that have names of their own.
  * @typedef {object} Figure
- * @property {string} of the trend
+ * @property {string} of property of the trend
  * @property {SignalUnit} unit
  * @property {(what: string) => string} help
  */
@@ -73,12 +73,12 @@ const COUNTS = Object.freeze(/** @type {const} */ (['Rise', 'PerSecond', 'Steadi
  * @property {SignalUnit} unit of the growing value
  * @property {string} what name of the growing value, as in a sentence
  * @property {string} help one sentence
- * @property {readonly Of[]} figures figures with names of their own
+ * @property {readonly Of[]} figures suffixes of the figures
  * @property {(window: Window) => Value | null} compute null without enough data
  */
 
 /**
- * Growth of bytes.
+ * Trend of a number of bytes.
  * @param {string} what
  * @param {(window: Window) => Trend | null} compute
  * @returns {TrendSignal<typeof BYTES[number], Trend>}
@@ -88,7 +88,7 @@ const bytesTrend = (what, compute) => ({
 })
 
 /**
- * Growth of a count.
+ * Trend of a count.
  * @param {string} what
  * @param {(window: Window) => Trend | null} compute
  * @returns {TrendSignal<typeof COUNTS[number], Trend>}

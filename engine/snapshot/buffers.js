@@ -4,35 +4,37 @@ const { NOT_RETAINING } = require('./heap-graph')
 
 /** @typedef {import('./heap-graph').HeapGraph} HeapGraph */
 
-/** Memory of an ArrayBuffer, as V8 calls it in a snapshot. */
+/** Name that V8 gives to the memory of an ArrayBuffer in a snapshot. */
 const BACKING_STORE = 'system / JSArrayBufferData'
-/** So many members of a pile are looked into, and so many nodes below each. */
+/** Upper bounds of examined members of a pile, and of examined nodes below each member. */
 const MOST_CHECKED = 100
 const MOST_BELOW = 1000
-/** Share of a pile in ArrayBuffers from which on it is one of Buffers. */
+/** Share of a pile's bytes in ArrayBuffers from which the pile consists of Buffers. */
 const LEAST_SHARE = 0.5
-/** A smaller ArrayBuffer is about as large as what is kept of it. */
+/** Least size of an ArrayBuffer that a small slice can pin. */
 const LEAST_STORE_BYTES = 4096
 
 /**
- * ArrayBuffers that a pile keeps. A snapshot shows the length of an ArrayBuffer and not that of a
- * view: a Buffer may be all of its ArrayBuffer, or a slice of a few bytes.
+ * number of ArrayBuffers that a pile keeps alive. A snapshot shows the length of an ArrayBuffer,
+ * but not the length of its views: a Buffer may be all of its ArrayBuffer, or a slice of a few
+ * bytes.
  * @typedef {object} Pins
  * @property {string} viewName class of the views: Buffer, Uint8Array, DataView
  * @property {number} views
  * @property {number} stores ArrayBuffers
- * @property {number} storeBytes the usual length of one
+ * @property {number} storeBytes median length of one ArrayBuffer
  */
 
 /**
- * Memory of ArrayBuffers that a pile alone retains, from some of its members.
+ * Memory of the ArrayBuffers that only this pile retains, estimated from some of its members.
  * @param {HeapGraph} graph
  * @param {import('./dominators').Dominators} dominators
  * @param {object} pile
  * @param {readonly number[]} pile.members all, or some evenly chosen ones
- * @param {number} pile.count of all
- * @param {number} pile.bytes that all retain
- * @returns {{ bufferBytes: number, pins: Pins | null }} pins: null for other piles
+ * @param {number} pile.count number of all members
+ * @param {number} pile.bytes bytes that all members retain
+ * @returns {{ bufferBytes: number, pins: Pins | null }} pins: pins: null if the pile pins no large
+ *   ArrayBuffers
  */
 function findBuffers (graph, dominators, { members, count, bytes }) {
   const none = { bufferBytes: 0, pins: null }
@@ -50,7 +52,7 @@ function findBuffers (graph, dominators, { members, count, bytes }) {
   if (bufferBytes < LEAST_SHARE * bytes || storeBytes < LEAST_STORE_BYTES) {
     return { bufferBytes, pins: null }
   }
-  // The ArrayBuffer alone holds its memory, and views hold the ArrayBuffer.
+  // Only the ArrayBuffer refers to its memory; views refer to the ArrayBuffer.
   const views = stores.flatMap(store => findViews(graph, dominators, dominator[store]))
   const scale = count / checked.length
   const pins = {
@@ -66,8 +68,8 @@ function findBuffers (graph, dominators, { members, count, bytes }) {
  * @param {HeapGraph} graph
  * @param {import('./dominators').Dominators} dominators
  * @param {number} member
- * @param {number} name of a backing store
- * @returns {number[]} backing stores that the member alone retains
+ * @param {number} name index of the name of backing stores
+ * @returns {number[]} backing stores nodes of the backing stores that only this member retains
  */
 function findStores (graph, { firstChild, children }, member, name) {
   const open = [member]
@@ -85,7 +87,7 @@ function findStores (graph, { firstChild, children }, member, name) {
  * @param {HeapGraph} graph
  * @param {import('./dominators').Dominators} dominators
  * @param {number} buffer an ArrayBuffer
- * @returns {number[]} its views
+ * @returns {number[]} nodes of its views
  */
 function findViews ({ firstEdge, edgeTo, edgeType, edgeName, strings }, { reverse }, buffer) {
   const name = strings.indexOf('buffer')

@@ -5,31 +5,31 @@ const { LEAST_COUNT } = require('./groups')
 
 /** @typedef {import('./heap-graph').HeapGraph} HeapGraph */
 
-/** Number of members whose paths are compared; their holder is counted up to all members. */
+/** Upper bound of members whose paths are compared; the result is extrapolated to all members. */
 const MOST_COMPARED = 1000
-/** A place that holds this share of a group is reported. */
+/** Least share of a group in one place for the place to be reported. */
 const LEAST_SHARE = 0.2
 /** Least share of members that must be reached in the same way. */
 const LEAST_LIKE = 0.5
-/** Steps of a path: a longer one is cut. */
+/** Upper bound of the steps of a path; longer paths are cut. */
 const MOST_STEPS = 2000
-/** Number of like steps in a row that form a chain. */
+/** Least number of alike steps in a row that form a chain. */
 const LEAST_LINKS = 8
-/** Number of steps within which the links of a linked list repeat. */
+/** Upper bound of the steps after which the links of a linked list repeat. */
 const LONGEST_PERIOD = 4
 
 /**
  * Members of a group that are held by one node.
  * @typedef {object} Cluster
- * @property {number} container the last node that the paths of all members share
- * @property {number[]} members all, or some evenly chosen ones
+ * @property {number} container the last node that the paths number of all members members share
+ * @property {number[]} members all members, or an evenly chosen sample
  * @property {number} count of all
- * @property {number} bytes retained by all
+ * @property {number} bytes retained bytes retained by all members
  */
 
 /**
- * Divides a group by the places that hold its members: the deepest nodes through which many of
- * their paths go.
+ * Divides a group by the places that hold its members. A place is the deepest node through which
+ * many paths of members pass.
  * @param {HeapGraph} graph
  * @param {import('./paths').Paths} paths
  * @param {import('./dominators').Dominators} dominators
@@ -85,11 +85,12 @@ function findContainers (graph, paths, { retainedBytes }, group) {
 }
 
 /**
- * True where most ways from a node to what it holds are the same, but for the entry or key at which
- * they leave it: others are no pile, as all modules of an app are below its main module.
+ * True if most paths from a node to the members below it are alike, except for the entry or key at
+ * which they leave the node. Other groups are no pile: all modules of an app, say, are below its
+ * main module.
  * @param {HeapGraph} graph
  * @param {import('./paths').Paths} paths
- * @param {number[][]} ways from members up to the root
+ * @param {number[][]} ways paths from members up to the root
  * @param {number} container
  */
 function haveLikePaths (graph, { edgeTo }, ways, container) {
@@ -116,13 +117,14 @@ function haveLikePaths (graph, { edgeTo }, ways, container) {
  * @param {HeapGraph} graph
  * @param {import('./paths').Paths} paths
  * @param {Set<number>} members of the group
- * @returns {(member: number) => number[]} nodes from the one that holds a member up to the root;
- *   links of a linked list are left out, so that it is held where its first link is
+ * @returns {(member: number) => number[]} function that returns the nodes from a member's holder up
+ *   to the root, without the links of linked lists: the holder of a list is the holder of its first
+ *   link
  */
 function makeWalk (graph, { edgeTo, parent }, members) {
   const parentOf = (/** @type {number} */ node) =>
     edgeTo[node] === NONE ? -1 : parent[node]
-  // Holder of the first link, by each link that was passed: a list is walked once.
+  // Holder of the first link, by each link already passed, so that a list is walked only once.
   /** @type {Map<number, number>} */
   const holders = new Map()
   const holderOf = (/** @type {number} */ member) => {
@@ -151,9 +153,9 @@ function makeWalk (graph, { edgeTo, parent }, members) {
 
 /**
  * @param {HeapGraph} graph
- * @param {number[]} way from a member up
- * @returns {number[]} without the links of chains, as prototypes of prototypes, but for the
- *   topmost one
+ * @param {number[]} way path from a member up
+ * @returns {number[]} the path with each chain, such as prototypes of prototypes, reduced to its
+ *   topmost link
  */
 function withoutChains ({ nodeType, nodeName }, way) {
   const isLike = (/** @type {number} */ a, /** @type {number} */ b) =>

@@ -4,20 +4,20 @@ const { NOT_RETAINING } = require('./heap-graph')
 
 /** @typedef {import('./heap-graph').HeapGraph} HeapGraph */
 
-/** Name of Node.js' native objects. */
+/** Prefix of the names of Node.js' native objects. */
 const OF_NODE = 'Node / '
-/** Name of the list of native objects, which includes weak ones. */
+/** Names of the lists of all native objects, including weakly held ones. */
 const LISTS_OF_ALL = [
   'Node / Realm', 'Node / PrincipalRealm', 'Node / BaseObjectList', 'Node / CleanupQueue'
 ]
-/** A node that is not reachable. */
+/** Number of an unreachable node. */
 const NONE = 0xffffffff
 
 /**
  * Marks the edges that retain nothing, as DevTools does (HeapSnapshot.isEssentialEdge of
- * chrome-devtools-frontend): weak ones; shortcuts, but for those of the root, which lead to global
- * objects; the edges of a WeakMap's table to its values, which their keys retain; and lists of all
- * native objects, where those that are held are known.
+ * chrome-devtools-frontend): weak edges; shortcuts, except those of the root, which lead to global
+ * objects; the edges from a WeakMap's table to its values, because the keys retain the values; and
+ * the edges of lists of all native objects, if the snapshot also shows which of them are held.
  * @param {HeapGraph} graph
  */
 function markEdgesThatRetainNothing (graph) {
@@ -46,8 +46,9 @@ function markEdgesThatRetainNothing (graph) {
 }
 
 /**
- * True where the root has edges to the strongly held native objects. Then the lists of all native
- * objects prove nothing. Node.js 18 draws such edges: BaseObject::IsRootNode in src/base_object.h.
+ * True if the root has edges to the strongly held native objects, so that lists of all native
+ * objects need not count as holders. Node.js 18 adds such edges: BaseObject::IsRootNode in
+ * src/base_object.h.
  * @param {HeapGraph} graph
  */
 function marksStrongObjects (graph) {
@@ -62,13 +63,14 @@ function marksStrongObjects (graph) {
  * Nodes that can be reached from the root, numbered in the order of a depth-first search.
  * @param {HeapGraph} graph
  * @returns {{ number: Uint32Array, vertex: Uint32Array, parent: Uint32Array, count: number }}
- *   number: of each node, NONE where it cannot be reached; vertex: its inverse; parent: numbers
+ *   number: number of each node, NONE if unreachable; vertex: node of each number; parent: number
+ *   of the parent, by number
  */
 function searchDepthFirst ({ nodeCount, firstEdge, edgeType, edgeTo }) {
   const number = new Uint32Array(nodeCount).fill(NONE)
   const vertex = new Uint32Array(nodeCount)
   const parent = new Uint32Array(nodeCount)
-  // The next edge of each number; the way back to the root goes by parents.
+  // The next edge to follow from each node, by number. `parent` leads back to the root.
   const next = new Uint32Array(nodeCount)
   next[0] = firstEdge[0]
   let count = 1
@@ -94,11 +96,11 @@ function searchDepthFirst ({ nodeCount, firstEdge, edgeType, edgeTo }) {
 }
 
 /**
- * The edges backwards.
+ * Reverses all edges.
  * @param {HeapGraph} graph
- * @param {Uint32Array} number of each node, NONE where it cannot be reached
- * @returns {{ first: Uint32Array, sources: Uint32Array }} sources of the edges to node n are
- *   those from first[n] up to first[n + 1]
+ * @param {Uint32Array} number number of each node, NONE if unreachable
+ * @returns {{ first: Uint32Array, sources: Uint32Array }} the sources of the edges to node n are
+ *   sources[first[n]] up to, not including, sources[first[n + 1]]
  */
 function reverseEdges ({ nodeCount, firstEdge, edgeType, edgeTo }, number) {
   const first = new Uint32Array(nodeCount + 2)
@@ -124,7 +126,7 @@ function reverseEdges ({ nodeCount, firstEdge, edgeType, edgeTo }, number) {
  * Problems (2005), section 2.3; path compression as in Lengauer and Tarjan (1979).
  * @param {ReturnType<typeof searchDepthFirst>} found
  * @param {ReturnType<typeof reverseEdges>} reverse
- * @returns {Uint32Array} by number
+ * @returns {Uint32Array} immediate dominator, by number
  */
 function findDominators ({ number, vertex, parent, count }, { first, sources }) {
   const semi = new Uint32Array(count)
@@ -132,7 +134,10 @@ function findDominators ({ number, vertex, parent, count }, { first, sources }) 
   const ancestor = parent.slice(0, count)
   const stack = new Uint32Array(count)
   for (let i = 0; i < count; i++) semi[i] = label[i] = i
-  /** The number of the least semidominator on the path from i to the forest's root above `last`. */
+  /**
+   * Number of the node with the least semidominator on the path from i to the forest's root, above
+   * `last`.
+   */
   const evaluate = (/** @type {number} */ i, /** @type {number} */ last) => {
     if (ancestor[i] < last) return label[i]
     let depth = 0
@@ -169,20 +174,21 @@ function findDominators ({ number, vertex, parent, count }, { first, sources }) 
 }
 
 /**
- * The dominator tree, and what each node alone keeps alive.
+ * The dominator tree, and the size of the memory that each node alone keeps alive.
  * @typedef {object} Dominators
- * @property {Uint32Array} dominator immediate dominator of each node; of the root and of nodes that
- *   cannot be reached NONE
- * @property {Float64Array} retainedBytes of each node: its own and those of all that it dominates
- * @property {Uint32Array} firstChild children of node n are those from firstChild[n] up to
- *   firstChild[n + 1]
+ * @property {Uint32Array} dominator immediate dominator of each node; NONE for the root and for
+ *   unreachable nodes
+ * @property {Float64Array} retainedBytes retained size of each node: its own size, plus the sizes
+ *   of all nodes that it dominates
+ * @property {Uint32Array} firstChild the children of node n are children[firstChild[n]] up to, not
+ *   including, children[firstChild[n + 1]]
  * @property {Uint32Array} children nodes
- * @property {{ first: Uint32Array, sources: Uint32Array }} reverse nodes that retain node n are
- *   those of sources from first[n] up to first[n + 1]
+ * @property {{ first: Uint32Array, sources: Uint32Array }} reverse the nodes that refer to node n
+ *   are sources[first[n]] up to, not including, sources[first[n + 1]]
  */
 
 /**
- * @param {HeapGraph} graph its edges that retain nothing are marked
+ * @param {HeapGraph} graph modified: edges that retain nothing are marked
  * @returns {Dominators}
  */
 function dominate (graph) {

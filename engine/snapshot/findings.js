@@ -11,62 +11,67 @@ const { findPaths } = require('./paths')
 /** @typedef {import('./heap-graph').HeapGraph} HeapGraph */
 /** @typedef {import('./containers').Cluster} Cluster */
 
-/** Least size of a reported pile: a share of the heap, and a number of bytes for small heaps. */
+/** Least size of a reported pile: a share of the heap, and for small heaps a number of bytes. */
 const LEAST_SHARE = 0.01
 const LEAST_BYTES = 65_536
-/** Number of members that decide if a pile lies within another one. */
+/** Number of members that are checked to decide if a pile lies within another pile. */
 const MOST_CHECKED = 20
-/** Least share of each place of a pile in many places. */
+/** Least share of a pile in a place, for a pile in many places. */
 const LEAST_SHARE_OF_PLACE = 0.1
-/** Share of the smallest heaps that Node.js itself holds. */
+/**
+ * Least share of the heap from which a pile of Node.js itself is reported. In the smallest heaps
+ * Node.js' own piles have this share.
+ */
 const LEAST_SHARE_OF_NODE = 0.1
-/** Least share of the members of a pile that hold code of one file. */
+/** Least share of a pile's members that hold code of one file, for the file to be named. */
 const LEAST_WITH_CODE = 0.25
 /** Upper bound of reported findings, for human readers. */
 const MOST_FINDINGS = 8
-/** Nodes that only wrap what the app keeps. */
+/** Classes of nodes that only wrap the app's objects. */
 const WRAPPERS = new Set([
   'system / Context', 'system / PromiseReaction', 'system / PromiseCapability',
   'system / WeakCell', 'Promise', 'WeakRef', 'Generator', 'AsyncGenerator', 'Listener', 'Timeout',
   'Immediate', 'AsyncContextFrame'
 ])
-/** Steps of a path that are shown, up to the holder and behind it. */
+/** Upper bound of the steps of a path that are shown before and after the holder. */
 const MOST_PATH = 40
 const MOST_BELOW = 12
 const WRAPPER_TYPES = new Set(['closure', 'array', 'hidden', 'code', 'object shape'])
 const MOST_WRAPPED = 12
 
 /**
- * A step of the path from a root to what is held.
+ * A step of the path from a root to a held object.
  * @typedef {object} PathStep
  * @property {string} edge its type in the snapshot: context, property, element, internal, hidden
  * @property {string | number} name
- * @property {string} className of the node that it leads to
+ * @property {string} className class of the node to which the step leads
  * @property {import('./names').Place | null} place
  *
  * A pile of alike objects, and what holds it.
  * @typedef {object} Finding
- * @property {number} count of objects
- * @property {string} className of one of them
- * @property {number} retainedBytes what would be freed without them
- * @property {number} places where more than one: so many holders of the same name
- * @property {{ className: string, count: number, retainedBytes: number }[]} others smaller piles of
- *   the same holder
- * @property {boolean} isChain whether each holds the next one, as in a linked list
+ * @property {number} count number of objects
+ * @property {string} className class of one object
+ * @property {number} retainedBytes bytes that would be freed if the pile were gone
+ * @property {number} places number of holders with the same name, if more than one
+ * @property {{ className: string, count: number, retainedBytes: number }[]} others smaller piles
+ *   with the same holder
+ * @property {boolean} isChain true if each object holds the next one, as in a linked list
  * @property {{ className: string, retainedBytes: number, isStore: boolean } | null} keeps what one
- *   of them holds, where it is but a wrapper: a function, a scope, a reaction of a promise;
- *   isStore: as the store of an AsyncLocalStorage
+ *   object holds, if the object is only a wrapper: a function, a scope, a reaction of a promise;
+ *   isStore: true if it is held as the store of an AsyncLocalStorage
  * @property {import('./holders').Holder & { heldPlace: import('./names').Place | null }} holder
- *   heldPlace: of a function of the app among what is held, where only Node.js' own code holds it
+ *   heldPlace: place of a function of the app among the held objects, if only Node.js' own code
+ *   holds the pile
  * @property {number} bufferBytes memory of ArrayBuffers among the retained bytes
  * @property {import('./buffers').Pins | null} pins of a pile of Buffers
- * @property {import('./names').Place | null} code that holds them: a place of the app or a package;
- *   null where only Node.js' own code does
+ * @property {import('./names').Place | null} code place in the app or in a package that holds the
+ *   pile; null if only Node.js' own code does
  * @property {import('./holders').Holder | null} also holder in the code of the app or of a package,
- *   where native code holds them, too
- * @property {string | null} package whose code holds them, null for the app's own and Node.js
- * @property {number} holderId V8's id of the holder, which DevTools show, too
- * @property {number} exampleId of one of the objects
+ *   if native code holds the pile as well
+ * @property {string | null} package package whose code holds the pile; null for the app's own code
+ *   and for Node.js
+ * @property {number} holderId V8's id of the holder, which DevTools also shows
+ * @property {number} exampleId V8's id of one of the objects
  * @property {import('./roots').Root} root
  * @property {PathStep[]} path from the root to one of the objects
  *
@@ -74,17 +79,18 @@ const MOST_WRAPPED = 12
  * @property {number} nodeCount
  * @property {number} edgeCount
  * @property {number} reachableBytes
- * @property {{ count: number, bytes: number } | null} added since an earlier snapshot
+ * @property {{ count: number, bytes: number } | null} added what was added since an earlier
+ *   snapshot
  * @property {Finding[]} findings largest first
  */
 
 /**
- * @param {HeapGraph} graph it is changed: edges that retain nothing are marked
+ * @param {HeapGraph} graph modified: edges that retain nothing are marked
  * @param {object} [options]
- * @param {(id: number) => boolean} [options.isNew] whether an object was made after an earlier
- *   snapshot: then only those are piles
- * @param {string} [options.agentFolder] folder of memwatch's agent: its code holds nothing that is
- *   reported
+ * @param {(id: number) => boolean} [options.isNew] tells if an object was created after an earlier
+ *   snapshot; if given, only such objects form piles
+ * @param {string} [options.agentFolder] folder folder of memwatch's agent, whose own objects are
+ *   not reported
  * @param {(what: string) => void} [options.onProgress]
  * @returns {Findings}
  */
@@ -138,7 +144,7 @@ function findHolders (graph, { isNew, agentFolder, onProgress = () => {} } = {})
 }
 
 /**
- * Piles that do not lie within objects of a larger pile.
+ * Removes the piles that lie within objects of a larger pile.
  * @template {Cluster} C
  * @param {HeapGraph} graph
  * @param {C[]} clusters largest first
@@ -146,7 +152,7 @@ function findHolders (graph, { isNew, agentFolder, onProgress = () => {} } = {})
  * @returns {C[]}
  */
 function outermost ({ nodeType, nodeName }, clusters, { dominator }) {
-  // Siblings of one kind are one pile, of which a cluster may list some.
+  // Siblings of one kind are one pile. A cluster may list only some of them.
   const kindOf = (/** @type {number} */ node) =>
     `${dominator[node]} ${nodeType[node]} ${nodeName[node]}`
   /** @type {Set<string>} */
@@ -172,8 +178,9 @@ function outermost ({ nodeType, nodeName }, clusters, { dominator }) {
  * @param {import('./paths').Paths} paths
  * @param {import('./dominators').Dominators} dominators
  * @param {Cluster & { isChain: boolean }} cluster
- * @param {number} leastOfNode bytes that Node.js must hold for itself to be reported
- * @returns {(Finding & { holderNode: number }) | null} null for what Node.js and V8
+ * @param {number} leastOfNode least bytes of a pile that Node.js holds for itself, for the pile to
+ *   be reported
+ * @returns {(Finding & { holderNode: number }) | null} null for smaller piles that Node.js and V8
  *   hold for themselves
  */
 function describe (graph, names, paths, dominators, cluster, leastOfNode) {
@@ -213,7 +220,7 @@ function describe (graph, names, paths, dominators, cluster, leastOfNode) {
 }
 
 /**
- * The holder of a pile in code, beside native code.
+ * The holder of a pile in JavaScript code, if native code holds the pile, too.
  * @param {HeapGraph} graph
  * @param {Names} names
  * @param {import('./paths').Paths} paths that avoid native code
@@ -246,11 +253,12 @@ function withAlso (finding, also) {
  * @param {HeapGraph} graph
  * @param {Names} names
  * @param {import('./dominators').Dominators} dominators
- * @param {readonly number[]} members one of two ports, say, has a listener of the app
+ * @param {readonly number[]} members members of the pile. Not every member has a function of the
+ *   app: of two ports, say, only one has a listener
  * @returns {import('./names').Place | null}
  */
 function findPlaceOfSome (graph, names, dominators, members) {
-  // An odd step: kinds of members may alternate.
+  // The step is odd, because kinds of members may alternate.
   const stride = Math.ceil(members.length / MOST_CHECKED) | 1
   const checked = members.filter((_, i) => i % stride === 0)
   /** @type {Map<string, import('./names').Place[]>} */
@@ -301,7 +309,7 @@ function findKept (graph, names, { retainedBytes, firstChild, children }, member
 }
 
 /**
- * One finding for all piles of one holder, and for all of like paths.
+ * Merges all piles of one holder, and all piles with alike paths, to one finding each.
  * @param {(Finding & { holderNode: number })[]} findings largest first
  * @returns {Finding[]} largest first
  */

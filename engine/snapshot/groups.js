@@ -3,32 +3,36 @@
 /** @typedef {import('./heap-graph').HeapGraph} HeapGraph */
 /** @typedef {import('./dominators').Dominators} Dominators */
 
-/** Fewer are no pile, whatever they weigh. */
+/** Least number of members: fewer objects are no pile, whatever their size. */
 const LEAST_COUNT = 10
-/** A member that holds more of its group than this is looked into itself. */
+/** A member that holds a larger share of its group is searched for groups itself. */
 const MOST_SHARE_OF_ONE = 0.25
-/** A class of which more is in known groups is known. */
+/** A class is left out if a larger share of its objects is in known groups. */
 const MOST_KNOWN = 0.5
-/** Links of a linked list repeat within so many steps: node, entry, closure, scope. */
+/**
+ * Upper bound of the steps after which the links of a linked list repeat: node, entry, closure,
+ * scope.
+ */
 const LONGEST_PERIOD = 6
 
 /**
- * Many nodes of one type and name that one node alone keeps alive, or the links of one chain.
+ * A group: many nodes of one type and name that are all dominated by one node, or the links of one
+ * chain.
  * @typedef {object} Group
  * @property {number} dominator node
- * @property {number[]} members nodes of one type and name; those of a chain from its start
- * @property {boolean} isChain whether each member is held by the one before
+ * @property {number[]} members nodes of one type and name; for a chain in order, from its start
+ * @property {boolean} isChain true if each member is held by the previous one
  * @property {number} bytes retained by all members
  */
 
 /**
- * Groups, by a walk down the dominator tree through all nodes that retain enough.
+ * Finds groups by walking down the dominator tree, through all nodes that retain enough.
  * @param {HeapGraph} graph
  * @param {Dominators} dominators
  * @param {object} options
- * @param {number} options.leastBytes that a group retains
- * @param {(node: number) => boolean} options.counts whether a node may be a member
- * @returns {Group[]} and single nodes of so many bytes by themselves, as groups of one
+ * @param {number} options.leastBytes least bytes that a group retains
+ * @param {(node: number) => boolean} options.counts tells if a node may be a member
+ * @returns {Group[]} groups; a single node of that many bytes of its own is a group of one
  */
 function findGroups (graph, dominators, { leastBytes, counts }) {
   const { retainedBytes, firstChild, children } = dominators
@@ -75,19 +79,19 @@ function findGroups (graph, dominators, { leastBytes, counts }) {
 }
 
 /**
- * The links of a linked list: nodes of one kind, each dominating the next one.
+ * Follows the links of a linked list: nodes of one kind, each of which dominates the next one.
  * @param {HeapGraph} graph
  * @param {Dominators} dominators
  * @param {number} start
  * @param {number} leastBytes
- * @returns {number[] | null} the last one is where the chain no longer repeats
+ * @returns {number[] | null} links; the last one is the node at which the chain stops repeating
  */
 function followChain (graph, dominators, start, leastBytes) {
   const { nodeType, nodeName } = graph
   const { retainedBytes, firstChild, children } = dominators
   /**
    * @param {number} node
-   * @returns {number} its child that retains most, -1 without
+   * @returns {number} the child that retains most; -1 without children
    */
   const heaviest = node => {
     let most = -1
@@ -113,7 +117,8 @@ function followChain (graph, dominators, start, leastBytes) {
       next >= 0 &&
       nodeType[next] === nodeType[start] &&
       nodeName[next] === nodeName[start] &&
-      // The first links hold nearly all; a tree of alike nodes loses most of it at each step.
+      // In a list each link retains nearly as much as the previous one; in a tree of alike nodes
+      // each step loses most of the retained bytes.
       (links.length > LEAST_COUNT || retainedBytes[next] > retainedBytes[start] * 0.5)
     if (!isLink) return links.length > LEAST_COUNT ? trim(graph, links, periods) : null
     links.push(next)
@@ -126,8 +131,9 @@ function followChain (graph, dominators, start, leastBytes) {
 /**
  * @param {HeapGraph} graph
  * @param {number[]} links
- * @param {number[]} periods steps to each link from the one before
- * @returns {number[] | null} without those at the start that are of the same class by chance
+ * @param {number[]} periods number of steps from the previous link to each link
+ * @returns {number[] | null} the links without those at the start that have the same class by
+ *   chance
  */
 function trim ({ firstEdge, edgeName, edgeTo, strings }, links, periods) {
   const map = strings.indexOf('map')
@@ -144,14 +150,16 @@ function trim ({ firstEdge, edgeName, edgeTo, strings }, links, periods) {
 }
 
 /**
- * Groups of one hidden class that lie in many places: each place has too little, as the shards of a
- * cache, or none has siblings, as the nodes of a tree.
+ * Finds groups of one hidden class that are scattered over many places. Each place may hold too
+ * little to be found, like the shards of a cache, or no member may have siblings, like the nodes of
+ * a tree.
  * @param {HeapGraph} graph
  * @param {Dominators} dominators
  * @param {object} options
  * @param {number} options.leastBytes
  * @param {(node: number) => boolean} options.counts
- * @param {readonly Group[]} options.known groups: classes that are mostly among them are left out
+ * @param {readonly Group[]} options.known known groups: classes whose objects are mostly in these
+ *   groups are left out
  * @returns {Group[]}
  */
 function findScattered (graph, { retainedBytes, dominator }, { leastBytes, counts, known }) {
@@ -162,7 +170,7 @@ function findScattered (graph, { retainedBytes, dominator }, { leastBytes, count
   /** The hidden class of each object, 0 for other nodes. */
   const classes = new Uint32Array(nodeCount)
   for (let n = 0; n < nodeCount; n++) {
-    // Arrays, Maps and scopes of all kinds share one hidden class each.
+    // All arrays share one hidden class, as do all Maps and all scopes.
     const isOfApp = nodeName[n] === literal || graph.locationRow[n] > 0
     if (nodeType[n] !== object || !isOfApp || retainedBytes[n] === 0 || !counts(n)) continue
     for (let e = firstEdge[n + 1] - 1; e >= firstEdge[n]; e--) {

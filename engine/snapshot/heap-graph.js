@@ -7,18 +7,18 @@ const { StringTable, grown } = require('./string-table')
 
 /** @typedef {import('./layout').Layout} Layout */
 
-/** Type of an edge that retains nothing, put in place of its own. */
+/** Type that replaces an edge's own type if the edge retains nothing. */
 const NOT_RETAINING = 255
 /** Node types whose names are contents of an app's strings. */
 const CONTENTS = new Set(['string', 'concatenated string', 'sliced string'])
-/** Edge types whose names are strings; those of others are numbers. */
+/** Edge types whose names are strings; other edges have numbers. */
 const NAMED_EDGES = new Set(['context', 'property', 'internal', 'shortcut', 'weak'])
-/** Strings that belong to no node and no edge. */
+/** Allowance for strings that belong to no node and no edge. */
 const SPARE_STRINGS = 65_536
 
 /**
- * Nodes and edges of a heap snapshot in columns. Nodes are numbered from 0 in the order of the
- * file, and so are edges, which lie in the order of the nodes that they leave.
+ * Nodes and edges of a heap snapshot in columns. Nodes and edges are numbered from 0 in the order
+ * of the file; edges are ordered by the nodes that they leave.
  */
 class HeapGraph {
   /** @param {Layout} layout */
@@ -31,16 +31,16 @@ class HeapGraph {
     this.nodeType = new Uint8Array(nodeCount)
     this.nodeName = new Uint32Array(nodeCount)
     this.nodeId = new Uint32Array(nodeCount)
-    /** Sizes from 4 GiB on are in `#largeBytes`. */
+    /** Sizes in bytes. Sizes from 4 GiB on are in `#largeBytes`. */
     this.nodeBytes = new Uint32Array(nodeCount)
-    /** Edges of node n are those from firstEdge[n] up to firstEdge[n + 1]. */
+    /** The edges of node n are firstEdge[n] up to, not including, firstEdge[n + 1]. */
     this.firstEdge = new Uint32Array(nodeCount + 1)
     /** Index of `layout.edgeTypes`, or NOT_RETAINING. */
     this.edgeType = new Uint8Array(edgeCount)
-    /** Index of a name, or a number, as its type says. */
+    /** Index of a name, or a number, depending on the edge's type. */
     this.edgeName = new Uint32Array(edgeCount)
     this.edgeTo = new Uint32Array(edgeCount)
-    /** Row of `locations` plus 1, 0 without. */
+    /** Row of `locations` plus 1; 0 without a location. */
     this.locationRow = new Uint32Array(location ? nodeCount : 0)
     /** Script id, line and column from 0, of each row. */
     this.locations = new Uint32Array(3 * 1024)
@@ -59,7 +59,7 @@ class HeapGraph {
 
   /**
    * @param {number} node
-   * @returns {string} as `meta` calls it
+   * @returns {string} name of the type in `meta`
    */
   typeOf (node) {
     return this.layout.nodeTypes[this.nodeType[node]] ?? 'unknown'
@@ -67,7 +67,7 @@ class HeapGraph {
 
   /**
    * @param {number} node
-   * @returns {string} empty for strings, whose contents are dropped
+   * @returns {string} name; empty for strings, whose contents are not stored
    */
   nameOf (node) {
     return this.contentTypes[this.nodeType[node]] ? '' : this.strings.get(this.nodeName[node])
@@ -75,7 +75,7 @@ class HeapGraph {
 
   /**
    * @param {number} edge
-   * @returns {string} as `meta` calls it
+   * @returns {string} name of the type in `meta`
    */
   edgeTypeOf (edge) {
     return this.layout.edgeTypes[this.edgeType[edge]] ?? 'unknown'
@@ -83,7 +83,7 @@ class HeapGraph {
 
   /**
    * @param {number} edge
-   * @returns {string | number} a number for an element
+   * @returns {string | number} name of the edge; a number for an element
    */
   edgeNameOf (edge) {
     const name = this.edgeName[edge]
@@ -92,8 +92,8 @@ class HeapGraph {
 
   /**
    * @param {number} node
-   * @returns {{ scriptId: number, line: number, column: number } | null} line and column from 1; of
-   *   a function its own, of an object that of its constructor
+   * @returns {{ scriptId: number, line: number, column: number } | null} line and column from 1: of
+   *   a function its own position, of an object the position of its constructor
    */
   locationOf (node) {
     const row = (this.locationRow[node] ?? 0) - 1
@@ -103,14 +103,14 @@ class HeapGraph {
   }
 }
 
-/** Fills a graph while a file is scanned. */
+/** Builds a graph while a file is scanned. */
 class GraphBuilder {
   #allowedBytes
   /** @type {HeapGraph | undefined} */
   #graph
   #node = 0
   #edge = 0
-  /** Numbers of a record that was cut between two batches. */
+  /** Numbers of a record that is split between two batches. */
   #rest = new Float64Array(16)
   #restCount = 0
   /** @type {Uint8Array} */
@@ -204,7 +204,7 @@ class GraphBuilder {
   }
 
   /**
-   * @param {number} width numbers of a record
+   * @param {number} width count of numbers in a record
    * @param {Float64Array} values
    * @param {number} count
    * @param {(list: Float64Array, at: number) => void} add
@@ -293,7 +293,7 @@ class GraphBuilder {
     return name
   }
 
-  /** Marks the strings that are names: all others are dropped as they come. */
+  /** Marks the strings that are names; all others are dropped while they are read. */
   #beginStrings () {
     const { nodeCount, edgeCount, nodeType, nodeName, edgeType, edgeName } = this.graph
     const { contentTypes, namedEdgeTypes } = this.graph
@@ -311,8 +311,8 @@ class GraphBuilder {
 }
 
 /**
- * Reads a heap snapshot into columns. It takes about 13 bytes for each edge and 42 for each node
- * of the file, and the bytes of all names.
+ * Reads a heap snapshot into columns. The graph takes about 13 bytes for each edge of the file, 42
+ * bytes for each node, and the bytes of all names.
  */
 class HeapGraphReader {
   #builder

@@ -9,10 +9,10 @@ const { findRoot } = require('./roots')
 /** @typedef {import('./heap-graph').HeapGraph} HeapGraph */
 
 /**
- * Name that a developer gives to the holder of others, and its position in the code.
+ * Holder of a pile in a developer's terms: its name, and its position in the code.
  * @typedef {object} Holder
- * @property {string} kind its class: Map, Array, TimersList, function `x`, closure scope
- * @property {string | null} name of the variable or property that leads to it
+ * @property {string} kind class of the holder: Map, Array, TimersList, function `x`, closure scope
+ * @property {string | null} name name of the variable or property that leads to the holder
  * @property {'variable' | 'property' | null} nameKind
  * @property {string | null} owner class of the object that has the property
  * @property {Place | null} place
@@ -20,11 +20,10 @@ const { findRoot } = require('./roots')
 
 /** Parts of a Map, an Array and an object, which are reported as the whole. */
 const PART_TYPES = new Set(['array', 'hidden', 'object shape'])
-/** Number of nodes below a pile's member that are searched for a function of the app. */
+/** Upper bound of nodes below a pile's member that are searched for a function of the app. */
 const MOST_HELD = 400
 /**
- * First steps to the members that may name the holder: a reaction of a promise, a cell of a
- * registry.
+ * Number of steps below the holder that may name it: a reaction of a promise, a cell of a registry.
  */
 const STEPS_BELOW = 2
 /** Timers of one duration are a linked list. */
@@ -34,10 +33,10 @@ const SCOPE = 'system / Context'
 /**
  * @param {HeapGraph} graph
  * @param {Names} names
- * @param {readonly Step[]} steps from the root to what holds a pile
- * @param {readonly Step[]} below from there to one of the pile
- * @returns {{ holder: Holder, root: import('./roots').Root, at: number }} at: index of the step that
- *   leads to the holder, -1 where it is the root
+ * @param {readonly Step[]} steps steps from the root to the holder of a pile
+ * @param {readonly Step[]} below steps from there to a member of the pile
+ * @returns {{ holder: Holder, root: import('./roots').Root, at: number }} at: index of the step
+ *   that leads to the holder; -1 if the root is the holder
  */
 function describeHolder (graph, names, steps, below) {
   let at = steps.length - 1
@@ -80,7 +79,7 @@ const isPart = (graph, { node, name }) =>
   (name === 'next' && graph.nameOf(node) === 'Listener')
 
 /**
- * The nearest variable or property that leads to a node, through elements and entries.
+ * Finds the nearest variable or property that leads to a node, through elements and entries.
  * @param {HeapGraph} graph
  * @param {Names} names
  * @param {readonly Step[]} steps
@@ -107,8 +106,8 @@ function findName (graph, names, steps, from) {
 }
 
 /**
- * The place of the code that holds a node: of the function that uses the variable, the class that
- * has the property, the module that exports it.
+ * Finds the place of the code that holds a node: the function that uses the variable, the class
+ * with the property, or the module that exports it.
  * @param {HeapGraph} graph
  * @param {Names} names
  * @param {readonly Step[]} steps
@@ -134,7 +133,7 @@ function findPlace (graph, names, steps, from) {
 }
 
 /**
- * The place of the first function of the app among what a node keeps alive.
+ * Finds the place of the first function of the app among the nodes that a node keeps alive.
  * @param {HeapGraph} graph
  * @param {Names} names
  * @param {import('./dominators').Dominators} dominators

@@ -3,19 +3,20 @@
 const { SnapshotError } = require('./snapshot-error')
 
 /**
- * The layout of a snapshot, from its own `meta`: the order of fields and the list of types differ
- * between versions of V8 (HeapSnapshotJSONSerializer in src/profiler/heap-snapshot-generator.cc).
+ * Layout of a snapshot, read from its own `meta`, because the order of fields and the list of types
+ * differ between versions of V8 (HeapSnapshotJSONSerializer in
+ * src/profiler/heap-snapshot-generator.cc).
  * @typedef {object} Layout
  * @property {number} nodeCount
  * @property {number} edgeCount
  * @property {number} traceFunctionCount 0 without recorded allocations
- * @property {number} nodeFields numbers for each node
+ * @property {number} nodeFields count of numbers for each node
  * @property {number} edgeFields
  * @property {number} locationFields
  * @property {number} traceFunctionFields
  * @property {Record<'type' | 'name' | 'id' | 'self_size' | 'edge_count', number>} node field
- *   positions; trace_node_id is -1 where allocations cannot be recorded
- * @property {number} traceNodeField position of trace_node_id, -1 without
+ *   positions of node fields; trace_node_id is -1 if allocations cannot be recorded
+ * @property {number} traceNodeField position of trace_node_id; -1 without it
  * @property {Record<'type' | 'name_or_index' | 'to_node', number>} edge
  * @property {Record<'object_index' | 'script_id' | 'line' | 'column', number> | null} location
  * @property {readonly string[]} nodeTypes
@@ -28,19 +29,22 @@ const MOST_COUNT = 2 ** 32 - 2
 const MOST_TYPES = 254
 
 /**
- * Bytes that an analysis takes, for each node: six columns of the graph (22), the dominators and
- * their working arrays (36), paths (16), other paths around native code (12), retained size (8),
- * and names (16 on average).
+ * Memory that an analysis takes for each node, in bytes: six columns of the graph (22), the
+ * dominators and their working arrays (36), paths (16), other paths around native code (12),
+ * retained size (8), and names (16 on average).
  */
 const BYTES_PER_NODE = 110
-/** For each edge: three columns (9) and the reverse edge (4). */
+/**
+ * Memory that an analysis takes for each edge, in bytes: three columns (9) and the reverse edge
+ * (4).
+ */
 const BYTES_PER_EDGE = 13
-/** Node.js itself, its code and the pieces that are being read. */
+/** Memory of Node.js itself, its code, and the chunks that are being read. */
 const BASE_BYTES = 96 * 2 ** 20
 
 /**
  * @param {string} text JSON of the member `snapshot`
- * @param {number} position of its end, for errors
+ * @param {number} position position of its end in the file, for errors
  * @returns {Layout}
  * @throws {SnapshotError}
  */
@@ -120,8 +124,8 @@ const shown = (/** @type {unknown} */ value) => String(JSON.stringify(value)).sl
 
 /**
  * @param {Pick<Layout, 'nodeCount' | 'edgeCount'>} layout
- * @returns {number} bytes of memory that reading and analysis take at most, known before any is
- *   allocated
+ * @returns {number} upper bound of the memory for reading and analysis in bytes, known before any
+ *   of it is allocated
  */
 const predictMemory = ({ nodeCount, edgeCount }) =>
   BASE_BYTES + nodeCount * BYTES_PER_NODE + edgeCount * BYTES_PER_EDGE

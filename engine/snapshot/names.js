@@ -8,21 +8,21 @@ const { packageOf } = require('../text/code-owner')
 /**
  * Position of a piece of code.
  * @typedef {object} Place
- * @property {string} file as its script is called: a path, a file: URL or node:…
+ * @property {string} file name of the script: a path, a file: URL or node:…
  * @property {number | null} line from 1
- * @property {string | null} package of node_modules
+ * @property {string | null} package package in node_modules
  */
 
-/** Number of property names that describe a literal. */
+/** Number of property names that describe an object literal. */
 const SHAPE_NAMES = 3
 const MOST_NAME = 80
 /** Edges of every object. */
 const OWN_EDGES = new Set(['__proto__', 'constructor', 'map', 'prototype'])
-/** Names of an SFI's edge to its script, in V8 of Node.js 18 to 26. */
+/** Names of the edge from a SharedFunctionInfo to its script, in V8 of Node.js 18 to 26. */
 const SCRIPT_EDGE = /^(raw_)?script/
 const SCOPE = 'system / Context'
 const BOUND = 'native_bind'
-/** An absolute path, of any system. */
+/** An absolute path of any operating system. */
 const PATH = /^(\/|[a-z]:[\\/]|\\\\)/i
 const STRINGS = new Set(['string', 'concatenated string', 'sliced string'])
 
@@ -44,7 +44,7 @@ class Names {
 
   /**
    * @param {number} node
-   * @returns {string} class, or what V8 calls it: Session, Object {id, name}, string, function `on`
+   * @returns {string} class, or V8's name, as in: Session, Object {id, name}, string, function `on`
    */
   classOf (node) {
     const graph = this.#graph
@@ -62,15 +62,15 @@ class Names {
 
   /**
    * @param {number} node
-   * @returns {string} the same for all literals: Object
+   * @returns {string} class; `Object` for all object literals
    */
   kindOf (node) {
     return this.#graph.nameOf(node) === 'Object' ? 'Object' : this.classOf(node)
   }
 
   /**
-   * The place of the code that made a node: of a function itself, of an object its constructor, of
-   * a scope a function that uses it.
+   * The place of the code that created a node: a function's own place, the place of an object's
+   * constructor, or, for a scope, the place of a function that uses it.
    * @param {number} node
    * @returns {Place | null}
    */
@@ -91,7 +91,10 @@ class Names {
     return this.#scripts.get(scriptId) ?? null
   }
 
-  /** @returns {Map<number, string>} names by id, by the functions of each script */
+  /**
+   * @returns {Map<number, string>} names of scripts by id, found through the functions of each
+   *   script
+   */
   #readScripts () {
     const graph = this.#graph
     const scripts = new Map()
@@ -121,7 +124,7 @@ class Names {
   /**
    * @param {number} node
    * @param {(name: string) => boolean} isWanted
-   * @returns {number} where its first such named edge leads, -1 without
+   * @returns {number} target of the first edge with such a name; -1 without one
    */
   follow (node, isWanted) {
     const graph = this.#graph
@@ -135,9 +138,9 @@ class Names {
   /**
    * The place of a function that uses a scope.
    * @param {number} scope
-   * @param {readonly Step[]} steps a path through it
-   * @param {number} at index of a step that leaves it
-   * @returns {{ place: Place | null, closure: number }} closure: -1 where none is known
+   * @param {readonly Step[]} steps steps of a path through the scope
+   * @param {number} at index index of the step that leaves the scope
+   * @returns {{ place: Place | null, closure: number }} closure: -1 if none is known
    */
   userOf (scope, steps, at) {
     const graph = this.#graph
@@ -156,8 +159,8 @@ class Names {
   }
 
   /**
-   * @param {number} module a Module of CommonJS
-   * @returns {Place | null} by its key in the module cache
+   * @param {number} module an object of CommonJS' class Module
+   * @returns {Place | null} file name: the module's key in the module cache
    */
   fileOfModule (module) {
     const graph = this.#graph
@@ -174,22 +177,26 @@ class Names {
   }
 
   /**
-   * True where one node holds another as the store of an AsyncLocalStorage: a Map since Node.js 24,
-   * before that a property of each async resource.
+   * True if one node holds the other as the store of an AsyncLocalStorage. Since Node.js 24 stores
+   * are in a Map; before, in a property of each async resource.
    * @param {number} from
    * @param {number} to
    */
   isStore (from, to) {
     const graph = this.#graph
     if (graph.nameOf(from) === 'AsyncContextFrame') return true
-    // Each AsyncLocalStorage has a symbol of its own, and all symbols are called alike.
+    // Each AsyncLocalStorage has a symbol of its own, and in a snapshot all symbols have the same
+    // name.
     for (let e = graph.firstEdge[from], end = graph.firstEdge[from + 1]; e < end; e++) {
       if (graph.edgeTo[e] === to && graph.edgeNameOf(e) === '<symbol kResourceStore>') return true
     }
     return false
   }
 
-  /** True for a module of CommonJS, false for a class of that name. @param {number} node */
+  /**
+   * True for a module of CommonJS, false for a class of the app that is called Module.
+   * @param {number} node
+   */
   isModule (node) {
     return (
       this.#graph.nameOf(node) === 'Module' &&
@@ -200,7 +207,7 @@ class Names {
 
   /**
    * @param {number} node a function
-   * @param {string} name as V8 calls it: all bound ones native_bind
+   * @param {string} name V8's name of the function; `native_bind` for all bound functions
    */
   #functionOf (node, name) {
     if (name !== BOUND) return name === '' ? 'function' : `function ${name}`
@@ -210,7 +217,7 @@ class Names {
   }
 
   /**
-   * @param {number} node a literal
+   * @param {number} node an object literal
    * @returns {string} Object {id, name, …}
    */
   #shapeOf (node) {
@@ -234,10 +241,10 @@ const cut = name => (name.length > MOST_NAME ? `${name.slice(0, MOST_NAME - 1)}�
 const isOfNode = file => file.startsWith('node:')
 
 /**
- * A step of a path, from the root to what is held.
+ * A step of a path from the root to a held object.
  * @typedef {object} Step
- * @property {number} node it leads to
- * @property {string} edge type of the edge, as `meta` calls it
+ * @property {number} node node to which the step leads
+ * @property {string} edge type type of the edge, in the terms of `meta`
  * @property {string | number} name of the edge
  */
 
@@ -245,7 +252,7 @@ const isOfNode = file => file.startsWith('node:')
  * @param {HeapGraph} graph
  * @param {import('./paths').Paths} paths
  * @param {number} node
- * @returns {Step[]} from the root, without it
+ * @returns {Step[]} steps from the root to the node, without the root itself
  */
 function stepsTo (graph, { edgeTo, parent }, node) {
   const steps = []

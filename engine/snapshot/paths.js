@@ -5,18 +5,24 @@ const { NONE, LISTS_OF_ALL } = require('./dominators')
 
 /** @typedef {import('./heap-graph').HeapGraph} HeapGraph */
 
-/** Upper bound of costs, so that one bucket per cost holds all open nodes (Dial, 1969). */
+/**
+ * Number of buckets, above the largest cost of an edge: one bucket per cost holds all open nodes
+ * (Dial's algorithm, 1969).
+ */
 const BUCKETS = 128
 
 /**
- * Rank of an edge: the lower, the more it tells a developer. Variables, properties and elements
- * appear in the code; hidden edges belong to V8.
+ * Cost of an edge by its type: the lower, the more the edge tells a developer. Variables,
+ * properties and elements appear in the code; hidden edges belong to V8.
  */
 const EDGE_COSTS = Object.freeze({
   context: 1, property: 1, element: 1, shortcut: 1, internal: 2, hidden: 8
 })
 const OTHER_EDGE = 8
-/** V8's own nodes, whose edges name nothing in the app: code, feedback, hidden classes. */
+/**
+ * Additional cost of V8's own nodes, whose edges name nothing in the app: code, feedback, hidden
+ * classes.
+ */
 const OWN_NODE = 24
 const OWN_TYPES = new Set(['code', 'object shape', 'hidden'])
 /** Edges that duplicate a better named edge. */
@@ -32,20 +38,28 @@ const DETOURS = Object.freeze({
   native_context: 4,
   execution_async_resources: 40
 })
-/** Nodes whose unnamed edges are those of the app: variables of a block, reactions of a promise. */
+/** V8's own nodes whose edges belong to the app: variables of a block, reactions of a promise. */
 const SPEAKING = ['system / Context', 'system / PromiseReaction']
 const SPEAKING_EDGE = 2
-/** A list of all native objects does not explain why one of them is alive. */
+/**
+ * Cost of an edge from a list of all native objects, which does not explain why one of them is
+ * alive.
+ */
 const OF_LIST = 40
-/** An entry of a WeakMap holds its value as long as its key lives. */
+/** Cost of an entry of a WeakMap, which holds its value only as long as its key lives. */
 const WEAK_ENTRY = 6
-/** More than any path through the code of an app. */
+/** Cost of an edge to be avoided: more than any path through the code of an app. */
 const AVOIDED = 127
-/** Native objects of Node.js, and V8's handles of them. @param {string} name of a root */
+/**
+ * True for roots that are native objects of Node.js, or V8's handles of them.
+ * @param {string} name of a root
+ */
 const isHandle = name =>
   (name.startsWith('Node / ') && name !== 'Node / Environment') ||
   name === '(Global handles)' || name === '(Traced handles)'
-/** Edges of V8 and Node.js explain less than a variable of the app. */
+/**
+ * Costs of edges from the roots: edges of V8 and Node.js explain less than a variable of the app.
+ */
 const ROOT_COSTS = new Map([
   ['(Global handles)', 8],
   ['(Eternal handles)', 8],
@@ -58,17 +72,17 @@ const ROOT_COSTS = new Map([
 const OTHER_ROOT = 16
 
 /**
- * One path to each node, along the edges that tell a developer most.
+ * One path to each node, along the edges that tell a developer the most.
  * @typedef {object} Paths
  * @property {Uint32Array} edgeTo the last edge of the path to a node; NONE for the root and for
- *   nodes that cannot be reached
- * @property {Uint32Array} parent the node that this edge leaves
+ *   unreachable nodes
+ * @property {Uint32Array} parent node that this edge leaves
  */
 
 /**
- * @param {HeapGraph} graph its edges that retain nothing are marked
- * @param {{ avoidsHandles?: boolean }} [options] avoidsHandles: a path through a variable of the
- *   app is preferred to one through native code
+ * @param {HeapGraph} graph graph in which the edges that retain nothing are marked
+ * @param {{ avoidsHandles?: boolean }} [options] avoidsHandles: true to prefer a path through a
+ *   variable of the app over a path through native code
  * @returns {Paths}
  */
 function findPaths (graph, { avoidsHandles = false } = {}) {
@@ -86,7 +100,7 @@ function findPaths (graph, { avoidsHandles = false } = {}) {
     while (bucket.length > 0) {
       const node = bucket.pop()
       open--
-      if (distance[node] !== at) continue // a shorter path was found since
+      if (distance[node] !== at) continue // A shorter path has been found in the meantime.
       for (let e = firstEdge[node], end = firstEdge[node + 1]; e < end; e++) {
         const type = edgeType[e]
         if (type === NOT_RETAINING) continue
@@ -109,7 +123,7 @@ function findPaths (graph, { avoidsHandles = false } = {}) {
  * @param {HeapGraph} graph
  * @param {boolean} avoidsHandles
  * @returns {(from: number, fromType: number, type: number, name: number, to: number) => number}
- *   from 1 up to BUCKETS - 1
+ *   function that returns the cost of an edge, from 1 to BUCKETS - 1
  */
 function makeCosts (graph, avoidsHandles) {
   const { layout, strings, namedEdgeTypes, nodeName } = graph

@@ -4,20 +4,20 @@ const { SnapshotScanner } = require('./snapshot-scanner')
 
 /** @typedef {import('./layout').Layout} Layout */
 
-/** Usage of a string as a name of the app, Node.js or V8: classes, functions, variables. */
+/** Bit for strings that name a class, function or variable of the app, Node.js or V8. */
 const OF_CODE = 1
-/** The name of a property. */
+/** Bit for strings that name a property. */
 const OF_PROPERTY = 2
 
 /** Types of nodes whose names are contents. */
 const CONTENTS = new Set(['string', 'concatenated string', 'sliced string', 'bigint', 'regexp'])
 /** Types of nodes whose names are contents, unless they look like names. */
 const NAMED_BY_APP = new Set(['number', 'symbol'])
-/** An object with more properties is a dictionary: its keys are contents. */
+/** An object with more properties is a dictionary, whose keys are contents. */
 const MOST_PROPERTIES = 64
 /**
- * Property names that look like those in code. Longer ones, and those with more digits, may be
- * tokens or ids.
+ * Property names that look like identifiers in code. Longer names, or names with more digits, may
+ * be tokens or ids.
  */
 const IDENTIFIER = /^(?:[gs]et )?[#$]?[A-Za-z_$][\w$]{0,39}$/
 const SYMBOL = /^<symbol [\w.:# -]{0,60}>$/
@@ -32,18 +32,18 @@ const FLUSH_BYTES = 65_536
 
 /**
  * Copies a heap snapshot without the contents of the app's strings: each becomes `redacted N`, so
- * that equal strings stay equal. Kept are names of classes, functions, variables, scripts (paths of
- * files) and of properties that look like identifiers and belong to objects of at most 64
- * properties. Sizes, ids and references stay.
+ * that equal strings stay equal. It keeps the names of classes, functions, variables and scripts
+ * (paths of files). Names of properties are kept if they look like identifiers and belong to
+ * objects with at most 64 properties. Sizes, ids and references stay unchanged.
  */
 class Redactor {
   #emit
   #scanner
   /** @type {Layout | undefined} */
   #layout
-  /** Usage of each string. */
+  /** Usage bits of each string. */
   #usage = new Uint8Array(65_536)
-  /** Edges of each node. */
+  /** Number of edges of each node. */
   #edgeCounts = new Uint32Array(0)
   #node = 0
   #edgesLeft = 0
@@ -52,7 +52,9 @@ class Redactor {
   #rest = /** @type {number[]} */ ([])
   /** Bytes of the file that were read before the current chunk. */
   #base = 0
-  /** Offset at which copying goes on; behind the end of the chunk while strings are rewritten. */
+  /**
+   * Offset in the chunk from which bytes are copied; beyond its end while strings are rewritten.
+   */
   #copyFrom = 0
   #inStrings = false
   /** @type {string[]} */
@@ -85,7 +87,7 @@ class Redactor {
     return /** @type {Layout} */ (this.#layout)
   }
 
-  /** Strings that were replaced so far. */
+  /** Number of strings replaced so far. */
   get redacted () {
     return this.#redacted
   }
@@ -211,7 +213,7 @@ class Redactor {
 /**
  * @param {string} json a string without its quotes
  * @param {number} usage
- * @returns {string | null} null if nothing of it may be kept
+ * @returns {string | null} the text to keep; null if nothing of the string may be kept
  */
 function keptText (json, usage) {
   const pair = WEAK_PAIR.exec(json)

@@ -8,14 +8,14 @@ const { isOfNode } = require('./names')
 /** @typedef {import('./heap-graph').HeapGraph} HeapGraph */
 
 /**
- * Reasons that keep a path alive, in words of Node.js.
+ * Reasons that keep a path alive, in the terms of Node.js.
  * @typedef {object} Root
  * @property {'promise' | 'timer' | 'immediate' | 'listener' | 'async_context' | 'finalization' |
  *   'module' | 'module_cache' | 'global' | 'handle' | 'stack' | 'node'} kind
  * @property {string} text
  */
 
-/** End of a path on which no step names a reason. */
+/** Reason for a path on which no step names one. */
 const OF_NODE = Object.freeze({
   kind: /** @type {const} */ ('node'),
   text: 'Node.js and V8 themselves'
@@ -123,7 +123,7 @@ function ofCode (graph, names, steps, at) {
   if (graph.nameOf(node).startsWith('Node / ') && graph.nameOf(node) !== 'Node / Environment') {
     return { kind: 'handle', text: `a handle of native code (${graph.nameOf(node).slice(7)})` }
   }
-  // The names of this process are those that Node.js itself defines.
+  // Globals that also exist in this process are defined by Node.js itself.
   const isName = edge === 'property' && !Object.hasOwn(globalThis, name) && !isAccessor(name)
   if (isName && isGlobalObject(graph, steps, at - 1)) {
     return { kind: 'global', text: `the global variable \`${name}\`` }
@@ -132,7 +132,8 @@ function ofCode (graph, names, steps, at) {
 }
 
 /**
- * True for a step to the global object: from the root, since V8 of Node.js 26 by its context.
+ * True for a step to the global object. It comes from the root, or, since the V8 of Node.js 26,
+ * from the object's context.
  * @param {HeapGraph} graph
  * @param {readonly Step[]} steps
  * @param {number} at
@@ -141,11 +142,14 @@ const isGlobalObject = (graph, steps, at) =>
   (at === 0 && graph.typeOf(steps[0].node) === 'object') ||
   (at === 1 && steps[1].name === 'global_object')
 
-/** Node.js defines globals that are made when first read. @param {string | number} name */
+/**
+ * True for a getter or symbol: Node.js defines globals that are created when first read.
+ * @param {string | number} name
+ */
 const isAccessor = name => /^([gs]et |<symbol)/.test(String(name))
 
 /**
- * @param {string} name of a synthetic node
+ * @param {string} name name of a synthetic node
  * @returns {Root | null}
  */
 function ofGcRoots (name) {

@@ -15,8 +15,8 @@ const number = count => count.toLocaleString('en-US')
 
 /**
  * @param {import('./names').Place | null} place
- * @param {string} [folder] of the app, left out of the text
- * @returns {string} src/cache.js:7; a file of a package from node_modules on
+ * @param {string} [folder] folder of the app, removed from file names
+ * @returns {string} such as src/cache.js:7; a package's file starts at node_modules
  */
 function placeText (place, folder = '') {
   if (!place) return ''
@@ -29,8 +29,9 @@ function placeText (place, folder = '') {
 
 /**
  * @param {Finding} finding
- * @param {{ folder?: string }} [options] folder: of the app, left out of file names
- * @returns {string} 2,411 Session objects, 41 MiB, held by Map `sessions` in src/cache.js:7, …
+ * @param {{ folder?: string }} [options] folder: folder of the app, removed from file names
+ * @returns {string} such as: 2,411 Session objects, 41 MiB, held by Map `sessions` in
+ *   src/cache.js:7, …
  */
 function sentenceOf (finding, { folder } = {}) {
   const { count, retainedBytes, holder, also, root, keeps, pins, places } = finding
@@ -49,7 +50,8 @@ function keptText (keeps) {
 }
 
 /**
- * The length of a Buffer is in no snapshot: more views than ArrayBuffers are slices for certain.
+ * A snapshot does not contain the length of a Buffer. Only if there are more views than
+ * ArrayBuffers, the views are certainly slices.
  * @param {NonNullable<Finding['pins']>} pins
  */
 function pinnedText ({ viewName, views, stores, storeBytes }) {
@@ -86,8 +88,8 @@ function plural (className, count) {
 
 /**
  * @param {Finding} finding
- * @param {{ folder?: string }} [options] folder: of the app, left out of file names
- * @returns {string[]} a line for each step from the root: variable sessions → Map
+ * @param {{ folder?: string }} [options] folder: folder of the app, removed from file names
+ * @returns {string[]} a line for each step from the root, such as: variable sessions → Map
  */
 const pathLines = ({ path }, { folder } = {}) =>
   path.map(({ edge, name, className, place }) => {
@@ -108,8 +110,9 @@ function stepText (edge, name) {
 /**
  * Retained bytes by the package whose code holds them.
  * @param {readonly Finding[]} findings
- * @param {string | ((file: string) => string)} app name of the app, for its own code
- * @returns {import('../text/suspect-text').PackageShare[]} largest first; shares of all findings
+ * @param {string | ((file: string) => string)} app name of the app, used for its own code
+ * @returns {import('../text/suspect-text').PackageShare[]} packages, largest first; shares are
+ *   relative to all findings
  */
 function sumByPackage (findings, app) {
   /** @type {Map<string, number>} */

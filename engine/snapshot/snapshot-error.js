@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * A file that is no heap snapshot, breaks off, contradicts itself, or needs more memory than is
- * allowed. Its message is one sentence for the user.
+ * Error for a file that is not a heap snapshot, is incomplete or inconsistent, or needs more memory
+ * than allowed. Its message is one sentence for the user.
  */
 class SnapshotError extends Error {
   /**

@@ -3,29 +3,29 @@
 const { SnapshotError } = require('./snapshot-error')
 const { SnapshotScanner } = require('./snapshot-scanner')
 
-/** Types are stored in the lowest byte. */
+/** Factor of the id in a key: the type is the lowest byte. */
 const TYPES = 256
 const BYTES_PER_NODE = 8
-/** Nearly all objects that two snapshots of a process share have kept their type. */
+/** Least share of common ids with the same type, for two snapshots to be of one process. */
 const LEAST_ALIKE = 0.9
-/** With fewer shared objects the comparison decides nothing. */
+/** Least number of common ids: with fewer the comparison decides nothing. */
 const LEAST_SHARED = 1000
 
 /**
- * The objects of an earlier snapshot: V8 gives each object an id that it keeps, and new ones higher
- * ids (HeapObjectsMap in src/profiler/heap-snapshot-generator.h).
+ * The objects of an earlier snapshot, by their ids. V8 gives each object a permanent id, and newer
+ * objects higher ids (HeapObjectsMap in src/profiler/heap-snapshot-generator.h).
  */
 class SnapshotIds {
   #keys
 
-  /** @param {Float64Array} keys id × 256 + type, in their order */
+  /** @param {Float64Array} keys id × 256 + type, ascending */
   constructor (keys) {
     this.#keys = keys
   }
 
   /**
    * @param {number} id
-   * @returns {number} its type, -1 where there is none
+   * @returns {number} type of the object; -1 if there is none
    */
   typeOf (id) {
     let low = 0
@@ -41,8 +41,8 @@ class SnapshotIds {
 
   /**
    * @param {import('./heap-graph').HeapGraph} graph of the later snapshot
-   * @returns {(id: number) => boolean} whether an object is new
-   * @throws {SnapshotError} if the snapshots are of two processes
+   * @returns {(id: number) => boolean} function that tells if an object is new
+   * @throws {SnapshotError} if the snapshots are of different processes
    */
   compare ({ nodeCount, nodeId, nodeType }) {
     let shared = 0
@@ -64,15 +64,13 @@ class SnapshotIds {
   }
 }
 
-/** Reads the ids of a snapshot, and nothing else. */
+/** Reads only the ids and types from a snapshot. */
 class SnapshotIdsReader {
   #scanner
   #keys = new Float64Array(0)
   #count = 0
 
-  /**
-   * @param {{ allowedBytes: number }} options allowedBytes: memory that they may take
-   */
+  /** @param {{ allowedBytes: number }} options allowedBytes: memory that the ids may take */
   constructor ({ allowedBytes }) {
     let fields = 0
     let idField = 0

@@ -9,12 +9,12 @@ const { SnapshotError } = require('./snapshot-error')
 /**
  * Callbacks of a scanner, in the order of the file.
  * @typedef {object} Visitor
- * @property {(layout: Layout) => void} header may refuse by throwing
- * @property {(section: NumberSection, values: Float64Array, count: number) => void} numbers
- *   a batch; records may be cut between batches
+ * @property {(layout: Layout) => void} header receives the header; may throw to refuse the file
+ * @property {(section: NumberSection, values: Float64Array, count: number) => void} numbers receive
+ *   a batch of numbers; a record may be split between batches
  * @property {(index: number, bytes: Buffer, isCut: boolean) => void} string JSON without its
  *   quotes, valid during the call
- * @property {(section: string, position: number) => void} [begin] position of the byte behind the
+ * @property {(section: string, position: number) => void} [begin] position of the byte after the
  *   opening bracket
  * @property {(section: string, position: number) => void} [end] position of the closing bracket
  */
@@ -30,12 +30,15 @@ const CLOSING_BRACE = 125
 const ZERO = 48
 const NINE = 57
 
-/** The header of V8 takes 2 KiB. */
+/** Upper bound of the header. V8's header takes 2 KiB. */
 const MOST_HEADER_BYTES = 65_536
 const MOST_KEY_BYTES = 64
-/** V8 cuts strings at 1,024 characters, each at most six bytes in JSON. */
+/**
+ * Upper bound of a string. V8 cuts strings at 1,024 characters, and a character takes at most six
+ * bytes in JSON.
+ */
 const MOST_STRING_BYTES = 8192
-/** Larger numbers are no counts, ids or sizes: 2^53 has 16 digits. */
+/** Upper bound of digits: larger numbers are not counts, ids or sizes, and 2^53 has 16 digits. */
 const MOST_DIGITS = 15
 const BATCH = 65_536
 
@@ -77,7 +80,7 @@ class SnapshotScanner {
   #inString = false
   #isEscaped = false
   #strings = 0
-  /** Names of the members so far. */
+  /** Names of the members seen so far. */
   #seen = new Set()
 
   /** @param {Visitor} visitor */
@@ -97,8 +100,8 @@ class SnapshotScanner {
   }
 
   /**
-   * The file has ended.
-   * @throws {SnapshotError} if it should go on
+   * Ends the scan at the end of the file.
+   * @throws {SnapshotError} if the file is incomplete
    */
   end () {
     if (this.#state !== this.#afterwards) {
@@ -114,7 +117,7 @@ class SnapshotScanner {
 
   /**
    * @param {string} why
-   * @param {number} at in the current chunk
+   * @param {number} at position in the current chunk
    */
   #malformed (why, at) {
     return new SnapshotError('malformed', `not a heap snapshot of V8: ${why}`, {
@@ -207,7 +210,7 @@ class SnapshotScanner {
   }
 
   /**
-   * A value that nothing here reads.
+   * Skips a value that is not needed.
    * @param {Buffer} chunk
    * @param {number} at
    */
@@ -228,7 +231,7 @@ class SnapshotScanner {
 
   /**
    * @param {number} byte
-   * @returns {boolean} whether it closes the outermost bracket of a value
+   * @returns {boolean} true if the byte closes the outermost bracket of a value
    */
   #isValueOver (byte) {
     if (this.#inString) {
@@ -351,7 +354,7 @@ class SnapshotScanner {
   }
 
   /**
-   * Copies bytes that are needed when the next chunk has come.
+   * Copies bytes that are still needed when the next chunk arrives.
    * @param {Buffer} chunk
    * @param {number} from
    * @param {number} to

@@ -1,9 +1,11 @@
 'use strict'
 
 const FIRST_BYTES = 2 ** 20
-/** Longer names are cut: V8 itself cuts at 1,024 characters. */
+/**
+ * Upper bound of a name's bytes; longer names are cut. V8 itself cuts names at 1,024 characters.
+ */
 const MOST_NAME_BYTES = 4096
-/** An entry of a WeakMap, as V8 names its edges from the key and from the table. */
+/** Part of V8's name for the edges of a WeakMap's entry, from the key and from the table. */
 const WEAK_PAIR = ') pair in WeakMap (table @'
 const ZERO = 48
 const NINE = 57
@@ -19,7 +21,7 @@ class StringTable {
   /** Start of the bytes of each string; they end at the start of the next one. */
   #starts
   #length = 0
-  /** Names of WeakMap entries, by index, and the id of their table. */
+  /** Pairs of numbers: the index of a WeakMap entry's name, and the id of the entry's table. */
   #pairs = new Uint32Array(64)
   #pairTables = new Uint32Array(64)
   #pairCount = 0
@@ -27,21 +29,21 @@ class StringTable {
   #decoded = new Map()
 
   /**
-   * @param {Uint8Array} isName for each index whether it is the name of something; strings beyond
-   *   are dropped
+   * @param {Uint8Array} isName for each index 1 if the string is a name; other strings, and strings
+   *   with higher indexes, are dropped
    */
   constructor (isName) {
     this.#isName = isName
     this.#starts = new Uint32Array(isName.length + 1)
   }
 
-  /** Strings that the file holds. */
+  /** Number of strings read from the file. */
   get length () {
     return this.#length
   }
 
   /**
-   * @param {number} index the next one
+   * @param {number} index index of the string; ascending
    * @param {Buffer} bytes JSON without its quotes
    */
   add (index, bytes) {
@@ -53,7 +55,7 @@ class StringTable {
 
   /**
    * @param {number} index
-   * @returns {string} empty if it is no name
+   * @returns {string} the name; empty if the string is not a name
    */
   get (index) {
     const known = this.#decoded.get(index)
@@ -68,7 +70,7 @@ class StringTable {
 
   /**
    * @param {string} name
-   * @returns {number} its index, -1 where it is not there
+   * @returns {number} index of the name; -1 if it is absent
    */
   indexOf (name) {
     const wanted = Buffer.from(JSON.stringify(name).slice(1, -1))
@@ -81,8 +83,8 @@ class StringTable {
   }
 
   /**
-   * @param {number} index of an edge's name
-   * @returns {number} id of the table of the WeakMap whose entry the edge belongs to, else 0
+   * @param {number} index index of an edge's name
+   * @returns {number} id of the WeakMap's table if the edge is an entry of a WeakMap, otherwise 0
    */
   weakTable (index) {
     let low = 0
@@ -101,7 +103,7 @@ class StringTable {
     return this.#pairCount > 0
   }
 
-  /** @param {number} at position in the bytes */
+  /** @param {number} at position in #bytes */
   #lastStartingAt (at) {
     let low = 0
     let high = Math.min(this.#length, this.#isName.length) - 1
@@ -128,7 +130,7 @@ class StringTable {
   /**
    * @param {number} index
    * @param {Buffer} bytes
-   * @returns {boolean} whether it is the name of a WeakMap's entry
+   * @returns {boolean} true if the string is the name of a WeakMap's entry
    */
   #addPair (index, bytes) {
     if (!(bytes[0] >= ZERO && bytes[0] <= NINE)) return false
@@ -148,7 +150,7 @@ class StringTable {
 
 /**
  * @param {Uint32Array} list
- * @returns {Uint32Array<ArrayBuffer>} the same, twice as long
+ * @returns {Uint32Array<ArrayBuffer>} a copy of twice the length
  */
 function grown (list) {
   const larger = new Uint32Array(2 * list.length)
@@ -165,7 +167,8 @@ function decode (json) {
   try {
     return JSON.parse(`"${json}"`)
   } catch {
-    return json // it was cut within an escape, or is damaged: a name all the same
+    // The text was cut within an escape, or is damaged; it is used as the name unchanged.
+    return json
   }
 }
 

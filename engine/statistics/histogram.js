@@ -26,7 +26,7 @@ function histogramQuantile (bounds, counts, quantile) {
 /**
  * Standard deviation of a bucketed distribution. Every value counts as the middle of its bucket.
  * @param {readonly number[]} bounds
- * @param {readonly number[]} counts as above
+ * @param {readonly number[]} counts number per bucket, as in histogramQuantile
  * @param {number} mean
  */
 function histogramDeviation (bounds, counts, mean) {

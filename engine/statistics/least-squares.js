@@ -8,13 +8,13 @@ const MOST_CORRELATION = 0.98
 
 /**
  * Ordinary least squares of few regressors, with standard errors for autocorrelated residuals. The
- * number of readings is reduced to the equivalent number of independent ones, n (1 − ρ) / (1 + ρ),
- * with ρ from lag 1. Bayley & Hammersley, J. R. Stat. Soc. Suppl. 8 (1946) 184–197. The regressors
- * and y must have a mean of 0, unless one regressor is constant.
+ * number of readings n is replaced by the equivalent number of independent readings, n (1 − ρ) / (1
+ * + ρ), where ρ is the autocorrelation at lag 1. Bayley & Hammersley, J. R. Stat. Soc. Suppl. 8
+ * (1946) 184–197. The regressors and y must have a mean of 0, unless one regressor is constant.
  *
- * @param {readonly Float64Array[]} regressors each of the length of y
+ * @param {readonly Float64Array[]} regressors columns, each as long as y
  * @param {Float64Array} y
- * @param {number} [lost] degrees of freedom already used, as by group means
+ * @param {number} [lost] degrees of freedom already used, for example by group means
  * @returns {{ coefficients: number[], errors: number[], residuals: Float64Array } | null} errors:
  *   standard errors; null if the regressors depend on each other, or there are too few readings
  */
@@ -59,7 +59,7 @@ function dot (a, b) {
 const LEAST_PIVOT = 1e-9
 
 /**
- * Gauss–Jordan elimination of a symmetric positive matrix.
+ * Inverts a symmetric positive-definite matrix by Gauss–Jordan elimination.
  * @param {number[][]} matrix
  * @returns {number[][] | null}
  */

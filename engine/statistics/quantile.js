@@ -1,11 +1,11 @@
 'use strict'
 
-/** Reused buffer in which values are reordered: trends are many, and short. */
+/** Buffer in which values are reordered. It is reused, because trends are many and short. */
 let room = new Float64Array(1024)
 
 /**
  * @param {number} length
- * @returns {Float64Array} at least that long, with stale content
+ * @returns {Float64Array} buffer of at least this length, with stale content
  */
 function roomFor (length) {
   if (room.length < length) room = new Float64Array(2 * length)
@@ -16,8 +16,8 @@ function roomFor (length) {
  * Hoare's selection, in place. Afterwards the value at k is the k-th smallest; values before it are
  * not greater, values after it not smaller. Comm. ACM 4 (1961) 321.
  * @param {Float64Array} values
- * @param {number} length how many of them
- * @param {number} k from 0
+ * @param {number} length number of values
+ * @param {number} k index, from 0
  */
 function select (values, length, k) {
   let left = 0
@@ -41,8 +41,8 @@ function select (values, length, k) {
 }
 
 /**
- * @param {Float64Array} values reordered by this
- * @param {number} length how many of them, at least 1
+ * @param {Float64Array} values values; this function reorders them
+ * @param {number} length number of values, at least 1
  * @param {number} share 0–1
  * @returns {number}
  */

@@ -28,8 +28,8 @@ function fallingPairs (n) {
  * @param {ArrayLike<number>} x all different
  * @param {ArrayLike<number>} y
  * @param {number} level probability, 0–1, that the bound exceeds the true slope
- * @returns {{ slope: number, lower: number }} units of y per unit of x; lower: -Infinity when so
- *   few points reach no such level
+ * @returns {{ slope: number, lower: number }} units of y per unit of x; lower: -Infinity if there
+ *   are too few points for this level
  */
 function slopeBound (x, y, level) {
   const slopes = []

@@ -23,7 +23,7 @@ function studentT (t, degrees) {
 }
 
 /**
- * Value that Student's t exceeds with a probability, by bisection.
+ * Value that Student's t exceeds with a given probability, found by bisection.
  * @param {number} tail probability, above 0 and at most 0.5
  * @param {number} degrees of freedom, a whole number from 1 on
  * @returns {number}

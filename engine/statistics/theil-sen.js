@@ -20,7 +20,7 @@ function theilSen (x, y) {
 }
 
 /**
- * The slope alone, of the points in a range of indices.
+ * Theil–Sen slope of the points in a range of indices.
  * @param {ArrayLike<number>} x
  * @param {ArrayLike<number>} y
  * @param {number} from

@@ -28,8 +28,9 @@ const LEVEL = Object.freeze({
 })
 
 /**
- * Merges neighbouring points so that at most `limit` remain: the lowest y of each group and its x.
- * These series are floors: values above the floor are garbage not yet collected.
+ * Merges neighbouring points so that at most `limit` remain: each group is replaced by its point
+ * with the lowest y. The series measure a lower bound: values above it are garbage that is not
+ * collected yet.
  * @param {number[]} x
  * @param {number[]} y
  * @param {number} limit
@@ -59,15 +60,15 @@ function trend (allX, allY) {
   const { x, y } = thin(allX, allY, MAX_POINTS)
   const spanX = x[x.length - 1] - x[0]
   if (spanX <= 0) return null
-  // Shortcut for constant series, which most counts of most apps are: same result as below in a
-  // tenth of the time.
+  // Shortcut for constant series, as most counts of most apps are. It gives the same result as the
+  // code below in a tenth of the time.
   if (y.every(value => value === y[0])) return { points: allX.length, spanX, ...LEVEL }
   const line = theilSen(x, y)
   if (!line) return null
   /**
-   * Points of a span. Readings may become ever rarer: if the span holds only one, the nearest
-   * neighbour is added. A single reading has no slope, and callers would read "none" as "it
-   * stopped".
+   * Points of a span. Readings may become ever rarer: if the span contains only one, the nearest
+   * neighbour is added. A single reading has no slope, and callers would take its absence for a
+   * growth that stopped.
    * @param {number} from
    * @param {number} to
    */
@@ -96,9 +97,9 @@ function trend (allX, allY) {
 }
 
 /**
- * Caps a rise at the range of the readings. The slope between clustered readings, extended over the
- * whole span, exceeds the range: a burst of 13 MiB became 35.
- * @param {number} rise along a line
+ * Caps a rise at the range of the readings. A slope between clustered readings, extrapolated over
+ * the whole span, may exceed the range: in one app a burst of 13 MiB became a rise of 35 MiB.
+ * @param {number} rise rise along the line
  * @param {number[]} y
  */
 function withinRange (rise, y) {

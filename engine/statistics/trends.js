@@ -9,15 +9,15 @@ const OLDEST_SECONDS = 300
  * @typedef {object} Found
  * @property {import('./trend').Trend | null} trend
  * @property {number} readings number of readings
- * @property {number | null} [share] explained share of a rise
+ * @property {number | null} [share] share of the rise that the load explains
  * @property {number | null} [mostShare] upper bound of that share, within the standard error
- * @property {boolean} [isNew] true if it exceeds all earlier values
+ * @property {boolean} [isNew] true if the rise exceeds all earlier values
  */
 
 /**
- * Cached trends, each valid until another point is due. A trend uses a fixed number of merged
- * points, so one point stands for a fixed share of the span. Recomputing sooner would give the same
- * result.
+ * Cached trends, each valid until its next merged point is due. A trend uses a fixed number of
+ * merged points, so each point covers a fixed share of the span. Recomputing it earlier would give
+ * nearly the same result.
  */
 class Trends {
   /** @type {Map<string, { atSeconds: number, found: Found }>} */
@@ -46,7 +46,7 @@ class Trends {
   }
 
   /**
-   * Value that stays valid until its source gets a new row.
+   * Cached value, valid until its source gets a new row.
    * @template T
    * @param {string} name
    * @param {number} version

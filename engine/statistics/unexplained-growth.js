@@ -4,7 +4,7 @@ const { leastSquares } = require('./least-squares')
 const { median, quantile } = require('./quantile')
 
 const DAY_SECONDS = 86_400
-/** Moments of a day at which days are compared. */
+/** Length of the slots of a day in which days are compared. */
 const SLOT_SECONDS = 600
 /**
  * Length of history from which hours of different days are compared; a little more than one day is
@@ -16,9 +16,9 @@ const SLOTS_FROM_SECONDS = 30 * 3600
  */
 const WAVES_FROM_SECONDS = 20 * 3600
 const WAVES = [1, 2]
-/** Standard errors from which the level counts as following a load. */
+/** Coefficient of a load over its standard error, from which the level follows the load. */
 const LOAD_SCORE = 3
-/** Standard errors of a 95 % interval of the slope. */
+/** Half width of a 95 % confidence interval of the slope, in standard errors. */
 const ERRORS = 2
 /**
  * Readings in the moving average of a load. A single reading is noisier than the level, and would
@@ -31,44 +31,49 @@ const LEAST_READINGS = 8
 const MISSING_SHARE = 0.05
 /** Share of a day that must be present in two days before they are compared. */
 const DAY_SHARE = 0.4
-/** Least growth of a day, as a share of the growth per day, to agree with the other days. */
+/**
+ * Least growth of a day, as a share of the mean growth per day, for the day to agree with the
+ * others.
+ */
 const AGREES_RATIO = 0.4
-/** Result without a trend: no share of it. */
+/** Smallest divisor for relative slopes, which avoids a division by zero. */
 const LEAST_SLOPE = Number.EPSILON
 
 /**
  * @typedef {object} Growth
- * @property {number} slope of the level a second, without load and hour of the day
+ * @property {number} slope growth of the level per second, without the effects of load and hour of
+ *   the day
  * @property {number} error its standard error
- * @property {number} leastRatio lower bound of the slope over the slope: two standard errors less,
- *   with the load that explains most of it
+ * @property {number} leastRatio lower bound of the slope relative to the slope: the slope less two
+ *   standard errors, under the load that explains most of the growth
  * @property {number} seconds from the first to the last reading
  * @property {number} readings
- * @property {number} lateRatio slope of the last third over the whole, at the upper end of its
- *   error: 1 goes on
- * @property {number} bendRatio how much the slope of a third differs from the slope of all, beyond
+ * @property {number} lateRatio slope of the last third relative to the whole slope, at the upper
+ *   end of its error: 1 if the growth continues
+ * @property {number} bendRatio largest difference of a third's slope from the whole slope, beyond
  *   its error: 0 is a straight line
- * @property {number} loadRise part of the rise from the first to the last reading that the load
+ * @property {number} loadRise part of the rise between the first and last reading that the load
  *   explains
- * @property {number} loadSwing part of the level that follows the load: from its 10th to its 90th
- *   percentile
- * @property {number | null} loadMovesRatio range of the loads over their median; null if no load is
- *   known
- * @property {number | null} steadyDays consecutive days up to now that rose like the whole, each
- *   compared with the same hours of the day before; null while no two days are comparable
+ * @property {number} loadSwing range of the part of the level that follows the load: from its 10th
+ *   to its 90th percentile
+ * @property {number | null} loadMovesRatio range of the loads relative to their median; null if no
+ *   load is known
+ * @property {number | null} steadyDays number of consecutive days up to now that rose like the
+ *   whole, each compared with the same hours of the previous day; null until two days can be
+ *   compared
  */
 
 /**
  * Growth of a level that follows a load and the hour of the day: least squares of the level on
  * time, on the load that explains it best, and on the hour of the day. The hour is removed by
  * comparing readings with the same ten minutes of other days (the within estimator of fixed
- * effects). Before there are two days, daily waves remove it.
+ * effects). With less than two days of history, fitted daily waves remove it.
  *
  * @param {object} series of one length, NaN if a reading is absent
  * @param {readonly number[]} series.times seconds, ascending
  * @param {readonly number[]} series.level
  * @param {readonly (readonly number[])[]} series.loads loads that the level may follow
- * @param {boolean} [series.daily] true if the hour of the day may explain it
+ * @param {boolean} [series.daily] true if the hour of the day may explain growth
  * @returns {Growth | null} null with too few readings
  */
 function unexplainedGrowth ({ times, level, loads, daily = true }) {
@@ -133,7 +138,7 @@ function unexplainedGrowth ({ times, level, loads, daily = true }) {
  * @param {Float64Array} y
  * @param {readonly Float64Array[]} loads
  * @returns {{ best: ReturnType<typeof fit>, load: Float64Array | null, least: number }} load: null
- *   if no load explains the level; least: lower bound of the slope under any load
+ *   if no load explains the level; least: lower bound of the slope, whichever load is used
  */
 function explainByLoad (season, t, y, loads) {
   const alone = fit(season, t, y, [])
@@ -143,7 +148,8 @@ function explainByLoad (season, t, y, loads) {
   for (const candidate of loads) {
     const found = fit(season, t, y, [candidate])
     if (!found || found.coefficients[1] + ERRORS * found.errors[1] <= 0) continue
-    // A load that rises in a line counts as the explanation until data separate the two.
+    // A load that rises in a line counts as the explanation until the data distinguish load and
+    // growth.
     least = Math.min(least, found.coefficients[0] - ERRORS * found.errors[0])
     if (found.coefficients[1] < LOAD_SCORE * found.errors[1]) continue
     if (best && sumOfSquares(found.residuals) >= sumOfSquares(best.residuals)) continue
@@ -155,7 +161,8 @@ function explainByLoad (season, t, y, loads) {
 
 /**
  * @param {number[]} load
- * @returns {Float64Array | null} smoothed, gaps filled with its median; null with too many gaps
+ * @returns {Float64Array | null} the smoothed load, with gaps filled by its median; null with too
+ *   many gaps
  */
 function whole (load) {
   const there = load.filter(Number.isFinite)
@@ -178,9 +185,10 @@ function movesRatio (load) {
 /**
  * Transformation that removes the hour of the day from a column.
  * @typedef {object} Season
- * @property {number[]} rows rows with a remainder
- * @property {number} lost degrees of freedom
- * @property {(column: Float64Array) => Float64Array} without values of those rows
+ * @property {number[]} rows indexes of the rows that remain
+ * @property {number} lost number of degrees of freedom used
+ * @property {(column: Float64Array) => Float64Array} without returns the values of those rows,
+ *   without the effect of the hour of the day
  * @property {Float64Array[]} waves additional regressors
  */
 
@@ -228,7 +236,7 @@ function centred (column) {
  * @param {Float64Array} y
  * @param {Float64Array[]} loads
  * @returns {{ coefficients: number[], errors: number[], residuals: Float64Array, at: Float64Array }
- *   | null} time first, then the loads; at: seconds of the residuals
+ *   | null} coefficients of time first, then of the loads; at: times of the residuals in seconds
  */
 function fit (season, t, y, loads) {
   const found = leastSquares(
@@ -259,8 +267,8 @@ function slopeWithin (t, y, from, to) {
 }
 
 /**
- * Days before now whose growth against the same hours of the day before resembles the growth of
- * all.
+ * Number of consecutive days before now whose growth, compared with the same hours of the previous
+ * day, resembles the mean growth.
  * @param {Float64Array} t
  * @param {Float64Array} y without the part that the load explains
  * @param {number} slope

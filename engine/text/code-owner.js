@@ -10,7 +10,7 @@
 const PACKAGE = /(?:^|[\\/])node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)(?=[\\/])/g
 
 /**
- * @param {string} file as its script is called: a path, a file: URL or node:…; empty without one
+ * @param {string} file name of the script: a path, a file: URL or node:…; empty without one
  * @returns {Origin}
  */
 function originOf (file) {
@@ -28,13 +28,13 @@ function originOf (file) {
 function packageOf (file) {
   const names = [...file.matchAll(PACKAGE)]
     .map(([, name]) => name.replace('\\', '/'))
-    // .pnpm, .cache and the like are folders of tools.
+    // Names such as .pnpm and .cache are folders of tools, not packages.
     .filter(name => !name.startsWith('.'))
   return names.at(-1) ?? null
 }
 
 /**
- * Name of whoever wrote a file, for a list by package.
+ * Name of a file's owner, for a list by package.
  * @param {string} file
  * @param {string} app name of the app
  * @returns {string} node for Node.js itself

@@ -1,11 +1,11 @@
 'use strict'
 
-/** Units of Prometheus; a number alone is seconds. */
+/** Units of durations as in Prometheus; a number without a unit is in seconds. */
 const UNIT_SECONDS = Object.freeze({ '': 1, s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 })
 const MOST_SECONDS = 10 * 365 * UNIT_SECONDS.d
 
 /**
- * Parses a time: the one grammar of every option and variable.
+ * Parses a duration. All options and variables use this grammar.
  * @param {string} text as in 90, 90s, 1.5m, 24h, 7d
  * @returns {number} seconds, above 0
  * @throws {RangeError} with a sentence that says what is expected

@@ -59,7 +59,7 @@ const formatMilliseconds = seconds => `${formatNumber(seconds * 1000)} ms`
 const formatKibibytes = bytes => `${formatNumber(bytes / 1024)} KiB`
 
 /**
- * A value with its unit, as a person reads it.
+ * Formats a value with its unit for people.
  * @param {number} value
  * @param {string} unit
  */

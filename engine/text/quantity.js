@@ -1,6 +1,6 @@
 'use strict'
 
-/** Units of Kubernetes: */
+/** Units as in Kubernetes: */
 const SUFFIXES = Object.freeze({
   '': 1,
   k: 1e3,
@@ -17,7 +17,10 @@ const SUFFIXES = Object.freeze({
   TiB: 2 ** 40
 })
 
-/** Range of plausible memory limits. A smaller number lacks its unit; no machine has more. */
+/**
+ * Range of plausible memory limits. A smaller number probably lacks its unit, and no machine has
+ * more.
+ */
 const LEAST_BYTES = 2 ** 20
 const MOST_BYTES = 1024 * 2 ** 40
 

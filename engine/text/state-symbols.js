@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Symbols of states, the same on the page and in a terminal: colour alone tells nothing to whoever
- * cannot see it. Keys are the states of verdicts and headlines. The browser takes this very file.
+ * Symbols of states, the same on the page and in a terminal: colour alone is invisible to some
+ * readers. Keys are the states of verdicts and headlines. The browser loads this file unchanged.
  * @type {Readonly<Record<string, string>>}
  */
 const stateSymbols = Object.freeze({

@@ -7,24 +7,24 @@ const { markdownCode, markdownText } = require('./markdown')
  * Lines of code that a capture identifies.
  * @typedef {object} Suspects
  * @property {'grown bytes' | 'allocated bytes' | 'busy seconds'} of
- * @property {number} total in that unit
- * @property {Suspect[]} sites worst first
- * @property {PackageShare[]} [packages] of all sites, worst first; captures of older exporters have
- *   none
+ * @property {number} total total in this unit
+ * @property {Suspect[]} sites sites, worst first
+ * @property {PackageShare[]} [packages] shares of packages over all sites, worst first; absent in
+ *   captures of older exporters
  *
  * @typedef {object} Suspect
  * @property {string} function
- * @property {string} file relative to the app's package where that is known
+ * @property {string} file file name; relative to the app's package if that is known
  * @property {number} line from 1
- * @property {number} value in the unit of `of`
+ * @property {number} value value in the unit of `of`
  * @property {number} share of the total
- * @property {string | null} inlinedIn function that these bytes are counted under. V8 counts
- *   inlined functions to their caller, and this line may be one; null if the line has its own count
- * @property {string} [package] package that contains the line: see PackageShare; captures of older
- *   exporters have none
+ * @property {string | null} inlinedIn function to which V8 attributed the bytes, if this line may
+ *   be in a function inlined into it; null if the bytes were attributed to the line itself
+ * @property {string} [package] package that contains the line: see PackageShare; absent in captures
+ *   of older exporters
  * @property {string | null} via package that acts on behalf of this line
- * @property {string[]} [through] builtin modules, packages and functions of V8 on the way from this
- *   line to what is allocated, with its own; absent in captures of older versions
+ * @property {string[]} [through] builtin modules, packages and functions of V8 between this line
+ *   and the allocation, including the line's own package; absent in captures of older versions
  * @property {string | null} call blocking call
  * @property {string | null} instead recommended replacement
  * @property {number | null} longestSeconds longest uninterrupted run on the thread
@@ -32,10 +32,10 @@ const { markdownCode, markdownText } = require('./markdown')
  */
 
 /**
- * Bytes by the package whose code they are of.
+ * Share of one package: bytes or time attributed to its code.
  * @typedef {object} PackageShare
- * @property {string} package as node_modules calls it; the name of the app for its own code; node
- *   for Node.js itself
+ * @property {string} package name in node_modules; the app's name for its own code; `node` for
+ *   Node.js itself
  * @property {number} value in the unit of its list
  * @property {number} share of the total
  *
@@ -45,23 +45,24 @@ const { markdownCode, markdownText } = require('./markdown')
  * @property {string} className
  * @property {number} count
  * @property {number} retainedBytes
- * @property {number} [bufferBytes] memory of Buffers among them
+ * @property {number} [bufferBytes] memory bytes of Buffers among the retained bytes
  * @property {string | null} package
- * @property {string} root kind of the reason why the holder is alive
- * @property {string[]} path from the root to one of the objects, a step each
+ * @property {string} root kind of the root that keeps the holder alive
+ * @property {string[]} path steps from the root to one of the objects
  *
- * What piles up in a heap snapshot.
+ * Piles found in a heap snapshot.
  * @typedef {object} Retainers
  * @property {string | null} refused
  * @property {number | null} reachableBytes
- * @property {number | null} [sinceUnixMs] time of an earlier snapshot: the piles came since
+ * @property {number | null} [sinceUnixMs] time of an earlier snapshot, since which the piles were
+ *   created
  * @property {Pile[]} piles
- * @property {PackageShare[]} [packages] whose code holds the piles, largest first
+ * @property {PackageShare[]} [packages] packages whose code holds the piles, largest first
  */
 
-/** Number of suspects named where space is short. */
+/** Upper bound of the suspects named in a short text. */
 const NAMED_SITES = 3
-/** Share below which a site is not named there. */
+/** Share below which a site is not named in a short text. */
 const LEAST_SHARE = 0.05
 
 /**
@@ -77,7 +78,8 @@ const shortText = suspects =>
 
 /**
  * @param {PackageShare[]} [packages]
- * @returns {string} the first of them: lru-cache 80 %, shop 15 %; empty without any
+ * @returns {string} the largest packages, such as: lru-cache 80 %, shop 15 %; empty without
+ *   packages
  */
 const packagesText = (packages = []) =>
   packages
@@ -87,14 +89,14 @@ const packagesText = (packages = []) =>
 
 /**
  * @param {{ piles: { text: string }[] } | null} holders
- * @returns {string} for a headline or a message: the largest pile; empty without one
+ * @returns {string} the largest pile, for a headline or a message; empty without one
  */
 const holderText = holders => holders?.piles[0]?.text ?? ''
 
 /**
- * Origin of holders.
+ * Text that names the origin of holders.
  * @param {{ file: string | null, sinceUnixMs: number | null }} holders
- * @returns {string} by a heap snapshot, …
+ * @returns {string} such as: by a heap snapshot, …
  */
 function sourceText ({ file, sinceUnixMs }) {
   const written = file === null ? '' : ` that V8 wrote: ${file}`
@@ -109,7 +111,7 @@ const timeText = unixMs => new Date(unixMs).toISOString().replace(/\.\d+Z$/, 'Z'
  * @param {{ kind: string, target: string, thread: string, pid: number, node: string,
  *   requestedUnixMs: number, suspects: Suspects | null, retainers?: Retainers | null,
  *   knownBugs?: { text: string, workaround: string | null, thread: string }[] }} capture
- * @returns {string} as Markdown, to paste into a ticket
+ * @returns {string} Markdown to paste into a ticket
  */
 function markdown ({ knownBugs = [], ...capture }) {
   const { kind, target, thread, pid, node, requestedUnixMs, suspects, retainers } = capture

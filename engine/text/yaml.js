@@ -13,9 +13,9 @@ const OPTIONS = Object.freeze({
 })
 
 /**
- * One document.
+ * Converts a value to one YAML document.
  * @param {Record<string, unknown>} value
- * @param {readonly string[]} [comments] lines above it
+ * @param {readonly string[]} [comments] comment lines at the top
  * @returns {string} with a newline at its end
  */
 function toYaml (value, comments = []) {

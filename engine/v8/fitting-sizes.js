@@ -8,9 +8,9 @@ const MIB = 2 ** 20
  */
 const CONTAINER_SHARE = 0.92
 /**
- * Memory of Node.js itself beside the heap. An idle server uses 38 to 40 MiB on Node 18 to 26. A
- * leak with a heap size limit of 259 MiB under a limit of 300 MiB was killed by the kernel on Node
- * 20.
+ * Memory that Node.js itself needs beside the heap. An idle server uses 38 to 40 MiB on Node 18 to
+ * 26. A leak with a heap size limit of 259 MiB under a limit of 300 MiB was killed by the kernel on
+ * Node 20.
  */
 const NODE_BESIDE_BYTES = 48 * MIB
 /**
@@ -18,7 +18,7 @@ const NODE_BESIDE_BYTES = 48 * MIB
  * MiB.
  */
 const YOUNG_SHARE = 0.1
-/** Larger semi-spaces gain little more: young-generation.js. */
+/** Recommended maximum of a semi-space: larger ones gain little more, see young-generation.js. */
 const ENOUGH_SEMI_SPACE_BYTES = 16 * MIB
 
 /** Step and minimum of recommended heap limits. */
@@ -28,8 +28,8 @@ const LEAST_HEAP_MIB = 64
 /**
  * Heap limit with headroom above the live heap.
  * @param {number} liveBytes
- * @param {number} liveShareRatio share of the limit that the live heap may fill
- * @returns {number} MiB, as `--max-old-space-size` takes it
+ * @param {number} liveShareRatio largest share of the limit that the live heap may fill
+ * @returns {number} MiB, the unit of `--max-old-space-size`
  */
 const comfortableHeapMib = (liveBytes, liveShareRatio) => Math.max(
   LEAST_HEAP_MIB,
@@ -39,8 +39,8 @@ const comfortableHeapMib = (liveBytes, liveShareRatio) => Math.max(
 /**
  * Largest old generation that fits into a container beside all other memory, in steps of 16 MiB.
  * @param {{ limitBytes: number, besideBytes: number, youngBytes: number }} container besideBytes:
- *   resident memory that is not the heap
- * @returns {number} bytes, below 0 where nothing fits
+ *   besideBytes: resident memory that is not the heap
+ * @returns {number} bytes; below 0 if nothing fits
  */
 const fittingOldBytes = ({ limitBytes, besideBytes, youngBytes }) =>
   Math.floor((CONTAINER_SHARE * limitBytes - besideBytes - youngBytes) / MIB / 16) * 16 * MIB
@@ -61,7 +61,8 @@ const COMFORTABLE_SHARE = 0.65
 
 /**
  * @param {number} liveBytes
- * @returns {number} old generation with enough room for such a live heap, in steps of 16 MiB
+ * @returns {number} bytes of an old generation with enough room for the live heap, in steps of 16
+ *   MiB
  */
 const comfortableOldBytes = liveBytes =>
   Math.ceil(liveBytes / COMFORTABLE_SHARE / MIB / 16) * 16 * MIB

@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * A flag as given.
+ * A flag as the user gave it.
  * @typedef {object} FlagSetting
  * @property {string} name with dashes
- * @property {string} value '' when it has none
+ * @property {string} value '' for a flag without a value
  * @property {'nodeOptions' | 'execArgv'} place
  */
 
@@ -38,9 +38,10 @@ function flagSettings (hello) {
 const known = new WeakMap()
 
 /**
- * Effective flags of a process.
+ * Effective flags of a process: the last value of each flag.
  * @param {Pick<import('@memwatch/agent/protocol/frame').Hello, 'nodeOptions' | 'execArgv'>} hello
- * @returns {ReadonlyMap<string, string>} flag with dashes → its last value, '' when it has none
+ * @returns {ReadonlyMap<string, string>} values by flag name, with dashes; '' for a flag without a
+ *   value
  */
 function flagsInForce (hello) {
   let flags = known.get(hello)
@@ -53,7 +54,7 @@ function flagsInForce (hello) {
 /**
  * @param {ReadonlyMap<string, string>} flags
  * @param {string} name
- * @returns {number | undefined} the flag's value in MB, where it is a number
+ * @returns {number | undefined} the flag's value in MB, if it is a number
  */
 function flagMegabytes (flags, name) {
   const value = Number(flags.get(name) || NaN)

@@ -24,7 +24,7 @@ const roundUpToPowerOfTwo = bytes => 2 ** Math.ceil(Math.log2(bytes))
 
 /**
  * Memory from which the old generation may have 4 GiB. V8 up to 11.3 requires 16 GiB less 512 MB,
- * later versions 15 GiB. Node 18 to 20 change at 15872 MiB, Node 21 to 26 at 15360 MiB.
+ * later versions 15 GiB. The limit is 15872 MiB on Node 18 to 20, and 15360 MiB on Node 21 to 26.
  * @param {number} v8Major
  * @param {number} v8Minor
  */
@@ -32,15 +32,15 @@ const largeMemoryBytes = (v8Major, v8Minor) =>
   (v8Major < 11 || (v8Major === 11 && v8Minor <= 3) ? 15.5 : 15) * 1024 * MB
 
 /**
- * From V8 14.6 on the young generation is derived from the heap, or from a quarter of the memory,
- * instead of the old generation.
+ * True if V8 derives the young generation from the maximum heap size, or from a quarter of the
+ * memory, as it does from V8 14.6 on. Earlier versions derive it from the old generation.
  * @param {number} v8Major
  * @param {number} v8Minor
  */
 const followsHeap = (v8Major, v8Minor) => v8Major > 14 || (v8Major === 14 && v8Minor >= 6)
 
 /**
- * One semi-space as V8 derives it, before rounding to a power of two:
+ * Size of one semi-space that V8 derives, before it is rounded to a power of two:
  * YoungGenerationSizeFromOldGenerationSize, and YoungGenerationSizeFromHeapSize from V8 14.6 on.
  * @param {number} v8Major
  * @param {number} v8Minor
@@ -104,8 +104,9 @@ const newSpaceBytes = semiSpaceBytes => 2 * semiSpaceBytes
  */
 
 /**
- * Maximum semi-space of a running isolate. V8 has no getter for it. It follows from the flags, else
- * from the heap size limit, which is the old generation plus three semi-spaces.
+ * Maximum semi-space of a running isolate. V8 has no getter for it. It follows from the flags.
+ * Without flags it follows from the heap size limit, which is the old generation plus three
+ * semi-spaces.
  *
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello
  * @param {number} heapSizeLimitBytes as the isolate reports it
@@ -186,8 +187,8 @@ const seen = ({ semiSpaceMaxBytes: bytes }) =>
       }
 
 /**
- * The memory does not explain the limit (a heap flag, or a limit changed later). Use the one power
- * of two that fits V8's rule for some memory size.
+ * The machine's memory does not explain the heap size limit, because of a heap flag or a container
+ * limit that changed later. Use the one power of two that V8's rule gives for some memory size.
  * @param {number} heapSizeLimitBytes
  * @param {number} v8Major
  * @param {number} v8Minor
@@ -196,7 +197,7 @@ const seen = ({ semiSpaceMaxBytes: bytes }) =>
 function fromLimit (heapSizeLimitBytes, v8Major, v8Minor) {
   for (let semi = MB; semi <= 64 * MB; semi *= 2) {
     const oldBytes = heapSizeLimitBytes - youngGenerationBytes(semi)
-    // Invert chosenSizes: such an old generation results from twice as much memory.
+    // This inverts chosenSizes: an old generation results from memory of twice its size.
     if (
       oldBytes > 0 &&
       chosenSizes(v8Major, v8Minor, oldBytes * 2).heapSizeLimitBytes === heapSizeLimitBytes

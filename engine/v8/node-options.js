@@ -124,7 +124,7 @@ const TAKEN_SINCE = Object.freeze({
 
 /**
  * Flags for the command line only. Only the first two change limits of the heap; plan-flags.js
- * handles them.
+ * handles these two.
  */
 const COMMAND_LINE_ONLY = new Set([
   '--optimize-for-size',
@@ -170,8 +170,8 @@ const entryOf = flag => linesThatTake.get(flag) ?? linesThatTake.get(flag.replac
 
 /**
  * @param {string} flag with dashes
- * @returns {boolean} true if some known version accepts it in NODE_OPTIONS, or V8 on the command
- *   line
+ * @returns {boolean} true if a known version accepts the flag in NODE_OPTIONS, or V8 accepts it on
+ *   the command line
  */
 const isKnownFlag = flag =>
   entryOf(flag) !== undefined || TAKEN_SINCE[flag] !== undefined || COMMAND_LINE_ONLY.has(flag)
@@ -179,7 +179,7 @@ const isKnownFlag = flag =>
 /**
  * @param {import('./node-versions').NodeVersion} version
  * @param {string} flag with dashes
- * @returns {boolean} true if this version starts with it in NODE_OPTIONS
+ * @returns {boolean} true if this version starts with the flag in NODE_OPTIONS
  */
 function takesInNodeOptions (version, flag) {
   const since = TAKEN_SINCE[flag]

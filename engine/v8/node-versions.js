@@ -2,9 +2,9 @@
 
 /**
  * V8 version of each supported line of Node.js: process.versions.v8 of 18.20.8, 19.8.1, 20.20.2,
- * 21.7.3, 22.23.3, 23.11.1, 24.21.0, 25.9.0 and 26.10.0. A line keeps its V8
- * (https://nodejs.org/en/about/previous-releases) except in its first weeks, and heap sizing did
- * not change in those.
+ * 21.7.3, 22.23.3, 23.11.1, 24.21.0, 25.9.0 and 26.10.0. The V8 version of a line changes only in
+ * its first weeks (https://nodejs.org/en/about/previous-releases), and heap sizing did not change
+ * in those weeks.
  */
 const V8_OF_NODE = Object.freeze({
   18: '10.2',
@@ -22,7 +22,7 @@ const V8_OF_NODE = Object.freeze({
 const KNOWN_NODES = '18 to 26'
 
 /**
- * First minor version of a line that has a feature. A line without an entry never got it.
+ * First minor version with a feature, by line. The feature is absent from lines without an entry.
  * @typedef {Readonly<Partial<Record<number, number>>>} Since
  */
 
@@ -63,7 +63,7 @@ function readNodeVersion (text) {
 }
 
 /**
- * A running Node.js of any version.
+ * Version of a running Node.js, which may be unknown to this file.
  * @param {string} text
  * @param {string | undefined} v8 its process.versions.v8
  * @returns {NodeVersion | undefined} undefined if V8's version cannot be parsed

@@ -12,25 +12,25 @@ const KERNEL_PAGE = 4096
  * One planned case: a Node.js under a limit, and the sizes that V8 chooses.
  * @typedef {object} PlanCase
  * @property {import('./node-versions').NodeVersion} version
- * @property {number | null} memoryLimitBytes null: none
- * @property {'yes' | 'cgroup-v2' | 'parent'} seesLimit whether Node.js sees the limit, else the
- *   reason
+ * @property {number | null} memoryLimitBytes null: no limit
+ * @property {'yes' | 'cgroup-v2' | 'parent'} seesLimit true if Node.js sees the limit, otherwise
+ *   the reason why not
  * @property {number} toldBytes memory that V8 sees
  * @property {Host} host
  * @property {string} flags
  * @property {import('./plan-flags').PlannedFlags} meant
- * @property {import('./sizes-under-flags').SizeFlags} sizeFlags the flags that reach V8
- * @property
- *   {{ heapSizeLimitBytes: number, oldBytes: number | null, semiSpaceBytes: number | null }} sizes
- *   null if it cannot be told
- * @property {import('./heap-sizing').HeapSizes} [seen] the sizes if it saw the limit, where it does
- *   not
- * @property {import('./heap-sizing').HeapSizes} [oneMore] the sizes with one MiB more, where the
- *   limit counts
- * @property {boolean} running true for the process that runs now, whose sizes V8 reported
+ * @property {import('./sizes-under-flags').SizeFlags} sizeFlags the size flags that take effect in
+ *   V8
+ * @property {{ heapSizeLimitBytes: number, oldBytes: number | null, semiSpaceBytes: number | null
+ *   }} sizes sizes that V8 chooses; null if unknown
+ * @property {import('./heap-sizing').HeapSizes} [seen] sizes that V8 would choose if it saw the
+ *   limit; present if it does not see the limit
+ * @property {import('./heap-sizing').HeapSizes} [oneMore] sizes with one MiB more, if the limit has
+ *   an effect
+ * @property {boolean} running true for the running process, whose sizes V8 reported
  *
- * @typedef {{ bytes: number, given: boolean }} Host memory of the machine; given: the user stated
- *   it
+ * @typedef {{ bytes: number, given: boolean }} Host memory of the machine; given: true if the user
+ *   stated it
  * @typedef {{ nodeOptions: string[], execArgv: string[] }} GivenFlags
  */
 
@@ -41,8 +41,8 @@ const KERNEL_PAGE = 4096
  * @param {GivenFlags} given.flags
  * @param {Host} given.host
  * @param {'v1' | 'v2'} given.cgroup
- * @param {boolean} [given.limitOnParent] the limit is on a parent cgroup, which Node.js does not
- *   read
+ * @param {boolean} [given.limitOnParent] true if the limit is on a parent cgroup, which Node.js
+ *   does not read
  * @returns {PlanCase}
  */
 function planCase (version, memoryLimitBytes, { flags, host, cgroup, limitOnParent = false }) {
@@ -54,7 +54,7 @@ function planCase (version, memoryLimitBytes, { flags, host, cgroup, limitOnPare
   const limited = memoryLimitBytes !== null && seesLimit === 'yes'
   const pagesBytes =
     memoryLimitBytes === null ? Infinity : Math.floor(memoryLimitBytes / KERNEL_PAGE) * KERNEL_PAGE
-  // The size of another machine is not needed while the container's limit is the smaller one.
+  // The memory of an unknown machine is not needed if the container's limit is the smaller one.
   const toldBytes = limited ? Math.min(pagesBytes, host.given ? host.bytes : Infinity) : host.bytes
   const meant = plannedFlags(version, flags)
   const sizeFlags = sizeFlagsOf(meant, toldBytes)
@@ -76,7 +76,7 @@ function planCase (version, memoryLimitBytes, { flags, host, cgroup, limitOnPare
 }
 
 /**
- * Node.js converts a share of the memory into whole MB, which override --max-old-space-size.
+ * Node.js converts the percentage into whole MB, which override --max-old-space-size.
  * @param {import('./plan-flags').PlannedFlags} meant
  * @param {number} toldBytes
  * @returns {import('./sizes-under-flags').SizeFlags}

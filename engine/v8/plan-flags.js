@@ -16,8 +16,8 @@ const SMALL = ['--optimize-for-size', '--lite-mode']
  * @property {import('./sizes-under-flags').SizeFlags} sizes of the accepted flags; flags that
  *   this version refuses are left out
  * @property {number | undefined} percent --max-old-space-size-percentage
- * @property {string[]} refusals sentences: reasons why it would not start
- * @property {string[]} unknown flags with an unknown effect
+ * @property {string[]} refusals sentences: the reasons why Node.js would not start
+ * @property {string[]} unknown flags whose effect is unknown
  */
 
 /**

@@ -10,11 +10,11 @@ const {
 const { youngGenerationBytes } = require('./heap-sizing')
 
 const MIB = 2 ** 20
-/** Share of the old generation above which V8 collects all the time: heap-limit-thrash.js. */
+/** Share of the old generation above which V8 runs major GCs all the time: heap-limit-thrash.js. */
 const FULL_SHARE = 0.8
 
 /**
- * Notes on the current live heap under the planned sizes.
+ * Warnings about the present live heap under the planned sizes.
  * @param {import('./plan-case').PlanCase} planned
  * @param {import('./plan').RunningTarget} running
  * @returns {string[]} sentences

@@ -7,7 +7,7 @@ const { V8_OF_NODE, KNOWN_NODES } = require('./node-versions')
 /** @typedef {import('./plan-case').PlanCase} PlanCase */
 
 /**
- * Notes that explain surprising numbers of a case, and name omissions.
+ * Notes that explain surprising numbers of a planned case, and name what the plan leaves out.
  * @param {PlanCase} planned
  * @param {import('./plan').RunningTarget} [running]
  * @returns {string[]} sentences
@@ -71,7 +71,7 @@ function memoryNotes ({
 }) {
   if (running) return []
   const notes = []
-  // Without a visible limit no size follows from the memory.
+  // If flags set all sizes, it makes no difference whether Node.js sees the limit.
   const given = Boolean((oldMb && (semiMb || heapMb)) || (heapMb && !oldMb))
   const machine = `the machine's ${formatMebibytes(host.bytes)}`
   if (memoryLimitBytes !== null && seesLimit === 'cgroup-v2') {

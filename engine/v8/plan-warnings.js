@@ -18,7 +18,8 @@ const MIB = 2 ** 20
 /** A heap below this is not worth a container. */
 const LEAST_OLD_BYTES = 32 * MIB
 /**
- * Semi-spaces that starve an app that allocates for each request. Few apps starve from 8 MiB on.
+ * Largest semi-space that starves an app which allocates for each request. From 8 MiB on few apps
+ * starve.
  */
 const SMALL_SEMI_SPACE_BYTES = 4 * MIB
 
@@ -26,7 +27,8 @@ const SMALL_SEMI_SPACE_BYTES = 4 * MIB
  * Warnings of a planned case, worst first: it does not start, it dies, it outgrows its container,
  * it becomes slow.
  * @param {PlanCase} planned
- * @param {{ from?: PlanCase, running?: RunningTarget }} context from: the case to compare with
+ * @param {{ from?: PlanCase, running?: RunningTarget }} context from: the case with which the
+ *   planned case is compared
  * @returns {string[]} sentences
  */
 function warningsOf (planned, { from, running }) {
@@ -41,8 +43,8 @@ function warningsOf (planned, { from, running }) {
 }
 
 /**
- * A better size of the semi-space, if no flag set it and the size that V8 derives starves the app
- * or fills a small container.
+ * A better semi-space size, if no flag sets it, and if the size that V8 derives starves the app or
+ * takes too much of a small container.
  * @param {PlanCase} planned
  * @returns {number | undefined} bytes
  */
@@ -86,7 +88,7 @@ function limitWarnings (planned, running) {
 }
 
 /**
- * Changes from one case to the other.
+ * Text with the changes from one case to the other.
  * @param {PlanCase} from
  * @param {PlanCase} to
  */
@@ -123,8 +125,8 @@ function comparison (from, to) {
 }
 
 /**
- * Cost of a small young generation. 12 000 requests with JSON in 512 MiB took 37 (Node 26) to 47 %
- * (Node 20) less CPU time with semi-spaces of 16 MiB than with V8's own choice.
+ * Warning about the cost of a small young generation. 12 000 requests with JSON in 512 MiB took 37
+ * (Node 26) to 47 % (Node 20) less CPU time with semi-spaces of 16 MiB than with V8's own choice.
  * @param {PlanCase} planned
  */
 function semiSpaceWarnings (planned) {

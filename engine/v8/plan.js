@@ -8,15 +8,15 @@ const { warningsOf } = require('./plan-warnings')
  * @typedef {object} PlanRequest
  * @property {import('./node-versions').NodeVersion[]} versions the current version first, then
  *   candidates
- * @property {(number | null)[]} memoryLimits bytes; null: none
+ * @property {(number | null)[]} memoryLimits bytes; null: no limit
  * @property {import('./plan-case').GivenFlags} flags
  * @property {import('./plan-case').Host} host
  * @property {'v1' | 'v2'} cgroup
- * @property {RunningTarget} [running] the process that runs now, if the plan starts from one
+ * @property {RunningTarget} [running] the running process, if the plan starts from one
  *
  * @typedef {object} RunningTarget
- * @property {import('./plan-case').PlanCase} now its Node.js, limit, flags and sizes
- * @property {number} foretoldBytes its heap size limit by the rules of this folder
+ * @property {import('./plan-case').PlanCase} now the process's Node.js, limit, flags and sizes
+ * @property {number} foretoldBytes heap size limit of the process as computed by this folder
  * @property {boolean} limitOnParent
  * @property {boolean} pointerCompression
  * @property {number | null} liveHeapBytes null before the first major GC
@@ -37,9 +37,9 @@ const { warningsOf } = require('./plan-warnings')
  */
 
 /**
- * Sizes that V8 chooses on each version of Node.js under each limit, with warnings.
+ * Computes the sizes that V8 chooses on each version of Node.js under each limit, with warnings.
  * @param {PlanRequest} request
- * @returns {PlanRow[]} by limit, then by version; the running process comes first
+ * @returns {PlanRow[]} cases by limit, then by version; the running process comes first
  */
 function plan ({ versions, memoryLimits, running, ...given }) {
   const cases = memoryLimits.map(limit =>
@@ -49,8 +49,8 @@ function plan ({ versions, memoryLimits, running, ...given }) {
   )
   const rows = cases.flatMap((ofLimit, l) => ofLimit.map((planned, v) => ({
     planned,
-    // Baseline: the running process; else the first version under the same limit; for the first
-    // version the first limit.
+    // The case to compare with is the running process. Without one it is the first version under
+    // the same limit, and for the first version itself the first limit.
     from: running?.now ?? (v > 0 ? ofLimit[0] : l > 0 ? cases[0][0] : undefined)
   })))
   const asked = running

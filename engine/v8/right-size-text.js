@@ -12,9 +12,10 @@ const { youngGenerationBytes } = require('./heap-sizing')
 const WEEK_DAYS = 7
 
 /**
- * Origin of each size, and notes on the whole.
+ * Explains the origin of each size, and adds notes on the whole answer.
  * @param {RightSize} answer
- * @param {{ request: RightSizeRequest, needs?: Needs }} from needs: absent without sizes
+ * @param {{ request: RightSizeRequest, needs?: Needs }} from needs: absent if the answer has no
+ *   sizes
  * @returns {Pick<RightSize, 'reasons' | 'notes'>}
  */
 function explainSizes (answer, { request, needs }) {

@@ -10,28 +10,34 @@ const { FULL_SHARE } = require('./plan-live')
 const { explainSizes } = require('./right-size-text')
 
 const MIB = 2 ** 20
-/** Step of the sizes. */
+/** Step to which sizes are rounded. */
 const STEP_BYTES = 16 * MIB
 /** A heap below this is not worth a container. */
 const LEAST_OLD_BYTES = 32 * MIB
-/** Chance that a day exceeds a level: once in about three years. */
+/** Probability that a day exceeds a size: once in about three years. */
 const DAY_CHANCE = 0.001
-/** The container uses less than its request for all but this share of the minutes. */
+/** Quantile of the minute peaks that the request covers. */
 const REQUEST_QUANTILE = 0.99
 /**
- * Margin over the highest day: a tenth, and more the fewer days were observed, because each new
- * day is the highest of N + 1 days with a probability of 1 / (N + 1).
+ * Margin above the highest day: a tenth, and more if few days were observed, because after N days
+ * the next day is the highest one with a probability of 1 / (N + 1).
  */
 const MARGIN_RATIO = 0.1
 const MARGIN_RATIO_DAYS = 0.15
 const MOST_MARGIN_RATIO = 1
-/** Raise after a death from memory at sizes that fitted together, as of Kubernetes' VPA. */
+/**
+ * Factor on the limit after a death from memory at sizes that fitted together; Kubernetes' VPA uses
+ * the same.
+ */
 const DEATH_RAISE = 1.2
-/** Days from which the answer is of medium and of high confidence: a week contains a weekend. */
+/**
+ * Numbers of observed days from which the confidence is medium, and high: a week contains a
+ * weekend.
+ */
 const MEDIUM_DAYS = 2
 const HIGH_DAYS = 7
 
-/** Findings of growth without an end, which fills every size. */
+/** Ids of diagnoses of unbounded growth, which fills any size. */
 const LEAKS = Object.freeze([
   'js-heap-leak', 'context-leak', 'native-memory-leak', 'resource-leak'
 ])
@@ -48,11 +54,11 @@ const SIZE_FLAGS = Object.freeze([
  * @typedef {object} RightSizeRequest
  * @property {import('./size-days').SizeDays} days
  * @property {string[]} leaks ids of confirmed diagnoses among LEAKS
- * @property {MemoryDeath[]} deaths from memory, in those days
+ * @property {MemoryDeath[]} deaths from memory, number of deaths in the observed days
  * @property {Present} present
- * @property {Process} [process] undefined where the source does not describe the process: V8's own
- *   choice is unknown then, and each flag is given
- * @property {boolean} [guaranteed] request and limit equal, as of a Guaranteed pod
+ * @property {Process} [process] undefined if the source does not describe the process: V8's own
+ *   choice is unknown then, and the answer contains every flag
+ * @property {boolean} [guaranteed] true for equal request and limit, as in a Guaranteed pod
  *
  * @typedef {object} Present
  * @property {number | null} memoryLimitBytes null without a limit
@@ -63,18 +69,19 @@ const SIZE_FLAGS = Object.freeze([
  * @property {import('./plan-case').GivenFlags} flags
  * @property {import('./plan-case').Host} host
  * @property {'v1' | 'v2'} cgroup
- * @property {boolean} limitOnParent its limit is on a parent cgroup, which Node.js does not read
+ * @property {boolean} limitOnParent true if the limit is on a parent cgroup, which Node.js does not
+ *   read
  *
  * Sizes that fit together.
  * @typedef {object} Sizes
  * @property {number} requestBytes
  * @property {number} limitBytes
- * @property {number} oldBytes of the old generation of each heap
+ * @property {number} oldBytes bytes of the old generation of each heap
  * @property {number} semiSpaceBytes
- * @property {Record<string, number>} flags those that V8 needs to choose these sizes, in MiB; none
- *   where it does by itself
+ * @property {Record<string, number>} flags flags that make V8 choose these sizes, in MiB; empty if
+ *   V8 chooses them without flags
  * @property {{ oldBytes: number | null, semiSpaceBytes: number | null } | null} unset sizes that V8
- *   chooses in that container without flags; null if unknown
+ *   chooses in the container without flags; null if unknown
  *
  * @typedef {object} RightSize
  * @property {'sized' | 'leak' | 'no_history'} state
@@ -84,14 +91,15 @@ const SIZE_FLAGS = Object.freeze([
  * @property {Present} present
  * @property {Sizes | null} sizes null unless sized
  * @property {Partial<Record<'request' | 'limit' | 'oldGeneration' | 'semiSpace', string>>} reasons
- *   origin of each size; empty unless sized
+ *   explanation of each size; empty unless sized
  * @property {string[]} notes sentences
  */
 
 /**
- * Sizes of a workload: request, limit and heap together. The old generation holds the live heap of
- * the highest day and the garbage between two major GCs; the limit holds a full heap and the memory
- * beside it. So the heap runs out before the kernel kills, and V8 collects before both.
+ * Computes request, limit and heap size of a workload together. The old generation holds the live
+ * heap of the highest day and the garbage between two major GCs; the limit holds a full heap and
+ * the memory beside it. So the heap limit is reached before the kernel kills the process, and V8
+ * runs a major GC before either.
  * @param {RightSizeRequest} request
  * @returns {RightSize}
  */
@@ -118,18 +126,19 @@ function rightSize (request) {
 }
 
 /**
- * Needs of the highest days, with margins.
+ * Memory needs on the highest days, with margins.
  * @typedef {object} Needs
  * @property {number} marginRatio
- * @property {number} peakBytes highest minute of the container, as observed
+ * @property {number} peakBytes highest observed minute peak of the container
  * @property {number} requestPeakBytes quantile of the minute peaks
- * @property {number} liveHighestBytes as observed
- * @property {boolean} isLiveKnown false if no major GC was seen: the heap in use stands for it
+ * @property {number} liveHighestBytes observed maximum
+ * @property {boolean} isLiveKnown false if no major GC wobserved maximum: the heap in use replaces
+ *   the live heap then
  * @property {number} liveBytes
  * @property {number} usedBytes heap in use, with garbage
  * @property {number} besideHighestBytes as observed
  * @property {number} besideBytes
- * @property {number} wholeRatio container over its largest process
+ * @property {number} wholeRatio memory of the container relative to its largest process
  *
  * @param {RightSizeRequest} request
  * @returns {Needs | null} null if nothing was measured
@@ -180,7 +189,8 @@ function chooseSizes (needs, { deaths, present, process, guaranteed = false }) {
     deaths.includes('heap_oom') ? DEATH_RAISE * (present.heapSizeLimitBytes ?? 0) : 0
   )
   const leastLimitBytes = deaths.includes('oom_kill')
-    // A heap that could outgrow the container is the cause of the death, and the flag its cure.
+    // If the heap could outgrow the container, this was the cause of the death, and the flag fixes
+    // it without a higher limit.
     ? (hasRoom ? DEATH_RAISE : 1) * (present.memoryLimitBytes ?? 0)
     : 0
   const old = roundUp(oldBytes)
@@ -201,15 +211,16 @@ function chooseSizes (needs, { deaths, present, process, guaranteed = false }) {
   return {
     requestBytes: guaranteed ? limitBytes : Math.min(limitBytes, request),
     ...sizes,
-    // Flags of size that are set already stay in force unless each is given anew.
+    // Size flags that are already set stay in force unless the answer contains each of them.
     flags: neededFlags(sizes, needs, process && setsSizes(process) ? null : unset),
     unset: unset && { oldBytes: unset.oldBytes, semiSpaceBytes: unset.semiSpaceBytes }
   }
 }
 
 /**
- * Old generation for a live heap: comfortable room for garbage, or less where the heap in use,
- * garbage included, never needed that much; and never so little that V8 collects all the time.
+ * Old generation for a live heap. It has comfortable room for garbage, or less if the heap in use,
+ * with its garbage, never needed that much. It is never so small that V8 runs major GCs all the
+ * time.
  * @param {Needs} needs
  * @returns {number} bytes
  */
@@ -228,7 +239,7 @@ const fitsTogether = ({ besideHighestBytes }, { memoryLimitBytes, heapSizeLimitB
   heapSizeLimitBytes + besideHighestBytes <= memoryLimitBytes
 
 /**
- * Flags without which V8 would choose other sizes in that container.
+ * Flags without which V8 would choose other sizes in the container.
  * @param {{ oldBytes: number, semiSpaceBytes: number, limitBytes: number }} sizes
  * @param {Needs} needs
  * @param {import('./plan-case').PlanCase['sizes'] | null} unset sizes that V8 chooses without flags;
@@ -252,7 +263,7 @@ function neededFlags ({ oldBytes, semiSpaceBytes, limitBytes }, needs, unset) {
 }
 
 /**
- * Sizes that V8 chooses by itself in a container of that limit, without flags of size.
+ * Sizes that V8 chooses in a container with this limit, without size flags.
  * @param {number} limitBytes
  * @param {Process} process
  * @returns {import('./plan-case').PlanCase['sizes']}
@@ -265,7 +276,7 @@ function chosenByV8 (limitBytes, { version, flags, ...rest }) {
   }).sizes
 }
 
-/** Tells if an option of Node.js sets the size of the heap. @param {string} option */
+/** True for an option of Node.js that sets the size of the heap. @param {string} option */
 const isSizeFlag = option => SIZE_FLAGS.includes(option.split('=')[0].replaceAll('_', '-'))
 
 /** @param {Process} process */

@@ -3,10 +3,11 @@
 const { has, nodeVersion, SEES_CGROUP_V2 } = require('./node-versions')
 
 /**
- * A running process in the terms of a plan: its version, flags, machine, and its view of the limit.
+ * Describes a running process in the terms of a plan: version, flags, machine, and whether it sees
+ * the limit.
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello
- * @param {number | null} limitBytes of its container now
- * @param {import('./plan-case').Host} host used where the hello lacks the machine's memory, or if
+ * @param {number | null} limitBytes present limit of its container
+ * @param {import('./plan-case').Host} host memory of the machine; used if the hello lacks it, or if
  *   the user stated it
  * @returns {import('./right-size').Process | undefined} undefined if V8's version cannot be parsed
  */
@@ -23,7 +24,8 @@ function runningProcess (
     host: host.given || hostMemoryBytes === undefined
       ? host
       : { bytes: hostMemoryBytes, given: true },
-    // Node 18 sees a limit of cgroup v1 only; one that later ones do not see is on a parent.
+    // Node 18 sees only limits of cgroup v1. A limit that later versions do not see is on a parent
+    // cgroup.
     cgroup: seesLimit && !seesV2 ? 'v1' : 'v2',
     limitOnParent: limitBytes !== null && !seesLimit && seesV2
   }

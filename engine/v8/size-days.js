@@ -4,7 +4,7 @@ const { quantile } = require('../statistics/quantile')
 
 const MINUTE_SECONDS = 60
 const DAY_SECONDS = 86_400
-/** Share of a day that must be observed for its maximum to count in the spread of the days. */
+/** Share of a day that must be observed for its maximum to count in the variation between days. */
 const LEAST_DAY_SHARE = 0.5
 
 /**
@@ -14,15 +14,15 @@ const LEAST_DAY_SHARE = 0.5
  * @property {number} ownBytes RSS of the process
  * @property {number} [othersBytes] other processes under the same limit; default: 0
  * @property {number} [besideBytes] resident memory of the process that is not its heap
- * @property {number} [heapUsedBytes] with garbage
- * @property {number} [liveHeapBytes] after the last major GC
+ * @property {number} [heapUsedBytes] heap in use, with garbage
+ * @property {number} [liveHeapBytes] live heap after the last major GC
  *
  * @typedef {'memoryBytes' | 'ownBytes' | 'besideBytes' | 'heapUsedBytes' | 'liveHeapBytes'} SizeName
  *   memoryBytes: all processes of the container
  *
- * Highest values of a day, of all containers of the workload.
+ * Highest values of a day over all containers of the workload.
  * @typedef {Record<SizeName, number> & { seconds: number }} SizeDay -Infinity if never measured;
- *   seconds: observed time, of the container that was observed longest
+ *   seconds: observed time of the container that was observed longest
  */
 
 /** @type {readonly SizeName[]} */
@@ -32,7 +32,8 @@ const NAMES = Object.freeze([
 
 /**
  * Days of one workload: the highest values of each day (UTC), and the peak of each minute. Several
- * containers of the workload count as one that always is the largest of them.
+ * containers of the workload are treated as one container, with the values of the largest at each
+ * moment.
  */
 class SizeDays {
   #stepSeconds
@@ -49,8 +50,8 @@ class SizeDays {
   }
 
   /**
-   * @param {string} container its key: readings of several processes of a container belong together
-   * @param {SizeReading} reading in the order of time, for each container
+   * @param {string} container key of the container, which is the same for all its processes
+   * @param {SizeReading} reading reading; ascending in time for each container
    */
   add (container, { unixSeconds, ownBytes, othersBytes = 0, ...rest }) {
     const reading = { ...rest, ownBytes, memoryBytes: ownBytes + othersBytes }
@@ -72,7 +73,7 @@ class SizeDays {
     for (const name of NAMES) row[name] = Math.max(row[name], reading[name] ?? -Infinity)
   }
 
-  /** @param {{ peakBytes: number }} container whose step ends */
+  /** @param {{ peakBytes: number }} container key of the container whose step ends */
   #close (container) {
     if (container.peakBytes > 0) this.#peaks.push(container.peakBytes)
     container.peakBytes = 0
@@ -90,7 +91,7 @@ class SizeDays {
     return row
   }
 
-  /** Number of containers. */
+  /** Number of observed containers. */
   get containers () {
     return this.#containers.size
   }
@@ -101,7 +102,7 @@ class SizeDays {
   }
 
   /**
-   * Highest value of all days.
+   * Highest value over all days.
    * @param {SizeName} name
    * @returns {number | null} bytes; null if it was never measured
    */
@@ -111,7 +112,7 @@ class SizeDays {
   }
 
   /**
-   * Highest values of the days that were observed for at least half of their time.
+   * Highest values of the days that were observed for at least half of the day.
    * @param {SizeName} name
    * @returns {number[]} bytes
    */

@@ -11,7 +11,7 @@ const MB = 2 ** 20
  * @typedef {object} SizeFlags
  * @property {number} [oldMb] --max-old-space-size
  * @property {number} [semiMb] --max-semi-space-size
- * @property {number} [heapMb] --max-heap-size; V8 exits at start when all three are given
+ * @property {number} [heapMb] --max-heap-size; V8 exits at start if all three are given
  */
 
 /**
@@ -50,9 +50,9 @@ function sizesUnderFlags (v8Major, v8Minor, memoryBytes, { oldMb = 0, semiMb = 0
 }
 
 /**
- * Share of --max-heap-size for the young generation: GenerationSizesFromHeapSize. Before V8 14.6 it
- * belongs to the largest old generation that fits beside it. V8 finds that by bisection, and so
- * does this function.
+ * Part of --max-heap-size that becomes the young generation: GenerationSizesFromHeapSize. Before V8
+ * 14.6 V8 chooses the largest old generation that fits together with the young generation derived
+ * from it. V8 searches it by bisection, and so does this function.
  * @param {number} v8Major
  * @param {number} v8Minor
  * @param {number} heapBytes

@@ -11,29 +11,30 @@ const SEMI_SPACE_CHOICES = Object.freeze([4, 8, 16, 32].map(mib => mib * MIB))
 /**
  * Model of GC cost as the semi-space grows, at constant work a second. Scavenges become rarer in
  * proportion to the size. Each one copies more than before, because memory of unfinished requests
- * no longer overflows into the old space: their cost falls with a power well below one. Ordinary
- * majors caused by premature promotion almost vanish. Fitted to starving apps that serve requests,
- * run jobs and buffer streams, on Node 20, 22 and 24: docs/accuracy.md has the measurements.
+ * no longer overflows into the old space: their total cost falls with a power of the size well
+ * below one. Ordinary majors caused by premature promotion almost vanish. Fitted to starving apps
+ * that serve requests, run jobs and buffer streams, on Node 20, 22 and 24: docs/accuracy.md has the
+ * measurements.
  */
 const SCAVENGE_COUNT_EXPONENT = 1
 const SCAVENGE_COST_EXPONENT = 0.33
 const MAJOR_COST_EXPONENT = 0.75
 
 /**
- * Measured share of both halves that becomes resident: V8 commits both in time, but garbage no
- * longer waits in the old space.
+ * Measured share of both semi-spaces that adds to resident memory: V8 commits both in time, but
+ * less garbage waits in the old space.
  */
 const COMMITTED_SHARE = 0.95
 
-/** Least saving of a doubling, as a share of wall time, that justifies its memory. */
+/** Least share of wall time that doubling the size must save to justify its memory. */
 const WORTH_RATIO = 0.02
 
 /**
- * @typedef {object} YoungGeneration cost of the young generation, at constant work a second
+ * @typedef {object} YoungGeneration cost of the young generation, at constant work per second
  * @property {number} semiSpaceBytes
  * @property {number} scavengesPerSecond
- * @property {number} gcPauseRatio scavenges and ordinary majors, share of wall time
- * @property {number} extraBytes resident memory that it is expected to add
+ * @property {number} gcPauseRatio share of wall time in scavenges and ordinary major GCs
+ * @property {number} extraBytes resident memory that the larger size is expected to add
  * @property {number} worthRatio least saving that justifies the next size up
  */
 

@@ -11,11 +11,11 @@ const { flagsInForce } = require('../v8/flags')
  */
 
 /**
- * True if a process runs with a change, by its flags and environment. A change of code is visible
- * in neither.
+ * Tells by flags and environment if a process runs with a change. A change of code is visible in
+ * neither.
  * @param {import('../diagnoses/define-diagnosis').Change} change
- * @param {Settings} hello of the process, or what is visible from outside
- * @returns {boolean | null} null if it is invisible
+ * @param {Settings} hello hello of the process, or the settings that are visible from outside
+ * @returns {boolean | null} null if it cannot be seen
  */
 function isApplied ({ flag, env }, hello) {
   if (flag) {
@@ -37,7 +37,7 @@ function isApplied ({ flag, env }, hello) {
  * @returns {boolean | null} null for settings that agents do not report
  */
 function isSet (name, value, hello) {
-  // A requested library may be missing: the loader skips it.
+  // The loader skips a library that is missing, so its name in LD_PRELOAD proves nothing.
   if (name === 'LD_PRELOAD') {
     return (
       hello.mallocEnv.LD_PRELOAD === value &&
@@ -45,7 +45,8 @@ function isSet (name, value, hello) {
     )
   }
   if (name === 'NODE_OPTIONS') {
-    const options = plainFlags(splitNodeOptions(value)) // as the agent says them
+    // Options in the form in which the agent reports them.
+    const options = plainFlags(splitNodeOptions(value))
     return options.every(option => hello.nodeOptions.includes(option))
   }
   return MALLOC_ENV.includes(name) ? hello.mallocEnv[name] === value : null

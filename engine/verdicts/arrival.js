@@ -6,35 +6,35 @@ const { flagSettings } = require('../v8/flags')
 const { formatBytes } = require('../text/format')
 
 /**
- * Did an advised change arrive in the process that came back? A restart without any trace of the
- * advice is no attempt.
+ * Decides if an advised change arrived in the process that was started next. A restart without any
+ * trace of the advice is not an attempt.
  *
- * Setting of a process as far as an advice is about it. Everything but `release` and `parents` is
- * what its agent reports.
- * @typedef {import('./applied').Settings &
- *   Pick<import('@memwatch/agent/protocol/frame').Hello, 'node' | 'pointerCompression'> & {
- *   memoryLimitBytes: number | null,
- *   release: string | null,
- *   parents: readonly Record<string, string>[]
- * }} Setup memoryLimitBytes: of its container; release: names the code that runs, null if it is
- *   invisible; parents: environments of its ancestors, the nearest first, empty if invisible
+ * Settings of a process that an advice may concern. All but `release` and `parents` are reported by
+ * its agent.
+ * @typedef {import('./applied').Settings & Pick<import('@memwatch/agent/protocol/frame').Hello,
+ *   'node' | 'pointerCompression'> & { memoryLimitBytes: number | null, release: string | null,
+ *   parents: readonly Record<string, string>[] }} Setup memoryLimitBytes: limit of its container;
+ *   release: name of the running code, null if it cannot be seen; parents: environments of its
+ *   ancestors, the nearest first, empty if they cannot be seen
  *
- * arrived: the process runs with the change. lost: somebody tried, and the reason for which it does
- * not run with it, a clause. released: other code, image or Node.js runs, which may contain the
- * change.
+ * arrived: the process runs with the change. lost: somebody tried, but the process does not run
+ * with the change, and the text is the reason, a clause. released: other code, another image or
+ * another Node.js runs, which may contain the change.
  * @typedef {{ kind: 'arrived' | 'released' } | { kind: 'lost', reason: string }} Arrival
  */
 
-/** A limit of a container is rounded to pages, and to MiB by some orchestrators. */
+/**
+ * Tolerance of a container's limit, which the kernel rounds to pages and some orchestrators to MiB.
+ */
 const LIMIT_TOLERANCE = 0.02
-/** Names of variables that flags and libraries come by. */
+/** Names of variables that carry flags and libraries. */
 const PARENT_VARIABLES = Object.freeze(['NODE_OPTIONS', 'LD_PRELOAD'])
 
 /**
  * @param {import('../diagnoses/define-diagnosis').Change} change
- * @param {Setup} before of the process that was advised
- * @param {Setup} after of its successor
- * @returns {Arrival | null} null: no trace of the advice
+ * @param {Setup} before settings of the process for which the advice was given
+ * @param {Setup} after settings of its successor
+ * @returns {Arrival | null} null if there is no trace of the advice
  */
 function judgeArrival (change, before, after) {
   const { flag, env, memoryLimitBytes, dockerfile, code } = change
@@ -46,7 +46,7 @@ function judgeArrival (change, before, after) {
 }
 
 /**
- * Arrivals of the parts of one change: all must arrive.
+ * Joins the arrivals of the parts of one change: all parts must arrive.
  * @param {(Arrival | null)[]} parts
  * @returns {Arrival | null}
  */
@@ -109,8 +109,7 @@ function compareValues (name, is, wanted) {
 }
 
 /**
- * A variable of another name may belong to the change without deciding it: jemalloc without its
- * settings is jemalloc.
+ * The other variables of a change do not decide: jemalloc without its settings is jemalloc, too.
  * @param {Record<string, string>} env
  * @param {Setup} before
  * @param {Setup} after
@@ -127,7 +126,8 @@ function judgeEnvironment (env, before, after) {
 }
 
 /**
- * The allocator that LD_PRELOAD loads. The loader skips a library that it does not find.
+ * Judges the arrival of the allocator that LD_PRELOAD loads. The loader skips a library that it
+ * does not find.
  * @param {Record<string, string>} env
  * @param {Setup} before
  * @param {Setup} after
@@ -186,7 +186,8 @@ function judgeLimit (wantedBytes, before, after) {
 }
 
 /**
- * A change of the code or the image is invisible: only that other code runs is seen.
+ * Judges a change of code or image: only the fact that other code runs is visible, not the change
+ * itself.
  * @param {Setup} before
  * @param {Setup} after
  * @returns {Arrival | null}

@@ -5,8 +5,8 @@ const { selectHolders } = require('./holders')
 const { findKnownBugs, noteKnownBugs } = require('../known-bugs/match')
 
 /**
- * A verdict with its attachments: suspects and holders of captures, known bugs, and for a found
- * resource-leak or native-memory-leak details of the process.
+ * A verdict with its attachments: suspects and holders from captures, known bugs, and, for a
+ * finding of resource-leak or native-memory-leak, details of the process.
  * @typedef {import('./evaluate').Verdict & { suspects: import('./case').AttachedSuspects | null,
  *   holders: import('./holders').Holders | null,
  *   mallocAddons: import('./case').Case['mallocAddons'],
@@ -16,7 +16,7 @@ const { findKnownBugs, noteKnownBugs } = require('../known-bugs/match')
  */
 
 /**
- * The verdicts of a target, in the order of diagnoses.
+ * Verdicts of a target with their attachments, in the order of diagnoses.
  * @param {import('../history/target').Target} target
  * @returns {AttachedVerdict[]}
  */
@@ -40,7 +40,7 @@ function attachedVerdicts (target) {
 }
 
 /**
- * Known bugs of a target's versions, found once for each set of packages.
+ * Known bugs of a target's versions, computed once for each set of packages.
  * @param {import('../history/target').Target} target
  * @param {import('./case').Case} known
  */

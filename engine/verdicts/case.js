@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Suspects of the newest capture for a diagnosis.
+ * Suspects for a diagnosis, from the newest capture.
  * @typedef {object} AttachedSuspects
  * @property {string} captureId
  * @property {string} kind
@@ -15,25 +15,31 @@
  * @property {number} seenAtSeconds uptime
  */
 
-/** Packages of a target that nobody read. @type {ReadonlyMap<string, readonly string[]>} */
+/**
+ * Packages of a target whose packages were not read yet.
+ * @type {ReadonlyMap<string, readonly string[]>}
+ */
 const NONE = new Map()
 
-/** Findings of a target. The target itself holds telemetry only: history/target.js. */
+/**
+ * Case of a target: its verdicts and all that is attached to them. The target itself holds
+ * telemetry only: history/target.js.
+ */
 class Case {
   /**
-   * In the order of diagnoses; empty before the first evaluation.
+   * Verdicts in the order of diagnoses; empty before the first evaluation.
    * @type {import('./evaluate').Verdict[]}
    */
   verdicts = []
   /** @type {import('./settle').Settled} */
   settled = new Map()
   /**
-   * Lines of code that captures identified, by diagnosis.
+   * Lines of code that captures identified as suspects, by diagnosis.
    * @type {Map<string, AttachedSuspects>}
    */
   suspects = new Map()
   /**
-   * Piles in the last heap snapshot that was analysed, and their holders.
+   * Piles and their holders in the last analysed heap snapshot.
    * @type {import('./holders').Holders | null}
    */
   holders = null
@@ -43,42 +49,42 @@ class Case {
    */
   captured = new Map()
   /**
-   * Versions of the packages that known bugs are about, by name, once they are read.
+   * Versions of packages with known bugs, by name, once they are read.
    * @type {ReadonlyMap<string, readonly string[]>}
    */
   packages = NONE
   /**
-   * Known bugs of those versions.
+   * Known bugs of these versions.
    * @type {{ of: Case['packages'], found: import('../known-bugs/match').KnownBugMatch[] } |
    *   undefined}
    */
   bugs
   /**
-   * Open handles of the process, the most frequent first, as of the last finding of resource-leak;
+   * Open handles of the process at the last finding of resource-leak, the most frequent kind first;
    * null if they are unreadable.
    * @type {{ count: number, text: string }[] | null}
    */
   openHandles = null
   /**
-   * Loaded addons with a malloc of their own, as of the last finding of native-memory-leak; null if
+   * Loaded addons with a malloc of their own, at the last finding of native-memory-leak; null if
    * they are unreadable.
    * @type {string[] | null}
    */
   mallocAddons = null
   /**
-   * Severities that verdicts stand at, by diagnosis.
+   * Current severities of verdicts, after hysteresis, by diagnosis.
    * @type {Map<string, StandingSeverity>}
    */
   severities = new Map()
   /**
-   * Follow-ups of fixes that this process came back with, by diagnosis.
+   * Follow-ups of fixes with which this process was started, by diagnosis.
    * @type {Map<string, import('./follow-up').FollowUp>}
    */
   followUps = new Map()
   /** Uptime at the last evaluation. */
   evaluatedAtSeconds = -Infinity
   /**
-   * Uptime at the last computation of a diagnosis's fix, and the kind of its finding.
+   * Uptime at the last computation of each diagnosis's fix, and the kind of its finding.
    * @type {Map<string, { atSeconds: number, kind: string }>}
    */
   recommended = new Map()

@@ -23,25 +23,25 @@ const LOWER_AFTER_SECONDS = 300
  * @property {string} diagnosis id
  * @property {string} title
  * @property {import('../diagnoses/define-diagnosis').State} state
- * @property {import('../diagnoses/define-diagnosis').Severity} severity of the finding;
- *   without a finding the worst that the diagnosis can have
+ * @property {import('../diagnoses/define-diagnosis').Severity} severity of the finding; without a
+ *   finding the worst severity of the diagnosis
  * @property {number | null} confirmedAfterSeconds age of the isolate when it was confirmed
  * @property {number | null} secondsLeft time to the limit of its growth, from the last frame; null
  *   without growth, or if unknown
- * @property {import('../diagnoses/define-diagnosis').Open | null} open null once decided
+ * @property {import('../diagnoses/define-diagnosis').Open | null} open null for a decided verdict
  * @property {string} summary one sentence
  * @property {import('../diagnoses/define-diagnosis').Evidence[]} evidence
  * @property {{ diagnosis: string, text: string }[]} ruledOut the other diagnoses that do not apply,
- *   with the reason
+ *   with the reasons
  * @property {string | null} impact
  * @property {import('../diagnoses/define-diagnosis').Fix[]} fix best first
- * @property {boolean} opportunity something to gain, nothing wrong: never primary, never an alert
+ * @property {boolean} opportunity a possible gain without a problem: never primary, never an alert
  * @property {string | null} runbook
  */
 
 /**
- * Judges a target if its interval has passed: judge → settle → explain → recommend. Writes its
- * case.
+ * Judges a target if its interval has passed: judge → settle → explain → recommend. The results are
+ * written to its case.
  *
  * @param {import('../history/target').Target} target
  * @param
@@ -82,8 +82,8 @@ function evaluate (
 }
 
 /**
- * A finding that a capture of memwatch may have caused is of severity info, which pages nobody. A
- * finding from before the capture keeps its severity.
+ * Lowers a finding that a capture of memwatch may have caused to severity info, which pages nobody.
+ * A finding from before the capture keeps its severity.
  * @param {Judged['diagnosis']} diagnosis
  * @param {import('../diagnoses/define-diagnosis').Judgement} judgement
  * @param {import('./case').Case} known
@@ -106,8 +106,8 @@ function withCapture ({ id, leftBy }, judgement, { captured, settled }) {
  */
 
 /**
- * Folds the symptoms of a confirmed cause: they are no findings of their own, and the cause
- * inherits their severity.
+ * Folds symptoms into their confirmed cause: the symptoms stop being findings of their own, and the
+ * cause inherits their severity.
  * @param {Judged[]} judged
  * @returns {Judged[]}
  */
@@ -130,7 +130,7 @@ function explain (judged) {
 /**
  * @param {Judged} cause
  * @param {Judged[]} found
- * @returns {Judged} with the severity of its worst confirmed symptom
+ * @returns {Judged} the cause, with the severity of its worst confirmed symptom
  */
 function withSeverityOf (cause, found) {
   const { diagnosis, settled } = cause
@@ -179,8 +179,8 @@ function verdictOf (diagnosis, settled, ruledOut, target, onError) {
 }
 
 /**
- * Severity after hysteresis. It rises at once, and falls when the lower one has lasted: an alert
- * must not change its route with each wobble of the load.
+ * Severity after hysteresis. It rises at once, and falls only after a lower severity has lasted:
+ * the route of an alert must not change with each variation of the load.
  * @param {Judged['diagnosis']} diagnosis
  * @param {Judged['settled']} settled
  * @param {import('../history/target').Target} target
@@ -199,9 +199,9 @@ function standingSeverity (diagnosis, { state, judgement }, target) {
 }
 
 /**
- * Fix of a verdict, stable as long as the verdict stands: numbers that follow every wobble of the
- * load are no advice. The predicted effect is recomputed when the process has doubled its age, if
- * the new fix makes the same change. A finding of another kind needs another fix.
+ * Fix of a verdict. It stays the same while the verdict stands, because advice must not change with
+ * each variation of the load. The predicted effect is recomputed when the process has doubled its
+ * age, if the new fix makes the same change. A finding of another kind gets another fix.
  * @param {Judged['diagnosis']} diagnosis
  * @param {Judged['settled']} settled
  * @param {import('../history/target').Target} target
@@ -225,7 +225,7 @@ function standingFix (diagnosis, { state, judgement: { finding } }, target, onEr
 
 /**
  * Kind of a finding: its words without the numbers. The words name the problem within its
- * diagnosis; the numbers only its size.
+ * diagnosis, and the numbers only its size.
  * @param {import('../diagnoses/define-diagnosis').Finding | undefined} finding
  */
 const kindOf = (finding = {}) =>
@@ -255,14 +255,14 @@ const severityOf = (diagnosis, judgement) => judgement.severity ?? diagnosis.sev
 /**
  * @param {{ severity: Verdict['severity'] }} a
  * @param {{ severity: Verdict['severity'] }} b
- * @returns {number} the more severe first
+ * @returns {number} negative if a is more severe
  */
 const bySeverity = (a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity)
 
 /**
  * @param {Pick<Verdict, 'severity' | 'secondsLeft'>} a
  * @param {Pick<Verdict, 'severity' | 'secondsLeft'>} b
- * @returns {number} the more severe first, of those the one that leaves less time
+ * @returns {number} negative if a is more severe, or as severe and with less time left
  */
 const byUrgency = (a, b) => bySeverity(a, b) || compareTimes(a.secondsLeft, b.secondsLeft)
 
@@ -273,8 +273,8 @@ const byUrgency = (a, b) => bySeverity(a, b) || compareTimes(a.secondsLeft, b.se
 const compareTimes = (a, b) => a === b ? 0 : (a ?? Infinity) - (b ?? Infinity)
 
 /**
- * The confirmed finding to act on first: the most severe, of those the one that leaves the least
- * time, then the earliest in the order of diagnoses.
+ * The confirmed finding to act on first: the most severe one; among equals, the one with the least
+ * time left, then the first in the order of diagnoses.
  * @template {Verdict} V
  * @param {readonly V[]} verdicts
  * @returns {V | null}

@@ -5,8 +5,8 @@ const { readPredicted } = require('./outcome')
 const { MOST_READINGS } = require('./follow-up')
 
 /**
- * Readings of one process for follow-ups: predicted signals with the work done meanwhile, the last
- * ten minutes of them.
+ * Readings of one process for follow-ups: values of the predicted signals and the work done at the
+ * time, for the last ten minutes.
  */
 class FollowUpReadings {
   /** @type {import('./follow-up').LoadedReading[]} */

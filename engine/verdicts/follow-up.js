@@ -6,8 +6,8 @@ const { median } = require('../statistics/quantile')
 const { formatValue } = require('../text/format')
 
 /**
- * Follow-up of a fix: what became of an advice, once a process of the same workload came back with
- * it. Pure: readings and settings in, an ending out.
+ * Follow-up of a fix: decides if advice had its predicted effect, once a process of the same
+ * workload was started with it. Pure: its input is readings and settings, its output an ending.
  *
  * @typedef {import('../diagnoses/define-diagnosis').Fix} Fix
  * @typedef {import('../diagnoses/define-diagnosis').State} State
@@ -15,7 +15,7 @@ const { formatValue } = require('../text/format')
  * @typedef {import('./arrival').Setup} Setup
  */
 
-/** Endings of a follow-up. */
+/** Possible endings of a follow-up. */
 const ENDINGS = Object.freeze(/** @type {const} */ ([
   'fixed_as_predicted', 'helped_less', 'did_not_help', 'did_not_arrive'
 ]))
@@ -28,52 +28,56 @@ const WORDS = Object.freeze({
   did_not_arrive: 'Did not arrive'
 })
 
-/** Readings of predicted signals, each over the last 30 s, that one process is known by. */
+/**
+ * Upper bound of readings of the predicted signals for each process. A reading covers the last 30
+ * s.
+ */
 const MOST_READINGS = 60
-/** Readings that a successor needs: a minute shows the mean of a load with bursts. */
+/** Least number of readings of a successor: a minute shows the mean of a load with bursts. */
 const LEAST_READINGS = 6
-/** Longest work, or age, that a successor must reach before it is compared. */
+/** Upper bound of the work, or age, that a successor must reach before it is compared. */
 const MOST_WORK_SECONDS = 3600
 /** Share of a level of memory from which it counts as reached. */
 const LEVEL_SHARE = 0.9
-/** A level of memory is compared where the loads differ by no more than this factor. */
+/** Levels of memory are compared only if the loads differ by at most this factor. */
 const SIMILAR_PACE = 1.25
 
 /**
  * A reading with two measures of work: CPU time of the app's thread without its GCs, and bytes
- * allocated on the heap, each per second. null: unknown.
+ * allocated on the heap, each per second; null if unknown.
  * @typedef {object} LoadedReading
  * @property {Record<string, number | null>} values by signal
  * @property {number | null} workRatio
  * @property {number | null} allocatedPerSecond
  *
- * Advice to a workload: a confirmed finding with its fixes, and how its process ran.
+ * Advice for a workload: a confirmed finding with its fixes, and the measurements of its process.
  * @typedef {object} Advice
  * @property {string} id
- * @property {string} workload name that the processes of an app share
- * @property {string} thread main, or worker
+ * @property {string} workload name shared by the processes of an app
+ * @property {string} thread `main` or `worker`
  * @property {string} target
  * @property {string} diagnosis
- * @property {string} title of the diagnosis
- * @property {number} atUnixMs when its process was last seen
+ * @property {string} title title of the diagnosis
+ * @property {number} atUnixMs time at which its process was last seen
  * @property {number} confirmedAtUnixMs
  * @property {Fix[]} fixes best first
  * @property {Setup} setup
  * @property {LoadedReading[]} readings
  * @property {Reached} confirmed
- * @property {Reached} levelled its level of memory was reached
+ * @property {Reached} levelled work and age at which the process reached its level of memory
  *
- * When a process reached something. A successor with less has not had the time for it.
- * @typedef {{ workSeconds: number, ageSeconds: number }} Reached workSeconds: CPU time of its
+ * Point in the life of a process at which it reached a level. A successor is not compared before
+ * this point.
+ * @typedef {{ workSeconds: number, ageSeconds: number }} Reached workSeconds: CPU time of the
  *   thread, without GCs
  *
  * @typedef {{ advice: Advice, fix: Fix, arrival: import('./arrival').Arrival }} Attempt
  *
  * @typedef {object} Judged
  * @property {Ending} ending
- * @property {Omit<Outcome, 'good'>[]} outcomes empty where nothing was measured
- * @property {number | null} effectRatio measured effect over the predicted one; null where nothing
- *   was measured or predicted
+ * @property {Omit<Outcome, 'good'>[]} outcomes empty if nothing was measured
+ * @property {number | null} effectRatio measured effect relative to the predicted one; null if
+ *   nothing was measured or predicted
  * @property {string} text one sentence
  */
 
@@ -82,16 +86,16 @@ const SIMILAR_PACE = 1.25
  * @typedef {object} FollowUp
  * @property {string} id
  * @property {string} workload
- * @property {string} target that came back with the change
+ * @property {string} target name of the target that runs with the change
  * @property {string} thread
  * @property {number} pid
  * @property {string} diagnosis
- * @property {string} title of the diagnosis
- * @property {string} fix its title
- * @property {string} change on one line
+ * @property {string} title title of the diagnosis
+ * @property {string} fix title of the fix
+ * @property {string} change change on one line
  * @property {number} advisedUnixMs
  * @property {number} startedAtUnixMs start of the process
- * @property {Ending | null} ending null while it is measured
+ * @property {Ending | null} ending null until decided
  * @property {number | null} endedUnixMs
  * @property {string} text one sentence
  * @property {number | null} effectRatio
@@ -99,11 +103,11 @@ const SIMILAR_PACE = 1.25
  */
 
 /**
- * The advice that a process came back with, if any. The most recent advice with an arrived change
- * goes first.
- * @param {readonly Advice[]} advised of its workload
+ * Finds the advice with which a process was started, if any. The most recent advice whose change
+ * arrived goes first.
+ * @param {readonly Advice[]} advised advice for its workload
  * @param {Setup} setup
- * @returns {Attempt[]} one of each diagnosis
+ * @returns {Attempt[]} at most one attempt for each diagnosis
  */
 function findAttempts (advised, setup) {
   /** @type {Map<string, Attempt>} */
@@ -120,17 +124,20 @@ function findAttempts (advised, setup) {
   return [...found.values()]
 }
 
-/** A seen change names the attempt better than a lost one, and that better than other code. */
+/**
+ * Ranks of arrivals: a visible change identifies an attempt better than a lost change, and a lost
+ * change better than a release.
+ */
 const RANK = Object.freeze({ released: 1, lost: 2, arrived: 3 })
 
 /**
  * @param {Attempt} attempt
- * @param {object} since what was seen of the successor
+ * @param {object} since observations of the successor
  * @param {readonly LoadedReading[]} since.readings
  * @param {Reached} since.now
- * @param {State} since.state of the diagnosis on it
+ * @param {State} since.state state of the diagnosis on the successor
  * @param {number} [since.leastReadings]
- * @returns {Judged | null} null as long as it is not decided
+ * @returns {Judged | null} null until decided
  */
 function judgeFollowUp (
   { advice, fix, arrival },
@@ -145,7 +152,7 @@ function judgeFollowUp (
   if (!outcomes) return null
   const [first] = outcomes
   const effect = first ? effectOf(first) : null
-  // Without a prediction, or with a trend that needs more readings, the verdict itself decides.
+  // Without a prediction, or if a trend needs more readings, the verdict itself decides.
   const isOpen = effect === null || readings.at(-1)?.values[first.signal] == null
   if (isOpen && (state === 'unknown' || state === 'suspected')) return null
   const isStanding = state === 'confirmed'
@@ -155,7 +162,7 @@ function judgeFollowUp (
     : effect >= 1 - TOLERANCE && !isStanding
       ? 'fixed_as_predicted'
       : effect >= LEAST_EFFECT ? 'helped_less' : 'did_not_help'
-  // A release that changes nothing may not contain the change.
+  // A release without an effect may not contain the change.
   if (arrival.kind === 'released' && ending === 'did_not_help') return null
   const measured = first
     ? `${first.name} went from ${formatValue(first.from, first.unit)} to ` +
@@ -168,7 +175,10 @@ function judgeFollowUp (
 /** @param {Extract<import('./arrival').Arrival, { kind: 'lost' }>} arrival */
 const describeLost = ({ reason }) => `${WORDS.did_not_arrive}: ${reason}.`
 
-/** The ending says it. @param {Outcome} outcome */
+/**
+ * Outcome without `good`, which the ending already expresses.
+ * @param {Outcome} outcome
+ */
 const withoutGood = ({ signal, name, unit, from, to, measured }) =>
   ({ signal, name, unit, from, to, measured })
 
@@ -176,9 +186,9 @@ const withoutGood = ({ signal, name, unit, from, to, measured }) =>
  * @param {Advice} advice
  * @param {Fix} fix
  * @param {import('./arrival').Arrival} arrival
- * @param {readonly LoadedReading[]} readings of the successor
- * @param {number} least number of them
- * @returns {Outcome[] | null} null with too few of a similar load
+ * @param {readonly LoadedReading[]} readings readings of the successor
+ * @param {number} least number least number of readings
+ * @returns {Outcome[] | null} null with too few readings under a similar load
  */
 function compareReadings (advice, { predicted }, { kind }, readings, least) {
   // Other code does another amount of work for the same requests.
@@ -199,7 +209,7 @@ function compareReadings (advice, { predicted }, { kind }, readings, least) {
       pace <= SIMILAR_PACE * Math.max(...fewest) && pace >= Math.min(...fewest) / SIMILAR_PACE)
   if (after.length < least) return null
   const hasSimilar = similar.length >= least && (measure === null || comparable.length > 0)
-  // The first prediction decides; others are left out where the loads differ.
+  // The first prediction decides. The others are left out if the loads differ.
   if (predicted.length > 0 && !isPaced(predicted[0]) && !hasSimilar) return null
   return predicted.flatMap(one => isPaced(one)
     ? outcomesOf([one], before, after)
@@ -220,7 +230,7 @@ function hasWorkedEnough (now, { confirmed, levelled }, { predicted: [first] }, 
 }
 
 /**
- * The measure of work that all readings of both sides have: allocated bytes before CPU time.
+ * Measure of work that all readings of both sides have; allocated bytes are preferred to CPU time.
  * @param {...readonly LoadedReading[]} sides
  * @returns {'allocatedPerSecond' | 'workRatio' | null}
  */
@@ -231,8 +241,9 @@ function measureOf (...sides) {
 }
 
 /**
- * When a process reached its level of memory.
- * @param {import('../history/window').Window} window of the process that was advised
+ * Finds when a process reached its level of memory.
+ * @param {import('../history/window').Window} window window of the process for which the advice was
+ *   given
  * @param {readonly LoadedReading[]} readings
  * @returns {Reached}
  */

@@ -9,31 +9,33 @@ const { formatSeconds } = require('../text/format')
 /**
  * @typedef {import('./evaluate').Verdict} Verdict
  * @typedef {'confirmed' | 'suspected' | 'undecided' | 'limited' | 'ok'} HeadlineState `limited`:
- *   nothing was found, but a check for a critical problem is impossible here
+ *   nothing was found, but a check for a critical problem is impossible for this target
  */
 
 /** From the most to the least urgent. @type {readonly HeadlineState[]} */
 const HEADLINE_STATES = Object.freeze(['confirmed', 'suspected', 'undecided', 'limited', 'ok'])
 
 /**
- * Verdicts of a target in one sentence. The API serves it; reports, `top` and the page print it.
+ * Summary of a target's verdicts in one sentence. The API serves it; reports, `top` and the page
+ * print it.
  * @typedef {object} Headline
  * @property {HeadlineState} state
  * @property {string | null} diagnosis id of the finding, null if there is none
- * @property {Verdict['severity'] | null} severity of that finding
+ * @property {Verdict['severity'] | null} severity severity of the finding
  * @property {string} text
  * @property {number | null} waitSeconds time until the open checks are decided, at the present
  *   load; null if unknown, or if no check is open
- * @property {number} confirmed count of confirmed findings
- * @property {string[]} open ids of the checks that keep a target undecided
- * @property {{ diagnosis: string, text: string }[]} notLookedAt critical checks that are impossible
- *   here, with the reason
+ * @property {number} confirmed number of confirmed findings
+ * @property {string[]} open ids of the diagnoses that keep the target undecided
+ * @property {{ diagnosis: string, text: string }[]} notLookedAt diagnoses of critical problems that
+ *   cannot be made for this target, with the reason
  */
 
 /** @typedef {Verdict & Partial<import('./attached').AttachedVerdict>} MaybeAttached */
 
 /**
- * @param {readonly MaybeAttached[]} verdicts those of attachedVerdicts name suspects as well
+ * @param {readonly MaybeAttached[]} verdicts verdicts; if they come from attachedVerdicts, the
+ *   summary also names suspects
  * @returns {Headline}
  */
 function summarize (verdicts) {
@@ -73,7 +75,10 @@ function summarize (verdicts) {
   return { ...base, state: 'ok', text }
 }
 
-/** Requirements of checks without which a target is not called healthy. */
+/**
+ * Requirements that can still be met: an `unknown` verdict with one of them keeps a target from
+ * being healthy.
+ */
 const DECIDABLE = ['readings', 'setting', 'cause']
 const NOT_JUDGED = 'Undecided: no check has an answer yet. Run it longer.'
 const NOTHING_TO_JUDGE = 'Undecided: no check is possible in this environment.'
@@ -82,8 +87,8 @@ const NOTHING_TO_JUDGE = 'Undecided: no check is possible in this environment.'
 const symptoms = new Map(diagnoses.map(({ id, explains }) => [id, explains]))
 
 /**
- * Findings, the one to act on first at the front. A finding of severity info comes after every
- * graver suspicion, and a suspected cause before its confirmed symptom.
+ * Orders findings: the one to act on first comes first. A finding of severity info comes after all
+ * more severe suspicions, and a suspected cause before its confirmed symptom.
  * @template {Verdict} V
  * @param {readonly V[]} verdicts
  * @returns {V[]}
@@ -130,7 +135,7 @@ function describeOpen ([first, ...others]) {
     : ''
   const reason = `Undecided: ${first.diagnosis}: ${first.summary}.${also}`
   const waiting = open.filter(({ open }) => open?.until === 'readings')
-  // Time alone decides none of them: the summary names the setting.
+  // No open check will be decided by waiting: the summary names the setting to change.
   if (waiting.length === 0) return { text: reason, waitSeconds: null }
   const waits = waiting.map(({ open }) => open?.waitSeconds ?? null)
   if (waits.includes(null)) {
@@ -156,10 +161,10 @@ function toGain (verdicts) {
 }
 
 /**
- * Place of a target in a list, worst first: critical before warning, confirmed before suspected,
- * and the silent before the undecided and the healthy.
+ * Rank of a target in a list, the worst first: critical before warning, confirmed before suspected,
+ * and silent targets before undecided and healthy ones.
  * @param {{ headline?: Pick<Headline, 'state' | 'severity'>, silence: string | null }} target
- * @returns {number} low for the worst
+ * @returns {number} rank; the lowest for the worst
  */
 function rankHeadline ({ headline, silence }) {
   const { state = 'undecided', severity = null } = headline ?? {}

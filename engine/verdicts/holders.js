@@ -7,29 +7,30 @@ const { diagnoses } = require('../diagnoses')
 /**
  * Piles of alike objects in a heap snapshot of a target, and their holders.
  * @typedef {object} Holders
- * @property {string | null} captureId of the snapshot; null of one that V8 wrote by itself
- * @property {string | null} file that V8 wrote; null of a capture
+ * @property {string | null} captureId id of the snapshot's capture; null for a snapshot that V8
+ *   wrote by itself
+ * @property {string | null} file file that V8 wrote; null for a capture
  * @property {number} atUnixMs time of the snapshot
- * @property {number | null} sinceUnixMs time of an earlier snapshot: the piles are objects that
- *   came since; null: there was none
- * @property {string | null} refused reason why it was not analysed; null if it was
+ * @property {number | null} sinceUnixMs time of an earlier snapshot, since which the objects in the
+ *   piles were created; null without an earlier snapshot
+ * @property {string | null} refused reason why the snapshot was not analysed; null if it was
  * @property {Pile[]} piles largest first
  */
 
-/** Piles of one verdict: people read them. */
+/** Upper bound of piles attached to one verdict, because people read them. */
 const MOST_PILES = 3
-/** Share of a pile in Buffers from which on it is one of Buffers. */
+/** Share of a pile's bytes in Buffers from which the pile consists of Buffers. */
 const BUFFER_SHARE = 0.5
 
 /**
- * Piles that a diagnosis is about.
+ * Tells which piles belong to a diagnosis, by the kind of objects that it is about.
  * @type {Readonly<Record<NonNullable<import('../diagnoses/define-diagnosis').Diagnosis['holds']>,
  *   (pile: Pile, holders: Holders) => boolean>>}
  */
 const IS_ABOUT = Object.freeze({
   objects: () => true,
   buffers: ({ bufferBytes = 0, retainedBytes }) => bufferBytes >= BUFFER_SHARE * retainedBytes,
-  // Handles are small: of one snapshot the largest pile says nothing of them.
+  // Handles are small, so the largest piles of a single snapshot do not show them.
   handles: (_, { sinceUnixMs }) => sinceUnixMs !== null
 })
 
@@ -37,8 +38,9 @@ const held = new Map(diagnoses.map(({ id, holds }) => [id, holds]))
 
 /**
  * @param {Pick<import('./evaluate').Verdict, 'diagnosis' | 'state'>} verdict
- * @param {Holders | null} holders of its target
- * @returns {Holders | null} those that its diagnosis is about; null without any
+ * @param {Holders | null} holders holders of its target
+ * @returns {Holders | null} holders with only the piles that belong to the diagnosis; null without
+ *   any
  */
 function selectHolders ({ diagnosis, state }, holders) {
   const holds = held.get(diagnosis)

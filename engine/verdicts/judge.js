@@ -4,11 +4,11 @@ const { signals: table } = require('../signals')
 const { nameOf } = require('../signals/names')
 const { formatSeconds } = require('../text/format')
 
-/** Reasons for missing signals of GCs. */
+/** Signal that explains missing signals of GCs. */
 const UNOBSERVED = 'gcUnobservedRecentlySeconds'
 
 /**
- * Agents send every field at least once a minute, so a field absent for two minutes stays absent.
+ * Time after which an absent field stays absent: agents send every field at least once a minute.
  */
 const ABSENT_AFTER_SECONDS = 120
 
@@ -30,7 +30,7 @@ function judge (diagnosis, signals, hello) {
     const missing = diagnosis.requires.filter(name => signals[name] === null)
     if (missing.length > 0) {
       const unobserved = signals[UNOBSERVED] ?? 0
-      // The agent resumes observing GCs after a while.
+      // The agent will resume observing GCs after a while.
       const openUntil = unobserved > 0 ? 'readings' : openUntilOf(missing, signals, hello)
       const known = openUntil === 'readings' ? 'not known yet' : 'not known here'
       const why =
@@ -49,7 +49,7 @@ function judge (diagnosis, signals, hello) {
 }
 
 /**
- * Tells if missing signals will still arrive.
+ * Decides which requirement missing signals depend on, for example on more readings.
  * @param {readonly import('../signals').SignalName[]} missing
  * @param {import('../signals').Signals} signals
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello
@@ -65,7 +65,7 @@ function openUntilOf (missing, signals, { threadId }) {
 }
 
 /**
- * Missing signals in words, grouped by the time when they are expected.
+ * Names missing signals in words, grouped by the time at which they are expected.
  * @param {readonly import('../signals').SignalName[]} signals
  */
 function explain (signals) {

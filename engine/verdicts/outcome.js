@@ -6,19 +6,23 @@ const { figures, signalsOf } = require('../signals/index')
 /** @typedef {import('../diagnoses/define-diagnosis').Fix['predicted'][number]} Predicted */
 
 /**
- * Tolerance of a good prediction: largest difference of the measured effect from the predicted one.
+ * Tolerance of a good prediction: largest relative difference between the measured and the
+ * predicted effect.
  */
 const TOLERANCE = 0.25
-/** Share of the first predicted effect from which a fix counts: noise measures a few percent. */
+/**
+ * Least share of the first predicted effect from which a fix is effective: noise measures a few
+ * percent.
+ */
 const LEAST_EFFECT = 0.25
-/** Share of a value below which a predicted change is none. */
+/** Share of a value below which a predicted change counts as no change. */
 const LEAST_CHANGE = 0.01
 /** Window of RSS: the whole run. */
 const RUN_SECONDS = 600
 
 /**
- * Predicted signals of one run, or of a part of it, with the work done a second then: requests, or
- * another measure of work that both sides have. NaN: unknown.
+ * Predicted signals in one run, or in a part of it, and the work done per second at that time:
+ * requests, or another measure of work that both sides have; NaN if unknown.
  * @typedef {{ values: Record<string, number | null>, pace: number }} Reading
  */
 
@@ -27,7 +31,7 @@ const RUN_SECONDS = 600
  * @param {import('../history/target').Target | null | undefined} target
  * @param {readonly Predicted[]} predicted
  * @param {number} [spanSeconds] window of RSS
- * @returns {Record<string, number | null>} by signal
+ * @returns {Record<string, number | null>} values by signal
  */
 function readPredicted (target, predicted, spanSeconds = RUN_SECONDS) {
   const window = target?.window()
@@ -46,16 +50,16 @@ const mean = values => values.reduce((sum, value) => sum + value, 0) / values.le
 
 /**
  * A prediction and its measured result. The prediction is made when a verdict is confirmed, and the
- * signal changes afterwards. So the predicted share applies to the final value without the fix. A
- * signal that disappeared (no trend is left) counts as 0.
+ * signal changes afterwards. So the predicted share applies to the final value value without the
+ * fix. A signal that disappeared (no trend is left) counts as 0.
  * @typedef {object} Outcome
  * @property {string} signal
- * @property {string} name the signal in words
+ * @property {string} name name of the signal in words
  * @property {string} unit
  * @property {number} from without the fix
- * @property {number} to predicted from there
- * @property {number} measured with the fix
- * @property {boolean} good within TOLERANCE of the predicted effect
+ * @property {number} to predicted value
+ * @property {number} measured value with the fix
+ * @property {boolean} good true if the measured effect is within TOLERANCE of the predicted one
  *
  * @param {Predicted} predicted
  * @param {number | null | undefined} before
@@ -88,9 +92,9 @@ function effectOf ({ from, to, measured }) {
 }
 
 /**
- * The predictions of a fix against readings without and with it: medians of both. Predictions
- * assume the same work a second: rates and the time in GC are taken per unit of work where all
- * readings have it, and stated at the pace of before.
+ * Compares the predictions of a fix with readings without and with it, by the medians of both.
+ * Predictions assume the same work per second. So rates and time in GC are compared per unit of
+ * work if all readings contain it, and scaled to the pace before the fix.
  * @param {readonly Predicted[]} predicted
  * @param {readonly Reading[]} before
  * @param {readonly Reading[]} after
@@ -107,7 +111,7 @@ function outcomesOf (predicted, before, after) {
 }
 
 /**
- * True for a signal that grows with the work done a second.
+ * True for a signal that grows with the work done per second.
  * @param {Pick<Predicted, 'signal' | 'unit'>} predicted
  */
 const isPaced = ({ signal, unit }) => /erSecond$/.test(unit) || /PauseRatio$/.test(signal)
@@ -115,7 +119,7 @@ const isPaced = ({ signal, unit }) => /erSecond$/.test(unit) || /PauseRatio$/.te
 /**
  * @param {readonly Reading[]} readings
  * @param {string} signal
- * @param {number} pace to scale the values to; NaN: as they are
+ * @param {number} pace pace to which values are scaled; NaN: values stay unscaled
  */
 function middle (readings, signal, pace) {
   const values = readings.flatMap(reading => {

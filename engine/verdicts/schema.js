@@ -3,7 +3,7 @@
 const { SEVERITIES } = require('../diagnoses/define-diagnosis')
 const { number, object, text } = require('../text/json-schema')
 
-/** JSON Schemas of a judgement, for the API and for records on disk. */
+/** JSON Schemas of verdicts, for the API and for records on disk. */
 
 const state = { enum: ['unknown', 'ok', 'suspected', 'confirmed'] }
 const severity = {

@@ -3,15 +3,15 @@
 const { STATE_RANK } = require('../diagnoses/define-diagnosis')
 
 /**
- * Evaluations in a row that must agree before a verdict is raised. A single odd window raises
- * nothing.
+ * Evaluations in a row that must agree before a verdict is raised. A single exceptional window
+ * raises nothing.
  */
 const RAISE_AFTER = 2
 /**
- * Time without evidence before a finding is withdrawn: half the time for which it was seen, within
- * these bounds. A cache that filled up in its first minute is no suspicion in its third. A finding
- * that returns after a withdrawal is held longer each time, up to half a day: recurring evidence is
- * one finding.
+ * Bounds of the time without evidence before a finding is withdrawn. The time is half the time for
+ * which the finding was observed. A cache that filled up in its first minute is no suspicion in its
+ * third. A finding that returns after a withdrawal is held longer each time, up to half a day:
+ * recurring evidence is one finding.
  */
 const WITHDRAW_LEAST_SECONDS = 30
 const WITHDRAW_SHARE = 0.5
@@ -25,12 +25,12 @@ const LONGEST_SECONDS = 43_200
  * Settling state of a diagnosis on a target.
  * @typedef {object} SettledState
  * @property {import('../diagnoses/define-diagnosis').State} state
- * @property {Judgement} judgement the judgement behind the state
- * @property {number} agreed evaluations in a row that were confirmed
- * @property {number} confirmedAtSeconds uptime when it was first confirmed; NaN when it is not
- * @property {number} seenAtSeconds uptime when a judgement last agreed with the state
+ * @property {Judgement} judgement judgement on which the state is based
+ * @property {number} agreed number of evaluations in a row that were confirmed
+ * @property {number} confirmedAtSeconds uptime at the first confirmation; NaN if not confirmed
+ * @property {number} seenAtSeconds uptime at which a judgement last agreed with the state
  * @property {number} [withdrawals] number of withdrawals
- * @typedef {Map<string, SettledState>} Settled by diagnosis id
+ * @typedef {Map<string, SettledState>} Settled settled states by diagnosis id
  */
 
 /**
@@ -59,8 +59,8 @@ function settle (before, judgement, nowSeconds) {
     }
   }
   if (before && STATE_RANK[judgement.state] < STATE_RANK[before.state]) {
-    // The clock of a confirmed verdict's withdrawal stops while evidence is missing, or close to
-    // the limits that raised it.
+    // The time until a confirmed verdict is withdrawn does not run while evidence is missing, or
+    // while it is close to the limits that raised the verdict.
     const standsStill = judgement.keeps || (wasConfirmed && judgement.state === 'unknown')
     const seenAtSeconds = standsStill ? nowSeconds : before.seenAtSeconds
     if (nowSeconds - seenAtSeconds < withdrawAfterSeconds(before)) {
@@ -83,8 +83,8 @@ function settle (before, judgement, nowSeconds) {
 }
 
 /**
- * Text of a finding that stands against a weaker judgement. Values that were true only when it was
- * found, such as the time to the limit, are left out.
+ * Judgement of a finding that is kept although a newer judgement is weaker. Values that were true
+ * only at the time of the finding, such as the time to the limit, are removed.
  * @param {Judgement} found
  * @param {Judgement} weaker
  * @returns {Judgement}
@@ -122,7 +122,7 @@ function standOn (found, weaker) {
 
 /** @param {SettledState} before */
 function withdrawAfterSeconds ({ state, judgement: { seconds = 0 }, withdrawals = 0 }) {
-  // A ruled-out diagnosis is unknown again at once, unless ruling it out took hours.
+  // A ruled-out diagnosis becomes unknown at once, unless ruling it out took hours.
   const least = state === 'ok' ? 0 : WITHDRAW_LEAST_SECONDS
   const first = Math.min(WITHDRAW_MOST_SECONDS, Math.max(least, WITHDRAW_SHARE * seconds))
   return Math.min(LONGEST_SECONDS, first * LONGER_EACH_TIME ** (state === 'ok' ? 0 : withdrawals))

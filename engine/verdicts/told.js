@@ -1,12 +1,12 @@
 'use strict'
 
 /**
- * Findings already reported for each target, so that only changes are reported: the finding, its
- * state, and its end.
+ * Remembers the reported findings of each target, so that only changes are reported: a new finding,
+ * a change of its state, and its end.
  */
 class Told {
   /**
-   * States by diagnosis.
+   * Reported states by diagnosis, for each target.
    * @type {WeakMap<import('../history/target').Target, Map<string, string>>}
    */
   #told = new WeakMap()
@@ -14,8 +14,8 @@ class Told {
   /**
    * @param {import('../history/target').Target} target
    * @param {import('./evaluate').Verdict} verdict whose state changed
-   * @returns {{ was: string | null } | undefined} undefined if there is nothing to report: an
-   *   opportunity, or no finding before and after
+   * @returns {{ was: string | null } | undefined} undefined if there is nothing to report: for an
+   *   opportunity, or without a finding before and after
    */
   change (target, { diagnosis, state, opportunity }) {
     if (opportunity) return undefined
@@ -32,7 +32,7 @@ class Told {
   /**
    * @param {import('../history/target').Target} target
    * @param {Pick<import('./evaluate').Verdict, 'diagnosis' | 'state'>} verdict
-   * @returns {boolean} whether this state was told last
+   * @returns {boolean} true if this state was the last one reported
    */
   stands (target, { diagnosis, state }) {
     return this.#told.get(target)?.get(diagnosis) === state

@@ -11,11 +11,11 @@ const { findCase } = require('./case')
 /** @typedef {import('../history/target').Target} Target */
 
 const MINUTE_SECONDS = 60
-/** Memory of a machine that nobody reported: more does not change the choice of V8. */
+/** Memory of a machine if no agent reported it. With more memory V8 would choose the same sizes. */
 const MACHINE = Object.freeze({ bytes: 16 * 2 ** 30, given: false })
 
 /**
- * Sizes of one workload, from its targets: frame by frame of a recording, or from the history of
+ * Sizes of one workload, from its targets: frame by frame from a recording, or from the history of
  * living targets. Only main threads count, as their RSS includes that of the workers.
  */
 class WorkloadSizes {
@@ -30,7 +30,7 @@ class WorkloadSizes {
   #kills = new Map()
 
   /**
-   * The newest frame of a target.
+   * Adds the newest frame of a target.
    * @param {Target} target
    */
   frame (target) {
@@ -55,7 +55,7 @@ class WorkloadSizes {
   }
 
   /**
-   * Minutes of the week that a target stores.
+   * Adds the minutes of the week that a target stores.
    * @param {Target} target
    */
   history (target) {
@@ -81,7 +81,7 @@ class WorkloadSizes {
   }
 
   /**
-   * State of a target at its end, or now.
+   * Adds the state of a target, at its end or now.
    * @param {Target} target
    */
   state (target) {
@@ -95,7 +95,7 @@ class WorkloadSizes {
   }
 
   /**
-   * A death in those days.
+   * Adds a death in the observed days.
    * @param {import('../v8/right-size').MemoryDeath} reason
    */
   death (reason) {
@@ -105,7 +105,8 @@ class WorkloadSizes {
   /**
    * @param {{ guaranteed?: boolean }} [options]
    * @returns {import('../v8/right-size').RightSize & { change:
-   *   import('../diagnoses/define-diagnosis').Change | null }} change: null without sizes
+   *   import('../diagnoses/define-diagnosis').Change | null }} change: null if the answer has no
+   *   sizes
    */
   answer ({ guaranteed } = {}) {
     const values = this.#newest?.values
@@ -116,7 +117,7 @@ class WorkloadSizes {
       leaks: [...this.#leaks],
       deaths: this.#deaths,
       present: { memoryLimitBytes, heapSizeLimitBytes: values?.heapSizeLimitBytes ?? null },
-      // The rules of V8's choice are those without pointer compression.
+      // The sizing rules of this folder are for V8 without pointer compression.
       process: hello && !hello.pointerCompression
         ? runningProcess(hello, memoryLimitBytes, MACHINE)
         : undefined,
@@ -132,7 +133,7 @@ const containerOf = ({ hello }) =>
 
 /**
  * @param {number | undefined} value
- * @returns {number | undefined} undefined for NaN
+ * @returns {number | undefined} the value; undefined for NaN
  */
 const known = value => value === undefined || Number.isNaN(value) ? undefined : value
 

@@ -7,23 +7,28 @@ const { openRegularFile, readBytes, readRegularFile } = require('../data-folder/
 
 /** Size limit of a file; a bundle may be large, and its source map larger. */
 const MOST_FILE_BYTES = 16 * 2 ** 20
-/** Size limit of an addon that is searched for a word, and its pieces. */
+/**
+ * Size limit of an addon that is searched for a word, and size of the pieces in which it is read.
+ */
 const MOST_SEARCHED_BYTES = 64 * 2 ** 20
 const SEARCHED_PIECE_BYTES = 2 ** 20
-/** Limits of all searches and reads for the lines of one capture. */
+/** Limits of the files and bytes that are read for one capture. */
 const MOST_FILES = 1000
 const MOST_BYTES = 64 * 2 ** 20
 /** Share of the free heap for texts; parsing them needs more. */
 const HEAP_SHARE = 0.25
 /** The longest path that Linux takes: PATH_MAX of limits.h. */
 const MOST_PATH_LENGTH = 4096
-/** As many links as Linux follows: path_resolution(7). */
+/** Number of symbolic links that Linux follows at most: path_resolution(7). */
 const MOST_LINKS = 40
 /** These folders contain no code, and reading some of their files has an effect. */
 const KERNEL_FOLDERS = ['proc', 'sys', 'dev']
-/** Manifests show only the package of a file, and the agent's package may lie anywhere. */
+/**
+ * Manifests are readable in any folder: they show only the package of a file, and the agent's
+ * package may lie anywhere.
+ */
 const MANIFEST = 'package.json'
-/** Arguments of a command line that may be scripts. */
+/** Number of a command line's arguments that are checked for scripts. */
 const MOST_ARGUMENTS = 32
 
 /**
@@ -58,8 +63,8 @@ class AppFiles {
 
   /**
    * @param {string} file
-   * @returns {string | undefined} undefined if it may not or cannot be read, or the limit is used
-   *   up
+   * @returns {string | undefined} text of the file; undefined if reading is not allowed or fails,
+   *   or if the limit is used up
    */
   text (file) {
     if (!path.isAbsolute(file) || file.length > MOST_PATH_LENGTH || this.#files-- <= 0) {
@@ -107,7 +112,7 @@ class AppFiles {
       const { version } = parseBounded(text)
       return typeof version === 'string' ? version : undefined
     } catch {
-      return undefined // not JSON, or not a manifest
+      return undefined // The file is not JSON, or not a manifest.
     }
   }
 
@@ -136,7 +141,7 @@ class AppFiles {
     }
   }
 
-  /** @param {string} file real path */
+  /** @param {string} file real path of a file */
   #isCode (file) {
     if (KERNEL_FOLDERS.includes(file.split('/')[1])) return false
     return (
@@ -148,9 +153,9 @@ class AppFiles {
 }
 
 /**
- * Folders with the code of a process: the packages of its working directory and of each script of
- * its command line, and node_modules of all folders above. The package is the topmost folder with a
- * manifest, like that of a workspace.
+ * Folders with the code of a process: the packages of its working directory and of each script in
+ * its command line, and node_modules of all folders above. A package is the topmost folder with a
+ * manifest, as in a workspace.
  * @param {number} pid
  * @param {string} root
  * @returns {string[]} real paths in its file system
@@ -165,15 +170,15 @@ function codeFolders (pid, root) {
   return [cwd, ...scripts.map(script => path.dirname(script))].flatMap(folder => {
     const above = foldersAbove(folder)
     const packages = above.filter(parent => isManifest(root, path.join(parent, MANIFEST)))
-    // Without a manifest the whole file system belongs to no package, even if it is a working
-    // directory.
+    // A root folder without a manifest is not a package, even if it is the working directory.
     const own = packages.at(-1) ?? (folder === '/' ? [] : folder)
     return [own, ...above.map(parent => path.join(parent, 'node_modules'))].flat()
   }).concat(scripts)
 }
 
 /**
- * The process may have another root than this one, as after chroot(2).
+ * Removes the root folder from a path: the process may have another root than this process, as
+ * after chroot(2).
  * @param {string} file
  * @param {string} root
  */
@@ -184,7 +189,7 @@ const withoutRoot = (file, root) =>
  * @param {string} root
  * @param {string} cwd
  * @param {string} word of a command line
- * @returns {string | undefined} real path of a script
+ * @returns {string | undefined} real path of the script; undefined if the word is none
  */
 function scriptOf (root, cwd, word) {
   if (word.startsWith('-') || word.length > MOST_PATH_LENGTH) return undefined
@@ -192,7 +197,7 @@ function scriptOf (root, cwd, word) {
     try {
       const real = realPath(root, path.resolve(cwd, name))
       if (/\.[cm]?[jt]sx?$/.test(name) && fs.lstatSync(path.join(root, real)).isFile()) return real
-    } catch {} // an argument of another kind
+    } catch {} // The word is an argument of another kind.
   }
 }
 
@@ -205,7 +210,7 @@ const isManifest = (root, file) =>
 
 /**
  * @param {string} folder absolute
- * @returns {string[]} itself and those above it, up to /
+ * @returns {string[]} the folder itself and all folders above it, up to /
  */
 function foldersAbove (folder) {
   const parent = path.dirname(folder)
@@ -220,8 +225,8 @@ const isBelow = (folder, file) =>
   file === folder || file.startsWith(folder === '/' ? '/' : `${folder}/`)
 
 /**
- * A path without links, as the app itself would resolve it: through /proc/PID/root the kernel takes
- * the target of an absolute link for one of this process's own file system.
+ * Resolves the links of a path as the app itself would. Through /proc/PID/root the kernel would
+ * resolve an absolute link in the file system of this process, not of the app.
  * @param {string} root
  * @param {string} file absolute
  * @returns {string} absolute path in the same file system

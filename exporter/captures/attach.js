@@ -2,7 +2,10 @@
 
 const { findCase } = require('@memwatch/engine/verdicts/case')
 
-/** Diagnosis that a capture on request can explain, by its kind. @type {Record<string, string>} */
+/**
+ * Diagnosis that a requested capture can explain, by the kind of the capture.
+ * @type {Record<string, string>}
+ */
 const DIAGNOSES = { heap_profile: 'js-heap-leak', cpu_profile: 'event-loop-blocked' }
 
 /**
@@ -26,7 +29,7 @@ function attach (target, { id, kind, diagnosis: cause, requestedUnixMs, suspects
 }
 
 /**
- * Captures of a target from before the start of this exporter.
+ * Attaches the suspects of captures that were stored by an earlier exporter.
  * @param {import('@memwatch/engine/history/target').Target} target
  * @param {import('./captures').Capture[]} captures newest first
  */

@@ -7,13 +7,18 @@ const { findCase } = require('@memwatch/engine/verdicts/case')
 const { planCapture } = require('./plan-capture')
 const { defaultRules } = require('./rules')
 
-/** Longest wait in the queue; a target that waited longer has changed. */
+/** Upper bound of waiting captures: after a longer queue a target has changed. */
 const MOST_WAITING = 20
-/** Interval at which signals of rules are read, in the target's own time: that of evaluations. */
+/**
+ * Interval at which signals of rules are read, in the target's own time. It equals the interval of
+ * evaluations.
+ */
 const SIGNALS_EVERY_SECONDS = 2
-/** Age of a process above which its death says nothing about the first minutes of the next one. */
+/**
+ * Age at death above which the death predicts nothing about the first minutes of the next process.
+ */
 const MOST_LIFE_SECONDS = 1200
-/** Share of the age of the one that died: when the profile of the next one begins, and ends. */
+/** Begin and end of the profile of the next process, as shares of the dead process's age. */
 const FROM_SHARE = 0.5
 const LENGTH_SHARE = 0.25
 /** Names whose deaths are remembered; the oldest is forgotten first. */
@@ -50,18 +55,19 @@ class AutomaticCaptures {
    */
   #askedAt = new WeakMap()
   /**
-   * Since when the condition of a signal holds, by rule; and when it was read. Uptime.
+   * Uptime since which the condition of a rule about a signal holds, and uptime of the last
+   * reading, by rule.
    * @type {WeakMap<Target, { readAtSeconds: number, since: Map<string, number> }>}
    */
   #signals = new WeakMap()
   /**
-   * Last death by name and thread, and whether the next process is to be captured.
+   * Last death by name and thread, with the decision to capture the next process.
    * @type {Map<string, { rule: CaptureRule, lifeSeconds: number, atMs: number, isOpen: boolean }>}
    */
   #deaths = new Map()
   /** @type {Wish[]} */
   #waiting = []
-  /** At most one urgent wish and one other. @type {Set<Wish>} */
+  /** Running captures: at most one urgent capture and one other. @type {Set<Wish>} */
   #running = new Set()
 
   /**
@@ -77,7 +83,7 @@ class AutomaticCaptures {
   }
 
   /**
-   * A diagnosis changed its state.
+   * Handles a diagnosis that changed its state.
    * @param {Target} target
    * @param {Found} found
    */
@@ -92,7 +98,7 @@ class AutomaticCaptures {
   }
 
   /**
-   * A frame came.
+   * Handles a frame.
    * @param {Target} target
    */
   seen (target) {
@@ -113,7 +119,7 @@ class AutomaticCaptures {
   }
 
   /**
-   * A process died.
+   * Handles the death of a process.
    * @param {import('../deaths/deaths').Death} death
    * @param {Target} target
    */
@@ -180,7 +186,7 @@ class AutomaticCaptures {
   /**
    * @param {CaptureRule} rule whose condition is met
    * @param {Target} target
-   * @param {Found} [found] the verdict that it is about
+   * @param {Found} [found] verdict that caused the capture
    */
   #wish (rule, target, found) {
     const asked = this.#askedAt.get(target) ?? new Map()
@@ -196,7 +202,8 @@ class AutomaticCaptures {
     if (!plan) return
     for (const other of this.#rules) {
       const { when, what } = other
-      // The last profile of a leak takes the place of those that its diagnosis asks for.
+      // The last profile of a leak, shortly before the limit, replaces the profiles requested for
+      // the diagnosis of the leak.
       const isCovered = isUrgent(rule) && what === rule.what && 'diagnosis' in when &&
         when.diagnosis === found?.diagnosis
       if (isCovered) asked.set(other.name, this.#now())
@@ -231,8 +238,8 @@ class AutomaticCaptures {
       await this.#captures.request(target, options).finished
     } catch (error) {
       if (!(error instanceof CommandError)) throw error
-      // The agent accepts none, or has ended: no capture was requested, so nobody is notified. A
-      // process that somebody else captures is asked again.
+      // The agent does not accept captures, or has ended. No capture was requested, so nobody is
+      // notified. A process with another running capture is tried again.
       if (error.code === 'busy') this.#askedAt.get(target)?.delete(rule.name)
     }
   }

@@ -2,11 +2,11 @@
 
 /**
  * Calls that block the event loop until they finish, with their non-blocking replacements.
- * @typedef {{ pattern: RegExp, call: string, instead: string }} BlockingCall pattern: in a line of
- *   source
+ * @typedef {{ pattern: RegExp, call: string, instead: string }} BlockingCall pattern: found in a
+ *   line of source
  */
 
-/** Calls by the name of Node's own function. @type {Record<string, string>} */
+/** Replacements by the name of Node's own blocking function. @type {Record<string, string>} */
 const insteadOf = {
   readFileSync: 'fs.promises.readFile',
   writeFileSync: 'fs.promises.writeFile',
@@ -38,14 +38,14 @@ const insteadOf = {
   brotliDecompressSync: 'zlib.brotliDecompress',
   zstdCompressSync: 'zlib.zstdCompress',
   zstdDecompressSync: 'zlib.zstdDecompress',
-  // A function of Node before 20 and since 22; between them, of V8.
+  // It is a function of Node.js before 20 and since 22, and a function of V8 in between.
   structuredClone: 'a smaller object, or transfer'
 }
 
 /**
- * V8's own work has no frame: the source line names it. Calls of Node.js and of addons have frames
- * of their own: if a line with such a call has time without its frame, another call takes that
- * time. Most telling first.
+ * V8's own work has no frame, so the source line has to name it. Calls of Node.js and of addons
+ * have frames; if a line with such a call has time outside of that frame, another call takes the
+ * time. The most specific patterns come first.
  * @type {BlockingCall[]}
  */
 const inSource = [

@@ -6,7 +6,7 @@ const { originOf: originOfFile } = require('@memwatch/engine/text/code-owner')
 const SEPARATORS = ['/', '\\']
 
 /**
- * A function in a profile of the DevTools protocol: where it begins, counted from 0.
+ * A function in a profile of the DevTools protocol, with its first line and column, counted from 0.
  * @typedef {{ functionName: string, url: string, lineNumber: number, columnNumber: number,
  *   scriptId?: string }} CallFrame
  */
@@ -16,7 +16,7 @@ const originOf = ({ url }) => originOfFile(url)
 
 /**
  * @param {string} url of a call frame
- * @returns {string} path where it is one
+ * @returns {string} path of the file; for other scripts the URL
  */
 function pathOf (url) {
   try {
@@ -27,7 +27,7 @@ function pathOf (url) {
 }
 
 /**
- * True if a stack belongs to the agent: its own frames, and all that they call.
+ * True if a stack belongs to the agent: it contains a frame of the agent.
  * @param {{ callFrame: CallFrame }[]} stack
  * @param {string | undefined} agentFolder
  */
@@ -42,9 +42,9 @@ const nameOf = ({ functionName }) => functionName === '' ? '(anonymous)' : funct
 
 /**
  * @template {{ callFrame: CallFrame }} Node
- * @param {Node[]} stack the innermost first
- * @returns {{ owner: Node | undefined, callees: Node[] }} owner: the innermost frame that the app's
- *   people wrote; else that of a dependency; callees: what it called, the outermost first
+ * @param {Node[]} stack frames, the innermost first
+ * @returns {{ owner: Node | undefined, callees: Node[] }} owner: the innermost frame of the app's
+ *   own code; without one, of a dependency; callees: the frames that it called, the outermost first
  */
 function ownerOf (stack) {
   for (const origin of ['app', 'dependency']) {

@@ -18,7 +18,7 @@ const PATIENCE_SECONDS = 300
 const HUNG_UP = 'ERR_STREAM_PREMATURE_CLOSE'
 /** Number of stored failures. */
 const MOST_FAILED = 20
-/** Size limit of profiles that are analysed; a larger one names no lines. */
+/** Size limit of profiles that are analysed; larger profiles have no suspects. */
 const MOST_PROFILE_BYTES = 64 * 2 ** 20
 /** Time without data after which a capture fails. */
 const STALLED_MS = 60_000
@@ -33,18 +33,21 @@ const STALLED_MS = 60_000
  * @property {number} pid
  * @property {string | null} host
  * @property {string} node
- * @property {number} startedAtUnixMs of the isolate
+ * @property {number} startedAtUnixMs start of the isolate
  * @property {number} seconds requested duration
- * @property {string | null} [rule] name of the rule that it was made by; null for a requested one
- * @property {string | null} diagnosis of an automatic capture; null for a requested one
+ * @property {string | null} [rule] name of the rule that caused the capture; null for a requested
+ *   capture
+ * @property {string | null} diagnosis diagnosis of an automatic capture; null for a requested
+ *   capture
  * @property {'running' | 'done' | 'failed'} state
- * @property {string | null} error in a sentence
- * @property {string | null} errorCode in a word
+ * @property {string | null} error error as a sentence
+ * @property {string | null} errorCode error code, one word
  * @property {number} requestedUnixMs
  * @property {number | null} finishedUnixMs
  * @property {{ part: string, bytes: number, sha256: string }[]} parts
- * @property {boolean} [isPartial] true if the process ended meanwhile: what it had sent before
- * @property {number | null} [shippedUnixMs] when --ship-to had it; null until then
+ * @property {boolean} [isPartial] true if the process ended during the capture, and only the data
+ *   sent before is stored
+ * @property {number | null} [shippedUnixMs] time at which it was sent to --ship-to; null until then
  * @property {import('./suspects').Suspects | null} suspects
  * @property {import('./retainers').Retainers | null} retainers
  */
@@ -62,7 +65,7 @@ class Captures extends EventEmitter {
   #now
   /** @type {Map<string, RunningCapture>} */
   #running = new Map()
-  /** Keys of processes. @type {Set<string>} */
+  /** Keys of the processes with a running capture. @type {Set<string>} */
   #busy = new Set()
   /** The newest failed captures, oldest first. @type {Capture[]} */
   #failed = []
@@ -75,7 +78,7 @@ class Captures extends EventEmitter {
    * @param {import('./store').CaptureStore} parts.store
    * @param {typeof import('./suspects').suspectsOf} parts.suspectsOf
    * @param {typeof import('./retainers').retainersOf} parts.retainersOf
-   * @param {() => number} [parts.now] Unix ms
+   * @param {() => number} [parts.now] returns Unix time in ms
    */
   constructor ({ commands, store, suspectsOf, retainersOf, now = Date.now }) {
     super()
@@ -116,7 +119,8 @@ class Captures extends EventEmitter {
   /**
    * @param {Capture} capture
    * @param {string} part
-   * @returns {import('node:fs').ReadStream | undefined} undefined if it no longer exists
+   * @returns {import('node:fs').ReadStream | undefined} content of the part; undefined if it no
+   *   longer exists
    */
   read ({ id }, part) {
     return this.#store.read(id, part)
@@ -126,7 +130,7 @@ class Captures extends EventEmitter {
    * @param {Capture} capture
    * @param {string} part
    * @param {number} maxBytes
-   * @returns {any} as the app sent it
+   * @returns {any} profile as the app sent it, unchecked
    * @throws {Error} if it is larger, not JSON, or does not fit in memory
    */
   profile ({ id }, part, maxBytes) {
@@ -138,7 +142,7 @@ class Captures extends EventEmitter {
   /**
    * Notes that a capture was sent to --ship-to.
    * @param {string} id
-   * @throws {Error} of the file system: an exporter that starts again sends it again
+   * @throws {Error} error of the file system; a later exporter sends the capture again then
    */
   markShipped (id) {
     this.#store.change(id, { shippedUnixMs: this.#now() })
@@ -150,7 +154,7 @@ class Captures extends EventEmitter {
     this.#store.remove(id)
   }
 
-  /** Delete files that must not outlive this process. */
+  /** Deletes the files that must not outlive this process. */
   close () {
     this.#closing.abort()
     this.#store.close()
@@ -164,9 +168,9 @@ class Captures extends EventEmitter {
   /**
    * Starts a capture. Returns after the request to the agent; `finished` resolves with the outcome.
    * @param {import('@memwatch/engine/history/target').Target} target
-   * @param {{ kind: import('./kinds').KindName, seconds?: number,
-   *   intervalBytes?: number, force?: boolean, diagnosis?: string, rule?: string }} options
-   *   intervalBytes: mean distance of two samples of a heap profile, the agent's own unless given
+   * @param {{ kind: import('./kinds').KindName, seconds?: number, intervalBytes?: number, force?:
+   *   boolean, diagnosis?: string, rule?: string }} options intervalBytes: mean distance between
+   *   two samples of a heap profile; default: the agent's own
    * @returns {{ capture: Capture, finished: Promise<Capture> }} finished never rejects
    * @throws {CommandError} busy, or not_enabled
    */
@@ -221,10 +225,10 @@ class Captures extends EventEmitter {
   }
 
   /**
-   * A connection brings a part.
+   * Handles a connection that transfers a part of a capture.
    * @param {import('@memwatch/engine/decode/decode').CaptureMessage} message
    * @param {import('node:net').Socket} socket
-   * @param {Buffer} rest data received with the line
+   * @param {Buffer} rest data received together with the line
    * @returns {boolean} false for a capture that nobody requested
    */
   take ({ id, part }, socket, rest) {
@@ -279,13 +283,14 @@ class Captures extends EventEmitter {
       const broken = (await Promise.allSettled(running.arrived.values())).flatMap(part =>
         part.status === 'rejected' ? [part.reason] : []
       )
-      // The agent only knows that its connection closed, not that the data could not be stored.
+      // The agent only reports that its connection was closed. The actual cause is that the data
+      // could not be stored.
       this.#fail(capture, broken.find(({ code }) => code !== HUNG_UP) ?? /** @type {Error} */ (error))
       this.#store.remove(id)
     }
   }
 
-  /** @param {Capture} capture complete */
+  /** @param {Capture} capture a complete capture */
   #keep (capture) {
     capture.state = 'done'
     capture.finishedUnixMs = this.#now()
@@ -294,10 +299,10 @@ class Captures extends EventEmitter {
 
   /**
    * A process that dies during a heap profile has sent a first reading after a third of the time.
-   * That is a profile, too, and mostly the last trace of the leak.
+   * This reading is a profile, too, and usually the last evidence of the leak.
    * @param {RunningCapture} running
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
-   * @returns {Promise<boolean>} false if none came, or it is cut off
+   * @returns {Promise<boolean>} false if no reading arrived, or if it is incomplete
    */
   async #keepFirstReading ({ capture, arrived }, hello) {
     const { id } = capture
@@ -307,7 +312,7 @@ class Captures extends EventEmitter {
         await arrived.get('before'))
       this.#store.renamePart(id, 'before', 'profile')
       capture.parts = [{ part: 'profile', bytes, sha256 }]
-      // It throws if the reading is cut off.
+      // This throws if the reading is incomplete.
       capture.suspects = this.#pointAt(capture, hello)
       if (!capture.suspects) return false
       capture.isPartial = true
@@ -322,7 +327,7 @@ class Captures extends EventEmitter {
   /**
    * @param {Capture} capture
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
-   * @returns {Promise<Capture['retainers']>} null for a kind without objects
+   * @returns {Promise<Capture['retainers']>} null for a kind of capture that contains no objects
    */
   async #findRetainers (capture, { name: app, agentFolder }) {
     if (capture.kind !== 'heap_snapshot') return null
@@ -338,8 +343,8 @@ class Captures extends EventEmitter {
   /**
    * @param {Capture} capture
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
-   * @returns {Capture['suspects']} null for a profile that does not fit in memory, which can still
-   *   be downloaded
+   * @returns {Capture['suspects']} null for a profile that does not fit in memory; the profile can
+   *   still be downloaded
    * @throws {Error} if a part is not a profile
    */
   #pointAt (capture, hello) {

@@ -13,16 +13,16 @@ const { blockingCall } = require('./blocking-calls')
  * @typedef {object} CpuSite a consumer of the thread's time
  * @property {string} function
  * @property {string} file
- * @property {number} line from 1: the line with most samples if it is the function's own time; else
- *   the beginning of the function
- * @property {number} column from 1; 0 if the line is that of samples
- * @property {boolean} isLineOwn true: most of the time is spent on that line without a call of
- *   other JavaScript
+ * @property {number} line line from 1: with own time of the function, the line with most samples;
+ *   otherwise the first line of the function
+ * @property {number} column column from 1; 0 if the line was found by samples
+ * @property {boolean} isLineOwn true: most of the time is spent on this line itself, and not in
+ *   JavaScript that it calls
  * @property {{ line: number, column: number }} begins line where the function begins, from 1
  * @property {number} seconds
- * @property {number} share share of the time in which the thread was not idle
- * @property {number} longestSeconds at a stretch
- * @property {string | null} via package that spends the time
+ * @property {number} share share of the thread's busy time
+ * @property {number} longestSeconds longest uninterrupted time
+ * @property {string | null} via package in which the time is spent
  * @property {string | null} call name of the blocking call
  * @property {string | null} instead non-blocking replacement
  */
@@ -30,23 +30,23 @@ const { blockingCall } = require('./blocking-calls')
 /** The profiler's names for the thread's own states. */
 const IDLE = '(idle)'
 const BETWEEN = new Set(['(garbage collector)'])
-/** Shortest time that counts as a block. */
+/** Shortest uninterrupted time that blocks the event loop. */
 const STRETCH_SECONDS = 0.02
-/** Share of time with work below which nothing blocks the loop. */
+/** Share of busy time below which nothing blocks the event loop. */
 const LEAST_BUSY_SHARE = 0.05
 /**
- * V8's own work for a function has no frame. It is named if most of the function's time is its own,
- * ...
+ * V8's own work for a function, such as JSON.parse, has no frame. It is named if most of the
+ * function's time is its own time, ... ...
  */
 const OWN_SHARE = 0.5
-/** ... and most of that on one line. */
+/** ... and most of its own time is spent on one line. */
 const LINE_SHARE = 0.5
 
 /**
  * @param {CpuProfile} profile
  * @param {string} [agentFolder]
- * @returns {{ totalSeconds: number, busySeconds: number, sites: CpuSite[] }} longest block first;
- *   without the work of the agent
+ * @returns {{ totalSeconds: number, busySeconds: number, sites: CpuSite[] }} sites, the longest
+ *   block first, without the work of the agent
  */
 function cpuSuspects ({ nodes, samples, timeDeltas }, agentFolder) {
   const byId = new Map(nodes.map(node => [node.id, node]))
@@ -130,7 +130,7 @@ const nothingYet = owned => ({
 })
 
 /**
- * Counts the ticks of each line, at the sites whose own time they are.
+ * Counts the ticks of each line for the sites to whose own time they belong.
  * @param {CpuNode[]} nodes
  * @param {Map<number, Owned>} ownedBy
  * @param {Map<string, Gathered>} sites
@@ -147,10 +147,11 @@ function countLines (nodes, ownedBy, sites) {
 
 /**
  * @typedef {object} Owned
- * @property {string} key empty if no JavaScript of the app or its packages is on the stack
+ * @property {string} key key of the site; empty if the stack contains no JavaScript of the app or
+ *   its packages
  * @property {import('./call-frames').CallFrame} callFrame
  * @property {boolean} isAgent
- * @property {boolean} own true: it is the function's own time, or that of V8's work for it
+ * @property {boolean} own true: the time is the function's own, or V8's work for the function
  * @property {string | null} via
  * @property {{ call: string, instead: string } | undefined} blocking
  */
@@ -221,7 +222,7 @@ function siteOf (
 /**
  * @param {number} id
  * @param {Map<number, CpuNode>} byId
- * @returns {CpuNode[]} the innermost first
+ * @returns {CpuNode[]} stack, the innermost frame first
  */
 function stackOf (id, byId) {
   const stack = []

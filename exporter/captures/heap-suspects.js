@@ -4,8 +4,8 @@ const { isOfAgent, nameOf, originOf, ownerOf, pathOf } = require('./call-frames'
 const { packageOf } = require('@memwatch/engine/text/code-owner')
 
 /**
- * A sampling heap profile of the DevTools protocol: bytes that were allocated while it ran and
- * live, scaled up from the samples.
+ * A sampling heap profile of the DevTools protocol: live bytes among those allocated while it ran,
+ * scaled up from the samples.
  * @typedef
  *   {{ callFrame: import('./call-frames').CallFrame, selfSize: number, children: HeapNode[],
  *   id?: number }} HeapNode
@@ -19,12 +19,12 @@ const { packageOf } = require('@memwatch/engine/text/code-owner')
  * @property {number} bytes growth of its live bytes
  * @property {number} share of all growth
  * @property {number} samples number of samples behind it
- * @property {string | null} via the package that allocates for it
- * @property {string[]} through builtin modules, packages and functions of V8 on the way from the
- *   site to what it allocates, with the site's own, most bytes first
+ * @property {string | null} via package that allocates for the site
+ * @property {string[]} through builtin modules, packages and functions of V8 between the site and
+ *   the allocation, including the site's own package; most bytes first
  */
 
-/** Limit of the places of one site. */
+/** Upper bound of the places of one site. */
 const MOST_PLACES = 8
 
 /** @param {HeapNode} node */
@@ -57,8 +57,9 @@ const mostBytesFirst = places => [...places]
 /**
  * @param {HeapProfile} profile
  * @param {string | undefined} agentFolder
- * @returns {Map<string, SiteBytes>} live bytes, by the innermost function of the app, else of a
- *   dependency, else of Node.js, that caused the allocation; without the agent's
+ * @returns {Map<string, SiteBytes>} live bytes by site, without those of the agent. The site is the
+ *   innermost function of the app that caused the allocation; without one, of a dependency, and
+ *   then of Node.js
  */
 function bytesBySite ({ head, samples = [] }, agentFolder) {
   /** @type {Map<number | undefined, number>} */
@@ -73,7 +74,7 @@ function bytesBySite ({ head, samples = [] }, agentFolder) {
     for (const child of node.children) open.push({ node: child, stack: [child, ...stack] })
     if (node.selfSize === 0 || isOfAgent(stack, agentFolder)) continue
     const { owner, callees } = ownerOf(stack)
-    // Text that Node.js decodes from a socket is allocated on no call of the app's.
+    // Text that Node.js decodes from a socket is not allocated by a call of the app.
     const { callFrame } = owner ?? stack.find(isOfNode) ?? {
       callFrame: { functionName: '(outside JavaScript)', url: '', lineNumber: -1, columnNumber: -1 }
     }
@@ -110,11 +111,12 @@ function bytesBySite ({ head, samples = [] }, agentFolder) {
 
 /**
  * Growth between two readings of one profile. Memory that is alive at both without growth belongs
- * to unfinished requests. Without a first reading all live memory counts as growth.
+ * to unfinished requests. Without an earlier reading, all live memory counts as growth.
  * @param {HeapProfile | undefined} before
  * @param {HeapProfile} after
  * @param {string} [agentFolder]
- * @returns {{ totalBytes: number, sites: HeapSite[] }} most first; totalBytes: of all that grew
+ * @returns {{ totalBytes: number, sites: HeapSite[] }} sites, most growth first; totalBytes: growth
+ *   of all sites
  */
 function heapSuspects (before, after, agentFolder) {
   const earlier = before ? bytesBySite(before, agentFolder) : new Map()
@@ -134,15 +136,18 @@ function heapSuspects (before, after, agentFolder) {
   return { totalBytes, sites }
 }
 
-/** Fewest samples of a suspect: a few may be a cache of Node.js, or unfinished requests. */
+/**
+ * Least number of samples of a suspect: fewer may belong to a cache of Node.js, or to unfinished
+ * requests.
+ */
 const LEAST_SAMPLES = 4
-/** Smallest share of the growth that a named site has. */
+/** Least share of the growth for a site to be named. */
 const OWNER_SHARE = 0.1
 
 /**
- * Sites whose objects may own memory or handles that grow outside the heap. The heap itself grows
- * little meanwhile, so a few ordinary objects are a large part of its growth.
- * @param {HeapSite[]} sites most first
+ * Finds sites whose objects may own memory or handles that grow outside the heap. The heap itself
+ * grows little in such a leak, so a few ordinary objects are a large share of its growth.
+ * @param {HeapSite[]} sites sites, most growth first
  * @returns {HeapSite[]}
  */
 function findOwners (sites) {

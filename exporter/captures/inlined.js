@@ -5,28 +5,28 @@ const acorn = require('acorn')
 const { heapHeadroom } = require('../data-folder/bounded-json')
 
 /**
- * V8's heap profiler counts allocations of an inlined function to its caller. The candidates come
- * from the source: functions called in the same file, or in one that it requires by a relative
- * path.
+ * V8's heap profiler attributes allocations of an inlined function to its caller. This file finds
+ * candidates in the source: functions called from the caller, in the same file or in a file that it
+ * requires by a relative path.
  */
 
 /** Size limit of a file: parsing a larger one would block the loop for too long. */
 const MOST_LENGTH = 2 ** 19
 /**
- * Limit for all sources of a capture together; a token makes a node or two, with its place, of some
- * 400 bytes.
+ * Token limit for all sources of a capture together. A token becomes one or two nodes of some 400
+ * bytes, with their positions.
  */
 const MOST_TOKENS = 500_000
 const TOKEN_BYTES = 400
 const HEAP_SHARE = 0.5
 /**
- * Limit of visited nodes for one capture: a second or two of work; a real file of a quarter of a
- * megabyte needs a third.
+ * Limit of visited nodes for one capture: one or two seconds of work. A real file of 256 KiB needs
+ * a third of them.
  */
 const MOST_VISITS = 1_000_000
 /** Depth of inlining: V8 also inlines callees of inlined functions. */
 const DEPTH = 2
-/** Calls that retain their arguments. */
+/** Names of methods that retain their arguments. */
 const KEEPING = new Set([
   'push',
   'unshift',
@@ -49,19 +49,19 @@ const ALLOCATING = new Set([
 ])
 const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression'])
 
-/** @typedef {any} Node of ESTree, with start, end and loc */
+/** @typedef {any} Node an ESTree node with start, end and loc */
 /**
  * @typedef {{ file: string, functions: { name: string, node: Node }[], byName: Map<string, Node[]>,
  *   imports: Map<string, { from: string, name: string }> }} Module
  */
 /**
  * @typedef {{ name: string, file: string, line: number, column: number, keeps: boolean }} Callee
- *   place from 1
+ *   place with line and column from 1
  */
 
 /**
- * Error of a source that needs more memory or time than a capture is worth, so no function is
- * named.
+ * Error for sources that need more memory or time than a capture is worth; no function is named
+ * then.
  */
 class SpentError extends Error {}
 
@@ -95,7 +95,7 @@ class InlinedCallees {
 
   /**
    * @param {(file: string) => string | undefined} sourceOf
-   * @param {{ headroomBytes?: number }} [options] free bytes of the heap
+   * @param {{ headroomBytes?: number }} [options] returns the free bytes of the heap
    */
   constructor (sourceOf, { headroomBytes = heapHeadroom() } = {}) {
     this.#sourceOf = sourceOf
@@ -103,9 +103,11 @@ class InlinedCallees {
   }
 
   /**
-   * The callee that most likely allocates the retained objects, counted under its caller.
-   * @param {{ file: string, line: number, column: number }} place of that other, from 1
-   * @returns {Callee | undefined} undefined if it retains objects itself, or no callee is likelier
+   * Finds the callee that most likely allocates the retained objects attributed to its caller.
+   * @param {{ file: string, line: number, column: number }} place place of the caller, with line
+   *   and column from 1
+   * @returns {Callee | undefined} undefined if the caller itself retains objects, or if no callee
+   *   is likelier
    */
   of (place) {
     return this.#withinBudget(() => {
@@ -120,9 +122,10 @@ class InlinedCallees {
   }
 
   /**
-   * All callees that may allocate under the name of their caller, retained or not.
-   * @param {{ file: string, line: number, column: number }} place of that other, from 1
-   * @returns {Callee[]} each once, in the order of calls
+   * Finds all callees whose allocations, retained or not, may be attributed to the caller.
+   * @param {{ file: string, line: number, column: number }} place place of the caller, with line
+   *   and column from 1
+   * @returns {Callee[]} each callee once, in the order of calls
    */
   allOf (place) {
     /** @type {Callee[]} */
@@ -143,7 +146,7 @@ class InlinedCallees {
   /**
    * @template T
    * @param {() => T} find
-   * @returns {T | undefined} undefined if the budget of the capture is used up
+   * @returns {T | undefined} result of `find`; undefined if the budget of the capture is used up
    */
   #withinBudget (find) {
     try {
@@ -194,7 +197,7 @@ class InlinedCallees {
   }
 
   /**
-   * A called function that matters, with its own callees.
+   * A called function that allocates or retains, with its own callees.
    * @param {Module} module
    * @param {string} name
    * @param {Node} node
@@ -214,9 +217,9 @@ class InlinedCallees {
   /**
    * @template T
    * @param {Node} node
-   * @param {string} what name of the computed value
+   * @param {string} what name of the cached value
    * @param {() => T} find
-   * @returns {T} computed once, because several calls share it
+   * @returns {T} the value, computed once, because several calls share it
    */
   #once (node, what, find) {
     const known = this.#known.get(node) ?? new Map()
@@ -279,16 +282,16 @@ function parse (source, tokens) {
       })
     } catch (error) {
       if (error instanceof SpentError) throw error
-      // Values for a node of another or unknown kind.
+      // A node of another kind has no such values.
     }
   }
 }
 
 /**
- * A node and all below it.
+ * A node and all nodes below it.
  * @param {Node} node
  * @param {Budget} visits
- * @returns {Node[]} in the order of the source
+ * @returns {Node[]} nodes in the order of the source
  * @throws {SpentError}
  */
 function nodesIn (node, visits) {
@@ -304,7 +307,7 @@ function nodesIn (node, visits) {
       if (Array.isArray(child)) for (const item of child) pushNode(item, pending)
       else pushNode(child, pending)
     }
-    // Reversed, so that the first child is the next one.
+    // The children are reversed, so that the first child is popped next.
     for (let low = end, high = pending.length - 1; low < high; low++, high--) {
       [pending[low], pending[high]] = [pending[high], pending[low]]
     }
@@ -313,7 +316,7 @@ function nodesIn (node, visits) {
 }
 
 /**
- * @param {unknown} child field of a node, which may be a node, too
+ * @param {unknown} child field of a node: a node, a list of nodes, or another value
  * @param {Node[]} nodes
  */
 function pushNode (child, nodes) {
@@ -336,7 +339,7 @@ function groupedByName (functions) {
 }
 
 /**
- * Functions that can be called by a name.
+ * Functions that can be called by a name, by that name.
  * @param {Node} tree
  * @param {Budget} visits
  */
@@ -359,7 +362,7 @@ function functionsIn (tree, visits) {
 }
 
 /**
- * Imports from other files of the app, by their names here.
+ * Imports from other files of the app, by their names in this file.
  * @param {Node} tree
  * @param {string} folder
  * @param {Budget} visits
@@ -417,7 +420,7 @@ function rootOf (node) {
 }
 
 /**
- * True when it stores something that outlives the call: in an object that existed before.
+ * True if a function stores a value that outlives the call, in an object that existed before.
  * @param {Node} node a function
  * @param {Budget} visits
  */
@@ -456,7 +459,7 @@ const allocates = (node, visits) =>
 /**
  * @param {Node} pattern
  * @param {Budget} visits
- * @returns {string[]} names that it binds
+ * @returns {string[]} names bound by the pattern
  */
 const namesOf = (pattern, visits) =>
   pattern

@@ -9,18 +9,19 @@ const { Witness } = require('../process/witness')
 const { AppFiles } = require('./app-files')
 
 const NAMES = [...new Set(knownBugs.map(bug => bug.package))].filter(name => name !== 'node')
-/** Limits of named addons, and of characters in a name. */
+/** Upper bounds of named addons, and of characters in a name. */
 const MOST_ADDONS = 50
 const MOST_NAME_LENGTH = 214
-/** Begins a message of the allocator that many addons written in Rust bring with them. */
+/**
+ * Beginning of the messages of mimalloc, the allocator that many addons written in Rust contain.
+ */
 const MIMALLOC = 'mimalloc: error: '
 
 /** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */
 
 /**
  * Versions of packages with known bugs, if the files of a target are readable: on this machine, or
- * in another container with visible processes. The packages are installed, but perhaps never
- * loaded.
+ * in another container with visible processes. Installed packages are perhaps never loaded.
  * @param {Hello} hello
  * @returns {Map<string, string[]> | null} by name; null if its files are unreadable
  */
@@ -45,7 +46,7 @@ const readLoadedAddons = hello => readFiles(hello, files => {
 })
 
 /**
- * Loaded addons with a malloc of their own, by its messages in their files.
+ * Loaded addons with a malloc of their own, recognised by malloc's messages in their files.
  * @param {Hello} hello
  * @returns {string[] | null} packages, or names of files; null if the map cannot be read
  */
@@ -57,7 +58,7 @@ const readMallocAddons = hello => readFiles(hello, files => [...new Set(
 
 /**
  * @param {Hello} hello
- * @returns {string[]} files of addons in the memory map
+ * @returns {string[]} paths of the addons in the memory map
  */
 function findMappedAddons ({ pid }) {
   const map = fs.readFileSync(`/proc/${pid}/maps`, 'utf8')
@@ -70,14 +71,14 @@ function findMappedAddons ({ pid }) {
  * @template T
  * @param {Hello} hello
  * @param {(files: AppFiles) => T} read
- * @returns {T | null} null if the process cannot be seen, or its files not be read
+ * @returns {T | null} null if the process is not visible, or its files cannot be read
  */
 function readFiles (hello, read) {
   try {
     if (process.platform !== 'linux' || !Witness.of(hello)) return null
     return read(AppFiles.of(hello.pid))
   } catch {
-    return null // gone, or another user's
+    return null // The process is gone, or belongs to another user.
   }
 }
 

@@ -4,12 +4,12 @@
  * Kinds of captures of an isolate. The agent's side of each is in its capture/ folder.
  *
  * @typedef {object} CaptureKind
- * @property {string} title short text about its content
- * @property {number} seconds default duration; 0: it has none
+ * @property {string} title short description of its content
+ * @property {number} seconds default duration; 0 for a kind without a duration
  * @property {number} mostSeconds
- * @property {string} extension extension of its file, as DevTools and other tools expect it
+ * @property {string} extension extension of its file that DevTools and other tools expect
  * @property {string} mediaType
- * @property {string} help text about its cost, and the programs that open it
+ * @property {string} help description of its cost, and of the programs that open it
  */
 
 const kinds = Object.freeze({

@@ -3,29 +3,35 @@
 const { kinds } = require('./kinds')
 const { signalsOf } = require('@memwatch/engine/signals/index')
 
-/** Samples of retained memory after which a heap profile distinguishes a leak from other growth. */
+/**
+ * Number of samples of retained memory from which a heap profile distinguishes a leak from other
+ * growth.
+ */
 const SAMPLES = 32
-/** Least growth: less may belong to unfinished requests. */
+/** Least duration of a profile: shorter growth may belong to unfinished requests. */
 const LEAST_SECONDS = 9
 /**
- * Mean distance of two samples, and samples a second: in a service, and if a user waits or the
- * process dies soon. A waiting user accepts a few percent of the CPU for some seconds. A sample
- * takes about 35 µs.
+ * Mean distance between two samples, and samples per second. `service` is the normal case;
+ * `watched` is used if a user waits, or if the process will die soon. A waiting user accepts a few
+ * percent of the CPU for some seconds. A sample takes about 35 µs.
  */
 const INTERVAL_BYTES = { service: 524_288, watched: 131_072 }
 const SAMPLES_PER_SECOND = { service: 100, watched: 200 }
 /**
- * Least distance of samples: an app that allocates little may begin to allocate much at any time,
- * and then pays for each sample.
+ * Least distance between samples: an app that allocates little may begin to allocate much at any
+ * time, and then each sample costs CPU time.
  */
 const LEAST_INTERVAL_BYTES = { service: 32_768, watched: 4096 }
-/** Seconds of a profile of a leak outside the heap, which finds few samples a second. */
+/** Duration of a profile for a leak outside the heap, which yields few samples per second. */
 const OUTSIDE_SECONDS = { service: 120, watched: 15 }
-/** Share of the time to the limit that a profile takes: the estimate may be twice too long. */
+/**
+ * Largest share of the time to the limit that a profile may take, because the real time may be half
+ * of the estimated time.
+ */
 const RUNWAY_SHARE = 0.5
 
 /**
- * Diagnoses of growth outside the JS heap, which holds only a small object for each retained
+ * Diagnoses of growth outside the JS heap. The heap contains only a small object for each retained
  * resource.
  */
 const OUTSIDE_HEAP = new Set(['native-memory-leak', 'resource-leak', 'buffer-pool-pinning'])
@@ -41,14 +47,16 @@ const OUTSIDE_HEAP = new Set(['native-memory-leak', 'resource-leak', 'buffer-poo
  */
 
 /**
- * Kind of run. `watched` if the operator allows full GCs on command: a user waits for the answer.
+ * Mode of a run: `watched` if the operator allows full GCs on command, because a user waits for the
+ * answer then.
  * @param {Target} target
  * @returns {Mode}
  */
 const modeOf = ({ hello }) => hello.commands?.includes('force_gc') ? 'watched' : 'service'
 
 /**
- * A leak of the JS heap: as long as its samples take.
+ * Plans the profile of a leak in the JS heap: its duration depends on the time that enough samples
+ * take.
  * @param {Mode} mode
  * @param {Found} [found]
  */
@@ -61,9 +69,9 @@ function planInHeap (mode, found) {
 }
 
 /**
- * A leak outside the JS heap: each Buffer, zlib stream, socket or worker that is retained has
- * objects of some hundred bytes on the heap. To find those the profile samples as closely as the
- * allocation rate permits, which is at most a semi-space per scavenge.
+ * Plans the profile of a leak outside the JS heap. Each retained Buffer, zlib stream, socket or
+ * worker has objects of some hundred bytes on the heap. To find these, samples are as close as the
+ * allocation rate permits. The rate is estimated as at most a semi-space per scavenge.
  * docs/decisions/0065-profiles-find-owners-outside-the-heap.md
  * @param {Mode} mode
  * @param {Target} target
@@ -85,8 +93,8 @@ function planOutsideHeap (mode, target) {
 
 /**
  * JavaScript objects own Buffers, streams and most handles of native code. A profile runs full GCs.
- * Unless the operator allows those, it must not free memory that still waits for a GC. It does not
- * show the heaps of other threads.
+ * Unless the operator allows full GCs, a profile must not be made while much memory waits for a GC,
+ * which it would free. A profile does not show the heaps of other threads.
  * @param {Target} target
  * @param {Found} found
  */
@@ -100,11 +108,12 @@ function mayProfile (target, { diagnosis, evidence }) {
 }
 
 /**
- * Plans the capture of a rule: its length and sampling, within what it may cost the app.
+ * Plans the capture of a rule: duration and sampling interval, within the cost that the app can
+ * bear.
  * @param {import('./rules').CaptureRule} rule
  * @param {Target} target
- * @param {Found} [found] the verdict that it is about
- * @returns {Plan | undefined} undefined: none yet
+ * @param {Found} [found] verdict that caused the capture
+ * @returns {Plan | undefined} undefined if no capture is to be made yet
  */
 function planCapture ({ what: kind, seconds, when }, target, found) {
   if (kind !== 'heap_profile') return { kind, seconds }

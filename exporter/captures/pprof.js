@@ -15,7 +15,7 @@ const { nameOf, pathOf } = require('./call-frames')
 /** @typedef {{ callFrame: import('./call-frames').CallFrame }} Framed */
 
 /**
- * Profiles of the DevTools protocol in the form that pprof, Pyroscope and Parca read:
+ * Converts profiles profile of the DevTools protocol to the format of pprof, Pyroscope and Parca:
  * profile.proto, compressed.
  * @param {import('./kinds').KindName} kind cpu_profile, heap_profile or allocation_profile
  * @param {any} profile of the DevTools protocol
@@ -67,7 +67,7 @@ class Places {
 
   /**
    * @param {import('./call-frames').CallFrame} frame
-   * @returns {number} id of its location
+   * @returns {number} id of the frame's location
    */
   of (frame) {
     const key = `${frame.url}:${frame.lineNumber}:${frame.columnNumber}:${frame.functionName}`
@@ -90,7 +90,7 @@ class Places {
 
 /**
  * @param {import('./heap-suspects').HeapNode} head
- * @returns {{ stack: Framed[], value: number }[]} bytes, the innermost frame first
+ * @returns {{ stack: Framed[], value: number }[]} samples in bytes; the innermost frame comes first
  */
 function heapSamples (head) {
   /** @type {{ stack: Framed[], value: number }[]} */
@@ -107,7 +107,7 @@ function heapSamples (head) {
 
 /**
  * @param {import('./cpu-suspects').CpuProfile} profile
- * @returns {{ stack: Framed[], value: number }[]} nanoseconds; idle time is left out
+ * @returns {{ stack: Framed[], value: number }[]} samples in nanoseconds, without idle time
  */
 function cpuSamples ({ nodes, samples, timeDeltas }) {
   const byId = new Map(nodes.map(node => [node.id, node]))

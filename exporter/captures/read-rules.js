@@ -8,13 +8,13 @@ const { readDuration } = require('@memwatch/engine/text/duration')
 const { kinds } = require('./kinds')
 const { defaultRules } = require('./rules')
 
-/** Far beyond a table that somebody reads. */
+/** Size limit of the rules, far larger than any table written by hand. */
 const MOST_BYTES = 65_536
 const MOST_RULES = 100
 const DEFAULT_EVERY = '1h'
 const NAME = /^[a-z0-9][a-z0-9-]{0,63}$/
 const STATES = ['suspected', 'confirmed']
-/** Keys of a rule and of its conditions. */
+/** Allowed keys of a rule and of its conditions. */
 const KEYS = ['name', 'when', 'what', 'every', 'seconds', 'off']
 const CONDITIONS = Object.freeze({
   diagnosis: ['diagnosis', 'state'],
@@ -29,12 +29,12 @@ const CONDITIONS = Object.freeze({
  */
 
 /**
- * Rules of captures: those of an operator beside the built-in ones. A rule with the name of a
- * built-in one takes its place, or switches it off.
- * @param {string} text JSON, an array of rules, or a file with it
+ * Reads an operator's rules of captures, and adds them to the built-in rules. A rule with the name
+ * of a built-in rule replaces it, or disables it.
+ * @param {string} text a JSON array of rules, or the path of a file that contains one
  * @param {Reasons} reasons known causes of death
- * @returns {readonly CaptureRule[]} in the order in which they are asked
- * @throws {Error} naming the rule, the key, the value and the nearest known name
+ * @returns {readonly CaptureRule[]} rules in the order in which they are applied
+ * @throws {Error} names the rule, the key, the value and the nearest known name
  */
 function readRules (text, reasons) {
   const given = parseRules(text.trimStart().startsWith('[') ? text : readFile(text), reasons)
@@ -84,7 +84,7 @@ function parseRules (text, reasons) {
 
 /**
  * @param {Record<string, any>} rule
- * @param {{ name: string, at: string, reasons: Reasons }} options at: how an error names it
+ * @param {{ name: string, at: string, reasons: Reasons }} options at: name of the rule in errors
  */
 function parseRule (rule, { name, at, reasons }) {
   for (const key of Object.keys(rule)) expectKnown(key, KEYS, at)
@@ -167,7 +167,7 @@ function parseSignal (when, at) {
 }
 
 /**
- * @param {unknown} value a time as options have it, or a number of seconds
+ * @param {unknown} value a duration in the form of options, or a number of seconds
  * @param {string} at
  */
 function readTime (value, at) {

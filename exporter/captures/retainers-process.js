@@ -1,7 +1,7 @@
 'use strict'
 
-// The side process that analyses or redacts one heap snapshot, started by retainers.js: its heap is
-// bounded, and when its parent ends, it ends.
+// Side process that analyses or redacts one heap snapshot, started by retainers.js. Its heap is
+// bounded, and it ends with its parent.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -25,12 +25,12 @@ const send = (/** @type {Answer} */ answer) =>
 
 /**
  * @template T
- * @param {string} file gzip or plain
+ * @param {string} file path of a snapshot, compressed by gzip or plain
  * @param {{ write (chunk: Buffer): void, end (): T }} reader
  * @returns {Promise<T>}
  */
 async function feed (file, reader) {
-  // A snapshot by V8 is in a folder of the app, in which a link may lead anywhere.
+  // A snapshot written by V8 is in a folder of the app, where a link may lead to any file.
   const { fd, bytes: size } = openRegularFile(file)
   const begin = readBytes(fd, GZIP.length)
   const bytes = fs.createReadStream('', { fd, start: 0, highWaterMark: PIECE_BYTES })
@@ -51,7 +51,7 @@ async function feed (file, reader) {
  */
 async function work ({ file, earlier, allowedBytes, agentFolder, redactTo }) {
   if (redactTo !== undefined) {
-    // Only this user may read the copy before a person has checked it.
+    // The copy is readable by this user only, until a person has checked it.
     const to = fs.openSync(redactTo, 'wx', 0o600)
     const redactor = new Redactor(bytes => writeAll(to, bytes))
     try {

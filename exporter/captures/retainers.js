@@ -14,21 +14,25 @@ const { retainers: schema } = require('./schema')
 /**
  * @typedef {object} Job
  * @property {string} file path of a .heapsnapshot, plain or gzip
- * @property {string} [earlier] path of an earlier one of the same process
+ * @property {string} [earlier] path of an earlier snapshot of the same process
  * @property {number} allowedBytes memory that the analysis may take
  * @property {string} [agentFolder] folder of the agent, whose code is not reported as a holder
- * @property {string} [redactTo] path of a copy without contents, made instead of an analysis
+ * @property {string} [redactTo] path of a copy without contents, which is written instead of an
+ *   analysis
  *
  * @typedef {object} Answer
  * @property {string} [progress]
  * @property {Findings} [findings]
- * @property {number} [peakBytes] most resident memory of the side process
- * @property {number} [redacted] strings that were replaced
+ * @property {number} [peakBytes] highest resident memory of the side process
+ * @property {number} [redacted] number of replaced strings
  * @property {{ code: string, message: string, predictedBytes?: number, allowedBytes?: number
  *   }} [failed]
  */
 
-/** A snapshot that cannot be analysed. Its message is for the user, and `code` says why. */
+/**
+ * Error for a snapshot that cannot be analysed. Its message is for the user, and `code` is the
+ * reason.
+ */
 class RetainersError extends Error {
   /**
    * @param {string} code
@@ -45,7 +49,9 @@ const MAIN = path.join(__dirname, 'retainers-process.js')
 const DEFAULT_BYTES = 1.5 * 2 ** 30
 /** Largest share of the free memory of this machine or container for an analysis. */
 const MOST_SHARE = 0.75
-/** Share of V8's heap in the memory of an analysis; columns of numbers lie outside. */
+/**
+ * Share of an analysis's memory that V8's heap may take; columns of numbers are outside the heap.
+ */
 const HEAP_SHARE = 1 / 3
 const LEAST_HEAP_MIB = 256
 const MIB = 2 ** 20
@@ -110,18 +116,18 @@ function textOf ({ code, message, predictedBytes, allowedBytes }) {
 /**
  * Piles in a heap snapshot, in the form of the API and of the record on disk.
  * @typedef {object} Retainers
- * @property {string | null} refused why it was not analysed
+ * @property {string | null} refused reason why the snapshot was not analysed; null if it was
  * @property {number | null} reachableBytes
  * @property {number | null} sinceUnixMs time of the earlier snapshot: the piles are objects created
  *   since; null if there was none, or nothing piled up since
  * @property {import('@memwatch/engine/text/suspect-text').Pile[]} piles largest first
- * @property {import('@memwatch/engine/text/suspect-text').PackageShare[]} packages whose code holds
- *   the piles, largest first
+ * @property {import('@memwatch/engine/text/suspect-text').PackageShare[]} packages packages whose
+ *   code holds the piles, largest first
  */
 
-/** A person waits for the capture. */
+/** Time limit of an analysis, because a person waits for the capture. */
 const MOST_SECONDS = 120
-/** Names may be of any length in a snapshot. */
+/** Length limit of a text: names in a snapshot may have any length. */
 const MOST_TEXT = 1000
 const MOST_LINE = 200
 
@@ -129,12 +135,13 @@ const MOST_LINE = 200
  * @param {string} file
  * @param {object} [options]
  * @param {{ file: string, atUnixMs: number }} [options.earlier] snapshot of the same isolate
- * @param {string} [options.app] its name, for its own code in the list by package
- * @param {string} [options.folder] folder of the app, omitted in file names
- * @param {string} [options.agentFolder] whose code holds nothing that is reported
+ * @param {string} [options.app] name of the app, used for its own code in the list by package
+ * @param {string} [options.folder] folder of the app, removed from file names
+ * @param {string} [options.agentFolder] folder of the agent, whose own objects are not reported
  * @param {number} [options.allowedBytes]
  * @param {AbortSignal} [options.signal]
- * @returns {Promise<Retainers>} never rejects, as the snapshot is stored even if its analysis fails
+ * @returns {Promise<Retainers>} holders; never rejects, because the snapshot is stored even if its
+ *   analysis fails
  */
 async function retainersOf (file, { earlier, ...options } = {}) {
   if (earlier) {
@@ -173,7 +180,7 @@ async function analyse (
     }))
     const packages = sumByPackage(findings, app)
       .map(share => ({ ...share, package: share.package.slice(0, MOST_LINE) }))
-    // Names in a snapshot come from the app, so they are made plain.
+    // Names in a snapshot are untrusted texts of the app, so they are made plain.
     return rebuild(schema, { ...none, refused: null, reachableBytes, piles, packages }) ??
       { ...none, refused: 'its findings do not fit their contract' }
   } catch (error) {

@@ -1,39 +1,41 @@
 'use strict'
 
 /**
- * Rules of captures that the exporter starts by itself: the built-in table. Rules of an operator
- * are read by read-rules.js and have the same form.
+ * Built-in rules of the captures that the exporter starts by itself. Rules of an operator have the
+ * same form and are read by read-rules.js.
  *
  * @typedef {object} CaptureRule
  * @property {string} name
  * @property {When} when
  * @property {import('./kinds').KindName} what
- * @property {number} everySeconds least time between two captures of one target by this rule; of
- *   one name after deaths
+ * @property {number} everySeconds least time between two captures of one target by this rule; for
+ *   rules about deaths, of one name
  * @property {number} [seconds] longest duration. A heap profile ends earlier when it has enough
- *   samples. Without it: as plan-capture.js and the kind say
- * @property {string} [why] what the capture shows, for the documentation
+ *   samples. Default: from plan-capture.js and the kind
+ * @property {string} [why] content of the capture, for the documentation
  *
  * @typedef {ByDiagnosis | BySignal | ByRunway | ByDeath} When
  * @typedef {object} ByDiagnosis a diagnosis reaches a state
  * @property {string} diagnosis
- * @property {'suspected' | 'confirmed'} state suspected: confirmed counts, too
+ * @property {'suspected' | 'confirmed'} state `suspected` also applies to confirmed verdicts
  * @typedef {object} BySignal a signal is above or below a value for a time
  * @property {import('@memwatch/engine/signals/index').FigureName} signal
- * @property {number} [above] in the unit of the signal
+ * @property {number} [above] threshold in the unit of the signal
  * @property {number} [below]
  * @property {number} forSeconds
  * @typedef {object} ByRunway the time to the limit, `secondsLeft` of a verdict, falls below a time
  * @property {number} runwayBelowSeconds
- * @typedef {object} ByDeath a process died: captures the next one of its name, at half of its age
+ * @typedef {object} ByDeath a process died: the next process of its name is captured at half of the
+ *   age at which it died
  * @property {readonly import('../deaths/reasons').ReasonName[]} death
  */
 
 const HOUR = 3600
 
 /**
- * One row of a diagnosis. What names lines begins with the first suspicion, because it takes time.
- * A report is made at once and stops the app for some 25 ms: it waits for the confirmation.
+ * A rule for one diagnosis. Profiles, which name lines of code, take time, so they begin with the
+ * first suspicion. A diagnostic report is written at once and stops the app for some 25 ms, so it
+ * waits for confirmation.
  * @param {string} diagnosis
  * @param {import('./rules').ByDiagnosis['state']} state
  * @param {CaptureRule['what']} what
@@ -49,8 +51,8 @@ const row = (diagnosis, state, what, why) => Object.freeze({
 })
 
 /**
- * The built-in rules. Those of a short time to live come first: of two that ask for the same kind
- * of one target at once, the first one counts.
+ * The built-in rules. Rules for processes with a short time to live come first: if two rules
+ * request the same kind of capture from one target at once, the first one is applied.
  * @type {readonly CaptureRule[]}
  */
 const defaultRules = Object.freeze([
@@ -58,7 +60,8 @@ const defaultRules = Object.freeze([
     name: 'last-minute',
     when: Object.freeze({ runwayBelowSeconds: 60 }),
     what: 'heap_profile',
-    // The first reading leaves the process after a third: a death within four seconds has no lines.
+    // The process sends the first reading after a third of this time: a process that dies within
+    // four seconds leaves no suspects.
     seconds: 12,
     everySeconds: HOUR,
     why: 'lines of the leak, sent before the process dies'

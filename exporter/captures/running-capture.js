@@ -1,11 +1,12 @@
 'use strict'
 
 /**
- * The agent's answer and the end of its data arrive over two connections, at about the same time.
+ * Time limit for the rest of a capture. The agent's answer and the end of the data arrive over two
+ * connections, at about the same time.
  */
 const PART_WITHIN_MS = 10_000
 
-/** A running capture, and its data so far. */
+/** A running capture, and the data received so far. */
 class RunningCapture {
   /** @type {Map<string, Promise<{ bytes: number, sha256: string }>>} */
   arrived = new Map()

@@ -13,14 +13,13 @@ const { originOf } = require('@memwatch/engine/text/code-owner')
 const { Witness } = require('../process/witness')
 const { AppFiles, MOST_PATH_LENGTH } = require('./app-files')
 
-/** Marker before the address of a source map, in the last line of a file. */
+/** Marker before the URL of a source map, in the last line of a file. */
 const MAP = 'sourceMappingURL='
 const INLINE_MAP = /^data:application\/json[^,]{0,100};base64,/
 
 /**
- * Readable files of a target's app: on the same machine, or in another container in a shared
- * process namespace whose processes belong to the same user. Their content is only used to find
- * positions.
+ * Readable files of a target's app. The app runs on the same machine, or in another container with
+ * a shared process namespace, as the same user. Their content is only used to find positions.
  */
 class Sources {
   #files
@@ -31,7 +30,7 @@ class Sources {
   /** @type {Map<string, { folder: string, name: unknown } | undefined>} */
   #packages = new Map()
 
-  /** @param {AppFiles | undefined} files undefined if they are invisible */
+  /** @param {AppFiles | undefined} files files of the app; undefined if they are not readable */
   constructor (files) {
     this.#files = files
   }
@@ -48,7 +47,7 @@ class Sources {
     try {
       return new Sources(Witness.of(hello) ? AppFiles.of(hello.pid) : undefined)
     } catch {
-      return new Sources(undefined) // gone, or another user's
+      return new Sources(undefined) // The process is gone, or belongs to another user.
     }
   }
 
@@ -61,7 +60,7 @@ class Sources {
    * @param {string} file
    * @param {number} first from 1
    * @param {number} [last]
-   * @returns {string[]} lines; none if it is unreadable
+   * @returns {string[]} lines of the file; empty if it is unreadable
    */
   lines (file, first, last = first) {
     const text = this.text(file) ?? ''
@@ -79,7 +78,7 @@ class Sources {
 
   /**
    * @param {string} file
-   * @returns {string | undefined} undefined if it cannot be read
+   * @returns {string | undefined} text of the file; undefined if it cannot be read
    */
   text (file) {
     if (file.length > MOST_PATH_LENGTH) return undefined
@@ -88,10 +87,10 @@ class Sources {
   }
 
   /**
-   * Original position, by the source map that its file names.
+   * Maps a place to its original position, by the source map that its file names.
    * @param {{ file: string, line: number, column: number }} place from 1
-   * @returns {{ file: string, line: number, column: number, function: string | null }} the same
-   *   position without a map
+   * @returns {{ file: string, line: number, column: number, function: string | null }} original
+   *   place; the same place without a source map
    */
   original (place) {
     const found = this.#mapOf(place.file)
@@ -104,7 +103,7 @@ class Sources {
       })
     if (!found || !at?.source || at.source.length > MOST_PATH_LENGTH) {
       return { ...place, function: null }
-    } // a map may name none
+    } // A source map may lack the name.
     return {
       file: sourcePath(at.source, found.file),
       line: at.line,
@@ -115,8 +114,8 @@ class Sources {
 
   /**
    * @param {string} file
-   * @returns {string} relative to the nearest package outside node_modules; unchanged if none is
-   *   visible. The agent's files may lie anywhere, and are shown below its name
+   * @returns {string} path relative to the nearest package outside node_modules; unchanged if no
+   *   package is visible. Files of the agent, which may lie anywhere, begin with the agent's name
    */
   relative (file) {
     const [, above = path.dirname(file)] = /^(.*?)[/\\]node_modules[/\\]/.exec(file) ?? []
@@ -131,7 +130,8 @@ class Sources {
 
   /**
    * @param {string} file of the app's own code
-   * @returns {string | undefined} name in the nearest manifest; undefined where none can be read
+   * @returns {string | undefined} package name in the nearest manifest; undefined if none is
+   *   readable
    */
   packageName (file) {
     const isSeen = this.#files && originOf(file) === 'app' && path.isAbsolute(file) &&
@@ -162,7 +162,7 @@ class Sources {
     try {
       return { folder, name: parseBounded(text).name }
     } catch {
-      return { folder, name: undefined } // true: a manifest exists, with any content
+      return { folder, name: undefined } // A manifest exists, but has no readable name.
     }
   }
 
@@ -172,7 +172,7 @@ class Sources {
       let found
       try {
         found = this.#loadMap(file)
-      } catch {} // an unreadable map is ignored
+      } catch {} // An unreadable source map is ignored.
       this.#maps.set(file, found)
     }
     return this.#maps.get(file)
@@ -199,7 +199,7 @@ class Sources {
 
 /**
  * @param {string} text of a file
- * @returns {string} address in its last line; empty without one
+ * @returns {string} URL in its last line; empty without one
  */
 function mapAddress (text) {
   const at = text.lastIndexOf(MAP)
@@ -209,7 +209,7 @@ function mapAddress (text) {
 }
 
 /**
- * @param {string} source name in the map
+ * @param {string} source name of the source in the map
  * @param {string} mapFile
  * @returns {string} absolute path, without the prefixes of bundlers
  */

@@ -12,7 +12,7 @@ const { capture } = require('./schema')
 
 /** Record of a capture, in its folder. */
 const RECORD = 'capture.json'
-/** Ten suspects of a line each are some kilobytes. */
+/** Size limit of a record. Ten suspects with a line each take some kilobytes. */
 const MAX_RECORD_BYTES = 2 ** 18
 const ID = /^[0-9a-f-]{36}$/
 const PART = /^[a-z]{1,32}$/
@@ -42,7 +42,7 @@ class CaptureStore {
   /**
    * @param {string} folder
    * @param {{ maxBytes: number, keepMs: number, now?: () => number, quarantine?: Quarantine }}
-   *   options quarantine: for unreadable files
+   *   options quarantine: receives unreadable files
    */
   constructor (folder, { maxBytes, keepMs, now = Date.now, quarantine = new Quarantine(folder) }) {
     this.#folder = folder
@@ -55,7 +55,7 @@ class CaptureStore {
   /**
    * @param {object} options
    * @param {string} [options.folder] folder in which captures survive this process; without one
-   *   they are removed with it
+   *   they are deleted when it ends
    * @param {number} [options.maxBytes]
    * @param {number} [options.keepSeconds]
    * @param {Quarantine} [options.quarantine]
@@ -75,7 +75,7 @@ class CaptureStore {
     return store
   }
 
-  /** Delete files that must not outlive this process. */
+  /** Deletes the files that must not outlive this process. */
   close () {
     if (this.#temporary) fs.rmSync(this.#folder, { recursive: true, force: true })
   }
@@ -154,7 +154,7 @@ class CaptureStore {
   }
 
   /**
-   * Renames a part of an unfinished capture. A part of the new name is replaced.
+   * Renames a part of an unfinished capture. An existing part with the new name is replaced.
    * @param {string} id
    * @param {string} part
    * @param {string} name
@@ -177,7 +177,8 @@ class CaptureStore {
   /**
    * @param {string} id
    * @param {string} part
-   * @returns {fs.ReadStream | undefined} undefined if it no longer exists, or is not a file
+   * @returns {fs.ReadStream | undefined} content of the part; undefined if it no longer exists, or
+   *   is not a file
    */
   read (id, part) {
     try {
@@ -188,7 +189,8 @@ class CaptureStore {
   }
 
   /**
-   * If the disk fails to remove a file, the next exporter removes it as expired or unfinished.
+   * Removes a capture. If the disk fails to remove a file, the next exporter removes it as expired
+   * or unfinished.
    * @param {string} id
    */
   remove (id) {
@@ -220,10 +222,13 @@ class CaptureStore {
     }
   }
 
-  /** Captures stored by an earlier exporter. A capture with an unreadable record is moved aside. */
+  /**
+   * Restores captures stored by an earlier exporter. A capture with an unreadable record is moved
+   * aside.
+   */
   restore () {
-    // Through a link, or in a foreign folder, the exporter would delete files of other users as
-    // unfinished captures.
+    // If the folder were a link, the exporter would delete other files in its target as unfinished
+    // captures.
     if (!isFolder(this.#folder)) this.#quarantine.add(this.#folder, 'not a folder')
     const records = foldersIn(this.#folder).flatMap(id => this.#load(id) ?? [])
     records.sort((a, b) => a.requestedUnixMs - b.requestedUnixMs)
@@ -241,7 +246,7 @@ class CaptureStore {
 
   /**
    * @param {string} id
-   * @returns {any} undefined if it is unfinished or unreadable
+   * @returns {any} record; undefined if the capture is unfinished or unreadable
    */
   #load (id) {
     const folder = path.join(this.#folder, id)
@@ -291,7 +296,7 @@ function bytesOf (file) {
 
 /**
  * @param {string} folder
- * @returns {string[]} names that are ids; none without a folder
+ * @returns {string[]} names of folders that are ids; empty if the folder does not exist
  */
 function foldersIn (folder) {
   try {

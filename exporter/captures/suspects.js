@@ -10,30 +10,31 @@ const { InlinedCallees } = require('./inlined')
 const { OUTSIDE_HEAP } = require('./plan-capture')
 const { Sources } = require('./sources')
 
-/** Suspects stored for each capture. */
+/** Upper bound of the suspects stored for a capture. */
 const MOST_SITES = 10
 const MOST_PACKAGES = 10
-/** Least share of a listed site. */
+/** Least share of the total for a site to be listed. */
 const LEAST_LISTED_SHARE = 0.01
-/** Longest name; longer ones are cut, because a profile may contain any text. */
+/** Length limit of names; longer ones are cut, because a profile may contain any text. */
 const MOST_NAME_LENGTH = 256
 const MOST_FILE_LENGTH = 1024
-/** Limit of the places of all sites on a line. */
+/** Upper bound of the places of all sites on a line. */
 const MOST_PLACES = 16
 /** Shortest block of the thread that counts as blocking. */
 const BLOCKED_SECONDS = 0.02
 
 /**
- * Suspects of a profile. `of`: the total of the shares.
+ * Suspects of a profile. `of` names the total to which shares refer.
  * @typedef {import('@memwatch/engine/text/suspect-text').Suspects} Suspects
  * @typedef {import('@memwatch/engine/text/suspect-text').Suspect} Suspect
  */
 
 /**
  * @param {Pick<import('./captures').Capture, 'kind' | 'parts' | 'diagnosis'>} capture
- * @param {(part: string) => any} read a profile
- * @param {import('@memwatch/agent/protocol/frame').Hello} hello target whose files may be read
- * @param {Sources} [sources] those files
+ * @param {(part: string) => any} read reads a part of the capture as a profile
+ * @param {import('@memwatch/agent/protocol/frame').Hello} hello hello of the target whose files may
+ *   be read
+ * @param {Sources} [sources] files of the app
  * @returns {Suspects | null} null for a kind that names no lines
  * @throws {Error} when a part is no profile
  */
@@ -45,7 +46,8 @@ function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.
     const sites = owns ? findOwners(all) : all
     const of = kind === 'heap_profile' ? 'grown bytes' : 'allocated bytes'
     const callees = new InlinedCallees(file => sources.text(file))
-    // Only one callee retains, while any callee may allocate.
+    // In a heap profile only one callee can be the one that retains; in an allocation profile all
+    // callees may have allocated.
     const inlinedAt = (/** @type {import('./heap-suspects').HeapSite} */ site) => of === 'allocated bytes' ? callees.allOf(site).slice(0, NAMED_SITES) : callees.of(site) ?? []
     const found = withInlined(sites, inlinedAt).map(site => ({
       ...locate(site, sources, hello.name),
@@ -98,8 +100,8 @@ function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.
 }
 
 /**
- * V8's own work, such as JSON.parse, has no frame: its time is the caller's own, on the line of the
- * call. A call on the line that takes none of the time is not named.
+ * Finds the blocking call on a line. V8's own work, such as JSON.parse, has no frame: its time is
+ * the caller's own time, on the line of the call. A call that takes none of the time is not named.
  * @param {import('./cpu-suspects').CpuSite} site
  * @param {Sources} sources
  * @returns {{ call: string, instead: string } | undefined}
@@ -112,7 +114,7 @@ function blockingCallAt ({ file, line, isLineOwn }, sources) {
 /**
  * @param {{ function: string, file: string, line: number, column: number }} site
  * @param {Sources} sources
- * @param {string} app its name, if no manifest is readable
+ * @param {string} app name of the app, used if no manifest is readable
  */
 function locate (site, sources, app) {
   const original = sources.original(site)
@@ -154,9 +156,9 @@ const withInlined = (sites, inlinedAt) => sites.flatMap((site, i) => {
 const placeOf = ({ function: name, file, line }) => `${name} ${file}:${line}`
 
 /**
- * Functions on one line are one suspect; small ones are omitted.
+ * Merges functions on one line to one suspect, and omits small suspects.
  * @param {Omit<Suspect, 'text'>[]} sites
- * @returns {Omit<Suspect, 'text'>[]} in the order of the first of each
+ * @returns {Omit<Suspect, 'text'>[]} suspects in the order of their first sites
  */
 function merged (sites) {
   /** @type {Map<string, Omit<Suspect, 'text'>>} */
@@ -184,16 +186,17 @@ function merged (sites) {
 }
 
 /**
- * The innermost package on a stack, which allocates or computes for a line of the app.
+ * Sums up shares by the innermost package on the stack, which allocates or computes for a line of
+ * the app.
  * @param {Omit<Suspect, 'text'>[]} sites
- * @param {string} app its name
+ * @param {string} app name of the app
  * @returns {import('@memwatch/engine/text/suspect-text').PackageShare[]} worst first
  */
 function sumByPackage (sites, app) {
   /** @type {Map<string, { value: number, share: number }>} */
   const sums = new Map()
   for (const { package: name = app, via, inlinedIn, value, share } of sites) {
-    // Bytes of a possibly inlined line are counted at its caller.
+    // The bytes of a line that may be inlined are already counted at its caller.
     if (inlinedIn !== null) continue
     const key = via ?? name
     const sum = sums.get(key) ?? { value: 0, share: 0 }
@@ -216,7 +219,8 @@ const OF = {
 /**
  * @param {Omit<Suspect, 'text'>} site
  * @param {Suspects['of']} of
- * @param {boolean} [owns] the growth is of objects that own memory or handles outside the heap
+ * @param {boolean} [owns] true if the growth consists of objects that own memory or handles outside
+ *   the heap
  * @returns {Suspect}
  */
 function told (site, of, owns = false) {

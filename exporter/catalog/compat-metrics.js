@@ -11,11 +11,14 @@ const { targetMetrics, plainGcKind } = require('./target-metrics')
 
 /** @typedef {import('./metric').TargetMetric} TargetMetric */
 
-/** prom-client's buckets of nodejs_gc_duration_seconds, all of them bounds of the frames. */
+/**
+ * prom-client's buckets of nodejs_gc_duration_seconds, all of which are also bucket bounds in
+ * frames.
+ */
 const GC_BUCKETS = [0.001, 0.01, 0.1, 1, 2, 5]
 
 /**
- * A metric of memwatch under prom-client's name.
+ * A metric of memwatch under the name that prom-client uses.
  * @param {string} name
  * @returns {TargetMetric}
  */
@@ -85,8 +88,8 @@ const resources = (name, kind, accepts) => [
 
 /**
  * prom-client's default metrics under their own names, for existing dashboards and alerts. They
- * have the same meaning, but count every GC, measure event loop delay without the sampling
- * interval, and reset no window by a scrape.
+ * have the same meaning, with three differences: every GC is counted, event loop delay does not
+ * include the sampling interval, and a scrape resets nothing.
  * @type {readonly TargetMetric[]}
  */
 const compatMetrics = Object.freeze([

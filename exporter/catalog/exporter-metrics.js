@@ -9,38 +9,39 @@ const { REJECT_REASONS } = require('@memwatch/engine/decode/decode')
 /**
  * Metrics of the exporter itself.
  * @typedef {object} ExporterState
- * @property {Map<string, number>} rejected lines by reason
- * @property {number} frames accepted
- * @property {number} framesShed frames skipped to save time
- * @property {number} loadLevel of self-care/load.js
- * @property {number} connections open now
- * @property {number} targets watched now
+ * @property {Map<string, number>} rejected rejected lines by reason
+ * @property {number} frames number of accepted frames
+ * @property {number} framesShed number of frames skipped to save time
+ * @property {number} loadLevel load shedding level of self-care/load.js
+ * @property {number} connections open connections
+ * @property {number} targets watched targets
  * @property {number} diagnosisErrors
- * @property {number} listenerErrors errors of listeners to the exporter's events
- * @property {number} targetsOmitted from answers of the API, as they could not be serialized
+ * @property {number} listenerErrors number of errors in listeners to the exporter's events
+ * @property {number} targetsOmitted number of targets omitted from answers of the API because they
+ *   could not be serialized
  * @property {ReturnType<import('../deaths/deaths').Deaths['exits']>} exits
  * @property {import('../deaths/deaths').Death[]} deaths last death of each name
  * @property {{ target: import('@memwatch/engine/history/target').Target, cause:
  *   import('../deaths/silence').SilenceCause }[]} silent
  * @property {import('../flight/flight-recorder').FlightRecorder['state']} flight
- * @property {{ counts: Map<string, number>, bytes: number }} captures by kind and how they ended,
- *   `cpu_profile done`; bytes on disk
+ * @property {{ counts: Map<string, number>, bytes: number }} captures counts by kind and outcome,
+ *   such as `cpu_profile done`; bytes on disk
  * @property {Map<string, number>} [webhook] requests by outcome; undefined without --webhook
- * @property {Map<string, number>} [otlp] what --otlp sent by signal and how that ended,
- *   `metrics delivered`; undefined without it
- * @property {{ counts: Map<string, number>, waiting: number, bytes: number }} [egress] captures of
- *   --ship-to by outcome; undefined without it
- * @property {Map<string, number>} [attachments] attempts to attach by trigger and outcome, `request
- *   attached`; undefined without an option to attach
+ * @property {Map<string, number>} [otlp] exports of --otlp by signal and outcome, such as `metrics
+ *   delivered`; undefined without --otlp
+ * @property {{ counts: Map<string, number>, waiting: number, bytes: number }} [egress] captures
+ *   sent to --ship-to by outcome; undefined without --ship-to
+ * @property {Map<string, number>} [attachments] attempts to attach by trigger and outcome, such as
+ *   `request attached`; undefined without an option to attach
  * @property {import('../follow-ups/follow-ups').FollowUps} [followUps] undefined before the start
- * @property {number} [scrapeSeconds] that the last scrape took
+ * @property {number} [scrapeSeconds] duration of the last scrape
  * @property {string} version
  *
  * @typedef {object} ExporterMetric
  * @property {string} name
  * @property {'gauge' | 'counter'} type
  * @property {string} help
- * @property {import('./otel').OtelOverride} [otel] its name there, if it differs
+ * @property {import('./otel').OtelOverride} [otel] its name in OpenTelemetry, if it differs
  * @property {(state: ExporterState) => import('./metric').Sample[] | number} read
  */
 
@@ -116,7 +117,7 @@ const exporterMetrics = Object.freeze([
     type: 'counter',
     help: 'Ended processes of this name, by reason (docs/deaths.md). The counter does not start ' +
       'again with the next process.',
-    otel: { startUnknown: true }, // it also counts those before a restart
+    otel: { startUnknown: true }, // The counter includes events before a restart of the exporter.
     read: ({ exits }) => exits.map(({ count, ...labels }) => ({ labels, value: count }))
   },
   {
@@ -146,7 +147,7 @@ const exporterMetrics = Object.freeze([
     type: 'counter',
     help: 'Restarted processes with an advised change, by diagnosis and by ending ' +
       '(docs/follow-up.md); absent for a diagnosis without such a process.',
-    otel: { startUnknown: true }, // it also counts those before a restart
+    otel: { startUnknown: true }, // The counter includes events before a restart of the exporter.
     read: ({ followUps }) => [...(followUps?.counts ?? [])].flatMap(([diagnosis, counts]) =>
       [...counts].map(([ending, value]) => ({ labels: { diagnosis, ending }, value })))
   },

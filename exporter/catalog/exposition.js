@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * The text formats of Prometheus, byte for byte as prom-client prints them except for NaN. Sources:
- * https://prometheus.io/docs/instrumenting/exposition_formats/ and
+ * Text formats of Prometheus, byte for byte equal to the output of prom-client, except for NaN.
+ * Sources: https://prometheus.io/docs/instrumenting/exposition_formats/ and
  * https://prometheus.io/docs/specs/om/open_metrics_spec/.
  *
  * @typedef {import('./metric').Buckets} Buckets
@@ -10,13 +10,13 @@
  *
  * @typedef {object} TextFormat
  * @property {string} contentType
- * @property {string} separator between two families
- * @property {string} end after the last family
+ * @property {string} separator text between two families
+ * @property {string} end text after the last family
  * @property {boolean} isOpenMetrics
  *
  * @typedef {object} Bucket
  * @property {string} label
- * @property {number} end index of the first count above its bound
+ * @property {number} end index of the first count above the bound
  */
 
 /** @type {Readonly<Record<'prometheus' | 'openMetrics', Readonly<TextFormat>>>} */
@@ -45,7 +45,7 @@ const escapeLabelValue = text => /["\\\n]/.test(text)
 
 /**
  * @param {import('./metric').Labels} labels
- * @returns {string} as in `name="value",other="value"`; empty without labels
+ * @returns {string} labels, such as `name="value",other="value"`; empty without labels
  */
 function formatLabels (labels) {
   let text = ''
@@ -67,7 +67,7 @@ function formatValue (value) {
 
 /**
  * @param {string} name
- * @param {string} own labels of this sample alone
+ * @param {string} own labels of this sample only
  * @param {string} shared labels
  * @param {number} value
  */
@@ -79,14 +79,14 @@ function formatSample (name, own, shared, value) {
 
 /**
  * @param {Buckets} buckets
- * @returns {Bucket[]} bounds of `exposed`, and +Inf
+ * @returns {Bucket[]} the exposed bounds and +Inf, each with its end index
  */
 const selectBuckets = ({ bounds, exposed }) => [
   ...exposed.map(bound => ({ label: `le="${bound}"`, end: bounds.indexOf(bound) + 1 })),
   { label: 'le="+Inf"', end: bounds.length + 1 }
 ]
 
-/** One metric with all its samples: two lines that describe it, then one line for each sample. */
+/** A metric family: two lines that describe the metric, then one line for each sample. */
 class Family {
   #name
   /** @type {Bucket[]} */
@@ -108,7 +108,7 @@ class Family {
   /**
    * @param {import('./metric').Reading} reading
    * @param {string} [shared] formatLabels() of the labels that all samples share
-   * @returns {string} a line for each sample; empty without samples
+   * @returns {string} one line for each sample; empty without samples
    */
   lines (reading, shared = '') {
     if (reading === undefined) return ''

@@ -3,18 +3,19 @@
 const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
 
 /**
- * A row of the metric table: one Prometheus metric and how it is read.
+ * A row of the metric table: one Prometheus metric, and the function that reads it.
  *
  * @typedef {import('@memwatch/engine/history/target').Target} Target
  * @typedef {import('@memwatch/agent/protocol/frame').NumberField} Field
  * @typedef {Record<string, string | number>} Labels
  * @typedef {{ labels?: Labels, value: number }} Sample
  *
- * One histogram of a metric. `counts`: one per bound and one for what lies above; not cumulative.
+ * One histogram of a metric. `counts`: one per bound, and one for values above the last bound; not
+ * cumulative.
  * @typedef {{ labels: Labels, sum: number, counts: readonly number[] }} HistogramRow
  * @typedef {readonly Sample[] | readonly HistogramRow[] | number | undefined} Reading
  *
- * Bounds of a histogram: those of the frames, and the ones that are exposed as series.
+ * Bounds bounds of a histogram: all bounds in frames, and the bounds that are exposed as series.
  * @typedef {{ bounds: readonly number[], exposed: readonly number[] }} Buckets
  *
  * A metric of every target; the labels `target` and `thread` are added.
@@ -22,19 +23,20 @@ const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
  * @property {string} name
  * @property {'gauge' | 'counter' | 'histogram'} type
  * @property {string} help
- * @property {Field} [field] field exposed unchanged
- * @property {(target: Target, context: Context) => Reading} read undefined or empty if the target
- *   lacks it; HistogramRow[] for a histogram
+ * @property {Field} [field] name of a field that is exposed unchanged
+ * @property {(target: Target, context: Context) => Reading} read returns undefined or an empty list
+ *   if the target lacks the metric; HistogramRow[] for a histogram
  * @property {readonly string[]} [promClient] prom-client's name of the same metric, or of its
  *   counterpart
- * @property {import('./otel').OtelOverride} [otel] its name in OpenTelemetry, if that differs from
- *   its own
+ * @property {import('./otel').OtelOverride} [otel] its name in OpenTelemetry, if it differs
  * @property {Buckets} [histogram] of a histogram
  *
  * @typedef {object} Context
  * @property {number} nowUnixMs
- * @property {import('@memwatch/engine/history/window').Window} window of the target being read
- * @property {(name: import('@memwatch/engine/signals/index').FigureName) => number | null} signal of that target
+ * @property {import('@memwatch/engine/history/window').Window} window window of the target being
+ *   read
+ * @property {(name: import('@memwatch/engine/signals/index').FigureName) => number | null} signal
+ *   reads a signal of the target
  */
 
 /** Other names of a row. @typedef {Pick<TargetMetric, 'promClient' | 'otel'>} OtherNames */
@@ -71,8 +73,8 @@ const signalMetric = (name, signal) => ({
 })
 
 /**
- * A metric of every heap space that V8 uses, under the short name that prom-client gave it: `new`
- * for `new_space`. Half of them are empty in most processes, and each would be a series.
+ * A metric for each heap space in use, under prom-client's short name for the space: `new` for
+ * `new_space`. Half of the spaces are empty in most processes, and would only add series.
  * @param {string} name
  * @param {keyof typeof SPACE_ROW} column of the `spaces` rows
  * @param {string} help
@@ -125,7 +127,7 @@ const cpuMetric = (name, help, user, system, names) => ({
 })
 
 /**
- * A histogram whose buckets are in the frames.
+ * A histogram whose buckets come from frames.
  * @param {string} name
  * @param {string} help
  * @param {Buckets & OtherNames & { rows: (target: Target) => HistogramRow[] }} source

@@ -2,18 +2,20 @@
 
 /**
  * OpenTelemetry's name of a row of the metric tables. A row has a name of the semantic conventions
- * (1.44) if there is one. Others are derived from their Prometheus names, so that Prometheus forms
- * the same name again: `memwatch_live_heap_bytes` is `memwatch.live_heap` in `By`.
+ * (1.44) if they contain one. Other names are derived from the Prometheus name, so that Prometheus
+ * derives the same name from them again: `memwatch_live_heap_bytes` is `memwatch.live_heap` in
+ * `By`.
  *
  * @typedef {object} OtelForm
  * @property {string} name
- * @property {string} unit UCUM
+ * @property {string} unit UCUM unit
  * @property {'gauge' | 'counter' | 'updowncounter' | 'histogram'} instrument
- * @property {boolean} [integer] true: the conventions define it
- * @property {Readonly<Record<string, string>>} [attributes] labels that have other names there
- * @property {(value: string) => string} [value] of those
- * @property {Readonly<Record<string, string>>} [always] attributes of all its points
- * @property {boolean} [startUnknown] true: its count may begin before the process
+ * @property {boolean} [integer] true if the conventions define it as an integer
+ * @property {Readonly<Record<string, string>>} [attributes] names of attributes for labels that
+ *   have other names in OpenTelemetry
+ * @property {(value: string) => string} [value] converts the values of such labels
+ * @property {Readonly<Record<string, string>>} [always] attributes of all points of the metric
+ * @property {boolean} [startUnknown] true if its count may begin before the process
  * @typedef {Partial<OtelForm>} OtelOverride
  *
  * @typedef {{ name: string, type: 'gauge' | 'counter' | 'histogram', otel?: OtelOverride }}
@@ -23,7 +25,7 @@
 /** Version of the semantic conventions. */
 const SEMCONV_VERSION = '1.44.0'
 
-/** A dot follows each part that belongs together. */
+/** Namespaces: in derived names a dot follows each of these. */
 const NAMESPACES = [
   'exporter',
   'target',
@@ -68,7 +70,7 @@ function derived (name) {
 
 /**
  * @param {NamedRow} row
- * @returns {OtelForm | undefined} undefined for names of prom-client only
+ * @returns {OtelForm | undefined} undefined for metrics that exist under prom-client's names only
  */
 function otelOf ({ name, type, otel }) {
   const ours = name.startsWith('memwatch_')

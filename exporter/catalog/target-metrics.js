@@ -15,7 +15,7 @@ const GC_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1]
 /** Bounds of event loop delay that are exposed as series. */
 const DELAY_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 1]
 
-/** Bounds of OpenTelemetry. */
+/** OpenTelemetry's names for attributes of a pod. */
 const POD_NAMES = /** @type {import('./otel').OtelOverride} */ ({
   attributes: {
     k8s_namespace_name: 'k8s.namespace.name',
@@ -26,11 +26,15 @@ const POD_NAMES = /** @type {import('./otel').OtelOverride} */ ({
 })
 /** Signals that are the share of a thread's time in GC pauses. @type {readonly string[]} */
 const PAUSE_RATIOS = ['gcPauseRatio', 'recentGcPauseRatio', 'externalMajorPauseRatio']
-/** A cgroup counts from its own start, which may lie before that of the process. */
+/**
+ * A cgroup's counters begin at the start of the cgroup, which may be before the start of the
+ * process.
+ */
 const COUNTED_BY_GROUP = { otel: { startUnknown: true } }
 
 /**
- * The kinds that prom-client and OpenTelemetry know: a minor mark-sweep is a minor GC.
+ * Maps a kind of GC to the kinds of prom-client and OpenTelemetry: a minor mark-sweep is a minor
+ * GC.
  * @param {string} kind
  */
 const plainGcKind = kind => kind.replace('minor_mark_sweep', 'minor')
@@ -117,7 +121,7 @@ const targetMetrics = Object.freeze([
     type: 'gauge',
     help: 'Verdict of each diagnosis: state `confirmed` is 1 or 0; state `suspected` is 1 or ' +
       'absent.',
-    // Series of the verdicts without folded symptoms, which must not alert anyone.
+    // Series of verdicts leave out folded symptoms, which must not cause alerts.
     read: target =>
       diagnoses.flatMap(({ id }) => {
         const state = findCase(target).verdicts.find(({ diagnosis }) => diagnosis === id)?.state

@@ -28,7 +28,7 @@ class CommandError extends Error {
 }
 
 /**
- * Meaning of an agent's reason.
+ * Meaning of the reasons with which an agent refuses a command.
  * @type {Record<string, (answer: import('@memwatch/agent/protocol/frame').Answer, target: string) => string>}
  */
 const REFUSALS = {
@@ -53,14 +53,14 @@ const REFUSALS = {
         'instead, which costs little and shows the allocations that survive, or add --force'
 }
 
-/** An agent offers no commands to a socket that it cannot trust. */
+/** Hint for all commands: an agent offers no commands on a socket that it cannot trust. */
 const OR_TRUST = 'if other users may write to the folder of its socket, also set ' +
   'MEMWATCH_TOKEN_FILE to the same file for agent and exporter'
 const TRIM_ENABLED_BY = 'start the app with MEMWATCH_ALLOCATOR_ACCESS=trim, over a Unix socket, ' +
   `and with the package @memwatch/allocator or Node 26; ${OR_TRUST}`
 
 /**
- * Ways to let an agent accept a command.
+ * Settings that make an agent accept a command.
  * @type {Record<import('@memwatch/agent/protocol/frame').CommandName, string>}
  */
 const ENABLED_BY = {
@@ -73,13 +73,14 @@ const ENABLED_BY = {
 
 /**
  * Sends commands to agents that accept them, and waits for the answers. A command goes to the
- * connection of its target. Node.js does not identify the peer of a Unix socket, but no other
- * process can take over an open connection that delivers lines. An answer must contain the id of
- * its command, which no other process knows.
+ * connection of its target. Node.js cannot identify the peer of a Unix socket, but no other process
+ * can take over an open connection that still delivers lines. An answer must contain the id of its
+ * command, which no other process knows.
  */
 class Commands {
   /**
-   * Resolved with the answer; null if the connection ended; undefined after the time limit.
+   * Waiting commands by id. They resolve with the answer, with null if the connection ended, or
+   * with undefined after the time limit.
    * @type {Map<string, { target: import('@memwatch/engine/history/target').Target, resolve: (answer:
    *   import('@memwatch/agent/protocol/frame').Answer | null | undefined) => void,
    *   timer: NodeJS.Timeout }>}
@@ -87,11 +88,12 @@ class Commands {
   #waiting = new Map()
   #answerWithinMs
   #token
-  /** Commands sent so far, to all agents: an agent accepts growing numbers only. */
+  /** Number of commands sent to all agents so far: an agent accepts only ascending numbers. */
   #sent = 0
 
   /**
-   * @param {{ answerWithinMs?: number, token?: string }} [options] token: shared with the agents
+   * @param {{ answerWithinMs?: number, token?: string }} [options] token: token shared with the
+   *   agents
    */
   constructor ({ answerWithinMs = ANSWER_WITHIN_MS, token } = {}) {
     this.#answerWithinMs = answerWithinMs
@@ -122,7 +124,7 @@ class Commands {
   /**
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('@memwatch/agent/protocol/frame').CommandName} command
-   * @throws {CommandError} if its agent does not accept the command, or is not connected
+   * @throws {CommandError} if the target's agent does not accept the command, or is not connected
    */
   assertTakes (target, command) {
     if (!target.hello.commands?.includes(command)) {

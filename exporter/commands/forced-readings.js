@@ -8,43 +8,44 @@ const { CommandError } = require('./commands')
 
 /** Diagnoses that judge the live heap after major GCs. */
 const BY_READINGS = new Set(['js-heap-leak', 'native-memory-leak', 'context-leak'])
-/** The agent runs no two full GCs within four seconds. */
+/** Least time between requests: the agent does not run two full GCs within four seconds. */
 const LEAST_SECONDS = 5
 /**
- * Distance between readings, as a part of the age. A trend needs seven readings in the last four
- * fifths of a life. With a sixth there are always ten, enough to stay decided and to see what
- * begins later; while a check is open there are twenty.
+ * Time between readings, as a part of the target's age. A trend needs seven readings in the last
+ * four fifths of its life. A sixth of the age yields about ten readings, enough to stay decided and
+ * to notice later growth; while a check is open there are twenty.
  */
 const PART_OF_LIFE = Object.freeze({ suspected: 1 / 12, open: 1 / 12, ok: 1 / 6 })
-/** Window of trends of minutes: two hours. */
+/** Upper bound of the age used for that: the window of trends over minutes, two hours. */
 const MOST_LIFE_SECONDS = 7200
 /**
- * Freed memory outside the heap from which a full GC hides a problem: in production that memory
- * stays until V8 runs a GC itself, which is late. Finalizers run in turns of the loop after a GC,
- * so the next frames show the freed memory.
+ * Memory outside the heap that a full GC may free before it hides a problem: in production this
+ * memory stays until V8 runs its own GC, much later. Finalizers run in turns of the event loop
+ * after a GC, so the next frames show the freed memory.
  */
 const FREED = Object.freeze({ bytes: 8 * 2 ** 20, share: 0.1, withinSeconds: 2.5, times: 2 })
 
-/** Time without work after which an event loop is at rest. */
+/** Time without work after which an app is at rest. */
 const REST_SECONDS = 3
 
 /**
- * @typedef {object} Readings of one target
- * @property {number | undefined} majors at the last reading
+ * @typedef {object} Readings readings of one target
+ * @property {number | undefined} majors number of major GCs at the last reading
  * @property {number} readAtSeconds uptime
  * @property {number} askedAtSeconds uptime
- * @property {number} outsideBytes memory outside the heap at the last request; NaN once weighed
- * @property {number} freed number of these GCs that freed memory outside the heap
+ * @property {number} outsideBytes memory outside the heap at the last request; NaN once it was
+ *   compared
+ * @property {number} freed number of requested GCs that freed memory outside the heap
  * @property {number} seenAtSeconds uptime
- * @property {number} activeSeconds active time of the event loop at that reading
- * @property {number} busyAtSeconds uptime when the event loop was last at work
+ * @property {number} activeSeconds active time of the event loop at `seenAtSeconds`
+ * @property {number} busyAtSeconds uptime at which the event loop was last busy
  */
 
 /**
  * Requests full GCs from agents that allow it, if leak checks lack readings of the live heap
  * because the app's own major GCs are rare. The agent bounds their time. Requests stop if they free
- * memory outside the heap. An app at rest that holds much more than its live heap gets none. With
- * these limits the app behaves as without requests.
+ * memory outside the heap. An app at rest whose heap is much larger than its live heap gets no
+ * requests. With these limits the app behaves as it would without requests.
  */
 class ForcedReadings {
   #commands
@@ -111,14 +112,14 @@ class ForcedReadings {
       await this.#commands.carryOut(target, 'force_gc')
     } catch (error) {
       if (!(error instanceof CommandError)) throw error
-      // The agent's time budget is used up, or the agent has ended.
+      // The request fails if the agent's time budget is used up, or if the agent has ended.
     }
   }
 }
 
 /**
- * @param {Readings} readings readings whose last GC on command is weighed once it can have freed
- *   memory
+ * @param {Readings} readings readings of the target; `freed` grows if the last requested GC freed
+ *   memory outside the heap
  * @param {import('@memwatch/engine/history/target').Target} target
  */
 function weighFreed (readings, { frame, values, workers }) {
@@ -145,8 +146,8 @@ function noteWork (readings, { frame, values: { eventLoopActiveSeconds: active =
 }
 
 /**
- * V8 runs no GC in an app at rest, and a full GC would return the memory that the heap kept after a
- * burst: that would hide idle-heap-not-returned.
+ * True if a GC would hide idle-heap-not-returned: V8 runs no GC in an app at rest, and a full GC
+ * would return the memory that the heap retained after a burst.
  * @param {Readings} readings
  * @param {import('@memwatch/engine/history/target').Target} target
  */
@@ -161,9 +162,9 @@ function wouldHeal ({ seenAtSeconds, busyAtSeconds }, { values, workers }) {
 }
 
 /**
- * Readings that the leak checks of a target need: `suspected` and `open` while one of them is
- * suspected or unknown, `ok` to stay ruled out, `none` before the first judgement and once a leak
- * is confirmed.
+ * Need of a target's leak checks for readings: `suspected` or `open` while one of them is suspected
+ * or unknown; `ok` if only to keep them ruled out; `none` before the first judgement, and once a
+ * leak is confirmed.
  * @param {import('@memwatch/engine/history/target').Target} target
  * @returns {'suspected' | 'open' | 'ok' | 'none'}
  */

@@ -3,15 +3,18 @@
 const v8 = require('node:v8')
 
 /**
- * Bytes of V8's heap that a character of JSON stands for, at most: an object with its first
- * property, an array, one more value of either. A source map's `;` and `,` stand for lines and
- * segments.
+ * Upper bound of the bytes on V8's heap that a character of JSON costs once parsed. A bracket costs
+ * an array, a brace an object with its first property, and a comma one more value. In the mappings
+ * of a source map, `;` and `,` cost lines and segments.
  */
 const HEAP_BYTES = new Uint8Array(128)
 for (const [character, bytes] of Object.entries({ '{': 72, '[': 40, ',': 72, ';': 40 })) {
   HEAP_BYTES[character.charCodeAt(0)] = bytes
 }
-/** Share of the free heap that parsing may use; the rest of the exporter continues meanwhile. */
+/**
+ * Share of the free heap that parsing may use; the rest of the exporter needs memory at the same
+ * time.
+ */
 const HEADROOM_SHARE = 0.5
 
 /** @returns {number} bytes */
@@ -21,13 +24,13 @@ function heapHeadroom () {
 }
 
 /**
- * JSON.parse for untrusted texts: `[[],[],…]` takes twenty times its length, and a full heap ends
- * the process.
+ * JSON.parse for untrusted texts: parsed, `[[],[],…]` takes twenty times its length, and a full
+ * heap ends the process.
  * @param {string} text
- * @param {{ headroomBytes?: number }} [options] free bytes of the heap
+ * @param {{ headroomBytes?: number }} [options] returns the free bytes of the heap
  * @returns {any}
- * @throws {SyntaxError} not JSON
- * @throws {RangeError} parsing might need more than half of the free heap
+ * @throws {SyntaxError} if the text is not JSON
+ * @throws {RangeError} if parsing might need more than half of the free heap
  */
 function parseBounded (text, { headroomBytes = heapHeadroom() } = {}) {
   let bytes = 2 * text.length

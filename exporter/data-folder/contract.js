@@ -2,23 +2,23 @@
 
 const { plainText } = require('@memwatch/agent/protocol/text-rules')
 
-/** Longest text of a saved record; the longest written ones are sentences with a few names. */
+/** Length limit of a text in a saved record; the longest texts are sentences with a few names. */
 const MAX_TEXT_LENGTH = 16_384
-/** Most items of a list, and keys of a map: ten minutes of seconds are 600. */
+/** Upper bound of items in a list, and of keys in a map: ten minutes of seconds are 600 items. */
 const MAX_ITEMS = 1000
 /**
- * The part of JSON Schema that exporter/expose/schemas.js uses.
+ * Subset of JSON Schema that exporter/expose/schemas.js uses.
  * @typedef {{ type?: string | string[], enum?: readonly unknown[], anyOf?: Schema[], items?:
  *   Schema, properties?: Record<string, any>, required?: string[], additionalProperties?: any }}
  *   Schema
  */
 
 /**
- * A value rebuilt from its schema: unknown properties are dropped, numbers are finite and at most
- * 2^53, texts well-formed and without characters that act, all of it bounded.
+ * Rebuilds a value from its schema. Unknown properties are dropped, numbers are finite and at most
+ * 2^53, texts are well-formed and without control characters, and all sizes are bounded.
  * @param {Schema} schema
- * @param {unknown} value as JSON.parse returns it
- * @returns {any} undefined when the value does not fit
+ * @param {unknown} value value returned by JSON.parse
+ * @returns {any} rebuilt value; undefined if the value does not fit the schema
  */
 function rebuild (schema, value) {
   if (schema.anyOf) return first(schema.anyOf, option => rebuild(option, value))
@@ -32,7 +32,7 @@ function rebuild (schema, value) {
   return accepts('object') ? rebuildObject(schema, /** @type {any} */ (value)) : undefined
 }
 
-/** Later ones are no dates: the range of a Date in ECMAScript. */
+/** Last valid time of a Date in ECMAScript. */
 const MAX_UNIX_MS = 8.64e15
 /**
  * @param {string} name of a property

@@ -8,23 +8,24 @@ const { FolderLock, LockedError } = require('./folder-lock')
 const { Quarantine } = require('./quarantine')
 
 /**
- * Error codes of a full disk. Such a disk may have room later, and saved history can be restored.
+ * Error codes of a full disk. A full disk is no reason to refuse the start: it may have room later,
+ * and its saved history can be restored.
  */
 const FULL = ['ENOSPC', 'EDQUOT']
 
 /**
- * The folder of --data-dir: checked at start, locked against a second exporter, and with a place
- * for what cannot be read.
+ * The folder of --data-dir. It is checked at start, locked against a second exporter, and has a
+ * quarantine for unreadable files.
  */
 class DataFolder {
   #lock
   /**
-   * Reason for a missing lock, if the file system does not support it.
+   * Reason why there is no lock, if the file system does not support locks.
    * @type {Error | undefined}
    */
   unlocked
 
-  /** @param {string} folder absolute; see open */
+  /** @param {string} folder absolute path; see open */
   constructor (folder) {
     this.path = folder
     this.quarantine = new Quarantine(folder)
@@ -34,7 +35,7 @@ class DataFolder {
   /**
    * @param {string} folder absolute
    * @returns {Promise<DataFolder>}
-   * @throws {ConfigError} when the folder cannot be used, or another exporter uses it
+   * @throws {ConfigError} if the folder cannot be used, or if another exporter uses it
    */
   static async open (folder) {
     assertUsable(folder)
@@ -49,7 +50,7 @@ class DataFolder {
 
   /**
    * Acquires the lock again before each save: it is lost if somebody removes the folder.
-   * @throws {LockedError} another exporter has the folder now
+   * @throws {LockedError} if another exporter uses the folder now
    */
   async hold () {
     try {

@@ -7,24 +7,28 @@ const path = require('node:path')
 const { randomUUID } = require('node:crypto')
 
 const NAME = 'lock'
-/** sun_path of unix(7) holds 108 bytes, the zero at its end among them. */
+/** Length limit of a socket's path: sun_path of unix(7) has 108 bytes, including the final NUL. */
 const MAX_PATH_BYTES = 107
-/** Time limit of the holder's answer: a stopped process accepts connections but does not answer. */
+/**
+ * Time limit for an answer of the lock's holder: a stopped process accepts connections but does not
+ * answer.
+ */
 const ANSWER_WITHIN_MS = 1000
-/** Time in which another process that found the same abandoned lock may also replace it. */
+/** Time in which another process that also found the abandoned lock may replace it. */
 const CONTEST_MS = 50
 const HOLDER = /^\d{1,10} [\w.-]{1,253}$/
-/** Error codes of a missing lock, or of one whose holder has ended. */
+/** Error codes of a missing lock, and of a lock whose holder has ended. */
 const FREE = ['ENOENT', 'ECONNREFUSED', 'ENOTSOCK']
 
-/** Another process holds the lock. */
+/** Error: another process holds the lock. */
 class LockedError extends Error {}
 
 /**
  * Lock on a folder: a Unix socket in it, on which its holder listens. The kernel closes the
  * listener when the process ends, so a lock that refuses connections is abandoned. A pid file could
- * not show that: containers number their processes alike, and do not see each other. The lock works
- * between processes of one kernel; on a network file system other machines do not see it.
+ * not show this, because different containers use the same pids and cannot see each other's
+ * processes. The lock works between processes of one kernel. On a network file system other
+ * machines do not see it.
  */
 class FolderLock {
   #folder
@@ -39,8 +43,8 @@ class FolderLock {
 
   /**
    * Acquires the lock; does nothing if this process already holds it.
-   * @throws {LockedError} another process holds it
-   * @throws {Error} the file system has no Unix sockets, or is full
+   * @throws {LockedError} if another process holds the lock
+   * @throws {Error} if the file system has no Unix sockets, or is full
    */
   async hold () {
     while (!this.#isHeld()) {
@@ -57,7 +61,7 @@ class FolderLock {
     this.#server = undefined
   }
 
-  /** @returns {number | undefined} inode of the present lock, of any holder */
+  /** @returns {number | undefined} inode of the present lock, whoever holds it */
   #found () {
     return fs.lstatSync(path.join(this.#folder, NAME), { throwIfNoEntry: false })?.ino
   }
@@ -67,8 +71,8 @@ class FolderLock {
   }
 
   /**
-   * @param {number | undefined} abandoned inode of the lock to replace; if there is another one by
-   *   now, nothing happens
+   * @param {number | undefined} abandoned inode of the lock to replace; nothing happens if another
+   *   lock has replaced it meanwhile
    */
   async #replace (abandoned) {
     const name = `${NAME}-${randomUUID().slice(0, 8)}`
@@ -77,8 +81,8 @@ class FolderLock {
     this.#server?.close()
     this.#server = await withShortPath(this.#folder, name, listen)
     try {
-      // Every user with access to the folder may ask for the holder, even if the exporter's user
-      // was changed.
+      // Every user with access to the folder may connect to ask for the holder, so the check also
+      // works after a change of the exporter's user.
       fs.chmodSync(own, 0o666)
       this.#inode = fs.lstatSync(own).ino
       if (abandoned === undefined) return placeNew(own, file)
@@ -100,7 +104,7 @@ function placeNew (own, file) {
     fs.linkSync(own, file)
   } catch (error) {
     const isTaken = /** @type {NodeJS.ErrnoException} */ (error).code === 'EEXIST'
-    if (!isTaken) fs.renameSync(own, file) // a file system without hard links
+    if (!isTaken) fs.renameSync(own, file) // The file system has no hard links.
   }
 }
 
@@ -123,7 +127,7 @@ function listen (file) {
 
 /**
  * @param {string} file
- * @returns {Promise<string | undefined>} the holder; undefined: none
+ * @returns {Promise<string | undefined>} the holder; undefined without one
  */
 function askHolder (file) {
   return new Promise(resolve => {

@@ -5,15 +5,15 @@ const path = require('node:path')
 const { randomUUID } = require('node:crypto')
 const { makeFolder } = require('../make-folder')
 
-/** Files kept for an investigation; older ones are removed. */
+/** Upper bound of retained files, for an investigation; older ones are removed. */
 const MAX_ENTRIES = 20
 const MAX_BYTES = 16 * 2 ** 20
-/** Names listed in the log. */
+/** Upper bound of names listed in the log. */
 const MAX_REPORTED = 10
 
 /**
- * The folder `unreadable` in the data folder: files that could not be restored are moved to it, so
- * that the next start does not meet them again, and nothing is lost unseen.
+ * The folder `unreadable` in the data folder: files that could not be restored are moved to it. So
+ * the next start does not find them again, and no data is lost unnoticed.
  */
 class Quarantine {
   #folder
@@ -27,7 +27,7 @@ class Quarantine {
   }
 
   /**
-   * Moves a file, link or folder aside, or removes it where that fails. Never throws.
+   * Moves a file, link or folder to the quarantine, or removes it if this fails. Never throws.
    * @param {string} file
    * @param {string} reason
    */
@@ -48,11 +48,11 @@ class Quarantine {
   #remove (file) {
     try {
       fs.rmSync(file, { recursive: true, force: true })
-    } catch {} // on a failing disk it stays and is skipped again
+    } catch {} // On a failing disk the file stays, and is skipped again at the next start.
   }
 
   /**
-   * Files moved since the last call, for one line of the log.
+   * Files moved since the last call, as text for one line of the log.
    * @returns {{ count: number, files: { file: string, reason: string }[] } | undefined}
    */
   report () {
@@ -63,7 +63,7 @@ class Quarantine {
     return report
   }
 
-  /** A link in its place would redirect moves and removals elsewhere. */
+  /** A link in place of this folder would redirect moves and removals to another folder. */
   #make () {
     if (fs.lstatSync(this.#folder, { throwIfNoEntry: false })?.isDirectory() === false) {
       fs.rmSync(this.#folder)
@@ -87,7 +87,7 @@ class Quarantine {
 
 /**
  * @param {string} file
- * @returns {number} of a folder the sum of its files; deeper ones are not counted
+ * @returns {number} size of a file; for a folder, the sum of its direct files
  */
 function bytesOf (file) {
   const stats = fs.lstatSync(file)

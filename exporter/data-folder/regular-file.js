@@ -19,14 +19,14 @@ function assertRegular (file, stats) {
 }
 
 /**
- * Opens a regular file for reading: no link, FIFO, device or folder in its place.
+ * Opens a file for reading. The file must be regular, not a link, FIFO, device or folder.
  * @param {string} file
- * @returns {{ fd: number, bytes: number }} to be closed by the caller
- * @throws {Error} if the file is not regular, or an error of the file system
+ * @returns {{ fd: number, bytes: number }} descriptor, to be closed by the caller
+ * @throws {Error} if the file is not regular, or on an error of the file system
  */
 function openRegularFile (file) {
-  // Opening a device can have an effect, so the name is checked first; the check of the descriptor
-  // decides.
+  // Opening a device can have an effect, so the path is checked first. The final decision is made
+  // on the descriptor.
   assertRegular(file, fs.lstatSync(file))
   const fd = fs.openSync(file, FLAGS)
   try {
@@ -43,7 +43,7 @@ function openRegularFile (file) {
  * @param {number} fd
  * @param {number} length
  * @param {number} [offset]
- * @returns {Buffer} shorter where the file ends before
+ * @returns {Buffer} bytes; fewer if the file ends earlier
  */
 function readBytes (fd, length, offset = 0) {
   const bytes = Buffer.alloc(length)
@@ -57,7 +57,7 @@ function readBytes (fd, length, offset = 0) {
 }
 
 /**
- * Reads a regular file. No more is read than the size that the kernel states, which is 0 for the
+ * Reads a regular file. It reads at most the size that the kernel reports, which is 0 for the
  * endless files of /proc.
  * @param {string} file
  * @param {{ maxBytes: number }} options

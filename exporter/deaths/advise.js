@@ -5,24 +5,30 @@ const { formatBytes, formatSeconds } = require('@memwatch/engine/text/format')
 const MIB = 2 ** 20
 /** Share of the container for memory that can be predicted; the rest is reserve. */
 const CONTAINER_SHARE = 0.9
-/** Heap limits are advised in steps of this. */
+/** Step of recommended heap limits. */
 const STEP_MIB = 32
 /** Least useful increase of a limit. */
 const WORTH_GROWTH = 1.15
-/** A heap that was this much emptier before has grown; less is the saw of its garbage. */
+/**
+ * Least rise, as a share, of a heap that has grown; a smaller rise may be garbage that comes and
+ * goes.
+ */
 const LEAST_RISE_SHARE = 0.2
-/** So many readings, each above the one before it, are a line and no saw. */
+/** Least number of readings, each above the previous one, that prove growth. */
 const LEAST_READINGS = 3
 
-/** Flag that writes a report of retained objects; it does not change how the app runs. */
+/**
+ * Flag that writes a heap snapshot before the process dies, for the search of a leak; the app runs
+ * as before.
+ */
 const LOOK_FURTHER =
   'To find the objects that filled the heap: node --heapsnapshot-near-heap-limit=1 writes a heap ' +
     'snapshot at the limit (it takes seconds, and as much additional memory as the heap), node ' +
     '--report-on-fatalerror writes the stack and the heap spaces.'
 
 /**
- * Advice after a full heap: it leaked, or was too small for its work. A few frames cannot decide,
- * so the text gives both, with a way to find out.
+ * Advice after a full heap. The app leaked, or the heap was too small for its work. A few frames
+ * cannot decide this, so the text contains both, with a way to find out.
  * @param {import('./reasons').ReasonName} reason
  * @param {import('./last-moments').LastMoments} moments
  * @returns {string | null} sentences; null without advice
@@ -82,7 +88,8 @@ const roundMib = bytes => Math.ceil(bytes / MIB / STEP_MIB) * STEP_MIB
 
 /**
  * @param {string | null | undefined} advice
- * @returns {string | null} without that to write a heap snapshot: one was written
+ * @returns {string | null} the advice without the part about a heap snapshot, for a process that
+ *   wrote one
  */
 const withoutSnapshot = advice => advice?.replace(LOOK_FURTHER, '').trim() || null
 

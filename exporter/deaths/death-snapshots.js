@@ -4,7 +4,10 @@ const path = require('node:path')
 const { plainText } = require('@memwatch/agent/protocol/text-rules')
 const { findSnapshotFiles, listSnapshotFolders } = require('./snapshot-files')
 
-/** Deaths that wait for an analysis. In a fleet that dies at once all have the same cause. */
+/**
+ * Upper bound of deaths that wait for an analysis. If a whole fleet dies at once, all deaths have
+ * the same cause.
+ */
 const MOST_WAITING = 10
 const MOST_USED = 1000
 /** The longest path that Linux takes: PATH_MAX of limits.h. */
@@ -14,9 +17,9 @@ const MOST_PATH = 4096
 /** @typedef {import('@memwatch/engine/history/target').Target} Target */
 
 /**
- * Analyses heap snapshots that V8 wrote before a process died: where --heapsnapshot-near-heap-limit
- * asked for them. They stay where they are, and are analysed one at a time in a side process. Of
- * two snapshots the piles are objects that came between them.
+ * Analyses heap snapshots that V8 wrote before a process died, as --heapsnapshot-near-heap-limit
+ * requests. The files stay in place, and are analysed one at a time in a side process. With two
+ * snapshots, the piles consist of objects created between them.
  */
 class DeathSnapshots {
   #retainersOf
@@ -24,17 +27,17 @@ class DeathSnapshots {
   #closing = new AbortController()
   #waiting = 0
   /**
-   * Files that explained a death: pids of several containers in one volume may be alike.
+   * Files that already explained a death: with several containers in one volume, pids may be equal.
    * @type {Set<string>}
    */
   #used = new Set()
-  /** Ends with the last analysis. @type {Promise<unknown>} */
+  /** Resolves with the last analysis. @type {Promise<unknown>} */
   #last = Promise.resolve()
 
   /**
    * @param {object} options
    * @param {typeof import('../captures/retainers').retainersOf} options.retainersOf
-   * @param {string} [options.folder] a volume that apps write snapshots to: --snapshot-dir
+   * @param {string} [options.folder] a volume to which apps write snapshots: --snapshot-dir
    */
   constructor ({ retainersOf, folder }) {
     this.#retainersOf = retainersOf
@@ -42,9 +45,9 @@ class DeathSnapshots {
   }
 
   /**
-   * Looks for snapshots of a target that ended.
+   * Searches snapshots of a target that ended.
    * @param {Target} target
-   * @param {readonly string[]} ownFolders where it wrote them, if that can be seen
+   * @param {readonly string[]} ownFolders folders to which it wrote snapshots, if they can be seen
    * @param {object} listener
    * @param {(file: string) => void} listener.onStart
    * @param {(holders: Holders) => void} listener.onEnd
@@ -70,14 +73,14 @@ class DeathSnapshots {
   }
 
   /**
-   * Looks for snapshots of a process that never reported.
+   * Searches snapshots of a process that never reported.
    * @param {object} of
    * @param {number} of.pid
    * @param {string} of.cwd
    * @param {string[]} of.command
    * @param {string[]} of.nodeOptions
    * @param {number} of.startedAtUnixMs
-   * @returns {Promise<Holders | null>} null without any
+   * @returns {Promise<Holders | null>} null without a snapshot
    */
   async explain ({ pid, cwd, command, nodeOptions, startedAtUnixMs }) {
     const flags = { execArgv: command, nodeOptions }
@@ -87,7 +90,7 @@ class DeathSnapshots {
     return file ? this.#analyse({ name: path.basename(command[0]), hello: {} }, file, before) : null
   }
 
-  /** Resolves when no analysis is under way. */
+  /** Resolves when no analysis is running. */
   async idle () {
     await this.#last
   }

@@ -14,35 +14,37 @@ const { Watched } = require('./watched')
 /** Interval at which silent targets are polled. */
 const LOOK_EVERY_MS = 1000
 /**
- * Time in which a living agent reconnects. A blocked loop has no reason to close its connection.
+ * Time in which a living agent reconnects. A blocked event loop alone does not close the
+ * connection.
  */
 const RETURN_WITHIN_MS = 5000
-/** Longest interval of an agent's attempts to connect while the exporter is away. */
+/** Longest interval between an agent's attempts to connect while the exporter is away. */
 const FIND_WITHIN_MS = 45_000
 /**
- * Delay of the kernel: it closes the sockets of a dying process a moment before the process is
- * gone.
+ * Delays of the polls of a dying process: the kernel closes its sockets a moment before the process
+ * is gone.
  */
 const DYING_LOOKS_MS = [0, 20, 100, 300]
-/**
- * Time in which a parent that reports its child's exit does so, after the child's connection ended.
- */
+/** Time limit for a parent to report its child's exit, after the child's connection ended. */
 const TOLD_WITHIN_MS = 1000
 /**
- * Time after a goodbye in which a process must end. If it still lives then, another process sent
- * the goodbye, or the end was held up.
+ * Time after a goodbye in which a process must end. If it is still alive then, another process sent
+ * the goodbye, or the end was delayed.
  */
 const LEAVE_WITHIN_MS = 30_000
-/** Upper bound of goodbyes that wait for the kernel; beyond it the goodbye alone counts. */
+/**
+ * Upper bound of goodbyes that wait for the kernel's confirmation; beyond it the goodbye alone is
+ * sufficient.
+ */
 const MOST_LEAVING = 64
 /** Length of the history stored with a death. */
 const LAST_MINUTES_SECONDS = 600
 
 /**
- * Detects deaths. Emits `death` (death, lastMinutes, target, folders of its snapshots), once for
- * each process, and for a worker that ran out of heap; `alive` (id of the death) when a process
- * believed dead reconnects, as after a network failure; and `lives` (target) when the kernel shows
- * that a process is alive after its goodbye.
+ * Detects deaths. Events: `death` (death, lastMinutes, target, folders of its snapshots) once for
+ * each process, and for each worker that ran out of heap; `alive` (id of the death) when a process
+ * that was reported as dead reconnects, as after a network failure; `lives` (target) when the
+ * kernel shows that a process is alive after its goodbye.
  */
 class DeathWatch extends EventEmitter {
   #targets
@@ -56,10 +58,10 @@ class DeathWatch extends EventEmitter {
    * @type {WeakMap<import('@memwatch/engine/history/target').Target, string>}
    */
   #dead = new WeakMap()
-  /** Processes that said goodbye and that the kernel still shows. @type {Set<Watched>} */
+  /** Processes that said goodbye and still exist in the kernel. @type {Set<Watched>} */
   #leaving = new Set()
   /**
-   * Processes that the kernel showed as gone.
+   * Processes that no longer exist in the kernel.
    * @type {WeakSet<import('@memwatch/engine/history/target').Target>}
    */
   #gone = new WeakSet()
@@ -72,8 +74,9 @@ class DeathWatch extends EventEmitter {
 
   /**
    * @param {import('@memwatch/engine/history/targets').Targets} targets
-   * @param {{ now?: () => number, witnessOf?: (hello: import('@memwatch/agent/protocol/frame').Hello) => Witness |
-   *   null, overNetwork?: boolean }} [options] now: ms; overNetwork: silence may be the network's
+   * @param {{ now?: () => number, witnessOf?: (hello:
+   *   import('@memwatch/agent/protocol/frame').Hello) => Witness | null, overNetwork?: boolean }}
+   *   [options] now: ms; overNetwork: the network may cause silence
    */
   constructor (targets, { now = steadyUnixMs, witnessOf = Witness.of, overNetwork = false } = {}) {
     super()
@@ -96,7 +99,7 @@ class DeathWatch extends EventEmitter {
     this.#timer.unref()
   }
 
-  /** Notes that the exporter itself closes connections from now on. */
+  /** Records that the exporter itself closes connections from now on. */
   stop () {
     for (const watched of this.#leaving) this.#settle(watched)
     this.#stopped = true
@@ -105,19 +108,19 @@ class DeathWatch extends EventEmitter {
 
   /**
    * @param {import('@memwatch/engine/history/target').Target} target
-   * @returns {string | undefined} id of its death; undefined of one that lives
+   * @returns {string | undefined} id of its death; undefined for a living process
    */
   deathOf (target) {
     return this.#dead.get(target)
   }
 
-  /** Resolves when no goodbye waits for the kernel. */
+  /** Resolves when no goodbye waits for the kernel's confirmation. */
   async settled () {
     while (this.#leaving.size > 0) await once(this, 'settled')
   }
 
   /**
-   * Process probe of a target, where it was seen when the target was opened.
+   * Process probe of a target; undefined if the process was not visible when the target was opened.
    * @param {import('@memwatch/engine/history/target').Target} target
    * @returns {'lives' | 'gone' | undefined}
    */
@@ -141,7 +144,7 @@ class DeathWatch extends EventEmitter {
     return this.#watched.get(target)?.silence
   }
 
-  /** Announces a process whose exit the caller will report. @param {number} pid */
+  /** Announces a process whose exit the caller will report by `exited`. @param {number} pid */
   expectExit (pid) {
     this.#awaited.add(pid)
   }
@@ -165,7 +168,7 @@ class DeathWatch extends EventEmitter {
     const now = this.#now()
     const late = now - this.#lookedAtMs > 3 * LOOK_EVERY_MS
     this.#lookedAtMs = now
-    // After a pause the exporter has waiting frames to read first: their senders are not silent.
+    // After a pause the exporter has to read waiting frames first: their senders are not silent.
     if (late) return
     for (const watched of this.#watched.values()) {
       if (watched.isLost) this.#pollLost(watched)
@@ -175,7 +178,7 @@ class DeathWatch extends EventEmitter {
 
   /** @param {import('@memwatch/engine/history/target').Target} target */
   #open (target) {
-    // A process that sends a hello has not ended.
+    // A process that sends a hello again has not ended.
     for (const watched of this.#leaving) {
       if (processOf(watched.target.hello) === processOf(target.hello)) this.#stays(watched)
     }
@@ -242,7 +245,7 @@ class DeathWatch extends EventEmitter {
     if (!isAwaited || this.#lostForMs(watched) >= TOLD_WITHIN_MS) this.#settle(watched)
   }
 
-  /** @param {Watched} watched that has no connection any more */
+  /** @param {Watched} watched a target without a connection */
   #pollLost (watched) {
     if (!watched.witness) {
       const waitMs = watched.loss?.unwatched ? FIND_WITHIN_MS : RETURN_WITHIN_MS
@@ -274,7 +277,7 @@ class DeathWatch extends EventEmitter {
   }
 
   /**
-   * Handles a goodbye. If the kernel can be asked, it must confirm the end of the process.
+   * Handles a goodbye. If the process is visible in the kernel, its end must be confirmed there.
    * @param {Watched} watched
    */
   #leave (watched) {
@@ -303,7 +306,7 @@ class DeathWatch extends EventEmitter {
   /**
    * Records the death of a process that is gone, with its cause.
    * @param {Watched} watched
-   * @param {boolean} [isReplaced] another process of its name exists
+   * @param {boolean} [isReplaced] true if another process of its name exists
    */
   #settle (watched, isReplaced = false) {
     const { target, loss } = watched
@@ -311,7 +314,8 @@ class DeathWatch extends EventEmitter {
     if (isGone) this.#gone.add(target)
     watched.settle()
     this.#watched.delete(target)
-    // A restored target has no frame, and a silent one nothing to report.
+    // A target that never sent a frame is not reported, unless it was restored and its process
+    // ended while the exporter was away.
     const isUnwatched = loss?.unwatched && !target.frame
     if (target.frame || isUnwatched) {
       const restarted = isReplaced ? 'restarted' : 'unknown'
@@ -322,8 +326,8 @@ class DeathWatch extends EventEmitter {
 
   /**
    * @param {Watched} watched
-   * @param {boolean} isGone as the kernel shows
-   * @param {'restarted' | 'unknown'} [unwatched] it ended while the exporter was away
+   * @param {boolean} isGone true if the kernel shows that the process is gone
+   * @param {'restarted' | 'unknown'} [unwatched] true if it ended while the exporter was away
    */
   #report (watched, isGone, unwatched) {
     const { target, loss, exit, byeCode } = watched
@@ -354,7 +358,7 @@ class DeathWatch extends EventEmitter {
 
   /**
    * @param {import('@memwatch/engine/history/target').Target} target
-   * @returns {Watched | undefined} of the main thread of its process, while that is watched
+   * @returns {Watched | undefined} target of the process's main thread, while it is watched
    */
   #findMain (target) {
     const process = processOf(target.hello)
@@ -363,7 +367,7 @@ class DeathWatch extends EventEmitter {
   }
 
   /**
-   * A worker's end is normal, unless its heap was full.
+   * True if a worker's heap was full; any other end of a worker is normal.
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('./explain').Explanation} explanation
    */

@@ -17,9 +17,9 @@ const RAN_OUT = ['heap_oom', 'oom_kill']
 /** Upper bound of stored deaths, each with its last minutes. */
 const MAX_DEATHS = 100
 const MINUTES = /** @type {any} */ (deathWithMinutes).properties.lastMinutes
-/** More than ten minutes of all tracks are. */
+/** Size limit of the last minutes: larger than ten minutes of all tracks. */
 const MAX_MINUTES_BYTES = 4 * 2 ** 20
-/** Upper bound of names with counted exits; the name with the oldest death is forgotten first. */
+/** Upper bound of names with counted exits; the name with the oldest death is removed first. */
 const MAX_NAMES = 1000
 
 /**
@@ -32,21 +32,22 @@ const MAX_NAMES = 1000
  * @property {string | null} host
  * @property {string} node
  * @property {number} startedAtUnixMs
- * @property {number} diedAtUnixMs when its end was noticed
+ * @property {number} diedAtUnixMs time at which its end was detected
  * @property {number} lastFrameUnixMs
  * @property {import('./reasons').ReasonName} reason
  * @property {'certain' | 'likely' | 'possible'} sure
  * @property {string} text one sentence
  * @property {number | null} exitCode
  * @property {string | null} signal
- * @property {{ diagnosis: string, summary: string, fix: string } | null} verdict the primary one at
- *   its end
- * @property {string | null} [advice] what to do, where no verdict says so; deaths of older
- *   exporters have none
- * @property {string | null} suspects of one that ran out of memory: the lines that the last heap
- *   profile pointed at
- * @property {import('@memwatch/engine/verdicts/holders').Holders | null} [holders] of the piles in a
- *   heap snapshot that V8 wrote before; null without one, or while it is analysed
+ * @property {{ diagnosis: string, summary: string, fix: string } | null} verdict the primary
+ *   verdict at its end
+ * @property {string | null} [advice] advice, if no verdict contains one; absent in deaths of older
+ *   exporters
+ * @property {string | null} suspects suspects of the last heap profile, for a process that ran out
+ *   of memory
+ * @property {import('@memwatch/engine/verdicts/holders').Holders | null} [holders] holders of piles
+ *   in a heap snapshot that V8 wrote before the death; null without a snapshot, or while it is
+ *   analysed
  *
  * @typedef {import('@memwatch/engine/history/target').LastMinutes} LastMinutes
  */
@@ -95,7 +96,7 @@ function deathOf (
 
 /**
  * @param {import('@memwatch/engine/verdicts/case').Case['suspects']} suspects
- * @returns {string | null} lines of the last heap profile
+ * @returns {string | null} text with the suspects of the last heap profile
  */
 function lastProfileText (suspects) {
   const [last] = [...suspects.values()]
@@ -104,23 +105,24 @@ function lastProfileText (suspects) {
   return shortText(last?.suspects ?? null) || null
 }
 
-/** Ended processes, their causes, and counts. */
+/** Stores deaths with their causes, and counts them. */
 class Deaths {
   /**
-   * Newest last; ten minutes are 250 KB of JSON, and a tenth of that compressed.
+   * Stored deaths, the newest last. Ten minutes of tracks are 250 KB of JSON, and compressed a
+   * tenth of it.
    * @type {{ death: Death, lastMinutes: Buffer }[]}
    */
   #kept = []
   /**
    * @type {Map<string, { counts: Map<import('./reasons').ReasonName, number>, last: Death |
-   *   undefined }>} by target and thread
+   *   undefined }>} exits by target and thread
    */
   #byName = new Map()
 
   /**
    * @param {Death} death
    * @param {LastMinutes} lastMinutes
-   * @returns {Buffer} the latter, packed: see restore
+   * @returns {Buffer} the last minutes, packed: see restore
    */
   add (death, lastMinutes) {
     const packed = exactBuffer(gzipSync(JSON.stringify(lastMinutes)))
@@ -129,7 +131,7 @@ class Deaths {
   }
 
   /**
-   * One from before this exporter.
+   * Restores a death that an earlier exporter stored.
    * @param {Death} death
    * @param {Buffer} lastMinutes packed
    */
@@ -146,7 +148,7 @@ class Deaths {
   }
 
   /**
-   * Adds the analysis of its heap snapshot.
+   * Adds the analysis of a heap snapshot to a death.
    * @param {string} id
    * @param {NonNullable<Death['holders']>} holders
    */
@@ -158,7 +160,7 @@ class Deaths {
   }
 
   /**
-   * Adds the lines of a heap profile that came to an end with the process.
+   * Adds the suspects of a heap profile that ended with the process.
    * @param {string} id
    * @param {import('@memwatch/engine/history/target').Target} target
    */
@@ -170,7 +172,7 @@ class Deaths {
   }
 
   /**
-   * Retracts a death. Its count stays, because a counter that falls looks like one that restarted.
+   * Retracts a death. Its count stays, because a counter that falls looks like a restarted counter.
    * @param {string} id
    */
   retract (id) {
@@ -193,9 +195,9 @@ class Deaths {
   }
 
   /**
-   * Exits of all that died, and zeros of what can be alerted on for those that live: a counter that
+   * Counts of exits, and zeros for living targets, for each reason with an alert: a counter that
    * begins at 1 shows no increase.
-   * @param {Iterable<{ name: string, thread: string }>} targets that are watched now
+   * @param {Iterable<{ name: string, thread: string }>} targets all watched targets
    * @returns
    *   {{ target: string, thread: string, reason: import('./reasons').ReasonName, count: number }[]}
    */
@@ -218,15 +220,15 @@ class Deaths {
     return rows
   }
 
-  /** The last death under each name. @returns {Death[]} */
+  /** The last death of each name. @returns {Death[]} */
   get lastOfEach () {
     return [...this.#byName.values()].flatMap(({ last }) => last ?? [])
   }
 }
 
 /**
- * @param {Buffer} packed from a folder that other users may be able to write to
- * @returns {LastMinutes} empty when they cannot be read
+ * @param {Buffer} packed packed tracks, from a folder to which other users may be able to write
+ * @returns {LastMinutes} tracks; empty if they cannot be read
  */
 function unpackMinutes (packed) {
   try {

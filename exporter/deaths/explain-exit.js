@@ -6,35 +6,32 @@ const { LOOK_FURTHER } = require('./advise')
 
 /** Shells, and programs started by them, report 128 + N for a child that signal N ended. */
 const SIGNAL_CODES = 128
-/**
- * Rise of RSS from which a process that never reported counts as grown: Node.js starts with 40 MiB.
- */
+/** Rise of RSS from which a process that never reported has grown: Node.js starts with 40 MiB. */
 const GREW_BYTES = 64 * 2 ** 20
 
-/** Signals that a process brings on itself. */
+/** Signals that a process causes by its own crash. */
 const CRASHES = ['SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGTRAP']
 
 /**
- * @typedef {object} Ending of a command of which no process reported
+ * @typedef {object} Ending end of a command none of whose processes reported
  * @property {import('./reasons').ReasonName} reason
  * @property {'certain' | 'likely' | 'possible'} sure
- * @property {string} text cause in one or two sentences
+ * @property {string} text cause, in one or two sentences
  * @property {string | null} advice advice for further investigation
- * @property {import('@memwatch/engine/verdicts/holders').Holders | null} [holders] of the piles in a
- *   heap snapshot that V8 wrote before; null without one
+ * @property {import('@memwatch/engine/verdicts/holders').Holders | null} [holders] holders of piles
+ *   in a heap snapshot that V8 wrote before; null without a snapshot
  */
 
 /**
- * The end of a command by a signal before any of its processes reported: code that computes from
- * its first line to its end never turns the loop that the agent reports from.
+ * Explains the end of a command by a signal before any of its processes reported. Code that
+ * computes without a pause never returns to the event loop, so its agent cannot report.
  * @param {object} known
- * @param {{ code: number | null, signal: string | null }} known.exit of the command
+ * @param {{ code: number | null, signal: string | null }} known.exit exit of the command
  * @param {number} known.durationSeconds
- * @param {readonly { atSeconds: number, rssBytes: number }[]} [known.rss] of its process, oldest
- *   first
- * @param {number} [known.oomKills] kills for memory in its cgroup meanwhile; undefined: nobody
- *   counted
- * @returns {Ending | null} null if it ended by itself
+ * @param {readonly { atSeconds: number, rssBytes: number }[]} [known.rss] readings of its process's
+ *   RSS, oldest first
+ * @param {number} [known.oomKills] OOM kills in its cgroup during the run; undefined if unknown
+ * @returns {Ending | null} null if the command ended by itself
  */
 function explainExit ({ exit, durationSeconds, rss = [], oomKills }) {
   const signal = exit.signal ?? findSignal(exit.code)
@@ -43,8 +40,8 @@ function explainExit ({ exit, durationSeconds, rss = [], oomKills }) {
   const began = `The command ended with ${signal}${status} after ` +
     `${formatSeconds(durationSeconds)}, before any of its processes reported. The agent needs ` +
     'the event loop: it cannot report from a program that computes from its first line on.'
-  // A status of 128 + N is that of a program which started another: the samples are not the
-  // other's.
+  // A status of 128 + N comes from a program that started another one, and the readings are not
+  // those of the other program.
   const growth = exit.signal ? sayGrowth(rss) : ''
   if (signal === 'SIGABRT') {
     const grew = growth !== '' && rss[rss.length - 1].rssBytes - rss[0].rssBytes >= GREW_BYTES

@@ -4,29 +4,31 @@ const { LATE_INTERVALS, SILENT_INTERVALS, countIntervals } = require('@memwatch/
 const { formatBytes, formatRatio, formatSeconds } = require('@memwatch/engine/text/format')
 
 /**
- * Share of a limit from which a jump to the limit within the last second is likely, because nothing
- * is visible between two frames.
+ * Share of a limit from which a jump to the limit within the last second is likely: memory between
+ * two frames is not visible.
  */
 const NEAR_CONTAINER_RATIO = 0.9
 const NEAR_HEAP_RATIO = 0.85
 /** Share of time in GCs that indicates a full heap. */
 const THRASH_RATIO = 0.3
 /**
- * Share of a limit for a rise to a new maximum within one interval: it has just begun, and its
- * final rate is unknown.
+ * Share of the limit by which the last frame must exceed the earlier maximum to count as a rise
+ * that has just begun. Its final rate is unknown.
  */
 const RECORD_RATIO = 0.1
-/** Weaker thresholds for an aborted process, because hardly anything else aborts. */
+/**
+ * Lower threshold for an aborted process, because hardly anything but a full heap aborts Node.js.
+ */
 const ABORTED_RECORD_RATIO = 0.03
 const ABORTED_NEAR_HEAP_RATIO = 0.7
 /**
- * Silence after which a liveness probe restarts a process: three periods of ten seconds by default,
+ * Silence after which a liveness probe restarts a process: by default three periods of ten seconds,
  * often less.
  */
 const HUNG_SECONDS = 10
-/** Exit codes of a process that was asked to end: 128 + SIGINT, SIGTERM; and 0. */
+/** Exit codes of a process that was asked to end: 0, and 128 + SIGINT or SIGTERM. */
 const CLEAN_CODES = [0, 130, 143]
-/** Signals that only the process itself, or a debugger, causes. */
+/** Signals that only the process itself or a debugger causes. */
 const CRASH_SIGNALS = [
   'SIGSEGV',
   'SIGABRT',
@@ -51,15 +53,16 @@ const NODE_EXIT_CODES = /** @type {Record<number, string>} */ ({
  * Facts about the end of a process.
  * @typedef {object} Evidence
  * @property {import('./last-moments').LastMoments} moments
- * @property {number} [byeCode] exit code of its goodbye
- * @property {import('../process/witness').Exit} [exit] as its parent or the kernel knows it
+ * @property {number} [byeCode] exit code in its goodbye
+ * @property {import('../process/witness').Exit} [exit] exit status, as known to its parent or the
+ *   kernel
  * @property {boolean} [isGone] true if the kernel shows that the process is gone
- * @property {number} [oomKills] kills for memory in its cgroup since its last frames, as the kernel
- *   counts; undefined if that cannot be seen
- * @property {number} [saidOomKills] OOM kills as other processes of its cgroup report them
+ * @property {number} [oomKills] OOM kills in its cgroup since its last frames, counted by the
+ *   kernel; undefined if not visible
+ * @property {number} [saidOomKills] OOM kills reported by other processes of its cgroup
  * @property {number} [silentGrowthBytes] growth of RSS observed after its last frame
- * @property {'restarted' | 'unknown'} [unwatched] it ended while the exporter was away
- * @property {boolean} [unreachable] its connection timed out
+ * @property {'restarted' | 'unknown'} [unwatched] true if it ended while the exporter was away
+ * @property {boolean} [unreachable] true if its connection timed out
  *
  * @typedef {object} Explanation
  * @property {import('./reasons').ReasonName} reason
@@ -68,8 +71,8 @@ const NODE_EXIT_CODES = /** @type {Record<number, string>} */ ({
  */
 
 /**
- * Explains the end of a process. Facts of the kernel come first, and only they are certain; then
- * the goodbye of the process; then inference from its last frames.
+ * Explains the end of a process. Facts from the kernel come first, and only these are certain. The
+ * goodbye of the process comes second, conclusions from its last frames last.
  * @param {Evidence} evidence
  * @returns {Explanation}
  */
@@ -138,7 +141,7 @@ function bySignal (signal, { moments, silentGrowthBytes }) {
 }
 
 /**
- * Reasons of SIGKILL, and of an unseen signal.
+ * Reason for SIGKILL, or for an unknown signal, from the last moments.
  * @param {'SIGKILL' | undefined} signal
  * @param {Evidence} evidence
  * @returns {Explanation}
@@ -154,7 +157,7 @@ function byLastMoments (signal, { moments, oomKills, silentGrowthBytes, unreacha
         silentIntervals: SILENT_INTERVALS
       })
       : undefined
-  // The kernel did not kill it if its kill counter stood still.
+  // If the kernel's kill counter did not change, the kernel did not kill the process.
   const container = oomKills === undefined ? nearContainerLimit(moments) : undefined
   const limit = nearerLimit(heap, container, moments)
   if (limit === 'heap') {
@@ -206,11 +209,11 @@ function byLastMoments (signal, { moments, oomKills, silentGrowthBytes, unreacha
 const say = (reason, sure, text) => ({ reason, sure, text })
 
 /**
- * True when the heap can have met its limit.
+ * True if the heap may have reached its limit.
  * @param {import('./last-moments').LastMoments} moments
  * @param {{ silentGrowthBytes: number | undefined, nearRatio: number, recordRatio: number,
  *   silentIntervals: number }} options
- * @returns {Explanation['sure'] | undefined} certain only if a signal shows that it aborted
+ * @returns {Explanation['sure'] | undefined} certainty; undefined if it has not reached it
  */
 function nearHeapLimit (
   {
@@ -230,7 +233,7 @@ function nearHeapLimit (
     return gcPauseRatio >= THRASH_RATIO ? 'certain' : 'likely'
   }
   if (heapGrowthBytesPerSecond * (silentSeconds + intervalSeconds) >= left) return 'likely'
-  // A loop that fills the heap in one go sends no frame meanwhile, but shows in RSS.
+  // A loop that fills the heap without a pause sends no frame, but its growth is visible in RSS.
   if (silentGrowthBytes !== undefined && silentGrowthBytes >= left / 2) return 'likely'
   if (heapRecordBytes >= recordRatio * oldLimitBytes) return 'possible'
   const intervals = countIntervals(silentSeconds, { intervalSeconds })
@@ -241,7 +244,7 @@ function nearHeapLimit (
 }
 
 /**
- * True when the container can have met its limit.
+ * True if the container may have reached its limit.
  * @param {import('./last-moments').LastMoments} moments
  * @returns {'likely' | 'possible' | undefined}
  */
@@ -264,7 +267,7 @@ function nearContainerLimit ({
 }
 
 /**
- * The limit that a process met, where both are possible.
+ * Chooses the limit that a process reached, if both are possible.
  * @param {Explanation['sure'] | undefined} heap
  * @param {'likely' | 'possible' | undefined} container
  * @param {import('./last-moments').LastMoments} moments

@@ -9,44 +9,45 @@ const { oldGenerationLimit, semiSpaceMax } = require('@memwatch/engine/v8/heap-s
 const RISE_SECONDS = 10
 /** Age below which a full heap is explained from its first frames on. */
 const RISE_OF_HEAP_SECONDS = 120
-/** Fewest readings after major GCs that are better than used bytes. */
+/** Least number of readings after major GCs to prefer them to used bytes. */
 const LEAST_READINGS = 3
 /**
- * Time whose values a new maximum must exceed: mostly longer than between two major GCs.
+ * Time whose values a new maximum must exceed: usually longer than the time between two major GCs.
  */
 const RECORD_SECONDS = 60
 
 /**
  * State of a target at its end.
  * @typedef {object} LastMoments
- * @property {number} silentSeconds from its last frame to its end
- * @property {number} intervalSeconds between its frames
+ * @property {number} silentSeconds time from its last frame to its end
+ * @property {number} intervalSeconds interval between its frames
  * @property {number | undefined} rssBytes
- * @property {number} rssGrowthBytesPerSecond the fastest between two frames at the end
- * @property {number} rssRecordBytes by how much it was higher at the end than ever in the minute
- *   before
- * @property {number | undefined} containerBytes what its container held: RSS or working set,
- *   whichever is more
+ * @property {number} rssGrowthBytesPerSecond fastest growth between two frames at the end
+ * @property {number} rssRecordBytes difference between RSS at the end and its maximum in the minute
+ *   before; 0 if not higher
+ * @property {number | undefined} containerBytes memory of its container: RSS or working set,
+ *   whichever is larger
  * @property {number | undefined} containerLimitBytes
- * @property {boolean} limitHitsRose the cgroup ran into its limit at the end
+ * @property {boolean} limitHitsRose true if the cgroup reached its limit at the end
  * @property {number | undefined} heapUsedBytes
  * @property {number} heapGrowthBytesPerSecond
- * @property {number} heapRecordBytes as rssRecordBytes
+ * @property {number} heapRecordBytes the same for the used heap
  * @property {number | undefined} heapSizeLimitBytes
- * @property {number | undefined} oldBytes used heap without the new space, which does not run out
+ * @property {number | undefined} oldBytes used heap without the new space
  * @property {number | undefined} oldLimitBytes part of the heap size limit outside the new space
  * @property {HeapRise | null} heapRise
- * @property {number} gcPauseRatio share of the last seconds that GCs took
+ * @property {number} gcPauseRatio share of the last seconds spent in GCs
  */
 
 /**
- * Growth of the heap up to its end: of the live heap after major GCs, else of the used bytes.
+ * Growth of the heap up to the end: of the live heap number of readings after major GCs, or,
+ * without enough of these, of the used bytes.
  * @typedef {object} HeapRise
  * @property {number} fromBytes
  * @property {number} toBytes
  * @property {number} seconds
  * @property {number} readings after major GCs
- * @property {number} falls number of readings lower than the previous one
+ * @property {number} falls number of readings that are lower than the previous one
  */
 
 /** @type {LastMoments} */
@@ -70,7 +71,8 @@ const UNKNOWN = Object.freeze({
 })
 
 /**
- * @param {import('@memwatch/engine/history/target').Target} target without a frame nothing is known of it
+ * @param {import('@memwatch/engine/history/target').Target} target a target without a frame has no
+ *   last moments
  * @param {number} goneAtUnixMs
  * @returns {LastMoments}
  */
@@ -112,12 +114,12 @@ function lastMoments (target, goneAtUnixMs) {
 }
 
 /**
- * Kills for memory in its cgroup since its last frames: from the cgroup itself, else from who
- * shares the cgroup and lives.
+ * OOM kills in a target's cgroup since its last frames: from the cgroup itself, or, if it is not
+ * visible, from living processes that share it.
  * @param {Pick<import('./watched').Watched, 'target' | 'witness' | 'oomKills'>} watched
  * @param {readonly import('@memwatch/engine/history/target').Target[]} all targets
- * @returns {{ oomKills?: number, saidOomKills?: number }} oomKills: as the kernel counts;
- *   saidOomKills: as others of its cgroup say; neither where nobody counted
+ * @returns {{ oomKills?: number, saidOomKills?: number }} oomKills: counted by the kernel;
+ *   saidOomKills: reported by other processes of the cgroup; both absent if unknown
  */
 function oomKillsSince ({ target, witness, oomKills }, all) {
   const now = witness?.oomKills()
@@ -152,7 +154,7 @@ function riseOf (window) {
   if (last < 1 || times[last] <= times[0]) return null
   return {
     fromBytes: values[0],
-    // The last frame is newer than the last major GC, which may be seconds older.
+    // The values in the last frame are newer than the last major GC, which may be seconds older.
     toBytes: Math.max(values[last], used.values[used.values.length - 1] ?? 0),
     seconds: Math.max(times[last], used.times[used.times.length - 1] ?? 0) - times[0],
     readings: live.values.length,
@@ -162,7 +164,7 @@ function riseOf (window) {
 
 /**
  * @param {{ times: number[], values: number[] }} points
- * @returns {number} per second; 0 where nothing rose
+ * @returns {number} growth per second; 0 without a rise
  */
 function steepest ({ times, values }) {
   let most = 0
@@ -175,7 +177,8 @@ function steepest ({ times, values }) {
 
 /**
  * @param {{ values: number[] }} points
- * @returns {number} 0 where the last is no record, or the only one
+ * @returns {number} difference of the last value and the earlier maximum; 0 if the last value is
+ *   not a maximum, or the only one
  */
 function record ({ values }) {
   return values.length < 2

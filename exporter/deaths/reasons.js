@@ -6,8 +6,8 @@
  * @typedef {object} Reason
  * @property {string} title
  * @property {string} known evidence of the cause
- * @property {boolean} counted from 0 on for every target, so that its first time is an increase an
- *   alert can see
+ * @property {boolean} counted true if every target has a count that begins at 0, so that an alert
+ *   sees the first such death as an increase
  */
 
 const reasons = Object.freeze({

@@ -1,9 +1,6 @@
 'use strict'
 
-/**
- * Causes of the silence of a target that has not ended: label values of
- * memwatch_target_silence_seconds.
- */
+/** Causes of a living target's silence: label values of memwatch_target_silence_seconds. */
 const silenceCauses = Object.freeze({
   loop_blocked:
     'synchronous work blocks the event loop: a long computation, a regular expression, or the ' +

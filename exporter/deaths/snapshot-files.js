@@ -4,19 +4,21 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { flagsInForce } = require('@memwatch/engine/v8/flags')
 
-/** Entries of a folder that are read: a working directory may hold anything. */
+/**
+ * Upper bound of entries read from a folder: a working directory may contain any number of files.
+ */
 const MOST_ENTRIES = 10_000
 /**
  * Heap.DATE.TIME.PID.THREAD.NUMBER.heapsnapshot: DiagnosticFilename in src/node_report.cc of
- * Node.js, for --heapsnapshot-near-heap-limit.
+ * Node.js, written by --heapsnapshot-near-heap-limit.
  */
 const OF_NODE = /^Heap\.\d{8}\.\d{6}\.(\d+)\.(\d+)\.\d+\.heapsnapshot$/
 /**
- * v8-heap-TIME.heapsnapshot, with the pid behind the time since Node.js 26: of V8's own flag
+ * v8-heap-TIME.heapsnapshot, since Node.js 26 with the pid after the time: written by V8's own flag
  * --heap-snapshot-on-oom, always in the working directory.
  */
 const OF_V8 = /^v8-heap-\d+(?:-(\d+))?\.heapsnapshot$/
-/** A snapshot begins within this of the last frame, or later. */
+/** Tolerance: a snapshot begins at most this long before the last frame. */
 const BEFORE_LAST_FRAME_MS = 2000
 
 /**
@@ -27,9 +29,9 @@ const BEFORE_LAST_FRAME_MS = 2000
 /** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */
 
 /**
- * Folders that a process writes snapshots to, as this process can open them: the working directory
- * and that of --diagnostic-dir. A process in another container has another file system: its folder
- * has to be mounted (--snapshot-dir).
+ * Folders to which a process writes snapshots, if this process can open them: the working directory
+ * and the folder of --diagnostic-dir. A process in another container has another file system, so
+ * its folder has to be mounted (--snapshot-dir).
  * @param {Hello} hello
  * @param {(link: string) => string} [readLink]
  * @returns {string[] | undefined} undefined if the process is gone, cannot be seen, or has
@@ -49,19 +51,19 @@ function findSnapshotFolders (hello, readLink = fs.readlinkSync) {
 /**
  * @param {string} cwd working directory of a process
  * @param {Pick<Hello, 'execArgv' | 'nodeOptions'>} hello
- * @returns {string[]} folders that it writes snapshots to
+ * @returns {string[]} folders to which it writes snapshots
  */
 const listSnapshotFolders = (cwd, hello) =>
   [...new Set([path.resolve(cwd, flagsInForce(hello).get('--diagnostic-dir') ?? ''), cwd])]
 
 /**
- * Snapshots of one isolate, by their names and times.
+ * Finds the snapshots of one isolate by their names and times.
  * @param {readonly string[]} folders
  * @param {object} of
  * @param {Pick<Hello, 'pid' | 'threadId' | 'startedAtUnixMs' | 'execArgv' | 'nodeOptions'>}
  *   of.hello
  * @param {number} of.lastFrameUnixMs
- * @returns {SnapshotFile[]} newest first; none of a folder that cannot be read
+ * @returns {SnapshotFile[]} files, newest first; none from an unreadable folder
  */
 function findSnapshotFiles (folders, { hello, lastFrameUnixMs }) {
   const { pid, threadId, startedAtUnixMs } = hello
@@ -84,7 +86,7 @@ function findSnapshotFiles (folders, { hello, lastFrameUnixMs }) {
 
 /**
  * @param {string} file
- * @returns {number | undefined} Unix ms of its last change; undefined for what is no regular file
+ * @returns {number | undefined} Unix ms of its last change; undefined if it is not a regular file
  */
 function readTime (file) {
   const stats = fs.lstatSync(file, { throwIfNoEntry: false })
@@ -93,7 +95,7 @@ function readTime (file) {
 
 /**
  * @param {string} folder
- * @returns {string[]} none if it cannot be read
+ * @returns {string[]} names of the entries; empty if the folder cannot be read
  */
 function readNames (folder) {
   /** @type {string[]} */
@@ -108,7 +110,7 @@ function readNames (folder) {
     } finally {
       open.closeSync()
     }
-  } catch {} // gone, or another user's
+  } catch {} // The folder is gone, or belongs to another user.
   return names
 }
 

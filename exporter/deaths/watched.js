@@ -2,7 +2,10 @@
 
 const { findSnapshotFolders } = require('./snapshot-files')
 
-/** CPU that a loop which is blocked by its own work uses at least, of each second. */
+/**
+ * Least share of CPU time of a process whose event loop is blocked by its own work; with less it
+ * waits.
+ */
 const BUSY_RATIO = 0.2
 
 /**
@@ -11,8 +14,8 @@ const BUSY_RATIO = 0.2
  *   connected  frames come
  *   late       frames are missing, and its process is polled: a frame leads back to connected
  *   vanished   its connection ended without a goodbye; a frame leads back to connected
- *   leaving    it said goodbye, and the kernel is asked whether its process is gone
- *   settled    its end was told, or it lives unwatched: nothing leads out
+ *   leaving    it said goodbye, and the kernel is polled until its process is gone
+ *   settled    its end was reported, or it lives unwatched: the final state
  */
 const STATES = Object.freeze({
   connected: 'connected',
@@ -26,19 +29,25 @@ const STATES = Object.freeze({
  * End of a connection.
  * @typedef {object} Loss
  * @property {number} sinceUnixMs
- * @property {boolean} unreachable it timed out
- * @property {boolean} unwatched the exporter was away
+ * @property {boolean} unreachable true if it timed out
+ * @property {boolean} unwatched true if the exporter was away
  */
 
-/** One target, as the death watch knows it. */
+/** State of one target in the death watch. */
 class Watched {
   /** @type {keyof typeof STATES} */
   #state = STATES.connected
-  /** While it is vanished or leaving, and after. @type {Loss | undefined} */
+  /**
+   * End of its connection; set in the states vanished, leaving and settled.
+   * @type {Loss | undefined}
+   */
   #loss
-  /** While it is late. @type {import('../process/witness').Sight | undefined} */
+  /**
+   * Last state of its process; set while it is late.
+   * @type {import('../process/witness').Sight | undefined}
+   */
   #sight
-  /** Why it is silent. @type {import('./silence').SilenceCause | undefined} */
+  /** Cause of its silence. @type {import('./silence').SilenceCause | undefined} */
   #silence
   /** Growth of RSS observed since its last frame. @type {number | undefined} */
   #silentGrowthBytes
@@ -57,7 +66,7 @@ class Watched {
   constructor (target, witness) {
     this.target = target
     this.witness = witness
-    /** Kills in its cgroup by the last count before its end. */
+    /** OOM kills in its cgroup at the last reading before its end. */
     this.oomKills = witness?.oomKills()
     /** Folders for heap snapshots of V8: they are known only while the process lives. */
     this.snapshotFolders = witness ? findSnapshotFolders(target.hello) : undefined
@@ -90,17 +99,18 @@ class Watched {
     this.#sight = undefined
     this.#silence = undefined
     this.#silentGrowthBytes = undefined
-    // Counted again regularly, as a sibling killed earlier is not this process.
+    // The count is read again regularly, because a sibling that was killed earlier is not this
+    // process.
     const { containerOomKills } = this.target.frame?.values ?? {}
     if (containerOomKills !== undefined) this.oomKills = this.witness?.oomKills()
   }
 
   /**
-   * Frames are missing: polls its process.
+   * Polls its process while frames are missing.
    * @param {object} options
    * @param {number} options.everySeconds since the last poll
    * @param {boolean} options.isSilent the silence is longer than a late frame
-   * @param {boolean} options.overNetwork silence may be the network's
+   * @param {boolean} options.overNetwork the network may cause the silence
    */
   pollLate ({ everySeconds, isSilent, overNetwork }) {
     this.#state = STATES.late
@@ -111,7 +121,8 @@ class Watched {
     const before = this.#sight
     const sight = this.#sight = this.witness.look()
     this.#noteGrowth(this.witness.rssBytes())
-    // A process that writes a heap snapshot is late, and may have left the folder of its start.
+    // A process that writes a heap snapshot is late, and may have changed its working directory
+    // since its start.
     this.snapshotFolders = findSnapshotFolders(this.target.hello) ?? this.snapshotFolders
     if (!isSilent) return
     if (sight.state === 'stopped') this.#silence = 'stopped'
@@ -148,7 +159,7 @@ class Watched {
     return sight?.state === 'gone'
   }
 
-  /** Its process outlives its connection. */
+  /** Records that its process outlives its connection. */
   loseConnection () {
     this.#silence = 'connection_lost'
   }

@@ -5,13 +5,13 @@ const path = require('node:path')
 const { fileURLToPath } = require('node:url')
 
 /**
- * Destination of captures.
+ * Destination to which captures are sent.
  * @typedef {{ kind: 'folder', folder: string } | { kind: 'put', url: URL } |
  *   { kind: 's3', url: URL, region: string }} Destination url: without a final slash; s3: with the
  *   bucket
  */
 
-/** Safe in paths, URLs and signatures without escapes. */
+/** Prefixes that need no escapes in paths, URLs and signatures. */
 const PREFIX = /^[\w.-]+(\/[\w.-]+)*$/
 /** https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html */
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/
@@ -21,16 +21,16 @@ const EXAMPLES = 'file:///var/captures, https://store.example.com/captures or s3
 /**
  * @param {string} text of --ship-to
  * @param {object} [options]
- * @param {URL} [options.endpoint] of S3-compatible storage; AWS without it
+ * @param {URL} [options.endpoint] address of an S3-compatible storage; default: AWS
  * @param {string} [options.region]
- * @param {boolean} [options.allowHttp] unencrypted to other machines
+ * @param {boolean} [options.allowHttp] allow unencrypted requests to other machines
  * @returns {Destination}
- * @throws {Error} naming what is expected
+ * @throws {Error} names the expected form
  */
 function parseDestination (text, { endpoint, region = 'us-east-1', allowHttp = false } = {}) {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || url.username || url.password || url.search || url.hash) {
-    // The text may hold a password.
+    // The error does not quote the text, which may contain a password.
     throw new Error(`expected an address without credentials and query, such as ${EXAMPLES}`)
   }
   switch (url.protocol) {
@@ -90,7 +90,7 @@ function isLoopback (host) {
 
 /**
  * @param {string} text of --s3-endpoint
- * @returns {URL | undefined} undefined: AWS
+ * @returns {URL | undefined} undefined for AWS
  * @throws {Error}
  */
 function parseEndpoint (text) {

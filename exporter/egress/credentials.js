@@ -2,7 +2,7 @@
 
 const fs = require('node:fs')
 
-/** Far beyond both kinds of file. */
+/** Size limit, far larger than both kinds of file. */
 const MOST_BYTES = 65_536
 /** https://docs.aws.amazon.com/cli/v1/userguide/cli-configure-files.html */
 const AWS_LINE = /^\s*(aws_access_key_id|aws_secret_access_key|aws_session_token)\s*=\s*(\S+)\s*$/gm
@@ -11,7 +11,7 @@ const AWS_LINE = /^\s*(aws_access_key_id|aws_secret_access_key|aws_session_token
  * Text of --ship-credentials-file. It is read for each request, because credentials rotate.
  * @param {string} file
  * @returns {string}
- * @throws {Error} when it cannot be read
+ * @throws {Error} if the file cannot be read
  */
 function readText (file) {
   const stats = fs.statSync(file)
@@ -22,7 +22,7 @@ function readText (file) {
 /**
  * @param {string | undefined} file
  * @returns {string | undefined} bearer token; undefined without a file
- * @throws {Error} naming the file
+ * @throws {Error} names the file
  */
 function readBearer (file) {
   if (!file) return undefined
@@ -32,12 +32,12 @@ function readBearer (file) {
 }
 
 /**
- * Keys of S3: from the file, in the form of AWS's own (its first section), else from the
- * environment.
+ * Reads the keys of S3: from the file, in the form of AWS's credentials file (first section), or
+ * without a file from the environment.
  * @param {string | undefined} file
  * @param {NodeJS.ProcessEnv} [env]
  * @returns {{ accessKeyId: string, secretAccessKey: string, sessionToken?: string }}
- * @throws {Error} naming what is missing
+ * @throws {Error} names the missing value
  */
 function readAwsKeys (file, env = process.env) {
   const [first] = file ? readText(file).split(/^\[(?!default\])/m).filter(Boolean) : []

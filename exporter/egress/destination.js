@@ -8,7 +8,7 @@ const { createSend } = require('./send')
  * @param {Partial<Pick<import('../config').Config,
  *   'shipTo' | 's3Endpoint' | 's3Region' | 'shipHttp' | 'shipCredentials'>>} config
  * @returns {import('./send').Send}
- * @throws {ConfigError} when the address of --ship-to or its credentials cannot be used
+ * @throws {ConfigError} if the address of --ship-to or its credentials cannot be used
  */
 function openDestination ({ shipTo = '', s3Endpoint, s3Region, shipHttp, shipCredentials }) {
   try {

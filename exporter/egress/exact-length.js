@@ -1,11 +1,14 @@
 'use strict'
 
-/** A stored file is not as long as its record says: every attempt would fail. */
+/** Error for a stored file whose length differs from its record: every attempt would fail. */
 class LengthError extends Error {
   isFinal = true
 }
 
-/** Counts a stream, a step of `pipeline`, and lets no other length pass than the expected one. */
+/**
+ * Step of `pipeline` that counts the bytes of a stream and fails unless their number is the
+ * expected one.
+ */
 class ExactLength {
   #expected
   #passed = 0
@@ -17,7 +20,7 @@ class ExactLength {
     this.#expected = expected
   }
 
-  /** True once all bytes were passed on. */
+  /** True once all expected bytes have passed. */
   get isComplete () {
     return this.#passed === this.#expected
   }

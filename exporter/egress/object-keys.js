@@ -2,18 +2,19 @@
 
 const { kinds } = require('../captures/kinds')
 
-/** Record of a capture. It is sent last: a capture with a record is complete. */
+/** Record of a capture. It is sent last, so a capture with a record is complete. */
 const RECORD = 'capture.json'
 const MOST_NAME_LENGTH = 100
 const ID = /^[0-9a-f-]{36}$/
 const PART = /^[a-z]{1,32}$/
 
 /**
- * Keys of a capture: TARGET/DATE/TIME-KIND-ID. The name of the target comes from the app: all but
- * letters, digits, "." and "-" becomes "_", and a name of dots alone, too.
+ * Keys of a capture: TARGET/DATE/TIME-KIND-ID. The name of the target comes from the app:
+ * characters other than letters, digits, "." and "-" become "_", as do names that consist of dots
+ * only.
  * @param {import('../captures/captures').Capture} capture
- * @returns {string} folder of its parts
- * @throws {Error} when the id is none
+ * @returns {string} key prefix of its parts
+ * @throws {Error} if the id is invalid
  */
 function folderKey ({ id, kind, target, requestedUnixMs }) {
   if (!ID.test(id) || !Object.hasOwn(kinds, kind)) throw new Error(`no capture: ${id}`)
@@ -42,7 +43,7 @@ const triageKey = ({ target, pid, atUnixMs }) =>
  * @param {import('../captures/captures').Capture} capture
  * @param {string} part
  * @returns {string}
- * @throws {Error} when the part has no valid name
+ * @throws {Error} if the part's name is invalid
  */
 function partKey (capture, part) {
   if (!PART.test(part)) throw new Error('no part of a capture')

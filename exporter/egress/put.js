@@ -7,16 +7,16 @@ const { ExactLength } = require('./exact-length')
 const IDLE_MS = 30_000
 /** Time limit of a request. */
 const MOST_MS = 900_000
-/** Bytes of an answer that are read: its status counts. */
+/** Upper bound of bytes read from an answer, of which only the status is needed. */
 const MOST_ANSWER_BYTES = 4096
-/** 4xx statuses that are worth a retry; credentials may be replaced meanwhile. */
+/** 4xx statuses that are worth a retry; credentials may have been replaced by then. */
 const WORTH_A_RETRY = new Set([401, 403, 408, 425, 429])
 
-/** A request that the server refused. */
+/** Error for a request that the server refused. */
 class RefusedError extends Error {
   /**
    * @param {number} status
-   * @param {string} reason a word of the server, or nothing
+   * @param {string} reason the server's error code; may be empty
    */
   constructor (status, reason) {
     super(`it answered ${status}${reason && ` ${reason}`}`)
@@ -26,7 +26,7 @@ class RefusedError extends Error {
 }
 
 /**
- * PUTs an object. Redirects are refused: a body and its credentials go to the named server only.
+ * PUTs an object. Redirects are refused, so that body and credentials go only to the named server.
  * @param {URL} url
  * @param {object} options
  * @param {Record<string, string>} options.headers
@@ -34,8 +34,8 @@ class RefusedError extends Error {
  * @param {AbortSignal} options.signal
  * @param {number} [options.idleMs]
  * @returns {Promise<void>}
- * @throws {RefusedError} the server refused
- * @throws {Error} of the network, or after the time limits
+ * @throws {RefusedError} if the server refuses
+ * @throws {Error} on an error of the network, or after the time limits
  */
 async function put (url, { headers, body, signal, idleMs = IDLE_MS }) {
   const source = body.open()
@@ -63,15 +63,16 @@ async function put (url, { headers, body, signal, idleMs = IDLE_MS }) {
   const length = new ExactLength(body.bytes)
   const sent = pipeline(source, chunks => length.pass(chunks), outgoing, { signal: within })
   try {
-    // A server that refuses may close before it has read the body: its answer says more.
+    // A server that refuses may close the connection before it has read the body: its answer
+    // explains more than the error.
     const failed = sent.then(() => answered, error => answered.catch(() => { throw error }))
     const answer = await Promise.race([answered, failed])
     const { statusCode: status = 0 } = answer
     if (status < 200 || status > 299) throw new RefusedError(status, await readReason(answer))
-    // The answer may come before the stream notes its own end.
+    // The answer may arrive before the stream has recorded its own end.
     if (!length.isComplete) throw new Error(`it answered ${status} before all bytes were sent`)
   } catch (error) {
-    // The server only sees that the connection ended.
+    // For the server the connection just ended; the real cause is the failed length check.
     throw length.failure ?? error
   } finally {
     outgoing.destroy()
@@ -80,7 +81,7 @@ async function put (url, { headers, body, signal, idleMs = IDLE_MS }) {
 
 /**
  * @param {import('node:http').IncomingMessage} answer
- * @returns {Promise<string>} code of an S3 error, as SignatureDoesNotMatch; empty without one
+ * @returns {Promise<string>} code of an S3 error, such as SignatureDoesNotMatch; empty without one
  */
 async function readReason (answer) {
   let text = ''
@@ -89,7 +90,7 @@ async function readReason (answer) {
       text += chunk
       if (text.length > MOST_ANSWER_BYTES) break
     }
-  } catch {} // the status is known
+  } catch {} // The status is known anyway.
   return /<Code>(\w{1,64})<\/Code>/.exec(text)?.[1] ?? ''
 }
 

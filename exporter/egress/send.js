@@ -13,10 +13,10 @@ const { put } = require('./put')
  * @property {number} bytes
  * @property {string} sha256 hex
  * @property {string} mediaType
- * @property {() => import('node:stream').Readable} open a new stream of it
+ * @property {() => import('node:stream').Readable} open opens a new stream of the file
  *
- * @typedef {(key: string, body: Body, signal: AbortSignal) => Promise<void>} Send sends an object;
- *   an object of the same key is replaced. It rejects with the reason; `isFinal` of the error is
+ * @typedef {(key: string, body: Body, signal: AbortSignal) => Promise<void>} Send sends an object,
+ *   and replaces an existing object with the same key. It rejects with an error whose `isFinal` is
  *   true if another attempt would fail the same way
  *
  * @typedef {{ credentialsFile?: string, idleMs?: number }} Options idleMs: time limit without
@@ -68,7 +68,7 @@ const createS3Send = ({ url: base, region }, options) => async (key, body, signa
  * @param {import('./addresses').Destination} destination
  * @param {Options} [options]
  * @returns {Send}
- * @throws {Error} when the credentials are missing or unreadable
+ * @throws {Error} if the credentials are missing or unreadable
  */
 function createSend (destination, options = {}) {
   const { credentialsFile } = options

@@ -9,27 +9,30 @@ const { partKey, recordKey } = require('./object-keys')
 /** Delay after the first failure; it doubles with each further one. */
 const FIRST_DELAY_MS = 1000
 const MOST_DELAY_MS = 300_000
-/** Attempts for one capture: two hours or more of a storage that is away. */
+/**
+ * Upper bound of attempts for one capture: they last two hours or more while the storage is away.
+ */
 const MOST_ATTEMPTS = 40
-/** Queue limit; the oldest capture is dropped first. It stays in the store. */
+/** Queue limit; the oldest capture is dropped from the queue first, and stays in the store. */
 const MOST_WAITING = 500
-/** Time that a stopping exporter gives the queue. A pod is deleted 30 s after its SIGTERM. */
+/** Time that a stopping exporter waits for the queue. A pod is deleted 30 s after its SIGTERM. */
 const STOP_WITHIN_MS = 5000
 
 /** Outcomes of a capture. @type {readonly ['shipped', 'failed', 'dropped']} */
 const OUTCOMES = Object.freeze(['shipped', 'failed', 'dropped'])
 
-/** The capture was deleted before it was sent. */
+/** Error for a capture that was deleted before it was sent. */
 class GoneError extends Error {}
 
 /**
  * @typedef {import('../captures/captures').Capture} Capture
- * @typedef {{ capture: Capture, attempts: number, sent: Set<string> }} Entry sent: parts
+ * @typedef {{ capture: Capture, attempts: number, sent: Set<string> }} Entry sent: number of parts
+ *   that are sent
  */
 
 /**
- * Sends captures, one after the other: the parts, then the record. A capture that was sent is
- * marked in the store, so that an exporter that starts again continues with the others.
+ * Sends captures one after the other: first the parts, then the record. Sent captures are marked in
+ * the store, so that a later exporter continues with the others.
  */
 class Shipper {
   #captures
@@ -39,13 +42,13 @@ class Shipper {
   #delay
   /** @type {Entry[]} */
   #waiting = []
-  /** Failures since the last success. */
+  /** Number of failures since the last success. */
   #failures = 0
   /** @type {Promise<void> | undefined} */
   #run
   #over = new AbortController()
   #stopping = false
-  /** Bytes sent. */
+  /** Number of sent bytes. */
   bytes = 0
   /** @type {Map<string, number>} */
   counts = new Map(OUTCOMES.map(outcome => [outcome, 0]))
@@ -55,10 +58,10 @@ class Shipper {
    * @param {Pick<import('../captures/captures').Captures, 'get' | 'read' | 'markShipped'>}
    *   options.captures
    * @param {import('./send').Send} options.send
-   * @param {boolean} [options.shipsSnapshots] heap snapshots, too
+   * @param {boolean} [options.shipsSnapshots] true to send heap snapshots, too
    * @param {(message: string, fields: { capture: string, target: string }) => void}
-   *   options.onFailure called for the first of several failures, and when a capture is given up
-   * @param {(failures: number) => number} [options.delay] ms before the next attempt
+   *   options.onFailure called for the first of several failures, and when a capture is abandoned
+   * @param {(failures: number) => number} [options.delay] returns the ms before the next attempt
    */
   constructor ({ captures, send, shipsSnapshots = false, onFailure, delay = delayAfter }) {
     this.#captures = captures
@@ -88,7 +91,7 @@ class Shipper {
     this.#run ??= this.#shipAll().finally(() => { this.#run = undefined })
   }
 
-  /** Gives the queue a few seconds, unless the destination fails anyway. */
+  /** Stops; waits a few seconds for the queue, unless the destination fails anyway. */
   async stop () {
     this.#stopping = true
     if (this.#failures === 0 && this.#run) {
@@ -109,7 +112,7 @@ class Shipper {
     for (let [entry] = this.#waiting; entry && !signal.aborted; [entry] = this.#waiting) {
       const error = await this.#ship(entry)
       if (signal.aborted) return
-      // The limit of the queue may have dropped it meanwhile.
+      // The queue limit may have dropped the capture meanwhile.
       const isWaiting = this.#waiting[0] === entry
       if (isWaiting) this.#waiting.shift()
       if (!error) continue
@@ -122,7 +125,7 @@ class Shipper {
 
   /**
    * @param {Entry} entry
-   * @param {Error & { isFinal?: boolean }} error of its last attempt
+   * @param {Error & { isFinal?: boolean }} error error of the last attempt
    * @returns {boolean} false if another attempt follows
    */
   #settle (entry, error) {
@@ -175,7 +178,7 @@ class Shipper {
     this.#count('shipped')
     try {
       this.#captures.markShipped(capture.id)
-    } catch {} // a full disk: it is sent again after a restart, under the same keys
+    } catch {} // The disk is full: the capture is sent again after a restart, under the same keys.
   }
 
   /**
@@ -191,9 +194,9 @@ class Shipper {
 }
 
 /**
- * Doubled with each failure, and spread over its second half: exporters that lost the same storage
- * do not return to it at once.
- * @param {number} failures from 1
+ * Delay before the next attempt. It doubles with each failure, and is random within its second
+ * half, so that exporters that lost the same storage do not all return to it at once.
+ * @param {number} failures number of failures, from 1
  * @returns {number} ms
  */
 function delayAfter (failures) {

@@ -3,10 +3,10 @@
 const aws4 = require('aws4')
 
 /**
- * Headers of a PUT to S3, with AWS Signature Version 4. The hash of the body is signed, too: a
- * changed body is refused.
+ * Headers of a PUT to S3, with AWS Signature Version 4. The signature includes the hash of the
+ * body, so S3 refuses a changed body.
  * https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html
- * @param {URL} url with a path that needs no escapes
+ * @param {URL} url URL whose path needs no escapes
  * @param {object} options
  * @param {string} options.region
  * @param {Pick<import('./send').Body, 'bytes' | 'sha256' | 'mediaType'>} options.body

@@ -14,7 +14,7 @@ const LOOPBACK_ADDRESSES = /^(127\.\d+\.\d+\.\d+|::1|::ffff:127\.\d+\.\d+\.\d+)$
 
 /**
  * Rights of a route. open: for Prometheus and probes. read: findings and their targets. act:
- * changes or examines an app. The default is read.
+ * changes or examines an app. Default: read.
  * @typedef {'open' | 'read' | 'act'} Access
  */
 
@@ -32,14 +32,15 @@ const OF_PROXIES = new RegExp(`^(${[
  * Access rules. Clients on this machine may read, and may act if no token is set. Remote clients
  * need the token for both; without a token they may do neither. A request forwarded by a proxy
  * counts as remote. In a browser on this machine only the exporter's own page may act. Other sites
- * may not act, and may not even read by a name that they took over: a loopback server only answers
- * to its address, to localhost, and to this machine's name.
+ * may not act. They may not read either, even if they let their own host name resolve to this
+ * machine (DNS rebinding): on loopback, the Host header must be the address, localhost, or this
+ * machine's name.
  *
  * @param {object} options
  * @param {string | undefined} options.token
- * @param {boolean} options.trustLoopback false: callers on this machine are from elsewhere
- * @returns {(request: FastifyRequest, reply: FastifyReply) => Promise<any>} hook that answers 401
- *   or 403 to all others
+ * @param {boolean} options.trustLoopback false: clients on this machine are treated as remote
+ * @returns {(request: FastifyRequest, reply: FastifyReply) => Promise<any>} hook that answers other
+ *   requests with 401 or 403
  */
 function authorize ({ token, trustLoopback }) {
   return async (request, reply) => {
@@ -51,7 +52,8 @@ function authorize ({ token, trustLoopback }) {
     const { remoteAddress = '', localAddress = '' } = request.socket
     const overLoopback = [remoteAddress, localAddress].every(at => LOOPBACK_ADDRESSES.test(at))
     const hasToken = Boolean(token) && isToken(tokenIn(authorization ?? ''), token)
-    // A page that took over a name does not know the token. A proxy may forward the name in Host.
+    // A page of another site does not know the token, so a request with the token may have any Host
+    // header: a proxy may forward its own.
     if (overLoopback && !hasToken && !isOurName(host ?? '')) {
       return denied('unknown host name: on this machine, use localhost')
     }
@@ -70,7 +72,8 @@ function authorize ({ token, trustLoopback }) {
           'send the token: Authorization: Bearer …'
         )
       }
-      // A browser with a stored password also sends it with requests made by other sites.
+      // A browser also sends its stored password with requests that other sites make, so acting
+      // needs more.
       if (access === 'read' || ownPage) return
     }
     if (local && ownPage) return
@@ -91,8 +94,8 @@ const isToken = (given, token) =>
   given !== undefined && token !== undefined && timingSafeEqual(digest(given), digest(token))
 
 /**
- * True for a browser request on behalf of another site. A link on another site may only open a
- * page: https://web.dev/articles/fetch-metadata
+ * True for a browser request made by another site. A link on another site may only open a page:
+ * https://web.dev/articles/fetch-metadata
  * @param {FastifyRequest} request
  * @param {Access} access of its route
  */
@@ -103,7 +106,7 @@ function isOfAnotherSite ({ headers, method }, access) {
 }
 
 /**
- * Token from the header: as a bearer token, or as the password that a browser asks for.
+ * Reads the token from the header: a bearer token, or the password for which a browser asks.
  * @param {string} authorization header
  * @returns {string | undefined}
  */

@@ -14,7 +14,7 @@ const { attachedVerdicts } = require('@memwatch/engine/verdicts/attached')
  * @type {{ access: import('./authorize').Access }}
  */
 const ACT = { access: 'act' }
-/** The form that pprof reads is made in memory. */
+/** Size limit of a profile that is converted to pprof's format, in memory. */
 const MOST_PPROF_BYTES = 64 * 2 ** 20
 
 /**
@@ -121,7 +121,7 @@ function routeToList (server, captures) {
 }
 
 /**
- * Known bugs beside the verdict that a capture belongs to, while its target is watched.
+ * Known bugs attached to the verdict to which a capture belongs, while its target is watched.
  * @param {import('@memwatch/engine/history/target').Target[]} targets
  * @param {import('../captures/captures').Capture} capture
  */
@@ -131,7 +131,7 @@ const knownBugsOf = (targets, { id, target: name }) => targets
   .find(({ suspects }) => suspects?.captureId === id)?.knownBugs ?? []
 
 /**
- * State and suspects of a capture.
+ * Routes to one capture: its state and suspects.
  * @param {import('fastify').FastifyInstance} server
  * @param {() => import('@memwatch/engine/history/target').Target[]} targets
  * @param {import('../captures/captures').Captures} captures
@@ -245,7 +245,7 @@ function routeToRemove (server, captures) {
 }
 
 /**
- * The form of a profile that pprof reads.
+ * Sends a profile in pprof's format.
  * @param {import('fastify').FastifyReply} reply
  * @param {object} of
  * @param {import('../captures/captures').Captures} of.captures
@@ -277,7 +277,7 @@ function sendPprof (reply, { captures, capture, part, fileName }) {
 
 /**
  * @param {import('../captures/captures').Capture} capture
- * @returns {string} without an extension
+ * @returns {string} file name without an extension
  */
 function nameFile ({ target, thread, requestedUnixMs }) {
   const at = new Date(requestedUnixMs).toISOString().replace(/[:.]/g, '')
@@ -288,8 +288,8 @@ function nameFile ({ target, thread, requestedUnixMs }) {
  * @param {import('../captures/captures').Captures} captures
  * @param {import('../captures/captures').Capture} capture
  * @param {string} part
- * @returns {Buffer | undefined} undefined when it cannot be converted: an app may have sent
- *   anything
+ * @returns {Buffer | undefined} profile in pprof's format; undefined if it cannot be converted, as
+ *   an app may have sent any data
  */
 function pprofOf (captures, capture, part) {
   const { toPprof } = require('../captures/pprof')

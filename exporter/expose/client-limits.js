@@ -6,27 +6,32 @@ const { TokenBucket } = require('./token-bucket')
 
 /** @typedef {import('node:net').Socket} Socket */
 
-/** Each connection costs some 10 KiB. */
+/** Upper bound of open connections. Each takes some 10 KiB. */
 const MOST_CONNECTIONS = 1200
-/** One address leaves room for the kubelet, for Prometheus and for people. */
+/**
+ * Upper bound of connections from one address, which leaves room for the kubelet, Prometheus and
+ * people.
+ */
 const MOST_CONNECTIONS_OF_ADDRESS = 1000
 /**
- * New connections of one address. Accepting one and closing another takes 0.2 to 0.3 ms of CPU: a
- * client that reopens each closed connection at once would use up a tenth of a core.
+ * Limit of new connections from one address. Accepting one and closing another takes 0.2 to 0.3 ms
+ * of CPU: a client that reopens each closed connection at once would use up a tenth of a core.
  */
 const CONNECTIONS = { burst: 1500, perSecond: 250 }
 /**
- * A connection beyond that rate is not read, and closed later: its client waits before the next.
+ * Delay before a connection beyond this rate is closed, unread, so that its client waits before the
+ * next one.
  */
 const HELD_MS = 3000
 
 /**
- * Requests of one address. The page and `memwatch top` send fewer requests. A list of targets takes
- * 1 ms of CPU: a tenth of a core serves 100 of them a second.
+ * Limit of requests from one address. The page and `memwatch top` send fewer. A list of targets
+ * takes 1 ms of CPU time: a tenth of a core serves 100 lists a second.
  */
 const REQUESTS = { burst: 500, perSecond: 50 }
 /**
- * Weight of a request, in requests. A refusal is the answer to a guessed token, or to a stranger.
+ * Weights of requests. A refusal weighs most, because it answers a guessed token or an unauthorized
+ * client.
  */
 const COSTS = { request: 1, scrape: 5, refusal: 10 }
 /**
@@ -47,10 +52,12 @@ const MOST = Object.freeze({
  */
 const none = () => /** @type {Counts} */ ({ requests: 0, scrapes: 0, viewers: 0 })
 
-/** Clients without a connection are forgotten once they may send a full burst again. */
+/**
+ * Interval at which clients without a connection are removed, if they may send a full burst again.
+ */
 const FORGET_EVERY_MS = 10_000
 
-/** Headers of every answer. */
+/** Headers of every response. */
 const HEADERS = {
   'x-content-type-options': 'nosniff',
   'cross-origin-resource-policy': 'same-origin'
@@ -60,7 +67,7 @@ const PROBE_HEADERS = { ...HEADERS, 'content-type': 'text/plain; charset=utf-8' 
 /** One address, or the /64 network of an IPv6 address. */
 class Client {
   connections = 0
-  /** Connections without an answer under way, longest idle first. @type {Set<Socket>} */
+  /** Connections without an unfinished answer, the longest idle first. @type {Set<Socket>} */
   idle = new Set()
   underWay = none()
 
@@ -72,9 +79,9 @@ class Client {
 }
 
 /**
- * Limits of connections and requests, in total and of each client. They hold before a request is
- * routed, so that a refusal costs little. Health probes (`/-/healthy`, `/-/ready`) are answered
- * here, and have no limit of requests: a refusal would cost as much as the answer.
+ * Limits of connections and requests, in total and for each client. They are checked before a
+ * request is routed, so that a refusal costs little. Health probes (`/-/healthy`, `/-/ready`) are
+ * answered here, and have no limit of requests: a refusal would cost as much as the answer.
  */
 class ClientLimits {
   /** @type {Map<string, Client>} */
@@ -85,13 +92,13 @@ class ClientLimits {
   #isReady
   #longestScrapeMs
   #now
-  /** Admitted requests that wait for a turn of the event loop. @type {(() => void)[]} */
+  /** Admitted requests that wait for their turn of the event loop. @type {(() => void)[]} */
   #waiting = []
   #forgottenAtMs
 
   /**
    * @param {object} options
-   * @param {() => boolean} options.isReady answer of `/-/ready`
+   * @param {() => boolean} options.isReady tells the answer of `/-/ready`
    * @param {number} [options.longestScrapeMs] Prometheus' default scrape_timeout
    * @param {() => number} [options.now] ms, monotonic
    */
@@ -113,10 +120,10 @@ class ClientLimits {
       const handle = () => { if (!request.socket.destroyed) handler(request, response) }
       if (this.#waiting.push(handle) === 1) setImmediate(this.#handleNext)
     })
-    // Beyond it node:net closes the next connection, whoever it is. An idle connection that was
-    // closed to make room still counts for a moment.
+    // Above this number node:net closes each new connection, whichever client it comes from. An
+    // idle connection that was closed to make room still counts for a moment.
     server.maxConnections = MOST_CONNECTIONS + 100
-    // The listener of node:http reads the connection. A delayed connection never gets to it.
+    // node:http's own listener reads the connection. A delayed connection is never passed to it.
     const [serve] = server.listeners('connection')
     server.removeAllListeners('connection')
     server.on('connection', socket => { if (this.#connected(socket)) serve.call(server, socket) })
@@ -124,7 +131,8 @@ class ClientLimits {
   }
 
   /**
-   * Handles one request. Probes are answered in between: each turn of the loop reads new requests.
+   * Handles one request. Probes are answered between requests, because each turn of the event loop
+   * reads new requests.
    */
   #handleNext = () => {
     const handle = this.#waiting.shift()
@@ -149,7 +157,7 @@ class ClientLimits {
   /**
    * @param {http.IncomingMessage} request for server-sent events
    * @param {http.ServerResponse} response
-   * @returns {'total' | 'ofAddress' | undefined} the limit that it would exceed
+   * @returns {'total' | 'ofAddress' | undefined} the limit that the request would exceed
    */
   startViewing ({ socket }, response) {
     const limit = this.#limitOf('viewers', socket)
@@ -160,7 +168,7 @@ class ClientLimits {
   /**
    * @param {Kind} kind
    * @param {Socket} socket
-   * @returns {'total' | 'ofAddress' | undefined} the reached limit
+   * @returns {'total' | 'ofAddress' | undefined} the limit that is reached
    */
   #limitOf (kind, socket) {
     const most = MOST[kind]
@@ -176,14 +184,14 @@ class ClientLimits {
    */
   #start (kind, socket, response) {
     const connection = this.#connections.get(socket)
-    if (!connection) return // closed meanwhile
+    if (!connection) return // The connection was closed meanwhile.
     const { client, underWay } = connection
     const count = (/** @type {number} */ by) => {
       for (const counts of [this.#underWay, client.underWay, underWay]) counts[kind] += by
     }
     count(1)
     response.once('close', () => {
-      // Answers of a closed connection are counted off with it.
+      // The unfinished answers of a closed connection were subtracted when it closed.
       if (!this.#connections.has(socket)) return
       count(-1)
       if (underWay.requests === 0) client.idle.add(socket)
@@ -203,7 +211,7 @@ class ClientLimits {
 
   /**
    * @param {Socket} socket
-   * @returns {boolean} true: it is served
+   * @returns {boolean} true if the connection is served
    */
   #connected (socket) {
     const nowMs = this.#now()
@@ -245,7 +253,7 @@ class ClientLimits {
   /**
    * @param {http.IncomingMessage} request
    * @param {http.ServerResponse} response
-   * @returns {boolean} false: it is answered
+   * @returns {boolean} false if the request was refused and answered
    */
   #admits (request, response) {
     const { url, method, socket } = request
@@ -257,7 +265,7 @@ class ClientLimits {
       return false
     }
     const client = this.#connections.get(socket)?.client
-    if (!client) return false // closed meanwhile
+    if (!client) return false // The connection was closed meanwhile.
     if (!client.requests.take(this.#now())) return refuse(request, response, TOO_MANY)
     if (this.#limitOf('requests', socket)) return refuse(request, response, TOO_BUSY)
     client.idle.delete(socket)
@@ -281,7 +289,7 @@ class ClientLimits {
 
 /**
  * @param {Client} client
- * @param {Socket} newest closed where no other is idle
+ * @param {Socket} newest newest connection, closed if no other is idle
  */
 function closeIdleOf ({ idle }, newest) {
   const [longest = newest] = idle
@@ -290,7 +298,7 @@ function closeIdleOf ({ idle }, newest) {
 }
 
 /**
- * A refusal, rendered once.
+ * A refusal, whose bytes are created once.
  * @param {string} code
  * @param {string} detail
  * @param {number} retrySeconds
@@ -324,14 +332,15 @@ function refuse ({ headers }, response, { status, headers: answered, body }) {
   const hasBody = headers['content-length'] ?? headers['transfer-encoding']
   if (hasBody !== undefined) response.shouldKeepAlive = false
   response.writeHead(status, answered)
-  // As it is a string, node:http sends it by the same write as the headers.
+  // node:http sends a string in the same write as the headers.
   response.end(body)
   return false
 }
 
 /**
- * An IPv4 address is one client, an IPv6 network with all its addresses another.
- * @param {string} address as a socket names it
+ * Network that counts as one client: an IPv4 address, or an IPv6 /64 network with all its
+ * addresses.
+ * @param {string} address address in a socket's notation
  * @returns {string}
  */
 function networkOf (address) {

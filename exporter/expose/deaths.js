@@ -5,8 +5,8 @@ const { pageOf } = require('./pagination')
 const { refuse } = require('./problems')
 
 /**
- * GET /api/v1/deaths: ended processes with their causes, newest first; /api/v1/deaths/:id with the
- * minutes before.
+ * GET /api/v1/deaths: ended processes with their causes, newest first; /api/v1/deaths/:id adds the
+ * minutes before the death.
  * @param {import('fastify').FastifyInstance} server
  * @param {import('../deaths/deaths').Deaths} deaths
  */

@@ -6,7 +6,8 @@ const { filesIn, sendFile } = require('./static-files')
 /** speedscope as published: a separate page, without external code. */
 const FOLDER = path.join(path.dirname(require.resolve('speedscope/package.json')), 'dist/release')
 /**
- * It fetches profiles from this exporter, or from the page that opened it, and nothing else.
+ * Content security policy: speedscope fetches profiles from this exporter, or from the page that
+ * opened it, and nothing else.
  */
 const POLICY =
   "default-src 'self'; connect-src 'self' blob:; style-src 'self' 'unsafe-inline'; img-src " +
@@ -14,8 +15,7 @@ const POLICY =
       "worker-src 'self' blob:; frame-ancestors 'self'"
 
 /**
- * GET /flame/: speedscope, which draws a flame graph of the capture that the address names behind
- * its #.
+ * GET /flame/: speedscope, which draws a flame graph of the capture in the fragment of the URL.
  * @param {import('fastify').FastifyInstance} server
  */
 function flameRoutes (server) {
@@ -27,7 +27,7 @@ function flameRoutes (server) {
 }
 
 /**
- * Address of a capture's flame graph, below the exporter's address.
+ * Path of a capture's flame graph on this exporter.
  * @param
  *   {Pick<import('../captures/captures').Capture, 'id' | 'kind' | 'target' | 'thread' | 'parts'>}
  *   capture

@@ -4,8 +4,8 @@ const schemas = require('./schemas')
 const { pageOf } = require('./pagination')
 
 /**
- * GET /api/v1/follow-ups: fixes that processes came back with, and what became of them, newest
- * first. Those that are still measured stand in /api/v1/diagnoses.
+ * GET /api/v1/follow-ups: decided follow-ups of fixes, newest first. Open follow-ups are in
+ * /api/v1/diagnoses.
  * @param {import('fastify').FastifyInstance} server
  * @param {Pick<import('../follow-ups/follow-ups').FollowUps, 'all'>} followUps
  */

@@ -4,8 +4,8 @@ const schemas = require('./schemas')
 const { namedTarget, refuseUnknownTarget } = require('./named-target')
 
 /**
- * GET /api/v1/targets/:target/known-bugs: known memory bugs of the Node.js and the packages that a
- * target runs with.
+ * GET /api/v1/targets/:target/known-bugs: known memory bugs of a target's Node.js version and
+ * packages.
  * @param {import('fastify').FastifyInstance} server
  * @param {() => import('@memwatch/engine/history/target').Target[]} targets
  */
@@ -22,7 +22,8 @@ function knownBugRoutes (server, targets) {
     async (request, reply) => {
       const target = namedTarget(targets(), request)
       if (!target) return refuseUnknownTarget(reply, targets())
-      // The table and the reader of files: a sidecar that is only scraped needs neither.
+      // The table and the reader of files are loaded on use: a sidecar that is only scraped needs
+      // neither.
       const { audit } = require('@memwatch/engine/known-bugs/audit')
       const { readInstalledPackages, readLoadedAddons } =
         require('../captures/installed-packages')

@@ -1,14 +1,14 @@
 'use strict'
 
 /**
- * Validators of requests: Fastify's own, loaded with the first request that has a schema; each
- * schema is compiled on first use. Loading them took half of the exporter's start, and a sidecar
- * that is only scraped never needs them. An error is thrown to that request (500), and the next
- * request tries again.
+ * Validators of requests. Fastify's own compiler is loaded with the first request that has a
+ * schema, and each schema is compiled on first use. Loading it took half of the exporter's start
+ * time, and a sidecar that is only scraped never needs it. An error fails this request (500), and
+ * the next request tries again.
  *
- * Answers have only the keys of their schemas (test/exporter/api.test.js checks it), so
- * JSON.stringify serializes them. A compiler of serializers costs 10 MiB, and a tenth of a core a
- * second at the first request for each route.
+ * Responses are serialized by JSON.stringify, because they contain only the keys of their schemas
+ * (checked by test/exporter/api.test.js). Fastify's compiler of serializers would take 10 MiB, and
+ * on a tenth of a core one second at the first request for each route.
  *
  * @type {Required<NonNullable<NonNullable<
  *   import('fastify').FastifyServerOptions['schemaController']>['compilersFactory']>>}
@@ -21,7 +21,7 @@ const lateCompilers = {
 
 /**
  * @param {() => (route: any) => any} load
- * @returns {(route: any) => any} a compiler that works when its result is first called
+ * @returns {(route: any) => any} a compiler that compiles when its result is first called
  */
 function late (load) {
   /** @type {ReturnType<typeof load> | undefined} */
@@ -35,7 +35,7 @@ function late (load) {
       run.errors = compiled.errors
       return result
     }, {
-      /** Errors of the data, where Fastify looks for them. @type {unknown} */
+      /** Errors of the validated data, in the property that Fastify reads. @type {unknown} */
       errors: undefined
     })
     return run

@@ -11,7 +11,7 @@ const { summarize } = require('@memwatch/engine/verdicts/headline')
 const EVERY_MS = 1000
 /** Limit of unsent data: a client that reads too slowly is disconnected, and may reconnect. */
 const MOST_UNREAD_BYTES = 4 * 2 ** 20
-/** Shares of time, as that of GC pauses, are of the last so many seconds. */
+/** Window of shares of time, such as the share of GC pauses. */
 const SHARE_SECONDS = 10
 
 /**
@@ -87,7 +87,7 @@ function liveRoutes (server, { targets, deathWatch, events, limits, omit }) {
     viewer.on('error', () => {})
     if (viewers.size === 1) timer = setInterval(tellTargets, EVERY_MS).unref()
     tellTargets()
-    // A keep-alive connection would delay the end of the exporter until its idle timeout.
+    // A kept-alive connection would delay the end of the exporter until its idle timeout.
     return reply
       .type('text/event-stream')
       .header('connection', 'close')
@@ -102,7 +102,7 @@ const shortOf = ({ diagnosis, title, state, severity, opportunity, summary }) =>
   ({ diagnosis, title, state, severity, opportunity, summary })
 
 /**
- * A target in one line of a list.
+ * Row of a target for lists.
  * @param {import('@memwatch/engine/history/target').Target} target
  * @param {import('../deaths/death-watch').DeathWatch} deathWatch
  */
@@ -139,7 +139,7 @@ const wasteOf = verdicts => Math.max(0, ...verdicts
   .map(({ from, to }) => from - to))
 
 /**
- * The share of the last seconds that a counter of seconds grew by.
+ * Growth of a counter of seconds, as a share of the last SHARE_SECONDS.
  * @param {import('@memwatch/engine/history/target').Target} target
  * @param {'eventLoopActiveSeconds' | 'gcPauseSeconds'} track
  * @returns {number | undefined} ratio

@@ -9,7 +9,9 @@ const { figures, signalsOf } = require('@memwatch/engine/signals/index')
 const { Turns } = require('../turns')
 const { TextParts } = require('./text-parts')
 
-/** Targets read between two turns of the event loop: some 2 ms. */
+/**
+ * Upper bound of targets that are read between two turns of the event loop, which takes some 2 ms.
+ */
 const LARGEST_BATCH = 10
 
 /**
@@ -17,18 +19,18 @@ const LARGEST_BATCH = 10
  * @typedef {import('../catalog/exposition').TextFormat} TextFormat
  * @typedef {import('../catalog/exporter-metrics').ExporterState} ExporterState
  *
- * The answer to a scrape. `length`: of all parts, in bytes.
+ * The answer to a scrape. `length`: bytes of all parts.
  * @typedef {{ contentType: string, length: number, parts: Buffer[] }} Scrape
  */
 
 /**
- * The text of /metrics, read afresh from the targets and the exporter at each scrape: a target
- * that vanished has vanished from it.
+ * Text of /metrics, rendered anew from the targets and the exporter at each scrape, so targets that
+ * are no longer watched are missing.
  *
  * @param {object} source
  * @param {() => Target[]} source.targets
  * @param {() => ExporterState} source.state
- * @param {boolean} source.compat with prom-client's names
+ * @param {boolean} source.compat true to add metrics under prom-client's names
  * @param {() => number} [source.now] ms
  */
 function createMetrics ({ targets, state, compat, now = steadyUnixMs }) {
@@ -81,7 +83,7 @@ function createMetrics ({ targets, state, compat, now = steadyUnixMs }) {
 }
 
 /**
- * The families of a metric table, created when a format is first asked for.
+ * Families of a metric table, created when a format is first requested.
  * @template {{ name: string, type: string, help: string }} Row
  * @param {readonly Row[]} rows
  * @returns {(format: TextFormat) => { row: Row, family: Family }[]}
@@ -101,11 +103,11 @@ function createFamilies (rows) {
 
 /** @param {() => number} now ms */
 function createTargetReader (now) {
-  /** Cold code takes longer, so the first batch is one target. */
+  /** The first batch is one target, because code that was not compiled yet takes longer. */
   let batchSize = 1
 
   /**
-   * The lines of all targets, family by family.
+   * Renders the lines of all targets, family by family.
    * @param {Target[]} targets that have frames
    * @param {{ row: import('../catalog/metric').TargetMetric, family: Family }[]} families
    * @param {Turns} turns
@@ -115,11 +117,13 @@ function createTargetReader (now) {
     for (let first = 0; first < targets.length;) {
       const batch = targets.slice(first, first + batchSize).map(target => readMoment(target, now()))
       first += batch.length
-      // No other turn before the batch is written: all numbers of a target are of one moment.
+      // A batch is rendered without a turn of the event loop, so that all numbers of a target are
+      // of one moment.
       for (const { row, family, lines } of read) {
         const texts = batch.map(({ target, context, labels }) =>
           family.lines(row.read(target, context), labels))
-        // join () makes one flat string. V8 would flatten a concatenated one later, at more cost.
+        // join() creates one flat string. V8 would flatten a concatenated string later, at a higher
+        // cost.
         lines.write(texts.join(''))
       }
       batchSize = turns.over ? Math.max(1, batchSize >> 1) : Math.min(2 * batchSize, LARGEST_BATCH)
@@ -130,7 +134,7 @@ function createTargetReader (now) {
 }
 
 /**
- * Content negotiation by hand: one header, two formats.
+ * Chooses between two formats by the Accept header.
  * @param {string} accept header
  */
 const chooseFormat = accept => accept.includes('application/openmetrics-text')
@@ -138,7 +142,7 @@ const chooseFormat = accept => accept.includes('application/openmetrics-text')
   : formats.prometheus
 
 /**
- * A target as it stands, to be read row by row.
+ * Reading of a target at one moment, for all rows of the tables.
  * @param {Target} target that has a frame
  * @param {number} nowUnixMs
  */

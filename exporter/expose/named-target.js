@@ -4,12 +4,12 @@ const { refuse } = require('./problems')
 
 /**
  * Options of a server whose paths name targets. A name has up to 128 characters, and each may take
- * nine in a path; fastify's own limit is 100.
+ * nine characters in a path; fastify's default limit is 100 characters.
  */
 const NAMES_TARGETS = Object.freeze({ routerOptions: { maxParamLength: 2048 } })
 
 /**
- * The target that a request names, by its path and the thread of its query.
+ * Finds the target that a request names, by its path and the thread in its query.
  * @param {import('@memwatch/engine/history/target').Target[]} targets
  * @param {Pick<import('fastify').FastifyRequest, 'params' | 'query'>} request
  * @returns {import('@memwatch/engine/history/target').Target | undefined}

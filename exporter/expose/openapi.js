@@ -5,7 +5,7 @@ const { version } = require('../package.json')
 const { lateCompilers } = require('./late-compilers')
 
 /**
- * A route without a tag is not part of the contract.
+ * Description of the API. A route without a tag is not part of it.
  * @type {Partial<import('openapi-types').OpenAPIV3_1.Document>}
  */
 const DESCRIPTION = {
@@ -32,7 +32,8 @@ const DESCRIPTION = {
 
 /**
  * GET /api/v1/openapi.json: the API's description, created at the first request.
- * @param {import('fastify').FastifyInstance} server register it before the routes that it describes
+ * @param {import('fastify').FastifyInstance} server server; to be called before the described
+ *   routes are registered
  */
 function openApiRoutes (server) {
   /** @type {import('fastify').RouteOptions[]} */
@@ -50,8 +51,8 @@ function openApiRoutes (server) {
 }
 
 /**
- * A second server with the same routes describes them, as the plugin loads two megabytes and must
- * be registered before the routes.
+ * Describes the routes by a second server with the same routes. The plugin takes two megabytes and
+ * must be registered before the routes, so it is not loaded into the first server.
  * @param {import('fastify').RouteOptions[]} routes
  */
 async function describe (routes) {

@@ -8,15 +8,15 @@ const { filesIn, sendCompressed, sendFile } = require('./static-files')
 const FOLDER = path.join(__dirname, '../page')
 const UPLOT = path.join(path.dirname(require.resolve('uplot/package.json')), 'dist')
 /**
- * The page may load and send nothing elsewhere; uPlot sets sizes by element.style, which needs no
- * exception.
+ * Content security policy: the page loads from and sends to this exporter only. uPlot sets sizes by
+ * element.style, which needs no exception.
  */
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src " +
     "'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 /**
- * Shared code, such as the format of numbers: the browser gets the same file as a module.
+ * Code shared with the browser, such as number formats: the browser gets the same file as a module.
  * @type {Record<string, string>}
  */
 const SHARED = {
@@ -47,7 +47,7 @@ const INDEX = `memwatch exporter
 
 /**
  * GET /: the page, GET /page/:file: its files. A client that does not accept HTML gets a list of
- * addresses.
+ * URLs.
  * @param {import('fastify').FastifyInstance} server
  */
 function pageRoutes (server) {
@@ -69,7 +69,7 @@ function pageRoutes (server) {
   })
 }
 
-/** A CommonJS file that requires nothing, as an ECMAScript module. @param {string} file */
+/** Converts a CommonJS file without requires to an ECMAScript module. @param {string} file */
 function asModule (file) {
   const names = Object.keys(require(file)).join(', ')
   return `const module = {}\n${fs.readFileSync(file, 'utf8')}\nexport { ${names} }\n`

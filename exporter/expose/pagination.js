@@ -3,8 +3,8 @@
 const { refuse } = require('./problems')
 
 /**
- * @typedef {(string | number)[]} Place where an item stands in its list: fields to compare one
- *   after the other
+ * @typedef {(string | number)[]} Place position of an item in its list: fields that are compared
+ *   one after the other
  */
 
 const MOST_ITEMS = 1000
@@ -20,16 +20,16 @@ const pageQuery = {
 }
 
 /**
- * A page of a list. Where there are more, the header Link names the next page (RFC 8288). It begins
- * behind the last item of this page by order, so that items that appear or disappear meanwhile
- * neither repeat nor hide others.
+ * A page of a list. If there are more items, the header Link names the next page (RFC 8288). The
+ * next page begins after the last item of this page in the sort order. So items that appear or
+ * disappear in the meantime neither repeat nor hide others.
  *
  * @template T
- * @param {import('fastify').FastifyRequest} request whose query has the fields of pageQuery
+ * @param {import('fastify').FastifyRequest} request request whose query has the fields of pageQuery
  * @param {import('fastify').FastifyReply} reply
  * @param {readonly T[]} items
- * @param {(item: T) => Place} placeOf of every item another one
- * @returns {T[] | import('fastify').FastifyReply} the latter is a refusal
+ * @param {(item: T) => Place} placeOf position of an item; different for each item
+ * @returns {T[] | import('fastify').FastifyReply} items of the page, or a refusal
  */
 function pageOf (request, reply, items, placeOf) {
   const { limit = MOST_ITEMS, after } = /** @type {{ limit?: number, after?: string }} */ (request.query)
@@ -65,7 +65,7 @@ const encode = place => Buffer.from(JSON.stringify(place)).toString('base64url')
 
 /**
  * @param {string} text
- * @returns {Place | null} null for what is none
+ * @returns {Place | null} position; null for an invalid text
  */
 function decode (text) {
   try {

@@ -8,7 +8,7 @@ const { youngGenerationBytes } = require('@memwatch/engine/v8/heap-sizing')
 const { PlanArgumentError } = require('./plan-request')
 
 /**
- * Plan of a process that does not run yet.
+ * Plan for a process that does not run yet.
  * @param {ReturnType<typeof import('./plan-request').readPlanArguments>} asked
  */
 const planAnew = asked => plan({
@@ -18,7 +18,8 @@ const planAnew = asked => plan({
 })
 
 /**
- * Plan of a target. Unnamed settings stay as they are; flags are added to its own.
+ * Plan for a target. Settings that the request does not name stay unchanged; flags are added to the
+ * target's own.
  * @param {import('@memwatch/engine/history/target').Target} target with a frame
  * @param {ReturnType<typeof import('./plan-request').readPlanArguments>} asked
  */
@@ -55,7 +56,7 @@ function runningTarget (target, machine) {
     )
   }
   const { version, flags, host } = process
-  // Heap limit that V8 chose at its start, whatever the limit is now.
+  // The heap limit that V8 chose at its start, independent of the present container limit.
   const foretold = planCase(version, hello.constrainedBytes ?? null, { flags, host, cgroup: 'v1' })
   const now = planCase(version, limitBytes, { flags, host, cgroup: 'v1' })
   const heapSizeLimitBytes = signals.heapSizeLimitBytes ?? foretold.sizes.heapSizeLimitBytes

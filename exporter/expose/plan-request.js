@@ -5,7 +5,7 @@ const { splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
 const { readMemory } = require('@memwatch/engine/text/quantity')
 const { readNodeVersion } = require('@memwatch/engine/v8/node-versions')
 
-/** Limit of values, as a person needs no more rows. */
+/** Upper bound of values for an argument: people need no more rows. */
 const MOST_VALUES = 20
 const MOST_FLAGS_LENGTH = 4096
 
@@ -22,7 +22,8 @@ class PlanArgumentError extends Error {
 }
 
 /**
- * Arguments of the command line and the API, as text. A list is given by commas, or by repetition.
+ * Arguments of the command line and the API, as text. Lists are separated by commas, or given by
+ * repeating the argument.
  * @typedef {object} PlanArguments
  * @property {string[]} [node]
  * @property {string[]} [memory]
@@ -33,8 +34,8 @@ class PlanArgumentError extends Error {
 
 /**
  * @param {PlanArguments} given
- * @param {{ machineBytes?: number, ofTarget?: boolean }} [options] machineBytes: of this machine;
- *   ofTarget: what is left out is the target's
+ * @param {{ machineBytes?: number, ofTarget?: boolean }} [options] machineBytes: memory of this
+ *   machine; ofTarget: true if missing values come from the target
  * @returns {{ versions: import('@memwatch/engine/v8/node-versions').NodeVersion[], memoryLimits: (number |
  *   null)[], nodeOptions: string[], host: import('@memwatch/engine/v8/plan-case').Host, cgroup: 'v1' | 'v2' |
  *   undefined }}
@@ -102,7 +103,7 @@ function readOne (argument, text, read) {
   }
 }
 
-/** Splits flags as in NODE_OPTIONS. @param {string} text as NODE_OPTIONS holds it */
+/** Splits flags as in NODE_OPTIONS. @param {string} text text in the form of NODE_OPTIONS */
 function readFlags (text) {
   if (text.length > MOST_FLAGS_LENGTH) {
     throw new PlanArgumentError(

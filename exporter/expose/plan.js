@@ -5,8 +5,8 @@ const { namedTarget, refuseUnknownTarget } = require('./named-target')
 const { refuse } = require('./problems')
 
 /**
- * GET /api/v1/plan: heap sizes that V8 would choose under another Node.js, limit or flag; with
- * target= compared with the present ones.
+ * GET /api/v1/plan: heap sizes that V8 would choose under another Node.js version, limit or flag;
+ * with target= they are compared with the target's present sizes.
  * @param {import('fastify').FastifyInstance} server
  * @param {() => import('@memwatch/engine/history/target').Target[]} targets
  */
@@ -24,8 +24,8 @@ function planRoutes (server, targets) {
     async (request, reply) => {
       const { target: wanted, ...given } =
         /** @type {import('./plan-request').PlanArguments & { target?: string }} */ (request.query)
-      // Loaded on use, with V8's rules for all versions of Node.js, which a sidecar that is only
-      // scraped never needs.
+      // Loaded on use: a sidecar that is only scraped never needs V8's sizing rules for all
+      // versions of Node.js.
       const { planAnew, planFor } = require('./plan-answer')
       const { PlanArgumentError, readPlanArguments } = require('./plan-request')
       try {

@@ -1,8 +1,7 @@
 'use strict'
 
 /**
- * Refusals of the API: RFC 9457. The code is stable, for programs; detail is a sentence, for
- * people.
+ * Refusals of the API: RFC 9457. `code` is stable, for programs; `detail` is a sentence for people.
  * @type {Readonly<Record<string, { status: number, title: string }>>}
  */
 const problems = Object.freeze({
@@ -45,7 +44,7 @@ const MEDIA_TYPE = 'application/problem+json'
 const ABOUT = 'https://github.com/memwatch/memwatch/blob/main/docs/api.md'
 
 /**
- * @param {string} code of the table
+ * @param {string} code code in the table
  * @param {string} detail
  * @returns {Problem}
  */
@@ -56,7 +55,7 @@ function problemOf (code, detail) {
 
 /**
  * @param {import('fastify').FastifyReply} reply
- * @param {string} code of the table
+ * @param {string} code code in the table
  * @param {string} detail
  * @returns {import('fastify').FastifyReply}
  */

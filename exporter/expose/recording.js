@@ -8,7 +8,7 @@ const { RECORDING_VERSION } = require('@memwatch/engine/recording/format')
 
 const MOST_AT_ONCE = 4
 /**
- * A client that reads more slowly than agents send is disconnected: its data would fill the
+ * A client that reads more slowly than agents send is disconnected: unsent data would fill the
  * exporter's memory.
  */
 const MOST_UNREAD_BYTES = 8 * 2 ** 20
@@ -27,8 +27,9 @@ const SCHEMA = {
 }
 
 /**
- * POST /api/v1/recording: messages of agents for the next seconds, as memwatch diagnose reads them.
- * Each target's first frame contains the newest of all its values, because some are sent rarely.
+ * POST /api/v1/recording: messages of agents during the next seconds, in the form that `memwatch
+ * diagnose` reads. Each target's first frame contains the newest of all its values, because some
+ * are sent rarely.
  *
  * @param {import('fastify').FastifyInstance} server
  * @param {object} parts
@@ -36,7 +37,7 @@ const SCHEMA = {
  * @param {import('node:events').EventEmitter} parts.events of the exporter: frame, end
  */
 function recordingRoutes (server, { targets, events }) {
-  /** @type {Set<() => void>} what ends those that are under way */
+  /** @type {Set<() => void>} functions that end the running recordings */
   const running = new Set()
   server.addHook('preClose', async () => { for (const end of running) end() })
 
@@ -92,7 +93,7 @@ function recordingRoutes (server, { targets, events }) {
 }
 
 /**
- * Listeners that write the messages of targets.
+ * Creates listeners that write the messages of targets.
  * @param {(item: object) => void} write
  * @param {string | undefined} wanted name of a target; undefined: all
  */

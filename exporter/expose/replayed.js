@@ -10,10 +10,10 @@ const { seriesRoutes } = require('./series')
 const { targetRoutes } = require('./targets')
 
 /**
- * The API over replayed targets: the routes of an exporter that need neither agents nor captures.
- * It listens nowhere.
+ * API for replayed targets: the routes of an exporter that need neither agents nor captures. It
+ * does not listen on any port.
  * @param {import('@memwatch/engine/history/target').Target[]} targets
- * @returns {(url: URL | string) => Promise<Response>} as fetch
+ * @returns {(url: URL | string) => Promise<Response>} function with the signature of fetch
  */
 function replayedApi (targets) {
   const server = fastify(NAMES_TARGETS)
@@ -39,8 +39,8 @@ function replayedApi (targets) {
 }
 
 /**
- * A recording of restarts has several processes of one name. They are numbered as those are that
- * run at the same time, the last one first.
+ * A recording with restarts contains several processes with one name. They are numbered like
+ * processes that run at the same time, the last one first.
  * @param {import('@memwatch/engine/history/target').Target[]} targets
  */
 function withUniqueNames (targets) {

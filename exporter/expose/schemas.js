@@ -19,7 +19,7 @@ const { pageQuery } = require('./pagination')
  * the contract of `memwatch run --json`.
  */
 
-/** A change in all forms in which it is possible. */
+/** A change, in every form that can make it. */
 const change = object(
   {
     flag: text,
@@ -454,7 +454,7 @@ const trimQuery = {
   additionalProperties: false
 }
 
-/** Problems that the API answers with. */
+/** Problem that the API returns. */
 const problem = object({
   type: text,
   title: text,

@@ -24,7 +24,8 @@ const MINUTE_SECONDS = 60
 const stepsSeconds = STEPS.map(({ stepSeconds }) => stepSeconds)
 
 /**
- * GET /api/v1/targets/:target/series: tracks over time, in steps as fine as stored for that length.
+ * GET /api/v1/targets/:target/series: tracks over time, in the finest steps that are stored for the
+ * requested window.
  * @param {import('fastify').FastifyInstance} server
  * @param {() => import('@memwatch/engine/history/target').Target[]} targets
  */
@@ -52,7 +53,7 @@ function seriesRoutes (server, targets) {
       const finest = /** @type {typeof STEPS[number]} */ (
         STEPS.find(({ seconds: reach }) => seconds <= reach)
       )
-      // Seconds are stored for ten minutes; older rows have steps of ten seconds.
+      // Steps of one second are stored for ten minutes; older rows have steps of ten seconds.
       const wanted =
         step ??
         (finest.stepSeconds === 1 && target.lastSeconds - untilSeconds > finest.seconds - seconds
@@ -107,13 +108,14 @@ const withoutNaN = tracks =>
   )
 
 /**
- * For each step its last row, and the least and most of all.
+ * Merges rows to coarser steps: for each step the last row, with the minimum and maximum of its
+ * rows.
  * @param {Series} series
  * @param {number} stepSeconds
  * @returns {Series}
  */
 function coarser ({ times, tracks }, stepSeconds) {
-  /** Beginnings of the steps, and the end of the last one. */
+  /** Row indexes at which steps begin, and the end of the last step. */
   const bounds = times
     .flatMap((time, i) =>
       i === 0 || Math.floor(time / stepSeconds) !== Math.floor(times[i - 1] / stepSeconds)

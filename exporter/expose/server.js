@@ -26,8 +26,8 @@ const { processRoutes } = require('./processes')
 const { targetRoutes } = require('./targets')
 
 /**
- * Time limit of a slow or silent client on a connection; client-limits.js shortens it if others
- * need the connection.
+ * Time limits for a slow or silent client; client-limits.js closes its connection earlier if others
+ * need it.
  */
 const TIMEOUTS = {
   requestTimeout: 20_000,
@@ -40,7 +40,7 @@ const SILENT_CONNECTION_MS = 60_000
 const OPEN = { config: { access: 'open' } }
 
 /**
- * Source of the HTTP side: the exporter.
+ * Properties of the exporter that the HTTP server uses.
  *
  * @typedef {object} Source
  * @property {import('@memwatch/engine/history/target').Target[]} targets
@@ -59,7 +59,7 @@ const OPEN = { config: { access: 'open' } }
  */
 
 /**
- * The exporter's HTTP side.
+ * Creates the exporter's HTTP server.
  *
  * @param {Source & import('node:events').EventEmitter} exporter
  * @param {object} [options]
@@ -78,8 +78,8 @@ function createServer (exporter, { omit = () => {} } = {}) {
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: 65_536,
     schemaController: { compilersFactory: lateCompilers },
-    // To compile what checks a schema takes a tenth of a core two seconds, while probes wait. Tests
-    // check the schemas.
+    // On a tenth of a core, compiling the check of schemas takes two seconds, in which probes wait.
+    // Tests check the schemas instead.
     ajv: { customOptions: { validateSchema: false } },
     clientErrorHandler: refuseMalformed,
     serverFactory: handler =>
@@ -106,8 +106,8 @@ function createServer (exporter, { omit = () => {} } = {}) {
 }
 
 /**
- * Closes a connection with an unreadable request. A client that was too slow gets no answer:
- * answering a thousand of them would take a twentieth of a core.
+ * Closes a connection after a malformed request. A client that was too slow gets no answer, because
+ * answers to a thousand such clients would take a twentieth of a core.
  * @param {NodeJS.ErrnoException} error
  * @param {import('node:net').Socket} socket
  */
@@ -122,8 +122,8 @@ function refuseMalformed ({ code }, socket) {
 }
 
 /**
- * Answers requests for an unknown address, or by another method than the address supports.
- * @param {import('fastify').FastifyInstance} server before its routes
+ * Answers requests with an unknown path, or with a method that the path does not support.
+ * @param {import('fastify').FastifyInstance} server server without routes yet
  */
 function notFoundHandler (server) {
   /** @type {{ method: string, pattern: RegExp }[]} */
@@ -175,8 +175,8 @@ function routes (server, exporter, { scrapes, limits, omit }) {
       )
     }
     const { contentType, length, parts } = await scrapes.text(request.headers.accept)
-    // A thousand targets make 20 MB, which in one piece would block the loop for a tenth of a
-    // second.
+    // The metrics of a thousand targets are 20 MB; sent in one piece they would block the event
+    // loop for a tenth of a second.
     return reply
       .type(contentType)
       .header('content-length', length)

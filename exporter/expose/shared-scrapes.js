@@ -2,11 +2,11 @@
 
 const { TokenBucket } = require('./token-bucket')
 
-/** Longest time for which a text is retained. */
+/** Longest time for which a rendered text is served again. */
 const RETAINED_MS = 1000
 /**
- * Two renderings at once, then one a second. A Prometheus that scrapes once a second, and comes
- * some milliseconds early, reads a new text each time.
+ * Limit of renderings: two at once, then one per second. So a Prometheus that scrapes once a
+ * second, and some milliseconds early, reads a new text each time.
  */
 const RENDERINGS = { burst: 2, perSecond: 1 }
 
@@ -25,8 +25,9 @@ class Form {
 }
 
 /**
- * Renders /metrics once a second, and gives the same text to all scrapers until the next rendering:
- * no text is more than a second old, and the cost does not grow with the number of scrapers.
+ * Renders /metrics at most about once a second, and sends the same text to all scrapers until the
+ * next rendering. No text is more than a second old, and the cost does not grow with the number of
+ * scrapers.
  *
  * @param {ReturnType<typeof import('./metrics').createMetrics>} metrics
  * @param {() => number} [now] ms, monotonic

@@ -19,10 +19,10 @@ const MEDIA_TYPES = /** @type {Record<string, string>} */ ({
 const COMPRESSED = /^(text|image\/svg|application\/wasm)/
 
 /**
- * Files of a folder, of types that browsers know. Only names in the listing are served, so no path
- * leads out of the folder.
+ * Lists the files of a folder with known MIME types. Only listed names are served, so no path leads
+ * out of the folder.
  * @param {string} folder
- * @returns {Map<string, string>} name → path
+ * @returns {Map<string, string>} paths by name
  */
 function filesIn (folder) {
   return new Map(
@@ -34,12 +34,12 @@ function filesIn (folder) {
 }
 
 /**
- * Send a file from disk, compressed where the browser takes that; it asks again each time whether
- * it is still the same.
+ * Sends a file from disk, compressed if the browser accepts it. The browser revalidates its copy at
+ * each use.
  * @param {import('fastify').FastifyRequest} request
  * @param {import('fastify').FastifyReply} reply
- * @param {string | undefined} file path; undefined is answered by 404
- * @param {string} policy the Content-Security-Policy
+ * @param {string | undefined} file path of the file; undefined is answered by 404
+ * @param {string} policy value of the header Content-Security-Policy
  */
 function sendFile (request, reply, file, policy) {
   if (!file) return refuse(reply, 'not_found', 'no such file')
@@ -62,7 +62,7 @@ function sendFile (request, reply, file, policy) {
 /**
  * @param {import('fastify').FastifyRequest} request
  * @param {import('fastify').FastifyReply} reply
- * @param {import('node:stream').Readable} stream sent compressed where the browser takes that
+ * @param {import('node:stream').Readable} stream stream; compressed if the browser accepts it
  */
 function sendCompressed (request, reply, stream) {
   if (!/\bgzip\b/.test(request.headers['accept-encoding'] ?? '')) return reply.send(stream)

@@ -24,7 +24,7 @@ const { withKubernetes } = require('@memwatch/engine/fixes/forms')
  */
 function targetRoutes (server, { targets, deathWatch, omit }) {
   /**
-   * Those that a query asks for.
+   * Targets that a query selects.
    * @param {import('fastify').FastifyRequest} request
    * @param {import('fastify').FastifyReply} reply
    */
@@ -43,11 +43,11 @@ function targetRoutes (server, { targets, deathWatch, omit }) {
     ])
   }
   /**
-   * A list, each item serialized by itself: a target that cannot be is left out, and the others are
-   * answered.
+   * Sends a list whose items are serialized one by one: a target that cannot be serialized is left
+   * out.
    * @param {import('fastify').FastifyRequest} request
    * @param {import('fastify').FastifyReply} reply
-   * @param {(target: Target) => object} make an item
+   * @param {(target: Target) => object} make creates the item of a target
    */
   const each = (request, reply, make) => {
     const found = asked(request, reply)
@@ -113,7 +113,7 @@ function describeTarget (target, silence) {
  * @param {Target[]} targets
  * @param {(target: Target) => T} make
  * @param {(target: Target, error: Error) => void} omit
- * @returns {T[]} of all targets that it can be made of
+ * @returns {T[]} items of all targets for which `make` succeeds
  */
 function withoutOmitted (targets, make, omit) {
   return targets.flatMap(target => {
@@ -137,7 +137,7 @@ function nameOf (target) {
 }
 
 /**
- * Parts of the memory of a target's process, with words.
+ * RSS breakdown of a target's process, with descriptions of the parts.
  * @param {Target} target
  */
 function memoryOf (target) {

@@ -4,9 +4,9 @@
 const PART_CHARACTERS = 16_384
 
 /**
- * A long text, written in pieces and read in parts. Full parts lie outside of V8's heap: 20 MB of
- * strings would be copied by each collection of a scrape, and V8 makes the new space larger for
- * them, for good.
+ * A long text, written in pieces and read in parts. Full parts are Buffers outside of V8's heap:
+ * each GC during a scrape would copy 20 MB of strings, and V8 would enlarge its new space
+ * permanently.
  */
 class TextParts {
   /** @type {Buffer[]} */
@@ -23,7 +23,7 @@ class TextParts {
     if (this.#tail.length >= PART_CHARACTERS) this.#endPart()
   }
 
-  /** @param {TextParts} other whose text follows */
+  /** @param {TextParts} other other text, which is appended */
   append (other) {
     if (other.#parts.length > 0) {
       this.#endPart()

@@ -23,7 +23,7 @@ class TokenBucket {
 
   /**
    * @param {number} nowMs
-   * @returns {boolean} whether there was a token
+   * @returns {boolean} true if a token was left
    */
   take (nowMs) {
     if (this.#left(nowMs) < 1) return false
@@ -31,7 +31,7 @@ class TokenBucket {
     return true
   }
 
-  /** Charges tokens that may not be there yet, up to a burst. @param {number} tokens */
+  /** Charges tokens that may be refilled only later, up to one burst. @param {number} tokens */
   charge (tokens) {
     this.#tokens = Math.max(this.#tokens - tokens, -this.#rate.burst)
   }

@@ -16,8 +16,8 @@ const { toJson } = require('@memwatch/engine/text/json')
 const RETRY_AFTER_MS = Object.freeze([1000, 5000, 30_000, 120_000])
 const TIMEOUT_MS = 10_000
 /**
- * Queue limit; the oldest message is dropped first, because a returning receiver needs the present
- * state, not the past.
+ * Queue limit; the oldest message is dropped first, because a receiver that returns needs the
+ * present state.
  */
 const MOST_WAITING = 100
 /** 4xx statuses that are worth a retry. */
@@ -27,7 +27,7 @@ const WORTH_A_RETRY = new Set([408, 425, 429])
 const OUTCOMES = Object.freeze(['delivered', 'failed', 'dropped'])
 
 /**
- * Posts every change of a verdict to one address: suspected, confirmed, and over. Messages and
+ * Posts every change of a verdict to one URL: suspected, confirmed and resolved. Messages and
  * signatures follow standardwebhooks.com, with the headers webhook-id (the same for each attempt),
  * webhook-timestamp and webhook-signature.
  */
@@ -47,11 +47,11 @@ class Webhook {
   /**
    * @param {object} options
    * @param {string} options.url
-   * @param {string} [options.secretFile] with the secret that messages are signed by
+   * @param {string} [options.secretFile] file with the secret by which messages are signed
    * @param {readonly number[]} [options.retryAfterMs]
-   * @param {(error: Error) => void} options.onFailure called for a message that failed after all
-   *   attempts
-   * @throws {Error} when the secret cannot be read or used
+   * @param {(error: Error) => void} options.onFailure called for a message whose last attempt
+   *   failed
+   * @throws {Error} if the secret cannot be read or used
    */
   constructor ({ url, secretFile, retryAfterMs = RETRY_AFTER_MS, onFailure }) {
     this.#url = url
@@ -71,7 +71,8 @@ class Webhook {
   }
 
   /**
-   * A heap snapshot of a target names holders: of each finding that was told and that they explain.
+   * Handles the holders found in a heap snapshot of a target: posts them for each reported finding
+   * that they explain.
    * @param {import('@memwatch/engine/history/target').Target} target
    */
   explained (target) {
@@ -82,7 +83,7 @@ class Webhook {
   }
 
   /**
-   * A fix that a process came back with has ended: fixed, or not.
+   * Handles the end of a follow-up: the fix had its effect, or not.
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('@memwatch/engine/verdicts/follow-up').FollowUp} followUp
    */
@@ -96,7 +97,7 @@ class Webhook {
    * @param {'verdict.changed' | 'verdict.explained'} type
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('@memwatch/engine/verdicts/evaluate').Verdict} verdict
-   * @param {string | null} was the state in the previous message
+   * @param {string | null} was state in the previous message
    */
   #queue (type, target, verdict, was) {
     const { diagnosis, title, state, severity, summary, evidence, impact, fix, runbook } = verdict
@@ -138,7 +139,7 @@ class Webhook {
     this.#send()
   }
 
-  /** Waiting messages are dropped. */
+  /** Stops; waiting messages are dropped. */
   stop () {
     this.#over.abort()
   }
@@ -148,7 +149,7 @@ class Webhook {
     this.counts.set(outcome, (this.counts.get(outcome) ?? 0) + 1)
   }
 
-  /** One after the other, so that they arrive in order. */
+  /** Sends messages one after the other, so that they arrive in order. */
   async #send () {
     if (this.#sending) return
     this.#sending = true
@@ -166,7 +167,7 @@ class Webhook {
 
   /**
    * @param {{ id: string, body: string, at: Date }} message
-   * @returns {Promise<Error | undefined>} the reason of the failure
+   * @returns {Promise<Error | undefined>} reason of the failure; undefined if delivered
    */
   async #deliver ({ id, body, at }) {
     const { signal } = this.#over
@@ -176,7 +177,7 @@ class Webhook {
       try {
         await wait(this.#retryAfterMs[tried], undefined, { signal, ref: false })
       } catch {
-        return failure.error // the exporter stops
+        return failure.error // The exporter stops: no further attempt.
       }
     }
   }

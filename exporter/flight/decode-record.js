@@ -14,7 +14,7 @@ const { identityOf } = require('@memwatch/engine/history/identity')
 const { Block } = require('@memwatch/engine/history/block')
 const { columns, STEPS } = require('@memwatch/engine/history/flight')
 
-/** Rows of other columns, as an older exporter may have saved them, cannot be read. */
+/** Digest of the columns: rows saved with other columns, by an older exporter, cannot be read. */
 const LAYOUT = createHash('sha256')
   .update(JSON.stringify([ordered, columns]))
   .digest('hex')
@@ -32,7 +32,7 @@ const object = (properties, optional = []) => ({
   properties,
   required: Object.keys(properties).filter(name => !optional.includes(name))
 })
-/** A number that was not finite when it was saved is null in JSON. */
+/** JSON contains null for a number that was not finite. */
 const evidence = object({ ...reportedEvidence.properties, value: nullable, limit: nullable })
 const judgement = object({
   state, severity, summary: text, evidence: { type: 'array', items: evidence }, impact: text
@@ -44,7 +44,7 @@ const settledState = object({
   confirmedAtSeconds: nullable,
   seenAtSeconds: number
 })
-/** Upper bound of settled diagnoses of one target; there are sixteen. */
+/** Upper bound of settled diagnoses of one target: far more than there are diagnoses. */
 const MAX_SETTLED = 64
 
 const targetRecord = object({ key: text, name: text, thread: text })
@@ -63,12 +63,12 @@ const explanation = object({ id: text, holders })
 const retraction = object({ id: text })
 
 /**
- * A record on disk, rebuilt from its contract: whoever can write to the folder, and a bug of an
- * earlier exporter, may have put anything there.
+ * Rebuilds a record on disk from its contract. Its content is untrusted: others may be able to
+ * write to the folder, and an earlier exporter may have had a bug.
  * @param {{ meta: unknown, bytes: Buffer }} record
  * @param {string} family
- * @returns {any} with its type; type `other`: saved by another version, and left alone; undefined:
- *   it does not fit
+ * @returns {any} the record with its type; type `other` for a record saved by another version,
+ *   which is ignored; undefined if it does not fit
  */
 function decodeRecord ({ meta, bytes }, family) {
   if (typeof meta !== 'object' || meta === null) return undefined
@@ -158,7 +158,7 @@ function decodeSettled (settled) {
 
 /**
  * @param {Buffer} bytes of seconds
- * @returns {number | undefined} uptime; undefined when they are no block
+ * @returns {number | undefined} uptime; undefined if the bytes are not a block
  */
 function lastTime (bytes) {
   try {

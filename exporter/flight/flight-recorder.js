@@ -16,26 +16,28 @@ const {
   secondsRecord
 } = require('./target-records')
 
-/** Interval of saves: newer data may be lost with the process. */
+/** Interval between saves. Data since the last save may be lost with the process. */
 const SAVE_EVERY_MS = 5000
 /**
- * Interval of saves just after the start, until SAVE_EVERY_MS have passed, so that an exporter in a
+ * Interval between saves until SAVE_EVERY_MS have passed since the start, so that an exporter in a
  * restart loop loses little.
  */
 const FIRST_SAVES_EVERY_MS = 1000
 /** Delay of the save after a pause, in which the exporter first reads the waiting frames. */
 const CAUGHT_UP_MS = 500
 /**
- * Rewrites the identity of a target at least this often, so that each segment is self-contained.
+ * Interval at which the identity of a target is written again, so that each segment is
+ * self-contained.
  */
 const INTRODUCE_EVERY_MS = 240_000
-/** Deaths and ends that wait while the disk fails. */
+/** Upper bound of deaths and ends that wait while the disk fails. */
 const MAX_OWED = 200
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 /**
- * Order of deletion when space runs out: finest resolution first. Seconds are stored until their
- * block of ten seconds is full, because a restart may need them.
+ * Families in the order in which they are deleted if space runs out: finest resolution first. Rows
+ * of seconds are kept until their block of ten-second steps is full, because a restart may need
+ * them.
  * @type {readonly import('./segments').Family[]}
  */
 const FAMILIES = Object.freeze([
@@ -48,23 +50,26 @@ const FAMILIES = Object.freeze([
 /**
  * @typedef {object} Saved
  * @property {number} untilSeconds uptime of the last row on disk
- * @property {number} endedSeconds uptime of the last row before its end was reported; unsaved rows
- *   after it would make it look alive
+ * @property {number} endedSeconds uptime of the last row before the end of the target was reported;
+ *   later unsaved rows must not be saved, because the target would look alive
  * @property {number} introducedMs
  */
 
 /**
- * Stores histories and deaths on disk, and restores them. Without a folder it only bounds their
- * memory.
+ * Stores histories and deaths on disk, and restores them. Without a folder it only bounds the
+ * memory of histories.
  */
 class FlightRecorder {
   #targets
   #segments
   #now
-  /** Saved so far, of each target. @type {WeakMap<import('@memwatch/engine/history/target').Target, Saved>} */
+  /**
+   * Progress of saving for each target.
+   * @type {WeakMap<import('@memwatch/engine/history/target').Target, Saved>}
+   */
   #saved = new WeakMap()
   /**
-   * Events in order, until they are on disk.
+   * Events that are not on disk yet, in order.
    * @type {{ family: string, record: import('./target-records').Record }[]}
    */
   #owed = []
@@ -72,7 +77,7 @@ class FlightRecorder {
   #timer
   /** @type {Promise<void> | undefined} */
   #saving
-  /** Blocks dropped to bound memory. */
+  /** Number of blocks dropped to bound memory. */
   #shed = 0
   #memoryBytes
   #hold
@@ -80,14 +85,14 @@ class FlightRecorder {
   /**
    * @param {object} options
    * @param {import('@memwatch/engine/history/targets').Targets} options.targets
-   * @param {string} [options.folder] without one nothing is saved
-   * @param {import('../data-folder/quarantine').Quarantine} [options.quarantine] for what cannot be
-   *   restored
+   * @param {string} [options.folder] folder on disk; without one nothing is saved
+   * @param {import('../data-folder/quarantine').Quarantine} [options.quarantine] receives files
+   *   that cannot be restored
    * @param {() => Promise<void>} [options.hold] verifies before each save that this process holds
-   *   the folder; throws if another one does
+   *   the folder's lock; throws if another process holds it
    * @param {number} [options.maxBytes] on disk
-   * @param {() => number} [options.memoryBytes] limit of full blocks in memory, for all targets, if
-   *   there is no disk or it fails
+   * @param {() => number} [options.memoryBytes] limit of full blocks in memory, for all targets
+   *   together, if there is no disk or if it fails
    * @param {(failure: Error | undefined) => void} [options.onFailure]
    * @param {() => number} [options.now] ms since the machine started
    */
@@ -129,7 +134,7 @@ class FlightRecorder {
   }
 
   /**
-   * Targets that were watched until shortly before, and all deaths.
+   * Restores the targets that were watched until shortly before, and all deaths.
    * @param {Pick<import('../deaths/deaths').Deaths, 'restore' | 'explain' | 'retract'>} deaths
    * @param {Pick<import('../follow-ups/follow-ups').FollowUps, 'restore' | 'restoreAdvice'>}
    *   [followUps]
@@ -159,7 +164,8 @@ class FlightRecorder {
           })
         })
       } catch {
-        segments.torn++ // its saved records contradict each other, so it starts without history
+        // The target's saved records contradict each other, so it starts without history.
+        segments.torn++
       }
     }
   }
@@ -207,7 +213,7 @@ class FlightRecorder {
    * @returns {Promise<boolean>}
    */
   async #isReady (segments) {
-    // Data lost from the disk but still in memory is saved again.
+    // If files were removed from the disk, the data still in memory is saved again.
     if (await segments.removed()) this.#saved = new WeakMap()
     const ready = await segments.ready()
     try {
@@ -250,14 +256,14 @@ class FlightRecorder {
   }
 
   /**
-   * Saves what was advised to an ended process.
+   * Saves the advice for an ended process.
    * @param {import('@memwatch/engine/verdicts/follow-up').Advice} advice
    */
   advised (advice) {
     this.#owe('deaths', { meta: { type: 'advised', advice } })
   }
 
-  /** @param {import('@memwatch/engine/verdicts/follow-up').FollowUp} followUp that ended */
+  /** @param {import('@memwatch/engine/verdicts/follow-up').FollowUp} followUp an ended follow-up */
   followed (followUp) {
     this.#owe('deaths', { meta: { type: 'followed', followUp } })
   }
@@ -272,7 +278,8 @@ class FlightRecorder {
   }
 
   /**
-   * A later exporter must neither restore it nor report its end again.
+   * Saves the end of a target, so that a later exporter neither restores it nor reports its end
+   * again.
    * @param {import('@memwatch/engine/history/target').Target} target
    */
   #end (target) {
@@ -281,13 +288,13 @@ class FlightRecorder {
     this.#owe('seconds', endRecord(identityOf(target.hello)))
     const saved = this.#savedOf(target)
     saved.endedSeconds = target.lastSeconds
-    // A target that returns is introduced again.
+    // The identity of a target that returns is written again.
     saved.introducedMs = -Infinity
   }
 
   /**
    * @param {string} family
-   * @param {import('./target-records').Record} record of a one-time event
+   * @param {import('./target-records').Record} record record of an event that occurs once
    */
   #owe (family, record) {
     if (!this.#segments) return
@@ -310,7 +317,8 @@ class FlightRecorder {
   }
 
   /**
-   * Never rejects. The data is copied at once: a slow disk must not keep ended targets in memory.
+   * Saves the new rows of a target. Never rejects. The data is copied at once, because a slow disk
+   * must not keep ended targets in memory.
    * @param {Segments} segments
    * @param {import('@memwatch/engine/history/target').Target} target
    */
@@ -353,13 +361,13 @@ class FlightRecorder {
     }
     saved.untilSeconds = seconds.untilSeconds
     if (await segments.append('seconds', records)) return
-    // Records that the disk refused are still in the history, and are part of the next save.
+    // Rows that the disk refused are still in the history, and are part of the next save.
     saved.untilSeconds = Math.min(saved.untilSeconds, before)
     saved.introducedMs = -Infinity
   }
 
   /**
-   * A block that is on disk leaves memory.
+   * Saves a block, and then removes it from memory.
    * @param {Segments} segments
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('@memwatch/engine/history/flight').SealedBlock} block
@@ -372,7 +380,7 @@ class FlightRecorder {
     block.packed = undefined
   }
 
-  /** If blocks have to stay in memory, the finest and oldest go first. */
+  /** Drops blocks if too many have to stay in memory: the finest and oldest first. */
   #bound () {
     const held = this.#targets.all.flatMap(({ flight, hello }) =>
       flight.sealed

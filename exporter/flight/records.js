@@ -12,16 +12,15 @@ const { crc32 } = require('node:zlib')
  * @typedef {{ type: string } & Record<string, unknown>} RecordMeta
  *
  * @typedef {{ meta: any, bytes: Buffer, offset: number, length: number }} FoundRecord offset and
- *   length of the whole record;
- *   meta: undefined when it is no JSON, else whatever that says
+ *   length of the whole record; meta: the parsed JSON, unchecked; undefined if it is not valid JSON
  */
 
 const HEAD_BYTES = 8
-/** Upper bound of a valid length. */
+/** Upper bound of a valid body length. */
 const MAX_BODY_BYTES = 64 * 2 ** 20
 /**
- * The longest is that of a death, with sentences of a few kilobytes. Parsed, JSON may take twenty
- * times its length.
+ * Upper bound of the JSON's length. The longest JSON belongs to a death, with sentences of a few
+ * kilobytes. Parsed JSON may take twenty times its length in memory.
  */
 const MAX_JSON_BYTES = 2 ** 18
 
@@ -41,10 +40,10 @@ function packRecord (meta, bytes = Buffer.alloc(0)) {
 }
 
 /**
- * The records of a segment up to the first damaged one, behind which no start of a record can be
- * found.
+ * Unpacks the records of a segment up to the first damaged one. After it, no start of a record can
+ * be found.
  * @param {Buffer} segment
- * @returns {{ records: FoundRecord[], tornBytes: number }} tornBytes: unreadable bytes
+ * @returns {{ records: FoundRecord[], tornBytes: number }} tornBytes: number of unreadable bytes
  */
 function unpackRecords (segment) {
   /** @type {FoundRecord[]} */

@@ -4,14 +4,15 @@ const fs = require('node:fs')
 const path = require('node:path')
 
 /**
- * Pattern of names. Largest valid number of a segment: the next one would be too long for a name.
+ * Pattern of file names, with 15 digits. The first digit is 0, so that the number after the largest
+ * valid one still fits.
  */
 const NAME = /^([a-z0-9]+)-(0\d{14})\.segment$/
 
 const SPARE_SEGMENTS = 300
 
 /**
- * @typedef {object} Family records of one kind, in segments of their own
+ * @typedef {object} Family records of one kind, stored in segments of their own
  * @property {string} name lower-case letters and digits
  * @property {number} keepMs time for which a segment is kept after its last record
  * @property {number} segmentMs time for which a segment is written
@@ -21,14 +22,14 @@ const SPARE_SEGMENTS = 300
  */
 
 /**
- * Files of a folder of segments: the present ones, the name of the next, and the ones to delete.
+ * Files in a folder of segments: lists the present files, names the next one, and deletes old ones.
  */
 class SegmentFiles {
   #folder
   #families
   #maxBytes
   #now
-  /** Time of the last write of each, by the monotonic clock. @type {Map<string, number>} */
+  /** Time of the last write to each file, by the monotonic clock. @type {Map<string, number>} */
   #written = new Map()
   #sequence
   /** Bytes of all files. */
@@ -37,8 +38,8 @@ class SegmentFiles {
   /**
    * @param {string} folder
    * @param {object} options
-   * @param {readonly Family[]} options.families in the order of deletion when space runs out
-   * @param {number} options.maxBytes of all
+   * @param {readonly Family[]} options.families families in the order of deletion if space runs out
+   * @param {number} options.maxBytes limit of the bytes of all files
    * @param {() => number} options.now ms, monotonic
    */
   constructor (folder, { families, maxBytes, now }) {
@@ -50,8 +51,8 @@ class SegmentFiles {
   }
 
   /**
-   * Limit of restored segments of a family: more than one process writes, but not any number that
-   * another user may have put there.
+   * Lists the segments of a family for restoring. Their number is limited: more than one process
+   * may have written, but another user may have put any number of files there.
    * @param {string} family
    * @returns {string[]} paths, oldest first
    */
@@ -63,7 +64,7 @@ class SegmentFiles {
       .map(({ file }) => file)
   }
 
-  /** Oldest first. */
+  /** Names of the files, oldest first. */
   #names () {
     return readFolder(this.#folder).flatMap(name => {
       const [, family, sequence] = NAME.exec(name) ?? []
@@ -73,21 +74,21 @@ class SegmentFiles {
     }).sort((a, b) => a.sequence - b.sequence)
   }
 
-  /** Oldest first. @returns {SegmentFile[]} */
+  /** All segment files, oldest first. @returns {SegmentFile[]} */
   #all () {
     return this.#names().flatMap(found => {
       const stats = fs.lstatSync(found.file, { throwIfNoEntry: false })
       if (!stats) return []
       let writtenMs = this.#written.get(found.file)
-      // Only the wall clock knows the age of a file from an earlier process, and it may have been
-      // set: the file counts as new.
+      // The age of a file from an earlier process is known only by the wall clock, which may have
+      // been set since. So the file counts as new.
       if (writtenMs === undefined) this.#written.set(found.file, writtenMs = this.#now())
       return [{ ...found, bytes: stats.size, writtenMs }]
     })
   }
 
   /**
-   * Numbered, not dated: clocks jump.
+   * Names the next file. Names contain a number and no date, because clocks jump.
    * @param {string} family
    * @returns {string} path of a new file
    */
@@ -133,7 +134,8 @@ class SegmentFiles {
   }
 
   /**
-   * Deletes twenty thousand files in turns, beside the exporter's other work.
+   * Removes a file. It is asynchronous, so that other work runs between the removals of up to
+   * twenty thousand files.
    * @param {SegmentFile} found
    */
   async #remove ({ file, bytes }) {
@@ -152,8 +154,9 @@ class SegmentFiles {
 }
 
 /**
- * Segments kept beyond the need of one process, because an exporter in a restart loop begins one at
- * each start: the seconds of ten minutes, which no full block contains yet, in runs of two seconds.
+ * Upper bound of segments. It is larger than one process needs, because an exporter in a restart
+ * loop begins a segment at each start. The seconds of ten minutes, which no full block contains
+ * yet, may come from starts two seconds apart.
  * @param {Family} family
  */
 const mostSegments = ({ keepMs, segmentMs }) => SPARE_SEGMENTS + 4 * Math.ceil(keepMs / segmentMs)

@@ -6,7 +6,7 @@ const { promisify } = require('node:util')
 const fsync = promisify(fs.fdatasync)
 const truncate = promisify(fs.ftruncate)
 
-/** The file that records of a family are appended to now. */
+/** The file to which records of a family are appended at present. */
 class Segment {
   #fd
   bytes = 0
@@ -24,7 +24,7 @@ class Segment {
 
   /**
    * @param {Buffer} bytes
-   * @throws {Error} error of the file system; call takeBack then
+   * @throws {Error} error of the file system; call takeBack after it
    */
   async append (bytes) {
     for (let written = 0; written < bytes.length;) {
@@ -43,8 +43,8 @@ class Segment {
   }
 
   /**
-   * A partial append is a torn end, and nothing behind it would be found.
-   * @returns {Promise<boolean>} true: more can be appended; false: it is closed
+   * Removes a partial append: records after it could not be found.
+   * @returns {Promise<boolean>} true if more can be appended; false if the file was closed
    */
   async takeBack () {
     try {

@@ -16,19 +16,19 @@ const { SegmentFiles } = require('./segment-files')
  */
 const SEGMENT_BYTES = 4 * 2 ** 20
 /**
- * Longest interval between two syncs: the loss when a machine loses power. A dying process loses
- * none of these data.
+ * Longest interval between two syncs: data since the last sync is lost if the machine loses power.
+ * If only the process dies, it is not lost.
  */
 const SYNC_EVERY_MS = 30_000
-/** Limit of bytes that wait for a slow disk. More is dropped, and counted. */
+/** Upper bound of bytes that wait for a slow disk. Further bytes are dropped, and counted. */
 const MAX_WAITING_BYTES = 16 * 2 ** 20
-/** Largest segment: a nearly full one receives all waiting records. */
+/** Upper bound of a segment: a nearly full segment may receive all waiting records. */
 const MAX_SEGMENT_BYTES = SEGMENT_BYTES + MAX_WAITING_BYTES
 
 /**
  * @typedef {import('./segment-files').Family} Family
  *
- * @typedef {object} Place where a record is
+ * @typedef {object} Place position of a record
  * @property {string} file
  * @property {number} offset
  * @property {number} length
@@ -46,7 +46,7 @@ class Segments {
   #onFailure
   #decode
   #quarantine
-  /** @type {Map<string, Segment>} by family */
+  /** @type {Map<string, Segment>} open segments by family */
   #open = new Map()
   /**
    * @type {{ family: string, packed: Buffer[], bytes: number, done: (places: Place[] | undefined)
@@ -55,12 +55,12 @@ class Segments {
   #waiting = []
   #writing = Promise.resolve()
   #waitingBytes = 0
-  /** Largest size of a failed write. */
+  /** Size of the largest failed write. */
   #refusedBytes = 0
   #syncedAtMs = 0
-  /** Damaged ends, files and records that were skipped while reading. */
+  /** Number of damaged ends, files and records skipped while reading. */
   torn = 0
-  /** Records that the disk did not accept. */
+  /** Number of records that the disk did not accept. */
   dropped = 0
   /** Present error of the disk. @type {Error | undefined} */
   failure
@@ -68,15 +68,14 @@ class Segments {
   /**
    * @param {string} folder
    * @param {object} options
-   * @param {readonly Family[]} options.families in the order in which they are given up when there
-   *   is no more room
+   * @param {readonly Family[]} options.families families in the order of deletion if space runs out
    * @param {number} options.maxBytes of all segments
    * @param {(failure: Error | undefined) => void} [options.onFailure] called when the disk fails,
    *   and when it works again
-   * @param {() => number} [options.now] monotonic ms, so that files do not look old after the clock
-   *   is set
-   * @param {(record: { meta: unknown, bytes: Buffer }, family: string) => any} [options.decode] the
-   *   meta rebuilt from its contract; undefined if it does not fit
+   * @param {() => number} [options.now] returns monotonic ms, so that files do not look old after
+   *   the clock was set
+   * @param {(record: { meta: unknown, bytes: Buffer }, family: string) => any} [options.decode]
+   *   rebuilds the meta of a record from its contract; returns undefined if it does not fit
    * @param {Quarantine} [options.quarantine]
    */
   constructor (
@@ -105,11 +104,11 @@ class Segments {
   }
 
   /**
-   * All records of a family, oldest first. A damaged end is skipped and counted; a file that is no
-   * segment, and one with a record that does not fit, are moved aside.
+   * All records of a family, oldest first. A damaged end is skipped and counted. A file that is not
+   * a segment, or contains a record that does not fit, is moved aside.
    * @param {string} family
-   * @param {(record: { meta: any, bytes: Buffer, place: Place }) => void} take bytes: a part of the
-   *   whole segment
+   * @param {(record: { meta: any, bytes: Buffer, place: Place }) => void} take receives each
+   *   record; bytes: a slice of the segment
    */
   read (family, take) {
     for (const file of this.#files.readable(family)) {
@@ -157,8 +156,8 @@ class Segments {
 
   /**
    * @param {Place} place
-   * @returns {Buffer} its bytes
-   * @throws {Error} if it is gone or damaged
+   * @returns {Buffer} bytes of the record
+   * @throws {Error} if the record is gone or damaged
    */
   readAt ({ file, offset, length }) {
     const { fd } = openRegularFile(file)
@@ -172,7 +171,8 @@ class Segments {
   }
 
   /**
-   * True if somebody removed the written files: then open files are closed, and new ones started.
+   * True if somebody removed the written files. Then the open files are closed, and new ones are
+   * started.
    * @returns {Promise<boolean>}
    */
   async removed () {
@@ -193,7 +193,7 @@ class Segments {
   }
 
   /**
-   * True if building records is worthwhile. After a failure it retries with as many bytes as the
+   * True if it makes sense to build records. After a failure it retries with as many bytes as the
    * disk refused, because a smaller record may still fit.
    * @returns {Promise<boolean>}
    */
@@ -220,7 +220,8 @@ class Segments {
   /**
    * @param {string} family
    * @param {{ meta: import('./records').RecordMeta, bytes?: Buffer }[]} records
-   * @returns {Promise<Place[] | undefined>} their places; undefined if they were not saved
+   * @returns {Promise<Place[] | undefined>} positions of the records; undefined if they were not
+   *   saved
    */
   append (family, records) {
     const packed = records.map(({ meta, bytes }) => packRecord(meta, bytes))
@@ -237,8 +238,8 @@ class Segments {
   }
 
   /**
-   * Writes all waiting records of a family at once; records that arrive meanwhile go with the next
-   * write.
+   * Writes all waiting records of a family at once; records that arrive during the write are part
+   * of the next one.
    */
   async #writeWaiting () {
     const waiting = this.#waiting
@@ -309,7 +310,7 @@ class Segments {
     }
   }
 
-  /** The segment that a family is written to now. @param {string} family */
+  /** The segment to which a family is written at present. @param {string} family */
   async #segment (family) {
     const now = this.#now()
     const { segmentMs } = /** @type {Family} */ (this.#families.find(({ name }) => name === family))
@@ -324,7 +325,8 @@ class Segments {
   }
 
   /**
-   * @param {number} bytes written bytes: if fewer than were refused, the disk may still be full
+   * @param {number} bytes number of written bytes; if it is smaller than a refused write, the disk
+   *   may still be full
    */
   #well (bytes) {
     if (!this.failure || bytes < this.#refusedBytes) return
@@ -346,7 +348,7 @@ class Segments {
 
 /**
  * Replaces a segment by a file with only its valid records.
- * @param {string} file a removed file
+ * @param {string} file path of a file that was already removed
  * @param {Buffer} segment
  * @param {{ meta: any, bytes: Buffer, place: Place }[]} records
  */
@@ -365,7 +367,7 @@ function rewritten (file, segment, records) {
       ),
       { mode: 0o600, flag: 'wx' }
     )
-  } catch {} // on a full disk they stay until this exporter ends
+  } catch {} // On a full disk the files stay until this exporter ends.
   return moved
 }
 

@@ -9,20 +9,27 @@ const { findCase } = require('@memwatch/engine/verdicts/case')
 const { Block } = require('@memwatch/engine/history/block')
 const { LAYOUT } = require('./decode-record')
 
-/** A target that reported so shortly before the exporter's end may still live. */
+/**
+ * Time before the exporter's end in which a target must have reported to be restored, as it may
+ * still be alive.
+ */
 const REMEMBER_MS = 900_000
 
 /**
- * Older rows are in the full blocks of ten seconds, which cover ten minutes, like the history of
- * seconds.
+ * Length of the rows of seconds that are kept. Older rows are in full blocks of ten-second steps; a
+ * block covers ten minutes, like the history of seconds.
  */
 const KEEP_SECONDS = 1300
 /**
- * Limit for all targets together, packed: restored history must fit beside that of live targets.
+ * Limit of the packed history of all restored targets, because the history of live targets must fit
+ * as well.
  */
 const MAX_PACKED_BYTES = 64 * 2 ** 20
 
-/** Identity of the machine's start: within it, time since is a clock that nobody sets. random(4) */
+/**
+ * Id of the machine's boot. While it is the same, the time since boot is a clock that nobody can
+ * set. random(4)
+ */
 const BOOT = readBoot()
 
 /** @returns {string | undefined} */
@@ -30,7 +37,7 @@ function readBoot () {
   try {
     return fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   } catch {
-    return undefined // not Linux
+    return undefined // The system is not Linux.
   }
 }
 
@@ -73,8 +80,8 @@ const endRecord = key => ({ meta: { type: 'end', key } })
 
 /**
  * @param {import('@memwatch/engine/history/target').Target} target
- * @param {{ sinceSeconds: number, nowMs: number }} options sinceSeconds: uptime of the last row
- *   that was saved
+ * @param {{ sinceSeconds: number, nowMs: number }} options sinceSeconds: uptime of the last saved
+ *   row
  * @returns {{ record: Record, untilSeconds: number } | undefined} undefined without new rows
  */
 function secondsRecord (target, { sinceSeconds, nowMs }) {
@@ -132,10 +139,11 @@ const blockRecord = ({ hello, name, thread }, { stepSeconds, from, to, packed })
 })
 
 /**
- * Targets that were watched until shortly before.
+ * Yields targets that were watched until shortly before.
  * @param {import('./segments').Segments} segments
- * @param {{ nowMs: number, maxTargets: number }} options nowMs: since the machine started
- * @returns {Generator<Remembered>} one after another, as the rows of all would fill the memory
+ * @param {{ nowMs: number, maxTargets: number }} options nowMs: time since the machine started
+ * @returns {Generator<Remembered>} targets one by one, because the rows of all of them would fill
+ *   the memory
  */
 function * remembered (segments, { nowMs, maxTargets }) {
   /** @type {Map<string, Found>} */
@@ -153,12 +161,12 @@ function * remembered (segments, { nowMs, maxTargets }) {
       packedBytes += before.add(meta, bytes)
     }
   })
-  // No process outlives its machine, and one that reported long ago no longer has an agent.
+  // A process cannot outlive a reboot, and a target that reported long ago no longer has an agent.
   for (const [key, { atMs }] of byKey) if (nowMs - atMs > REMEMBER_MS) byKey.delete(key)
   for (const family of ['step10', 'step60']) {
     segments.read(family, ({ meta: { type, key, stepSeconds, from, to }, place }) => {
       const blocks = type === 'block' ? byKey.get(key)?.blocks : undefined
-      // A block may have been saved twice.
+      // A block may be on disk twice.
       if (blocks && !blocks.some(block => block.stepSeconds === stepSeconds && block.to >= to)) {
         blocks.push({ stepSeconds, from, to, read: () => segments.readAt(place) })
       }
@@ -180,7 +188,7 @@ function * remembered (segments, { nowMs, maxTargets }) {
 class Found {
   /** @type {import('@memwatch/engine/history/flight').SealedBlock[]} */
   blocks = []
-  /** The newest record of its seconds. @type {any} */
+  /** The newest record of type `seconds`. @type {any} */
   last
   atMs = -Infinity
   /** @type {{ until: number, bytes: Buffer }[]} */
@@ -192,7 +200,7 @@ class Found {
   }
 
   /**
-   * @param {any} meta of seconds
+   * @param {any} meta meta of a record of type `seconds`
    * @param {Buffer} bytes
    * @returns {number} additional bytes in memory
    */
@@ -214,7 +222,7 @@ class Found {
     for (const { bytes } of this.#packed) {
       const block = Block.unpack(bytes, ordered.length)
       block.times.forEach((time, i) => {
-        // After a failed write rows may exist twice.
+        // After a failed write rows may be on disk twice.
         if (time > (rows.at(-1)?.time ?? -Infinity)) {
           rows.push({ time, row: Float64Array.from(ordered, (_, c) => block.valueAt(i, c)) })
         }

@@ -11,7 +11,7 @@ const { readParents, readRelease } = require('./release')
 
 /** Time between readings, in the time of the target. */
 const EVERY_SECONDS = 10
-/** Upper bounds of retained advice and endings; the oldest go first. */
+/** Upper bounds of retained advice and ended follow-ups; the oldest are removed first. */
 const MAX_ADVICE = 500
 const MAX_ENDINGS = 200
 const MEASURED = 'Being measured: the comparison needs as much work as the process did before.'
@@ -23,40 +23,43 @@ const MEASURED = 'Being measured: the comparison needs as much work as the proce
  * @typedef {import('@memwatch/engine/verdicts/follow-up').FollowUp} FollowUp
  * @typedef {import('@memwatch/engine/verdicts/follow-up').Reached} Reached
  *
- * @typedef {object} Followed a process in view of its advice
+ * @typedef {object} Followed state of a process that is followed up
  * @property {number} nextSeconds uptime of the next reading
  * @property {FollowUpReadings} readings
- * @property {Map<string, Reached>} confirmed first seen, by diagnosis
- * @property {{ attempt: Attempt, followUp: FollowUp }[] | undefined} open undefined before the
- *   first frame
- * @property {string | null | undefined} release undefined before it is read
+ * @property {Map<string, Reached>} confirmed uptime at which a finding was first seen, by diagnosis
+ * @property {{ attempt: Attempt, followUp: FollowUp }[] | undefined} open its open follow-ups;
+ *   undefined before the first frame
+ * @property {string | null | undefined} release its release; undefined before it is read
  */
 
 /**
- * Follows up every fix: what was advised to a workload, which process came back with it, and how
- * that ended. Events: `advised` (advice) when a process with a finding ended; `followed` (target,
- * follow-up) when a follow-up ends.
+ * Follows up every fix. It remembers the advice for each workload, recognises a process that was
+ * started with it, and decides if it had its effect. Events: `advised` (advice) when a process with
+ * a finding ended; `followed` (target, follow-up) when a follow-up ends.
  */
 class FollowUps extends EventEmitter {
   #targets
   #options
   /** @type {WeakMap<Target, Followed>} */
   #followed = new WeakMap()
-  /** Advice to ended processes, by workload, thread and diagnosis. @type {Map<string, Advice>} */
+  /** Advice for ended processes, by workload, thread and diagnosis. @type {Map<string, Advice>} */
   #advised = new Map()
   /** Ended follow-ups, oldest first. @type {FollowUp[]} */
   #ended = []
   /** Counts of endings by diagnosis. @type {Map<string, Map<string, number>>} */
   counts = new Map()
-  /** Newest measured effect over the predicted one, by diagnosis. @type {Map<string, number>} */
+  /**
+   * Newest measured effect relative to the predicted one, by diagnosis.
+   * @type {Map<string, number>}
+   */
   effects = new Map()
 
   /**
    * @param {object} options
-   * @param {() => Target[]} options.targets that are watched
-   * @param {number} [options.everySeconds] between readings
+   * @param {() => Target[]} options.targets watched targets
+   * @param {number} [options.everySeconds] seconds between readings
    * @param {number} [options.settleSeconds] see FollowUpReadings
-   * @param {number} [options.leastReadings] that a comparison needs
+   * @param {number} [options.leastReadings] least number of readings for a comparison
    * @param {typeof readRelease} [options.releaseOf]
    * @param {typeof readParents} [options.parentsOf]
    */
@@ -73,7 +76,7 @@ class FollowUps extends EventEmitter {
 
   /**
    * @param {Target} target after a frame
-   * @param {{ reads?: boolean }} [options] reads: whether to take readings
+   * @param {{ reads?: boolean }} [options] reads: false to take no readings
    */
   framed (target, { reads = true } = {}) {
     const uptime = target.frame?.uptimeSeconds
@@ -95,7 +98,7 @@ class FollowUps extends EventEmitter {
     this.#judge(target, followed, now)
   }
 
-  /** Retains what was advised to an ended process. @param {Target} target */
+  /** Retains the advice for an ended process. @param {Target} target */
   ended (target) {
     for (const advice of this.#adviceOf(target)) {
       this.restoreAdvice(advice)
@@ -103,7 +106,7 @@ class FollowUps extends EventEmitter {
     }
   }
 
-  /** @param {Advice} advice also of a previous exporter */
+  /** @param {Advice} advice advice, also from a previous exporter */
   restoreAdvice (advice) {
     const key = JSON.stringify([advice.workload, advice.thread, advice.diagnosis])
     this.#advised.delete(key)
@@ -111,7 +114,7 @@ class FollowUps extends EventEmitter {
     if (this.#advised.size > MAX_ADVICE) this.#advised.delete(/** @type {string} */ (this.#advised.keys().next().value))
   }
 
-  /** @param {FollowUp} followUp that ended, also under a previous exporter */
+  /** @param {FollowUp} followUp ended follow-up, also from a previous exporter */
   restore (followUp) {
     const { diagnosis, ending, effectRatio } = followUp
     if (ending === null) return
@@ -139,8 +142,8 @@ class FollowUps extends EventEmitter {
   }
 
   /**
-   * The follow-ups that a process begins with: of advice to ended processes of its workload, and to
-   * living ones without the change.
+   * Follow-ups that begin with a process. They concern advice for ended processes of its workload,
+   * and for living ones that run without the change.
    * @param {Target} target
    */
   #openOf (target) {
@@ -167,8 +170,8 @@ class FollowUps extends EventEmitter {
   }
 
   /**
-   * True for a process that only restarts once more with a change that was followed up already. A
-   * change that is lost for another reason is a new attempt; the text of an ending has the reason.
+   * True if a process was only restarted with a change that was already followed up. A change that
+   * is lost for another reason is a new attempt; the text of the ending contains the reason.
    * @param {Attempt} attempt
    * @param {FollowUp} followUp
    */
@@ -204,7 +207,7 @@ class FollowUps extends EventEmitter {
   }
 
   /**
-   * Advice that a process has now.
+   * Present advice for a process.
    * @param {Target} target
    * @returns {Advice[]}
    */
@@ -264,7 +267,7 @@ class FollowUps extends EventEmitter {
 /** @param {Target} target */
 const kindOf = ({ thread }) => thread === 'main' ? 'main' : 'worker'
 
-/** Confirmed findings with a fix. @param {Target} target */
+/** Confirmed verdicts that have a fix. @param {Target} target */
 const advisedOn = target => findCase(target).verdicts
   .filter(({ state, fix }) => state === 'confirmed' && fix.length > 0)
 

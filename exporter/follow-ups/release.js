@@ -8,21 +8,24 @@ const { readRegularFile } = require('../data-folder/regular-file')
 const { ancestorsOf, scriptWords, viewProcess } = require('../process/process-view')
 const { Witness } = require('../process/witness')
 
-/** Largest script that is read to tell releases apart; bundles of servers stay below. */
+/** Size limit of a script that is read to distinguish releases; bundles of servers are smaller. */
 const MAX_SCRIPT_BYTES = 4 * 2 ** 20
 const MAX_PACKAGE_BYTES = 2 ** 18
 /** Ancestors whose environment is read: a supervisor, its shell and an init. */
 const MOST_PARENTS = 4
-/** Name of a pod of a Deployment: its ReplicaSet, which changes with each release, and a suffix. */
+/**
+ * Name of a pod of a Deployment: the name of its ReplicaSet, which changes with each release, and a
+ * suffix.
+ */
 const REPLICA_SET = /^(.+-[bcdfghjklmnpqrstvwxz2456789]{8,10})-[bcdfghjklmnpqrstvwxz2456789]{5}$/
 
 /** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */
 
 /**
- * Name of the code that a process runs: a digest of its command line after the options of Node.js,
- * of its script and of the nearest package.json, and its ReplicaSet. Only the digest is retained.
+ * Identifies the code that a process runs: a digest of its command line without the options of
+ * Node.js, its script, the nearest package.json, and its ReplicaSet. Only the digest is retained.
  * @param {Hello} hello
- * @returns {string | null} null if neither is visible
+ * @returns {string | null} digest; null if none of these is visible
  */
 function readRelease (hello) {
   const parts = [REPLICA_SET.exec(hello.pod?.name ?? '')?.[1], digestOf(hello)]
@@ -45,29 +48,31 @@ function digestOf (hello) {
     const script = path.resolve(fs.readlinkSync(`/proc/${hello.pid}/cwd`), words[0])
     digest.update(readRegularFile(root + script, { maxBytes: MAX_SCRIPT_BYTES }))
     digest.update(nearestPackage(root, path.dirname(script)))
-  } catch {} // another user's, gone, or no file: the command line remains
+  // The file is not readable, gone, or not a file: the digest uses the command line alone.
+  } catch {}
   return digest.digest('hex').slice(0, 16)
 }
 
 /**
  * @param {string} root
  * @param {string} folder
- * @returns {Buffer | string} its package.json, or that of the nearest folder above
+ * @returns {Buffer | string} path of package.json in the folder or in the nearest folder above
  */
 function nearestPackage (root, folder) {
   for (; ; folder = path.dirname(folder)) {
     try {
       const file = path.join(root, folder, 'package.json')
       return readRegularFile(file, { maxBytes: MAX_PACKAGE_BYTES })
-    } catch {} // absent, or unreadable
+    } catch {} // The file is absent or unreadable.
     if (folder === path.dirname(folder)) return ''
   }
 }
 
 /**
- * Environments of the ancestors of a process, as far as flags and libraries come by them.
+ * Environments of a process's ancestors, reduced to the variables that carry flags and libraries.
  * @param {Hello} hello
- * @returns {Record<string, string>[]} the nearest first; empty if they are invisible
+ * @returns {Record<string, string>[]} environments, the nearest ancestor first; empty if they are
+ *   not visible
  */
 function readParents (hello) {
   const view = seeProcess(hello)

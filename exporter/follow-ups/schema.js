@@ -10,7 +10,7 @@ const outcome = object({
   signal: text, name: text, unit: text, from: number, to: number, measured: number
 })
 
-/** A label of metrics: a record on disk names no other. */
+/** The id is also a label of metrics, so a record on disk must name a known diagnosis. */
 const diagnosis = { enum: diagnoses.map(({ id }) => id) }
 
 const followUp = object({
@@ -72,7 +72,7 @@ const fix = object({
   risk: text
 })
 
-/** An advice on disk: a successor may start under a later exporter. */
+/** Advice on disk, because a successor may start while a later exporter runs. */
 const advice = object({
   id: text,
   workload: text,

@@ -10,7 +10,7 @@ const path = require('node:path')
 /**
  * @param {string} text a path, or tcp://HOST:PORT
  * @returns {Address}
- * @throws {Error} naming the mistake in the text
+ * @throws {Error} names the mistake in the text
  */
 function parseAddress (text) {
   if (!text.startsWith('tcp://')) {
@@ -27,7 +27,7 @@ function parseAddress (text) {
 /**
  * @param {string} text HOST:PORT, an IPv6 host in brackets
  * @returns {{ host: string, port: number }}
- * @throws {Error} naming the mistake in the text
+ * @throws {Error} names the mistake in the text
  */
 function parseHostPort (text) {
   const match = /^(\[[0-9a-fA-F:.]+\]|[^:[\]\s]+):(\d{1,5})$/.exec(text)

@@ -7,7 +7,7 @@ const { defaultSocketPath, isOwnFolder } = require('@memwatch/agent/protocol/soc
 const { ConfigError } = require('../config-error')
 const { makeFolder } = require('../make-folder')
 
-/** Error codes of folders that this user cannot write to. @type {Set<string | undefined>} */
+/** Error codes of folders to which this user cannot write. @type {Set<string | undefined>} */
 const UNWRITABLE = new Set(['EROFS', 'EACCES', 'EPERM'])
 
 /** Permissions that let every user connect, whatever the umask of the exporter. */
@@ -30,7 +30,8 @@ class Door {
    * @param {object} options
    * @param {(socket: net.Socket, door: Door) => void} options.accept
    * @param {number} options.maxConnections upper bound; further connections are refused
-   * @param {number} options.maxUnfinishedBytes upper bound of memory that slow peers can occupy
+   * @param {number} options.maxUnfinishedBytes upper bound of the memory for unfinished lines of
+   *   slow peers
    * @param {string} [options.podUid] UID of the only pod that can connect here
    */
   constructor ({ accept, maxConnections, maxUnfinishedBytes, podUid }) {
@@ -46,8 +47,8 @@ class Door {
 
   /**
    * @param {import('./address').Address} address
-   * @throws {Error} code EADDRINUSE when another exporter answers there, or the system's error
-   * @throws {ConfigError} if no socket can be created there
+   * @throws {Error} code EADDRINUSE if another exporter listens there, or an error of the system
+   * @throws {ConfigError} if no socket can be created at the path
    */
   async listen (address) {
     try {
@@ -71,14 +72,15 @@ class Door {
     await new Promise((resolve, reject) => {
       this.#server.once('error', reject)
       const listen = () => this.#server.listen(address, () => resolve(undefined))
-      // A pod's folder belongs to that pod, under any user. The umask is used instead of chmod: a
-      // user who may write there could have replaced the socket by a link.
+      // A pod's folder belongs to that pod, whatever its user, so every user may connect. The umask
+      // is used instead of chmod, because a user who may write to the folder could have replaced
+      // the socket by a link.
       if (this.podUid === undefined) listen()
       else withUmask(ALL_MAY_CONNECT, listen)
     })
     if ('path' in address) {
-      // Group access lets an app under another uid connect if the directory has a shared fsGroup.
-      // Other users stay out.
+      // Group access lets an app with another uid connect if the directory has a shared fsGroup.
+      // Other users cannot connect.
       if (this.podUid === undefined) fs.chmodSync(address.path, 0o660)
       this.address = address
     } else {
@@ -96,7 +98,7 @@ class Door {
 }
 
 /**
- * Listens. The socket is bound before listen returns.
+ * Runs work with another umask. It suffices for listen(), which binds the socket before it returns.
  * @param {number} mask
  * @param {() => void} work
  */
@@ -130,7 +132,7 @@ function makeSafeFolder (socketPath) {
 }
 
 /**
- * Removes a socket file on which nobody answers: a killed exporter left it behind.
+ * Removes a socket file on which nobody listens: a killed exporter left it behind.
  * @param {string} file
  */
 async function unlinkStale (file) {

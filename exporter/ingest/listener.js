@@ -6,7 +6,7 @@ const { decode } = require('@memwatch/engine/decode/decode')
 const { Door } = require('./door')
 const { LineSplitter } = require('@memwatch/engine/decode/lines')
 
-/** Time limit for the hello. A peer without a hello is not an agent. */
+/** Time limit for the hello. A peer that sends no hello is not an agent. */
 const HELLO_TIMEOUT_MS = 10_000
 /** Start of every frame line. A frame that may be skipped is recognised without parsing it. */
 const FRAME = `{"v":${PROTOCOL_VERSION},"type":"frame"`
@@ -18,30 +18,35 @@ const LIMITS = Object.freeze({ maxConnections: 4096, maxUnfinishedBytes: 16 * 2 
 const POD_LIMITS = Object.freeze({ maxConnections: 64, maxUnfinishedBytes: 2 ** 20 })
 /**
  * Burst and rate of frames of a target. The burst covers a pause of the exporter; an agent sends
- * ten frames a second at most. A new connection of the target gets no new allowance.
+ * ten frames a second at most. A target gets no new allowance by a new connection.
  */
 const BURST_FRAMES = 300
 const FRAMES_PER_SECOND = 20
 /** Chunk size of node:net: after a full chunk more data follows. */
 const FULL_CHUNK_BYTES = 65_536
-/** The longest frame of the lab has 2,500 characters. */
+/** Length up to which a frame is ordinary. The longest frame of the lab has 2,500 characters. */
 const ORDINARY_FRAME_LENGTH = 4096
-/** Rejected lines after which a connection is closed: its sender is broken or hostile. */
+/**
+ * Number of rejected lines after which a connection is closed, because its sender is defective or
+ * hostile.
+ */
 const MAX_REJECTS = 100
 
 /**
  * Consumer of a connection's messages.
  * @typedef {object} Sink
- * @property {(hello: import('@memwatch/engine/decode/decode').HelloMessage, send: (line: string) => void, podUid?:
- *   string) => Session | import('@memwatch/engine/decode/decode').RejectReason} open
- *   send: sends to the agent; podUid: UID of the pod from which the connection certainly comes
+ * @property {(hello: import('@memwatch/engine/decode/decode').HelloMessage, send: (line: string) =>
+ *   void, podUid?: string) => Session | import('@memwatch/engine/decode/decode').RejectReason} open
+ *   send: sends to the agent; podUid: UID of the pod from which the connection comes, known from
+ *   its socket
  * @property {(session: Session, frame: { count: number, isLarger: boolean }) => boolean} [sheds]
- *   true: a frame may be skipped unread; count: number of frames before it; isLarger: larger than
- * the last one read, and than usual
+ *   true: a frame may be skipped without reading it; count: number of earlier frames; isLarger:
+ *   true if it is larger than the last frame that was read, and than ordinary frames
  * @property {(bytes: number) => void} [received] called with the number of received bytes
- * @property {(message: import('@memwatch/engine/decode/decode').CaptureMessage, socket: import('node:net').Socket, rest:
- *   Buffer) => boolean} [capture] accepts a connection with a part of a capture, and the data that
- * arrived with its line; false for one that was not requested
+ * @property {(message: import('@memwatch/engine/decode/decode').CaptureMessage, socket:
+ *   import('node:net').Socket, rest: Buffer) => boolean} [capture] accepts a connection that
+ *   transfers a part of a capture, with the data that arrived together with its line; false if the
+ *   part was not requested
  * @property {(reason: import('@memwatch/engine/decode/decode').RejectReason) => void} reject counts
  *   a rejected line
  * @property {(hello: string) => { line: (line: string) => void, closed: () => void } | undefined}
@@ -59,7 +64,7 @@ const MAX_REJECTS = 100
  */
 const STATES = Object.freeze({ greeting: 'greeting', watched: 'watched', capturing: 'capturing' })
 
-/** One connection: splits its bytes into lines and executes each line. */
+/** One connection: splits its bytes into lines and handles each line. */
 class Connection {
   /** @type {keyof typeof STATES} */
   #state = STATES.greeting
@@ -80,7 +85,7 @@ class Connection {
   #capture
   #rejects = 0
   #frames = 0
-  /** Characters of the last frame read, or of an ordinary one. */
+  /** Length in characters of the last frame that was read, at least that of an ordinary frame. */
   #frameLength = ORDINARY_FRAME_LENGTH
   #isTimedOut = false
   #take = (/** @type {string} */ line) => this.#takeLine(line)
@@ -91,8 +96,9 @@ class Connection {
    * @param {import('node:net').Socket} options.socket
    * @param {Door} options.door
    * @param {Sink} options.sink
-   * @param {(target: import('@memwatch/engine/history/target').Target, fresh: Allowance) => Allowance}
-   *   options.allowanceOf allowance of a target, shared by all of its connections
+   * @param {(target: import('@memwatch/engine/history/target').Target, fresh: Allowance) =>
+   *   Allowance} options.allowanceOf returns the allowance of a target, shared by all of its
+   *   connections
    */
   constructor ({ socket, door, sink, allowanceOf }) {
     this.#socket = socket
@@ -103,7 +109,7 @@ class Connection {
 
   start () {
     const socket = this.#socket
-    socket.setKeepAlive(true, KEEP_ALIVE_MS) // for TCP peers that are gone
+    socket.setKeepAlive(true, KEEP_ALIVE_MS) // Detects TCP peers that are gone.
     socket.setTimeout(HELLO_TIMEOUT_MS, () => socket.destroy())
     socket.on('data', this.#read)
     // 'close' follows and carries the reason.
@@ -162,7 +168,8 @@ class Connection {
   }
 
   /**
-   * Admits a frame before it is parsed: frames of a flood beyond its allowance cost nothing.
+   * Decides before parsing if a frame is admitted, so that frames beyond the allowance cost next to
+   * nothing.
    * @param {Session} session
    * @param {string} line
    */
@@ -186,8 +193,8 @@ class Connection {
     const opened = this.#sink.open(hello, line => { socket.write(line) }, this.#door.podUid)
     if (typeof opened === 'string') {
       this.#reject(opened)
-      // The exporter may not have noticed yet that the agent's last connection broke. The agent
-      // retries in a second.
+      // The exporter may not have noticed yet that the agent's previous connection broke, and the
+      // agent will retry in a second.
       if (opened === 'identity_in_use') socket.destroy()
       return
     }
@@ -201,7 +208,8 @@ class Connection {
   /**
    * @param {Session} session
    * @param {import('@memwatch/engine/decode/decode').Message} message
-   * @param {{ line: string, isFrame: boolean }} as isFrame: true if it was admitted as a frame
+   * @param {{ line: string, isFrame: boolean }} as isFrame: true if the line was admitted as a
+   *   frame
    */
   #takeOfSession (session, message, { line, isFrame }) {
     if (message.type === 'hello') return this.#reject('hello_repeated')
@@ -247,8 +255,8 @@ class Listener {
    * @param {import('./address').Address} address
    * @param {{ podUid?: string, maxConnections?: number }} [options] podUid: UID of the only pod
    *   that can reach the address
-   * @returns {Promise<Door>} with the actual address
-   * @throws {Error} code EADDRINUSE when another exporter answers there, or the system's error
+   * @returns {Promise<Door>} address with the actual port
+   * @throws {Error} code EADDRINUSE if another exporter listens there, or an error of the system
    */
   async listen (address, { podUid, ...limits } = {}) {
     const door = new Door({
@@ -292,7 +300,7 @@ class Listener {
 
   /**
    * @param {import('@memwatch/engine/history/target').Target} target
-   * @param {Allowance} fresh allowance of a new target
+   * @param {Allowance} fresh allowance for a new target
    * @returns {Allowance}
    */
   #allowanceOf (target, fresh) {

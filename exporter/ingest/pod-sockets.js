@@ -4,8 +4,8 @@ const fs = require('node:fs')
 const path = require('node:path')
 
 /**
- * Folder name that the kubelet creates from $(MEMWATCH_POD_UID). The exporter ignores all other
- * names.
+ * Pattern of the folders that the kubelet creates from $(MEMWATCH_POD_UID). The exporter ignores
+ * all other names.
  */
 const POD_UID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 /** Socket name in the folder of a pod. */
@@ -20,7 +20,7 @@ const EMPTY_MS = 3_600_000
 
 /**
  * One exporter for all pods of a node. Each pod sees only its own folder of a host path, with a
- * socket of its own: a connection there certainly comes from that pod, whatever its hello claims.
+ * socket of its own: so a connection to it comes from that pod, whatever its hello claims.
  *
  *   FOLDER/0d4b1c3e-…/exporter.sock
  */
@@ -35,9 +35,9 @@ class PodSockets {
   #timer
   /** @type {Map<string, { door: import('./door').Door, usedAtMs: number }>} */
   #doors = new Map()
-  /** Folders already reported as unusable. @type {Set<string>} */
+  /** Folders that were already reported as unusable. @type {Set<string>} */
   #failed = new Set()
-  /** Polls run one after the other. */
+  /** The last poll: polls run one after the other. */
   #looking = Promise.resolve()
 
   /**
@@ -63,7 +63,8 @@ class PodSockets {
   /** @throws {Error} of the file system */
   async start () {
     this.#watcher = fs.watch(this.#folder, () => this.look())
-    // The kernel may stop sending events, as when the folder is removed. The timer continues.
+    // The kernel may stop sending events, for example if the folder is removed. The timer still
+    // polls.
     this.#watcher.on('error', () => {})
     this.#timer = setInterval(() => this.look(), LOOK_EVERY_MS)
     await this.look()
@@ -111,7 +112,7 @@ class PodSockets {
 
 /**
  * @param {string} folder
- * @returns {string[]} UIDs of the pods that have a folder there; symbolic links are ignored
+ * @returns {string[]} UIDs of the pods that have a folder; symbolic links are ignored
  */
 function podsIn (folder) {
   try {
@@ -120,7 +121,7 @@ function podsIn (folder) {
       .filter(entry => entry.isDirectory() && POD_UID.test(entry.name))
       .map(({ name }) => name)
   } catch {
-    return [] // the folder is gone; its pods return with it
+    return [] // The folder is gone; its pods are found again when it returns.
   }
 }
 
@@ -128,7 +129,7 @@ function podsIn (folder) {
 function removeIfEmpty (folder) {
   try {
     fs.rmdirSync(folder)
-  } catch {} // the folder has other content, or is gone
+  } catch {} // The folder has other content, or is gone.
 }
 
 module.exports = { PodSockets }

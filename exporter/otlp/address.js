@@ -29,11 +29,12 @@ const isHttp = text => URL.canParse(text) && /^https?:$/.test(new URL(text).prot
 /**
  * The value of `--otlp`: empty, an address to which /v1/metrics and /v1/logs are appended, or
  * `env`. The OTEL_ variables alone enable nothing: they are meant for the app, and its sidecar or a
- * shell inherits them. They often name a gRPC port, and exported series cost money.
+ * shell inherits them. They often name a gRPC port, which memwatch cannot use, and exported series
+ * cost money.
  * @param {string} text
  * @param {NodeJS.ProcessEnv} env
  * @returns {string}
- * @throws {Error} if sending there is impossible
+ * @throws {Error} if memwatch cannot send to this address
  */
 function readOtlp (text, env) {
   if (text === '') return text
@@ -54,7 +55,7 @@ function readOtlp (text, env) {
     }
     return text
   }
-  // The text does not quote the value, which may contain a secret.
+  // The error does not quote the value, which may contain a secret.
   if (!isHttp(text)) throw new Error('expected env or a URL such as http://collector:4318')
   const { username, password, search } = new URL(text)
   if (username || password || search) {
@@ -68,7 +69,7 @@ function readOtlp (text, env) {
 
 /**
  * @param {NodeJS.ProcessEnv} env
- * @returns {string | undefined} the variable that --otlp env would use
+ * @returns {string | undefined} variable that `--otlp env` would use; undefined without one
  */
 const unusedEndpoint = env => ENDPOINTS.find(name => env[name])
 

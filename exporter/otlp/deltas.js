@@ -13,22 +13,23 @@ const keyOf = ({ descriptor }, { attributes }) => descriptor.name + JSON.stringi
 
 /**
  * Values of one target that a receiver of deltas already has. They advance when an export is
- * accepted, so that the next one includes a lost one.
+ * accepted, so that a lost export is included in the next one.
  */
 class Deltas {
   #which
   #fromStart
   /**
-   * Counters and histograms at the last export; undefined before the first.
+   * Counters and histograms at the last accepted export; undefined before the first one.
    * @type {Map<string, any> | undefined}
    */
   #taken
   #takenUnixMs = 0
 
   /**
-   * @param {{ sums: boolean, histograms: boolean }} which are differences
-   * @param {boolean} fromStart true: earlier counts are its own; else another exporter may have
-   *   sent them
+   * @param {{ sums: boolean, histograms: boolean }} which kinds of metrics that are sent as
+   *   differences
+   * @param {boolean} fromStart true if the earlier counts were never sent; otherwise another
+   *   exporter may have sent them
    */
   constructor (which, fromStart) {
     this.#which = which
@@ -43,14 +44,14 @@ class Deltas {
   }
 
   /**
-   * @param {MetricData[]} metrics cumulative
-   * @param {number} atUnixMs they are of then
+   * @param {MetricData[]} metrics cumulative metrics
+   * @param {number} atUnixMs time at which they were read
    * @param {ReadonlySet<string>} startUnknown names of counters that may have started before the
    *   target
    * @returns {MetricData[]} differences since the last export
    */
   since (metrics, atUnixMs, startUnknown) {
-    // A clock may be set back.
+    // The clock may have been set back since.
     const startTime = hrTime(Math.min(this.#takenUnixMs, atUnixMs))
     return metrics.map(metric => {
       if (!this.#concerns(metric)) return metric
@@ -62,7 +63,7 @@ class Deltas {
           return unknown ? [] : [this.#taken ? { ...point, startTime } : point]
         }
         const value = added(point.value, before, -1)
-        // A counter that fell has restarted: its count in between is unknown.
+        // A counter that fell has restarted. Its growth before the restart is unknown.
         return (typeof value === 'number' ? value : value.count) < 0
           ? []
           : [{ ...point, startTime, value }]
@@ -72,8 +73,8 @@ class Deltas {
   }
 
   /**
-   * @param {MetricData[]} metrics accepted, cumulative
-   * @param {number} atUnixMs they are of then
+   * @param {MetricData[]} metrics accepted, cumulative metrics
+   * @param {number} atUnixMs time at which they were read
    */
   taken (metrics, atUnixMs) {
     this.#takenUnixMs = atUnixMs

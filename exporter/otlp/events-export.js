@@ -6,13 +6,13 @@ const { deathEvent, followUpEvent, verdictEvent } = require('./events')
 const { resourceOf } = require('./resource')
 const { Sender } = require('./sender')
 
-/** Simultaneous events travel together. */
+/** Time for which events are gathered, so that simultaneous events are sent together. */
 const GATHER_MS = 1000
 /** Limit of events that wait for a receiver; the oldest are dropped first. */
 const MOST_WAITING = 1000
 const MOST_AT_ONCE = 100
 
-/** Sends changes of verdicts, deaths and ends of fixes as log records with an event name. */
+/** Sends changes of verdicts, deaths and ended follow-ups as log records with an event name. */
 class EventsExport {
   #sender
   #around
@@ -32,7 +32,7 @@ class EventsExport {
    * @param {import('./settings').HttpOptions} options.http
    * @param {ReturnType<typeof import('./surroundings').surroundings>} options.around
    * @param {import('./outcomes').Outcomes} options.outcomes
-   * @param {number} options.retryMs delay of the next attempt for an absent receiver
+   * @param {number} options.retryMs delay of the next attempt if the receiver is unreachable
    * @param {() => number} [options.now] Unix time in ms
    */
   constructor ({ http, around, outcomes, retryMs, now = Date.now }) {
@@ -120,7 +120,7 @@ class EventsExport {
       const isOver = sent.outcome !== 'failed' || sent.final
       this.#outcomes.sent(sent, isOver ? records.length : 0)
       if (isOver) continue
-      // An absent receiver may return: events wait in order, up to a limit.
+      // An unreachable receiver may return, so events wait in order, up to a limit.
       this.#waiting.unshift(...records)
       this.#bound()
       this.#timer = setTimeout(() => this.export(), this.#retryMs).unref()

@@ -14,7 +14,7 @@ const { scope } = require('./scope')
 /** Severity numbers of OpenTelemetry's logs data model. */
 const SEVERITIES = Object.freeze({ INFO: 9, WARN: 13, ERROR: 17 })
 /**
- * Severity of a confirmed verdict, like that of its alert: a page, a ticket, nothing.
+ * Severity of a confirmed verdict, by the urgency of its alert: a page, a ticket, nothing.
  * @type {Record<string, keyof typeof SEVERITIES>}
  */
 const SEVERITY_OF = { critical: 'ERROR', warning: 'WARN', info: 'INFO' }
@@ -46,7 +46,7 @@ const event = (eventName, severityText, body, attributes, { resource, atUnixMs, 
 })
 
 /**
- * A verdict changed: it is suspected, confirmed, or over.
+ * Event of a verdict that changed: it is suspected, confirmed or resolved.
  * @param {import('@memwatch/engine/verdicts/evaluate').Verdict} verdict
  * @param {string | null} was
  * @param {{ resource: import('@opentelemetry/resources').Resource, nowUnixMs: number }} of
@@ -102,7 +102,7 @@ const deathEvent = (
   )
 
 /**
- * A fix that a process came back with has ended.
+ * Event of an ended follow-up.
  * @param {import('@memwatch/engine/verdicts/follow-up').FollowUp} followUp
  * @param {{ resource: import('@opentelemetry/resources').Resource, nowUnixMs: number }} of
  */

@@ -29,7 +29,7 @@ const hrTime = unixMs => [Math.floor(unixMs / 1000), Math.round(unixMs % 1000 * 
 
 /**
  * @param {readonly any[]} rows of one table or several
- * @returns {OtelRow[]} rows that OpenTelemetry receives
+ * @returns {OtelRow[]} rows to be sent by OTLP
  */
 function otelRows (rows) {
   /** @type {Map<string, MetricData['descriptor']>} */
@@ -51,8 +51,8 @@ function otelRows (rows) {
 }
 
 /**
- * All present values of one target, cumulative. Points with equal attributes, such as minor GCs of
- * two kinds, are added up.
+ * All present values of one target, cumulative. Points with equal attributes, such as two kinds of
+ * minor GCs, are added up.
  * @param {readonly OtelRow[]} rows
  * @param {(row: any) => Sample[] | HistogramRow[] | number | undefined} read
  * @param {Times} times
@@ -136,7 +136,7 @@ function attributesOf ({ attributes: names = {}, value = text => text, always },
  * Difference of two numbers, or of two histograms with the same bounds.
  * @param {any} one
  * @param {any} other
- * @param {1 | -1} [sign] of the other
+ * @param {1 | -1} [sign] factor of the other value
  */
 function added (one, other, sign = 1) {
   if (typeof one === 'number') return one + sign * other

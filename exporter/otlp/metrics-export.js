@@ -5,19 +5,19 @@ const { Turns } = require('../turns')
 const { Readings } = require('./readings')
 const { Sender } = require('./sender')
 
-/** Approximate upper bound of a request; receivers accept 4 MiB and more. */
+/** Approximate size limit of a request; receivers accept at least 4 MiB. */
 const MOST_BYTES = 2 ** 20
 /**
- * Last readings of targets that ended, kept until they are sent: those of some minutes of short
- * jobs.
+ * Upper bound of last readings of ended targets that wait to be sent: enough for some minutes of
+ * short jobs.
  */
 const MOST_ENDED = 200
 
 /**
  * @typedef {import('@memwatch/engine/history/target').Target} Target
  * @typedef {import('./readings').Reading} Reading
- * @typedef {{ reading: Reading, target?: Target, sequence?: number }} Told target: that is still
- *   there, and the frame it was read from
+ * @typedef {{ reading: Reading, target?: Target, sequence?: number }} Told target: target that is
+ *   still watched, and the sequence of the frame from which it was read
  */
 
 /** Sends the metrics of every target, one ResourceMetrics each, and of the exporter itself. */
@@ -58,7 +58,10 @@ class MetricsExport {
     this.#readings.begin(target)
   }
 
-  /** Its last frame may not have been exported yet. @param {Target} target */
+  /**
+   * Reads an ended target once more, because its last frame may not have been exported yet.
+   * @param {Target} target
+   */
   ended (target) {
     if (!target.frame || this.#told.get(target) === target.frame.sequence) return
     this.#ended.add(this.#readings.of(target))
@@ -67,7 +70,7 @@ class MetricsExport {
     this.#outcomes.add('dropped', 1)
   }
 
-  /** One round of exports. A round is skipped while the previous one runs. */
+  /** Exports the readings of all targets. The call is skipped while the previous one runs. */
   async export () {
     const targets = this.#source.targets().filter(({ frame }) => frame)
     if (this.#underWay) return this.#outcomes.add('dropped', this.#ended.size + targets.length + 1)
@@ -75,7 +78,7 @@ class MetricsExport {
     return this.#underWay
   }
 
-  /** Finishes the current export, then does a last round. */
+  /** Finishes the current export, then exports once more. */
   async finish () {
     await this.#underWay
     await this.export()
@@ -99,7 +102,7 @@ class MetricsExport {
           if (!failed && target) this.#told.set(target, sequence)
           if (!failed || sent.final) this.#ended.delete(reading)
         }
-        // A receiver that refuses this request would refuse the rest.
+        // A receiver that refuses this request would refuse the remaining ones.
         if (failed) break
       }
     } finally {

@@ -6,16 +6,16 @@ const { MetricsExport } = require('./metrics-export')
 const { readSettings } = require('./settings')
 const { surroundings } = require('./surroundings')
 
-/** Time that the end of the exporter waits for unsent data. */
+/** Time that a stopping exporter waits for unsent data. */
 const LAST_MS = 3000
 
 /**
- * Everything that `--otlp` sends: metrics of every target and of the exporter once a minute,
- * verdicts, deaths and ends of fixes as they happen. OTLP over HTTP, protobuf. An absent, slow or
- * faulty receiver only causes counted losses.
+ * Sends the data of `--otlp`: metrics of every target and of the exporter once a minute; verdicts,
+ * deaths and ended follow-ups when they occur. OTLP over HTTP, protobuf. An unreachable, slow or
+ * faulty receiver only causes losses, which are counted.
  */
 class Otlp {
-  /** By signal and outcome: `metrics delivered`. @type {Map<string, number>} */
+  /** Counts by signal and outcome, such as `metrics delivered`. @type {Map<string, number>} */
   counts = new Map()
   #metrics
   #events
@@ -107,7 +107,7 @@ class Otlp {
     this.#metrics?.ended(target)
   }
 
-  /** Sends unsent data, if that is possible at once. */
+  /** Stops; tries once to send unsent data. */
   async stop () {
     clearInterval(this.#timer)
     /** @type {NodeJS.Timeout | undefined} */

@@ -1,9 +1,9 @@
 'use strict'
 
-/** Outcomes of an export. failed: sent without success; dropped: never sent. */
+/** Outcomes of an export. failed: sent, but not accepted; dropped: never sent. */
 const OUTCOMES = Object.freeze(/** @type {const} */ (['delivered', 'rejected', 'failed', 'dropped']))
 
-/** State of exports for one signal: each is counted, and a change is logged. */
+/** State of the exports of one signal: counts each export, and logs changes of the outcome. */
 class Outcomes {
   #signal
   #counts
@@ -12,7 +12,7 @@ class Outcomes {
 
   /**
    * @param {'metrics' | 'logs'} signal
-   * @param {Map<string, number>} counts of all signals, by `signal outcome`
+   * @param {Map<string, number>} counts counts of all signals, by `signal outcome`
    * @param {{ warn: (text: string) => void, info: (text: string) => void }} log
    */
   constructor (signal, counts, log) {
@@ -33,7 +33,7 @@ class Outcomes {
 
   /**
    * @param {import('./sender').Sent} sent
-   * @param {number} count readings, or events
+   * @param {number} count number of readings or events
    */
   sent ({ outcome, message }, count) {
     this.add(outcome, count)

@@ -15,13 +15,13 @@ const { scope } = require('./scope')
 /** @typedef {import('@memwatch/engine/history/target').Target} Target */
 
 /**
- * Values of one target, or of the exporter, at one moment. It does not reference the target, as
+ * Values of one target, or of the exporter, at one moment. It does not refer to the target, because
  * ended targets take much memory.
  * @typedef {object} Reading
  * @property {import('@opentelemetry/resources').Resource} resource
- * @property {import('@opentelemetry/sdk-metrics').MetricData[]} metrics cumulative
+ * @property {import('@opentelemetry/sdk-metrics').MetricData[]} metrics cumulative metrics
  * @property {number} atUnixMs
- * @property {Deltas} [deltas] if deltas are wanted
+ * @property {Deltas} [deltas] the same as deltas, if deltas are to be sent
  */
 
 const rows = otelRows([...targetMetrics, ...compatMetrics, ...otelMetrics])
@@ -37,14 +37,15 @@ class Readings {
   #ownResource
   #now
   #beganUnixMs
-  /** @type {WeakMap<object, Deltas>} by target, or this */
+  /** @type {WeakMap<object, Deltas>} deltas by target; the exporter's own under `this` */
   #deltas = new WeakMap()
 
   /**
    * @param {object} options
-   * @param {{ sums: boolean, histograms: boolean }} options.deltas metrics sent as differences
+   * @param {{ sums: boolean, histograms: boolean }} options.deltas metrics that are sent as
+   *   differences
    * @param {ReturnType<typeof import('./surroundings').surroundings>} options.around
-   * @param {() => number} options.now Unix time in ms, of the wall clock: receivers judge by it
+   * @param {() => number} options.now Unix time in ms by the wall clock, which receivers expect
    */
   constructor ({ deltas, around, now }) {
     this.#wanted = deltas.sums || deltas.histograms ? deltas : undefined
@@ -54,7 +55,7 @@ class Readings {
     this.#beganUnixMs = now()
   }
 
-  /** Counters of a target when it was first seen. @param {Target} target with a frame */
+  /** Records the counters of a target when it is first seen. @param {Target} target with a frame */
   begin (target) {
     if (!this.#wanted || this.#deltas.has(target)) return
     const reading = this.of(target)
@@ -90,7 +91,7 @@ class Readings {
 
   /**
    * @param {import('../catalog/exporter-metrics').ExporterState} state
-   * @returns {Reading} of the exporter itself
+   * @returns {Reading} reading of the exporter itself
    */
   own (state) {
     const atUnixMs = this.#now()
@@ -102,13 +103,13 @@ class Readings {
     return { resource: this.#ownResource, metrics, atUnixMs, deltas: this.#deltasOf(this, true) }
   }
 
-  /** A request with this reading only. @param {Reading} reading */
+  /** Serialises a request with this reading only. @param {Reading} reading */
   serialized ({ resource, metrics, atUnixMs, deltas }) {
     const sent = deltas ? deltas.since(metrics, atUnixMs, startUnknown) : metrics
     return /** @type {Uint8Array} */ (ProtobufMetricsSerializer.serializeRequest({ resource, scopeMetrics: [{ scope, metrics: sent }] }))
   }
 
-  /** Marks it as accepted by the receiver. @param {Reading} reading */
+  /** Marks a reading as accepted by the receiver. @param {Reading} reading */
   taken ({ metrics, atUnixMs, deltas }) {
     deltas?.taken(metrics, atUnixMs)
   }

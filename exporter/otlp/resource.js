@@ -8,8 +8,8 @@ const { identityOf } = require('@memwatch/engine/history/identity')
 const { containerId, tryRead } = require('./surroundings')
 
 /**
- * The name space of OpenTelemetry for instances with another unique id: its resource conventions,
- * service.instance.id.
+ * OpenTelemetry's UUID namespace for instance ids that are derived from another unique id: resource
+ * conventions, service.instance.id.
  */
 const INSTANCES = Buffer.from('4d63009a8d0f11eeaad74c796ed8e320', 'hex')
 
@@ -30,7 +30,7 @@ const podAttributes = ({ pod = {} }) => ({
 })
 
 /**
- * Cached as long as their targets exist, and always the same.
+ * Resources by target. A resource never changes.
  * @type {WeakMap<import('@memwatch/engine/history/target').Target, import('@opentelemetry/resources').Resource>}
  */
 const known = new WeakMap()
@@ -45,7 +45,7 @@ function resourceOf (target, around, read = file => fs.readFileSync(file, 'latin
   const found = known.get(target)
   if (found) return found
   const { hello, name, thread } = target
-  // A pid counts only with its start time: Witness.
+  // A pid identifies a process only together with its start time, which the process probe checks.
   const container = Witness.of(hello, { read })
     ? containerId(tryRead(`/proc/${hello.pid}/cgroup`, read))
     : undefined
@@ -62,7 +62,7 @@ function resourceOf (target, around, read = file => fs.readFileSync(file, 'latin
     'process.runtime.version': hello.node,
     ...(hello.host && { 'host.name': hello.host }),
     ...(container && { 'container.id': container }),
-    // Its name in /metrics and the API.
+    // Name of the target in /metrics and the API.
     'memwatch.target': name,
     'memwatch.thread': thread
   })

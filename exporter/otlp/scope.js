@@ -3,7 +3,7 @@
 const { version } = require('../package.json')
 const { SEMCONV_VERSION } = require('../catalog/otel')
 
-/** Instrumentation scope: the sender, and the owner of the names. */
+/** Instrumentation scope: memwatch sends the metrics and defines their names. */
 const scope = Object.freeze({
   name: 'memwatch',
   version,

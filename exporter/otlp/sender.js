@@ -3,22 +3,22 @@
 const { createOtlpHttpExportDelegate } = require('@memwatch/otlp')
 
 /**
- * Additional time after the timeout, which covers silence only: a receiver that answers byte by
- * byte must not block the exporter forever.
+ * Time after the timeout at which a request is cut off. The timeout itself covers only silence, and
+ * a receiver that answers byte by byte must not block the exporter forever.
  */
 const GRACE_MS = 1000
 /** HTTP statuses 4xx that are worth another attempt. */
 const WORTH_A_RETRY = new Set([408, 425, 429])
 
 /**
- * Outcome of one request. final: the receiver will never accept it.
+ * Outcome of one request. final: true if the receiver will never accept the request.
  * @typedef {{ outcome: 'delivered' | 'rejected', message?: string } | { outcome: 'failed', final:
  *   boolean, message: string }} Sent
  */
 
 /**
- * Sends requests of one signal, one at a time. OpenTelemetry's code decides on retries: within the
- * timeout, and never after it.
+ * Sends requests of one signal, one at a time. Retries are made by OpenTelemetry's code, and only
+ * within the timeout.
  * @template Response
  */
 class Sender {
@@ -27,7 +27,7 @@ class Sender {
   /** @type {import('node:http').Agent | undefined} */
   #agent
   /**
-   * The part of the present request that the receiver rejected.
+   * The part of the current request that the receiver rejected.
    * @type {string | undefined}
    */
   #refusal
@@ -73,12 +73,12 @@ class Sender {
 
   /**
    * @param {Uint8Array[]} parts
-   * @returns {Promise<Sent>} never rejected
+   * @returns {Promise<Sent>} outcome; the promise never rejects
    */
   send (parts) {
     this.#refusal = undefined
     return new Promise(resolve => {
-      // The connection is cut, which ends the request either way. A request answered by 200 was
+      // Closing the connection ends the request. A request that was already answered by 200 was
       // accepted.
       const deadline = setTimeout(
         () => this.#agent?.destroy(),
@@ -102,7 +102,7 @@ class Sender {
     })
   }
 
-  /** Requests under way are abandoned. */
+  /** Stops; running requests are abandoned. */
   stop () {
     this.#agent?.destroy()
   }

@@ -5,17 +5,17 @@ const { version } = require('../package.json')
 
 /** OpenTelemetry's own default. */
 const EVERY_MS = 60_000
-/** Shortest interval: agents send one frame a second. */
+/** Shortest interval between exports: agents send one frame a second. */
 const LEAST_MS = 1000
 
 /**
- * Instruments that travel as deltas.
+ * Instruments that are sent as deltas, by the preference for temporality.
  * @type {Record<string, { sums: boolean, histograms: boolean }>}
  */
 const DELTAS = {
   cumulative: { sums: false, histograms: false },
   delta: { sums: true, histograms: true },
-  // Observed instruments need no memory if they are cumulative.
+  // Observable instruments are cumulative here, which needs no memory.
   lowmemory: { sums: false, histograms: true }
 }
 
@@ -30,13 +30,13 @@ const DELTAS = {
  * @param {string} to an address, or `env`
  * @param {NodeJS.ProcessEnv} [env]
  * @returns {{ metrics?: HttpOptions, logs?: HttpOptions, everyMs: number, deltas: { sums: boolean,
- *   histograms: boolean }, problems: string[] }}
- *   problems: values that cannot be used, in words
+ *   histograms: boolean }, problems: string[] }} problems: sentences about values that cannot be
+ *   used
  */
 function readSettings (to, env = process.env) {
   /** @type {string[]} */
   const problems = []
-  // OpenTelemetry continues with its defaults, and reports the mistake only here.
+  // OpenTelemetry continues with its defaults after a mistake, and reports it only to this logger.
   const say = (/** @type {string} */ text) => { problems.push(text) }
   const logger = { error: say, warn: say, info () {}, debug () {}, verbose () {} }
   diag.setLogger(logger, DiagLogLevel.WARN)
@@ -47,8 +47,8 @@ function readSettings (to, env = process.env) {
   const http = (signal, path) => convertLegacyHttpOptions({
     ...(to !== 'env' && { url: `${to.replace(/\/$/, '')}/${path}` }),
     userAgent: `memwatch/${version}`,
-    // Each signal has one request under way, and the one before is forgotten a moment after its
-    // answer.
+    // Each signal has one running request; OpenTelemetry removes the previous one only a moment
+    // after its answer.
     concurrencyLimit: 2
   }, signal, path, { 'Content-Type': 'application/x-protobuf' })
   const everyMs = Number(env.OTEL_METRIC_EXPORT_INTERVAL || EVERY_MS)

@@ -12,7 +12,7 @@ const DOWNWARD = Object.freeze({
   POD_UID: 'k8s.pod.uid',
   NODE_NAME: 'k8s.node.name'
 })
-/** Attributes in OTEL_RESOURCE_ATTRIBUTES of the exporter's own container only. */
+/** Attributes in OTEL_RESOURCE_ATTRIBUTES that apply to the exporter's own container only. */
 const OWN =
   /^(service\.(name|instance\.id|version)$|process\.|container\.|k8s\.container\.|telemetry\.)/
 /** Attributes of the pod or machine, which apply to all processes there. */
@@ -48,14 +48,14 @@ const podUid = text =>
     .replaceAll('_', '-')
 
 /**
- * Attributes of the exporter: from OTEL_RESOURCE_ATTRIBUTES, else the downward API, else traces of
- * Kubernetes in each container.
+ * Resource attributes: from OTEL_RESOURCE_ATTRIBUTES, then from the downward API, then from what
+ * Kubernetes leaves in each container.
  * @param {object} [dependencies]
  * @param {NodeJS.ProcessEnv} [dependencies.env]
  * @param {string} [dependencies.hostname]
  * @param {(file: string) => string} [dependencies.read]
- * @returns {{ own: Attributes, shared: Attributes, all: Attributes, hostname: string }} own: of
- *   this process; shared: of the pod and machine; all: of all targets, such as
+ * @returns {{ own: Attributes, shared: Attributes, all: Attributes, hostname: string }} own:
+ *   attributes of this process; shared: of the pod and machine; all: of all targets, such as
  *   deployment.environment.name
  */
 function surroundings ({

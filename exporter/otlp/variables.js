@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * The variables that `--otlp` uses. Those of OTEL_EXPORTER_OTLP_ may name a signal:
- * OTEL_EXPORTER_OTLP_METRICS_HEADERS.
+ * Environment variables that `--otlp` uses. Names beginning with OTEL_EXPORTER_OTLP_ may also
+ * contain a signal: OTEL_EXPORTER_OTLP_METRICS_HEADERS.
  * @type {readonly { name: string, help: string }[]}
  */
 const variables = Object.freeze([

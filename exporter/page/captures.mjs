@@ -7,10 +7,7 @@ import { pilesList, time } from './verdict.mjs'
 const ASK_EVERY_MS = 1000
 const SHOWN = 10
 
-/**
- * Profiles and snapshots of one target: requests, list, downloads, flame graphs, and the lines that
- * they name.
- */
+/** Profiles and snapshots of one target: requests, list, downloads, flame graphs and suspects. */
 export class Captures {
   #target
   #thread
@@ -124,7 +121,7 @@ export class Captures {
         : pilesList(retainers.piles)))
   }
 
-  /** Downloads of a capture, and its flame graph. @param {any} capture */
+  /** Links to the downloads of a capture, and to its flame graph. @param {any} capture */
   #links (capture) {
     const { id, kind, requestedUnixMs, parts, suspects } = capture
     const isProfile = kind.endsWith('_profile')

@@ -2,7 +2,10 @@ import { colour, h, setText } from './dom.mjs'
 import { BAND_HEIGHT, LANE_HEIGHT, drawFoot, drawMarks } from './draw-marks.mjs'
 import { formatValue } from './format.mjs'
 
-/** @type {typeof import('uplot')} loaded as a script, as it is not a module for browsers */
+/**
+ * @type {typeof import('uplot')} uPlot is loaded as a script, because it is not a module for
+ *   browsers
+ */
 const Plot = /** @type {any} */ (globalThis).uPlot
 /**
  * @typedef {import('uplot')} PlotView
@@ -20,19 +23,19 @@ const Plot = /** @type {any} */ (globalThis).uPlot
  * @property {string} [scale]
  * @property {number[]} at level: [value]; line: [time, value, time, value]
  *
- * @typedef {object} Label words in the gutter
+ * @typedef {object} Label a label in the gutter
  * @property {string} text
  * @property {string} swatch class of page.css
- * @property {number} y pixels of CSS below the top
+ * @property {number} y CSS pixels from the top
  */
 
-/** Height of the plot with its time axis, in pixels of CSS. */
+/** Height of the plot with its time axis, in CSS pixels. */
 const HEIGHT = 200
 const TOP_PADDING = 10
 /** Width of the left axis, equal for all charts, so that their times are aligned. */
 const AXIS_WIDTH = 70
 /**
- * Width of the words beside a chart. Width of the page below which these words are under the chart.
+ * Width of the labels beside a chart, and width of the page below which they are under the chart.
  */
 const GUTTER_WIDTH = 196
 const NARROW_BELOW = 460
@@ -40,8 +43,8 @@ const LABEL_HEIGHT = 16
 /** Steps of an axis of bytes. */
 const BINARY_STEPS = Array.from({ length: 31 }, (_, i) => 2 ** (10 + i))
 /**
- * Largest ratio of a level and the series: a higher level would flatten them, so it is named at the
- * top instead.
+ * Largest ratio of a level to the series: a higher level would flatten the series, so only its
+ * label is shown, at the top.
  */
 const FAR_ABOVE = 3
 const ROOM_ABOVE = 1.05
@@ -55,8 +58,8 @@ const GC_LANES = /** @type {const} */ ([
 ])
 
 /**
- * One chart: a figure with a heading. Each series has a label beside its right end, with the newest
- * value or that under the pointer. Series without values are not drawn.
+ * One chart: a figure with a heading. Each series has a label beside its right end, with its newest
+ * value or the value under the pointer. Series without values are not drawn.
  */
 export class ChartView {
   #chart
@@ -74,9 +77,9 @@ export class ChartView {
   #times = []
   /** Series that have values. @type {Chart['draws']} */
   #draws = []
-  /** The values themselves, not as stacked, series by series. @type {(number | null)[][]} */
+  /** Values before stacking, series by series. @type {(number | null)[][]} */
   #values = []
-  /** As drawn. @type {(number | null)[][]} */
+  /** Values as drawn, stacked. @type {(number | null)[][]} */
   #columns = []
   /**
    * Row of the values for each row of the plot, which also has empty rows.
@@ -109,7 +112,7 @@ export class ChartView {
     this.#plot?.redraw(false, true)
   }
 
-  /** @param {boolean} isChosen true: the chart is shown if it has values */
+  /** @param {boolean} isChosen true to show the chart if it has values */
   choose (isChosen) {
     this.#isChosen = isChosen
     this.element.hidden = !isChosen || this.#draws.length === 0
@@ -222,7 +225,7 @@ export class ChartView {
   }
 
   /**
-   * From 0 to the largest value, or to a level not too far above it.
+   * Range of the axis: from 0 to the largest value, or to a level that is not too far above it.
    * @param {number | null} most
    * @param {string} scale
    * @returns {[number, number]}
@@ -239,7 +242,8 @@ export class ChartView {
   }
 
   /**
-   * Labels beside the right ends: values under the pointer, else the newest ones, and the marks.
+   * Draws the labels beside the right ends: values under the pointer, otherwise the newest values,
+   * and the marks.
    * @param {PlotView} plot
    */
   #label (plot) {
@@ -289,7 +293,7 @@ export class ChartView {
 /**
  * Positions of labels beside a chart without overlaps, each as near to its series as possible.
  * @param {number[]} wanted pixels
- * @param {number} most of the last
+ * @param {number} most largest position of the last label
  * @returns {number[]}
  */
 function spread (wanted, most) {
@@ -344,7 +348,7 @@ function stack (columns) {
 }
 
 /**
- * Adds an empty row for each gap longer than a step.
+ * Adds an empty row for each gap that is longer than a step.
  * @param {History} history
  * @param {(number | null)[][]} columns
  */

@@ -10,9 +10,10 @@ import { partsOfTracks } from './track-parts.mjs'
  * @property {string} [scale] y, or right
  * @property {(row: import('./history.mjs').Row) => number | null} read
  *
- * A style of evidence in a chart. level: a line at its limit; `read` is its course, where no track
- * has the name of the signal. slope: the growth that was found, through the newest points of a
- * track. rise: the level at which the rise of a track reaches its threshold. text: in words only.
+ * A style of evidence in a chart. level: a line at the limit; `read` gives the values over time if
+ * no track has the name of the signal. slope: the growth in the finding, drawn through the newest
+ * points of a track. rise: the level at which the rise of a track reaches its threshold. text:
+ * words only.
  * @typedef {{ as: 'level', scale?: string, read?: Drawn['read'] } |
  *   { as: 'slope' | 'rise', track: string } | { as: 'text' }} EvidenceStyle
  *
@@ -20,16 +21,16 @@ import { partsOfTracks } from './track-parts.mjs'
  * @property {string} id
  * @property {string} title
  * @property {string} help signs of a problem
- * @property {readonly string[]} parts ids of the part groups that it shows
- * @property {string} unit of the left scale, as format.mjs has it
+ * @property {readonly string[]} parts ids of the part groups that the chart shows
+ * @property {string} unit unit of the left scale, as in format.mjs
  * @property {string} [rightUnit]
- * @property {boolean} [stacked] from the bottom up
- * @property {boolean} [gcMarks] lanes of GCs by kind below it
- * @property {readonly string[]} tracks that it needs
+ * @property {boolean} [stacked] true to stack the series from the bottom up
+ * @property {boolean} [gcMarks] true to draw lanes of GCs by kind below the chart
+ * @property {readonly string[]} tracks tracks that the chart needs
  * @property {readonly Drawn[]} draws
  * @property {(values: Record<string, any>) => ({ label: string, value: number | undefined, scale?:
- *   string })[]} lines levels that are always drawn, from a target's newest values
- * @property {Record<string, EvidenceStyle>} evidence by signal
+ *   string })[]} lines levels that are always drawn, computed from a target's newest values
+ * @property {Record<string, EvidenceStyle>} evidence styles of evidence by signal
  */
 
 /** @type {{ as: 'text' }} */
@@ -52,7 +53,7 @@ const last = track => (/** @type {import('./history.mjs').Row} */ row) => row.la
 const rate = track => (/** @type {import('./history.mjs').Row} */ row) => row.rate(track)
 
 /**
- * RSS breakdown by its tracks; the exact current parts are in the table beside it.
+ * Series of a part of RSS, computed from tracks; the exact present parts are in the memory bar.
  * @param {keyof NonNullable<ReturnType<typeof partsOfTracks>>} part
  */
 const part = part => (/** @type {import('./history.mjs').Row} */ row) =>
@@ -80,13 +81,14 @@ function throttled (row) {
 }
 
 /**
- * Parts of RSS that one colour stands for: the parts of engine/memory/parts.js, and those of the
- * tracks that show their growth. In the order of the bar, heap first: so the heap limit is a
- * point of it.
+ * Groups of parts of RSS with one colour each: parts of engine/memory/parts.js, and the tracks that
+ * show their growth. They have the order of the bar, in which the heap comes first, so that the
+ * heap limit is a position on the bar.
  * @typedef {object} PartGroup
  * @property {string} id
  * @property {string} title
- * @property {string} colour class of page.css; hatched if two kinds of memory are indistinguishable
+ * @property {string} colour class of page.css; hatched if two kinds of memory cannot be
+ *   distinguished
  * @property {readonly string[]} parts
  * @property {readonly (keyof NonNullable<ReturnType<typeof partsOfTracks>>)[]} tracks
  */
@@ -181,7 +183,7 @@ export const charts = [
     evidence: {
       rssBytes: level,
       containerLimitBytes: levelOf(last('rssBytes')),
-      containerHeapLimitBytes: text, // it covers several processes, and the chart only one
+      containerHeapLimitBytes: text, // The value covers several processes, and the chart only one.
       containerProcesses: text,
       heapResidentBytes: level,
       heapPooledBytes: text,
@@ -227,7 +229,7 @@ export const charts = [
       promotedKeptRatio: text,
       keptGrowthFit: text,
       keptLateGrowthRatio: text,
-      oldSpaceRiseBytes: text, // its limit is the rise of the whole live heap
+      oldSpaceRiseBytes: text, // The limit refers to the rise of the whole live heap.
       heapSizeLimitBytes: levelOf(last('liveHeapBytes')),
       liveHeapAtMostBytes: levelOf(last('liveHeapBytes')),
       liveHeapHighestBytes: levelOf(last('liveHeapBytes')),
@@ -483,5 +485,5 @@ export const charts = [
   }
 ]
 
-/** All tracks that are drawn. */
+/** All tracks that any chart draws. */
 export const drawnTracks = [...new Set(charts.flatMap(({ tracks }) => tracks))]

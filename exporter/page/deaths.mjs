@@ -6,8 +6,8 @@ import { ChartView } from './chart.mjs'
 import { holdersOf, time } from './verdict.mjs'
 
 /**
- * @param {any[]} deaths as /api/v1/deaths has them
- * @returns {HTMLElement | undefined} undefined where nobody died
+ * @param {any[]} deaths deaths in the form of /api/v1/deaths
+ * @returns {HTMLElement | undefined} undefined without deaths
  */
 export function deathsList (deaths) {
   if (deaths.length === 0) return undefined
@@ -33,7 +33,7 @@ export function deathsList (deaths) {
   )
 }
 
-/** One death: why, what was found before, and its last minutes. */
+/** View of one death: its cause, the findings before, and the last minutes. */
 export class Death {
   #id
   #views = charts.map(chart => ({ chart, view: new ChartView(chart) }))

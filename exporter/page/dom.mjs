@@ -3,8 +3,8 @@ import { stateSymbols } from './symbols.mjs'
 /** @typedef {Node | string | number | null | undefined | false} Child */
 
 /**
- * An element. Names beginning with "on" are listeners; a true attribute has no value; null or false
- * omits it.
+ * An element. Names beginning with "on" are listeners. `true` creates an attribute without a value,
+ * and null or false omits the attribute.
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
  * @param {Record<string, string | number | boolean | null | undefined | ((event: any) => void)>}
@@ -30,7 +30,7 @@ export function h (tag, attributes, ...children) {
 }
 
 /**
- * An element of a drawing, without listeners.
+ * An SVG element, without listeners.
  * @param {string} tag
  * @param {Record<string, string | number>} attributes
  * @param {...SVGElement} children
@@ -45,12 +45,12 @@ export function svg (tag, attributes, ...children) {
 
 /**
  * The symbol of a state, hidden from screen readers: the word of the state stands beside it.
- * @param {string} state of a verdict or a headline
+ * @param {string} state state of a verdict or a headline
  */
 export const symbolOf = state =>
   h('span', { class: `symbol ${state}`, 'aria-hidden': 'true' }, stateSymbols[state] ?? '?')
 
-/** Last inputs of each element. @type {WeakMap<Element, string>} */
+/** Last input of each element. @type {WeakMap<Element, string>} */
 const filledBy = new WeakMap()
 
 /**
@@ -86,7 +86,7 @@ export const colour = name =>
 /**
  * Copies a text, even on plain HTTP, where browsers offer no clipboard.
  * @param {string} text
- * @param {HTMLElement} from the element to return the focus to
+ * @param {HTMLElement} from element that gets the focus back
  * @returns {Promise<boolean>} false if the browser refuses
  */
 export async function copy (text, from) {

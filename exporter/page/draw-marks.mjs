@@ -4,16 +4,16 @@ import { colour } from './dom.mjs'
  * @typedef {import('uplot')} PlotView
  * @typedef {import('./chart.mjs').Mark} Mark
  *
- * @typedef {object} Life of a target, the same under every chart
- * @property {readonly { from: number, state: string }[]} states each until the next, in order;
- *   seconds since 1970
+ * @typedef {object} Life states and events of a target, the same under every chart
+ * @property {readonly { from: number, state: string }[]} states states in order, each until the
+ *   next one; times in seconds since 1970
  * @property {readonly { time: number, symbol: string }[]} events captures and deaths
  *
- * @typedef {{ label: string, colour: string, counts: (number | null)[] }} Lane GCs of one kind in
- *   each step
+ * @typedef {{ label: string, colour: string, counts: (number | null)[] }} Lane number of GCs of one
+ *   kind in each step
  */
 
-/** Height of the band of states, and of a lane of GCs, in pixels of CSS. */
+/** Height of the band of states, and of a lane of GCs, in CSS pixels. */
 export const BAND_HEIGHT = 12
 export const LANE_HEIGHT = 9
 /** Colour of each state in the band. */
@@ -22,8 +22,8 @@ const STATE_COLOURS = /** @type {Record<string, string>} */ ({
 })
 
 /**
- * Levels and growths over a chart, on its canvas, whose pixels are `devicePixelRatio` to one of
- * CSS. Their words stand in the gutter beside it: no line crosses them.
+ * Draws levels and lines of growth on the canvas of a chart, which has `devicePixelRatio` pixels
+ * for each CSS pixel. Labels are in the gutter beside the chart, where no line crosses them.
  * @param {PlotView} plot
  * @param {Mark[]} marks
  */
@@ -51,7 +51,8 @@ export function drawMarks (plot, marks) {
 }
 
 /**
- * Under a chart: lanes of GCs by kind, then the band of states with captures and deaths.
+ * Draws the rows below a chart: lanes of GCs by kind, then the band of states with captures and
+ * deaths.
  * @param {PlotView} plot
  * @param {{ lanes: Lane[], times: readonly number[], life: Life }} shown
  */

@@ -1,4 +1,4 @@
-/** An error with the message of the exporter. */
+/** Error with the message of the exporter. */
 export class Refused extends Error {
   /**
    * @param {{ detail?: string, code?: string }} problem
@@ -43,7 +43,7 @@ export function apiPath (path, query = {}) {
 }
 
 /**
- * Stream of all changes, which reconnects after a break.
+ * Opens the stream of all changes, which reconnects after an interruption.
  * @param {Record<'targets' | 'verdict' | 'death' | 'captured', (content: any) => void>} on
  * @param {(connected: boolean) => void} onConnection
  */
@@ -55,8 +55,8 @@ export function listen (on, onConnection) {
   source.addEventListener('open', () => onConnection(true))
   source.addEventListener('error', () => {
     onConnection(false)
-    // The browser gives up after an answer that is not a stream, so this retries: the exporter may
-    // be full or starting.
+    // The browser does not reconnect after an answer that is not a stream, so this does: the
+    // exporter may be starting, or have too many viewers.
     if (source.readyState === EventSource.CLOSED) setTimeout(() => listen(on, onConnection), 3000)
   })
 }

@@ -5,19 +5,19 @@ import { deathsList } from './deaths.mjs'
 import { miniature } from './miniature.mjs'
 import { Processes } from './processes.mjs'
 
-/** @typedef {any} Row as the event `targets` of /api/v1/live has it */
-/** @typedef {{ name: string, rows: Row[] }} Workload rows of one name, worst first */
+/** @typedef {any} Row row in the event `targets` of /api/v1/live */
+/** @typedef {{ name: string, rows: Row[] }} Workload rows of one workload, worst first */
 
 const SEVERITIES = ['critical', 'warning', 'info']
-/** From the most to the least urgent: see engine/verdicts/headline.js. */
+/** States from the most to the least urgent: see engine/verdicts/headline.js. */
 const STATES = ['confirmed', 'suspected', 'undecided', 'limited', 'ok']
 /** Least waste that is printed. */
 const LEAST_WASTE_BYTES = 2 ** 20
-/** Minutes and steps of RSS in a row. */
+/** Length of the RSS history in a row. */
 const COURSE_SECONDS = 600
 const COURSE_STEP_SECONDS = 10
 const MOST_POINTS = COURSE_SECONDS / COURSE_STEP_SECONDS
-/** Number of rows whose history is loaded: those visible at first. */
+/** Upper bound of rows whose history is loaded: the rows that are visible at first. */
 const MOST_COURSES = 50
 const ASKED_AT_ONCE = 4
 
@@ -43,7 +43,7 @@ const HEADS = /** @type {const} */ ([
   ['Waste', 'waste'], ['Verdict', undefined]
 ])
 
-/** All targets by workload, worst first, and the last deaths. */
+/** View of all targets by workload, worst first, and of the last deaths. */
 export class Fleet {
   title = 'memwatch'
   #summary = h('p', { class: 'summary' })
@@ -55,11 +55,13 @@ export class Fleet {
   #sort
   #processes = new Processes()
   #deaths = h('section', { 'aria-label': 'Deaths' })
-  /** Why targets ended, by name and pid. @type {Map<string, string>} */
+  /** Reasons of ended targets, by name and pid. @type {Map<string, string>} */
   #reasons = new Map()
   /** @type {Map<string, TargetLine>} */
   #lines = new Map()
-  /** @type {Map<string, { body: HTMLElement, head: HTMLElement }>} by name */
+  /**
+   * @type {Map<string, { body: HTMLElement, head: HTMLElement }>} groups by name of the workload
+   */
   #groups = new Map()
   /** Targets whose history is to be loaded. @type {TargetLine[]} */
   #waiting = []
@@ -69,7 +71,7 @@ export class Fleet {
   /** @type {Row[]} */
   #targets = []
 
-  /** @param {URLSearchParams} at the view in the address: filter, sort */
+  /** @param {URLSearchParams} at filter and sort order in the URL */
   constructor (at) {
     const sort = at.get('sort') ?? ''
     this.#sort = Object.hasOwn(SORTS, sort) ? sort : 'urgency'
@@ -191,7 +193,7 @@ export class Fleet {
 
   /**
    * @param {Row[]} rows
-   * @returns {Workload[]} worst first
+   * @returns {Workload[]} workloads, worst first
    */
   #workloads (rows) {
     const { value } = SORTS[this.#sort]
@@ -209,7 +211,7 @@ export class Fleet {
 
   /**
    * @param {Workload} workload
-   * @returns {HTMLElement} its part of the table
+   * @returns {HTMLElement} the workload's part of the table
    */
   #showWorkload ({ name, rows }) {
     let group = this.#groups.get(name)
@@ -250,7 +252,7 @@ export class Fleet {
     return line.element
   }
 
-  /** Targets that are no longer watched. Hidden rows keep their lines. */
+  /** Removes the lines of targets that are no longer watched. Hidden rows keep their lines. */
   #forget () {
     const names = new Set(this.#targets.map(({ target }) => target))
     const lines = new Set(this.#targets.map(keyOf))
@@ -259,7 +261,7 @@ export class Fleet {
     for (const name of this.#groups.keys()) if (!groups.has(name)) this.#groups.delete(name)
   }
 
-  /** The history of each row, a few at a time. */
+  /** Loads the history of each row, a few at a time. */
   async #askCourses () {
     if (this.#asking >= ASKED_AT_ONCE) return
     this.#asking++
@@ -281,7 +283,7 @@ export class Fleet {
   }
 }
 
-/** One target: a row of the table that changes only where its values do. */
+/** One target: a row of the table, in which only changed values are updated. */
 class TargetLine {
   #row
   #symbol = h('span', {})
@@ -291,7 +293,7 @@ class TargetLine {
   #gc = h('td', { class: 'number', 'data-head': 'GC' })
   #waste = h('td', { class: 'number', 'data-head': 'Waste' })
   #verdict = h('span', { class: 'short' })
-  /** RSS, oldest first, and the time of the newest value. @type {(number | null)[]} */
+  /** RSS over time, oldest first, and the time of the newest value. @type {(number | null)[]} */
   #values = []
   #heardUnixMs = 0
 
@@ -310,7 +312,7 @@ class TargetLine {
   /**
    * @param {Row} row
    * @param {string} sentence
-   * @param {boolean} hasWaste true: the column of waste is shown
+   * @param {boolean} hasWaste true to show the column of waste
    */
   show (row, sentence, hasWaste) {
     this.#row = row
@@ -332,7 +334,7 @@ class TargetLine {
     this.#draw()
   }
 
-  /** The minutes before the page was opened. */
+  /** Loads the minutes before the page was opened. */
   async askCourse () {
     const { target, thread } = this.#row
     const { tracks } = await ask(`targets/${encodeURIComponent(target)}/series`, {
@@ -366,9 +368,10 @@ function workloadOf (name, names) {
 }
 
 /**
- * Elements at the right place are not moved, so that a focused link keeps its focus.
+ * Puts elements in order. Elements that are already in place are not moved, so that a focused link
+ * keeps its focus.
  * @param {HTMLElement} parent
- * @param {number} from index of the first
+ * @param {number} from index index of the first element
  * @param {HTMLElement[]} wanted
  */
 function place (parent, from, wanted) {
@@ -380,8 +383,8 @@ function place (parent, from, wanted) {
 }
 
 /**
- * Critical before warning, confirmed before suspected, and the silent before the undecided and
- * the healthy.
+ * Rank of a row: critical before warning, confirmed before suspected, silent before undecided and
+ * healthy.
  * @param {Row} row
  */
 function rankOf ({ headline: { state, severity }, silence }) {

@@ -3,23 +3,20 @@
  * @typedef {object} Row one moment of a history
  * @property {(track: string) => number | null} last
  * @property {(track: string) => number | null} max maximum of its step
- * @property {(track: string) => number | null} rate growth of a counter per second, since the row
- *   before
+ * @property {(track: string) => number | null} rate growth of a counter per second, since the
+ *   previous row
  */
 
-/**
- * Tracks over a time, as /api/v1/…/series has it: rows that can be read, appended to, and
- * forgotten.
- */
+/** Tracks over time, from /api/v1/…/series. Rows can be read, appended and removed. */
 export class History {
-  /** Seconds since 1970. @type {number[]} */
+  /** Times of the rows, in seconds since 1970. @type {number[]} */
   times = []
   /** @type {Record<string, Track>} */
   tracks = {}
 
   /**
    * @param {number} stepSeconds
-   * @param {number} keepSeconds older rows are removed
+   * @param {number} keepSeconds age in seconds from which rows are removed
    */
   constructor (stepSeconds, keepSeconds) {
     this.stepSeconds = stepSeconds
@@ -27,7 +24,7 @@ export class History {
   }
 
   /**
-   * @param {number[]} times since 1970, in seconds, oldest first
+   * @param {number[]} times times in seconds since 1970, oldest first
    * @param {Record<string, Track>} tracks
    */
   append (times, tracks) {
@@ -59,7 +56,7 @@ export class History {
   /**
    * @template T
    * @param {(row: Row, i: number) => T} read
-   * @returns {T[]} of each row
+   * @returns {T[]} result for each row
    */
   map (read) {
     return this.times.map((_, i) => read(this.row(i), i))
@@ -84,7 +81,10 @@ export class History {
     }
   }
 
-  /** True for a hole before row i: a line must not be drawn across it. @param {number} i */
+  /**
+   * True if rows are missing before row i: no line may be drawn across the gap.
+   * @param {number} i
+   */
   isAfterGap (i) {
     return i > 0 && this.times[i] - this.times[i - 1] > Math.max(5, 2.5 * this.stepSeconds)
   }

@@ -5,7 +5,7 @@ import { formatValue } from './format.mjs'
  * @typedef {import('./charts.mjs').Chart} Chart
  * @typedef {import('./history.mjs').History} History
  *
- * @typedef {object} Evidence as /api/v1/diagnoses has it
+ * @typedef {object} Evidence evidence in the form of /api/v1/diagnoses
  * @property {string} signal
  * @property {number} value
  * @property {number} limit
@@ -14,15 +14,15 @@ import { formatValue } from './format.mjs'
  *
  * @typedef {object} Course
  * @property {(number | null)[]} values of the evidence over time; empty if it has no series
- * @property {number} [threshold] in the unit of the values
- * @property {Mark['at']} [trend] time and value of the first and of the last point
+ * @property {number} [threshold] threshold, in the unit of the values
+ * @property {Mark['at']} [trend] time and value of the first and the last point
  */
 
 /**
  * Marks over a chart: constant levels, and the thresholds and growths of the finding.
  * @param {Chart} chart
  * @param {{ history: History, values: Record<string, any>, evidence: readonly Evidence[] }} shown
- *   values: the newest of every field; evidence of the finding
+ *   values: newest value of every field; evidence: of the finding
  * @returns {Mark[]}
  */
 export function marksOf (chart, { history, values, evidence }) {
@@ -70,8 +70,8 @@ function marksOfEvidence (chart, evidence, history) {
 }
 
 /**
- * The series that a piece of evidence is about, with its threshold or its growth.
- * @param {Chart} chart that shows it
+ * Values over time for a piece of evidence, with its threshold or its growth.
+ * @param {Chart} chart chart that shows the evidence
  * @param {Evidence} evidence
  * @param {History} history
  * @returns {Course}
@@ -91,7 +91,7 @@ export function courseOf (chart, { signal, value, limit }, history) {
   if (style.as === 'rise') {
     return { values, threshold: limit > value ? last.y - value + limit : undefined }
   }
-  // The line has the judged slope, and passes through the middle of the drawn values.
+  // The line has the slope in the evidence, and passes through the median of the drawn values.
   const intercept = median(points.map(({ time, y }) => y - value * (time - first.time)))
   const at = (/** @type {number} */ time) => intercept + value * (time - first.time)
   return { values, trend: [first.time, at(first.time), last.time, at(last.time)] }

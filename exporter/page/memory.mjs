@@ -3,22 +3,22 @@ import { fill, h, setText } from './dom.mjs'
 import { formatBytes, formatRatio, formatValue } from './format.mjs'
 import { partsOfTracks } from './track-parts.mjs'
 
-/** Least share of a part with a visible segment. */
+/** Least share of a part that gets a segment. */
 const LEAST_SHARE = 0.004
 /** Share of the bar from which the label of a part fits into its segment. */
 const WORDS_SHARE = 0.17
-/** Least rise of a growing part over the time shown, as a share of RSS. */
+/** Least rise of a growing part within the time shown, as a share of RSS. */
 const GROWN_SHARE = 0.03
-/** Number of sections of the time shown, each of which must be above the previous one. */
+/** Number of sections of the time shown; in a growing part each must be above the previous one. */
 const STRETCHES = 5
 
 /** @typedef {{ part: string, title: string, help: string, bytes: number }} Part */
 /**
  * @typedef {{ id: string, title: string, colour: string, bytes: number, rate: number | null }}
- *   Group rate: growth in bytes a second, null without
+ *   Group rate: growth in bytes per second; null without growth
  */
 /**
- * @typedef {object} Memory as /api/v1/targets has it
+ * @typedef {object} Memory memory in the form of /api/v1/targets
  * @property {number} rssBytes
  * @property {Part[]} parts
  * @property {number} retainedLeastBytes
@@ -27,13 +27,13 @@ const STRETCHES = 5
  */
 
 /**
- * The RSS breakdown: one bar up to the limit of the container. A click on a part shows the charts
- * about it only.
+ * The RSS breakdown as one bar, whose length is the limit of the container. A click on a part shows
+ * only the charts of this part.
  */
 export class MemoryBar {
   element = h('section', { 'aria-label': 'Where RSS is', class: 'memory' })
   #onChoose
-  /** @type {string | undefined} id of a part group */
+  /** @type {string | undefined} id of the chosen part group */
   #chosen
   #heading = h('h2', {})
   #bar = h('div', { class: 'segments', 'aria-hidden': 'true' })
@@ -65,7 +65,7 @@ export class MemoryBar {
 
   /**
    * @param {Memory | null} memory null for a worker
-   * @param {Record<string, any>} values the newest of every field
+   * @param {Record<string, any>} values newest value of every field
    * @param {import('./history.mjs').History} history
    */
   show (memory, values, history) {
@@ -122,13 +122,13 @@ export class MemoryBar {
   /** @param {Group} group */
   #segment (group) {
     const segment = this.#button(group, `segment ${group.colour}`, h('span', { class: 'words' }))
-    segment.tabIndex = -1 // the list below has the same buttons
+    segment.tabIndex = -1 // The list below has the same buttons, so these need no tab stop.
     return segment
   }
 
   /**
    * @param {Group} group
-   * @param {string} name its class
+   * @param {string} name class of the button
    * @param {...(Node | string)} content
    */
   #button (group, name, ...content) {
@@ -161,7 +161,7 @@ const percentOf = (bytes, most) => `${(100 * bytes / most).toFixed(2)}%`
 /**
  * @param {string} name
  * @param {number} bytes
- * @param {number} most the width of the bar
+ * @param {number} most bytes at the full width of the bar
  */
 function tickOf (name, bytes, most) {
   const side = bytes > 0.5 * most ? 'ends' : 'starts'
@@ -176,12 +176,12 @@ const wordsOf = ({ title, bytes, rate }) =>
   (rate === null ? '' : ` ↑ ${formatValue(rate, 'bytesPerSecond')}`)
 
 /**
- * Growth of a part whose floor rose from section to section, as garbage and Buffers swing without
- * growth.
+ * Growth of a part whose minimum rose from section to section. Minima are compared, because garbage
+ * and Buffers come and go without growth.
  * @param {import('./history.mjs').History} history
  * @param {import('./charts.mjs').PartGroup['tracks']} tracks tracks whose sum is the part
  * @param {number} rssBytes
- * @returns {number | null} bytes a second; null without growth
+ * @returns {number | null} bytes per second; null without growth
  */
 function growthOf (history, tracks, rssBytes) {
   if (tracks.length === 0) return null

@@ -2,11 +2,11 @@ import { svg } from './dom.mjs'
 
 const WIDTH = 120
 const HEIGHT = 32
-/** Room for the width of a line. */
+/** Margin for the width of a line. */
 const EDGE = 2
 /**
- * Largest ratio of threshold and series: a higher threshold would flatten the series, so it is
- * drawn at the top edge.
+ * Largest ratio of the threshold to the series: a higher threshold would flatten the series, so it
+ * is drawn at the top edge.
  */
 const FAR_ABOVE = 4
 /** Space between a series and a threshold at the top edge. */
@@ -15,15 +15,16 @@ const ROOM_BELOW_FAR = 1.5
 const POINTS = 60
 
 /**
- * A series in miniature with the threshold drawn in. It is hidden from screen readers: the sentence
- * beside it has the numbers.
+ * A series in miniature, with its threshold. It is hidden from screen readers, because the sentence
+ * beside it contains the numbers.
  * @param {readonly (number | null)[]} values oldest first; null for gaps
  * @param {object} [drawn]
- * @param {number} [drawn.threshold] in the unit of the values
+ * @param {number} [drawn.threshold] threshold, in the unit of the values
  * @param {[first: number, last: number]} [drawn.trend] a straight line through the values
- * @param {boolean} [drawn.isZeroBased] whether the lowest value shown is 0
- * @param {boolean} [drawn.isToScale] whether a threshold far above flattens the series
- * @returns {SVGElement | undefined} undefined without two values
+ * @param {boolean} [drawn.isZeroBased] true if the axis begins at 0
+ * @param {boolean} [drawn.isToScale] true to draw a threshold far above to scale, although it
+ *   flattens the series
+ * @returns {SVGElement | undefined} undefined with fewer than two values
  */
 export function miniature (
   values, { threshold, trend, isZeroBased = true, isToScale = false } = {}
@@ -60,7 +61,7 @@ export function miniature (
 }
 
 /**
- * One number beside its limit, if it has no series.
+ * A number and its limit as one bar, for evidence without a series.
  * @param {number} value
  * @param {number} limit
  * @returns {SVGElement | undefined} undefined if the two do not fit one bar
@@ -75,7 +76,7 @@ export function bullet (value, limit) {
 }
 
 /**
- * The highest value of each section, so that short peaks stay visible.
+ * Reduces values to the maximum of each section, so that short peaks stay visible.
  * @param {readonly (number | null)[]} values
  * @returns {(number | null)[]}
  */

@@ -5,8 +5,8 @@ import { Target } from './target.mjs'
 import { Death } from './deaths.mjs'
 
 /**
- * The page: a list of all targets, one target, or one death, as the part of the address behind #
- * says. Events of the exporter go to the open view.
+ * The page shows all targets, one target, or one death, depending on the fragment of the URL.
+ * Events of the exporter go to the open view.
  *
  * @typedef {object} View
  * @property {string} title
@@ -14,7 +14,7 @@ import { Death } from './deaths.mjs'
  * @property {() => void} remove
  * @property {() => void} [redraw]
  * @property {() => void} [resize]
- * @property {(event: KeyboardEvent) => void} [press] a key, with any focus
+ * @property {(event: KeyboardEvent) => void} [press] handles a key, whichever element has the focus
  */
 
 const content = /** @type {HTMLElement} */ (document.getElementById('content'))
@@ -29,7 +29,7 @@ let targets
 function open () {
   const at = new URLSearchParams(location.hash.slice(1))
   const [target, death] = [at.get('target'), at.get('death')]
-  if (/^#[^=]+$/.test(location.hash)) return // within the page
+  if (/^#[^=]+$/.test(location.hash)) return // The link leads to a place within the page.
   view?.remove()
   view = target
     ? new Target({
@@ -43,7 +43,7 @@ function open () {
   if (view instanceof Fleet && targets) view.showTargets(targets)
 }
 
-/** For users of screen readers. @param {string} text */
+/** Announces a text to users of screen readers. @param {string} text */
 const tell = text => setText(news, text)
 
 listen({

@@ -25,7 +25,7 @@ export class Processes {
     const { isEnabled, processes } = await ask('processes').catch(() => ({}))
     if (isEnabled === false || this.#isRemoved) return
     this.#timer = setTimeout(() => this.refresh(), ASK_EVERY_MS)
-    if (!isEnabled) return // the exporter does not answer
+    if (!isEnabled) return // The exporter does not answer.
     this.element.hidden = processes.length === 0 && !this.#said.textContent
     fill(this.#list, [processes, this.#isAttaching], () =>
       processes.map((/** @type {any} */ one) => this.#item(one)))

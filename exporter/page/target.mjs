@@ -13,7 +13,7 @@ import { Captures } from './captures.mjs'
 import { deathsList } from './deaths.mjs'
 import { formatSeconds } from './format.mjs'
 
-/** Time ranges, the step of each, and the interval of loading new rows. */
+/** Time ranges, each with its step and the interval at which new rows are loaded. */
 const RANGES = [
   { name: '10 min', seconds: 600, stepSeconds: 1, everyMs: 2000 },
   { name: '1 h', seconds: 3600, stepSeconds: 10, everyMs: 10_000 },
@@ -28,11 +28,11 @@ const chartOf = (/** @type {string} */ signal) =>
   charts.find(({ evidence }) => Object.hasOwn(evidence, signal))
 const clock = (/** @type {number} */ unixMs) =>
   new Date(unixMs).toLocaleTimeString(undefined, { hourCycle: 'h23' })
-/** @typedef {any} Verdict as /api/v1/diagnoses has it */
+/** @typedef {any} Verdict verdict in the form of /api/v1/diagnoses */
 
 const isFound = (/** @type {Verdict} */ { state }) => state === 'confirmed' || state === 'suspected'
 
-/** One target: its finding and the fix, its memory, the evidence, the charts. */
+/** View of one target: its finding and fix, its memory, the evidence and the charts. */
 export class Target {
   #target
   #thread
@@ -73,15 +73,15 @@ export class Target {
   /** @type {Map<string, VerdictRow>} */
   #rows = new Map()
   #views = charts.map(chart => ({ chart, view: new ChartView(chart) }))
-  /** @type {any} as /api/v1/targets has it */
+  /** @type {any} target in the form of /api/v1/targets */
   #watched
-  /** @type {any} the verdict of the headline */
+  /** @type {any} verdict of the headline */
   #primary
   #startedAtUnixMs = 0
-  /** Remaining time and the moment for which it was reported. */
+  /** Reported time to the limit, and the moment for which it was reported. */
   #deadline = { secondsLeft: /** @type {number | null} */ (null), atUnixMs: 0 }
   /**
-   * States of the headline's diagnosis as seen since the page was opened.
+   * States of the headline's diagnosis since the page was opened.
    * @type {{ from: number, state: string }[]}
    */
   #states = []
@@ -95,7 +95,10 @@ export class Target {
   #extending
   #over = false
 
-  /** @param {{ target: string, thread: string, seconds?: number }} of seconds: the time range */
+  /**
+   * @param {{ target: string, thread: string, seconds?: number }} of seconds: length of the time
+   *   range
+   */
   constructor ({ target, thread, seconds }) {
     this.#target = target
     this.#thread = thread
@@ -177,7 +180,7 @@ export class Target {
     return this.#target === target && this.#thread === thread
   }
 
-  /** Verdicts and newest values. */
+  /** Loads verdicts and newest values. */
   async refresh () {
     const query = { target: this.#target, thread: this.#thread }
     let problem = 'The exporter does not watch this target.'
@@ -230,7 +233,7 @@ export class Target {
     const followUps = verdicts.flatMap((/** @type {Verdict} */ { followUp }) => followUp ?? [])
     fill(this.#followUps, followUps, () => followUps.map(followUpOf))
     const secondsLeft = primary?.secondsLeft ?? null
-    // It is judged every few seconds, from the last frame, and counts down in between.
+    // The exporter reports a new time every few seconds, and the page counts down in between.
     if (secondsLeft !== this.#deadline.secondsLeft) {
       this.#deadline = { secondsLeft, atUnixMs: Date.now() + 1000 * (secondsLeft ?? 0) }
     }
@@ -299,7 +302,7 @@ export class Target {
     return row
   }
 
-  /** The bar of RSS and the evidence, which show the history in miniature. */
+  /** Redraws the RSS bar and the evidence, which show the history in miniature. */
   #redrawSmall () {
     if (!this.#watched) return
     this.#memory.show(this.#watched.memory, this.#watched.values, this.#history)
@@ -318,7 +321,7 @@ export class Target {
     this.#why.hidden = !this.#primary && !this.#holders.firstChild
   }
 
-  /** The piles of the newest heap snapshot, and their holders. @param {any[]} captures */
+  /** Shows the piles of the newest heap snapshot, and their holders. @param {any[]} captures */
   #showHolders (captures) {
     this.#capturesMade = captures
     const piles = captures.find(({ retainers }) => retainers?.piles?.length > 0)?.retainers.piles
@@ -376,7 +379,7 @@ export class Target {
   async #extend (range) {
     const history = this.#history
     const newest = history.lastTime
-    // Requests a little more than the missing time, and omits rows that it already has.
+    // Requests a little more than the missing time, and drops rows that are already present.
     const seconds =
       newest === undefined
         ? range.seconds
@@ -390,7 +393,8 @@ export class Target {
     this.#redrawSmall()
     this.#mark()
     for (const { view } of this.#views) {
-      await new Promise(resolve => setTimeout(resolve)) // lets the browser handle a click in between
+      // Lets the browser handle a click in between.
+      await new Promise(resolve => setTimeout(resolve))
       if (history !== this.#history || this.#over) return
       view.show(history)
     }
@@ -443,8 +447,8 @@ const FOLLOW_UP_STATES = {
 }
 
 /**
- * An advised change that this process came back with.
- * @param {any} followUp of a verdict
+ * Follow-up of an advised change with which this process was started.
+ * @param {any} followUp follow-up of a verdict
  */
 const followUpOf = ({ title, fix, startedAtUnixMs, ending, text }) => h('li', { class: 'follow-up' },
   symbolOf(FOLLOW_UP_STATES[ending] ?? 'unknown'),
@@ -452,13 +456,13 @@ const followUpOf = ({ title, fix, startedAtUnixMs, ending, text }) => h('li', { 
 
 /**
  * @param {Verdict} verdict
- * @param {string} state in words
+ * @param {string} state state in words
  */
 const wordsOf = ({ state: of, title, summary }, state) =>
   [symbolOf(of), ' ', h('b', {}, title), ` ${state}: ${summary}`]
 
 /**
- * Confirmed before suspected, opportunities last.
+ * Rank of a verdict: confirmed before suspected, opportunities last.
  * @param {any} verdict
  */
 const rankOf = ({ state, opportunity }) => opportunity ? 2 : state === 'confirmed' ? 0 : 1

@@ -3,7 +3,7 @@ import { formatBytes, formatRatio, formatSeconds, formatValue } from './format.m
 import { bullet, miniature } from './miniature.mjs'
 import { shellAssignments } from './shell.mjs'
 
-/** @typedef {any} Verdict as /api/v1/diagnoses has it */
+/** @typedef {any} Verdict verdict in the form of /api/v1/diagnoses */
 
 /**
  * The forms of a change, the most common first.
@@ -23,8 +23,8 @@ const COPIED_MS = 2000
 const RUNBOOKS = 'https://github.com/memwatch/memwatch/blob/main/alerts/runbooks'
 
 /**
- * A fix: its change on one line, one menu that copies each form of it, and what it is predicted to
- * bring as bars. An open menu stays open while predictions change.
+ * A fix: its change on one line, a menu that copies each form of the change, and its predicted
+ * effects as bars. An open menu stays open while predictions change.
  */
 class Fix {
   element = h('section', { class: 'fix' })
@@ -38,8 +38,8 @@ class Fix {
   }
 
   /**
-   * @param {any} fix as /api/v1/diagnoses has it
-   * @param {number} i its place among the fixes of a verdict
+   * @param {any} fix fix in the form of /api/v1/diagnoses
+   * @param {number} i index among the fixes of a verdict
    */
   show ({ title, change, predicted, risk }, i) {
     setText(this.#title, `${i === 0 ? 'Fix' : 'Or'}: ${title}`)
@@ -103,7 +103,7 @@ function predictionOf ({ name, from, to, unit }) {
   return h('li', {}, h('span', {}, words), bars)
 }
 
-/** The first fix of a verdict, then the others folded, then the runbook. */
+/** Fixes of a verdict: the first one, then the others folded, then the link to the runbook. */
 export class Fixes {
   element = h('div', { class: 'fixes' })
   #first = new Fix()
@@ -136,7 +136,7 @@ export class Fixes {
 }
 
 /**
- * Evidence of a verdict: three lines, each with its series and threshold in miniature; the others
+ * Evidence of a verdict: three lines, each with its series and threshold in miniature; more lines
  * unfold.
  */
 export class EvidenceList {
@@ -192,7 +192,7 @@ export class EvidenceList {
 
 /**
  * Suspects as a table: line, package, share, amount, flame graph.
- * @param {any} attached suspects of a verdict, as /api/v1/diagnoses has them
+ * @param {any} attached suspects of a verdict, in the form of /api/v1/diagnoses
  * @param {(captureId: string) => void} drawFlameGraph
  * @returns {HTMLElement[]}
  */
@@ -229,7 +229,7 @@ const packageOf = ({ via, file }) =>
   via ?? /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1] ?? 'the app'
 
 /**
- * Piles of a heap snapshot, each with the path that holds it, unfolded on demand.
+ * Piles of a heap snapshot, each with the path that holds it, which unfolds on demand.
  * @param {{ text: string, path: string[] }[]} piles
  */
 export const pilesList = piles => h('ol', {}, ...piles.map(({ text, path }) => h('li', {},
@@ -239,7 +239,7 @@ export const pilesList = piles => h('ol', {}, ...piles.map(({ text, path }) => h
 
 /**
  * Piles of a heap snapshot with their source, each with the path that holds it.
- * @param {any} holders of a verdict or a death
+ * @param {any} holders holders of a verdict or a death
  */
 export const holdersOf = ({ file, atUnixMs, sinceUnixMs, refused, piles }) => [
   h('h3', {}, 'Held by, in a heap snapshot'),
@@ -253,7 +253,10 @@ export const holdersOf = ({ file, atUnixMs, sinceUnixMs, refused, piles }) => [
   refused ? h('p', {}, `Not analysed: ${refused}`) : pilesList(piles)
 ]
 
-/** @param {{ text: string, workaround: string | null, thread: string }[]} bugs of a verdict */
+/**
+ * @param {{ text: string, workaround: string | null, thread: string }[]} bugs known bugs of a
+ *   verdict
+ */
 export const knownBugsOf = bugs => [
   h('h3', {}, 'Known bugs'),
   h('ul', {}, ...bugs.slice(0, SHOWN_SUSPECTS).map(({ text, workaround, thread }) => {
@@ -262,7 +265,7 @@ export const knownBugsOf = bugs => [
   }))
 ]
 
-/** @param {string[]} addons of a verdict */
+/** @param {string[]} addons addons handles of a verdict */
 export const mallocAddonsOf = addons =>
   h('p', {}, `Addons with their own malloc: ${addons.join(', ')}`)
 
@@ -272,7 +275,7 @@ export const openHandlesOf = handles => [
   h('ul', {}, ...handles.map(({ count, text }) => h('li', {}, `${count} ${text}`)))
 ]
 
-/** A diagnosis beside that of the headline: one row that unfolds. */
+/** A diagnosis other than the headline's: one row that unfolds. */
 export class VerdictRow {
   #summary = h('summary', {})
   #impact = h('p', {})

@@ -4,8 +4,8 @@ const { Listener } = require('../ingest/listener')
 const { PodSockets } = require('../ingest/pod-sockets')
 
 /**
- * Limit of processes and workers of one pod of many on a node, including those that vanished
- * lately.
+ * Upper bound of processes and workers of one pod if an exporter serves all pods of a node,
+ * including recently vanished ones.
  */
 const MAX_TARGETS_OF_POD = 64
 
@@ -89,13 +89,15 @@ class AgentsPart {
 }
 
 /**
- * The socket, and not the agent, determines the pod; no pod uses up the room of others.
+ * Opens a target. Its pod is determined by the socket, not by the agent's hello, and no pod can use
+ * up the room of others.
  *
  * @param {import('../exporter').Exporter} exporter
  * @param {object} agent
- * @param {import('@memwatch/engine/decode/decode').HelloMessage} agent.hello as reported
+ * @param {import('@memwatch/engine/decode/decode').HelloMessage} agent.hello hello as the agent
+ *   reported it
  * @param {(line: string) => void} agent.send
- * @param {string} [agent.podUid] of the socket
+ * @param {string} [agent.podUid] UID of the pod to which the socket belongs
  * @returns {import('../ingest/listener').Session | import('@memwatch/engine/decode/decode').RejectReason}
  */
 function openTarget ({ load, targetRegistry }, { hello, send, podUid }) {

@@ -1,10 +1,15 @@
 'use strict'
 
-/** Agents that waited for this exporter have connected: they retry after half a minute at most. */
+/**
+ * Delay of the first scan. By then all agents that waited for this exporter have connected, as they
+ * retry after at most half a minute.
+ */
 const FIRST_SCAN_MS = 45_000
 const SCAN_EVERY_MS = 10_000
 
-/** Attaches to the processes that ask for it, with --attach-annotated; else on request only. */
+/**
+ * Attaches to processes that ask for it, if --attach-annotated is set; otherwise on request only.
+ */
 class AttachingPart {
   name = 'attaching'
   /** @type {import('../attachment/attacher').Attacher | undefined} */
@@ -23,7 +28,7 @@ class AttachingPart {
     if (!attacher || !config.attachAnnotated) return
     const { AnnotatedProcesses } = require('../attachment/annotated')
     const processes = new AnnotatedProcesses({ attacher, log })
-    // An exporter that has too much to do begins nothing more.
+    // An overloaded exporter attaches to no further process.
     const isFree = () => load.level === 0 && !this.#isOver
     const scan = async () => {
       try {

@@ -11,7 +11,7 @@ class AutomaticCapturesPart {
     const { autoCaptures, captureRules } = exporter.config
     if (autoCaptures === false) return
     const automatic = new AutomaticCaptures(exporter.captures, { rules: captureRules })
-    // An exporter that has too much to do asks for nothing more.
+    // An overloaded exporter requests no captures.
     const isFree = () => exporter.load.level === 0
     exporter.on('verdict', (target, verdict) => { if (isFree()) automatic.changed(target, verdict) })
     exporter.on('frame', target => { if (isFree()) automatic.seen(target) })

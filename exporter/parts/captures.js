@@ -3,8 +3,8 @@
 const { attach, attachEarlier } = require('../captures/attach')
 
 /**
- * Restores captures and puts their suspects and holders beside the verdicts. Emits `captured` and
- * `captureFailed` (capture, target), and `holders` (target) of a heap snapshot.
+ * Restores captures, and attaches their suspects and holders to verdicts. Emits `captured` and
+ * `captureFailed` (capture, target), and `holders` (target) once a heap snapshot was analysed.
  */
 class CapturesPart {
   name = 'captures'

@@ -1,6 +1,6 @@
 'use strict'
 
-/** Reports problems of --data-dir that do not keep the exporter from starting. */
+/** Reports problems of --data-dir that do not prevent the start of the exporter. */
 class DataFolderPart {
   name = 'data folder'
 

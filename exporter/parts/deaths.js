@@ -3,10 +3,10 @@
 const { findCase } = require('@memwatch/engine/verdicts/case')
 
 /**
- * Watches for deaths. Emits `death` (death, target, its last minutes packed), `alive` (id of a
- * death that was none), and `lives` (target) after a goodbye in the name of a living process. Of a
- * heap snapshot that V8 wrote before a death it emits `analysis` (target, file) and `holders`
- * (target, death).
+ * Watches for deaths. Emits `death` (death, target, packed last minutes), `alive` (id of a
+ * retracted death), and `lives` (target) if a process is alive after its goodbye. For a heap
+ * snapshot that V8 wrote before a death, it emits `analysis` (target, file) and `holders` (target,
+ * death).
  */
 class DeathsPart {
   name = 'deaths'
@@ -54,7 +54,7 @@ class DeathsPart {
     deathWatch.start()
   }
 
-  /** Resolves when the reason of each goodbye is known. */
+  /** Resolves when the process of each goodbye is known to be gone. */
   async drained () {
     await this.#exporter?.deathWatch.settled()
   }

@@ -14,7 +14,8 @@ class EgressPart {
 
   /**
    * @param {import('../exporter').Exporter} exporter
-   * @throws {import('../config-error').ConfigError} when the address or its credentials cannot be used
+   * @throws {import('../config-error').ConfigError} if the address or its credentials cannot be
+   *   used
    */
   start (exporter) {
     const { captures, config, log } = exporter
@@ -27,7 +28,7 @@ class EgressPart {
       shipsSnapshots: config.shipSnapshots,
       onFailure: (message, fields) => log.warn(fields, `--ship-to: ${message}`)
     })
-    // An earlier exporter may have stored some that it did not send.
+    // An earlier exporter may have stored captures that it did not send.
     for (const capture of captures.all.toReversed()) shipper.add(capture)
     exporter.on('captured', capture => shipper.add(capture))
   }

@@ -7,7 +7,9 @@ const NOTHING_KEPT = Object.freeze({
   memoryBytes: 0, diskBytes: 0, saving: false, dropped: 0, torn: 0
 })
 
-/** Keeps hours and days of every target, and every death; on disk with --data-dir. */
+/**
+ * Stores the history of every target over hours and days, and all deaths; on disk with --data-dir.
+ */
 class FlightPart {
   name = 'flight'
   /** @type {FlightRecorder | undefined} */
@@ -31,7 +33,7 @@ class FlightPart {
         ? log.error(failure, `cannot save to ${dataFolder?.path}: history stays in memory only`)
         : log.info(`saving to ${dataFolder?.path} again`)
     })
-    // Nothing that lies in the data folder keeps the exporter from starting.
+    // No content of the data folder may prevent the start of the exporter.
     try {
       recorder.restore(deathRegistry, followUps)
     } catch (error) {
@@ -48,7 +50,7 @@ class FlightPart {
     recorder.start()
   }
 
-  /** The last save. */
+  /** Saves a last time. */
   async stop () {
     await this.#recorder?.stop()
   }

@@ -1,9 +1,8 @@
 'use strict'
 
 /**
- * Follows up every fix. Emits `followed` (target, follow-up) when a process that came back with an
- * advised change shows what became of it, and `advised` (advice) for a process that ended with a
- * finding.
+ * Follows up every fix. Emits `followed` (target, follow-up) when the effect of an advised change
+ * on a new process is decided, and `advised` (advice) for a process that ended with a finding.
  */
 class FollowUpsPart {
   name = 'follow-ups'

@@ -10,7 +10,7 @@ class ForcedReadingsPart {
   start (exporter) {
     const readings = new ForcedReadings(exporter.commands)
     exporter.on('frame', target => {
-      // An exporter that has too much to do asks for nothing more.
+      // An overloaded exporter requests no GCs.
       if (exporter.load.level > 0) return
       readings.seen(target)?.catch(error => exporter.log.error(error, 'full GC not requested'))
     })

@@ -3,12 +3,12 @@
 const { EventEmitter } = require('node:events')
 
 /**
- * An emitter whose listeners cannot affect each other: an error or rejection of one is counted and
- * reported once, and the others still get the event.
+ * An emitter whose listeners cannot affect each other. An error or rejection of a listener is
+ * counted, and reported once; the others still get the event.
  */
 class GuardedEmitter extends EventEmitter {
   #onFailure
-  /** Those that were reported. @type {WeakSet<Function>} */
+  /** Listeners whose failure was reported. @type {WeakSet<Function>} */
   #failed = new WeakSet()
   listenerErrors = 0
 

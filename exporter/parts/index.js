@@ -25,52 +25,52 @@ const { WebhookPart } = require('./webhook')
  *
  * @typedef {object} Part
  * @property {string} name
- * @property {string} [option] the flag of the address where it listens
+ * @property {string} [option] flag with the address on which it listens
  * @property {(exporter: import('../exporter').Exporter) => void | Promise<void>} start restores,
- *   subscribes and starts timers; nobody is connected yet. It may throw: the exporter does not
- *   start then. A wrong option is a ConfigError that names it
- * @property {() => Promise<object>} [open] accepts connections, when all parts have started. Its
- *   result is the address, in a field of what `Exporter.start` returns
- * @property {() => Promise<void>} [drained] resolves when nothing is under way
- * @property {(end?: import('@memwatch/engine/recording/format').End) => void | Promise<void>} [stop] also after a
- *   start that failed; end: of the watched command
+ *   subscribes and starts timers; nobody is connected yet. If it throws, the exporter does not
+ *   start. A wrong option causes a ConfigError that names it
+ * @property {() => Promise<object>} [open] accepts connections, once all parts have started. Its
+ *   result, a field with the address, becomes part of the result of `Exporter.start`
+ * @property {() => Promise<void>} [drained] resolves when no work is pending
+ * @property {(end?: import('@memwatch/engine/recording/format').End) => void | Promise<void>}
+ *   [stop] called also after a failed start; end: end of the watched command
  * @property {Partial<import('../catalog/exporter-metrics').ExporterState>} [state] fields of
- *   `Exporter.state`, also before the start
+ *   `Exporter.state`; called also before the start
  */
 
 /**
  * Every part of the exporter, in the order in which they start. They open and stop in the opposite
- * order: AgentsPart is the first to open and to close, and HTTP answers until the last save is
- * done. To add a sink, write its file and add a row.
+ * order: Of the parts that listen, AgentsPart is the first to open and to stop, and HttpPart
+ * answers until the last save is done. To add a sink, write its file and add a row.
  *
  * @type {readonly (new () => Part)[]}
  */
 const parts = Object.freeze([
   LogPart,
-  // Before those that send verdicts: it attaches to them.
+  // It is before the parts that send verdicts, because it attaches known bugs to these.
   KnownBugsPart,
   WebhookPart,
-  // Before FlightPart: a restored target is given the suspects of its captures.
+  // It is before FlightPart, so that a restored target gets the suspects of its captures.
   CapturesPart,
-  // After CapturesPart has restored, and stops before its files go.
+  // It starts after CapturesPart has restored captures, and stops before their files are deleted.
   EgressPart,
   AutomaticCapturesPart,
   ForcedReadingsPart,
-  // Before FlightPart, which restores into it and retains what it emits.
+  // It is before FlightPart, which restores follow-ups into it and saves its events.
   FollowUpsPart,
   ProcessDetailsPart,
   HttpPart,
   RecordingPart,
   FlightPart,
-  // After those that restore: it reports the files that none of them could read.
+  // It is after the parts that restore, because it reports the files that they could not read.
   DataFolderPart,
   OtlpPart,
-  // Judges the last frames once AgentsPart has stopped, for those above.
+  // It judges the last frames once AgentsPart has stopped; the parts above receive the verdicts.
   JudgingPart,
   AgentsPart,
-  // Stops before AgentsPart: connections that the exporter closes are no deaths.
+  // It stops before AgentsPart, because connections that the exporter closes are no deaths.
   DeathsPart,
-  // Stops first: an agent that it starts is heard until the end.
+  // It stops first, so that agents it has started are still received.
   AttachingPart,
   SelfCarePart
 ])

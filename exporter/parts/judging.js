@@ -18,7 +18,8 @@ class JudgingPart {
   start (exporter) {
     const inTurns = this.#inTurns = new InTurns(target => this.#judge(exporter, target))
     for (const event of ['next', 'vanish', 'end']) {
-      // Runs before other listeners: a death is reported with the verdicts of the last frame.
+      // This runs before other listeners, so that a death is reported with the verdicts of the last
+      // frame.
       exporter.targetRegistry.prependListener(event, target => inTurns.now(target))
     }
     exporter.on('frame', target => inTurns.add(target))

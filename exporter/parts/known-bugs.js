@@ -3,8 +3,8 @@
 const { findCase } = require('@memwatch/engine/verdicts/case')
 
 /**
- * Reads which versions of packages with known bugs a target has installed, once something is found
- * on it: a verdict names the bugs of those versions.
+ * Reads the installed versions of packages with known bugs once a target has a finding, so that its
+ * verdict can name the bugs of these versions.
  */
 class KnownBugsPart {
   name = 'known bugs'
@@ -15,7 +15,7 @@ class KnownBugsPart {
   start (exporter) {
     exporter.on('verdict', (target, { state, opportunity }) => {
       const isFound = !opportunity && (state === 'suspected' || state === 'confirmed')
-      // An exporter that has too much to do reads no files.
+      // An overloaded exporter reads no files.
       if (!isFound || this.#read.has(target) || exporter.load.level > 0) return
       this.#read.add(target)
       // The reader of files is loaded with the first finding: most exporters never need it.

@@ -4,7 +4,7 @@
 class Lifecycle {
   /** @type {import('./index').Part[]} */
   #parts
-  /** The parts that run, in the order of their start. @type {import('./index').Part[]} */
+  /** Running parts, in the order of their start. @type {import('./index').Part[]} */
   #started = []
   #log
 
@@ -24,9 +24,9 @@ class Lifecycle {
 
   /**
    * @param {import('../exporter').Exporter} exporter
-   * @returns {Promise<object>} the addresses where it listens, by their names
-   * @throws {Error} its message says what cannot be started, its code is that of the system, such
-   *   as EADDRINUSE; all that was started is stopped
+   * @returns {Promise<object>} the addresses on which it listens, by name
+   * @throws {Error} its message names what cannot be started, its code is the system's, such as
+   *   EADDRINUSE; all started parts are stopped then
    */
   async start (exporter) {
     const addresses = {}
@@ -45,14 +45,14 @@ class Lifecycle {
     return addresses
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no work is pending. */
   async drained () {
     for (const part of this.#parts) await part.drained?.()
   }
 
   /**
-   * Stops the started parts. A part that fails to stop does not keep others from their last save.
-   * @param {import('@memwatch/engine/recording/format').End} [end] of the watched command
+   * Stops the started parts. A part that fails to stop does not prevent the last save of others.
+   * @param {import('@memwatch/engine/recording/format').End} [end] end of the watched command
    */
   async stop (end) {
     for (let part = this.#started.pop(); part; part = this.#started.pop()) {
@@ -67,7 +67,7 @@ class Lifecycle {
 
 /**
  * @template T
- * @param {string} failure begins the message of an error that does not name an option itself
+ * @param {string} failure beginning of the message for an error that does not name an option itself
  * @param {() => T | Promise<T>} run
  * @returns {Promise<T>}
  */
@@ -83,14 +83,16 @@ async function attempt (failure, run) {
 }
 
 /**
- * The failure of a part that cannot listen, with the option to change.
+ * Begins the message for a part that cannot listen, with the option to change.
  * @param {import('./index').Part} part
  */
 const sayOpening = ({ option }) => `${option === undefined ? '' : `${option}: `}cannot listen`
 
-/** @param {NodeJS.ErrnoException & { address?: string, port?: number }} error of the system */
+/**
+ * @param {NodeJS.ErrnoException & { address?: string, port?: number }} error error of the system
+ */
 function explain ({ code, message, address, port }) {
-  // A path has the port -1.
+  // For a path the port is -1.
   if (port === undefined || port < 0) return message
   const at = `${address}:${port}`
   if (code === 'EADDRINUSE') return `another process listens at ${at}; choose another port`

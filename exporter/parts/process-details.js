@@ -5,8 +5,8 @@ const { findCase } = require('@memwatch/engine/verdicts/case')
 /** @typedef {import('@memwatch/engine/history/target').Target} Target */
 
 /**
- * Details by the diagnosis that they explain. Each reader is loaded with its first finding: most
- * exporters never need one.
+ * Readers of process details, by the diagnosis that the details explain. Each is loaded with the
+ * first finding, because most exporters never need it.
  * @type {Readonly<Record<string, (target: Target) => void>>}
  */
 const readers = Object.freeze({
@@ -15,7 +15,7 @@ const readers = Object.freeze({
     findCase(target).openHandles = readOpenHandles(target.hello)
   },
   'native-memory-leak': target => {
-    // Without such memory no addon has a malloc of its own.
+    // Without memory of this kind, no addon has a malloc of its own.
     if (!target.scan?.addonMallocBytes) return
     const { readMallocAddons } = require('../captures/installed-packages')
     findCase(target).mallocAddons = readMallocAddons(target.hello)
@@ -33,7 +33,7 @@ class ProcessDetailsPart {
   start (exporter) {
     exporter.on('verdict', (target, { diagnosis, state }) => {
       const isFound = state === 'suspected' || state === 'confirmed'
-      // An overloaded exporter reads nothing more.
+      // An overloaded exporter reads no details.
       if (isFound && exporter.load.level === 0) readers[diagnosis]?.(target)
     })
   }

@@ -3,7 +3,7 @@
 const { ConfigError } = require('../config')
 const { Recorder } = require('../recording/recorder')
 
-/** Writes all that agents send to the file of --record. */
+/** Writes all lines of agents to the file of --record. */
 class RecordingPart {
   name = 'recording'
   /** @type {Recorder | undefined} */
@@ -11,7 +11,7 @@ class RecordingPart {
 
   /**
    * @param {import('../exporter').Exporter} exporter
-   * @throws {ConfigError} when the file cannot be opened
+   * @throws {ConfigError} if the file cannot be opened
    */
   start (exporter) {
     const { config: { record, command }, log } = exporter

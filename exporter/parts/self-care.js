@@ -3,8 +3,8 @@
 const { MEASURE_EVERY_MS } = require('../self-care/load')
 
 /**
- * Removes what is too old, and measures the exporter's own load. Emits `load` when its level
- * changed.
+ * Removes expired targets and captures, and measures the exporter's own load. Emits `load` when the
+ * load shedding level changed.
  */
 class SelfCarePart {
   name = 'self-care'

@@ -2,7 +2,7 @@
 
 const { ConfigError } = require('../config')
 
-/** Posts changes of verdicts, their holders, and ends of fixes to the address of --webhook. */
+/** Posts changes of verdicts, their holders, and ended follow-ups to the URL of --webhook. */
 class WebhookPart {
   name = 'webhook'
   /** @type {import('../expose/webhook').Webhook | undefined} */
@@ -14,7 +14,7 @@ class WebhookPart {
 
   /**
    * @param {import('../exporter').Exporter} exporter
-   * @throws {ConfigError} when the secret cannot be read or used
+   * @throws {ConfigError} if the secret cannot be read or used
    */
   start (exporter) {
     const { config: { webhook: url, webhookSecretFile: secretFile }, log } = exporter

@@ -12,10 +12,10 @@ const JOIN = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
 
 /**
  * A cgroup with a memory limit and a CPU quota, as a container has.
- * @param {{ memoryBytes: number, cores: number, name: string, onParent?: boolean }} limits
- *   name consists of letters and dashes; onParent: the memory limit applies to the parent of the
- *   cgroup that contains the process
- * @throws {Error} if this machine allows no such cgroup
+ * @param {{ memoryBytes: number, cores: number, name: string, onParent?: boolean }} limits name:
+ *   letters and dashes; onParent: true to set the memory limit on the parent of the cgroup that
+ *   contains the process
+ * @throws {Error} if this machine does not allow such a cgroup
  */
 function createContainerGroup ({ memoryBytes, cores, name, onParent = false }) {
   const memory = createMemoryGroup({ limitBytes: memoryBytes, name, onParent })
@@ -27,7 +27,10 @@ function createContainerGroup ({ memoryBytes, cores, name, onParent = false }) {
     supported: true,
     reason: undefined,
     path: memoryPath,
-    /** A cgroup outside the quota, for clients: a pod does not pay for its users. */
+    /**
+     * A cgroup outside the quota for clients, because the quota of a pod does not include its
+     * clients.
+     */
     clientsPath: path.dirname(cpu),
     stats: memory.stats,
     pids,
@@ -50,9 +53,9 @@ function createContainerGroup ({ memoryBytes, cores, name, onParent = false }) {
 }
 
 /**
- * @param {string} memoryPath of the group
+ * @param {string} memoryPath path of the memory cgroup
  * @param {number} cores
- * @returns {string} directory of its CPU group
+ * @returns {string} directory of the CPU cgroup
  */
 function limitCpu (memoryPath, cores) {
   const quotaMicros = Math.round(cores * PERIOD_MICROS)
@@ -72,7 +75,7 @@ function limitCpu (memoryPath, cores) {
 
 /**
  * @param {string} directory
- * @returns {number[]} empty if the group is gone
+ * @returns {number[]} pids; empty if the cgroup is gone
  */
 function readPids (directory) {
   try {
@@ -92,7 +95,7 @@ function killIfAlive (pid) {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    /* it has ended meanwhile */
+    /* The process has ended meanwhile. */
   }
 }
 

@@ -13,43 +13,43 @@ const { findParentGroup, readLines, readWords } = require('./parent-group')
  * https://docs.kernel.org/admin-guide/cgroup-v2.html
  *
  * @typedef {object} MemoryGroup
- * @property {boolean} supported false: this machine allows no memory limit; `wrap` returns the
- *   command unchanged
+ * @property {boolean} supported false: false if this machine allows no memory limit; `wrap` returns
+ *   the command unchanged then
  * @property {string} [reason] reason, as text
- * @property {string} [path] the group's directory
- * @property {(command: string, args: string[]) => { command: string, args: string[] }} wrap puts
- *   the process into the group before the command starts, because Node.js sizes its heap once, at
- *   start
- * @property {() => MemoryGroupStats | undefined} stats undefined when unsupported or already
- *   removed
- * @property {() => Promise<boolean>} remove waits, at most 5 s, until every process of the group
- *   has ended. Ends none.
+ * @property {string} [path] directory of the cgroup
+ * @property {(command: string, args: string[]) => { command: string, args: string[] }} wrap returns
+ *   a command that joins the cgroup before it starts the given one, because Node.js sizes its heap
+ *   only once, at its start
+ * @property {() => MemoryGroupStats | undefined} stats statistics; undefined if unsupported or
+ *   already removed
+ * @property {() => Promise<boolean>} remove removes the cgroup; waits up to 5 s until all its
+ *   processes have ended, and ends none itself
  *
  * @typedef {object} MemoryGroupStats
  * @property {number} limitBytes
- * @property {number} usageBytes with the page cache
- * @property {number} [maxUsageBytes] absent if the kernel has no memory.peak (v2 before 5.19)
- * @property {number} limitHits how often usage met the limit: memory.failcnt (v1), `max` of
- *   memory.events (v2)
+ * @property {number} usageBytes including the page cache
+ * @property {number} [maxUsageBytes] absent if the kernel lacks memory.peak (v2 before 5.19)
+ * @property {number} limitHits number of times that usage reached the limit: memory.failcnt (v1),
+ *   `max` of memory.events (v2)
  * @property {number} oomKills
  */
 
 const PREFIX = 'memwatch-'
-/** The group below the limited one. */
+/** Name of the cgroup below the one with the limit. */
 const INNER = 'inner'
 const REMOVE_ATTEMPTS = 50
 const REMOVE_PAUSE_MS = 100
-// Joins the group, then becomes the command: same process id, so signals and exit code are the
-// command's own.
+// Joins the cgroup, then becomes the command by exec, so that process id, signals and exit code are
+// the command's own.
 const JOIN = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
 
 /**
  * @param {object} options
  * @param {number} options.limitBytes
- * @param {boolean} [options.onParent] limit a group above that of the process, which has no limit
- *   of its own
+ * @param {boolean} [options.onParent] true to set the limit on the parent of the process's cgroup,
+ *   which has no limit of its own
  * @param {string} [options.name] part of the directory's name: letters, digits and dashes
- * @param {string} [options.procSelf] where this process's `cgroup` and `mountinfo` files are
+ * @param {string} [options.procSelf] folder with this process's `cgroup` and `mountinfo` files
  * @param {Fs} [options.fs]
  * @returns {MemoryGroup}
  */
@@ -121,14 +121,15 @@ function unsupported (reason) {
  */
 function limit (directory, version, limitBytes, fs) {
   const [memory, swap, swapBytes] = version === 1
-    // The limit with swap is higher by more than the largest folio charged at once (2 MiB), as the
-    // kernel checks it first, and memory.failcnt would stay 0.
+    // The limit with swap is higher than the memory limit by more than the largest folio that is
+    // charged at once (2 MiB). The kernel checks it first, and with equal limits memory.failcnt
+    // would stay 0.
     ? ['memory.limit_in_bytes', 'memory.memsw.limit_in_bytes', limitBytes + 2 ** 22]
     : ['memory.max', 'memory.swap.max', 0]
   fs.writeFileSync(path.join(directory, memory), String(limitBytes))
   try {
     fs.writeFileSync(path.join(directory, swap), String(swapBytes))
-  } catch { /* a kernel without swap accounting: without swap the memory limit is enough */ }
+  } catch { /* The kernel has no swap accounting. Without swap the memory limit is sufficient. */ }
 }
 
 /**
@@ -171,8 +172,8 @@ function readStats (directory, version, fs) {
 }
 
 /**
- * Removes cgroups whose creator has ended. One with processes left refuses to go and stays; so does
- * one whose maker still runs.
+ * Removes cgroups whose creator has ended. A cgroup that still contains processes cannot be removed
+ * and stays.
  * @param {string} parent
  * @param {Fs} fs
  */
@@ -186,7 +187,7 @@ function removeLeftovers (parent, fs) {
 /**
  * @param {string} directory
  * @param {Fs} fs
- * @returns {boolean} true if it is gone
+ * @returns {boolean} true if the cgroup is gone
  */
 function tryRemove (directory, fs) {
   try {

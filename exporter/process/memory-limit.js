@@ -9,9 +9,9 @@ const LIMIT_FILES = Object.freeze({ 1: 'memory.limit_in_bytes', 2: 'memory.max' 
 
 /**
  * The lowest memory limit of a process and its parent cgroups.
- * @param {string | null} cgroup text of its /proc/PID/cgroup
+ * @param {string | null} cgroup text of the process's /proc/PID/cgroup
  * @returns {number | null | undefined} bytes; null without a limit below the memory of the machine;
- *   undefined if its cgroup is invisible
+ *   undefined if its cgroup is not visible
  */
 function readMemoryLimit (cgroup) {
   if (cgroup === null) return undefined
@@ -25,7 +25,7 @@ function readMemoryLimit (cgroup) {
     if (!found) return undefined
     const limits = found.folders.flatMap(folder => {
       const file = `${folder}/${LIMIT_FILES[found.version]}`
-      if (!fs.existsSync(file)) return [] // the topmost cgroup of version 2
+      if (!fs.existsSync(file)) return [] // The topmost cgroup of version 2 has no such file.
       const text = fs.readFileSync(file, 'utf8').trim()
       return text === 'max' ? [] : Number(text)
     })

@@ -5,26 +5,29 @@ const path = require('node:path')
 const { plainText } = require('@memwatch/agent/protocol/text-rules')
 const { Witness } = require('./witness')
 
-/** Descriptors of one process whose links are read: 10 ms. More are sampled evenly. */
+/**
+ * Upper bound of descriptors whose links are read, which takes 10 ms. More descriptors are sampled
+ * evenly.
+ */
 const MOST_LINKS = 4096
 const MOST_THREADS = 1024
-/** Size limit of a table of sockets: 65,000 connections. */
+/** Size limit of a table of sockets, enough for 65,000 connections. */
 const MOST_TABLE_BYTES = 10 * 2 ** 20
 const MOST_GROUPS = 6
 const MOST_NAME = 200
-/** Fewest similar threads or descriptors that form a group. */
+/** Least number of similar threads or descriptors that form a group. */
 const LEAST_ALIKE = 2
 /** State of a socket in /proc/PID/net/tcp: proc_pid_net(5). */
 const LISTEN = '0A'
 
 /**
- * Handles are descriptors of one path or peer, or threads of one name.
- * @typedef {{ count: number, text: string }} Handles count: estimated if descriptors are sampled
+ * A group of open handles: descriptors with one path or peer, or threads with one name.
+ * @typedef {{ count: number, text: string }} Handles count: an estimate if descriptors are sampled
  */
 
 /**
- * Reads descriptors, by their links, and threads from /proc/PID. That needs a shared process
- * namespace and the right to read it.
+ * Reads descriptors, by their links, and threads from /proc/PID. It needs a shared process
+ * namespace, and the right to read these files.
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello
  * @returns {Handles[] | null} null if the process is not visible
  */
@@ -38,7 +41,7 @@ function readOpenHandles (hello) {
       .slice(0, MOST_GROUPS)
       .map(({ count, text }) => ({ count, text: plainText(text, MOST_NAME) }))
   } catch {
-    return null // gone, or another user's
+    return null // The process is gone, or belongs to another user.
   }
 }
 
@@ -63,7 +66,7 @@ function descriptorGroups (pid) {
 }
 
 /**
- * Counts files that are open more than once by path, the others by folder.
+ * Groups open files: files that are open more than once by path, others by folder.
  * @param {string[]} files
  */
 function fileGroups (files) {
@@ -80,7 +83,7 @@ function fileGroups (files) {
 }
 
 /**
- * @param {string} link as socket:[123], pipe:[4], anon_inode:[eventpoll]
+ * @param {string} link such as socket:[123], pipe:[4], anon_inode:[eventpoll]
  * @param {Map<string, string>} sockets
  */
 function describeLink (link, sockets) {
@@ -91,7 +94,7 @@ function describeLink (link, sockets) {
 }
 
 /**
- * Describes the sockets of the process' network namespace, by inode.
+ * Describes the sockets in the process's network namespace, by inode.
  * @param {number} pid
  */
 function readSockets (pid) {
@@ -126,13 +129,13 @@ function addInternet (sockets, pid, protocol) {
   }
 }
 
-/** @param {string} text as 0100007F:1F90 */
+/** @param {string} text such as 0100007F:1F90 */
 const portOf = text => parseInt(text.slice(text.indexOf(':') + 1), 16)
 
 /**
- * The kernel prints an address as words of 32 bits in the byte order of the machine.
+ * Parses an address. The kernel prints it as 32-bit words in the byte order of the machine.
  * @param {string} text
- * @returns {string} as 127.0.0.1:8080 or [::1]:8080
+ * @returns {string} such as 127.0.0.1:8080 or [::1]:8080
  */
 function addressOf (text) {
   const words = text.slice(0, text.indexOf(':')).match(/.{8}/g) ?? []
@@ -159,7 +162,7 @@ function threadGroups (pid) {
 /**
  * @param {number} pid
  * @param {string} name of a table in /proc/PID/net
- * @returns {string[]} its lines without the first, which names the columns
+ * @returns {string[]} lines of the table without the first one, which names the columns
  */
 function readTable (pid, name) {
   const text = tryRead(`/proc/${pid}/net/${name}`)
@@ -172,7 +175,7 @@ function tryRead (file) {
   try {
     return fs.readFileSync(file, 'utf8')
   } catch {
-    return undefined // it ended meanwhile
+    return undefined // The thread has ended meanwhile.
   }
 }
 
@@ -181,7 +184,7 @@ function tryReadLink (link) {
   try {
     return fs.readlinkSync(link)
   } catch {
-    return undefined // closed meanwhile
+    return undefined // The descriptor was closed meanwhile.
   }
 }
 

@@ -8,13 +8,13 @@ const path = require('node:path')
  */
 
 /**
- * The directory new groups go into. On v1 that is this process's own group, so an outer container's
- * limit still holds. On v2 a group with processes may not give controllers to children ("no
- * internal processes"), so it is our own group only when that already hands out memory or is the
- * real root, and else the group beside ours.
+ * Directory in which new cgroups are created. On v1 it is this process's own cgroup, so the limit
+ * of an outer container still applies. On v2 a cgroup with processes cannot delegate controllers to
+ * children ("no internal processes"). So it is the own cgroup only if this already delegates
+ * memory, or is the real root; otherwise it is the parent of the own cgroup.
  * @param {string} procSelf
  * @param {Fs} fs
- * @param {string} [controller] of v1, where each controller has directories of its own
+ * @param {string} [controller] controller of v1, where each controller has its own directories
  * @returns {{ path: string, version: 1 | 2 } | { reason: string }}
  */
 function findParentGroup (procSelf, fs, controller = 'memory') {
@@ -55,9 +55,9 @@ function parseMount (line) {
 }
 
 /**
- * This process's group as a directory. In a container the mount shows only part of the tree (its
- * root is not `/`), or the path in /proc/self/cgroup is the host's: then the mount point is our
- * group.
+ * Directory of this process's cgroup. In a container the mount may show only a part of the tree
+ * (its root is not `/`), or the path in /proc/self/cgroup may be a path of the host. In these cases
+ * the mount point is the own cgroup.
  * @param {{ root: string, directory: string }} mount
  * @param {string} group
  * @param {Fs} fs
@@ -76,7 +76,7 @@ function handsOutMemory (directory, fs) {
   const control = path.join(directory, 'cgroup.subtree_control')
   if (readWords(control, fs).includes('memory')) return true
   try {
-    // EBUSY when the group has processes and is not the real root
+    // The kernel returns EBUSY if the cgroup has processes and is not the real root.
     fs.writeFileSync(control, '+memory')
     return true
   } catch {
@@ -87,7 +87,7 @@ function handsOutMemory (directory, fs) {
 /**
  * @param {string} file
  * @param {Fs} fs
- * @returns {string[]} none when it cannot be read
+ * @returns {string[]} lines; none if the file cannot be read
  */
 function readLines (file, fs) {
   try {
@@ -100,7 +100,7 @@ function readLines (file, fs) {
 /**
  * @param {string} file
  * @param {Fs} fs
- * @returns {string[]} of all lines
+ * @returns {string[]} words of all lines
  */
 function readWords (file, fs) {
   return readLines(file, fs).flatMap((line) => line.split(' '))

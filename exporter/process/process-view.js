@@ -9,10 +9,10 @@ const { preloadOptions } = require('@memwatch/engine/fixes/node-flag')
 
 /**
  * @param {string} file path of a binary
- * @returns {boolean} true: it has a name of Node.js, including those in distributions
+ * @returns {boolean} true if the file has a name of Node.js, including the names in distributions
  */
 const isNodeFile = file => /^node(js)?(-?\d+)?$/.test(path.basename(file))
-/** Options of Node.js whose value may be the next word of the command line. */
+/** Options of Node.js whose value may be the next word in the command line. */
 const WITH_VALUE = new Set([
   '-r', '--require', '--import', '--loader', '--experimental-loader', '-C', '--conditions',
   '-e', '--eval', '-p', '--print', '-pe', '--title', '--env-file', '--inspect-port'
@@ -22,11 +22,12 @@ const WITH_VALUE = new Set([
  * A process as /proc shows it to another process. Unreadable fields are null.
  * @typedef {object} ProcessView
  * @property {number} pid
- * @property {number} parentPid 0: none visible
+ * @property {number} parentPid pid of the parent; 0 if it is not visible
  * @property {number | undefined} user effective user id
- * @property {number[]} groups effective one and supplementary ones
+ * @property {number[]} groups effective group id and supplementary group ids
  * @property {boolean} isNode
- * @property {string[] | null} argv also null if the process replaced it by a title
+ * @property {string[] | null} argv words of the command line; null also if the process replaced it
+ *   by a title
  * @property {Record<string, string> | null} env environment at its start
  * @property {string | null} maps
  * @property {string | null} cgroup
@@ -36,7 +37,7 @@ const WITH_VALUE = new Set([
 
 /**
  * @param {number} pid
- * @returns {ProcessView | undefined} undefined if the process does not exist or is invisible
+ * @returns {ProcessView | undefined} undefined if the process does not exist or is not visible
  */
 function viewProcess (pid) {
   const status = tryRead(pid, 'status')
@@ -49,7 +50,7 @@ function viewProcess (pid) {
     user: numbersOf(status, 'Uid')[1],
     groups: [...numbersOf(status, 'Gid').slice(1, 2), ...numbersOf(status, 'Groups')],
     isNode,
-    // A title replaces the command line by one word.
+    // A process title replaces the command line by one word.
     argv: isNode && words && !isNodeFile(words[0] ?? '') ? null : words,
     env: environmentOf(tryRead(pid, 'environ')),
     maps: tryRead(pid, 'maps') || null,
@@ -59,7 +60,7 @@ function viewProcess (pid) {
 
 /**
  * @param {string} status text of /proc/PID/status
- * @param {string} name of a line of numbers
+ * @param {string} name name of a line with numbers
  */
 const numbersOf = (status, name) =>
   (new RegExp(`^${name}:(.*)`, 'm').exec(status)?.[1] ?? '').split(/\s+/).filter(Boolean).map(Number)
@@ -72,14 +73,14 @@ function executableOf (pid) {
   try {
     return fs.readlinkSync(`/proc/${pid}/exe`).replace(/ \(deleted\)$/, '')
   } catch {
-    return undefined // another user's
+    return undefined // The process belongs to another user.
   }
 }
 
 /**
  * @param {number} pid
- * @param {string[] | null} [words] of its command line
- * @returns {string} path of its binary; empty for one without, and one that is gone
+ * @param {string[] | null} [words] words of its command line
+ * @returns {string} path of its binary; empty for a process that is gone or has no binary
  */
 const programOf = (pid, words = commandLineOf(pid)) => executableOf(pid) ?? words?.[0] ?? ''
 
@@ -103,12 +104,13 @@ function tryRead (pid, name) {
   try {
     return fs.readFileSync(`/proc/${pid}/${name}`, 'utf8')
   } catch {
-    return null // gone, of another user, or not on Linux
+    return null // The process is gone or belongs to another user, or this is not Linux.
   }
 }
 
 /**
- * Their memory maps and environments are not read: a machine may have a thousand processes.
+ * Finds Node.js processes. Memory maps and environments are not read, because a machine may have a
+ * thousand processes.
  * @returns {number[]} ids of all visible Node.js processes except this one
  */
 function findNodeProcesses () {
@@ -116,7 +118,7 @@ function findNodeProcesses () {
   try {
     names = fs.readdirSync('/proc')
   } catch {
-    return [] // no Linux
+    return [] // This is not Linux.
   }
   return names.filter(name => /^\d+$/.test(name)).map(Number)
     .filter(pid => pid !== process.pid && isNodeFile(programOf(pid)))
@@ -127,7 +129,7 @@ const viewNodeProcesses = () => findNodeProcesses().flatMap(pid => viewProcess(p
 
 /**
  * @param {ProcessView} view
- * @returns {ProcessView[]} its parent, the parent of that …
+ * @returns {ProcessView[]} ancestors of the process, the parent first
  */
 function ancestorsOf ({ pid, parentPid }) {
   const ancestors = []
@@ -144,7 +146,7 @@ function ancestorsOf ({ pid, parentPid }) {
 
 /**
  * @param {ProcessView} view
- * @returns {Settings | null} null if its environment or command line is unreadable
+ * @returns {Settings | null} settings; null if the environment or command line is unreadable
  */
 function settingsOf ({ argv, env, maps }) {
   if (!argv || !env) return null
@@ -160,7 +162,7 @@ function settingsOf ({ argv, env, maps }) {
 
 /**
  * @param {readonly string[]} argv
- * @returns {string[]} the options of Node.js, which stand before the script
+ * @returns {string[]} options of Node.js: the words before the script
  */
 function optionsOf (argv) {
   const words = argv.slice(1)
@@ -173,7 +175,7 @@ function optionsOf (argv) {
 
 /**
  * @param {ProcessView} view
- * @returns {string[]} the script as on the command line, and its arguments
+ * @returns {string[]} script, as in the command line, and its arguments
  */
 function scriptWords ({ argv }) {
   const words = argv?.slice(1 + optionsOf(argv).length) ?? []
@@ -185,7 +187,7 @@ const isStarter = view => startsApp(['', ...scriptWords(view)])
 
 /**
  * @param {ProcessView} view
- * @returns {boolean} true: the command line or an exporter of memwatch, which are no apps
+ * @returns {boolean} true for the command line or an exporter of memwatch, which are not apps
  */
 const isMemwatch = view => /(^|\/)memwatch(\.js)?$/.test(scriptWords(view)[0] ?? '')
 
@@ -193,13 +195,16 @@ const isMemwatch = view => /(^|\/)memwatch(\.js)?$/.test(scriptWords(view)[0] ??
 const preloadsAgent = settings =>
   settings !== null && preloadOptions([...settings.nodeOptions, ...settings.execArgv]).length > 0
 
-/** A file name of Linux has at most 255 bytes, and a command line may hold anything. */
+/**
+ * Length limit of a word: a command line may contain any text, and file names on Linux have at most
+ * 255 bytes.
+ */
 const MOST_WORD_LENGTH = 255
 
 /**
  * Name of a process for people, without arguments, which may contain secrets.
  * @param {ProcessView} view
- * @returns {string} process 7 (node server.js)
+ * @returns {string} such as: process 7 (node server.js)
  */
 function describeProcess (view) {
   const file = view.argv?.[0]

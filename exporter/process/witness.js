@@ -4,21 +4,21 @@ const fs = require('node:fs')
 const { controllerPaths } = require('@memwatch/agent/protocol/cgroup-paths')
 
 /**
- * USER_HZ, in which /proc counts CPU time: 100 on every architecture that Node runs on.
+ * USER_HZ, the unit of CPU time in /proc: 100 on every architecture on which Node.js runs.
  * proc_pid_stat(5).
  */
 const TICKS_PER_SECOND = 100
 
 /**
- * Process probe: a process as the kernel shows it from outside.
+ * State of a process, read from the kernel by another process.
  * @typedef {object} Sight
  * @property {'running' | 'sleeping' | 'stopped' | 'gone'} state stopped: by SIGSTOP or a debugger;
- *   gone: dead, reaped or not
+ *   gone: dead, whether reaped or not
  * @property {number} cpuSeconds CPU time since its start; 0 when gone
  * @property {number} [rssBytes]
- * @property {Exit} [exit] if its parent has not read it yet
+ * @property {Exit} [exit] exit status, as long as the parent has not read it
  *
- * How a process ended: wait(2).
+ * Exit status of a process: wait(2).
  * @typedef {{ code: number | null, signal: string | null }} Exit
  */
 
@@ -38,9 +38,9 @@ const STATES = {
 }
 
 /**
- * Sees a process of another program: /proc/PID and the counters of its memory cgroup. It works only
- * in a shared process namespace: pid and start time in ticks must both equal those of the hello, so
- * that another process is never reported as dead.
+ * Process probe: reads the state of another process from /proc/PID and from its memory cgroup. It
+ * works only in a shared process namespace. Pid and start time in ticks must both equal the
+ * hello's, so that another process with the same pid is never reported on.
  */
 class Witness {
   #pid
@@ -57,7 +57,7 @@ class Witness {
     this.#startTimeTicks = startTimeTicks
     this.read = read
     const paths = this.#memoryGroup()
-    // A group above its own would count the deaths of others, too.
+    // A parent cgroup would also count the deaths of other processes.
     if (paths?.own) {
       this.#oomFile = `${paths.folders[0]}/${paths.version === 1 ? 'memory.oom_control' : 'memory.events'}`
     }
@@ -66,7 +66,7 @@ class Witness {
   /**
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    * @param {{ read?: (file: string) => string }} [dependencies]
-   * @returns {Witness | null} null if the process cannot be seen from here
+   * @returns {Witness | null} null if the process is not visible to this process
    */
   static of ({ pid, startTimeTicks }, dependencies) {
     if (startTimeTicks === undefined) return null
@@ -80,12 +80,13 @@ class Witness {
     try {
       text = this.read(`/proc/${this.#pid}/stat`)
     } catch (error) {
-      // An exporter without free descriptors or memory learned nothing about the process.
+      // If the exporter itself is out of descriptors or memory, the error says nothing about the
+      // process.
       const isOurs = OUR_TROUBLE.includes(/** @type {NodeJS.ErrnoException} */ (error).code ?? '')
       return isOurs ? { state: 'sleeping', cpuSeconds: 0 } : { state: 'gone', cpuSeconds: 0 }
     }
-    // The name in parentheses may hold anything, so it counts from the last one. proc_pid_stat(5):
-    // state is field 3.
+    // The name in parentheses may contain any character, so fields are counted from the last
+    // parenthesis. proc_pid_stat(5): state is field 3.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
     if (Number(fields[22 - 3]) !== this.#startTimeTicks) return { state: 'gone', cpuSeconds: 0 }
     const state = STATES[fields[0]] ?? 'running'
@@ -102,8 +103,8 @@ class Witness {
   }
 
   /**
-   * @returns {number | undefined} processes of its cgroup that were killed for memory so far;
-   *   undefined if that cannot be read
+   * @returns {number | undefined} number of OOM kills in its cgroup so far; undefined if it cannot
+   *   be read
    */
   oomKills () {
     const match = this.#oomFile && /^oom_kill (\d+)/m.exec(this.#tryRead(this.#oomFile) ?? '')
@@ -129,7 +130,7 @@ class Witness {
     try {
       return this.read(file)
     } catch {
-      return undefined // gone, or not readable for this user
+      return undefined // The process is gone, or not readable by this user.
     }
   }
 }
@@ -143,9 +144,10 @@ const signalNames = Object.fromEntries(
 )
 
 /**
- * A wait status in words. Bit 7 stands for a core dump.
+ * Decodes a wait status. Bit 7 means a core dump.
  * @param {number} status
- * @returns {Exit | undefined} undefined if the kernel hides it: it shows 0 then, too
+ * @returns {Exit | undefined} exit code or signal; undefined for 0, which the kernel also shows if
+ *   it hides the status
  */
 function exitOf (status) {
   if (!(status > 0)) return undefined

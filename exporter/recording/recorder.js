@@ -5,11 +5,15 @@ const { once } = require('node:events')
 const { createGzip, constants } = require('node:zlib')
 const { RECORDING_VERSION, isCompressed } = require('@memwatch/engine/recording/format')
 
-/** Longest interval between two writes of compressed data: a killed exporter loses no more. */
+/**
+ * Longest interval between two writes of compressed data: a killed exporter loses at most this
+ * time.
+ */
 const FLUSH_MS = 10_000
 
 /**
- * Writes a recording. A full disk ends the recording, not the exporter: `failed` has the reason.
+ * Writes a recording. A full disk ends the recording, not the exporter; `failed` contains the
+ * reason.
  */
 class Recorder {
   #file
@@ -23,7 +27,7 @@ class Recorder {
   /**
    * @param {string} path
    * @param {{ command?: string[], onError?: (error: Error) => void }} [options]
-   * @throws {Error} when the file cannot be opened
+   * @throws {Error} if the file cannot be opened
    */
   constructor (path, { command, onError = () => {} } = {}) {
     const fd = fs.openSync(path, 'w', 0o600)
@@ -47,8 +51,8 @@ class Recorder {
   }
 
   /**
-   * A connection after its hello.
-   * @param {string} hello its line
+   * Starts the session of a connection.
+   * @param {string} hello line of the hello
    * @returns {{ line: (line: string) => void, closed: () => void }}
    */
   session (hello) {
@@ -61,7 +65,7 @@ class Recorder {
 
   /**
    * @param {import('@memwatch/engine/recording/format').End} [end]
-   * @returns {Promise<void>} resolves when all is on disk, or the recording has failed
+   * @returns {Promise<void>} resolves when all data is on disk, or the recording has failed
    */
   async stop (end) {
     if (end) this.#write({ end })

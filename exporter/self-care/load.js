@@ -8,21 +8,21 @@ const { findCase } = require('@memwatch/engine/verdicts/case')
 const { semiSpaceMax, youngGenerationBytes } = require('@memwatch/engine/v8/heap-sizing')
 
 /**
- * Load shedding of an exporter with too much work or too little memory. Resolution of healthy
- * targets goes first. Targets with a suspected or confirmed finding keep all frames and evaluations
- * at every level. The exporter reads all frames of the first targets of a pod, so that floods of
- * others cost them none.
+ * Load shedding of an exporter with too much work or too little memory. The resolution of healthy
+ * targets is reduced first. For targets with a suspected or confirmed finding, all frames are read
+ * and evaluated at every level. All frames of the first targets of a pod are also read, so that
+ * later targets cannot displace them.
  *
  * @typedef {object} Level
- * @property {string} gives the work that the exporter gives up, in words
+ * @property {string} gives description of the work that the exporter omits
  * @property {number} memoryRatio share of the memory limit, or of V8's old generation, from which
  *   the level applies
  * @property {number} loopRatio share of time with a busy event loop from which the level applies
- * @property {number} evaluateSeconds between two evaluations of a healthy target
- * @property {number} frameOf one frame in this many of a healthy target is read
+ * @property {number} evaluateSeconds least time between two evaluations of a healthy target
+ * @property {number} frameOf of a healthy target, one frame in this many is read
  * @property {number} historyBytes memory limit of packed histories
- * @property {boolean} newTargets whether new targets are accepted, and frames larger than the
- *   previous one
+ * @property {boolean} newTargets true if new targets are accepted, and frames that are larger than
+ *   the previous one
  */
 
 const MIB = 2 ** 20
@@ -69,12 +69,16 @@ const levels = Object.freeze([
     newTargets: false
   }
 ])
-/** Distance below the threshold at which a level ends, because shedding itself lowers the load. */
+/**
+ * Distance below its threshold at which a level ends: shedding itself lowers the load, and levels
+ * must not alternate.
+ */
 const LEAVE_RATIO = 0.05
 
 /**
- * Without a limit Node.js reports undefined, 0, or more than the machine has.
- * @returns {number | undefined} of this process' container
+ * Memory limit of this process's container. Without a limit Node.js reports undefined, 0, or more
+ * than the machine's memory.
+ * @returns {number | undefined} bytes
  */
 function memoryLimitBytes () {
   const limit = process.constrainedMemory()
@@ -82,7 +86,7 @@ function memoryLimitBytes () {
 }
 
 /**
- * libuv reads RSS from /proc, and throws where nothing is mounted there.
+ * RSS bytes. libuv reads it from /proc, and throws if /proc is not mounted.
  * @returns {number | undefined} of this process
  */
 function ownRssBytes () {
@@ -95,17 +99,15 @@ function ownRssBytes () {
 
 /**
  * V8 aborts when four collections in a row leave more than 0.8 of the old generation in use
- * (Heap::CheckIneffectiveMarkCompact): the old generation counts as full some way before.
+ * (Heap::CheckIneffectiveMarkCompact): so the old generation counts as full well before.
  */
 const FULL_RATIO = 0.75
-/**
- * Without a flag: V8's largest new space by default is three semi-spaces of 16 MiB.
- */
+/** Size of the young generation without a flag: V8's default is three semi-spaces of 16 MiB. */
 const DEFAULT_NEW_BYTES = 48 * MIB
 
 /**
- * @returns {number} most bytes of this process' old generation: heap_size_limit counts three
- *   semi-spaces as well
+ * @returns {number} upper bound of this process's old generation in bytes; heap_size_limit also
+ *   includes three semi-spaces
  */
 function oldGenerationBytes () {
   const limitBytes = v8.getHeapStatistics().heap_size_limit
@@ -124,7 +126,7 @@ function oldGenerationBytes () {
   )
 }
 
-/** @returns {() => number} share of the old generation in use */
+/** @returns {() => number} reads the used share of the old generation */
 function heapReader () {
   const fullBytes = FULL_RATIO * oldGenerationBytes()
   return () => {
@@ -139,7 +141,7 @@ function heapReader () {
 /**
  * @param {number} level current level
  * @param {{ memoryRatio: number, loopRatio: number }} load
- * @returns {number} new level: rises at once, falls by one at a time
+ * @returns {number} new level: it rises at once, and falls by one at a time
  */
 function nextLevel (level, { memoryRatio, loopRatio }) {
   const reaches = (/** @type {number} */ at, /** @type {number} */ by) => memoryRatio >= levels[at].memoryRatio - by || loopRatio >= levels[at].loopRatio - by
@@ -147,12 +149,16 @@ function nextLevel (level, { memoryRatio, loopRatio }) {
   return level > 0 && !reaches(level, LEAVE_RATIO) ? level - 1 : level
 }
 
-/** Delay of a measurement that shows a stopped process, not a busy one. */
+/**
+ * Lateness of a measurement, as a factor on its interval, from which the process was stopped rather
+ * than busy.
+ */
 const HELD_UP = 1.5
 
 /**
  * @param {number} everyMs interval of measurements
- * @returns {() => number} share of time since the last call in which the event loop was busy
+ * @returns {() => number} function that returns the share of time since its last call in which the
+ *   event loop was busy
  */
 function loopReader (everyMs) {
   let before = performance.eventLoopUtilization()
@@ -163,12 +169,12 @@ function loopReader (everyMs) {
     const { utilization } = performance.eventLoopUtilization(now, before)
     before = now
     beforeMs = performance.now()
-    // A process stopped in the middle of work looks busy for that time.
+    // A process that is stopped in the middle of its work looks busy for that time.
     return wasHeldUp ? 0 : utilization
   }
 }
 
-/** Bytes received between two readings of memory; parsed they take several times that. */
+/** Received bytes after which memory is read again; parsed, they take several times as much. */
 const MEASURE_EVERY_BYTES = MIB
 
 /**
@@ -178,7 +184,7 @@ const MEASURE_EVERY_BYTES = MIB
  * @property {number} heapRatio
  */
 
-/** Readings of this process. @returns {() => MemoryReading} */
+/** Creates the reader of this process's memory. @returns {() => MemoryReading} */
 function memoryReader () {
   const heapRatio = heapReader()
   return () => ({
@@ -213,12 +219,12 @@ class Load {
     this.#readLoopRatio = readLoopRatio
   }
 
-  /** Measures in force. */
+  /** Row of the present level. */
   get now () {
     return levels[this.level]
   }
 
-  /** @returns {boolean} true: the level changed */
+  /** @returns {boolean} true if the level changed */
   measure () {
     return this.#enter(
       nextLevel(this.level, { memoryRatio: this.#memoryRatio(), loopRatio: this.#readLoopRatio() })
@@ -226,10 +232,10 @@ class Load {
   }
 
   /**
-   * Counts received bytes. Memory can run out between two ticks of a timer, so it is also read
-   * after every MiB; that only raises the level.
+   * Counts received bytes. Memory may run out between two ticks of the timer, so it is also read
+   * after each received MiB. This reading can only raise the level.
    * @param {number} bytes
-   * @returns {boolean} true: the level changed
+   * @returns {boolean} true if the level changed
    */
   received (bytes) {
     this.#unmeasuredBytes += bytes
@@ -256,10 +262,10 @@ class Load {
   }
 
   /**
-   * True when a frame of a target can be dropped.
+   * True if a frame of a target can be skipped.
    * @param {import('@memwatch/engine/history/target').Target} target
-   * @param {number} count of its frames so far
-   * @param {boolean} isLarger than the target's previous frame
+   * @param {number} count number of its frames so far
+   * @param {boolean} isLarger true if the frame is larger than the target's previous one
    */
   sheds (target, count, isLarger) {
     const { frameOf, newTargets } = this.now
@@ -277,7 +283,7 @@ class Load {
 }
 
 /**
- * True if there is no problem: an opportunity is none.
+ * True if a target has a finding; an opportunity is not a problem.
  * @param {import('@memwatch/engine/history/target').Target} target
  */
 const isIll = target => findCase(target).verdicts.some(({ state, opportunity }) =>
