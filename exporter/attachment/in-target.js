@@ -88,10 +88,18 @@ function startAgent (require, { folder, env, defaults, untilUnixMs }) {
   if (/** @type {any} */ (globalThis)[key]) return { refused: 'running' }
   if (/** @type {any} */ (process).permission) return { refused: 'permission' }
   const path = require('fs').realpathSync(folder) // as the names of loaded modules
-  const config = require(`${path}/protocol/config`)
-    .readConfig({ ...defaults, ...process.env, ...env })
+  // A module retains the modules that it loads: one of the app would retain the agent.
+  const createLoad = () => require('module').createRequire(`${path}/begin`)
+  const load = createLoad()
+  const config = load('./protocol/config').readConfig({ ...defaults, ...process.env, ...env })
   if (config.disabled) return { refused: 'disabled' }
-  const agent = require(`${path}/begin`).begin(config, require('util').debuglog('memwatch'))
+  if (config.gcHooks || config.allocatorAccess !== 'off') {
+    try {
+      // Node.js never unloads an addon, which retains the first module that loaded it.
+      createLoad()('./addon').loadAddon()
+    } catch {} // none: the agent says why
+  }
+  const agent = load('./begin').begin(config, require('util').debuglog('memwatch'))
   Object.defineProperty(globalThis, key, {
     value: {
       stop () {
@@ -102,15 +110,13 @@ function startAgent (require, { folder, env, defaults, untilUnixMs }) {
         const isOwn = (/** @type {string} */ file) =>
           file.startsWith(`${path}/`) && !file.slice(path.length).includes('/node_modules/')
         for (const file of Object.keys(require.cache)) {
-          const module = require.cache[file]
-          if (module) module.children = module.children.filter(({ filename }) => !isOwn(filename))
           if (isOwn(file)) delete require.cache[file]
         }
       }
     },
     configurable: true
   })
-  const { appName, scriptPath } = require(`${path}/identity`)
+  const { appName, scriptPath } = load('./identity')
   return { name: config.name || appName(scriptPath()) }
 }
 

@@ -234,7 +234,10 @@ class Inspector {
       const message = JSON.stringify({ id, method: 'Runtime.evaluate', params })
       const answered = this.#answerTo(`${sessionId} ${id}`)
       await this.#call('NodeWorker.sendMessageToWorker', { sessionId, message })
-      return answerOf(await answered)
+      const answer = answerOf(await answered)
+      // Node.js keeps the session otherwise, with its scripts, after the inspector has closed.
+      await this.#call('NodeWorker.detach', { sessionId })
+      return answer
     }))
   }
 

@@ -43,6 +43,15 @@ const withWorker = write('with-worker.js', `
 const asModule = write('as-module.mjs', `
   import http from 'node:http'; import { Worker } from 'node:worker_threads'
   new Worker('setInterval(() => {}, 1000)', { eval: true }).once('online', () => {${server(RESOURCES)}})`)
+/** Answers with heap snapshots. */
+const withSnapshots = write('with-snapshots.js', `
+  const http = require('http'); const v8 = require('v8'); const { Worker } = require('worker_threads')
+  globalThis.ofThisTest = class OfThisTest {}
+  const worker = new Worker('globalThis.ofThisTest = class OfThisTest {}; setInterval(() => {}, 1000)', { eval: true })
+  worker.once('online', () => http.createServer(async (request, response) => {
+    const snapshot = request.url === '/main' ? v8.getHeapSnapshot() : await worker.getHeapSnapshot()
+    snapshot.pipe(response)
+  }).listen(0, '127.0.0.1', function () { console.log(this.address().port) }))`)
 
 /** @type {import('node:child_process').ChildProcess[]} */
 const children = []
@@ -138,6 +147,19 @@ describe.each(NODES.map(node => [versionOf(node), node]))('attach on Node.js %s'
       expect(app.child.exitCode).toBe(null)
     }
   )
+
+  it('retains no code after detach, neither in the app nor in its worker', async () => {
+    const app = await start([await ownPort(), withSnapshots], { file: node })
+    const to = ['--socket', exporter.socket.path, '--url', exporter.url]
+    expect(await memwatch(['attach', String(app.pid), ...to])).toMatchObject({ code: 0 })
+    expect(await memwatch(['detach', String(app.pid)])).toMatchObject({ code: 0 })
+    for (const thread of ['main', 'worker']) {
+      const snapshot = await (await fetch(`http://127.0.0.1:${app.port}/${thread}`)).text()
+      expect(snapshot).toContain('OfThisTest')
+      // A class of the agent, and a function that the inspector evaluated.
+      expect(snapshot.match(/Lifecycle|inOwnTurn/g)).toBe(null)
+    }
+  })
 
   it('interrupts a busy app without retaining the values of its AsyncLocalStorage', async () => {
     const script = write('busy.js', `
