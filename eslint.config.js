@@ -111,7 +111,7 @@ module.exports = [
   // Commands write through one file, which escapes all text.
   {
     files: ['cli/**/*.js'],
-    ignores: ['cli/output.js'],
+    ignores: ['cli/program/output.js'],
     rules: {
       'no-console': 'error',
       'no-restricted-properties': [
@@ -119,7 +119,7 @@ module.exports = [
         ...['stdout', 'stderr'].map(property => ({
           object: 'process',
           property,
-          message: 'Use cli/output.js.'
+          message: 'Use cli/program/output.js.'
         }))
       ]
     }

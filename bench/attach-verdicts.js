@@ -20,8 +20,8 @@ const { setTimeout: wait } = require('node:timers/promises')
 const { parseArgs } = require('node:util')
 const { apps } = require('@memwatch/lab')
 const { Subject } = require('../exporter/attachment/subject')
-const { watchCommand } = require('../cli/watch-command')
-const { watchProcess } = require('../cli/watch-process')
+const { watchCommand } = require('../cli/watch/watch-command')
+const { watchProcess } = require('../cli/watch/watch-process')
 const { createMemoryGroup } = require('../exporter/process/memory-group')
 
 const LEAST_SHARE = 0.95
@@ -39,7 +39,7 @@ const { values: given } = parseArgs({
 /** @typedef {{ app: import('@memwatch/lab').LabApp, before: Found, after: Found, isSame: boolean }} Row */
 
 /**
- * @param {import('../cli/watch-command').Report} report
+ * @param {import('../cli/watch/watch-command').Report} report
  * @returns {Found} most urgent finding of all threads
  */
 function findingOf ({ targets }) {
@@ -58,7 +58,7 @@ function findingOf ({ targets }) {
 /**
  * @param {import('@memwatch/lab').LabApp} app
  * @param {(command: string[], env: NodeJS.ProcessEnv) =>
- *   Promise<{ report: import('../cli/watch-command').Report }>} watch
+ *   Promise<{ report: import('../cli/watch/watch-command').Report }>} watch
  */
 async function inGroup ({ id, script, nodeArgs = [], memoryLimitBytes, limitOnParent }, watch) {
   const port = FIRST_PORT + apps.findIndex(app => app.id === id)

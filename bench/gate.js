@@ -5,7 +5,7 @@ const os = require('node:os')
 const path = require('node:path')
 const { spawn } = require('node:child_process')
 const { parseArgs } = require('node:util')
-const { gateRun } = require('../cli/gate-run')
+const { gateRun } = require('../cli/gate/gate-run')
 const { gateTables } = require('./gate/page')
 
 const HELP = `npm run bench:gate -- [options]

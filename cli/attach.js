@@ -6,11 +6,11 @@ const { attach } = require('@memwatch/exporter/attachment/attachment')
 const { checkExporter } = require('@memwatch/exporter/attachment/exporter-socket')
 const { NotFound, Refusal } = require('@memwatch/exporter/attachment/refusal')
 const { options } = require('@memwatch/exporter/config')
-const { withApiOptions, callList } = require('./api')
+const { withApiOptions, callList } = require('./program/api')
 const { findSubject } = require('./attachment/find-subject')
 const { withAttachOptions } = require('./attachment/options')
-const { out, err } = require('./output')
-const { UsageError } = require('./usage-error')
+const { out, err } = require('./program/output')
+const { UsageError } = require('./program/usage-error')
 
 /** Time for the first frame to reach the exporter. */
 const HEARD_MS = 5000
@@ -68,7 +68,7 @@ async function orRefused (name, work) {
 
 /**
  * @param {string} text
- * @param {import('./api').ApiOptions & import('./attachment/options').AttachOptions &
+ * @param {import('./program/api').ApiOptions & import('./attachment/options').AttachOptions &
  *   { socket?: string, json?: boolean }} given
  */
 async function attachTo (text, given) {
@@ -116,7 +116,7 @@ function readSocket (text) {
 
 /**
  * @param {import('@memwatch/exporter/attachment/subject').Subject} subject
- * @param {import('./api').ApiOptions} given
+ * @param {import('./program/api').ApiOptions} given
  * @returns {Promise<string | undefined>} name of the target; undefined: no exporter says so
  */
 async function findTarget (subject, given) {

@@ -6,12 +6,12 @@ const { Command } = require('commander')
 const { audit } = require('@memwatch/engine/known-bugs/audit')
 const { versionText } = require('@memwatch/engine/known-bugs/match')
 const { readRegularFile } = require('@memwatch/exporter/data-folder/regular-file')
-const { withApiOptions, callApi } = require('./api')
+const { withApiOptions, callApi } = require('./program/api')
 const { pathSegment } = require('./text/path-segment')
-const { readLockfile } = require('./lockfile')
-const { out } = require('./output')
+const { readLockfile } = require('./audit/lockfile')
+const { out } = require('./program/output')
 const { wrap } = require('./text/wrap')
-const { UsageError } = require('./usage-error')
+const { UsageError } = require('./program/usage-error')
 
 /** @typedef {import('@memwatch/engine/known-bugs/audit').AuditedBug} AuditedBug */
 
@@ -135,7 +135,7 @@ function readNodeFile (file) {
 
 /**
  * @param {string} name
- * @param {import('./api').ApiOptions & { node?: string }} given
+ * @param {import('./program/api').ApiOptions & { node?: string }} given
  * @returns {Promise<Audit>}
  * @throws {UsageError}
  */

@@ -10,11 +10,11 @@ const { kinds } = require('@memwatch/exporter/captures/kinds')
 const { flamePath } = require('@memwatch/exporter/expose/flame')
 const { formatBytes, formatSeconds } = require('@memwatch/engine/text/format')
 const { packagesText } = require('@memwatch/engine/text/suspect-text')
-const { withApiOptions, callApi, openApi } = require('./api')
+const { withApiOptions, callApi, openApi } = require('./program/api')
 const { pathSegment } = require('./text/path-segment')
-const { out, err } = require('./output')
+const { out, err } = require('./program/output')
 const { wrap } = require('./text/wrap')
-const { UsageError, readSeconds } = require('./usage-error')
+const { UsageError, readSeconds } = require('./program/usage-error')
 
 const POLL_MS = 250
 /**
@@ -62,7 +62,7 @@ Examples:
 /**
  * @param {string} target
  * @param {import('@memwatch/exporter/captures/kinds').KindName} kind
- * @param {import('./api').ApiOptions & { seconds?: number, thread: string, force?: boolean, out?:
+ * @param {import('./program/api').ApiOptions & { seconds?: number, thread: string, force?: boolean, out?:
  *   string, pprof?: boolean, json?: boolean }} given
  * @returns {Promise<number>} exit status
  */
@@ -100,7 +100,7 @@ async function capture (target, kind, given) {
 /**
  * Requests a capture. Requests a capture. A process runs one at a time, and the exporter starts
  * some automatically, so the request waits for their end.
- * @param {import('./api').ApiOptions & { json?: boolean }} given
+ * @param {import('./program/api').ApiOptions & { json?: boolean }} given
  * @param {string} path below /api/v1/
  * @returns {ReturnType<typeof callApi>} the refusal of the last attempt, if no capture was accepted
  */
@@ -118,7 +118,7 @@ async function ask (given, path) {
 /**
  * @param {any} capture
  * @param {string} file
- * @param {import('./api').ApiOptions & { pprof?: boolean, json?: boolean }} given
+ * @param {import('./program/api').ApiOptions & { pprof?: boolean, json?: boolean }} given
  */
 async function save ({ id, parts }, file, given) {
   const { part } = parts[parts.length - 1]

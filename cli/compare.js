@@ -6,8 +6,8 @@ const { compare } = require('./comparison/compare')
 const { renderComparison } = require('./comparison/render')
 const { RecordingError } = require('@memwatch/engine/recording/replay')
 const { SourceError } = require('./sources')
-const { out, err } = require('./output')
-const { UsageError } = require('./usage-error')
+const { out, err } = require('./program/output')
+const { UsageError } = require('./program/usage-error')
 
 const command = new Command('compare')
   .description(

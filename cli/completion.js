@@ -1,13 +1,13 @@
 'use strict'
 
 const { Argument, Command } = require('commander')
-const { withApiOptions, callApi } = require('./api')
+const { withApiOptions, callApi } = require('./program/api')
 const { bashScript } = require('./completions/bash')
 const { fishScript } = require('./completions/fish')
 const { zshScript } = require('./completions/zsh')
 const { completionTable } = require('./completions/table')
-const { out } = require('./output')
-const { UsageError } = require('./usage-error')
+const { out } = require('./program/output')
+const { UsageError } = require('./program/usage-error')
 
 const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript }
 /** Time limit, as a person waits for the names after each Tab. */
@@ -42,7 +42,7 @@ Examples:
   })
 
 /**
- * @param {import('./api').ApiOptions} given
+ * @param {import('./program/api').ApiOptions} given
  * @returns {Promise<string[]>} names
  */
 async function listTargets (given) {

@@ -5,7 +5,7 @@ const { detach } = require('@memwatch/exporter/attachment/attachment')
 const { findSubject } = require('./attachment/find-subject')
 const { withEntryOptions } = require('./attachment/options')
 const { orRefused } = require('./attach')
-const { out } = require('./output')
+const { out } = require('./program/output')
 
 const command = withEntryOptions(new Command('detach'))
   .description('Stop the agent in a running process, with its timers, observers and descriptors.')

@@ -7,8 +7,8 @@ const { openAll, judgeSource, toldBy, SourceError } = require('./sources')
 const { judgePrometheus } = require('./sources/prometheus')
 const { formatSeconds } = require('@memwatch/engine/text/format')
 const { writeReport, openFile, checkFailOn, failOnStatus, FAIL_ON, VERBOSE } = require('./run')
-const { err } = require('./output')
-const { UsageError, readBytes, readSeconds } = require('./usage-error')
+const { err } = require('./program/output')
+const { UsageError, readBytes, readSeconds } = require('./program/usage-error')
 
 const command = new Command('diagnose')
   .description(

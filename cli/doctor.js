@@ -8,7 +8,7 @@ const { defaultSocketPath } = require('@memwatch/agent/protocol/socket')
 const {
   describeProcess, isStarter, viewProcess
 } = require('@memwatch/exporter/process/process-view')
-const { withApiOptions, callList, NoExporterError, RefusedError } = require('./api')
+const { withApiOptions, callList, NoExporterError, RefusedError } = require('./program/api')
 const { unknown, problem, ok, whyUnread } = require('./checks/check')
 const { TIMEOUT_MS, checkNode, checkSocket } = require('./checks/exporter-checks')
 const {
@@ -18,8 +18,8 @@ const {
   checkLimits, checkGcCounter, checkFixes, checkNeighbours
 } = require('./checks/target-checks')
 const { subjectsOf, hasAgent } = require('./checks/subjects')
-const { out } = require('./output')
-const { UsageError } = require('./usage-error')
+const { out } = require('./program/output')
+const { UsageError } = require('./program/usage-error')
 const { wrap } = require('./text/wrap')
 
 /** @typedef {import('./checks/check').Check} Check */
@@ -61,7 +61,7 @@ Examples:
 
 /**
  * @param {string | undefined} name
- * @param {import('./api').ApiOptions & { json?: boolean }} given
+ * @param {import('./program/api').ApiOptions & { json?: boolean }} given
  * @returns {Promise<number>} exit status
  */
 async function examine (name, given) {
@@ -85,7 +85,7 @@ async function examine (name, given) {
 }
 
 /**
- * @param {import('./api').ApiOptions} given
+ * @param {import('./program/api').ApiOptions} given
  * @returns {Promise<{ check: Check, targets?: any[], verdicts?: any[] }>} the lists of the API, if
  *   it answers
  * @throws {UsageError} for an invalid option

@@ -8,9 +8,9 @@ const {
 const { readConfigFile } = require('@memwatch/exporter/config-file')
 const { DataFolder } = require('@memwatch/exporter/data-folder/data-folder')
 const { formatAddress } = require('@memwatch/exporter/ingest/address')
-const { stopWhenAsked } = require('./end-when-asked')
-const { err } = require('./output')
-const { stay, staysOnFailure } = require('./stay')
+const { stopWhenAsked } = require('./program/end-when-asked')
+const { err } = require('./program/output')
+const { stay, staysOnFailure } = require('./program/stay')
 
 const command = new Command('exporter')
   .description('Run the exporter, to which agents connect and which Prometheus scrapes.')

@@ -2,9 +2,9 @@
 
 const { Command, Option } = require('commander')
 const { patchOf, NoPatchError, FORMATS } = require('@memwatch/engine/fixes/patch')
-const { withApiOptions, callList } = require('./api')
-const { out, err } = require('./output')
-const { UsageError } = require('./usage-error')
+const { withApiOptions, callList } = require('./program/api')
+const { out, err } = require('./program/output')
+const { UsageError } = require('./program/usage-error')
 
 const command = withApiOptions(new Command('fix'))
   .description('Print the fix for the finding on a target, as a patch, Dockerfile lines or NODE_OPTIONS.')
@@ -57,7 +57,7 @@ Examples:
 
 /**
  * @param {string} name
- * @param {import('./api').ApiOptions & { format: typeof FORMATS[number], diagnosis?: string, fix?:
+ * @param {import('./program/api').ApiOptions & { format: typeof FORMATS[number], diagnosis?: string, fix?:
  *   string, thread: string, workload?: string, namespace?: string, container?: string }} given
  * @returns {Promise<number>} exit status
  */

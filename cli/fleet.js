@@ -1,14 +1,14 @@
 'use strict'
 
 const { Command, Option } = require('commander')
-const { fleetReport } = require('./fleet-report')
-const { renderCsv, renderHtml, renderMarkdown, renderText } = require('./fleet-formats')
+const { fleetReport } = require('./fleet/fleet-report')
+const { renderCsv, renderHtml, renderMarkdown, renderText } = require('./fleet/fleet-formats')
 const { SourceError } = require('./sources/define-source')
 const { innerOf } = require('./sources/prometheus')
 const { PrometheusApi } = require('./sources/prometheus-api')
-const { out, err } = require('./output')
-const { prometheusTokenOption, readPrometheusToken } = require('./token-file')
-const { UsageError, readSeconds } = require('./usage-error')
+const { out, err } = require('./program/output')
+const { prometheusTokenOption, readPrometheusToken } = require('./program/token-file')
+const { UsageError, readSeconds } = require('./program/usage-error')
 
 /** Columns of text at most where the output does not report its own: wrapped lines only. */
 const WIDTH = 100
@@ -90,7 +90,7 @@ async function fleet (given) {
 }
 
 /**
- * @param {import('./fleet-report').FleetReport} report
+ * @param {import('./fleet/fleet-report').FleetReport} report
  * @param {string} format
  */
 function print (report, format) {

@@ -4,8 +4,8 @@ const { createHash, randomBytes } = require('node:crypto')
 const fs = require('node:fs')
 const path = require('node:path')
 const { Command } = require('commander')
-const { out } = require('./output')
-const { UsageError } = require('./usage-error')
+const { out } = require('./program/output')
+const { UsageError } = require('./program/usage-error')
 
 /** Packages, and their places below the agent's folder. */
 const PACKAGES = Object.freeze([

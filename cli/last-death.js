@@ -5,10 +5,10 @@ const { formatBytes, formatSeconds } = require('@memwatch/engine/text/format')
 const { sourceText } = require('@memwatch/engine/text/suspect-text')
 const { MOST_PILES } = require('@memwatch/engine/verdicts/holders')
 const { reasons } = require('@memwatch/exporter/deaths/reasons')
-const { withApiOptions, callApi } = require('./api')
+const { withApiOptions, callApi } = require('./program/api')
 const { pathSegment } = require('./text/path-segment')
-const { out, err } = require('./output')
-const { UsageError } = require('./usage-error')
+const { out, err } = require('./program/output')
+const { UsageError } = require('./program/usage-error')
 
 /** Values printed of the minutes before. */
 const SHOWN_TRACKS = /** @type {const} */ ({ rssBytes: 'RSS', heapUsedBytes: 'heap used', externalBytes: 'external' })
@@ -31,7 +31,7 @@ Examples:
 
 /**
  * @param {string | undefined} target
- * @param {import('./api').ApiOptions & { json?: boolean }} given
+ * @param {import('./program/api').ApiOptions & { json?: boolean }} given
  * @returns {Promise<number>} exit status
  */
 async function lastDeath (target, given) {

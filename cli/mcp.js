@@ -5,13 +5,13 @@ const path = require('node:path')
 const { Command } = require('commander')
 const { version } = require('@memwatch/exporter/package.json')
 const { defaultMemory, retainersOf } = require('@memwatch/exporter/captures/retainers')
-const { withApiOptions, callApi, callList } = require('./api')
+const { withApiOptions, callApi, callList } = require('./program/api')
 const { auditFolder } = require('./audit')
 const { ToolError } = require('./mcp/define-tool')
 const { createMcpServer } = require('./mcp/server')
 const { checkFile } = require('./retainers')
-const { out, err } = require('./output')
-const { UsageError } = require('./usage-error')
+const { out, err } = require('./program/output')
+const { UsageError } = require('./program/usage-error')
 
 /** An exporter that is silent for so long is away. */
 const TIMEOUT_MS = 20_000
@@ -51,7 +51,7 @@ Examples:
   .action(serve)
 
 /**
- * @typedef {import('./api').ApiOptions & { recording?: string, allowCaptures?: boolean }} Given
+ * @typedef {import('./program/api').ApiOptions & { recording?: string, allowCaptures?: boolean }} Given
  */
 
 /** @param {Given} given */

@@ -1,14 +1,14 @@
 #!/usr/bin/env node
 'use strict'
 
-require('./node-floor')
+require('./program/node-floor')
 const { Command, CommanderError } = require('commander')
 const { version } = require('@memwatch/exporter/package.json')
 const { ConfigError } = require('@memwatch/exporter/config')
-const { endWhenAsked } = require('./end-when-asked')
-const { exitStatusText } = require('./exit-statuses')
-const { out, err } = require('./output')
-const { UsageError } = require('./usage-error')
+const { endWhenAsked } = require('./program/end-when-asked')
+const { exitStatusText } = require('./program/exit-statuses')
+const { out, err } = require('./program/output')
+const { UsageError } = require('./program/usage-error')
 
 /** Exit status of an invalid command line. */
 const USAGE_STATUS = 2

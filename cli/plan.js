@@ -5,9 +5,9 @@ const { formatMebibytes } = require('@memwatch/engine/text/format')
 const { wrap } = require('./text/wrap')
 const { plan } = require('@memwatch/engine/v8/plan')
 const { readPlanArguments, PlanArgumentError } = require('@memwatch/exporter/expose/plan-request')
-const { withApiOptions, callApi } = require('./api')
-const { out } = require('./output')
-const { UsageError } = require('./usage-error')
+const { withApiOptions, callApi } = require('./program/api')
+const { out } = require('./program/output')
+const { UsageError } = require('./program/usage-error')
 
 /**
  * @param {string} text
@@ -64,7 +64,7 @@ Examples:
   })
 
 /**
- * @typedef {import('./api').ApiOptions & import('@memwatch/exporter/expose/plan-request').PlanArguments & { json?:
+ * @typedef {import('./program/api').ApiOptions & import('@memwatch/exporter/expose/plan-request').PlanArguments & { json?:
  *   boolean }} Given
  */
 

@@ -8,8 +8,8 @@ const { Sources } = require('@memwatch/exporter/captures/sources')
 const { formatBytes } = require('@memwatch/engine/text/format')
 const { sentenceOf, sumByPackage, pathLines, size } = require('@memwatch/engine/snapshot/sentence')
 const { wrap } = require('./text/wrap')
-const { out, err } = require('./output')
-const { UsageError, readBytes } = require('./usage-error')
+const { out, err } = require('./program/output')
+const { UsageError, readBytes } = require('./program/usage-error')
 
 /** @typedef {import('@memwatch/engine/snapshot/findings').Findings} Findings */
 

@@ -7,12 +7,12 @@ const { formatMebibytes } = require('@memwatch/engine/text/format')
 const { formatDays } = require('@memwatch/engine/v8/right-size-text')
 const { helmValues } = require('@memwatch/engine/fixes/change-sizes')
 const { patchOf, NoPatchError } = require('@memwatch/engine/fixes/patch')
-const { withApiOptions, callApi } = require('./api')
-const { out, err } = require('./output')
+const { withApiOptions, callApi } = require('./program/api')
+const { out, err } = require('./program/output')
 const { SourceError } = require('./sources/define-source')
 const { wrap } = require('./text/wrap')
-const { prometheusTokenOption, readPrometheusToken } = require('./token-file')
-const { UsageError, readSeconds } = require('./usage-error')
+const { prometheusTokenOption, readPrometheusToken } = require('./program/token-file')
+const { UsageError, readSeconds } = require('./program/usage-error')
 
 const FORMATS = /** @type {const} */ (['report', 'helm', 'kubernetes'])
 /** A leak, or no history: no size can be recommended. */
@@ -68,7 +68,7 @@ Examples:
   })
 
 /**
- * @typedef {import('./api').ApiOptions & { format: typeof FORMATS[number], name?: string,
+ * @typedef {import('./program/api').ApiOptions & { format: typeof FORMATS[number], name?: string,
  *   prometheus?: string, selector?: string, since: string, prometheusTokenFile?: string,
  *   guaranteed?: boolean, workload?: string, namespace?: string, container?: string,
  *   json?: boolean }} Given as commander read them

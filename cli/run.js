@@ -6,14 +6,14 @@ const { Command } = require('commander')
 const { orRefused } = require('./attach')
 const { findSubject } = require('./attachment/find-subject')
 const { withAttachOptions } = require('./attachment/options')
-const { Interruption } = require('./interruption')
-const { watchCommand } = require('./watch-command')
-const { watchProcess } = require('./watch-process')
-const { renderReport } = require('./report')
-const { Progress } = require('./progress')
-const { out, err } = require('./output')
-const { explainSpawnFailure } = require('./spawn-failure')
-const { UsageError, readSeconds } = require('./usage-error')
+const { Interruption } = require('./watch/interruption')
+const { watchCommand } = require('./watch/watch-command')
+const { watchProcess } = require('./watch/watch-process')
+const { renderReport } = require('./watch/report')
+const { Progress } = require('./watch/progress')
+const { out, err } = require('./program/output')
+const { explainSpawnFailure } = require('./watch/spawn-failure')
+const { UsageError, readSeconds } = require('./program/usage-error')
 const { RAN_OUT } = require('@memwatch/exporter/deaths/deaths')
 const { parseHostPort } = require('@memwatch/exporter/ingest/address')
 const { toJson } = require('@memwatch/engine/text/json')
@@ -180,10 +180,10 @@ function readReportOptions (given) {
 }
 
 /**
- * @param {import('./watch-command').Report} report
+ * @param {import('./watch/watch-command').Report} report
  * @param {Pick<ReportOptions, 'json' | 'verbose'>} given
  * @param {number} [reportFile] descriptor
- * @param {import('./report').Ended[]} [ended] isolates of ended processes
+ * @param {import('./watch/report').Ended[]} [ended] isolates of ended processes
  */
 function writeReport (report, given, reportFile, ended) {
   if (reportFile !== undefined) fs.writeFileSync(reportFile, `${toJson(report, 2)}\n`)
@@ -195,14 +195,14 @@ function writeReport (report, given, reportFile, ended) {
 }
 
 /**
- * @param {Pick<import('./watch-command').Report, 'targets'>} report
+ * @param {Pick<import('./watch/watch-command').Report, 'targets'>} report
  * @returns {boolean} false if no check of any process has a result
  */
 const isAnyJudged = ({ targets }) =>
   targets.some(({ verdicts }) => verdicts.some(({ state }) => state !== 'unknown'))
 
 /**
- * @param {Pick<import('./watch-command').Report, 'targets' | 'deaths'>} report
+ * @param {Pick<import('./watch/watch-command').Report, 'targets' | 'deaths'>} report
  * @param {string} [failOn]
  * @returns {number | undefined} exit status; undefined without --fail-on, or if it does not apply
  */
@@ -220,7 +220,7 @@ function failOnStatus (report, failOn) {
 }
 
 /**
- * @param {import('./watch-command').Report} report
+ * @param {import('./watch/watch-command').Report} report
  * @param {boolean} endedByUs
  */
 function statusOf ({ exit }, endedByUs) {

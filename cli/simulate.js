@@ -8,8 +8,8 @@ const { createContainerGroup } = require('@memwatch/exporter/process/container-g
 const { createMemoryGroup } = require('@memwatch/exporter/process/memory-group')
 const { formatBytes } = require('@memwatch/engine/text/format')
 const { withReportOptions, runAndReport } = require('./run')
-const { err } = require('./output')
-const { UsageError, readBytes } = require('./usage-error')
+const { err } = require('./program/output')
+const { UsageError, readBytes } = require('./program/usage-error')
 
 /**
  * Sizes that V8 chooses in 512 MiB (Node 20 to 25), for machines that allow no memory cgroup. An

@@ -2,12 +2,12 @@
 
 const { setTimeout: wait } = require('node:timers/promises')
 const { Command } = require('commander')
-const { withApiOptions, callApi, callList } = require('./api')
+const { withApiOptions, callApi, callList } = require('./program/api')
 const { pathSegment } = require('./text/path-segment')
-const { TopView } = require('./top-view')
+const { TopView } = require('./top/top-view')
 const { rankHeadline } = require('@memwatch/engine/verdicts/headline')
-const { out } = require('./output')
-const { UsageError, readSeconds } = require('./usage-error')
+const { out } = require('./program/output')
+const { UsageError, readSeconds } = require('./program/usage-error')
 
 /** Time shown in a sparkline. */
 const SPARK_SECONDS = 300
@@ -71,7 +71,7 @@ function parseSeconds (text) {
  * @property {string} [death] reason of its end
  */
 
-/** @param {import('./api').ApiOptions & { every: number, once?: boolean }} given */
+/** @param {import('./program/api').ApiOptions & { every: number, once?: boolean }} given */
 async function top (given) {
   const view = new TopView(new URL(given.url).origin)
   const size = () => ({ width: out.columns ?? Infinity, height: out.rows ?? Infinity })
@@ -108,7 +108,7 @@ async function top (given) {
 }
 
 /**
- * @param {import('./api').ApiOptions} given
+ * @param {import('./program/api').ApiOptions} given
  * @returns {Promise<Row[]>} worst first
  */
 async function ask (given) {
@@ -147,7 +147,7 @@ async function ask (given) {
 }
 
 /**
- * @param {import('./api').ApiOptions} given
+ * @param {import('./program/api').ApiOptions} given
  * @param {Row} row
  */
 async function askSeries (given, row) {

@@ -10,22 +10,22 @@ const { kinds } = require('@memwatch/exporter/captures/kinds')
 const { judgedTarget } = require('@memwatch/exporter/expose/targets')
 const { formatBytes } = require('@memwatch/engine/text/format')
 const { toJson } = require('@memwatch/engine/text/json')
-const { withApiOptions, callList } = require('./api')
+const { withApiOptions, callList } = require('./program/api')
 const { findSubject } = require('./attachment/find-subject')
 const { withAttachOptions } = require('./attachment/options')
 const { orRefused } = require('./attach')
-const { describeContainer, firstAid } = require('./first-aid')
-const { Interruption } = require('./interruption')
-const { out, err } = require('./output')
-const { Progress } = require('./progress')
-const { renderReport } = require('./report')
+const { describeContainer, firstAid } = require('./triage/first-aid')
+const { Interruption } = require('./watch/interruption')
+const { out, err } = require('./program/output')
+const { Progress } = require('./watch/progress')
+const { renderReport } = require('./watch/report')
 const { isAnyJudged, FAIL_ON_STATUS } = require('./run')
-const { tar } = require('./tar')
-const { makeTemporaryFolder } = require('./temporary-folder')
-const { openShipping, withShippingOptions } = require('./triage-shipping')
-const { toHtml, toMarkdown } = require('./triage-documents')
-const { UsageError, readSeconds } = require('./usage-error')
-const { watchProcess } = require('./watch-process')
+const { tar } = require('./triage/tar')
+const { makeTemporaryFolder } = require('./program/temporary-folder')
+const { openShipping, withShippingOptions } = require('./triage/triage-shipping')
+const { toHtml, toMarkdown } = require('./triage/triage-documents')
+const { UsageError, readSeconds } = require('./program/usage-error')
+const { watchProcess } = require('./watch/watch-process')
 
 const SECONDS = 60
 /** Part of the time that a profile on request takes, at its end. */
@@ -74,9 +74,9 @@ Examples:
   })
 
 /**
- * @typedef {import('./api').ApiOptions & import('./attachment/options').AttachOptions &
+ * @typedef {import('./program/api').ApiOptions & import('./attachment/options').AttachOptions &
  *   { for?: string, out?: string, profile: boolean, verbose?: boolean }} TriageOptions
- * @typedef {import('./triage-shipping').File} File
+ * @typedef {import('./triage/triage-shipping').File} File
  */
 
 /**
@@ -192,8 +192,8 @@ function createFile (file) {
 /**
  * The report in each form.
  * @param {string} title
- * @param {readonly import('./triage-documents').Section[]} sections
- * @param {import('./watch-command').Report} report
+ * @param {readonly import('./triage/triage-documents').Section[]} sections
+ * @param {import('./watch/watch-command').Report} report
  */
 const documents = (title, sections, report) => [
   textFile('report.md', toMarkdown(title, sections)),
@@ -276,7 +276,7 @@ async function readCaptures ({ captures }) {
 
 /**
  * @param {string} name of the target
- * @param {import('./api').ApiOptions} given
+ * @param {import('./program/api').ApiOptions} given
  * @returns {Promise<string[]>} lines
  */
 async function earlierDeaths (name, given) {

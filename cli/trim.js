@@ -2,10 +2,10 @@
 
 const { Command } = require('commander')
 const { formatBytes, formatSeconds } = require('@memwatch/engine/text/format')
-const { withApiOptions, callApi } = require('./api')
+const { withApiOptions, callApi } = require('./program/api')
 const { pathSegment } = require('./text/path-segment')
-const { out, err } = require('./output')
-const { UsageError } = require('./usage-error')
+const { out, err } = require('./program/output')
+const { UsageError } = require('./program/usage-error')
 
 const command = withApiOptions(new Command('trim'))
   .description(
@@ -39,7 +39,7 @@ Examples:
 
 /**
  * @param {string} target
- * @param {import('./api').ApiOptions & { dryRun?: boolean, json?: boolean }} given
+ * @param {import('./program/api').ApiOptions & { dryRun?: boolean, json?: boolean }} given
  * @returns {Promise<number>} exit status
  */
 async function trim (target, given) {

@@ -3,14 +3,14 @@
 const fs = require('node:fs')
 const { Command } = require('commander')
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
-const { attemptOf, writeAttempt, STATUS } = require('./attempt')
-const { chooseFix } = require('./choose-fix')
-const { Interruption } = require('./interruption')
-const { err } = require('./output')
-const { readTryOptions } = require('./try-options')
-const { tryRun } = require('./try-run')
-const { makeTemporaryFolder } = require('./temporary-folder')
-const { UsageError } = require('./usage-error')
+const { attemptOf, writeAttempt, STATUS } = require('./try/attempt')
+const { chooseFix } = require('./try/choose-fix')
+const { Interruption } = require('./watch/interruption')
+const { err } = require('./program/output')
+const { readTryOptions } = require('./try/try-options')
+const { tryRun } = require('./try/try-run')
+const { makeTemporaryFolder } = require('./program/temporary-folder')
+const { UsageError } = require('./program/usage-error')
 
 /**
  * @param {string} text
@@ -92,7 +92,7 @@ Examples:
 
 /**
  * @param {string[]} words the command
- * @param {import('./try-options').Given} given
+ * @param {import('./try/try-options').Given} given
  * @returns {Promise<number>} exit status
  * @throws {UsageError}
  */
@@ -103,7 +103,7 @@ async function tryFix (words, given) {
   const plan = { ...options, folder, abort: interruption.signal }
   /** @type {Record<'before' | 'after', import('./comparison/measure').Run[]>} */
   const runs = { before: [], after: [] }
-  /** @type {import('./choose-fix').Chosen | undefined} */
+  /** @type {import('./try/choose-fix').Chosen | undefined} */
   let chosen
   try {
     for (let number = 1; number <= plan.repeat; number++) {
@@ -136,7 +136,7 @@ async function tryFix (words, given) {
   return attempt.outcome === 'interrupted' ? interruption.status : STATUS[attempt.outcome]
 }
 
-/** @param {import('./choose-fix').Chosen} chosen */
+/** @param {import('./try/choose-fix').Chosen} chosen */
 function announce (chosen) {
   const { verdict, fix, skipped } = chosen
   const say = (/** @type {string} */ text) => err.say(`memwatch: ${text}`)

@@ -8,7 +8,7 @@
  */
 
 const { spawn } = require('node:child_process')
-const { watchCommand } = require('../../cli/watch-command')
+const { watchCommand } = require('../../cli/watch/watch-command')
 const { attachedVerdicts } = require('../../engine/verdicts/attached')
 const { summarize } = require('../../engine/verdicts/headline')
 const { createMemoryGroup } = require('../../exporter/process/memory-group')
@@ -48,7 +48,7 @@ const MB = 2 ** 20
  *   }} HeadlineChange
  *
  * @typedef {object} Watched
- * @property {import('../../cli/watch-command').Report} report
+ * @property {import('../../cli/watch/watch-command').Report} report
  * @property {Change[]} changes
  * @property {HeadlineChange[]} headlines
  * @property {{ seconds: number, kind: string }[]} captures

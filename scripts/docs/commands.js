@@ -2,7 +2,7 @@
 
 const { defaultSocketPath } = require('@memwatch/agent/protocol/socket')
 const { program } = require('../../cli/memwatch')
-const { exitStatuses } = require('../../cli/exit-statuses')
+const { exitStatuses } = require('../../cli/program/exit-statuses')
 const { table } = require('../markdown')
 const { DEFAULT_SOCKET } = require('./default-socket')
 const { page } = require('./page')

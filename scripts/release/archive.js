@@ -1,7 +1,7 @@
 'use strict'
 
 const { gzipSync } = require('node:zlib')
-const { tar } = require('../../cli/tar')
+const { tar } = require('../../cli/triage/tar')
 
 /**
  * A .tar.gz whose bytes depend only on its files, on every machine and Node.js, so that a committed

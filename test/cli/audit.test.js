@@ -4,7 +4,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { execFile, execFileSync } = require('node:child_process')
-const { readNpm, readPnpm, readYarn } = require('../../cli/lockfile')
+const { readNpm, readPnpm, readYarn } = require('../../cli/audit/lockfile')
 const { MEMWATCH } = require('../support/memwatch')
 
 /** @type {string} */

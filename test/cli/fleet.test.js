@@ -6,8 +6,8 @@ const os = require('node:os')
 const path = require('node:path')
 const { once } = require('node:events')
 const { parse } = require('yaml')
-const { renderCsv, renderHtml, renderMarkdown, renderText } = require('../../cli/fleet-formats')
-const { fleetReport, RECORDED } = require('../../cli/fleet-report')
+const { renderCsv, renderHtml, renderMarkdown, renderText } = require('../../cli/fleet/fleet-formats')
+const { fleetReport, RECORDED } = require('../../cli/fleet/fleet-report')
 const { innerOf } = require('../../cli/sources/prometheus')
 const { PrometheusApi } = require('../../cli/sources/prometheus-api')
 const { memwatch } = require('../support/memwatch')
@@ -117,7 +117,7 @@ const NO_PRICES = { gibPerMonth: null, corePerMonth: null, currency: '' }
  * The report, without a process of the command.
  * @param {object} [options]
  * @param {string} [options.selector]
- * @param {import('../../cli/fleet-report').Prices} [options.prices]
+ * @param {import('../../cli/fleet/fleet-report').Prices} [options.prices]
  * @param {number} [options.timeoutMs]
  */
 const reportOf = ({ selector = '{}', prices = NO_PRICES, timeoutMs } = {}) =>

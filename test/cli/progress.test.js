@@ -1,7 +1,7 @@
 'use strict'
 
 const { EventEmitter } = require('node:events')
-const { Progress } = require('../../cli/progress')
+const { Progress } = require('../../cli/watch/progress')
 const { startExporter } = require('../support/exporter')
 const { tellRecording } = require('../support/recorded-agent')
 

@@ -1,6 +1,6 @@
 'use strict'
 
-const { renderReport } = require('../../cli/report')
+const { renderReport } = require('../../cli/watch/report')
 
 /**
  * @param {string} state

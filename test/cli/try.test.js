@@ -1,9 +1,9 @@
 'use strict'
 
 const path = require('node:path')
-const { attemptOf } = require('../../cli/attempt')
+const { attemptOf } = require('../../cli/try/attempt')
 const { measure } = require('../../cli/comparison/measure')
-const { fromOutside } = require('../../cli/from-outside')
+const { fromOutside } = require('../../cli/try/from-outside')
 const { findCase } = require('@memwatch/engine/verdicts/case')
 const { primaryOf } = require('@memwatch/engine/verdicts/evaluate')
 const { workOfLoad, workOfApp } = require('../../cli/comparison/work-of')

@@ -83,7 +83,7 @@ it('each diagnosis has a runbook, an app that causes it, and known symptoms', ()
 it('each signal is read by a diagnosis, explains a missing one, or is shown as a metric', () => {
   /** @type {Set<string>} */
   const read = new Set(diagnoses.flatMap(({ requires, uses }) => [...requires, ...uses]))
-  const source = ['exporter/catalog/target-metrics.js', 'cli/progress.js', 'engine/verdicts/judge.js']
+  const source = ['exporter/catalog/target-metrics.js', 'cli/watch/progress.js', 'engine/verdicts/judge.js']
     .map(name => fs.readFileSync(path.join(ROOT, name), 'utf8'))
     .join()
   expect(

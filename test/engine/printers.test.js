@@ -2,7 +2,7 @@
 
 const { execFileSync } = require('node:child_process')
 const { splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
-const { Output } = require('../../cli/output')
+const { Output } = require('../../cli/program/output')
 const { withKubernetes } = require('../../engine/fixes/forms')
 const { nodeFlagChange, nodeOptionsText, repeatable } = require('../../engine/fixes/node-flag')
 const { pasteLine } = require('../../engine/fixes/paste-line')

@@ -1,6 +1,6 @@
 'use strict'
 
-const { watchCommand } = require('../../cli/watch-command')
+const { watchCommand } = require('../../cli/watch/watch-command')
 const { environment } = require('../support/agent-collector')
 
 /** V8 rarely runs a major GC in this app, which allocates little. */

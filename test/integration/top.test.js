@@ -6,7 +6,7 @@ const { spawnWatched } = require('../support/agent-collector')
 const { memwatch } = require('../support/memwatch')
 const { sparkline } = require('../../cli/text/sparkline')
 const { terminalText } = require('../../cli/text/terminal')
-const { TopView } = require('../../cli/top-view')
+const { TopView } = require('../../cli/top/top-view')
 
 describe('a sparkline', () => {
   it.each([

@@ -3,7 +3,7 @@
 const { Client } = require('@modelcontextprotocol/sdk/client/index.js')
 const { StdioClientTransport } = require('@modelcontextprotocol/sdk/client/stdio.js')
 const { InMemoryTransport } = require('@modelcontextprotocol/sdk/inMemory.js')
-const { callApi, callList } = require('../../cli/api')
+const { callApi, callList } = require('../../cli/program/api')
 const { MOST_ANSWER_BYTES } = require('../../cli/mcp/answer')
 const { createMcpServer } = require('../../cli/mcp/server')
 const { environment } = require('./agent-collector')
@@ -37,7 +37,7 @@ async function startMcp (args) {
 
 /**
  * The same server in this process.
- * @param {import('../../cli/api').ApiOptions} api
+ * @param {import('../../cli/program/api').ApiOptions} api
  * @param {{ isRecording?: boolean }} [options]
  */
 async function connectMcp (api, { isRecording = false } = {}) {

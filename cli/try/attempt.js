@@ -5,10 +5,10 @@ const { attachedVerdicts } = require('@memwatch/engine/verdicts/attached')
 const { findCase } = require('@memwatch/engine/verdicts/case')
 const { summarize } = require('@memwatch/engine/verdicts/headline')
 const { effectOf, LEAST_EFFECT } = require('@memwatch/engine/verdicts/outcome')
-const { compare } = require('./comparison/compare')
-const { renderComparison } = require('./comparison/render')
+const { compare } = require('../comparison/compare')
+const { renderComparison } = require('../comparison/render')
 const { shellWord } = require('@memwatch/engine/text/shell')
-const { out } = require('./output')
+const { out } = require('../program/output')
 
 /** Exit status for each outcome of the attempt. */
 const STATUS = Object.freeze({
@@ -31,12 +31,12 @@ const STATUS = Object.freeze({
  *   run without the change; null if no process reported
  * @property {{ title: string, reason: string }[]} skipped fixes that could not be applied from
  *   outside
- * @property {import('./comparison/compare').Comparison} comparison
+ * @property {import('../comparison/compare').Comparison} comparison
  * @property {string} kept folder
  */
 
 /**
- * @param {Record<'before' | 'after', import('./comparison/measure').Run[]>} runs
+ * @param {Record<'before' | 'after', import('../comparison/measure').Run[]>} runs
  * @param {import('./choose-fix').Chosen | undefined} chosen
  * @param {string} kept
  * @param {{ by?: string }} interruption
@@ -46,9 +46,9 @@ function attemptOf ({ before, after }, chosen, kept, { by }) {
   const { verdict, fix, skipped = [] } = chosen ?? {}
   const first = before[0]?.target
   const comparison = compare(before, after, fix && { diagnosis: verdict?.diagnosis ?? null, fix })
-  const failed = (/** @type {import('./comparison/measure').Run} */ { exit, target }) => !target || (exit?.code ?? 0) > 0 || (exit?.signal ?? 'SIGTERM') !== 'SIGTERM'
+  const failed = (/** @type {import('../comparison/measure').Run} */ { exit, target }) => !target || (exit?.code ?? 0) > 0 || (exit?.signal ?? 'SIGTERM') !== 'SIGTERM'
   // A suspicion that was confirmed later is still the same finding.
-  const has = (/** @type {import('./comparison/measure').Run} */ { target }) =>
+  const has = (/** @type {import('../comparison/measure').Run} */ { target }) =>
     target && findCase(target).verdicts.some(({ diagnosis, state }) =>
       diagnosis === verdict?.diagnosis && (state === 'confirmed' || state === verdict.state))
   const fixed = !after.some(has) && (!after.some(failed) || before.some(failed))

@@ -6,7 +6,7 @@ const { formatBytes, formatRatio } = require('@memwatch/engine/text/format')
 const { summarize } = require('@memwatch/engine/verdicts/headline')
 const { stateSymbols } = require('@memwatch/engine/text/state-symbols')
 const { signalsOf } = require('@memwatch/engine/signals/index')
-const { sparkline } = require('./text/sparkline')
+const { sparkline } = require('../text/sparkline')
 
 const BAR_WIDTH = 20
 /** Window of the trend of RSS. */
@@ -31,7 +31,7 @@ class Progress {
   #timer
 
   /**
-   * @param {import('./output').Output} output
+   * @param {import('../program/output').Output} output
    * @param {object} [options]
    * @param {string} [options.label] begins each line
    * @param {number} [options.seconds] expected duration, for a bar

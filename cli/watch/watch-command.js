@@ -10,9 +10,9 @@ const { withoutSnapshot } = require('@memwatch/exporter/deaths/advise')
 const { explainExit } = require('@memwatch/exporter/deaths/explain-exit')
 const { judgedTarget } = require('@memwatch/exporter/expose/targets')
 const { Leftovers } = require('./leftovers')
-const { makeTemporaryFolder } = require('./temporary-folder')
+const { makeTemporaryFolder } = require('../program/temporary-folder')
 const { UnheardProcess } = require('./unheard-process')
-const { UsageError } = require('./usage-error')
+const { UsageError } = require('../program/usage-error')
 
 /** Grace period of a command. */
 const GRACE_MS = 10_000
@@ -28,7 +28,7 @@ const FAREWELL_MS = 1000
  * @property {number} durationSeconds
  * @property {{ code: number | null, signal: string | null }} exit both null: unknown, or it runs
  * @property {Attached} [attached] of a process that ran before
- * @property {import('./sources').Told} [source] what was judged, where it is no recording and no
+ * @property {import('../sources').Told} [source] what was judged, where it is no recording and no
  *   run
  * @property {JudgedTarget[]} targets
  * @property {import('@memwatch/exporter/deaths/deaths').Death[]} deaths of its processes, the newest first

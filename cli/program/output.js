@@ -1,7 +1,7 @@
 'use strict'
 
 const { printable } = require('@memwatch/engine/text/printable')
-const { terminalText } = require('./text/terminal')
+const { terminalText } = require('../text/terminal')
 const { toJson } = require('@memwatch/engine/text/json')
 
 const CLEAR_LINE = '\r\x1b[2K'
@@ -43,7 +43,7 @@ class Output {
     return /** @type {number | undefined} */ (this.#streamOf().rows)
   }
 
-  /** @param {...import('./text/terminal').Line} lines that stay */
+  /** @param {...import('../text/terminal').Line} lines that stay */
   say (...lines) {
     this.clear()
     this.#write(terminalText(lines, { colour: this.#hasColour }))
@@ -82,7 +82,7 @@ class Output {
 
   /**
    * Draws the whole screen.
-   * @param {readonly import('./text/terminal').Line[]} lines as many as fit are shown
+   * @param {readonly import('../text/terminal').Line[]} lines as many as fit are shown
    */
   redrawScreen (lines) {
     this.#write(

@@ -3,8 +3,8 @@
 const { formatBytes, formatNumber } = require('@memwatch/engine/text/format')
 const { markdownCode, markdownText } = require('@memwatch/engine/text/markdown')
 const { printable } = require('@memwatch/engine/text/printable')
-const { runbookOf } = require('./text/runbook')
-const { wrap } = require('./text/wrap')
+const { runbookOf } = require('../text/runbook')
+const { wrap } = require('../text/wrap')
 
 /**
  * Forms of the report of `memwatch fleet`. Names, versions and fixes come from the watched
@@ -14,7 +14,7 @@ const { wrap } = require('./text/wrap')
 /** @typedef {import('./fleet-report').FleetReport} FleetReport */
 /** @typedef {import('./fleet-report').Finding} Finding */
 /** @typedef {import('./fleet-report').Workload} Workload */
-/** @typedef {import('./text/terminal').Line} Line */
+/** @typedef {import('../text/terminal').Line} Line */
 
 /** Least saving in cores that is shown. */
 const LEAST_CORES = 0.01

@@ -1,6 +1,6 @@
 'use strict'
 
-const { wrap } = require('./text/wrap')
+const { wrap } = require('../text/wrap')
 
 /**
  * Exit statuses, the same for every command.

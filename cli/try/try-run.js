@@ -3,14 +3,14 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { createMemoryGroup } = require('@memwatch/exporter/process/memory-group')
-const { measure } = require('./comparison/measure')
-const { workOfApp } = require('./comparison/work-of')
-const { LoadCommand } = require('./load-command')
-const { err } = require('./output')
-const { tailOf } = require('./output-tail')
-const { Progress } = require('./progress')
-const { explainSpawnFailure } = require('./spawn-failure')
-const { watchCommand } = require('./watch-command')
+const { measure } = require('../comparison/measure')
+const { workOfApp } = require('../comparison/work-of')
+const { LoadCommand } = require('../watch/load-command')
+const { err } = require('../program/output')
+const { tailOf } = require('../watch/output-tail')
+const { Progress } = require('../watch/progress')
+const { explainSpawnFailure } = require('../watch/spawn-failure')
+const { watchCommand } = require('../watch/watch-command')
 
 /** Time for which an app is watched after its load: memory that returns late must be seen. */
 const SETTLE_MS = 10_000
@@ -40,7 +40,7 @@ const SETTLE_MS = 10_000
  * @param {Plan} plan
  * @param {Trial} trial
  * @returns
- *   {Promise<{ run: import('./comparison/measure').Run, notStarted?: number, loadError?: Error }>}
+ *   {Promise<{ run: import('../comparison/measure').Run, notStarted?: number, loadError?: Error }>}
  *   notStarted: the status to end with
  */
 async function tryRun (
@@ -117,7 +117,7 @@ function intoGroup ([first, ...rest], limitBytes, name) {
  * True when the command could not be started, by spawn's error or by the status of the shell that
  * joins a memory cgroup.
  * @param {string[]} command
- * @param {import('./comparison/measure').Run} run
+ * @param {import('../comparison/measure').Run} run
  * @param {NodeJS.ErrnoException} [error]
  * @returns {number | undefined} 126 or 127
  */

@@ -3,11 +3,11 @@
 const { formatBytes, formatRatio } = require('@memwatch/engine/text/format')
 const { printable } = require('@memwatch/engine/text/printable')
 const { stateSymbols } = require('@memwatch/engine/text/state-symbols')
-const { renderTarget } = require('./report')
-const { sparkline } = require('./text/sparkline')
+const { renderTarget } = require('../watch/report')
+const { sparkline } = require('../text/sparkline')
 
-/** @typedef {import('./top').Row} Row */
-/** @typedef {import('./text/terminal').Line} Line */
+/** @typedef {import('../top').Row} Row */
+/** @typedef {import('../text/terminal').Line} Line */
 
 const SPARK_WIDTH = 24
 /** Least width of a verdict, for which a narrow terminal drops columns. */

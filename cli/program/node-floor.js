@@ -13,7 +13,7 @@ function hasTracingChannels () {
 }
 
 if (!hasTracingChannels()) {
-  const floor = require('./package.json').engines.node.replace(/^>=/, '')
+  const floor = require('../package.json').engines.node.replace(/^>=/, '')
   require('./output').err.say(
     `memwatch needs Node.js ${floor} or later (this is ${process.versions.node}). ` +
       'The agent runs on 18 and later'

@@ -2,7 +2,7 @@
 
 const { diagnoses } = require('@memwatch/engine/diagnoses/index')
 const { formatNumber } = require('@memwatch/engine/text/format')
-const { SourceError } = require('./sources/define-source')
+const { SourceError } = require('../sources/define-source')
 
 /**
  * The report of `memwatch fleet`: findings by workload, from the series that the recording rules of
@@ -109,7 +109,7 @@ const SEVERITIES = ['critical', 'warning', 'info']
 
 /**
  * Asks for the recorded series, and makes the report of them.
- * @param {import('./sources/prometheus-api').PrometheusApi} api
+ * @param {import('../sources/prometheus-api').PrometheusApi} api
  * @param {object} options
  * @param {string} options.matchers '' or more label matchers, which begin with a comma
  * @param {Prices} options.prices

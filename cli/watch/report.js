@@ -4,8 +4,8 @@ const { formatBytes, formatNumber, formatRatio, formatSeconds, formatValue } = r
 const { shellWords } = require('@memwatch/engine/text/shell')
 const { MOST_PILES } = require('@memwatch/engine/verdicts/holders')
 const { packagesText, sourceText } = require('@memwatch/engine/text/suspect-text')
-const { runbookOf } = require('./text/runbook')
-const { wrap } = require('./text/wrap')
+const { runbookOf } = require('../text/runbook')
+const { wrap } = require('../text/wrap')
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 
 /** Lines of code named for a verdict. */
@@ -23,7 +23,7 @@ const STYLES = Object.freeze(/** @type {const} */ ({
   confirmed: 'red', suspected: 'yellow', undecided: 'yellow', limited: 'bold', ok: 'green'
 }))
 
-/** @typedef {import('./text/terminal').Line} Line */
+/** @typedef {import('../text/terminal').Line} Line */
 /**
  * @typedef {ReturnType<typeof import('@memwatch/exporter/expose/targets').judgedTarget>['verdicts'][number]}
  *   JudgedVerdict
@@ -143,7 +143,7 @@ class ReportText {
   /**
    * @param {import('./watch-command').JudgedTarget} target
    * @param {object} about
-   * @param {import('./sources').Told} [about.source]
+   * @param {import('../sources').Told} [about.source]
    * @param {boolean} about.died true: its process crashed or was killed
    * @param {number} [about.endedAfterSeconds] age at which it ended, if that is known
    */
@@ -201,7 +201,7 @@ class ReportText {
     }
   }
 
-  /** @param {import('./sources').Told} told */
+  /** @param {import('../sources').Told} told */
   addSource ({ title, lacks, cannotTell, limited }) {
     this.lines.push('')
     for (const { diagnosis, text } of limited) {

@@ -28,7 +28,7 @@ const measures = Object.freeze({
 
 /**
  * Steps to take now, the most urgent first.
- * @param {import('./watch-command').Report} report of a process that was attached to
+ * @param {import('../watch/watch-command').Report} report of a process that was attached to
  * @returns {string[]} sentences
  */
 function firstAid ({ attached, targets }) {

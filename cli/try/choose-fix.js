@@ -3,7 +3,7 @@
 const { findCase } = require('@memwatch/engine/verdicts/case')
 const { primaryOf } = require('@memwatch/engine/verdicts/evaluate')
 const { fromOutside } = require('./from-outside')
-const { UsageError } = require('./usage-error')
+const { UsageError } = require('../program/usage-error')
 
 /**
  * @typedef {object} Chosen
@@ -18,7 +18,7 @@ const { UsageError } = require('./usage-error')
 
 /**
  * The finding, and the first of its fixes that can be applied.
- * @param {import('./comparison/measure').Run} run
+ * @param {import('../comparison/measure').Run} run
  * @param {string[]} words the command
  * @param {import('./try-options').TryOptions} options
  * @returns {Chosen}

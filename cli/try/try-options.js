@@ -5,7 +5,7 @@ const path = require('node:path')
 const { closest } = require('fastest-levenshtein')
 const { createMemoryGroup } = require('@memwatch/exporter/process/memory-group')
 const { diagnoses } = require('@memwatch/engine/diagnoses/index')
-const { UsageError, readBytes, readSeconds } = require('./usage-error')
+const { UsageError, readBytes, readSeconds } = require('../program/usage-error')
 
 /**
  * @typedef {object} Given as commander read them

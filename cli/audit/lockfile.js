@@ -4,7 +4,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { readRegularFile } = require('@memwatch/exporter/data-folder/regular-file')
 const { parseBounded } = require('@memwatch/exporter/data-folder/bounded-json')
-const { UsageError } = require('./usage-error')
+const { UsageError } = require('../program/usage-error')
 
 /** The largest lockfiles of public projects have about 5 MB. */
 const MOST_BYTES = 64 * 2 ** 20

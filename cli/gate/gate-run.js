@@ -5,10 +5,10 @@ const path = require('node:path')
 const { options: agentOptions } = require('@memwatch/agent/protocol/config')
 const { CommandError } = require('@memwatch/exporter/commands/commands')
 const { flagsInForce } = require('@memwatch/engine/v8/flags')
-const { workOfApp } = require('./comparison/work-of')
-const { LoadCommand } = require('./load-command')
-const { tailOf } = require('./output-tail')
-const { watchCommand } = require('./watch-command')
+const { workOfApp } = require('../comparison/work-of')
+const { LoadCommand } = require('../watch/load-command')
+const { tailOf } = require('../watch/output-tail')
+const { watchCommand } = require('../watch/watch-command')
 
 /**
  * Readings of a run: a frame and a full GC each. On a busy machine a run goes on until it has them,
@@ -19,7 +19,7 @@ const ENOUGH = Object.freeze({ readings: 24, stretch: 3, seconds: 60 })
 const INTERVAL_SECONDS = Object.freeze({ least: 0.1, most: 1 })
 
 /**
- * @typedef {import('./gate/measures').GateRun} GateRun
+ * @typedef {import('./measures').GateRun} GateRun
  *
  * @typedef {object} Plan the same for each run
  * @property {string[]} command
@@ -36,7 +36,7 @@ const INTERVAL_SECONDS = Object.freeze({ least: 0.1, most: 1 })
  * frame has the live heap.
  * @param {Plan} plan
  * @param {number} number from 1
- * @returns {Promise<{ run?: GateRun, fit?: import('./gate/baseline').Fit,
+ * @returns {Promise<{ run?: GateRun, fit?: import('./baseline').Fit,
  *   spawnError?: NodeJS.ErrnoException, loadError?: Error,
  *   exit: { code: number | null, signal: string | null }, endedByUs: boolean }>} run, fit: absent
  *   when no process reported

@@ -2,9 +2,9 @@
 
 const { markdownText } = require('@memwatch/engine/text/markdown')
 const { printable } = require('@memwatch/engine/text/printable')
-const { escapeMarkup } = require('./text/escape')
+const { escapeMarkup } = require('../text/escape')
 
-/** @typedef {import('./text/terminal').Line} Line */
+/** @typedef {import('../text/terminal').Line} Line */
 /** @typedef {{ title: string, lines: readonly Line[] }} Section */
 
 /** Colours of the styles that a report uses. */

@@ -3,7 +3,7 @@
 const fs = require('node:fs')
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
-const { workOfLoad } = require('./comparison/work-of')
+const { workOfLoad } = require('../comparison/work-of')
 
 /**
  * Time after which a reporting app counts as up although it does not listen: it may be a worker of
