@@ -162,7 +162,7 @@ describe('deaths', () => {
 it('no size heals a leak', () => {
   const { state, sizes, notes } = size(history(9), { leaks: ['js-heap-leak'] })
   expect([state, sizes]).toEqual(['leak', null])
-  expect(notes).toEqual([expect.stringMatching(/^No size heals a leak: js-heap-leak is confirmed/)])
+  expect(notes).toEqual([expect.stringMatching(/^No size fixes a leak: js-heap-leak is confirmed/)])
   expect(diagnoses.map(({ id }) => id)).toEqual(expect.arrayContaining([...LEAKS]))
 })
 it('nothing measured is no history', () => {

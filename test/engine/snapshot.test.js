@@ -167,12 +167,12 @@ describe('the reader', () => {
 
   it.each([
     ['no JSON', Buffer.from('hello'), /begins with no \{, at byte 0/],
-    ['another JSON', Buffer.from('{"name":"shop"}'), /"snapshot" is not its first member/],
+    ['another JSON', Buffer.from('{"name":"shop"}'), /its first member is not "snapshot"/],
     ['a header without fields', Buffer.from('{"snapshot":{"node_count":1}}'), /lacks fields/],
     ['a node too many', small({ nodes: 2 }), /more nodes than node_count/],
     ['a node too few', small({ nodes: 4 }), /node_count should be 4, and 3 are there/],
-    ['an edge out of the heap', small({ to: 15 }), /edge 1 has a type or a to_node/],
-    ['an edge into the middle of a node', small({ to: 11 }), /edge 1 has a type or a to_node/],
+    ['an edge out of the heap', small({ to: 15 }), /edge 1 has an invalid type or to_node/],
+    ['an edge into the middle of a node', small({ to: 11 }), /edge 1 has an invalid type or to_node/],
     ['a negative number', small({ nodeNumbers: '9,0,-1' }), /no whole number, at byte \d+/],
     ['a type that is not', small({ nodeNumbers: '10,0,1,0,1' + ', 3,1,3,10,1, 3,2,5,20,0' }), /node 0 has a type/],
     ['a name that is not', small({ nodeNumbers: '9,9,1,0,1, 3,1,3,10,1, 3,2,5,20,0' }), /a name is missing/],

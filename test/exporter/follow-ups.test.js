@@ -82,7 +82,7 @@ describe('an advised change', () => {
     ['a supervisor drops LD_PRELOAD', LIBRARY, {},
       { parents: [{}, { LD_PRELOAD: '/lib/libjemalloc.so.2' }] }, /^LD_PRELOAD of the parent/],
     ['only its settings come', LIBRARY, {}, { mallocEnv: { MALLOC_CONF: 'narenas:2' } },
-      /^MALLOC_CONF came with the change, but LD_PRELOAD/],
+      /^MALLOC_CONF changed, but LD_PRELOAD/],
     ['a variable has another value', ARENAS, {}, { mallocEnv: { MALLOC_ARENA_MAX: '8' } },
       /is 8, above the advised 2/],
     ['the limit is raised too little', LIMIT, {}, { memoryLimitBytes: 600 * MIB },
