@@ -1313,14 +1313,14 @@ describe('resource-leak', () => {
         }),
         /^100 threads/,
         /pool of workers that is created per request/,
-        /workers that Node\.js started/
+        /the threads are workers of Node\.js/
       ],
       [
         'threads of an addon',
         t => ({ ...open(descriptors({})), threads: 11 + t, resources: {} }),
         /^100 threads/,
         /an addon starts the threads/,
-        /no workers of Node\.js/
+        /belong to an addon, not to workers of Node\.js/
       ],
       [
         'children with their stdio',
@@ -1775,7 +1775,7 @@ describe('growing memory outside the heap', () => {
     }).verdict('native-memory-leak')
   it.each([
     [1.6, 'it is WebAssembly memory', 'WebAssembly memories grow by'],
-    [1.4, 'V8 does not know of it', undefined]
+    [1.4, 'V8 does not count it', undefined]
   ])('at 3 MiB/s, of which WebAssembly takes %d: %s', (mibPerSecond, name, told) => {
     const verdict = leak(mibPerSecond)
     expect(verdict).toMatchObject({

@@ -53,10 +53,10 @@ describe('an amount of memory', () => {
     ['Infinity', 'such as 512Mi'],
     ['512toString', 'such as 512Mi'],
     ['512', 'a number without a unit is bytes; write 512Mi'],
-    ['1048575', 'those are bytes'],
+    ['1048575', 'a number without a unit is bytes'],
     ['512m', 'a MiB in Docker; write 512Mi'],
     ['1023Ki', 'from 1Mi'],
-    ['0', 'those are bytes'],
+    ['0', 'a number without a unit is bytes'],
     ['1025Ti', 'to 1024Ti'],
     ['9999999999999999', 'to 1024Ti']
   ])('%j is invalid', (text, why) => {
@@ -411,7 +411,7 @@ describe('a plan warns', () => {
       '22',
       '--max-old-space-size-percentage=101',
       259,
-      /takes a number above 0 and up to 100, not "101": Node 22 does not start/
+      /needs a number above 0 and up to 100, not "101": Node 22 would not start/
     ],
     ['22', '--max-old-space-size-percentage=0', 259, /above 0/],
     ['22', '--max-old-space-size=0', 259, null],
@@ -427,7 +427,7 @@ describe('a plan warns', () => {
       '22',
       '--optimize-for-size --max-semi-space-size=16',
       259,
-      /refuses --optimize-for-size in NODE_OPTIONS/
+      /does not accept --optimize-for-size in NODE_OPTIONS/
     ],
     [
       '24',
@@ -455,7 +455,7 @@ describe('a plan warns', () => {
 
 describe('invalid arguments', () => {
   it.each([
-    [{ node: ['22'], memory: ['512'] }, 'memory', 'those are bytes'],
+    [{ node: ['22'], memory: ['512'] }, 'memory', 'a number without a unit is bytes'],
     [{ node: ['22,16'], memory: ['1Gi'] }, 'node', '16'],
     [{ node: ['22,'], memory: ['1Gi'] }, 'node', 'such as'],
     [{ memory: ['1Gi'] }, 'node', 'such as 20,24'],
@@ -580,8 +580,8 @@ describe('of a running target', () => {
       null
     ])
     expect([now.warnings.at(-1), then.warnings.at(-1)]).toEqual([
-      expect.stringContaining('not modelled'),
-      expect.stringContaining('for one without')
+      expect.stringContaining('does not model'),
+      expect.stringContaining('for a build without it')
     ])
   })
   it('treats a limit on a parent cgroup as invisible to Node.js', async () => {

@@ -58,8 +58,8 @@ describe('processes that share a container', () => {
     expect(app.verdict(0, 'container-limit-mismatch')).toMatchObject({
       state: 'suspected',
       summary:
-        "5 processes share the container's 700 MiB: their heaps may grow to 1810 MiB, and 120 " +
-          'MiB lie beside them.'
+        "5 processes share the container's 700 MiB: their heaps may grow to 1810 MiB, and " +
+          'they use 120 MiB outside the heaps.'
     })
   })
   it('that fill it are a confirmed mismatch, not one second earlier', () => {

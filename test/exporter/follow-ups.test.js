@@ -66,7 +66,7 @@ describe('an advised change', () => {
   const lost = [
     ['the command line overrides NODE_OPTIONS', FLAG, { execArgv: ['--max-semi-space-size=4'] },
       { nodeOptions: ['--max-semi-space-size=16'], execArgv: ['--max-semi-space-size=4'] },
-      /^NODE_OPTIONS sets .*=16, but the command line sets .*=4 after it, which wins$/],
+      /^NODE_OPTIONS sets .*=16, but the command line sets .*=4 after it, which overrides it$/],
     ['a later option overrides it', FLAG, {},
       { nodeOptions: ['--max-semi-space-size=16', '--max-semi-space-size=2'] }, /=2 after it/],
     ['its value is lower', FLAG, {}, { nodeOptions: ['--max-semi-space-size=8'] },
@@ -376,7 +376,7 @@ describe('real processes', () => {
     expect(seen(children[1].pid)).toMatchObject([{
       ending: 'did_not_arrive',
       text: `Did not arrive: NODE_OPTIONS sets ${flag}, but the command line sets ` +
-        '--max-semi-space-size=1 after it, which wins.'
+        '--max-semi-space-size=1 after it, which overrides it.'
     }])
     expect(seen(children[2].pid)).toEqual([])
     expect(await ask('follow-ups')).toEqual(posts)
