@@ -138,7 +138,7 @@ const apps = [
   }),
   app({
     id: 'allocator-fragmentation-http',
-    title: 'Image proxy that freed its pictures, while malloc keeps their memory',
+    title: 'Image proxy whose freed memory malloc keeps',
     diagnosis: 'allocator-fragmentation',
     seconds: 60,
     about:
