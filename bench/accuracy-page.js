@@ -78,7 +78,7 @@ function accuracyPage (results) {
 
 <!-- Written by npm run bench:accuracy -- --write; do not edit. -->
 Every app of [the lab](lab.md) ran live on Node.js ${nodes.join(', ')}, in a memory cgroup like its container. The machine had two cores,
-other load, and up to three apps at a time. The rules were made with these apps: on others expect less, as in [Published leaks](realworld.md).
+other load, and up to three apps at a time. The rules were made with these apps: expect less accuracy on other apps, as in [Published leaks](realworld.md).
 
 | | right |
 |---|---|
@@ -116,12 +116,12 @@ ${table([
     })
 ])}
 
-From the start of the process. Leaks, native leaks and pinning are confirmed when a straight line has covered enough of the way to the
-limit.
+The seconds count from the start of the process. Leaks, native leaks and pinning are confirmed when
+growth in a straight line has covered enough of the way to the limit.
 
 ## Predictions
 
-The first fix of each verdict, applied; "effect" is the change of the signal. For repairs in the code a growth was predicted to end.
+The bench applied the first fix of each verdict; "effect" is the change of the signal. For repairs of the code, the prediction is that growth ends.
 
 ${table([
   [
@@ -148,9 +148,10 @@ ${table([
   ])
 ])}
 
-Semi-spaces: the model is in \`engine/v8/young-generation.js\`. All predictions are for the same work a second; under a closed loop of load
-the throughput rises instead. RSS is that of the whole run but its start, on average. Allocator: what
-malloc retains on average, without the memory that jemalloc needs for itself or returns after a delay of a second.
+Semi-spaces: the model is in \`engine/v8/young-generation.js\`. All predictions are for the same
+work a second. If clients wait for each answer, the throughput rises instead. RSS is the mean of the
+run without its start. Allocator: the mean of malloc's retained memory, without the memory that
+jemalloc needs for itself or returns after a delay of a second.
 
 ## Wrong
 

@@ -44,7 +44,7 @@ const table = (head, rows) =>
  */
 function anatomyPage ({ trims, unexplained, costs }) {
   const sections = [
-    '# How true the anatomy of RSS is',
+    '# How accurate the RSS breakdown is',
     '<!-- Written by npm run bench:anatomy -- --write; do not edit. -->'
   ]
   const done = trims
@@ -56,11 +56,11 @@ function anatomyPage ({ trims, unexplained, costs }) {
     const telling = done.filter(({ gained, rss }) => gained >= 0.05 * rss)
     const within = (/** @type {'asked' | 'estimated'} */ key, /** @type {number} */ limit) => telling.filter(trim => Math.abs(trim[key] / trim.gained - 1) <= limit).length
     sections.push(
-      '## What malloc_trim gives back, predicted and measured',
+      '## Memory that malloc_trim returns, predicted and measured',
       'Fragmenting lab apps ran in their memory cgroup; then `memwatch trim` predicted the ' +
-        'returned memory, and returned it. *Asked*: the prediction from malloc\'s own statistics ' +
-        '(`MEMWATCH_ALLOCATOR_ACCESS`). *Estimated*: the prediction from /proc alone, at the same ' +
-        'moment. MiB.',
+        "returned memory, and returned it. *Asked* is the prediction from malloc's own " +
+        'statistics (`MEMWATCH_ALLOCATOR_ACCESS`). *Estimated* is the prediction from /proc ' +
+        'alone, at the same moment. All values are in MiB.',
       table(
         [
           'malloc',
@@ -97,7 +97,7 @@ function anatomyPage ({ trims, unexplained, costs }) {
   if (unexplained.length > 0) {
     const sorted = [...unexplained].sort((a, b) => b.unexplainedRatio - a.unexplainedRatio)
     sections.push(
-      '## What stays unexplained',
+      '## Unexplained memory',
       `${unexplained.length} runs of lab apps: the parts add up to RSS in ` +
         `${unexplained.filter(({ sumIsRss }) => sumIsRss).length}; ` +
           `${sorted.filter(({ unexplainedRatio }) => unexplainedRatio > 0.1).length} have more ` +
@@ -118,10 +118,10 @@ function anatomyPage ({ trims, unexplained, costs }) {
   if (costs.length > 0) {
     sections.push(
       '## Cost of a scan for the app',
-      'Main-thread time of one scan of the memory map, and of reading malloc\'s statistics; ' +
-        'medians of 21. A scan runs in slices of 0.4 ms, between which the app has its turn; on ' +
-          `request, and here, it runs at once. It is due every ${EVERY_SECONDS} ` +
-            `s, and more rarely where it would take more than ${100 * MOST_SHARE} % of a core.`,
+      "Main-thread time of one scan of the memory map, and of reading malloc's statistics; " +
+        'medians of 21. A scan runs in slices of 0.4 ms, and the app runs between them. On ' +
+        `request, and in this bench, it runs in one piece. It runs every ${EVERY_SECONDS} s, and ` +
+        `less often if it would take more than ${100 * MOST_SHARE} % of a core.`,
       table(
         [
           'Node',

@@ -76,7 +76,7 @@ function attackPage (rows, { node, own, trust }) {
       ),
       `Exporters ran on Node.js ${node}, apps on ${own}. A machine with two cores ran both, and ` +
         'the attackers.',
-      '## What was tried',
+      '## The attacks',
       table(
         ['attacker', 'attack', 'exporter', 'tried', 'result'],
         attacked.map(({ who, what, mode, tried, broke }) => [
@@ -87,10 +87,10 @@ function attackPage (rows, { node, own, trust }) {
           broke.length === 0 ? 'held' : `**broke**: ${cell(broke.join('; '))}`
         ])
       ),
-      '## What was measured',
-      'RSS is VmHWM of the exporter; its cgroup counts page cache, too. Lost frames of the ' +
-      'well-behaved agent are gaps in its sequence, and frames that it dropped. ' +
-          '`/metrics` is scraped every five seconds from a further address.',
+      '## Measurements',
+      'RSS is VmHWM of the exporter; its cgroup also counts page cache. Lost frames of the ' +
+      'well-behaved agent are gaps in its sequence, and frames that it dropped. Another address ' +
+      'scrapes `/metrics` every five seconds.',
       table(
         [
           'attack',
@@ -146,7 +146,7 @@ function attackPage (rows, { node, own, trust }) {
               ])
             )
           ]),
-      '## What had to hold',
+      '## Requirements',
       'Under each attack on an exporter: it does not end, no process of its cgroup is killed ' +
         'for memory, no probe fails, no frame of the well-behaved agent is lost. And:',
       table(

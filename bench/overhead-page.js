@@ -81,12 +81,12 @@ const COLUMNS = [
 ]
 
 /** Explanation of the costs, measured by hand on Node 20 to 26. */
-const WHY = `Medians of every Node and app, from the least to the most. The rest of this section explains the costs. It was measured by
-hand on Node 20 to 26.
+const WHY = `The table has the lowest and the highest median of all Node versions and apps. The
+rest of this section explains the costs, measured by hand on Node 20 to 26.
 
 ### Memory of an idle app
 
-After a full GC the agent holds 0.85 to 0.95 MiB of heap. Loading it makes V8 take more around it:
+After a major GC the agent holds 0.85 to 0.95 MiB of heap. When it is loaded, V8 also allocates other memory:
 
 | memory | Node 20 | Node 22 | Node 24 | Node 26 |
 | --- | --- | --- | --- | --- |
@@ -98,14 +98,14 @@ After a full GC the agent holds 0.85 to 0.95 MiB of heap. Loading it makes V8 ta
 | anonymous, after four minutes (medians of four processes) | 1.9 MiB | 4.2 MiB | 4.8 MiB | 3.7 MiB |
 | the same without scans of the memory map, and as one file | 2.7 MiB | 3.2 MiB | 4.7 MiB | 3.2 MiB |
 
-An app that loads a few dozen modules takes the file pages and the semi-space anyway. All processes of one Node share the
-file pages. The anonymous memory is mostly new space and malloc's arenas of V8's threads: V8 takes both as soon as it compiles
-and collects.
+An app that loads a few dozen modules needs the file pages and the semi-space anyway. All processes
+of the same Node.js binary share the file pages. The anonymous memory is mostly new space and
+malloc's arenas of V8's threads. V8 allocates both as soon as it compiles code and runs GCs.
 
 ### Memory under load
 
-V8 doubles its semi-spaces when more survives than they hold, and a little more memory beside the app brings that step
-forward. On Node 24 an observer of GCs with an empty callback raised 40 MiB to 45 MiB, as much as the agent does.
+V8 doubles its semi-spaces when more memory survives than they can hold. A little more memory
+beside the app's makes this step earlier. On Node 24 an observer of GCs with an empty callback raised 40 MiB to 45 MiB, as much as the agent does.
 
 | JSON API, twenty clients | Node 20 | Node 24 |
 | --- | --- | --- |
@@ -124,8 +124,8 @@ The agent delays the start of an HTTP server by 3 ms: medians of 40 starts each 
 
 ### The frame
 
-A frame is cold code. Three quarters of its time lie in V8's builtins and Node's C++, spread over some hundred functions of
-which none takes a twentieth. A sixth lies in the kernel.
+The code of a frame runs cold. Three quarters of its time are in V8's builtins and Node's C++,
+spread over about a hundred functions, none above a twentieth. A sixth of the time is in the kernel.
 
 | main-thread time | µs |
 | --- | --- |
@@ -140,8 +140,8 @@ which none takes a twentieth. A sixth lies in the kernel.
 | a frame with 3,800 GCs a second, Node 24 | 620 |
 | the same, with all values in every third frame only | 490 |
 
-Functions that thousands of runs compiled beforehand take a quarter less. The agent reads memory in each frame, so that the
-last values of an app that is killed for memory are of its last second. See [growth](growth.md).
+Functions that V8 compiled after thousands of runs take a quarter less. The agent reads memory in
+each frame, so that an app killed for memory has values of its last second. See [growth](growth.md).
 
 ### GCs
 
@@ -152,8 +152,9 @@ observes GCs only where it cannot use V8's own callbacks.
 
 ### Throughput
 
-Two processes differ by more than the agent's cost, so rounds do not show it. Turns of two seconds do not show it either. They
-ran the JSON API on Node 24 under full load:
+Two processes differ by more than the agent's cost, so rounds do not show it. Alternating periods
+of two seconds do not show it either. The table has such periods of the JSON API on Node 24 under
+full load:
 
 | fewer requests, medians and range | four processes at a time, 24 turns | three processes, 32 turns |
 | --- | --- | --- |
@@ -161,8 +162,8 @@ ran the JSON API on Node 24 under full load:
 | with an empty observer of GCs | 4.0 % (1.5 to 9.8) | |
 | with nothing again | 0.8 % (−5.3 to 5.5) | −2.6 % (−4.4 to 2.8) |
 
-The agent costs as much as the empty observer, within the noise. Observing GCs likely costs more than half a percent there,
-and the profiles below agree.`
+The agent costs as much as the empty observer, within the noise. Observing GCs probably costs more
+than half a percent in this app; the profiles below agree.`
 
 /**
  * @param {string[]} head

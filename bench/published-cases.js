@@ -68,9 +68,9 @@ const cases = [
       'Batches of Buffers of many sizes through the thread pool, over a live heap of 90 MB; ten ' +
         'quiet seconds between them.',
     remark:
-      'After load the published share is what jemalloc does with its own defaults: without a ' +
-        'background thread it gives pages back only while it is asked for others. With one, ' +
-          'about twice as much comes back; peaks differ little.',
+      'After load the published share is that of jemalloc with its default settings: without a ' +
+        'background thread it returns pages only while the app allocates others. With a ' +
+        'background thread it returns about twice as much; peaks differ little.',
     memoryMb: 512,
     seconds: 60,
     fromNode: 20,
@@ -98,8 +98,8 @@ const cases = [
     model: 'A JSON API at a fixed rate, up to 64 requests in flight.',
     remark:
       'Rates and delays include other work of the machine, which affects the cost per request ' +
-      'less. The new space is both semi-spaces, as V8 counts it. It ' +
-          'costs memory: see peak RSS.',
+      "less. The new space is the sum of both semi-spaces, as in V8's statistics. A larger new " +
+      'space costs memory: see peak RSS.',
     memoryMb: 512,
     seconds: 30,
     fromNode: 20,
@@ -127,16 +127,16 @@ const cases = [
         'at most 3.',
     app: 'array-buffer-pile-up-transfer',
     model:
-      'Buffers of 50 MB one after the other, five a second for 45 s; how many the published run ' +
-        'took is not known.',
+      'Buffers of 50 MB one after the other, five a second for 45 s; the number in the published ' +
+        'run is unknown.',
     remark:
-      'GC events follow the number of Buffers, here 225 a run; a thousand would come to what is ' +
-        'published, within some tens of percent. Those that stay with release are the start of ' +
-          'Node and of the agent. Node 20 has no transfer: the one Buffer that is kept stays ' +
-            'resident, and so does what V8 leaves uncollected without. RSS is looked at once a ' +
-              'second, between Buffers: while one is in use 50 MB more are resident, and the ' +
-                'kernel counted a peak of 111 to 118 MB with release, 162 to 222 MB without ' +
-                  '(Node 22, 24).',
+      'The number of GC events follows the number of Buffers, here 225 a run. A thousand Buffers ' +
+        'would give the published number, within some tens of percent. The remaining events with ' +
+        'release are those of the start of Node and of the agent. Node 20 has no transfer: with ' +
+        'release the one reused Buffer stays resident, and without release the Buffers that V8 ' +
+        'has not collected. RSS is read once a second, between Buffers. While a Buffer is in ' +
+        'use, 50 MB more are resident: the kernel counted a peak of 111 to 118 MB with release, ' +
+        'and 162 to 222 MB without (Node 22, 24).',
     memoryMb: 300,
     seconds: 45,
     fromNode: 20,

@@ -72,7 +72,7 @@ function publishedPage (results) {
   return `# Published results, measured again
 
 <!-- Written by npm run bench:published -- --write; do not edit. -->
-Others have published effects of these fixes. \`memwatch try\` and \`memwatch compare\` measured them again on apps of [the lab](lab.md) that are modelled on theirs.
+Other authors have published effects of these fixes. \`memwatch try\` and \`memwatch compare\` measured them again on apps of [the lab](lab.md) that are modelled on theirs.
 Their apps differ: only direction and order of magnitude can agree.
 
 | figures | |

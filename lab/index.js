@@ -37,8 +37,8 @@ const apps = [
     diagnosis: 'semi-space-starvation',
     seconds: 30,
     about:
-      'A JSON API whose rows outlive scavenges at the 1 MB semi-space of a 512 MB container: ' +
-        'they are promoted just before they die, and majors follow many a second.'
+      'A JSON API in a container of 512 MB, with a semi-space of 1 MB: V8 promotes short-lived ' +
+        'rows, and runs many major GCs a second.'
   }),
   app({
     id: 'semi-space-starvation-jobs',
@@ -51,16 +51,16 @@ const apps = [
   }),
   app({
     id: 'semi-space-starvation-streams',
-    title: 'New space too small for what streams buffer',
+    title: 'New space too small for the buffers of streams',
     diagnosis: 'semi-space-starvation',
     seconds: 30,
     about:
-      'An import whose object streams buffer thousands of rows: each lives a little longer than ' +
-        'scavenges come.'
+      'An import whose object streams buffer thousands of rows: each row lives a little longer ' +
+        'than the time between two scavenges.'
   }),
   app({
     id: 'js-heap-leak',
-    title: 'Session map that never forgets',
+    title: 'Session map that only grows',
     diagnosis: 'js-heap-leak',
     fixedBy: 'none',
     suspect: { line: /permissions =|visits =|function login|randomBytes/ },
@@ -86,12 +86,12 @@ const apps = [
     suspect: { line: /history =|function subscribe|onPrice/ },
     seconds: 130,
     about:
-      'A ticker whose subscribers leave their listener on the shared feed, and with it all that ' +
-        'the closure holds.'
+      'A ticker whose subscribers leave their listener on the shared feed, with all objects of ' +
+        'its closure.'
   }),
   app({
     id: 'js-heap-leak-worker',
-    title: 'Worker thread that remembers everything',
+    title: 'Worker thread whose map only grows',
     diagnosis: 'js-heap-leak',
     fixedBy: 'code',
     suspect: { line: /histogram =|seen\.set|parentPort/ },
@@ -107,8 +107,8 @@ const apps = [
     fixedBy: 'code',
     seconds: 70,
     about:
-      'A download service that forgets the gzip stream when the client leaves: memory of zlib ' +
-        'grows, heap and Buffers do not.'
+      'A download service that does not close the gzip stream when the client disconnects: ' +
+        'memory of zlib grows, heap and Buffers do not.'
   }),
   app({
     id: 'native-memory-leak-jobs',
@@ -133,12 +133,12 @@ const apps = [
     diagnosis: 'allocator-fragmentation',
     seconds: 60,
     about:
-      'A document worker whose batches of mixed-size Buffers come and go: glibc keeps the ' +
-        'holes, and RSS stays far above what is in use.'
+      'A document worker that allocates and frees batches of Buffers of mixed sizes: glibc keeps ' +
+        'the free memory, and RSS stays far above the memory in use.'
   }),
   app({
     id: 'allocator-fragmentation-http',
-    title: 'Image proxy whose pictures are gone, but not their memory',
+    title: 'Image proxy whose freed memory malloc keeps',
     diagnosis: 'allocator-fragmentation',
     seconds: 60,
     about:
@@ -151,8 +151,8 @@ const apps = [
     diagnosis: 'allocator-fragmentation',
     seconds: 60,
     about:
-      'A log archiver that gzips hundreds of files at once, in rounds: between them nothing is ' +
-        'in use and RSS stays.'
+      'A log archiver that gzips hundreds of files at once, in rounds: between the rounds RSS ' +
+        'stays high, although no memory is in use.'
   }),
   app({
     id: 'array-buffer-pile-up',
@@ -161,11 +161,11 @@ const apps = [
     fixedBy: 'code',
     seconds: 45,
     about:
-      'Uploads of ten megabytes that are garbage at once, and wait for collections that come late.'
+      'Uploads of ten megabytes that become garbage at once, and wait for a late GC.'
   }),
   app({
     id: 'array-buffer-pile-up-jobs',
-    title: 'Video frames that wait for a collection',
+    title: 'Video frames that wait for a GC',
     diagnosis: 'array-buffer-pile-up',
     fixedBy: 'code',
     seconds: 45,
@@ -173,7 +173,7 @@ const apps = [
   }),
   app({
     id: 'array-buffer-pile-up-streams',
-    title: 'Blocks of a backup that wait for a collection',
+    title: 'Blocks of a backup that wait for a GC',
     diagnosis: 'array-buffer-pile-up',
     fixedBy: 'code',
     seconds: 45,
@@ -183,14 +183,14 @@ const apps = [
   }),
   app({
     id: 'array-buffer-pile-up-transfer',
-    title: 'Scans that wait for a collection in a small container',
+    title: 'Scans that wait for a GC in a small container',
     diagnosis: 'array-buffer-pile-up',
     fixedBy: 'code',
     memoryLimitBytes: 300 * MB,
     seconds: 45,
     about:
-      'A service that signs scans of 50 MB, each in a Buffer of its own: the next ones come ' +
-        'before V8 frees the last.'
+      'A service that signs scans of 50 MB, each in a new Buffer: new scans arrive before V8 ' +
+        'frees the last Buffers.'
   }),
   app({
     id: 'buffer-pool-pinning',
@@ -222,7 +222,7 @@ const apps = [
     diagnosis: 'heap-limit-thrash',
     seconds: 30,
     about:
-      'A shop whose catalogue fills 87 % of the heap size limit: each request has to collect first.'
+      'A shop whose catalogue fills 87 % of the heap size limit: each request waits for GCs.'
   }),
   app({
     id: 'heap-limit-thrash-jobs',
@@ -238,8 +238,8 @@ const apps = [
     fixedBy: 'code',
     seconds: 30,
     about:
-      'A worker thread whose resourceLimits leave little above what it holds: it collects, the ' +
-        'main thread rests.'
+      'A worker thread whose resourceLimits are hardly larger than its live heap: the worker ' +
+        'runs GCs all the time, while the main thread is idle.'
   }),
   app({
     id: 'container-limit-mismatch',
@@ -264,32 +264,32 @@ const apps = [
     limitOnParent: true,
     seconds: 30,
     about:
-      'A stream processor whose limit sits on the parent of its group: the heap is sized for ' +
-        'the whole machine.'
+      'A stream processor whose limit is on the parent of its cgroup: V8 sizes the heap for the ' +
+        'whole machine.'
   }),
   app({
     id: 'oversized-heap',
-    title: 'Large numbers to be safe',
+    title: 'Limits set too high to be safe',
     diagnosis: 'oversized-heap',
     memoryLimitBytes: LARGE_LIMIT_BYTES,
     nodeArgs: ['--max-semi-space-size=128', '--max-old-space-size=3000'],
     seconds: 70,
-    about: 'A small API with semi-spaces of up to 128 MB: garbage waits in a quarter of a gigabyte.'
+    about: 'A small API with semi-spaces of up to 128 MB: garbage fills a quarter of a gigabyte.'
   }),
   app({
     id: 'oversized-heap-jobs',
-    title: 'Report worker with room for a hundred',
+    title: 'Report worker with a heap for a hundred reports',
     diagnosis: 'oversized-heap',
     memoryLimitBytes: LARGE_LIMIT_BYTES,
     nodeArgs: ['--max-semi-space-size=96', '--max-old-space-size=4096'],
     seconds: 70,
     about:
-      'A report worker that keeps some megabytes; hundreds of megabytes of garbage wait for ' +
-        'rare collections.'
+      'A report worker that keeps some megabytes; hundreds of megabytes of garbage wait for rare ' +
+        'GCs.'
   }),
   app({
     id: 'oversized-heap-streams',
-    title: 'Importer with a young generation for ten',
+    title: 'Importer with a new space for ten importers',
     diagnosis: 'oversized-heap',
     memoryLimitBytes: LARGE_LIMIT_BYTES,
     nodeArgs: [
@@ -299,8 +299,8 @@ const apps = [
     ],
     seconds: 70,
     about:
-      'A CSV importer with semi-spaces of up to 128 MB: rows that live for a moment wait for ' +
-        'each scavenge.'
+      'A CSV importer with semi-spaces of up to 128 MB: short-lived rows wait for the next ' +
+        'scavenge.'
   }),
   app({
     id: 'resource-leak',
@@ -308,7 +308,8 @@ const apps = [
     diagnosis: 'resource-leak',
     fixedBy: 'code',
     seconds: 65,
-    about: 'An API that opens a connection to its backend for each tenth request and forgets it.'
+    about: 'An API that opens a connection to its backend for each tenth request and never ' +
+      'closes it.'
   }),
   app({
     id: 'resource-leak-jobs',
@@ -324,15 +325,15 @@ const apps = [
     diagnosis: 'resource-leak',
     fixedBy: 'code',
     seconds: 65,
-    about: 'A file server whose path for small ranges forgets to close.'
+    about: 'A file server whose code for small ranges does not close its files.'
   }),
   app({
     id: 'context-leak',
-    title: 'A context for each request, kept',
+    title: 'A context for each request, never dropped',
     diagnosis: 'context-leak',
     fixedBy: 'code',
     seconds: 55,
-    about: 'A rule engine that keeps a function out of each fresh vm context.'
+    about: 'A rule engine that keeps a function of each new vm context.'
   }),
   app({
     id: 'context-leak-jobs',
@@ -340,7 +341,7 @@ const apps = [
     diagnosis: 'context-leak',
     fixedBy: 'code',
     seconds: 55,
-    about: 'A template renderer that caches sandboxes without an end.'
+    about: 'A template renderer that caches sandboxes without a limit.'
   }),
   app({
     id: 'context-leak-streams',
@@ -349,7 +350,7 @@ const apps = [
     fixedBy: 'code',
     seconds: 55,
     about:
-      'A log pipeline that keeps the errors of scripts, each of them with the context it came from.'
+      'A log pipeline that keeps the errors of scripts, each with its whole context.'
   }),
   app({
     id: 'event-loop-blocked',
@@ -362,13 +363,14 @@ const apps = [
   }),
   app({
     id: 'event-loop-blocked-jobs',
-    title: 'A command that is waited for',
+    title: 'A command that blocks the event loop',
     diagnosis: 'event-loop-blocked',
     fixedBy: 'code',
     suspect: { call: 'execFileSync' },
     seconds: 35,
     about:
-      'A deploy bot that runs a command with execFileSync once a second: it waits and uses no CPU.'
+      'A deploy bot that runs a command with execFileSync once a second: the event loop waits ' +
+        'and uses no CPU.'
   }),
   app({
     id: 'event-loop-blocked-streams',
@@ -389,8 +391,8 @@ const apps = [
     nodeArgs: ['--max-semi-space-size=64', '--min-semi-space-size=64', '--max-old-space-size=128'],
     seconds: 110,
     about:
-      'An API that is called hard after its start and then hardly at all: the new space keeps ' +
-        'what it grew.'
+      'An API with heavy load after its start and hardly any load later: the new space keeps its ' +
+        'largest size.'
   }),
   app({
     id: 'idle-heap-not-returned-jobs',
@@ -422,8 +424,8 @@ const apps = [
     nodeArgs: ['--max-old-space-size=380'],
     seconds: 35,
     about:
-      'A routing service with a stable graph of small objects in memory: nothing is wrong, ' +
-        'pointers of four bytes would save much.'
+      'A routing service with a stable graph of small objects in memory: no problem, but ' +
+        'pointers of four bytes would save much memory.'
   }),
   app({
     id: 'pointer-compression-candidate-jobs',
@@ -433,8 +435,8 @@ const apps = [
     nodeArgs: ['--max-old-space-size=380'],
     seconds: 35,
     about:
-      'A scheduler with its plan in memory: small tasks that point at their neighbours, owners ' +
-        'and tags.'
+      'A scheduler with its plan in memory: small tasks with references to their neighbours, ' +
+        'owners and tags.'
   }),
   app({
     id: 'pointer-compression-candidate-streams',
@@ -450,7 +452,7 @@ const apps = [
     title: 'Steady JSON API',
     diagnosis: null,
     seconds: 40,
-    about: 'A small JSON API under steady load: the heap draws a saw around a constant floor.'
+    about: 'A small JSON API under steady load: the heap is a sawtooth above a constant floor.'
   }),
   app({
     id: 'healthy-cache-fill',
@@ -458,8 +460,8 @@ const apps = [
     diagnosis: null,
     seconds: 75,
     about:
-      'A bounded cache: the live heap climbs like a leak for about 40 s, then the oldest entry ' +
-        'leaves for each new one.'
+      'A bounded cache: the live heap grows like a leak for about 40 s; after that each new ' +
+        'entry replaces the oldest one.'
   }),
   app({
     id: 'healthy-bursts',
@@ -467,8 +469,7 @@ const apps = [
     diagnosis: null,
     seconds: 60,
     about:
-      'Three seconds of heavy load every fifteen: collections and event loop utilisation jump ' +
-        'and fall back.'
+      'Three seconds of heavy load every fifteen: GCs and event loop utilisation rise and fall.'
   }),
   app({
     id: 'healthy-batch-job',
@@ -484,7 +485,7 @@ const apps = [
     title: 'Templates compiled on first visit',
     diagnosis: null,
     seconds: 60,
-    about: 'Heap and RSS grow while templates are met for the first time, ever slower, then stay.'
+    about: 'Heap and RSS grow with each new template, more and more slowly, and then stop.'
   }),
   app({
     id: 'healthy-large-heap',
@@ -507,7 +508,7 @@ const apps = [
     title: 'Idle server',
     diagnosis: null,
     seconds: 60,
-    about: 'One health check every ten seconds: hardly a collection, and nothing wrong.'
+    about: 'One health check every ten seconds: hardly any GC, and no problem.'
   }),
   app({
     id: 'healthy-ttl-cache',
@@ -530,35 +531,35 @@ const apps = [
     title: 'Chat with many members',
     diagnosis: null,
     seconds: 60,
-    about: 'Four hundred sockets that come within seconds and stay.'
+    about: 'Four hundred sockets that open within seconds and stay open.'
   }),
   app({
     id: 'healthy-tenant-scripts',
     title: 'Scripts in contexts that are dropped',
     diagnosis: null,
     seconds: 60,
-    about: 'A fresh vm context for each script: they come and go.'
+    about: 'A new vm context for each script, dropped after use.'
   }),
   app({
     id: 'healthy-thumbnail-cache',
     title: 'Bounded cache of small Buffers',
     diagnosis: null,
     seconds: 75,
-    about: 'Thumbnails that fill the slabs of the Buffer pool: that slabs stay alive is right.'
+    about: 'Thumbnails that fill the slabs of the Buffer pool: all slabs are in use.'
   }),
   app({
     id: 'healthy-frame-ring',
-    title: 'Ring of Buffers that are used again',
+    title: 'Ring of reused Buffers',
     diagnosis: null,
     seconds: 60,
-    about: 'Eighty Buffers of a megabyte, made once: external memory is high and constant.'
+    about: 'Eighty Buffers of a megabyte, created once: external memory is high and constant.'
   }),
   app({
     id: 'healthy-wasm-filter',
     title: 'One large WebAssembly memory',
     diagnosis: null,
     seconds: 60,
-    about: '120 MB that are neither heap nor Buffer, made once.'
+    about: '120 MB that are neither heap nor Buffers, created once.'
   }),
   app({
     id: 'healthy-full-container',
@@ -566,8 +567,7 @@ const apps = [
     diagnosis: null,
     seconds: 75,
     about:
-      'Buffers and an index that were loaded at the start: RSS stands near the limit, and ' +
-        'stands still.'
+      'Buffers and an index that were loaded at the start: RSS is near the limit, and constant.'
   }),
   app({
     id: 'healthy-large-limit',
@@ -576,21 +576,21 @@ const apps = [
     memoryLimitBytes: LARGE_LIMIT_BYTES,
     nodeArgs: ['--max-old-space-size=2048'],
     seconds: 90,
-    about: 'No full collection for minutes: used heap and RSS drift upwards, and it is garbage.'
+    about: 'No major GC for minutes: used heap and RSS rise slowly, but only with garbage.'
   }),
   app({
     id: 'healthy-connection-pool',
     title: 'Pool of connections that reaches its cap',
     diagnosis: null,
     seconds: 75,
-    about: 'Keep-alive connections grow to ninety and stay.'
+    about: 'The number of keep-alive connections grows to ninety and stays there.'
   }),
   app({
     id: 'healthy-download-streams',
     title: 'Compressed downloads that end',
     diagnosis: null,
     seconds: 60,
-    about: 'Memory of zlib comes and goes with the clients.'
+    about: 'Memory of zlib rises and falls with the number of clients.'
   }),
   app({
     id: 'healthy-cpu-slices',
@@ -611,14 +611,15 @@ const apps = [
     title: 'Reports that are built and dropped',
     diagnosis: null,
     seconds: 75,
-    about: 'Every twenty seconds thirty megabytes of rows, dropped when they are sent.'
+    about: 'Every twenty seconds the app builds thirty megabytes of rows, and drops them after ' +
+      'sending.'
   }),
   app({
     id: 'healthy-uploads',
     title: 'Uploads freed at once',
     diagnosis: null,
     seconds: 60,
-    about: 'Two-megabyte Buffers come and go by the dozen a second; none is kept.'
+    about: 'The app uses a dozen Buffers of two megabytes a second, and keeps none.'
   })
 ]
 

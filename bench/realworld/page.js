@@ -67,10 +67,10 @@ function realworldPage (runs, rows) {
 
 <!-- Written by npm run bench:realworld -- --write; do not edit. -->
 ${leaks.length} published leaks, each with a public thread, ran at their leaky version: memwatch found
-**${found.length}** (${confirmed.length} confirmed, ${found.length - confirmed.length} suspected), and named the culprit beside **${named.length} of the ${nameable.length}** that a line of JavaScript can be blamed for.
+**${found.length}** (${confirmed.length} confirmed, ${found.length - confirmed.length} suspected), and named the culprit in **${named.length} of the ${nameable.length}** that a line of JavaScript causes.
 **${clean(fixed)} of ${fixed.length}** fixed versions and **${clean(healthy.map(({ row }) => row))} of ${healthy.length}** healthy programs ran without a confirmed finding.
-No rule was made for a case, and no case was left out for its result; the newest run of each counts, its leak sped up to show within
-minutes, on a machine of two cores that others used as well.
+No rule was made for a case, and no case was left out because of its result. The newest run of each case counts. Leaks were sped up to be
+visible within minutes. The machine had two cores and other load.
 
 ${table([
   [
@@ -81,8 +81,8 @@ ${table([
   ...healthy.map(healthyCells)
 ])}
 
-Seconds count from the start of the process. A suspect is right when one of the three that a
-headline names is the function, file or package at fault; "–": no line of JavaScript is.
+Seconds count from the start of the process. A suspect is right if one of the three in the
+headline is the function, file or package that leaks; "–": no line of JavaScript causes the leak.
 
 ## Missed
 
@@ -96,7 +96,7 @@ ${wrong(entries)}
 
 ${absent(runs, rows)}
 
-## Threads that did not leak here
+## Reported leaks that did not occur here
 
 ${NOT_REPRODUCED.map(text => `- ${text}.`).join('\n')}
 

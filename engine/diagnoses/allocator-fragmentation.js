@@ -101,7 +101,7 @@ module.exports = defineDiagnosis({
         trimmableBytes: signals.allocatorTrimmableBytes ?? 0
       },
       evidence: showEvidence(signals, limits),
-      impact: `${formatBytes(retained)} of RSS serve nobody${closer}.`
+      impact: `${formatBytes(retained)} of RSS are unused${closer}.`
     }
   },
 
@@ -117,18 +117,18 @@ module.exports = defineDiagnosis({
         title: 'Use jemalloc',
         change: jemallocChange(target),
         predicted: predicted(jemalloc),
-        risk: 'Another allocator in the process: try it on one replica first. Alpine and ' +
-          'distroless images need the library copied in.'
+        risk: 'Another allocator in the process: try it on one replica first. In Alpine and ' +
+          'distroless images, copy the library into the image.'
       }
     ]
     if (target.mallocEnv.MALLOC_MMAP_THRESHOLD_ === undefined) {
       fixes.push({
-        title: 'Without a new library: give Buffers memory of their own',
+        title: 'Without a new library: let Buffers have separate memory',
         change: envChange({ MALLOC_MMAP_THRESHOLD_: '32768' }),
         predicted: predicted(MMAP_THRESHOLD_SHARE * jemalloc),
-        risk: 'Each allocation of 32 KiB or more becomes a system call and whole pages: some ' +
-          'CPU, for apps with many Buffers of that size. It does nothing for smaller ones: how ' +
-            'much comes back depends on the sizes.'
+        risk: 'Each allocation of 32 KiB or more becomes a system call, which costs some CPU in ' +
+          'apps with many such Buffers. Smaller Buffers do not change, so the returned amount ' +
+          'depends on the sizes.'
       })
     }
     if (target.mallocEnv.MALLOC_ARENA_MAX === undefined) {
@@ -137,8 +137,8 @@ module.exports = defineDiagnosis({
         change: envChange({ MALLOC_ARENA_MAX: '2' }),
         // jemalloc also returns memory of the arenas, so fewer arenas add nothing.
         predicted: predicted(Math.min(jemalloc, ARENA_MAX_RECOVERED * arenaShareRatio * retained)),
-        risk: 'Threads of the pool share two arenas: some lock contention. It does not affect ' +
-          'memory in [heap].'
+        risk: 'Threads of the pool share two arenas, with some lock contention. Memory in [heap] ' +
+          'does not change.'
       })
     }
     // Largest saving first; remedies that save next to nothing are left out.
@@ -153,8 +153,8 @@ module.exports = defineDiagnosis({
         title: 'First aid, without a restart: malloc_trim',
         change,
         predicted: predicted(trimmableBytes),
-        risk: 'It blocks the app meanwhile, some 0.15 ms for each MiB. Memory that the app ' +
-          'keeps freeing and allocating soon returns.'
+        risk: 'It blocks the app for about 0.15 ms for each MiB. Under the same load, malloc ' +
+          'soon retains memory again.'
       }
     ]
   }
@@ -178,7 +178,8 @@ function ruleOutAllocator ({ allocator }) {
     return ok(`malloc is ${allocator} already, not glibc's`)
   }
   const name = allocator === 'unknown' ? 'this' : allocator
-  return unknown(`what ${name}'s malloc keeps cannot be told from outside`, { openUntil: 'never' })
+  return unknown(`memory that ${name}'s malloc retains is not visible from ` +
+    'outside', { openUntil: 'never' })
 }
 
 /** Is the retained memory worth a change? @type {Question} */
@@ -192,8 +193,8 @@ function ruleOutLittle (signals, limits) {
   const isMuch = retained >= limits.roomyRetainedBytes && share >= limits.roomyShareRatio
   if (isMuch || !hasRoom(signals, signals.allocatorSlackBytes, limits)) return null
   const limit = findMemoryLimit(signals)
-  return ok(`malloc retains ${formatBytes(retained)} of freed memory, little in a limit of ` +
-    `${formatBytes(limit)} of which RSS fills ${formatRatio(rssBytes / limit)}`)
+  return ok(`malloc retains ${formatBytes(retained)} of freed memory, little compared with the ` +
+    `limit of ${formatBytes(limit)}, of which RSS fills ${formatRatio(rssBytes / limit)}`)
 }
 
 /**
@@ -207,12 +208,12 @@ function ruleOutInUse (signals, limits) {
   const outside = `${formatBytes(nativeBytes)} outside the heap`
   if (retained >= limits.openBytes && retained / rssBytes >= limits.openShareRatio) {
     return unknown(
-      `${outside} hardly move: in use by native code, or freed and kept. malloc knows: start the ` +
-        'app with MEMWATCH_ALLOCATOR_ACCESS=read',
+      `${outside} hardly change: in use by native code, or freed and retained. malloc's ` +
+        'statistics decide: start the app with MEMWATCH_ALLOCATOR_ACCESS=read',
       { openUntil: 'setting' }
     )
   }
-  return ok(`${outside} are constant while Buffers hardly move: memory in use, not freed`)
+  return ok(`${outside} are constant, and Buffers hardly change: the memory is in use, not freed`)
 }
 
 /**
@@ -242,24 +243,24 @@ function showEvidence (signals, limits) {
   return listEvidence(
     evidence('allocatorSlackBytes', retained, limits.retainedBytes, (value, limit) =>
       signals.allocatorAsked === 1
-        ? `malloc itself counts ${value} of its resident memory as free; from ${limit} on it ` +
-          'matters.'
-        : (signals.allocatorAnswerDue === 1 ? 'malloc will be asked. ' : '') +
+        ? `malloc itself counts ${value} of its resident memory as free (threshold ${limit}).`
+        : (signals.allocatorAnswerDue === 1 ? 'memwatch will query malloc. ' : '') +
           `About ${value} of malloc's resident memory are beyond what is in use; from ${limit} ` +
           'on it matters.'),
     evidence('rssBytes', rssBytes, retained / limits.retainedShareRatio, value =>
       `RSS is ${value}, of which malloc keeps ${formatRatio(retained / rssBytes)}.`),
     evidence('mallocArenaShareRatio', inArenas, limits.arenaShareRatio, value =>
-      `${formatRatio(1 - inArenas)} of it lie in [heap], the main arena, and ${value} in the ` +
+      `${formatRatio(1 - inArenas)} of it are in [heap], the main arena, and ${value} in the ` +
       'arenas of threads.'),
     evidence(
       isChurn ? 'bufferChurnBytes' : 'nativeReusedBytes', moved, limits.movedShareRatio * retained,
-      (value, limit) => `Up to ${value} of native memory and Buffers were freed again (more than ` +
-        `${limit}), yet RSS stayed.`),
+      (value, limit) => `Up to ${value} of native memory and Buffers were freed (threshold ` +
+        `${limit}), but RSS did not fall.`),
     trend && evidence(
       'nativeRiseBytes', trend.rise, limits.growthShareRatio * signals.nativeBytes,
       (value, limit) => risesInLine(signals, limits)
-        ? `It still rises in a line, by ${value}: a leak is as likely until that stops.`
+        ? `It still rises in a straight line, by ${value}: until the rise stops, a leak is as ` +
+          'likely.'
         : notALine(trend.rise, value, limit))
   )
 }

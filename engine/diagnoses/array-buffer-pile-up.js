@@ -93,7 +93,7 @@ module.exports = defineDiagnosis({
       (perCpuSecond >= limits.majorsPerCpuSecond ? limits.majorRatio : limits.costlyMajorRatio)
     const waits = waiting >= limits.waitingBytes && share >= limits.waitingShareRatio
     if (!collects || !waits) {
-      return ok(`${formatBytes(waiting)} of Buffers wait for a GC at a time, and ` +
+      return ok(`${formatBytes(waiting)} of unused Buffers wait for a GC, and ` +
         `${formatNumber(majors)} major GCs a second run for them ` +
         `(${wallAndCpu(signals, pauses, cpuRatio)})`)
     }
@@ -104,7 +104,7 @@ module.exports = defineDiagnosis({
       share >= limits.certainShareRatio
     const ofLimit = signals.rssShareRatio === null
       ? ''
-      : ` (RSS stands at ${formatRatio(signals.rssShareRatio)} of the container limit)`
+      : ` (RSS is at ${formatRatio(signals.rssShareRatio)} of the container limit)`
     // Least RSS after the fix, as heap, code and Node's own memory remain.
     const remainingBytes = rssBytes - (signals.outsideHeapBytes ?? 0) + NATIVE_BASE_BYTES
     return {
@@ -112,8 +112,8 @@ module.exports = defineDiagnosis({
         ? 'confirmed'
         : 'suspected',
       severity: !isCostly && hasRoom(signals, waiting, limits) ? 'info' : 'warning',
-      summary: `${formatBytes(waiting)} of dead Buffers wait for a GC at a time, and V8 runs ` +
-        `${formatNumber(majors)} full collections a second to free them.`,
+      summary: `${formatBytes(waiting)} of unused Buffers wait for a GC, and V8 runs ` +
+        `${formatNumber(majors)} major GCs a second to free them.`,
       finding: {
         majorsPerSecond: majors,
         majorPauseRatio: pauses,
@@ -122,8 +122,8 @@ module.exports = defineDiagnosis({
         leastRssBytes: Math.min(rssBytes, remainingBytes)
       },
       evidence: showEvidence(signals, limits, target, waiting),
-      impact: `RSS is up to ${formatBytes(waiting)} higher than what is in use${ofLimit}, and ` +
-        `${formatRatio(pauses)} of the time goes into collecting.`
+      impact: `RSS is up to ${formatBytes(waiting)} higher than the memory in use${ofLimit}, and ` +
+        `GCs take ${formatRatio(pauses)} of the time.`
     }
   },
 
@@ -138,18 +138,19 @@ module.exports = defineDiagnosis({
     /** @type {import('./define-diagnosis').Fix[]} */
     const fixes = [
       {
-        title: 'Release each Buffer when it is done with',
+        title: 'Release each Buffer after its last use',
         change: {
           code:
             (canTransfer
               ? 'After the last use of a large Buffer that owns its memory: ' +
-                'buffer.buffer.transfer(0) frees it at once. Only where buffer.byteOffset === 0 ' +
-                  'and buffer.byteLength === buffer.buffer.byteLength: a small Buffer (below ' +
-                    'half of Buffer.poolSize, from Buffer.from, allocUnsafe or concat) shares ' +
-                      'its slab with others, and transferring that breaks them. '
+                'buffer.buffer.transfer(0) frees it at once. Do so only if buffer.byteOffset === ' +
+                '0 and buffer.byteLength === buffer.buffer.byteLength: a small Buffer (below ' +
+                'half of Buffer.poolSize, from Buffer.from, allocUnsafe or concat) shares its ' +
+                'slab with other Buffers, and a transfer of the slab breaks them. '
               : 'This Node has no ArrayBuffer.prototype.transfer (22 and later do): keep few ' +
-                'large Buffers and use them again (a pool of Buffer.allocUnsafeSlow), ') +
-            'Do not gather a body with Buffer.concat: handle the chunks as a stream (pipeline, ' +
+                'large Buffers and reuse them (a pool of Buffer.allocUnsafeSlow), ') +
+            'Do not join the chunks of a body with Buffer.concat: handle the chunks as a stream ' +
+              '(pipeline, ' +
               'hash.update per chunk), or write them into one ' +
                 'Buffer.allocUnsafeSlow(contentLength).'
         },
@@ -171,8 +172,8 @@ module.exports = defineDiagnosis({
         predicted: [
           prediction('externalMajorPauseRatio', pauses, limits.scavengedPauseShareRatio * pauses)
         ],
-        risk: 'A V8 flag that Node does not promise to keep; it is refused in NODE_OPTIONS, so ' +
-          'the command line must carry it. The Buffers still wait.'
+        risk: 'Later versions of Node.js may remove this V8 flag. NODE_OPTIONS does not accept ' +
+          'it: put it on the command line. Buffers still wait for a GC.'
       })
     }
     return fixes
@@ -235,22 +236,22 @@ function showEvidence (signals, limits, target, waiting) {
   const { externalFloorBytes: least, externalPeakBytes: most } = signals
   return listEvidence(
     evidence('externalWaitingBytes', waiting, limits.waitingBytes, (value, limit) =>
-      `Some ${value} of external memory (threshold ${limit}) come and go above a constant ` +
-      `part: Buffers die long before they are freed. It was between ${formatBytes(least)} and ` +
-      `${formatBytes(most)}.`),
+      `About ${value} of external memory (threshold ${limit}) are allocated and freed again and ` +
+      'again: Buffers are unused long before a GC frees them. External memory was between ' +
+      `${formatBytes(least)} and ${formatBytes(most)}.`),
     evidence('externalMajorsPerSecond', majors, limits.majorsPerCpuSecond, (value, limit) =>
       `${value} major GCs because of external memory; the threshold is ${limit} of CPU time.`),
     evidence('externalMajorPauseRatio', pauses, limits.majorRatio, value =>
-      `They take ${value} of wall time, although the heap has nothing to collect.`),
+      `They take ${value} of wall time, although they free little on the heap.`),
     cpuTimeEvidence(
       signals,
       `${formatNumber(perCpuSecond)} such GCs, which take ${formatRatio(cpuRatio)}`
     ),
     evidence('rssBytes', rssBytes, waiting / limits.waitingShareRatio, value =>
-      `RSS is ${value}: ${formatRatio(waiting / rssBytes)} of it wait.`),
+      `RSS is ${value}: ${formatRatio(waiting / rssBytes)} of it are unused Buffers.`),
     regression(target) !== null &&
       evidence('ordinaryMajorsPerSecond', signals.ordinaryMajorsPerSecond ?? 0, 0, () =>
-        `Node ${target.node} (V8 ${target.v8}) frees short-lived Buffers by full collections ` +
-        'where other versions scavenge.')
+        `Node ${target.node} (V8 ${target.v8}) frees short-lived Buffers by major GCs; other ` +
+        'versions free them by scavenges.')
   )
 }

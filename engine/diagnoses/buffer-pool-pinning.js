@@ -50,13 +50,13 @@ module.exports = defineDiagnosis({
     const steady = signals.arrayBuffersTrend?.steadinessRatio ?? 0
     return {
       state: kept >= limits.slabsKeptRatio ? 'confirmed' : 'suspected',
-      summary: `${formatRatio(kept)} of the Buffer pool's slabs of ${formatKibibytes(slab)} ` +
-        `stay alive for the slices that are kept of them: ${formatBytes(floor)} stay in ` +
+      summary: `${formatRatio(kept)} of the Buffer pool's slabs of ${formatKibibytes(slab)} stay ` +
+        `alive because the app keeps slices of them: ${formatBytes(floor)} stay in ` +
         `Buffers${steady > limits.growsSteadinessRatio ? ', and it grows' : ''}.`,
       finding: { slabBytes: slab, pinnedBytes, rssBytes },
       evidence: showEvidence(signals, limits, kept),
-      impact: `Up to ${formatBytes(kept * floor)} are held by slices that need a fraction of ` +
-        'it. Where what is kept fills its slabs, it is a cache that wants a bound.'
+      impact: `Up to ${formatBytes(kept * floor)} are held by slices that need only a fraction ` +
+        'of it. If the slices fill their slabs, they are a cache: limit its size.'
     }
   },
 
@@ -64,23 +64,24 @@ module.exports = defineDiagnosis({
     const smallerShare = Math.max(0, 1 - SMALL_SLAB_BYTES / slabBytes)
     return [
       {
-        title: 'Copy out what is kept',
+        title: 'Copy the kept parts',
         change: {
-          code: 'Where a small part of a message is stored – an id, a token, a header – store a ' +
-            'copy that owns its memory: const own = Buffer.allocUnsafeSlow(part.length); ' +
-              'part.copy(own). Or keep a string (part.toString()). Buffer.from(part) does not ' +
-                'help: it cuts from the same pool.'
+          code: 'If the app stores a small part of a message – an id, a token, a header – store ' +
+            'a copy with its own memory: const own = Buffer.allocUnsafeSlow(part.length); ' +
+            'part.copy(own). Or keep a string (part.toString()). Buffer.from(part) does not ' +
+            'help: it uses the same pool.'
         },
         predicted: [
           prediction('rssBytes', rssBytes, rssBytes - limits.releasedShareRatio * pinnedBytes)
         ],
-        risk: 'Each kept part costs a small allocation; temporary parts need none.'
+        risk: 'Each kept part costs a small allocation. Temporary parts need no copy.'
       },
       {
         title: 'Or make the slabs smaller',
         change: {
-          code: 'At the start of the app: require(\'node:buffer\').Buffer.poolSize = ' +
-            `${SMALL_SLAB_BYTES} (now ${slabBytes}). A kept slice then pins at most that.`
+          code: "At the start of the app: require('node:buffer').Buffer.poolSize = " +
+            `${SMALL_SLAB_BYTES} (now ${slabBytes}). A kept slice then keeps at most this much ` +
+            'memory alive.'
         },
         predicted: [
           prediction('rssBytes', rssBytes, rssBytes - pinnedBytes * smallerShare)
@@ -104,16 +105,16 @@ function ruleOut (signals, limits) {
   const { arrayBuffersFloorBytes: floor, rssBytes, bufferSlabsFollowed: followed } = signals
   const { bufferSlabsKeptRatio: kept } = signals
   if (floor < limits.arrayBuffersFloorBytes || floor / rssBytes < limits.arrayBuffersShareRatio) {
-    return ok(`${formatBytes(floor)} in Buffers that stay: nothing that matters is pinned`)
+    return ok(`${formatBytes(floor)} in retained Buffers: slices keep little memory alive`)
   }
-  const seen = `${formatNumber(followed)} slabs of the Buffer pool were seen to their end`
-  if (followed <= 0) return ok(`${seen}: the Buffers that stay do not belong to the pool`)
+  const seen = `${formatNumber(followed)} slabs of the Buffer pool were observed to their end`
+  if (followed <= 0) return ok(`${seen}: the retained Buffers do not belong to the pool`)
   if (followed < limits.slabsFollowed || kept === null) {
     return unknown(`${seen}: too few to compute a share`)
   }
   if (kept >= limits.suspectedSlabsKeptRatio) return null
   return ok(`${formatRatio(kept)} of ${formatNumber(followed)} pool slabs outlived their use: ` +
-    'slices do not pin them')
+    'slices do not keep them alive')
 }
 
 /**
@@ -129,8 +130,8 @@ function showEvidence (signals, limits, kept) {
       `Of ${formatNumber(followed)} checked slabs, ${value} were still alive two major GCs ` +
       `after they were used up (threshold ${limit}).`),
     evidence('arrayBuffersFloorBytes', floor, limits.arrayBuffersFloorBytes, (value, limit) =>
-      `${value} of Buffers stay, ${formatRatio(floor / rssBytes)} of RSS; from ${limit} on it ` +
-      'matters.'),
+      `${value} of Buffers are retained, ${formatRatio(floor / rssBytes)} of RSS (threshold ` +
+      `${limit}).`),
     evidence('bufferPoolBytes', slab, slab, () =>
       `One kept slice of a few bytes holds a slab of ${formatKibibytes(slab)}.`),
     evidence('rssBytes', rssBytes, floor / limits.arrayBuffersShareRatio, value =>

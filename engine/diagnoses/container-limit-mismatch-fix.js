@@ -121,8 +121,8 @@ function limitHeap (finding, target, sizes) {
   const each = finding.heaps > 1 ? 'each heap of this process' : 'the heap'
   const part = processes === 1
     ? ''
-    : ` It is the part of this process, ${formatBytes(shareBytes)}, of what ${processes} ` +
-      'processes share: each of them needs a limit.'
+    : ` The value fits this process's share, ${formatBytes(shareBytes)}, of the container. ` +
+      `${processes} processes share it, and each needs its own limit.`
   return {
     title: `Keep ${each} below ${megabytes} MiB`,
     change: nodeFlagChange(target, {
@@ -132,8 +132,8 @@ function limitHeap (finding, target, sizes) {
       prediction('heapSizeLimitBytes', heapLimitBytes, megabytes * MIB + youngBytes),
       ...(highest < rssBytes ? [prediction('rssBytes', rssBytes, highest)] : [])
     ],
-    risk: `V8 collects earlier and more often. The app keeps ${formatBytes(live)} alive` +
-      `${formatNumber(live) === '0' ? ', as far as a major GC has shown' : ''}.${part}`
+    risk: `V8 runs GCs earlier and more often. The app keeps ${formatBytes(live)} ` +
+      `alive${formatNumber(live) === '0' ? ', as far as a major GC has shown' : ''}.${part}`
   }
 }
 
@@ -146,11 +146,11 @@ function askForMemory (finding, { neededBytes }) {
   const { liveBytes, othersLiveBytes, besideBytes, othersBesideBytes, heaps } = finding
   const [theHeaps, them] = heaps > 1 ? [`${heaps} heaps`, 'them'] : ['the heap', 'it']
   return {
-    title: `Ask for ${formatBytes(neededBytes)} of memory`,
+    title: `Request ${formatBytes(neededBytes)} of memory`,
     change: { memoryLimitBytes: Math.round(neededBytes / MIB) * MIB },
     predicted: [],
     risk: `Computed from ${formatBytes(liveBytes + othersLiveBytes)} of live objects on ` +
-      `${theHeaps} and ${formatBytes(besideBytes + othersBesideBytes)} of memory beside ${them}.`
+      `${theHeaps} and ${formatBytes(besideBytes + othersBesideBytes)} of memory outside ${them}.`
   }
 }
 

@@ -69,8 +69,8 @@ function judgeRaised (signals, limits, finding) {
     impact: 'The added memory is reserved, and the heap cannot use it: ' +
       (isTight
         ? `the live heap of ${formatBytes(liveBytes)} nearly fills the old generation, so V8 ` +
-          'collects all the time, or ends with heap out of memory (exit 134).'
-        : 'a heap that grows ends at the old limit.')
+          'runs GCs all the time, or the process ends with heap out of memory (exit 134).'
+        : 'a growing heap still reaches the old limit.')
   }
 }
 
@@ -82,11 +82,11 @@ function judgeRaised (signals, limits, finding) {
 function restart ({ resize, heapLimitBytes, limitBytes }) {
   if (!resize) return []
   return [{
-    title: 'Restart the process: V8 then sizes its heap by the new limit',
-    change: { code: 'Restart the process, as with kubectl rollout restart.' },
+    title: 'Restart the process, so that V8 chooses its heap size for the new limit',
+    change: { code: 'Restart the process, for example with kubectl rollout restart.' },
     predicted: [prediction('heapSizeLimitBytes', heapLimitBytes, resize.restartedBytes)],
     risk: `The limit changed from ${formatBytes(resize.beforeBytes)} to ` +
-      `${formatBytes(limitBytes)} in place, which a running V8 does not follow.`
+      `${formatBytes(limitBytes)} in place. A running V8 does not follow such a change.`
   }]
 }
 

@@ -28,18 +28,18 @@ function judgeTogether (signals, limits, finding) {
   const sharers = `${nameSharers({ processes, heaps })} share the container's ${formatBytes(limit)}`
   const full = `full heaps (${formatBytes(heapLimits)})`
   if (heapLimits + beside <= limit) {
-    return ok(`${sharers}: ${full} and what lies beside them (${formatBytes(beside)}) fit`)
+    return ok(`${sharers}: ${full} and the memory outside the heaps (${formatBytes(beside)}) fit`)
   }
   // Processes work independently. The threads of one process share its work, and only a few are
   // busy at a time.
   const blind = processes > 1 && heapLimits >= limits.togetherBlindRatio * limit
   if (!blind && usedRatio < limits.suspectedRssShareRatio) {
-    return ok(`${sharers}: ${full} would not fit beside the rest (${formatBytes(beside)}), but ` +
-      `all together use ${formatRatio(usedRatio)} of it`)
+    return ok(`${sharers}: ${full} and the other memory (${formatBytes(beside)}) would not fit, ` +
+      `but all together use only ${formatRatio(usedRatio)} of the limit`)
   }
   if (finding.shareBytes * processes < limits.leastPartRatio * limit) {
-    return ok(`${sharers}, and this one holds ${formatBytes(signals.rssBytes)} of it: judged at ` +
-      'the larger ones')
+    return ok(`${sharers}, and this one holds ${formatBytes(signals.rssBytes)} of it: the ` +
+      'verdict is on the larger processes')
   }
   const pressed = usedRatio >= limits.rssShareRatio && heapRatio >= limits.heapShareRatio
   const victim = processes > 1 ? 'one of the processes' : 'the process'
@@ -47,15 +47,14 @@ function judgeTogether (signals, limits, finding) {
     state: pressed ? 'confirmed' : 'suspected',
     // Far below the limit there is no risk yet.
     severity: usedRatio >= limits.suspectedRssShareRatio ? 'warning' : 'info',
-    summary: `${sharers}: their heaps may grow to ${formatBytes(heapLimits)}, and ` +
-      `${formatBytes(beside)} lie beside them.`,
+    summary: `${sharers}: their heaps may grow to ${formatBytes(heapLimits)}, and they use ` +
+      `${formatBytes(beside)} outside the heaps.`,
     finding,
     evidence: showEvidence(signals, limits, finding, {
       heapLimits, beside, usedRatio, heapRatio
     }),
-    impact: 'V8 sizes each heap as if it were alone in the container, and does not collect ' +
-      `before that is full: the kernel kills ${victim} (exit 137, OOMKilled), and the log ` +
-      'says nothing of a heap.'
+    impact: `V8 sizes each heap as if it were alone in the container. The kernel kills ${victim} ` +
+      '(exit 137, OOMKilled) before a heap is full, and the log has no message about a heap.'
   }
 }
 
@@ -71,19 +70,19 @@ function showEvidence (signals, limits, finding, { heapLimits, beside, usedRatio
   const { rssBytes, containerLimitHitsPerSecond: hits } = signals
   return listEvidence(
     evidence('containerHeapLimitBytes', heapLimits, limit - beside, (value, limit) =>
-      `Full heaps take ${value} together; ${limit} would fit beside what else is resident.`),
+      `Full heaps take ${value} together; ${limit} would fit beside the other resident memory.`),
     evidence('heapSizeLimitBytes', finding.heapLimitBytes, ownRoom, (value, limit) =>
       `The heap of ${ownHeaps > 1 ? 'the main thread' : 'this process'} may grow to ${value}; ` +
-      `its part of the container has room for ${limit}.`),
+      `its share of the container has room for ${limit}.`),
     evidence('containerLimitBytes', limit, heapLimits + beside, (value, worst) =>
-      `The container may hold ${value}; all together it can become ${worst}.`),
+      `The container's limit is ${value}; all processes together may grow to ${worst}.`),
     evidence('rssBytes', rssBytes, shareBytes, value =>
       `RSS is ${value} here, ${formatBytes(usedRatio * limit)} in all processes: ` +
       `${formatRatio(usedRatio)} of the container. From ${formatRatio(limits.rssShareRatio)} on, ` +
-      `with heaps that fill ${formatRatio(limits.heapShareRatio)} of it, it is serious (now ` +
-      `${formatRatio(heapRatio)}).`),
+      `with heaps that fill ${formatRatio(limits.heapShareRatio)} of it, the finding is severe ` +
+      `(now ${formatRatio(heapRatio)}).`),
     hits && evidence('containerLimitHitsPerSecond', hits, 0, value =>
-      `Memory use met the limit ${value}, and the kernel had to reclaim memory.`)
+      `Memory use reached the limit ${value}, and the kernel had to reclaim memory.`)
   )
 }
 

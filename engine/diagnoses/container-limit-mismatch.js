@@ -66,7 +66,7 @@ module.exports = defineDiagnosis({
     const throttled = judgeThrottled(signals, limits)
     if (throttled) return throttled
     const { heapSizeLimitBytes: heapLimit, containerLimitBytes: limit } = signals
-    if (limit === null) return ok('the container has no memory limit that can be seen')
+    if (limit === null) return ok('the container has no visible memory limit')
     // A heap that may outgrow the container by itself is judged by itself.
     if ((signals.containerHeaps ?? 1) > 1 && heapLimit < limits.blindRatio * limit) {
       const finding = describeRoom(signals, limit, signals.containerShareBytes ?? limit)
@@ -138,14 +138,14 @@ function judgeThrottled (signals, limits) {
     finding: describeRoom(signals, signals.containerLimitBytes ?? high),
     evidence: [
       evidence('memoryPressureRatio', pressure, limits.pressureRatio, (value, limit) =>
-        `Something in the cgroup waits for memory ${value} of the time (threshold ${limit}).`),
+        `Tasks of the cgroup wait for memory ${value} of the time (threshold ${limit}).`),
       evidence('containerHighHitsPerSecond', hits, 0, value =>
         `memory.high is exceeded ${value}.`),
       evidence('heapSizeLimitBytes', heapLimit, high - findBeside(signals), (value, limit) =>
         `The heap may grow to ${value}; ${limit} would fit below memory.high.`)
     ],
-    impact: 'The kernel throttles every allocation: the app stalls although nothing is killed ' +
-      'and the limit is not reached.'
+    impact: 'The kernel throttles every allocation: the app stalls, although it has not reached ' +
+      'the limit and the kernel kills no process.'
   }
 }
 
@@ -160,13 +160,13 @@ function ruleOut (signals, limits, limit) {
   const beside = findBeside(signals)
   const full = `a full heap (${formatBytes(heapLimit)})`
   if (heapLimit + beside <= limit) {
-    return ok(`${full} and what lies beside it (${formatBytes(beside)}) fit the container's ` +
+    return ok(`${full} and the memory outside it (${formatBytes(beside)}) fit the container's ` +
       formatBytes(limit))
   }
   const used = signals.rssShareRatio ?? 0
   if (heapLimit > limits.blindRatio * limit || used >= limits.suspectedRssShareRatio) return null
-  return ok(`${full} would not fit the container's ${formatBytes(limit)} beside the rest, but RSS ` +
-    `is ${formatRatio(used)} of it`)
+  return ok(`${full} and the other memory would not fit the container's ${formatBytes(limit)}, ` +
+    `but RSS is only ${formatRatio(used)} of it`)
 }
 
 /**
@@ -189,25 +189,25 @@ function judgeAlone (signals, limits, finding, target) {
     state: isBlind || isPressed ? 'confirmed' : 'suspected',
     // Far below the limit there is no risk yet.
     severity: used >= limits.suspectedRssShareRatio ? 'warning' : 'info',
-    summary: `V8 may use ${formatBytes(heapLimit)} of heap, and ${formatBytes(beside)} lie ` +
-      `beside it: more than the container's ${formatBytes(limit)}.`,
+    summary: `V8 may use ${formatBytes(heapLimit)} of heap, and ${formatBytes(beside)} are in ` +
+      `use outside it: together more than the container's ${formatBytes(limit)}.`,
     finding,
     evidence: listEvidence(
       evidence('heapSizeLimitBytes', heapLimit, limit - beside, (value, limit) =>
-        `The heap may grow to ${value}; ${limit} would fit beside what else is resident.`),
+        `The heap may grow to ${value}; ${limit} would fit beside the other resident memory.`),
       evidence('containerLimitBytes', limit, heapLimit + beside, (value, worst) =>
         `The container may hold ${value}; all together it can become ${worst}.`),
       isBlind && evidence('heapSizeLimitBytes', heapLimit, limits.blindRatio * limit, () =>
         resize ? whyKept(resize, limit) : whyBlind(target, limit)),
       evidence('rssBytes', rssBytes, limits.rssShareRatio * limit, (value, limit) =>
         `RSS is ${value}; from ${limit} on, with a heap that fills ` +
-        `${formatRatio(limits.heapShareRatio)} of the container, it is serious (now ` +
+        `${formatRatio(limits.heapShareRatio)} of the container, the finding is severe (now ` +
         `${formatRatio(heapShare)}).`),
       hits && evidence('containerLimitHitsPerSecond', hits, 0, value =>
         `Memory use met the limit ${value}, and the kernel had to reclaim memory.`)
     ),
-    impact: 'V8 sees no need to collect before the container is full: the kernel kills the ' +
-      'process (exit 137, OOMKilled), and the log says nothing of a heap.'
+    impact: 'V8 has no reason to run a GC before the container is full. The kernel kills the ' +
+      'process (exit 137, OOMKilled), and the log has no message about a heap.'
   }
 }
 
@@ -231,8 +231,8 @@ function whyBlind ({ constrainedBytes, node, nodeOptions, execArgv }, limit) {
     )
   ) { return 'A flag sets the heap that high.' }
   if (constrainedBytes === undefined) {
-    return `Node ${node} saw no limit at start: the limit applies to a parent of the ` +
-      'cgroup, came later, or this Node does not read it (Node 18 on cgroup v2).'
+    return `Node ${node} saw no limit at start: the limit applies to a parent of the cgroup, was ` +
+      'set later, or this Node does not read it (Node 18 on cgroup v2).'
   }
   if (constrainedBytes === limit) {
     return `Node ${node} saw the limit at start, and V8 chose this heap size for it.`

@@ -67,8 +67,8 @@ module.exports = defineDiagnosis({
       severity: severityByTime(secondsLeft, limits),
       secondsLeft: left.secondsLeft,
       summary: contextsGrow
-        ? `${formatNumber(nativeContexts)} V8 contexts are alive, ${formatNumber(perSecond)} ` +
-          `more each second, and major GCs do not free them.${full}`
+        ? `${formatNumber(nativeContexts)} V8 contexts are alive. Their number grows by ` +
+          `${formatNumber(perSecond)} a second, and major GCs do not free them.${full}`
         : `Compiled code grows by ${formatBytes(codeRise)} and major GCs do not free it.${full}`,
       finding: contextsGrow
         ? { signal: 'nativeContextsPerSecond', growth: perSecond }
@@ -82,17 +82,16 @@ module.exports = defineDiagnosis({
   fix ({ signal, growth }) {
     return [
       {
-        title: 'Make one context and use it again, or let go of each',
+        title: 'Reuse one context, or drop all references to each',
         change: {
           code: 'Look for vm.createContext, vm.runInNewContext, new ' +
             'vm.Script(…).runInNewContext, jsdom windows and template sandboxes in code that ' +
-              'runs per request. Create the context once and keep it, run in the current one ' +
-                '(vm.runInThisContext, vm.compileFunction), or drop every reference to what ' +
-                  'came out of it: an object, a function or an error of a context keeps the ' +
-                    'whole context.'
+            'runs per request. Create the context once and keep it, run code in the current ' +
+            'context (vm.runInThisContext, vm.compileFunction), or drop every reference to its ' +
+            'objects: one object, function or error of a context keeps the whole context.'
         },
         predicted: [prediction(signal, growth, 0)],
-        risk: 'Scripts that share a context see each other’s globals.'
+        risk: 'Scripts in the same context see each other’s globals.'
       }
     ]
   }
@@ -123,7 +122,7 @@ function ruleOut ({ nativeContexts, nativeContextsTrend }, limits) {
   const count = nativeContexts === 1 ? 'one context' : `${formatNumber(nativeContexts)} contexts`
   if (nativeContexts < limits.contexts) return ok(`${count}: no pile`)
   if (nativeContextsTrend !== null) return ok(`${count}, and they do not grow`)
-  return unknown(`${count}, and too few major GCs to know whether they stay`)
+  return unknown(`${count}, and too few major GCs to know whether major GCs free them`)
 }
 
 /**
@@ -135,14 +134,14 @@ function showEvidence (signals, limits) {
   const steady = contexts?.steadinessRatio ?? 0
   return listEvidence(
     evidence('nativeContextsRise', contexts?.rise ?? 0, limits.rise, (value, limit) =>
-      `${value} more contexts than at the beginning of the line (threshold ${limit}); ` +
+      `${value} more contexts than at the start of the trend (threshold ${limit}); ` +
       `${formatNumber(signals.detachedContexts ?? 0)} of all are detached.`),
     evidence('majorsSeen', majorsSeen, limits.majors, value =>
-      `${value} major GCs ran meanwhile.`),
+      `${value} major GCs ran during the growth.`),
     evidence('nativeContextsSteadinessRatio', steady, limits.steadinessRatio, (value, limit) =>
       `Steadiness of the growth: ${value} (threshold ${limit}; 1 is a straight, continuing line).`),
     liveHeapTrend && evidence('liveHeapRiseBytes', liveHeapTrend.rise, 0, value =>
-      `The live heap rose by ${value} with them.`),
+      `The live heap rose by ${value} at the same time.`),
     codeSpaceTrend &&
       evidence('codeSpaceRiseBytes', codeSpaceTrend.rise, limits.codeRiseBytes, value =>
         `The code space rose by ${value}.`),

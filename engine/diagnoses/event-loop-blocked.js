@@ -90,29 +90,28 @@ module.exports = defineDiagnosis({
       evidence: showEvidence(signals, limits, { waiters, waits }),
       impact: waiters === 'clients'
         ? `Every request, timer and answer waits: ${times}; health checks may time out.`
-        : `Every timer and answer waits: ${times}. No server listens: in a batch program that ` +
-          'is harmless.'
+        : `Every timer and answer waits: ${times}. No server listens: in a batch program this is ` +
+          'harmless.'
     }
   },
 
   fix ({ waits, expectedWaitSeconds: mean }, target, limits) {
-    const capture = `${captureCommand(target, 'cpu_profile')} takes one.`
+    const capture = `${captureCommand(target, 'cpu_profile')} takes a profile.`
     return [
       {
         title: waits
           ? 'Replace the synchronous calls'
-          : 'Find the function, and take it off the loop',
+          : 'Find the function, and move it off the event loop',
         change: {
           code: waits
             ? 'Look for the …Sync family in code that runs per request: execSync, spawnSync, ' +
-              'readFileSync, writeFileSync on slow disks, Atomics.wait. Each has a variant with ' +
-                `a promise. The suspects name the call where a CPU profile was taken: ${capture}`
-            : 'The suspects name the line and the call where a CPU profile was taken: ' +
-              `${capture} Then: the asynchronous variant of crypto ` +
-                'and zlib calls (pbkdf2, scrypt, gzip instead of …Sync), a worker thread for ' +
-                  'what computes, smaller pieces with setImmediate between them, streams ' +
-                    'instead of JSON.parse of whole large bodies, and no regular expression ' +
-                      'that backtracks on input.'
+              'readFileSync, writeFileSync on slow disks, Atomics.wait. Each has an asynchronous ' +
+              `variant. If a CPU profile exists, the suspects name the call: ${capture}`
+            : `If a CPU profile exists, the suspects name the line and the call: ${capture} Then ` +
+              'use the asynchronous variant of crypto and zlib calls (pbkdf2, scrypt, gzip ' +
+              'instead of …Sync), a worker thread for computations, smaller pieces with ' +
+              'setImmediate between them, and streams instead of JSON.parse of large bodies. ' +
+              'Avoid regular expressions that backtrack on input.'
         },
         predicted: [
           prediction('expectedWaitSeconds', mean, limits.remainingWaitShareRatio * mean)
@@ -143,7 +142,7 @@ function ruleOut (signals, limits) {
     return ok(`the event loop answers: ${ms(mean)} late on average, ${ms(longest)} at most`)
   }
   if (queued === null && (throttled ?? 0) >= limits.throttledRatio) {
-    return ok(`${heldBack(signals)}: a higher CPU limit helps, not other code`)
+    return ok(`${heldBack(signals)}: raise the CPU limit; the code is not the cause`)
   }
   if (gc >= limits.gcShareRatio * busy) {
     return ok(`the loop is late by ${ms(mean)} on average, but GC takes ${formatRatio(gc)} of ` +
@@ -151,23 +150,23 @@ function ruleOut (signals, limits) {
   }
   const outside = outsideMajors(signals) * mean
   if (outside < limits.suspectedExpectedWaitSeconds) {
-    return ok(`the loop is late by ${ms(mean)} on average, but by ${ms(outside)} only without ` +
+    return ok(`the loop is late by ${ms(mean)} on average, but only by ${ms(outside)} without ` +
       'the pauses of major GCs')
   }
   if (busy - gc < limits.busyRatio) {
-    return ok(`the loop is busy ${formatRatio(busy)} of the time only: single late timers`)
+    return ok(`the loop is busy only ${formatRatio(busy)} of the time: single late timers`)
   }
   const { blockedFramesCpuRatio, longestDelayCpuSeconds, expectedWaitCpuSeconds } = signals
   if (!isLate(limits, blockedFramesCpuRatio, longestDelayCpuSeconds, expectedWaitCpuSeconds)) {
     const why = throttled
       ? `${heldBack(signals)}, and a higher CPU limit helps`
-      : 'others on the machine took it'
+      : 'other processes on the machine used it'
     return ok(`the event loop is late by ${ms(mean)} on average, but ` +
       `${formatRatio(queued ?? 0)} of the time the thread was ready and had no CPU: ${why}`)
   }
   if (findWaiters(signals, limits) !== 'nobody') return null
-  return ok(`it computes for up to ${ms(longest)} in one piece, as batch jobs do: no server ` +
-    'listens, no timer is always pending and no connection stays open, so nobody waits')
+  return ok(`it computes for up to ${ms(longest)} at a time, like a batch job: no server ` +
+    'listens, no timer is always pending and no connection stays open, so no client waits')
 }
 
 /**
@@ -210,18 +209,18 @@ function showEvidence (signals, limits, { waiters, waits }) {
   const { cpuThrottledRatio: throttled, threadCpuRatio } = signals
   return listEvidence(
     evidence('blockedFramesRatio', blocked, limits.blockedFramesRatio, (value, limit) =>
-      `In ${value} of the seconds something waited longer than ${ms(FELT_SECONDS)} (threshold ` +
-      `${limit}).`),
+      `In ${value} of the seconds the event loop was late by more than ${ms(FELT_SECONDS)} ` +
+      `(threshold ${limit}).`),
     evidence('expectedWaitSeconds', mean, limits.expectedWaitSeconds, () =>
       `Timers and requests wait ${ms(mean)} on average (threshold ` +
       `${ms(limits.expectedWaitSeconds)}); ` +
       `the longest wait was ${ms(longest)}.`),
     evidence('gcPauseRatio', signals.gcPauseRatio ?? 0, limits.gcShareRatio * busy, (value, limit) =>
-      `GC pauses take ${value} of the time, below ${limit} of a loop that is busy ` +
-      `${formatRatio(busy)}: it is not GC.`),
+      `GC pauses take ${value} of the time, less than ${limit}, while the loop is busy ` +
+      `${formatRatio(busy)} of the time: GC is not the cause.`),
     evidence('cpuThrottledRatio', throttled ?? 0, limits.throttledRatio, () =>
       throttled === null
-        ? 'No CPU quota that could hold it back is known.'
+        ? 'No CPU quota is known that could throttle it.'
         : `${capital(heldBack(signals))}${throttled ? '; the waits without it count' : ''}.`),
     waitersEvidence(waiters, signals),
     cpuTimeEvidence(
@@ -232,14 +231,14 @@ function showEvidence (signals, limits, { waiters, waits }) {
     threadCpuRatio !== null &&
       evidence('threadCpuRatio', threadCpuRatio, limits.waitingCpuShareRatio * busy, value =>
         waits
-          ? `Only ${value} of a core is used meanwhile: the code waits inside a synchronous call.`
-          : `It uses ${value} of a core: it computes.`)
+          ? `The thread uses only ${value} of a core: the code waits inside a synchronous call.`
+          : `The thread uses ${value} of a core: the code computes.`)
   )
 }
 
 /** @param {{ cpuThrottledRatio: number | null }} signals */
 const heldBack = ({ cpuThrottledRatio }) =>
-  `the CPU quota held the process back in ${formatRatio(cpuThrottledRatio ?? 0)} of its periods`
+  `the CPU quota throttled the process in ${formatRatio(cpuThrottledRatio ?? 0)} of its periods`
 
 /** @param {string} sentence */
 const capital = sentence => sentence.charAt(0).toUpperCase() + sentence.slice(1)
@@ -285,8 +284,8 @@ function waitersEvidence (waiters, { serversListening, fewestTimers, fewestConne
     : evidence('fewestConnections', fewestConnections ?? 0, 0, value =>
       `${value} connections are always open`)
   const conclusion = waiters === 'timers'
-    ? 'the loop waits for them, and they fire late'
-    : 'whether somebody waits at the other end is not known'
+    ? 'they fire late'
+    : 'it is unknown whether a client waits'
   return [
     evidence('serversListening', serversListening ?? 0, 0, () => 'No server listens.'),
     { ...pending, text: `${pending.text}: ${conclusion}.` }

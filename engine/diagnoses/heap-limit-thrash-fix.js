@@ -62,9 +62,10 @@ function giveRoom (finding, target) {
 const keepLess = ({ liveBytes }, target) => ({
   title: 'Keep less on the heap',
   change: {
-    code: `${formatBytes(liveBytes)} are alive after each major GC. If that grew over time ` +
-      `it is a leak: find what is kept (${captureCommand(target, 'heap_profile')}). If it is data ` +
-      'the app needs, hold it outside the heap (Buffers, a file, a database) or in fewer objects.'
+    code: `${formatBytes(liveBytes)} are alive after each major GC. If they grew over time, it ` +
+      `is a leak: find the retained objects (${captureCommand(target, 'heap_profile')}). If the ` +
+      'app needs this data, keep it outside the heap (Buffers, a file, a database) or in fewer ' +
+      'objects.'
   },
   predicted: [],
   risk: 'None, but it takes time.'
@@ -83,13 +84,14 @@ function enlargeContainer (finding, target, wanted, youngBytes) {
   return {
     title: limit === null
       ? 'Give the heap more room'
-      : `Give the container more memory: this one of ${formatBytes(limit)}` +
-        `${isShared ? `, which ${processes} processes share,` : ''} has no room for the ` +
-        `${wanted} MiB of heap it needs`,
+      : 'Give the container more memory: this one of ' +
+        `${formatBytes(limit)}${isShared ? `, which ${processes} processes share,` : ''} has no ` +
+        `room for the heap of ${wanted} MiB that the app needs`,
     change: limitChange(finding, target, wanted),
     predicted: [predictPauses(finding, wanted)],
     risk: `${isShared ? 'This process' : 'The container'} needs about ` +
-      `${formatBytes(wanted * MIB + youngBytes + besideBytes)} then; with less the kernel kills it.`
+      `${formatBytes(wanted * MIB + youngBytes + besideBytes)} with this heap; with less memory ` +
+      'the kernel kills it.'
   }
 }
 
@@ -106,13 +108,13 @@ function raiseLimit (finding, target, megabytes) {
     title: `Raise the heap limit to ${megabytes} MiB${grows}`,
     change: target.threadId > 0
       ? {
-          code: `new Worker(file, { resourceLimits: { maxOldGenerationSizeMb: ${megabytes} ` +
-            '} }): a worker\'s heap has the limits that it was started with.'
+          code: `new Worker(file, { resourceLimits: { maxOldGenerationSizeMb: ${megabytes} } }): ` +
+            'a worker keeps the heap limits of its start.'
         }
       : limitChange(finding, target, megabytes),
     predicted: [predictPauses(finding, megabytes)],
     risk: `RSS may rise by up to ${formatBytes(addedBytes)}${describeFit(finding)}. If the live ` +
-      'heap grows it only takes longer.'
+      'heap grows, the change only delays the end.'
   }
 }
 
@@ -140,8 +142,8 @@ function describeFit ({ containerLimitBytes, shareBytes, processes }) {
   if (containerLimitBytes === null || shareBytes === null) return ''
   const limit = formatBytes(containerLimitBytes)
   return processes > 1
-    ? `; it was computed to fit ${formatBytes(shareBytes)}, its part of the ${limit} that ` +
-      `${processes} processes share`
+    ? `; it was computed to fit ${formatBytes(shareBytes)}, its share of the ${limit} that ` +
+      `${processes} processes use together`
     : `; it was computed to fit the container's ${limit}`
 }
 

@@ -10,7 +10,7 @@ const { semiSpaceMax } = require('../v8/heap-sizing')
 
 module.exports = defineDiagnosis({
   id: 'heap-limit-thrash',
-  title: 'The live heap meets its limit: V8 collects all the time, or will within a minute',
+  title: 'The live heap reaches its limit: V8 runs GCs all the time, or will within a minute',
   severity: 'critical',
   scope: 'isolate',
   requires: [
@@ -84,7 +84,7 @@ module.exports = defineDiagnosis({
       summary: `The live heap fills ${formatRatio(share)} of its limit of ` +
         `${formatBytes(heapSizeLimitBytes)}, and ` + (left === null
         ? `GC takes ${sayPauses(signals)}.`
-        : `at its rate the rest in about ${formatSeconds(left)}.`),
+        : `at this rate it fills the rest in about ${formatSeconds(left)}.`),
       finding: {
         fills: left !== null,
         liveBytes: signals.liveHeapBytes,
@@ -101,7 +101,7 @@ module.exports = defineDiagnosis({
       },
       evidence: showEvidence(signals, limits, left, needed),
       impact: 'Requests wait for GC, and at the limit the process ends with "JavaScript heap out ' +
-        'of memory" (exit 134): at 95 % it lived some 10 seconds.'
+        'of memory" (exit 134): in a measurement at 95 %, after about 10 seconds.'
     }
   },
 
@@ -131,7 +131,7 @@ function ruleOut (signals, limits) {
     return ok(`${fills}: there is room`, { keeps })
   }
   if (comesForRoom(signals, limits, 1)) return null
-  return ok(`${fills}, and GC takes ${sayPauses(signals)} only`, { keeps })
+  return ok(`${fills}, and GC takes only ${sayPauses(signals)}`, { keeps })
 }
 
 /**
@@ -181,10 +181,10 @@ function showEvidence (signals, limits, left, neededPauses) {
   const growth = signals.liveHeapTrend?.slope ?? 0
   return listEvidence(
     evidence('liveHeapShareRatio', share, limits.liveHeapShareRatio, (value, limit) =>
-      `After a major GC ${formatBytes(signals.liveHeapBytes)} are left: ${value} of the limit; ` +
-      `above ${limit} there is little room for garbage to wait.`),
+      `After a major GC ${formatBytes(signals.liveHeapBytes)} are left: ${value} of the limit. ` +
+      `Above ${limit} there is little room for garbage.`),
     left !== null && evidence('heapLimitSecondsLeft', left, limits.fillsSeconds, value =>
-      `It fell at none of the last major GCs: full in about ${value}, if it goes on.`),
+      `It fell at none of the last major GCs: at this rate it is full in about ${value}.`),
     evidence('recentGcPauseRatio', signals.recentGcPauseRatio, neededPauses, (value, limit) =>
       `GC pauses take ${value} of wall time; the threshold is ${limit} of CPU time.`),
     evidence('recentMajorsPerSecond', majors, limits.majorsPerCpuSecond, value =>
@@ -196,6 +196,6 @@ function showEvidence (signals, limits, left, neededPauses) {
         `${formatRatio(signals.recentGcCpuRatio)} in GCs of all kinds`
     ),
     growth > 0 && evidence('liveHeapGrowthBytesPerSecond', growth, 0, value =>
-      `The live heap still grows, by ${value}: what fills it may be a leak.`)
+      `The live heap still grows, by ${value}: the cause may be a leak.`)
   )
 }

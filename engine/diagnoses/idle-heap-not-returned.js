@@ -62,11 +62,11 @@ module.exports = defineDiagnosis({
     const { rssBytes, rssShareRatio } = signals
     const ofLimit = rssShareRatio === null
       ? ''
-      : `: RSS stands at ${formatRatio(rssShareRatio)} of the limit at rest`
+      : `: RSS is ${formatRatio(rssShareRatio)} of the limit while the app is idle`
     return {
       state: 'confirmed',
-      summary: `At rest the heap keeps ${formatBytes(slack)} beyond the ${formatBytes(live)} ` +
-        'that live.',
+      summary: `The idle app's heap keeps ${formatBytes(slack)} more than its ` +
+        `${formatBytes(live)} of live objects.`,
       finding: {
         slackBytes: slack,
         liveBytes: live,
@@ -75,8 +75,7 @@ module.exports = defineDiagnosis({
         rssBytes
       },
       evidence: showEvidence(signals, limits, live),
-      impact: `${formatBytes(slack)} are missing when the next thing beside the heap needs ` +
-        `memory${ofLimit}.`
+      impact: `${formatBytes(slack)} are not available for other memory${ofLimit}.`
     }
   },
 
@@ -89,7 +88,7 @@ module.exports = defineDiagnosis({
           title: 'Keep the new space smaller',
           change: nodeFlagChange(target, { '--max-semi-space-size': SMALLER_SEMI_SPACE_MIB }),
           predicted: [prediction('rssBytes', rssBytes, rssBytes - savedBytes)],
-          risk: 'Scavenges come more often while the app is at work.'
+          risk: 'Scavenges run more often while the app is busy.'
         }
       ]
     }
@@ -100,8 +99,8 @@ module.exports = defineDiagnosis({
         title: 'A lower heap limit makes V8 collect before it grows so far',
         change: nodeFlagChange(target, { '--max-old-space-size': megabytes }),
         predicted: [prediction('rssBytes', rssBytes, rssBytes - savedBytes)],
-        risk: 'A burst that keeps more alive at once than that ends with "heap out of memory": ' +
-          'look at what a burst needs first.'
+        risk: 'A burst with more live objects ends with "heap out of memory": first measure the ' +
+          'live heap during a burst.'
       }
     ]
   }
@@ -125,18 +124,17 @@ function ruleOut (signals, limits, live, slack) {
   const { rssBytes, containerLimitBytes } = signals
   const { gcsLastMinute: gcs, lastMinuteUtilizationRatio: busy } = signals
   if (gcs > limits.gcsLastMinute || busy > limits.utilizationRatio) {
-    return ok(`the app is at work: ${formatNumber(gcs)} GCs in the last minute, the loop busy ` +
+    return ok(`the app is busy: ${formatNumber(gcs)} GCs in the last minute, the loop busy ` +
       `${formatRatio(busy)} of the time`)
   }
   if (slack < limits.slackBytes || slack / rssBytes < limits.slackShareRatio) {
-    return ok(`at rest the heap holds ${formatBytes(live + slack)} for ` +
-      `${formatBytes(live)}: little more than it needs`)
+    return ok(`the idle heap holds ${formatBytes(live + slack)} for ${formatBytes(live)} of live ` +
+      'objects: little more than it needs')
   }
   const ofLimit = containerLimitBytes === null ? 0 : slack / containerLimitBytes
   const isNear = (signals.rssShareRatio ?? 0) >= limits.rssShareRatio
   if (isNear || ofLimit >= limits.slackOfLimitRatio) return null
-  return ok(`at rest the heap keeps ${formatBytes(slack)} that it does not need; no limit is ` +
-    'near, so it costs nobody anything')
+  return ok(`the idle heap keeps ${formatBytes(slack)} that it does not need, but no limit is near`)
 }
 
 /**
@@ -150,14 +148,14 @@ function showEvidence (signals, limits, live) {
   const nearBytes = limits.rssShareRatio * (signals.containerLimitBytes ?? rssBytes)
   return listEvidence(
     evidence('heapResidentBytes', heapResidentBytes, live + limits.slackBytes, (value, limit) =>
-      `V8 holds ${value} for the heap; ${limit} would be in order.`),
+      `V8 holds ${value} for the heap (threshold ${limit}).`),
     heapPooledBytes && evidence('heapPooledBytes', heapPooledBytes, 0, value =>
-      `Besides, it keeps ${value} of pages that GCs emptied.`),
+      `V8 also keeps ${value} of pages that GCs emptied.`),
     evidence('gcsLastMinute', gcsLastMinute, limits.gcsLastMinute, value =>
-      `The app rests: ${value} GCs in a minute, the loop busy ${formatRatio(busy)} of it. Without ` +
-      'GCs nothing is given back.'),
+      `The app is idle: ${value} GCs in a minute, the loop busy ${formatRatio(busy)} of the ` +
+      'time. Without GCs V8 returns no memory.'),
     evidence('semiSpaceCapacityBytes', semiSpaceCapacityBytes, limits.semiSpaceBytes, value =>
-      `The new space grew to two halves of ${value}, and does not shrink at rest.`),
+      `The new space grew to two halves of ${value}, and does not shrink while the app is idle.`),
     evidence('rssBytes', rssBytes, nearBytes, (value, limit) =>
       `RSS is ${value} (threshold ${limit}).`)
   )

@@ -9,8 +9,8 @@ const { formatBytes, formatNumber } = require('../text/format')
 /** Advice for each resource that grows with the heap. */
 const PATTERNS = Object.freeze({
   listeners:
-    'Listeners are added and not removed: look for .on() in code that runs per request, and use ' +
-      'once(), removeListener or an AbortSignal. ',
+    'The app adds listeners and does not remove them: search for .on() in code that runs per ' +
+      'request, and use once(), removeListener or an AbortSignal. ',
   largeObjects:
     'Large objects grow: one array or Map whose table keeps doubling, or long strings. ',
   buffers: 'The retained objects hold Buffers, which are larger than the objects. '
@@ -53,7 +53,7 @@ function showGrownWith (signals, rise, limits) {
       .map(([of, name]) => ({ of, name, count: signals[`${of}Trend`]?.rise ?? 0 }))
       .filter(({ count }) => count >= limits.grownWith)
       .map(({ of, name, count }) =>
-        evidence(`${of}Rise`, count, 0, value => `With it grew ${name}, by ${value}.`)),
+        evidence(`${of}Rise`, count, 0, value => `At the same time, ${name} grew by ${value}.`)),
     listenerWarnings && evidence('listenerWarnings', listenerWarnings, 0, value =>
       `Node warned of ${value} emitter(s) with too many listeners.`)
   )
@@ -66,8 +66,8 @@ function showGrownWith (signals, rise, limits) {
 function showSharers ({ containerProcesses: processes }, runway) {
   if (processes === null || processes <= 1) return null
   return evidence('containerProcesses', processes, 1, value =>
-    `${value} processes share the container: of what is left in it, this one has ` +
-    `${formatBytes(runway)} at most.`)
+    `${value} processes share the container: of its free memory, this one can use at most ` +
+    `${formatBytes(runway)}.`)
 }
 
 /**

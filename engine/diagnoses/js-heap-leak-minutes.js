@@ -69,7 +69,8 @@ function judgeFlat (signals, limits, line) {
       `${formatRatio(share)} of the way to its limit: too little to judge`)
   }
   const filled = formatRatio(signals.liveHeapShareRatio ?? 0)
-  return judgeNearLimit(signals, limits, `fills ${filled} of its limit, where growth cannot show`) ??
+  return judgeNearLimit(signals, limits, `fills ${filled} of its limit, where growth is not ` +
+    'visible') ??
     // Growth that began recently is not a line over all readings yet.
     judgeFewReadings(signals, limits, runway) ??
     ok(`the live heap ${nameCourse(growth, rises, limits)}: ` +
@@ -85,7 +86,7 @@ function judgeFlat (signals, limits, line) {
 function nameCourse (growth, rises, limits) {
   if (Math.abs(growth) < limits.slowestBytesPerSecond) return 'is flat'
   if (growth < 0) return 'shrinks'
-  return rises ? 'hardly grows' : 'does not grow in a line'
+  return rises ? 'hardly grows' : 'does not grow in a straight line'
 }
 
 /**
@@ -99,7 +100,7 @@ const isWorthSuspicion = (rise, share, limits) =>
 /** Does the growth slow down, as it does in a cache that fills? @type {Question} */
 function ruleOutFilling (signals, limits, { rise, late }) {
   if (late >= limits.lateGrowthRatio) return null
-  return judgeNearLimit(signals, limits, 'slows down just under its limit, where it must') ??
+  return judgeNearLimit(signals, limits, 'slows down just under its limit, as any growth does') ??
     ok(
       `the live heap grew by ${formatBytes(rise)} and is levelling off: it continues at ` +
       `${formatRatio(Math.max(0, late))} of the rate`,
@@ -115,7 +116,8 @@ function ruleOutFilling (signals, limits, { rise, late }) {
  */
 function judgeNearLimit (signals, limits, does) {
   if ((signals.liveHeapShareRatio ?? 0) < limits.nearLimitRatio) return null
-  return unknown(`the live heap ${does}: a larger heap limit would tell`, { openUntil: 'setting' })
+  return unknown(`the live heap ${does}: only a larger heap limit would show a ` +
+    'leak', { openUntil: 'setting' })
 }
 
 /**
@@ -184,13 +186,13 @@ function judgeLine (signals, limits, line) {
 function showLine (signals, limits, { rise, growth, seconds, fit, late, share }, certainBytes) {
   return [
     evidence('liveHeapGrowthBytesPerSecond', growth, 0, value =>
-      `After each major GC more is left: ${value}, over ${formatSeconds(seconds)} and ` +
+      `More memory is in use after each major GC: ${value}, over ${formatSeconds(seconds)} and ` +
       `${formatNumber(signals.liveHeapReadings)} readings${sayForced(signals)}.`),
     evidence('liveHeapGrowthFit', fit, limits.fit, (value, limit) =>
       `The growth is ${fit >= limits.fit ? 'a straight line' : 'not yet a straight line'}: r² ` +
       `${value} (threshold ${limit}).`),
     evidence('liveHeapLateGrowthRatio', late, limits.lateGrowthRatio, (value, limit) =>
-      `It does not level off: at the end it grew at ${value} of the whole rate; that of a ` +
+      `The growth does not level off: at the end it had ${value} of its mean rate. The rate of a ` +
       `cache that fills falls below ${limit}.`),
     evidence('liveHeapRiseBytes', rise, certainBytes, (value, limit) =>
       `It has risen by ${value}, ${formatRatio(share)} of the way to the limit (threshold ` +
@@ -244,17 +246,18 @@ function judgeFewReadings (signals, limits, runway) {
 function showKept (signals, limits, kept, { rise, slope, seconds, fit, lateRatio }) {
   return [
     evidence('keptRiseBytes', rise, limits.certainRiseBytes, (value, limit) =>
-      `The live heap rose by ${value} in ${formatSeconds(seconds)}; caches that fill stay below ` +
+      `The live heap rose by ${value} in ${formatSeconds(seconds)}. Caches that fill stay below ` +
       `${limit}.`),
     evidence('promotedKeptRatio', kept, limits.promotedKeptRatio, (value, limit) =>
-      `Of the bytes promoted between major GCs ${value} survived the next one (threshold ` +
+      `Of the bytes promoted between two major GCs, ${value} survived the second one (threshold ` +
       `${limit}).`),
     evidence('keptGrowthFit', fit, limits.fit, (value, limit) =>
       `The readings lie on a straight line: r² ${value} (threshold ${limit}).`),
     evidence('keptLateGrowthRatio', lateRatio, limits.lateGrowthRatio, (value, limit) =>
-      `It continues at ${value} of its rate; that of a cache that fills falls below ${limit}.`),
+      `The growth continues at ${value} of its rate. The rate of a cache that fills falls below ` +
+        `${limit}.`),
     evidence('liveHeapGrowthBytesPerSecond', slope, 0, value =>
-      `After each major GC more is left: ${value}${sayForced(signals)}.`)
+      `More memory is in use after each major GC: ${value}${sayForced(signals)}.`)
   ]
 }
 
@@ -282,9 +285,9 @@ function judgeWithoutReadings (signals, limits) {
     promoted >= limits.lastingRiseBytes
   if (mayLeak) return null
   return ok(
-    `the live heap grew by ${formatBytes(most)} at most in ${formatSeconds(seconds)}, by what ` +
-      `was promoted and what is young: no more than ${formatPerHour(growth)}, with ` +
-      `${formatBytes(runway)} left; slower growth shows over hours`,
+    `the live heap grew by at most ${formatBytes(most)} in ${formatSeconds(seconds)}, the sum of ` +
+      `promoted and young objects: at most ${formatPerHour(growth)}, with ${formatBytes(runway)} ` +
+      'left. Slower growth becomes visible over hours',
     { keeps: true }
   )
 }

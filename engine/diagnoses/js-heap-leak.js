@@ -100,7 +100,7 @@ module.exports = defineDiagnosis({
     const { heapRunwayBytes: runway } = signals
     if (signals.liveHeapBytes === null || runway === null) {
       return judgeWithoutReadings(signals, limits) ??
-        unknown('no major GC was seen yet; the live heap is not known before one')
+        unknown('no major GC has run yet; the live heap is unknown before the first one')
     }
     return pickStronger(judgeMinutes(signals, limits, runway), judgeLong(signals, limits))
   },
@@ -109,17 +109,17 @@ module.exports = defineDiagnosis({
   fix ({ growthBytesPerSecond, grows }, target) {
     return [
       {
-        title: 'Find what is kept, and let it go',
+        title: 'Find the retained objects, and drop the references to them',
         change: {
           code:
             (grows ? PATTERNS[grows] : '') +
-            'Bound every Map, array and cache that grows with traffic (a size or a TTL), remove ' +
-              'listeners that are added per request, and hold per-object notes in a WeakMap. To ' +
-                `find it: ${captureCommand(target, 'heap_profile')} names the lines that ` +
-                  'allocate what stays.'
+            'Limit every Map, array and cache that grows with traffic (a size or a TTL), remove ' +
+              'listeners that are added per request, and keep data about other objects in a ' +
+              `WeakMap. ${captureCommand(target, 'heap_profile')} names the lines that allocate ` +
+              'the retained objects.'
         },
         predicted: [prediction('liveHeapGrowthBytesPerSecond', growthBytesPerSecond, 0)],
-        risk: 'A larger --max-old-space-size only moves the crash; a restart buys time.'
+        risk: 'A larger --max-old-space-size only delays the crash. A restart gains time.'
       }
     ]
   }

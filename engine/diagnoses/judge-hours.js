@@ -105,7 +105,7 @@ function growthEvidence (trend, runway, names, limits, { found, limitName, fills
       limits.runwayShareRatio * (rise + runway),
       (value, limit) =>
         `It rose by ${value} in ${formatSeconds(seconds)}, ${formatRatio(share)} of the way to ` +
-          `${limitName}; ${limit}, or two days that agree, confirm it.`
+          `${limitName}; ${limit}, or the same growth on two days, confirms it.`
     ),
     evidence(
       names.score,
@@ -119,8 +119,8 @@ function growthEvidence (trend, runway, names, limits, { found, limitName, fills
       trend.lateRatio,
       limits.lastingLateRatio,
       (value, limit) =>
-        `It does not level off: up to ${value} of the rate in the last third; ${fills} falls ` +
-          `below ${limit}.`
+        `The growth does not level off: its last third has up to ${value} of the rate; ${fills} ` +
+          `falls below ${limit}.`
     )
   ]
 }

@@ -133,7 +133,7 @@ function judgeLasting (trend, { peakRunway, limitInSeconds }, limits, what) {
     because: sayWeighed(trend, limits),
     also: isSure
       ? ''
-      : 'it may be the load of the day or a cache that fills, which two days will tell'
+      : 'it may be the daily load or a cache that fills; two days of history decide'
   }
 }
 
@@ -152,9 +152,9 @@ function explainLasting (trend, share, limits) {
   if (score < limits.lastingScore || !isLarge) {
     const hour = days !== null ? ', against the same hours of other days' : ''
     const swing = loadSwing >= limits.lastingRiseBytes
-      ? `; ${formatBytes(loadSwing)} come and go with the load`
+      ? `; ${formatBytes(loadSwing)} rise and fall with the load`
       : ''
-    return `does not grow in a line: ${formatPerHour(slope)} over ${over}${hour}${swing}`
+    return `does not grow in a straight line: ${formatPerHour(slope)} over ${over}${hour}${swing}`
   }
   const grew = `grew by ${formatBytes(rise)} in ${over}`
   if (lateRatio < limits.lastingLateRatio) {
@@ -184,17 +184,16 @@ function isNoLoad ({ score, steadyDays, bendRatio, leastRatio, seconds, loadMove
  */
 function sayWeighed ({ steadyDays: days, loadMovesRatio, loadSwing }, limits) {
   const swing = loadSwing >= limits.lastingRiseBytes
-    ? `; ${formatBytes(loadSwing)} that come and go with the load are excluded`
+    ? `; ${formatBytes(loadSwing)} that rise and fall with the load are excluded`
     : ''
   if (days !== null) {
     const which = days === 1
       ? 'on the last day'
       : `on each of the last ${formatNumber(days)} days`
-    return `Against the same hours of the day before it grew ${which}${swing}.`
+    return `Compared with the same hours of the day before, it grew ${which}${swing}.`
   }
   if (loadMovesRatio === null) {
-    return 'CPU time and allocation are not known: a load that rises looks the same until a day ' +
-      'has passed.'
+    return 'CPU time and allocation are unknown: for a day, rising load looks the same.'
   }
   const does = loadMovesRatio < limits.loadMovesRatio ? 'hardly moved' : 'do not explain it'
   return `CPU time and allocation ${does} meanwhile${swing}.`

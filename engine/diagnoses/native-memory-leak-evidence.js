@@ -11,64 +11,64 @@ const { formatBytes } = require('../text/format')
 const PLACES = Object.freeze({
   buffers: {
     holdsCaches: true,
-    name: 'it sits in Buffers that JavaScript still refers to',
-    title: 'Let go of the Buffers that are kept',
-    code: 'arrayBuffers grows with it: Buffers or ArrayBuffers are held by a Map, an array, a ' +
-      'cache without a bound, or a queue that is filled faster than it is emptied. Bound it, or ' +
-        'copy out the part that is needed (Buffer.allocUnsafeSlow(n) and copy): a slice keeps ' +
-          'the whole Buffer. A sampling heap profile shows who holds the Buffer objects.'
+    name: 'it is in Buffers that JavaScript still references',
+    title: 'Drop the references to retained Buffers',
+    code: 'The signal arrayBuffers grows at the same time: a Map, an array, a cache without a ' +
+      'limit, or a queue that fills faster than it empties holds Buffers or ArrayBuffers. Limit ' +
+      'its size, or copy the needed part (Buffer.allocUnsafeSlow(n) and copy): a slice keeps the ' +
+      'whole Buffer. A sampling heap profile shows the code that allocates the Buffers.'
   },
   webassembly: {
     holdsCaches: false,
     name: 'it is WebAssembly memory',
-    title: 'Let go of the WebAssembly memories that are kept',
-    code: 'The memory map shows WebAssembly memories that grow. Look for new WebAssembly.Memory, ' +
-      'WebAssembly.instantiate and for packages that are compiled to WebAssembly (image, PDF, ' +
-        'SQLite and cryptography libraries) in code that runs per request: make one instance and ' +
-          'reuse it. Inside one instance, look for what is allocated there and never freed: each ' +
-            'malloc() or constructor of such a package needs its free(), delete() or close().'
+    title: 'Drop the references to retained WebAssembly memories',
+    code: 'The memory map shows WebAssembly memories that grow. Search for new ' +
+      'WebAssembly.Memory, WebAssembly.instantiate and packages that are compiled to WebAssembly ' +
+      '(image, PDF, SQLite and cryptography libraries) in code that runs per request: create one ' +
+      'instance and reuse it. Inside one instance, search for memory that is never freed: each ' +
+      'malloc() or constructor of such a package needs its free(), delete() or close().'
   },
   silentWorkers: {
     holdsCaches: true,
-    name: 'it sits in the V8 heaps of worker threads that send no frames',
-    title: 'Let go of what the worker threads keep',
-    code: 'The memory map shows heaps of workers that grow. A worker that waits in Atomics.wait ' +
-      'between its tasks, as those of piscina do, or computes without a turn of its event loop ' +
-        'sends no frames. Look in the code that the tasks run for a Map, array or cache that ' +
-          'grows with each task. To see its lines, let the pool wait without Atomics for a while ' +
-            "(piscina: atomics: 'disabled'): then its workers report like any thread. " +
-              'resourceLimits.maxOldGenerationSizeMb bounds each of them.'
+    name: 'it is in the V8 heaps of worker threads that send no frames',
+    title: 'Drop the references in the worker threads',
+    code: 'The memory map shows heaps of workers that grow. A worker sends no frames while it ' +
+      'waits in Atomics.wait between its tasks, as workers of piscina do, or while it blocks its ' +
+      'event loop. Search the code of the tasks for a Map, array or cache that grows with each ' +
+      'task. To see its lines, let the pool wait without Atomics for a while (piscina: atomics: ' +
+      "'disabled'): then its workers report like any thread. " +
+      'resourceLimits.maxOldGenerationSizeMb bounds each of them.'
   },
   addonMalloc: {
     holdsCaches: false,
-    name: 'an addon holds it, in a malloc of its own (mimalloc)',
-    title: 'Release what the addon holds',
-    code: 'The memory map shows segments of mimalloc, which many addons in Rust bring with them: ' +
-      '@napi-rs/snappy, @napi-rs/canvas and @resvg/resvg-js do. Neither V8 nor the malloc of the ' +
-        'process counts them. `grep -F .node /proc/PID/maps` lists the loaded addons. Look for ' +
-          'their objects in code that runs per request: call free() or close() where there is ' +
-            'one. Else update the addon, or replace it on a replica to see which one it is.'
+    name: 'an addon holds it, in its own malloc (mimalloc)',
+    title: 'Release the memory of the addon',
+    code: 'The memory map shows segments of mimalloc, which many addons in Rust contain, such as ' +
+      '@napi-rs/snappy, @napi-rs/canvas and @resvg/resvg-js. Neither V8 nor the malloc of the ' +
+      'process counts them. `grep -F .node /proc/PID/maps` lists the loaded addons. Search for ' +
+      'their objects in code that runs per request, and call their free() or close(). If they ' +
+      'have none, update the addon, or replace one addon at a time on a replica.'
   },
   external: {
     holdsCaches: true,
     name: 'V8 counts it as external memory that is no Buffer: WebAssembly memories, or objects ' +
       'of an addon',
-    title: 'Let go of what owns external memory',
-    code: 'external grows with it, arrayBuffers does not: WebAssembly.Memory objects or ' +
-      'instances that are kept (one is enough: make it once and reuse it), or handles of an ' +
-        'addon that are never closed. Look for new WebAssembly.Memory, WebAssembly.instantiate ' +
-          'and addon objects made per request.'
+    title: 'Drop the objects that own external memory',
+    code: 'The signal external grows at the same time, arrayBuffers does not: the app keeps ' +
+      'WebAssembly.Memory objects or instances (create one and reuse it), or never closes ' +
+      'handles of an addon. Search for new WebAssembly.Memory, WebAssembly.instantiate and addon ' +
+      'objects that are created per request.'
   },
   native: {
     holdsCaches: false,
-    name: 'V8 does not know of it: memory of native code, as zlib, TLS or an addon take',
-    title: 'Close what holds native memory',
-    code: 'Neither heap nor Buffers grow: native code allocated the memory. Look for zlib, ' +
-      'crypto and http2 streams that are made per request and never ended or closed ' +
-        '(stream.close() on every path, also when the client goes away; pipeline() does it), ' +
-          'and for native addons: take those out one by one. What ' +
-            'to capture: process.report (libuv handles), the counts of active resources, and ' +
-              '`jemalloc` heap profiling (MALLOC_CONF=prof:true) on a replica.'
+    name: 'V8 does not count it: memory of native code, such as zlib, TLS or an addon',
+    title: 'Close the objects that hold native memory',
+    code: 'Neither heap nor Buffers grow: native code allocated the memory. Search for zlib, ' +
+      'crypto and http2 streams that are created per request and never closed (call ' +
+      'stream.close() on every path, also when the client disconnects; pipeline() does this). ' +
+      'Remove native addons one by one. Captures that help: process.report (libuv handles), the ' +
+      'counts of active resources, and `jemalloc` heap profiling (MALLOC_CONF=prof:true) on a ' +
+      'replica.'
   }
 })
 

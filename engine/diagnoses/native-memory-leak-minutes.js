@@ -54,7 +54,7 @@ function judgeMinutes (signals, limits) {
     judgeLine(signals, limits, line)
 }
 
-const TOO_FEW = 'too few readings to say whether it goes on'
+const TOO_FEW = 'too few readings to know whether it continues'
 
 /** @param {number} rise bytes */
 const sayGrew = rise => `memory outside the heap grew by ${formatBytes(rise)}`
@@ -73,7 +73,7 @@ function judgeSmall (signals, limits, { rise, growth, seconds, steady, runway })
   }
   const isNear = growth * limits.criticalSeconds >= runway
   if (grows && (isMuch || isNear) && steady >= limits.steadinessRatio) {
-    return unknown(`${sayGrew(rise)} in a line: too little to judge`)
+    return unknown(`${sayGrew(rise)} in a straight line: too little to judge`)
   }
   const now = formatBytes(signals.outsideHeapBytes)
   return ok(
@@ -87,8 +87,8 @@ function ruleOutFlat (signals, limits, { rise, steady }) {
   if (steady > 0) return null
   const now = formatBytes(signals.outsideHeapBytes)
   return judgeNearLimit(signals, limits, rise) ??
-    ok(`${now} outside the heap, ${formatBytes(rise)} more than after the warm-up, and they do ` +
-      'not grow in a line')
+    ok(`${now} outside the heap, ${formatBytes(rise)} more than after the warm-up, without ` +
+      'growth in a straight line')
 }
 
 /** Is the growth too small to judge within minutes? @type {Question} */
@@ -98,7 +98,8 @@ function judgeTooLittle (_, limits, { rise, growth, seconds, share }) {
       `${sayGrew(rise)}, ${formatRatio(share)} of the way to its limit: too little to judge`)
   }
   if (growth >= limits.slowestBytesPerSecond) return null
-  return unknown(`${sayGrew(rise)} in ${formatSeconds(seconds)}: so slowly that hours must tell`)
+  return unknown(`${sayGrew(rise)} in ${formatSeconds(seconds)}: too slowly for minutes; hours ` +
+    'of history decide')
 }
 
 /** Does the growth slow down, as it does in a pool that fills? @type {Question} */
@@ -117,7 +118,8 @@ function ruleOutFilling (signals, limits, { rise, steady }) {
 function judgeNearLimit ({ outsideHeapBytes: bytes, memoryRunwayBytes: runway }, limits, rise) {
   if (bytes < limits.nearLimitRatio * (bytes + runway)) return null
   return unknown(
-    `${sayGrew(rise)} and stopped just under its limit, where it must: a larger limit would tell`,
+    `${sayGrew(rise)} and stopped just under its limit, as any growth does: only a larger limit ` +
+      'would show a leak',
     { openUntil: 'setting' }
   )
 }
@@ -159,17 +161,17 @@ function judgeLine (signals, limits, line) {
     keeps: isEnough,
     standing: sayStanding('Memory outside the JS heap', rise, seconds),
     summary: `Memory outside the JS heap grows by ${formatValue(growth, 'bytesPerSecond')} and ` +
-      `is not given back: ${PLACES[place].name}` +
-      `${PLACES[place].holdsCaches && !isCertain ? `; ${MAY_FILL}` : ''}.`,
+      'is not returned: ' +
+      `${PLACES[place].name}${PLACES[place].holdsCaches && !isCertain ? `; ${MAY_FILL}` : ''}.`,
     finding: { place, growthBytesPerSecond: growth },
     evidence: listEvidence(
       showLine(signals, limits, line, neededBytes),
       ...showPlace(place, signals, limits, growth),
       showFreed(signals, limits, rise, mayBeFreed)
     ),
-    impact: `${formatBytes(runway)} are left to ${nameLimit(signals)}` +
-      `${inTime && `: at this rate they are gone ${inTime}`}, and the kernel kills without a word in ` +
-      "the app's log."
+    impact: `${formatBytes(runway)} are left to ` +
+      `${nameLimit(signals)}${inTime && `: at this rate they are gone ${inTime}`}, and the ` +
+      "kernel kills the process without a message in the app's log."
   }
 }
 
@@ -197,12 +199,12 @@ function showLine (signals, limits, { rise, growth, seconds, steady, share }, ne
   const inBuffers = buffers > 0 ? `, ${formatBytes(buffers)} of that in Buffers` : ''
   return [
     evidence('outsideHeapGrowthBytesPerSecond', growth, 0, value =>
-      `More and more is resident outside the heap: ${value}, over ${formatSeconds(seconds)} and ` +
+      `Resident memory outside the heap grows: ${value}, over ${formatSeconds(seconds)} and ` +
       `${formatNumber(readings)} readings.`),
     evidence('majorsSeen', majorsSeen, limits.majors, value =>
       majorsSeen >= limits.majors
-        ? `${value} major GCs after half of it did not free it.`
-        : 'No major GC ran since half of it: it may be garbage that waits for one.'),
+        ? `${value} major GCs in the second half of this time did not free it.`
+        : 'No major GC ran in the second half of this time: it may be garbage.'),
     evidence('outsideHeapSteadinessRatio', steady, limits.steadinessRatio, (value, limit) =>
       `Steadiness of the growth: ${value} (threshold ${limit}; 1 is a straight, continuing line).`),
     evidence('outsideHeapRiseBytes', rise, neededBytes, (value, limit) =>
@@ -229,9 +231,9 @@ function showFreed (signals, limits, rise, mayBeFreed) {
   }
   return evidence('bufferChurnBytes', signals.bufferChurnBytes ?? 0, least, (value, limit) =>
     mayBeFreed
-      ? `Buffers come and go by ${value}: a malloc that keeps freed memory is not ruled out.`
-      : `Buffers come and go by ${value} only (threshold ${limit}): the growing memory is in ` +
-        'use, and no other allocator would return it.')
+      ? `Buffers of ${value} are allocated and freed: retained memory of malloc is not ruled out.`
+      : `Buffers of only ${value} are allocated and freed (threshold ${limit}): the growing ` +
+        'memory is in use, and another allocator would not return it.')
 }
 
 module.exports = { judgeMinutes }

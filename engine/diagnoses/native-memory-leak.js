@@ -13,7 +13,7 @@ const {
 
 module.exports = defineDiagnosis({
   id: 'native-memory-leak',
-  title: 'Memory outside the JS heap keeps growing and is not given back',
+  title: 'Memory outside the JS heap keeps growing and is not returned',
   severity: 'critical',
   scope: 'process',
   requires: ['outsideHeapBytes', 'outsideHeapReadings', 'majorsSeen', 'memoryRunwayBytes'],
@@ -79,8 +79,8 @@ module.exports = defineDiagnosis({
         title,
         change: { code: code.replaceAll('PID', String(pid)) },
         predicted: [prediction('outsideHeapGrowthBytesPerSecond', growthBytesPerSecond, 0)],
-        risk: 'Another allocator does not help: this memory is in use. A restart gains as much ' +
-          'time as the growth took.'
+        risk: 'Another allocator does not help: this memory is in use. A restart gains about as ' +
+          'much time as the growth took.'
       }
     ]
   }
@@ -116,7 +116,7 @@ function judgeLong (signals, limits) {
       limitName: nameLimit(signals),
       fills: 'what fills',
       threat: 'at this rate they are gone',
-      aftermath: ", and the kernel kills without a word in the app's log",
+      aftermath: ", and the kernel kills the process without a message in the app's log",
       finding: { place, growthBytesPerSecond },
       cause: PLACES[place].name,
       isOpen: mayBeFreed || !collected,
@@ -124,13 +124,13 @@ function judgeLong (signals, limits) {
         evidence('majorsSeen', signals.majorsSeen, limits.majors, value =>
           collected
             ? `${value} major GCs in the last minutes did not free it.`
-            : 'No major GC ran lately: it may be garbage that waits for one.'),
+            : 'No major GC ran lately: it may be garbage.'),
         ...showPlace(place, signals, limits, growthBytesPerSecond),
         mayBeFreed &&
           evidence(
             'bufferChurnBytes', signals.bufferChurnBytes ?? 0, limits.churnShareRatio * rise,
-            value => `Buffers come and go by ${value}: a malloc that keeps freed memory is not ` +
-              'ruled out before two days.')
+            value => `Buffers of ${value} are allocated and freed: retained memory of malloc is ` +
+              'not ruled out before two days.')
       )
     }
   })

@@ -17,7 +17,7 @@ const LIVE_FACTOR = 2
 
 module.exports = defineDiagnosis({
   id: 'oversized-heap',
-  title: 'The heap is far larger than what lives in it',
+  title: 'The heap is far larger than its live objects',
   severity: 'info',
   scope: 'isolate',
   requires: [
@@ -57,8 +57,8 @@ module.exports = defineDiagnosis({
     const { heapResidentBytes, liveHeapAtMostBytes: live, rssBytes } = signals
     return {
       state: 'confirmed',
-      summary: `The heap holds ${formatBytes(heapResidentBytes)} most of the time, while ` +
-        `${formatBytes(live)} live at most.`,
+      summary: `The heap holds ${formatBytes(heapResidentBytes)} most of the time, for at most ` +
+        `${formatBytes(live)} of live objects.`,
       finding: {
         heapResidentBytes,
         liveBytes: live,
@@ -88,9 +88,9 @@ module.exports = defineDiagnosis({
           ...(semiIsLarge && { '--max-semi-space-size': ENOUGH_SEMI_SPACE / MIB })
         }),
         predicted: [prediction('rssBytes', rssBytes, rssBytes - saved)],
-        risk: 'GCs come earlier: more of them, each cheaper. Room for ' +
-          `${formatNumber((megabytes * MIB) / Math.max(1, live))} times what lives now; a load ` +
-            'that needs more would end with "heap out of memory".'
+        risk: 'V8 runs more GCs, each cheaper. The heap has room for ' +
+          `${formatNumber((megabytes * MIB) / Math.max(1, live))} times the present live ` +
+          'objects. A load that needs more would end with "heap out of memory".'
       }
     ]
   }
@@ -117,10 +117,10 @@ function ruleOut (signals, limits, waste) {
   const { heapResidentBytes, liveHeapAtMostBytes: live, rssBytes, gcWindowSeconds } = signals
   const holds = `the heap holds ${formatBytes(heapResidentBytes)}`
   if (waste < limits.wasteBytes || waste / rssBytes < limits.wasteShareRatio) {
-    return ok(`${holds} for ${formatBytes(live)} that live: in proportion`)
+    return ok(`${holds} for ${formatBytes(live)} of live objects: in proportion`)
   }
   if (gcWindowSeconds < limits.windowSeconds) {
-    return unknown(`${holds}, but was watched for ${formatSeconds(gcWindowSeconds)} only`)
+    return unknown(`${holds}, but was watched only for ${formatSeconds(gcWindowSeconds)}`)
   }
   if (signals.scavengesPerCpuSecond >= limits.scavengesPerCpuSecond) return null
   return ok('the app is idle: the size of an idle heap is not its working size')
@@ -141,11 +141,11 @@ function showEvidence (signals, limits, waste) {
       `${formatBytes(limits.wasteBytes)}, which is ${limit}.`),
     evidence('liveHeapAtMostBytes', live, heapResidentBytes, value =>
       majors
-        ? `After each major GC at most ${value} were left.`
+        ? `After each major GC at most ${value} were in use.`
         : `No major GC was needed yet; with their garbage the old spaces hold ${value}.`),
     evidence('ordinaryMajorsSeen', majors ?? 0, 0, value =>
-      `${value} majors in ten minutes${pause ? `, ${formatSeconds(pause)} each` : ''}: what waits ` +
-      'for them is garbage.'),
+      `${value} major GCs in ten minutes${pause ? `, ${formatSeconds(pause)} each` : ''}: the ` +
+      'rest is garbage.'),
     evidence('semiSpaceCapacityBytes', semiSpaceCapacityBytes, ENOUGH_SEMI_SPACE, value =>
       `The new space takes up to two halves of ${value}.`),
     evidence('rssBytes', rssBytes, waste / limits.wasteShareRatio, value =>

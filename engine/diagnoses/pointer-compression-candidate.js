@@ -60,11 +60,11 @@ module.exports = defineDiagnosis({
     return {
       // A growing heap has a more urgent problem, and this heap may still grow.
       state: signals.unreadAddonsLoaded || rise === null ? 'suspected' : 'confirmed',
-      summary: `Most of the ${formatBytes(live)} that live on the heap are objects: with ` +
-        `pointer compression about ${formatBytes(gain)} less, between ` +
+      summary: `Most of the live heap of ${formatBytes(live)} is objects: pointer compression ` +
+        `would save about ${formatBytes(gain)}, between ` +
         `${formatBytes(gainOf(signals, SAVED_SHARE.least))} and ` +
         `${formatBytes(gainOf(signals, SAVED_SHARE.most))}.` +
-        (rise === null ? ' Whether this heap grows is not known yet.' : ''),
+        (rise === null ? ' It is unknown whether this heap grows.' : ''),
       finding: { gainBytes: gain, rssBytes },
       evidence: showEvidence(signals, limits, gain),
       impact: `About ${formatRatio(gain / rssBytes)} of RSS.`
@@ -76,15 +76,15 @@ module.exports = defineDiagnosis({
       {
         title: 'Try a Node.js that is built with pointer compression',
         change: {
-          dockerfile: `${comment('in place of the official image of Node ' +
+          dockerfile: `${comment('instead of the official image of Node ' +
             `${target.node}`)}\nFROM platformatic/node-caged:${Number(target.node.split('.')[0]) >= CAGED.newest ? CAGED.newest : CAGED.older}-slim`,
           code: 'Disqualified by: a heap above 4 GiB per isolate, native addons built with NAN ' +
             'or V8 headers (Node-API ones work), heap snapshots and tools that expect 8-byte ' +
               'pointers. Flags that size the heap keep their meaning. No official build has it.'
         },
         predicted: [prediction('rssBytes', rssBytes, rssBytes - gainBytes)],
-        risk: 'Another build of Node.js, by others: test it under your load; a few per cent of ' +
-          'CPU were measured as its price.'
+        risk: 'This build of Node.js is from a third party: test it under your load. In ' +
+          'measurements it cost a few per cent of CPU.'
       }
     ]
   }
@@ -131,19 +131,19 @@ function ruleOutGain ({ liveHeapHighestBytes: live, rssBytes }, limits, target, 
 function ruleOutHeap (signals, limits) {
   const { liveHeapHighestBytes: live, pointerSpaceShareRatio: share } = signals
   if ((findRise(signals) ?? 0) > limits.growthShareRatio * live) {
-    return unknown('the live heap grows, and its final size is not known')
+    return unknown('the live heap grows, and its final size is unknown')
   }
   if (live > limits.liveHeapBytes) {
     return ok(`a heap of ${formatBytes(live)} comes too near the 4 GiB that an isolate with ` +
       'pointer compression may have')
   }
   if (share < limits.pointerSpaceShareRatio) {
-    return ok(`only ${formatRatio(share)} of the heap lies in the space of pointers: strings and ` +
+    return ok(`only ${formatRatio(share)} of the heap is in the space with pointers: strings and ` +
       'numbers do not shrink')
   }
   if (!signals.v8AddonsLoaded) return null
   return ok(`${formatNumber(signals.v8AddonsLoaded)} native addon(s) use V8's C++ interface, and ` +
-    'would have to be built anew')
+    'must be rebuilt')
 }
 
 /**
@@ -156,9 +156,10 @@ function showEvidence (signals, limits, gain) {
   const unread = signals.unreadAddonsLoaded ?? 0
   return [
     evidence('liveHeapHighestBytes', live, limits.liveHeapBytes, (value, limit) =>
-      `${value} live at most, far from the 4 GiB of a cage (up to ${limit} it is a candidate).`),
+      `The live heap is at most ${value}, far from the limit of 4 GiB (candidates have up to ` +
+        `${limit}).`),
     evidence('pointerSpaceShareRatio', share, limits.pointerSpaceShareRatio, (value, limit) =>
-      `${value} of it lies in the old space, which contains objects (threshold ${limit}).`),
+      `${value} of it is in the old space, which contains objects (threshold ${limit}).`),
     evidence('v8AddonsLoaded', signals.v8AddonsLoaded ?? 0, 0, () =>
       `No loaded addon uses V8's C++ interface${unread > 0 ? `; ${unread} could not be read` : ''}.`),
     evidence('rssBytes', rssBytes, gain / limits.gainShareRatio, value => `RSS is ${value}.`)

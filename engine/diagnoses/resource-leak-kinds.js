@@ -13,8 +13,8 @@ const KINDS = Object.freeze(
       descriptorsEach: 2,
       now: 'childrenAlive',
       of: 'children',
-      site: 'Look for spawn, fork and new Worker without an end: terminate() or kill() each, ' +
-        'close message ports, or keep a pool.'
+      site: 'Search for spawn, fork and new Worker that never end: call terminate() or kill(), ' +
+        'close message ports, or use a pool.'
     },
     {
       name: 'threads',
@@ -23,35 +23,35 @@ const KINDS = Object.freeze(
       descriptorsEach: 4,
       now: 'threadsRunning',
       of: 'threads',
-      site: 'Look for a pool of workers that is made per request instead of once (new Piscina, ' +
-        'new Tinypool, new Worker), and end each with destroy() or terminate(): ' +
-          'process.getActiveResourcesInfo() does not name workers that wait, as they are ' +
-            "unref'd. Where no Worker is made, an addon starts the threads: `ls /proc/PID/task` " +
-              'lists them, `comm` in each says its name.'
+      site: 'Search for a pool of workers that is created per request instead of once (new ' +
+        'Piscina, new Tinypool, new Worker), and end it with destroy() or terminate(). ' +
+        'process.getActiveResourcesInfo() does not list waiting workers, because they are ' +
+        "unref'd. If the app creates no Worker, an addon starts the threads: `ls /proc/PID/task` " +
+        'lists them, `comm` in each folder has the name.'
     },
     {
       name: 'file watchers',
       descriptorsEach: 0,
       now: 'watchersActive',
       of: 'watchers',
-      site: 'Look for fs.watch and fs.watchFile in code that runs more than once: close() each, ' +
-        'or keep one watcher per file.'
+      site: 'Search for fs.watch and fs.watchFile in code that runs more than once: close() each ' +
+        'watcher, or keep one for each file.'
     },
     {
       name: 'sockets and pipes',
       descriptorsEach: 1,
       now: 'socketsOpen',
       of: 'sockets',
-      site: 'Look for connections that are opened per request and never ended: clients without ' +
-        'keepAlive limits, responses whose body is never read or cancelled, servers without a ' +
-          'timeout for idle clients. `ss -tnp` tells whom they are connected to.'
+      site: 'Search for connections that are opened per request and never closed: clients ' +
+        'without keepAlive limits, responses whose body is never read or cancelled, servers ' +
+        'without a timeout for idle clients. `ss -tnp` lists their peers.'
     },
     {
       name: 'active timers',
       descriptorsEach: 0,
       now: 'timersActive',
       of: 'timers',
-      site: 'Look for setInterval without clearInterval in code that runs per request or per ' +
+      site: 'Search for setInterval without clearInterval in code that runs per request or per ' +
         'connection, and for timeouts that are not cleared when the work is done.'
     },
     {
@@ -59,9 +59,9 @@ const KINDS = Object.freeze(
       descriptorsEach: 1,
       now: 'fileDescriptorsOpen',
       of: 'fileDescriptors',
-      site: 'Which kind they are is not known: `ls -l /proc/PID/fd` tells. Sockets: look for ' +
-        'clients and agents that are made per request. Files: for fs.open, fs.openSync and ' +
-          'createReadStream whose close is skipped on some path.'
+      site: 'Their kind is unknown: `ls -l /proc/PID/fd` lists them. If they are sockets, search ' +
+        'for clients and agents that are created per request. If they are files, search for ' +
+        'fs.open, fs.openSync and createReadStream that some path does not close.'
     }
   ])
 )
@@ -73,29 +73,27 @@ const DESCRIPTOR_KINDS = Object.freeze(
       name: 'idle sockets',
       open: 'socketDescriptorsOpen',
       trend: 'socketDescriptorsTrend',
-      text: "sockets, which the event loop does not wait for: they are unref'd, as idle " +
-        'connections of an http.Agent are',
-      site: 'They are sockets that no request uses. Look for `new http.Agent`, `new ' +
-        'https.Agent`, `new Agent` of undici or a client that is made per request: make one, ' +
-          'share it, and destroy() those that are not needed any more. `ss -tnp` tells whom ' +
-            'they are connected to.'
+      text: "sockets that are unref'd, such as idle connections of an http.Agent",
+      site: 'They are sockets that no request uses. Search for `new http.Agent`, `new ' +
+        'https.Agent`, `new Agent` of undici or a client that is created per request. Create one ' +
+        'and share it, and destroy() unused ones. `ss -tnp` lists their peers.'
     },
     {
       name: 'pipes',
       open: 'pipeDescriptorsOpen',
       trend: 'pipeDescriptorsTrend',
       text: 'pipes',
-      site: 'They are pipes. Look for child processes whose stdio is never closed, and for ' +
-        'workers that are started and not terminated.'
+      site: 'They are pipes. Search for child processes whose stdio is never closed, and for ' +
+        'workers that are never terminated.'
     },
     {
       name: 'open files',
       open: 'fileDescriptorsOfFiles',
       trend: 'fileDescriptorsOfFilesTrend',
       text: 'files',
-      site: 'They are files. Look for fs.open, fs.openSync and createReadStream whose close is ' +
-        'skipped on some path: an early return, an error, a stream that is never read to its ' +
-          'end. `ls -l /proc/PID/fd` names the files.'
+      site: 'They are files. Search for fs.open, fs.openSync and createReadStream that some path ' +
+        'does not close: an early return, an error, a stream that is never read to its end. `ls ' +
+        '-l /proc/PID/fd` names the files.'
     }
   ])
 )

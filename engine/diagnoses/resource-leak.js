@@ -83,7 +83,7 @@ module.exports = defineDiagnosis({
       secondsLeft,
       summary: `${formatNumber(told?.open ?? cause.now)} ${told?.name ?? name}, ` +
         `${formatPerMinute(perSecond)} more ${told ? 'descriptors ' : ''}each minute, and none ` +
-        'is given up.',
+        'is closed.',
       finding: {
         kind: name,
         descriptorKind: told?.name,
@@ -101,14 +101,14 @@ module.exports = defineDiagnosis({
     const told = DESCRIPTOR_KINDS.find(({ name }) => name === descriptorKind)
     const loadChange = loadGrowthRatio === null
       ? ''
-      : `; the load changed to ${formatRatio(loadGrowthRatio)} of what it was meanwhile`
+      : `; the load changed to ${formatRatio(loadGrowthRatio)} of its former value`
     const site = (told?.site ?? found.site).replaceAll('PID', String(pid))
     return [
       {
-        title: `Find who opens ${told?.name ?? found.name} and does not close them`,
+        title: `Find the code that opens ${told?.name ?? found.name} and does not close them`,
         change: {
-          code: `${site} Grows by ${formatPerMinute(perSecond)} a minute: what else happens at ` +
-            'that rate?'
+          code: `${site} Grows by ${formatPerMinute(perSecond)} a minute: search for work that ` +
+            'runs at this rate.'
         },
         predicted: [prediction(`${found.of}PerSecond`, perSecond, 0)],
         risk: `A higher limit of open files only moves the failure${loadChange}.`
@@ -218,16 +218,18 @@ function showEvidence (signals, limits, { cause, grown, told, load }) {
     : ''
   return listEvidence(
     evidence(`${of}Rise`, rise, limits.rise, (value, limit) =>
-      `${value} more ${name} along the line (threshold ${limit}), of ${formatNumber(now)} in all.`),
+      `${value} more ${name} during the trend (threshold ${limit}), ${formatNumber(now)} in ` +
+        'total.'),
     told && evidence(told.signal, told.open, 0, value => `${value} of them are ${told.text}.`),
     name === 'threads' && showLoops(signals, limits, rise),
     evidence(`${of}SteadinessRatio`, steady, limits.steadinessRatio, (value, limit) =>
-      `Steadiness of the growth: ${value} (threshold ${limit}; 1 is a straight, continuing ` +
-      'line, and a pool that fills falls towards 0).'),
+      `Steadiness of the growth: ${value} (threshold ${limit}; 1 is a straight, continuing line; ` +
+      'a pool that fills falls towards 0).'),
     evidence('loadGrowthRatio', load.growthRatio, limits.loadGrowthRatio, (value, limit) =>
       load.grows
-        ? `The load grows as well (${value} of what it was, threshold ${limit}): it may need them.`
-        : `The load does not grow with them: ${value} of what it was.`),
+        ? `The load grows as well (${value} of its former value, threshold ${limit}) and may ` +
+          'need them.'
+        : `The load does not grow: ${value} of its former value.`),
     load.isSaturated &&
       evidence('eventLoopUtilizationRatio', load.busy, limits.saturatedRatio, value =>
         `The event loop is busy ${value} of the time${throttled}: unanswered requests pile up ` +
@@ -237,8 +239,8 @@ function showEvidence (signals, limits, { cause, grown, told, load }) {
       .map(({ name, of, rise }) =>
         evidence(`${of}Rise`, rise, limits.rise, value => `${value} more ${name}, too.`)),
     listenerWarnings && evidence('listenerWarnings', listenerWarnings, 0, value =>
-      `Node warned of ${value} emitter(s) with too many listeners: what is added per request is ` +
-      'not removed.'),
+      `Node warned of ${value} emitter(s) with too many listeners: code adds listeners per ` +
+      'request and does not remove them.'),
     evidence(`${of}PerSecond`, perSecond, 0, () =>
       `${formatPerMinute(perSecond)} more ${name} each minute.`)
   )
@@ -256,9 +258,9 @@ function showLoops ({ loopDescriptorsTrend }, limits, threads) {
   const least = limits.causeShareRatio * threads
   return evidence('loopDescriptorsRise', rise, least, (value, limit) =>
     rise >= least
-      ? `${value} more event loops: the threads are workers that Node.js started.`
-      : `Only ${value} more event loops (${limit} would be half of the threads): most are no ` +
-        "workers of Node.js, but an addon's.")
+      ? `${value} more event loops: the threads are workers of Node.js.`
+      : `Only ${value} more event loops (${limit} would be half of the threads): most threads ` +
+        'belong to an addon, not to workers of Node.js.')
 }
 
 /**
@@ -273,8 +275,8 @@ function describeImpact (signals, bound) {
   const inTime = `in about ${formatSeconds(bound.secondsLeft)}`
   if (bound.of === 'memory') {
     const limit = signals.containerLimitBytes === null ? "the machine's memory" : 'the container limit'
-    return `RSS grows by ${formatBytes(signals.rssTrend?.slope ?? 0)}/s meanwhile and reaches ` +
-      `${limit} ${inTime}: then the kernel kills the process.`
+    return `RSS grows by ${formatBytes(signals.rssTrend?.slope ?? 0)}/s and reaches ${limit} ` +
+      `${inTime}: then the kernel kills the process.`
   }
   return `The limit of ${formatNumber(signals.maxFileDescriptors ?? 0)} open files is reached ` +
     `${inTime}: then every accept, connect and open fails (EMFILE).`

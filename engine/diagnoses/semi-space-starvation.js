@@ -157,8 +157,8 @@ module.exports = defineDiagnosis({
         ],
         risk: `The new space may commit up to ${formatBytes(newSpaceBytes(addedBytes))} more, ` +
           `and the heap size limit rises by ${formatBytes(youngGenerationBytes(addedBytes))}. ` +
-            'The old generation is untouched. At the same load; under a closed loop the ' +
-              'throughput rises instead.'
+          'The old generation does not change. The prediction holds for the same load. If ' +
+          'clients wait for each answer, the throughput rises instead.'
       }
     ]
   }
@@ -183,16 +183,16 @@ function ruleOut (signals, limits) {
   const { semiSpaceMaxBytes: most, semiSpaceCapacityBytes: now, recentGcs } = signals
   if (most >= limits.semiSpaceMaxBytes) return ruleOutLarge(signals, limits)
   if (now < limits.grownShareRatio * most) {
-    return ok(`the semi-space stands at ${formatBytes(now)} and may still grow to ` +
+    return ok(`the semi-space has ${formatBytes(now)} and may still grow to ` +
       formatBytes(most))
   }
   if (recentGcs < limits.recentGcs) {
-    return unknown(`only ${formatNumber(recentGcs)} GCs lately: too few to judge a rate`)
+    return unknown(`only ${formatNumber(recentGcs)} GCs lately: too few for a rate`)
   }
   const filled = signals.liveHeapShareRatio ?? 0
   if (filled <= limits.liveHeapShareRatio) return null
-  return ok(`the live heap fills ${formatRatio(filled)} of its limit: majors come for want of ` +
-    'room in the old space')
+  return ok(`the live heap fills ${formatRatio(filled)} of its limit: major GCs run because the ` +
+    'old space is full')
 }
 
 /**
@@ -207,8 +207,9 @@ function ruleOutLarge (signals, limits) {
     signals.gcWindowSeconds >= limits.gcWindowSeconds
   if (!isSettled || cpuRatio < limits.unexplainedRatio) return ok(large)
   return unknown(
-    `GC of young objects takes ${wallAndCpu(signals, wallRatio, cpuRatio)}, though ${large}. Less ` +
-      'data in use at a time may help: fewer requests at once, streams, smaller pages',
+    `GC of young objects takes ${wallAndCpu(signals, wallRatio, cpuRatio)}, though ${large}. ` +
+      'Less data in use at the same time may help: fewer concurrent requests, streams, smaller ' +
+      'pages',
     { openUntil: 'cause' }
   )
 }
@@ -249,14 +250,14 @@ function ruleOutCauses (signals, limits, causes) {
   const { isPromotion, promotesTooEarly, scavengesTooOften, wallRatio, cpuRatio } = causes
   const majors = formatNumber(signals.ordinaryMajorsPerSecond)
   if (!isPromotion && !scavengesTooOften) {
-    return ok(`scavenges promote ${formatBytes(signals.promotedPerMajorBytes ?? 0)} at most ` +
-      `between two major GCs (${majors}/s): something else causes those, as Buffers do`)
+    return ok(`scavenges promote at most ${formatBytes(signals.promotedPerMajorBytes ?? 0)} ` +
+      `between two major GCs (${majors}/s): these have another cause, such as Buffers`)
   }
   const isCause = promotesTooEarly || scavengesTooOften
   if (isCause && cpuRatio >= limits.suspectedPauseRatio) return null
-  return ok('scavenges and the majors they cause take ' +
-    `${wallAndCpu(signals, wallRatio, cpuRatio)} ` +
-    `(${formatNumber(signals.scavengesPerSecond)} scavenges/s, ${majors} majors/s)`)
+  return ok('scavenges and the major GCs they cause take ' +
+    `${wallAndCpu(signals, wallRatio, cpuRatio)} (${formatNumber(signals.scavengesPerSecond)} ` +
+    `scavenges/s, ${majors} major GCs/s)`)
 }
 
 /**
@@ -274,22 +275,22 @@ function showEvidence (signals, limits, target, { promotesTooEarly, wallRatio, c
     evidence('semiSpaceMaxBytes', most, limits.semiSpaceMaxBytes, (value, limit) =>
       `A semi-space may hold at most ${value}, less than ${limit}: ${because}.`),
     evidence('semiSpaceCapacityBytes', now, most, value =>
-      `It stands at ${value} and cannot grow further.`),
+      `It has ${value} and cannot grow further.`),
     evidence('scavengesPerSecond', scavengesPerSecond, limits.scavengesPerCpuSecond, value =>
       `${value} scavenges, ${formatRatio(signals.scavengePauseRatio)} of wall time.`),
     evidence('ordinaryMajorPauseRatio', majorRatio, limits.ordinaryMajorRatio, (value, limit) =>
       `${formatNumber(majors)} ordinary major GCs a second, ${value} of wall time; ` +
       (promotesTooEarly
-        ? `more than ${limit} while the live heap stays at ${live} means objects are promoted ` +
-          'that die at once.'
+        ? `more than ${limit} while the live heap stays at ${live} means that V8 promotes ` +
+          'short-lived objects.'
         : `${limit} of CPU time would mean premature promotion.`)),
     evidence('gcPauseRatio', signals.gcPauseRatio ?? wallRatio, limits.pauseRatio, (value, limit) =>
-      `GC pauses take ${value} of wall time. From ${limit} of CPU time in scavenges and the majors ` +
-      'that they cause, a change is worthwhile.'),
+      `GC pauses take ${value} of wall time. A change is worthwhile if scavenges and the major ` +
+      `GCs that they cause take ${limit} of CPU time.`),
     cpuTimeEvidence(
       signals,
       `${formatNumber(signals.scavengesPerCpuSecond)} scavenges, and ${formatRatio(cpuRatio)} in ` +
-        'them and the majors they cause'
+        'them and the major GCs they cause'
     ),
     sinceUpgrade(target, most)
   )
@@ -307,7 +308,7 @@ function sinceUpgrade ({ v8, hostMemoryBytes: host, constrainedBytes: seen }, mo
   if (Number(v8.split('.')[0]) < V8_THAT_SEES_CGROUP2) return null
   const older = chosenSizes(...V8_OF_NODE_18, host).semiSpaceBytes
   return older > most && evidence('semiSpaceMaxBytes', most, older, (value, limit) =>
-    'If it began with an upgrade: Node 18 knew nothing of a limit on cgroup v2, took the ' +
-    `machine's ${formatBytes(host)} and allowed semi-spaces of ${limit}; this Node sees ` +
+    'If the problem began with an upgrade: Node 18 did not see the limit on cgroup v2, used the ' +
+    `machine's ${formatBytes(host)} and allowed semi-spaces of ${limit}. This Node sees ` +
     `${formatBytes(seen)} and allows ${value}.`)
 }

@@ -37,8 +37,8 @@ function jemallocChange (target) {
     }),
     ...(!isRepeated && {
       note:
-        'LD_PRELOAD holds libraries that are not repeated here, because of characters in their ' +
-        'names: add them by hand.'
+        'LD_PRELOAD contains libraries that memwatch leaves out, because of characters in their ' +
+        'names: add them yourself.'
     })
   }
 }

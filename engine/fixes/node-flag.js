@@ -23,8 +23,8 @@ function nodeFlagChange (target, flags) {
       NODE_OPTIONS: [nodeOptionsText(otherOptions(kept, names)), flag].filter(Boolean).join(' ')
     }),
     ...(kept.length < target.nodeOptions.length && {
-      note: 'NODE_OPTIONS holds an option that is not repeated here, as it has characters that ' +
-        'options of Node.js do not have: add it by hand.'
+      note: 'NODE_OPTIONS contains an option that memwatch leaves out, because options of ' +
+        'Node.js do not use its characters: add it yourself.'
     })
   }
 }

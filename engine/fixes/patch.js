@@ -85,10 +85,10 @@ function refuse ({ code, flag }, form) {
   if (flag) {
     throw new NoPatchError(
       `the fix is a flag for the command line of node: ${flag}. NODE_OPTIONS cannot set it: the ` +
-        'command line sets that flag already, or this Node.js refuses it in NODE_OPTIONS'
+        'command line already sets the flag, or this Node.js does not accept it in NODE_OPTIONS'
     )
   }
-  throw new NoPatchError(`the fix is no change of ${form}`)
+  throw new NoPatchError(`the fix does not change ${form}`)
 }
 
 /**
@@ -159,7 +159,8 @@ function manifest ({ title, change, risk }, { target, pod }, env, where) {
       ...(library ? [`The image needs the library: ${library}`] : []),
       ...(change.memoryLimitBytes === undefined || change.memoryRequestBytes !== undefined
         ? []
-        : ['Where requests equal limits, raise the request as well: the pod stays Guaranteed.']),
+        : ['If requests equal limits, raise the request as well, so that the pod stays ' +
+          'Guaranteed.']),
       ...(change.note ? [change.note] : []),
       'kubectl apply --server-side --field-manager=memwatch -f -'
     ]

@@ -119,7 +119,7 @@ class Block {
     if (
       times.some((time, i) => !(time >= (times[i - 1] ?? 0) && time <= Number.MAX_SAFE_INTEGER))
     ) {
-      throw new Error('its times run backwards')
+      throw new Error('its times are not in order')
     }
     const isSound = (/** @type {number} */ value) => Number.isNaN(value) || Math.abs(value) <= Number.MAX_SAFE_INTEGER
     if (!this.#bases.every(isSound) || !this.#cells.every(isSound)) {

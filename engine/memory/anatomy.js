@@ -142,13 +142,13 @@ function anatomyOf ({ values, workers, scan, allocator }) {
  */
 function unknownOf (scan, slackRatio, allocator) {
   if (!scan) {
-    return 'where the memory outside the heap lies: /proc/self/maps and pagemap were not ' +
-      'read yet, or are closed here'
+    return 'the parts of the memory outside the heap: /proc/self/maps and pagemap were not read ' +
+      'yet, or are not readable'
   }
   if (scan.asked || slackRatio < WORTH_ASKING) return null
   if (!canTellRetained(allocator)) {
     const owner = allocator === 'musl' ? "musl's" : 'this'
-    return `the free part of malloc's memory: ${owner} malloc has no statistics for it`
+    return `the free part of malloc's memory: ${owner} malloc has no statistics of it`
   }
   return "the free part of malloc's memory: malloc's statistics were not read " +
     '(MEMWATCH_ALLOCATOR_ACCESS=read lets the agent read them)'

@@ -133,7 +133,7 @@ async function replay (
   for await (const chunk of input.bytes()) {
     if (result.rejected > MAX_REJECTED) {
       throw new RecordingError(
-        `${file} is damaged: more than ${MAX_REJECTED} of its lines are no lines of a recording`
+        `${file} is damaged: more than ${MAX_REJECTED} of its lines are not lines of a recording`
       )
     }
     lines.push(chunk, line => { take(line) }, () => { result.rejected++ })

@@ -54,8 +54,8 @@ module.exports = {
   }),
   externalWaitingBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: `External memory that comes and goes over the last ${RATE_SECONDS} s: 90th percentile ` +
-      'of its peaks, less its minimum and its growth across major GCs.',
+    help: `Short-lived external memory of the last ${RATE_SECONDS} s: 90th percentile of its ` +
+      'peaks, less its minimum and its growth across major GCs.',
     compute: window => {
       const peaks = window.points('externalPeakBytes', RATE_SECONDS).values
       const readings = window.points('externalBytes', RATE_SECONDS).values
@@ -127,8 +127,8 @@ module.exports = {
   }),
   bufferChurnBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Memory of Buffers that comes and goes: largest fall of external memory in the last ' +
-      'two hours, without the start.',
+    help: 'Memory of short-lived Buffers: largest fall of external memory in the last two hours, ' +
+      'without the start.',
     compute: window => {
       const seconds = window.settledSeconds(CHURN_SECONDS)
       const peaks = window.points('externalPeakBytes', seconds)

@@ -8,7 +8,8 @@ const { shareOfLimit } = require('./shared-room')
 module.exports = {
   containerLimitBeforeBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Memory limit of the container when the process started, if it was changed since.',
+    help: 'Memory limit of the container at the start of the process, if it has changed since ' +
+      'then.',
     compute: ({ values, hello: { constrainedBytes: told }, firstLimitBytes: first }) => {
       const { containerLimitBytes: now, containerHighBytes: high } = values
       if (now === undefined) return null

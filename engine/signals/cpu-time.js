@@ -203,7 +203,7 @@ module.exports = {
     scavengeCpuRatio: shareSignal('scavengePauseSeconds', 'scavenges'),
     ordinaryMajorCpuRatio: shareSignal(
       'ordinaryMajorPauseSeconds',
-      'ordinary majors and their marking steps'
+      'ordinary major GCs and their marking steps'
     ),
     externalMajorCpuRatio: shareSignal(
       'externalMajorPauseSeconds',

@@ -72,8 +72,8 @@ module.exports = {
   }),
   gcWindowSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: 'Length of the window of these rates in which the wait of the thread for a CPU is known, ' +
-      'too. It is shorter at first.',
+    help: 'Length of the window of these rates in which memwatch also knows how long the thread ' +
+      'waited for a CPU. The window is shorter at first.',
     compute: window => {
       const seen = window.increase('scavenges')
       return seen && knownSeconds(window, seen.overSeconds)
@@ -81,8 +81,8 @@ module.exports = {
   }),
   gcUnobservedRecentlySeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: `Time of the last ${RATE_SECONDS} s in which the agent did not observe GCs, as ` +
-      'observing them may have caused them. Most GC signals are unknown where it is long.',
+    help: `Time of the last ${RATE_SECONDS} s in which the agent did not observe GCs, because ` +
+      'observing them may have caused them. If it is long, most GC signals are unknown.',
     compute: window => {
       const { gcUnobservedSeconds, gcObserverStopped } = window.values
       if (!gcUnobservedSeconds && !gcObserverStopped) return 0
@@ -92,8 +92,8 @@ module.exports = {
   }),
   recentGcs: /** @type {Signal} */ ({
     unit: 'count',
-    help: `Scavenges and ordinary majors in the last ${RATE_SECONDS} s: the sample size of the ` +
-      'rates.',
+    help: `Scavenges and ordinary major GCs in the last ${RATE_SECONDS} s: the sample size of ` +
+      'the rates.',
     compute: window => {
       const scavenges = window.increase('scavenges')
       return scavenges && scavenges.increase + (window.increase('ordinaryMajors')?.increase ?? 0)
@@ -102,7 +102,7 @@ module.exports = {
   scavengePauseRatio: pauseRatio('scavengePauseSeconds', 'Share of wall time paused in scavenges.'),
   ordinaryMajorPauseRatio: pauseRatio(
     'ordinaryMajorPauseSeconds',
-    'Share of wall time paused in ordinary majors and their marking steps.'
+    'Share of wall time paused in ordinary major GCs and their marking steps.'
   ),
   externalMajorsPerSecond: /** @type {Signal} */ ({
     unit: 'perSecond',
@@ -127,7 +127,7 @@ module.exports = {
   }),
   majorPauseSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: 'Mean pause of the ordinary majors of the last ten minutes, with their marking steps.',
+    help: 'Mean pause of the ordinary major GCs of the last ten minutes, with their marking steps.',
     compute: window => {
       const majors = window.increase('ordinaryMajors', 600)
       const pauses = window.increase('ordinaryMajorPauseSeconds', 600)
@@ -142,7 +142,7 @@ module.exports = {
   gcsLastMinute: /** @type {Signal} */ ({
     unit: 'count',
     expected: 'after the first minute',
-    help: 'Scavenges and majors of the last minute.',
+    help: 'Scavenges and major GCs of the last minute.',
     compute: window => {
       // Unobserved GCs do not count as zero GCs.
       const scavenges = window.nowSeconds < 60 ? null : window.increase('scavenges', 60)

@@ -57,7 +57,7 @@ module.exports = {
     unit: 'seconds',
     expected: 'after the first major GC',
     afterEvent: true,
-    help: 'Time since the last major GC, whose live heap is the known one.',
+    help: 'Time since the last major GC, which gave the known live heap.',
     compute: window => {
       const { times } = pointsAfterMajors(window, 'liveHeapBytes', 7200)
       return times.length > 0 ? window.nowSeconds - times[times.length - 1] : null
@@ -77,7 +77,7 @@ module.exports = {
   liveHeapReadingsDueSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
     help: 'Time until there are enough readings of the live heap for a trend; null unless major ' +
-      'GCs come evenly.',
+      'GCs run at even intervals.',
     compute: secondsUntilTrend
   }),
   heapPooledBytes: /** @type {Signal} */ ({
@@ -154,8 +154,8 @@ module.exports = {
     unit: 'ratio',
     expected: 'after the first major GC',
     afterEvent: true,
-    help: 'Live heap over the maximum of the old generation, which is the heap size limit less ' +
-      'three semi-spaces.',
+    help: 'Live heap divided by the maximum of the old generation, which is the heap size limit ' +
+      'less three semi-spaces.',
     compute: window => {
       const { liveHeapBytes } = window.values
       const limit = readOldLimit(window)
@@ -166,7 +166,7 @@ module.exports = {
     unit: 'seconds',
     expected: `while the live heap rises at each of ${LEAST_FILL_READINGS} major GCs`,
     help: `Time until the live heap reaches its limit, at the rate of the last ${FILL_SECONDS} ` +
-      's; null unless it rose, and never fell at a major GC, in that time.',
+      's; null unless it rose in that time and fell at no major GC.',
     compute: window => {
       const { times, values } = pointsAfterMajors(window, 'liveHeapBytes', FILL_SECONDS)
       const limit = readOldLimit(window)

@@ -136,9 +136,9 @@ module.exports = {
   }),
   loadGrowthRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'Load in the last third of the last ten minutes over that in the first third; 1 is a ' +
-      'steady load. The load is CPU time of the thread, or event loop activity if that is ' +
-      'unknown.',
+    help: 'Load in the last third of the last ten minutes, divided by the load in the first ' +
+      'third; 1 is a steady load. The load is CPU time of the thread, or event loop activity if ' +
+      'that is unknown.',
     // CPU time is preferred as the measure of load, because on a shared machine the same work keeps
     // a loop active for longer.
     compute: window =>
@@ -152,8 +152,8 @@ module.exports = {
   }),
   expectedWaitOutsideMajorsSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: 'expectedWaitSeconds without the pauses of major GCs: each delay less the mean pause of ' +
-      'the majors around it, without those on request.',
+    help: 'expectedWaitSeconds without the pauses of major GCs: each delay less the mean pause ' +
+      'of the major GCs around it, without requested ones.',
     compute: expectedWaitOutsideMajors
   }),
   blockedFramesRatio: /** @type {Signal} */ ({

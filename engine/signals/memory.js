@@ -51,7 +51,7 @@ module.exports = {
   }),
   rssShareRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'RSS over the memory limit of the container.',
+    help: 'RSS divided by the memory limit of the container.',
     compute: window => {
       const { values } = window.points('rssBytes', RATE_SECONDS)
       const { containerLimitBytes } = window.values
@@ -100,7 +100,7 @@ module.exports = {
   }),
   memoryPressureRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'Share of time in which something in the cgroup waited for memory (PSI, some).',
+    help: 'Share of time in which some task of the cgroup waited for memory (PSI, some).',
     compute: window => {
       // The field is read every ten frames: the window may start with an older reading.
       const rate = window.rate('memoryPressureSomeSeconds')
@@ -153,11 +153,11 @@ module.exports = {
     unit: 'bytes',
     expected: 'on the main thread, on Linux from /proc, within seconds',
     onMainThread: true,
-    help: `Memory of malloc beside Buffers and Node's own, median of the last ${TYPICAL_SECONDS} ` +
-      's. It is free or used by native code; if malloc was queried, it is free.',
+    help: 'Memory of malloc without Buffers and the memory of Node.js itself, median of the last ' +
+      `${TYPICAL_SECONDS} s. It is free or used by native code. If malloc was queried, it is free.`,
     compute: slackBytes
   }),
-  allocatorSlackTrend: bytesTrend('what malloc holds beyond need', window =>
+  allocatorSlackTrend: bytesTrend('memory that malloc holds beyond need', window =>
     trendOf(growthOf(window, 'allocatorSlackBytes'))),
   allocatorAsked: /** @type {Signal} */ ({
     unit: 'count',
@@ -167,7 +167,7 @@ module.exports = {
   }),
   allocatorAnswerDue: /** @type {Signal} */ ({
     unit: 'count',
-    help: '1 if the agent may query malloc, and its answer is out of date or not there yet; 0 ' +
+    help: '1 if the agent may query malloc, and the answer is outdated or has not arrived; 0 ' +
       `without an answer ${ANSWER_SECONDS} s after the first frame.`,
     compute: window => Number(
       window.hello.allocatorAccess !== undefined &&

@@ -152,7 +152,7 @@ module.exports = {
     expected: 'after three major GCs',
     afterEvent: true,
     help: 'Share of the bytes promoted between major GCs that survived the next one: near 1 they ' +
-      'are retained, near 0 they were garbage.',
+      'are retained, near 0 they become garbage.',
     compute: window => keptGrowth(window)?.keptRatio ?? null
   }),
   keptTrend: /** @type {import('./trend-signal').TrendSignal<typeof FIGURES[number], KeptGrowth>} */ ({

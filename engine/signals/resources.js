@@ -68,7 +68,7 @@ module.exports = {
   fileDescriptorsOfFiles: now('fileDescriptors', 'Descriptors that are files, folders or devices'),
   loopDescriptorsOpen: now(
     'loopDescriptors',
-    'Descriptors that are event polls: each thread with a loop has one'
+    'Descriptors of event polls: each thread with an event loop has one'
   ),
   loopDescriptorsTrend: trend('loopDescriptors', 'descriptors that are event polls'),
   socketDescriptorsTrend: trend('socketDescriptors', 'descriptors that are sockets'),
@@ -91,7 +91,7 @@ module.exports = {
   }),
   v8AddonsLoaded: /** @type {Signal} */ ({
     unit: 'count',
-    help: "Of those, the ones that use V8's C++ interface.",
+    help: "Loaded native addons that use V8's C++ interface.",
     compute: window => countAddons(window, 'v8/')
   }),
   unreadAddonsLoaded: /** @type {Signal} */ ({
@@ -101,7 +101,7 @@ module.exports = {
   }),
   listenerWarnings: /** @type {Signal} */ ({
     unit: 'count',
-    help: 'Warnings of Node.js of an emitter with too many listeners.',
+    help: 'Warnings by Node.js about an emitter with too many listeners.',
     compute: window => window.last('listenerWarnings') ?? null
   }),
   nativeContexts: /** @type {Signal} */ ({

@@ -40,12 +40,13 @@ const FIGURES = Object.freeze({
   PerSecond: figure('slope', 'perSecond', what => `Slope of ${what} (Theil–Sen).`),
   GrowthFit: figure('fit', 'ratio', what => `Straightness of the growth of ${what}: r² of its ` +
     'line.'),
-  Score: figure('score', 'score', what => `Growth of ${what} over its standard error.`),
+  Score: figure('score', 'score', what => `Growth of ${what} divided by its standard error.`),
   LateGrowthRatio: figure('lateRatio', 'ratio', what =>
-    `Slope of ${what} in the last third over that of the whole: 1 continues, 0 has stopped.`),
+    `Slope of ${what} in the last third, divided by the slope of the whole: 1 if the growth ` +
+      'continues, 0 if it has stopped.'),
   LateRatio: figure('lateRatio', 'ratio', what =>
-    `Growth rate of ${what} in the last third over that of the whole, at the upper end of its ` +
-      'error.'),
+    `Growth rate of ${what} in the last third, divided by the rate of the whole, at the upper ` +
+      'end of its error.'),
   SteadinessRatio: figure('steadinessRatio', 'ratio', what =>
     `Likelihood that the growth of ${what} continues, 0–1.`)
 })

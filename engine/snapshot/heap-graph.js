@@ -129,7 +129,7 @@ class GraphBuilder {
     if (predictedBytes > this.#allowedBytes) {
       throw new SnapshotError(
         'too_large',
-        `${layout.nodeCount} nodes and ${layout.edgeCount} edges take more memory than is allowed`,
+        `${layout.nodeCount} nodes and ${layout.edgeCount} edges need more memory than allowed`,
         { predictedBytes, allowedBytes: this.#allowedBytes }
       )
     }
@@ -140,7 +140,7 @@ class GraphBuilder {
   begin (section, position) {
     const needed = { edges: 'nodes', locations: 'nodes', strings: 'edges' }[section]
     if (needed && !this.#seen.has(needed)) {
-      throw this.#malformed(`"${section}" stands before "${needed}"`)
+      throw this.#malformed(`section "${section}" comes before "${needed}"`)
     }
     this.#position = position
     this.#restCount = 0
@@ -155,11 +155,12 @@ class GraphBuilder {
     if (this.#restCount > 0) throw this.#malformed(`the last record of "${section}" is incomplete`)
     if (section === 'nodes') {
       this.#checkCount('node_count', graph.nodeCount, this.#node)
-      this.#checkCount('the edges of its nodes', graph.firstEdge[this.#node], graph.edgeCount)
+      this.#checkCount('the number of edges of all ' +
+        'nodes', graph.firstEdge[this.#node], graph.edgeCount)
     }
     if (section === 'edges') this.#checkCount('edge_count', graph.edgeCount, this.#edge)
     if (section === 'strings' && this.#isName.length > graph.strings.length) {
-      throw this.#malformed('a name is missing among its strings')
+      throw this.#malformed('a name is missing in its strings')
     }
   }
 
@@ -199,7 +200,7 @@ class GraphBuilder {
    */
   #checkCount (what, wanted, found) {
     if (wanted !== found) {
-      throw this.#malformed(`${what} should be ${wanted}, and ${found} are there`)
+      throw this.#malformed(`${what} should be ${wanted}, but is ${found}`)
     }
   }
 
@@ -236,7 +237,7 @@ class GraphBuilder {
     const bytes = list[at + node.self_size]
     const edges = graph.firstEdge[n] + list[at + node.edge_count]
     if (list[at + node.type] >= nodeTypes.length || id > 0xffffffff || edges > graph.edgeCount) {
-      throw this.#malformed(`node ${n} has a type, id or edge_count that cannot be`)
+      throw this.#malformed(`node ${n} has an invalid type, id or edge_count`)
     }
     graph.nodeType[n] = list[at + node.type]
     graph.nodeName[n] = this.#checkName(list[at + node.name])
@@ -258,7 +259,7 @@ class GraphBuilder {
     const type = list[at + edge.type]
     const to = list[at + edge.to_node] / nodeFields
     if (type >= edgeTypes.length || to >= graph.nodeCount || to !== Math.floor(to)) {
-      throw this.#malformed(`edge ${e} has a type or a to_node that cannot be`)
+      throw this.#malformed(`edge ${e} has an invalid type or to_node`)
     }
     const name = list[at + edge.name_or_index]
     graph.edgeType[e] = type
@@ -274,8 +275,14 @@ class GraphBuilder {
     const graph = this.graph
     const location = /** @type {NonNullable<Layout['location']>} */ (graph.layout.location)
     const n = list[at + location.object_index] / graph.layout.nodeFields
-    if (n >= graph.nodeCount || n !== Math.floor(n)) throw this.#malformed('a location is of no node')
-    if (graph.locationCount >= graph.nodeCount) throw this.#malformed('it has too many locations')
+    if (n >= graph.nodeCount || n !== Math.floor(n)) {
+      throw this.#malformed('a location belongs ' +
+      'to no node')
+    }
+    if (graph.locationCount >= graph.nodeCount) {
+      throw this.#malformed('the snapshot has too many ' +
+      'locations')
+    }
     const row = graph.locationCount++
     if (3 * row + 3 > graph.locations.length) graph.locations = grown(graph.locations)
     graph.locations[3 * row] = list[at + location.script_id]
@@ -288,7 +295,7 @@ class GraphBuilder {
   #checkName (name) {
     const { nodeCount, edgeCount, traceFunctionCount } = this.graph.layout
     if (name > nodeCount + edgeCount + 2 * traceFunctionCount + SPARE_STRINGS) {
-      throw this.#malformed(`a name has the index ${name}: so many strings cannot be there`)
+      throw this.#malformed(`a name has the index ${name}, beyond the possible number of strings`)
     }
     return name
   }

@@ -55,7 +55,7 @@ function readLayout (text, position) {
   try {
     header = JSON.parse(text)
   } catch {
-    throw fail('its header is no JSON')
+    throw fail('its header is not JSON')
   }
   const { meta } = header ?? {}
   const node = positions(meta?.node_fields, ['type', 'name', 'id', 'self_size', 'edge_count'])

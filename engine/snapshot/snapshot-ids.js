@@ -56,8 +56,8 @@ class SnapshotIds {
     if (shared < LEAST_SHARED || alike < shared * LEAST_ALIKE) {
       throw new SnapshotError(
         'other_process',
-        'the two snapshots are not of one process: their objects with equal ids differ ' +
-          `(${alike} of ${shared} alike)`
+        `the two snapshots are from different processes: only ${alike} of ${shared} objects with ` +
+          'equal ids are similar'
       )
     }
     return id => this.typeOf(id) < 0
@@ -82,7 +82,7 @@ class SnapshotIdsReader {
       header: ({ nodeCount, nodeFields, node }) => {
         const predictedBytes = nodeCount * BYTES_PER_NODE
         if (predictedBytes > allowedBytes) {
-          throw new SnapshotError('too_large', `${nodeCount} nodes take more memory than is allowed`, {
+          throw new SnapshotError('too_large', `${nodeCount} nodes need more memory than allowed`, {
             predictedBytes,
             allowedBytes
           })

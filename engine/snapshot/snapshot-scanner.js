@@ -106,7 +106,7 @@ class SnapshotScanner {
   end () {
     if (this.#state !== this.#afterwards) {
       const within = this.#section === '' ? 'its header' : `"${this.#section}"`
-      throw new SnapshotError('truncated', `the snapshot breaks off within ${within}`, {
+      throw new SnapshotError('truncated', `the snapshot ends within ${within}`, {
         position: this.#base
       })
     }
@@ -131,7 +131,7 @@ class SnapshotScanner {
    */
   #opening (chunk, at) {
     if (isSpace(chunk[at])) return at + 1
-    if (chunk[at] !== OPENING_BRACE) throw this.#malformed('it begins with no {', at)
+    if (chunk[at] !== OPENING_BRACE) throw this.#malformed('the snapshot does not begin with {', at)
     this.#state = this.#beforeKey
     return at + 1
   }
@@ -148,7 +148,7 @@ class SnapshotScanner {
     } else if (byte === CLOSING_BRACE && this.#layout) {
       this.#state = this.#afterwards
     } else if (!isSpace(byte) && byte !== COMMA) {
-      throw this.#malformed('a name of a member is expected', at)
+      throw this.#malformed('expected the name of a member', at)
     }
     return at + 1
   }
@@ -164,10 +164,13 @@ class SnapshotScanner {
       return at + 1
     }
     this.#section = this.#held.toString('latin1', 0, this.#heldBytes)
-    if (this.#seen.has(this.#section)) throw this.#malformed(`"${this.#section}" is there twice`, at)
+    if (this.#seen.has(this.#section)) {
+      throw this.#malformed(`section "${this.#section}" occurs ` +
+      'twice', at)
+    }
     this.#seen.add(this.#section)
     if (!this.#layout && this.#section !== 'snapshot') {
-      throw this.#malformed('"snapshot" is not its first member', at)
+      throw this.#malformed('its first member is not "snapshot"', at)
     }
     this.#state = this.#beforeValue
     return at + 1
@@ -188,7 +191,7 @@ class SnapshotScanner {
       this.#state = this.#section === 'snapshot' ? this.#header : this.#skipped
       return at
     }
-    if (byte !== OPENING_BRACKET) throw this.#malformed(`"${this.#section}" is no list`, at)
+    if (byte !== OPENING_BRACKET) throw this.#malformed(`"${this.#section}" is not a list`, at)
     this.#visitor.begin?.(this.#section, this.#base + at + 1)
     this.#state = kind === 'numbers' ? this.#numbers : this.#betweenStrings
     return at + 1
@@ -289,7 +292,7 @@ class SnapshotScanner {
    */
   #endOfNumbers (chunk, at) {
     if (chunk[at] !== CLOSING_BRACKET) {
-      throw this.#malformed(`"${this.#section}" holds something that is no whole number`, at)
+      throw this.#malformed(`"${this.#section}" contains a value that is not a whole number`, at)
     }
     if (this.#digits !== 0) this.#values[this.#count++] = this.#value
     this.#flush(this.#count)
@@ -323,7 +326,7 @@ class SnapshotScanner {
     } else if (byte === CLOSING_BRACKET) {
       return this.#endSection(at)
     } else if (byte !== COMMA && !isSpace(byte)) {
-      throw this.#malformed('"strings" holds something that is no string', at)
+      throw this.#malformed('"strings" contains a value that is not a string', at)
     }
     return at + 1
   }
@@ -378,7 +381,7 @@ class SnapshotScanner {
    * @param {number} at
    */
   #afterwards (chunk, at) {
-    if (!isSpace(chunk[at])) throw this.#malformed('something follows its end', at)
+    if (!isSpace(chunk[at])) throw this.#malformed('there is text after its end', at)
     return at + 1
   }
 }

@@ -42,11 +42,11 @@ function readMemory (text) {
   const got = `got ${JSON.stringify(text)}`
   if (suffix === 'm') {
     throw new RangeError(
-      `${expected}, ${got}: m is a thousandth to Kubernetes, a MiB to Docker; write ${digits}Mi`
+      `${expected}, ${got}: m is a thousandth in Kubernetes and a MiB in Docker; write ${digits}Mi`
     )
   }
   if (suffix === '' && bytes < LEAST_BYTES) {
-    throw new RangeError(`${expected}, ${got}: those are bytes; write ${digits}Mi`)
+    throw new RangeError(`${expected}, ${got}: a number without a unit is bytes; write ${digits}Mi`)
   }
   throw new RangeError(
     bytes >= 0 ? `${expected}, from 1Mi to 1024Ti, ${got}` : `${expected}, ${got}`

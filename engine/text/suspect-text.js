@@ -100,7 +100,7 @@ const holderText = holders => holders?.piles[0]?.text ?? ''
  */
 function sourceText ({ file, sinceUnixMs }) {
   const written = file === null ? '' : ` that V8 wrote: ${file}`
-  const grown = sinceUnixMs === null ? '' : `; only what came since ${timeText(sinceUnixMs)}`
+  const grown = sinceUnixMs === null ? '' : `; only objects newer than ${timeText(sinceUnixMs)}`
   return `by a heap snapshot${written}${grown}`
 }
 
@@ -119,7 +119,7 @@ function markdown ({ knownBugs = [], ...capture }) {
   const at = new Date(requestedUnixMs).toISOString()
   const head = `**${kind}** of ${name} (${of}, pid ${pid}, Node ${version}), ${at}\n\n`
   if (retainers) return head + retainersMarkdown(retainers)
-  if (!suspects) return `${head}This kind of capture points at no line of code.\n`
+  if (!suspects) return `${head}This kind of capture names no lines of code.\n`
   if (suspects.sites.length === 0) return `${head}Nothing stands out.\n`
   const cells = suspects.sites.map(
     ({ function: name, file, line, value, share, via, inlinedIn, call, instead }) => [
@@ -171,8 +171,8 @@ function packagesMarkdown (packages = [], unit = '') {
 /** @param {Retainers} retainers */
 function retainersMarkdown ({ refused, piles, packages, sinceUnixMs = null }) {
   if (refused !== null) return `Not analysed: ${markdownText(refused)}.\n`
-  const grown = sinceUnixMs === null ? '' : `Only objects that came since ${timeText(sinceUnixMs)}.\n\n`
-  if (piles.length === 0) return 'No pile of alike objects stands out.\n'
+  const grown = sinceUnixMs === null ? '' : `Only objects newer than ${timeText(sinceUnixMs)}.\n\n`
+  if (piles.length === 0) return 'No pile of similar objects stands out.\n'
   return grown + packagesMarkdown(packages, 'retained bytes') + piles
     .map(({ text, path }) =>
       [`- ${markdownText(text)}.`, ...path.map(line => `  - ${markdownCode(line)}`)].join('\n') + '\n')

@@ -183,7 +183,8 @@ const seen = ({ semiSpaceMaxBytes: bytes }) =>
     : {
         bytes,
         origin: 'seen',
-        because: 'more survived than it holds, which is when V8 lets it grow, and it did not'
+        because: 'more memory survived than it can hold, and V8 did not let it grow, as it would ' +
+          'below its maximum'
       }
 
 /**

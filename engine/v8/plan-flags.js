@@ -43,24 +43,23 @@ function plannedFlags (version, { nodeOptions, execArgv }) {
     const percent = /^\d+(\.\d+)?$/.test(value) ? Number(value) : NaN
     if (!knowsPercentage) {
       refusals.push(
-        `${node} has no ${PERCENTAGE}: it does not start with it. The numbers are without it.`
+        `${node} does not know ${PERCENTAGE} and would not start. The numbers ignore the flag.`
       )
     } else if (percent > 0 && percent <= 100) planned.percent = percent
     else {
       refusals.push(
-        `${PERCENTAGE} takes a number above 0 and up to 100, not ${JSON.stringify(value)}: ` +
-          `${node} does not start. The numbers are without it.`
+        `${PERCENTAGE} needs a number above 0 and up to 100, not ${JSON.stringify(value)}: ` +
+          `${node} would not start. The numbers ignore the flag.`
       )
     }
   }
   for (const name of new Set(flagsInForce({ nodeOptions, execArgv: [] }).keys())) {
     if (takesInNodeOptions(version, name) || (name === PERCENTAGE && !knowsPercentage)) continue
     refusals.push(
-      `${node} refuses ${name} in NODE_OPTIONS: it does not ` +
-        `start.${Object.hasOwn(SIZES, name) || SMALL.includes(name)
-          ? ' The numbers are for the ' +
-          'command line, where it takes it.'
-            : ''}`
+      `${node} does not accept ${name} in NODE_OPTIONS and would not start.` +
+        (Object.hasOwn(SIZES, name) || SMALL.includes(name)
+          ? ' The numbers are for the command line, which accepts it.'
+          : '')
     )
   }
   for (const [name, size] of Object.entries(SIZES)) {
@@ -71,16 +70,16 @@ function plannedFlags (version, { nodeOptions, execArgv }) {
     if (/^-?\d{1,9}$/.test(value) && !bare) sizes[size] = Math.max(0, Number(value))
     else {
       refusals.push(
-        `${name} takes whole MB behind =, not ${JSON.stringify(value)}: ${node} does not start. ` +
-          'The numbers are without it.'
+        `${name} needs whole MB after =, not ${JSON.stringify(value)}: ${node} would not start. ` +
+          'The numbers ignore the flag.'
       )
     }
   }
   if (sizes.oldMb && sizes.semiMb && sizes.heapMb) {
     sizes.heapMb = 0
     refusals.push(
-      `V8 ends at start with ${Object.keys(SIZES).join(', ')} together. The numbers are without ` +
-        'the last.'
+      `V8 ends at start with ${Object.keys(SIZES).join(', ')} together. The numbers ignore the ` +
+        'last one.'
     )
   }
   if (SMALL.some(name => flags.has(name))) sizes.semiMb = 1

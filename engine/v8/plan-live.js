@@ -24,7 +24,7 @@ function liveWarnings (
   { liveHeapBytes: live, besideHeapBytes: beside, rssBytes }
 ) {
   if (live === null) {
-    return ['No major GC was seen yet: the live heap is not known, nor whether it fits.']
+    return ['No major GC has run yet: it is unknown whether the live heap fits.']
   }
   const warnings = []
   const besideBytes = beside ?? NODE_BESIDE_BYTES
@@ -33,10 +33,10 @@ function liveWarnings (
   const old = comfortableOldBytes(live)
   const remedy =
     old <= fittingOldBytes({ limitBytes, besideBytes, youngBytes })
-      ? ` --max-old-space-size=${old / MIB} would do.`
+      ? ` --max-old-space-size=${old / MIB} is enough.`
       : ' A container of ' +
         `${formatMebibytes(neededContainerBytes({ liveBytes: live, besideBytes, youngBytes }))} ` +
-          `would do, with --max-old-space-size=${old / MIB}.`
+        `is enough, with --max-old-space-size=${old / MIB}.`
   if (oldBytes !== null && live > oldBytes) {
     warnings.push(
       `The live heap is ${formatMebibytes(live)}, the old generation may hold ` +
@@ -45,19 +45,19 @@ function liveWarnings (
   } else if (oldBytes !== null && live > FULL_SHARE * oldBytes) {
     warnings.push(
       `The live heap is ${formatMebibytes(live)}, the old generation may hold ` +
-        `${formatMebibytes(oldBytes)}: V8 would collect nearly all the time.${remedy}`
+        `${formatMebibytes(oldBytes)}: V8 would run GCs nearly all the time.${remedy}`
     )
   }
   if (live + besideBytes > limitBytes) {
     warnings.push(
-      `A live heap of ${formatMebibytes(live)} and ${formatMebibytes(besideBytes)} beside it ` +
-        `are more than the ${formatMebibytes(limitBytes)} of the container: the kernel kills ` +
-          `the app (exit 137).${warnings.length > 0 ? '' : remedy}`
+      `A live heap of ${formatMebibytes(live)} and ${formatMebibytes(besideBytes)} outside it ` +
+        `are more than the ${formatMebibytes(limitBytes)} of the container: the kernel kills the ` +
+        `app (exit 137).${warnings.length > 0 ? '' : remedy}`
     )
   } else if (rssBytes !== null && rssBytes > limitBytes) {
     warnings.push(
       `RSS is ${formatMebibytes(rssBytes)} now, more than the ${formatMebibytes(limitBytes)} of ` +
-        'the container, although what lives would fit.'
+        'the container, although the live heap would fit.'
     )
   }
   return warnings

@@ -30,26 +30,25 @@ function flagNotes ({
   const [semi, limit] = [formatMebibytes(semiSpaceBytes), formatMebibytes(heapSizeLimitBytes)]
   if (meant.percent !== undefined) {
     notes.push(
-      `${PERCENTAGE}=${meant.percent} is of the ${formatMebibytes(toldBytes)} that Node.js ` +
-        `sees: an old generation of ${oldMb} ` +
-          `MiB.${meant.sizes.oldMb ? ' --max-old-space-size does not count beside it.' : ''}`
+      `${PERCENTAGE}=${meant.percent} is of the ${formatMebibytes(toldBytes)} that Node.js sees, ` +
+        `so the old generation has ${oldMb} ` +
+        `MiB.${meant.sizes.oldMb ? ' --max-old-space-size does not count beside it.' : ''}`
     )
   }
   if (oldMb && heapMb) {
     notes.push(
-      `--max-heap-size=${heapMb} leaves ${Math.max(0, heapMb - oldMb)} MiB to the young ` +
-        `generation: V8 makes semi-spaces of ${semi} of that, and the heap size limit becomes ` +
-          `${limit}.`
+      `--max-heap-size=${heapMb} leaves ${Math.max(0, heapMb - oldMb)} MiB for the young ` +
+        `generation. V8 chooses semi-spaces of ${semi}, and the heap size limit becomes ${limit}.`
     )
   } else if (oldMb && !semiMb) {
     notes.push(
-      `An old generation of ${oldMb} MiB does not change the young one: semi-spaces of ${semi}, ` +
-        `as V8 derives them from the memory, make a heap size limit of ${limit}.`
+      `An old generation of ${oldMb} MiB does not change the young generation: with semi-spaces ` +
+        `of ${semi}, which V8 derives from the memory, the heap size limit is ${limit}.`
     )
   } else if (heapMb) {
     notes.push(
-      `--max-heap-size=${heapMb} holds both generations: semi-spaces of ${semi}, and ` +
-        `${formatMebibytes(oldBytes)} for the old one.`
+      `--max-heap-size=${heapMb} limits both generations: semi-spaces of ${semi}, and ` +
+        `${formatMebibytes(oldBytes)} for the old generation.`
     )
   }
   if (semiMb && semiMb * 2 ** 20 !== semiSpaceBytes) {
@@ -76,7 +75,7 @@ function memoryNotes ({
   const machine = `the machine's ${formatMebibytes(host.bytes)}`
   if (memoryLimitBytes !== null && seesLimit === 'cgroup-v2') {
     notes.push(
-      `Node ${version.text} sees no memory limit on cgroup v2: V8 goes by ` +
+      `Node ${version.text} sees no memory limit on cgroup v2: V8 uses ` +
         `${machine}.${seen && !given
           ? ' On cgroup v1 it sees the limit: heap size limit ' +
           `${formatMebibytes(seen.heapSizeLimitBytes)}, semi-space ` +
@@ -85,18 +84,18 @@ function memoryNotes ({
     )
   } else if (memoryLimitBytes !== null && seesLimit === 'parent') {
     notes.push(
-      'The limit stands on a parent of the process\'s cgroup, where Node.js does not look: V8 ' +
-        `goes by ${machine}.`
+      "The limit is on a parent of the process's cgroup, which Node.js does not read: V8 uses " +
+        `${machine}.`
     )
   } else if (
     memoryLimitBytes !== null &&
     toldBytes === host.bytes &&
     host.bytes < memoryLimitBytes
   ) {
-    notes.push(`The machine has less than the limit: V8 goes by ${machine}.`)
+    notes.push(`The machine has less memory than the limit: V8 uses ${machine}.`)
   }
   if (toldBytes === host.bytes && !host.given && !given) {
-    notes.push('That is the memory of this machine: --host-memory names that of another.')
+    notes.push('This is the memory of this machine; --host-memory sets that of another one.')
   }
   return notes
 }
@@ -108,7 +107,7 @@ function memoryNotes ({
 function leftOut ({ version, meant, sizes, running: isNow }, running) {
   const notes = []
   if (meant.unknown.length > 0) {
-    notes.push(`Not known here, and left out of the numbers: ${meant.unknown.join(' ')}.`)
+    notes.push(`The numbers ignore unknown flags: ${meant.unknown.join(' ')}.`)
   }
   if (!Object.hasOwn(V8_OF_NODE, version.major)) {
     notes.push(
@@ -119,14 +118,15 @@ function leftOut ({ version, meant, sizes, running: isNow }, running) {
   if (running?.pointerCompression) {
     notes.push(
       isNow
-        ? 'This build has pointer compression, which is not modelled: the numbers are its own.'
-        : 'The target runs a build with pointer compression; the numbers are for one without, ' +
-          'as nodejs.org has them.'
+        ? 'This build has pointer compression, which memwatch does not model: the numbers are ' +
+          "the process's own."
+        : 'The target runs a build with pointer compression; the numbers are for a build without ' +
+          'it, as from nodejs.org.'
     )
   } else if (isNow && running && running.foretoldBytes !== sizes.heapSizeLimitBytes) {
     notes.push(
-      'By the rules here the heap size limit would be ' +
-        `${formatMebibytes(running.foretoldBytes)}: something sets it that is not modelled.`
+      "By memwatch's rules the heap size limit would be " +
+        `${formatMebibytes(running.foretoldBytes)}: it has a cause that memwatch does not model.`
     )
   }
   return notes

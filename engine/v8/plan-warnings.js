@@ -76,14 +76,15 @@ function limitWarnings (planned, running) {
   const flags = `--max-old-space-size=${oldBytes / MIB}${better === undefined ? '' : ` --max-semi-space-size=${better / MIB}`}`
   return [
     'V8 may grow the heap to ' +
-      `${formatMebibytes(sizes.heapSizeLimitBytes)}${sure ? '' : `, ${formatMebibytes(besideBytes)} lie beside it`}, and the container holds ${formatMebibytes(limitBytes)}: ` +
-      `a leak ${sure ? 'ends' : 'may end'} as a kill by the kernel (exit 137), and the app's ` +
-        'log does not say why. ' +
+      `${formatMebibytes(sizes.heapSizeLimitBytes)}${sure ? '' : `, ${formatMebibytes(besideBytes)} lie beside it`}, ` +
+      `but the container's limit is ${formatMebibytes(limitBytes)}: a leak ` +
+      `${sure ? 'ends' : 'may end'} as a kill by the kernel (exit 137), and the app's log does ` +
+      'not name the reason. ' +
       (oldBytes < Math.max(LEAST_OLD_BYTES, (running?.liveHeapBytes ?? 0) / FULL_SHARE)
-        ? `No heap worth having fits beside ${formatMebibytes(besideBytes)} of other memory: ` +
-          'ask for more.'
-        : `${flags} leaves ${formatMebibytes(besideBytes)} for what is not heap: a leak then ` +
-          'ends with heap out of memory and a stack trace (exit 134).')
+        ? `No useful heap fits beside ${formatMebibytes(besideBytes)} of other memory: request ` +
+          'more memory.'
+        : `${flags} leaves ${formatMebibytes(besideBytes)} for memory outside the heap: a leak ` +
+          'then ends with heap out of memory and a stack trace (exit 134).')
   ]
 }
 

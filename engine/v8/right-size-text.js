@@ -24,10 +24,10 @@ function explainSizes (answer, { request, needs }) {
     return {
       reasons: {},
       notes: [
-        `No size heals a leak: ${request.leaks.join(' and ')} ` +
+        `No size fixes a leak: ${request.leaks.join(' and ')} ` +
           `${request.leaks.length > 1 ? 'are' : 'is'} confirmed, and a larger container only ` +
-          'fills later. Fix it first ' +
-          '(memwatch fix, memwatch capture), then size the container by the days after it.'
+          'fills later. Fix the leak first (memwatch fix, memwatch capture), then size the ' +
+          'container from the history after the fix.'
       ]
     }
   }
@@ -35,7 +35,7 @@ function explainSizes (answer, { request, needs }) {
     return {
       reasons: {},
       notes: [
-        `${formatDays(days)} of history without readings of RSS and heap: there is nothing to size by.`
+        `${formatDays(days)} of history without readings of RSS and heap: no size can be computed.`
       ]
     }
   }
@@ -60,17 +60,17 @@ function explain (sizes, needs, days) {
   return {
     request: sizes.requestBytes === sizes.limitBytes
       ? 'equal to the limit'
-      : `p99 of the minute peaks ${over}: ${formatMebibytes(needs.requestPeakBytes)}, and a tenth ` +
-        'more',
+      : `p99 of the minute peaks ${over}: ${formatMebibytes(needs.requestPeakBytes)}, plus a tenth`,
     limit:
       `a full heap (${formatMebibytes(sizes.oldBytes)} old, ${formatMebibytes(young)} young) and ` +
-      `${formatMebibytes(needs.besideBytes)} beside it${whole} in ${formatRatio(CONTAINER_SHARE)} ` +
-      `of the limit; highest minute ${over}: ${formatMebibytes(needs.peakBytes)}`,
+      `${formatMebibytes(needs.besideBytes)} outside it${whole} take ` +
+      `${formatRatio(CONTAINER_SHARE)} of the limit; highest minute ${over}: ` +
+      `${formatMebibytes(needs.peakBytes)}`,
     oldGeneration: needs.isLiveKnown
       ? `live heap at most ${formatMebibytes(needs.liveHighestBytes)} ${over}, planned for ` +
         `${formatMebibytes(needs.liveBytes)}, and room for garbage`
-      : `heap in use at most ${formatMebibytes(needs.liveHighestBytes)} ${over}; no major GC was ` +
-        'seen, so all of it may be live',
+      : `heap in use at most ${formatMebibytes(needs.liveHighestBytes)} ${over}; no major GC has ` +
+        'run, so all of it may be live',
     semiSpace: sizes.unset?.semiSpaceBytes === sizes.semiSpaceBytes
       ? 'V8 chooses it by itself'
       : sizes.unset?.semiSpaceBytes
@@ -103,13 +103,14 @@ function listNotes ({ days, present }, { request: { deaths, process }, needs, si
       `${formatDays(days)}: ${what.join(', ')}.`)
   }
   if (needs.wholeRatio > 1) {
-    notes.push('Several processes share the container: it is counted as a whole, and the flags ' +
+    notes.push('Several processes share the container: they are counted together, and the flags ' +
       'apply to the heap of each.')
   }
   if (sizes.limitBytes < needs.peakBytes) {
     notes.push(
-      `The highest minute, ${formatMebibytes(needs.peakBytes)}, was above the new limit: that was ` +
-        'garbage, which V8 collects earlier under the new heap limit. Apply limit and flags together.'
+      `The highest minute, ${formatMebibytes(needs.peakBytes)}, was above the new limit. It ` +
+        'contained garbage, which V8 frees earlier under the new heap limit. Apply limit and ' +
+        'flags together.'
     )
   }
   const unset = sizes.unset?.oldBytes

@@ -79,7 +79,7 @@ function judgeFlag (wanted, before, after) {
     return {
       kind: 'lost',
       reason: `${PLACES[wish.place]} sets ${wanted}, but ${PLACES[last.place]} sets ` +
-        `${name}=${last.value} after it, which wins`
+        `${name}=${last.value} after it, which overrides it`
     }
   }
   if (came.length > 0 && last) return { kind: 'lost', reason: compareValues(name, last.value, value) }
@@ -161,7 +161,7 @@ function judgeLibrary (env, before, after) {
   return others.length > 0 && !isNamed(is.LD_PRELOAD)
     ? {
         kind: 'lost',
-        reason: `${others.join(', ')} came with the change, but LD_PRELOAD does not name ${library}`
+        reason: `${others.join(', ')} changed, but LD_PRELOAD does not name ${library}`
       }
     : null
 }

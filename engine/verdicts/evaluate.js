@@ -95,7 +95,7 @@ function withCapture ({ id, leftBy }, judgement, { captured, settled }) {
   if (!isFound || atSeconds === undefined) return judgement
   if ((settled.get(id)?.confirmedAtSeconds ?? NaN) < atSeconds) return judgement
   const summary = `${judgement.summary} The heap snapshot that memwatch took at an age of ` +
-    `${formatSeconds(atSeconds)} may have left it: memwatch trim returns it.`
+    `${formatSeconds(atSeconds)} may have left this memory: memwatch trim returns it.`
   return { ...judgement, severity: 'info', summary }
 }
 

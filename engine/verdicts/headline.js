@@ -68,7 +68,7 @@ function summarize (verdicts) {
   const checks = `${ruledOut.length} ${ruledOut.length === 1 ? 'check' : 'checks'}`
   if (notLookedAt.length > 0) {
     const missing = notLookedAt.map(({ diagnosis, text }) => `${diagnosis} (${text})`).join('; ')
-    const text = `Nothing found in ${checks}. Not looked at: ${missing}.`
+    const text = `Nothing found in ${checks}. Not checked: ${missing}.`
     return { ...base, state: 'limited', text }
   }
   const text = `Healthy: ${checks} ruled out.${othersOpen(verdicts)}${toGain(verdicts)}`
@@ -157,7 +157,7 @@ function othersOpen (verdicts) {
 function toGain (verdicts) {
   const found = verdicts.filter(({ state, opportunity }) => state === 'confirmed' && opportunity)
   if (found.length === 0) return ''
-  return ` To gain: ${found.map(({ diagnosis }) => diagnosis).join(', ')}.`
+  return ` Possible saving: ${found.map(({ diagnosis }) => diagnosis).join(', ')}.`
 }
 
 /**

@@ -24,7 +24,7 @@ const ABSENT_AFTER_SECONDS = 120
 function judge (diagnosis, signals, hello) {
   try {
     if (diagnosis.scope === 'process' && hello.threadId > 0) {
-      const summary = 'of the whole process: judged on its main thread'
+      const summary = 'of the whole process: evaluated on its main thread'
       return { judgement: { state: 'unknown', openUntil: 'main_thread', summary } }
     }
     const missing = diagnosis.requires.filter(name => signals[name] === null)
@@ -35,8 +35,8 @@ function judge (diagnosis, signals, hello) {
       const known = openUntil === 'readings' ? 'not known yet' : 'not known here'
       const why =
         unobserved > 0
-          ? ` (GCs were not observed for ${formatSeconds(unobserved)} lately: observing them ` +
-            'may have caused them)'
+          ? ` (GCs were not observed for ${formatSeconds(unobserved)} because observing them may ` +
+            'have caused them)'
           : ''
       const summary = `${known}: ${explain(missing)}${why}`
       return { judgement: { state: 'unknown', openUntil, summary } }

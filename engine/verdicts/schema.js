@@ -8,7 +8,7 @@ const { number, object, text } = require('../text/json-schema')
 const state = { enum: ['unknown', 'ok', 'suspected', 'confirmed'] }
 const severity = {
   enum: SEVERITIES,
-  description: 'of what was found, from what is at stake; else the worst that the diagnosis can be'
+  description: 'severity of the finding; without a finding the worst severity of the diagnosis'
 }
 const evidence = object({ signal: text, value: number, limit: number, unit: text, text })
 

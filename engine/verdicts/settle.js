@@ -107,7 +107,7 @@ function standOn (found, weaker) {
       return {
         ...found,
         secondsLeft: null,
-        summary: `${standing}; there are too few readings since to judge it again.`,
+        summary: `${standing}; there are too few new readings to evaluate it again.`,
         impact: undefined
       }
     default:

@@ -67,8 +67,8 @@ const targetMetrics = Object.freeze([
   {
     name: 'memwatch_target_info',
     type: 'gauge',
-    help: 'Identity of the target: always 1. `service_name` and `service_version` are those of the ' +
-      'app, as OpenTelemetry calls them; processes of one name are a workload.',
+    help: 'Identity of the target: always 1. `service_name` and `service_version` are the ' +
+      'name and version of the app; processes with the same name form a workload.',
     read: ({ hello }) => [
       {
         labels: {

@@ -155,8 +155,8 @@ describe('a baseline', () => {
   it.each([
     [{ node: '24.0.0' }, 'Node.js 22.1.0, and this is 24.0.0'],
     [{ libc: 'musl' }, 'linux-x64 with glibc, and this is linux-x64 with musl'],
-    [{ flags: [] }, 'flags were --max-old-space-size=256, and are none'],
-    [{ heapSizeLimitBytes: 200e6 }, 'heap size limit was 286 MiB, and is 191 MiB'],
+    [{ flags: [] }, 'flags were --max-old-space-size=256, and are now none'],
+    [{ heapSizeLimitBytes: 200e6 }, 'heap size limit was 286 MiB, and is now 191 MiB'],
     [{ containerLimitBytes: 2 ** 29 }, 'container had no limit, and this one 512 MiB']
   ])('of another process is refused: %j', (other, text) => {
     expect(refusedByFit(fit, { ...fit, ...other })).toEqual([expect.stringContaining(text)])
@@ -165,7 +165,7 @@ describe('a baseline', () => {
   it('of another load or length is refused, of another command or machine is a warning', () => {
     const baseline = /** @type {any} */ ({ load: null, forSeconds: 30, command: ['node', 'a.js'], fit })
     expect(refusedByPlan(baseline, { load: 'wrk x', forSeconds: 60 })).toEqual([
-      'its runs lasted 30 s, and these last 60 s: --for 30', 'its --load was none, and is wrk x'
+      'its runs lasted 30 s, and these last 60 s: --for 30', 'its --load was none, and is now wrk x'
     ])
     expect(refusedByPlan(baseline, { load: null, forSeconds: 30 })).toEqual([])
     expect(warningsOf(baseline, { command: ['node', 'b.js'], fit: { ...fit, cores: 4 } })).toEqual([

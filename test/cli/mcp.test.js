@@ -255,7 +255,7 @@ describe('memwatch mcp of a recording', () => {
       given: { file: '/absent.heapsnapshot' }
     },
     {
-      what: 'a snapshot that is none', tool: 'retainers', error: /which is none/,
+      what: 'a snapshot that is none', tool: 'retainers', error: /expected a file, got/,
       given: { file: '/dev/zero' }
     },
     { what: 'neither snapshot nor capture', tool: 'retainers', given: {}, error: /either/ }

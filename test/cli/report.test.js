@@ -218,7 +218,7 @@ describe('holders of a heap snapshot', () => {
   it('include the reason for a missing analysis, and the time since which objects count', () => {
     const refused = { ...holders, piles: [], refused: 'too large: 2 GiB predicted', sinceUnixMs: 0 }
     const lines = report({ verdictHolders: null, deathHolders: refused })
-    expect(lines.join(' ')).toContain('only what came since 1970-01-01T00:00:00Z')
+    expect(lines.join(' ')).toContain('only objects newer than 1970-01-01T00:00:00Z')
     expect(lines).toContain('  Not analysed: too large: 2 GiB predicted.')
   })
 })

@@ -70,8 +70,8 @@ describe('memwatch retainers', () => {
 
   it.each([
     ['a snapshot that needs more memory than allowed', () => [earlier, '--memory', '64Mi'],
-      /\d+ nodes and \d+ edges take more memory than is allowed: \d+ MiB predicted, 64 MiB allowed; --memory allows more/],
-    ['a file that breaks off', () => [cut()], /breaks off within "nodes", at byte 100000/],
+      /\d+ nodes and \d+ edges need more memory than allowed: \d+ MiB predicted, 64 MiB allowed; --memory allows more/],
+    ['a file that breaks off', () => [cut()], /ends within "nodes", at byte 100000/],
     ['a file that is not a snapshot', () => [__filename], /not a heap snapshot of V8/],
     ['a missing file', () => ['none.heapsnapshot'], /cannot read none\.heapsnapshot/],
     ['two inputs to redact', () => [earlier, later, '--redact'], /--redact: expected one snapshot, got a second/],

@@ -33,7 +33,7 @@ describe('memwatch right-size of recordings', () => {
     expect(await memwatch(['right-size', leaking, '--format', 'helm'])).toEqual({
       code: 1,
       stdout: '',
-      stderr: expect.stringMatching(/^memwatch: No size heals a leak: js-heap-leak is confirmed/)
+      stderr: expect.stringMatching(/^memwatch: No size fixes a leak: js-heap-leak is confirmed/)
     })
   })
   it.each([

@@ -364,7 +364,7 @@ describe('a file that cannot be judged', () => {
     [
       'a report without a heap',
       '{"header":{"reportVersion":3,"nodejsVersion":"v20"},"javascriptHeap":null}',
-      'contains no heap'
+      'the report has no heap'
     ],
     [
       'an empty GC profile',

@@ -369,7 +369,7 @@ describe('a log', () => {
       ['main', 1]
     ])
     expect(notes).toEqual([
-      expect.stringMatching(/process 1 .* died of a full heap: FATAL ERROR: Reached heap limit/)
+      expect.stringMatching(/process 1 .* ended because its heap was full: FATAL ERROR: Reached heap limit/)
     ])
   })
   it('of a process that ran out of heap says when it ended, unlike of one that may live', () => {

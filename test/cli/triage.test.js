@@ -131,7 +131,7 @@ describe('the file of triage', () => {
 
   it('is sent nowhere without the option, and a wrong address is named before the watch', () => {
     expect(openShipping({})).toBeUndefined()
-    expect(() => openShipping({ shipTo: 'http://store.example.com/of' })).toThrow(/--ship-to: .*unencrypted/)
+    expect(() => openShipping({ shipTo: 'http://store.example.com/of' })).toThrow(/--ship-to: .*without encryption/)
     expect(() => openShipping({ shipTo: 'file:///tmp', shipHttp: 'maybe' }))
       .toThrow('--ship-http: expected one of on, off')
   })

@@ -147,7 +147,7 @@ describe('memwatch try', () => {
     [
       'a size without a unit',
       ['--memory', '512'],
-      /--memory: expected an amount of memory such as 512Mi, .* got "512": those are bytes/
+      /--memory: expected an amount of memory such as 512Mi, .* got "512": a number without a unit is bytes/
     ],
     ['a size that is too small', ['--memory', '63Mi'], /at least 64Mi/],
     [

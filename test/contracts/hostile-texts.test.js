@@ -404,7 +404,7 @@ describe('memwatch fix', () => {
           .split('\n')
           .filter(line => line.startsWith('#'))
           .join()
-      ).toContain('not repeated here')
+      ).toContain('memwatch leaves out')
     }
   )
 
@@ -418,7 +418,7 @@ describe('memwatch fix', () => {
         OPTION,
         expect.stringMatching(/^--max-semi-space-size=\d+$/)
       ])
-      expect(options.stderr).toContain('not repeated here')
+      expect(options.stderr).toContain('memwatch leaves out')
       expect(dockerfileVariables(dockerfile.stdout)).toEqual({
         NODE_OPTIONS: options.stdout.trimEnd()
       })

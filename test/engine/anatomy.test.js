@@ -434,8 +434,8 @@ it('retained memory is what moved before, or malloc’s answer', () => {
 /** @type {[allocator: Allocator, retainedMib: number | null, unknown: RegExp][]} */
 const UNASKED = [
   ['glibc', 23, /MEMWATCH_ALLOCATOR_ACCESS=read/],
-  ['musl', null, /: musl's malloc has no statistics for it$/],
-  ['other', null, /: this malloc has no statistics for it$/]
+  ['musl', null, /: musl's malloc has no statistics of it$/],
+  ['other', null, /: this malloc has no statistics of it$/]
 ]
 it.each(UNASKED)('without an answer, memory of %s that moved is retained or unknown', (
   allocator, retainedMib, unknown

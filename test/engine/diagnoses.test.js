@@ -525,7 +525,7 @@ describe('allocator-fragmentation', () => {
     )
   })
   it.each([
-    ['before it', 1, 'info', /took at an age of 1 s may have left it: memwatch trim returns it\.$/],
+    ['before it', 1, 'info', /took at an age of 1 s may have left this memory: memwatch trim returns it\.$/],
     ['after it', 110, 'warning', /of RSS\.$/]
   ])('a heap snapshot by memwatch %s: severity and words', (_, takenAt, severity, summary) => {
     const { primary } = watch({
@@ -596,7 +596,7 @@ describe('allocator-fragmentation', () => {
     const { primary, verdict } = watch({ seconds: 120, at: some(160) })
     expect(primary).toBeNull()
     expect(verdict('allocator-fragmentation').summary).toMatch(
-      /little in a limit of 512 MiB of which RSS fills 31 %/
+      /little compared with the limit of 512 MiB, of which RSS fills 31 %/
     )
   })
   it.each([
@@ -1312,15 +1312,15 @@ describe('resource-leak', () => {
           resources: {}
         }),
         /^100 threads/,
-        /pool of workers that is made per request/,
-        /workers that Node\.js started/
+        /pool of workers that is created per request/,
+        /the threads are workers of Node\.js/
       ],
       [
         'threads of an addon',
         t => ({ ...open(descriptors({})), threads: 11 + t, resources: {} }),
         /^100 threads/,
         /an addon starts the threads/,
-        /no workers of Node\.js/
+        /belong to an addon, not to workers of Node\.js/
       ],
       [
         'children with their stdio',
@@ -1335,7 +1335,7 @@ describe('resource-leak', () => {
         'descriptors of which no kind is known',
         t => ({ openFileDescriptors: 30 + 3 * t, maxFileDescriptors: 1024 }),
         /^297 open file descriptors/,
-        /Which kind they are is not known/
+        /Their kind is unknown/
       ]
     ])
   )('names %s', (_, values, summary, site, said = /./) => {
@@ -1626,8 +1626,8 @@ describe('a thread that waits for a CPU', () => {
     })
     expect([...ever]).toEqual([null])
     expect(verdict('semi-space-starvation').summary).toBe(
-      'scavenges and the majors they cause take 14 % of wall time, 1.7 % of its CPU time ' +
-        '(10 scavenges/s, 0.5 majors/s)'
+      'scavenges and the major GCs they cause take 14 % of wall time, 1.7 % of its CPU time ' +
+        '(10 scavenges/s, 0.5 major GCs/s)'
     )
   })
   it('short pieces of work made longer by throttling do not block the loop', () => {
@@ -1638,7 +1638,7 @@ describe('a thread that waits for a CPU', () => {
     expect([...ever]).toEqual([null])
     expect(verdict('event-loop-blocked').summary).toBe(
       'the event loop is late by 405 ms on average, but 90 % of the time the ' +
-        'thread was ready and had no CPU: the CPU quota held the process back in 100 % of its ' +
+        'thread was ready and had no CPU: the CPU quota throttled the process in 100 % of its ' +
           'periods, and a higher CPU limit helps'
     )
   })
@@ -1695,7 +1695,7 @@ describe('the bound of a live heap without major GCs', () => {
     const verdict = quiet(4)
     expect(verdict.state).toBe('ok')
     expect(verdict.summary).toMatch(
-      /^the live heap grew by 0\.\d+ MiB at most in 4 min, by what was promoted and what is young: no more than \d\.\d MiB\/h, with \d+ MiB left; slower growth shows over hours$/
+      /^the live heap grew by at most 0\.\d+ MiB in 4 min, the sum of promoted and young objects: at most \d\.\d MiB\/h, with \d+ MiB left\. Slower growth becomes visible over hours$/
     )
   })
   const HOUR = 3600
@@ -1775,7 +1775,7 @@ describe('growing memory outside the heap', () => {
     }).verdict('native-memory-leak')
   it.each([
     [1.6, 'it is WebAssembly memory', 'WebAssembly memories grow by'],
-    [1.4, 'V8 does not know of it', undefined]
+    [1.4, 'V8 does not count it', undefined]
   ])('at 3 MiB/s, of which WebAssembly takes %d: %s', (mibPerSecond, name, told) => {
     const verdict = leak(mibPerSecond)
     expect(verdict).toMatchObject({
@@ -1784,7 +1784,7 @@ describe('growing memory outside the heap', () => {
     const texts = verdict.evidence.map(({ text }) => text)
     if (told) {
       expect(texts).toContainEqual(expect.stringContaining(told))
-      expect(verdict.fix[0].title).toBe('Let go of the WebAssembly memories that are kept')
+      expect(verdict.fix[0].title).toBe('Drop the references to retained WebAssembly memories')
     } else expect(texts.join()).not.toContain('WebAssembly')
   })
   it('belongs to WebAssembly even if its memories count as ArrayBuffers', () => {
@@ -1880,7 +1880,7 @@ describe('a blocked loop', () => {
     expect(verdict('event-loop-blocked').state).toBe(state)
     if (state === 'ok') {
       expect(verdict('event-loop-blocked').summary).toBe(
-        'the loop is late by 45 ms on average, but by 1.8 ms only without the pauses of major GCs')
+        'the loop is late by 45 ms on average, but only by 1.8 ms without the pauses of major GCs')
     }
   })
   const batch = { resources: { FSReqPromise: 1, PipeWrap: 2 }, connectionsAccepted: 0 }
@@ -1897,8 +1897,8 @@ describe('a blocked loop', () => {
   it('of a batch program is no finding, as nobody waits for it', () => {
     expect(blocked(batch)).toMatchObject({
       state: 'ok',
-      summary: 'it computes for up to 400 ms in one piece, as batch jobs do: no server listens, ' +
-        'no timer is always pending and no connection stays open, so nobody waits'
+      summary: 'it computes for up to 400 ms at a time, like a batch job: no server listens, ' +
+        'no timer is always pending and no connection stays open, so no client waits'
     })
   })
   const withTimers = { ...batch, resources: { ...batch.resources, Timeout: 2 } }
@@ -1920,7 +1920,7 @@ describe('a blocked loop', () => {
     expect(verdict.evidence.map(({ text }) => text)).toEqual(
       expect.arrayContaining([
         'No server listens.',
-        '2 timers are always pending: the loop waits for them, and they fire late.'
+        '2 timers are always pending: they fire late.'
       ])
     )
   })
@@ -1931,7 +1931,7 @@ describe('a blocked loop', () => {
     const verdict = blocked(values, busy)
     expect(verdict).toMatchObject({ state: 'suspected', severity: 'info' })
     expect(verdict.evidence.map(({ text }) => text)).toContainEqual(
-      expect.stringMatching(/always (pending|open): whether somebody waits at the other end/)
+      expect.stringMatching(/always (pending|open): it is unknown whether a client waits/)
     )
   })
   it('is only suspected with timers of a loop that is busy whenever it has a CPU', () => {

@@ -161,7 +161,7 @@ describe('other forms', () => {
       'the fix is a flag for the command line of node: --max-semi-space-size=16. NODE_OPTIONS',
       change({ execArgv: ['--max-semi-space-size=1'] }).change
     ],
-    ['the fix is no change of NODE_OPTIONS', { memoryLimitBytes: 1 }]
+    ['the fix does not change NODE_OPTIONS', { memoryLimitBytes: 1 }]
   ])('a change that this form cannot express is an error: %s', (message, impossible) => {
     expect(() =>
       patchOf({ title: '', risk: '', change: impossible }, target(), 'node-options')

@@ -102,7 +102,7 @@ describe('the headline', () => {
       'checks that are impossible here, by name',
       [leak, unknown('native-memory-leak', 'never')],
       'limited',
-      'Nothing found in 1 check. Not looked at: native-memory-leak (native-memory-leak is unknown).'
+      'Nothing found in 1 check. Not checked: native-memory-leak (native-memory-leak is unknown).'
     ],
     [
       'all ruled out, with undecided warnings',
@@ -120,7 +120,7 @@ describe('the headline', () => {
       'what is to gain',
       [leak, verdict('pointers', 'confirmed', { opportunity: true, severity: 'info' })],
       'ok',
-      'Healthy: 1 check ruled out. To gain: pointers.'
+      'Healthy: 1 check ruled out. Possible saving: pointers.'
     ],
     [
       'that nothing was judged',

@@ -52,11 +52,11 @@ describe('an amount of memory', () => {
     ['0x200', 'such as 512Mi'],
     ['Infinity', 'such as 512Mi'],
     ['512toString', 'such as 512Mi'],
-    ['512', 'those are bytes; write 512Mi'],
-    ['1048575', 'those are bytes'],
-    ['512m', 'a MiB to Docker; write 512Mi'],
+    ['512', 'a number without a unit is bytes; write 512Mi'],
+    ['1048575', 'a number without a unit is bytes'],
+    ['512m', 'a MiB in Docker; write 512Mi'],
     ['1023Ki', 'from 1Mi'],
-    ['0', 'those are bytes'],
+    ['0', 'a number without a unit is bytes'],
     ['1025Ti', 'to 1024Ti'],
     ['9999999999999999', 'to 1024Ti']
   ])('%j is invalid', (text, why) => {
@@ -226,7 +226,7 @@ describe('a plan', () => {
       ['22', 65536, 2096, 16]
     ])
     expect(warningsIn('22', '64Gi', '', { hostMemory: '4Gi' })).toContain(
-      "The machine has less than the limit: V8 goes by the machine's 4096 MiB."
+      "The machine has less memory than the limit: V8 uses the machine's 4096 MiB."
     )
   })
   it('rounds a limit to whole pages, as the kernel does', () => {
@@ -241,7 +241,7 @@ describe('a plan', () => {
       ['20.3.0', 512, 259, 1]
     ])
     expect(rowsOf('18', '512Mi')[0].warnings).toContain(
-      "Node 18 sees no memory limit on cgroup v2: V8 goes by the machine's 16384 MiB. On cgroup " +
+      "Node 18 sees no memory limit on cgroup v2: V8 uses the machine's 16384 MiB. On cgroup " +
         'v1 it sees the limit: heap size limit 259 MiB, semi-space 1 MiB.'
     )
     expect(figures(rowsOf('18', '512Mi', '', { cgroup: 'v1' }))).toEqual([['18', 512, 259, 1]])
@@ -304,17 +304,17 @@ describe('a plan warns', () => {
     [
       '20',
       '256Mi',
-      /grow the heap to 259 MiB, and the container holds 256 MiB: a leak ends as a kill by the kernel \(exit 137\).*--max-old-space-size=160 --max-semi-space-size=8 leaves 48 MiB/
+      /grow the heap to 259 MiB, but the container's limit is 256 MiB: a leak ends as a kill by the kernel \(exit 137\).*--max-old-space-size=160 --max-semi-space-size=8 leaves 48 MiB/
     ],
     [
       '24',
       '300Mi',
-      /259 MiB, 48 MiB lie beside it, and the container holds 300 MiB: a leak may end/
+      /259 MiB, 48 MiB lie beside it, but the container's limit is 300 MiB: a leak may end/
     ],
     ['24', '306Mi', /may end as a kill/],
     ['24', '307Mi', null],
     ['18', '512Mi', /grow the heap to 4144 MiB.*--max-old-space-size=368 leaves/],
-    ['22', '64Mi', /No heap worth having fits beside 48 MiB of other memory/],
+    ['22', '64Mi', /No useful heap fits beside 48 MiB of other memory/],
     ['26', '512Mi', null]
   ])('on %s at %s of a heap that may outgrow its container: %s', (node, memory, expected) => {
     const warnings = warningsIn(node, memory)
@@ -354,7 +354,7 @@ describe('a plan warns', () => {
       '22',
       '--max-old-space-size=384',
       387,
-      /An old generation of 384 MiB does not change the young one: semi-spaces of 1 MiB.* heap size limit of 387 MiB/
+      /An old generation of 384 MiB does not change the young generation: with semi-spaces of 1 MiB.* heap size limit is 387 MiB/
     ],
     ['22', '--max_old_space_size=384 --max-semi-space-size=16', 432, null],
     [
@@ -368,19 +368,19 @@ describe('a plan warns', () => {
       '24',
       '--max-heap-size=300',
       300,
-      /--max-heap-size=300 holds both generations: semi-spaces of 16 MiB, and 252 MiB for the old one/
+      /--max-heap-size=300 limits both generations: semi-spaces of 16 MiB, and 252 MiB for the old generation/
     ],
     [
       '24',
       '--max-heap-size=300 --max-old-space-size=200',
       392,
-      /leaves 100 MiB to the young generation: V8 makes semi-spaces of 64 MiB of that, and the heap size limit becomes 392 MiB/
+      /leaves 100 MiB for the young generation. V8 chooses semi-spaces of 64 MiB, and the heap size limit becomes 392 MiB/
     ],
     [
       '22',
       '--max-heap-size=300',
       300,
-      /Node 22 refuses --max-heap-size in NODE_OPTIONS: it does not start. The numbers are for the command line/
+      /Node 22 does not accept --max-heap-size in NODE_OPTIONS and would not start. The numbers are for the command line/
     ],
     [
       '24',
@@ -392,7 +392,7 @@ describe('a plan warns', () => {
       '22',
       '--max-old-space-size-percentage=75',
       387,
-      /--max-old-space-size-percentage=75 is of the 512 MiB that Node.js sees: an old generation of 384 MiB/
+      /--max-old-space-size-percentage=75 is of the 512 MiB that Node.js sees, so the old generation has 384 MiB/
     ],
     [
       '22',
@@ -404,14 +404,14 @@ describe('a plan warns', () => {
       '20',
       '--max-old-space-size-percentage=75',
       259,
-      /Node 20 has no --max-old-space-size-percentage: it does not start/
+      /Node 20 does not know --max-old-space-size-percentage and would not start/
     ],
     ['22', '--max-old-space-size-percentage=100', 515, null],
     [
       '22',
       '--max-old-space-size-percentage=101',
       259,
-      /takes a number above 0 and up to 100, not "101": Node 22 does not start/
+      /needs a number above 0 and up to 100, not "101": Node 22 would not start/
     ],
     ['22', '--max-old-space-size-percentage=0', 259, /above 0/],
     ['22', '--max-old-space-size=0', 259, null],
@@ -419,24 +419,24 @@ describe('a plan warns', () => {
       '22',
       '--max-old-space-size=1.5',
       259,
-      /--max-old-space-size takes whole MB behind =, not "1.5": Node 22 does not start/
+      /--max-old-space-size needs whole MB after =, not "1.5": Node 22 would not start/
     ],
-    ['22', '--max-old-space-size 384', 259, /takes whole MB behind =/],
+    ['22', '--max-old-space-size 384', 259, /needs whole MB after =/],
     ['22', '--max-old-space-size=100 --max-old-space-size=200', 203, null],
     [
       '22',
       '--optimize-for-size --max-semi-space-size=16',
       259,
-      /refuses --optimize-for-size in NODE_OPTIONS/
+      /does not accept --optimize-for-size in NODE_OPTIONS/
     ],
     [
       '24',
       '--experimental-permission',
       259,
-      /Node 24 refuses --experimental-permission in NODE_OPTIONS: it does not start\.$/m
+      /Node 24 does not accept --experimental-permission in NODE_OPTIONS and would not start\.$/m
     ],
     ['23', '--experimental-permission', 259, null],
-    ['22', '--minor-ms', 259, /Not known here, and left out of the numbers: --minor-ms/],
+    ['22', '--minor-ms', 259, /The numbers ignore unknown flags: --minor-ms/],
     ['22', '--require "./my agent.js" --enable-source-maps', 259, null]
   ])('on Node %s with %s', (node, flags, limitMb, expected) => {
     const [row] = rowsOf(node, '512Mi', flags)
@@ -455,7 +455,7 @@ describe('a plan warns', () => {
 
 describe('invalid arguments', () => {
   it.each([
-    [{ node: ['22'], memory: ['512'] }, 'memory', 'those are bytes'],
+    [{ node: ['22'], memory: ['512'] }, 'memory', 'a number without a unit is bytes'],
     [{ node: ['22,16'], memory: ['1Gi'] }, 'node', '16'],
     [{ node: ['22,'], memory: ['1Gi'] }, 'node', 'such as'],
     [{ memory: ['1Gi'] }, 'node', 'such as 20,24'],
@@ -530,20 +530,20 @@ describe('of a running target', () => {
       })
     ])
     expect(rows[0].warnings[0]).toMatch(
-      /^A live heap of 180 MiB and \d+(\.\d)? MiB beside it are more than the 256 MiB of the container: the kernel kills the app \(exit 137\)\. A container of \d+ MiB would do, with --max-old-space-size=288\.$/
+      /^A live heap of 180 MiB and \d+(\.\d)? MiB outside it are more than the 256 MiB of the container: the kernel kills the app \(exit 137\)\. A container of \d+ MiB is enough, with --max-old-space-size=288\.$/
     )
     expect(rows[0].warnings[1]).toMatch(
-      /No heap worth having fits beside \d+(\.\d)? MiB of other memory: ask for more\.$/
+      /No useful heap fits beside \d+(\.\d)? MiB of other memory: request more memory\.$/
     )
   })
   it.each([
     [
       '--max-old-space-size=128',
-      /^The live heap is 180 MiB, the old generation may hold 128 MiB: the app ends with heap out of memory \(exit 134\)\. --max-old-space-size=288 would do\.$/
+      /^The live heap is 180 MiB, the old generation may hold 128 MiB: the app ends with heap out of memory \(exit 134\)\. --max-old-space-size=288 is enough\.$/
     ],
     [
       '--max-old-space-size=224',
-      /^The live heap is 180 MiB, the old generation may hold 224 MiB: V8 would collect nearly all the time/
+      /^The live heap is 180 MiB, the old generation may hold 224 MiB: V8 would run GCs nearly all the time/
     ],
     ['--max-old-space-size=225', null]
   ])('with %s', async (flags, expected) => {
@@ -562,13 +562,13 @@ describe('of a running target', () => {
       ['20.20.2', 512, 304, 16],
       ['22', 512, 304, 16]
     ])
-    expect((await get('target=api&node=22'))[1].warnings[0]).toContain('No major GC was seen yet')
+    expect((await get('target=api&node=22'))[1].warnings[0]).toContain('No major GC has run yet')
   })
   it('reports a heap size limit that the rules do not explain', async () => {
     await say({}, { heapSizeLimitBytes: 700 * MIB })
     expect((await get('target=api'))[0].warnings.at(-1)).toBe(
-      'By the rules here the heap size limit would be 259 MiB: something sets it that is not ' +
-        'modelled.'
+      "By memwatch's rules the heap size limit would be 259 MiB: it has a cause that memwatch " +
+        'does not model.'
     )
   })
   it('does not model pointer compression', async () => {
@@ -580,8 +580,8 @@ describe('of a running target', () => {
       null
     ])
     expect([now.warnings.at(-1), then.warnings.at(-1)]).toEqual([
-      expect.stringContaining('not modelled'),
-      expect.stringContaining('for one without')
+      expect.stringContaining('does not model'),
+      expect.stringContaining('for a build without it')
     ])
   })
   it('treats a limit on a parent cgroup as invisible to Node.js', async () => {
@@ -618,7 +618,7 @@ describe('of a running target', () => {
     expect([then.heapSizeLimitBytes, then.semiSpaceBytes, then.warnings[0]]).toEqual([
       300 * MIB,
       16 * MIB,
-      'Node 24 refuses --experimental-permission in NODE_OPTIONS: it does not start.'
+      'Node 24 does not accept --experimental-permission in NODE_OPTIONS and would not start.'
     ])
     expect(then.warnings.join()).not.toContain('Not known')
   })

@@ -249,7 +249,7 @@ describe('NODE_OPTIONS', () => {
       nodeFlagChange(hello({ nodeOptions: options }), { '--max-old-space-size': 64 })
     expect(change(['--a', '--title=$(id)'])).toMatchObject({
       env: { NODE_OPTIONS: '--a --max-old-space-size=64' },
-      note: expect.stringContaining('not repeated here')
+      note: expect.stringContaining('memwatch leaves out')
     })
     expect(change(['--a'])).not.toHaveProperty('note')
   })

@@ -99,7 +99,7 @@ describe('sizes of days', () => {
   })
   it('explain each number', () => {
     const { reasons, notes } = size(history(9))
-    expect(reasons.request).toMatch(/^p99 of the minute peaks over 9 days: 340 MiB, and a tenth more/)
+    expect(reasons.request).toMatch(/^p99 of the minute peaks over 9 days: 340 MiB, plus a tenth/)
     expect(reasons.oldGeneration).toMatch(/^live heap at most 200 MiB over 9 days, planned for/)
     expect(reasons.limit).toMatch(/highest minute over 9 days: 340 MiB$/)
     expect(notes).toEqual([expect.stringMatching(/^The limit is 1024 MiB now: \d+ MiB less/)])
@@ -162,7 +162,7 @@ describe('deaths', () => {
 it('no size heals a leak', () => {
   const { state, sizes, notes } = size(history(9), { leaks: ['js-heap-leak'] })
   expect([state, sizes]).toEqual(['leak', null])
-  expect(notes).toEqual([expect.stringMatching(/^No size heals a leak: js-heap-leak is confirmed/)])
+  expect(notes).toEqual([expect.stringMatching(/^No size fixes a leak: js-heap-leak is confirmed/)])
   expect(diagnoses.map(({ id }) => id)).toEqual(expect.arrayContaining([...LEAKS]))
 })
 it('nothing measured is no history', () => {

@@ -242,7 +242,7 @@ describe('while the agent does not observe GCs', () => {
       state: 'unknown',
       openUntil: 'readings',
       summary: expect.stringMatching(
-        /^not known yet: rate of scavenges \(GCs were not observed for 30 s lately/
+        /^not known yet: rate of scavenges \(GCs were not observed for 30 s because/
       )
     })
   })

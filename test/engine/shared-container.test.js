@@ -58,8 +58,8 @@ describe('processes that share a container', () => {
     expect(app.verdict(0, 'container-limit-mismatch')).toMatchObject({
       state: 'suspected',
       summary:
-        "5 processes share the container's 700 MiB: their heaps may grow to 1810 MiB, and 120 " +
-          'MiB lie beside them.'
+        "5 processes share the container's 700 MiB: their heaps may grow to 1810 MiB, and " +
+          'they use 120 MiB outside the heaps.'
     })
   })
   it('that fill it are a confirmed mismatch, not one second earlier', () => {
@@ -86,7 +86,7 @@ describe('processes that share a container', () => {
     expect(new Set(flags).size).toBe(1)
     expect(5 * flags[0] + 120).toBeLessThanOrEqual(LIMIT_MIB)
     expect(flags[0]).toBeGreaterThanOrEqual(48)
-    expect(sizes[0].risk).toContain('of what 5 processes share: each of them needs a limit')
+    expect(sizes[0].risk).toContain('5 processes share it, and each needs its own limit')
   })
   it('get parts by the memory that they hold, whose sum is the limit', () => {
     const app = watch(alone(3))
@@ -106,8 +106,8 @@ describe('processes that share a container', () => {
     expect(states(120)).toEqual(['suspected', 'suspected'])
     expect(states(50)).toEqual(['ok', 'suspected'])
     expect(verdictsAt(50)[0].summary).toBe(
-      "4 processes share the container's 700 MiB, and this one holds 50 MiB of it: judged at the " +
-        'larger ones'
+      "4 processes share the container's 700 MiB, and this one holds 50 MiB of it: the " +
+        'verdict is on the larger processes'
     )
   })
   it('are reported as fitting if their sum fits', () => {
@@ -116,8 +116,8 @@ describe('processes that share a container', () => {
     expect(app.verdict(0, 'container-limit-mismatch')).toMatchObject({
       state: 'ok',
       summary:
-        "2 processes share the container's 700 MiB: full heaps (400 MiB) and what lies beside " +
-          'them (75 MiB) fit'
+        "2 processes share the container's 700 MiB: full heaps (400 MiB) and the memory " +
+          'outside the heaps (75 MiB) fit'
     })
   })
   it('with default heaps are not suspected before they use seven tenths of it', () => {
@@ -165,8 +165,8 @@ describe('processes that share a container', () => {
     expect(app.verdict(0, 'container-limit-mismatch')).toMatchObject({
       state: 'ok',
       summary:
-        "2 heaps of this process share the container's 400 MiB: full heaps (724 MiB) would not " +
-          'fit beside the rest (30 MiB), but all together use 23 % of it'
+        "2 heaps of this process share the container's 400 MiB: full heaps (724 MiB) and the " +
+          'other memory (30 MiB) would not fit, but all together use only 23 % of the limit'
     })
   })
   it('have an exact sum up to a bound, whatever agents claim', () => {
@@ -211,7 +211,7 @@ describe('a leak in a shared container', () => {
     expect(seconds).toBeLessThan((leftMib + 5) / 2.5 * 1.1)
     expect(app.verdict(0, 'js-heap-leak').evidence.map(({ text }) => text)).toContainEqual(
       expect.stringMatching(
-        /^5 processes share the container: of what is left in it, this one has \d+ MiB at most\.$/
+        /^5 processes share the container: of its free memory, this one can use at most \d+ MiB\.$/
       )
     )
   })

@@ -139,7 +139,7 @@ describe('growth between two snapshots', () => {
   it('refuses snapshots of two processes', () => {
     const ids = feed(new SnapshotIdsReader({ allowedBytes: GIB }), mapOfModule())
     const [other] = takeSnapshots('timer')
-    expect(() => ids.compare(read(other))).toThrow(/not of one process/)
+    expect(() => ids.compare(read(other))).toThrow(/from different processes/)
   })
 })
 
@@ -162,21 +162,21 @@ describe('the reader', () => {
   it.each([0.01, 0.3, 0.6, 0.99])('names the byte at which a file breaks off: %d', share => {
     const bytes = mapOfModule()
     const cut = bytes.subarray(0, Math.floor(bytes.length * share))
-    expect(() => read(cut)).toThrow(new RegExp(`breaks off within .*, at byte ${cut.length}$`))
+    expect(() => read(cut)).toThrow(new RegExp(`ends within .*, at byte ${cut.length}$`))
   })
 
   it.each([
-    ['no JSON', Buffer.from('hello'), /begins with no \{, at byte 0/],
-    ['another JSON', Buffer.from('{"name":"shop"}'), /"snapshot" is not its first member/],
+    ['no JSON', Buffer.from('hello'), /does not begin with \{, at byte 0/],
+    ['another JSON', Buffer.from('{"name":"shop"}'), /its first member is not "snapshot"/],
     ['a header without fields', Buffer.from('{"snapshot":{"node_count":1}}'), /lacks fields/],
     ['a node too many', small({ nodes: 2 }), /more nodes than node_count/],
-    ['a node too few', small({ nodes: 4 }), /node_count should be 4, and 3 are there/],
-    ['an edge out of the heap', small({ to: 15 }), /edge 1 has a type or a to_node/],
-    ['an edge into the middle of a node', small({ to: 11 }), /edge 1 has a type or a to_node/],
-    ['a negative number', small({ nodeNumbers: '9,0,-1' }), /no whole number, at byte \d+/],
-    ['a type that is not', small({ nodeNumbers: '10,0,1,0,1' + ', 3,1,3,10,1, 3,2,5,20,0' }), /node 0 has a type/],
+    ['a node too few', small({ nodes: 4 }), /node_count should be 4, but is 3/],
+    ['an edge out of the heap', small({ to: 15 }), /edge 1 has an invalid type or to_node/],
+    ['an edge into the middle of a node', small({ to: 11 }), /edge 1 has an invalid type or to_node/],
+    ['a negative number', small({ nodeNumbers: '9,0,-1' }), /not a whole number, at byte \d+/],
+    ['a type that is not', small({ nodeNumbers: '10,0,1,0,1' + ', 3,1,3,10,1, 3,2,5,20,0' }), /node 0 has an invalid type/],
     ['a name that is not', small({ nodeNumbers: '9,9,1,0,1, 3,1,3,10,1, 3,2,5,20,0' }), /a name is missing/],
-    ['a name beyond all', small({ nodeNumbers: '9,4000000000,1,0,1' + ',3,1,3,10,1,3,2,5,20,0' }), /so many strings/]
+    ['a name beyond all', small({ nodeNumbers: '9,4000000000,1,0,1' + ',3,1,3,10,1,3,2,5,20,0' }), /beyond the possible number of strings/]
   ])('refuses %s', (_, bytes, why) => {
     expect(() => read(bytes)).toThrow(why)
   })

@@ -92,7 +92,7 @@ describe('rules of an operator', () => {
     [{ ...RULE, evry: '5m' }, 'did you mean every?'],
     [{ ...RULE, every: '0' }, 'every: expected a time'],
     [{ ...RULE, seconds: 301 }, 'seconds: expected a number up to 300'],
-    [{ ...RULE, what: 'report', seconds: 1 }, 'seconds: a report is made at once'],
+    [{ ...RULE, what: 'report', seconds: 1 }, 'seconds: expected none, because a report takes no time'],
     [{ ...RULE, name: 'Not a name' }, 'rule 1: name: expected'],
     [{ name: 'last-minit', off: true }, 'did you mean last-minute?'],
     [{ ...RULE, off: true }, 'off: expected true, and no other key than the name'],

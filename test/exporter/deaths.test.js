@@ -65,7 +65,7 @@ describe('the explanation of a process that ran out of heap', () => {
       { heapRise: rise({ fromBytes: 201 * MIB }) },
       /^No growth was visible.*all at once/
     ],
-    ['says so even without a frame', {}, /^No growth was seen/],
+    ['says so even without a frame', {}, /^No growth was visible/],
     [
       'names a limit that fits the container',
       { heapRise: rise() },

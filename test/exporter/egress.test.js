@@ -428,7 +428,7 @@ describe('the exporter', () => {
   })
   it.each([
     [{ shipTo: 'nowhere' }, '--ship-to: expected an address'],
-    [{ shipTo: 'http://10.0.0.1/' }, '--ship-to: http:// sends captures unencrypted'],
+    [{ shipTo: 'http://10.0.0.1/' }, '--ship-to: http:// sends captures without encryption'],
     [{ shipTo: 's3://bucket' }, '--ship-to: expected AWS_ACCESS_KEY_ID'],
     [{ shipTo: 'https://example.com', shipCredentials: '/nowhere' }, '--ship-to: ENOENT']
   ])('with %j does not start', async (config, message) => {

@@ -66,7 +66,7 @@ describe('an advised change', () => {
   const lost = [
     ['the command line overrides NODE_OPTIONS', FLAG, { execArgv: ['--max-semi-space-size=4'] },
       { nodeOptions: ['--max-semi-space-size=16'], execArgv: ['--max-semi-space-size=4'] },
-      /^NODE_OPTIONS sets .*=16, but the command line sets .*=4 after it, which wins$/],
+      /^NODE_OPTIONS sets .*=16, but the command line sets .*=4 after it, which overrides it$/],
     ['a later option overrides it', FLAG, {},
       { nodeOptions: ['--max-semi-space-size=16', '--max-semi-space-size=2'] }, /=2 after it/],
     ['its value is lower', FLAG, {}, { nodeOptions: ['--max-semi-space-size=8'] },
@@ -82,7 +82,7 @@ describe('an advised change', () => {
     ['a supervisor drops LD_PRELOAD', LIBRARY, {},
       { parents: [{}, { LD_PRELOAD: '/lib/libjemalloc.so.2' }] }, /^LD_PRELOAD of the parent/],
     ['only its settings come', LIBRARY, {}, { mallocEnv: { MALLOC_CONF: 'narenas:2' } },
-      /^MALLOC_CONF came with the change, but LD_PRELOAD/],
+      /^MALLOC_CONF changed, but LD_PRELOAD/],
     ['a variable has another value', ARENAS, {}, { mallocEnv: { MALLOC_ARENA_MAX: '8' } },
       /is 8, above the advised 2/],
     ['the limit is raised too little', LIMIT, {}, { memoryLimitBytes: 600 * MIB },
@@ -376,7 +376,7 @@ describe('real processes', () => {
     expect(seen(children[1].pid)).toMatchObject([{
       ending: 'did_not_arrive',
       text: `Did not arrive: NODE_OPTIONS sets ${flag}, but the command line sets ` +
-        '--max-semi-space-size=1 after it, which wins.'
+        '--max-semi-space-size=1 after it, which overrides it.'
     }])
     expect(seen(children[2].pid)).toEqual([])
     expect(await ask('follow-ups')).toEqual(posts)

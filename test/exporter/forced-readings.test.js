@@ -240,7 +240,7 @@ describe('an app whose major GCs are all forced', () => {
     })
   })
   it.each([
-    ['rises and falls', t => 40 + t / 3 + 12 * Math.sin(t), 'does not grow in a line'],
+    ['rises and falls', t => 40 + t / 3 + 12 * Math.sin(t), 'does not grow in a straight line'],
     ['falls', t => 60 - t / 4, 'shrinks'],
     ['rises by little', t => 20 + t / 40, 'hardly grows']
   ])('is not called flat if it %s', (_, liveMibAt, words) => {

@@ -296,7 +296,7 @@ setInterval(handle, 5)`
     expect(grown).toMatch(/held by Map `entries` in node_modules\//)
     const { piles: [all] } = snapshot.retainers
     expect(count).not.toBe(all.count)
-    expect(await text(later)).toContain('Only objects that came since')
+    expect(await text(later)).toContain('Only objects newer than')
   }, 90_000)
 })
 

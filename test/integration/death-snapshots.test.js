@@ -201,7 +201,7 @@ describe('an exporter', () => {
     const find = hello => findSnapshotFiles([folder], { hello, lastFrameUnixMs })
     const found = find(hello)
     expect(found.map(({ file }) => path.basename(file))).toEqual([name])
-    expect((await retainersOf(found[0].file)).refused).toMatch(/breaks off/)
+    expect((await retainersOf(found[0].file)).refused).toMatch(/ends within/)
     expect((await retainersOf(path.join(folder, name.replace('001', '002')))).refused).toMatch(
       /expected a regular file/
     )

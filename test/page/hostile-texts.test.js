@@ -41,7 +41,7 @@ describeWithTools('the page of an app whose texts are all markup', ({ chromium }
         [...origins]
       ]).toEqual([0, 0, [], [exporter.url]])
       if (hash) {
-        expect(await page.locator('.fix').first().innerText()).toContain('not repeated here')
+        expect(await page.locator('.fix').first().innerText()).toContain('memwatch leaves out')
       }
       await close()
     }
