@@ -6,14 +6,14 @@
  * downloads and compiles nothing.
  *
  * @typedef {object} AllocatorStatistics statistics in bytes; the fields depend on the allocator
- * @property {'glibc' | 'jemalloc' | 'tcmalloc' | 'mimalloc' | 'unknown'} allocator unknown: it has
- *   no statistics, like musl's
+ * @property {'glibc' | 'jemalloc' | 'tcmalloc' | 'mimalloc' | 'unknown'} allocator unknown: the
+ *   allocator has no statistics, like musl's
  * @property {string} [mallocInfo] glibc: the XML of malloc_info(3)
  * @property {number} [allocatedBytes] jemalloc stats.allocated, tcmalloc
  *   generic.current_allocated_bytes, mimalloc used blocks
  * @property {number} [activeBytes] jemalloc stats.active, mimalloc committed areas – of the calling
  *   thread's heap only
- * @property {number} [residentBytes] jemalloc stats.resident, tcmalloc heap_size less
+ * @property {number} [residentBytes] jemalloc stats.resident, tcmalloc heap_size minus
  *   pageheap_unmapped_bytes
  * @property {number} [metadataBytes] jemalloc stats.metadata
  * @property {number} [freePagesBytes] tcmalloc pageheap_free_bytes
@@ -28,7 +28,7 @@
  * @property {(spaces: number) => number | undefined} readLiveHeap starts readings of the live heap
  *   at the end of each major GC: the used bytes of these spaces, bits by their place in
  *   v8.getHeapSpaceStatistics(). Returns the current bytes; undefined after `stop`
- * @property {() => void} stop ends it for good
+ * @property {() => void} stop stops counting permanently
  */
 
 /** @returns {'linux-x64' | 'linux-arm64' | undefined} */
@@ -46,8 +46,9 @@ if (!built) {
 }
 
 /**
- * trim: blocks the process; false: the allocator has no such call. countGcs: starts counting;
- * undefined: V8's functions are not found. sourceSha256: hash of the C files, see build.sh.
+ * trim: blocks the process; returns false if the allocator has no such call. countGcs: starts
+ * counting; returns undefined if V8's functions were not found. sourceSha256: hash of the C files,
+ * see build.sh.
  * @type {{ readStatistics: () => AllocatorStatistics, trim: () => boolean, countGcs: () => GcHooks | undefined,
  *   sourceSha256: string }}
  */

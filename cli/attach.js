@@ -15,7 +15,10 @@ const { UsageError } = require('./program/usage-error')
 /** Time for the first frame to reach the exporter. */
 const HEARD_MS = 5000
 const POLL_MS = 100
-/** A Node.js starts within this time of its process; each container has a process 1. */
+/**
+ * Tolerance between the start of a process and the start that its agent reports. Pids alone do not
+ * identify a process, as each container has a process 1.
+ */
 const SAME_START_MS = 10_000
 
 const command = withAttachOptions(withApiOptions(new Command('attach')))
@@ -52,7 +55,7 @@ Examples:
 /**
  * @param {string} name of the command
  * @param {() => Promise<number>} work
- * @returns {Promise<number>} exit status; 1: the process refused
+ * @returns {Promise<number>} exit status; 1 if the process cannot be attached to
  * @throws {UsageError} if there is no such process
  */
 async function orRefused (name, work) {
@@ -116,8 +119,8 @@ function readSocket (text) {
 
 /**
  * @param {import('@memwatch/exporter/attachment/subject').Subject} subject
- * @param {import('./program/api').ApiOptions} given
- * @returns {Promise<string | undefined>} name of the target; undefined: no exporter says so
+ * @param {import('./api').ApiOptions} given
+ * @returns {Promise<string | undefined>} name of the target; undefined if no exporter reports it
  */
 async function findTarget (subject, given) {
   for (const began = performance.now(); performance.now() - began < HEARD_MS; await wait(POLL_MS)) {

@@ -18,7 +18,7 @@ const { UsageError } = require('./program/usage-error')
 /**
  * @typedef {object} Audit
  * @property {1} schema
- * @property {string} of lockfile, or name of the target
+ * @property {string} of path of the lockfile, or name of the target
  * @property {string} node version
  * @property {string} nodeFrom the origin of that version
  * @property {number | null} packages number of packages read; null if none is readable
@@ -28,11 +28,11 @@ const { UsageError } = require('./program/usage-error')
  */
 
 const FOUND_STATUS = 3
-/** Columns at most: longer lines are hard to read. */
+/** Largest width in columns: longer lines are hard to read. */
 const WIDTH = 100
-/** Names that only files have; @scope/app may be a target. */
+/** Pattern of names that only files have; `@scope/app` may be a target. */
 const FILE = /^\.{0,2}\/|\.(json|ya?ml|lock)$/
-/** Files that pin the Node.js of a folder. */
+/** Files that pin the Node.js version of a folder. */
 const NODE_FILES = ['.node-version', '.nvmrc']
 const MOST_NODE_FILE_BYTES = 4096
 
@@ -121,7 +121,8 @@ const isVersion = text => /^\d{1,3}\.\d{1,3}\.\d{1,3}(-[\w.-]{1,32})?$/.test(tex
 
 /**
  * @param {string} file
- * @returns {string | undefined} undefined if it is absent, or names no exact version
+ * @returns {string | undefined} version; undefined if the file is absent or contains no exact
+ *   version
  */
 function readNodeFile (file) {
   try {
@@ -129,7 +130,7 @@ function readNodeFile (file) {
     const text = bytes.toString('utf8').trim().replace(/^v/, '')
     return isVersion(text) ? text : undefined
   } catch {
-    return undefined // absent, or no regular file
+    return undefined // The file is absent, or not a regular file.
   }
 }
 
@@ -144,7 +145,7 @@ async function auditTarget (name, given) {
     throw new UsageError(`--node: expected no version for the target ${name}, which reports its ` +
       'own; no file has this name')
   }
-  // A name like that of a file, which is missing: an exporter cannot know it.
+  // The name looks like the name of a missing file: an exporter cannot know it.
   if (FILE.test(name)) {
     throw new UsageError(`cannot read ${name}: no such file`)
   }

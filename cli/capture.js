@@ -17,9 +17,7 @@ const { wrap } = require('./text/wrap')
 const { UsageError, readSeconds } = require('./program/usage-error')
 
 const POLL_MS = 250
-/**
- * Time limit of waiting for another capture, of which the longest takes a minute.
- */
+/** Time limit of the wait for another capture; the longest capture takes a minute. */
 const WAIT_FOR_OTHER_MS = 90_000
 
 const command = withApiOptions(new Command('capture'))
@@ -98,9 +96,9 @@ async function capture (target, kind, given) {
 }
 
 /**
- * Requests a capture. Requests a capture. A process runs one at a time, and the exporter starts
- * some automatically, so the request waits for their end.
- * @param {import('./program/api').ApiOptions & { json?: boolean }} given
+ * Requests a capture. A process runs one capture at a time, and the exporter starts some
+ * automatically, so the request is repeated until they have ended.
+ * @param {import('./api').ApiOptions & { json?: boolean }} given
  * @param {string} path below /api/v1/
  * @returns {ReturnType<typeof callApi>} the refusal of the last attempt, if no capture was accepted
  */
@@ -163,7 +161,7 @@ function render (capture, url) {
  * Prints the progress on a terminal.
  * @param {string} what
  * @param {number} seconds
- * @returns {(elapsedSeconds?: number) => void} undefined: the capture is over
+ * @returns {(elapsedSeconds?: number) => void} undefined once the capture has ended
  */
 function progressOf (what, seconds) {
   return elapsed => {

@@ -74,7 +74,7 @@ async function measured (at, like) {
 }
 
 /**
- * Progress, because a day of frames takes seconds to judge.
+ * Prints the progress, because judging the frames of a day takes seconds.
  * @param {string} file
  * @returns {(share: number) => void}
  */

@@ -10,7 +10,7 @@ const { out } = require('./program/output')
 const { UsageError } = require('./program/usage-error')
 
 const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript }
-/** Time limit, as a person waits for the names after each Tab. */
+/** Time limit of a request, because a person waits for the names after pressing Tab. */
 const TIMEOUT_MS = 200
 /** Names without a special meaning in any shell; others are not proposed. */
 const PLAIN_NAME = /^[\p{L}\p{N}@_][\p{L}\p{M}\p{N}_./@+:-]*$/u
@@ -52,7 +52,7 @@ async function listTargets (given) {
     const names = body.map(({ target }) => String(target)).filter(name => PLAIN_NAME.test(name))
     return [...new Set(names)]
   } catch (error) {
-    if (error instanceof UsageError) return [] // the user did not name the exporter
+    if (error instanceof UsageError) return [] // The user did not name the exporter.
     throw error
   }
 }

@@ -66,7 +66,7 @@ Examples:
   })
 
 /**
- * @typedef {object} DiagnoseOptions as commander read them
+ * @typedef {object} DiagnoseOptions options in the form of commander
  * @property {string} [prometheus]
  * @property {string} selector
  * @property {string} since
@@ -108,7 +108,8 @@ async function diagnose (files, given) {
     if (error instanceof SourceError || error instanceof RecordingError) {
       throw new UsageError(error.message)
     }
-    // A file may contain more than the readers foresee; the error still names the file.
+    // A file may contain values that the readers do not expect; the error must name the file in
+    // this case, too.
     throw files.length > 0
       ? new UsageError(
           `cannot read ${files.join(', ')}: damaged, or not written by Node.js ` +
@@ -152,7 +153,7 @@ async function judgeFiles (files, known, onProgress) {
   const onError = (/** @type {Error} */ error) => err.say(`memwatch: ${error.message}`)
   const { kind, inputs } = await openAll(files, onProgress)
   if (kind !== 'recording') {
-    // The user of a pipe waits, so findings are reported at once.
+    // With a pipe the user waits, so findings are reported at once.
     const onVerdict = files.includes('-')
       ? (/** @type {import('@memwatch/engine/history/target').Target} */ { thread, hello, frame }, /** @type {import('@memwatch/engine/verdicts/evaluate').Verdict} */ { diagnosis, state, opportunity }) => {
           if (!opportunity && (state === 'suspected' || state === 'confirmed')) {
@@ -183,7 +184,7 @@ async function judgeFiles (files, known, onProgress) {
     )
   }
   if (cut) err.say(`memwatch: ${files[0]} is incomplete: diagnosed up to its last whole line`)
-  // Without its last lines the recording does not say what happened to the connections.
+  // A recording without its last lines does not show if the connections ended.
   const ended = new Set(cut ? [] : targets.filter(({ connected }) => !connected))
   return { command: header.command ?? [], end, targets, ended }
 }
@@ -213,7 +214,7 @@ async function judgeStored (url, given, known, onProgress) {
   }
 }
 
-/** A URL without user and password, as a report may be passed on. @param {string} url */
+/** Removes user and password from a URL, because a report may be forwarded. @param {string} url */
 function withoutPassword (url) {
   const shown = new URL(url)
   shown.username = shown.password = ''

@@ -28,7 +28,7 @@ const { wrap } = require('./text/wrap')
 
 const SYMBOLS = { ok: '✓', problem: '✗', unknown: '?' }
 const STYLES = Object.freeze(/** @type {const} */ ({ problem: 'red', unknown: 'yellow' }))
-/** Upper bound of processes examined without a name. */
+/** Upper bound of examined processes if the user names none. */
 const MOST_PROCESSES = 8
 
 const command = withApiOptions(new Command('doctor'))
@@ -170,7 +170,7 @@ function checkProcesses (all) {
 
 /**
  * @param {Subject} subject
- * @param {{ all: Subject[], answers: boolean }} others answers: true if an exporter does
+ * @param {{ all: Subject[], answers: boolean }} others answers: true if an exporter answers
  * @returns {Promise<Section>}
  */
 async function examineProcess (subject, { all, answers }) {
@@ -194,13 +194,13 @@ async function examineProcess (subject, { all, answers }) {
 }
 
 /**
- * A process as /proc shows it.
+ * Checks a process by /proc.
  * @param {Subject} subject
  * @returns {Promise<Check[]>}
  */
 async function checkSettings ({ view, settings, ...rest }) {
   if (!view || !settings) {
-    // A silent agent has reported the reason itself.
+    // Without a readable process, the agent itself may have reported its settings.
     return rest.target ? [unknown('process', whyUnread({ view, pid: rest.pid }))] : []
   }
   const seen = { ...rest, view, settings }
@@ -217,7 +217,7 @@ const ownAddress = () =>
   agentOptions.socket.read(process.env[agentOptions.socket.env] || agentOptions.socket.default)
 
 /**
- * The socket that the agent of a process connects to.
+ * Checks the socket to which the agent of a process connects.
  * @param {import('./checks/check').Seen} subject
  * @returns {Promise<Check>}
  */
@@ -225,7 +225,8 @@ async function checkSocketOf ({ pid, view }) {
   const { env, user, groups } = view
   const hasToken = Boolean(env?.[agentOptions.tokenFile.env])
   const text = env?.[agentOptions.socket.env]
-  const folder = env?.TMPDIR || env?.TMP || env?.TEMP || '/tmp' // path from os.tmpdir()
+  // Same rule as os.tmpdir() in the process.
+  const folder = env?.TMPDIR || env?.TMP || env?.TEMP || '/tmp'
   const root = linkOf(pid, 'ns/mnt') === linkOf('self', 'ns/mnt') ? '' : `/proc/${pid}/root`
   const cwd = linkOf(pid, 'cwd') ?? '/'
   try {
@@ -251,7 +252,7 @@ function linkOf (pid, name) {
   try {
     return fs.readlinkSync(`/proc/${pid}/${name}`)
   } catch {
-    return undefined // gone, or another user's
+    return undefined // The process is gone, or belongs to another user.
   }
 }
 

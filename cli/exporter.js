@@ -85,7 +85,7 @@ async function start (given, file) {
 /**
  * @param {string} folder
  * @param {boolean} stays true: continue without history if the folder is unusable
- * @returns {Promise<DataFolder | undefined>} undefined: continues without
+ * @returns {Promise<DataFolder | undefined>} folder; undefined to continue without one
  * @throws {ConfigError}
  */
 async function openFolder (folder, stays) {

@@ -121,7 +121,7 @@ function chooseVerdict ({ target, primary, verdicts }, wanted) {
  * @param {any} target
  * @param {{ format: typeof FORMATS[number], fix?: string, workload?: string, namespace?: string,
  *   container?: string }} given
- * @returns {{ text: string, note?: string }} note: its omissions
+ * @returns {{ text: string, note?: string }} note: what the patch leaves out
  * @throws {NoPatchError} the reason why the best fix has no such form
  */
 function choosePatch ({ diagnosis, fix: fixes }, target, { format, fix: wanted, ...where }) {

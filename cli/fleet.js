@@ -10,7 +10,7 @@ const { out, err } = require('./program/output')
 const { prometheusTokenOption, readPrometheusToken } = require('./program/token-file')
 const { UsageError, readSeconds } = require('./program/usage-error')
 
-/** Columns of text at most where the output does not report its own: wrapped lines only. */
+/** Width of wrapped lines if the output does not report its own. */
 const WIDTH = 100
 const FORMATS = ['text', 'markdown', 'html', 'json', 'csv']
 
@@ -54,7 +54,7 @@ Examples:
   })
 
 /**
- * @typedef {object} FleetOptions as commander read them
+ * @typedef {object} FleetOptions options in the form of commander
  * @property {string} prometheus
  * @property {string} selector
  * @property {string} [format]
@@ -100,7 +100,7 @@ function print (report, format) {
   else if (format === 'markdown') out.text(renderMarkdown(report))
   else {
     out.text(renderCsv(report))
-    // The table has no place for these sentences.
+    // These sentences are printed separately, because the table has no place for them.
     for (const reason of report.partial) err.say(`memwatch: partial answer: ${reason}`)
   }
 }

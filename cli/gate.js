@@ -16,7 +16,7 @@ const { explainSpawnFailure } = require('./watch/spawn-failure')
 const { makeTemporaryFolder } = require('./program/temporary-folder')
 const { UsageError, readBytes, readSeconds } = require('./program/usage-error')
 
-/** Tolerated difference of the live heap: a share of the baseline, and bytes at least. */
+/** Tolerated difference of the live heap: a share of the baseline, and at least these bytes. */
 const LEVEL = Object.freeze({ share: 0.1, bytes: 2 ** 20 })
 const RUNS = Object.freeze({ baseline: 8, candidate: 5, most: 100 })
 const RATE = Object.freeze({ least: 0.0001, most: 0.2 })
@@ -84,7 +84,7 @@ Examples:
   })
 
 /**
- * @typedef {object} Given as commander read them
+ * @typedef {object} Given options in the form of commander
  * @property {string} [baseline]
  * @property {string} [writeBaseline]
  * @property {string} for
@@ -201,7 +201,7 @@ async function runAndDecide (words, options, plan) {
 
 /**
  * @param {import('./gate/measures').GateRun} [run]
- * @returns {string | null} null: it can be measured
+ * @returns {string | null} reason why a run cannot be measured; null if it can
  */
 function whyNothing (run) {
   if (!run) return 'No Node.js process of the command reported.'
@@ -231,7 +231,7 @@ function judge (was, is, { runs: looks, rate, growthBytes, heapBytes }) {
 /**
  * @param {string} file
  * @param {string[]} reasons
- * @throws {UsageError} if there is one
+ * @throws {UsageError} if there is a reason
  */
 function refuse (file, reasons) {
   if (reasons.length > 0) {
@@ -295,10 +295,10 @@ function openBaseline (file, plan) {
 }
 
 /**
- * Before the runs: a file that cannot be written must not be found out after them.
+ * Opens an output file before the runs, so that a file that cannot be written is an error at once.
  * @param {string} option
  * @param {string} file
- * @param {'a' | 'w'} flag a keeps what it has
+ * @param {'a' | 'w'} flag flag of fs.open; `a` keeps the present content
  * @returns {number} descriptor
  */
 function openOutput (option, file, flag) {

@@ -7,17 +7,17 @@ const { Command } = require('commander')
 const { out } = require('./program/output')
 const { UsageError } = require('./program/usage-error')
 
-/** Packages, and their places below the agent's folder. */
+/** Packages, and their folders below the agent's folder. */
 const PACKAGES = Object.freeze([
   { name: '@memwatch/agent', at: '.' },
-  // The agent uses its GC hooks unless MEMWATCH_GC_HOOKS is off, and queries malloc if
-  // MEMWATCH_ALLOCATOR_ACCESS allows it.
+  // The agent uses this package's GC hooks unless MEMWATCH_GC_HOOKS is off, and its statistics of
+  // malloc if MEMWATCH_ALLOCATOR_ACCESS allows it.
   { name: '@memwatch/allocator', at: 'node_modules/@memwatch/allocator', optional: true }
 ])
 /** Files of a package that an app does not need. */
 const LEFT_OUT = /^(node_modules|.*\.(c|h|sh|md|d\.ts))$/
 const TOKEN_BYTES = 32
-/** Errors of the system that the path explains. @type {Record<string, string>} */
+/** Error codes that are explained by a sentence about the path. @type {Record<string, string>} */
 const REASONS = Object.freeze({
   ENOENT: 'no such folder; create it first',
   ENOTDIR: 'the path is not a folder',
@@ -62,7 +62,7 @@ Examples:
   })
 
 /**
- * @param {string} folder absolute
+ * @param {string} folder absolute path
  * @returns {{ version: string, link: string }} link: FOLDER/agent
  * @throws {Error} error of the file system; existing files are unchanged
  */
@@ -87,7 +87,7 @@ function installAgent (folder) {
 
 /**
  * @param {typeof PACKAGES[number]} of
- * @returns {{ at: string, content: Buffer }[]} by their place, in a fixed order
+ * @returns {{ at: string, content: Buffer }[]} contents by path, in a fixed order
  */
 function filesOf ({ name, at, optional }) {
   let root
@@ -134,9 +134,9 @@ function openFolders (folder) {
 }
 
 /**
- * Keeps an existing token: running agents know it.
+ * Creates a token, unless there is one already: running agents use it.
  * @param {string} folder absolute
- * @returns {string} its file
+ * @returns {string} path of the token file
  */
 function makeToken (folder) {
   const file = path.join(folder, 'token')

@@ -10,7 +10,7 @@ const { pathSegment } = require('./text/path-segment')
 const { out, err } = require('./program/output')
 const { UsageError } = require('./program/usage-error')
 
-/** Values printed of the minutes before. */
+/** Tracks that are printed for the minutes before a death. */
 const SHOWN_TRACKS = /** @type {const} */ ({ rssBytes: 'RSS', heapUsedBytes: 'heap used', externalBytes: 'external' })
 /** Seconds before the last frame that are printed. */
 const SHOWN_SECONDS = [600, 300, 120, 60, 30, 10, 5, 2, 1, 0]
@@ -98,7 +98,7 @@ function render ({ death, lastMinutes }) {
   }
   const rows = SHOWN_SECONDS.flatMap(seconds => {
     const at = lastMinutes.secondsBefore.findLastIndex(before => before >= seconds - 0.5)
-    // The oldest row may be hours before the window; then there is none.
+    // The nearest row may be far older than the wanted time; then no value is printed.
     return at >= 0 && lastMinutes.secondsBefore[at] <= seconds + Math.max(5, seconds / 10)
       ? [{ seconds, at }]
       : []

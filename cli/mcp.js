@@ -13,11 +13,11 @@ const { checkFile } = require('./retainers')
 const { out, err } = require('./program/output')
 const { UsageError } = require('./program/usage-error')
 
-/** An exporter that is silent for so long is away. */
+/** Time limit of an exporter's answer. */
 const TIMEOUT_MS = 20_000
-/** Time for the answers under way when the client has closed stdin. */
+/** Time limit for pending answers after the client has closed stdin. */
 const GRACE_MS = 2000
-/** Code of an agent that runs from here holds nothing that is reported. */
+/** Folder of this agent, whose own objects are not reported. */
 const agentFolder = path.dirname(require.resolve('@memwatch/agent/package.json'))
 
 const command = withApiOptions(new Command('mcp'))
@@ -73,12 +73,12 @@ async function serve (given) {
   })
   server.onerror = error => err.say(`memwatch mcp: cannot read a message: ${error.message}`)
   await server.connect(new sdk.StdioServerTransport(process.stdin, out.stream))
-  // The SDK reads on after the client has gone, and answers nobody.
+  // The SDK does not end by itself when the client has closed stdin.
   process.stdin.once('end', end).once('error', end)
 }
 
 /**
- * A function whose errors of use an assistant can pass on.
+ * Wraps a function so that errors of use become a ToolError, which an assistant can show.
  * @template {any[]} Args
  * @template Result
  * @param {(...args: Args) => Promise<Result>} act
@@ -93,16 +93,16 @@ const explain = act => async (...args) => {
   }
 }
 
-/** Ends when the answers under way are written, or after a moment. */
+/** Ends when the pending answers are written, or after a short time. */
 function end () {
   process.stdin.destroy()
   setTimeout(() => process.exit(0), GRACE_MS).unref()
 }
 
 /**
- * The SDK is a package of its own, which is absent where no assistant asks.
+ * Loads the SDK, a package of its own that most installations lack.
  * @returns {typeof import('@memwatch/mcp')}
- * @throws {UsageError} where it is absent
+ * @throws {UsageError} if the package is absent
  */
 function loadSdk () {
   try {
@@ -117,11 +117,12 @@ function loadSdk () {
 
 /**
  * @param {string} file
- * @returns {Promise<(url: URL | string) => Promise<Response>>} the API over it, as fetch
+ * @returns {Promise<(url: URL | string) => Promise<Response>>} API over the recording, with the
+ *   signature of fetch
  * @throws {UsageError}
  */
 async function openRecording (file) {
-  // Judges and an HTTP server, which a client of an exporter does not need.
+  // These load the judges and an HTTP server, which a client of an exporter does not need.
   const { RecordingError } = require('@memwatch/engine/recording/replay')
   const { replayedApi } = require('@memwatch/exporter/expose/replayed')
   const { judgeFiles } = require('./diagnose')
@@ -148,7 +149,10 @@ async function auditLockfile (where, options) {
   return auditFolder(where, options)
 }
 
-/** Analyses take up to 1.5 GiB each: a second one waits. @type {Promise<unknown>} */
+/**
+ * The last analysis. An analysis takes up to 1.5 GiB, so the next one waits for it.
+ * @type {Promise<unknown>}
+ */
 let analysis = Promise.resolve()
 
 /**

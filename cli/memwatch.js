@@ -12,7 +12,7 @@ const { UsageError } = require('./program/usage-error')
 
 /** Exit status of an invalid command line. */
 const USAGE_STATUS = 2
-/** In the order of --help; each is a file. */
+/** Commands in the order of --help; each is a file. */
 const COMMANDS = [
   'run',
   'try',
@@ -41,8 +41,8 @@ const COMMANDS = [
 ]
 
 /**
- * Only the requested command is loaded: the others take seconds in a sidecar with a tenth of a
- * core.
+ * Creates the program with some of its commands. Only the requested command is loaded, because
+ * loading all takes seconds on a tenth of a core.
  * @param {readonly string[]} names of commands
  */
 function programWith (names) {
@@ -106,9 +106,9 @@ Examples:
 
 /**
  * Explains a flag of Node.js among the options of memwatch.
- * @param {string} name of the command
- * @param {string} text of commander
- * @returns {string} a line, or nothing
+ * @param {string} name name of the command
+ * @param {string} text text of commander's error
+ * @returns {string} a line, or an empty text
  */
 function hintOf (name, text) {
   const [, option, flag] = /unknown option '((--[\w-]+).*)'/.exec(text) ?? []
@@ -117,7 +117,7 @@ function hintOf (name, text) {
   return `(flags of Node.js follow the command: memwatch ${name} -- node ${option} server.js)\n`
 }
 
-/** Executes the command line of this process. @returns {Promise<void>} never rejected */
+/** Executes the command line of this process. @returns {Promise<void>} never rejects */
 async function main () {
   const [, , name, argument] = process.argv
   // A completion script needs all commands.
@@ -137,7 +137,7 @@ async function main () {
  */
 function fail (error) {
   if (error instanceof CommanderError) {
-    // Commander has already printed it; --help and --version end this way, too.
+    // Commander has already printed the error. It also throws after --help and --version.
     process.exitCode = error.exitCode === 0 ? 0 : USAGE_STATUS
   } else if (error instanceof ConfigError || error instanceof UsageError) {
     err.say(`memwatch: ${error.message}`)

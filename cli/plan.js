@@ -99,7 +99,8 @@ function planHere (given) {
  * @returns {Promise<import('@memwatch/engine/v8/plan').PlanRow[]>}
  */
 async function planThere (target, given) {
-  read(given, { ofTarget: true }) // so that errors name the options of the command line
+  // Arguments are checked here first, so that errors name the options of the command line.
+  read(given, { ofTarget: true })
   const { node = [], memory = [], flags, hostMemory, cgroup } = given
   const query = new URLSearchParams({ target })
   for (const text of node) query.append('node', text)

@@ -15,7 +15,7 @@ const { UsageError, readBytes } = require('./program/usage-error')
 
 /** Folder of this agent, whose code is not reported as a holder. */
 const agentFolder = path.dirname(require.resolve('@memwatch/agent/package.json'))
-/** Columns at most: longer lines are hard to read. */
+/** Largest width in columns: longer lines are hard to read. */
 const WIDTH = 110
 
 const command = new Command('retainers')
@@ -160,7 +160,7 @@ function reportOf (found, { file, earlier }) {
   }
 }
 
-/** The folder of a file of the app, for one without a manifest. @param {string} file */
+/** Name of the folder of a file, for an app without a manifest. @param {string} file */
 const folderOf = file => path.basename(path.dirname(file)) || 'app'
 
 /**

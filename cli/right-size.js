@@ -15,7 +15,7 @@ const { prometheusTokenOption, readPrometheusToken } = require('./program/token-
 const { UsageError, readSeconds } = require('./program/usage-error')
 
 const FORMATS = /** @type {const} */ (['report', 'helm', 'kubernetes'])
-/** A leak, or no history: no size can be recommended. */
+/** Exit status if no size can be recommended, because of a leak or a missing history. */
 const NO_SIZE_STATUS = 1
 /** Exit code that a shell reports after SIGABRT, by which V8 ends when the heap is full. */
 const ABORTED = 134
@@ -70,14 +70,14 @@ Examples:
 /**
  * @typedef {import('./program/api').ApiOptions & { format: typeof FORMATS[number], name?: string,
  *   prometheus?: string, selector?: string, since: string, prometheusTokenFile?: string,
- *   guaranteed?: boolean, workload?: string, namespace?: string, container?: string,
- *   json?: boolean }} Given as commander read them
+ *   guaranteed?: boolean, workload?: string, namespace?: string, container?: string, json?: boolean
+ *   }} Given options in the form of commander
  *
  * @typedef {import('@memwatch/engine/v8/right-size').RightSize & { change:
  *   import('@memwatch/engine/diagnoses/define-diagnosis').Change | null }} Answer
  *
  * @typedef {{ target: string, pod?: import('@memwatch/agent/protocol/frame').Pod | null,
- *   nodeOptions: string[] }} Workload name, and its place in Kubernetes where it is known
+ *   nodeOptions: string[] }} Workload name, with namespace, pod or container in Kubernetes if known
  */
 
 /**

@@ -21,7 +21,7 @@ const { toJson } = require('@memwatch/engine/text/json')
 /** Exit statuses under --fail-on. */
 const FAIL_ON_STATUS = Object.freeze({ failed: 3, nothingSeen: 4 })
 /**
- * States of a headline or a verdict that --fail-on counts, by its argument.
+ * States of a headline or a verdict that fail a run, by the argument of --fail-on.
  * @type {Record<string, readonly string[]>}
  */
 const FAILING = Object.freeze({
@@ -29,11 +29,11 @@ const FAILING = Object.freeze({
   suspected: ['confirmed', 'suspected'],
   undecided: ['confirmed', 'suspected', 'undecided']
 })
-/** The option and its statuses, as text of --help. */
+/** Help text of --fail-on, with its exit statuses. */
 const FAIL_ON = 'end with status 3 if a target is in this state or a worse one (confirmed, ' +
   'suspected or undecided) or ran out of memory; with 4 if no process was evaluated'
 
-/** The option, as text of --help. */
+/** Help text of --verbose. */
 const VERBOSE = 'print each finding with all evidence and fixes, and the checks that found nothing'
 
 const command = withAttachOptions(withReportOptions(new Command('run')))
@@ -66,7 +66,7 @@ Examples:
   })
 
 /**
- * The options that `run` and `simulate` share.
+ * Adds the options that `run` and `simulate` share.
  * @param {Command} command
  */
 function withReportOptions (command) {
@@ -91,7 +91,7 @@ function withReportOptions (command) {
 }
 
 /**
- * @typedef {object} ReportOptions as commander read them
+ * @typedef {object} ReportOptions options in the form of commander
  * @property {string} [for]
  * @property {boolean} [json]
  * @property {string} [report]
@@ -102,10 +102,10 @@ function withReportOptions (command) {
  */
 
 /**
- * @param {string[]} words the command
+ * @param {string[]} words words of words of the command
  * @param {ReportOptions} given
  * @param {{ env?: Record<string, string>, shown?: string[] }} [more] env: environment of the
- *   command, besides memwatch's; shown: the command as in the report
+ *   command, besides memwatch's variables; shown: words of the command in the report
  * @returns {Promise<number>} exit status
  * @throws {UsageError}
  */
@@ -195,8 +195,8 @@ function writeReport (report, given, reportFile, ended) {
 }
 
 /**
- * @param {Pick<import('./watch/watch-command').Report, 'targets'>} report
- * @returns {boolean} false if no check of any process has a result
+ * @param {Pick<import('./watch-command').Report, 'targets'>} report
+ * @returns {boolean} true if at least one check of a process has a result
  */
 const isAnyJudged = ({ targets }) =>
   targets.some(({ verdicts }) => verdicts.some(({ state }) => state !== 'unknown'))
@@ -209,7 +209,7 @@ const isAnyJudged = ({ targets }) =>
 function failOnStatus (report, failOn) {
   if (failOn === undefined) return undefined
   const { targets, deaths } = report
-  // A supervisor may have ended well after its worker ran out of memory.
+  // A supervisor may have ended with status 0 although its worker ran out of memory.
   if (deaths.some(({ reason }) => RAN_OUT.includes(reason))) return FAIL_ON_STATUS.failed
   if (!isAnyJudged(report)) return FAIL_ON_STATUS.nothingSeen
   const isFailing = (/** @type {string} */ state) => FAILING[failOn].includes(state)
@@ -230,8 +230,8 @@ function statusOf ({ exit }, endedByUs) {
 }
 
 /**
- * The file is opened before the run, so that an unwritable one is an error at once and not an hour
- * later.
+ * Opens an output file before the run, so that an unwritable file is an error at once and not an
+ * hour later.
  * @param {string} option
  * @param {string} file
  */

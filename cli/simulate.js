@@ -12,14 +12,14 @@ const { err } = require('./program/output')
 const { UsageError, readBytes } = require('./program/usage-error')
 
 /**
- * Sizes that V8 chooses in 512 MiB (Node 20 to 25), for machines that allow no memory cgroup. An
- * option given later wins.
+ * Flags for machines that allow no memory cgroup: sizes that V8 chooses in 512 MiB (Node 20 to 25).
+ * Options later on the command line win.
  */
 const SIZES_OF_THE_CONTAINER = ['--max-semi-space-size=1', '--max-old-space-size=256']
 
-/** Smallest CPU quota, below which the start of Node.js takes longer than the apps run. */
+/** Smallest CPU quota: with less, Node.js takes longer to start than the apps run. */
 const LEAST_CORES = 0.05
-/** Smallest memory limit, half of which Node.js itself uses. */
+/** Smallest memory limit, of which Node.js itself uses half. */
 const LEAST_LIMIT_BYTES = 64 * 2 ** 20
 
 const command = withReportOptions(new Command('simulate'))
@@ -63,7 +63,7 @@ Examples:
 /** @param {import('@memwatch/lab').LabApp} app */
 const isHealthy = ({ diagnosis, opportunity }) => diagnosis === null && opportunity === undefined
 
-/** Help lists the apps if they are installed. @returns {string} */
+/** List of the apps for --help, if they are installed. @returns {string} */
 function listApps () {
   try {
     const apps = loadApps()
@@ -75,7 +75,7 @@ function listApps () {
 }
 
 /**
- * The apps are a package of their own, which is absent where memwatch runs in production.
+ * Loads the apps. They are a package of their own, which is absent in production.
  * @returns {readonly import('@memwatch/lab').LabApp[]}
  * @throws {UsageError} if it is absent
  */
@@ -151,9 +151,9 @@ async function simulate (name, given) {
 }
 
 /**
- * Checked before the cgroup exists: inside it a shell starts the binary, and its error would name
- * the cgroup instead.
- * @param {string} [file] undefined, or a name without a folder, which is in PATH
+ * Checks the Node.js binary before the cgroup exists: inside the cgroup a shell starts it, and its
+ * error would name the cgroup instead.
+ * @param {string} [file] path of the binary; also undefined, or a name that is searched in PATH
  * @throws {UsageError}
  */
 function checkNode (file) {
@@ -162,7 +162,7 @@ function checkNode (file) {
     fs.accessSync(file, fs.constants.X_OK)
     if (fs.statSync(file).isFile()) return
   } catch {
-    // It is absent, or not executable.
+    // The file is absent or not executable.
   }
   throw new UsageError(`--node: expected an executable file, got ${JSON.stringify(file)}`)
 }

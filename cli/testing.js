@@ -10,15 +10,15 @@ const { slopeBound } = require('@memwatch/engine/statistics/slope-bound')
 const { formatNumber } = require('@memwatch/engine/text/format')
 
 /**
- * Rounds without a reading: V8 compiles what is hot, and caches fill. Then rounds with a reading
- * each, of a first look and of one that confirms it. Kendall's test of sixteen readings stands a
- * step of the heap, as of an array that gets more room.
+ * Numbers of rounds. In the warm-up rounds, which are not read, V8 compiles hot functions and
+ * caches fill. A measurement (look) has one reading per round. With sixteen readings, Kendall's
+ * test tolerates a single step of the heap, as when an array is enlarged.
  */
 const ROUNDS = Object.freeze({ warmUp: 8, look: 16 })
-/** Looks at most, each with twice the calls of the one before. */
+/** Upper bound of measurements (looks), each with twice as many calls as the previous one. */
 const LOOKS = 3
 const DEFAULTS = Object.freeze({ calls: 50, leastBytes: 64, falseAlarms: 0.001 })
-/** Mean distance of sampled allocations, in bytes: a round leaks a few KiB. */
+/** Mean distance of sampled allocations, in bytes: a leaking round retains a few KiB. */
 const SAMPLING_BYTES = 256
 
 /** @type {(() => void) | undefined} */
@@ -27,7 +27,7 @@ let gc
 /**
  * V8's own `gc`: exposed to contexts created while the flag is set.
  * @returns {() => void}
- * @throws {Error} in a Node.js that offers none
+ * @throws {Error} if this Node.js offers no `gc`
  */
 function exposeGc () {
   const exposed = /** @type {{ gc?: () => void }} */ (globalThis).gc
@@ -42,7 +42,10 @@ function exposeGc () {
   }
 }
 
-/** Later turns of the event loop: fake timers do not replace the messages of a channel. */
+/**
+ * Waits for later turns of the event loop. It uses messages of a channel, which fake timers do not
+ * replace.
+ */
 class Turns {
   #channel = new MessageChannel()
 
@@ -61,11 +64,11 @@ class Turns {
 
 /**
  * @param {Turns} turns
- * @returns {Promise<number>} live bytes in the heap, and outside of it as far as V8 counts
+ * @returns {Promise<number>} live bytes on the heap, plus the bytes outside that V8 counts
  */
 async function readLiveBytes (turns) {
   gc ??= exposeGc()
-  // Callbacks and finalizers of the round hold objects until a turn of the loop.
+  // Callbacks and finalizers of the round hold objects until a later turn of the event loop.
   await turns.next()
   gc()
   const { used_heap_size: heap, external_memory: external } = v8.getHeapStatistics()
@@ -87,7 +90,8 @@ async function call (work, calls) {
  * @returns {Promise<{ slope: number, lower: number }>} bytes per call
  */
 async function look (work, { calls, level, turns }) {
-  // Before the first reading: growth of these arrays would be growth of the heap.
+  // The arrays are allocated before the first reading, because later they would be growth of the
+  // heap.
   const done = new Float64Array(ROUNDS.look)
   const bytes = new Float64Array(ROUNDS.look)
   for (let round = 0; round < ROUNDS.look; round++) {
@@ -101,26 +105,27 @@ async function look (work, { calls, level, turns }) {
 /**
  * Expects that repeated calls retain no memory, for node:test, vitest, jest and others.
  *
- * The work is called in rounds; after each, full GCs leave the live heap, including Buffers. Growth
- * is the Theil–Sen slope, bytes per call. A leak is growth whose lower confidence bound (Sen 1968)
- * exceeds `leastBytes` in two consecutive measurements, the later one with twice as many calls:
- * late warm-up is no leak. A measurement with a slope of at most `leastBytes` ends it. Growth of
- * other code of the process counts, too: run nothing beside it.
+ * The work is called in rounds. After each round full GCs run, and the live memory, including
+ * Buffers, is read. Growth is the Theil–Sen slope, bytes per call. A leak is growth whose lower
+ * confidence bound (Sen 1968) exceeds `leastBytes` in two consecutive measurements, the later one
+ * with twice as many calls: late warm-up is no leak. A measurement with a slope of at most
+ * `leastBytes` ends it. Growth caused by other code of the process is included, so nothing else
+ * should run at the same time.
  *
  * It uses no timers and no clock, so that fake ones do not disturb it.
  *
  * @param {() => unknown} work may be asynchronous
  * @param {object} [options]
- * @param {number} [options.calls] in a round; default 50. 24 rounds of that number run, or up to
- *   120 if memory grows
+ * @param {number} [options.calls] calls per round; default 50. 24 such rounds run, or up to 120 if
+ *   memory grows
  * @param {number} [options.leastBytes] growth per call that counts as a leak; default 64
  * @param {number} [options.falseAlarms] highest rate of false alarms, 0–1; default 0.001
  * @returns {Promise<{ bytesPerCall: number, isDecided: boolean }>} growth of the last
  *   measurement;
  *   isDecided: false if it exceeds `leastBytes`, but scatters too much to be called a leak
- * @throws {AssertionError} for a leak: with its bytes per call, and the function that allocates
- *   what stays, if a sampling heap profile of one more round shows it. A rejection of the work as
- *   it is; RangeError for a wrong option; Error where no GC can be run
+ * @throws {AssertionError} for a leak, with its bytes per call, and with the function that
+ *   allocates the retained memory if a sampling heap profile of one more round shows it. An error
+ *   of the work is passed on unchanged; RangeError for a wrong option; Error if no GC can be run
  */
 async function expectNoLeak (work, options = {}) {
   const { calls, leastBytes, falseAlarms } = readOptions(options)
@@ -134,7 +139,7 @@ async function expectNoLeak (work, options = {}) {
     let bytesPerCall = 0
     for (let number = 0; number < LOOKS; number++) {
       const callsNow = calls * 2 ** number
-      // The second look and the third may declare a leak: each has its part of the rate.
+      // The second and the third measurement may declare a leak, so each has its part of the rate.
       const level = falseAlarms / (LOOKS - 1)
       const { slope, lower } = await look(work, { calls: callsNow, level, turns })
       bytesPerCall = slope
@@ -191,10 +196,10 @@ function readOptions (given) {
 }
 
 /**
- * The function that allocated most of the memory that one more round retains, by V8's sampling heap
- * profile: it costs little, and a constructor is a function, too.
+ * Finds the function that allocated most of the memory that one more round retains. It uses V8's
+ * sampling heap profile, which costs little and also shows constructors.
  * @param {() => Promise<void>} round
- * @returns {Promise<string | undefined>} undefined if it cannot be told
+ * @returns {Promise<string | undefined>} undefined if it is unknown
  */
 async function findAllocator (round) {
   /** @type {import('node:inspector').Session | undefined} */
@@ -210,7 +215,7 @@ async function findAllocator (round) {
     session.post('HeapProfiler.stopSampling', (_, found) => { profile = found?.profile })
     return profile && largestOf(profile.head)
   } catch {
-    return undefined // no inspector, or another one profiles
+    return undefined // There is no inspector, or another one is profiling.
   } finally {
     session?.disconnect()
   }
@@ -225,7 +230,7 @@ function largestOf (head) {
   const bytes = new Map()
   /**
    * @param {import('node:inspector').HeapProfiler.SamplingHeapProfileNode} node
-   * @param {string | undefined} inside nearest function of a file
+   * @param {string | undefined} inside nearest calling function that is in a file
    */
   const visit = ({ callFrame: { functionName, url, lineNumber }, selfSize, children }, inside) => {
     const isOwn = url === __filename || url.endsWith(__filename)

@@ -11,12 +11,12 @@ const { UsageError, readSeconds } = require('./program/usage-error')
 
 /** Time shown in a sparkline. */
 const SPARK_SECONDS = 300
-/** Limit of targets whose series are requested, one by one: those visible. */
+/** Upper bound of targets whose series are requested, one by one: the visible ones. */
 const MOST_SPARKS = 50
-/** Shares of time are those of the last so many seconds. */
+/** Window of shares of time. */
 const SHARE_SECONDS = 10
 const TRACKS = ['rssBytes', 'eventLoopActiveSeconds', 'gcPauseSeconds']
-/** As /api/v1/deaths gives at once. */
+/** Page size of /api/v1/deaths. */
 const MOST_DEATHS = 100
 
 const command = withApiOptions(new Command('top'))
@@ -57,13 +57,13 @@ function parseSeconds (text) {
 
 /**
  * @typedef {object} Row
- * @property {any} target as /api/v1/targets has it
- * @property {any} [judged] as /api/v1/diagnoses has it; undefined if the target ended between
- *   two requests
- * @property {string} name target, and thread where it is not the main one
- * @property {any} values the newest
- * @property {(number | null)[]} rss oldest first
- * @property {number | undefined} loopRatio share of time that the event loop was busy
+ * @property {any} target target in the form of /api/v1/targets
+ * @property {any} [judged] verdicts in the form of /api/v1/diagnoses; undefined if the target ended
+ *   between two requests
+ * @property {string} name name of the target, with the thread if it is not the main thread
+ * @property {any} values newest values
+ * @property {(number | null)[]} rss RSS over time, oldest first
+ * @property {number | undefined} loopRatio share of time in which the event loop was busy
  * @property {number | undefined} gcRatio share of time in GC pauses
  * @property {import('@memwatch/engine/verdicts/headline').Headline} [headline]
  * @property {boolean} up
@@ -108,8 +108,8 @@ async function top (given) {
 }
 
 /**
- * @param {import('./program/api').ApiOptions} given
- * @returns {Promise<Row[]>} worst first
+ * @param {import('./api').ApiOptions} given
+ * @returns {Promise<Row[]>} rows, worst first
  */
 async function ask (given) {
   const [targets, diagnoses] = await Promise.all(
@@ -160,7 +160,7 @@ async function askSeries (given, row) {
   const { times = [], tracks } = (
     await callApi(given, `targets/${pathSegment(name)}/series?${query}`)
   ).body
-  row.rss = tracks?.rssBytes.last ?? [] // it may have ended meanwhile
+  row.rss = tracks?.rssBytes.last ?? [] // The target may have ended meanwhile.
   const since = times.findIndex((/** @type {number} */ time) =>
     time >= times.at(-1) - SHARE_SECONDS)
   if (since < 0 || since === times.length - 1) return

@@ -28,15 +28,15 @@ const { UsageError, readSeconds } = require('./program/usage-error')
 const { watchProcess } = require('./watch/watch-process')
 
 const SECONDS = 60
-/** Part of the time that a profile on request takes, at its end. */
+/** Share of the watch, at its end, in which a requested profile runs. */
 const PROFILE_SHARE = 0.25
-/** Time for captures to arrive beyond the time that was asked for. */
+/** Time limit for captures to arrive after the watch. */
 const LATE_SECONDS = 10
 const POLL_MS = 100
 const WIDTH = 100
-/** Time limit for an exporter that may know earlier deaths. */
+/** Time limit for the answer of an exporter that may know earlier deaths. */
 const DEATHS_MS = 2000
-/** Captures in the file; larger ones are named only. */
+/** Size limit of captures in the file; larger ones are only named. */
 const MOST_CAPTURE_BYTES = 128 * 2 ** 20
 
 const command = withShippingOptions(withAttachOptions(withApiOptions(new Command('triage'))))
@@ -153,7 +153,7 @@ async function triage (text, given) {
  * @returns {Promise<number>} exit status
  */
 async function shipFile (ship, of) {
-  // The watch is over: Ctrl-C gives up sending now.
+  // The watch is over, so Ctrl-C now stops the sending.
   const interruption = new Interruption()
   try {
     const { key, omitted } = await ship({ ...of, signal: interruption.signal })
@@ -168,15 +168,16 @@ async function shipFile (ship, of) {
   }
 }
 
-/** @param {number} bytes of a file */
+/** @param {number} bytes bytes of a file */
 const formatSize = bytes =>
   bytes < 2 ** 20 ? `${Math.ceil(bytes / 1024)} KiB` : formatBytes(bytes)
 
-/** @param {string} text of a user or an app */
+/** @param {string} text text from a user or an app */
 const fileName = text => text.replace(/[^\w.-]+/g, '-').replace(/^[-.]+/, '') || 'process'
 
 /**
- * Before the watch: that a file cannot be written must not be found out after it.
+ * Creates the output file before the watch, so that a file that cannot be written is an error at
+ * once.
  * @param {string} file
  * @returns {number} descriptor
  * @throws {UsageError}
@@ -190,7 +191,7 @@ function createFile (file) {
 }
 
 /**
- * The report in each form.
+ * The report in each format.
  * @param {string} title
  * @param {readonly import('./triage/triage-documents').Section[]} sections
  * @param {import('./watch/watch-command').Report} report
@@ -217,7 +218,7 @@ const textFile = (name, text) => ({ name, mode: 0o600, content: Buffer.from(text
 
 /**
  * @param {import('@memwatch/exporter/exporter').Exporter} exporter
- * @param {number} seconds of the watch, which the profile ends with
+ * @param {number} seconds length of the watch; the profile ends with the watch
  */
 function profileLater (exporter, seconds) {
   const profileSeconds = Math.max(1, Math.floor(seconds * PROFILE_SHARE))
@@ -237,7 +238,8 @@ function profile ({ captures, targets }, seconds) {
   try {
     captures.request(target, { kind: 'heap_profile', seconds, diagnosis: 'js-heap-leak' })
   } catch (error) {
-    if (!(error instanceof CommandError)) throw error // the app refuses captures, or makes one
+    // The app refuses captures, or makes one at the moment.
+    if (!(error instanceof CommandError)) throw error
   }
 }
 
@@ -275,8 +277,8 @@ async function readCaptures ({ captures }) {
 }
 
 /**
- * @param {string} name of the target
- * @param {import('./program/api').ApiOptions} given
+ * @param {string} name name of the target
+ * @param {import('./api').ApiOptions} given
  * @returns {Promise<string[]>} lines
  */
 async function earlierDeaths (name, given) {

@@ -108,7 +108,7 @@ async function tryFix (words, given) {
   try {
     for (let number = 1; number <= plan.repeat; number++) {
       for (const side of /** @type {const} */ (['before', 'after'])) {
-        // Nothing to try, nothing to run again.
+        // There is no fix to try, so no further run is needed.
         if (interruption.by || (chosen && !chosen.applied)) break
         const change =
           side === 'before' || !chosen?.applied ? { command: words, env: {} } : chosen.applied
@@ -123,7 +123,7 @@ async function tryFix (words, given) {
           if (!options.keep) fs.rmSync(folder, { recursive: true })
           return notStarted
         }
-        // A run that was cut short is reported only if there is no other.
+        // An interrupted run is reported only if there is no other run.
         if (!interruption.by || runs[side].length === 0) runs[side].push(run)
         if (!chosen && !interruption.by) chosen = announce(chooseFix(run, words, options))
       }

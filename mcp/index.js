@@ -1,8 +1,9 @@
 'use strict'
 
 /**
- * The parts of the Model Context Protocol's SDK that `memwatch mcp` uses. A package of its own, as
- * the SDK brings an HTTP server and ninety packages for an option that most never start.
+ * Parts of the Model Context Protocol's SDK that `memwatch mcp` uses. They are a package of their
+ * own, because the SDK brings an HTTP server and ninety packages for a command that most users
+ * never start.
  */
 
 const { Server } = require('@modelcontextprotocol/sdk/server/index.js')

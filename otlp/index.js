@@ -1,8 +1,9 @@
 'use strict'
 
 /**
- * OpenTelemetry's packages that the exporter uses, in versions that fit each other. A package of
- * its own, as OpenTelemetry is half of what would be installed for an option that most leave off.
+ * OpenTelemetry's packages that the exporter uses, in versions that fit each other. They are a
+ * package of their own, because they would double the size of the installation for an option that
+ * most users leave off.
  */
 
 const { diag, DiagLogLevel, ValueType } = require('@opentelemetry/api')

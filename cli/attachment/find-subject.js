@@ -8,11 +8,11 @@ const {
   isStarter, scriptWords, viewNodeProcesses
 } = require('@memwatch/exporter/process/process-view')
 
-/** A package.json is some kilobytes: the app's files are not trusted with more. */
+/** Size limit of a package.json, which has some kilobytes: the app's files are untrusted. */
 const MAX_PACKAGE_BYTES = 1_048_576
 
 /**
- * @param {string} text process id, or name of the app: of its package or its script
+ * @param {string} text process id, or name of the app's package or script
  * @returns {Subject}
  * @throws {NotFound} if no process or several have that name
  */
@@ -30,7 +30,8 @@ function findSubject (text) {
 
 /**
  * @param {import('@memwatch/exporter/process/process-view').ProcessView} view
- * @returns {string[]} as the agent would name it: MEMWATCH_NAME, the nearest package, the script
+ * @returns {string[]} names that the agent may report: MEMWATCH_NAME, the nearest package, the
+ *   script
  */
 function namesOf (view) {
   const [script] = scriptWords(view)
@@ -41,7 +42,7 @@ function namesOf (view) {
 
 /**
  * @param {number} pid
- * @param {string} script as on its command line
+ * @param {string} script script in the form of the command line
  * @returns {string[]} name in the nearest package.json above, if any
  */
 function packageOf (pid, script) {
@@ -54,7 +55,7 @@ function packageOf (pid, script) {
       if (folder === path.dirname(folder)) return []
     }
   } catch {
-    return [] // gone, or another user's
+    return [] // The process is gone, or belongs to another user.
   }
 }
 
@@ -66,7 +67,7 @@ function nameIn (file) {
     const { name } = JSON.parse(fs.readFileSync(file, 'utf8'))
     return typeof name === 'string' ? name : undefined
   } catch {
-    return undefined // absent, or no JSON
+    return undefined // The file is absent, or not JSON.
   }
 }
 

@@ -6,9 +6,9 @@ const { readRegularFile } = require('@memwatch/exporter/data-folder/regular-file
 const { parseBounded } = require('@memwatch/exporter/data-folder/bounded-json')
 const { UsageError } = require('../program/usage-error')
 
-/** The largest lockfiles of public projects have about 5 MB. */
+/** Size limit of a lockfile; the largest ones of public projects have about 5 MB. */
 const MOST_BYTES = 64 * 2 ** 20
-/** Package trees of version 1 lockfiles nest: deeper ones are none. */
+/** Upper bound of the depth of the nested package trees in version 1 lockfiles. */
 const MOST_DEPTH = 200
 
 /** Lockfiles by name, in the order in which a folder is searched. */
@@ -25,9 +25,9 @@ const NAMES = Object.keys(FORMATS).map(name => path.basename(name))
 
 /**
  * Reads the packages that a lockfile installs.
- * @param {string} where a lockfile, or a folder that has one
+ * @param {string} where path of a lockfile, or of a folder that contains one
  * @returns {{ file: string, packages: Map<string, string[]> }} versions by name
- * @throws {UsageError} if there is none, or it is unreadable
+ * @throws {UsageError} if there is no lockfile, or if it is unreadable
  */
 function readLockfile (where) {
   const file = findLockfile(where)
@@ -76,7 +76,7 @@ function byName (packages) {
  * package-lock.json of npm 5 and later: `packages` by path, before npm 7 `dependencies` as a tree.
  * @param {string} text
  * @returns {Package[]}
- * @throws {Error} if it is none
+ * @throws {Error} if the text is not such a lockfile
  */
 function readNpm (text) {
   const { packages, dependencies } = parseBounded(text) ?? {}
@@ -100,7 +100,7 @@ function readNpmTree (dependencies, depth) {
   if (depth > MOST_DEPTH) throw new Error(`packages are nested deeper than ${MOST_DEPTH} levels`)
   return Object.entries(dependencies).flatMap(([name, entry]) => {
     const { version, dependencies: own } = entry ?? {}
-    // An alias has the name of its package here.
+    // An alias contains the name of its package in its version.
     const [, alias, aliased] = /^npm:(.+)@([^@]+)$/.exec(version) ?? []
     return [
       ...packageOf(alias ?? name, aliased ?? version),
@@ -114,7 +114,7 @@ function readNpmTree (dependencies, depth) {
  * by peers in parentheses or after an underscore.
  * @param {string} text
  * @returns {Package[]}
- * @throws {Error} if it is none
+ * @throws {Error} if the text is not such a lockfile
  */
 function readPnpm (text) {
   if (!/^lockfileVersion:/m.test(text)) throw new Error('it has no lockfileVersion')
@@ -127,7 +127,7 @@ function readPnpm (text) {
  * yarn.lock of Yarn 1 and later: blocks that begin with the requested ranges.
  * @param {string} text
  * @returns {Package[]}
- * @throws {Error} if it is none
+ * @throws {Error} if the text is not such a lockfile
  */
 function readYarn (text) {
   if (!/^# yarn lockfile v1|^__metadata:/m.test(text)) {
@@ -145,7 +145,7 @@ function readYarn (text) {
 /**
  * @param {unknown} name
  * @param {unknown} version
- * @returns {Package[]} none if they are not texts
+ * @returns {Package[]} a list with the package; empty if name or version is not a text
  */
 const packageOf = (name, version) =>
   typeof name === 'string' && typeof version === 'string' ? [{ name, version }] : []

@@ -3,9 +3,10 @@
 /**
  * One check of `memwatch doctor`.
  * @typedef {object} Check
- * @property {string} check its name, in JSON
- * @property {'ok' | 'problem' | 'unknown'} state unknown: not visible, and text says why
- * @property {string} text one sentence or two
+ * @property {string} check name of the check, in JSON
+ * @property {'ok' | 'problem' | 'unknown'} state unknown: the facts are not visible; `text` is the
+ *   reason
+ * @property {string} text one or two sentences
  * @property {string} [advice] solution
  */
 
@@ -16,14 +17,17 @@
  * A process under examination.
  * @typedef {object} Subject
  * @property {number} pid
- * @property {ProcessView | undefined} view undefined if it is invisible from here
+ * @property {ProcessView | undefined} view undefined if the process is not visible
  * @property {Settings | null} settings null if they are unreadable
  * @property {ProcessView[]} ancestors nearest first
- * @property {any} [target] item of /api/v1/targets, of its main thread
- * @property {any[]} verdicts on that target
+ * @property {any} [target] item of /api/v1/targets for its main thread
+ * @property {any[]} verdicts verdicts on this target
  */
 
-/** A process that can be read. @typedef {Subject & { view: ProcessView, settings: Settings }} Seen */
+/**
+ * A process that is visible and readable.
+ * @typedef {Subject & { view: ProcessView, settings: Settings }} Seen
+ */
 
 /**
  * @param {string} check
@@ -42,7 +46,7 @@ const problem = (check, text, advice) => ({ check, state: 'problem', text, advic
 
 /**
  * @param {string} check
- * @param {string} text reason for which it is invisible
+ * @param {string} text reason why the facts are not visible
  * @param {string} [advice]
  * @returns {Check}
  */
@@ -51,7 +55,7 @@ const unknown = (check, text, advice) =>
 
 /**
  * @param {Pick<Subject, 'pid' | 'view'>} subject
- * @returns {string} reason for which its settings are unreadable
+ * @returns {string} reason why its settings are unreadable
  */
 function whyUnread ({ pid, view }) {
   if (!view) {

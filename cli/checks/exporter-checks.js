@@ -24,14 +24,14 @@ function checkNode () {
 }
 
 /**
- * The socket that an agent connects to.
+ * Checks the socket to which an agent connects.
  * @param {import('@memwatch/exporter/ingest/address').Address} address
  * @param {object} of
- * @param {number} [of.user] of the process with the agent
- * @param {readonly number[]} [of.groups] of that user
+ * @param {number} [of.user] user id of the process with the agent
+ * @param {readonly number[]} [of.groups] group ids of this user
  * @param {boolean} [of.isDefault] true for the default address
  * @param {boolean} [of.hasToken] agent and exporter share a token
- * @param {string} [of.root] its root folder, as visible from here
+ * @param {string} [of.root] its root folder, as a path of this process
  * @returns {Promise<Check>}
  */
 async function checkSocket (
@@ -107,8 +107,9 @@ function checkOwner (file, shown, { user, groups, isDefault, hasToken }) {
 
 /**
  * @param {fs.Stats} stats
- * @param {number} right 2: to write, 1: to enter
- * @param {number | undefined} user undefined: that of this process, which has just opened it
+ * @param {number} right 2: write; 1: enter
+ * @param {number | undefined} user user id; undefined for this process, which has already opened
+ *   the path
  * @param {readonly number[]} groups
  */
 function allows ({ uid, gid, mode }, right, user, groups) {
@@ -119,7 +120,7 @@ function allows ({ uid, gid, mode }, right, user, groups) {
 
 /**
  * @param {import('node:net').NetConnectOpts} to
- * @returns {Promise<string | undefined>} code of the failure
+ * @returns {Promise<string | undefined>} error code; undefined if the connection succeeds
  */
 const tryToConnect = to => new Promise(resolve => {
   const socket = net.connect(to)

@@ -31,9 +31,9 @@ const READ_BY = Object.freeze({
 const SILENCE = silenceCauses
 
 /**
- * Check that the agent runs in a process and reports.
+ * Checks that the agent runs in a process and reports.
  * @param {Subject} subject
- * @param {{ answers: boolean }} exporter whether one answers
+ * @param {{ answers: boolean }} exporter true if an exporter answers
  * @returns {Check}
  */
 function checkAgent ({ pid, view, settings, ancestors, target }, { answers }) {
@@ -75,7 +75,7 @@ function checkAgent ({ pid, view, settings, ancestors, target }, { answers }) {
 }
 
 /**
- * @param {import('./check').ProcessView} view without the agent
+ * @param {import('./check').ProcessView} view view of a process without the agent
  * @param {import('./check').ProcessView[]} ancestors
  */
 function checkLostAgent (view, ancestors) {
@@ -97,7 +97,7 @@ function checkLostAgent (view, ancestors) {
 }
 
 /**
- * Variables of an ancestor that the process lacks or has with another value.
+ * Checks for variables of an ancestor that the process lacks, or has with another value.
  * @param {Seen} subject
  * @returns {Check[]}
  */
@@ -123,9 +123,9 @@ function checkEnvironment ({ pid, view, ancestors }) {
 
 /**
  * @param {string} name
- * @param {string} given variable of an ancestor
+ * @param {string} given value of an ancestor's variable
  * @param {string} [own]
- * @returns {string} its missing part
+ * @returns {string} parts of it that the process's own value lacks
  */
 function missingParts (name, given, own = '') {
   if (name === 'NODE_OPTIONS') {
@@ -138,11 +138,14 @@ function missingParts (name, given, own = '') {
   return given === own ? '' : given
 }
 
-/** Colons and spaces separate: ld.so(8). @param {string} text */
+/**
+ * Libraries in LD_PRELOAD, which are separated by colons and spaces: ld.so(8).
+ * @param {string} text
+ */
 const librariesIn = text => text.split(/[: ]/).filter(Boolean)
 
 /**
- * Flags with a number that a later one overrides.
+ * Checks for numeric flags that a later occurrence overrides.
  * @param {Seen} subject
  * @returns {Check[]}
  */
@@ -166,7 +169,7 @@ function checkFlags ({ settings }) {
 }
 
 /**
- * Checks of preloads, of the malloc that they bring, and of its variables.
+ * Checks preloaded libraries, the malloc that they provide, and its variables.
  * @param {Seen} subject
  * @returns {Check[]}
  */

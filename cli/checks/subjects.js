@@ -33,7 +33,7 @@ function subjectsOf (targets, judged) {
 
 /**
  * @param {Subject} subject
- * @returns {boolean} true: it reports, or preloads the agent
+ * @returns {boolean} true if the process reports, or preloads the agent
  */
 const hasAgent = ({ target, settings, view }) =>
   Boolean(target?.up) ||

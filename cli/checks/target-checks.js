@@ -13,7 +13,7 @@ const { ok, problem, unknown } = require('./check')
 /** @typedef {import('./check').Subject} Subject */
 
 /**
- * Reasons for which an agent observes GCs. @satisfies
+ * Reasons why an agent has no GC hooks, and observes GCs by PerformanceObserver. @satisfies
  * {Record<import('@memwatch/agent/protocol/frame').GcHooksMissing, string>}
  */
 const HOOKS_MISSING = Object.freeze({
@@ -26,7 +26,7 @@ const HOOKS_MISSING = Object.freeze({
 })
 
 /**
- * Check of the container's memory limit, and the heap limit that V8 chose for it.
+ * Checks the container's memory limit, and the heap limit that V8 chose for it.
  * @param {Subject} subject
  * @returns {Check}
  */
@@ -69,7 +69,8 @@ function checkGcCounter ({ target }) {
 }
 
 /**
- * Check that the first fix of each finding is in force. Leaks come first, as flags heal none.
+ * Checks if the first fix of each finding is in force. Leaks come first, because no flag fixes
+ * them.
  * @param {Subject} subject
  * @returns {Check[]}
  */
@@ -115,11 +116,11 @@ function checkFixes ({ settings, target, verdicts }) {
 }
 
 /**
- * Check for processes that share the container's memory limit and have no agent.
+ * Checks for processes that share the container's memory limit and have no agent.
  * @param {Subject} subject
  * @param {object} others
  * @param {Subject[]} others.all all visible Node.js processes
- * @returns {Check[]} empty without a limit
+ * @returns {Check[]} checks; empty without a limit
  */
 function checkNeighbours ({ pid, view, target }, { all }) {
   const limitBytes = target?.values.containerLimitBytes ?? readMemoryLimit(view?.cgroup ?? null)

@@ -8,7 +8,7 @@ const { figures, figureNames } = require('./figures')
 const { spreadOf, isApart } = require('./spread')
 
 /**
- * Comparison of runs before and after a change. The wire form of `memwatch compare --json` and
+ * Comparison of runs before and after a change: the result of `memwatch compare --json` and
  * `memwatch try --json`.
  *
  * @typedef {object} Comparison
@@ -23,7 +23,7 @@ const { spreadOf, isApart } = require('./spread')
  * @property {RunSummary[]} runs
  *
  * @typedef {object} RunSummary
- * @property {string} recording its file
+ * @property {string} recording file of the recording
  * @property {string[]} command
  * @property {string | null} target name of the compared target; null if no process reported
  * @property {string | null} thread
@@ -31,7 +31,7 @@ const { spreadOf, isApart } = require('./spread')
  * @property {string | null} allocator
  * @property {import('./measure').Run['exit']} exit
  * @property {boolean} cut
- * @property {string | null} primary diagnosis
+ * @property {string | null} primary id of the primary diagnosis
  *
  * @typedef {object} Row
  * @property {import('./figures').FigureName} figure
@@ -39,32 +39,33 @@ const { spreadOf, isApart } = require('./spread')
  * @property {string} unit
  * @property {import('./spread').Spread | null} before
  * @property {import('./spread').Spread | null} after
- * @property {number | null} changeRatio of the medians: −0.31 is 31 % less
- * @property {boolean | null} beyondNoise true: the ranges do not overlap; null if a side has one
- *   run
+ * @property {number | null} changeRatio relative change of the medians: −0.31 is 31 % less
+ * @property {boolean | null} beyondNoise true: true if the ranges do not overlap; null if a side
+ *   has only one run
  *
  * @typedef {object} Tried
  * @property {string | null} diagnosis null if the change was given without a finding
  * @property {string} title
  * @property {import('@memwatch/engine/diagnoses/define-diagnosis').Change} change
- * @property {boolean | null} applied true: all runs after had it; null if that is invisible, like a
- *   change of code
+ * @property {boolean | null} applied true: true if all runs after had the change; null if it is not
+ *   visible, like a change of code
  * @property {import('@memwatch/engine/verdicts/outcome').Outcome[]} outcomes
  *
  * @typedef {object} Change
  * @property {string} diagnosis
  * @property {'gone' | 'came' | 'stayed'} change
- * @property {number} before runs on which it was confirmed
+ * @property {number} before number of runs on which it was confirmed
  * @property {number} after
  */
 
 /**
  * @typedef {import('./measure').Run} Run
  * @param {Run[]} before
- * @param {Run[]} after may be empty: nothing to compare
- * @param {{ diagnosis: string | null, fix: import('@memwatch/engine/diagnoses/define-diagnosis').Fix }} [tried]
- *   the one that was applied; without it, of what the primary verdict of the first BEFORE
- *   recommends, the first that AFTER runs with
+ * @param {Run[]} after runs; may be empty if there is nothing to compare
+ * @param {{ diagnosis: string | null, fix:
+ *   import('@memwatch/engine/diagnoses/define-diagnosis').Fix }} [tried] the fix that was applied.
+ *   Default: of the fixes that the primary verdict of the first run before recommends, the first
+ *   with which the runs after were made
  * @returns {Comparison}
  */
 function compare (before, after, tried = recommended(before, after)) {
@@ -118,7 +119,7 @@ function measureOutcomes ({ predicted }, before, after) {
   return outcomesOf(predicted, was, is)
 }
 
-/** Requests a second; NaN if the run does not report them. @param {Run} run */
+/** Requests per second; NaN if the run does not report them. @param {Run} run */
 const paceOf = ({ work: { requests, requestsPerSecond }, figures: { watchedSeconds } }) =>
   requestsPerSecond ?? (requests ?? NaN) / (watchedSeconds ?? NaN)
 

@@ -6,15 +6,17 @@ const { histogramQuantile } = require('@memwatch/engine/statistics/histogram')
 const { rssAfterLoad } = require('./quiet-part')
 
 /**
- * Figures of a run that comparisons use: one table, in the order it is printed. GC covers the main
- * thread, as any PerformanceObserver sees it; CPU covers the whole process with its GC threads. A
- * missing figure is null.
+ * Figures of a run that comparisons use: one table, in the order in which they are printed. GC
+ * figures cover the main thread, like a PerformanceObserver; CPU figures cover the whole process,
+ * with its GC threads. A missing figure is null.
  *
  * @typedef {object} Read source of figures
  * @property {import('./gathered').Gathered} gathered
- * @property {import('@memwatch/agent/protocol/frame').Frame['values']} values the last of the run
- * @property {number} uptimeSeconds at the last frame
- * @property {import('@memwatch/engine/recording/format').Work} work {} where nothing is known
+ * @property {import('@memwatch/agent/protocol/frame').Frame['values']} values last values of the
+ *   run
+ * @property {number} uptimeSeconds uptime at the last frame
+ * @property {import('@memwatch/engine/recording/format').Work} work {} work of the run; empty if
+ *   unknown
  *
  * @typedef {object} Figure
  * @property {string} title
@@ -25,7 +27,7 @@ const { rssAfterLoad } = require('./quiet-part')
 /**
  * @param {Read} run
  * @param {0 | 1} column 0 counts, 1 pause seconds
- * @param {(kindAndCause: string) => boolean} [accepts] a key of the `gc` field
+ * @param {(kindAndCause: string) => boolean} [accepts] selects keys of the `gc` field
  * @returns {number}
  */
 const gc = ({ values }, column, accepts = () => true) =>

@@ -8,13 +8,13 @@ const { semiSpaceCapacity } = require('@memwatch/engine/v8/heap-spaces')
  * only, which is too short for peaks and quiet phases of a run.
  */
 class Gathered {
-  /** @type {number[]} uptime, of each frame that carries RSS */
+  /** @type {number[]} uptime of each frame that carries RSS */
   seconds = []
   /** @type {number[]} */
   rssBytes = []
-  /** @type {number[]} cumulative, of the process */
+  /** @type {number[]} cumulative CPU time of the process */
   cpuSeconds = []
-  /** @type {number[]} cumulative, that the event loop was active */
+  /** @type {number[]} cumulative active time of the event loop */
   loopSeconds = []
   newSpaceBytes = 0
   semiSpaceBytes = 0

@@ -14,16 +14,16 @@ const { readFigures } = require('./figures')
  * @typedef {object} Run
  * @property {string} file
  * @property {string[]} command
- * @property {{ code: number | null, signal: string | null } | null} exit null if the recording does
- *   not contain it
- * @property {boolean} cut the recording breaks off
+ * @property {{ code: number | null, signal: string | null } | null} exit exit of the command; null
+ *   if the recording does not contain it
+ * @property {boolean} cut true if the recording is incomplete
  * @property {import('@memwatch/engine/recording/format').Work} work
  * @property {import('@memwatch/engine/history/target').Target | null} target the compared target;
- *   null if none reported
+ *   null if no process reported
  * @property {Record<import('./figures').FigureName, number | null>} figures
  */
 
-/** A recording, or several of the same in one folder. */
+/** Names of recordings in a folder. */
 const RECORDING = /\.(ndjson|recording)(\.gz)?$/
 
 /**
@@ -33,8 +33,8 @@ const RECORDING = /\.(ndjson|recording)(\.gz)?$/
  *   a primary verdict, else the main thread that used most CPU
  * @param {string} [options.diagnosis] diagnosis to use instead of the primary verdict, confirmed or
  *   suspected
- * @param {import('@memwatch/engine/recording/format').Work} [options.work] if the recording lacks
- *   it
+ * @param {import('@memwatch/engine/recording/format').Work} [options.work] work of the run, if the
+ *   recording lacks it
  * @param {(share: number) => void} [options.onProgress]
  * @returns {Promise<Run>}
  * @throws {RecordingError} if it is not a recording; SourceError if it is unreadable
@@ -93,7 +93,7 @@ function chosen (targets, like, diagnosis) {
 }
 
 /**
- * Recordings of a path: the file itself, or those in a folder, by name.
+ * Recordings at a path: the file itself, or the recordings in a folder, sorted by name.
  * @param {string} at
  * @returns {string[]} at least one
  * @throws {RecordingError}

@@ -2,11 +2,15 @@
 
 const { median, quantile } = require('simple-statistics')
 
-/** A second is quiet if it takes less than this share of the CPU of the run's busiest tenth, */
+/**
+ * A second is quiet if it uses less than this share of the CPU of the run's busiest tenth of
+ * seconds, ...
+ */
 const QUIET_SHARE = 0.25
 /**
- * and of its event loop. On a machine busy with other work a process gets little CPU without being
- * quiet: its loop is active and waits.
+ * ... and if the event loop is active for less than this share of its activity in the busiest
+ * tenth. CPU time alone is not enough: on a busy machine a process gets little CPU although its
+ * loop is active and waits.
  */
 const QUIET_LOOP_SHARE = 0.5
 const BUSIEST = 0.9
@@ -17,13 +21,13 @@ const LEAST_SECONDS = 5
 
 /**
  * RSS after the load: the median over the later half of the last quiet part. By then an allocator
- * has returned all that it returns within seconds. A quiet part is the longest row of quiet seconds
- * after a busy one, of at least five seconds. A single busy second, such as a health check or a
- * late GC, does not end it.
+ * has returned all memory that it returns within seconds. A quiet part is the longest sequence of
+ * quiet seconds after a busy second, of at least five seconds. A single busy second, such as a
+ * health check or a late GC, does not end it.
  *
  * @param {{ seconds: number[], rssBytes: number[], cpuSeconds: number[], loopSeconds: number[] }}
- *   run one entry a frame; CPU and what the event loop was active are cumulative
- * @returns {number | null} bytes; null if the load lasts to the end, or there is none
+ *   run one entry per frame; CPU time and active time of the event loop are cumulative
+ * @returns {number | null} bytes; null if the load lasts until the end, or if there is no load
  */
 function rssAfterLoad ({ seconds, rssBytes, cpuSeconds, loopSeconds }) {
   if (seconds.length < LEAST_SECONDS) return null

@@ -8,7 +8,8 @@ const { effectOf } = require('@memwatch/engine/verdicts/outcome')
 const LENGTH_TOLERANCE = 0.1
 
 /**
- * A comparison for a terminal: the table, predictions, and verdicts that appeared or disappeared.
+ * Renders a comparison for a terminal: the table, predictions, and verdicts that appeared or
+ * disappeared.
  * @param {import('./compare').Comparison} comparison
  * @returns {import('../text/terminal').Line[]}
  */
@@ -112,7 +113,7 @@ function notesOf (name, { runs }) {
 }
 
 /**
- * Median, minimum and maximum; and the number of runs, if some lack the value.
+ * Text with median, minimum and maximum, and with the number of runs if some lack the value.
  * @param {import('./spread').Spread | null} of
  * @param {string} unit
  * @param {number} runs
@@ -126,7 +127,7 @@ function spread (of, unit, runs) {
 }
 
 /**
- * Seconds below one read better as milliseconds.
+ * Formats a figure; less than a second is shown in milliseconds.
  * @param {number} value
  * @param {string} unit
  */

@@ -6,7 +6,7 @@ const { median, min, max } = require('simple-statistics')
  * The same figure of several runs.
  * @typedef {{ median: number, min: number, max: number, values: number[] }} Spread
  *
- * @param {(number | null)[]} values of runs; those without are left out
+ * @param {(number | null)[]} values values of the runs; missing values are left out
  * @returns {Spread | null}
  */
 function spreadOf (values) {
@@ -17,8 +17,8 @@ function spreadOf (values) {
 }
 
 /**
- * True if two ranges do not overlap: no run of one lies between those of the other. With three runs
- * a side that happens by chance once in ten times, with five once in 126; with one it says nothing.
+ * True if two ranges do not overlap. With three runs on each side this happens by chance once in
+ * ten comparisons, with five runs once in 126. With one run it proves nothing.
  * @param {Spread | null} before
  * @param {Spread | null} after
  * @returns {boolean | null} null if a side has fewer than two runs

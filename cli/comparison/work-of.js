@@ -3,9 +3,9 @@
 /** @typedef {import('@memwatch/engine/recording/format').Work} Work */
 
 /**
- * Work reported by a load generator: autocannon's JSON (-j) or JSON of the same shape, else the
- * text of wrk (--latency) or hey.
- * @param {string} output its stdout
+ * Work reported by a load generator: autocannon's JSON (-j) or JSON of the same shape, or the text
+ * of wrk (--latency) or hey.
+ * @param {string} output stdout of the load generator
  * @returns {Work | undefined} undefined if nothing is recognised
  */
 function workOfLoad (output) {
@@ -34,7 +34,7 @@ function workOfApp (output) {
 
 /**
  * @param {any} json
- * @returns {Work | undefined} autocannon counts latency in milliseconds
+ * @returns {Work | undefined} work; autocannon's latency is in milliseconds
  */
 function ofAutocannon ({ requests, latency, errors, non2xx }) {
   const work = withoutUndefined({
@@ -50,7 +50,7 @@ function ofAutocannon ({ requests, latency, errors, non2xx }) {
 }
 
 /**
- * The last line that is a JSON object, or the whole text.
+ * Parses the last line that is a JSON object, or the whole text.
  * @param {string} output
  * @returns {any}
  */

@@ -2,7 +2,7 @@
 
 const { ofOptions } = require('./table')
 
-/** A word of fish: within single quotes \ and ' are escaped. @param {string} text */
+/** Quotes a word for fish: within single quotes, \ and ' are escaped. @param {string} text */
 const quoted = text => `'${text.replace(/[\\']/g, '\\$&')}'`
 
 /** Arguments of `complete` for the value of an option. */

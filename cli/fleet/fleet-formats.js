@@ -7,8 +7,8 @@ const { runbookOf } = require('../text/runbook')
 const { wrap } = require('../text/wrap')
 
 /**
- * Forms of the report of `memwatch fleet`. Names, versions and fixes come from the watched
- * processes: each form escapes them in its own way.
+ * Formats of the report of `memwatch fleet`. Names, versions and fixes come from the watched
+ * processes, so each format escapes them.
  */
 
 /** @typedef {import('./fleet-report').FleetReport} FleetReport */
@@ -18,9 +18,9 @@ const { wrap } = require('../text/wrap')
 
 /** Least saving in cores that is shown. */
 const LEAST_CORES = 0.01
-/** Versions named for a finding; the others are counted. */
+/** Upper bound of versions named for a finding; the others are only counted. */
 const MOST_VERSIONS = 4
-/** First characters by which a spreadsheet takes a cell for a formula. */
+/** First characters of a cell that a spreadsheet takes for a formula. */
 const FORMULA = /^[=+\-@\t\r]/
 const STYLES = /** @type {Record<string, 'red' | 'yellow'>} */ ({ critical: 'red', warning: 'yellow' })
 
@@ -103,7 +103,7 @@ const headsOf = report => [
 ]
 
 /**
- * A table for a terminal, with the versions and the fix of each finding below its row.
+ * Renders a table for a terminal, with versions and fix of each finding below its row.
  * @param {FleetReport} report
  * @param {{ width: number }} options
  * @returns {Line[]}
@@ -171,7 +171,8 @@ const markdownLink = ({ diagnosis, runbook }) => isRunbook(runbook)
 
 /**
  * @param {string | null} name
- * @returns {name is string} false for a text that is no name of an alert, as a label may hold any
+ * @returns {name is string} false for a text that cannot be the name of an alert: a label may
+ *   contain any text
  */
 const isRunbook = name => name !== null && /^\w{1,64}$/.test(name)
 
@@ -180,7 +181,7 @@ const html = text => printable(text).replace(/[&<>"']/g, character =>
   `&#${character.charCodeAt(0)};`)
 
 /**
- * One page without scripts, images or other files.
+ * Renders one HTML page without scripts, images or other files.
  * @param {FleetReport} report
  * @returns {string}
  */
@@ -223,7 +224,7 @@ const COLUMNS = Object.freeze([
 ])
 
 /**
- * A row for each finding and version, for spreadsheets: RFC 4180, with plain line feeds. A
+ * Renders a row for each finding and version, for spreadsheets: RFC 4180, with plain line feeds. A
  * suspicion is one row without versions.
  * @param {FleetReport} report
  * @returns {string}

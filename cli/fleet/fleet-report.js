@@ -6,17 +6,17 @@ const { SourceError } = require('../sources/define-source')
 
 /**
  * The report of `memwatch fleet`: findings by workload, from the series that the recording rules of
- * alerts/memwatch.rules.yaml write. One query for each series, as many results as workloads,
- * versions and diagnoses: the number of processes does not matter.
+ * alerts/memwatch.rules.yaml write. It needs one query for each series. The number of results
+ * depends on the number of workloads, versions and diagnoses, not on the number of processes.
  */
 
 const MIB = 2 ** 20
 const GIB = 2 ** 30
 
-/** File with the rules of RECORDED. */
+/** File with the recording rules of RECORDED. */
 const RULES_FILE = 'alerts/memwatch.rules.yaml'
 
-/** Recorded series by their part of the report. */
+/** Recorded series by the part of the report that uses them. */
 const RECORDED = Object.freeze({
   targets: 'workload:memwatch_targets:count',
   rssBytes: 'workload:memwatch_rss_bytes:sum',
@@ -32,7 +32,7 @@ const RECORDED = Object.freeze({
   growthBefore: 'workload:memwatch_live_heap_growth_bytes_per_second:previous'
 })
 
-/** Labels that divide a workload; all others identify it. */
+/** Labels that divide a workload; all other labels identify it. */
 const DIVIDING = new Set([
   '__name__', 'service_version', 'node_version', 'previous_version', 'diagnosis', 'severity', 'fix',
   'runbook'
@@ -44,12 +44,12 @@ const SEVERITIES = ['critical', 'warning', 'info']
  * @typedef {{ metric: Record<string, string>, value: number }} Sample
  * @typedef {Record<keyof typeof RECORDED, Sample[]>} Recorded
  *
- * @typedef {object} Prices per month; null: unknown
- * @property {number | null} gibPerMonth of a GiB of memory
- * @property {number | null} corePerMonth of a core
+ * @typedef {object} Prices prices per month; null if unknown
+ * @property {number | null} gibPerMonth price of a GiB of memory per month
+ * @property {number | null} corePerMonth price of a core per month
  * @property {string} currency
  *
- * @typedef {object} Saving predicted sums of the first fix of each verdict
+ * @typedef {object} Saving sums of the effects predicted for the first fix of each verdict
  * @property {number} savingBytes of RSS
  * @property {number} savingCores of GC pauses
  * @property {number | null} savingPerMonth in money; null without a price
@@ -59,15 +59,15 @@ const SEVERITIES = ['critical', 'warning', 'info']
  *
  * @typedef {object} FindingFacts
  * @property {string} workload name of the app
- * @property {Record<string, string>} labels that identify the workload: cluster, namespace, job,
+ * @property {Record<string, string>} labels labels of the workload: cluster, namespace, job,
  *   service_name
  * @property {string} diagnosis
  * @property {string} title
  * @property {'confirmed' | 'suspected'} state
- * @property {string | null} severity the worst; null for a suspicion
- * @property {number} targets with the confirmed verdict
+ * @property {string | null} severity the worst severity; null for a suspicion
+ * @property {number} targets number of targets with the confirmed verdict
  * @property {number} suspectedTargets
- * @property {number} ofTargets of the workload that are up
+ * @property {number} ofTargets number of the workload's targets that are up
  * @property {number | null} sinceUnixMs first confirmation
  * @property {string | null} fix text that most targets received
  * @property {number} fixTargets number of targets with this text
@@ -78,28 +78,30 @@ const SEVERITIES = ['critical', 'warning', 'info']
  * @typedef {object} GrowthChange
  * @property {string} version
  * @property {string} previousVersion
- * @property {number} bytesPerSecond growth of the live heap: median of processes older than an hour
+ * @property {number} bytesPerSecond growth of the live heap per second: median over processes older
+ *   than an hour
  * @property {number} previousBytesPerSecond
  * @property {string} text
  *
  * @typedef {object} WorkloadFacts
  * @property {string} workload
  * @property {Record<string, string>} labels
- * @property {number} targets that are up
+ * @property {number} targets number of targets that are up
  * @property {number} findings
  * @property {number} rssBytes
- * @property {number} cpuCores in use
- * @property {number} gcCores in GC pauses
+ * @property {number} cpuCores CPU time in use, in cores
+ * @property {number} gcCores cores used in GC pauses
  * @property {{ serviceVersion: string, nodeVersion: string, targets: number, rssBytes: number }[]}
  *   versions most targets first
- * @property {GrowthChange | null} growth null: the newest version grows like the one before
+ * @property {GrowthChange | null} growth null: null if the newest version grows like the previous
+ *   one
  * @typedef {WorkloadFacts & Saving} Workload
  *
  * @typedef {object} FleetReport
  * @property {1} schema
  * @property {string} prometheus URL
  * @property {number} atUnixMs
- * @property {string[]} partial reasons why the answer is not complete
+ * @property {string[]} partial reasons why the report is not complete
  * @property {Prices} prices
  * @property {{ workloads: number, targets: number, findings: number, rssBytes: number, cpuCores:
  *   number, gcCores: number } & Saving} totals
@@ -108,8 +110,8 @@ const SEVERITIES = ['critical', 'warning', 'info']
  */
 
 /**
- * Asks for the recorded series, and makes the report of them.
- * @param {import('../sources/prometheus-api').PrometheusApi} api
+ * Queries the recorded series, and builds the report from them.
+ * @param {import('./sources/prometheus-api').PrometheusApi} api
  * @param {object} options
  * @param {string} options.matchers '' or more label matchers, which begin with a comma
  * @param {Prices} options.prices
@@ -158,7 +160,8 @@ async function fleetReport (api, { matchers, prices, nowUnixMs }) {
 }
 
 /**
- * An older rules file lacks rules: what they would record is absent, and not zero.
+ * Lists missing rules. The series of a rule that an older rules file lacks are absent, which does
+ * not mean zero.
  * @param {Recorded} recorded
  */
 function missingRules (recorded) {
@@ -221,7 +224,7 @@ function workloadsOf ({ targets, rssBytes, cpuCores, gcCores, growthSince, growt
       if (found) found[field] += value
     }
   }
-  // A workload has one newest version, and so one sample of each.
+  // A workload has one newest version, and so one sample in each series.
   const before = new Map(growthBefore.map(({ metric, value }) => [identityOf(metric).key, value]))
   for (const { metric, value } of growthSince) {
     const { key } = identityOf(metric)
@@ -260,7 +263,7 @@ const perHour = bytesPerSecond => `${formatNumber(bytesPerSecond * 3600 / MIB)} 
  *   UnpricedFinding
  */
 
-/** Findings by workload and diagnosis, made of the samples that concern them. */
+/** Findings by workload and diagnosis, built from their samples. */
 class Findings {
   #workloads
   /** @type {Map<string, UnpricedFinding>} */
@@ -277,7 +280,7 @@ class Findings {
 
   /**
    * @param {Record<string, string>} metric labels of a sample
-   * @returns {UnpricedFinding} of its workload and diagnosis
+   * @returns {UnpricedFinding} the finding of this workload and diagnosis
    */
   of (metric) {
     const { key: workloadKey, labels } = identityOf(metric)
@@ -306,7 +309,7 @@ class Findings {
 
   /**
    * @param {Record<string, string>} metric labels of a sample
-   * @returns {UnpricedVersion} part of its finding
+   * @returns {UnpricedVersion} the version's part of the finding
    */
   versionOf (metric) {
     const { versions } = this.of(metric)
@@ -410,7 +413,7 @@ function savingOf (findings, prices) {
 /**
  * @param {{ savingBytes: number, savingCores: number }} saving
  * @param {Prices} prices
- * @returns {number | null} a month; null without a price
+ * @returns {number | null} money per month; null without a price
  */
 const moneyOf = ({ savingBytes, savingCores }, { gibPerMonth, corePerMonth }) =>
   gibPerMonth === null && corePerMonth === null
@@ -438,7 +441,8 @@ const rankOf = ({ severity, state }) => {
 }
 
 /**
- * Worst first: by severity, then by what the fix saves, then by the number of targets.
+ * Orders findings, worst first: by severity, then by the saving of the fix, then by the number of
+ * targets.
  * @param {Finding} a
  * @param {Finding} b
  */

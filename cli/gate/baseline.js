@@ -7,8 +7,8 @@ const { formatBytes, formatSeconds } = require('@memwatch/engine/text/format')
 const { shellWord } = require('@memwatch/engine/text/shell')
 
 /**
- * The file of a baseline: JSON with the readings of its runs, so that later versions may measure
- * them in another way.
+ * File of a baseline: JSON with the readings of all runs, so that later versions can compute
+ * measures in another way.
  *
  * @typedef {object} Baseline
  * @property {'gate-baseline'} memwatch
@@ -19,23 +19,23 @@ const { shellWord } = require('@memwatch/engine/text/shell')
  * @property {Fit} fit
  * @property {import('./measures').GateRun[]} runs
  *
- * @typedef {object} Fit settings of the process that decide its memory
+ * @typedef {object} Fit settings of the process that determine its memory
  * @property {string} node version
- * @property {string} platform with the architecture
+ * @property {string} platform platform and architecture
  * @property {string} libc
- * @property {string[]} flags of Node.js and V8 in force, as name=value
+ * @property {string[]} flags effective flags of Node.js and V8, as name=value
  * @property {number} heapSizeLimitBytes
- * @property {number | null} containerLimitBytes null: none
- * @property {number | null} cores null: unknown
+ * @property {number | null} containerLimitBytes null without a limit
+ * @property {number | null} cores null if unknown
  */
 
 const BASELINE_VERSION = 1
 /** Upper bounds of a file that may come from a cache or an artifact. */
 const MOST = Object.freeze({ bytes: 64 * 2 ** 20, runs: 1000, readings: 100_000, words: 1000 })
-/** Heap limits that differ by less are those of machines of one kind. */
+/** Largest relative difference of heap limits on machines of one kind. */
 const ALIKE = 0.05
 
-/** A baseline that cannot be used: the message says why. */
+/** Error for a baseline that cannot be used; the message is the reason. */
 class BaselineError extends Error {}
 
 /**
@@ -139,7 +139,7 @@ function writeBaseline (file, baseline) {
 const limit = bytes => bytes === null ? 'no limit' : formatBytes(bytes)
 
 /**
- * Differences that forbid a comparison of the baseline with a run, known before it.
+ * Differences that make a comparison with the baseline impossible, known before the run.
  * @param {Baseline} baseline
  * @param {{ forSeconds: number, load: string | null }} plan
  * @returns {string[]} sentences
@@ -156,7 +156,7 @@ const refusedByPlan = (baseline, { forSeconds, load }) => [
 ]
 
 /**
- * Differences that forbid it, by the process that ran.
+ * Differences that make a comparison with the baseline impossible, known from the process.
  * @param {Fit} was
  * @param {Fit} is
  * @returns {string[]} sentences
@@ -188,7 +188,7 @@ function refusedByFit (was, is) {
 }
 
 /**
- * Differences that a comparison survives: they may be only in the words.
+ * Differences that still allow a comparison, because they may not matter.
  * @param {Baseline} baseline
  * @param {{ command: string[], fit: Fit }} ran
  * @returns {string[]} sentences

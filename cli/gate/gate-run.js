@@ -11,20 +11,24 @@ const { tailOf } = require('../watch/output-tail')
 const { watchCommand } = require('../watch/watch-command')
 
 /**
- * Readings of a run: a frame and a full GC each. On a busy machine a run goes on until it has them,
- * up to so many times its length, and a minute at least: Node.js itself may take long to start.
+ * Readings that a run needs. Each takes a frame and a full GC. On a busy machine a run continues
+ * until it has them, up to this multiple of its length, and at least for a minute, because Node.js
+ * itself may take long to start.
  */
 const ENOUGH = Object.freeze({ readings: 24, stretch: 3, seconds: 60 })
-/** Bounds of the distance between two readings: the agent's, and that of an ordinary watch. */
+/**
+ * Bounds of the time between two readings: the agent's lower bound, and the interval of an ordinary
+ * run.
+ */
 const INTERVAL_SECONDS = Object.freeze({ least: 0.1, most: 1 })
 
 /**
  * @typedef {import('./measures').GateRun} GateRun
  *
- * @typedef {object} Plan the same for each run
+ * @typedef {object} Plan settings that are the same for each run
  * @property {string[]} command
  * @property {number} forSeconds
- * @property {string} [load] command of a shell
+ * @property {string} [load] command of a load generator, for a shell
  * @property {string} folder for output
  * @property {AbortSignal} abort ends the running command
  * @property {(text: string) => void} say
@@ -35,11 +39,10 @@ const INTERVAL_SECONDS = Object.freeze({ least: 0.1, most: 1 })
  * Runs the command once. The agent sends a frame, then runs a full GC on command, so that the next
  * frame has the live heap.
  * @param {Plan} plan
- * @param {number} number from 1
- * @returns {Promise<{ run?: GateRun, fit?: import('./baseline').Fit,
- *   spawnError?: NodeJS.ErrnoException, loadError?: Error,
- *   exit: { code: number | null, signal: string | null }, endedByUs: boolean }>} run, fit: absent
- *   when no process reported
+ * @param {number} number number of the run, from 1
+ * @returns {Promise<{ run?: GateRun, fit?: import('./gate/baseline').Fit, spawnError?:
+ *   NodeJS.ErrnoException, loadError?: Error, exit: { code: number | null, signal: string | null },
+ *   endedByUs: boolean }>} run and fit: absent if no process reported
  */
 async function gateRun (plan, number) {
   const { command, forSeconds, load: words, folder, abort, say } = plan
@@ -101,14 +104,14 @@ const intervalSeconds = forSeconds => Math.min(
 const cpuSeconds = ({ values: { cpuUserSeconds = 0, cpuSystemSeconds = 0 } }) =>
   cpuUserSeconds + cpuSystemSeconds
 
-/** Readings of the main threads of a run. The process that used most CPU is the app. */
+/** Reads the main threads of a run. The process with the most CPU time is the app. */
 class Readers {
   /** @type {Map<import('@memwatch/engine/history/target').Target, GateRun['readings']>} */
   #of = new Map()
   /**
    * @param {import('@memwatch/engine/history/target').Target} target after a frame
    * @param {import('@memwatch/exporter/exporter').Exporter} exporter
-   * @returns {{ seconds: number, readings: number }} of this process so far
+   * @returns {{ seconds: number, readings: number }} number of readings of this process so far
    */
   read (target, exporter) {
     const { frame, values, thread, hello } = target
@@ -127,7 +130,7 @@ class Readers {
     }
     if (hello.commands?.includes('force_gc')) {
       exporter.commands.carryOut(target, 'force_gc').catch(error => {
-        // The share of time for GCs is used up, or the process has ended.
+        // The agent's time budget for GCs is used up, or the process has ended.
         if (!(error instanceof CommandError)) throw error
       })
     }

@@ -7,8 +7,8 @@ const { measures } = require('./measures')
 
 /**
  * The result as JUnit XML, which CI systems show beside tests: a test case for each measure. A
- * worse one is a failure; without a decision the case is an error, so that nothing is silently
- * green.
+ * measure that became worse is a failure. Without a decision the case is an error, so that nothing
+ * is silently green.
  *
  * @param {import('./render').Result} result
  * @returns {string}

@@ -4,29 +4,34 @@ const { theilSen } = require('@memwatch/engine/statistics/theil-sen')
 const { median } = require('@memwatch/engine/statistics/quantile')
 
 /**
- * Measures of a run that the gate compares. Each is one number for each run, because the readings
- * of one run depend on each other and runs do not.
+ * Measures of a run that the gate compares. Each measure is one number per run: the readings of one
+ * run depend on each other, and different runs do not.
  *
- * @typedef {object} Reading after a full GC on command
+ * @typedef {object} Reading reading after a full GC on command
  * @property {number} seconds uptime of its frame
- * @property {number} cpuSeconds of the process so far
+ * @property {number} cpuSeconds CPU time of the process so far
  * @property {number} majors major GCs of the process so far
  * @property {number} heapBytes live heap
  * @property {number} externalBytes Buffers and other memory outside the heap that V8 counts
  *
  * @typedef {object} GateRun
  * @property {number} seconds uptime at the last frame
- * @property {number} cpuSeconds of the process at the last frame
- * @property {number | null} requests done, as the load or the app reports; null: unknown
- * @property {number | null} allocatedBytes by V8's count; null where Node.js has none
+ * @property {number} cpuSeconds CPU time of the process at the last frame
+ * @property {number | null} requests requests done, as reported by the load or the app; null if
+ *   unknown
+ * @property {number | null} allocatedBytes allocated bytes as counted by V8; null if Node.js does
+ *   not report them
  * @property {Reading[]} readings
  *
- * @typedef {'request' | 'allocatedMiB' | 'cpuSecond'} Per unit of work that growth is divided by
+ * @typedef {'request' | 'allocatedMiB' | 'cpuSecond'} Per unit of work by which growth is divided
  */
 
-/** Share of the readings of a run that is warm-up: caches fill, and V8 compiles what is hot. */
+/**
+ * Share of a run's readings that belongs to the warm-up: caches fill, and V8 compiles hot
+ * functions.
+ */
 const WARM_UP = 1 / 3
-/** Readings after warm-up below which a run says nothing. */
+/** Least number of readings after the warm-up, for a run to be measured. */
 const LEAST_READINGS = 8
 
 /**
@@ -49,7 +54,7 @@ const pers = Object.freeze({
 })
 
 /**
- * @param {readonly GateRun[]} runs of both sides
+ * @param {readonly GateRun[]} runs runs of both sides
  * @returns {Per} the best unit that all of them have
  */
 const choosePer = runs => /** @type {Per} */ (Object.keys(pers).find(per =>
@@ -59,13 +64,13 @@ const choosePer = runs => /** @type {Per} */ (Object.keys(pers).find(per =>
  * @typedef {object} Measure
  * @property {string} title
  * @property {'growth' | 'level'} kind
- * @property {(after: Reading[], workPerReading: number) => number} read after: readings after
+ * @property {(after: Reading[], workPerReading: number) => number} read after: readings after the
  *   warm-up; the result is in bytes, or bytes per unit of work
  */
 
 /**
- * Growth from GC to GC. On a busy machine both work and readings become rarer, so that it varies
- * less than growth over time or CPU time: by 28 bytes per job, against 34 and 47 (docs/gate.md).
+ * Growth per reading. On a busy machine work and readings both become rarer, so growth per reading
+ * varies less (28 bytes per job) than growth over time (34) or CPU time (47): docs/gate.md.
  * @param {(reading: Reading) => number} read
  */
 const growth = read => (/** @type {Reading[]} */ after, /** @type {number} */ workPerReading) =>
@@ -91,7 +96,7 @@ const measures = Object.freeze({
   }
 })
 
-/** @typedef {Record<string, number>} Measured by name of the measure */
+/** @typedef {Record<string, number>} Measured values by name of the measure */
 
 /** @param {GateRun} run */
 const afterWarmUp = ({ readings }) => readings.slice(Math.ceil(readings.length * WARM_UP))
@@ -100,7 +105,7 @@ const afterWarmUp = ({ readings }) => readings.slice(Math.ceil(readings.length *
 const isMeasurable = run => afterWarmUp(run).length >= LEAST_READINGS
 
 /**
- * @param {GateRun} run measurable
+ * @param {GateRun} run a run with enough readings
  * @param {Per} per
  * @returns {Measured}
  */

@@ -4,20 +4,20 @@ const { formatBytes, formatNumber, formatRatio } = require('@memwatch/engine/tex
 const { measures, pers } = require('./measures')
 
 /**
- * The wire form of `memwatch gate --json`.
+ * Result of `memwatch gate --json`.
  * @typedef {object} Result
  * @property {1} schema
  * @property {keyof typeof STATUS} outcome
  * @property {string | null} reason sentence for an outcome without a comparison
  * @property {string[]} command
- * @property {number} runs of the candidate
- * @property {number} looks runs at most
+ * @property {number} runs number of runs of the candidate
+ * @property {number} looks upper bound of runs
  * @property {number} baselineRuns
- * @property {number} rate of false alarms and of misses, 0–1
- * @property {import('./measures').Per | null} per unit of growth
+ * @property {number} rate rate of false alarms and of misses, 0–1
+ * @property {import('./measures').Per | null} per unit of work by which growth is divided
  * @property {import('./sequential-test').Compared[]} compared
  * @property {string[]} warnings
- * @property {number} seconds that the gate took
+ * @property {number} seconds duration of the gate
  */
 
 /** Exit status for each outcome. */
@@ -50,7 +50,7 @@ const fine = bytes => Math.abs(bytes) < 1000
   : Math.abs(bytes) < 2 ** 20 ? `${formatNumber(bytes / 1024)} KiB` : formatBytes(bytes)
 
 /**
- * One measure as a sentence.
+ * Describes one measure in a sentence.
  * @param {import('./sequential-test').Compared} row
  * @param {Pick<Result, 'per'>} result
  */

@@ -3,46 +3,48 @@
 const { studentTQuantile } = require('@memwatch/engine/statistics/student-t')
 
 /**
- * A group-sequential test of runs against a baseline, with a tolerance: "worse" rejects that the
- * mean of a measure is higher by at most the tolerance, "pass" rejects that one is higher by more.
+ * A group-sequential test of runs against a baseline, with a tolerance: The outcome "worse" rejects
+ * the hypothesis that the mean of a measure is higher by at most the tolerance; the outcome "pass"
+ * rejects the hypothesis that a mean is higher by more.
  *
  * After each run, each measure is tested by Student's t with the pooled variance of both sides, at
  * nominal significance levels (Jennison & Turnbull, Group Sequential Methods, 2000, chapter 11).
- * The stated rate is spent evenly over the looks (Kim & DeMets, Biometrika 74 (1987) 149–154, with
- * the exponent 1). Each look spends its own part in full, and "worse" divides it among the
- * measures: by Boole's inequality the sum bounds the rate, however looks and measures depend on
- * each other. "Pass" needs each measure to pass, so each has the whole part: the intersection–union
- * test (Berger, Technometrics 24 (1982) 295–300).
+ * The given error rate is spent evenly over the looks (interim analyses) (Kim & DeMets, Biometrika
+ * 74 (1987) 149–154, with the exponent 1). Each look spends its part in full. For "worse" the part
+ * is divided among the measures: by Boole's inequality the sum bounds the rate, however looks and
+ * measures depend on each other. For "pass" every measure has to pass, so each uses the whole part:
+ * the intersection–union test (Berger, Technometrics 24 (1982) 295–300).
  *
  * @typedef {object} Compared one measure
  * @property {string} measure name
  * @property {number} baseline mean
  * @property {number} candidate mean
- * @property {number} difference of the means
+ * @property {number} difference difference of the means
  * @property {number} tolerance
  * @property {number} lower bound of the difference, at the level of "worse"; -Infinity with one run
  * @property {number} upper bound of the difference, at the level of "pass"
  * @property {'pass' | 'worse' | 'undecided'} outcome
  *
  * @typedef {object} Decision
- * @property {'pass' | 'worse' | 'undecided'} outcome undecided: run again, unless it
- *   was the last run
+ * @property {'pass' | 'worse' | 'undecided'} outcome undecided: another run is needed, unless this
+ *   was the last one
  * @property {Compared[]} compared
  */
 
-/** One run may meet a disturbance of the machine: it alone is never worse. */
+/** Least number of runs for the outcome "worse": a single run may be disturbed by the machine. */
 const LEAST_RUNS_WORSE = 2
-/** Fewer runs of the baseline say nothing of their scatter. */
+/** Least number of runs of the baseline: fewer do not show the variance between runs. */
 const LEAST_BASELINE_RUNS = 3
 
 /**
- * @param {readonly Record<string, number>[]} baseline measures of each run, LEAST_BASELINE_RUNS or
- *   more
- * @param {readonly Record<string, number>[]} candidate measures of each run so far, one or more
+ * @param {readonly Record<string, number>[]} baseline measures of each run; at least
+ *   LEAST_BASELINE_RUNS runs
+ * @param {readonly Record<string, number>[]} candidate measures of each run so far; at least one
+ *   run
  * @param {object} options
- * @param {number} options.looks runs of the candidate at most
- * @param {number} options.rate of false alarms over all looks and measures, and of misses; 0–1
- * @param {Record<string, number>} options.tolerances by measure
+ * @param {number} options.looks upper bound of runs of the candidate
+ * @param {number} options.rate rate of false alarms over all looks and measures, and of misses; 0–1
+ * @param {Record<string, number>} options.tolerances tolerances by measure
  * @returns {Decision}
  */
 function decide (baseline, candidate, { looks, rate, tolerances }) {

@@ -11,7 +11,7 @@ const { describeSite } = require('./verdicts')
 
 const MOST_CAPTURES = 30
 const POLL_MS = 250
-/** Clients give up on a call after a minute, where nothing else is set. */
+/** Longest wait for a capture: by default clients abandon a call after a minute. */
 const MOST_WAIT_MS = 45_000
 
 const captureId = { ...text, description: 'id of a capture, as captures lists it' }
@@ -33,7 +33,7 @@ const captures = {
   }
 }
 
-/** @param {any} capture of the API */
+/** @param {any} capture capture, in the form of the API */
 function summarizeCapture (capture) {
   const { id, kind, target, thread, pid, state, error, diagnosis, requestedUnixMs } = capture
   const { seconds, suspects, retainers } = capture
@@ -66,7 +66,7 @@ const suspects = {
   answer: async (args, facts) => describeCapture(await findCapture(args, facts))
 }
 
-/** @param {any} capture of the API */
+/** @param {any} capture capture, in the form of the API */
 function describeCapture (capture) {
   const { suspects, retainers } = capture
   return {
@@ -92,7 +92,8 @@ function describeCapture (capture) {
 }
 
 /**
- * The capture of an id, else the newest of a target that points at something, else its newest.
+ * Finds the capture with an id. Without an id it is the target's newest capture with suspects or
+ * holders, or its newest capture.
  * @param {{ target?: string, thread?: string, capture?: string }} args
  * @param {import('./define-tool').Facts} facts
  * @throws {ToolError}
@@ -114,11 +115,14 @@ async function findCapture ({ capture: id, target, thread }, facts) {
   )
 }
 
-/** @param {any} capture of the API */
+/** @param {any} capture capture, in the form of the API */
 const pointsAtSomething = ({ suspects, retainers }) =>
   suspects?.sites.length > 0 || retainers?.piles.length > 0
 
-/** A heap snapshot stops the app, holds its secrets, and is for a person to decide. */
+/**
+ * Kinds of captures that an assistant may request. Heap snapshots are excluded: they stop the app
+ * and contain its secrets, so a person has to decide.
+ */
 const takenKinds = Object.keys(kinds).filter(kind => kind !== 'heap_snapshot')
 
 /** @type {Tool} */

@@ -5,7 +5,7 @@ const { pathSegment } = require('../text/path-segment')
 const { accept, argumentsOf, queryOf } = require('./define-tool')
 
 const MOST_DEATHS = 20
-/** Seconds before the last frame whose values are given. */
+/** Times before the last frame for which values are returned, in seconds. */
 const SECONDS = [600, 300, 120, 60, 30, 10, 5, 0]
 const TRACKS = ['rssBytes', 'heapUsedBytes', 'externalBytes']
 
@@ -45,7 +45,7 @@ const deaths = {
   }
 }
 
-/** @param {any} death of the API */
+/** @param {any} death death, in the form of the API */
 function describeDeath (death) {
   const { id, target, thread, pid, node, reason, sure, text, advice, exitCode, signal } = death
   const { verdict, suspects, holders, startedAtUnixMs, diedAtUnixMs } = death

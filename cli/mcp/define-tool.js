@@ -4,11 +4,11 @@ const { closest } = require('fastest-levenshtein')
 const { object, text } = require('@memwatch/engine/text/json-schema')
 
 /**
- * The facts that tools answer from: the API of an exporter, or that of a recording.
+ * Source of the facts that tools return: the API of an exporter, or the API over a recording.
  * @typedef {object} Facts
- * @property {(path: string, method?: 'GET' | 'POST') =>
- *   Promise<{ body: any, refused?: string }>} call below /api/v1/; refused: the reason
- * @property {(path: string) => Promise<any[]>} list all pages
+ * @property {(path: string, method?: 'GET' | 'POST') => Promise<{ body: any, refused?: string }>}
+ *   call calls a path below /api/v1/; refused: the reason
+ * @property {(path: string) => Promise<any[]>} list requests all pages of a list
  * @property {(lockfile: string, options: { node?: string }) => Promise<object>} auditFolder
  * @property {(file: string, earlier: string | undefined, signal: AbortSignal) =>
  *   Promise<import('@memwatch/exporter/captures/retainers').Retainers>} readSnapshot
@@ -16,16 +16,20 @@ const { object, text } = require('@memwatch/engine/text/json-schema')
  * @typedef {object} Tool
  * @property {string} name
  * @property {string} title
- * @property {string} description for the assistant: when to call it, and what it answers
+ * @property {string} description text for the assistant: when to call the tool, and what it returns
  * @property {object} input JSON Schema of its arguments
- * @property {'exporter' | 'captures'} [needs] exporter: no recording answers it; captures: it acts
- *   on an app, and is offered with --allow-captures
- * @property {Record<string, number>} [most] items of its lists, by the name of the property
+ * @property {'exporter' | 'captures'} [needs] exporter: the tool needs an exporter, not a
+ *   recording; captures: the tool acts on an app, and exists only with --allow-captures
+ * @property {Record<string, number>} [most] upper bounds of items in its lists, by the name of the
+ *   property
  * @property {(args: any, facts: Facts, signal: AbortSignal) => Promise<object>} answer
  *   throws a ToolError
  */
 
-/** A refusal or failure of a tool: its message is a sentence, `next` the step that may help. */
+/**
+ * Error for a refusal or failure of a tool: its message is a sentence, and `next` is a step that
+ * may help.
+ */
 class ToolError extends Error {
   /**
    * @param {string} message
@@ -54,7 +58,7 @@ const argumentsOf = (properties, required = []) =>
 
 /**
  * @param {Record<string, string | number | readonly string[] | undefined>} query
- * @returns {string} without those that are undefined
+ * @returns {string} query string, without undefined parameters
  */
 const queryOf = query => String(new URLSearchParams(Object.entries(query).flatMap(
   ([name, value]) => value === undefined
@@ -64,7 +68,7 @@ const queryOf = query => String(new URLSearchParams(Object.entries(query).flatMa
 
 /**
  * @param {{ body: any, refused?: string }} answer
- * @param {string} next advice if it was refused
+ * @param {string} next advice in case of a refusal
  * @throws {ToolError}
  */
 function accept ({ body, refused }, next) {
@@ -73,10 +77,10 @@ function accept ({ body, refused }, next) {
 }
 
 /**
- * An item of /api/v1/diagnoses.
+ * Finds an item of /api/v1/diagnoses.
  * @param {Facts} facts
  * @param {{ target: string, thread?: string }} wanted
- * @throws {ToolError} naming the nearest targets
+ * @throws {ToolError} names the nearest targets
  */
 async function findTarget ({ list }, { target, thread = 'main' }) {
   const found = await list(`diagnoses?${queryOf({ target, thread })}`)
@@ -95,7 +99,7 @@ async function findTarget ({ list }, { target, thread = 'main' }) {
   )
 }
 
-/** Names that an error proposes. */
+/** Upper bound of names that an error proposes. */
 const MOST_NEAREST = 3
 
 /**

@@ -18,7 +18,7 @@ const MOST_ENTRIES = 5
 const MOST_SIGNALS = 40
 
 /**
- * All that memwatch's own tables explain: diagnoses, known bugs, causes of death, parts of RSS and
+ * Explanations from memwatch's own tables: diagnoses, known bugs, causes of death, parts of RSS and
  * kinds of captures.
  * @returns {Entry[]}
  */
@@ -49,7 +49,7 @@ const entries = () => [
  */
 const wordsOf = query => query.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(word => word !== '')
 
-/** An id or a title counts more than a text that mentions the word. */
+/** Weight of a word in an id or title, compared with a word in a text. */
 const TITLE_WEIGHT = 4
 
 /**

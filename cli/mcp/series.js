@@ -8,7 +8,7 @@ const { pathSegment } = require('../text/path-segment')
 const MOST_TRACKS = 6
 const MOST_POINTS = 120
 const POINTS = 30
-/** Digits that matter of a number. */
+/** Significant digits of a number. */
 const DIGITS = 6
 
 /** @type {import('./define-tool').Tool} */
@@ -57,7 +57,7 @@ const series = {
 }
 
 /**
- * Steps of about equal length.
+ * Divides rows into steps of about equal length.
  * @param {number} rows
  * @param {number} points
  * @returns {{ from: number, end: number }[]} end: exclusive

@@ -37,7 +37,7 @@ ${allowsCaptures
  * @param {object} options
  * @param {import('./define-tool').Facts} options.facts
  * @param {string} options.version
- * @param {boolean} options.isRecording no exporter answers
+ * @param {boolean} options.isRecording true if the facts come from a recording
  * @param {boolean} options.allowsCaptures
  */
 function createMcpServer (sdk, { facts, version, isRecording, allowsCaptures }) {

@@ -55,7 +55,7 @@ function summarizeTarget (item) {
   }
 }
 
-/** Characters of a headline in a list. */
+/** Upper bound of characters of a headline in a list. */
 const MOST_HEADLINE = 300
 
 /** @type {Tool} */

@@ -4,7 +4,7 @@ const { text } = require('@memwatch/engine/text/json-schema')
 const { ToolError, argumentsOf, findTarget, nearest, ofTarget } = require('./define-tool')
 const { runbookOf } = require('../text/runbook')
 
-/** Lists of a verdict, where several share an answer. */
+/** Upper bounds of the lists in a verdict if several verdicts share an answer. */
 const most = {
   sites: 8, packages: 5, piles: 5, knownBugs: 5, openHandles: 5, ruledOut: 20, evidence: 10
 }
@@ -53,14 +53,14 @@ const verdicts = {
 }
 
 /**
- * The one of the headline first.
+ * Orders verdicts: the verdict of the headline comes first.
  * @param {any[]} found
  * @param {string | null} first
  */
 const order = (found, first) =>
   found.toSorted((a, b) => Number(b.diagnosis === first) - Number(a.diagnosis === first))
 
-/** @param {any} verdict of the API */
+/** @param {any} verdict verdict, in the form of the API */
 function detail (verdict) {
   const { diagnosis, title, state, severity, opportunity, summary, secondsLeft, impact } = verdict
   const { evidence, suspects, holders, knownBugs, openHandles, mallocAddons } = verdict
@@ -98,7 +98,7 @@ function detail (verdict) {
   }
 }
 
-/** @param {any} site of suspects */
+/** @param {any} site site of a list of suspects */
 const describeSite = ({ text, function: name, file, line, package: owner, share }) =>
   ({ text, function: name, file, line, ...owner && { package: owner }, share })
 

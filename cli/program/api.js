@@ -6,15 +6,15 @@ const { readTokenFile } = require('./token-file')
 const { UsageError } = require('./usage-error')
 
 /**
- * As commander read them.
+ * Options in the form of commander.
  * @typedef {object} ApiOptions
  * @property {string} url
  * @property {string} [tokenFile]
  * @property {number} [timeoutMs] time limit of an answer; default: none
- * @property {typeof globalThis.fetch} [fetch] default: that of Node.js
+ * @property {typeof globalThis.fetch} [fetch] default: fetch of Node.js
  */
 
-/** No exporter answers. */
+/** Error: no exporter answers. */
 class NoExporterError extends UsageError {
   /**
    * @param {URL} url
@@ -30,11 +30,11 @@ class NoExporterError extends UsageError {
 const START_ONE =
   'start one with memwatch exporter, or name its address with --url or MEMWATCH_URL'
 
-/** Error of an exporter that answers and refuses. Its message is the exporter's. */
+/** Error for an exporter that refuses a request. Its message comes from the exporter. */
 class RefusedError extends UsageError {}
 
 /**
- * The options of a command that calls an exporter.
+ * Adds the options of commands that call an exporter.
  * @param {import('commander').Command} command
  */
 function withApiOptions (command) {
@@ -51,7 +51,7 @@ function withApiOptions (command) {
 
 /**
  * Fills in options from variables and the config file.
- * @param {import('commander').Command} command command about to be executed
+ * @param {import('commander').Command} command command that will be executed next
  * @throws {import('@memwatch/exporter/config').ConfigError}
  */
 function addConfigured (command) {
@@ -64,13 +64,13 @@ function addConfigured (command) {
 }
 
 /**
- * Call an exporter's API.
+ * Calls an exporter's API.
  * @param {ApiOptions} options
  * @param {string} path below /api/v1/
  * @param {'GET' | 'POST'} [method]
  * @returns {Promise<{ body: any, status: number, refused?: string }>} refused: the detail of the
  *   problem
- * @throws {UsageError} when no exporter answers
+ * @throws {UsageError} if no exporter answers
  */
 async function callApi (options, path, method = 'GET') {
   const response = await request(options, path, method)
@@ -82,11 +82,11 @@ async function callApi (options, path, method = 'GET') {
 }
 
 /**
- * A whole list, page by page.
+ * Requests a whole list, page by page.
  * @param {ApiOptions} options
  * @param {string} path below /api/v1/
  * @returns {Promise<any[]>}
- * @throws {UsageError} when no exporter answers, or it refuses
+ * @throws {UsageError} if no exporter answers, or if it refuses
  */
 async function callList (options, path) {
   const items = []
@@ -103,11 +103,11 @@ async function callList (options, path) {
 }
 
 /**
- * Requests an answer that is not JSON, or is long.
+ * Requests an answer that is not JSON, or is large.
  * @param {ApiOptions} options
  * @param {string} path below /api/v1/
  * @returns {Promise<{ body: any, refused?: string }>} body: a web stream
- * @throws {UsageError} when no exporter answers
+ * @throws {UsageError} if no exporter answers
  */
 async function openApi (options, path) {
   const response = await request(options, path, 'GET')

@@ -5,16 +5,17 @@ let action = () => process.exit(0)
 
 /**
  * Ends at once on SIGTERM or SIGINT, until a command has its own handlers. The first process of a
- * container gets only signals that it listens for: without this a pod whose app ends before its
- * sidecar has started would wait until Kubernetes kills it.
+ * container gets only signals that it listens for: without these handlers, a pod whose app ends
+ * before its sidecar has started would wait until Kubernetes kills the sidecar.
  */
 function endWhenAsked () {
   for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => action())
 }
 
 /**
- * The listeners stay, as a signal in a moment without any would be lost.
- * @param {() => void} stop replaces the immediate end, once
+ * Replaces the immediate end by another handler. The listeners stay registered, because a signal at
+ * a moment without listeners would be lost.
+ * @param {() => void} stop called once, instead of the immediate end
  */
 function stopWhenAsked (stop) {
   action = () => {

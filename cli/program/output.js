@@ -12,19 +12,19 @@ const COLUMNS = 100
 
 /**
  * A stream that commands write to: the only way to stdout and stderr (eslint.config.js). It escapes
- * all texts, so that none can control the terminal.
+ * all texts, so that no text can control the terminal.
  */
 class Output {
   #streamOf
-  /** A line that the next one replaces. */
+  /** True if the last line is replaced by the next one. */
   #isDrawn = false
 
-  /** @param {() => NodeJS.WriteStream} streamOf opened when it is first written to */
+  /** @param {() => NodeJS.WriteStream} streamOf returns the stream; called at the first write */
   constructor (streamOf) {
     this.#streamOf = streamOf
   }
 
-  /** For a protocol that owns the whole stream. A reader that has gone is no error. */
+  /** The stream itself, for a protocol that uses all of it. A closed pipe is not an error. */
   get stream () {
     return this.#streamOf()
   }
@@ -33,17 +33,17 @@ class Output {
     return Boolean(this.#streamOf().isTTY)
   }
 
-  /** Undefined where it is no terminal. */
+  /** Width of the terminal; undefined if the stream is not a terminal. */
   get columns () {
     return /** @type {number | undefined} */ (this.#streamOf().columns)
   }
 
-  /** Undefined where it is no terminal. */
+  /** Height of the terminal; undefined if the stream is not a terminal. */
   get rows () {
     return /** @type {number | undefined} */ (this.#streamOf().rows)
   }
 
-  /** @param {...import('../text/terminal').Line} lines that stay */
+  /** @param {...import('./text/terminal').Line} lines permanent lines */
   say (...lines) {
     this.clear()
     this.#write(terminalText(lines, { colour: this.#hasColour }))
@@ -69,7 +69,7 @@ class Output {
     this.#isDrawn = true
   }
 
-  /** Erases that line. */
+  /** Erases a line printed by redraw. */
   clear () {
     if (this.#isDrawn) this.#write(CLEAR_LINE)
     this.#isDrawn = false
@@ -82,7 +82,8 @@ class Output {
 
   /**
    * Draws the whole screen.
-   * @param {readonly import('../text/terminal').Line[]} lines as many as fit are shown
+   * @param {readonly import('./text/terminal').Line[]} lines lines, of which as many are shown as
+   *   fit
    */
   redrawScreen (lines) {
     this.#write(
@@ -113,7 +114,7 @@ function ignoreClosedPipe (error) {
 
 /**
  * @param {'stdout' | 'stderr'} name
- * @returns {() => NodeJS.WriteStream} opens it when it is first written to
+ * @returns {() => NodeJS.WriteStream} output that opens the stream at the first write
  */
 function openStream (name) {
   /** @type {NodeJS.WriteStream | undefined} */

@@ -8,14 +8,14 @@ const { err } = require('./output')
 const FOREVER_MS = 2 ** 31 - 1
 
 /**
- * The exporter under --on-failure stay: if it cannot start, it only reports the reason. Kubernetes
- * counts sidecars into a pod's readiness: one that ends again and again would take the pod out of
- * its Services. It is alive to the liveness probe, as a restart would change nothing, and down to
- * Prometheus.
+ * The exporter under --on-failure stay: if it cannot start, it stays and only reports the reason.
+ * The readiness of a pod in Kubernetes includes its sidecars, so a sidecar that ends repeatedly
+ * would remove the pod from its Services. Its liveness probe succeeds, because a restart would
+ * change nothing, and for Prometheus it is down.
  *
- * @param {Error} error the error of the start
+ * @param {Error} error error of the start
  * @param {string} listen configured address
- * @returns {Promise<void>} when it answers, or cannot do that either
+ * @returns {Promise<void>} resolves when it answers, or when it cannot listen either
  */
 async function stay ({ message }, listen) {
   err.say(
@@ -46,7 +46,7 @@ async function stay ({ message }, listen) {
   })
 }
 
-/** @param {string} listen possibly the invalid option itself */
+/** @param {string} listen address; may be the invalid option itself */
 function addressOf (listen) {
   try {
     return options.listen.read(listen)
@@ -56,8 +56,8 @@ function addressOf (listen) {
 }
 
 /**
- * Reads the option alone, because any other option may be invalid.
- * @param {{ onFailure?: string }} given flags
+ * Reads only this option, because any other option may be invalid.
+ * @param {{ onFailure?: string }} given given flags
  * @param {import('@memwatch/exporter/config').ConfigFile} [file]
  */
 const staysOnFailure = (given, file) =>

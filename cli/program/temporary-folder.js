@@ -6,11 +6,11 @@ const path = require('node:path')
 const { UsageError } = require('./usage-error')
 
 /**
- * A new folder for this user only.
- * @param {string} prefix of its name
+ * Creates a folder for this user only.
+ * @param {string} prefix prefix of its name
  * @param {string} [parent] default: the system's temporary folder
  * @returns {string} absolute path
- * @throws {UsageError} if nothing can be written there, as in a container with a read-only root
+ * @throws {UsageError} if the parent is not writable, as in a container with a read-only root
  */
 function makeTemporaryFolder (prefix, parent = os.tmpdir()) {
   try {

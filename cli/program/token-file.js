@@ -8,20 +8,20 @@ const { UsageError } = require('./usage-error')
 
 const { prometheusToken } = clientOptions
 
-/** Option of each command that asks a Prometheus and nothing else. */
+/** Option of the commands that query Prometheus and no exporter. */
 const prometheusTokenOption = () =>
   new Option(prometheusToken.flag, `${prometheusToken.help} [${prometheusToken.env}]`)
 
 /**
  * @param {string} file
- * @param {string} from option or variable that names it
+ * @param {string} from option or variable that names the file
  * @returns {string} bearer token
- * @throws {UsageError} if the file cannot be read, or holds no token
+ * @throws {UsageError} if the file cannot be read, or contains no token
  */
 function readTokenFile (file, from) {
   try {
     const token = fs.readFileSync(file, 'utf8').trim()
-    // Other characters cannot stand in a header.
+    // A header cannot contain other characters.
     if (!/^[\x20-\x7e]+$/.test(token)) throw new Error(`expected a file with a token, got ${file}`)
     return token
   } catch (error) {
@@ -30,8 +30,9 @@ function readTokenFile (file, from) {
 }
 
 /**
- * @param {string} [given] file on the command line, before the variable and the configuration file
- * @returns {string | undefined} bearer token of the Prometheus; undefined without a file
+ * @param {string} [given] file given on the command line; it takes precedence over variable and
+ *   config file
+ * @returns {string | undefined} bearer token for Prometheus; undefined without a file
  * @throws {UsageError}
  */
 function readPrometheusToken (given) {

@@ -4,15 +4,16 @@ const { readDuration } = require('@memwatch/engine/text/duration')
 const { readMemory } = require('@memwatch/engine/text/quantity')
 
 /**
- * A command line that cannot be carried out: its message names the option at fault. Ends with
+ * Error for an invalid command line: its message names the wrong option. The command ends with
  * status 2.
  */
 class UsageError extends Error {}
 
 /**
  * @template Value
- * @param {(text: string) => Value} read throws a RangeError that says what is expected
- * @returns {(option: string, text: string) => Value} throws a UsageError that names the option
+ * @param {(text: string) => Value} read throws a RangeError that names the expected form
+ * @returns {(option: string, text: string) => Value} reader that throws a UsageError with the name
+ *   of the option
  */
 const forOption = read => (option, text) => {
   try {
@@ -22,9 +23,9 @@ const forOption = read => (option, text) => {
   }
 }
 
-/** Seconds of a time such as 90, 90s, 5m, 24h or 7d. */
+/** Reads seconds from a duration such as 90, 90s, 5m, 24h or 7d. */
 const readSeconds = forOption(readDuration)
-/** Bytes of a size such as 512Mi, 2Gi, 512MiB or 536870912. */
+/** Reads bytes from a size such as 512Mi, 2Gi, 512MiB or 536870912. */
 const readBytes = forOption(readMemory)
 
 module.exports = { UsageError, readSeconds, readBytes }

@@ -5,28 +5,29 @@ const { STATE_RANK } = require('@memwatch/engine/diagnoses/define-diagnosis')
 const { signalsOf } = require('@memwatch/engine/signals/index')
 
 /**
- * An unknown value of a source, such as the heap limit in a GC log, is judged at both of its
- * bounds: a finding at both is confirmed, a finding at one is at most suspected.
+ * Judges a source with an unknown value, such as the heap limit in a GC log, at both bounds of the
+ * value. A finding at both bounds is confirmed, a finding at one bound is at most suspected.
  *
  * @typedef {object} End
- * @property {Partial<Record<import('./define-source').FieldName, any>>} values of a frame
+ * @property {Partial<Record<import('./define-source').FieldName, any>>} values fields of a frame
  * @property {number} [semiSpaceMaxBytes]
- * @property {string} [assumed] sentence: the unknown value, and the assumption
+ * @property {string} [assumed] sentence with the unknown value, and the assumption
  * @typedef {object} Bounds
  * @property {End} least
  * @property {End} most
  */
 
 /**
- * A diagnosis judged at both bounds, by its own rules.
+ * Wraps a diagnosis so that its own rules judge at both bounds.
  * @param {import('@memwatch/engine/diagnoses/define-diagnosis').Diagnosis} diagnosis
- * @param {() => Bounds | undefined} boundsOf at this moment; undefined if nothing is open
+ * @param {() => Bounds | undefined} boundsOf returns the bounds at this moment; undefined if no
+ *   value is unknown
  * @returns {import('@memwatch/engine/diagnoses/define-diagnosis').Diagnosis}
  */
 function atBothEnds (diagnosis, boundsOf) {
   return {
     ...diagnosis,
-    // The required signals depend on the bound.
+    // The required signals depend on the bound, so they are checked at each bound.
     requires: [],
     judge (signals, limits, target) {
       const bounds = boundsOf()
@@ -38,14 +39,14 @@ function atBothEnds (diagnosis, boundsOf) {
           ? { ...judgement, assumed: end.assumed }
           : judgement
       })
-      // A text that is equal at both bounds does not depend on them.
+      // If the results at both bounds are equal, they do not depend on the unknown value.
       if (!other || (one.state === other.state && one.summary === other.summary)) return one
       const isStronger = STATE_RANK[one.state] > STATE_RANK[other.state]
       const [weaker, stronger] = isStronger ? [other, one] : [one, other]
-      // Ruled out only if it is at both bounds.
+      // A diagnosis is ruled out only if it is ruled out at both bounds.
       if (STATE_RANK[stronger.state] <= STATE_RANK.ok) return weaker
       const state = weaker.state === 'confirmed' ? 'confirmed' : 'suspected'
-      // If both bounds agree, the text of the farther one is less alarming.
+      // If both bounds agree on the state, the text of the weaker result is used.
       return {
         ...stronger,
         state,
@@ -60,7 +61,7 @@ const NOTHING_OPEN = { values: {} }
 
 /**
  * @param {End} end
- * @param {any} signals of the moment
+ * @param {any} signals signals of the moment
  * @param {import('@memwatch/agent/protocol/frame').Hello} target
  * @returns {{ signals: import('@memwatch/engine/signals/index').Signals, hello: import('@memwatch/agent/protocol/frame').Hello }}
  */

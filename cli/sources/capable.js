@@ -7,7 +7,7 @@ const { cannotTell } = require('./support')
 /** @typedef {import('@memwatch/engine/diagnoses/define-diagnosis').Diagnosis} Diagnosis */
 
 /**
- * The diagnoses for a source: their unchanged rules, and unknown if the source lacks the data.
+ * Diagnoses for a source: with unchanged rules, but `unknown` if the source lacks the data.
  * @param {import('./define-source').Source} source
  * @param {import('./define-source').Given} given
  * @param {() => import('./bounded').Bounds | undefined} [bounds]

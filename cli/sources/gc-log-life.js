@@ -4,7 +4,7 @@ const { GcCounters } = require('./gc-counters')
 const { NewSpace } = require('./new-space')
 const { heapBounds, heapSizeLimit } = require('./heap-bounds')
 
-/** Silence after which no trend needs frames second by second. */
+/** Gap between GCs beyond which no trend needs a frame for each second. */
 const LONG_SILENCE_SECONDS = 7200
 const RESUMED_SECONDS = 600
 
@@ -34,7 +34,7 @@ class GcLogLife {
     this.#life = lives.open(hello, () => this.#bounds())
   }
 
-  /** @param {import('./gc-log-line').GcLine} line not before the last */
+  /** @param {import('./gc-log-line').GcLine} line GC line; not earlier than the previous one */
   take (line) {
     this.#framesUntil(line.atSeconds)
     this.lastSeconds = line.atSeconds
@@ -58,7 +58,7 @@ class GcLogLife {
   }
 
   /**
-   * Corrects an isolate that was mistaken for the main thread, which is the older one.
+   * Corrects an isolate that was mistaken for the main thread, once an older isolate is found.
    * @param {GcLogLife} older
    */
   yieldTo (older) {
@@ -68,12 +68,12 @@ class GcLogLife {
     ;[own.thread, others.thread] = [others.thread, own.thread]
   }
 
-  /** State at the last line. */
+  /** Sends the state at the last line. */
   flush () {
     if (!Number.isNaN(this.#nextFrameSeconds)) this.#frame(this.lastSeconds)
   }
 
-  /** The process ended, as the log shows. */
+  /** Records that the process ended, as the log shows. */
   end () {
     this.#life?.markEnded()
     this.close()

@@ -13,27 +13,31 @@
 const MIB = 2 ** 20
 const LINE =
   /\[(\d+):((?:0x)?[\da-fA-F]+)\] +(\d+) ms: ((?:Incremental )?(?:Scavenge|Mark-sweep|Mark-Compact|Minor Mark-\w+))((?: \([a-z -]+\))*) ([\d.]+) \(([\d.]+)\) -> ([\d.]+) \(([\d.]+)\) MB,( pooled: ([\d.]+) MB,)? ([\d.]+) \/ [\d.]+ ms(?: +\(\+ ([\d.]+) ms in \d+ steps)?(.*)/
-/** Parts of a GC line that a damaged line still has. */
+/** Parts of a GC line by which a damaged line is recognised. */
 const TORN = /\] +\d+ ms: |(?:Scavenge|Mark-sweep|Mark-Compact) [\d.]+ \(/
-/** --trace-gc-nvp, --trace-gc-verbose and the JSON of newer Nodes: other flags, other lines. */
+/**
+ * Lines of other flags: --trace-gc-nvp, --trace-gc-verbose, and the JSON of newer versions of
+ * Node.js.
+ */
 const OTHER_TRACE = /\] +\d+ ms: pause=|GC: \{"pause":/
 
 /**
  * @typedef {object} GcLine
  * @property {number} pid
- * @property {string} isolate its address
- * @property {number} atSeconds since the isolate started
+ * @property {string} isolate address of the isolate
+ * @property {number} atSeconds seconds since the isolate started
  * @property {'minor' | 'minor_mark_sweep' | 'major'} kind
  * @property {'ordinary' | 'external' | 'forced' | 'last_resort'} cause
  * @property {number} pauseSeconds
  * @property {number} stepsSeconds time of earlier marking steps on the main thread
  * @property {number} usedBeforeBytes
- * @property {number} usedAfterBytes all objects of the heap
+ * @property {number} usedAfterBytes bytes of all objects on the heap
  * @property {number} totalBeforeBytes
- * @property {number} totalAfterBytes V8's memory of it
- * @property {boolean} filled true: it ran because the new space was full or nearly full, not for
- *   memory outside the heap or on request
- * @property {'18' | '20' | '22 or 24' | '25 or 26'} node by the form of the line
+ * @property {number} totalAfterBytes memory of the heap
+ * @property {boolean} filled true if it ran because the new space was full or nearly full, and not
+ *   for memory outside the heap or on request
+ * @property {'18' | '20' | '22 or 24' | '25 or 26'} node version of Node.js, recognised by the form
+ *   of the line
  */
 
 /**
@@ -67,7 +71,7 @@ function parseGcLine (text) {
       ? 'minor_mark_sweep'
       : 'major'
   const cause = causeOf(rest)
-  // 1.2.3 is no number: the line broke.
+  // A number like 1.2.3 shows that the line is damaged.
   if (
     [usedBefore, totalBefore, usedAfter, totalAfter, pauseMs, stepsMs ?? '0'].some(
       number => !Number.isFinite(Number(number))
@@ -98,7 +102,8 @@ function parseGcLine (text) {
 }
 
 /**
- * V8's GarbageCollectionReason as a cause, like the agent derives causes from the flags of a GC.
+ * Converts V8's GarbageCollectionReason to one of the causes that the agent derives from the flags
+ * of a GC.
  * @param {string} reason
  * @returns {GcLine['cause']}
  */
@@ -112,7 +117,7 @@ function causeOf (reason) {
 
 /**
  * @param {string} text
- * @returns {boolean} a line of the log that broke
+ * @returns {boolean} true for a damaged line of the log
  */
 const isTorn = text => TORN.test(text)
 /**

@@ -17,7 +17,7 @@ const KINDS = {
   IncrementalMarking: 'incremental'
 }
 
-/** Size limit: V8 stores kilobytes for each GC, so nobody records one for days. */
+/** Longest profile. V8 stores kilobytes for each GC, so nobody records a profile for days. */
 const MOST_SECONDS = 2 * 86_400
 
 const gcProfiler = defineSource({
@@ -98,7 +98,7 @@ function judgeProfile (file, { startTime, endTime, statistics }, lives, given) {
     life?.frame(atSeconds, { ...values, gc: gc.rows })
   }
 
-  /** @param {any} item one GC */
+  /** @param {any} item record of one GC */
   function take (item) {
     const kind = KINDS[item?.gcType]
     const after = spacesOf(item?.afterGC)

@@ -14,7 +14,7 @@ const CHOSEN_BYTES = [512, 1024, 2048, 4096, 16_384].map(
   megabytes => chosenSizes(11, 3, megabytes * MIB).heapSizeLimitBytes
 )
 /**
- * V8 of each Node.js, as far as the sizes of a heap go.
+ * V8 version of each Node.js version, as far as it matters to heap sizes.
  * @type {Record<string, [major: number, minor: number]>}
  */
 const V8 = {
@@ -32,8 +32,8 @@ const V8 = {
 /**
  * Heap size limit of a process, from the known facts of its start.
  * @param {import('./define-source').Given} given
- * @param {number} semiSpaceBytes the largest semi-space, where that is not known from the flags:
- *   three of them are part of the limit
+ * @param {number} semiSpaceBytes maximum of a semi-space, if the flags do not set it: three
+ *   semi-spaces are part of the limit
  * @returns {number | undefined}
  */
 function heapSizeLimit ({ nodeOptions = [], containerLimitBytes, nodeVersion }, semiSpaceBytes) {
@@ -65,9 +65,9 @@ function heapSizeLimit ({ nodeOptions = [], containerLimitBytes, nodeVersion }, 
 }
 
 /**
- * Bounds of an unknown limit: from the smallest limit that V8 chooses by itself and that holds what
- * was seen, to the largest.
- * @param {number} heldBytes the most that V8 held
+ * Bounds of an unknown heap limit: from the smallest limit that V8 chooses by itself and that holds
+ * the observed heap, to the largest one.
+ * @param {number} heldBytes largest observed heap
  * @returns {{ leastBytes: number, mostBytes: number }}
  */
 function openHeapSizeLimit (heldBytes) {
@@ -79,13 +79,13 @@ function openHeapSizeLimit (heldBytes) {
 
 /**
  * @param {object} seen
- * @param {number} seen.heldBytes the most that V8 held for the heap
+ * @param {number} seen.heldBytes largest observed heap
  * @param {number | undefined} seen.semiSpaceCapacityBytes
  * @param {number | undefined} seen.semiSpaceMaxBytes
- * @param {boolean} seen.worker its code may have set it limits of its own (resourceLimits), as low
- *   as it held
+ * @param {boolean} seen.worker true for a worker, whose resourceLimits may be as low as the
+ *   observed heap
  * @param {import('./define-source').Given} given
- * @returns {import('./bounded').Bounds | undefined} undefined if nothing is open
+ * @returns {import('./bounded').Bounds | undefined} undefined if the limit is known
  */
 function heapBounds (
   { heldBytes, semiSpaceCapacityBytes = MIB, semiSpaceMaxBytes, worker },

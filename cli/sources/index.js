@@ -10,7 +10,7 @@ const { gcProfiler } = require('./gc-profiler')
 const { report } = require('./report')
 
 /**
- * Kinds of files, beside a recording of memwatch.
+ * Kinds of files besides recordings of memwatch.
  * @type {readonly import('./define-source').Source[]}
  */
 const fileSources = Object.freeze([traceGc, gcProfiler, report])
@@ -83,7 +83,7 @@ function describeOther ({ head, cut }) {
  * @param {ConstructorParameters<typeof Lives>[2]} [options]
  * @returns {Promise<{ targets: import('@memwatch/engine/history/target').Target[], ended:
  *   Set<import('@memwatch/engine/history/target').Target>, told: Told }>} ended: targets whose
- *   process ended, as the source shows
+ *   process has ended, according to the source
  * @throws {SourceError}
  */
 async function judgeSource (source, inputs, given, options) {
@@ -100,8 +100,8 @@ async function judgeSource (source, inputs, given, options) {
  * @property {string} title
  * @property {string} lacks facts that it lacks
  * @property {{ diagnosis: string, text: string }[]} cannotTell
- * @property {{ diagnosis: string | null, text: string }[]} limited what it tells with less
- *   certainty, and why; null: all of it
+ * @property {{ diagnosis: string | null, text: string }[]} limited facts that it shows with less
+ *   certainty, and why; null if all of them
  * @property {string[]} notes on the source: damaged lines, deaths of processes
  */
 

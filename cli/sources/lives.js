@@ -9,7 +9,7 @@ const { capable } = require('./capable')
 
 /**
  * Limit of sessions in one source, enough for an app that restarts all day. Further sessions are
- * only counted.
+ * only counted, not judged.
  */
 const MOST_LIVES = 1000
 
@@ -28,16 +28,16 @@ class Lives {
    * @type {Map<string, import('@memwatch/engine/history/targets').Session>}
    */
   #sessions = new Map()
-  /** Number of sessions beyond the limit. */
+  /** Number of sessions left out because of the limit. */
   #refusedLives = 0
-  /** Number of frames with values that no agent sends. */
+  /** Number of frames left out because of values that no agent sends. */
   #refusedFrames = 0
   /**
-   * Targets whose process ended, as the source shows.
+   * Targets whose process has ended, according to the source.
    * @type {Set<import('@memwatch/engine/history/target').Target>}
    */
   ended = new Set()
-  /** Notes of the reader on its material. @type {Set<string>} */
+  /** Notes of the reader on its input. @type {Set<string>} */
   notes = new Set()
 
   /**
@@ -57,14 +57,15 @@ class Lives {
 
   /**
    * @param {Partial<import('@memwatch/agent/protocol/frame').Hello> & { name: string }} known
-   * @param {() => import('./bounded').Bounds | undefined} [bounds] of unknown values at this
-   *   moment
+   * @param {() => import('./bounded').Bounds | undefined} [bounds] returns the bounds of unknown
+   *   values at this moment
    * @returns {Life | undefined} undefined beyond the limit
    */
   open (known, bounds) {
     const hello = { type: /** @type {const} */ ('hello'), ...unsaid, ...plainTexts(known), nodeOptions: plainTexts(known.nodeOptions ?? this.#given.nodeOptions ?? []) }
     const thread = `${processOf(hello)}:${hello.threadId}`
-    // Containers number their processes alike: an equal id is the next session of the same thread.
+    // Pids are equal in different lives of a container, so an equal id is the next session of the
+    // same thread.
     this.#sessions.get(thread)?.closed(false)
     const opened = this.#ended.length < MOST_LIVES && this.#targets.open(hello)
     if (!opened || typeof opened === 'string') {
@@ -101,7 +102,7 @@ class Lives {
     }
   }
 
-  /** Sentences about material that was left out. */
+  /** Sentences about input that was left out. */
   get refusals () {
     return [
       ...(this.#refusedLives > 0
@@ -116,7 +117,7 @@ class Lives {
   }
 
   /**
-   * Those that ended, in that order; then the others.
+   * Targets: first the ended ones in the order of their ends, then the others.
    * @returns {import('@memwatch/engine/history/target').Target[]}
    */
   get all () {
@@ -129,13 +130,13 @@ class Lives {
  * @property {import('@memwatch/engine/history/target').Target} target
  * @property {(uptimeSeconds: number, values: import('@memwatch/agent/protocol/frame').Frame['values']) => void}
  *   frame
- * @property {() => void} markEnded the source shows the end of the process
- * @property {() => void} close no further frame follows
+ * @property {() => void} markEnded called if the source shows the end of the process
+ * @property {() => void} close called after the last frame
  */
 
 /**
- * The hello that an agent would have sent. The two flags have been allowed in NODE_OPTIONS since
- * before Node 18.
+ * Fields of a hello that the source does not contain. The two flags were allowed in NODE_OPTIONS
+ * before Node 18 already.
  */
 const unsaid = Object.freeze({
   agent: '',

@@ -3,21 +3,22 @@
 const { quantile } = require('simple-statistics')
 
 const MIB = 2 ** 20
-/** Number of scavenges for an estimate. */
+/** Number of scavenges from which the size is estimated. */
 const LOOKED_AT = 50
 /**
- * V8 lets a semi-space grow once more survived than it holds; twice that, so that a rough estimate
- * proves nothing.
+ * V8 enlarges a semi-space once more bytes survived than it holds. This factor on the size makes
+ * sure that a rough estimate does not count as a proof.
  */
 const PROVEN_TIMES = 2
 /** The largest semi-space that V8 chooses without flags, on Node 24 and 25. */
 const LARGEST_SEMI_SPACE_BYTES = 64 * MIB
 
 /**
- * The new space as a GC log shows it. Allocations from one GC to the next fit into a semi-space,
- * and fill it now and then. Bytes that a scavenge adds to the heap were promoted, so they survived.
- * V8 doubles the capacity when more survived since the last time than it is
- * (Heap::ShouldResizeNewSpace), up to the maximum; where it does not, the maximum is reached.
+ * Size of the new space, estimated from a GC log. Allocations from one GC to the next fit into a
+ * semi-space, and fill it now and then. Bytes that a scavenge adds to the heap were promoted, so
+ * they survived. V8 doubles the capacity up to its maximum if more bytes than the capacity survived
+ * since the last change (Heap::ShouldResizeNewSpace). If V8 does not double it then, the maximum is
+ * reached.
  */
 class NewSpace {
   /** @type {number[]} bytes allocated before each of the last scavenges */
@@ -63,7 +64,7 @@ class NewSpace {
   }
 
   /**
-   * Maximum of one semi-space, once that is proven.
+   * Maximum of one semi-space, once it is proven.
    * @returns {number | undefined}
    */
   get maxBytes () {

@@ -6,13 +6,13 @@ const { createGunzip } = require('node:zlib')
 const { SourceError } = require('./define-source')
 
 /**
- * Limit of bytes searched before a file counts as unrecognised, as an app may print much before its
- * first GC.
+ * Number of searched bytes after which a file is not recognised. It is large, because an app may
+ * print much before its first GC.
  */
 const MOST_HEAD_BYTES = 2 ** 23
 const CHUNK_BYTES = 2 ** 16
 const GZIP = [0x1f, 0x8b]
-/** A path by which a shell names another command's output: <(command). */
+/** A path by which a shell passes another command's output: <(command). */
 const OWN_DESCRIPTOR = /^\/(dev|proc\/(self|\d+))\/(fd\/\d+|stdin)$/
 
 /**
@@ -28,9 +28,10 @@ const OWN_DESCRIPTOR = /^\/(dev|proc\/(self|\d+))\/(fd\/\d+|stdin)$/
  *
  * @param {string} name
  * @param {object} [options]
- * @param {(head: string) => boolean} [options.enough] true if the head shows its kind
- * @param {(share: number) => void} [options.onProgress] of the file; never of stdin, which has no
- *   length
+ * @param {(head: string) => boolean} [options.enough] true if the head is long enough to show the
+ *   kind
+ * @param {(share: number) => void} [options.onProgress] called with the share of the file that was
+ *   read; not for stdin, which has no length
  * @returns {Promise<Opened>}
  * @throws {SourceError} if it is unreadable, with the reason
  */
@@ -89,7 +90,7 @@ async function * raw (name, onProgress) {
   }
 }
 
-/** @param {fs.Stats} stat of something other than a file */
+/** @param {fs.Stats} stat stat of anything but a regular file */
 function whatIs (stat) {
   if (stat.isDirectory()) return 'it is a folder'
   if (stat.isFIFO()) {
@@ -100,7 +101,7 @@ function whatIs (stat) {
 }
 
 /**
- * Piped input until its end or Ctrl-C, which ends the reading and keeps the data.
+ * Reads piped input until its end, or until Ctrl-C, which ends the reading but keeps the data.
  * @returns {AsyncGenerator<Buffer>}
  */
 async function * stdin () {

@@ -3,7 +3,7 @@
 const { SourceError } = require('./define-source')
 
 const TIMEOUT_MS = 60_000
-/** Characters of an error that are shown. */
+/** Upper bound of characters of an error that are shown. */
 const MOST_ERROR_LENGTH = 300
 
 /**
@@ -11,20 +11,20 @@ const MOST_ERROR_LENGTH = 300
  *   Series
  */
 
-/** The HTTP API of a Prometheus, or of a compatible server: Thanos, Mimir, VictoriaMetrics. */
+/** HTTP API of Prometheus, or of a compatible server: Thanos, Mimir, VictoriaMetrics. */
 class PrometheusApi {
   #base
   /** @type {Record<string, string>} */
   #headers = {}
   #timeoutMs
-  /** Sentences of the server that an answer is not complete. @type {Set<string>} */
+  /** The server's warnings that an answer is not complete. @type {Set<string>} */
   warnings = new Set()
 
   /**
-   * @param {string} url its user and password become Basic authorization
+   * @param {string} url URL; user and password in it become Basic authorization
    * @param {object} [options]
    * @param {string} [options.token] bearer token, which replaces the password
-   * @param {string} [options.tenant] of Mimir and Cortex
+   * @param {string} [options.tenant] tenant of Mimir or Cortex
    * @param {number} [options.timeoutMs] time limit of an answer
    * @throws {SourceError}
    */
@@ -51,7 +51,7 @@ class PrometheusApi {
   }
 
   /**
-   * The values of one moment.
+   * Values of a query at one moment.
    * @param {string} query
    * @param {number} unixSeconds
    * @returns {Promise<{ metric: Record<string, string>, value: number }[]>}
@@ -65,9 +65,9 @@ class PrometheusApi {
   }
 
   /**
-   * The samples as they were scraped.
+   * The samples selector of series as they were scraped.
    * @param {string} selector of series
-   * @param {number} fromUnixSeconds not of it
+   * @param {number} fromUnixSeconds start of the time range, exclusive
    * @param {number} toUnixSeconds
    * @returns {Promise<Series[]>}
    * @throws {SourceError}
@@ -84,8 +84,8 @@ class PrometheusApi {
   /**
    * Values of a query at equal steps.
    * @param {string} query
-   * @param {{ fromUnixSeconds: number, toUnixSeconds: number, stepSeconds: number }} span at most
-   *   11,000 steps, the limit of a Prometheus
+   * @param {{ fromUnixSeconds: number, toUnixSeconds: number, stepSeconds: number }} span time
+   *   range of at most 11,000 steps, the limit of Prometheus
    * @returns {Promise<Series[]>}
    * @throws {SourceError}
    */
@@ -108,7 +108,7 @@ class PrometheusApi {
   }
 
   /**
-   * The labels of the series that there were.
+   * Labels of the series that existed in a time range.
    * @param {string} selector
    * @param {number} sinceSeconds
    * @param {number} untilUnixSeconds

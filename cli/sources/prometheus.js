@@ -6,9 +6,9 @@ const { Lives } = require('./lives')
 const { StoredTarget } = require('./stored-target')
 const { metricNames, MARKERS, fieldsOf } = require('./stored-metrics')
 
-/** Limit of samples in one query, as they are held as text. */
+/** Time range of one query, which limits the samples that are held as text. */
 const CHUNK_SECONDS = 7200
-/** Scrape interval with too few samples for a rate over half a minute. */
+/** Scrape interval from which there are too few samples for a rate over half a minute. */
 const LONG_INTERVAL_SECONDS = 15
 
 const SAMPLED = 'a Prometheus stores one sample per scrape, and nothing in between'
@@ -19,8 +19,8 @@ const promClient = defineSource({
   id: 'prom-client',
   title: "a Prometheus with prom-client's metrics",
   accepted: '',
-  // RSS stands for its anonymous part, and the committed heap for the resident one: both are a
-  // little more.
+  // RSS is used for its anonymous part, and the committed heap for the resident heap: both are
+  // slightly larger.
   fields: [
     ...fieldsOf('nodejs_'),
     'rssAnonBytes',
@@ -67,7 +67,7 @@ const memwatchMetrics = defineSource({
 })
 
 /**
- * Judges the metrics of a fleet in a Prometheus.
+ * Judges the metrics of a fleet that Prometheus stored.
  *
  * @param {object} asked
  * @param {string} asked.url
@@ -78,7 +78,8 @@ const memwatchMetrics = defineSource({
  * @param {{ onError?: (error: Error) => void, onProgress?: (share: number) => void, nowUnixMs?: ()
  *   => number }} [options]
  * @returns {Promise<{ targets: import('@memwatch/engine/history/target').Target[], source:
- *   import('./define-source').Source, notes: string[] }>} source: the weaker, where there are both
+ *   import('./define-source').Source, notes: string[] }>} source: the source with less data, if
+ *   there are both
  * @throws {SourceError}
  */
 async function judgePrometheus (
@@ -143,9 +144,10 @@ async function judgePrometheus (
 }
 
 /**
- * A process that memwatch and prom-client both show is judged by memwatch's metrics.
- * @param {Record<string, string>[]} own labels of memwatch's series
- * @param {Record<string, string>[]} plain labels of prom-client's
+ * Chooses one set of series per process: memwatch's metrics, if both memwatch and prom-client
+ * export the process.
+ * @param {Record<string, string>[]} own labels labels of memwatch's series
+ * @param {Record<string, string>[]} plain labels labels of prom-client's series
  */
 function onePerProcess (own, plain) {
   const [ownLabels, plainLabels] = [own, plain].map(found =>
@@ -161,9 +163,9 @@ function onePerProcess (own, plain) {
 }
 
 /**
- * Matchers between the braces, for additions.
+ * Matchers between the braces, to which others can be added.
  * @param {string} selector
- * @returns {string} '' or one that begins with a comma
+ * @returns {string} '', or matchers that begin with a comma
  * @throws {SourceError}
  */
 function innerOf (selector) {
@@ -181,7 +183,8 @@ function innerOf (selector) {
 const keyOf = labels => JSON.stringify(Object.entries(labels).sort())
 
 /**
- * All series of one target, and of no other: one without these labels is not one that has them.
+ * Selector of all series of one target only. Labels that the target lacks must be empty, so that
+ * targets with such labels do not match.
  * @param {Record<string, string>} labels
  */
 function seriesOf (labels) {

@@ -9,9 +9,9 @@ const MOST_BYTES = 2 ** 28
 
 /**
  * @param {import('./define-source').Input} input
- * @param {string} title expected content, with its article
+ * @param {string} title description of the expected content, with its article
  * @returns {Promise<any>}
- * @throws {SourceError} if it breaks off, is damaged, or too large
+ * @throws {SourceError} if the file is incomplete, damaged or too large
  */
 async function readJson ({ name, bytes }, title) {
   /** @type {Buffer[]} */
@@ -38,7 +38,7 @@ async function readJson ({ name, bytes }, title) {
 
 /**
  * @param {any} value
- * @returns {number | undefined} a number that is valid in a frame
+ * @returns {number | undefined} the value if it is a number that is valid in a frame
  */
 const count = value =>
   typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined
@@ -46,7 +46,7 @@ const count = value =>
 /**
  * @template {object} T
  * @param {T} values
- * @returns {T} without absent values
+ * @returns {T} object without absent values
  */
 const present = values =>
   /** @type {T} */ (

@@ -8,13 +8,13 @@ const { openInput } = require('./open-input')
  */
 
 /**
- * Judge the recording in a file.
+ * Judges the recording in a file.
  * @param {string} file path, or - for stdin
- * @param {ReplayOptions & { onProgress?: (share: number) => void }} [options] onProgress: share of
- *   the file that was read
+ * @param {ReplayOptions & { onProgress?: (share: number) => void }} [options] onProgress: called
+ *   with the share of the file that was read
  * @returns {ReturnType<typeof replay>}
- * @throws {import('./define-source').SourceError} if it cannot be read; RecordingError if it is no
- *   recording
+ * @throws {import('./define-source').SourceError} if the file cannot be read; RecordingError if it
+ *   is not a recording
  */
 async function replayFile (file, { onProgress, ...options } = {}) {
   return replay(await openInput(file, { onProgress }), options)

@@ -11,8 +11,8 @@ const { readJson, count, present } = require('./read-json')
  */
 const SAME_LIFE_SECONDS = 5
 /**
- * libuv's names of handles, as process.getActiveResourcesInfo() has them. Timers of JavaScript are
- * none of them.
+ * Names in process.getActiveResourcesInfo() by libuv's names of handles. Timers of JavaScript are
+ * no libuv handles.
  */
 const HANDLES = Object.freeze({
   tcp: 'TCPSocketWrap',
@@ -103,7 +103,7 @@ const report = defineSource({
 })
 
 /**
- * A process and its worker threads, each a report.
+ * Reports of a process and its worker threads.
  * @param {any} item
  * @returns {any[]}
  */
@@ -113,7 +113,8 @@ const withWorkers = item => [item, ...(Array.isArray(item.workers) ? item.worker
 const atUnixMs = ({ header }) => Number(header.dumpEventTimeStamp) || 0
 
 /**
- * Age of the process, from its CPU time and the share of its life: the report does not contain it.
+ * Age of the process. The report does not contain it, so it is computed from the CPU time and the
+ * CPU usage in percent.
  * @param {any} item
  */
 function uptimeSeconds ({ resourceUsage }) {
@@ -124,15 +125,15 @@ function uptimeSeconds ({ resourceUsage }) {
 
 /**
  * @param {any} item
- * @returns {number | undefined} the limit that Node saw; without one it reads as 0, or about 2^63
- *   and 2^64
+ * @returns {number | undefined} limit that Node.js saw. Without a limit the report contains 0, or
+ *   about 2^63 or 2^64
  */
 function constrainedBytes ({ resourceUsage }) {
   const limit = count(resourceUsage?.constrained_memory)
   return limit && limit < (count(resourceUsage?.total_memory) ?? 0) ? limit : undefined
 }
 
-/** Options of which the next word is the value. */
+/** Options whose value is the next word. */
 const TAKES_A_VALUE =
   /^(-[a-zA-Z]*[epr]|--(eval|print|require|import|loader|experimental-loader|title))$/
 
@@ -201,7 +202,7 @@ function valuesOf (item, upSeconds, given) {
     maxFileDescriptors: count(userLimits.open_files?.soft),
     heapUsedBytes: count(heap.usedMemory),
     heapTotalBytes: count(heap.totalMemory),
-    // By this name the report has V8's total_physical_size.
+    // The report uses this name for V8's total_physical_size.
     heapPhysicalBytes: count(heap.totalCommittedMemory),
     heapExecutableBytes: count(heap.executableMemory),
     heapSizeLimitBytes: count(heap.memoryLimit),
@@ -242,7 +243,7 @@ function resourcesOf (handles) {
   for (const handle of handles) {
     const { type, remoteEndpoint } = handle ?? {}
     const name = HANDLES[/** @type {keyof typeof HANDLES} */ (type)]
-    // Without an other end it listens, and is not one of many.
+    // A socket without a remote endpoint listens, so it is not counted as a connection.
     if (name && !(type === 'tcp' && remoteEndpoint === null)) counts[name] = (counts[name] ?? 0) + 1
   }
   return counts

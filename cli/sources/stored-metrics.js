@@ -7,13 +7,14 @@ const { targetMetrics } = require('@memwatch/exporter/catalog/target-metrics')
 const { compatMetrics } = require('@memwatch/exporter/catalog/compat-metrics')
 
 /**
- * Converts stored metrics of a Prometheus into frame fields: the catalog in reverse. prom-client's
- * names mean the same whether prom-client or memwatch serves them, but prom-client loses GCs.
+ * Converts metrics stored by Prometheus into frame fields: the inverse of the exporter's catalog.
+ * Metrics under prom-client's names mean the same whether prom-client or memwatch exports them, but
+ * prom-client loses GCs.
  */
 
 /**
- * @type {ReadonlyMap<string, import('@memwatch/agent/protocol/frame').NumberField>} name of a metric → field, where it is the field and nothing
- *   more
+ * @type {ReadonlyMap<string, import('@memwatch/agent/protocol/frame').NumberField>} fields by the
+ *   name of the metric, for metrics that are one field unchanged
  */
 const fieldOf = new Map(
   [...compatMetrics, ...targetMetrics].flatMap(({ name, field }) =>
@@ -21,7 +22,7 @@ const fieldOf = new Map(
   )
 )
 
-/** Values from the labels of more than one series. */
+/** Fields that are computed from the labels of several series. */
 const LABELLED = /** @type {const} */ ([
   'nodejs_heap_space_size_used_bytes',
   'nodejs_heap_space_size_total_bytes',
@@ -40,11 +41,12 @@ const LABELLED = /** @type {const} */ ([
   'nodejs_version_info',
   'memwatch_target_info'
 ])
-/** The start of a life. */
+/** Metrics with the start time of a process. */
 const STARTS = /** @type {const} */ (['memwatch_target_start_time_seconds', 'process_start_time_seconds'])
 
 /**
- * Metrics that only a Node.js process has. The fields of memwatch's own are more, and exact.
+ * Metrics that only Node.js processes have. memwatch's own metrics provide more fields, and exact
+ * ones.
  */
 const MARKERS = Object.freeze({
   own: 'memwatch_heap_used_bytes',
@@ -52,7 +54,8 @@ const MARKERS = Object.freeze({
 })
 /**
  * @param {string} prefix
- * @returns {import('@memwatch/agent/protocol/frame').NumberField[]} the fields that metrics of these names carry
+ * @returns {import('@memwatch/agent/protocol/frame').NumberField[]} fields provided by metrics with
+ *   this prefix
  */
 const fieldsOf = prefix =>
   [...fieldOf]
@@ -72,14 +75,14 @@ const SPACE_COLUMNS = new Map([
 ])
 const KINDS = new Set(Object.values(GC_KINDS))
 
-/** Pauses by length are absent from the frame: a Prometheus stores them in other buckets. */
+/** The frame contains no pauses by length, because the stored metrics have other buckets. */
 const NO_BUCKETS = Array(GC_PAUSE_BOUNDS_SECONDS.length + 1).fill(0)
 
 /** @typedef {{ metric: Record<string, string>, value: number }} Sample */
 
 /**
- * Samples of one moment, as the values of a frame.
- * @param {Sample[]} samples of one target
+ * Converts samples of one moment to the values of a frame.
+ * @param {Sample[]} samples samples of one target
  * @returns {{ values: import('@memwatch/agent/protocol/frame').Values, startUnixSeconds: number | undefined,
  *   semiSpaceMaxBytes: number | undefined }}
  */
@@ -131,7 +134,7 @@ function valuesOf (samples) {
   return { values, startUnixSeconds: starts[STARTS[0]] ?? starts[STARTS[1]], semiSpaceMaxBytes }
 }
 
-/** prom-client leaves out the end of a space's name. @param {string} [space] */
+/** Name of a heap space; prom-client leaves out its end. @param {string} [space] */
 const spaceOf = (space = '') => space.endsWith('_space') ? space : `${space}_space`
 
 /**

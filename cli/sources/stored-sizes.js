@@ -7,12 +7,12 @@ const { changeSizes } = require('@memwatch/engine/fixes/change-sizes')
 const { SourceError } = require('./define-source')
 const { PrometheusApi } = require('./prometheus-api')
 
-/** A Prometheus answers with at most 11,000 steps. */
+/** Upper bound of steps in a query: Prometheus answers with at most 11,000. */
 const MOST_STEPS = 10_000
 const MINUTE_SECONDS = 60
 
 /**
- * Series of the main threads; the highest value of each step, so that no scrape is lost.
+ * Query for the highest value in each step, so that no scrape is lost; main threads only.
  * @param {string} name
  */
 const highest = name => (/** @type {string} */ inner, /** @type {number} */ stepSeconds) =>
@@ -27,7 +27,7 @@ const QUERIES = Object.freeze({
 })
 
 /**
- * Sizes of a workload from the metrics that an exporter of memwatch left in a Prometheus.
+ * Sizes of a workload, from metrics of memwatch's exporter that Prometheus stored.
  * @param {object} asked
  * @param {string} asked.url
  * @param {string} asked.selector labels of one workload, as {job="shop"}
@@ -91,7 +91,7 @@ async function sizesFromPrometheus (
       memoryLimitBytes: limit < 0 ? null : limit,
       heapSizeLimitBytes: heapLimit < 0 ? null : heapLimit
     },
-    // Metrics lack the flags of the process, so each size is given as a flag.
+    // Metrics do not contain the flags of the process, so the answer contains each size as a flag.
     process: undefined,
     guaranteed
   })
@@ -102,10 +102,10 @@ async function sizesFromPrometheus (
 }
 
 /**
- * Readings of a container: in each step the sum of its processes.
+ * Adds the readings of a container: in each step the sum over its processes.
  * @param {SizeDays} days
  * @param {string} container
- * @param {string[]} processes their keys
+ * @param {string[]} processes keys of its processes
  * @param {Record<'own' | 'used' | 'live' | 'heap', Map<string, Map<number, number>>>} series
  */
 function addContainer (days, container, processes, { own, used, live, heap }) {
@@ -130,12 +130,12 @@ function addContainer (days, container, processes, { own, used, live, heap }) {
 }
 
 /**
- * Containers by process: a process whose place in Kubernetes is unknown is its own container.
+ * Finds the container of each process. A process without labels of Kubernetes is its own container.
  * @param {PrometheusApi} api
  * @param {string} inner
  * @param {number} sinceSeconds
  * @param {number} until
- * @returns {Promise<Map<string, string>>} key of a process → that of its container
+ * @returns {Promise<Map<string, string>>} keys of containers, by the key of the process
  */
 async function findContainers (api, inner, sinceSeconds, until) {
   const found = await api.labels(`memwatch_target_pod_info{${inner}}`, sinceSeconds, until)
@@ -150,7 +150,7 @@ async function findContainers (api, inner, sinceSeconds, until) {
 
 /**
  * @param {import('./prometheus-api').Series[]} series
- * @returns {Map<string, Map<number, number>>} key of the process → time → value
+ * @returns {Map<string, Map<number, number>>} values by time, by the key of the process
  */
 const byProcess = series => new Map(series.map(({ metric, values }) =>
   [keyOf(metric), new Map(values.map(([time, value]) => [time, Number(value)]))]))

@@ -9,8 +9,8 @@ const { valuesOf, whoOf } = require('./stored-metrics')
 const MOST_INTERVAL_SECONDS = 600
 
 /**
- * One target in a Prometheus: its samples become frames, one for each scrape, in sessions from one
- * start to the next.
+ * One target stored by Prometheus. Its samples become frames, one for each scrape; each start of
+ * the process begins a session.
  */
 class StoredTarget {
   #lives
@@ -31,7 +31,7 @@ class StoredTarget {
    * @param {import('./lives').Lives} lives
    * @param {Record<string, string>} labels
    * @param {import('./define-source').Given} given
-   * @param {{ own: boolean, stepSeconds: number }} options own: by memwatch's metrics
+   * @param {{ own: boolean, stepSeconds: number }} options own: true for memwatch's metrics
    */
   constructor (lives, labels, given, { own, stepSeconds }) {
     this.#lives = lives
@@ -41,7 +41,10 @@ class StoredTarget {
     this.#stepSeconds = stepSeconds
   }
 
-  /** @param {import('./prometheus-api').Series[]} series of a while, after those before */
+  /**
+   * @param {import('./prometheus-api').Series[]} series series of a time range that follows the
+   *   previous one
+   */
   take (series) {
     /**
      * Samples by the moment of their scrape.
@@ -82,7 +85,8 @@ class StoredTarget {
     } = valuesOf(samples)
     if (values.heapUsedBytes === undefined) return
     this.#lastUnixSeconds = time
-    // memwatch exports the exact start time, prom-client a rounded one: a second is no restart.
+    // memwatch exports the exact start time, and prom-client a rounded one, so a difference of a
+    // second is not a restart.
     if (!(Math.abs(startUnixSeconds - this.#startUnixSeconds) < 2)) {
       this.#open(startUnixSeconds, series)
     }
@@ -124,7 +128,7 @@ class StoredTarget {
   }
 
   /**
-   * Values that follow from others.
+   * Completes values that follow from others.
    * @param {import('@memwatch/agent/protocol/frame').Values} values
    */
   #complete (values) {

@@ -8,8 +8,8 @@ const { diagnoses } = require('@memwatch/engine/diagnoses/index')
 const { GcCounters } = require('./gc-counters')
 
 /**
- * Finds the diagnoses that a source supports: all judge some minutes of a healthy app in the fields
- * of the source, and those that answer unknown are not supported.
+ * Finds the diagnoses that a source supports: all diagnoses judge some minutes of a healthy app
+ * with the fields of the source. A diagnosis that answers `unknown` is not supported.
  */
 
 const MIB = 2 ** 20
@@ -21,8 +21,8 @@ const known = new WeakMap()
 /**
  * @param {import('./define-source').Source} source
  * @param {import('./define-source').Given} [given]
- * @returns {Map<string, string>} id of a diagnosis → the reason, as a sentence without its
- *   full stop
+ * @returns {Map<string, string>} reasons by the id of an unsupported diagnosis, as sentences
+ *   without a full stop
  */
 function cannotTell (source, given = {}) {
   const key = String(given.containerLimitBytes !== undefined)
@@ -69,7 +69,7 @@ function compute (source, given) {
 }
 
 /**
- * A healthy app in these fields.
+ * Frames of a healthy app with these fields.
  * @param {Set<string>} names
  * @param {Partial<import('@memwatch/agent/protocol/frame').Hello>} machine
  */
@@ -97,10 +97,10 @@ function healthy (names, machine) {
 /**
  * @param {number} second
  * @param {GcCounters} gc
- * @returns {import('@memwatch/agent/protocol/frame').Values} a value of every field
+ * @returns {import('@memwatch/agent/protocol/frame').Values} values of all fields
  */
 function valuesAt (second, gc) {
-  // Nearly constant, but varying enough for a line.
+  // The values are nearly constant, but vary enough for a line.
   const wobble = second % 7
   /** @type {Record<string, any>} */
   const values = {}

@@ -7,9 +7,9 @@ const { GcLogLife } = require('./gc-log-life')
 const { parseGcLine, isTorn, isOtherTrace } = require('./gc-log-line')
 const { V8, heapSizeLimit } = require('./heap-bounds')
 
-/** Limit of a line, as an app may log whole documents between GCs. */
+/** Length limit of a line, because an app may log whole documents between GCs. */
 const MAX_LINE_BYTES = 2 ** 20
-/** V8 repeats the last GCs when a heap is full. */
+/** Marker with which V8 begins to repeat the last GCs when a heap is full. */
 const REPEATED = '<--- Last few GCs --->'
 const OUT_OF_MEMORY = /FATAL ERROR: .*(heap out of memory|heap limit)/
 
@@ -35,9 +35,9 @@ const traceGc = defineSource({
   }
 })
 
-/** Lines of one log, and their isolates. */
+/** Reads the lines of one log, and assigns them to isolates. */
 class GcLog {
-  /** Lines of GCs; of another trace; and that cannot be read. */
+  /** Numbers of lines of GCs, of lines of another trace, and of unreadable lines. */
   taken = 0
   others = 0
   damaged = 0
@@ -45,7 +45,7 @@ class GcLog {
   #name
   #lives
   #given
-  /** By pid and isolate. @type {Map<string, GcLogLife>} */
+  /** Open isolates, by pid and address. @type {Map<string, GcLogLife>} */
   #open = new Map()
   /**
    * Number of isolates of a process: the first is the main thread.
@@ -78,7 +78,7 @@ class GcLog {
     let life = this.#open.get(key)
     if (life && this.#isRepeating && line.atSeconds <= life.lastSeconds) return
     if (life && line.atSeconds < life.lastSeconds) {
-      // A container numbers its processes alike: the next life of the same.
+      // The same pid again is the next life of the process: restarted containers use equal pids.
       this.#endAll(line.pid)
       life = undefined
     }
@@ -91,7 +91,7 @@ class GcLog {
     for (const life of this.#open.values()) life.close()
   }
 
-  /** @param {string} text without a GC */
+  /** @param {string} text line without a GC */
   #takeOther (text) {
     if (text.includes(REPEATED)) this.#isRepeating = true
     else if (OUT_OF_MEMORY.test(text)) {
@@ -107,7 +107,7 @@ class GcLog {
 
   /**
    * @param {string} key
-   * @param {GcLine} line its first
+   * @param {GcLine} line first line of the isolate
    */
   #begin (key, line) {
     const thread = this.#threads.get(line.pid) ?? 0
@@ -120,9 +120,10 @@ class GcLog {
   }
 
   /**
-   * A later isolate that is younger is no main thread, whichever isolate had the first GC.
+   * Corrects the choice of the main thread: it is the oldest isolate, whichever isolate had the
+   * first GC.
    * @param {GcLogLife} life
-   * @param {GcLine} line of it
+   * @param {GcLine} line line of a new isolate
    */
   #yieldToOlder (life, { pid, atSeconds }) {
     for (const [key, older] of this.#open) {
@@ -130,7 +131,7 @@ class GcLog {
     }
   }
 
-  /** @param {number} pid of a process that ended */
+  /** @param {number} pid pid of a process that ended */
   #endAll (pid) {
     for (const [key, life] of this.#open) {
       if (!key.startsWith(`${pid}:`)) continue
@@ -152,7 +153,7 @@ async function readLog (input, lives, given) {
   const log = new GcLog(input, lives, given)
   const lines = new LineSplitter({ maxBytes: MAX_LINE_BYTES })
   for await (const chunk of input.bytes()) lines.push(chunk, text => log.take(text), () => {})
-  // The last line of a process that was killed.
+  // Ends the last line, which a killed process may have left incomplete.
   lines.push(Buffer.from('\n'), text => log.take(text), () => {})
   log.close()
   if (log.taken === 0 && log.others > 0) {
@@ -187,7 +188,7 @@ const versionOf = ({ nodeVersion }, { node }) =>
 /**
  * @param {string} name
  * @param {string} file
- * @param {import('./gc-log-line').GcLine} line the first of the isolate
+ * @param {import('./gc-log-line').GcLine} line first line of the isolate
  * @param {number} threadId
  * @param {import('./define-source').Given} given
  */

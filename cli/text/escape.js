@@ -1,6 +1,6 @@
 'use strict'
 
-/** Text for HTML and XML, also inside quotes. @param {string} text */
+/** Escapes a text for HTML and XML, also inside quotes. @param {string} text */
 const escapeMarkup = text =>
   text.replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
 

@@ -3,8 +3,8 @@
 const { wellFormed } = require('@memwatch/engine/text/json')
 
 /**
- * A name as a segment of a path.
- * @param {string} name that an exporter listed, or a user typed
+ * Encodes a name as a segment of a URL's path.
+ * @param {string} name name listed by an exporter, or typed by a user
  */
 const pathSegment = name => encodeURIComponent(wellFormed(name))
 

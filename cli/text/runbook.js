@@ -3,8 +3,8 @@
 const RUNBOOKS = 'https://github.com/memwatch/memwatch/blob/main/alerts/runbooks'
 
 /**
- * @param {string} name of an alert
- * @returns {string} address of its runbook
+ * @param {string} name name of an alert
+ * @returns {string} URL of its runbook
  */
 const runbookOf = name => `${RUNBOOKS}/${name}.md`
 

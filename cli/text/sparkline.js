@@ -3,11 +3,11 @@
 const BARS = '▁▂▃▄▅▆▇█'
 
 /**
- * A course in one line of text: the last value at the right, the highest of each column's share of
- * the time, between the least and the most of all.
+ * Draws values over time as one line of text, the newest at the right. A column shows the maximum
+ * of its part of the time, scaled between the minimum and maximum of all values.
  * @param {readonly (number | null)[]} values oldest first; null for a gap
- * @param {number} width columns
- * @returns {string} as wide; spaces where nothing is known
+ * @param {number} width number of columns
+ * @returns {string} text of this width; spaces for gaps
  */
 function sparkline (values, width) {
   const known = values.filter(value => value !== null)
@@ -21,7 +21,7 @@ function sparkline (values, width) {
       .slice(Math.max(0, from), Math.max(from + 1, Math.round(from + each)))
       .filter(value => value !== null)
     if (here.length === 0) return ' '
-    // A constant value is drawn low, not at a random height.
+    // A constant series is drawn low.
     return BARS[
       most === least
         ? 0

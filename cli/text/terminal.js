@@ -9,10 +9,11 @@ const { printable } = require('@memwatch/engine/text/printable')
  */
 
 /**
- * Lines for a terminal. The style is applied to escaped text, so that no text brings its own.
+ * Formats lines for a terminal. Styles are applied after texts are escaped, so that no text can set
+ * a style.
  * @param {readonly Line[]} lines
  * @param {{ colour?: boolean }} [options]
- * @returns {string} with a newline after each line
+ * @returns {string} text with a newline after each line
  */
 function terminalText (lines, { colour = false } = {}) {
   return lines

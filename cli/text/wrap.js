@@ -4,8 +4,8 @@
  * @param {string} text
  * @param {number} width
  * @param {number} [indent]
- * @returns {string[]} lines no longer than the width where words allow; those of an item that
- *   begins with a dash hang
+ * @returns {string[]} lines that are no longer than the width, unless a word is; continuation lines
+ *   of an item that begins with a dash are indented
  */
 function wrap (text, width, indent = 0) {
   const lines = []

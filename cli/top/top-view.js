@@ -10,9 +10,9 @@ const { sparkline } = require('../text/sparkline')
 /** @typedef {import('../text/terminal').Line} Line */
 
 const SPARK_WIDTH = 24
-/** Least width of a verdict, for which a narrow terminal drops columns. */
+/** Least width of the verdict: on a narrow terminal other columns are dropped for it. */
 const LEAST_VERDICT = 40
-/** Largest width of a target's text, as long lines are hard to read. */
+/** Largest width of a target's text, because long lines are hard to read. */
 const MOST_TEXT = 120
 const CTRL_C = '\x03'
 const ESCAPE = '\x1b'
@@ -23,7 +23,7 @@ const DELETE = ['\x7f', '\b']
 
 /**
  * @param {Row} row
- * @returns {number | undefined} RSS of the limit
+ * @returns {number | undefined} RSS as a share of the limit
  */
 const limitRatio = ({ values: { rssBytes, containerLimitBytes } }) =>
   rssBytes === undefined || containerLimitBytes === undefined
@@ -38,7 +38,7 @@ const limitRatio = ({ values: { rssBytes, containerLimitBytes } }) =>
 const known = (value, format) => value === undefined ? '' : format(value)
 
 /**
- * Columns beside the name and the verdict. On a narrow terminal those with the lowest worth go
+ * Columns besides name and verdict. On a narrow terminal the columns of least worth are dropped
  * first.
  * @type {readonly { head: string, worth: number, text: (row: Row) => string }[]}
  */
@@ -52,7 +52,7 @@ const COLUMNS = [
 ]
 
 /**
- * Orders of the list, in the order of the key s. Rows come by urgency.
+ * Sort orders of the list, through which the key s cycles. The rows arrive sorted by urgency.
  * @type {readonly { name: string, value: (row: Row) => number }[]}
  */
 const SORTS = [
@@ -74,9 +74,9 @@ const HELP = [
   '! confirmed   ~ suspected   ? undecided   ✓ ruled out'
 ]
 
-/** The screen of `memwatch top`: its state, what keys do, its lines. */
+/** The screen of `memwatch top`: its state, its keys and its lines. */
 class TopView {
-  /** Worst first. @type {Row[]} */
+  /** Rows of the list, worst first. @type {Row[]} */
   rows = []
   #origin
   /** @type {'list' | 'target' | 'help'} */
@@ -84,17 +84,20 @@ class TopView {
   #isFiltering = false
   #filter = ''
   #sort = 0
-  /** The selected target, that stays selected when others come and go. @type {string | undefined} */
+  /**
+   * The selected target, which stays selected when others appear and disappear.
+   * @type {string | undefined}
+   */
   #selected
 
-  /** @param {string} origin of the exporter */
+  /** @param {string} origin URL of the exporter */
   constructor (origin) {
     this.#origin = origin
   }
 
   /**
-   * @param {string} input one key, or more that came at once
-   * @returns {boolean} false where it asks to end
+   * @param {string} input one key, or several that arrived together
+   * @returns {boolean} false if a key ends the program
    */
   press (input) {
     const keys = ARROWS[input] ? [ARROWS[input]] : input.startsWith(ESCAPE) ? [ESCAPE] : [...input]
@@ -112,7 +115,7 @@ class TopView {
     return true
   }
 
-  /** @param {string} key while the filter is typed */
+  /** @param {string} key key that was pressed while the filter is typed */
   #type (key) {
     if (ENTER.includes(key)) this.#isFiltering = false
     else if (key === ESCAPE) {
@@ -145,7 +148,7 @@ class TopView {
     }
   }
 
-  /** @returns {Row[]} that the filter keeps, in the chosen order */
+  /** @returns {Row[]} rows that match the filter, in the chosen order */
   #shown () {
     const words = this.#filter.toLowerCase()
     const { value } = SORTS[this.#sort]
@@ -155,7 +158,8 @@ class TopView {
   }
 
   /**
-   * @param {{ width: number, height: number }} size of the terminal; Infinity where there is none
+   * @param {{ width: number, height: number }} size size of the terminal; Infinity without a
+   *   terminal
    * @returns {Line[]}
    */
   render ({ width, height }) {
@@ -243,7 +247,7 @@ class TopView {
  * @template {{ worth: number, wide: number }} Column
  * @param {Column[]} columns
  * @param {number} width
- * @returns {Column[]} those that leave room for a verdict
+ * @returns {Column[]} columns that leave room for a verdict
  */
 function dropNarrow (columns, width) {
   const used = columns.reduce((sum, { wide }) => sum + wide + 2, 0)
@@ -256,7 +260,7 @@ function dropNarrow (columns, width) {
 const keyOf = ({ target: { target, thread, pid } }) => `${target} ${thread} ${pid}`
 
 /**
- * Cuts after a whole word, unless that would lose more than half of the width.
+ * Cuts a text after a whole word, unless this would waste more than half of the width.
  * @param {string} text
  * @param {number} width
  */
@@ -274,7 +278,8 @@ function describe ({ headline, up, silence, death }) {
 }
 
 /**
- * The selected row is inverse; the dead are dim, whatever was found on them.
+ * Styles a row: the selected row is inverse, and rows of ended targets are dim, whatever was found
+ * on them.
  * @param {string} text
  * @param {Row} row
  * @param {boolean} isSelected

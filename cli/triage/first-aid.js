@@ -8,8 +8,8 @@ const LEAK = Object.freeze({
 })
 
 /**
- * Measures that relieve a process before its fix is made, by diagnosis. Absent: the fix is the
- * measure.
+ * Measures that help a process until its fix is applied, by diagnosis. For other diagnoses the fix
+ * itself is the measure.
  * @type {Readonly<Record<string, readonly string[]>>}
  */
 const measures = Object.freeze({
@@ -28,7 +28,8 @@ const measures = Object.freeze({
 
 /**
  * Steps to take now, the most urgent first.
- * @param {import('../watch/watch-command').Report} report of a process that was attached to
+ * @param {import('./watch-command').Report} report report of a process to which memwatch was
+ *   attached
  * @returns {string[]} sentences
  */
 function firstAid ({ attached, targets }) {

@@ -2,7 +2,7 @@
 
 const BLOCK_BYTES = 512
 /**
- * Offset and length of a header's fields, by POSIX ustar.
+ * Offset and length of a header's fields in POSIX ustar.
  * @type {Record<string, [offset: number, length: number]>}
  */
 const FIELDS = {
@@ -18,7 +18,7 @@ const FIELDS = {
 }
 
 /**
- * @param {string} name of at most 100 characters
+ * @param {string} name name of the file, at most 100 characters
  * @param {number} mode
  * @param {number} bytes
  */
@@ -43,7 +43,7 @@ function header (name, mode, bytes) {
 }
 
 /**
- * A .tar whose bytes follow from its files alone.
+ * Creates a .tar whose bytes depend only on its files.
  * @param {readonly { name: string, mode: number, content: Buffer }[]} files
  * @returns {Buffer}
  */

@@ -7,7 +7,7 @@ const { escapeMarkup } = require('../text/escape')
 /** @typedef {import('../text/terminal').Line} Line */
 /** @typedef {{ title: string, lines: readonly Line[] }} Section */
 
-/** Colours of the styles that a report uses. */
+/** Colours of the styles in a report. */
 const COLOURS = Object.freeze(/** @type {Record<string, string>} */ ({
   red: '#b00020', yellow: '#8a6100', green: '#1b6e2a', cyan: '#00697a', bold: 'inherit'
 }))
@@ -17,8 +17,8 @@ const textOf = line => printable(typeof line === 'string' ? line : line.text)
 
 /**
  * @param {string} title untrusted text
- * @param {readonly Section[]} sections lines are untrusted text
- * @returns {string} Markdown: indented lines are code, which no text of theirs can end
+ * @param {readonly Section[]} sections sections, whose lines are untrusted text
+ * @returns {string} Markdown; untrusted lines are indented code, which no text can end
  */
 const toMarkdown = (title, sections) =>
   [
@@ -36,7 +36,7 @@ function htmlLine (line) {
 }
 
 /**
- * One page that loads nothing and runs nothing.
+ * Creates one HTML page that loads nothing and runs no code.
  * @param {string} title untrusted text
  * @param {readonly Section[]} sections lines are untrusted text
  */

@@ -10,7 +10,7 @@ const { openDestination } = require('@memwatch/exporter/egress/destination')
 const { triageKey } = require('@memwatch/exporter/egress/object-keys')
 const { tar } = require('./tar')
 
-/** Attempts to send a file: somebody waits for the command. */
+/** Upper bound of attempts to send a file, because somebody waits for the command. */
 const ATTEMPTS = 3
 const DELAY_MS = 2000
 
@@ -21,14 +21,14 @@ const NAMES = /** @type {const} */ ([
 
 /**
  * @typedef {{ name: string, mode: number, content: Buffer, isSnapshot?: boolean }} File isSnapshot:
- *   a heap snapshot, with all strings of the app
+ *   true for a heap snapshot, which contains all strings of the app
  */
 
-/** @param {import('commander').Command} command with --config */
+/** @param {import('commander').Command} command command that has --config */
 function withShippingOptions (command) {
   for (const name of NAMES) {
     const { flag, help, env, default: usual } = options[name]
-    // The exporter's help speaks of captures.
+    // The exporter's help text is adapted: it is about captures.
     const text = help.replace('finished captures', 'the file, too,')
     command.option(flag, `${text} [${env}] (default: ${usual || 'none'})`)
   }
@@ -36,10 +36,10 @@ function withShippingOptions (command) {
 }
 
 /**
- * @param {Record<string, any>} given flags as text, and config
- * @param {{ delayMs?: number }} [times] between two attempts
+ * @param {Record<string, any>} given flags as text, and the config file
+ * @param {{ delayMs?: number }} [times] delay between two attempts
  * @returns {ReturnType<typeof createShip> | undefined} undefined without --ship-to
- * @throws {ConfigError} when the address or its credentials cannot be used
+ * @throws {ConfigError} if the address or its credentials cannot be used
  */
 function openShipping (given, { delayMs = DELAY_MS } = {}) {
   const { shipTo, shipSnapshots, ...config } = readShippingConfig(given)
@@ -58,7 +58,8 @@ const createShip = (send, { shipSnapshots, delayMs }) =>
    * @param {number} of.pid
    * @param {readonly File[]} of.files
    * @param {AbortSignal} of.signal
-   * @returns {Promise<{ key: string, omitted: number }>} omitted: heap snapshots
+   * @returns {Promise<{ key: string, omitted: number }>} omitted: number of heap snapshots that
+   *   were not sent
    * @throws {Error} with the reason of the last attempt
    */
   async ({ target, pid, files, signal }) => {

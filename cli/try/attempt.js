@@ -22,7 +22,7 @@ const STATUS = Object.freeze({
 })
 
 /**
- * @typedef {object} Attempt the wire form of `memwatch try --json`
+ * @typedef {object} Attempt result of `memwatch try --json`
  * @property {1} schema
  * @property {keyof typeof STATUS | 'interrupted'} outcome
  * @property {string | null} interruptedBy
@@ -31,8 +31,8 @@ const STATUS = Object.freeze({
  *   run without the change; null if no process reported
  * @property {{ title: string, reason: string }[]} skipped fixes that could not be applied from
  *   outside
- * @property {import('../comparison/compare').Comparison} comparison
- * @property {string} kept folder
+ * @property {import('./comparison/compare').Comparison} comparison
+ * @property {string} kept folder with the retained recordings
  */
 
 /**
@@ -46,8 +46,8 @@ function attemptOf ({ before, after }, chosen, kept, { by }) {
   const { verdict, fix, skipped = [] } = chosen ?? {}
   const first = before[0]?.target
   const comparison = compare(before, after, fix && { diagnosis: verdict?.diagnosis ?? null, fix })
+  // A suspected finding that is confirmed later is the same finding.
   const failed = (/** @type {import('../comparison/measure').Run} */ { exit, target }) => !target || (exit?.code ?? 0) > 0 || (exit?.signal ?? 'SIGTERM') !== 'SIGTERM'
-  // A suspicion that was confirmed later is still the same finding.
   const has = (/** @type {import('../comparison/measure').Run} */ { target }) =>
     target && findCase(target).verdicts.some(({ diagnosis, state }) =>
       diagnosis === verdict?.diagnosis && (state === 'confirmed' || state === verdict.state))

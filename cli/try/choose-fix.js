@@ -11,15 +11,15 @@ const { UsageError } = require('../program/usage-error')
  *   finding
  * @property {import('@memwatch/engine/diagnoses/define-diagnosis').Fix} [fix] absent if no fix is
  *   applicable
- * @property {{ command: string[], env: Record<string, string> }} [applied] the command with it
- * @property {{ title: string, reason: string }[]} skipped fixes that could not be applied from
- *   outside
+ * @property {{ command: string[], env: Record<string, string> }} [applied] the command with the
+ *   change
+ * @property {{ title: string, reason: string }[]} skipped fixes that cannot be applied from outside
  */
 
 /**
- * The finding, and the first of its fixes that can be applied.
- * @param {import('../comparison/measure').Run} run
- * @param {string[]} words the command
+ * Chooses the finding, and the first of its fixes that can be applied.
+ * @param {import('./comparison/measure').Run} run
+ * @param {string[]} words words of the command
  * @param {import('./try-options').TryOptions} options
  * @returns {Chosen}
  * @throws {UsageError} if the number is too high, or the named change is impossible
@@ -55,9 +55,9 @@ function chooseFix ({ target }, words, { diagnosis, fixNumber, named }) {
 }
 
 /**
- * The change that the user wants to try, without a prediction.
+ * Uses the change that the user wants to try, without a prediction.
  * @param {{ flags: string[], env: Record<string, string> }} named
- * @param {string[]} words the command
+ * @param {string[]} words words of the command
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello
  * @returns {Required<Pick<Chosen, 'fix' | 'applied'>>}
  * @throws {UsageError}

@@ -7,25 +7,26 @@ const { isNodeFile } = require('@memwatch/exporter/process/process-view')
 const { otherOptions } = require('@memwatch/engine/fixes/node-flag')
 
 /**
- * Make a change without touching the app: by its environment, or by the command line that starts
+ * Makes a change without touching the app, by its environment or by the command line that starts
  * it.
  *
  * @param {import('@memwatch/engine/diagnoses/define-diagnosis').Change} change
  * @param {object} of
- * @param {string[]} of.command that starts the app
- * @param {import('@memwatch/agent/protocol/frame').Hello} of.hello of the process that the change is for
- * @param {string} [of.nodeOptions] NODE_OPTIONS that the command gets in any case
- * @param {(library: string) => boolean} [of.loads] true: the dynamic loader finds a library
- * @returns {{ command: string[], env: Record<string, string> } | { reason: string }} reason: reason
- *   for which it is impossible from outside
+ * @param {string[]} of.command command that starts the app
+ * @param {import('@memwatch/agent/protocol/frame').Hello} of.hello hello of the process for which
+ *   the change is made
+ * @param {string} [of.nodeOptions] NODE_OPTIONS NODE_OPTIONS that the command gets in any case
+ * @param {(library: string) => boolean} [of.loads] tells if the dynamic loader finds a library
+ * @returns {{ command: string[], env: Record<string, string> } | { reason: string }} reason: the
+ *   reason why the change is impossible from outside
  */
 function fromOutside (
   { flag, env, code, memoryLimitBytes },
   { command, hello, nodeOptions = '', loads = loaderFinds }
 ) {
   if (code) return { reason: 'it is a change in the code' }
-  // NODE_OPTIONS of the running process has lost its quotes, so the change is added to that of the
-  // command. The last one counts.
+  // The reported NODE_OPTIONS of the running process has lost its quotes, so the change is added to
+  // the NODE_OPTIONS of the command. Of equal options the last one takes effect.
   if (flag && env?.NODE_OPTIONS) {
     return { command, env: { NODE_OPTIONS: `${nodeOptions} ${flag}`.trimStart() } }
   }
@@ -66,7 +67,7 @@ const isNode = file =>
  * Command line with these flags before the script, replacing those of the same name.
  * @param {string[]} command
  * @param {string[]} flags
- * @param {readonly string[]} execArgv options that node removed from it
+ * @param {readonly string[]} execArgv options that node removed from the command line
  */
 function withFlags ([node, ...args], flags, execArgv) {
   const own = args.slice(0, execArgv.length)
@@ -76,8 +77,8 @@ function withFlags ([node, ...args], flags, execArgv) {
 }
 
 /**
- * The loader of glibc reports a missing library on stderr and continues; that of musl does not
- * start the program.
+ * Tests if the loader finds a library. The loader of glibc reports a missing library on stderr and
+ * continues; the loader of musl does not start the program.
  * @param {string} library
  */
 function loaderFinds (library) {

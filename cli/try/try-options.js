@@ -8,7 +8,7 @@ const { diagnoses } = require('@memwatch/engine/diagnoses/index')
 const { UsageError, readBytes, readSeconds } = require('../program/usage-error')
 
 /**
- * @typedef {object} Given as commander read them
+ * @typedef {object} Given options in the form of commander
  * @property {string} [for]
  * @property {string} [load]
  * @property {string} repeat
@@ -52,8 +52,8 @@ function readTryOptions (given) {
 }
 
 /**
- * @param {string} text words for a shell
- * @throws {UsageError} for a file of results: a shell would try to execute it
+ * @param {string} text command line for a shell
+ * @throws {UsageError} for a file of results, which a shell would try to execute
  */
 function readLoad (text) {
   if (!/^\S+\.json$/.test(text)) return text
@@ -101,7 +101,7 @@ function readGroupBytes (text) {
 }
 
 /**
- * The change of --with, applied to any finding.
+ * Reads the change of --with, which is applied whatever the finding.
  * @param {Given} given
  * @returns {{ flags: string[], env: Record<string, string> }}
  */

@@ -12,36 +12,35 @@ const { Progress } = require('../watch/progress')
 const { explainSpawnFailure } = require('../watch/spawn-failure')
 const { watchCommand } = require('../watch/watch-command')
 
-/** Time for which an app is watched after its load: memory that returns late must be seen. */
+/** Time for which an app is watched after its load, to observe memory that is returned late. */
 const SETTLE_MS = 10_000
 
 /**
- * Settings of runs; the same for all of them.
+ * Settings that are the same for all runs.
  * @typedef {object} Plan
  * @property {string} folder of the recordings
  * @property {number} [forSeconds]
  * @property {string} [load]
  * @property {number} [memoryBytes]
  * @property {number} repeat
- * @property {string} [diagnosis] to fix
+ * @property {string} [diagnosis] id of the diagnosis to fix
  * @property {AbortSignal} abort ends the running command
  *
  * @typedef {object} Trial
  * @property {'before' | 'after'} side
- * @property {number} number from 1
+ * @property {number} number number of the run, from 1
  * @property {string[]} command
- * @property {Record<string, string>} env besides our own
+ * @property {Record<string, string>} env environment besides memwatch's own variables
  * @property {{ name: string, thread: string }} [like] the target to compare
  */
 
 /**
- * One run: the command in its memory cgroup, under its load, recorded; then read off the recording,
- * as `memwatch compare` would.
+ * Makes one run: starts the command in its memory cgroup, under its load, with a recording, and
+ * then measures the recording like `memwatch compare`.
  * @param {Plan} plan
  * @param {Trial} trial
- * @returns
- *   {Promise<{ run: import('../comparison/measure').Run, notStarted?: number, loadError?: Error }>}
- *   notStarted: the status to end with
+ * @returns {Promise<{ run: import('./comparison/measure').Run, notStarted?: number, loadError?:
+ *   Error }>} notStarted: exit status if the command could not be started
  */
 async function tryRun (
   { folder, forSeconds, load: loadWords, memoryBytes, repeat, diagnosis, abort },
@@ -105,8 +104,8 @@ async function tryRun (
 
 /**
  * @param {string[]} command
- * @param {number | undefined} limitBytes undefined: no memory cgroup
- * @param {string} name of the group
+ * @param {number | undefined} limitBytes undefined for no memory cgroup
+ * @param {string} name name of the cgroup
  */
 function intoGroup ([first, ...rest], limitBytes, name) {
   const group = limitBytes === undefined ? undefined : createMemoryGroup({ limitBytes, name })
@@ -114,12 +113,12 @@ function intoGroup ([first, ...rest], limitBytes, name) {
 }
 
 /**
- * True when the command could not be started, by spawn's error or by the status of the shell that
+ * Exit status for a command that could not be started, from spawn's error or from the shell that
  * joins a memory cgroup.
  * @param {string[]} command
  * @param {import('../comparison/measure').Run} run
  * @param {NodeJS.ErrnoException} [error]
- * @returns {number | undefined} 126 or 127
+ * @returns {number | undefined} 126 or 127; undefined if it was started
  */
 function statusOfNone (command, { exit, target }, error) {
   if (error) {

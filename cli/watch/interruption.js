@@ -3,8 +3,9 @@
 const os = require('node:os')
 
 /**
- * Ctrl-C and similar signals over several runs: ends the running one, and reports the results so
- * far. Further signals are ignored meanwhile: the recordings must be kept.
+ * Handles Ctrl-C and similar signals for a command with several runs: the present run is ended, and
+ * the results so far are reported. Further signals are ignored then, so that the recordings are
+ * kept.
  */
 class Interruption {
   #controller = new AbortController()
@@ -24,7 +25,7 @@ class Interruption {
     }
   }
 
-  /** Aborts on such a signal. */
+  /** Signal that aborts at an interruption. */
   get signal () {
     return this.#controller.signal
   }

@@ -7,8 +7,8 @@ const GRACE_MS = 5000
 const POLL_MS = 50
 
 /**
- * Processes that a command left running. Only they have the path of memwatch's private socket in
- * their environment. Without /proc it finds none.
+ * Processes that a command left running. They are recognised by the path of memwatch's private
+ * socket in their environment. Without /proc none are found.
  */
 class Leftovers {
   #marker
@@ -18,15 +18,16 @@ class Leftovers {
     this.#marker = `MEMWATCH_SOCKET=${socket}\0`
   }
 
-  /** Ends them, first by SIGTERM, then by SIGKILL. Resolves when none is left. */
+  /** Ends these processes, first by SIGTERM, then by SIGKILL. Resolves when none is left. */
   async end () {
     const deadline = Date.now() + GRACE_MS
     for (let signal = /** @type {NodeJS.Signals | 0} */ ('SIGTERM'), pids = this.#find(); pids.length > 0; pids = this.#find()) {
       for (const pid of pids) {
-        try { process.kill(pid, signal) } catch {} // it has just ended
+        try { process.kill(pid, signal) } catch {} // The process has just ended.
       }
       signal = Date.now() > deadline ? 'SIGKILL' : 0
-      if (Date.now() > 2 * GRACE_MS + deadline) return // unkillable: stuck in the kernel
+      // The process cannot be killed: it is stuck in the kernel.
+      if (Date.now() > 2 * GRACE_MS + deadline) return
       await new Promise(resolve => setTimeout(resolve, POLL_MS))
     }
   }
@@ -54,7 +55,7 @@ class Leftovers {
         !/\) Z /.test(fs.readFileSync(`/proc/${pid}/stat`, 'latin1'))
       )
     } catch {
-      return false // another user's, or gone
+      return false // The process belongs to another user, or is gone.
     }
   }
 }

@@ -6,8 +6,8 @@ const { once } = require('node:events')
 const { workOfLoad } = require('../comparison/work-of')
 
 /**
- * Time after which a reporting app counts as up although it does not listen: it may be a worker of
- * a queue.
+ * Time after which a reporting app is considered up although it does not listen: it may be a worker
+ * of a queue.
  */
 const UP_AFTER_MS = 15_000
 /** Grace period of a load. */
@@ -28,14 +28,14 @@ class LoadCommand {
   #ended
 
   /**
-   * @param {string} words as on a shell's command line
+   * @param {string} words command line for a shell
    * @param {object} options
    * @param {string} options.file file for its stdout
    * @param {import('@memwatch/exporter/exporter').Exporter} options.exporter exporter that watches
    *   the app
    * @param {(text: string) => void} options.say
-   * @param {(error?: LoadError) => void} options.onEnd resolves when it has ended, or could not be
-   *   started
+   * @param {(error?: LoadError) => void} options.onEnd called when the load has ended, or could not
+   *   be started
    * @param {NodeJS.ProcessEnv} [options.env]
    */
   constructor (words, { file, exporter, say, onEnd, env = process.env }) {
@@ -50,7 +50,7 @@ class LoadCommand {
     return fs.existsSync(this.#file) ? workOfLoad(fs.readFileSync(this.#file, 'utf8')) : undefined
   }
 
-  /** Ends it if it still runs. */
+  /** Ends the load if it still runs. */
   async stop () {
     this.#abort.abort()
     await this.#ended
@@ -76,7 +76,7 @@ class LoadCommand {
     /** @type {NodeJS.Timeout | undefined} */
     let timer
     const end = () => {
-      kill(child, 'SIGINT') // autocannon, wrk and hey then print their results so far
+      kill(child, 'SIGINT') // On SIGINT autocannon, wrk and hey print their results so far.
       timer = setTimeout(() => kill(child, 'SIGKILL'), GRACE_MS)
     }
     this.#abort.signal.addEventListener('abort', end)
@@ -93,14 +93,14 @@ class LoadCommand {
   }
 }
 
-/** A load that could not be started. */
+/** Error for a load that could not be started. */
 class LoadError extends Error {}
 
 /**
  * @param {import('@memwatch/exporter/exporter').Exporter} exporter
  * @param {AbortSignal} signal
- * @returns {Promise<void>} resolves when a process of the app listens on TCP, or has lived for some
- *   time without; or when the wait is aborted
+ * @returns {Promise<void>} resolves when a process of the app listens on TCP, or has run for some
+ *   time without listening, or when the wait is aborted
  */
 function isUp (exporter, signal) {
   return new Promise(resolve => {
@@ -124,12 +124,12 @@ function isUp (exporter, signal) {
 
 /**
  * @param {import('node:child_process').ChildProcess} child
- * @param {NodeJS.Signals} signal signal for its whole group
+ * @param {NodeJS.Signals} signal signal for its whole process group
  */
 function kill ({ pid }, signal) {
   try {
     if (pid !== undefined) process.kill(-pid, signal)
-  } catch {} // it has just ended
+  } catch {} // The process has just ended.
 }
 
 module.exports = { LoadCommand }

@@ -6,8 +6,8 @@ const fs = require('node:fs')
 const TAIL_BYTES = 65_536
 
 /**
- * @param {string} file output of an app
- * @returns {string} its end
+ * @param {string} file file with the output of an app
+ * @returns {string} end of the output
  */
 function tailOf (file) {
   const fd = fs.openSync(file, 'r')

@@ -16,8 +16,8 @@ const SPARK_WIDTH = 8
 const TREND_SHARE = 0.03
 
 /**
- * Progress of `memwatch run`: on a terminal one line that is redrawn, and in any case one line for
- * each finding that comes or goes.
+ * Progress of `memwatch run`: on a terminal one line that is redrawn, and always one line for each
+ * finding that appears or disappears.
  */
 class Progress {
   #output
@@ -33,7 +33,7 @@ class Progress {
   /**
    * @param {import('../program/output').Output} output
    * @param {object} [options]
-   * @param {string} [options.label] begins each line
+   * @param {string} [options.label] beginning of each line
    * @param {number} [options.seconds] expected duration, for a bar
    * @param {boolean} [options.verbose] also print ruled out checks
    */
@@ -60,7 +60,7 @@ class Progress {
       if (isWorthALine) this.say(`${about} ${state}: ${summary}`)
     })
     exporter.on('captured', (/** @type {import('@memwatch/exporter/captures/captures').Capture} */ { kind, target, thread, suspects, retainers }) => {
-      // A report or a trace names no lines.
+      // Diagnostic reports and traces have no suspects.
       if (!suspects && !retainers) return
       const found = shortText(suspects) || holderText(retainers)
       this.say(`${target} ${thread}: ${kind}: ${found || 'no line stands out'}`)
@@ -111,8 +111,8 @@ class Progress {
 }
 
 /**
- * A target on one line, as `shop ~ suspected js-heap-leak · RSS 304 MiB ↑ 140 MiB/min ▁▂▃▅▆ ·
- * GC 0.7 %`.
+ * Describes a target on one line, such as `shop ~ suspected js-heap-leak · RSS 304 MiB ↑ 140
+ * MiB/min ▁▂▃▅▆ · GC 0.7 %`.
  * @param {import('@memwatch/engine/history/target').Target} target
  */
 function describe (target) {

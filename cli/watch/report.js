@@ -8,17 +8,17 @@ const { runbookOf } = require('../text/runbook')
 const { wrap } = require('../text/wrap')
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 
-/** Lines of code named for a verdict. */
+/** Upper bound of the suspects that are printed for a verdict. */
 const MOST_SUSPECTS = 3
-/** Share of RSS from which a part is listed with -v, and without. */
+/** Share of RSS from which a part is listed. */
 const LEAST_SHARE = 0.001
 const LEAST_SHOWN_SHARE = 0.01
-/** Lines of evidence without -v. */
+/** Upper bound of lines of evidence without -v. */
 const MOST_EVIDENCE = 3
-/** Known bugs that are described for a verdict; the others are named. */
+/** Upper bound of known bugs that are described for a verdict; the others are only named. */
 const MOST_KNOWN_BUGS = 3
 
-/** Green is only for ruled out checks. */
+/** Styles of states. Green is used only for ruled out checks. */
 const STYLES = Object.freeze(/** @type {const} */ ({
   confirmed: 'red', suspected: 'yellow', undecided: 'yellow', limited: 'bold', ok: 'green'
 }))
@@ -30,18 +30,18 @@ const STYLES = Object.freeze(/** @type {const} */ ({
  */
 
 /**
- * @typedef {object} Ended an isolate whose process ended before the report was made
+ * @typedef {object} Ended an isolate whose process ended before the report
  * @property {number} pid
  * @property {string} thread
- * @property {number} afterSeconds its age at the last frame
+ * @property {number} afterSeconds age at the last frame
  */
 
 /**
- * The report for a terminal: finding, evidence, fix, expected effect.
+ * Renders the report for a terminal: finding, evidence, fix, expected effect.
  *
  * @param {import('./watch-command').Report} report
- * @param {{ width?: number, verbose?: boolean, ended?: readonly Ended[] }} [options] verbose: every
- *   finding with all its evidence and fixes, and the checks that found nothing
+ * @param {{ width?: number, verbose?: boolean, ended?: readonly Ended[] }} [options] verbose: print
+ *   every finding with all its evidence and fixes, and the checks without a finding
  * @returns {Line[]}
  */
 function renderReport (report, { width = 100, verbose = false, ended = [] } = {}) {
@@ -61,7 +61,7 @@ function renderReport (report, { width = 100, verbose = false, ended = [] } = {}
 }
 
 /**
- * One target of the report.
+ * Renders one target of the report.
  * @param {import('./watch-command').JudgedTarget} target
  * @param {{ width: number }} options
  * @returns {Line[]}
@@ -79,7 +79,7 @@ function titleOf ({ pid, startedAtUnixMs, atUnixMs, ended }) {
     'its start'
 }
 
-/** The lines of a report, part by part. */
+/** Builds the lines of a report, part by part. */
 class ReportText {
   /** @type {Line[]} */
   lines = []
@@ -96,7 +96,7 @@ class ReportText {
   }
 
   /**
-   * Lines about the command and the end of its processes.
+   * Adds lines about the command and the end of its processes.
    * @param {import('./watch-command').Report} report
    */
   addEnd ({ source, attached, command, durationSeconds, exit, ending, targets, deaths }) {
@@ -123,7 +123,7 @@ class ReportText {
         this.#say({ text: `${target} ${thread}, pid ${pid}: ${text}`, style: 'red' })
       }
       if (advice) this.#say(advice)
-      // A verdict prints the holder below, if it has one.
+      // If a verdict has holders, they are printed with the verdict below.
       const isBelow = targets.some(other =>
         other.pid === pid && other.verdicts.some(({ holders }) => holders))
       if (holders && !isBelow) this.#addHolders(holders)
@@ -143,9 +143,9 @@ class ReportText {
   /**
    * @param {import('./watch-command').JudgedTarget} target
    * @param {object} about
-   * @param {import('../sources').Told} [about.source]
-   * @param {boolean} about.died true: its process crashed or was killed
-   * @param {number} [about.endedAfterSeconds] age at which it ended, if that is known
+   * @param {import('./sources').Told} [about.source]
+   * @param {boolean} about.died true if its process crashed or was killed
+   * @param {number} [about.endedAfterSeconds] age at which it ended, if known
    */
   addTarget (target, { source, died, endedAfterSeconds }) {
     const { thread, pid, node, headline, verdicts, memory } = target
@@ -156,13 +156,15 @@ class ReportText {
       .sort((a, b) =>
         Number(b.diagnosis === headline.diagnosis) - Number(a.diagnosis === headline.diagnosis)
       )
-    // A dead process cannot run longer, as the headline would advise.
+    // The headline of an undecided target advises to run it longer, which is impossible for an
+    // ended process.
     const isPast = died || (source && endedAfterSeconds !== undefined)
     const text = isPast && headline.state === 'undecided'
       ? `Undecided: it ended before ${headline.open.join(', ') || 'a check'} could be decided.`
       : headline.text
     if (endedAfterSeconds !== undefined) {
-      // Judges predict the time to a limit from the last frames of a process.
+      // The predicted times to a limit refer to the last frame, so they are marked for an ended
+      // process.
       const past = found.length > 0
         ? ' Times to a limit, below, are predictions from before the ' +
         'end.'
@@ -180,7 +182,7 @@ class ReportText {
   }
 
   /**
-   * Checks without a finding: their number, or each with its reason.
+   * Adds the checks without a finding: their number, or each one with its reason.
    * @param {JudgedVerdict[]} verdicts
    */
   #addOthers (verdicts) {
@@ -248,7 +250,7 @@ class ReportText {
   }
 
   /**
-   * A finding beside the first one: the report of a process fits on a screen.
+   * Adds a further finding in short form, so that the report of a process fits on a screen.
    * @param {JudgedVerdict} verdict
    */
   #addBrief (verdict) {
@@ -262,7 +264,8 @@ class ReportText {
 
   /**
    * @param {JudgedVerdict} verdict
-   * @param {import('@memwatch/engine/verdicts/headline').Headline} headline holds the summary of its verdict
+   * @param {import('@memwatch/engine/verdicts/headline').Headline} headline headline, which
+   *   contains the summary of its verdict
    */
   #addVerdict (verdict, headline) {
     const { suspects, knownBugs, openHandles, mallocAddons } = verdict
@@ -301,9 +304,9 @@ class ReportText {
   }
 
   /**
-   * Describes bugs that a suspect leads to, and names the others.
+   * Describes the likely bugs, and names the others.
    * @param {JudgedVerdict['knownBugs']} bugs
-   * @param {boolean} isHeadline true: the headline has named the only likely one
+   * @param {boolean} isHeadline true if the headline has already named the only likely bug
    */
   #addKnownBugs (bugs, isHeadline) {
     const isTold = isHeadline && bugs.length === 1 && bugs[0].likely
@@ -321,7 +324,7 @@ class ReportText {
 
   /**
    * @param {JudgedVerdict['fix'][number]} fix
-   * @param {string} word that begins it
+   * @param {string} word first word of the line
    */
   #addFix (fix, word) {
     this.#say({ text: `${word}: ${fix.title}`, style: 'bold' }, 2)

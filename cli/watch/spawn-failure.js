@@ -9,9 +9,9 @@ const SCRIPT = /\.[cm]?[jt]s$/
 
 /**
  * Explains a command that cannot be started.
- * @param {string[]} words the command
- * @param {NodeJS.ErrnoException} error of spawn
- * @returns {{ text: string, status: number }} text: a line for stderr; status: to exit with
+ * @param {string[]} words words of the command
+ * @param {NodeJS.ErrnoException} error error of spawn
+ * @returns {{ text: string, status: number }} text: a line for stderr; status: exit status
  */
 function explainSpawnFailure (words, { code, message }) {
   const [file] = words
@@ -36,7 +36,8 @@ function explainAccess (file) {
 
 /**
  * @param {string} file
- * @returns {fs.Stats | undefined} undefined if it is absent, or in a closed folder
+ * @returns {fs.Stats | undefined} stat; undefined if the file is absent, or in a folder without
+ *   access
  */
 function statOf (file) {
   try {

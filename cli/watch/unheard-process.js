@@ -4,12 +4,15 @@ const { Witness } = require('@memwatch/exporter/process/witness')
 
 /** Interval of samples: a heap of 256 MiB can be full within two seconds. */
 const SAMPLE_EVERY_MS = 100
-/** Samples stored; beyond that every second one is dropped, and sampling slows down by half. */
+/**
+ * Upper bound of stored samples. Beyond it every second sample is dropped, and the sampling rate is
+ * halved.
+ */
 const MOST_SAMPLES = 200
 
 /**
- * A process that has not reported, as the kernel shows it: its RSS, and kills for memory in its
- * cgroup. Sampling ends when it reports.
+ * Reads RSS and OOM kills of a process that has not reported yet, from the kernel. Sampling ends
+ * when the process reports.
  */
 class UnheardProcess {
   #witness
@@ -29,12 +32,13 @@ class UnheardProcess {
   constructor (pid, isHeard) {
     this.pid = pid
     this.startedAtUnixMs = Date.now()
-    // Only files under its process id are read while it is a child of this process: the id is not
+    // Files under its pid are read only while it is a child of this process, so the pid cannot be
     // reused.
     this.#witness = new Witness({ pid, startTimeTicks: NaN })
     this.#oomKills = this.#witness.oomKills()
     this.#isHeard = isHeard
-    // At once it would be this program's own image, before the other one's is loaded.
+    // The first sample is delayed: immediately after the fork, the process still has the memory of
+    // this program.
     this.#wait()
   }
 
@@ -60,7 +64,7 @@ class UnheardProcess {
     clearTimeout(this.#timer)
   }
 
-  /** Kills for memory in its cgroup since it began; undefined if they cannot be counted. */
+  /** Number of OOM kills in its cgroup since it started; undefined if unknown. */
   get oomKills () {
     const now = this.#witness.oomKills()
     return now === undefined || this.#oomKills === undefined ? undefined : now - this.#oomKills

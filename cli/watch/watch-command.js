@@ -26,22 +26,23 @@ const FAREWELL_MS = 1000
  * @property {1} schema
  * @property {string[]} command
  * @property {number} durationSeconds
- * @property {{ code: number | null, signal: string | null }} exit both null: unknown, or it runs
- * @property {Attached} [attached] of a process that ran before
- * @property {import('../sources').Told} [source] what was judged, where it is no recording and no
- *   run
+ * @property {{ code: number | null, signal: string | null }} exit both null if unknown, or if the
+ *   command still runs
+ * @property {Attached} [attached] process to which memwatch attached
+ * @property {import('./sources').Told} [source] judged source; absent for a recording or a run
  * @property {JudgedTarget[]} targets
- * @property {import('@memwatch/exporter/deaths/deaths').Death[]} deaths of its processes, the newest first
- * @property {import('@memwatch/exporter/deaths/explain-exit').Ending} [ending] where a signal ended it before a
- *   process of it reported
+ * @property {import('@memwatch/exporter/deaths/deaths').Death[]} deaths deaths of its processes,
+ *   the newest first
+ * @property {import('@memwatch/exporter/deaths/explain-exit').Ending} [ending] end of a command
+ *   that a signal ended before any of its processes reported
  */
 
 /**
  * @typedef {object} Attached
  * @property {number} pid
- * @property {number} startedAtUnixMs of the process
- * @property {number} atUnixMs since when it is counted
- * @property {boolean} ended whether it ended while it was watched
+ * @property {number} startedAtUnixMs start of the process
+ * @property {number} atUnixMs time from which it is observed
+ * @property {boolean} ended true if it ended while it was watched
  * @property {import('@memwatch/exporter/attachment/attachment').Workers} workers
  */
 
@@ -50,14 +51,16 @@ const FAREWELL_MS = 1000
  *
  * @param {object} options
  * @param {string[]} options.command
- * @param {string[]} [options.shown] the command as report and recording have it
- * @param {number} [options.forSeconds] end it after so long
- * @param {'inherit' | number} [options.stdout] of the command; a descriptor keeps our own stdout
- *   clean
- * @param {AbortSignal} [options.abort] end it when this aborts
- * @param {() => Promise<import('@memwatch/engine/recording/format').Work | undefined>} [options.workOf] what it
- *   did, asked when it has ended: goes into the recording
- * @param {{ host: string, port: number }} [options.listen] where to serve metrics meanwhile
+ * @param {string[]} [options.shown] words of the command in report and recording
+ * @param {number} [options.forSeconds] time after which the command is ended
+ * @param {'inherit' | number} [options.stdout] stdout of the command; a descriptor keeps memwatch's
+ *   own stdout free
+ * @param {AbortSignal} [options.abort] signal that ends the command
+ * @param {() => Promise<import('@memwatch/engine/recording/format').Work | undefined>}
+ *   [options.workOf] returns the work done by the command; called when it has ended, and stored in
+ *   the recording
+ * @param {{ host: string, port: number }} [options.listen] address on which metrics are served
+ *   during the run
  * @param {string} [options.record] file to write a recording to
  * @param {(exporter: Exporter, listen: { host: string, port: number }) => void} [options.onStart]
  * @param {NodeJS.ProcessEnv} [options.env]
@@ -99,14 +102,14 @@ async function watchCommand ({
     const durationSeconds = secondsSince(startedAt)
     const work = await workOf?.()
     end = { durationSeconds, exit, ...(work && { work }) }
-    // A signal ends the analysis.
+    // A signal ends the wait for the analysis.
     await Promise.race([exporter.analysed(), signals.next()])
     const targets = targetsSoFar()
     const endedByUs = endedByUsAtUnixMs < Infinity
     const said = targets.length > 0 || endedByUs
       ? null
       : await explainUnheard(end, { exporter, signals, command, env, unheard })
-    // A process ended by --for or an abort is not reported as a death.
+    // The end of a process by --for or an abort is not a death.
     const deaths = exporter.deaths.filter(({ diedAtUnixMs }) => diedAtUnixMs < endedByUsAtUnixMs)
     const ended = { command: shown, durationSeconds, exit, targets, deaths }
     const report = { schema: /** @type {const} */ (1), ...ended, ...(said && { ending: said }) }
@@ -122,7 +125,7 @@ async function watchCommand ({
  * @param {{ host: string, port: number }} options.listen
  * @param {string} options.socket
  * @param {string} [options.record]
- * @param {string[]} options.shown the command as the recording has it
+ * @param {string[]} options.shown words of the command in the recording
  */
 const privateExporter = ({ listen, socket, record, shown }) => new Exporter({
   listen,
@@ -147,13 +150,13 @@ async function startExporter (exporter) {
 }
 
 /**
- * @param {Exporter} exporter that begins
- * @returns {() => JudgedTarget[]} those that ended so far, and those that are watched
+ * @param {Exporter} exporter exporter that starts
+ * @returns {() => JudgedTarget[]} the ended targets, and the watched ones
  */
 function collectTargets (exporter) {
   /** @type {JudgedTarget[]} */
   const ended = []
-  /** Places in `ended`. @type {WeakMap<object, number>} */
+  /** Indexes in `ended`. @type {WeakMap<object, number>} */
   const places = new WeakMap()
   exporter.on('end', target => {
     if (!target.frame) return
@@ -168,14 +171,15 @@ function collectTargets (exporter) {
 }
 
 /**
- * Why a command ended of which no process reported, and what a heap snapshot that V8 wrote shows.
+ * Explains the end of a command none of whose processes reported, with the holders in a heap
+ * snapshot that V8 wrote.
  * @param {Pick<Report, 'durationSeconds' | 'exit'>} end
  * @param {object} of
  * @param {Exporter} of.exporter
- * @param {SignalRelay} of.signals one ends the analysis
+ * @param {SignalRelay} of.signals signals, one of which ends the wait for the analysis
  * @param {string[]} of.command
  * @param {NodeJS.ProcessEnv} of.env
- * @param {UnheardProcess} [of.unheard] the process as the kernel showed it
+ * @param {UnheardProcess} [of.unheard] readings of the process from the kernel
  * @returns {Promise<import('@memwatch/exporter/deaths/explain-exit').Ending | null>}
  */
 async function explainUnheard (
@@ -198,7 +202,7 @@ async function explainUnheard (
   return { ...ending, advice, holders }
 }
 
-/** @param {bigint} startedAt of process.hrtime.bigint */
+/** @param {bigint} startedAt value of process.hrtime.bigint */
 const secondsSince = startedAt => Number(process.hrtime.bigint() - startedAt) / 1e9
 
 /** @param {string} [parent] default: the system's temporary folder */
@@ -208,8 +212,8 @@ function makeSocketFolder (parent) {
 }
 
 /**
- * Removes what an exporter of one run leaves.
- * @param {string} folder of its socket
+ * Removes the files that the exporter of one run leaves.
+ * @param {string} folder folder of its socket
  * @param {SignalRelay} signals
  */
 function cleanUp (folder, signals) {
@@ -218,7 +222,7 @@ function cleanUp (folder, signals) {
 }
 
 /**
- * The environment of the command: with the agent, which reports here.
+ * Environment of the command: it preloads the agent, which reports to this exporter.
  * @param {NodeJS.ProcessEnv} env
  * @param {string} socket
  */
@@ -240,8 +244,8 @@ const farewell = exporter => Promise.race([
 ])
 
 /**
- * Passes signals on to the command. It keeps listening until all is cleaned up: a second Ctrl-C
- * must not leave a mess.
+ * Passes signals on to the command. It listens until everything is cleaned up, so that a second
+ * Ctrl-C leaves no files behind.
  */
 class SignalRelay {
   /** @type {import('node:child_process').ChildProcess | undefined} */
@@ -254,7 +258,7 @@ class SignalRelay {
     for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
       const relay = () => {
         this.#onSignal()
-        // A terminal sends Ctrl-C to the child as well; passing it on would make it two.
+        // A terminal sends Ctrl-C to the child as well, so passing it on would send it twice.
         if (signal !== 'SIGINT' || !process.stdin.isTTY) this.child?.kill(signal)
       }
       this.#relays.set(signal, relay)
@@ -273,7 +277,7 @@ class SignalRelay {
 }
 
 /**
- * NODE_OPTIONS with our preload after what is there. Node splits it at spaces and reads double
+ * NODE_OPTIONS with the agent's preload appended. Node.js splits it at spaces, and reads double
  * quotes with backslashes.
  * @param {string} [existing]
  */
@@ -287,8 +291,8 @@ function preloaded (existing = '') {
  * @param {{ env: NodeJS.ProcessEnv, stdio: import('node:child_process').StdioOptions, forSeconds?:
  *   number, abort?: AbortSignal, signals: SignalRelay, exporter: Exporter }} options
  * @returns {Promise<{ exit: Report['exit'], endedByUsAtUnixMs: number, spawnError?:
- *   NodeJS.ErrnoException, unheard?: UnheardProcess }>} endedByUsAtUnixMs: when it was asked to
- *   end, Infinity when it was not; unheard: what the kernel showed until it reported
+ *   NodeJS.ErrnoException, unheard?: UnheardProcess }>} endedByUsAtUnixMs: time at which memwatch
+ *   ended it, otherwise Infinity; unheard: readings from the kernel until it reported
  */
 async function runChild ([file, ...args], { env, stdio, forSeconds, abort, signals, exporter }) {
   const child = signals.child = spawn(file, args, { env, stdio })

@@ -7,7 +7,7 @@ const {
   privateExporter, startExporter, collectTargets, makeSocketFolder, farewell
 } = require('./watch-command')
 
-/** Interval of the question whether a process still runs. */
+/** Interval at which memwatch checks if the process still runs. */
 const POLL_MS = 200
 
 /** @typedef {import('@memwatch/exporter/exporter').Exporter} Exporter */
@@ -16,18 +16,20 @@ const POLL_MS = 200
  * Attaches to a running process with an exporter of its own, judges its frames, and detaches.
  *
  * @param {object} options
- * @param {import('@memwatch/exporter/attachment/subject').Subject} options.subject checked
- * @param {import('../attachment/options').AttachOptions} options.given
- * @param {number} [options.forSeconds] default: until it ends, or the abort
+ * @param {import('@memwatch/exporter/attachment/subject').Subject} options.subject a checked
+ *   process
+ * @param {import('./attachment/options').AttachOptions} options.given
+ * @param {number} [options.forSeconds] default: until the process ends, or the abort
  * @param {AbortSignal} options.abort ends the watch, not the process
- * @param {{ host: string, port: number }} [options.listen] where to serve metrics meanwhile
+ * @param {{ host: string, port: number }} [options.listen] address on which metrics are served
+ *   during the watch
  * @param {string} [options.record] file to write a recording to
  * @param {(exporter: Exporter, listen: { host: string, port: number }) => void} [options.onStart]
  * @param {(exporter: Exporter) => Promise<void>} [options.onWatched] awaited before the agent stops
  * @param {(exporter: Exporter, report: import('./watch-command').Report) => Promise<void>}
  *   [options.onReport] awaited before the exporter stops and deletes captures
  * @returns {Promise<{ report: import('./watch-command').Report, notDetached?: string }>}
- *   notDetached: reason why the agent stays in the process
+ *   notDetached: reason why the agent could not be detached
  * @throws {Refusal}
  */
 async function watchProcess ({
@@ -93,7 +95,7 @@ async function watchProcess ({
 }
 
 /**
- * Gives files of root to the user of the process: others may not connect.
+ * Changes the owner of root's files to the user of the process, who has to connect.
  * @param {import('@memwatch/exporter/attachment/subject').Subject} subject
  * @param {string[]} files
  */
@@ -105,7 +107,7 @@ function openTo ({ user, groups: [group] }, files) {
 /**
  * @param {import('@memwatch/exporter/attachment/subject').Subject} subject
  * @param {{ forSeconds?: number, abort: AbortSignal }} until
- * @returns {Promise<void>} after the time, an abort, or the end of the process
+ * @returns {Promise<void>} resolves after the time, an abort, or the end of the process
  */
 const untilOver = (subject, { forSeconds, abort }) => new Promise(resolve => {
   const timers = [setInterval(() => { if (!subject.isSame()) over() }, POLL_MS)]
