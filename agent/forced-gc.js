@@ -4,7 +4,7 @@ const { nowMs, measureCpu } = require('./primordials')
 const { getHeapStatistics, runInNewContext, setFlagsFromString } = require('./v8-functions')
 const { debug } = require('./guard')
 
-/** Most CPU share and least distance, as V8 discards code that ages. */
+/** Largest CPU share; least distance, as V8 discards aging code. */
 const LIMITS = {
   allow: { share: 0.02, distanceSeconds: 4 },
   often: { share: 0.25, distanceSeconds: 0.1 }

@@ -153,7 +153,7 @@ class Agent {
     this.#transport.tick(nowMs() / 1000)
   }
 
-  /** Another user may have created the socket in the system's temporary folder, to read along. */
+  /** Another user may have created the socket in the system's temporary folder, to read frames. */
   #isSafe () {
     const { socket } = this.#config
     const isDefault = 'path' in socket && socket.path === defaultSocketPath()

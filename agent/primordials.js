@@ -103,7 +103,7 @@ module.exports = Object.freeze({
     return (user + system) / 1e3
   },
   /**
-   * Time of all threads: the kernel counts one's in ticks.
+   * Measures all threads: the kernel counts that of one in ticks.
    * @returns {() => number} CPU seconds since this call, at most those that passed
    */
   measureCpu: () => {

@@ -12,8 +12,8 @@ const INTERVAL_BYTES = 131_072
 /** Lower bound: a peer cannot slow any app down by a small interval. */
 const LEAST_INTERVAL_BYTES = 4096
 /**
- * At a shorter interval a profile ends early after about so many samples, whatever the app begins
- * to allocate: a second of its CPU time in all, at 30 µs each.
+ * At a shorter interval a profile ends early, after about this many samples: one second of CPU
+ * time, at 30 µs each.
  */
 const MOST_SAMPLES = 30_000
 const CHECK_SECONDS = 0.25
@@ -61,7 +61,7 @@ function waitBounded (intervalBytes, { wait, gcs }) {
   }
 }
 
-/** Bytes that an app allocates between two scavenges, about. */
+/** Approximate bytes allocated between two scavenges. */
 function readSemiSpaceBytes () {
   const newSpace = getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space')
   return (newSpace?.space_size ?? 0) / 2

@@ -1,6 +1,6 @@
 'use strict'
 
-/** A failed capture. `reason` is a word of the wire. */
+/** A failed capture. `reason` is its code on the wire. */
 class CaptureError extends Error {
   /**
    * @param {string} reason

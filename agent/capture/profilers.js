@@ -105,7 +105,9 @@ const cpuProfilers = [
  * @property {() => string} stop
  */
 
-/** @typedef {{ intervalBytes: number, collected: boolean }} HeapOptions collected: garbage, too */
+/**
+ * @typedef {{ intervalBytes: number, collected: boolean }} HeapOptions collected: includes garbage
+ */
 
 const COLLECTED = { includeObjectsCollectedByMajorGC: true, includeObjectsCollectedByMinorGC: true }
 
@@ -167,8 +169,8 @@ const heapProfilers = [
 ]
 
 /**
- * Reading and sending a profile allocates, too: in a slow leak a good part of the live bytes at the
- * second reading. Profiles exclude these, unless a bundler put everything into one file.
+ * Reading and sending a profile allocates, too: in a slow leak a large share of the live bytes.
+ * Profiles exclude it, unless a bundler put everything into one file.
  */
 const OWN_FOLDERS =
   path.basename(__filename) === 'profilers.js'

@@ -10,7 +10,7 @@ const CONNECT_WITHIN_MS = 500
 const STALLED_MS = 30_000
 /** Retry of a full socket: its buffer holds some hundred kilobytes. */
 const AGAIN_MS = 2
-/** Longest run before a turn of the app. */
+/** Longest work before the app has a turn. */
 const TURN_MS = 5
 const SLICE_BYTES = 65_536
 
@@ -62,7 +62,7 @@ function connected (address) {
     socket.on('error', reject)
     socket.once('connect', () => {
       clearTimeout(giveUp)
-      // No exporter answers here: any input is a cost to the app, from another peer.
+      // An exporter sends nothing here: another peer does, at a cost to the app.
       socket.on('data', () => socket.destroy(new Error('the exporter answers a capture')))
       resolve(socket)
     })

@@ -4,7 +4,7 @@ const { locateNames } = require('./elf-names')
 const { decodeLatin1 } = require('../read-file')
 const { closeSync, openSync, readSync } = require('../primordials')
 
-/** Names searched in one frame: about 50 µs. */
+/** Bytes searched in one frame, in about 50 µs. */
 const PIECE_BYTES = 16_384
 /** Limit of inspected files; an app loads a handful. */
 const MOST = 48
@@ -34,7 +34,7 @@ const formatKey = (abi, file) => {
  * decide, a few KiB that the dynamic loader reads as well; the rest of a file is not read.
  * docs/decisions/0058-addons-are-told-by-imports.md
  *
- * @param {string} [own] file of the agent's own addon, which is none of the app's
+ * @param {string} [own] file of the agent's own addon, which is left out
  * @returns {import('./collector').Collector & { readMaps: (maps: string) => void }} readMaps:
  *   accepts text of /proc/self/maps
  */

@@ -76,9 +76,10 @@ class Cgroup {
   /** Files that this kernel lacks. @type {Set<string>} */
   #absent = new Set()
   #isFirst = true
-  // One group a frame: each file costs several system calls in cold code. Opening takes longer than
-  // reading, so the most useful files stay open. The last place alternates between memory.stat,
-  // which the kernel sums for each reader, and settings, which operators hardly ever change.
+  // One group of files a frame: each file costs several system calls in cold code. Opening takes
+  // longer than reading, so the most useful files stay open. The last group alternates between
+  // memory.stat, which the kernel sums for each reader, and settings, which operators hardly ever
+  // change.
   #readings = [this.#readUsage, this.#readEvents, this.#readThrottling, this.#readPressure]
   #rare = [
     this.#readStat,

@@ -7,7 +7,7 @@
  * @typedef {object} Tick
  * @property {number} count number of earlier frames, for readings every n frames
  * @property {number} nowSeconds monotonic
- * @property {boolean} [isOnDemand] also read expensive values before they are due: a command
+ * @property {boolean} [isOnDemand] a command: also read expensive values that are not due
  *
  * @typedef {object} Collector
  * @property {readonly (keyof Values)[]} fields written by `read`

@@ -5,7 +5,7 @@ const { isTemporary } = require('../read-file')
 
 const MICROSECONDS = 1e6
 const NANOSECONDS = 1e9
-/** The exporter judges windows of tens of seconds. Other expensive readings have other turns. */
+/** Rarely: the exporter judges windows of tens of seconds. Expensive readings take turns. */
 const WAIT_EVERY_FRAMES = 5
 const TURN = 4
 /** A process starved of CPU sends frames seconds apart, and its wait matters most. */

@@ -3,19 +3,19 @@
 const { nowMs, readFileSync, readdirSync, readlinkSync, statSync } = require('../primordials')
 const { isTemporary } = require('../read-file')
 
-/** Other expensive readings have other turns. */
+/** Expensive readings take turns. */
 const EVERY_FRAMES = 5
 const TURN = 1
 /** Share of time for listing, which takes 1.5 µs a descriptor. */
 const LIST_SHARE = 0.0005
 
-/** Half a millisecond: reading a link takes 3 to 6 µs, and 12 where there is none. */
+/** Takes half a millisecond: 3 to 6 µs for a link, 12 if it is absent. */
 const LINKS_PER_FRAME = 64
 /** Beyond this, links are sampled evenly. */
 const MOST_LINKS = 512
 /** Free numbers to expect below the highest descriptor. */
 const MOST_FREE = 16
-/** Change of the count that renews the kinds: the larger of this number and this share. */
+/** Change of the count after which kinds are counted again: a number, and a share. */
 const MOVED = 4
 const MOVED_SHARE = 0.05
 const AGAIN_AFTER_SECONDS = 10
@@ -116,7 +116,7 @@ class Descriptors {
     const beganMs = nowMs()
     this.names = this.#list('/proc/self/fd')
     this.#listAgainAtSeconds = nowSeconds + (nowMs() - beganMs) / 1000 / LIST_SHARE
-    return this.names.length - 1 // less the descriptor of this folder
+    return this.names.length - 1 // Not the descriptor of this folder.
   }
 }
 

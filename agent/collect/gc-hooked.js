@@ -13,7 +13,7 @@ const HEADER = Object.freeze({ rows: 0, majors: 1, liveBytes: 2, liveMajors: 3, 
 const ROW = Object.freeze({ kind: 0, flags: 1, counted: 2 })
 /** Count, sum and longest, then the buckets. */
 const ROW_LENGTH = ROW.counted + 3 + GC_PAUSE_BOUNDS_SECONDS.length + 1
-/** Attempts at equal readings: a GC or the sweeper between two makes them differ. */
+/** Attempts at equal readings: they differ if a GC or the sweeper ran between. */
 const MOST_TRIES = 5
 
 /**

@@ -10,10 +10,7 @@ const { PerformanceObserver } = require('../primordials')
  */
 const readDetail = entry => /** @type {{ detail?: object }} */ (entry).detail ?? entry
 
-/**
- * Observes GCs from now on. Their counter loads later: until then entries wait here, those of some
- * milliseconds.
- */
+/** Observes GCs from now on. Entries wait here some milliseconds, until their counter is loaded. */
 function gcObserver () {
   /** @type {Entries[]} */
   const waiting = []

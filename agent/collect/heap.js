@@ -21,13 +21,13 @@ function readArrayBuffers () {
 /** V8's totals and spaces. @returns {import('./collector').Collector} */
 function heap () {
   /**
-   * External memory, which includes them, at the last reading of array buffers.
+   * External memory at the last reading of array buffers, its part.
    * @type {number | undefined}
    */
   let readAtBytes
   /** @type {number | undefined} */
   let arrayBuffersBytes = 0
-  /** Spaces of every frame, and those once used; a frame omits others. */
+  /** Spaces in each frame: these, and all that were ever used. */
   const used = new Set(['new_space', 'old_space', 'large_object_space', 'code_space'])
   return {
     fields: [

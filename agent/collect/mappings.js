@@ -10,7 +10,7 @@ const MOST_GUARD_BYTES = 65_536
 /** Stacks of Node's threads: 4 MiB for a worker, else ulimit -s, 8 MiB nearly everywhere. */
 const LEAST_STACK_BYTES = 512 * 1024
 const MOST_STACK_BYTES = 8 * 2 ** 20
-/** Node.js 18 to 26 give exactly this to workers, and to no other thread (src/node_worker.h). */
+/** Only workers have exactly this, on Node.js 18 to 26 (src/node_worker.h). */
 const WORKER_STACK_BYTES = 4 * 2 ** 20
 /**
  * Addresses that V8 reserves for a WebAssembly memory, to omit checks of bounds: 8 GiB from its
@@ -25,8 +25,8 @@ const WEBASSEMBLY_STEP_BYTES = 2 * 2 ** 30
 const MMAP_AREA_DIGITS = 12
 const MMAP_AREA_FIRST_DIGIT = '4'.charCodeAt(0)
 /**
- * mimalloc asks for low addresses, too, and aligns its segments so; of V8's mappings of this size
- * one in 2,000 looks alike.
+ * Alignment of mimalloc's segments, whose addresses are low, too. One in 2,000 of V8's mappings of
+ * this size has the same.
  */
 const MIMALLOC_BYTES = 32 * 2 ** 20
 const MIMALLOC_STEP_BYTES = 4 * 2 ** 20

@@ -6,7 +6,7 @@ const { memoryReader } = require('./memory-reader')
 const { MOVED_SHARE, MemoryScan } = require('./memory-scan')
 
 const EVERY_SECONDS = 10
-/** Anonymous memory at rest hides little movement; heap and Buffers have other numbers. */
+/** Interval at rest: constant anonymous memory hides little movement. */
 const AT_REST_EVERY_SECONDS = 60
 /** Garbage alone changes a small memory by more than MOVED_SHARE. */
 const LEAST_MOVED_BYTES = 2 ** 20

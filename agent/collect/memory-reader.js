@@ -26,7 +26,7 @@ const { residentPages } = require('./resident-pages')
  * @param {Sources} [sources]
  * @returns {{ scan: () => Generator<void, Breakdown>, anonBytes: () => number, usesSmaps: () =>
  *   boolean }} scan: one scan, with pauses; usesSmaps: true: the kernel must add up smaps. The
- *   first two throw where /proc is closed
+ *   first two throw if /proc is closed
  */
 function memoryReader (
   onMaps,

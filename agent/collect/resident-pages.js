@@ -14,9 +14,9 @@ const ENTRY_BYTES = 8
 const PRESENT = 0x80
 /** Pages of one read. */
 const WINDOW_PAGES = 256
-/** Part of a window; the entries of a mixed piece are counted singly. */
+/** Part of a window; entries of a mixed piece are counted one by one. */
 const PIECE_BYTES = 256
-/** A row of untouched pages that ends a stack: it was never deeper. */
+/** Untouched pages in a row at which a stack ends. */
 const UNTOUCHED_PAGES = 64
 /** All parts but stacks, of which only the used end counts. */
 const SAMPLED = /** @type {const} */ ([
@@ -93,7 +93,7 @@ class PagemapWindow {
 
   /**
    * All entries of a part except the first, and all except the last: if both are equal, all entries
-   * are. A comparison costs a hundredth of a loop in code that runs so rarely, without garbage.
+   * are. A comparison costs a hundredth of a loop in cold code.
    * @param {number} start
    * @param {number} bytes
    */

@@ -3,10 +3,7 @@
 const { listActiveResources } = require('../primordials')
 const { KEY } = require('../protocol/text-rules')
 
-/**
- * Listing takes time in proportion to the active resources. Other expensive readings have other
- * turns.
- */
+/** Listing takes time in proportion to the active resources. Expensive readings take turns. */
 const EVERY_FRAMES = 5
 const TURN = 3
 

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Warnings of emitters with more listeners than they expect, one for each emitter. Node prints
- * warnings with a listener for them, too.
+ * Warnings of emitters with more listeners than they expect, one for each emitter. Node also prints
+ * a warning that has a listener.
  *
  * @param {(what: string, work: (...args: any[]) => void) => (...args: any[]) => void} guarded
  * @returns {import('./collector').Collector}

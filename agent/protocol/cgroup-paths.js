@@ -7,7 +7,7 @@ const path = require('node:path')
  * @typedef {object} ControllerPaths
  * @property {1 | 2} version
  * @property {string[]} folders own group first
- * @property {boolean} own true: the first is the own group for certain, and no group above it
+ * @property {boolean} own true: the first is certainly the own group, none above it
  */
 
 /**

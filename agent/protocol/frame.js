@@ -388,9 +388,9 @@ const fields = Object.freeze({
  */
 
 /**
- * Values of a frame before anything is read: each field is there, and none has a value. All frames
- * copy it, so they have one shape, which V8 fills and reads without looking names up. Parsed, as an
- * object that is put together name by name becomes a slow dictionary.
+ * Initial values of a frame: each field, without a value. All frames copy it, so they have one
+ * shape, which V8 fills and reads without looking names up. It is parsed: an object built field by
+ * field becomes a slow dictionary.
  * @type {Values}
  */
 const NO_VALUES = parseJson(`{${Object.keys(fields).map(name => `"${name}":null`)}}`)

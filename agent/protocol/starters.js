@@ -16,7 +16,7 @@ const NEXT = /[\\/]\.?bin[\\/]next$/
 
 /**
  * @param {readonly string[]} argv process.argv: Node.js, script, arguments
- * @returns {boolean} true: this process starts the app, and is none itself
+ * @returns {boolean} true: this process starts the app, and is not the app
  */
 function startsApp ([, script = '', command = 'dev']) {
   return STARTERS.some(starter => starter.test(script)) ||
