@@ -88,14 +88,14 @@ describe('malloc is queried', () => {
   }
   const jemalloc = () => ({ allocator: /** @type {const} */ ('jemalloc'), allocatedBytes: 3, activeBytes: 4, residentBytes: 6, metadataBytes: 1 })
 
-  it('only in frames that report a scan', () => {
+  it('only for frames that report a scan', () => {
     expect(readings(jemalloc, [0, 5, 10])).toEqual([
       { in_use: 3, active: 4, metadata: 1 },
       undefined,
       { in_use: 3, active: 4, metadata: 1 }
     ])
   })
-  it('less often if a query is expensive, the first one excepted', () => {
+  it('less often if a query is expensive, except for the first one', () => {
     expect(readings(jemalloc, [0, 10, 20, 30, 40, 50, 60], 0.02).map(Boolean)).toEqual([
       true,
       true,
@@ -106,7 +106,7 @@ describe('malloc is queried', () => {
       false
     ])
   })
-  it('only once if it has no statistics', () => {
+  it('only once if the allocator has no statistics', () => {
     let asked = 0
     const musl = () => { asked++; return { allocator: /** @type {const} */ ('unknown') } }
     expect([...readings(musl, [0, 10, 1000]), asked]).toEqual([undefined, undefined, undefined, 1])
@@ -231,7 +231,7 @@ describe('commands', () => {
     })
     expect(said.looks).toBe(1)
   })
-  it('run a trim every ten seconds at most', () => {
+  it('run at most one trim every ten seconds', () => {
     const time = { clock: 0 }
     const { obey } = make({}, time)
     const answers = [0, 9.9, 10].map(seconds => { time.clock = seconds; return obey(line())?.ok })
@@ -295,7 +295,7 @@ describe('commands', () => {
       fs.chownSync(folder, 4711, 4711)
       expect(obeyed()).toBe(false)
     })
-    it('by the owners and modes of folder and socket, read at most once a second', () => {
+    it('if owners and modes of the socket allow it; they are read at most once a second', () => {
       const time = { clock: 0 }
       const { obey } = make({}, time)
       const command = line({ command: 'none' })

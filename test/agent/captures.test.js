@@ -34,7 +34,7 @@ describe('the stream of a heap snapshot', () => {
     for await (const piece of readPieces(left)) if (piece) break
     expect(left.destroyed).toBe(true)
   })
-  it('rejects when it breaks off', async () => {
+  it('rejects if it ends too early', async () => {
     const broken = new Readable({ read () { this.destroy(new Error('no memory')) } })
     await expect(readPieces(broken).next()).rejects.toThrow('no memory')
   })
@@ -101,7 +101,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     `
     )
     const [first, last] = [readings[0], readings[19]]
-    // a reading of an almost empty profile takes a kilobyte or more
+    // A reading of an almost empty profile takes at least a kilobyte.
     expect(last.bytes).toBeLessThan(first.bytes + 8192)
     expect(readings[20].names).toEqual(['keep'])
     expect(readings[20].bytes).toBeGreaterThan(last.bytes + 50_000)

@@ -71,7 +71,7 @@ const inFolder = (folder, files) =>
 
 describe('the run queue', () => {
   /**
-   * Those of these frames in which the collector reads the file.
+   * Returns the frames in which the collector reads the file.
    * @param {number[]} times seconds
    */
   const readAt = times => {
@@ -189,7 +189,7 @@ describe('native addons', () => {
     const at = file('names.node', { imports: [name] })
     expect(inspect([at], 300)).toEqual({ [`${abi}/names.node`]: 1 })
   })
-  it('are unread if the file is not a 64-bit ELF file or is cut off', () => {
+  it('are not read if the file is not a 64-bit ELF file or is incomplete', () => {
     const whole = fs.readFileSync(file('whole.node', { imports: [NODE_API] }))
     /** @type {[string, (content: Buffer) => Buffer][]} */
     const changes = [
@@ -208,7 +208,7 @@ describe('native addons', () => {
       expect(inspect([at])).toEqual({ [`unread/${name}.node`]: 1 })
     }
   })
-  it('are an empty map in a process that loads none', () => {
+  it('are an empty map in a process without addons', () => {
     expect(inspect(['/usr/lib/libc.so.6'], 1)).toEqual({})
   })
 })
@@ -541,7 +541,7 @@ describe('file descriptors', () => {
     let mostInFrame = 0
     const collector = fileDescriptors({
       stat: () => ({ size: sizeTells ? open(second) : 0 }),
-      // The folder being read is open meanwhile.
+      // The folder is open while it is read, and counts as well.
       list: () => {
         lists++
         return Array.from({ length: open(second) + 1 }, (_, i) => String(i))
@@ -567,7 +567,7 @@ describe('file descriptors', () => {
   const linux = process.platform === 'linux' ? it : it.skip
 
   linux.each([true, false])(
-    'are told apart once while their number stands still (a folder with a size: %s)',
+    'are read by kind only once while their number is constant (folder has a size: %s)',
     sizeTells => {
       const { told, links, lists } = watch({ open: () => 40, frames: 300, sizeTells })
       expect(told).toEqual([{ second: expect.any(Number), descriptors: { socket: 10, file: 30 } }])
@@ -746,9 +746,9 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       return { ...end, ...defined(collector.connections.at(-1)) }
     }
 
-    // V8 sometimes places its code right behind [heap]. Then [heap] cannot grow, and malloc maps
+    // V8 sometimes places its code directly after [heap]. Then [heap] cannot grow, and malloc maps
     // memory elsewhere. So the test compares frames with the size of [heap] in the kernel's map.
-    it('sees what malloc holds', async () => {
+    it('reports the memory of malloc', async () => {
       const { frames, stdout } = await run(`
       globalThis.kept = Array.from({ length: 800 }, () => Buffer.alloc(${64 * 1024}, 1))
       setTimeout(() => {
@@ -938,7 +938,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       expect(longest).toBeGreaterThanOrEqual(0.25)
       expect(longest).toBeLessThan(2)
       const [count, , , buckets] = frames.at(-1).values.eventLoopDelay
-      // A random moment of these 2 s lay in the block with a chance of 15 %.
+      // A random moment of these 2 s is in the block with a probability of 15 %.
       const { DELAY_BOUNDS_SECONDS: bounds } = require('../../agent/protocol/frame')
       const over = buckets
         .filter((_, i) => (bounds[i - 1] ?? 0) >= 0.05)

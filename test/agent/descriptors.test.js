@@ -15,7 +15,7 @@ const {
 const { OwnDescriptor, LostDescriptor } = require('../../agent/own-descriptor')
 const { kernelFiles } = require('../../agent/read-file')
 
-/** With the socket. */
+/** Upper bound of descriptors, including the socket. */
 const MOST_HELD = 6
 const WORKERS = 20
 const QUICK = { MEMWATCH_INTERVAL_SECONDS: '0.1' }
@@ -70,7 +70,7 @@ describe('a descriptor that the app closed', () => {
   it('is opened again if it is a kernel file, and the other file stays open', () => {
     const files = kernelFiles()
     const probe = fs.openSync(own, 'r')
-    fs.closeSync(probe) // the number that the kernel gives next
+    fs.closeSync(probe) // The kernel assigns this number to the next file.
     files.readKept('/proc/self/statm')
     fs.closeSync(probe)
     const fd = fs.openSync(others, 'r')
@@ -154,7 +154,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       collector.connections.filter(({ hello, frames }) => hello?.threadId > 0 && frames.length > 0)
         .length
     ).toBeGreaterThan(WORKERS / 2)
-    // The main thread may scan its memory map just then.
+    // The main thread may be scanning its memory map at this moment.
     expect(Number(stdout)).toBeLessThanOrEqual(1)
   })
 

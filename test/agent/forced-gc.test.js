@@ -54,12 +54,13 @@ describe('the least distance of full GCs on command', () => {
     expect(state.collected).toBe(0)
     expect(askAt(8)).toEqual({ ok: true, blockedSeconds: expect.closeTo(0.001) })
   })
-  it('is four seconds at least', () => {
+  it('is at least four seconds', () => {
     const { askAt, state } = make({ usedBytes: MIB })
     expect(askAt(LEAST_DISTANCE_SECONDS - 0.001)).toEqual(OVER_BUDGET)
     expect(askAt(LEAST_DISTANCE_SECONDS).ok).toBe(true)
     expect([state.pending, state.own]).toEqual([1, 1])
-    expect(askAt(2 * LEAST_DISTANCE_SECONDS)).toEqual(OVER_BUDGET) // from the end of the last one
+    // The distance counts from the end of the last GC.
+    expect(askAt(2 * LEAST_DISTANCE_SECONDS)).toEqual(OVER_BUDGET)
     expect(askAt(2 * LEAST_DISTANCE_SECONDS + 0.002).ok).toBe(true)
   })
   it.each([
@@ -94,7 +95,7 @@ describe('the least distance of full GCs on command', () => {
     }
     expect(state.collected).toBeGreaterThan(8)
   })
-  it('is shorter for a gate, and a quarter of the time at most', () => {
+  it('is shorter for a gate, whose GCs may take a quarter of the time', () => {
     const { askAt } = make({ mode: 'often', usedBytes: MIB, pauseSeconds: 0.1 })
     expect(askAt(0.099)).toEqual(OVER_BUDGET)
     expect(askAt(0.1).ok).toBe(true)
@@ -176,7 +177,7 @@ const EACH = NODES.flatMap(node =>
 )
 
 describe.each(EACH)('on Node %s, by the %s', (_, counter, node, hooks) => {
-  /** @type {any} of startExporter */
+  /** @type {any} result of startExporter */
   let exporter
   /** @type {ReturnType<typeof spawnWatched> | undefined} */
   let app
@@ -188,7 +189,7 @@ describe.each(EACH)('on Node %s, by the %s', (_, counter, node, hooks) => {
   })
 
   /**
-   * An app with the agent.
+   * Starts an app with the agent.
    * @param {string} code
    * @param {{ env?: NodeJS.ProcessEnv, args?: string[], threadId?: number }} [options]
    */
@@ -287,7 +288,7 @@ describe.each(EACH)('on Node %s, by the %s', (_, counter, node, hooks) => {
     const target = await watched('setInterval(() => {}, 1000)', { env })
     expect(target.hello.commands).toEqual(['capture'])
     await expect(force(target)).rejects.toThrow('MEMWATCH_FORCED_GC=allow')
-    // The agent refuses a command that it does not permit.
+    // The test adds the command to the hello: the agent still refuses it, as it does not permit it.
     target.hello.commands?.push('force_gc')
     await expect(force(target)).rejects.toThrow('does not know this command')
   }, 30_000)

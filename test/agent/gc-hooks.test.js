@@ -89,7 +89,7 @@ it('the addon has the buckets of the wire contract', () => {
   expect(bounds).toEqual([...GC_PAUSE_BOUNDS_SECONDS])
 })
 
-it('docs/troubleshooting.md has each reason for the observer, with a remedy', () => {
+it('docs/troubleshooting.md has each reason for the use of an observer, with a remedy', () => {
   const text = fs.readFileSync(path.join(__dirname, '../../docs/troubleshooting.md'), 'utf8')
   const [, section] = /^## `gcCounter` is `observer`\n([\s\S]*?)^## /m.exec(text) ?? ['', '']
   const reasons = [...section.matchAll(/^\| `(\w+)` \|/gm)].map(([, reason]) => reason)
@@ -97,7 +97,7 @@ it('docs/troubleshooting.md has each reason for the observer, with a remedy', ()
 })
 
 describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
-  it('has the counts and pauses of an observer beside it', async () => {
+  it('has the same counts and pauses as an observer at the same time', async () => {
     const { hooked, observed } = await printedBy(node, `
       const counter = new Counter(require(${JSON.stringify(ADDON)}))
       const observed = {}
@@ -203,7 +203,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(taken).toEqual(Array(5).fill('undefined'))
   })
 
-  it('returns the memory of a stopped counter, and outlives calls of it', async () => {
+  it('frees the memory of a stopped counter, whose functions can still be called', async () => {
     const { grownBytes, rows } = await printedBy(node, `
       const addon = require(${JSON.stringify(ADDON)})
       const count = async times => {
@@ -225,7 +225,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
         last.hooks.stop()
         console.log('\\n' + JSON.stringify({ grownBytes, rows: last.take() }))
       })`)
-    // A counter has 5 KiB.
+    // A counter takes 5 KiB.
     expect(grownBytes).toBeLessThan(8000 * 5 * 1024 / 2)
     expect(rows).toEqual({})
   })
@@ -286,16 +286,16 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
         })
       })
     }
-    /** @returns {Promise<any>} resolves to the hello as soon as frames contain the app's counts */
+    /** @returns {Promise<any>} the hello, as soon as frames contain the app's counts */
     const helloOf = () => collector.until(connections => {
       const { hello, frames } = connections.at(-1) ?? { frames: [] }
       const values = frames.at(-1)?.values
       return values?.gc['major/forced']?.[0] > 10 && values.agentErrors === 0 && hello
     })
     /**
-     * A copy of the agent, installed as `memwatch install-agent` does it.
-     * @param {(addon: string) => void} change is given the file of its addon
-     * @returns {string} what to preload
+     * Creates a copy of the agent, like `memwatch install-agent`.
+     * @param {(addon: string) => void} change receives the path of its addon
+     * @returns {string} path to preload
      */
     const installed = change => {
       const at = fs.mkdtempSync(path.join(folder, 'installed-'))
@@ -317,7 +317,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     }
 
     it('agrees with the observer even if an observer of the app delays entries', async () => {
-      // The app runs a GC while the agent loads, and the observer does not have its entry yet.
+      // The app runs a GC while the agent loads, and the observer has not received the entry of
+      // this GC yet.
       run({
         code: `
           new (require('perf_hooks').PerformanceObserver)(() => {}).observe({ type: 'gc' })

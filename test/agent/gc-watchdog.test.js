@@ -13,23 +13,23 @@ const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-watchdog-'))
 afterAll(() => fs.rmSync(folder, { recursive: true, force: true }))
 
 /**
- * One second of a process.
+ * Simulated second of a process.
  * @typedef {object} Second
  * @property {number} [majors]
  * @property {number} [scavenges]
  * @property {number} cpuSeconds
  * @property {number} [heapUsedBytes]
- * @property {number} [externalBytes] at its end
+ * @property {number} [externalBytes] external memory at the end of the second
  */
 
 /**
- * Frames of such a process, one a second.
+ * Feeds the frames of such a process, one per second.
  * @param {(connected: boolean, second: number) => Second} live
  * @param {number} frames
  */
 function watch (live, frames) {
   const sum = { majors: 0, scavenges: 0, cpuSeconds: 0 }
-  /** Frames of each break. @type {number[]} */
+  /** Number of frames in each break. @type {number[]} */
   const breaks = []
   let connected = true
   let clock = 0
@@ -92,7 +92,7 @@ describe('the watchdog of the GC observer', () => {
     ])
     expect(breaks[5]).toBe(BREAK_FRAMES)
   })
-  it('makes no second break within ten minutes if the first one changed nothing', () => {
+  it('makes no further break within ten minutes if the first one had no effect', () => {
     expect(watch(() => chase, 600)).toMatchObject({ breaks: [BREAK_FRAMES], connected: true })
     expect(watch(() => chase, 700).breaks).toEqual([BREAK_FRAMES, BREAK_FRAMES])
   })
@@ -144,7 +144,7 @@ describe('the watchdog of the GC observer', () => {
     expect(watch(loop, SUSPECT_FRAMES + BREAK_FRAMES).connected).toBe(false)
     expect(watch(loop, SUSPECT_FRAMES + 1 + BREAK_FRAMES).connected).toBe(true)
   })
-  it('counts a break as helpful below half of the CPU time, and not at half', () => {
+  it('considers a break helpful below half of the CPU time, but not at half', () => {
     const half = share => connected => connected ? chase : { cpuSeconds: share * chase.cpuSeconds }
     expect(watch(half(0.49), 100).breaks.length).toBeGreaterThan(2)
     expect(watch(half(0.51), 100).breaks.length).toBe(1)
@@ -152,9 +152,9 @@ describe('the watchdog of the GC observer', () => {
 })
 
 describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
-  it('the agent interrupts and reports a GC loop that its observer causes', async () => {
-    // The loop as reported: each delivered entry causes the next major GC. V8 marks only GCs by
-    // gc() as forced, so GCs that an observer causes are not.
+  it('the agent interrupts and reports a GC loop caused by its observer', async () => {
+    // Reproduces the reported loop: each delivered entry causes the next major GC. V8 marks only
+    // GCs by gc() as forced, so GCs that an observer causes are not.
     const preload = path.join(folder, 'loop.js')
     fs.writeFileSync(
       preload,

@@ -12,7 +12,7 @@ const EACH = NODES.flatMap(node =>
 
 describe.each(EACH)('on Node %s, by the %s,', (_, counter, node, hooks) => {
   /**
-   * The last frame of a script.
+   * Returns the last frame of a script.
    * @param {string[]} args
    * @param {string[]} [before]
    */
@@ -102,7 +102,7 @@ describe.each(EACH)('on Node %s, by the %s,', (_, counter, node, hooks) => {
       scavenges(traced)
     ]
     expect(atLeast).toBeGreaterThan(15)
-    // Events after the last frame are not in it.
+    // Events after the last frame are not included.
     expect(count(gc, 'minor/')).toBeGreaterThanOrEqual(atLeast)
     expect(count(gc, 'minor/')).toBeLessThanOrEqual(atMost)
   })

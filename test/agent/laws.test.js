@@ -16,7 +16,7 @@ const {
   spawnWatched
 } = require('../support/agent-collector')
 
-/** Largest accepted delay of a script's end by the agent, on a busy machine. */
+/** Upper bound of the delay that the agent may cause at the end of a script, on a busy machine. */
 const LATER_SECONDS = 1.5
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-laws-'))
@@ -102,7 +102,7 @@ const SITUATIONS = {
   }
 }
 
-/** In order, and each with the uptime at its reading. @param {any[]} frames */
+/** Expects all frames in order, each with the uptime at its reading. @param {any[]} frames */
 function expectAllInOrder (frames) {
   for (let i = 1; i < frames.length; i++) {
     expect(frames[i].sequence).toBe(frames[i - 1].sequence + 1)
@@ -155,7 +155,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
       }
     )
 
-    it('a hung exporter gets all waiting lines whole when it reads again', async () => {
+    it('a hung exporter gets all waiting lines complete once it reads again', async () => {
       const collector = await collect({ over, mode: 'hung' })
       const { ended, child } = spawnWatched({
         node,
@@ -165,7 +165,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
         env: QUICK
       })
       await collector.until(all => all[0])
-      await new Promise(resolve => setTimeout(resolve, 500)) // frames that exceed the buffer
+      // Frames accumulate that exceed the buffer.
+      await new Promise(resolve => setTimeout(resolve, 500))
       collector.wake()
       const connection = await collector.until(([first]) => first.frames.length >= 8 && first)
       child.kill()
@@ -188,7 +189,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
       child.kill()
       await ended
       const frames = [...first.frames, ...second.frames]
-      // Data that the kernel accepted before it noticed the end of the reader is lost.
+      // Data is lost that the kernel accepted before it noticed the end of the reader.
       const from = frames.findIndex(
         ({ sequence }, i) => i > 0 && sequence > frames[i - 1].sequence + 1
       )
@@ -205,7 +206,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
       })
       await new Promise(resolve => setTimeout(resolve, 5000))
       await collector.restart()
-      // At least two that the agent read after it had connected.
+      // Wait for at least two frames that the agent read after it had connected.
       const { frames } = await collector.until(
         ([first]) =>
           first?.frames.length > 3 &&

@@ -57,17 +57,17 @@ const sizes = ({ mappings }) => {
 }
 
 describe('the reader of /proc/self/maps', () => {
-  it('sums up the main arena and those of threads, and no similar mappings', () => {
+  it('sums up the main arena and the arenas of threads, without similar mappings', () => {
     expect(readMappings(MAPS)).toMatchObject({
       heapBytes: 3 * MIB,
       arenaBytes: MIB + 0x21000,
       arenas: 2
     })
   })
-  it('sums up writable mappings where V8 has its pages, without those of mimalloc', () => {
+  it('sums up writable mappings in the address range of V8, without mappings of mimalloc', () => {
     expect(readMappings(MAPS).v8Bytes).toBe(MIB / 4 + MIB / 4 + 64 * MIB)
   })
-  it('recognizes stacks and WebAssembly by guards, V8’s pages by address, the rest as malloc’s', () => {
+  it('recognizes stacks and WebAssembly by guards, V8’s pages by address; the rest is malloc', () => {
     expect(sizes(readMappings(MAPS))).toEqual({
       malloc_heap: 3 * MIB,
       malloc_arenas: MIB + 0x21000,
@@ -85,7 +85,7 @@ describe('the reader of /proc/self/maps', () => {
   it.each([1, 2, 7])('has the same result if it gets %i lines at a time', pieceLength => {
     expect(readMappings(MAPS, pieceLength)).toEqual(readMappings(MAPS))
   })
-  it('also reads smaps, with resident bytes', () => {
+  it('also reads resident bytes from smaps', () => {
     const smaps = MAPS.split('\n')
       .filter(Boolean)
       .map(line => `${line}\nSize:  4 kB\nRss:  8 kB\nVmFlags: rd wr\n`)
@@ -120,7 +120,10 @@ describe('the reader of /proc/self/maps', () => {
   })
 })
 
-/** A process with these sizes of Buffers, heap and WebAssembly, and the result of a scan. */
+/**
+ * Script that prints scans of its memory, with the sizes of its Buffers, heap and WebAssembly
+ * memory.
+ */
 const LOOKS = `
   const { MemoryMap } = require(${JSON.stringify(require.resolve('../../agent/collect/memory-map'))})
   const { processStatus } = require(${JSON.stringify(require.resolve('../../agent/collect/process-status'))})
@@ -149,7 +152,7 @@ const LOOKS = `
 `
 
 describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
-  it('memory is in its part: Buffers in malloc, WebAssembly in its own, objects in other', () => {
+  it('memory is in the right part: Buffers in malloc, WebAssembly apart, objects in other', () => {
     const { before, between, after, heap } = JSON.parse(
       execFileSync(node, ['-e', LOOKS], { encoding: 'utf8' })
     )
@@ -166,7 +169,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
   })
 })
 
-it('resident pages match smaps, and a sample of pages comes close', () => {
+it('counted resident pages equal smaps, and sampled pages are close to it', () => {
   const app = require.resolve('../support/resident-app')
   const told = JSON.parse(execFileSync(process.execPath, [app], { encoding: 'utf8' }))
   expect(told.differenceBytes).toBeLessThan(2 * MIB)
@@ -290,7 +293,7 @@ describe('a scan of the memory map', () => {
   it('reports the resident bytes of each part, and the rest as other', () => {
     expect(watch().frame(0).residentBytes).toEqual({ ...COUNTED, other: 54 * MIB })
   })
-  it('runs every ten seconds while anonymous memory changes, else every minute', () => {
+  it('runs every ten seconds while anonymous memory changes, otherwise every minute', () => {
     /**
      * Start of each scan, in seconds.
      * @type {(firstBytes: number, movedBytes: number) => number[]}
@@ -368,7 +371,7 @@ describe('a scan of the memory map', () => {
     // Two reads for each scan in pieces, and one for the scan in one go.
     expect(reads).toBe(2 * held.length + 1)
   })
-  it('runs again in pieces, three times at most, if one go would block the app for long', () => {
+  it('runs again in pieces, at most three times, if one go would block the app too long', () => {
     let reads = 0
     const { held, seenIn } = watch({
       steps: 150,
@@ -379,7 +382,7 @@ describe('a scan of the memory map', () => {
     expect(held.length).toBeGreaterThan(60)
     expect(Math.max(...held)).toBeLessThan(0.0006)
   })
-  it('rests for the time of the refused scans, too', () => {
+  it('counts the time of refused scans in its limit, too', () => {
     let reads = 0
     let moves = true
     const { frame, seenIn } = watch({
@@ -392,7 +395,7 @@ describe('a scan of the memory map', () => {
     moves = false
     expect(seenIn(32, 33, 34, 90, 91, 92, 93)).toEqual([93])
   })
-  it('runs again in the next frame, three times at most, if other threads change memory', () => {
+  it('runs again in the next frame, at most three times, if other threads change memory', () => {
     const during = [1, 0.9, 0.9, 0.97, 1.01].map(share => share * anon)
     expect(watch({ anonBytes: () => during.shift() ?? anon }).seenIn(0, 1, 2, 3, 4)).toEqual([2])
     expect(watch({ anonBytes: () => 2 * anon }).seenIn(0, 1, 2, 3, 4)).toEqual([2])

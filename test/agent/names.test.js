@@ -7,7 +7,7 @@ const { NODES, AGENT, environment, startCollector, spawnBounded } = require('../
 const { eventually } = require('../support/exporter')
 const { memwatch } = require('../support/memwatch')
 
-/** Source of each program in a few lines, which start or run the app as the real one does. */
+/** Sources of programs in a few lines each, which start or run the app like the real programs. */
 const SPAWN = "const { spawn } = require('node:child_process');"
 const LASTING = "setInterval(() => {}, 1000); console.log('up')"
 const PROGRAMS = {
@@ -82,7 +82,7 @@ afterEach(async () => {
 function tryToKill (pid) {
   try {
     if (pid !== undefined) process.kill(pid, 'SIGKILL')
-  } catch {} // it has ended
+  } catch {} // The process has already ended.
 }
 
 /**
@@ -103,7 +103,7 @@ function start (node, args) {
   return wrapper
 }
 
-describe.each(NODES)('the app has its own name on %s, whatever starts it:', node => {
+describe.each(NODES)('the app has its own name on Node %s if started by', node => {
   it.each([
     ['nodemon', ['node_modules/.bin/nodemon', 'server.js']],
     ['nodemon by its own path', ['node_modules/nodemon/bin/nodemon.js', 'server.js']],

@@ -6,17 +6,17 @@
  *
  * @typedef {object} Situation
  * @property {string} name
- * @property {string} [code] of the script, CommonJS
- * @property {Record<string, string>} [files] beside it: name -> content
- * @property {string[]} [flags] of Node.js
+ * @property {string} [code] code of the script, CommonJS
+ * @property {Record<string, string>} [files] files beside the script: content by name
+ * @property {string[]} [flags] flags of Node.js
  * @property {string[]} [args] arguments instead of the script's path; FOLDER is the script's
  *   folder, AGENT the agent's
  * @property {string} [stdin]
  * @property {NodeJS.ProcessEnv} [env]
  * @property {string} [needs] an expression that is true on the Node.js versions that support the
  *   situation
- * @property {string} [shell] text of a shell around the command "$@"; FREE stands for the number of
- *   descriptors that this Node holds by itself
+ * @property {string} [shell] shell script around the command "$@"; FREE is replaced by the number
+ *   of descriptors that this Node.js itself holds
  * @property {boolean} [isNative] stderr holds a crash report of Node.js, whose addresses differ
  *   from run to run
  */
@@ -24,7 +24,8 @@
 /** Long enough for some frames at an interval of 0.1 s. */
 const LIVE = 'setTimeout(() => { console.log("end") }, 300)'
 /**
- * Node.js loads these parts on first use: with the agent, some are already loaded.
+ * Code that loads parts of Node.js that are loaded on first use: with the agent, some are already
+ * loaded.
  */
 const WHOLE_NODE =
   "process.stdout; process.stderr; require('fs').promises; require('net'); require('v8'); " +
@@ -38,7 +39,8 @@ const later = (code, ms = 150) => `${WHOLE_NODE}; setTimeout(() => { ${code} }, 
 const knows = flag => `process.allowedNodeEnvironmentFlags.has('${flag}')`
 const THROWS = '() => { throw new Error("of the app") }'
 /**
- * Timers replaced as test libraries do it; the script ends by a real one.
+ * Wraps code in which the timers are replaced as test libraries do it. The script is ended by a
+ * real timer.
  */
 const withRealTimers = (/** @type {string} */ code, ms = 0) => `
   const real = { ...globalThis, setTimeout, setInterval, setImmediate }
@@ -49,7 +51,7 @@ const PERMISSION = ['--allow-fs-read=FOLDER/*', '--allow-fs-read=AGENT/*']
 
 /** @type {Situation[]} */
 const situations = [
-  // Ways to start an app.
+  // Different ways to start an app.
   { name: 'a script from stdin', args: ['-'], stdin: LIVE },
   { name: 'a script from stdin that ends at once', args: ['-'], stdin: 'console.log(1)' },
   { name: '-e', args: ['-e', LIVE] },

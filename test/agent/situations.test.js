@@ -16,9 +16,9 @@ const { situations } = require('./situations')
 
 /** Time limit of a situation; the test kills one that hangs. */
 const LONGEST_MS = 60_000
-/** Number of situations that run at a time. */
+/** Number of situations that run at the same time. */
 const AT_ONCE = 2
-/** Largest accepted delay by the agent, on a busy machine. */
+/** Upper bound of the delay that the agent may cause, on a busy machine. */
 const LATER_SECONDS = 10
 
 /** Evaluates the expressions of all situations in one process. @param {string} node */
@@ -54,7 +54,10 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
     let folder
     /** @type {Awaited<ReturnType<typeof startCollector>>} */
     let collector
-    /** Exit with and without the agent, by name. @type {Map<string, Promise<any[]>>} */
+    /**
+     * Exits with and without the agent, by the name of the situation.
+     * @type {Map<string, Promise<any[]>>}
+     */
     const ends = new Map()
 
     /**

@@ -19,7 +19,10 @@ const PRIVATE = 0o700
 const SHARED = 0o777
 const QUICK = { MEMWATCH_INTERVAL_SECONDS: '0.1', MEMWATCH_ALLOCATOR_ACCESS: 'trim' }
 
-/** Undone after each test, in reverse. @type {(() => unknown)[]} */
+/**
+ * Functions that undo the set-up, called in reverse order after each test.
+ * @type {(() => unknown)[]}
+ */
 let undo = []
 afterEach(async () => {
   for (const step of undo.reverse()) await step()
@@ -115,7 +118,7 @@ const get = (url, agent) => new Promise((resolve, reject) => {
  * A client that sends 50 requests a second and does not wait for answers.
  * @param {string} url
  * @param {number} seconds
- * @returns {Promise<number>} number of answers meanwhile
+ * @returns {Promise<number>} number of answers within this time
  */
 async function load (url, seconds) {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 50 })
@@ -136,7 +139,7 @@ async function load (url, seconds) {
  */
 const within = (promise, ms, instead) => Promise.race([promise, wait(ms).then(() => instead)])
 
-it('the agent stays away for 30 s from a peer that it hung up on', async () => {
+it('the agent waits 30 s before it reconnects to a peer whose connection it closed', async () => {
   const { file, connections } = await listen(makeFolder(PRIVATE))
   const transport = new Transport({ path: file }, () => ({ hello: () => '{"type":"hello"}\n' }))
   undo.push(() => transport.stop())
@@ -162,7 +165,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       node, before, args, socket, env: { ...QUICK, ...env }, timeoutMs: 40_000
     }))
 
-  it('an app serves requests whatever an impostor sends, and ends at SIGTERM', async () => {
+  it('an app serves requests whatever an impostor sends, and ends on SIGTERM', async () => {
     /** @param {string} attack */
     const prepare = async attack => {
       const folder = makeFolder(attack === 'trusted looks' ? PRIVATE : SHARED)
@@ -227,7 +230,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       const holdsAtNine = !connection.isClosed
       connection.socket.write(line.repeat(100))
       await until(() => connection.isClosed)
-      await wait(2500) // the agent reconnects to a peer that is merely gone after a second
+      await wait(2500) // The agent would reconnect after a second to a peer that only disconnected.
       const answers = connection.of('answer').map(({ reason }) => reason)
       return {
         name,
@@ -252,14 +255,14 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     const padded = length =>
       command({ command: 'none' }).replace('}', `,"x":"${'x'.repeat(length)}"}`)
     const fits = padded(4096 - padded(0).length + 1)
-    expect(fits).toHaveLength(4097) // with its newline
+    expect(fits).toHaveLength(4097) // The length includes the newline.
     connections[0].socket.write(fits)
     await until(() => connections[0].of('answer').length === 1)
     connections[0].socket.write(fits.replace('x', 'xx'))
     await until(() => connections[0].isClosed)
   })
 
-  it('a trusted exporter loses no command: more than ten a second wait', async () => {
+  it('a trusted exporter loses no command: commands beyond ten a second wait', async () => {
     const { file, connections } = await listen(makeFolder(PRIVATE))
     watched(file)
     await until(() => connections[0]?.of('frame').length > 0)
@@ -268,7 +271,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     const ids = Array.from({ length: 25 }, (_, i) => `number ${i}`)
     const text = ids.map(id => command({ id })).join('')
     const began = performance.now()
-    // In pieces with arbitrary ends.
+    // Commands are sent in pieces with arbitrary boundaries.
     for (let at = 0; at < text.length; at += 100) connection.socket.write(text.slice(at, at + 100))
     await until(() => connection.of('answer').length >= 10)
     await until(() => connection.of('answer').length >= ids.length)
@@ -289,7 +292,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(of('answer')).toEqual([])
   })
 
-  it('answers displace no waiting frame', async () => {
+  it('answers to commands displace no waiting frame', async () => {
     const folder = makeFolder(PRIVATE)
     const { file, connections } = await listen(folder)
     const fills = path.join(folder, 'fill.js')

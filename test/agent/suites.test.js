@@ -17,7 +17,7 @@ const SUITES = path.join(__dirname, 'suites')
 const MODULES = path.join(__dirname, '../../node_modules')
 /** Time limit of a suite; the test kills one that hangs. */
 const LONGEST_MS = 60_000
-/** Largest accepted delay of a suite by the agent, on a busy machine. */
+/** Upper bound of the delay that the agent may cause in a suite, on a busy machine. */
 const LATER_SECONDS = 20
 
 const cache = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-suites-'))
@@ -26,17 +26,16 @@ afterAll(() => fs.rmSync(cache, { recursive: true, force: true }))
 /**
  * @param {string} node
  * @param {string} code
- * @returns {boolean} true: the expression holds on this Node.js
+ * @returns {boolean} true if the expression is true on this Node.js
  */
 const can = (node, code) =>
   execFileSync(node, ['-p', code], { encoding: 'utf8', env: {} }).trim() === 'true'
 
 /**
  * Frameworks whose fake timers replace those of `globalThis`.
- * @type
- *   {{ framework: string, args: string[], needs?: string, count: (stdout: string) => number[] }[]}
- *   count: tests that passed, and that failed; needs: an expression that is true on Node.js
- * versions that support the framework
+ * @type {{ framework: string, args: string[], needs?: string, count: (stdout: string) => number[]
+ *   }[]} count: reads the numbers of passed and failed tests; needs: an expression that is true on
+ *   Node.js versions that support the framework
  */
 const FRAMEWORKS = [
   {
@@ -125,7 +124,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
         }).toMatchObject({ code: 0, signal: null })
         expect(count(watched.stdout)).toEqual(count(plain.stdout))
         expect(watched.seconds).toBeLessThan(plain.seconds + LATER_SECONDS)
-        // Frames arrived meanwhile, which proves that the suite ran with a working agent.
+        // Frames arrived during the suite, which proves that it ran with a working agent.
         expect(
           Math.max(...collector.connections.map(({ frames }) => frames.length))
         ).toBeGreaterThanOrEqual(2)

@@ -17,7 +17,7 @@ afterAll(() => fs.rmSync(folder, { recursive: true, force: true }))
 const QUICK = { MEMWATCH_INTERVAL_SECONDS: '0.1' }
 
 describe('a plain text', () => {
-  /** First and last of each range, and their neighbours. */
+  /** First and last character of each unsafe range. */
   const UNSAFE = [
     0x00, 0x1f, 0x7f, 0x9f, 0x61c, 0x200e, 0x200f, 0x2028, 0x202e, 0x2066, 0x2069, 0xd800, 0xdfff
   ]
@@ -27,15 +27,15 @@ describe('a plain text', () => {
   ]
   const named = (/** @type {number[]} */ codes) =>
     codes.map(code => [code.toString(16), String.fromCodePoint(code)])
-  it.each(named(UNSAFE))('holds no U+%s', (_, character) => {
+  it.each(named(UNSAFE))('contains no U+%s', (_, character) => {
     expect(isPlainText(`a${character}b`)).toBe(false)
     expect(plainText(`a${character}b${character}`)).toBe('a\ufffdb\ufffd')
   })
-  it.each(named(SAFE))('may hold U+%s', (_, character) => {
+  it.each(named(SAFE))('may contain U+%s', (_, character) => {
     expect(isPlainText(`a${character}b`)).toBe(true)
     expect(plainText(`a${character}b`)).toBe(`a${character}b`)
   })
-  it('is cut first: a lone surrogate at its new end is replaced', () => {
+  it('is cut before it is made plain, so a lone surrogate at its new end is replaced', () => {
     expect(plainText('ab\u{1f600}', 3)).toBe('ab\ufffd')
   })
 })
@@ -57,7 +57,7 @@ describe('names', () => {
     expect(accepted.filter(name => !pattern.test(name))).toEqual([])
     expect(refused.filter(name => pattern.test(name))).toEqual([])
   })
-  it('of pods that Kubernetes does not allow turn the agent off', () => {
+  it('of pods that Kubernetes would refuse turn the agent off', () => {
     expect(readConfig({ MEMWATCH_CONTAINER: 'app' }).container).toBe('app')
     for (const name of ['POD_UID', 'POD_NAME', 'POD_NAMESPACE', 'CONTAINER']) {
       expect(() => readConfig({ [`MEMWATCH_${name}`]: 'a\n---\nb' })).toThrow(name)
@@ -96,7 +96,7 @@ describe('of flags', () => {
   ]))('%j remains %j', (flags, remaining) => {
     expect(plainFlags(flags)).toEqual(remaining)
   })
-  it('remain up to the limits of the wire', () => {
+  it('are kept up to the limits of the wire contract', () => {
     expect(plainFlags(Array(1001).fill('-r'))).toHaveLength(1000)
     expect(plainFlags([`--x=${'y'.repeat(5000)}`])[0]).toHaveLength(4096)
     expect(plainFlags(Array(5).fill('x'.repeat(4096)))).toHaveLength(4)

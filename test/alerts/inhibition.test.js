@@ -42,7 +42,7 @@ describeWithTools('inhibition by the Alertmanager example', tools => {
   let alertmanager
   beforeAll(async () => {
     const example = parse(fs.readFileSync(EXAMPLE, 'utf8'))
-    // Alertmanager sends nothing here: the test reads the state of each alert.
+    // Alertmanager sends nothing in this test, which reads the state of each alert instead.
     const config = { ...example, receivers: example.receivers.map(({ name }) => ({ name })) }
     alertmanager = await startAlertmanager({ file: tools.alertmanager, config })
   }, 70_000)
@@ -112,8 +112,8 @@ describeWithTools('inhibition by the Alertmanager example', tools => {
       false
     ]
   ])('%s', async (_, source, target, hushed) => {
-    // Each case has a job of its own. The pair of the probe is posted last and always inhibits:
-    // once it does, the case is decided.
+    // Each case has a job of its own. A pair of alerts that always inhibits is posted last, as a
+    // probe: once it inhibits, the case is decided.
     const job = `shop/memwatch-${++cases}`
     const probe = `${job}-probe`
     const labels = [

@@ -16,7 +16,10 @@ const { defined } = require('../support/defined')
 
 const FIX = 'NODE_OPTIONS="--enable-source-maps --max-semi-space-size=16"'
 
-/** A /metrics with content set by the test: exporter.set('memwatch_target_up{target="api"}', 0). */
+/**
+ * An exporter whose /metrics are set by the test: exporter.set('memwatch_target_up{target="api"}',
+ * 0).
+ */
 async function startFakeExporter () {
   /** @type {Map<string, number>} */
   const samples = new Map()
@@ -63,7 +66,7 @@ async function startFakeExporter () {
 }
 
 describeWithTools('from a verdict to a page', tools => {
-  /** @type {(() => unknown)[]} last started, first stopped */
+  /** @type {(() => unknown)[]} functions that stop what was started, the last started first */
   let stops = []
   afterEach(async () => {
     for (const stop of stops.reverse()) await stop()

@@ -24,7 +24,7 @@ const recorded = parse(
 ).groups.flatMap(({ rules }) => rules)
 /** Rules that need no agent share one test and one page. */
 const PROM_CLIENT = 'prom-client'
-/** Tests of more than one rule. */
+/** Names of tests that cover more than one rule. */
 const OTHERS = [PROM_CLIENT, 'workloads']
 /** @type {any[]} */
 const promClient = parse(
@@ -65,7 +65,7 @@ function expectSuccess (file, args) {
 }
 
 describe('alerts', () => {
-  it('each has a runbook and a test of its name, and no such file is superfluous', () => {
+  it('each has a runbook and a test with its name, and each of these files has an alert', () => {
     expect(inFolder('runbooks', '.md').sort()).toEqual([...names].sort())
     expect(inFolder('tests', '.test.yaml').sort()).toEqual([...names, ...OTHERS].sort())
   })
@@ -106,7 +106,7 @@ describe('alerts', () => {
       ).toEqual([])
     }
   )
-  it('each diagnosis has an alert of its severity, and opportunities have none', () => {
+  it('each diagnosis has an alert with its severity, and opportunities have none', () => {
     for (const { runbook, severity: worst, opportunity } of diagnoses) {
       const severity = `{{ if $labels.severity }}{{ $labels.severity }}{{ else }}${worst}{{ end }}`
       expect(rules.find(({ alert }) => alert === runbook)?.labels).toEqual(
@@ -179,7 +179,7 @@ describe('alerts for apps without an agent', () => {
 describe('options of the alert rules', () => {
   const rulesOf = options =>
     alertRules({ diagnoses, ...options }).groups.flatMap(({ rules }) => rules)
-  it('default to a wait of one minute if critical, else two', () => {
+  it('default to a wait of one minute for critical alerts, and two minutes for others', () => {
     expect(rulesOf({}).find(({ labels }) => labels.severity === 'critical')).toMatchObject({
       for: '60s',
       keep_firing_for: '300s'
@@ -235,7 +235,7 @@ describe('options of the alert rules', () => {
       expect(annotations.dashboard_url).toMatch(/^https:\/\/g\.example\.org\/d\//)
     }
   })
-  it('come from the command line, which names a wrong one', () => {
+  it('come from the command line, whose errors name a wrong option', () => {
     const alerts = (...args) =>
       spawnSync(process.execPath, [path.join(ALERTS, '../scripts/alerts.js'), ...args], {
         encoding: 'utf8'
@@ -252,7 +252,7 @@ describe('options of the alert rules', () => {
       stderr: expect.stringContaining('--nonsense')
     })
   })
-  it('show RSS in the alert of a diagnosis without a metric of its own', () => {
+  it('show RSS in the alert for a diagnosis without a metric of its own', () => {
     const [rule] = rulesOf({
       diagnoses: [
         { id: 'new-one', title: 'GC never runs', severity: 'info', runbook: 'MemwatchNewOne' }
@@ -268,7 +268,7 @@ describeWithTools('alerts under promtool and amtool', ({ promtool, amtool }) => 
     '%s passes the check of its tool',
     file => expectSuccess(promtool, ['check', 'rules', '--lint=all', '--lint-fatal', file])
   )
-  it.each([...names, ...OTHERS])('%s fires, stays silent and resolves as its promtool test ' +
+  it.each([...names, ...OTHERS])('%s fires, stays silent and resolves as in its promtool test ' +
     'expects', name =>
     expectSuccess(promtool, ['test', 'rules', `tests/${name}.test.yaml`])
   )

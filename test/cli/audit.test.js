@@ -49,7 +49,7 @@ describe('memwatch audit', () => {
     expect(stdout).toContain('https://github.com/debug-js/debug/issues/678')
   })
 
-  it('ends with 0 if every version is fixed; it lists traps, which are not failures', async () => {
+  it('ends with 0 if every version is fixed, even if it lists traps', async () => {
     write('package-lock.json', lockfile({ debug: '4.3.0', 'express-session': '1.18.1' }))
     const { code, stdout } = await audit('package-lock.json', ...NODE, '--json')
     const { bugs, packages } = JSON.parse(stdout)
@@ -58,7 +58,7 @@ describe('memwatch audit', () => {
     expect(bugs.map(({ id }) => id)).toContain('express-session')
   })
 
-  it('takes the version of Node.js from --node, from .nvmrc, or from its own process', async () => {
+  it('reads the version of Node.js from --node, from .nvmrc, or from its own process', async () => {
     write('package-lock.json', lockfile({}))
     write('.nvmrc', 'v24.17.0\n')
     const byFile = JSON.parse((await audit('--json')).stdout)
@@ -206,7 +206,7 @@ __metadata:
     expect(() => read(text)).toThrow(/it has/)
   })
 
-  it('of hostile content is read in bounded time, and yields only texts', () => {
+  it('with hostile content is read in bounded time, and yields only texts', () => {
     const started = performance.now()
     expect(readNpm(JSON.stringify({ packages: { 'node_modules/a': null, 'node_modules/b': { version: 3 } } })))
       .toEqual([])

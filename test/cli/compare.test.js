@@ -69,7 +69,7 @@ describe('two recordings', () => {
     expect(row(comparison, 'rssAfterLoadBytes').changeRatio).toBeLessThan(-0.5)
     expect(comparison.fix).toMatchObject({ title: 'Use jemalloc', applied: true })
   })
-  it('claim no change of the code, and none that was not applied', async () => {
+  it('do not claim a change of code, or a change that was not applied', async () => {
     const [before, after] = await both('24-array-buffer-pile-up-jobs')
     expect(defined(compare([before], [after]).fix).applied).toBeNull()
     const [starved] = await both('20-semi-space-starvation')
@@ -83,7 +83,7 @@ describe('two recordings', () => {
       /NOT in effect in the runs after[^]*from 325\/s to [\d.]+\/s, measured 325\/s: no such effect/
     )
   })
-  it('count per request if the number of requests is known, and scale predictions', async () => {
+  it('are compared per request if requests are counted, with scaled predictions', async () => {
     const [before] = await both('20-semi-space-starvation', { work: { requests: 10_000 } })
     const twice = { ...before, work: { requests: 20_000 } }
     const comparison = compare([before], [twice])
@@ -95,7 +95,7 @@ describe('two recordings', () => {
     expect(ratio.measured).toBeCloseTo(plain.measured / 2)
     expect(rss.measured).toBe(plainRss.measured)
   })
-  it('are compared by processes of the same name', async () => {
+  it('are compared by processes with the same name', async () => {
     const target = defined((await measure(recording('20-js-heap-leak-worker-broken'))).target)
     expect(target.thread).not.toBe('main')
     const other = await measure(recording('20-js-heap-leak-worker-broken'), {
@@ -128,7 +128,7 @@ describe('several runs on each side', () => {
   ])('whose ranges are %s', (_, before, after, apart) => {
     expect(isApart(spreadOf(before), spreadOf(after))).toBe(apart)
   })
-  it('are summarized by median and range, without a difference if it is within noise', () => {
+  it('are summarized by median and range, without a difference that is within noise', () => {
     const text = shown(renderComparison(compare(runs([100, 300, 200]), runs([150, 250]))))
     expect(text).toMatch(/Peak RSS +200 MiB \(100 MiB – 300 MiB\) +200 MiB \(150 MiB – 250 MiB\)/)
     expect(shown(renderComparison(compare(runs([100, 300, 200]), runs([150, 290]))))).toContain(
@@ -148,7 +148,7 @@ describe('several runs on each side', () => {
 
 describe('RSS after load', () => {
   /**
-   * One entry a second.
+   * Creates a run with one entry per second.
    * @param {[seconds: number, cores: number, mib: number, loop?: number][]} parts
    */
   const run = parts => {
@@ -235,7 +235,7 @@ describe('RSS after load', () => {
 })
 
 describe('a change', () => {
-  /** The part of a hello that a comparison reads. */
+  /** The fields of a hello that a comparison reads. */
   const hello = /** @type {import('@memwatch/agent/protocol/frame').Hello} */ (/** @type {unknown} */ ({ execArgv: [], nodeOptions: [], mallocEnv: {}, allocator: 'glibc' }))
   it.each([
     [

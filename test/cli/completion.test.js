@@ -15,7 +15,7 @@ const { diagnoses } = require('../../engine/diagnoses')
 
 const IDS = diagnoses.map(({ id }) => id).sort()
 const COMMANDS = program.commands.map(command => command.name()).sort()
-/** Name whose execution by a shell leaves a trace. */
+/** Names that leave a trace if a shell executes them. */
 const HOSTILE = ['$(touch pwned)', '`touch pwned`', 'a;touch pwned', "a'b", '-x', 'a b', '\x1b[31m']
 
 let folder
@@ -57,7 +57,7 @@ async function say (shell, args, url) {
   return stdout.split('\n').filter(Boolean).sort()
 }
 
-/** Proposals of each shell for a line, by its own machinery. */
+/** Proposals of each shell for a line, by the shell's own completion. */
 const SHELLS = {
   bash: (line, url) => say('bash', ['--norc', '-c', `
     source <(memwatch completion bash)
@@ -109,7 +109,7 @@ describe.each(Object.keys(SHELLS))('completion for %s', shell => {
       ['memwatch doctor ', ['@acme/orders', 'shop', 'shop-2']],
       ['memwatch capture shop heap_p', ['heap_profile']]
     ])('%s', async (line, expected) => {
-      // On a busy machine an exporter may not answer within the time limit of a Tab.
+      // On a busy machine an exporter may not answer within the time limit of a completion.
       expect(await eventually(() => propose(line), found => found.length > 0)).toEqual(expected)
     })
     it('proposes every command first', async () => {
@@ -127,7 +127,7 @@ describe.each(Object.keys(SHELLS))('completion for %s', shell => {
 
 describe('memwatch completion targets', () => {
   const targets = url => say(path.join(folder, 'memwatch'), ['completion', 'targets'], url)
-  it('lists only names without characters that a shell interprets', async () => {
+  it('lists only names without special characters of shells', async () => {
     expect(await targets()).toEqual(['@acme/orders', 'shop', 'shop-2'])
   })
   it.each([

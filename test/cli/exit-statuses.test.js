@@ -32,7 +32,7 @@ beforeAll(async () => {
     env: environment()
   }, 1)
   const { readings, ...rest } = defined(run)
-  // Runs that scatter by 100 MiB decide nothing.
+  // Runs that vary by 100 MiB lead to no decision.
   const runs = [0, 1, 2].map(step => ({
     ...rest,
     readings: readings.map(reading =>
@@ -56,7 +56,10 @@ const data = () => {
   return file
 }
 
-/** Rows of the table → commands that end with them. @type {[string, number, () => string[]][]} */
+/**
+ * Commands by the row of the table with their exit status.
+ * @type {[string, number, () => string[]][]}
+ */
 const CASES = [
   ['0', 0, () => ['plan', '--node', '22', '--memory', '512Mi']],
   ['0', 0, () => ['diagnose', LEAK]],
@@ -110,7 +113,7 @@ describe('--fail-on', () => {
     expect(status([target('undecided', 'unknown', 'unknown')])).toBe(4)
     expect(status([target('undecided', 'unknown'), target('ok', 'unknown', 'ok')])).toBeUndefined()
   })
-  it('is 3 for a process that ran out of memory, whatever was judged', () => {
+  it('is 3 for a process that ran out of memory, whatever its verdicts', () => {
     expect(status([target('ok', 'ok')], ['clean', 'oom_kill'])).toBe(3)
     expect(status([], ['heap_oom'])).toBe(3)
     expect(status([target('ok', 'ok')], ['clean'])).toBeUndefined()

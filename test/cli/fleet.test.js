@@ -22,8 +22,8 @@ const RUNBOOK = { runbook: 'MemwatchOversizedHeap' }
 const GIB = 2 ** 30
 
 /**
- * Answers of a Prometheus to the queries of the report, as its API gives them: twenty processes
- * of a shop, half of them on a version that leaks, and a mailer.
+ * Answers of Prometheus to the queries of the report: twenty processes of a shop, half of them with
+ * a version that leaks, and a mailer.
  * @type {Record<keyof typeof RECORDED, [Record<string, string>, number][]>}
  */
 const ANSWERS = {
@@ -114,7 +114,7 @@ const fleet = (...args) => memwatch(['fleet', '--prometheus', url, ...args])
 const NO_PRICES = { gibPerMonth: null, corePerMonth: null, currency: '' }
 
 /**
- * The report, without a process of the command.
+ * Builds the report without starting the command.
  * @param {object} [options]
  * @param {string} [options.selector]
  * @param {import('../../cli/fleet/fleet-report').Prices} [options.prices]
@@ -135,7 +135,7 @@ const FORMATS = {
 }
 
 describe('memwatch fleet', () => {
-  it('makes one finding of the processes of a workload with one diagnosis, worst first', async () => {
+  it('has one finding for each workload and diagnosis, worst first', async () => {
     const { code, stdout } = await fleet('--format', 'json')
     const report = JSON.parse(stdout)
     expect(code).toBe(0)
@@ -185,7 +185,7 @@ describe('memwatch fleet', () => {
     ])
   })
 
-  it('asks only series that the shipped rules record', async () => {
+  it('queries only series that the shipped rules record', async () => {
     await reportOf({ selector: '{namespace="shop"}' })
     const rules = parse(
       fs.readFileSync(path.join(__dirname, '../../alerts/memwatch.rules.yaml'), 'utf8')
@@ -198,7 +198,7 @@ describe('memwatch fleet', () => {
     for (const name of Object.values(RECORDED)) expect(names).toContain(name)
   })
 
-  it('counts money by the given prices', async () => {
+  it('computes money from the given prices', async () => {
     const prices = { gibPerMonth: 4, corePerMonth: 30, currency: 'EUR' }
     const report = await reportOf({ prices })
     const { totals, findings } = report
@@ -219,7 +219,7 @@ describe('memwatch fleet', () => {
     expect(text).toContain('shop/api since 4.3.0: live heap grows 12 MiB/h; with 4.2.0 0 MiB/h')
   })
 
-  it('prints Markdown and HTML without markup of the processes', async () => {
+  it('prints Markdown and HTML in which texts of processes are no markup', async () => {
     const report = await reportOf()
     const [markdown, page] = [renderMarkdown(report), renderHtml(report)]
     expect(markdown).toMatch(/\| \[js-heap-leak\]\(https:[^)]+\/MemwatchJsHeapLeak\.md\) \|/)
@@ -259,14 +259,14 @@ describe('memwatch fleet', () => {
     }
   })
 
-  it.each(Object.keys(FORMATS))('says in %s that an answer is partial', async format => {
+  it.each(Object.keys(FORMATS))('reports a partial answer in %s', async format => {
     reply = key => key === 'rssBytes'
       ? { body: success(ANSWERS[key], { warnings: ['store 10.0.0.9 is away'] }) }
       : recorded(key)
     expect(FORMATS[format](await reportOf()))
       .toContain('Partial answer: store 10.0.0.9 is away')
   })
-  it('says beside a CSV that an answer is partial, as by rules that are missing', async () => {
+  it('reports a partial answer, here from missing rules, beside a CSV', async () => {
     reply = key => key === 'fixes' ? { body: success([]) } : recorded(key)
     const { code, stderr } = await fleet('--format', 'csv')
     expect({ code, stderr }).toEqual({

@@ -19,7 +19,7 @@ const LOOKS = 5
 const BASELINE_RUNS = 8
 
 /**
- * The gate as the command has it: run by run, until it decides.
+ * Makes decisions like the command: run by run, until one is final.
  * @param {Record<string, number>[]} baseline
  * @param {() => Record<string, number>} next run
  * @param {{ rate: number, tolerances: Record<string, number> }} options
@@ -35,7 +35,7 @@ function gate (baseline, next, { rate, tolerances }) {
 }
 
 /**
- * Outcomes of simulated gates.
+ * Simulates gates and counts their outcomes.
  * @param {{ rate: number, shift: number, trials?: number, tolerance?: number,
  *   noise?: (random: ReturnType<typeof seeded>) => number }} options shift and tolerance in
  *   standard deviations of a run
@@ -60,31 +60,31 @@ function simulate ({
 }
 
 describe('the sequential test, simulated', () => {
-  it('raises no more false alarms than stated, at the edge of the tolerance', () => {
+  it('raises at most the given rate of false alarms at the edge of the tolerance', () => {
     const { worse } = simulate({ rate: 0.05, shift: 0 })
     expect(worse).toBeLessThan(0.05)
-    expect(worse).toBeGreaterThan(0.002) // it is no constant answer
+    expect(worse).toBeGreaterThan(0.002) // The outcome also varies.
   })
-  it('raises fewer in the middle of the tolerance, and passes', () => {
+  it('raises fewer false alarms in the middle of the tolerance, and passes', () => {
     const { worse, pass, runs } = simulate({ rate: 0.01, shift: 0, tolerance: 6 })
     expect(worse).toBeLessThan(0.002)
     expect(pass).toBeGreaterThan(0.75)
     expect(runs).toBeLessThan(LOOKS)
   })
-  it('misses no more than stated of what is worse than the tolerance', () => {
+  it('misses at most the given rate of changes that exceed the tolerance', () => {
     expect(simulate({ rate: 0.05, shift: 3.001, tolerance: 3 }).pass).toBeLessThan(0.05)
   })
-  it('finds more, the more it exceeds the tolerance', () => {
+  it('finds more changes, the more they exceed the tolerance', () => {
     const power = [2, 5, 8, 12].map(shift => simulate({ rate: 0.01, shift, trials: 200 }).worse)
     expect(power).toEqual(power.toSorted((a, b) => a - b))
     expect(power[0]).toBeLessThan(0.5)
     expect(power[3]).toBeGreaterThan(0.95)
   })
-  it('keeps the rate with runs that jump between two levels', () => {
+  it('stays within the rate if runs alternate between two levels', () => {
     const noise = ({ uniform }) => (uniform() < 0.8 ? 0 : 1) + 0.01 * uniform()
     expect(simulate({ rate: 0.01, shift: 0, tolerance: 1.05, noise }).worse).toBeLessThan(0.01)
   })
-  it('never calls a single run worse', () => {
+  it('never decides "worse" after a single run', () => {
     const baseline = [{ a: 0 }, { a: 1 }, { a: 2 }]
     const options = { looks: 3, rate: 0.2, tolerances: { a: 1 } }
     expect(decide(baseline, [{ a: 1e9 }], options).outcome).toBe('undecided')
@@ -111,14 +111,14 @@ const runOf = ({ growth = 0, external = 0, requests = 3000 } = {}) => ({
 })
 
 describe('the measures of a run', () => {
-  it('leave warm-up out, and divide growth by the work', () => {
+  it('exclude the warm-up, and divide growth by the work', () => {
     const { heapGrowth, externalGrowth, heapLevel } =
       measureRun(runOf({ growth: 10_000, external: 500 }), 'request')
     expect(heapGrowth).toBeCloseTo(100, 0)
     expect(externalGrowth).toBeCloseTo(5, 5)
     expect(heapLevel).toBeGreaterThan(6e6)
   })
-  it('are per request only where all runs count them', () => {
+  it('are per request only if all runs count requests', () => {
     expect(choosePer([runOf(), runOf()])).toBe('request')
     expect(choosePer([runOf(), runOf({ requests: null })])).toBe('cpuSecond')
     const allocating = { ...runOf({ requests: null }), allocatedBytes: 1e9 }
@@ -162,7 +162,7 @@ describe('a baseline', () => {
     expect(refusedByFit(fit, { ...fit, ...other })).toEqual([expect.stringContaining(text)])
     expect(refusedByFit(fit, fit)).toEqual([])
   })
-  it('of another load or length is refused, of another command or machine is a warning', () => {
+  it('is refused if load or length differ; another command or machine is a warning', () => {
     const baseline = /** @type {any} */ ({ load: null, forSeconds: 30, command: ['node', 'a.js'], fit })
     expect(refusedByPlan(baseline, { load: 'wrk x', forSeconds: 60 })).toEqual([
       'its runs lasted 30 s, and these last 60 s: --for 30', 'its --load was none, and is now wrk x'
@@ -205,7 +205,7 @@ beforeAll(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-gate-
 afterAll(() => fs.rmSync(folder, { recursive: true }))
 
 describe('memwatch gate', () => {
-  // One job in each turn: the same work on a slow machine, only later.
+  // An app with one job in each turn of its loop: on a slow machine it does the same work later.
   const APP = `
     const kept = []
     let requests = 0
@@ -224,7 +224,7 @@ describe('memwatch gate', () => {
     const abort = new AbortController().signal
     const plan = { command, forSeconds: 1, folder, abort, say: () => {} }
     const { run, fit } = await gateRun(plan, 1)
-    // One run stands for three, which would take the time of three.
+    // One run is used three times, which saves the time of two runs.
     writeBaseline(baseline, {
       command, load: null, forSeconds: 1, fit: defined(fit), runs: Array(3).fill(defined(run))
     })

@@ -23,7 +23,7 @@ const READS_A_RECORDING = [
 ]
 
 /**
- * Fields of a message of another process, so much later.
+ * Changes a message into one of another process, later by this time.
  * @param {number} ms
  * @param {any} line
  */
@@ -48,7 +48,7 @@ const HOSTILE = [
 ]
 
 describe('an answer', () => {
-  it.each(HOSTILE)('holds a hostile text as data: %#', text => {
+  it.each(HOSTILE)('contains a hostile text as data only: %#', text => {
     const answer = answerOf({ name: text, [text]: 1, list: [{ text }], fix: { code: text } })
     expect(checkAnswer(answer)).toEqual([])
   })
@@ -59,7 +59,7 @@ describe('an answer', () => {
     expect(idOf()).not.toBe(idOf())
   })
 
-  it('says how many items of a list it leaves out', () => {
+  it('tells how many items of a list it omits', () => {
     const list = Array.from({ length: 51 }, (_, i) => i)
     const shown = list.slice(0, 50)
     expect(answerOf({ list }).structuredContent).toEqual({ list: shown, more: ['list: 1 more'] })
@@ -84,7 +84,7 @@ describe('an answer', () => {
     expect(answer.isError).toBe(undefined)
   })
 
-  it('that cannot be cut is an error, never too long', () => {
+  it('that cannot be shortened becomes an error, and is never too long', () => {
     const value = Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [`k${i}`, 'x'.repeat(100)]))
     const answer = answerOf(value)
     expect(Buffer.byteLength(JSON.stringify(answer))).toBeLessThan(MOST_ANSWER_BYTES)
@@ -103,7 +103,7 @@ describe('memwatch mcp of a recording', () => {
     expect(mcp.stderr).toBe('')
   })
 
-  it('offers what a recording answers, read only, and says that names are data', async () => {
+  it('offers the tools that a recording can answer, read-only, and says that names are data', async () => {
     const { tools } = await mcp.client.listTools()
     expect(tools.map(({ name }) => name)).toEqual(READS_A_RECORDING)
     for (const { annotations, inputSchema, description } of tools) {
@@ -130,20 +130,20 @@ describe('memwatch mcp of a recording', () => {
     expect(others).toContainEqual(expect.stringMatching(/^native-memory-leak: ok: /))
   })
 
-  it('tells of one diagnosis, with what it ruled out', async () => {
+  it('explains one diagnosis, with the problems that are ruled out', async () => {
     const { verdict } =
       await mcp.call('verdicts', { target: 'js-heap-leak', diagnosis: 'js-heap-leak' })
     expect(verdict.ruledOut).toContainEqual(
       { diagnosis: 'context-leak', text: expect.any(String) })
   })
 
-  it('takes RSS apart; the parts add up', async () => {
+  it('breaks RSS down into parts that add up', async () => {
     const { rssBytes, parts } = await mcp.call('memory', { target: 'js-heap-leak' })
     const sum = parts.reduce((total, { bytes }) => total + bytes, 0)
     expect(Math.abs(sum - rssBytes)).toBeLessThan(1)
   })
 
-  it('gives tracks in as many points as are asked for, and counters as rates', async () => {
+  it('returns tracks with the requested number of points, and counters as rates', async () => {
     const { uptimeSeconds, tracks: [rss, pauses] } = await mcp.call('series', {
       target: 'js-heap-leak', tracks: ['rssBytes', 'gcPauseSeconds'], points: 7
     })
@@ -155,7 +155,7 @@ describe('memwatch mcp of a recording', () => {
     expect(Math.max(...pauses.last)).toBeLessThan(1)
   })
 
-  it('plans from the settings of the target, and without one', async () => {
+  it('makes plans from the settings of the target, and also without a target', async () => {
     const { rows } = await mcp.call('plan', { target: 'js-heap-leak', node: ['24'], memory: ['1Gi'] })
     expect(rows[0]).toMatchObject({ running: true })
     expect(rows.at(-1)).toMatchObject({ node: '24', memoryLimitBytes: 2 ** 30 })
@@ -196,7 +196,7 @@ describe('memwatch mcp of a recording', () => {
     expect(tracks).toContainEqual(expect.stringMatching(/^sockets \(count/))
   })
 
-  it('names what piles up in a snapshot on disk, and what holds it', async () => {
+  it('names piles in a snapshot on disk, and their holders', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-mcp-'))
     const [earlier, later] = ['a', 'b'].map(name => path.join(folder, `${name}.heapsnapshot`))
     const app = path.join(__dirname, '../support/holding-app.js')
@@ -299,8 +299,8 @@ it('every tool has a row in docs/mcp.md, and every row a tool', () => {
   expect(rows).toEqual(tools.map(({ name }) => name))
 })
 
-describe('the process of memwatch mcp', () => {
-  it('numbers the processes of a recording that have one name, the last one first', async () => {
+describe('the process memwatch mcp', () => {
+  it('numbers processes of a recording with equal names, the last one first', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-mcp-'))
     const file = path.join(folder, 'restarted.recording')
     const lines = gunzipSync(fs.readFileSync(RECORDING)).toString().trim().split('\n')
@@ -339,7 +339,7 @@ describe('the process of memwatch mcp', () => {
     }
   })
 
-  it('writes the protocol alone to stdout, survives garbage, and ends when stdin closes', async () => {
+  it('writes only the protocol to stdout, survives bad input, and ends when stdin closes', async () => {
     const lines = [
       'no JSON', '{}', '[]', `"${'x'.repeat(100_000)}"`,
       { id: 1, method: 'initialize', params: INITIALIZE },

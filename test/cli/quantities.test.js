@@ -11,7 +11,7 @@ const SIZE = 'expected an amount of memory such as 512Mi, 1Gi, 512M or 536870912
 const PLACEHOLDERS = {
   '<TIME>': TIME, '<SIZE>': SIZE, '<LIMIT>': SIZE, '<LIMITS>': SIZE, '<MEMORY>': SIZE
 }
-/** Arguments that a command needs beside the option. @type {Record<string, string[]>} */
+/** Further arguments that a command needs. @type {Record<string, string[]>} */
 const ARGUMENTS = {
   run: ['--', 'true'],
   try: ['--', 'true'],

@@ -80,7 +80,7 @@ it('counts the checks that found nothing', () => {
   expect(lines.join('\n')).not.toMatch(/why of (context-leak|resource-leak|oversized-heap)/)
 })
 
-it('separates its sections by one empty line', () => {
+it('separates sections by one empty line', () => {
   const found = { ...verdict('confirmed', 'js-heap-leak'), runbook: 'MemwatchJsHeapLeak' }
   const text = render([found, verdict('ok', 'context-leak')]).join('\n')
   expect(text).toMatch(/\/alerts\/runbooks\/MemwatchJsHeapLeak\.md\n\n {2}1 ruled out/)
@@ -149,7 +149,7 @@ describe('without -v', () => {
     }
   ]
 
-  it('names other fixes, and says what a second finding is, where, and its fix', () => {
+  it('names other fixes; for a second finding it prints summary, place and fix', () => {
     const lines = render(both)
     expect(lines).toContain('      HOW: first')
     expect(lines).toContain('  Or: second (-v shows it)')
@@ -215,7 +215,7 @@ describe('holders of a heap snapshot', () => {
     expect(lines.indexOf(`  - ${HELD}`)).toBeLessThan(lines.indexOf('  THE HEADLINE'))
   })
 
-  it('include the reason for a missing analysis, and the time since which objects count', () => {
+  it('include the reason for a missing analysis, and the time of an earlier snapshot', () => {
     const refused = { ...holders, piles: [], refused: 'too large: 2 GiB predicted', sinceUnixMs: 0 }
     const lines = report({ verdictHolders: null, deathHolders: refused })
     expect(lines.join(' ')).toContain('only objects newer than 1970-01-01T00:00:00Z')

@@ -83,7 +83,7 @@ describe('memwatch retainers', () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   })
 
-  it('leaves no copy if the snapshot breaks off', async () => {
+  it('leaves no copy if the snapshot is incomplete', async () => {
     const copy = path.join(folder, 'half.heapsnapshot')
     const { code } = await memwatch(['retainers', cut(), '--redact', '--out', copy])
     expect(code).toBe(2)

@@ -10,14 +10,14 @@ const recording = name => path.join(__dirname, `../recordings/${name}.ndjson.gz`
 const HEALTHY = recording('22-healthy-steady-broken')
 
 describe('memwatch right-size of recordings', () => {
-  it('prints sizes with their origin, and how little history is behind them', async () => {
+  it('prints sizes with their origin, and warns of a short history', async () => {
     const { code, stdout, stderr } = await memwatch(['right-size', HEALTHY])
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout).toMatch(/^healthy-steady: 1 container, \d+ min of history, low confidence\n/)
     expect(stdout).toMatch(/\nmemory request +\d+ MiB +p99 of the minute peaks over/)
     expect(stdout).toMatch(/\nNODE_OPTIONS=".*--max-old-space-size=\d+/)
   })
-  it('counts several recordings of a workload as its pods, and prints a patch', async () => {
+  it('treats several recordings of a workload as its pods, and prints a patch', async () => {
     const args = ['right-size', HEALTHY, HEALTHY, '--guaranteed', '--json']
     const { sizes, containers } = JSON.parse((await memwatch(args)).stdout)
     expect([containers, sizes.requestBytes]).toEqual([1, sizes.limitBytes])
@@ -28,7 +28,7 @@ describe('memwatch right-size of recordings', () => {
     expect(code).toBe(0)
     expect(stdout).toMatch(/requests:\n +memory: "\d+Mi"\n +limits:\n +memory: "\d+Mi"\n$/)
   })
-  it('says that no size heals a leak', async () => {
+  it('says that no size fixes a leak', async () => {
     const leaking = recording('22-js-heap-leak-broken')
     expect(await memwatch(['right-size', leaking, '--format', 'helm'])).toEqual({
       code: 1,
@@ -53,7 +53,7 @@ describe('memwatch right-size of an exporter', () => {
   let exporter
   beforeAll(async () => { exporter = await startExporter() })
   afterAll(() => exporter.stop())
-  it('reads its history, replicas included', async () => {
+  it('reads its history, including the replicas', async () => {
     for (const pid of [1, 2]) {
       const connection = await exporter.connect()
       const values = {
@@ -110,7 +110,7 @@ describe('memwatch right-size of a Prometheus', () => {
   beforeEach(() => { asked = [] })
   afterAll(() => server.close())
 
-  /** Three days of two processes of one pod. */
+  /** Metrics over three days, of two processes in one pod. */
   const MIB_OF = {
     process_resident_memory_bytes: 300,
     memwatch_heap_used_bytes: 150,
@@ -147,7 +147,7 @@ describe('memwatch right-size of a Prometheus', () => {
     'right-size', '--prometheus', url, '--selector', '{job="shop"}', '--since', '3d', ...args
   ])
 
-  it('adds the processes of a pod, and reads deaths as a veto', async () => {
+  it('adds up the processes of a pod, and does not lower sizes after deaths', async () => {
     const { code, stdout, stderr } = await sizes('--json')
     expect([code, stderr]).toEqual([0, ''])
     const found = JSON.parse(stdout)
@@ -165,13 +165,13 @@ describe('memwatch right-size of a Prometheus', () => {
       query: 'max_over_time(process_resident_memory_bytes{job="shop",thread=~"main|"}[60s])'
     })
   })
-  it('says that no size heals a leak', async () => {
+  it('says that no size fixes a leak', async () => {
     leaks = true
     const { code, stdout } = await sizes()
     leaks = false
     expect([code, stdout]).toEqual([1, expect.stringContaining('native-memory-leak is confirmed')])
   })
-  it('names a Prometheus that is away', async () => {
+  it('names an unreachable Prometheus', async () => {
     const { code, stderr } = await memwatch([
       'right-size', '--prometheus', 'http://127.0.0.1:1', '--selector', '{}'
     ])

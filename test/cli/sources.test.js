@@ -65,7 +65,7 @@ describe('the diagnoses that a source supports', () => {
   it('are none if it has no field', () => {
     expect(cannotTell(source('nothing', [])).size).toBe(diagnoses.length)
   })
-  it('are determined for each source', () => {
+  it('are computed for each source', () => {
     const tells = Object.fromEntries(
       fileSources.map(source => [
         source.id,
@@ -193,7 +193,7 @@ describe('a diagnostic report', () => {
     expect(target.frame?.sequence).toBe(2)
     expect(told.notes).toEqual([])
   })
-  it('of a heap that may outgrow its container is only a suspicion: it is one moment', async () => {
+  it('of a heap that may outgrow its container is only suspected: it is one moment', async () => {
     const files = await reportsOf(twice(), ['--max-old-space-size=1024'])
     const {
       targets: [target]
@@ -289,7 +289,7 @@ describe('a GC profile', () => {
     await once(child, 'close')
     return file
   }
-  it('of a starving app yields a suspicion, and of a healthy one nothing', async () => {
+  it('of a starving app yields a suspicion, and of a healthy app no finding', async () => {
     const [starving, steady] = await Promise.all([
       profileOf('semi-space-starvation'),
       profileOf('healthy-steady')
@@ -313,7 +313,7 @@ describe('a GC profile', () => {
     ])
     expect(told.notes).toEqual([expect.stringMatching(/none.json contains no GC/)])
   })
-  it('that breaks off is refused with the reason', () => {
+  it('that is incomplete is refused with the reason', () => {
     const { status, stderr } = diagnose([
       write('cut.json', '{"version":1,"startTime":1000,"statistics":[{"gcType":"Scavenge",')
     ])
@@ -383,7 +383,7 @@ describe('a file that cannot be judged', () => {
     },
     60_000
   )
-  it('is named if it is one of two, and two bombs cost no more than one', () => {
+  it('is named if it is one of two, and two decompression bombs cost no more than one', () => {
     const [one, two] = ['one', 'two'].map(name => write(name, gzipSync(Buffer.alloc(300 * MIB))))
     const { status, stderr } = diagnose([one, two])
     expect([status, stderr.trimEnd().split('\n').length]).toEqual([2, 1])
@@ -422,7 +422,7 @@ describe('a file that cannot be judged', () => {
       expect.stringMatching(/^memwatch: .*: skipped 5 lines/)
     ])
   })
-  it('is not the pipe of a shell substitution', () => {
+  it('does not include the pipe of a shell substitution', () => {
     const { stderr } = spawnSync(
       'bash',
       ['-c', `"$0" "$1" diagnose <(echo '${RECORDING.trim()}')`, process.execPath, MEMWATCH],

@@ -23,7 +23,7 @@ describe('expectNoLeak, in jest', () => {
     expect(bytesPerCall).toBeLessThan(64)
     expect(calls).toBeGreaterThanOrEqual(24 * 50)
   })
-  it('rejects a leak under fake timers, and says how much and where', async () => {
+  it('rejects a leak under fake timers, with its size and place', async () => {
     jest.useFakeTimers()
     const kept = /** @type {unknown[]} */ ([])
     const error = await expectNoLeak(async () => { kept.push(new Session()) }, { calls: 20 })
@@ -34,7 +34,7 @@ describe('expectNoLeak, in jest', () => {
     expect(Number(bytes)).toBeLessThan(800)
     expect(error.message).toMatch(/Most of it is allocated in .*testing\.test\.js:\d+\)/)
   })
-  it('passes on an error of the work', async () => {
+  it('rethrows an error of the work', async () => {
     await expect(expectNoLeak(() => { throw new Error('of the work') })).rejects.toThrow('of the work')
   })
   it.each([

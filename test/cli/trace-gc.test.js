@@ -71,7 +71,7 @@ const write = (name, content) => {
   return file
 }
 
-/** The GCs of a log, by another parser than memwatch's. @param {string} text */
+/** Parses the GCs of a log independently of memwatch's parser. @param {string} text */
 const byHand = text => text.split('\n').filter(line => /\d+ ms: .*->/.test(line)).map(line => {
   const [at, , kind] = line.slice(line.indexOf(']') + 1).trim().split(' ')
   const [sizes, pause] = line.split('MB,')
@@ -87,7 +87,7 @@ const byHand = text => text.split('\n').filter(line => /\d+ ms: .*->/.test(line)
 
 describe('a line of --trace-gc', () => {
   const majors = { 18: '18', 20: '20', 22: '22 or 24', 24: '22 or 24', 26: '25 or 26' }
-  it.each(Object.keys(majors))('of Node %s is parsed without exception', major => {
+  it.each(Object.keys(majors))('of Node %s is always parsed', major => {
     const own = samples.filter(name => name.startsWith(`trace-gc-${major}-`))
     expect(own.length).toBeGreaterThan(1)
     for (const name of own) {
@@ -145,7 +145,7 @@ describe("the rules of Node's guide to tracing GCs, on real logs", () => {
   const leaking = textOf('trace-gc-20-js-heap-leak.log.gz')
   const steady = textOf('trace-gc-24-healthy-steady.log.gz')
 
-  it('memwatch judges the same time in GC and between GCs that the log adds up to', async () => {
+  it('memwatch computes the same time in GC and between GCs as the sums over the log', async () => {
     const gcs = byHand(starving)
     const {
       targets: [target]
@@ -190,7 +190,7 @@ describe("the rules of Node's guide to tracing GCs, on real logs", () => {
   })
 })
 
-describe('real logs without other sources', () => {
+describe('real logs as the only source', () => {
   it.each(samples.filter(name => name.includes('semi-space-starvation')))(
     '%s confirms starvation, as the log shows the size of the semi-space',
     async name => {
@@ -225,7 +225,7 @@ describe('real logs without other sources', () => {
       ).toEqual(['heap-limit-thrash confirmed'])
     }
   )
-  it('of a leaking worker names the worker', async () => {
+  it('of a leaking worker lead to a finding that names the worker', async () => {
     const { targets } = await judged(textOf('trace-gc-20-js-heap-leak-worker.log.gz'), IN_512)
     expect(Object.fromEntries(targets.map(target => [target.thread, found(target)]))).toEqual({
       main: [],
@@ -244,7 +244,7 @@ describe('real logs without other sources', () => {
   )
 })
 
-describe('lab apps that print their GCs now', () => {
+describe('lab apps that print their GCs live', () => {
   const LIKE_512 = ['--trace-gc', '--max-semi-space-size=1', '--max-old-space-size=256']
   /**
    * @param {string} app
@@ -389,7 +389,7 @@ describe('a log', () => {
     const { targets } = await judged(several(1, '0xa', 30, 99_999_999_999))
     expect(targets).toHaveLength(1)
   })
-  it('leaves open what its options do not say', () => {
+  it('leaves checks open that need options the log does not contain', () => {
     const file = path.join(SAMPLES, 'trace-gc-20-js-heap-leak.log.gz')
     const open = diagnose([file])
     expect(open.stdout).toMatch(/The source lacks the heap size limit/)

@@ -32,7 +32,7 @@ describe('documents of triage', () => {
     for (const line of lines.filter(line => line.startsWith('#'))) expect(line).not.toMatch(/[<`[]/)
   })
 
-  it('are unpacked by tar as they were', () => {
+  it('are unpacked unchanged by tar', () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-tar-'))
     const files = [
       { name: 'report.md', mode: 0o600, content: Buffer.from('x'.repeat(512)) },
@@ -56,7 +56,7 @@ describe('first aid', () => {
     attached: { pid: 7, ended }, targets: [{ headline: { open: ['resource-leak'] }, verdicts }]
   })
 
-  it('begins with the time that is left', () => {
+  it('begins with the remaining time', () => {
     const steps = firstAid(report([
       verdict({ secondsLeft: 900 }), verdict({ diagnosis: 'resource-leak', secondsLeft: 300 }),
       verdict({ diagnosis: 'heap-limit-thrash', state: 'ok', secondsLeft: 1 })
@@ -65,7 +65,7 @@ describe('first aid', () => {
     expect(steps.join(' ')).not.toContain('GCs')
   })
 
-  it('names the fix, each measure once, and a longer watch where nothing is decided', () => {
+  it('names the fix, each measure once, and a longer watch if nothing is decided', () => {
     const leak = verdict({ fix: [{ title: 'Let it go' }] })
     const steps = firstAid(report([leak, leak]))
     expect(steps).toContain('Then, against js-heap-leak: Let it go.')
@@ -74,7 +74,7 @@ describe('first aid', () => {
     expect(firstAid(report([], true))[0]).toContain('has ended')
   })
 
-  it('is of diagnoses that exist', () => {
+  it('exists only for existing diagnoses', () => {
     const ids = diagnoses.map(({ id }) => id)
     expect(Object.keys(measures).filter(id => !ids.includes(id))).toEqual([])
   })
@@ -117,7 +117,7 @@ describe('the file of triage', () => {
       .toEqual(['report.md', 'captures/a.heapsnapshot'])
   })
 
-  it('is sent again where that may help, three times at most', async () => {
+  it('is sent again, at most three times, if a retry may succeed', async () => {
     server.answers.push(500, 500)
     await open()(of)
     expect(server.requests).toHaveLength(3)
@@ -129,7 +129,7 @@ describe('the file of triage', () => {
     expect(server.requests).toHaveLength(7)
   })
 
-  it('is sent nowhere without the option, and a wrong address is named before the watch', () => {
+  it('is not sent without the option, and a wrong address is reported before the watch', () => {
     expect(openShipping({})).toBeUndefined()
     expect(() => openShipping({ shipTo: 'http://store.example.com/of' })).toThrow(/--ship-to: .*without encryption/)
     expect(() => openShipping({ shipTo: 'file:///tmp', shipHttp: 'maybe' }))

@@ -10,7 +10,7 @@ const { workOfLoad, workOfApp } = require('../../cli/comparison/work-of')
 const { defined } = require('../support/defined')
 const { memwatch } = require('../support/memwatch')
 
-/** The part of a hello that counts. */
+/** The fields of a hello that matter here. */
 const hello = /** @type {import('@memwatch/agent/protocol/frame').Hello} */ (/** @type {unknown} */ ({ execArgv: [], nodeOptions: [], mallocEnv: {} }))
 const jemalloc = { env: { LD_PRELOAD: 'libjemalloc.so.2', MALLOC_CONF: 'narenas:2' } }
 

@@ -3,7 +3,7 @@
 const { execFile } = require('node:child_process')
 
 /**
- * Input and output that no fake timer moves: another process, which takes 1.2 seconds.
+ * Work that does not depend on fake timers: another process, which takes 1.2 seconds.
  * @returns {Promise<void>}
  */
 const realWork = () => new Promise((resolve, reject) => {
