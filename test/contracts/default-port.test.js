@@ -8,7 +8,7 @@ const { DEFAULT_PORT } = require('../../exporter/config')
 const ROOT = path.join(__dirname, '../..')
 const textOf = file => fs.readFileSync(path.join(ROOT, file), 'utf8')
 
-// Files that load no JavaScript of memwatch repeat the port.
+// These files cannot load JavaScript of memwatch, so they repeat the port.
 it.each([
   ['Dockerfile', /MEMWATCH_LISTEN=0\.0\.0\.0:(\d+)|EXPOSE (\d+)/g, 2],
   ['README.md', /--listen 127\.0\.0\.1:(\d+)/g, 1],
@@ -25,7 +25,7 @@ it.each([
   expect([...new Set(found)]).toEqual([String(DEFAULT_PORT)])
 })
 
-it('no runbook names another port of this machine', () => {
+it('no runbook names another port on loopback', () => {
   const runbooks = execFileSync('git', ['ls-files', 'alerts/runbooks'], { cwd: ROOT, encoding: 'utf8' })
     .trim().split('\n')
   const found = runbooks.flatMap(file =>

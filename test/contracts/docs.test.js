@@ -15,10 +15,10 @@ const { ROOT, listFiles, readText } = require('../support/repository-files')
 
 const pages = listFiles('*.md')
 const textOf = readText
-/** Generated from the commands; its examples contain flags of Node.js. */
+/** Page that is generated from the commands; its examples contain flags of Node.js. */
 const COMMANDS_PAGE = 'docs/commands.md'
 /**
- * Anchors as GitHub forms them.
+ * Anchors of a page, formed as by GitHub.
  * @param {string} page
  * @returns {string[]}
  */
@@ -132,7 +132,7 @@ describe('README.md', () => {
       [id, runbook ? `alerts/runbooks/${runbook}.md` : `docs/${id}.md`]))
   })
 
-  it('has the figures of docs/accuracy.md', () => {
+  it('has the same figures as docs/accuracy.md', () => {
     const accuracy = textOf('docs/accuracy.md').replaceAll('*', '')
     const right = kind => new RegExp(`${kind} \\| (\\d+ of \\d+) `).exec(accuracy)?.[1]
     const [, ill, healthy] = /problem in (\d+ of \d+) runs[^.]* in (\d+) runs of healthy/.exec(
@@ -148,7 +148,7 @@ describe.each(['README.md', 'docs/comparison.md'])('%s compares with others', pa
   const head = rows.findIndex(cells => cells.some(cell => cell.includes('Clinic.js Doctor')))
   const table = rows.slice(head).filter(({ length }) => length === 6)
 
-  it('in cells that each have a source', () => {
+  it('in cells that each name a source', () => {
     expect(table.length).toBeGreaterThanOrEqual(5)
     const sources = [...text.matchAll(/^\[(\w+)\]: https:\/\/\S+$/gm)].map(([, name]) => name)
     const cells = table.flatMap(([, , ...others]) => others.map(cell => cell.replace(/ \|$/, '')))
@@ -174,7 +174,7 @@ describe('ARCHITECTURE.md', () => {
     expect(named.filter(name => !isThere(name))).toEqual([])
   })
 
-  it('has a row for each folder of the packages and the project', () => {
+  it('has a row for each folder of the project and its packages', () => {
     const listed = execFileSync('git', ['ls-files', '-z'],
       { cwd: ROOT, encoding: 'utf8', maxBuffer: 2 ** 26 })
     const folders = new Set(listed.split('\0').flatMap(file => {

@@ -9,7 +9,7 @@ const { gunzipSync } = require('node:zlib')
 const { Profile } = require('pprof-format')
 const { splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
 
-/** Bypasses the decoder, to try the second line of defence alone. */
+/** True to bypass the decoder, so that the second line of defence is tested alone. */
 let mockIsOpen = false
 jest.mock('../../engine/decode/decode', () => {
   const border = jest.requireActual('../../engine/decode/decode')
@@ -57,13 +57,14 @@ const TEXTS = [
 ]
 const ALL = TEXTS.join(' ')
 /**
- * Rules branch on these fields: with other values they find nothing, and there is no fix to print.
+ * Fields on which rules branch. They stay valid, because other values would lead to no finding and
+ * no fix to print.
  */
 const READ_BY_RULES = ['node', 'v8', 'platform', 'arch', 'libc', 'allocator']
 const OPTION = '--enable-source-maps'
 
 /**
- * A hello in which every text is this one.
+ * Creates a hello in which every text is the given one.
  * @param {string} text
  * @param {object} [changes]
  */
@@ -108,7 +109,7 @@ const recorded = Object.fromEntries(
 )
 
 /**
- * The same hello for an app that has a problem.
+ * Creates the same hello for an app with a problem.
  * @param {string} name of the recording
  * @param {string} text
  * @param {object} [changes]
@@ -152,7 +153,7 @@ const ids = [...TEXTS, ALL].map(
 )
 
 /**
- * A stored capture of an app whose functions and files all have the hostile name.
+ * Stores a capture of an app whose functions and files all have the hostile name.
  * @param {string} text
  * @param {string} id
  * @param {string} [thread]
@@ -226,7 +227,7 @@ async function tell (messages) {
 const targetOf = pid => it_.exporter.targets.find(({ hello }) => hello.pid === pid)
 const rejected = () =>
   [...it_.exporter.state.rejected.values()].reduce((sum, count) => sum + count, 0)
-/** Targets with a fix: pid → text. */
+/** Hostile texts by pid, for targets with a fix. */
 const ill = new Map()
 const illIn = name =>
   [...ill]
@@ -257,7 +258,8 @@ beforeAll(async () => {
     otlp: otlp.url
   })
 
-  // Sent over the socket, as any process may: accepted or refused, every output below must be safe.
+  // The texts are sent over the socket, as by any process. Whether accepted or refused, every
+  // output below must be safe.
   for (const [i, text] of TEXTS.entries()) {
     const before = rejected()
     await tell([hostileHello(text, { pid: 1000 + i }), frame()])
@@ -382,7 +384,7 @@ describe('memwatch fix', () => {
       const { target, text } = illIn('20-semi-space-starvation')[i]
       const args = ['fix', target.name, '--format', 'kubernetes', '--url', it_.url]
       const printed = await cli(...args)
-      // The name of the pod may not reveal its workload.
+      // The workload may not be derivable from the name of the pod.
       const { stdout, stderr } = printed.error.startsWith('--workload')
         ? await cli(...args, '--workload', 'deployment/shop')
         : printed
@@ -486,7 +488,7 @@ describe('memwatch fix', () => {
   })
 })
 
-describe('text pasted into a shell', () => {
+describe('a text pasted into a shell', () => {
   it('is parsed into the intended words, and executes nothing', async () => {
     const changes = (await listed('diagnoses')).flatMap(({ verdicts }) =>
       verdicts.flatMap(({ fix }) => fix.map(({ change }) => change))
@@ -527,7 +529,7 @@ describe('text pasted into a shell', () => {
   })
 })
 
-describe('a terminal gets only lines of text', () => {
+describe('a terminal gets only plain lines of text', () => {
   const lines = text => text.split('\n').length
 
   it('from top: a row of each target', async () => {
@@ -596,7 +598,7 @@ describe('a terminal gets only lines of text', () => {
     }
   })
 
-  it('from run, for a real app of that name', async () => {
+  it('from run, for a real app with the hostile name', async () => {
     const name = '\u001b[2J\u001b]0;x\u0007\u202e\n---\n$(id)`|<img onerror>'
     const folderOfApp = path.join(folder, 'app')
     fs.mkdirSync(folderOfApp)
@@ -616,7 +618,7 @@ describe('a terminal gets only lines of text', () => {
   })
 })
 
-it('an assistant gets texts of processes as data: one line each, in a block that none can close', async () => {
+it('an assistant gets texts of processes as data, in a block that no text can close', async () => {
   const mcp = await connectMcp({ url: it_.url })
   const listed = []
   for (let skip = 0, count = 1; skip < count;) {
@@ -649,7 +651,7 @@ it('an assistant gets texts of processes as data: one line each, in a block that
 
 describe('machine-readable output', () => {
   it.each(['text/plain', 'application/openmetrics-text'])(
-    '/metrics as %s: every series once, every label as it was',
+    '/metrics as %s: every series once, every label unchanged',
     async accept => {
       const response = await it_.get('/metrics', { accept })
       const samples = exposition(Buffer.from(await response.arrayBuffer()))
@@ -703,7 +705,7 @@ describe('machine-readable output', () => {
     }
   })
 
-  it('the pages: no text of a target is in them', async () => {
+  it('the pages contain no text of a target', async () => {
     for (const accept of ['text/html', 'text/plain']) {
       const response = await it_.get('/', { accept })
       expect([response.status, (await response.text()).includes('onerror')]).toEqual([200, false])
@@ -771,7 +773,7 @@ describe('machine-readable output', () => {
   })
 })
 
-it('deaths: last-death, their events, and all that OTLP sent', async () => {
+it('deaths: last-death, events, and all data sent by OTLP', async () => {
   for (const [i, connection] of connections.entries()) {
     if (!connection.destroyed) {
       connection.write(line({ type: 'bye', sequence: 10_000 + i, atUnixMs: 1, exitCode: 1 }) + '\n')
@@ -814,7 +816,7 @@ it('deaths: last-death, their events, and all that OTLP sent', async () => {
   for (const text of TEXTS) expect(sent).toContain(wellFormed(text))
 }, 60_000)
 
-it('the name of a record on disk forms no HTTP header and no other file', async () => {
+it('the name in a stored record cannot add an HTTP header or name another file', async () => {
   for (const query of ['', '?format=pprof']) {
     const { response } = await get(`/api/v1/captures/${ids[TEXTS.length]}/profile${query}`)
     expect(response.headers.get('content-disposition')).toMatch(/^attachment; filename="[\w.-]+"$/)

@@ -11,7 +11,7 @@ const { defined } = require('../support/defined')
 const RULES = require.resolve('../../.dependency-cruiser.js')
 const CRUISER = path.join(__dirname, '../../node_modules/.bin/depcruise')
 
-/** File → the files it imports; the comment names the rule that it breaks. */
+/** Imports by file; the comments name the rules that they break. */
 const FILES = {
   // no-circle-of-files
   'agent/collect/gc.js': ['./heap'],
@@ -116,7 +116,7 @@ describe('the diagram of imports', () => {
   const graphOf = object => new Map(Object.entries(object).map(([from, to]) => [from, new Set(to)]))
   const listsOf = graph => Object.fromEntries([...graph].map(([from, to]) => [from, [...to]]))
 
-  it('has a node for each folder and each entry file, and one node for other files', () => {
+  it('has a node for each folder and each entry file, and one node for all other files', () => {
     const rooms = joinRooms(
       graphOf({
         'agent/isolate-agent.js': ['agent/collect/gc.js', 'agent/guard.js'],
@@ -140,7 +140,7 @@ describe('the diagram of imports', () => {
     })
   })
 
-  it('omits arrows that others imply, and refuses a circle', () => {
+  it('omits arrows that are implied by others, and refuses a circle', () => {
     expect(listsOf(reduceArrows(graphOf({ a: ['b', 'c', 'd'], b: ['c'], c: [], d: [] }))))
       .toEqual({ a: ['b', 'd'], b: ['c'], c: [], d: [] })
     expect(() => reduceArrows(graphOf({ a: ['b'], b: ['c'], c: ['a'] }))).toThrow(

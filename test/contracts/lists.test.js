@@ -21,7 +21,7 @@ const filesIn = folder =>
     .filter(name => name.endsWith('.js'))
     .map(name => name.replace('.js', ''))
 
-it('each diagnosis is a file of its name with its parts beside it, and each file is listed', () => {
+it('each diagnosis is a listed file, and files with its parts begin with its name', () => {
   const shared = [
     'index',
     'define-diagnosis',
@@ -61,7 +61,7 @@ it('each field of a frame is read by exactly one collector of the agent', () => 
     const access = /** @type {any} */ ({})
     const all = [gc(started, run), ...collectors({ ...options, isMainThread: true, access })]
     const read = all.flatMap(collector => collector?.fields ?? [])
-    // The agent itself adds these.
+    // These fields are added by the agent itself.
     const own = ['agentErrors', 'framesDropped', 'collectSeconds']
     expect([...read, ...own].sort()).toEqual(Object.keys(fields).sort())
   } finally {
@@ -80,7 +80,7 @@ it('each diagnosis has a runbook, an app that causes it, and known symptoms', ()
   }
 })
 
-it('each signal is read by a diagnosis, explains a missing one, or is shown as a metric', () => {
+it('each signal is read by a diagnosis, explains a missing signal, or is a metric', () => {
   /** @type {Set<string>} */
   const read = new Set(diagnoses.flatMap(({ requires, uses }) => [...requires, ...uses]))
   const source = ['exporter/catalog/target-metrics.js', 'cli/watch/progress.js', 'engine/verdicts/judge.js']
@@ -91,7 +91,7 @@ it('each signal is read by a diagnosis, explains a missing one, or is shown as a
   ).toEqual([])
 })
 
-it('each track is read by a signal or explains a death: history costs memory', () => {
+it('each track is read by a signal or explains a death, because history costs memory', () => {
   const source = ['engine/signals', 'engine/memory', 'exporter/deaths']
     .flatMap(folder =>
       filesIn(folder).map(name => fs.readFileSync(path.join(ROOT, folder, `${name}.js`), 'utf8'))
@@ -100,7 +100,7 @@ it('each track is read by a signal or explains a death: history costs memory', (
   expect(trackNames.filter(name => !source.includes(`'${name}'`))).toEqual([])
 })
 
-it('tracks whose growth is judged over hours are stored that long', () => {
+it('tracks whose growth is judged over hours are stored for hours', () => {
   const source = filesIn('engine/signals')
     .map(name => fs.readFileSync(path.join(ROOT, 'engine/signals', `${name}.js`), 'utf8'))
     .join()
@@ -117,7 +117,7 @@ describe('the charts of the page', () => {
   /** @type {readonly string[]} */
   const known = trackNames
 
-  it('draw existing tracks, and read only tracks that they request', () => {
+  it('draw existing tracks, and read no tracks that they do not request', () => {
     expect(
       charts.flatMap(({ tracks }) => tracks).filter(name => !known.includes(name))
     ).toEqual([])
@@ -278,7 +278,7 @@ describe('metric names', () => {
     expect(exposed.length).toBeGreaterThan(0)
     expect(bounds.filter(bound => exposed.includes(bound))).toEqual(exposed)
   })
-  it("prom-client's GC buckets are bounds of the frames, so nothing is interpolated", () => {
+  it("prom-client's GC buckets are also buckets of frames, so nothing is interpolated", () => {
     for (const bound of [0.001, 0.01, 0.1, 1, 2, 5]) {
       expect(GC_PAUSE_BOUNDS_SECONDS).toContain(bound)
     }

@@ -90,7 +90,7 @@ it('standard names and attributes are in the conventions and not deprecated', ()
   }
 })
 
-it('rows of one name have one unit and kind, and differ in attributes', () => {
+it('rows with one name have the same unit and kind, and differ in attributes', () => {
   const byName = rows.reduce(
     (map, row) => map.set(row.form.name, [...(map.get(row.form.name) ?? []), row]),
     new Map()
@@ -107,7 +107,7 @@ it('rows of one name have one unit and kind, and differ in attributes', () => {
   }
 })
 
-it('what a row says is prom-client\'s name is served under it', () => {
+it('a metric with a name of prom-client is served under this name', () => {
   const served = compatMetrics.map(({ name }) => name)
   expect(
     targetMetrics

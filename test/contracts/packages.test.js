@@ -11,7 +11,7 @@ const manifestOf = folder =>
 const lines = new Map(
   execFileSync('git', ['ls-files', '-z'], { cwd: ROOT, encoding: 'utf8' })
     .split('\0')
-    // The output of a script is untrusted text.
+    // Files with text. Outputs of scripts may contain any text, and are left out.
     .filter(file => /\.(c?js|mjs|json|md|ya?ml|txt|sh)$|file$/.test(file))
     .filter(file => !/^test\/recordings\/|results\.json$|-lock\.json$/.test(file))
     .filter(file => file !== path.relative(ROOT, __filename))
@@ -48,7 +48,7 @@ describe('each package', () => {
     expect(readme.startsWith(`# ${nameOf(folder)}\n`)).toBe(true)
   })
 
-  it('depends on packages of memwatch in its own version only', () => {
+  it('depends on other packages of memwatch in its own version only', () => {
     const wanted = folders.flatMap(folder => {
       const { dependencies, optionalDependencies, peerDependencies } = manifestOf(folder)
       return Object.entries({ ...dependencies, ...optionalDependencies, ...peerDependencies })
@@ -89,13 +89,13 @@ describe('no text', () => {
     expect(linesWith(pattern)).toEqual([])
   })
 
-  it('is missed: the test finds names of packages', () => {
+  it('is skipped: the test finds names of packages', () => {
     expect(linesWith(new RegExp(`npx ${SCOPE}/cli`)).length).toBeGreaterThan(5)
     expect(linesWith(/memwatch@npm:/).length).toBeGreaterThan(2)
   })
 })
 
-it('another scope replaces this one in every file', () => {
+it('the scope can be replaced by another one in every file', () => {
   expect(
     withScope(`const SCOPE = '${SCOPE}'\nrequire('${SCOPE}/engine/x') // memwatch`, '@other')
   ).toBe("const SCOPE = '@other'\nrequire('@other/engine/x') // memwatch")

@@ -24,7 +24,7 @@ describe('a recorded terminal', () => {
     expect(lines).toEqual([['$ run', '', ''], ['$ run', 'RSS 1', ''], ['$ run', 'RSS 2', '']])
   })
 
-  it('draws a row once while it stays, in its colours, and escapes markup', async () => {
+  it('draws a row once while it is unchanged, in its colours, and escapes markup', async () => {
     const svg = await terminalSvg([
       { atSeconds: 0, data: '\x1b[31m<b>&\x1b[0m\r\n' },
       { atSeconds: 5, data: 'end' }

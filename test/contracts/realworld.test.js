@@ -58,7 +58,7 @@ describe('a score', () => {
   const headline = (state, diagnosis) => ({ state, diagnosis, severity: 'critical', text: '' })
   /**
    * @param {{ state?: string, diagnosis?: string | null, share?: number, changes?: object[] }} run
-   * @returns {any} the part that the test reads
+   * @returns {any} fields that the test reads
    */
   const watched = ({
     state = 'suspected', diagnosis = 'js-heap-leak', share = 0.5, changes = []
@@ -75,7 +75,7 @@ describe('a score', () => {
     },
     changes: changes.map(change => ({ opportunity: false, ...change }))
   })
-  /** @type {any} the part that the test reads */
+  /** @type {any} fields that the test reads */
   const leaky = {
     form: 'leaky', file: runs[0].file, expect: ['js-heap-leak'], culprit: /keep/
   }
@@ -96,7 +96,7 @@ describe('a score', () => {
       .toBe(true)
   })
 
-  it('has the seconds to the first expected finding', () => {
+  it('contains the seconds until the first expected finding', () => {
     const changes = [
       { seconds: 5, diagnosis: 'oversized-heap', state: 'suspected' },
       { seconds: 20, diagnosis: 'js-heap-leak', state: 'suspected' },

@@ -18,7 +18,7 @@ describe('the documentation site', () => {
   let build
   const read = page => fs.readFileSync(path.join(folder, `${page}.html`), 'utf8')
   /**
-   * jest imports no ES modules.
+   * Evaluates an expression in another process, because jest imports no ES modules.
    * @param {string} expression
    * @returns {any} its JSON value
    */

@@ -66,7 +66,7 @@ describe('expressions', () => {
       }
     }
   })
-  it('are checked for invalid PromQL and for raw counters', () => {
+  it('with invalid PromQL or raw counters are detected', () => {
     expect(parsePromql('rate(x[5m').error).toBe(true)
     expect(parsePromql('sum by (a) (rate(x{job=~"$job"}[$__rate_interval])) / y').metrics).toEqual([
       { name: 'x', ranged: true, functions: ['rate'] }, { name: 'y', ranged: false, functions: [] }
@@ -137,7 +137,8 @@ describe('dashboards', () => {
 })
 
 describe('published dashboards for the same metric names', () => {
-  // grafana.com 11159 and the nodejs-mixin of grafana/jsonnet-libs, by the metrics that they query.
+  // Dashboard 11159 of grafana.com and the nodejs-mixin of grafana/jsonnet-libs, with the metrics
+  // that they query.
   it.each([
     'process_cpu_user_seconds_total',
     'process_cpu_system_seconds_total',

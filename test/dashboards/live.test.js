@@ -14,7 +14,7 @@ const { describeWithTools } = require('../support/tools')
 const { defined } = require('../support/defined')
 
 const AGENT = path.join(__dirname, '../../agent/index.js')
-/** Threads of these apps have problems that cost memory and time. */
+/** Recordings of apps whose problems cost memory and time. */
 const RECORDED = [
   'semi-space-starvation',
   'allocator-fragmentation',
@@ -24,7 +24,7 @@ const RECORDED = [
 ]
 
 describeWithTools('every panel against a real Prometheus', tools => {
-  /** @type {(() => unknown)[]} last started, first stopped */
+  /** @type {(() => unknown)[]} functions that stop what was started, the last started first */
   const stops = []
   /** @type {Awaited<ReturnType<typeof startPrometheus>>} */
   let prometheus
@@ -99,7 +99,7 @@ describeWithTools('every panel against a real Prometheus', tools => {
       })
     }
   })
-  it('panels that are empty in a healthy fleet show data here', async () => {
+  it('panels that are empty in a healthy fleet show data in this one', async () => {
     const shown = await Promise.all(
       panels
         .filter(

@@ -21,14 +21,15 @@ const injects = file =>
 
 /** Checks of kube-score that do not apply here, with the reason. */
 const NOT_HERE = [
-  // tags are versions and never move; a pod whose image is present must start without the registry
+  // Tags are versions and never change. A pod whose image is present must start without the
+  // registry.
   'container-image-pull-policy',
-  // pods write to volumes only, and those have a size limit
+  // Pods write to volumes only, and these have a size limit.
   'container-ephemeral-storage-request-and-limit',
-  // one container of the DaemonSet is root for a moment, without capabilities; the check wants ids
-  // above 10000
+  // One container of the DaemonSet is root for a moment, without capabilities. The check requires
+  // ids above 10000.
   'container-security-context-user-group-id',
-  // pods with sidecars belong to users, and the chart does not render them
+  // Pods with sidecars belong to users, and the chart does not render them.
   'networkpolicy-targets-pod'
 ]
 
@@ -258,7 +259,7 @@ describeWithGoTools('the Helm chart', tools => {
       )
     const groupsOf = name => parse(fs.readFileSync(path.join(ROOT, 'alerts', name), 'utf8')).groups
 
-    it('are those of alerts/, with the braces of Prometheus templates', () => {
+    it('are those of alerts/, with escaped braces of Prometheus templates', () => {
       const rules = rulesOf({ promClient: true, labels: { release: 'kube-prometheus-stack' } })
       expect(rules['memwatch-alerts'].groups).toEqual(groupsOf('memwatch.alerts.yaml'))
       expect(rules['memwatch-rules'].groups).toEqual(groupsOf('memwatch.rules.yaml'))

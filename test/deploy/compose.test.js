@@ -20,7 +20,7 @@ const services = Object.entries(compose.services)
 const mountedFiles = ({ volumes = [] }) =>
   volumes.map(volume => volume.split(':')[0]).filter(source => source.startsWith('./'))
 
-it('is what the Compose Specification accepts, and a misspelt word is not', () => {
+it('is valid by the Compose Specification, which refuses a misspelt word', () => {
   const { $schema, ...schema } = JSON.parse(read('test/deploy/schemas/compose-spec.json'))
   const accepts = new Ajv({ strict: false, validateFormats: false }).compile(schema)
   expect([accepts(compose), accepts.errors]).toEqual([true, null])
@@ -32,7 +32,7 @@ it('is what the Compose Specification accepts, and a misspelt word is not', () =
   ).toBe(false)
 })
 
-it('mounts files that there are, and volumes that it makes', () => {
+it('mounts only existing files, and volumes that it defines', () => {
   for (const [name, service] of services) {
     for (const file of mountedFiles(service)) {
       expect([name, file, fs.existsSync(path.join(ROOT, file))]).toEqual([name, file, true])
@@ -43,7 +43,7 @@ it('mounts files that there are, and volumes that it makes', () => {
   }
 })
 
-it('has options and commands of memwatch that there are', () => {
+it('uses only existing options and commands of memwatch', () => {
   const known = [...Object.values(options), ...Object.values(agentOptions)].map(({ env }) => env)
   for (const [, { environment = {} }] of services) {
     for (const name of Object.keys(environment).filter(name => name.startsWith('MEMWATCH_'))) {
@@ -56,7 +56,7 @@ it('has options and commands of memwatch that there are', () => {
   }
 })
 
-it('app and exporter meet: one socket, one token, one group', () => {
+it('connects app and exporter: they share socket, token and group', () => {
   const { app, exporter, agent } = compose.services
   const folder = agent.command[1]
   expect(app.environment).toMatchObject({
@@ -83,7 +83,7 @@ it('Prometheus scrapes the exporter and knows Alertmanager, by names of services
 })
 
 describeWithTools('its configuration', tools => {
-  it('is what Prometheus and Alertmanager accept', () => {
+  it('is accepted by Prometheus and Alertmanager', () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-compose-'))
     try {
       fs.copyFileSync(

@@ -3,7 +3,7 @@
 const assert = require('node:assert')
 
 /**
- * Defaults of the API server for a pod's container do not matter: only what a pod says.
+ * Pods as their authors write them, without the API server's defaults.
  * @typedef {Record<string, any>} Pod
  */
 
@@ -13,14 +13,14 @@ const assert = require('node:assert')
  *
  * @typedef {object} Case
  * @property {string} title
- * @property {'sidecar' | 'node'} [mode] only in this; else in both
- * @property {Record<string, string>} [annotations] of the pod
+ * @property {'sidecar' | 'node'} [mode] only in this mode; default: in both
+ * @property {Record<string, string>} [annotations] annotations of the pod
  * @property {{ annotations?: Record<string, string>, labels?: Record<string, string> }} [namespace]
- *   one that asks for it, if not said
+ *   default: an annotation that requests injection
  * @property {Record<string, any>} spec
- * @property {string[]} injected names of the containers that get the agent; where there are none
- *   the pod stays as it is
- * @property {string} [refused] the annotation that says why not
+ * @property {string[]} injected names of the containers that get the agent; if there are none, the
+ *   pod stays unchanged
+ * @property {string} [refused] annotation with the reason for a refusal
  * @property {(pod: Pod) => void} [also]
  */
 
@@ -330,7 +330,7 @@ const cases = [
 
 /**
  * @param {Pod} pod
- * @returns {any[]} the init containers that were added
+ * @returns {any[]} the added init containers
  */
 function ours (pod) {
   return (pod.spec.initContainers ?? []).filter(c => c.name.startsWith('memwatch'))
@@ -338,7 +338,7 @@ function ours (pod) {
 
 /**
  * @param {Case} of
- * @returns {Pod} as it is asked for
+ * @returns {Pod} the requested pod
  */
 function podOf ({ annotations, spec }) {
   return {
@@ -352,8 +352,8 @@ function podOf ({ annotations, spec }) {
 /**
  * @param {Case} of
  * @param {'sidecar' | 'node'} mode
- * @param {Pod} before without injection
- * @param {Pod} after with it; both as the same judge gives them back
+ * @param {Pod} before pod without injection
+ * @param {Pod} after pod after injection; both as returned by the same API server or CEL
  * @throws {assert.AssertionError}
  */
 function check ({ injected, refused, also }, mode, before, after) {
@@ -392,7 +392,7 @@ function check ({ injected, refused, also }, mode, before, after) {
     assert.ok(envOf(after, container.name, 'NODE_OPTIONS').value.endsWith(PRELOAD))
     const names = container.env.map(({ name }) => name)
     assert.deepStrictEqual(names, [...new Set(names)], 'no variable twice')
-    // Its own variables stay where they are, and all but ours as they are.
+    // Its own variables keep their positions, and all variables but memwatch's keep their values.
     assert.deepStrictEqual(
       names.slice(0, was.env?.length ?? 0),
       (was.env ?? []).map(({ name }) => name)

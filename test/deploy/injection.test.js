@@ -46,7 +46,8 @@ describeWithGoTools('injection, by CEL', tools => {
     beforeAll(() => {
       const policy = policyOf({ injection: { mode } })
       after = admit(policy, before.map((pod, i) => ({ pod, namespace: namespaces[i] })))
-      // By a controller that copies the pod, or as other policies came in between.
+      // A policy may be applied twice: a controller copies the pod, or another policy causes a
+      // second pass.
       twice = admit(policy, after.map(({ pod }, i) => ({ pod, namespace: namespaces[i] })))
     })
 
@@ -56,14 +57,14 @@ describeWithGoTools('injection, by CEL', tools => {
       expect(twice[i].pod).toEqual(after[i].pod)
     })
 
-    it('makes pods whose every field the API server knows', () => {
+    it('creates pods with only fields that the API server knows', () => {
       expect(
         kubeconform(tools, '1.36', after.map(({ pod }) => JSON.stringify(pod)).join('\n---\n'))
       ).toEqual([])
     })
   })
 
-  it('does not hide a patch that fails', () => {
+  it('reports a patch that fails', () => {
     const policy = policyOf({})
     policy.spec.mutations[0].jsonPatch.expression =
       policy.spec.mutations[0].jsonPatch.expression.replace(
@@ -76,7 +77,7 @@ describeWithGoTools('injection, by CEL', tools => {
     ).toContain('add /spec/initContainer/-: there is none')
   })
 
-  it('gives annotations for Prometheus where they are asked for, and leaves those that are there', () => {
+  it('adds annotations for Prometheus on request, and keeps existing ones', () => {
     const values = { injection: { prometheusAnnotations: true } }
     expect(admitOne(values).metadata.annotations).toMatchObject({
       'prometheus.io/scrape': 'true',
@@ -92,7 +93,7 @@ describeWithGoTools('injection, by CEL', tools => {
     ).toBe('3000')
   })
 
-  it('asks malloc where that is wanted, and not where the container says otherwise', () => {
+  it('queries malloc on request, unless the container forbids it', () => {
     const accessOf = env =>
       admitOne({ injection: { allocatorAccess: 'trim' } }, { env })
         .spec.containers[0].env.filter(({ name }) => name === 'MEMWATCH_ALLOCATOR_ACCESS')
@@ -101,7 +102,7 @@ describeWithGoTools('injection, by CEL', tools => {
     expect(accessOf([{ name: 'MEMWATCH_ALLOCATOR_ACCESS', value: 'off' }])).toEqual(['off'])
   })
 
-  it('copies the token of a Secret before the agent makes one; a Secret that is not there holds nobody back', () => {
+  it('copies the token of a Secret before the agent creates one; none blocks no pod', () => {
     const {
       spec: { initContainers, volumes }
     } = admitOne({ token: { existingSecret: 'memwatch' } })

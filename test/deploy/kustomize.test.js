@@ -12,7 +12,7 @@ const read = name => fs.readFileSync(path.join(DEPLOY, name), 'utf8')
 const byName = (items, name) => items.find(item => item.name === name)
 
 describeWithGoTools('beside the chart', tools => {
-  it('everything is as the chart makes it: npm run generate:deploy', () => {
+  it('everything equals the output of the chart: npm run generate:deploy', () => {
     for (const [name, content] of Object.entries(generatedDeploy(tools.helm))) {
       expect({ name, content: read(name) }).toEqual({ name, content })
     }
@@ -30,13 +30,13 @@ describeWithGoTools('beside the chart', tools => {
     })
   })
 
-  it('no version before has a MutatingAdmissionPolicy: the schemas say so', () => {
+  it('no earlier version has a MutatingAdmissionPolicy, according to the schemas', () => {
     expect(
       kubeconform(tools, '1.31', kustomize(tools, path.join(DEPLOY, 'kustomize/injection'))).join()
     ).toContain('could not find schema for MutatingAdmissionPolicy')
   })
 
-  it('kustomize/monitoring has the dashboards of the chart', () => {
+  it('kustomize/monitoring has the same dashboards as the chart', () => {
     const mapsOf = manifests =>
       objects(manifests)
         .filter(({ kind }) => kind === 'ConfigMap')
@@ -64,10 +64,10 @@ describeWithGoTools('beside the chart', tools => {
       all = objects(built)
     })
 
-    it.each(VERSIONS)('makes what is valid for Kubernetes %s', kubernetes => {
+    it.each(VERSIONS)('creates valid manifests for Kubernetes %s', kubernetes => {
       expect(kubeconform(tools, kubernetes, built)).toEqual([])
     })
-    it('gives a workload what the static sidecar has', () => {
+    it('adds to a workload the same settings as the static sidecar', () => {
       const [{ spec: { template: example } }] = objects(read('sidecar.yaml'))
       for (const [pod, containers] of [
         [podOf('full'), ['web', 'worker']],
@@ -92,12 +92,12 @@ describeWithGoTools('beside the chart', tools => {
               app.env.filter(({ name }) => !['NODE_OPTIONS', 'MEMWATCH_CONTAINER'].includes(name))
             )
           )
-          // The preload stands in the workload itself: memwatch fix must keep it.
+          // The preload is part of the workload itself, so `memwatch fix` must keep it.
           expect(byName(env, 'MEMWATCH_INJECTED')).toBeUndefined()
         }
       }
     })
-    it('puts the agent behind what NODE_OPTIONS has', () => {
+    it('appends the agent to an existing NODE_OPTIONS', () => {
       expect(byName(byName(podOf('full').spec.containers, 'web').env, 'NODE_OPTIONS').value).toBe(
         '--max-old-space-size=100 --no-deprecation --require /run/memwatch/agent/index.js'
       )
@@ -105,7 +105,7 @@ describeWithGoTools('beside the chart', tools => {
         '--require /run/memwatch/agent/index.js'
       )
     })
-    it('leaves what a workload has, and workloads that are not marked', () => {
+    it('changes no existing settings of a workload, and no workload without the mark', () => {
       const { spec } = podOf('full')
       expect(spec.securityContext).toEqual({ fsGroup: 2000, supplementalGroups: [7, 65532] })
       expect(byName(spec.initContainers, 'migrate')).toEqual({ name: 'migrate', image: 'app' })
@@ -132,15 +132,15 @@ describeWithGoTools('beside the chart', tools => {
     it('passes kube-score', () => {
       expect(
         kubeScore(tools, read('sidecar.yaml'), [
-          // as for the chart
+          // The reason is the same as for the chart.
           'container-image-pull-policy',
           'container-ephemeral-storage-request-and-limit',
-          // the app of the example is the user `node` of its image
+          // The app of the example runs as the user `node` of its image.
           'container-security-context-user-group-id',
           'pod-networkpolicy',
           'deployment-has-poddisruptionbudget',
           'deployment-replicas',
-          'deployment-has-host-podantiaffinity' // of the app, not of memwatch
+          'deployment-has-host-podantiaffinity' // This check is about the app, not about memwatch.
         ])
       ).toEqual([])
     })

@@ -26,7 +26,7 @@ function run (file, args, input) {
  * @param {object} values
  * @param {{ kubernetes?: string, files?: string[], show?: string[] }} [options]
  * @returns {string} manifests
- * @throws {Error} of Helm
+ * @throws {Error} error of Helm
  */
 function chart ({ helm }, values, { kubernetes = '1.36', files = [], show = [] } = {}) {
   const args = [
@@ -51,7 +51,7 @@ function chart ({ helm }, values, { kubernetes = '1.36', files = [], show = [] }
  * @param {GoTools} tools
  * @param {string} folder
  * @returns {string} manifests
- * @throws {Error} of kustomize
+ * @throws {Error} error of kustomize
  */
 function kustomize ({ kustomize }, folder) {
   const { status, stdout, stderr } = run(kustomize, ['build', folder])
@@ -61,9 +61,9 @@ function kustomize ({ kustomize }, folder) {
 
 /**
  * @param {GoTools} tools
- * @param {string} kubernetes version, as 1.36
+ * @param {string} kubernetes version, such as 1.36
  * @param {string} manifests
- * @returns {string[]} their mistakes; a kind without a schema is a mistake
+ * @returns {string[]} mistakes in the manifests; a kind without a schema is a mistake
  */
 function kubeconform ({ kubeconform }, kubernetes, manifests) {
   const { stdout, stderr } = run(
@@ -89,7 +89,7 @@ function kubeconform ({ kubeconform }, kubernetes, manifests) {
 /**
  * @param {GoTools} tools
  * @param {string} manifests
- * @param {string[]} ignored ids of its tests
+ * @param {string[]} ignored ids of ignored tests
  * @returns {string[]} its critical findings and warnings
  */
 function kubeScore (tools, manifests, ignored) {

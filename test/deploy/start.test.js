@@ -8,7 +8,7 @@ const { once } = require('node:events')
 const { eventually } = require('../support/exporter')
 
 const START = path.join(__dirname, '../../deploy/image/start.sh')
-/** In the place of Node.js: says who it is, by which arguments, and stays. */
+/** Program in place of Node.js: prints its user and arguments, and stays. */
 const NODE = `#!/bin/sh
 echo "$$ $*" >> "$STARTS"
 exec sleep 1000
@@ -33,7 +33,7 @@ function start (args, env) {
     stdio: 'ignore'
   })
   const ended = once(child, 'exit')
-  /** Options of Node.js, so far. */
+  /** Options of Node.js at each start so far. */
   const starts = () =>
     fs.existsSync(path.join(folder, 'starts'))
       ? fs.readFileSync(path.join(folder, 'starts'), 'utf8').trim().split('\n')
@@ -47,7 +47,7 @@ function start (args, env) {
 
 const isThere = pid => fs.existsSync(`/proc/${pid}`)
 
-it('an exporter is restarted after every kill, and its container stays', async () => {
+it('an exporter is restarted after every kill, and its container keeps running', async () => {
   const { child, ended, starts, startedTimes } = start(['exporter'], {
     MEMWATCH_ON_FAILURE: 'stay'
   })
@@ -64,7 +64,7 @@ it('an exporter is restarted after every kill, and its container stays', async (
   expect(pids.filter(isThere)).toEqual([])
 })
 
-it('an exporter of all pods of a node has a new space that grows', async () => {
+it('an exporter for all pods of a node has a new space that can grow', async () => {
   const { child, ended, starts, startedTimes } = start(['exporter'], { MEMWATCH_SOCKET_DIR: '/x' })
   await startedTimes(1)
   expect(starts()[0]).toMatch(/^\d+ --max-old-space-size-percentage=50 \S*memwatch\.js exporter$/)
@@ -72,7 +72,7 @@ it('an exporter of all pods of a node has a new space that grows', async () => {
   await ended
 })
 
-it('it ends at once when it is asked to, also while it waits to start the exporter', async () => {
+it('the start script ends at once on SIGTERM, also while it waits to start the exporter', async () => {
   const { child, ended, startedTimes } = start(['exporter'], { MEMWATCH_ON_FAILURE: 'stay' })
   const [pid] = await startedTimes(1)
   process.kill(pid, 'SIGKILL')

@@ -11,8 +11,8 @@ const { frame, hello, MIB } = require('../support/frames')
 const { defined } = require('../support/defined')
 
 /**
- * RSS of 200 MiB: 40 of files, 60 of V8, 80 of malloc, 10 of WebAssembly, 1 of stacks, 9
- * unexplained. In MiB.
+ * A process with an RSS of 200 MiB: files 40, V8 60, malloc 80, WebAssembly 10, stacks 1,
+ * unexplained 9.
  */
 /**
  * @param {number[]} mib
@@ -83,11 +83,12 @@ describe('the breakdown of RSS', () => {
       heap_live: 20,
       heap_garbage: 11,
       heap_slack: 9,
-      new_space: 20, // 10 that V8 counts as touched, and 10 more that are resident
+      new_space: 20, // V8 counts 10 MiB as touched; 10 more are resident.
       worker_heaps: 0,
       silent_worker_heaps: 0,
       heap_pooled: 0,
-      external: 30, // V8 counts WebAssembly as external memory, but malloc does not hold it
+      // V8 counts WebAssembly memory as external, but it is not part of malloc's memory.
+      external: 30,
       webassembly: 10,
       allocator_in_use: 0,
       allocator_retained: 0,
@@ -105,7 +106,7 @@ describe('the breakdown of RSS', () => {
     expect(of(64)).toMatchObject({ heap_pooled: 4, unexplained: 5 })
     expect(of(50)).toMatchObject({ heap_pooled: 0, unexplained: 9 })
   })
-  it('moves pages from that pool to a growing heap, and back from a shrinking one', () => {
+  it('moves pages from the pool to a growing heap, and back from a shrinking one', () => {
     const looked = { ...VALUES, v8MappedBytes: 70 * MIB }
     const after = (/** @type {number} */ mib) =>
       mb(anatomy({ heapTotalBytes: mib * MIB, heapPhysicalBytes: mib * MIB }, looked).parts)
@@ -113,7 +114,7 @@ describe('the breakdown of RSS', () => {
     expect(after(75)).toMatchObject({ heap_pooled: 0 })
     expect(after(50)).toMatchObject({ heap_pooled: 19 })
   })
-  it("tells an addon's mimalloc from the malloc of the process, and Buffers that lie in it", () => {
+  it('separates mimalloc of an addon, with its Buffers, from malloc of the process', () => {
     const residentBytes = { ...VALUES.residentBytes, mimalloc: 100 * MIB, malloc_arenas: 0 }
     const changes = { rssBytes: 285 * MIB, rssAnonBytes: 245 * MIB }
     const of = (/** @type {any} */ more, /** @type {any} */ options = {}) => mb(
@@ -207,7 +208,7 @@ describe('the breakdown of RSS', () => {
     })
     expect(retainedBytes[1]).toBe(parts.unexplained)
   })
-  it('is undefined without RSS, as for a worker', () => {
+  it('is undefined without RSS, as in a worker', () => {
     expect(
       anatomyOf({
         values: { heapUsedBytes: 1 }, workers: NO_WORKERS, scan: undefined, allocator: 'glibc'
@@ -274,7 +275,7 @@ describe('the breakdown of RSS', () => {
 })
 
 describe('an answer of malloc', () => {
-  /** A minute after the scan in which malloc was queried. @param {number} grownMib */
+  /** Signals one minute after the scan in which malloc was queried. @param {number} grownMib */
   const signalsAfter = grownMib => {
     const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
     const at = (second, values) =>
@@ -296,7 +297,7 @@ describe('an answer of malloc', () => {
       1, 0
     ])
   })
-  it('that is out of date rules nothing out, as newer memory may be free', () => {
+  it('that is out of date rules nothing out, because memory allocated since may be free', () => {
     expect(
       mb({
         asked: defined(signalsAfter(8).allocatorSlackBytes),
@@ -367,7 +368,7 @@ describe('the memory of malloc', () => {
     })
     expect(retainedBytes.map(bytes => Math.round(bytes / MIB))).toEqual([44, 74])
   })
-  it('counts Buffers freed since the last answer as free', () => {
+  it('counts Buffers that were freed since the last answer as free', () => {
     const { parts } = defined(anatomyOf({
       values: { ...VALUES, externalBytes: 20 * MIB },
       workers: NO_WORKERS,
@@ -408,7 +409,7 @@ describe('the memory of malloc', () => {
   })
 })
 
-it('retained memory is what moved before, or malloc’s answer', () => {
+it('retained memory is the memory that moved before, or the amount in malloc’s answer', () => {
   expect(retainedOf({ slackBytes: 100, movedBytes: 12, asked: false })).toEqual({
     bytes: 100,
     least: 12,

@@ -8,8 +8,8 @@ const { hello, frame, gcRow, MIB } = require('../support/frames')
 const { defined } = require('../support/defined')
 
 /**
- * A target fed one frame a second. `at(t)` returns the relevant numbers of second t; all others are
- * those of a small healthy app in a 512 MiB container.
+ * A target fed one frame a second. `at(t)` returns the relevant numbers of second t. All other
+ * numbers belong to a small healthy app in a container of 512 MiB.
  */
 function watch ({
   seconds, at, attachedAtSeconds = 0, helloChanges = {}, onTarget = (_target, _t) => {}
@@ -162,7 +162,7 @@ describe('severity follows the risk', () => {
   })
 })
 
-describe('memory that malloc keeps if malloc can be asked', () => {
+describe('memory that malloc retains, if malloc can be queried', () => {
   const confirmedAt = allocatorAccess => {
     let at = null
     watch({
@@ -204,7 +204,7 @@ describe('js-heap-leak', () => {
     })
     expect(defined(watch(leak).primary).summary).not.toContain('cache')
   })
-  it('is confirmed at two fifths of the way once caches would be full', () => {
+  it('is confirmed at two fifths of the way, after a time in which caches are full', () => {
     const { primary } = watch({ seconds: 1200, at: t => ({ liveMib: 10 + 0.15 * t }) })
     expect(primary).toMatchObject({ diagnosis: 'js-heap-leak', state: 'confirmed' })
     expect(defined(primary).confirmedAfterSeconds).toBeGreaterThan(600)
@@ -296,14 +296,14 @@ describe('js-heap-leak', () => {
     const { verdict } = watch({ seconds: 100, at: t => ({ liveMib: 10 + t, majors: 0 }) })
     expect(verdict('js-heap-leak').state).toBe('unknown')
   })
-  it('stays confirmed just below the limit, where the line must bend', () => {
+  it('stays confirmed just below the limit, where growth must slow down', () => {
     const { primary } = watch({ seconds: 400, at: t => ({ liveMib: Math.min(10 + t, 250) }) })
     expect(primary?.diagnosis).toBe('js-heap-leak')
   })
 })
 
 describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', () => {
-  /** Ever rarer, as V8 spaces major GCs of a growing heap. */
+  /** Times of major GCs, which V8 runs ever more rarely as a heap grows. */
   const MAJORS_AT = [3, 10, 40, 70, 140, 250, 400, 560, 800]
   /**
    * @param {(t: number) => number} liveMibAt
@@ -380,7 +380,7 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
     const { verdict } = watch({ seconds: 125, at })
     expect(verdict('js-heap-leak').state).toBe('suspected')
   })
-  it('is confirmed between two major GCs, once old spaces grew on for long enough', () => {
+  it('is confirmed between two major GCs, after old spaces have grown for long enough', () => {
     const { verdict } = watch({ seconds: 220, at: leak })
     expect(verdict('js-heap-leak').confirmedAfterSeconds).toBeGreaterThan(205)
     expect(
@@ -539,7 +539,7 @@ describe('allocator-fragmentation', () => {
       state: 'confirmed', severity, summary: expect.stringMatching(summary)
     })
   })
-  it('excludes memory that the kernel got back', () => {
+  it('excludes memory that was returned to the kernel', () => {
     const trimmedAt = 100
     const { verdict } = watch({
       seconds: 110,
@@ -652,7 +652,7 @@ const busyLoop = (t, busy = 0.3) => ({
 /**
  * A fixed number of delays a second, of equal length.
  * @param {number} t
- * @param {number} late seconds
+ * @param {number} late delay in seconds
  */
 const delays = (t, late) => ({
   eventLoopDelay: [50 * t, (50 * t * late) / 10, late, Array(13).fill(0)]
@@ -969,9 +969,9 @@ const CASES = [
 ]
 
 /**
- * Half a MiB of code more each second, in an app with one context.
+ * An app with one context whose code grows by half a MiB per second.
  * @param {number} t
- * @param {number} ratio growth of the rest of the live heap, over that of the code
+ * @param {number} ratio growth of the rest of the live heap as a multiple of the growth of code
  */
 function withCode (t, ratio) {
   const codeMib = 0.5 * t
@@ -985,9 +985,9 @@ it('functions that are compiled from text and retained are a context leak', () =
   expect(verdict('context-leak').summary).toMatch(/^Compiled code grows by /)
 })
 
-describe('of a busy machine after an attach', () => {
+describe('a busy machine after an attach', () => {
   /**
-   * GCs that starve the app by the clock from the eleventh second on.
+   * Numbers of an app whose GCs, by wall time, starve it from the eleventh second on.
    * @param {number} t
    * @param {(t: number) => boolean} reads the run queue
    */
@@ -1387,7 +1387,7 @@ describe('resource-leak', () => {
 })
 
 describe('native-memory-leak', () => {
-  it('is found in memory that grows by copies, though each major GC comes while there are two', () => {
+  it('is found in memory that grows by copying, although each major GC sees two copies', () => {
     const copies = [0, 90, 0, 100, 5, 60, 0, 110]
     const { verdict } = watch({
       seconds: 60,
@@ -1432,7 +1432,7 @@ describe.each(CASES)('%s', (id, app, lookAlikes) => {
     }
     expect(JSON.stringify(primary)).not.toMatch(/NaN|undefined|Infinity/)
   })
-  it.each(Object.entries(lookAlikes))('%s is none', (_, at) => {
+  it.each(Object.entries(lookAlikes))('%s is no leak', (_, at) => {
     const { verdict, ever } = watch({ seconds: 120, ...app, at })
     expect({ ever: [...ever].includes(id), why: verdict(id).summary }).toEqual({
       ever: false,
@@ -1607,7 +1607,7 @@ describe('a thread that waits for a CPU', () => {
     })
     expect(primary?.diagnosis).toBe('semi-space-starvation')
   })
-  it('a few pauses made longer by throttling are no starvation', () => {
+  it('a few pauses that throttling makes longer are no starvation', () => {
     const values = (/** @type {number} */ t) => ({
       ...slowed(0.1, t),
       ...busyLoop(t, 0.2),
@@ -1630,7 +1630,7 @@ describe('a thread that waits for a CPU', () => {
         '(10 scavenges/s, 0.5 major GCs/s)'
     )
   })
-  it('short pieces of work made longer by throttling do not block the loop', () => {
+  it('short pieces of work that throttling makes longer do not block the loop', () => {
     const { ever, verdict } = watch({
       seconds: 60,
       at: t => ({ values: { ...slowed(0.1, t), ...delays(t, 0.9) } })
@@ -1664,7 +1664,8 @@ describe('a thread that waits for a CPU', () => {
 
 describe('the bound of a live heap without major GCs', () => {
   /**
-   * A quiet app: MiB promoted each hour, MiB in the young generation, and other used memory.
+   * Creates a quiet app with this many MiB promoted per hour, in the young generation, and
+   * otherwise used.
    * @param {number} perHour
    * @param {{ seconds?: number, of?: (t: number) => object }} [options]
    */
@@ -1691,7 +1692,7 @@ describe('the bound of a live heap without major GCs', () => {
       }
     }).verdict('js-heap-leak')
 
-  it('is promoted plus young memory, and rules out a leak if it is small', () => {
+  it('is the sum of promoted and young memory, and rules out a leak if it is small', () => {
     const verdict = quiet(4)
     expect(verdict.state).toBe('ok')
     expect(verdict.summary).toMatch(
@@ -1794,7 +1795,7 @@ describe('growing memory outside the heap', () => {
 })
 
 it.each([80, 95])('the time to the heap limit counts from now, at %d s', seconds => {
-  // 2.5 MiB/s to 256 MiB, and a major GC every 4 s: after 98 s it is full.
+  // The heap grows by 2.5 MiB/s to 256 MiB, with a major GC every 4 s: it is full after 98 s.
   const { verdict } = watch({
     seconds,
     at: t => ({
@@ -1811,7 +1812,7 @@ it.each([80, 95])('the time to the heap limit counts from now, at %d s', seconds
 })
 
 describe('a young line of growth', () => {
-  /** @param {object} changes a second */
+  /** @param {object} changes changes per second */
   const after = ({ live = 0, native = 0 }) => watch({
     seconds: 58,
     at: t => ({
@@ -1830,7 +1831,7 @@ describe('a young line of growth', () => {
   })
 })
 
-describe('a heap near its limit whose GC comes and goes with the load', () => {
+describe('a heap near its limit whose GCs come and go with the load', () => {
   /** @param {number} calm share of time in GC between bursts of twelve seconds a minute */
   const states = calm => {
     const seen = []
@@ -1956,7 +1957,7 @@ describe('a blocked loop', () => {
     })
     expect(verdict('event-loop-blocked').state).toBe('ok')
   })
-  it('of a server that closed some minutes ago may still answer clients', () => {
+  it('of a server that closed some minutes ago may still concern clients', () => {
     const { verdict } = watch({
       seconds: 240,
       at: t => ({

@@ -89,7 +89,7 @@ describe('a patch for Kubernetes', () => {
     ])
   })
 
-  it('accepts workload and container from the operator', () => {
+  it('uses the workload and container that the operator names', () => {
     const text = patchOf(change(), target({ pod: null }), 'kubernetes', {
       workload: 'statefulset/db',
       namespace: 'n',

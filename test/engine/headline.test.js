@@ -16,7 +16,7 @@ const { hello, frame } = require('../support/frames')
 const { defined } = require('../support/defined')
 
 /**
- * The parts of a verdict that a headline uses.
+ * Creates a verdict with the fields that a headline uses.
  * @param {string} diagnosis
  * @param {string} state
  * @param {object} [changes]
@@ -222,7 +222,7 @@ describe('the headline', () => {
 
 describe('an undecided check', () => {
   /**
-   * @param {number} seconds watched
+   * @param {number} seconds observed seconds
    * @param {object} [of]
    */
   const watched = (seconds, { threadId = 0, values = {} } = {}) => {
@@ -271,7 +271,7 @@ describe('an undecided check', () => {
     evaluate(target, { diagnoses: [(broken)] })
     expect(findCase(target).verdicts[0].open).toEqual({ until: 'never', waitSeconds: null })
   })
-  it('has an expected time if major GCs are regular, and none if they become rarer', () => {
+  it('has an expected time if major GCs are regular, and no time if they become rarer', () => {
     /** @param {(t: number) => boolean} isMajor */
     const waits = isMajor => {
       const target = new Target({ hello: hello(), name: 'api', thread: 'main' })

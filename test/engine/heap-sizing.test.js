@@ -6,8 +6,8 @@ const { predictYoungGeneration } = require('../../engine/v8/young-generation')
 const { hello, MIB } = require('../support/frames')
 
 /**
- * Measured on Node 20, 22, 24, 25 and 26 in memory cgroups: container MB → semi-space and heap size
- * limit in MB.
+ * Measured on Node 20, 22, 24, 25 and 26 in memory cgroups: size of the container, then semi-space
+ * and heap size limit, all in MB.
  */
 /** @type {[string, number, number, Record<string, [semiMb: number, heapMb: number]>][]} */
 const MEASURED = [

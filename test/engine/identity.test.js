@@ -41,7 +41,7 @@ describe('a target whose connection is open', () => {
     return { connection, next, said: () => said }
   }
   /**
-   * Another process with access to the socket sends every kind of message.
+   * Sends messages from another process that has access to the socket.
    * @param {object[]} messages
    */
   async function attack (...messages) {
@@ -94,7 +94,7 @@ describe('a target whose connection is open', () => {
   it('keeps its name when a hello has its pid and another start time', async () => {
     const { connection } = await victim()
     const forged = { startedAtUnixMs: 1, threadId: 0 }
-    // The same process by pid and start time: it has one main thread.
+    // Pid and start time are the same, so this is the same process, which has only one main thread.
     await (
       await attack(victimHello(forged))
     ).closed
@@ -163,7 +163,7 @@ describe('targets', () => {
     return new Targets({ now: () => now, sightOf })
   }
 
-  it('give up a silent half-open connection after five intervals, and ignore it afterwards', () => {
+  it('abandon a silent half-open connection after five intervals, and ignore it afterwards', () => {
     const targets = make()
     const first = openSession(targets, hello(), () => {})
     now += 4999
@@ -226,7 +226,7 @@ describe('targets', () => {
     expect(session.frame(frame({ sequence: 1_000_001, uptimeSeconds: 604_801 }))).toBeUndefined()
     expect(targets.all[0].framesLost).toBe(999_999)
   })
-  it('have exact sums even if workers report too much in total', () => {
+  it('have exact sums even if workers report impossibly large numbers', () => {
     const targets = make()
     const main = openSession(targets, hello(), () => {})
     for (let threadId = 1; threadId <= 4; threadId++) {
@@ -241,7 +241,7 @@ describe('targets', () => {
       externalBytes: 2 ** 53
     })
   })
-  it('share one list of flags, even after invented lists', () => {
+  it('share one list of flags, even after many invented lists', () => {
     const targets = make()
     for (let i = 0; i < 100; i++) {
       targets.open(

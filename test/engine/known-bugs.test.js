@@ -99,7 +99,7 @@ describe('with a verdict', () => {
   const found = findKnownBugs(versions({ debug: ['4.2.0'], axios: ['0.21.4'] }, '24.17.0'))
   const note = (diagnosis, of = suspects()) => noteKnownBugs(diagnosis, found, of)
 
-  it('a bug is likely if a suspect is in its module, and then it is the only one', () => {
+  it('a bug is likely if a suspect is in its module, and then it is the only named bug', () => {
     const [first, ...others] = note('js-heap-leak', suspects('express', 'debug'))
     expect(others).toEqual([])
     expect(first).toMatchObject({ id: 'debug', likely: true, version: '4.2.0', fixedIn: '4.3.0' })

@@ -28,11 +28,11 @@ describe('the lower bound of a slope', () => {
     expect(slopeBound([0, 1, 2, 3], rising, 1 / 24 + 1e-9)).toEqual({ slope: 1.5, lower: 1 })
     expect(slopeBound([0, 1, 2, 3], rising, 1 / 24 - 1e-9).lower).toBe(-Infinity)
   })
-  it('exceeds the true slope as rarely as stated, with heavy tails, too', () => {
+  it('exceeds the true slope as rarely as stated, even with heavy tails', () => {
     const { uniform } = seeded(1)
     let exceeded = 0
     for (let trial = 0; trial < 4000; trial++) {
-      const noise = () => 1 / (uniform() - 0.5) // outliers without a mean
+      const noise = () => 1 / (uniform() - 0.5) // Cauchy noise: a distribution without a mean.
       const { lower } = slopeBound(x, x.map(i => 3 * i + noise()), 0.05)
       if (lower > 3) exceeded++
     }

@@ -134,8 +134,8 @@ describe('a version of Node.js', () => {
 })
 
 /**
- * Measured in 1 GiB on Node 18 to 26 under flags: heap size limit, and semi-space by the growth of
- * the new space, in MB.
+ * Measured in 1 GiB on Node 18 to 26 under flags, in MB: the heap size limit, and the semi-space,
+ * by the growth of the new space.
  */
 describe.each([
   [{ heapMb: 300 }, 300, [4, 4, 4, 4, 4, 4, 16, 16, 16]],
@@ -183,7 +183,7 @@ const rowsOf = (node, memory, flags = '', { hostMemory = '16Gi', cgroup = 'v2' }
   })
   return plan({ ...asked, cgroup, flags: { nodeOptions, execArgv: [] } })
 }
-/** In MiB: limit, heap size limit, semi-space. */
+/** Container limit, heap size limit and semi-space of each row, in MiB. */
 const figures = rows =>
   rows.map(({ node, memoryLimitBytes, heapSizeLimitBytes, semiSpaceBytes }) => [
     node,
@@ -246,7 +246,7 @@ describe('a plan', () => {
     )
     expect(figures(rowsOf('18', '512Mi', '', { cgroup: 'v1' }))).toEqual([['18', 512, 259, 1]])
   })
-  it('says that an unnamed machine is this one', () => {
+  it('says that it assumes this machine if none is named', () => {
     const { nodeOptions, ...asked } = readPlanArguments(
       { node: ['18,22'], memory: ['512Mi'] },
       { machineBytes: 8 * GIB }
@@ -471,7 +471,7 @@ describe('invalid arguments', () => {
       expect.objectContaining({ argument, message: expect.stringContaining(why) })
     )
   })
-  it('end at 20 of a kind, and at 4096 characters of flags', () => {
+  it('are limited to 20 of a kind, and to 4096 characters of flags', () => {
     expect(
       readPlanArguments({ node: Array(20).fill('22'), memory: ['1Gi'], flags: '-'.repeat(4096) })
         .versions
@@ -510,7 +510,7 @@ describe('of a running target', () => {
   }
   const get = async query => (await exporter.get(`/api/v1/plan?${query}`)).json()
 
-  it('starts with the reported sizes, and weighs its current memory', async () => {
+  it('starts with the reported sizes, and checks them against its current memory', async () => {
     await say({}, { liveHeapBytes: 180 * MIB, liveHeapMajors: 3 })
     const [now, ...rows] = await get('target=api&memory=256Mi&node=24')
     expect(now).toMatchObject({

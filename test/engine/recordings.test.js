@@ -14,7 +14,7 @@ const SHARES =
   /([\d.]+) % (?:of (?:the time|wall time|the CPU time|its periods|the periods|the seconds)|away)/g
 
 describe('recordings of real runs', () => {
-  it('are all in the baseline, and each is small', () => {
+  it('are all in the baseline, and each file is small', () => {
     expect(Object.keys(baseline).sort()).toEqual(names)
     const bytes = names.reduce(
       (sum, name) => sum + fs.statSync(path.join(path.dirname(FILE), name)).size,
@@ -55,7 +55,7 @@ describe('recordings of real runs', () => {
     expect(seen).toEqual(baseline[name])
     expect(contradictions).toEqual([])
   })
-  it('of healthy apps, and of apps fixed in code, have no confirmed verdict at any time', () => {
+  it('of healthy apps, and of apps fixed in code, never have a confirmed verdict', () => {
     const quiet = Object.entries(baseline).filter(
       ([, { expected, gone }]) => expected === null && gone === null
     )

@@ -7,7 +7,7 @@ const { defined } = require('../support/defined')
 const { frame, hello, MIB } = require('../support/frames')
 
 /**
- * Verdict on a process that started under one limit and lives under another.
+ * Judges a process that started under one container limit and continues under another.
  * @param {{ startMib?: number, limitsMib: (number | null)[], heapLimitMib?: number,
  *   liveMib?: number, changes?: object }} life limitsMib: limit of the container in each frame
  */
@@ -61,7 +61,7 @@ describe('a container that is resized in place', () => {
       signal: 'heapSizeLimitBytes', from: 259 * MIB, to: 524 * MIB
     })
   })
-  it('is a warning where the live heap needs that room', () => {
+  it('is a warning if the live heap needs the additional memory', () => {
     const limitsMib = [...steps(3, 512), ...steps(6, 1024)]
     expect(judge({ limitsMib, liveMib: 204 }).severity).toBe('info')
     const tight = judge({ limitsMib, liveMib: 206 })
@@ -69,10 +69,10 @@ describe('a container that is resized in place', () => {
       'warning', expect.stringContaining('heap out of memory')
     ])
   })
-  it('is seen where the limit was raised before the first frame', () => {
+  it('is detected if the limit was raised before the first frame', () => {
     expect(judge({ limitsMib: steps(9, 1024) }).summary).toContain('raised from 512 MiB')
   })
-  it('with a lowered limit: the heap may outgrow it, and a restart is a fix', () => {
+  it('with a lowered limit: the heap may outgrow the container, and a restart is a fix', () => {
     const { state, evidence, fix } = judge({
       startMib: 2048, heapLimitMib: 1048, limitsMib: [...steps(3, 2048), ...steps(6, 512)]
     })

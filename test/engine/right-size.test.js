@@ -16,7 +16,7 @@ const DAY = 86_400
 /** Start of a day in UTC. */
 const START = 1_759_708_800
 
-/** Days of one container, a reading every ten minutes. */
+/** Creates days of one container, with a reading every ten minutes. */
 function history (count, { liveMib = 200, besideMib = 80, garbageMib = 60, of = {} } = {}) {
   const days = new SizeDays({ stepSeconds: 600 })
   for (let t = 0; t < count * DAY; t += 600) {
@@ -49,19 +49,19 @@ const size = (days, changes = {}) => rightSize({
 const sized = (days, changes) => defined(size(days, changes).sizes)
 
 describe('tailLevel', () => {
-  it('is the highest value where too few show a spread', () => {
+  it('is the highest value if there are too few values for an estimate', () => {
     expect([tailLevel([], 0.001), tailLevel([3, 5], 0.001)]).toEqual([-Infinity, 5])
   })
   it('is the quantile of an exponential tail above the median', () => {
     expect(tailLevel([100, 100, 110, 100, 110], 0.001)).toBeCloseTo(100 + 10 * Math.log(500))
   })
-  it('does not mistake quiet weekends for a wide tail', () => {
+  it('does not take quiet weekends for a wide tail', () => {
     expect(tailLevel([900, 901, 900, 901, 900, 300, 300], 0.001)).toBeLessThan(910)
   })
 })
 
 describe('sizes of days', () => {
-  it('hold a full heap and the memory beside it, so V8 collects before the kernel kills', () => {
+  it('leave room for a full heap and other memory, so V8 collects before the kernel kills', () => {
     const { limitBytes, oldBytes, semiSpaceBytes, requestBytes, flags } = sized(history(7))
     expect(oldBytes).toBeGreaterThan(200 * MIB / 0.8)
     expect(oldBytes + 3 * semiSpaceBytes + 80 * MIB).toBeLessThan(0.92 * limitBytes)
@@ -71,7 +71,7 @@ describe('sizes of days', () => {
       '--max-old-space-size': oldBytes / MIB, '--max-semi-space-size': semiSpaceBytes / MIB
     })
   })
-  it('leave a flag out where V8 chooses that size by itself', () => {
+  it('omit a flag if V8 chooses the size by itself', () => {
     // In a container of 2.7 GiB V8 of Node 22 chooses 16 MiB.
     const { flags, unset } = sized(history(7, { liveMib: 20, garbageMib: 10, besideMib: 2200 }))
     expect(defined(unset).semiSpaceBytes).toBe(16 * MIB)
@@ -79,13 +79,13 @@ describe('sizes of days', () => {
     expect(size(history(7, { liveMib: 20, garbageMib: 10, besideMib: 2200 })).reasons.semiSpace)
       .toBe('V8 chooses it by itself')
   })
-  it('repeat all flags where the process sets some, which would stay in force', () => {
+  it('repeat all flags if the process sets some, which would stay in force', () => {
     const { flags } = sized(history(7, { liveMib: 20, garbageMib: 10, besideMib: 2200 }), {
       process: running('22', ['--max-old-space-size=4096'])
     })
     expect(Object.keys(flags)).toEqual(['--max-old-space-size', '--max-semi-space-size'])
   })
-  it('are lower than the present ones only in proportion to the history behind them', () => {
+  it('are reduced only as far as the length of the history justifies', () => {
     const [short, week] = [0.02, 7].map(days => size(history(days)))
     expect([short.confidence, week.confidence]).toEqual(['low', 'high'])
     expect(defined(short.sizes).limitBytes).toBeGreaterThan(1.5 * defined(week.sizes).limitBytes)
@@ -104,7 +104,7 @@ describe('sizes of days', () => {
     expect(reasons.limit).toMatch(/highest minute over 9 days: 340 MiB$/)
     expect(notes).toEqual([expect.stringMatching(/^The limit is 1024 MiB now: \d+ MiB less/)])
   })
-  it('say that V8 would choose less than the live heap in that container', () => {
+  it('say that V8 would choose less than the live heap in this container', () => {
     const { notes } = size(history(7, { liveMib: 600, garbageMib: 100 }))
     expect(notes.join('\n')).toMatch(/Without --max-old-space-size V8 would limit .* to \d+ MiB/)
   })
@@ -112,7 +112,7 @@ describe('sizes of days', () => {
     const { requestBytes, limitBytes } = sized(history(7), { guaranteed: true })
     expect(requestBytes).toBe(limitBytes)
   })
-  it('count a container with several processes as a whole', () => {
+  it('treat a container with several processes as a whole', () => {
     const days = new SizeDays()
     for (let t = 0; t < DAY; t += 60) {
       for (const ownMib of [300, 200]) {
@@ -131,7 +131,7 @@ describe('sizes of days', () => {
     expect(defined(sizes).limitBytes).toBeGreaterThan(500 * MIB)
     expect(notes.join()).toContain('Several processes share the container')
   })
-  it('count several pods as the largest', () => {
+  it('treat several pods like the largest one', () => {
     const days = history(2)
     days.add('other', { unixSeconds: START, ownBytes: 900 * MIB, heapUsedBytes: 500 * MIB })
     expect([days.containers, days.highest('memoryBytes')]).toEqual([2, 900 * MIB])
@@ -140,7 +140,7 @@ describe('sizes of days', () => {
 })
 
 describe('deaths', () => {
-  it('by the kernel veto a lower limit', () => {
+  it('by the kernel prevent a lower limit', () => {
     const { sizes, notes } = size(history(9), {
       deaths: ['oom_kill'],
       present: { memoryLimitBytes: 1024 * MIB, heapSizeLimitBytes: 2096 * MIB }
@@ -150,22 +150,22 @@ describe('deaths', () => {
       '1 death from memory in 9 days: 1 by the kernel (the limit is not lowered)'
     )
   })
-  it('at sizes that fitted together raise them', () => {
+  it('at sizes that fitted together raise the sizes', () => {
     const { limitBytes } = sized(history(9), { deaths: ['oom_kill'] })
     expect(limitBytes).toBeGreaterThanOrEqual(1.2 * 1024 * MIB)
   })
-  it('by a full heap veto a lower heap', () => {
+  it('by a full heap prevent a smaller heap', () => {
     expect(sized(history(9), { deaths: ['heap_oom'] }).oldBytes).toBeGreaterThanOrEqual(1.2 * 524 * MIB)
   })
 })
 
-it('no size heals a leak', () => {
+it('no size fixes a leak', () => {
   const { state, sizes, notes } = size(history(9), { leaks: ['js-heap-leak'] })
   expect([state, sizes]).toEqual(['leak', null])
   expect(notes).toEqual([expect.stringMatching(/^No size fixes a leak: js-heap-leak is confirmed/)])
   expect(diagnoses.map(({ id }) => id)).toEqual(expect.arrayContaining([...LEAKS]))
 })
-it('nothing measured is no history', () => {
+it('no measurements are no history', () => {
   expect(size(new SizeDays())).toMatchObject({ state: 'no_history', sizes: null })
 })
 
@@ -202,7 +202,7 @@ resources:
 })
 
 describe('the recommender of VPA', () => {
-  it('computes what the code of kubernetes/autoscaler prints, a kill included', () => {
+  it('computes the same as the code of kubernetes/autoscaler, including a kill', () => {
     const vpa = new VpaRecommender()
     /** Printed by vertical-pod-autoscaler v1.5.1 after each half day: target, lower, upper. */
     const published = [
@@ -234,7 +234,7 @@ describe('the recommender of VPA', () => {
   })
 })
 
-it('a weekly job kills at the sizes of a daily memory, and not at those of a week', () => {
+it('a weekly job is killed at sizes from a day of history, but not at sizes from a week', () => {
   const scenario = {
     name: 'weekly job', base: 250, swing: 80, spike: 300, spikeEveryHours: 168, limit: 2048
   }

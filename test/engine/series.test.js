@@ -108,7 +108,7 @@ describe('History', () => {
       Array.from({ length: 61 }, (_, i) => 440 + i)
     )
   })
-  it('reads hours from a coarser tier, with the lowest value of a floor', () => {
+  it('reads hours from a coarser tier, with the lowest value of a lower bound', () => {
     const { times, values } = filled(5000).points('rssBytes', 0)
     expect(times.length).toBeLessThan(600)
     expect(times[0]).toBeLessThan(20)
@@ -163,7 +163,8 @@ describe('a trend', () => {
 
 describe('while the agent does not observe GCs', () => {
   /**
-   * Ten scavenges a second, uncounted in seconds for which `isBlind` is true.
+   * Simulates ten scavenges per second, which are not counted in seconds for which `isBlind` is
+   * true.
    * @param {(second: number) => boolean} isBlind
    * @param {number} seconds
    */
@@ -220,7 +221,7 @@ describe('while the agent does not observe GCs', () => {
   it('values other than GC counts continue', () => {
     expect(windowAfter(second => second > 10, 100).last('heapUsedBytes')).toBe(1)
   })
-  it('rates are unknown if an older agent does not count that time', () => {
+  it('rates are unknown if an older agent does not report the unobserved time', () => {
     const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
     for (let second = 1; second <= 60; second++) {
       const gc = { 'minor/ordinary': gcRow(100, 0.1) }

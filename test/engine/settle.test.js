@@ -8,7 +8,10 @@ const { hello, frame } = require('../support/frames')
 const { defined } = require('../support/defined')
 
 const judgement = state => ({ state, summary: state })
-/** Judgements every two seconds → the settled states. c confirmed, s suspected, o ok, u unknown. */
+/**
+ * Settles a judgement every two seconds and returns the states. c: confirmed, s: suspected, o: ok,
+ * u: unknown.
+ */
 function settled (letters) {
   const states = { c: 'confirmed', s: 'suspected', o: 'ok', u: 'unknown' }
   let before

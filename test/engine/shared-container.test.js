@@ -51,10 +51,11 @@ const live = (app, seconds, of) => { for (let t = 1; t <= seconds; t++) app.step
 const alone = index => Array.from({ length: index }, () => ({}))
 
 describe('processes that share a container', () => {
-  it('are judged together: five heaps that each fit exceed it in sum', () => {
+  it('are judged together: the sum of five heaps exceeds it, although each one fits', () => {
     const app = watch(alone(5))
     live(app, 6, () => ({}))
-    // 4 x 45 MiB anonymous and 90 of the first: 270; 150 of that are heap, 120 are other memory.
+    // Anonymous memory: 4 × 45 MiB and 90 MiB of the first process, 270 MiB in all. Of these 150
+    // are heap and 120 other memory.
     expect(app.verdict(0, 'container-limit-mismatch')).toMatchObject({
       state: 'suspected',
       summary:
@@ -62,7 +63,7 @@ describe('processes that share a container', () => {
           'they use 120 MiB outside the heaps.'
     })
   })
-  it('that fill it are a confirmed mismatch, not one second earlier', () => {
+  it('that fill it are a confirmed mismatch, and not one second earlier', () => {
     const usedRatio = rssMib => (45 + 5 * (rssMib - 45)) / LIMIT_MIB
     const stateAt = rssMib => {
       const app = watch(alone(5))
@@ -88,7 +89,7 @@ describe('processes that share a container', () => {
     expect(flags[0]).toBeGreaterThanOrEqual(48)
     expect(sizes[0].risk).toContain('5 processes share it, and each needs its own limit')
   })
-  it('get parts by the memory that they hold, whose sum is the limit', () => {
+  it('get parts in proportion to their memory, whose sum is the limit', () => {
     const app = watch(alone(3))
     live(app, 3, (_, i) => ({ rssMib: [100, 200, 300][i] }))
     const parts = app.sessions.map((_, i) => defined(app.signals(i).containerShareBytes) / MIB)
@@ -197,14 +198,14 @@ describe('a leak in a shared container', () => {
     }
   }
 
-  it('has less time, as its neighbours use part of the room', () => {
+  it('has less time, because its neighbours use part of the room', () => {
     const freeMib = LIMIT_MIB - 60 - SECONDS / 2
     const one = runway(1, () => true).seconds
     const five = runway(5, i => i === 0).seconds
     expect(one).toBeCloseTo((freeMib + 5) / 0.5, -1)
     expect(five).toBeCloseTo((freeMib + 5 - 4 * 45) / 0.5, -1)
   })
-  it('has a fifth of that time if all five leak', () => {
+  it('has a fifth of the time if all five leak', () => {
     const { seconds, app } = runway(5, () => true)
     const leftMib = LIMIT_MIB - 45 - 5 * (15 + SECONDS / 2)
     expect(seconds).toBeGreaterThan(leftMib / 2.5 * 0.9)

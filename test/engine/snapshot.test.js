@@ -24,7 +24,7 @@ afterAll(() => fs.rmSync(folder, { recursive: true }))
 /**
  * @param {string} way
  * @param {{ node?: string, isTwice?: boolean }} [options]
- * @returns {Buffer[]} snapshots written by the app
+ * @returns {Buffer[]} paths of the snapshots written by the app
  */
 function takeSnapshots (way, { node = process.execPath, isTwice = false } = {}) {
   const files = ['1', '2'].slice(0, isTwice ? 2 : 1).map(n => path.join(folder, n))
@@ -36,7 +36,7 @@ function takeSnapshots (way, { node = process.execPath, isTwice = false } = {}) 
  * @template T
  * @param {{ write (chunk: Buffer): void, end (): T }} reader
  * @param {Buffer} bytes
- * @param {number} [size] of a piece
+ * @param {number} [size] size of a piece
  * @returns {T}
  */
 function feed (reader, bytes, size = 65_536) {
@@ -154,12 +154,12 @@ describe('the reader', () => {
     }
   })
 
-  it('has retained sizes whose sum is that of all reachable objects', () => {
+  it('computes retained sizes whose sum is the size of all reachable objects', () => {
     const { retainedBytes } = dominate(read(small()))
     expect([...retainedBytes]).toEqual([30, 30, 20])
   })
 
-  it.each([0.01, 0.3, 0.6, 0.99])('names the byte at which a file breaks off: %d', share => {
+  it.each([0.01, 0.3, 0.6, 0.99])('names the byte at which an incomplete file ends: %d', share => {
     const bytes = mapOfModule()
     const cut = bytes.subarray(0, Math.floor(bytes.length * share))
     expect(() => read(cut)).toThrow(new RegExp(`ends within .*, at byte ${cut.length}$`))

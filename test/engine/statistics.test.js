@@ -74,7 +74,7 @@ describe('trend', () => {
     expect(line.fit).toBeCloseTo(1)
     expect(filling.lastThirdSlope / filling.slope).toBeLessThan(0.3)
   })
-  it('includes the reading before if the last third has only one', () => {
+  it('includes the previous reading if the last third has only one', () => {
     // V8's major GCs come ever more rarely as a heap grows.
     const x = [1, 2, 4, 7, 12, 20, 34, 57, 96]
     const line = defined(trend(x, x.map(t => 3 * t)))
@@ -92,7 +92,7 @@ describe('trend', () => {
     expect(trend(range(5), range(5))).toBeNull()
     expect(trend(range(6), range(6))).not.toBeNull()
   })
-  it('rises no more than its readings differ, even in clusters', () => {
+  it('rises at most by the range of its readings, even if they are clustered', () => {
     const x = [0, 30, 30.1, 30.2, 30.3, 30.4, 30.5, 30.6]
     const y = [7, 8, 10, 12, 14, 16, 18, 20]
     expect(trend(x, y)?.rise).toBe(13)

@@ -34,7 +34,7 @@ describe('leastSquares', () => {
     const a = Float64Array.from([1, 2, 3, 4, 5])
     expect(leastSquares([a, a], a)).toBeNull()
   })
-  it('is less certain if neighbouring residuals are alike', () => {
+  it('is less certain if neighbouring residuals are similar', () => {
     const line = Float64Array.from({ length: 100 }, (_, i) => i - 49.5)
     const alternating = line.map((value, i) => value + (i % 2 ? 5 : -5))
     const inRows = line.map((value, i) => value + (i % 20 < 10 ? 5 : -5))
@@ -81,7 +81,7 @@ describe('unexplainedGrowth', () => {
     expect(grow(100, hour => 2 * Math.min(hour, 60)).steadyDays).toBe(0)
     expect(grow(30, hour => 2 * hour).steadyDays).toBeNull()
   })
-  it('sees a cache level off, and a line continue', () => {
+  it('distinguishes a cache that levels off from a line that continues', () => {
     expect(grow(12, hour => 300 * (1 - Math.exp(-hour / 3))).lateRatio).toBeLessThan(0.6)
     expect(grow(12, hour => 20 * hour).lateRatio).toBeGreaterThan(0.9)
   })

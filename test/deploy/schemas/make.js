@@ -1,16 +1,16 @@
 'use strict'
 
 /**
- * Writes the schemas that manifests are validated against, from those that ORIGIN.md names:
- * `node test/deploy/schemas/make.js KUBERNETES_JSON_SCHEMA_FOLDER CRD_FOLDER`. Only the kinds that
- * are used, without descriptions; a property that is not listed is an error.
+ * Writes the schemas against which manifests are validated, from the sources named in ORIGIN.md:
+ * `node test/deploy/schemas/make.js KUBERNETES_JSON_SCHEMA_FOLDER CRD_FOLDER`. It keeps only the
+ * kinds in use, without descriptions; an unknown property is an error.
  */
 
 const fs = require('node:fs')
 const path = require('node:path')
 const { parse } = require('yaml')
 
-/** @type {Record<string, string>} kind in lower case → the definition of it */
+/** @type {Record<string, string>} definitions by the kind in lower case */
 const KINDS = {
   configmap: 'io.k8s.api.core.v1.ConfigMap',
   daemonset: 'io.k8s.api.apps.v1.DaemonSet',
@@ -30,7 +30,7 @@ const CRDS = ['podmonitors', 'servicemonitors', 'prometheusrules']
 
 /**
  * @param {any} schema
- * @returns {any} a copy without what only people read, its references within one file
+ * @returns {any} a copy without descriptions, whose references stay within one file
  */
 function bare (schema) {
   if (Array.isArray(schema)) return schema.map(bare)
@@ -48,7 +48,7 @@ function bare (schema) {
 /**
  * @param {any} schema
  * @param {Record<string, any>} from
- * @param {Record<string, any>} into all definitions that it leads to
+ * @param {Record<string, any>} into collects all definitions to which the schema refers
  */
 function collect (schema, from, into) {
   for (const [, name] of JSON.stringify(schema).matchAll(/"#\/definitions\/([^"]+)"/g)) {
@@ -59,7 +59,8 @@ function collect (schema, from, into) {
 }
 
 /**
- * As the API server reads a custom resource: what is not listed is unknown.
+ * Makes a schema strict, like the API server for custom resources: a property that is not listed is
+ * unknown.
  * @param {any} schema
  * @returns {any}
  */
@@ -108,7 +109,7 @@ for (const version of VERSIONS) {
   /** @type {Record<string, any>} */
   const definitions = {}
   for (const [kind, name] of Object.entries(KINDS)) {
-    if (!all[name]) continue // of a later version
+    if (!all[name]) continue // The kind belongs to a later version.
     write(`v${version}.0/${kind}.json`, { $ref: `definitions.json#/definitions/${name}` })
     collect({ $ref: `#/definitions/${name}` }, all, definitions)
   }
