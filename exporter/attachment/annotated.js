@@ -6,25 +6,25 @@ const { Turns } = require('../turns')
 const { annotation } = require('./annotation')
 const { Refusal } = require('./refusal')
 
-/** A process of this age has started Node.js, and its own listeners and agent. */
+/** Age from which a process has started Node.js, its signal listeners, and an agent of its own. */
 const SETTLED_MS = 10_000
 
 /**
- * Attaches to processes that ask for it by MEMWATCH_ATTACH, once in the life of each: one that
- * refused, or whose agent was stopped, is left alone.
+ * Attaches to processes that ask for it by MEMWATCH_ATTACH, once in the life of each process. It
+ * does not try again after a refusal, or after the agent was stopped.
  */
 class AnnotatedProcesses {
   #attacher
   #log
   #now
-  /** Processes that are decided, while they live. @type {Set<string>} */
+  /** Living processes that need no further attempt. @type {Set<string>} */
   #decided = new Set()
 
   /**
    * @param {object} options
    * @param {import('./attacher').Attacher} options.attacher
    * @param {Pick<import('pino').Logger, 'info' | 'warn'>} options.log
-   * @param {() => number} [options.now] Unix ms
+   * @param {() => number} [options.now] returns Unix time in ms
    */
   constructor ({ attacher, log, now = Date.now }) {
     this.#attacher = attacher
@@ -33,8 +33,9 @@ class AnnotatedProcesses {
   }
 
   /**
-   * Attaches to one after the other. Called again when it has returned.
-   * @param {() => boolean} [goesOn] false: no further one
+   * Attaches to the processes one after the other. It must not be called again before it has
+   * returned.
+   * @param {() => boolean} [goesOn] false: attach to no further process
    */
   async scan (goesOn = () => true) {
     const turns = new Turns()
@@ -54,7 +55,7 @@ class AnnotatedProcesses {
 
   /**
    * @param {import('./subject').Subject} subject
-   * @returns {Promise<boolean>} false: another attempt follows
+   * @returns {Promise<boolean>} false if another attempt follows
    */
   async #decide (subject) {
     const { pid, name, startTimeTicks } = subject
@@ -64,7 +65,8 @@ class AnnotatedProcesses {
       this.#log.info({ pid, target }, `attached to ${name}, which asks for it by ${annotation.env}`)
     } catch (error) {
       if (!(error instanceof CommandError || error instanceof Refusal)) throw error
-      if (error instanceof CommandError && error.code === 'busy') return false // with a request
+      // Another attempt, by a request, is running.
+      if (error instanceof CommandError && error.code === 'busy') return false
       this.#log.warn({ pid }, `not attached, no further attempt: ${error.message}`)
     }
     return true
@@ -73,7 +75,7 @@ class AnnotatedProcesses {
 
 /**
  * @param {import('./subject').Subject} subject
- * @throws {Refusal} for a wrong value
+ * @throws {Refusal} if the value of the variable is invalid
  */
 function isAsked (subject) {
   const text = subject.env?.[annotation.env] || annotation.default

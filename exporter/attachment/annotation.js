@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Variable by which a process asks an exporter with --attach-annotated for the agent. The agent
- * does not read it.
+ * Variable by which a process asks an exporter with --attach-annotated to attach. The agent does
+ * not read it.
  */
 const annotation = Object.freeze({
   env: 'MEMWATCH_ATTACH',

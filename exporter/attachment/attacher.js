@@ -10,10 +10,13 @@ const { checkExporter, checkSocketAccess } = require('./exporter-socket')
 const { NotFound, Refusal } = require('./refusal')
 const { Subject } = require('./subject')
 
-/** Time for the first frame of an attached agent. */
+/** Time limit for the first frame of an attached agent. */
 const HEARD_MS = 5000
 const POLL_MS = 50
-/** Longest time that a stopping exporter waits: the process closes its inspector by itself. */
+/**
+ * Longest time for which a stopping exporter waits for an attempt. The process closes its inspector
+ * by itself.
+ */
 const STOP_WITHIN_MS = 5000
 
 /** Reasons for an attempt. @type {readonly ['request', 'annotation']} */
@@ -24,23 +27,23 @@ const OUTCOMES = Object.freeze(['attached', 'refused', 'failed'])
 /**
  * A process of Node.js without an agent that reports here.
  * @typedef {object} UnwatchedProcess
- * @property {number} pid as the exporter sees it
- * @property {number} startTimeTicks with its pid it identifies the process
- * @property {string} name words for people: process 7 (node server.js)
+ * @property {number} pid pid in the exporter's process namespace
+ * @property {number} startTimeTicks start time, which together with the pid identifies the process
+ * @property {string} name text for people, such as: process 7 (node server.js)
  * @property {number} startedAtUnixMs
- * @property {string | null} refusal a sentence; null: it can be attached to
+ * @property {string | null} refusal reason why memwatch cannot attach, a sentence; null if it can
  *
  * @typedef {object} Attached
  * @property {number} pid
- * @property {string} name words for people
+ * @property {string} name text for people
  * @property {string} node version
  * @property {import('./attachment').Workers} workers
- * @property {string | null} target its name; null: no frame has come yet
+ * @property {string | null} target name of its target; null until its first frame
  */
 
 /**
- * Attaches an exporter's agent to processes that run already, one at a time. Without a request it
- * only reads /proc.
+ * Attaches an exporter's agent to running processes, one at a time. Without a request it only reads
+ * /proc.
  */
 class Attacher {
   #targets
@@ -52,15 +55,19 @@ class Attacher {
   /** @type {Promise<UnwatchedProcess[]> | undefined} */
   #listing
   #isOver = false
-  /** Attempts by trigger and outcome: `request attached`. @type {Map<string, number>} */
+  /**
+   * Number of attempts by trigger and outcome, such as `request attached`.
+   * @type {Map<string, number>}
+   */
   counts = new Map(TRIGGERS.flatMap(trigger =>
     OUTCOMES.map(outcome => [`${trigger} ${outcome}`, 0])))
 
   /**
    * @param {object} exporter
    * @param {() => import('@memwatch/engine/history/target').Target[]} exporter.targets
-   * @param {string} exporter.socket its address, where a process has no MEMWATCH_SOCKET
-   * @param {string} [exporter.folder] of the agent, as processes see it; default: the exporter's
+   * @param {string} exporter.socket address of the exporter, for processes without MEMWATCH_SOCKET
+   * @param {string} [exporter.folder] folder of the agent, as processes see it; default: the
+   *   exporter's own agent
    * @param {typeof attach} [exporter.attach]
    */
   constructor ({ targets, socket, folder, attach: attachAgent = attach }) {
@@ -71,8 +78,9 @@ class Attacher {
   }
 
   /**
-   * Sends nothing to any process. Requests at the same time share one answer.
-   * @returns {Promise<UnwatchedProcess[]>} by their start, the newest first
+   * Lists processes without an agent, and sends nothing to them. Simultaneous requests share one
+   * answer.
+   * @returns {Promise<UnwatchedProcess[]>} processes by their start, the newest first
    */
   list () {
     this.#listing ??= this.#list().finally(() => { this.#listing = undefined })
@@ -95,7 +103,7 @@ class Attacher {
 
   /**
    * @param {number} pid
-   * @returns {Subject | undefined} undefined: it has ended
+   * @returns {Subject | undefined} undefined if the process has ended
    */
   look (pid) {
     try {
@@ -107,7 +115,7 @@ class Attacher {
 
   /**
    * @param {Subject} subject
-   * @returns {boolean} true: its agent is connected to this exporter
+   * @returns {boolean} true if its agent is connected to this exporter
    */
   hasAgent (subject) {
     return this.#targetOf(subject)?.connected ?? false
@@ -117,7 +125,8 @@ class Attacher {
    * @param {number} pid
    * @param {object} options
    * @param {typeof TRIGGERS[number]} options.trigger
-   * @param {number} [options.startTimeTicks] of the process that is meant
+   * @param {number} [options.startTimeTicks] start time, which makes sure that the pid is still the
+   *   intended process
    * @returns {Promise<Attached>}
    * @throws {CommandError} busy, unknown_process, or not_attachable
    */
@@ -142,7 +151,7 @@ class Attacher {
     }
   }
 
-  /** Begins no more, and waits some seconds for the one that has begun. */
+  /** Begins no further attempt, and waits some seconds for the running one. */
   async stop () {
     this.#isOver = true
     const within = wait(STOP_WITHIN_MS, undefined, { ref: false })
@@ -180,7 +189,7 @@ class Attacher {
   }
 
   /**
-   * Everything that can be checked without a connection or a signal.
+   * Checks everything that can be checked without a connection or a signal.
    * @param {Subject} subject
    * @returns {string} address of the exporter, as the process sees it
    * @throws {Refusal}
@@ -222,7 +231,8 @@ class Attacher {
 
   /**
    * @param {Subject} subject
-   * @returns {import('@memwatch/engine/history/target').Target | undefined} its main thread
+   * @returns {import('@memwatch/engine/history/target').Target | undefined} target of the process's
+   *   main thread
    */
   #targetOf ({ ownPid, startTimeTicks }) {
     return this.#targets().find(({ hello, thread }) =>

@@ -6,7 +6,7 @@ const { options } = require('@memwatch/agent/protocol/config')
 const { ANSWER_MS, withInspector } = require('./inspector')
 const { startAgent, stopAgent } = require('./in-target')
 
-/** Reasons of the process itself. @type {Record<string, string>} */
+/** Explanations of the reasons that the process itself returns. @type {Record<string, string>} */
 const REFUSALS = Object.freeze({
   running: 'has an agent already: memwatch top lists it; memwatch detach ends an attached one',
   permission:
@@ -17,17 +17,17 @@ const REFUSALS = Object.freeze({
   absent: 'has no agent: memwatch attach starts one'
 })
 
-/** Folder of the agent that this command line brings. */
+/** Folder of the agent that belongs to this command line. */
 const agentFolder = () => path.dirname(require.resolve('@memwatch/agent'))
 
 /**
- * Workers that existed.
+ * Results for the workers that existed.
  * @typedef {{ reached: number, all: number }} Workers
  */
 
 /**
  * @param {import('./subject').Subject} subject
- * @param {string} [folder] of the agent, as the process sees it
+ * @param {string} [folder] folder of the agent, as the process sees it
  * @throws {import('./refusal').Refusal}
  */
 function checkAgentFiles (subject, folder = agentFolder()) {
@@ -37,7 +37,7 @@ function checkAgentFiles (subject, folder = agentFolder()) {
     const isReadable = (/** @type {fs.Stats} */ { mode, uid }) =>
       (mode & 0o004) !== 0 || uid === subject.user || subject.user === 0
     if (isReadable(fs.statSync(seen))) return
-  } catch {} // absent there
+  } catch {} // The file is absent.
   subject.refuse(
     `cannot read the agent at ${file}: copy it to a folder that the process sees, for example ` +
       `with memwatch install-agent /proc/${subject.pid}/root/tmp, and give its path: --agent ` +
@@ -47,17 +47,17 @@ function checkAgentFiles (subject, folder = agentFolder()) {
 
 /**
  * Starts the agent in a process, and in its workers as far as they answer.
- * @param {import('./subject').Subject} subject checked
+ * @param {import('./subject').Subject} subject a checked process
  * @param {object} given
  * @param {string} given.socket address of the exporter, as the process sees it
- * @param {string} [given.folder] of the agent, as the process sees it
- * @param {boolean} [given.allowForcedGc] let the exporter request full GCs
+ * @param {string} [given.folder] folder of the agent, as the process sees it
+ * @param {boolean} [given.allowForcedGc] true to let the exporter request full GCs
  * @returns {Promise<{ node: string, workers: Workers }>}
  * @throws {import('./refusal').Refusal}
  */
 async function attach (subject, { socket, folder = agentFolder(), allowForcedGc = false }) {
   checkAgentFiles(subject, folder)
-  // The process may have this variable itself.
+  // A variable of the process itself overrides this default.
   const defaults = { [options.allocatorAccess.env]: 'read' }
   const env = {
     [options.socket.env]: socket,
@@ -65,7 +65,8 @@ async function attach (subject, { socket, folder = agentFolder(), allowForcedGc 
   }
   return await inAllThreads(subject, startAgent, name => ({
     folder,
-    // A worker may report first, and would name the process otherwise than its main thread does.
+    // Workers get the name that the main thread reports, because a worker may report first, under
+    // another name.
     env: name === undefined ? env : { ...env, [options.name.env]: name },
     defaults,
     untilUnixMs: Date.now() + ANSWER_MS
@@ -74,7 +75,7 @@ async function attach (subject, { socket, folder = agentFolder(), allowForcedGc 
 
 /**
  * Stops the agent in a process and in its workers.
- * @param {import('./subject').Subject} subject checked
+ * @param {import('./subject').Subject} subject a checked process
  * @returns {Promise<{ node: string, workers: Workers }>}
  * @throws {import('./refusal').Refusal}
  */
@@ -83,7 +84,7 @@ const detach = subject => inAllThreads(subject, stopAgent, () => ({}))
 /**
  * @param {import('./subject').Subject} subject
  * @param {typeof startAgent | typeof stopAgent} work
- * @param {(name?: string) => any} given name: of the main thread, for its workers
+ * @param {(name?: string) => any} given name: name of the main thread's app, for its workers
  */
 const inAllThreads = (subject, work, given) => withInspector(subject, async inspector => {
   const { answer, error } = await inspector.evaluate(/** @type {any} */ (work), given())

@@ -5,7 +5,10 @@ const { spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { Duplex } = require('node:stream')
 
-/** Copies bytes between its own pipes and a port: nsenter runs it in another network namespace. */
+/**
+ * Script that copies bytes between its own pipes and a port. nsenter runs it in another network
+ * namespace.
+ */
 const RELAY = `
 const socket = require('node:net').connect(Number(process.argv[2]), process.argv[1])
 socket.on('error', () => process.exit(1)).on('close', () => process.exit(0))
@@ -34,7 +37,7 @@ function connectInside (subject, { host, port }) {
 }
 
 /**
- * Checks the right to enter the network namespace of a process, before a signal opens a port there.
+ * Checks the right to enter the network namespace of a process, before a signal opens a port in it.
  * @param {import('./subject').Subject} subject
  * @throws {import('./refusal').Refusal}
  */

@@ -3,9 +3,10 @@
 const { formatAddress } = require('../ingest/address')
 
 /**
- * Most exporters attach to nothing, and never load the attacher.
+ * Creates the attacher, which is loaded only here, because most exporters never attach.
  * @param {import('../exporter').Exporter} exporter
- * @returns {import('./attacher').Attacher | undefined} undefined: no option allows it to attach
+ * @returns {import('./attacher').Attacher | undefined} undefined if no option allows the exporter
+ *   to attach
  */
 function createAttacher (exporter) {
   const { attachOnRequest, attachAnnotated, attachAgent, socket } = exporter.config

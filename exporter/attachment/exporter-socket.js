@@ -9,9 +9,9 @@ const { NotFound } = require('./refusal')
 /** @typedef {import('./subject').Subject} Subject */
 
 /**
- * Checks the right of a process to write to the socket of an exporter. Nothing is connected.
+ * Checks the right of a process to write to the socket of an exporter. It does not connect.
  * @param {Subject} subject
- * @param {string} text address as the process sees it, a valid one
+ * @param {string} text valid address, as the process sees it
  * @throws {import('./refusal').Refusal}
  */
 function checkSocketAccess (subject, text) {
@@ -38,17 +38,17 @@ function checkSocketAccess (subject, text) {
 }
 
 /**
- * Checks that an exporter answers, to which the process may write: an agent without one would wait
- * in the process for nothing.
+ * Checks that an exporter listens, and that the process may write to its socket. Otherwise an agent
+ * would wait in the process in vain.
  * @param {Subject} subject
- * @param {string} text address as the process sees it, a valid one
+ * @param {string} text valid address, as the process sees it
  * @throws {import('./refusal').Refusal}
- * @throws {NotFound} if none answers
+ * @throws {NotFound} if no exporter answers
  */
 async function checkExporter (subject, text) {
   const address = options.socket.read(text)
   const isFile = 'path' in address
-  // A port of another network namespace cannot be reached from here.
+  // A port in another network namespace cannot be reached from this process.
   if (!isFile && !subject.sharesNamespace('net')) return
   const socket = net.connect(isFile ? { path: subject.outside(address.path) } : address)
   try {

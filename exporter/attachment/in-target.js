@@ -2,8 +2,8 @@
 
 /**
  * Functions whose source is evaluated inside another process, by any Node.js from 18 on: each uses
- * its parameters alone. `require` exists only while the inspector evaluates. Nothing may throw
- * later: an error of a timer would end the app.
+ * only its parameters. `require` exists only during the evaluation. Nothing may throw after it: an
+ * error in a timer would end the app.
  */
 
 /**
@@ -35,7 +35,8 @@ function inOwnTurn (require, work, given) {
 }
 
 /**
- * First work in a process: closes the inspector in any case, even if this program is killed.
+ * First function that runs in a process: makes sure that the inspector is closed later, even if
+ * this program is killed.
  * @param {NodeRequire} require
  * @param {{ afterMs: number }} given
  * @returns {{ pid: number, node?: string, runtime?: string }}
@@ -55,7 +56,7 @@ function guardInspector (require, { afterMs }) {
 }
 
 /**
- * Last work: the answer leaves before the inspector closes.
+ * Last function that runs in a process: closes the inspector after its answer was sent.
  * @param {NodeRequire} require
  */
 function closeInspector (require) {
@@ -75,19 +76,22 @@ function closeInspector (require) {
  * Starts the agent of an isolate as its preload does.
  * @param {NodeRequire} require
  * @param {object} given
- * @param {string} given.folder of the agent
- * @param {Record<string, string>} given.env variables that the agent alone sees
- * @param {Record<string, string>} given.defaults those that variables of the process override
- * @param {number} given.untilUnixMs a blocked app may answer when nobody waits any more
- * @returns {{ refused?: 'running' | 'permission' | 'disabled' | 'late', name?: string }}
- *   name: of the app, as its agent reports it
+ * @param {string} given.folder folder of the agent
+ * @param {Record<string, string>} given.env variables that only the agent sees
+ * @param {Record<string, string>} given.defaults variables that the process's own variables
+ *   override
+ * @param {number} given.untilUnixMs time limit: a blocked app may evaluate this long after memwatch
+ *   has stopped waiting
+ * @returns {{ refused?: 'running' | 'permission' | 'disabled' | 'late', name?: string }} name: name
+ *   of the app, as reported by its agent
  */
 function startAgent (require, { folder, env, defaults, untilUnixMs }) {
   const key = Symbol.for('memwatch.agent')
   if (Date.now() > untilUnixMs) return { refused: 'late' }
   if (/** @type {any} */ (globalThis)[key]) return { refused: 'running' }
   if (/** @type {any} */ (process).permission) return { refused: 'permission' }
-  const path = require('fs').realpathSync(folder) // as the names of loaded modules
+  // The real path, as in the names of loaded modules.
+  const path = require('fs').realpathSync(folder)
   // A module retains the modules that it loads: one of the app would retain the agent.
   const createLoad = () => require('module').createRequire(`${path}/begin`)
   const load = createLoad()
@@ -97,7 +101,7 @@ function startAgent (require, { folder, env, defaults, untilUnixMs }) {
     try {
       // Node.js never unloads an addon, which retains the first module that loaded it.
       createLoad()('./addon').loadAddon()
-    } catch {} // none: the agent says why
+    } catch {} // There is no addon; the agent reports the reason.
   }
   const agent = load('./begin').begin(config, require('util').debuglog('memwatch'))
   Object.defineProperty(globalThis, key, {
@@ -106,7 +110,8 @@ function startAgent (require, { folder, env, defaults, untilUnixMs }) {
         // Without a goodbye the exporter would report that the process fell silent.
         agent.end(0)
         agent.stop()
-        // The next attach may bring another version, and a detached app needs no code of the agent.
+        // The agent's modules are removed from the cache: the next attach may use another version,
+        // and a detached app needs no code of the agent.
         const isOwn = (/** @type {string} */ file) =>
           file.startsWith(`${path}/`) && !file.slice(path.length).includes('/node_modules/')
         for (const file of Object.keys(require.cache)) {

@@ -10,24 +10,25 @@ const { listenersAround } = require('./listeners')
 
 /** Node.js' own port for its inspector. */
 const DEFAULT_PORT = 9229
-/** Time for other programs to leave the port. */
+/** Time limit of the wait for a port that other programs use. */
 const TURN_MS = 10_000
-/** Time for the process to open it, and for each answer. */
+/** Time limit for the process to open its inspector, and for each answer. */
 const ANSWER_MS = 10_000
 const POLL_MS = 10
-/** The process closes its inspector by itself after this time, even if this program is killed. */
+/** Time after which the process closes its inspector by itself, even if this program is killed. */
 const GUARD_MS = 30_000
-/** An answer has some hundred bytes: the process is not trusted with the memory of this one. */
+/** Size limit of an answer, which has some hundred bytes: the process is untrusted. */
 const MAX_ANSWER_BYTES = 1_048_576
 
 /** @typedef {import('./subject').Subject} Subject */
-/** @typedef {{ answer?: any, error?: string }} Answer error: of the evaluation, in words */
+/** @typedef {{ answer?: any, error?: string }} Answer error: error of the evaluation, as text */
 
 /**
- * Opens the inspector of a process by SIGUSR1, and closes it after the work. A process answers
- * between two turns of its event loop; no domain is enabled that slows it down.
+ * Opens the inspector of a process by SIGUSR1, and closes it after the work. The process answers
+ * between two turns of its event loop. No domain of the protocol is enabled that would slow it
+ * down.
  * @template Result
- * @param {Subject} subject checked
+ * @param {Subject} subject a checked process
  * @param {(inspector: Inspector) => Promise<Result>} work
  * @returns {Promise<Result>}
  * @throws {import('./refusal').Refusal}
@@ -49,7 +50,7 @@ async function withInspector (subject, work) {
 
 /**
  * @param {Subject} subject
- * @returns {number} port that its inspector will open; 0: any
+ * @returns {number} port that its inspector will open; 0 for any port
  */
 function portOf ({ options }) {
   const texts = options.flatMap((option, i) => {
@@ -61,10 +62,10 @@ function portOf ({ options }) {
 }
 
 /**
- * Waits until no other program uses the port in the network namespace of the process. Two
- * memwatch take turns by a name that is gone with its holder.
+ * Waits until no other program uses the port in the network namespace of the process. Two programs
+ * of memwatch take turns by means of a socket name, which disappears with its holder.
  * @param {Subject} subject
- * @returns {Promise<net.Server>} to be closed
+ * @returns {Promise<net.Server>} lock, to be closed
  * @throws {import('./refusal').Refusal}
  */
 async function takeTurn (subject) {
@@ -91,8 +92,8 @@ async function takeTurn (subject) {
 }
 
 /**
- * @param {string} name in Linux' abstract namespace of sockets
- * @returns {Promise<net.Server | undefined>} undefined: another program holds it
+ * @param {string} name name in Linux's abstract socket namespace
+ * @returns {Promise<net.Server | undefined>} undefined if another program holds the name
  */
 const holdName = name => new Promise(resolve => {
   const server = net.createServer(socket => socket.destroy())
@@ -102,7 +103,7 @@ const holdName = name => new Promise(resolve => {
 
 /**
  * @param {Subject} subject
- * @returns {Promise<string>} URL of its inspector
+ * @returns {Promise<string>} URL of the inspector of the process
  * @throws {import('./refusal').Refusal}
  */
 async function open (subject) {
@@ -169,9 +170,9 @@ class Inspector {
   #id = 0
   /** Calls without an answer, by id. @type {Map<number | string, (message: any) => void>} */
   #open = new Map()
-  /** Sessions of its workers. @type {string[]} */
+  /** Ids of the sessions of its workers. @type {string[]} */
   #workers = []
-  /** Version of Node.js. */
+  /** Version of Node.js in the process. */
   node = ''
 
   /**
@@ -222,10 +223,10 @@ class Inspector {
    * @template {(require: NodeRequire, given: any) => object} Work
    * @param {Work} work
    * @param {Parameters<Work>[1]} [given]
-   * @returns {Promise<Answer[]>} one for each worker
+   * @returns {Promise<Answer[]>} one answer for each worker
    */
   async evaluateInWorkers (work, given) {
-    // Node.js reports the workers that exist before it answers.
+    // Node.js reports all existing workers before it answers this call.
     await this.#call('NodeWorker.enable', { waitForDebuggerOnStart: false })
     const workers = this.#workers.splice(0)
     return await Promise.all(workers.map(async sessionId => {
@@ -235,13 +236,16 @@ class Inspector {
       const answered = this.#answerTo(`${sessionId} ${id}`)
       await this.#call('NodeWorker.sendMessageToWorker', { sessionId, message })
       const answer = answerOf(await answered)
-      // Node.js keeps the session otherwise, with its scripts, after the inspector has closed.
+      // Otherwise Node.js retains the session, with its scripts, after the inspector has closed.
       await this.#call('NodeWorker.detach', { sessionId })
       return answer
     }))
   }
 
-  /** Has the process close its inspector. A blocked one does so when it runs again. */
+  /**
+   * Makes the process close its inspector. A blocked process closes it when its event loop runs
+   * again.
+   */
   async close () {
     await this.evaluate(closeInspector)
     this.#socket.terminate()
@@ -255,7 +259,7 @@ class Inspector {
   /**
    * @param {string} method
    * @param {object} params
-   * @returns {Promise<any>} message of the protocol; undefined: none came
+   * @returns {Promise<any>} message of the protocol; undefined if none arrived
    */
   #call (method, params) {
     const id = ++this.#id
@@ -298,7 +302,7 @@ class Inspector {
 }
 
 /**
- * @param {string} text of the process
+ * @param {string} text text received from the process
  * @returns {{ id?: number, method?: string, params?: Record<string, unknown>, result?: any }}
  */
 function parse (text) {
@@ -321,7 +325,7 @@ const evaluation = (work, given) => ({
 })
 
 /**
- * @param {any} message of the protocol
+ * @param {any} message message of the protocol
  * @returns {Answer}
  */
 function answerOf (message) {

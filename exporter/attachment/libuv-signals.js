@@ -3,8 +3,8 @@
 const fs = require('node:fs')
 
 /**
- * Sees by libuv's own list whether an app listens to a signal. The kernel shows a caught signal in
- * the same way if Node.js itself catches it.
+ * Reads libuv's own list of signal handlers, to find out if an app listens to a signal. The
+ * kernel's list is not enough, because it does not tell handlers of the app from Node.js' own.
  */
 
 /** ELF64, little-endian: elf(5). */
@@ -13,26 +13,32 @@ const ELF_CLASS_64 = 2
 const ELF_TYPE_EXEC = 2
 const SECTION = { symbols: 2 }
 const SYMBOL_BYTES = 24
-/** Bytes of the symbol table read at once: that of Node.js has some 5 MiB. */
+/** Number of symbols that are read at once: the symbol table of Node.js has some 5 MiB. */
 const CHUNK_SYMBOLS = 43_690
-/** A compiler that optimises whole programs adds a number: Node.js 26. */
+/**
+ * Name of the list's root. A compiler that optimises whole programs adds a number, as in Node.js
+ * 26.
+ */
 const TREE = /^uv__signal_tree(\.\w+)*$/
 /** Fields of uv_signal_t on 64-bit systems, part of libuv's stable ABI. */
 const HANDLE = { bytes: 136, signal: 104, left: 112, right: 120 }
 /**
- * Largest part of a binary that is read: any program may call itself node. The names in Node.js
- * have some 8 MiB.
+ * Upper bound of a part of a binary that is read, because any program may call itself node. The
+ * names in Node.js have some 8 MiB.
  */
 const MOST_BYTES = 128 * 2 ** 20
 const MOST_NAME_BYTES = 64
-/** A real tree has at most one node for each signal of each loop. */
+/**
+ * Upper bound of the nodes of a tree. A real tree has at most one node for each signal of each
+ * loop.
+ */
 const MOST_HANDLES = 4096
 
 /**
  * @param {number} fd
  * @param {number | bigint} at
  * @param {number} length
- * @throws {Error} if the file ends before, or the length is that of no real binary
+ * @throws {Error} if the file is shorter, or the length is impossible for a real binary
  */
 function readAt (fd, at, length) {
   if (length > MOST_BYTES) throw new RangeError('a part is too large')
@@ -42,9 +48,9 @@ function readAt (fd, at, length) {
 }
 
 /**
- * @param {number} fd of a binary
+ * @param {number} fd descriptor of a binary
  * @returns {{ address: bigint, isFixed: boolean } | undefined} address of libuv's list; isFixed:
- *   it needs no offset; undefined: the binary has no such symbol
+ *   true if it needs no offset; undefined if the binary has no such symbol
  */
 function findTree (fd) {
   const header = readAt(fd, 0, 64)
@@ -84,19 +90,19 @@ function findTree (fd) {
   }
 }
 /**
- * The symbols of a binary are megabytes, and many processes share one.
+ * Results by binary: its symbols are megabytes, and many processes share one binary.
  * @type {Map<string, ReturnType<typeof findTree>>}
  */
 const trees = new Map()
 const MOST_TREES = 64
 
-/** @param {number} fd of a binary */
+/** @param {number} fd descriptor of a binary */
 function recallTree (fd) {
   const { dev, ino, size, mtimeMs } = fs.fstatSync(fd)
   const key = [dev, ino, size, mtimeMs].join(' ')
   if (!trees.has(key)) {
     if (trees.size >= MOST_TREES) trees.clear()
-    trees.set(key, undefined) // also for a binary that findTree cannot read
+    trees.set(key, undefined) // An unreadable binary is remembered, too.
     trees.set(key, findTree(fd))
   }
   return trees.get(key)
@@ -106,7 +112,7 @@ const UV = Buffer.from('uv__signal_tree')
 
 /**
  * @param {number} pid
- * @returns {bigint} address of the start of its binary
+ * @returns {bigint} address at which its binary begins
  * @throws {Error} if the process is gone, or its memory map is closed
  */
 function findBase (pid) {
@@ -119,9 +125,9 @@ function findBase (pid) {
 
 /**
  * @param {number} pid
- * @param {number} signal its number
- * @returns {boolean | undefined} undefined: cannot be seen, as its binary is stripped, libuv is a
- *   library of its own, or its memory is closed to this user
+ * @param {number} signal number of the signal
+ * @returns {boolean | undefined} undefined if unknown, because its binary is stripped, libuv is a
+ *   separate library, or its memory is not readable by this user
  */
 function listensTo (pid, signal) {
   let binary
@@ -143,7 +149,7 @@ function listensTo (pid, signal) {
     }
     return false
   } catch {
-    return undefined // closed to this user, gone, or changed while it was read
+    return undefined // The memory is not readable by this user, gone, or changed while it was read.
   } finally {
     for (const fd of [binary, memory]) if (fd !== undefined) fs.closeSync(fd)
   }

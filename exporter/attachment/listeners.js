@@ -3,7 +3,9 @@
 const fs = require('node:fs')
 
 const LISTENS = '0A'
-/** Loopback and unspecified addresses as proc_net(5) prints them → a reachable one. */
+/**
+ * Reachable addresses, by the form in which proc_net(5) prints loopback and unspecified addresses.
+ */
 const ADDRESSES = Object.freeze(/** @type {Record<string, string>} */ ({
   '00000000': '127.0.0.1',
   ['0'.repeat(32)]: '::1',
@@ -14,13 +16,13 @@ const ADDRESSES = Object.freeze(/** @type {Record<string, string>} */ ({
  * @typedef {object} Listener a TCP socket that accepts connections
  * @property {string} host
  * @property {number} port
- * @property {boolean} isOwn of the process itself
+ * @property {boolean} isOwn true for a socket of the process itself
  * @property {string} inode
  */
 
 /**
  * @param {number} pid
- * @returns {Listener[]} those of its network namespace
+ * @returns {Listener[]} listeners in its network namespace
  */
 function listenersAround (pid) {
   const own = new Set()
@@ -28,15 +30,15 @@ function listenersAround (pid) {
     for (const fd of fs.readdirSync(`/proc/${pid}/fd`)) {
       try {
         own.add(/^socket:\[(\d+)\]$/.exec(fs.readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1])
-      } catch {} // closed meanwhile
+      } catch {} // The descriptor was closed meanwhile.
     }
-  } catch {} // the process has ended
+  } catch {} // The process has ended.
   return ['tcp', 'tcp6'].flatMap(table => {
     let lines
     try {
       lines = fs.readFileSync(`/proc/${pid}/net/${table}`, 'latin1').split('\n').slice(1)
     } catch {
-      return [] // the process has ended, or there is no IPv6
+      return [] // The process has ended, or there is no IPv6.
     }
     return lines.map(line => line.trim().split(/\s+/))
       .filter(([, , , state]) => state === LISTENS)
@@ -48,7 +50,7 @@ function listenersAround (pid) {
   })
 }
 
-/** @param {string} address as the kernel prints it: words of the machine's byte order */
+/** @param {string} address address as the kernel prints it: words in the machine's byte order */
 const hostOf = address =>
   ADDRESSES[address] ??
     (address.length === 8

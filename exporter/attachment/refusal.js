@@ -1,9 +1,15 @@
 'use strict'
 
-/** A process that cannot be attached to, and the reason in one sentence. Ends with status 1. */
+/**
+ * Error for a process to which memwatch cannot attach; its message is the reason, one sentence. The
+ * command ends with status 1.
+ */
 class Refusal extends Error {}
 
-/** No process, several, or no exporter are meant by an argument. Ends with status 2. */
+/**
+ * Error for an argument that names no process, several processes, or no exporter. The command ends
+ * with status 2.
+ */
 class NotFound extends Error {}
 
 module.exports = { Refusal, NotFound }

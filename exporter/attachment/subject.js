@@ -11,15 +11,15 @@ const { listensTo } = require('./libuv-signals')
 const { NotFound, Refusal } = require('./refusal')
 
 const { SIGUSR1 } = os.constants.signals
-/** Other runtimes answer the signal otherwise. */
+/** Runtimes that react differently to SIGUSR1. */
 const OTHER_RUNTIMES = /^(bun|deno)/
 const OPENS_INSPECTOR = /^--inspect(-brk|-wait)?(=|$)/
 
-/** A process that is to be attached to, as the kernel shows it. */
+/** A process to which memwatch may attach, read from the kernel. */
 class Subject {
-  /** Start of the process in ticks: with its id it identifies the process. */
+  /** Start of the process in ticks, which together with its pid identifies it. */
   startTimeTicks
-  /** Words for people, without arguments. */
+  /** Text for people, without arguments. */
   name
   #view
 
@@ -36,7 +36,7 @@ class Subject {
     this.startTimeTicks = Number(this.#stat()[22 - 3])
   }
 
-  /** Start of the process by the wall clock. The kernel counts 100 ticks a second from its boot. */
+  /** Start of the process by the wall clock. The kernel counts 100 ticks per second since boot. */
   get startedAtUnixMs () {
     return Date.now() - 1000 * (os.uptime() - this.startTimeTicks / 100)
   }
@@ -51,33 +51,33 @@ class Subject {
     return this.#view.groups
   }
 
-  /** Its id in its own process namespace. */
+  /** Its pid in its own process namespace. */
   get ownPid () {
     return Number(this.#statusLine('NSpid').split(/\s+/).at(-1) || this.pid)
   }
 
-  /** Environment at its start; null: closed to this user. */
+  /** Environment at its start; null if not readable by this user. */
   get env () {
     return this.#view.env
   }
 
-  /** False: a command line or an exporter of memwatch. */
+  /** False for a command line or an exporter of memwatch. */
   get isApp () {
     return !isMemwatch(this.#view)
   }
 
-  /** True: its options preload the agent. */
+  /** True if its options preload the agent. */
   get preloadsAgent () {
     return preloadsAgent(settingsOf(this.#view))
   }
 
-  /** Words of its command line without values that may be secret: program and script. */
+  /** Program and script of its command line, without values that may be secret. */
   get command () {
     const [, words = this.name] = /\((.*)\)$/.exec(this.name) ?? []
     return words.split(' ')
   }
 
-  /** Its options of Node.js, as far as they can be read; later ones win. */
+  /** Its options of Node.js, as far as they are readable; later options win. */
   get options () {
     const settings = settingsOf(this.#view)
     const { env } = this.#view
@@ -85,16 +85,16 @@ class Subject {
   }
 
   /**
-   * Path of a file of the process as this program reaches it.
-   * @param {string} file absolute
+   * Converts a path of the process to a path of this program.
+   * @param {string} file absolute path
    */
   outside (file) {
     return this.sharesNamespace('mnt') ? file : path.join(`/proc/${this.pid}/root`, file)
   }
 
   /**
-   * Path of a file as the process sees it.
-   * @param {string} file that this program reaches
+   * Converts a path of this program to a path of the process.
+   * @param {string} file path of this program
    */
   inside (file) {
     const root = `/proc/${this.pid}/root`
@@ -106,7 +106,7 @@ class Subject {
     return readLink(`/proc/${this.pid}/ns/${name}`) === readLink(`/proc/self/ns/${name}`)
   }
 
-  /** @returns {boolean} false: it ended, and another process may have its id */
+  /** @returns {boolean} false if it ended; another process may have its pid then */
   isSame () {
     try {
       return Number(this.#stat()[22 - 3]) === this.startTimeTicks
@@ -117,7 +117,8 @@ class Subject {
 
   /**
    * Checks everything that is visible before a signal is sent.
-   * @param {{ assumeDefaultSigusr1?: boolean }} [options] true: the app has no listener of SIGUSR1
+   * @param {{ assumeDefaultSigusr1?: boolean }} [options] true if the user states that the app does
+   *   not listen to SIGUSR1
    * @throws {Refusal} names the first reason
    */
   check ({ assumeDefaultSigusr1 = false } = {}) {
@@ -141,7 +142,8 @@ class Subject {
   }
 
   /**
-   * A signal that is not caught would end the process: called again right before it is sent.
+   * Checks that Node.js catches the signal: otherwise it would end the process. It is called again
+   * right before the signal is sent.
    * @throws {Refusal}
    */
   checkSignal () {
@@ -158,7 +160,7 @@ class Subject {
   }
 
   /**
-   * @param {string} reason continues a sentence that begins with the process
+   * @param {string} reason reason, which continues a sentence that begins with the process
    * @returns {never}
    * @throws {Refusal}
    */
@@ -201,7 +203,7 @@ class Subject {
           'the app without that option'
       )
     }
-    // Node.js blocks SIGUSR1 under the permission model, too.
+    // Node.js also blocks SIGUSR1 under the permission model.
     if (options.some(option => /^--(experimental-)?permission$/.test(option))) {
       this.refuse(
         'runs under the permission model of Node.js, which denies the inspector: start it with ' +
@@ -221,7 +223,7 @@ class Subject {
     return Boolean(BigInt(`0x${this.#statusLine(name) || '0'}`) >> BigInt(SIGUSR1 - 1) & 1n)
   }
 
-  /** @param {string} name of a line of proc_pid_status(5) */
+  /** @param {string} name name of a line in proc_pid_status(5) */
   #statusLine (name) {
     try {
       const text = fs.readFileSync(`/proc/${this.pid}/status`, 'latin1')
@@ -231,7 +233,7 @@ class Subject {
     }
   }
 
-  /** Fields from the third one, behind the name in parentheses: proc_pid_stat(5). */
+  /** Fields from the third one on, after the name in parentheses: proc_pid_stat(5). */
   #stat () {
     const text = fs.readFileSync(`/proc/${this.pid}/stat`, 'latin1')
     return text.slice(text.lastIndexOf(')') + 2).split(' ')
@@ -243,7 +245,7 @@ function readLink (file) {
   try {
     return fs.readlinkSync(file)
   } catch {
-    return undefined // gone, or closed to this user
+    return undefined // The file is gone, or not readable by this user.
   }
 }
 
