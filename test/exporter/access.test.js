@@ -8,7 +8,10 @@ const { createServer } = require('../../exporter/expose/server')
 const { Exporter } = require('../../exporter/exporter')
 const { exporterConfig, startExporter } = require('../support/exporter')
 
-/** A server without a listener, of an exporter that is not started. @param {string} [token] */
+/**
+ * Creates a server that does not listen, of an exporter that is not started.
+ * @param {string} [token]
+ */
 const serverWith = token =>
   createServer(new Exporter(exporterConfig('/nowhere', { token })))
 
@@ -45,7 +48,7 @@ const ROUTES = [
   ['POST', '/api/v1/processes/1/attach', 'act']
 ]
 
-/** Statuses of a request that is let in; 409: attaching is turned off. */
+/** Statuses of an admitted request; 409: attaching is disabled. */
 const ALLOWED = [200, 404, 409]
 
 describe('from another machine', () => {
@@ -56,7 +59,7 @@ describe('from another machine', () => {
       headers: { host: '10.0.0.1:16369', ...headers },
       remoteAddress: '10.0.0.7'
     })
-  /** Headers, also those of an answer that does not end. */
+  /** Reads only the headers, because an answer may not end. */
   const statusOf = async (server, method, url, headers) =>
     (
       await server.inject({
@@ -157,7 +160,7 @@ describe('from another machine', () => {
     }
   )
   it.each([...ROUTES, ['GET', '/nothing', 'read']])(
-    '%s %s: no answer can be read as another type or embedded by another site',
+    '%s %s: no answer can be interpreted as another type or embedded by another site',
     async (method, url) => {
       const server = serverWith('secret')
       for (const headers of [{}, { authorization: 'Bearer secret' }]) {
@@ -326,7 +329,7 @@ describe('through a proxy on this machine', () => {
       )
     }
   })
-  it('a proxy without headers counts as this machine, unless --trust-loopback is off', async () => {
+  it('a proxy that adds no headers counts as this machine, unless --trust-loopback is off', async () => {
     added = {}
     const all = async () => [
       await statusOf('GET', '/api/v1/targets'),
@@ -341,7 +344,7 @@ describe('through a proxy on this machine', () => {
     await start({ trustLoopback: false })
     expect(await all()).toEqual([403, 403, 403, 200])
   })
-  it('any host name is accepted with the token, which a page by DNS rebinding lacks', async () => {
+  it('any host name is accepted with the token, which a page that uses DNS rebinding lacks', async () => {
     added = { host: 'memwatch.example.com', 'x-forwarded-for': '203.0.113.9' }
     await start({ token: 'secret' })
     expect([

@@ -162,7 +162,7 @@ describe('series', () => {
     expect(earlier.times).toEqual([10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20])
     expect(await ask('step=7')).toMatchObject({ code: 'bad_arguments' })
   })
-  it('of days have steps of ten minutes that show spikes', async () => {
+  it('over days have steps of ten minutes that show spikes', async () => {
     await agent({}, seconds(1, () => ({ rssBytes: 100 })))
     const [{ flight }] = await eventually(
       () => it_.exporter.targets,
@@ -286,7 +286,10 @@ describe('the event stream', () => {
 })
 
 describe('a target that cannot be serialized', () => {
-  /** A healthy app, and one whose newest frame fits no schema: ingest would refuse it. */
+  /**
+   * Creates a healthy app, and an app whose newest frame fits no schema; ingest would refuse such a
+   * frame.
+   */
   async function oneThatIsBroken () {
     for (const [i, name] of ['shop', 'broken'].entries()) {
       await agent({ name, pid: 100 + i }, seconds(2))
@@ -335,7 +338,7 @@ describe('a target that cannot be serialized', () => {
   })
 })
 
-it('a downloaded recording is judged like any other, also for earlier agents', async () => {
+it('a downloaded recording is judged like any other, also with older agents', async () => {
   const frames = seconds(30, i => ({
     heapUsedBytes: 50 * MIB,
     heapSizeLimitBytes: 259 * MIB,

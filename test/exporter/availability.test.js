@@ -13,7 +13,7 @@ const { exporterState } = require('../support/exporter-state')
 afterEach(stopExporters)
 
 /**
- * A request on a connection of its own, as the kubelet makes it.
+ * Sends a request on a connection of its own, like the kubelet.
  * @param {number | string} port
  * @param {string} path
  * @param {{ from?: string, headers?: Record<string, string> }} [options]
@@ -95,7 +95,7 @@ describe('one address', () => {
     const closed = new Promise(resolve => first.once('close', resolve))
     held.push(await connect(it_.port))
     await closed
-    await once(busy, 'data') // a second later the limit is higher
+    await once(busy, 'data') // A second later the limit is higher.
     expect(held.filter(({ destroyed }) => destroyed)).toEqual([])
     for (const socket of [busy, ...held]) socket.destroy()
     await it_.stop()
@@ -122,7 +122,7 @@ describe('one address', () => {
     server.close()
   }, 30_000)
 
-  it('with a thousand requests waits for a stated time; probes are exempt', async () => {
+  it('with a thousand requests is told how long to wait; probes are exempt', async () => {
     const it_ = await startExporter()
     const socket = await connect(it_.port)
     let answers = ''
@@ -148,7 +148,7 @@ describe('one address', () => {
     await it_.stop()
   }, 30_000)
 
-  it('that guesses tokens waits earlier', async () => {
+  it('that guesses tokens has to wait earlier', async () => {
     const it_ = await startExporter({ token: 'secret', trustLoopback: false })
     const guess = async () =>
       (await ask(it_.port, '/api/v1/targets', { headers: { authorization: 'Bearer guess' } }))
@@ -192,7 +192,7 @@ describe('open answers', () => {
   /**
    * @param {number} port
    * @param {string} path
-   * @param {number} count on one connection
+   * @param {number} count number of requests on one connection
    * @param {string} [from]
    */
   async function pipeline (port, path, count, from) {
@@ -207,7 +207,7 @@ describe('open answers', () => {
     return { socket, statuses }
   }
 
-  it('are limited for one address and in total, and further requests get Retry-After', async () => {
+  it('are limited for one address and in total; further requests get Retry-After', async () => {
     const { port, responses, stop } = await slowServer()
     const clients = [await pipeline(port, '/x', MOST.requests.ofAddress + 5, '127.0.0.2')]
     await eventually(
@@ -238,7 +238,7 @@ describe('open answers', () => {
     )
     stop()
   })
-  it('for scrapes are at most forty, and ten of one address', async () => {
+  it('for scrapes are at most forty, and at most ten for one address', async () => {
     const { port, responses, stop } = await slowServer()
     for (const last of [1, 2, 3, 4, 5]) {
       await pipeline(port, '/metrics', MOST.scrapes.ofAddress, `127.0.0.${last}`)
@@ -277,7 +277,7 @@ describe('the text of /metrics', () => {
     return { clock, frames }
   }
 
-  it('is new for a client that scrapes once a second, give or take milliseconds', async () => {
+  it('is new for a client that scrapes once a second, even some milliseconds early', async () => {
     const { clock, frames } = scrapesAt()
     const read = []
     for (const atMs of [0, 990, 2010, 2995, 3990, 5010]) {

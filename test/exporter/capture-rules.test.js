@@ -38,7 +38,7 @@ describe('the built-in rules', () => {
     expect(ofDiagnoses.sort()).toEqual(diagnoses.map(({ id }) => id).sort())
     expect(new Set(defaultRules.map(({ name }) => name)).size).toBe(defaultRules.length)
   })
-  it('cannot be changed, make no snapshot, and have times that their kinds allow', () => {
+  it('cannot be changed, capture no heap snapshot, and have times that their kinds allow', () => {
     for (const rule of defaultRules) {
       expect([rule, rule.when].every(Object.isFrozen)).toBe(true)
       expect(rule.what).not.toBe('heap_snapshot')
@@ -67,7 +67,7 @@ describe('rules of an operator', () => {
       name: 'mine', when: expected, what: 'heap_profile', everySeconds: 300, seconds: 7
     })
   })
-  it('take the place of a built-in one of their name, or switch it off', () => {
+  it('replace a built-in rule with the same name, or disable it', () => {
     const [first, , third] = defaultRules
     const rules = read({ ...RULE, name: first.name }, { name: third.name, off: true })
     expect(rules[0]).toMatchObject({ name: first.name, when: { diagnosis: 'js-heap-leak' } })
@@ -100,7 +100,7 @@ describe('rules of an operator', () => {
   ])('such as %j are refused', (rule, message) => {
     expect(() => read(rule)).toThrow(message)
   })
-  it('of one name, and tables that are none, are refused', () => {
+  it('with equal names, and invalid tables, are refused', () => {
     expect(() => read(RULE, RULE)).toThrow('rule mine: two rules have this name')
     expect(() => readRules('[')).toThrow(SyntaxError)
     const file = path.join(folder, 'rules.json')
@@ -110,7 +110,7 @@ describe('rules of an operator', () => {
     expect(() => readRules(file)).toThrow('expected a file of at most 65536 bytes')
     expect(() => readRules(folder)).toThrow('expected a file')
   })
-  it('come from a file, and from the config file as they are', () => {
+  it('come from a file, or directly from the config file', () => {
     const file = path.join(folder, 'rules.json')
     fs.writeFileSync(file, JSON.stringify([RULE]))
     expect(own(readConfig({ captureRules: file }, {}).captureRules)).toMatchObject([RULE])
@@ -162,7 +162,7 @@ describe('a rule', () => {
     ...more
   })
 
-  it('of the last minute acts below it, once, before that of the diagnosis', async () => {
+  it('about the last minute acts once in this minute, before the rule of the diagnosis', async () => {
     const { automatic, asked, next } = make()
     const target = targetOf()
     findCase(target).verdicts = [leak(60)]
@@ -183,7 +183,7 @@ describe('a rule', () => {
       intervalBytes: 131_072
     }])
   })
-  it('of the last minute does not wait for captures of others, but for one of its process', () => {
+  it('about the last minute waits for a capture of the same process, not for others', () => {
     const { automatic, asked } = make()
     const [slow, dying, other] = [1, 2, 3].map(pid => targetOf(`app-${pid}`, { pid }))
     automatic.changed(slow, leak(null))
@@ -197,13 +197,13 @@ describe('a rule', () => {
     ])
   })
   it.each([[null, 30], [1000, 30], [40, 20], [10, 9]])(
-    'with %j s left takes at most half of them, %d s', (secondsLeft, seconds) => {
+    'takes at most half of the remaining time: with %j s left %d s', (secondsLeft, seconds) => {
       const { automatic, asked } = make(defaultRules.filter(({ name }) => name === 'js-heap-leak'))
       automatic.changed(targetOf(), leak(secondsLeft))
       expect(asked).toMatchObject([{ seconds }])
     }
   )
-  it('of a diagnosis waits for its state', () => {
+  it('about a diagnosis waits for its state', () => {
     const { automatic, asked } = make(own(read({
       ...RULE, when: { diagnosis: 'js-heap-leak', state: 'confirmed' }, what: 'gc_trace'
     })))
@@ -213,7 +213,7 @@ describe('a rule', () => {
     automatic.changed(target, leak(5, { state: 'confirmed' }))
     expect(asked).toMatchObject([{ kind: 'gc_trace', rule: 'mine' }])
   })
-  it('of a signal acts when it held for its time, without a break', async () => {
+  it('about a signal acts once its condition has held for the given time without a break', async () => {
     const { automatic, asked, next, time } = make(own(read({
       ...RULE, when: { signal: 'containerLimitBytes', below: 10 * MIB, for: 4 }, every: 10
     })))
@@ -233,7 +233,7 @@ describe('a rule', () => {
     time.now = 10_000
     expect(give(16, 5)).toBe(2)
   })
-  it('of a death captures the next process of its name, at half of the age, once an hour', async () => {
+  it('about a death captures the next process of the name, at half of the age, once an hour', async () => {
     const { automatic, asked, time, next } = make()
     const live = seconds => {
       const target = targetOf()
@@ -260,7 +260,7 @@ describe('a rule', () => {
     live(40)
     expect(asked).toHaveLength(2)
   })
-  it('of a death does nothing after a life of more than twenty minutes', () => {
+  it('about a death does nothing after a life of more than twenty minutes', () => {
     const { automatic, asked } = make()
     const target = targetOf()
     tick(target, 1201)
@@ -270,7 +270,7 @@ describe('a rule', () => {
     automatic.seen(next)
     expect(asked).toEqual([])
   })
-  it('whose process somebody else captures is asked again', async () => {
+  it('is tried again if another capture of the process is running', async () => {
     const asked = []
     const automatic = new AutomaticCaptures(/** @type {any} */ ({
       request: target => {
@@ -301,7 +301,7 @@ describe('a heap profile whose process dies', () => {
     }
   })
   /**
-   * @param {Record<string, string>} parts that came before the process died
+   * @param {Record<string, string>} parts that arrived before the process died
    * @param {import('../../exporter/captures/kinds').KindName} [kind]
    */
   async function dying (parts, kind = 'heap_profile') {

@@ -95,7 +95,7 @@ describe('suspects of a heap profile', () => {
       ['remember', 300, null]
     ])
   })
-  it('are never frames of the agent, nor functions that it calls', () => {
+  it('are never frames of the agent, or functions that it calls', () => {
     const agent = '/opt/memwatch/agent'
     const after = heap(
       ['remember', APP, 41, 1000],
@@ -111,7 +111,7 @@ describe('suspects of a heap profile', () => {
     ])
     expect(heapSuspects(undefined, after).sites).toHaveLength(5)
   })
-  it('are frames of the package if no frame is the app’s', () => {
+  it('are frames of a package if no frame belongs to the app', () => {
     expect(
       heapSuspects(undefined, heap(['tick', '/srv/node_modules/poller/index.js', 7, 100])).sites
     ).toMatchObject([{ function: 'tick', line: 8 }])
@@ -130,7 +130,7 @@ describe('suspects of a heap profile', () => {
       'remember /srv/src/cache.js:42 – 1 MiB, 10 % of the growth of the heap'
     ])
   })
-  it('of growth outside the heap need samples, and prefer those of the app', () => {
+  it('of growth outside the heap need enough samples, and prefer sites of the app', () => {
     const profile = heap(
       ['nextTick', 'node:internal/process/task_queues', 112, 9000],
       ['remember', APP, 41, 4000],
@@ -236,7 +236,7 @@ describe('suspects of a CPU profile', () => {
       )
     ).toEqual(['login', 'serve'])
   })
-  it('are never the agent, whose time is no time of the app', () => {
+  it('are never the agent, whose time does not count as time of the app', () => {
     const own = [['read', '/opt/memwatch/agent/collect/cgroup.js', 169], ['readSync', 'node:fs', 9]]
     const { sites, busySeconds } = cpuSuspects(
       cpu([...times(100, [idle]), ...times(50, own), ...times(20, hash), [idle]]),
@@ -250,7 +250,7 @@ describe('suspects of a CPU profile', () => {
       cpuSuspects(cpu([...times(1001 - busy, [idle]), ...times(busy, hash), [idle]])).sites.length
     expect([sitesOf(50), sitesOf(51)]).toEqual([0, 1])
   })
-  it('are not interrupted by a GC', () => {
+  it('have blocks that are not divided by a GC', () => {
     const { sites } = cpuSuspects(
       cpu([
         ...times(50, hash),
@@ -586,7 +586,7 @@ describe('files named by a profile', () => {
       '# sourceMappingURL=data:application/json;base64,'.repeat(300_000)
     ]
   ])(
-    'a source map that is %s is refused quickly',
+    'do not cost much time if a source map is %s',
     async (_, comment) => {
       const file = write('app/bundle.js', `x()\n//# sourceURL=/proc/self/pagemap\n${comment}\n`)
       const sources = await sourcesOf()
@@ -601,7 +601,7 @@ describe('files named by a profile', () => {
     },
     60_000
   )
-  it('files named by a source map are printed and never read', async () => {
+  it('are printed but never read if a source map names them', async () => {
     const file = write('app/bundle.js', 'x()\n//# sourceMappingURL=bundle.js.map')
     write(
       'app/bundle.js.map',
@@ -741,7 +741,7 @@ describe('functions possibly inlined into a suspect', () => {
       'remember /srv/cache.js:1'
     )
   })
-  it('are all called functions if the garbage counts as well, each once', () => {
+  it('are all called functions, each once, if garbage counts as well', () => {
     const source =
       'const kept = []\nfunction remember (id) { kept.push({ id }) }\nfunction render (id) { ' +
         'return [id] }\nfunction count (id) { return id + 1 }\nconst handler = request => {\n  ' +
@@ -966,7 +966,7 @@ describe('the store', () => {
       expect(store.read(ids[0], 'profile')).toBeUndefined()
     }
   )
-  it('stored texts are made plain, and unknown fields are dropped', async () => {
+  it('makes stored texts plain, and drops unknown fields', async () => {
     await put(open(), ids[0], 100)
     change(path.join(folder, 'captures', ids[0]), { target: 'a\u001b[2J\u202eb\ud800', more: true })
     const [{ target, more }] = open().all
@@ -1008,7 +1008,7 @@ describe('the store', () => {
     await expect(put(store, ids[0], 100)).rejects.toThrow(/EEXIST|ENOTDIR/)
     expect(() => store.remove(ids[0])).not.toThrow()
   })
-  it('a capture that breaks off leaves no files', async () => {
+  it('removes the files of an incomplete capture', async () => {
     const store = open()
     const broken = (async function * () { yield Buffer.alloc(100); throw new Error('hung up') })()
     await expect(store.write(ids[0], 'profile', broken)).rejects.toThrow('hung up')

@@ -11,7 +11,7 @@ const { startExporter } = require('../support/exporter')
 const { MEMWATCH } = require('../support/memwatch')
 
 describe('readConfig', () => {
-  it('has sane defaults: loopback, a socket of this user, prom-client names', () => {
+  it('has safe defaults: loopback, a socket of this user, prom-client names', () => {
     expect(readConfig({}, {})).toMatchObject({
       listen: { host: '127.0.0.1', port: 16369 },
       compat: true,
@@ -101,7 +101,7 @@ describe('the config file', () => {
     })
     expect(readConfig({}, { MEMWATCH_LISTEN: '' }, read()).listen).toMatchObject({ port: 1 })
   })
-  it('is named by --config, else MEMWATCH_CONFIG, else is in the working folder', () => {
+  it('is named by --config, then by MEMWATCH_CONFIG, otherwise is in the working folder', () => {
     expect(read()).toBe(undefined)
     write({ maxTargets: 1 })
     write({ maxTargets: 2 }, 'two.json')
@@ -172,7 +172,7 @@ describe('the config file', () => {
       code: 2, stderr: expect.stringMatching(/^memwatch: --token-file: ENOENT/)
     })
   })
-  it('gives commands the address of the exporter and the token', async () => {
+  it('provides commands with the URL of the exporter and the token', async () => {
     const exporter = await startExporter({ token: 'secret', trustLoopback: false })
     try {
       fs.writeFileSync(path.join(folder, 'token'), 'secret')

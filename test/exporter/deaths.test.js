@@ -448,7 +448,7 @@ describe('the death watch', () => {
     const watch = new DeathWatch(targets, { now: () => now, witnessOf })
     const deaths = []
     watch.on('death', death => deaths.push(death))
-    /** Looks each second. */
+    /** Advances the time second by second, and polls. */
     const pass = seconds => {
       for (let i = 0; i < seconds; i++) {
         now += 1000
@@ -501,7 +501,7 @@ describe('the death watch', () => {
     open(targets, { pid: 2 })
     expect(deaths).toMatchObject([{ pid: 1 }])
   })
-  it('a bye decides', () => {
+  it('a bye decides the cause of an end', () => {
     const { targets, deaths, pass } = make()
     const session = open(targets)
     session.bye({ exitCode: 0 })
@@ -510,7 +510,7 @@ describe('the death watch', () => {
     expect(deaths).toMatchObject([{ reason: 'clean', exitCode: 0 }])
   })
   describe('after a bye', () => {
-    /** A process as the kernel shows it; the test changes it. */
+    /** State of a process in the kernel, which the test changes. */
     const process = () => ({
       state: 'sleeping',
       look () {
@@ -554,14 +554,14 @@ describe('the death watch', () => {
       pass(3)
       expect([deaths, seen]).toEqual([[], ['api']])
     })
-    it('at most 64 deaths wait for the kernel, and others are not certain', () => {
+    it('at most 64 deaths wait for the kernel, and others are reported as likely', () => {
       const { targets, deaths } = make(process)
       for (let pid = 1; pid <= 65; pid++) {
         open(targets, { pid, startTimeTicks: pid }).bye({ exitCode: 137 })
       }
       expect(deaths).toMatchObject([{ pid: 65, reason: 'error', sure: 'likely' }])
     })
-    it('a stopping exporter reports what it knows', () => {
+    it('a stopping exporter reports the deaths that wait for the kernel', () => {
       const { targets, watch, deaths } = make(process)
       open(targets).bye({ exitCode: 3 })
       watch.stop()
@@ -603,7 +603,7 @@ describe('the death watch', () => {
       main.frame(frame({ sequence: ++sequence, uptimeSeconds: sequence }))
       pass(1)
     }
-    // It replaced the one that had ended.
+    // The new worker replaced the ended one.
     expect(deaths).toMatchObject([{ thread: 'worker-1', reason: 'heap_oom' }])
   })
   it('a stopping exporter declares no process dead', () => {
@@ -733,7 +733,7 @@ describe('stored deaths', () => {
     expect(counts()['api oom_kill']).toBe(2)
     expect(deaths.lastOfEach).toMatchObject([{ id: '2' }])
   })
-  it('that turn out wrong are retracted, and stay counted', () => {
+  it('that turn out to be wrong are retracted, but stay counted', () => {
     const deaths = new Deaths()
     deaths.add(death(), minutes)
     deaths.retract('1')

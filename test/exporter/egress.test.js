@@ -31,7 +31,7 @@ afterEach(async () => {
   fs.rmSync(folder, { recursive: true })
 })
 
-/** Larger than what a socket takes at once. */
+/** A profile that is larger than the send buffer of a socket. */
 const PROFILE = Buffer.from(JSON.stringify({ head: 'x'.repeat(5e6) }))
 const AT_UNIX_MS = Date.UTC(2026, 10, 23, 17, 5, 9)
 /**
@@ -111,7 +111,7 @@ function shipper (options, sendOptions) {
 const pathOf = (capture, part = 'profile') => `/store/${partKey(capture, part)}`
 
 describe('a capture', () => {
-  it('is sent part by part, and its record at last', async () => {
+  it('is sent part by part, and its record comes last', async () => {
     const { shipper: of, add, idle } = shipper()
     const capture = add()
     await idle()
@@ -138,10 +138,10 @@ describe('a capture', () => {
     expect(server.objects.get(pathOf(capture))?.equals(PROFILE)).toBe(true)
     expect(Object.fromEntries(of.counts)).toEqual({ shipped: 1, failed: 0, dropped: 0 })
     expect(delays).toEqual([1, 2])
-    // The first of some failures is reported.
+    // Only the first of several failures is reported.
     expect(failures).toEqual([expect.stringContaining('the exporter will try again')])
   })
-  it('of which a part arrived is continued with the next part', async () => {
+  it('of which a part has arrived is continued with the next part', async () => {
     const { add, idle } = shipper()
     server.answers.push(200, 500)
     const capture = add()
@@ -150,7 +150,7 @@ describe('a capture', () => {
       pathOf(capture), `/store/${recordKey(capture)}`, `/store/${recordKey(capture)}`
     ])
   })
-  it('arrives when a server is back that was away', async () => {
+  it('arrives once an unreachable server is back', async () => {
     const { port } = server
     await server.stop()
     const { add, idle, delays } = shipper({ delay: () => 5 })
@@ -161,7 +161,7 @@ describe('a capture', () => {
     expect(server.objects.has(pathOf(capture))).toBe(true)
     expect(delays).toEqual([])
   })
-  it('is given up after so many attempts, and others are not held up', async () => {
+  it('is abandoned after a number of attempts, without delaying others', async () => {
     const { shipper: of, add, idle, failures } = shipper()
     const id = randomUUID()
     server.refused.add(pathOf(captureOf({ id })))
@@ -182,7 +182,7 @@ describe('a capture', () => {
       expect(server.requests.filter(({ path }) => path === pathOf(capture))).toHaveLength(times)
     }
   )
-  it.each([-1, 1])('whose file has %d bytes more than its record says is given up', async more => {
+  it.each([-1, 1])('whose file has %d bytes more than in its record is abandoned', async more => {
     const { shipper: of, add, idle, failures } = shipper()
     add({ parts: [{ part: 'profile', bytes: PROFILE.length - more, sha256: '' }] })
     await idle()
@@ -197,7 +197,7 @@ describe('a capture', () => {
     await idle()
     expect(Object.fromEntries(of.counts)).toEqual({ shipped: 0, failed: 0, dropped: 1 })
   })
-  it('is one of at most 500 that wait: the oldest is dropped first', async () => {
+  it('is one of at most 500 in the queue: the oldest is dropped first', async () => {
     const { port } = server
     await server.stop()
     const { shipper: of, add } = shipper({ delay: () => 1e6 })
@@ -214,13 +214,13 @@ describe('a capture', () => {
     await idle()
     expect(server.requests).toHaveLength(requests)
   })
-  it('that is not done, or sent already, is not sent', async () => {
+  it('that is unfinished, or already sent, is not sent', async () => {
     const { shipper: of, add } = shipper()
     add({ state: 'failed' })
     add({ shippedUnixMs: 5 })
     expect(of.waiting).toBe(0)
   })
-  it('waits longer after each failure, at most five minutes, never the same', () => {
+  it('waits longer after each failure, with random delays of at most five minutes', () => {
     const limits = [[1, 1000], [2, 2000], [9, 256_000], [10, 300_000], [40, 300_000]]
     for (const [failures, most] of limits) {
       const delays = Array.from({ length: 50 }, () => delayAfter(failures))
@@ -237,7 +237,7 @@ describe('a folder', () => {
     const send = createSend(parseDestination(`file://${to}`))
     const { add, idle } = shipper({ send })
     const capture = add()
-    // An exporter that died in the middle left it.
+    // A file left by an exporter that died while writing it.
     const file = path.join(to, partKey(capture, 'profile'))
     fs.mkdirSync(path.dirname(file), { recursive: true })
     fs.writeFileSync(`${file}.part`, 'x')
@@ -323,7 +323,7 @@ describe('S3', () => {
   const KEYS = { AWS_ACCESS_KEY_ID: 'AKIAIOSFODNN7EXAMPLE', AWS_SECRET_ACCESS_KEY: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY' }
   afterEach(() => { for (const name of [...Object.keys(KEYS), 'AWS_SESSION_TOKEN']) delete process.env[name] })
 
-  it('the verifier of these tests knows the signature of AWS’s own example', () => {
+  it('the verifier of these tests accepts the signature in AWS’s own example', () => {
     // https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html, PUT Object
     const { expected, signature } = verifySignature({
       method: 'PUT',
@@ -364,7 +364,7 @@ describe('S3', () => {
       expect(verifySignature(request, 'another').expected).not.toBe(found.signature)
     }
   })
-  it('keys come from the first section of a file, else from the environment', () => {
+  it('keys come from the first section of a file, otherwise from the environment', () => {
     const file = path.join(folder, 'credentials')
     fs.writeFileSync(file, '[default]\naws_access_key_id = A\naws_secret_access_key=B/+=\n\n' +
       '[other]\naws_access_key_id = C\naws_session_token = D\n')
@@ -386,7 +386,7 @@ describe('the exporter', () => {
     const exporter = await startExporter({ dataFolder, shipTo: `${server.url}/store`, ...more })
     return { ...exporter, stop: async () => { await exporter.stop(); dataFolder.close() } }
   }
-  it('sends what an earlier one stored and did not send, once', async () => {
+  it('sends captures that an earlier exporter stored but did not send, once', async () => {
     const store = storeIn(path.join(folder, 'data'))
     fs.mkdirSync(path.join(folder, 'data'), { mode: 0o700 })
     const captures = [await stored(store), await stored(store, { requestedUnixMs: Date.now() })]
@@ -409,7 +409,7 @@ describe('the exporter', () => {
     await (await open({ capturesKeep: 1e9 })).stop()
     expect(server.requests).toHaveLength(4)
   })
-  it('finishes what waits before it stops', async () => {
+  it('sends the waiting captures before it stops', async () => {
     const exporter = await open()
     const capture = captureOf({ requestedUnixMs: Date.now() })
     const at = path.join(folder, 'data', 'captures', capture.id)

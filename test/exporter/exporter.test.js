@@ -51,14 +51,14 @@ describe('exporter', () => {
       )
       connection.destroy()
     })
-    it('half a frame before a hang-up leaves nothing behind', async () => {
+    it('half a frame before the connection is closed leaves nothing behind', async () => {
       const connection = await it_.connect()
       connection.end(line(hello()).slice(0, 40))
       await eventually(() => it_.exporter.state.connections, count => count === 0)
       expect(it_.exporter.targets).toEqual([])
       await expectOthersUnaffected()
     })
-    it('the exporter hangs up on a peer that sends only garbage', async () => {
+    it('the exporter closes the connection of a peer that sends only garbage', async () => {
       const connection = await it_.connect()
       connection.write('x\n'.repeat(1000))
       await once(connection, 'close')
@@ -87,7 +87,7 @@ describe('exporter', () => {
     expect(text).not.toContain('state="suspected"')
   })
 
-  it('a target disappears from all metrics but counters after its bye', async () => {
+  it('a target disappears from all metrics except counters after its bye', async () => {
     const connection = await it_.connect()
     connection.write(line(hello()) + '\n' + line(frame()) + '\n')
     await eventually(

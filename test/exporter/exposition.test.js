@@ -50,7 +50,7 @@ const METRICS = {
 }
 
 describe.each(FORMATS)('in the format %s', (_, format) => {
-  it.each(Object.entries(METRICS))('%s: as prom-client does', async (_, [changes, reading]) => {
+  it.each(Object.entries(METRICS))('%s: has the same text as prom-client', async (_, [changes, reading]) => {
     const row = { name: 'x', help: 'Some help.', ...changes }
     const family = new Family(row, format)
     /** @type {Record<string, string>[]} */
@@ -66,7 +66,7 @@ describe.each(FORMATS)('in the format %s', (_, format) => {
   })
 })
 
-it('NaN is spelt as Go does', () => {
+it('NaN is spelt as in Go', () => {
   const family = new Family({ name: 'x', type: 'gauge', help: '' }, formats.prometheus)
   expect(family.lines(NaN)).toBe('x NaN\n')
 })

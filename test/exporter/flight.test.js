@@ -114,7 +114,7 @@ describe('records', () => {
     ])
     expect(tornBytes).toBe(0)
   })
-  it('cut at any byte leave all earlier records readable', () => {
+  it('cut off at any byte leave all earlier records readable', () => {
     for (let length = records[0].length + 1; length < whole.length; length++) {
       const found = unpackRecords(whole.subarray(0, length))
       expect(found.records).toHaveLength(1)
@@ -162,7 +162,7 @@ describe('segments', () => {
     expect(typesOf(open())).toEqual(['a', 'b', 'c'])
     await Promise.all([first.close(), second.close()])
   })
-  it('collect records while the disk is busy, and each record knows its place', async () => {
+  it('collect records while the disk is busy, and know the position of each record', async () => {
     const segments = open()
     const places = await Promise.all(
       Array.from({ length: 2000 }, (_, i) =>
@@ -236,7 +236,7 @@ describe('segments', () => {
     expect(typesOf(segments)).toEqual(['b', 'c']) // the segment of b is still open
     await segments.close()
   })
-  it('without room lose the oldest of the first family first', async () => {
+  it('without space lose the oldest segment of the first family first', async () => {
     const segments = open(1500)
     for (const family of ['coarse', 'fine', 'fine', 'fine']) {
       await segments.append(family, [{ meta: { type: family }, bytes: Buffer.alloc(600) }])
@@ -385,13 +385,13 @@ describe('a flight history', () => {
 
 describe('a recorder', () => {
   let now
-  /** Passes ends to the recorder, like the exporter. */
+  /** Creates a recorder that receives the ends of targets, as in the exporter. */
   function recorderOf (targets, options) {
     const recorder = new FlightRecorder({ targets, now: () => now, ...options })
     targets.on('end', target => recorder.ended(target))
     return recorder
   }
-  /** A target of this age in seconds, and its recorder. */
+  /** Creates a target of this age in seconds, and its recorder. */
   async function flown (seconds) {
     now = 1_000_000
     const targets = new Targets({ now: Date.now })
@@ -462,7 +462,7 @@ describe('a recorder', () => {
       })
     )
     expect(after.watchedSeconds).toBe(4009)
-    expect(after.framesLost).toBe(9) // as of its last save
+    expect(after.framesLost).toBe(9) // The lost frames are counted since the last save.
     for (const seconds of [60, 590, 3000, 7200]) {
       const points = target => {
         const { times, values } = target.window().points('rssBytes', seconds)
@@ -666,7 +666,7 @@ describe('files in the data folder', () => {
     unfit.forEach(([, family, record], i) => plant(family, [kept, record], i + 1))
     for (const torn of [unfit.length, 0]) {
       await start()
-      // The record is in a family of its own.
+      // Deaths are unaffected, because the record is in another family.
       expect(exporter.exporter.deaths.map(({ id }) => id)).toEqual(
         Array(unfit.filter(([, family]) => family === 'deaths').length).fill(death.id)
       )
@@ -745,7 +745,7 @@ describe('files in the data folder', () => {
       exporter.exporter.deaths.length
     ]).toEqual([false, 1])
   })
-  it('files moved aside are limited, and a link does not redirect them', async () => {
+  it('files moved to the quarantine are limited in number, and a link does not redirect them', async () => {
     const elsewhere = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-elsewhere-'))
     fs.writeFileSync(path.join(elsewhere, 'theirs'), '')
     fs.symlinkSync(elsewhere, path.join(folder, 'unreadable'))
@@ -995,7 +995,7 @@ describe('a data folder of a real exporter', () => {
   }, 60_000)
 })
 
-it('an agent that is back before the exporter is ready continues its target', async () => {
+it('an agent that reconnects before the exporter is ready continues its target', async () => {
   const slow = path.join(folder, 'slow.js')
   // The HTTP server starts half a second later than the agents' socket.
   fs.writeFileSync(slow, `

@@ -88,7 +88,7 @@ describe('an advised change', () => {
     ['the limit is raised too little', LIMIT, {}, { memoryLimitBytes: 600 * MIB },
       /is 600 MiB, below the advised 768 MiB/]
   ]
-  it.each(lost)('does not arrive where %s', (_, change, before, after, reason) => {
+  it.each(lost)('does not arrive if %s', (_, change, before, after, reason) => {
     expect(judgeArrival(change, setup(before), setup(after)))
       .toEqual({ kind: 'lost', reason: expect.stringMatching(reason) })
   })
@@ -184,7 +184,7 @@ describe('a follow-up', () => {
       .toBe('fixed_as_predicted')
   })
 
-  it('compares by allocated bytes where both sides count them', () => {
+  it('compares by allocated bytes if both sides count them', () => {
     const counted = (values, allocatedPerSecond) =>
       readings(values).map(reading => ({ ...reading, allocatedPerSecond }))
     const attempt = {
@@ -195,7 +195,7 @@ describe('a follow-up', () => {
     })?.ending).toBe('did_not_help')
   })
 
-  it('compares a level of memory at a similar load, after as much work as it took to rise', () => {
+  it('compares a level of memory at a similar load, after as much work as the rise took', () => {
     const low = { rssBytes: 210 * MIB }
     expect(judgeFollowUp(rss, after(low))?.ending).toBe('fixed_as_predicted')
     expect(judgeFollowUp(rss, after(low, { now: { workSeconds: 59, ageSeconds: 500 } }))).toBeNull()
@@ -213,7 +213,7 @@ describe('a follow-up', () => {
     expect(judgeFollowUp(gc, { ...seen, now: { workSeconds: 20, ageSeconds: 20 } })).not.toBeNull()
   })
 
-  it('counts a trend that is gone as none once the diagnosis is decided', () => {
+  it('takes a missing trend for no growth once the diagnosis is decided', () => {
     const growth = {
       signal: /** @type {const} */ ('liveHeapGrowthBytesPerSecond'), name: 'growth of the live heap', from: MIB, to: 0, unit: 'bytesPerSecond'
     }
@@ -235,7 +235,7 @@ describe('a follow-up', () => {
     expect(judgeFollowUp(release, after({ gcPauseRatio: 0.09 }))?.ending).toBe('fixed_as_predicted')
   })
 
-  it('goes by the verdict where nothing is predicted', () => {
+  it('uses the verdict if nothing is predicted', () => {
     const fix = fixOf(LIMIT)
     const limit = { advice: advice(fix), fix, arrival: ARRIVED }
     expect(judgeFollowUp(limit, after({}, { state: 'unknown' }))).toBeNull()
@@ -243,7 +243,7 @@ describe('a follow-up', () => {
     expect(judgeFollowUp(limit, after({}, { state: 'confirmed' }))?.ending).toBe('did_not_help')
   })
 
-  it('prefers the fix that arrived to one that was lost, and that to another release', () => {
+  it('prefers a fix that arrived to a lost one, and a lost one to another release', () => {
     const fixes = [fixOf({ code: 'Let go.' }), fixOf(ARENAS), fixOf(FLAG)]
     const seen = changes => findAttempts([advice(fixes[0], { fixes })], setup(changes))
       .map(({ fix, arrival }) => [fixes.indexOf(fix), arrival.kind])
@@ -257,11 +257,11 @@ describe('a follow-up', () => {
 })
 
 const RECORDINGS = path.join(__dirname, '../recordings')
-/** Recordings are short: more readings of them, and from their start. */
+/** Recordings are short, so readings are more frequent and begin at the start. */
 const SHORT = { everySeconds: 2, settleSeconds: 4, leastReadings: 4, parentsOf: () => [] }
 
 /**
- * Follow-ups of a recorded run as it comes back as another.
+ * Replays a recorded run and then another one as its successor, and returns the follow-ups.
  * @param {string} was
  * @param {string} is
  * @param {{ release?: string, kept?: FollowUps }} [options]
@@ -287,7 +287,7 @@ async function comeBack (was, is, { release = 'b', kept } = {}) {
   return { followUps, advised, ended }
 }
 
-describe('recorded runs that come back', () => {
+describe('recorded runs with a successor', () => {
   it.each([
     ['24-allocator-fragmentation', 'allocator-fragmentation'],
     ['24-idle-heap-not-returned', 'idle-heap-not-returned'],
@@ -334,7 +334,7 @@ describe('recorded runs that come back', () => {
     }
   })
 
-  it('leave advice of a diagnosis that no exporter has out of its data folder', () => {
+  it('skip stored advice of an unknown diagnosis', () => {
     const meta = { type: 'advised', advice: { ...advice(fixOf(FLAG)), diagnosis: 'x"}' } }
     expect(decodeRecord({ meta, bytes: Buffer.alloc(0) }, 'deaths')).toBeUndefined()
     const known = { type: 'advised', advice: advice(fixOf(FLAG, PAUSES)) }
@@ -343,7 +343,7 @@ describe('recorded runs that come back', () => {
 })
 
 describe('real processes', () => {
-  /** An exporter that advised a flag to a workload, and a process of it with the problem. */
+  /** Starts an exporter that has advised a flag, and a process of the workload with the problem. */
   async function adviseFlag () {
     const it_ = await startExporter()
     const name = 'semi-space-starvation'
@@ -356,7 +356,7 @@ describe('real processes', () => {
     return { it_, name, posts, unhealthy, flag: defined(change.flag) }
   }
 
-  it('with the advised flag are recognised, and with it overridden did not get it', async () => {
+  it('with the advised flag are recognised; if the flag is overridden, it was lost', async () => {
     const { it_, name, posts, unhealthy, flag } = await adviseFlag()
     const start = (NODE_OPTIONS, before = []) => spawnWatched({
       before,
@@ -411,7 +411,7 @@ describe('real processes', () => {
     await it_.stop()
   }, 60_000)
 
-  it('of other code have another release', async () => {
+  it('with other code have another release', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-release-'))
     try {
       const script = path.join(folder, 'app.js')
@@ -436,7 +436,7 @@ describe('real processes', () => {
     }
   })
 
-  it('of another ReplicaSet have another release, of the same one the same', () => {
+  it('in another ReplicaSet have another release, and in the same one the same release', () => {
     const hello = name => /** @type {any} */ ({ pid: 1, pod: { name } })
     const first = readRelease(hello('shop-7d9f8c6b5d-x2x4z'))
     expect(readRelease(hello('shop-7d9f8c6b5d-b7k9w'))).toBe(first)

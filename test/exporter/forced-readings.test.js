@@ -295,7 +295,7 @@ describe('GCs on command are no GCs of the app', () => {
     expect(recentGcs).toBe(signals.gcWindowSeconds)
     expect(signals.ordinaryMajorsSeen).toBe(0)
   })
-  it('in the numbers that `try` and `compare` show', () => {
+  it('in the figures of `try` and `compare`', () => {
     const gathered = new Gathered()
     gathered.take(/** @type {any} */ (target))
     const run = /** @type {any} */ ({

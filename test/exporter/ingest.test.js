@@ -16,7 +16,7 @@ const { fuzzer } = require('../../bench/fuzz-input')
 const { hello, frame, line, gcRow } = require('../support/frames')
 
 /**
- * Results of accepted messages.
+ * Decodes an accepted message.
  * @param {object} message
  * @returns {any} of whichever type
  */
@@ -426,7 +426,7 @@ describe('the decoder', () => {
     seed => {
       const fuzz = fuzzer(seed)
       let taken = 0
-      /** Throws for a text that is not plain, or a value that is too large. */
+      /** Throws if a value contains a text that is not plain, or is too large. */
       const inspect = value => {
         if (typeof value === 'number' && !(Math.abs(value) <= MOST_NUMBER)) {
           throw new Error(`${value}`)
@@ -483,13 +483,13 @@ describe('the decoder', () => {
 
 describe('addresses', () => {
   it.each(['/run/memwatch/exporter.sock', 'tcp://127.0.0.1:9000', 'tcp://[::1]:9000'])(
-    '%s reads back as itself',
+    '%s is formatted and parsed back to itself',
     text => {
       expect(formatAddress(parseAddress(text))).toBe(text)
     }
   )
   it.each(['127.0.0.1', 'tcp', ':80', 'host:65536', 'host:-1', 'a b:1'])(
-    '%s is not HOST:PORT',
+    '%s is refused, as it is not HOST:PORT',
     text => {
       expect(() => parseHostPort(text)).toThrow('expected HOST:PORT')
     }

@@ -22,7 +22,7 @@ const ask = (server, url) => server.inject({ url, headers: { authorization: 'Bea
 beforeEach(() => jest.resetModules())
 afterEach(() => jest.restoreAllMocks())
 
-it('a scrape loads no schema compiler and no description; prom-client is never loaded', () => {
+it('a scrape loads neither a schema compiler nor the description; prom-client is never loaded', () => {
   const code = `
     const { Exporter } = require(${JSON.stringify(EXPORTER)})
     const socket = require('node:path').join(require('node:os').tmpdir(), 'memwatch-late-' + process.pid)
@@ -48,7 +48,7 @@ it('a scrape loads no schema compiler and no description; prom-client is never l
   ])
 })
 
-it('all schemas compile, as the exporter would find a wrong one only on use', async () => {
+it('all schemas compile, because the exporter would detect a wrong one only on use', async () => {
   const { start, lateCompilers } = freshServer()
   const compiled = { validator: 0, serializer: 0 }
   /**
@@ -79,7 +79,7 @@ it('all schemas compile, as the exporter would find a wrong one only on use', as
   expect(compiled.serializer).toBeGreaterThan(20)
 })
 
-it('they judge arguments like the compilers of fastify', async () => {
+it('validators accept the same arguments as the compilers of fastify', async () => {
   const { lateCompilers } = freshServer()
   const answers = await Promise.all(
     [{}, { schemaController: { compilersFactory: lateCompilers } }].map(async options => {

@@ -49,7 +49,7 @@ describe('the level of load', () => {
     })
     expect(levels[0]).toMatchObject({ frameOf: 1, newTargets: true })
   })
-  it('does not rise by a stop of the process', async () => {
+  it('does not rise while the process is stopped', async () => {
     const loads = [new Load({ everyMs: 10 }), new Load({ everyMs: 10_000 })]
     for (const end = performance.now() + 100; performance.now() < end;);
     loads.forEach(load => load.measure())
@@ -74,7 +74,7 @@ describe('the level of load', () => {
       [own, flood[0], flood[14], flood[15], flood[299]].map(target => load.sheds(target, 1, false))
     ).toEqual([false, false, false, true, true])
     expect(load.sheds(neighbour, 1, false)).toBe(false)
-    // That room is for 256 pods together.
+    // The exporter has this capacity for 256 pods together.
     const others = new Targets({ now: Date.now })
     const seat = uid =>
       openSession(
@@ -123,7 +123,7 @@ describe('the level of load', () => {
     expect([load.received(2 ** 20), load.level]).toEqual([false, 3])
     expect([load.measure(), load.level]).toEqual([true, 2])
   })
-  it('refuses, on the last level, a frame larger than usual and than the one before', () => {
+  it('refuses, on the last level, a frame that is larger than usual and than the previous one', () => {
     const load = new Load({
       readMemory: () => ({ rssBytes: 1, limitBytes: undefined, heapRatio: 1 }),
       readLoopRatio: () => 0
@@ -189,7 +189,8 @@ itInGroup('an exporter near its limit drops and counts frames of healthy targets
     await eventually(
       async () => {
         for (let i = 0; i < 5; i++) connect(agents.length + 1)
-        // A text of /metrics is up to one second old: hundreds of agents would connect meanwhile.
+        // A text of /metrics is up to one second old: hundreds of agents would connect in this
+        // time.
         await new Promise(resolve => setTimeout(resolve, 200))
         return level()
       },

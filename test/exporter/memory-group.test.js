@@ -31,7 +31,7 @@ afterEach(async () => {
 const here = createMemoryGroup({ limitBytes: 64 * MB })
 afterAll(() => here.remove())
 
-test('createMemoryGroup returns a real cgroup, or the reason against it', () => {
+test('createMemoryGroup returns a real cgroup, or the reason why there is none', () => {
   expect(here.supported || (here.reason ?? '').length > 10).toBe(true)
 })
 
@@ -58,7 +58,7 @@ describeInGroup('a real memory cgroup', () => {
     expect(group.stats()).toMatchObject({ limitBytes: 200 * MB, oomKills: 0 })
   })
 
-  test('contains the process before Node.js starts, so V8 sizes the heap for it', () => {
+  test('contains the process before Node.js starts, so V8 derives the heap size from it', () => {
     const group = create({ limitBytes: 512 * MB })
     const { command, args } = group.wrap(process.execPath, ['-p', 'process.constrainedMemory()'])
     expect(Number(spawnSync(command, args).stdout)).toBe(512 * MB)
@@ -146,7 +146,7 @@ describe('the place of a new memory cgroup', () => {
     expect(fs.readFileSync(path.join(made ?? '', 'memory.limit_in_bytes'), 'utf8')).toBe('1')
   })
 
-  test('v1 in a container: the mount, as the path is the host’s', () => {
+  test('v1 in a container: the mount point, because the path belongs to the host', () => {
     const root = machine({
       cgroup: '4:memory:/docker/abc\n',
       mounts: ['30 23 0:26 /docker/abc @ rw - cgroup cgroup rw,memory']

@@ -41,7 +41,7 @@ function unlikeTargets () {
 
 /**
  * @param {import('../../engine/history/target').Target[]} targets
- * @param {object} [state] changes of the exporter's
+ * @param {object} [state] changes of the exporter's state
  */
 function metricsOf (targets, state) {
   const source = { targets: () => targets, state: () => exporterState(state) }
@@ -95,7 +95,7 @@ it('the saving in cores is the predicted drop of the share of time in GC pauses'
   expect(Number(value)).toBeGreaterThan(0)
 })
 
-it('the identity has name and version of the app, which the name of the target may differ from', async () => {
+it('the identity has name and version of the app, which may differ from the name of the target', async () => {
   const targets = new Targets({ now: Date.now })
   for (const [pid, appVersion] of [[1, '4.2.0'], [2, '4.3.0'], [3, undefined]]) {
     openSession(targets, hello({ pid, appVersion })).frame(frame())
@@ -107,7 +107,7 @@ it('the identity has name and version of the app, which the name of the target m
   ])
 })
 
-describe.each(FORMATS)('/metrics as %j', accept => {
+describe.each(FORMATS)('/metrics in the format %j', accept => {
   it.each([
     '20-semi-space-starvation-broken', '20-allocator-fragmentation-broken',
     '20-heap-limit-thrash-worker-broken', '20-healthy-steady-broken'

@@ -121,7 +121,7 @@ it('the version of the app is service.version, if the agent reports one', () => 
   expect([of({ appVersion: '4.3.0' }), of({})]).toEqual(['4.3.0', undefined])
 })
 
-it('each thread and each session has an instance id of its own, which stays', () => {
+it('each thread and each session has an instance id of its own, which does not change', () => {
   const around = surroundings({ env: {} })
   const id = changes =>
     resourceOf(openSession(new Targets({ now: Date.now }), hello(changes)).target, around).attributes['service.instance.id']

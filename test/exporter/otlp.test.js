@@ -122,7 +122,7 @@ describe('--otlp', () => {
     expect(() => readConfig({ otlp }, variables)).toThrow(message)
     expect(() => readConfig({ otlp }, variables)).not.toThrow(/secret/)
   })
-  it('is off even if the app’s OpenTelemetry variables name an endpoint', () => {
+  it('is off even if OpenTelemetry variables of the app name an endpoint', () => {
     expect(
       readConfig({}, { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_METRICS_EXPORTER: 'otlp' })
         .otlp
@@ -359,7 +359,7 @@ describe('the metrics', () => {
     ).toEqual([3, 1.5])
   })
 
-  it('of a process that ended are sent once more, and then no more', async () => {
+  it('of an ended process are sent once more, and then no longer', async () => {
     const { otlp, open } = rig()
     const session = open()
     session.frame(values(1))
@@ -419,7 +419,7 @@ describe('the metrics', () => {
 })
 
 describe('a receiver that', () => {
-  it('is away leads to counted losses and one log line, then gets current values', async () => {
+  it('is unreachable causes counted losses and one log line, then gets current values', async () => {
     const { port } = new URL(receiver.url)
     receiver.stop()
     const { otlp, open, count } = rig({}, `http://127.0.0.1:${port}`)
@@ -434,7 +434,7 @@ describe('a receiver that', () => {
     ])
   })
 
-  it('hangs occupies one request until the timeout; exports meanwhile are dropped', async () => {
+  it('hangs occupies one request until the timeout; exports during this time are dropped', async () => {
     const { otlp, open, count } = rig()
     open().frame(values(1))
     receiver.answers.push(() => {})
@@ -486,7 +486,7 @@ describe('a receiver that', () => {
     expect(count('metrics delivered')).toBe(delivered + 2)
   })
 
-  it('accepts only a part is quoted', async () => {
+  it('accepts only a part is quoted in the log', async () => {
     const { otlp, open, count } = rig()
     open().frame(values(1))
     const { schema } = require('../support/otlp-receiver')
@@ -579,7 +579,7 @@ describe('the events', () => {
     expect(death.attributes).not.toHaveProperty('process.exit.code')
   })
 
-  it('report what became of a fix', async () => {
+  it('report the end of a follow-up', async () => {
     const { otlp } = rig()
     const ended = {
       id: 'x',
@@ -608,7 +608,7 @@ describe('the events', () => {
     }])
   })
 
-  it('wait in order for an absent receiver, at most the newest thousand', async () => {
+  it('wait in order for an unreachable receiver, at most the newest thousand', async () => {
     const { otlp, count } = rig()
     const shop = target()
     receiver.answers.push(500)
@@ -644,7 +644,7 @@ describe('the events', () => {
   })
 })
 
-it('an exporter sends by itself, counts on /metrics, and sends the rest at its end', async () => {
+it('an exporter sends by itself, counts exports on /metrics, and sends the rest at its end', async () => {
   Object.assign(process.env, { OTEL_METRIC_EXPORT_INTERVAL: '1000' })
   const exporter = await startExporter({ otlp: receiver.url })
   const connection = await exporter.connect()

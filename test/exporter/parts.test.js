@@ -68,7 +68,7 @@ async function report (exporter, count) {
   await exporter.exporter.drained()
 }
 
-it('a sink needs one file and one row to get all frames and have its state served', async () => {
+it('a sink needs one file and one row to receive all frames and publish its state', async () => {
   const exporter = await startExporter({}, { parts: [...parts, CountingPart] })
   await report(exporter, 3)
   expect(exporter.exporter.state).toHaveProperty('counted', new Map([['api', 3]]))
@@ -83,7 +83,7 @@ it('a failing sink is counted, and others miss no event', async () => {
   expect(exporter.exporter.state).toHaveProperty('counted', new Map([['api', 3]]))
   expect(heard).toEqual({ frame: 3, end: 1 })
   expect(exporter.exporter.state.frames).toBe(3)
-  // Three frames, one end, and each verdict that changed in one evaluation or two.
+  // Events: three frames, one end, and each verdict that changed in one or two evaluations.
   expect(exporter.exporter.state.listenerErrors).toBeGreaterThanOrEqual(4)
   expect(await exporter.metrics()).toMatch(/^memwatch_exporter_listener_errors_total [1-9]/m)
   await exporter.stop()

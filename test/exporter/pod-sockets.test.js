@@ -21,7 +21,7 @@ beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-pods
 afterEach(() => fs.rmSync(folder, { recursive: true, force: true }))
 
 const socketOf = uid => path.join(folder, uid, 'exporter.sock')
-/** A pod starts, so the kubelet creates its folder. @param {string} uid */
+/** Creates the folder of a pod, like the kubelet when the pod starts. @param {string} uid */
 const podStarts = uid => fs.mkdirSync(path.join(folder, uid), { mode: 0o755 })
 /**
  * @param {string} uid
@@ -76,7 +76,7 @@ describe('an exporter for all pods of a node', () => {
     await eventually(() => exporter.exporter.targets.length, count => count === 64)
     const refused = net.connect({ path: socketOf(ONE) })
     await once(refused, 'close')
-    sockets[0].destroy() // its target remains for a while
+    sockets[0].destroy() // The target of the pod remains for a while.
     await eventually(() => exporter.exporter.state.connections, count => count === 63)
     const next = await agentOf(ONE, { pid: 65, name: 'one-more' })
     await eventually(exporter.metrics, text => text.includes('reason="too_many_targets"} 1'))
@@ -93,7 +93,7 @@ describe('an exporter for all pods of a node', () => {
   })
 })
 
-describe('pods that are gone', () => {
+describe('ended pods', () => {
   let nowMs = 0
   /** @type {PodSockets} */
   let pods

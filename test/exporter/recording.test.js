@@ -59,7 +59,7 @@ describe('a recording', () => {
       expect(findCase(targets[0]).verdicts.length).toBeGreaterThan(0)
     }
   )
-  it('that breaks off is judged up to that point', async () => {
+  it('that is incomplete is judged up to its end', async () => {
     const whole = fs.readFileSync(await recorded(300, 'whole.ndjson.gz'))
     const file = path.join(folder, 'cut.ndjson.gz')
     fs.writeFileSync(file, whole.subarray(0, whole.length - 20))
@@ -97,7 +97,7 @@ describe('an untrusted recording', () => {
       end: { durationSeconds: 1, exit: { code: 0, signal: null } }
     })
   })
-  it.each(['"command":5', '"command":{"map":1}'])('with %s is read nevertheless', async command => {
+  it.each(['"command":5', '"command":{"map":1}'])('with %s is still read', async command => {
     expect(
       (await replayFile(write('command.ndjson', `{"memwatch":"recording","version":1,${command}}\n`)))
         .header.command

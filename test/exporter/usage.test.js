@@ -30,12 +30,12 @@ describe('an invalid command line ends with status 2 and the reason:', () => {
       stderr: expect.stringContaining(text)
     })
   })
-  it.each([[['--help']], [['--version']], [['run', '--help']]])('%j is none', async args => {
+  it.each([[['--help']], [['--version']], [['run', '--help']]])('%j is not valid', async args => {
     expect(await memwatch(args)).toMatchObject({ code: 0, stderr: '' })
   })
 })
 
-it('an old Node.js leads to one line, even if modules do not load', () => {
+it('an old Node.js causes a one-line error, even if modules do not load', () => {
   // Like Node.js before 18.19, where fastify throws on load. Node.js creates its own streams first.
   const preload = "data:text/javascript,import d from 'node:diagnostics_channel'; process.stderr; " +
     'delete d.tracingChannel'

@@ -95,7 +95,7 @@ it('the holder of a posted finding is posted when a heap snapshot names it', asy
   }
   const at = { captureId: null, file: '/x', atUnixMs: 1, sinceUnixMs: null, refused: null }
   found.holders = { ...at, piles: [pile] }
-  // The webhook did not post this finding, so it posts no holder either.
+  // The webhook did not post this finding, so it does not post its holder either.
   hook.explained(shop)
   hook.changed(shop, found.verdicts[0])
   hook.explained(shop)
@@ -108,7 +108,7 @@ it('the holder of a posted finding is posted when a heap snapshot names it', asy
   hook.stop()
 })
 
-it('the end of a fix is posted with what was measured', async () => {
+it('the end of a follow-up is posted with the measured effect', async () => {
   const hook = webhook()
   const text = 'Did not arrive: --max-semi-space-size is 8, below the advised 16.'
   hook.followed(target(), {
@@ -220,7 +220,7 @@ it('without an answer the newest hundred wait, and the rest are counted', async 
   received.server.close()
   const hook = webhook({ retryAfterMs: [60_000] })
   for (let i = 0; i < 120; i++) hook.changed(target(), verdict('confirmed'))
-  expect(hook.counts.get('dropped')).toBe(19) // one is under way
+  expect(hook.counts.get('dropped')).toBe(19) // One request is running.
   hook.stop()
 })
 

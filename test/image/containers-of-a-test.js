@@ -38,7 +38,7 @@ function fixtures (store) {
     },
     /**
      * @param {string[]} args of podman run
-     * @param {RegExp} ready its output once it is ready
+     * @param {RegExp} ready text of its output once it is ready
      * @returns {Promise<{ id: string }>}
      */
     async start (args, ready) {

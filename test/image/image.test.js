@@ -51,7 +51,7 @@ describeWithImageTools('the image', () => {
   const inside = async (...command) =>
     store.podman('run', '--rm', ...CONFINED, '--entrypoint', command[0], IMAGE, ...command.slice(1))
 
-  it('runs as a user without rights, with a health check, labels and licences', async () => {
+  it('runs as an unprivileged user, with a health check, labels and licences', async () => {
     const { Config } = await store.inspect(IMAGE)
     expect(Config).toMatchObject({
       User: '65532:65532',

@@ -29,7 +29,7 @@ function firstCommands () {
 /**
  * The report must name the leak of README's app within two minutes of the first command.
  * @param {import('./cases').Place} place
- * @returns {Promise<string>} what was measured
+ * @returns {Promise<string>} measured times
  */
 async function readme ({ folder, node, script, registry }) {
   const root = path.join(folder, 'root')
@@ -48,7 +48,7 @@ async function readme ({ folder, node, script, registry }) {
   const kill = () => {
     try {
       process.kill(-(/** @type {number} */ (child.pid)), 'SIGKILL')
-    } catch {} // ended before
+    } catch {} // The process has already ended.
   }
   const timer = setTimeout(kill, 2 * MOST_SECONDS * 1000)
   let output = ''

@@ -10,7 +10,7 @@ const { SCOPE } = require('../../scripts/packages')
 const { version } = require('../../package.json')
 
 const QUICK_START = path.join(__dirname, '../../docs/quick-start.md')
-/** Other needs of apps, tested with npm only. */
+/** Other tools of apps, tested with npm only. */
 const TOOLS = { esbuild: '0.28.2', pm2: '7.0.4', tsx: '4.23.15' }
 const COMMAND_LINE = { [`${SCOPE}/cli`]: version, memwatch: `npm:${SCOPE}/agent@${version}` }
 /** docs/quick-start.md tells users of yarn the same. */
@@ -25,14 +25,14 @@ const RESOLUTIONS = { 'light-my-request': '6.6.0' }
  * @property {string} script of the manager
  * @property {{ url: string }} registry
  *
- * @typedef {{ title: string, node: string, manager: string, test: (place: Place) =>
- *   Promise<string | void> }} Case test: resolves to a measured value to print, if any
+ * @typedef {{ title: string, node: string, manager: string, test: (place: Place) => Promise<string
+ *   | void> }} Case test: resolves to a measured value to be printed, if any
  */
 
 /**
  * @param {Place} place
  * @param {Record<string, string>} dependencies
- * @param {object} [manifest] more of package.json
+ * @param {object} [manifest] further fields of package.json
  */
 async function install ({ folder, node, manager, script, registry }, dependencies, manifest) {
   writeApp(folder, { dependencies, ...manifest })
@@ -121,7 +121,7 @@ async function optionalParts (place) {
   })
   const { stdout } = await installed.run('memwatch', ['simulate', '--help'])
   assert.match(stdout, /^ {2}semi-space-starvation /m)
-  // Without a client it ends as soon as stdin does, and not by an error.
+  // Without a client it ends without an error when stdin ends.
   assert.strictEqual((await installed.run('memwatch', ['mcp'])).code, 0)
   await installed.checkApps({}, undefined, ['--otlp', 'http://127.0.0.1:4318'])
 }

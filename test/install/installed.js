@@ -31,8 +31,8 @@ process.on('SIGTERM', () => process.exit())
 
 /**
  * An app without dependencies.
- * @param {string} folder that is made
- * @param {object} [manifest] more of its package.json
+ * @param {string} folder folder to create
+ * @param {object} [manifest] further fields of its package.json
  */
 function writeApp (folder, manifest = {}) {
   fs.mkdirSync(folder, { recursive: true })
@@ -109,7 +109,7 @@ class Installed {
 
   /**
    * `memwatch run` must report the app by its name and this Node.js.
-   * @param {string} [command] that is `memwatch`
+   * @param {string} [command] command that starts memwatch
    * @param {string[]} [before] its first arguments
    */
   async checkRun (command = 'memwatch', before = []) {
@@ -123,7 +123,7 @@ class Installed {
     assert.strictEqual(target.node, await this.version())
   }
 
-  /** @returns {Promise<string>} of this Node.js, as 20.19.0 */
+  /** @returns {Promise<string>} version of this Node.js, such as 20.19.0 */
   async version () {
     return (await this.run('node', ['-p', 'process.versions.node'])).stdout.trim()
   }
@@ -132,8 +132,9 @@ class Installed {
    * The exporter of this folder must get frames of every app.
    * @param {Record<string, { command?: string, args: string[], env?: NodeJS.ProcessEnv }>} apps
    *   apps by the name of their target
-   * @param {string} [script] of the command line, for the Node.js of the tests; else the installed
-   * @param {string[]} [options] more of the exporter's
+   * @param {string} [script] script of the command line, for the Node.js of the tests; default: the
+   *   installed one
+   * @param {string[]} [options] further options of the exporter
    */
   async checkApps (apps, script, options = []) {
     const [command, ...before] = script ? [process.execPath, script] : ['memwatch']
@@ -205,7 +206,7 @@ const PRELOADED = {
 
 /**
  * @param {string} folder
- * @returns {number} bytes of all files below it, links not followed
+ * @returns {number} bytes of all files below the folder, without following links
  */
 const bytesBelow = folder =>
   fs.readdirSync(folder, { withFileTypes: true, recursive: true })

@@ -12,8 +12,8 @@ const { SCOPE } = require('../../scripts/packages')
  * @property {string[]} install its command that installs the dependencies of package.json
  * @property {(folder: string, url: string) => void} configure settings: this registry, and an error
  *   for a package that does not support this Node.js
- * @property {boolean} [keepsNoVersion] true: an indirect dependency is the newest version in range,
- *   whatever else is installed
+ * @property {boolean} [keepsNoVersion] true if an indirect dependency is the newest version in
+ *   range, independent of other packages
  */
 
 const write = (/** @type {string[]} */ ...file) => (/** @type {string} */ text) =>

@@ -11,24 +11,24 @@ const { SCOPE, folders } = require('../../scripts/packages')
 
 const ROOT = path.join(__dirname, '../..')
 /**
- * No devDependency: verdaccio needs Node.js 22, more than development of memwatch does, brings 320
- * packages (65 MB), and nothing but this proof uses it. It depends on node-fetch by the tag cjs,
- * which some mirrors of npm's registry lack.
+ * Version of verdaccio. It is no devDependency, because it needs Node.js 22, unlike the development
+ * of memwatch, has 320 packages (65 MB), and is used by this test only. It depends on node-fetch by
+ * the tag cjs, which some mirrors of npm's registry lack.
  */
 const VERDACCIO = '6.10.4'
 const OVERRIDES = { 'node-fetch': '2.7.0' }
 const NODE_VERSION = '24.21.0'
 
 /**
- * A registry on the loopback interface. It serves the packages of this work tree and no others of
- * their scope, and forwards all other requests to npm's configured registry.
+ * Starts a registry on the loopback interface. It serves the packages of this work tree and no
+ * others of their scope, and forwards all other requests to npm's configured registry.
  * @param {string} folder empty
  * @returns {Promise<{ url: string, token: string, stop: () => Promise<void> }>}
  */
 async function startRegistry (folder) {
   const uplink = execFileSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' }).trim()
   const config = path.join(folder, 'config.yaml')
-  // JSON is YAML.
+  // The file may be JSON, because JSON is valid YAML.
   fs.writeFileSync(config, JSON.stringify({
     storage: path.join(folder, 'storage'),
     auth: { htpasswd: { file: path.join(folder, 'htpasswd') } },

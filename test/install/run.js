@@ -2,10 +2,11 @@
 
 /**
  * `npm run test:install`: tests the packages as users get them. Publishes all of them to a registry
- * on the loopback interface, and installs them in empty folders: by npm, pnpm and both yarns, on
- * each Node.js, with floors enforced where the package manager can.
+ * on the loopback interface, and installs them in empty folders: by npm, pnpm and both versions of
+ * yarn, on each Node.js. Minimum versions of Node.js are enforced if the package manager supports
+ * it.
  *
- *   npm run test:install -- --only pnpm   cases whose sentence has that
+ *   npm run test:install -- --only pnpm cases whose sentence contains the word
  */
 
 const fs = require('node:fs')
@@ -17,7 +18,7 @@ const { managers } = require('./managers')
 const { cases } = require('./cases')
 const { publishPackages, startRegistry } = require('./registry')
 
-/** The command line's floor, and the newest of each line. */
+/** Minimum version of the command line, and the newest version of each line. */
 const NODES = ['20.19.0', '20.20.2', '22.23.3', '24.21.0', '26.10.0']
 
 const { values: { only } } = parseArgs({ options: { only: { type: 'string' } } })
@@ -25,7 +26,7 @@ const { values: { only } } = parseArgs({ options: { only: { type: 'string' } } }
 /**
  * @param {string} what
  * @param {() => string} fetch
- * @returns {string | undefined} undefined if it cannot be installed
+ * @returns {string | undefined} path; undefined if it cannot be installed
  */
 function tryFetch (what, fetch) {
   try {
