@@ -18,7 +18,7 @@ const AGENT = path.join(__dirname, '../../agent/index.js')
 const app = defined(apps.find(({ id }) => id === 'semi-space-starvation'))
 
 describeWithTools('a starving app pages until it gets the fix', tools => {
-  /** @type {(() => unknown)[]} last started, first stopped */
+  /** @type {(() => unknown)[]} functions that stop what was started, the last started first */
   const stops = []
   afterAll(async () => { for (const stop of stops.reverse()) await stop() }, 30_000)
 
@@ -92,7 +92,7 @@ describeWithTools('a starving app pages until it gets the fix', tools => {
       60_000
     )
     expect(resolved.labels.target).toBe('api')
-    // The alert resolves while the process lives, so it is healthy.
+    // The alert resolves while the process still runs, so the process is healthy.
     expect(await prometheus.query('memwatch_target_up{target="api"} == 1')).toHaveLength(1)
   }, 240_000)
 })

@@ -14,7 +14,7 @@ const { freePort } = require('../support/free-port')
 jest.setTimeout(60_000)
 
 const TOKEN = 'a-token-of-a-test'
-/** Older than any process of a test. */
+/** Time added to the clock, so that each process of a test seems old enough. */
 const LATER_MS = 3_600_000
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-attach-of-exporter-'))
@@ -33,7 +33,7 @@ afterEach(async () => {
 afterAll(() => fs.rmSync(folder, { recursive: true }))
 
 /**
- * An app that runs, and has printed a line.
+ * Starts an app, and waits until it has printed a line.
  * @param {object} [options]
  * @param {string} [options.code]
  * @param {Record<string, string>} [options.env]
@@ -116,7 +116,7 @@ describe('an exporter with --attach-on-request', () => {
     ])
   })
 
-  it('says why it cannot attach, and attaches to one process at a time', async () => {
+  it('reports why it cannot attach, and attaches to one process at a time', async () => {
     const [app, refusing] = [await start(), await start(catching)]
     const { refusal } = await findProcess(refusing.pid)
     expect(refusal).toMatch(/^process \d+ \(.*\) listens to SIGUSR1 itself/)
@@ -127,7 +127,7 @@ describe('an exporter with --attach-on-request', () => {
       .toEqual([[200, undefined], [409, 'busy']])
   })
 
-  it('does not attach to another process that has the id now', async () => {
+  it('does not attach to another process that has the same pid now', async () => {
     const app = await start()
     const { startTimeTicks } = await findProcess(app.pid)
     const attacher = defined(exporter.exporter.attacher)
@@ -137,7 +137,7 @@ describe('an exporter with --attach-on-request', () => {
   })
 })
 
-it('an exporter without the option lists nothing, and attaches to nothing', async () => {
+it('an exporter without the option lists no process and attaches to none', async () => {
   exporter = await startExporter()
   const app = await start({ env: { MEMWATCH_ATTACH: '1' } })
   expect(await list({})).toEqual({ isEnabled: false, processes: [] })
@@ -146,7 +146,7 @@ it('an exporter without the option lists nothing, and attaches to nothing', asyn
   expect(app.output).not.toContain('Debugger listening')
 })
 
-it('an exporter with --attach-annotated attaches to those that ask for it, once', async () => {
+it('an exporter with --attach-annotated attaches once to each process that asks for it', async () => {
   exporter = await startExporter({ attachAnnotated: true })
   const asks = { env: { MEMWATCH_ATTACH: '1' } }
   const [silent, wrong, refusing, asking] = [
@@ -162,7 +162,7 @@ it('an exporter with --attach-annotated attaches to those that ask for it, once'
   const log = /** @type {any} */ ({ info: say, warn: say })
   const young = new AnnotatedProcesses({ attacher, log })
   await young.scan()
-  expect(said).toEqual([]) // Node.js may still start in them
+  expect(said).toEqual([]) // Node.js may still be starting in these processes.
 
   const processes = new AnnotatedProcesses({ attacher, log, now: () => Date.now() + LATER_MS })
   await processes.scan(() => false)

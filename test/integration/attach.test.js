@@ -31,7 +31,10 @@ function write (name, code) {
   return file
 }
 
-/** Server that answers by the result of `answer`, and prints its port. @param {string} answer */
+/**
+ * Code of a server that prints its port and answers with the result of `answer`.
+ * @param {string} answer
+ */
 const server = answer => `
   http.createServer((request, response) => { response.end(JSON.stringify(${answer})) })
     .listen(0, '127.0.0.1', function () { console.log(this.address().port) })`
@@ -43,7 +46,7 @@ const withWorker = write('with-worker.js', `
 const asModule = write('as-module.mjs', `
   import http from 'node:http'; import { Worker } from 'node:worker_threads'
   new Worker('setInterval(() => {}, 1000)', { eval: true }).once('online', () => {${server(RESOURCES)}})`)
-/** Answers with heap snapshots. */
+/** Server that answers with heap snapshots. */
 const withSnapshots = write('with-snapshots.js', `
   const http = require('http'); const v8 = require('v8'); const { Worker } = require('worker_threads')
   globalThis.ofThisTest = class OfThisTest {}
@@ -64,7 +67,7 @@ afterEach(async () => {
 })
 
 /**
- * An app that has printed its first line: by default the port of its server.
+ * Starts an app, and waits for its first line: by default the port of its server.
  * @param {string[]} args of node, or of `file`
  * @param {object} [options]
  * @param {string} [options.file]
@@ -90,7 +93,8 @@ const ask = async port =>
   await (await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } })).json()
 
 /**
- * Open files of a process. libuv opens /dev/null with the first socket of each loop, and keeps it.
+ * Open files of a process, without /dev/null, which libuv opens with the first socket of each loop
+ * and keeps open.
  * @param {number} pid
  */
 const descriptorsOf = pid => fs.readdirSync(`/proc/${pid}/fd`).flatMap(fd => {
@@ -102,7 +106,7 @@ const descriptorsOf = pid => fs.readdirSync(`/proc/${pid}/fd`).flatMap(fd => {
   }
 }).sort()
 
-/** A debugger's port, which each test has for itself. */
+/** An inspector port that no other test uses. */
 const ownPort = async () => `--inspect-port=${await freePort()}`
 
 describe.each(NODES.map(node => [versionOf(node), node]))('attach on Node.js %s', (_, node) => {
@@ -112,7 +116,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('attach on Node.js %s'
   afterAll(() => exporter.stop())
 
   it.each([['CommonJS', withWorker], ['a module', asModule]])(
-    'loads the agent into %s and its worker, and detach leaves nothing; so again and again',
+    'loads the agent into %s and its worker, and detach leaves nothing, also repeatedly',
     async (_, script) => {
       const app = await start([await ownPort(), script], { file: node })
       const to = ['--socket', exporter.socket.path, '--url', exporter.url, '--json']
@@ -139,7 +143,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('attach on Node.js %s'
         // The server closes the socket of that request a moment later.
         await eventually(() => descriptorsOf(app.pid).length, n => n <= before.descriptors.length)
         expect(descriptorsOf(app.pid)).toEqual(before.descriptors)
-        // It ended for the exporter: no alert reports a silent agent.
+        // For the exporter the target has ended, so no alert reports a silent agent.
         const shown = async () => (await (await exporter.get('/api/v1/targets')).json())
           .filter((/** @type {any} */ target) => target.pid === app.pid)
         await eventually(shown, targets => targets.every(({ up, silence }) => !up && !silence))
@@ -148,7 +152,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('attach on Node.js %s'
     }
   )
 
-  it('retains no code after detach, neither in the app nor in its worker', async () => {
+  it('leaves no code after detach, neither in the app nor in its worker', async () => {
     const app = await start([await ownPort(), withSnapshots], { file: node })
     const to = ['--socket', exporter.socket.path, '--url', exporter.url]
     expect(await memwatch(['attach', String(app.pid), ...to])).toMatchObject({ code: 0 })
@@ -237,7 +241,7 @@ describe('attach', () => {
       start([permission, '--allow-fs-read=*', plain])])
   }
 
-  it.each(REFUSALS)('refuses a process %s, which runs on', async (_, reason, begin) => {
+  it.each(REFUSALS)('refuses a process %s, which continues to run', async (_, reason, begin) => {
     const { pid } = await begin()
     const { code, stderr } = await attach(pid)
     expect(stderr).toMatch(reason)
@@ -250,12 +254,12 @@ describe('attach', () => {
   it('does not call a listener of the app', async () => {
     const app = await start([catching])
     await attach(app.pid)
-    app.child.kill('SIGUSR1') // arrives after anything that was sent before
+    app.child.kill('SIGUSR1') // This signal arrives after all signals that were sent before.
     await eventually(() => app.output, output => output.includes('called'))
     expect(app.output.match(/called/g)).toHaveLength(1)
   })
 
-  it('refuses a process whose port another one holds', async () => {
+  it('refuses a process whose port is used by another process', async () => {
     const holder = net.createServer().listen(0, '127.0.0.1')
     await once(holder, 'listening')
     const { port } = /** @type {net.AddressInfo} */ (holder.address())
@@ -267,7 +271,7 @@ describe('attach', () => {
     expect(app.output).not.toContain('inspector')
   })
 
-  it('refuses a process whose own inspector has the port', async () => {
+  it('refuses a process whose own inspector uses the port', async () => {
     const port = await freePort()
     const app = await start([`--inspect-port=${port}`, write('opened.js', `
       require('inspector').open(${port}, '127.0.0.1'); const http = require('http');${server('0')}`)])
@@ -276,7 +280,7 @@ describe('attach', () => {
     expect(code).toBe(1)
   })
 
-  it('takes turns on one port', async () => {
+  it('waits for its turn if several use one port', async () => {
     const port = await ownPort()
     const apps = [await start([port, plain]), await start([port, plain])]
     const done = await Promise.all(apps.map(({ pid }) => attach(pid)))
@@ -284,7 +288,7 @@ describe('attach', () => {
       .toEqual([{ code: 0, stderr: '' }, { code: 0, stderr: '' }])
   })
 
-  it('gives up on a blocked process, whose inspector closes by itself', async () => {
+  it('abandons a blocked process, whose inspector closes by itself', async () => {
     const app = await start([await ownPort(), write('blocked.js', `
       console.log(1); const { Worker } = require('worker_threads')
       const flag = new Int32Array(new SharedArrayBuffer(4))
@@ -292,7 +296,7 @@ describe('attach', () => {
         { eval: true, workerData: flag })
       setTimeout(() => { Atomics.wait(flag, 0, 0); const http = require('http');${server('0')} }, 100)`)])
     await eventually(() => fs.readFileSync(`/proc/${app.pid}/wchan`, 'latin1'), text => text.includes('futex'))
-      .catch(() => {}) // hidden by some kernels
+      .catch(() => {}) // Some kernels hide this.
     const { code, stderr } = await attach(app.pid)
     expect(stderr).toMatch(/has not opened its inspector|does not answer/)
     expect(code).toBe(1)
@@ -317,11 +321,11 @@ describe('attach', () => {
     expect(app.output).not.toContain('Debugger listening')
   })
 
-  it('asks the operator where the list of signals cannot be read', async () => {
+  it('asks the operator if the list of signals cannot be read', async () => {
     const stripped = path.join(folder, 'node')
     fs.copyFileSync(NODES[0], stripped)
     const file = fs.openSync(stripped, 'r+')
-    fs.writeSync(file, Buffer.alloc(8), 0, 8, 40) // no table of sections: elf(5)
+    fs.writeSync(file, Buffer.alloc(8), 0, 8, 40) // The file gets no section table: elf(5).
     fs.closeSync(file)
     const app = await start([await ownPort(), plain], { file: stripped })
     expect(await attach(app.pid))
@@ -330,14 +334,14 @@ describe('attach', () => {
     expect(await attach(app.pid, '--assume-default-sigusr1')).toMatchObject({ code: 0, stderr: '' })
   })
 
-  it('sends nothing to a process that has the id of another one', async () => {
+  it('sends nothing to a process that has the pid of an earlier one', async () => {
     const app = await start([catching])
     const subject = new Subject(app.pid)
-    subject.startTimeTicks-- // as if it had been looked at before
+    subject.startTimeTicks-- // The subject was read from an earlier process with this pid.
     expect(() => subject.checkSignal()).toThrow('has ended')
   })
 
-  it('finds an app by its name, and asks which of several', async () => {
+  it('finds an app by its name, and asks for a choice among several', async () => {
     const named = write('named/app.js', fs.readFileSync(plain, 'utf8'))
     write('named/package.json', '{"name":"memwatch-attach-shop"}')
     const first = await start([await ownPort(), named])
@@ -350,7 +354,7 @@ describe('attach', () => {
     for (const { pid } of [first, second]) expect(stderr).toContain(String(pid))
   })
 
-  it('detach ends a preloaded agent, too, and says where there is none', async () => {
+  it('detach also ends a preloaded agent, and reports a process without an agent', async () => {
     const app = await start(['-r', path.join(__dirname, '../../agent'), await ownPort(), plain], {
       env: { MEMWATCH_SOCKET: exporter.socket.path }
     })
@@ -415,7 +419,7 @@ describe('attach', () => {
   })
 })
 
-it.each(['127.0.0.1', '::1', '0.0.0.0'])('listeners of a process are seen at %s', async host => {
+it.each(['127.0.0.1', '::1', '0.0.0.0'])('listeners of a process are found at %s', async host => {
   const server = net.createServer().listen(0, host)
   await once(server, 'listening')
   const { port } = /** @type {net.AddressInfo} */ (server.address())
@@ -427,7 +431,7 @@ it.each(['127.0.0.1', '::1', '0.0.0.0'])('listeners of a process are seen at %s'
 })
 
 describe('run --attach', () => {
-  it('finds a leak of a process that ran before, and leaves it', async () => {
+  it('finds a leak in a process that is already running, and detaches', async () => {
     const leak = write('leak.js', `
       const kept = []; const http = require('http');${server('kept.length')}
       setInterval(() => { for (let i = 0; i < 150; i++) kept.push({ i, of: new Array(100).fill(i) }) }, 20)
@@ -448,7 +452,7 @@ describe('run --attach', () => {
       .toMatchObject({ code: 1, stderr: expect.stringContaining('has no agent') })
   })
 
-  it('takes a process or a command, not both, and not neither', async () => {
+  it('requires either a process or a command', async () => {
     expect(await memwatch(['run'])).toMatchObject({ code: 2 })
     expect(await memwatch(['run', '--attach', '1', '--', 'true'])).toMatchObject({ code: 2 })
   })
@@ -460,7 +464,7 @@ describe('triage', () => {
   const read = (/** @type {string} */ file, /** @type {string} */ name) =>
     execFileSync('tar', ['-xzOf', file, name], { encoding: 'utf8' })
 
-  it('writes one file with recording, capture and report of a process with a hostile name', async () => {
+  it('writes one file with recording, capture and report, even for a hostile name', async () => {
     const leak = write('leak-of-triage.js', `
       const kept = []; const http = require('http');${server('kept.length')}
       setInterval(() => { for (let i = 0; i < 300; i++) kept.push(new Array(100).fill(i)) }, 20)`)
@@ -490,22 +494,23 @@ describe('triage', () => {
       .toMatchObject({ code: 1, stderr: expect.stringContaining('has no agent') })
   })
 
-  it('writes the file of a process that dies meanwhile', async () => {
+  it('writes the file even if the process dies during the watch', async () => {
     const app = await start([await ownPort(), plain])
     const file = path.join(folder, 'dead.memwatch.tgz')
     const done = memwatch(['triage', String(app.pid), '--for', '60', '--out', file])
     await eventually(() => app.output, output => output.includes('Debugger ending'))
     const opened = () => fs.readdirSync(`/proc/${app.pid}/fd`).length
     const before = opened()
-    await eventually(opened, count => count > before, 2000).catch(() => {}) // the agent's files
+    // Wait for the agent's files.
+    await eventually(opened, count => count > before, 2000).catch(() => {})
     app.child.kill('SIGKILL')
-    // Its first frame may have come, or not: then nothing was judged.
+    // If its first frame did not arrive, nothing was judged.
     expect([0, 4]).toContain((await done).code)
     const { attached } = JSON.parse(read(file, 'report.json'))
     expect(attached).toMatchObject({ pid: app.pid, ended: true })
   })
 
-  it('writes no file where the process refuses', async () => {
+  it('writes no file if it cannot attach', async () => {
     const app = await start([write('own.js', `process.on('SIGUSR1', () => {});${''}
       const http = require('http');${server('0')}`)])
     const file = path.join(folder, 'none.memwatch.tgz')

@@ -42,7 +42,7 @@ afterEach(async () => {
 
 const json = async (at, options) => (await fetch(`${exporter.url}/api/v1/${at}`, options)).json()
 /**
- * A running app with a source file, in which memwatch searches for inlined functions.
+ * Starts an app with a source file, in which memwatch can search for inlined functions.
  * @param {string} name
  * @param {string} code
  * @param {{ node?: string, flags?: string[], env?: NodeJS.ProcessEnv }} [options]
@@ -66,7 +66,7 @@ async function watched (name, code, { node = NODES[0], flags = [], env = {} } = 
   )
   return app
 }
-/** @returns {Promise<any>} resolves to the finished capture, or the refusal */
+/** @returns {Promise<any>} the finished capture, or the refusal */
 async function captured (target, query) {
   const asked = await json(`targets/${target}/captures?${new URLSearchParams(query)}`, {
     method: 'POST'
@@ -86,7 +86,7 @@ const partOf = async ({ id }, part, query = '') =>
   )
 
 /**
- * Two functions: one retains this many rows each time, one retains none.
+ * Code with two functions: one retains this many rows at each call, the other none.
  * @param {number | string} rows their number, or an expression for it
  */
 const leaking = rows => `
@@ -191,7 +191,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     ).toMatchObject({ state: 'failed', errorCode: 'no_answer' })
   }, 60_000)
 
-  it('a profile stops when the exporter is gone, and another one can start', async () => {
+  it('a profile stops when the exporter disappears, and another one can start', async () => {
     await watched('shop', LEAK, { node })
     await json('targets/shop/captures?kind=heap_profile&seconds=2', { method: 'POST' })
     const { socket } = exporter
@@ -220,7 +220,7 @@ it('an app that ran out of memory leaves its suspects', async () => {
   expect(await captured('shop', { kind: 'heap_profile', seconds: 1 })).toMatchObject({
     state: 'done'
   })
-  child.kill('SIGUSR2') // now it may use all available memory
+  child.kill('SIGUSR2') // On this signal the app begins to use all available memory.
   await ended
   const [death] = await eventually(() => json('deaths'), deaths => deaths.length > 0)
   expect(death).toMatchObject({
@@ -397,7 +397,7 @@ describe('a harmful capture', () => {
     await group.remove()
   }, 90_000)
 
-  it('is refused with a reason if it is forbidden, impossible, too long or not first', async () => {
+  it('is refused with a reason if it is forbidden, impossible, too long, or not the first', async () => {
     exporter = await startExporter({ autoCaptures: false })
     await watched('shop', 'setInterval(() => {}, 1000)')
     await watched('closed', 'setInterval(() => {}, 1000)', { env: { MEMWATCH_CAPTURES: 'off' } })
@@ -442,7 +442,7 @@ describe('a harmful capture', () => {
     expect((await other).state).toBe('done')
   }, 60_000)
 
-  it('is refused if it exceeds the storage, and the app continues', async () => {
+  it('is refused if it exceeds the limit of the storage, and the app continues', async () => {
     exporter = await startExporter({ autoCaptures: false, capturesMax: MIB })
     const { child } = await watched('shop', 'setInterval(() => {}, 1000)', {
       env: { MEMWATCH_ALLOW_SNAPSHOT: '1' }
@@ -473,11 +473,11 @@ describe('a harmful capture', () => {
       error: expect.stringMatching(/EEXIST|ENOTDIR/)
     })
     dataFolder.close()
-    // an agent whose data nobody reads gives up after thirty seconds
+    // An agent whose data nobody reads abandons the capture after thirty seconds.
     expect(performance.now() - began).toBeLessThan(15_000)
   }, 60_000)
 
-  it('on an unexpected connection leads to its close', async () => {
+  it('on an unexpected connection makes the exporter close it', async () => {
     exporter = await startExporter({ autoCaptures: false })
     const socket = net.connect(exporter.socket)
     socket.on('error', () => {})
@@ -490,7 +490,7 @@ describe('a harmful capture', () => {
   })
 })
 
-describe('automatically', () => {
+describe('automatic captures', () => {
   it('a blocked loop is profiled once; verdict, metric and command line name it', async () => {
     exporter = await startExporter()
     await watched(
@@ -548,7 +548,7 @@ describe('automatically', () => {
   }, 120_000)
 })
 
-it('a process that runs out of heap during a profile leaves its lines, and they leave the pod', async () => {
+it('a process that runs out of heap during a profile leaves suspects, which are shipped', async () => {
   const data = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-data-'))
   const out = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-out-'))
   folders.push(data, out)
@@ -584,7 +584,7 @@ it('a process that runs out of heap during a profile leaves its lines, and they 
   child.kill('SIGUSR2')
   const [death] = await eventually(
     () => json('deaths?target=shop'), ([death]) => death?.suspects, 60_000)
-  // Files of a process that is gone cannot be seen, so the path may be absolute.
+  // The files of an ended process are not readable, so the path may be absolute.
   const suspects = expect.stringMatching(/leak \S*app\.js:3 /)
   expect(death).toMatchObject({ reason: 'heap_oom', suspects })
   const [capture] = await eventually(
@@ -611,7 +611,7 @@ it('a flame graph needs only files that the exporter serves', async () => {
   expect(names.length).toBeGreaterThan(2)
   const statusOf = async name => {
     const response = await exporter.get(`/flame/${name}`)
-    await response.arrayBuffer() // an unread stream delays the end of the exporter
+    await response.arrayBuffer() // An unread stream would delay the end of the exporter.
     return response.status
   }
   for (const name of names) expect(await statusOf(name)).toBe(200)

@@ -25,7 +25,10 @@ function makeFolder (name) {
 
 const SNAPSHOT = '--heapsnapshot-near-heap-limit=1'
 const SMALL_HEAP = '--max-old-space-size=40'
-/** Retains orders until its heap is full, over many turns, so that the agent reports meanwhile. */
+/**
+ * An app that retains orders until its heap is full, over many turns of the loop, so that the agent
+ * can report.
+ */
 const APP = `
 const orders = new Map()
 class Order { constructor (n) { this.n = n; this.rows = Array.from({ length: 50 }, (_, row) => row + n / 7) } }
@@ -33,7 +36,7 @@ setInterval(() => { for (let i = 0; i < 200; i++) orders.set(orders.size, new Or
 `
 const HELD = /[\d,]+ Order objects, \d+ MiB, held by Map `orders` in .*app\.js:\d+/
 
-/** An app in a folder of its own. @param {string} [code] */
+/** Writes an app to a folder of its own. @param {string} [code] */
 function writeApp (code = APP) {
   const folder = makeFolder('death-snapshot-app-')
   fs.writeFileSync(path.join(folder, 'package.json'), '{ "name": "shop" }')
@@ -47,7 +50,7 @@ const hasFlag = (node, flag) =>
 const snapshotsIn = folder => fs.readdirSync(folder).filter(name => name.endsWith('.heapsnapshot'))
 
 /**
- * Runs a command under `memwatch run`, to its end.
+ * Runs a command under `memwatch run` until it ends.
  * @param {string} cwd
  * @param {string[]} command
  * @returns {Promise<{ report: any, stdout: string }>} report: valid by its schema
@@ -123,7 +126,7 @@ describe('an exporter', () => {
   const json = async at => (await fetch(`${exporter.url}/api/v1/${at}`)).json()
 
   /**
-   * An app that dies while the exporter watches it.
+   * Starts an app that dies while the exporter watches it.
    * @param {string[]} flags
    * @param {object} [env]
    */
@@ -142,7 +145,7 @@ describe('an exporter', () => {
     () => json('deaths'), ([death]) => Boolean(death?.holders), 60_000
   )
 
-  it('finds the snapshot in a mounted volume, and keeps its finding across a restart', async () => {
+  it('finds the snapshot in a mounted volume, and retains its finding across a restart', async () => {
     const snapshotDir = makeFolder('volume-')
     const dataDir = makeFolder('memwatch-data-')
     exporter = await startExporter({

@@ -43,7 +43,7 @@ async function endApps () {
 afterEach(endApps)
 
 /**
- * A running Node.js process.
+ * Starts a Node.js process.
  * @param {object} [options]
  * @param {NodeJS.ProcessEnv} [options.env]
  * @param {string} [options.command] a shell command, in which APP stands for node with its script
@@ -101,7 +101,7 @@ const told = (state, text) =>
   [expect.objectContaining({ state, text: expect.stringMatching(text) })]
 
 ;(isLinux ? describe : describe.skip)('memwatch doctor', () => {
-  it('finds no fault, ends with 0, and prints the settings in force', async () => {
+  it('finds no fault, ends with 0, and prints the effective settings', async () => {
     const pid = await startApp({ flags: ['--max-semi-space-size=8'] })
     await isWatched(pid)
     const found = await doctor([String(pid)])
@@ -118,7 +118,7 @@ const told = (state, text) =>
     expect(text).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('  ✓ ') })
   })
 
-  it('reports a missing exporter, and what it sees of the process', async () => {
+  it('reports a missing exporter, and the visible facts about the process', async () => {
     const pid = await startApp()
     const { code, of } = await doctor([String(pid)], `http://127.0.0.1:${await freePort()}`)
     expect(code).toBe(1)
@@ -249,7 +249,7 @@ const told = (state, text) =>
     })
   })
 
-  it('texts of a process reach the terminal as plain text', async () => {
+  it('prints texts of a process as plain text', async () => {
     const hostile = '\x1b]0;taken\x07\x1b[31m\n\u202e'
     const pid = await startApp({
       env: { LD_PRELOAD: `lib${hostile}.so`, MEMWATCH_SOCKET: `/tmp/${hostile}`, MALLOC_CONF: hostile }
@@ -289,7 +289,7 @@ describeWithTools('memwatch doctor under jemalloc', () => {
   })
 })
 
-it('names a leak before other findings, and says that their fixes do not heal it', () => {
+it('names a leak before other findings, and says that their fixes do not fix it', () => {
   const verdicts = [
     {
       diagnosis: 'oversized-heap',

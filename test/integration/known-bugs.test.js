@@ -32,7 +32,8 @@ const ADDON = path.join(__dirname, `../../allocator/prebuilt/${process.platform}
 const hasAddon = fs.existsSync(ADDON)
 if (hasAddon) fs.copyFileSync(ADDON, path.join(folder, 'node_modules/@shop/native/native.node'))
 install('@shop/fast', { version: '1.0.0' })
-// The loader ignores data behind the last section, so the test appends a message of mimalloc.
+// The loader ignores data after the last section, so the test appends a message of mimalloc to the
+// file.
 if (hasAddon) {
   fs.writeFileSync(path.join(folder, 'node_modules/@shop/fast/fast.node'),
     Buffer.concat([fs.readFileSync(ADDON), Buffer.alloc(2 ** 20), Buffer.from('mimalloc: error: ')]))
@@ -44,7 +45,7 @@ fs.writeFileSync(path.join(folder, 'app.js'), `
 fs.mkdirSync(path.join(folder, 'node_modules/mem'))
 fs.symlinkSync('/etc/passwd', path.join(folder, 'node_modules/mem/package.json'))
 
-/** A version that leaks in Blob.stream(): nodejs/node#63574. */
+/** A version of Node.js that leaks in Blob.stream(): nodejs/node#63574. */
 const LEAKY_NODE = '24.17.0'
 const leakyNode = path.join(
   toolsFolder(), 'nodes', LEAKY_NODE,

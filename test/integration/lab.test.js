@@ -12,7 +12,7 @@ const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-lab-test-'))
 afterAll(() => fs.rmSync(folder, { recursive: true }))
 
 /**
- * Main thread of a live lab app in the report.
+ * Runs a lab app, and returns its main thread from the report.
  * @param {string} app
  * @param {string[]} [options]
  * @param {{ env?: object, confirmed?: string }} [of] confirmed: the run ends once this diagnosis is
@@ -34,7 +34,7 @@ async function simulate (app, options = [], { env = {}, confirmed } = {}) {
 }
 const stateOf = (target, id) => target.verdicts.find(({ diagnosis }) => diagnosis === id).state
 
-// Two lanes for two cores. Each app is small, and each lane runs one app at a time.
+// The apps run in two lanes, for two cores, one app at a time in each lane.
 describeWithTools('lab apps, live', () => {
   /** @type {Record<string, Promise<any>>} */
   const runs = {}
@@ -88,7 +88,7 @@ describeWithTools('lab apps, live', () => {
     expect((await runs.cache).primary).toBeNull()
   })
 
-  it('freed memory that malloc keeps is no leak, and leads to another allocator', async () => {
+  it('freed memory that malloc retains is no leak, and leads to another allocator', async () => {
     const target = await runs.fragmenting
     expect(target.primary).toMatchObject({
       diagnosis: 'allocator-fragmentation',

@@ -142,8 +142,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
           {},
           60_000
         )
-        // The lasting size, as Node 24 to 26 exceed it for moments. Up to Node 22 a page has a
-        // header that belongs to neither value.
+        // The lasting size is compared, because Node 24 to 26 exceed it for moments. Up to Node 22
+        // a page has a header that belongs to neither value.
         expect(Number(stdout) / defined(semiSpaceBytes)).toBeGreaterThan(0.97)
         expect(Number(stdout) / defined(semiSpaceBytes)).toBeLessThanOrEqual(1)
       })
@@ -152,11 +152,12 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
   )
 
   itInGroup('without view of cgroup v2 the sizes are as predicted from a limit of v1', async () => {
-    if (has(readNodeVersion(version), SEES_CGROUP_V2)) return // sees both
-    if (!fs.existsSync(ROOT_LIMIT)) return // a machine without v1
+    // This version reads limits of both cgroup versions.
+    if (has(readNodeVersion(version), SEES_CGROUP_V2)) return
+    if (!fs.existsSync(ROOT_LIMIT)) return // The machine has no cgroup v1.
     for (const limitMib of LIMITS_MIB) {
       await inGroup(limitMib, async ({ wrap, path }) => {
-        // Like in a container, the own cgroup is the visible root.
+        // As in a container, the process's own cgroup is the visible root.
         const { stdout } = await runToEnd(
           wrap('unshare', [
             '--mount',
@@ -228,7 +229,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
         env: {}
       })
     ).filter(flag => flag.startsWith('--'))
-    // They list two flags that they refuse.
+    // These versions list two flags that they refuse.
     expect(
       allowed.filter(
         flag =>
@@ -263,7 +264,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
   }, 150_000)
 })
 
-it('a target with 100 MiB gets the effect of a smaller container', async () => {
+it('a target with a live heap of 100 MiB is told the effect of a smaller container', async () => {
   const exporter = await startExporter({ autoCaptures: false })
   const hold =
     'const kept = []; while (process.memoryUsage().heapUsed < 100 * 2 ** 20) for (let i = 0; i ' +

@@ -15,7 +15,7 @@ const { MEMWATCH } = require('../support/memwatch')
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-prometheus-source-'))
 const APP = path.join(folder, 'app.js')
-// Objects live briefly, like those of requests; one app retains some forever.
+// Code of the apps: objects live briefly, as in requests; one app retains some of them forever.
 fs.writeFileSync(APP, `
   const recent = []
   const kept = []
@@ -225,7 +225,7 @@ describeWithTools('memwatch diagnose --prometheus', tools => {
     expect(stderr).toMatch(message)
     expect(stderr).not.toMatch(/at .*\.js:/)
   })
-  it('names a server that is no Prometheus, and sends a password as basic auth', async () => {
+  it('reports a server that is not Prometheus, and sends a password as Basic authorization', async () => {
     /** @type {string | undefined} */
     let authorization
     const server = http

@@ -31,7 +31,7 @@ function memwatch (args, { env = {}, onStdout = () => {} } = {}) {
 }
 
 /**
- * A script in a file of its own, whose name becomes the target's.
+ * Writes a script to a file, whose name becomes the name of the target.
  * @param {string} name
  * @param {string} code
  */
@@ -71,7 +71,7 @@ describe('memwatch run', () => {
     expect(stdout).toContain('Undecided: ')
   })
 
-  it('ends with 128 + N when signal N ended the command', async () => {
+  it('ends with 128 + N if signal N ended the command', async () => {
     const { code } = await memwatch([
       'run',
       '--',
@@ -177,7 +177,7 @@ describe('memwatch run', () => {
       /\(exit status 134\)/
     ]
   ])(
-    'reports the end of a program that never turned its loop: %s',
+    'reports the end of a program that never returned to its event loop: %s',
     async (_, command, growth) => {
       const leak = script(
         'sync-leak.js',

@@ -7,7 +7,10 @@ const { MIB } = require('../support/frames')
 
 const WORKERS = 3
 const HELD_BYTES = 30 * MIB
-/** Fills its heap and waits like an idle worker of a pool, so its loop never turns. */
+/**
+ * Worker that fills its heap and then waits in Atomics.wait like an idle worker of a pool, so its
+ * event loop is blocked.
+ */
 const WAITS = `
   const kept = []
   while (process.memoryUsage().heapUsed < ${HELD_BYTES}) kept.push({ at: kept.length, text: ['a', kept.length] })
@@ -32,7 +35,8 @@ it('heaps of silent workers have a part of their own in the breakdown', async ()
       exporter.exporter.targets.find(({ values }) => values.workerThreads === WORKERS)
     const anatomyOf = target => target && anatomyIn(target.window())
     const isComplete = anatomy => (anatomy?.parts.silent_worker_heaps ?? 0) > WORKERS * HELD_BYTES
-    // A scan while the workers fill may be expensive: the next one comes a minute or two later.
+    // A scan may be expensive while the workers fill their heaps; the next scan follows one or two
+    // minutes later.
     const { rssBytes, parts } = await eventually(() => anatomyOf(look()), isComplete, 150_000)
     expect(parts.unexplained / rssBytes).toBeLessThan(0.05)
     expect(parts.silent_worker_heaps).toBeLessThan(2 * WORKERS * HELD_BYTES)

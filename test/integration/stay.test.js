@@ -35,7 +35,7 @@ it.each([
     'cannot listen: '
   ]
 ])(
-  'where %s, an exporter with --on-failure stay is alive to probes and down to Prometheus',
+  'if %s, an exporter with --on-failure stay is alive to probes and down to Prometheus',
   async (_, wrong, message) => {
     const port = await freePort()
     const { child, ended, said } = start({

@@ -132,7 +132,7 @@ describe('the screen of memwatch top', () => {
     expect(linesOf(viewOf(row(name)), { ...size, width: 80 })[4]).toBe(`✓ ${name.slice(0, 77)}…`)
   })
 
-  it('shows the state as a symbol and a colour, and dead targets as gone', () => {
+  it('shows the state as a symbol and a colour, and ended targets as gone', () => {
     const dead = row('old', { headline: FINDING, up: false, death: 'oom kill' })
     const view = viewOf(row('shop', { headline: FINDING }), dead, row('calm'))
     const text = terminalText(view.render(size), { colour: true })
@@ -172,7 +172,7 @@ describe('the screen of memwatch top', () => {
     expect(linesOf(view).join('\n')).toContain('select the next')
   })
 
-  it('ends only on q and Ctrl-C; a q in the filter is text', () => {
+  it('ends only on q and Ctrl-C; in the filter, q is text', () => {
     const view = viewOf(row('queue'), row('cron'))
     expect([...'jks'].map(key => view.press(key))).toEqual([true, true, true])
     view.press('/')
@@ -204,7 +204,7 @@ it('a missing exporter is reported', async () => {
   ])
 })
 
-it.each(['127.0.0.1', 'localhost'])('without a listener at %s it names the command', async host => {
+it.each(['127.0.0.1', 'localhost'])('names the command to start an exporter if nothing listens at %s', async host => {
   const url = `http://${host}:${await freePort()}`
   expect(await memwatch(['top', '--url', url])).toMatchObject({
     code: 2,

@@ -13,7 +13,7 @@ const { memwatch } = require('../support/memwatch')
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-trim-'))
 afterAll(() => fs.rmSync(folder, { recursive: true }))
 
-/** The app frees Buffers of 40 KB between others that stay: 78 MiB of holes. */
+/** An app that frees Buffers of 40 KB between retained ones: 78 MiB of holes. */
 const FRAGMENTS = `
   const kept = []
   let freed = []
@@ -26,7 +26,7 @@ const FRAGMENTS = `
 const FREED_BYTES = 2000 * 40_960
 
 /**
- * A POST with headers that fetch does not allow.
+ * Sends a POST with headers that fetch does not allow.
  * @param {string} url
  * @param {Record<string, string>} headers
  * @returns {Promise<{ status: number, body: any }>}
@@ -50,7 +50,7 @@ afterEach(async () => {
 })
 
 /**
- * A watched app that has freed its Buffers.
+ * Starts a watched app, and waits until it has freed its Buffers.
  * @param {string} access
  * @param {object} [config] of the exporter
  */
@@ -73,7 +73,7 @@ async function freedApp (access, config) {
 }
 
 describe('memwatch trim', () => {
-  it('predicts the returned memory, trims, and is right', async () => {
+  it('predicts the returned memory, trims, and the prediction is right', async () => {
     await freedApp('trim')
     const { code, stdout, stderr } = await memwatch([
       'trim',
@@ -157,13 +157,13 @@ describe('clients that may trim', () => {
   it('without a token are tools on the same machine, and no web page', async () => {
     const url = await freedApp('off')
     const status = async (/** @type {Record<string, string>} */ headers) => (await post(url, headers)).status
-    expect(await status({})).toBe(409) // access granted, but the agent accepts no commands
+    expect(await status({})).toBe(409) // Access is granted, but the agent accepts no commands.
     expect(await status({ host: 'localhost:16369' })).toBe(409)
     expect(await status({ host: 'rebound.example' })).toBe(403)
     expect(await status({ origin: 'http://localhost:16369' })).toBe(403)
   })
 
-  it('with a token are those that send it', async () => {
+  it('with a token are clients that send it', async () => {
     const tokenFile = path.join(folder, 'token')
     fs.writeFileSync(tokenFile, 'secret\n')
     const url = await freedApp('trim', { token: 'secret' })

@@ -52,7 +52,10 @@ afterAll(() => here.remove())
 
 describe('memwatch try', () => {
   const kept = keep()
-  /** It takes over a minute, in which the other tests run. @type {ReturnType<typeof memwatch>} */
+  /**
+   * Result of a run that takes more than a minute, in which the other tests run.
+   * @type {ReturnType<typeof memwatch>}
+   */
   let attempted
   beforeAll(() => {
     if (!here.supported) return
@@ -110,7 +113,7 @@ describe('memwatch try', () => {
     expect(() => process.kill(Number(fs.readFileSync(pidFile, 'utf8')), 0)).toThrow('ESRCH')
   })
 
-  it('runs nothing again if nothing is confirmed, and says so', async () => {
+  it('makes no second run if nothing is confirmed, and says so', async () => {
     const kept = keep()
     const { code, stdout } = await memwatch([
       'try',
@@ -144,7 +147,7 @@ describe('memwatch try', () => {
     expect(stdout).not.toContain('Nothing is confirmed')
   })
 
-  it('tries a given change whatever it finds, and prints its effect', async () => {
+  it('tries a given change whatever the findings, and prints its effect', async () => {
     const { code, stdout } = await memwatch([
       'try',
       '--json',
@@ -183,7 +186,7 @@ describe('memwatch try', () => {
     })
   })
 
-  it('leaves changes of code to people', async () => {
+  it('does not try changes of code', async () => {
     const { code, stdout, stderr } = await memwatch([
       'try',
       '--json',

@@ -9,7 +9,7 @@ const { APP } = require('./images')
 const CHART = path.join(__dirname, '../../deploy/helm/memwatch')
 /** Label of namespaces: each release injects only into those with its own value. */
 const RELEASE_LABEL = 'memwatch.test/release'
-/** Creating and ending pods and unpacking images takes long on two busy cores. */
+/** Time limit: on two busy cores, creating and ending pods and unpacking images takes long. */
 const PATIENT_MS = 120_000
 const LONGEST_MS = 180_000
 
@@ -32,7 +32,7 @@ const call = (file, args, input) => new Promise(resolve => {
     (error, stdout, stderr) =>
       resolve({ code: error ? Number(error.code) || 1 : 0, stdout, stderr })
   )
-  child.stdin?.on('error', () => {}) // it may end before it has read all input
+  child.stdin?.on('error', () => {}) // The program may end before it has read all its input.
   child.stdin?.end(input)
 })
 
@@ -41,7 +41,7 @@ const call = (file, args, input) => new Promise(resolve => {
  * @param {string[]} args
  * @param {string} [input]
  * @returns {Promise<string>}
- * @throws {Error} with its output
+ * @throws {Error} error with the output of the program
  */
 async function must (file, args, input) {
   const { code, stdout, stderr } = await call(file, args, input)
@@ -75,7 +75,7 @@ const helm = (...args) => must(place.tools.helm, args)
 const get = async (...args) => JSON.parse(await kubectl('get', '--output', 'json', ...args))
 
 /**
- * Prints a figure at the end of the run.
+ * Records a figure, which is printed at the end of the run.
  * @param {string} what
  * @param {string} value
  */
@@ -86,11 +86,10 @@ const note = (what, value) =>
 const namespaces = []
 
 /**
- * A namespace for one test, deleted after it.
+ * Creates a namespace for one test, which is deleted after it.
  * @param {string} name
- * @param
- *   {{ release?: string, labels?: Record<string, string>, annotations?: Record<string, string> }}
- *   [options] release: that injects into it
+ * @param {{ release?: string, labels?: Record<string, string>, annotations?: Record<string, string>
+ *   }} [options] release: the release that injects into it
  */
 async function namespace (name, { release, labels = {}, annotations = {} } = {}) {
   await kubectlWith(
@@ -147,7 +146,7 @@ async function removeNamespaces () {
  * @param {Record<string, any>} [values] by --set-json
  */
 async function chart (release, values = {}) {
-  // The value shows when the API server uses the changed policy.
+  // The value shows whether the API server already uses the changed policy.
   const applied = { name: 'CHART_APPLIED', value: Date.now().toString(36) }
   const extraEnv = values['exporter.extraEnv'] && [...values['exporter.extraEnv'], applied]
   const given = {
@@ -202,7 +201,7 @@ async function chart (release, values = {}) {
   )
 }
 
-/** Source of an app that only serves. */
+/** Source of an app that only serves requests. */
 const SERVING =
   "require('node:http').createServer((request, response) => response.end('hello')).listen(8080)"
 /** Pod Security's level "restricted". */
@@ -218,7 +217,8 @@ const RESTRICTED = {
  * A Deployment that asks to be watched.
  * @param {string} name
  * @param {{ code?: string, command?: string[], container?: object, pod?: object, annotations?:
- *   Record<string, string>, replicas?: number }} [options] code: of the app, else it serves
+ *   Record<string, string>, replicas?: number }} [options] code: code of the app; default: it
+ *   serves requests
  */
 const deployment = (
   name,
@@ -288,7 +288,7 @@ const podsOf = async (namespace, app) => (await get('pods', '--namespace', names
 /**
  * @param {any} pod
  * @param {string} container
- * @returns {any} its status, or {}
+ * @returns {any} status of the container, or undefined {}
  */
 const statusOf = (pod, container) =>
   [...(pod?.status.containerStatuses ?? []), ...(pod?.status.initContainerStatuses ?? [])].find(
@@ -317,7 +317,7 @@ async function runningPod (namespace, app) {
 
 /**
  * @param {any} pod
- * @returns {Promise<string>} '' where nobody answers
+ * @returns {Promise<string>} text of /metrics; '' if the exporter does not answer
  */
 const metricsOf = pod =>
   scrape(`http://${pod.status.podIP}:16369`, { signal: () => AbortSignal.timeout(5000) }).catch(
@@ -417,7 +417,7 @@ function processesOf (pod, container) {
 /**
  * @param {number} pid
  * @param {string} file
- * @returns {string} '' for a process that has just ended
+ * @returns {string} content; '' for a process that has just ended
  */
 function readOf (pid, file) {
   try {
@@ -456,8 +456,8 @@ const exporterRssMib = pod =>
   Math.round(Number(/VmRSS:\s+(\d+)/.exec(readOf(exporterOf(pod) ?? 0, 'status'))?.[1]) / 1024)
 
 /**
- * Last change of a pod's Ready condition: if it is equal before and after, the pod was in its
- * Services all the time.
+ * Last change of a pod's Ready condition. If it is the same before and after an event, the pod was
+ * in its Services all the time.
  * @param {any} pod
  * @returns {[ready: string, since: string]}
  */

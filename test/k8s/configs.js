@@ -3,8 +3,8 @@
 const path = require('node:path')
 
 /**
- * Files of the cluster's servers. All servers run in a network namespace of their own, so no port
- * is in use.
+ * Configuration files of the cluster's servers. All servers run in a network namespace of their
+ * own, so no port is in use.
  * @typedef {object} Place
  * @property {string} folder folder of this cluster, removed with it
  * @property {string} cgroupRoot name of the root of its cgroups
@@ -28,7 +28,7 @@ const kubeconfig = () => ({
 })
 
 /**
- * There is no iptables and no kube-proxy: clients use the addresses of pods.
+ * Network plugin. There is no iptables and no kube-proxy, so clients use the addresses of pods.
  * @param {Place} place
  */
 const cni = ({ folder }) => ({

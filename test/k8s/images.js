@@ -33,7 +33,7 @@ USER 65532:65532
 
 /**
  * All images that the cluster needs, in one archive.
- * @param {string} archive where it goes
+ * @param {string} archive path of the archive
  */
 async function saveImages (archive) {
   const store = containerStore()
@@ -74,7 +74,7 @@ async function saveImages (archive) {
     PAUSE,
     BASE
   )
-  // Removes images of earlier runs, which have lost their names to these.
+  // Removes images of earlier runs, whose names now belong to the new images.
   await store.tryPodman('image', 'prune', '--force')
 }
 

@@ -22,7 +22,7 @@ const EVERY_MS = 500
  * @param {string[]} args
  * @param {string} [input]
  * @returns {string}
- * @throws {Error} what it says
+ * @throws {Error} error with the output of the program
  */
 function run (file, args, input) {
   const { status, stdout, stderr, error } = spawnSync(file, args, {
@@ -99,7 +99,7 @@ async function main () {
     }
     /** @type {any[]} */
     let before = []
-    // The cluster may have to make service accounts first.
+    // The cluster may have to create service accounts first.
     await eventually(() => { before = ask(); return true })
     for (const mode of /** @type {const} */ (['sidecar', 'node'])) {
       run(helm, [

@@ -4,7 +4,7 @@
  * `npm run test:k8s`: tests memwatch in a real Kubernetes 1.36 (API server, controller manager,
  * scheduler, etcd, containerd, kubelet). Helm installs the chart, its policy injects pods, and apps
  * are diagnosed, killed and upgraded. All of it runs in namespaces of its own (processes, mounts,
- * network) and goes with them.
+ * network) and disappears with them.
  *
  *   npm run test:k8s builds what it needs once, some ten minutes; then about as long
  *   npm run test:k8s -- --only upgrade    scenarios whose file or sentence has that
@@ -28,7 +28,7 @@ const { values: given } = parseArgs({
 })
 
 /**
- * Mount points inside must exist as folders outside.
+ * Creates the mount points used inside, which must exist as folders outside.
  * @returns {string[]} created folders
  */
 const makeMountPoints = () =>
@@ -63,7 +63,10 @@ function removeCgroup (folder) {
   fs.rmdirSync(folder)
 }
 
-/** Repeated attempts, as ended processes leave a cgroup with a delay. @param {() => void} work */
+/**
+ * Repeats attempts, because ended processes leave a cgroup with a delay.
+ * @param {() => void} work
+ */
 async function insist (work) {
   for (const deadline = Date.now() + GONE_MS; ;) {
     try {
@@ -109,8 +112,8 @@ async function main () {
       keep: given.keep,
       jestArgs: ['--passWithNoTests', ...(given.only ? ['--testNamePattern', given.only] : [])]
     }
-    // A session of its own, so that Ctrl-C of the terminal reaches only this process, which then
-    // ends it.
+    // The process inside gets a session of its own, so that Ctrl-C reaches only this process, which
+    // then ends the other one.
     inside = spawn(
       'unshare',
       [

@@ -6,8 +6,8 @@ const { spawn, execFileSync } = require('node:child_process')
 const configs = require('./configs')
 
 /**
- * The kubelet writes these settings: files of the test are mounted over them, so that the machine
- * keeps its own.
+ * The kubelet writes these settings: files of the test are mounted over them, so that the machine's
+ * settings do not change.
  */
 const SETTINGS = { 'vm/overcommit_memory': '1', 'kernel/panic': '10', 'kernel/panic_on_oops': '1' }
 const READY_MS = 90_000
@@ -47,7 +47,7 @@ async function until (what, is, folder) {
 }
 
 /**
- * Folder for the files of kubelet and containerd, apart from the machine's. Runs in a mount
+ * Mounts folders for kubelet and containerd over the machine's own ones. It must run in a mount
  * namespace of its own.
  * @param {string} folder
  */
@@ -103,7 +103,7 @@ async function startCluster (place, say) {
   fs.writeFileSync(at('containerd.toml'), configs.containerd(place))
   fs.writeFileSync(at('kubelet.yaml'), JSON.stringify(configs.kubelet(place)))
 
-  // In memory, as the data ends with the cluster anyway.
+  // etcd stores its data in memory, because the data is deleted with the cluster anyway.
   start(folder, path.join(tools.debian, 'usr/bin/etcd'), ['--data-dir', '/run/etcd'])
   start(
     folder,

@@ -21,7 +21,10 @@ const OPERATOR = {
 }
 /** Debian packages, which are only unpacked: the machine's own daemons stay as they are. */
 const DEBIAN = ['etcd-server', 'containerd', 'containernetworking-plugins']
-/** The API server alone takes five minutes on two cores without a build cache. */
+/**
+ * Time limit of a build. Without a build cache, the API server alone takes five minutes on two
+ * cores.
+ */
 const LONGEST_BUILD_MS = 30 * 60_000
 
 /**
@@ -39,7 +42,7 @@ const say = text => process.stderr.write(`test:k8s: ${text}\n`)
  * @param {string} file
  * @param {string[]} args
  * @param {import('node:child_process').SpawnSyncOptions} [options]
- * @throws {Error} with what it said
+ * @throws {Error} error with the output of the program
  */
 function must (file, args, options = {}) {
   const { status, stderr, error } = spawnSync(file, args, {
@@ -73,7 +76,7 @@ function whatIsMissing () {
 }
 
 /**
- * Builds or unpacks a folder once, and keeps it. An interrupted build leaves no folder that looks
+ * Builds or unpacks a folder, unless it exists. An interrupted build leaves no folder that looks
  * complete.
  * @param {string} at
  * @param {string} what

@@ -31,13 +31,13 @@ function summaryOf (stdout) {
 }
 
 /**
- * The load generator's process id, once the app has started it.
+ * Waits until the app has started its load generator, and returns its pid.
  * @param {number} pid
  */
 async function loadOf (pid) {
   for (;;) {
     const [child] = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')
-    // Between fork and exec it still has the app's command line.
+    // Between fork and exec the child still has the app's command line.
     if (child && commandLine(child).includes('load.js')) return child
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
@@ -73,7 +73,7 @@ describe('the lab registry', () => {
     expect(app.about).toMatch(/^[A-Z0-9].*\.$/)
   })
 
-  test('finds an app by id', () => {
+  test('finds an app by its id', () => {
     expect(findApp('healthy-idle')?.title).toBe('Idle server')
     expect(findApp('healthy')).toBeUndefined()
   })
@@ -94,7 +94,7 @@ describe('an app', () => {
         // Node.js warns the app that leaks listeners.
         const warning = /^\(node:\d+\) MaxListenersExceededWarning: .*\n\(Use .*\n/
         const complaints = stderr.replace(warning, '')
-        // A failed app has no summary, so the error shows its output first.
+        // A failed app has no summary, so its output is compared first, and shown in the error.
         expect({ app: app.id, form, code, complaints }).toEqual({
           app: app.id,
           form,
@@ -102,7 +102,7 @@ describe('an app', () => {
           complaints: ''
         })
         const { lab, app: id, seconds } = summaryOf(stdout)
-        // On a busy machine any of them may be late.
+        // On a busy machine any app may be late.
         const ranSeconds = seconds >= 2 ? 'two at least' : seconds
         expect({ lab, id, ranSeconds }).toEqual({
           lab: 'summary',
@@ -150,7 +150,7 @@ describe('an app', () => {
 const describeLinux = process.platform === 'linux' ? describe : describe.skip
 
 describeLinux('the load generator', () => {
-  test('is not watched', async () => {
+  test('the load generator is not watched', async () => {
     const { child, ended } = start(findApp('healthy-idle')?.script ?? '', [], {
       NODE_OPTIONS: '--no-deprecation'
     })

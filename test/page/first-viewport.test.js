@@ -6,7 +6,7 @@ const { tellRecording } = require('../support/recorded-agent')
 const { describeWithTools } = require('../support/tools')
 const { defined } = require('../support/defined')
 
-/** At this share of its recording the leak is half a minute before the limit. */
+/** Share of the recording at which the leak is half a minute before the limit. */
 const SHARE = 0.66
 const VIEWPORTS = [{ width: 1280, height: 800 }, { width: 390, height: 844 }]
 

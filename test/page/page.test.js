@@ -11,9 +11,9 @@ const { openPage, closeBrowser } = require('../support/browser')
 const { defined } = require('../support/defined')
 const { freePort } = require('../support/free-port')
 
-/** Limit of all files of the page, compressed. */
+/** Size limit of all files of the page, compressed. */
 const MOST_BYTES = 150_000
-/** Behind the API. */
+/** Time limit for showing a verdict, after the API has it. */
 const SHOWN_WITHIN_MS = 2000
 
 /** Objects of one class held by a variable. */
@@ -312,7 +312,7 @@ describeWithTools('the page', ({ chromium }) => {
     const page = await open()
     await page.getByRole('rowheader', { name: /^healthy-steady 2 targets, Node / }).waitFor()
     const row = page.getByRole('row', { name: /^healthy-steady-2 / })
-    // A level course is a line without height, which counts as not visible.
+    // A constant course is a line without height, which does not count as visible.
     await row.locator('.mini .course').waitFor({ state: 'attached', timeout: 30_000 })
     app.child.kill('SIGSEGV')
     await app.ended
@@ -362,7 +362,7 @@ describeWithTools('the page', ({ chromium }) => {
       .waitFor({ state: 'detached' })
   }, 60_000)
 
-  it('is small: the sum of all its files', async () => {
+  it('is small in the sum of all its files', async () => {
     opened = await openPage(chromium)
     const { page } = opened
     const session = await page.context().newCDPSession(page)

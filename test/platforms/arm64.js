@@ -15,7 +15,7 @@ const PACKAGES = [
 ]
 
 /**
- * An emulator translates each instruction, so nothing here depends on timing.
+ * Platform arm64, by an emulator. It is slow, so no case depends on timing.
  * @type {import('./run').Platform}
  */
 const arm64 = {

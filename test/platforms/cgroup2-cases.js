@@ -13,7 +13,7 @@ const ROOT = path.join(__dirname, '../..')
 const MIB = 2 ** 20
 /**
  * Deaths of bench/deaths.js that involve a container. A process that allocates all memory in one
- * turn sends no frame meanwhile, so a sidecar can only guess.
+ * turn of its loop sends no frame, so a sidecar could only guess.
  */
 const DEATHS = [
   'heap larger than its container', 'memory full', 'heap full in a container',

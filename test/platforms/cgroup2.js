@@ -47,7 +47,7 @@ poweroff -f
  * Copies a program with the libraries that it loads.
  * @param {string} root
  * @param {string} file
- * @param {string} [to] in there
+ * @param {string} [to] path in the root folder
  */
 function addProgram (root, file, to = file) {
   const libraries = must('ldd', [file]).matchAll(/(\/\S+) \(0x/g)
@@ -78,7 +78,8 @@ function addPackages (root) {
 
 /**
  * @param {string} folder
- * @returns {string} archive of the root folder, uncompressed, as an emulator decompresses slowly
+ * @returns {string} archive of the root folder; uncompressed, because an emulator decompresses
+ *   slowly
  */
 function packRoot (folder) {
   const root = path.join(folder, 'root')
@@ -116,10 +117,10 @@ function fetchKernel () {
 }
 
 /**
- * Boots, and reads the output of the cases.
+ * Boots the machine, and reads the output of the cases.
  * @param {string} folder
- * @returns {{ results: Map<string, any>, ended: Promise<string> }} results: by title and version;
- *   ended: resolves to all output of the machine
+ * @returns {{ results: Map<string, any>, ended: Promise<string> }} results by title and version;
+ *   ended: resolves to the whole output of the machine
  */
 function boot (folder) {
   const machine = spawn('qemu-system-x86_64', [

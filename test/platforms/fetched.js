@@ -1,6 +1,6 @@
 'use strict'
 
-/** Parts of the platforms, fetched once into the tools folder. */
+/** Fetches parts of the platforms once, into the tools folder. */
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -32,7 +32,7 @@ const WHEELS = {
  * @param {string[]} args
  * @param {import('node:child_process').SpawnSyncOptions} [options]
  * @returns {string} stdout
- * @throws {Error} with what it said
+ * @throws {Error} error with the output of the program
  */
 function must (file, args, options) {
   const { status, stdout, stderr, error } =
@@ -53,7 +53,7 @@ const placeOf = name => path.join(toolsFolder(), 'platforms', name)
 const hasKept = name => fs.existsSync(placeOf(name))
 
 /**
- * Creates a folder once, and keeps it. An interrupted attempt leaves no folder that looks complete.
+ * Creates a folder, unless it exists. An interrupted attempt leaves no folder that looks complete.
  * @param {string} name below the tools folder
  * @param {(to: string) => void} make
  * @returns {string} absolute path
@@ -104,7 +104,8 @@ const fetchDebian = (suite, name, choose) => keep(`debian-${suite}-${name}`, to 
     fs.mkdirSync(path.join(state, folder), { recursive: true })
   }
   const list = path.join(state, 'sources.list')
-  // Empty, as apt would otherwise use versions installed on this machine.
+  // The status file is empty, because apt would otherwise consider the packages installed on this
+  // machine.
   const status = path.join(state, 'status')
   fs.writeFileSync(status, '')
   fs.writeFileSync(list, `deb [signed-by=${KEYRING} arch=amd64] ${MIRROR} ${suite} main\n`)
@@ -145,8 +146,8 @@ const fetchMusl = () => keep('musl', to => {
 })
 
 /**
- * @returns {string | undefined} reason for which fetching is impossible here; undefined: it is
- *   possible
+ * @returns {string | undefined} reason why fetching is impossible on this machine; undefined if it
+ *   is possible
  */
 function whyNotFetched () {
   const missing = ['pip', 'python3', 'apt-get', 'dpkg']

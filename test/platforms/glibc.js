@@ -7,10 +7,13 @@ const { fetchNode } = require('../../scripts/fetch-node')
 const { tellFacts } = require('./tried')
 
 const ROOT = path.join(__dirname, '../..')
-/** The newest of each line, as npm has them. */
+/** The newest version of each line in npm's registry. */
 const NODES = ['18.20.8', '20.20.2', '22.23.3', '24.21.0', '26.10.0']
 
-/** Version of the memory controller: a hybrid machine has version 2 elsewhere. */
+/**
+ * Cgroup version of the memory controller: on a hybrid machine version 2 is mounted in another
+ * place.
+ */
 const CGROUP = fs.existsSync('/sys/fs/cgroup/cgroup.controllers') ? 2 : 1
 
 /** This machine, to which the other platforms are compared. @type {import('./run').Platform} */

@@ -11,7 +11,10 @@ const { simulate, tellFacts } = require('./tried')
 const PLATFORM = 'musllinux_1_2_x86_64'
 const ROOT = path.join(__dirname, '../..')
 
-/** This allocator has no statistics: memwatch must not state shares of its memory. */
+/**
+ * Checks the breakdown: musl's allocator has no statistics, so memwatch must not state shares of
+ * its memory.
+ */
 function checkMalloc (/** @type {ReturnType<typeof import('./tried').read>} */ { parts, states, notKnown }) {
   assert.deepStrictEqual(
     [parts.allocator_in_use, parts.allocator_retained],
@@ -31,8 +34,8 @@ function checkMalloc (/** @type {ReturnType<typeof import('./tried').read>} */ {
 const APPS = [
   ['js-heap-leak-jobs', 'js-heap-leak'],
   ['native-memory-leak', 'native-memory-leak'],
-  // musl immediately returned the memory of this app that glibc keeps. It is not known if musl
-  // always does that.
+  // musl immediately returned the memory that glibc retains for this app. It is unknown whether
+  // musl always does.
   ['allocator-fragmentation'],
   ['healthy-steady']
 ]
@@ -87,7 +90,7 @@ const musl = {
   })
 }
 
-/** @returns {string | undefined} reason for which the test is impossible without fetching */
+/** @returns {string | undefined} reason why the test is impossible without fetching */
 const whyNoMusl = () => hasKept('musl') && hasKept(`node-24.19.0-${PLATFORM}`)
   ? undefined
   : 'Node.js for musl was not fetched (npm run test:platforms -- --only musl)'

@@ -8,7 +8,8 @@ const { simulate, tellFacts } = require('./tried')
 
 const NODES = ['20.20.2', '24.21.0']
 /**
- * RSS is unknown, because libuv reads it from /proc. Diagnoses that need it stay open, and say so.
+ * RSS is unknown, because libuv reads it from /proc. Diagnoses that need it stay undecided, and say
+ * so.
  */
 const NEEDS_RSS = [
   'native-memory-leak', 'allocator-fragmentation', 'container-limit-mismatch', 'oversized-heap'

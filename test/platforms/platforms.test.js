@@ -12,7 +12,9 @@ const { memwatch, read, report, tellFacts } = require('./tried')
 
 const HERE = { node: process.execPath, root: path.join(__dirname, '../..') }
 const RUN = ['run', '--for', '3', '--']
-/** Longer than the 5 s after which an exporter first measures itself. */
+/**
+ * Arguments of a run that lasts longer than the 5 s after which an exporter first measures itself.
+ */
 const RUN_LONGER = ['run', '--for', '6', '--']
 const APP = ['-e', 'setInterval(() => Buffer.alloc(1e6), 50)']
 
@@ -26,7 +28,7 @@ afterAll(() => fs.rmSync(folder, { recursive: true, force: true }))
 
 /**
  * @param {string} title
- * @param {string | undefined} missing reason for which the test is impossible here
+ * @param {string | undefined} missing reason why the test is impossible on this machine
  * @param {() => Promise<unknown>} test
  */
 const itWith = (title, missing, test) => it(title, async () => {

@@ -9,7 +9,7 @@ const { spawnSync } = require('node:child_process')
 
 /** The PATH of ordinary users lacks chroot. */
 const PATHS = 'PATH="$PATH:/usr/sbin:/sbin"'
-/** Id of a user that /etc/passwd does not know. */
+/** Id of a user who is not in /etc/passwd. */
 const STRANGER = 51234
 
 /**
@@ -22,7 +22,7 @@ const STRANGER = 51234
  */
 
 /**
- * @param {string} script script of sh that creates the mounts; the command follows
+ * @param {string} script shell script that creates the mounts; the command follows it
  * @param {string[]} given arguments of the script, $1, $2 …, which it must shift
  * @param {string} [start] options of the command, which is "$@"
  * @returns {(words: string[]) => string[]}
@@ -30,7 +30,7 @@ const STRANGER = 51234
 const inRoom = (script, given = [], start = 'exec "$@"') => words =>
   ['unshare', '--mount', 'sh', '-ec', `${PATHS}\n${script}\n${start}`, 'sh', ...given, ...words]
 
-/** @returns {string | undefined} reason for which no environment is possible here */
+/** @returns {string | undefined} reason why no environment is possible on this machine */
 function whyNoRooms () {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'it needs root on Linux'
   const { status, error } = spawnSync('unshare', ['--mount', 'true'])

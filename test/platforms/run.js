@@ -17,15 +17,16 @@ const { writeSeen } = require('../../scripts/compatibility')
  * @typedef {object} Case
  * @property {string} title sentence about the platform
  * @property {string} node version of Node.js
- * @property {() => Promise<string[] | void>} test resolves to the names of SOURCES with values
- *   there, if it checks them
+ * @property {() => Promise<string[] | void>} test resolves to the names of SOURCES with values on
+ *   the platform, if the case checks them
  *
  * @typedef {object} Platform
  * @property {string} title
- * @property {() => string | undefined} missing why it cannot be tried here
- * @property {string[]} nodes versions
- * @property {(folder: string) => Case[] | Promise<Case[]>} cases in that empty folder; fetches the
- *   parts of the platform
+ * @property {() => string | undefined} missing reason why the platform cannot be tested on this
+ *   machine
+ * @property {string[]} nodes versions of Node.js
+ * @property {(folder: string) => Case[] | Promise<Case[]>} cases cases, run in the given empty
+ *   folder; fetches the parts of the platform
  * @property {number} [lanes] number of simultaneous cases
  */
 
@@ -62,7 +63,7 @@ Examples:
 
 /**
  * @param {Platform} platform
- * @param {string} [text] of titles
+ * @param {string} [text] text in the titles of the cases to run
  * @returns {Promise<Result>}
  */
 async function tryPlatform (platform, text = '') {

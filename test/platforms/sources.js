@@ -4,8 +4,8 @@
  * Facts about a process, with the parts of a hello and its frames that show them.
  * @type {Readonly<Record<string, (told: Told) => boolean>>}
  *
- * @typedef {{ hello: any, values: any, fields: Set<string> }} Told values: the newest of each field
- *   over all frames; fields: their names
+ * @typedef {{ hello: any, values: any, fields: Set<string> }} Told values: newest value of each
+ *   field over all frames; fields: names of the fields
  */
 const SOURCES = Object.freeze({
   'V8 heap, GCs, live heap': ({ fields }) =>

@@ -1,6 +1,6 @@
 'use strict'
 
-/** Cases of each platform: the agent alone, and the command line with apps of the lab. */
+/** Cases for each platform: the agent alone, and the command line with apps of the lab. */
 
 const assert = require('node:assert')
 const fs = require('node:fs')
@@ -26,9 +26,9 @@ process.on('SIGTERM', () => { clearInterval(work); console.log('the app ended we
 `
 
 /**
- * Runs the agent alone in an app on that platform: it must do no harm and have no errors.
+ * Runs only the agent, in an app on the platform: it must not harm the app, and have no errors.
  * @param {Place} place
- * @param {number} [count] of frames
+ * @param {number} [count] number of frames
  * @returns {Promise<Told & { known: string[] }>} known: names of SOURCES
  */
 async function tellFacts (place, count = FRAMES) {
@@ -83,7 +83,7 @@ function start (place, words, env = {}) {
 }
 
 /**
- * The command line on that platform.
+ * Arguments that run the command line on the platform.
  * @param {Place} place
  * @param {string[]} args
  * @param {NodeJS.ProcessEnv} [env] changes
@@ -92,7 +92,7 @@ const memwatch = (place, args, env) =>
   start(place, [place.node, path.join(place.root, 'cli/memwatch.js'), ...args], env)
 
 /**
- * Runs a command of the lab or another one there, and reads the report.
+ * Runs memwatch on the platform, and reads its report.
  * @param {Place} place
  * @param {string[]} args arguments of memwatch, without --json
  * @param {NodeJS.ProcessEnv} [env] changes
@@ -115,8 +115,8 @@ async function report (place, args, env, expected) {
 }
 
 /**
- * Only findings about memory count: on a busy machine the event loop and GCs of any app really
- * stall.
+ * Diagnoses about memory. Others are ignored, because on a busy machine the event loop and GCs of
+ * any app are really slow.
  */
 const BY_MEMORY = Object.freeze([
   'js-heap-leak', 'native-memory-leak', 'allocator-fragmentation', 'buffer-pool-pinning',
@@ -164,7 +164,7 @@ async function simulate (place, app, expected, options = []) {
 }
 
 /**
- * Expects one memory problem or none, and no other.
+ * Expects the given memory problem and no other, or none.
  * @param {ReturnType<typeof read>} told
  * @param {string} [expected] id
  */
@@ -175,7 +175,7 @@ function checkFound ({ states, headline }, expected) {
 }
 
 /**
- * An exporter on that platform must store the frames of an app there.
+ * Checks that an exporter on the platform stores the frames of an app.
  * @param {Place} place
  * @param {string} volume folder for socket and history, which its user can write to
  */

@@ -37,7 +37,10 @@ const verdictOf = async pod =>
 /** Long enough for dozens of GCs after the start of an app. */
 const SHARE_SECONDS = 20
 
-/** Time of GCs until the last frame, both in seconds. @param {any} pod */
+/**
+ * Total GC time until the last frame, and the uptime of that frame, both in seconds.
+ * @param {any} pod
+ */
 async function gcTotals (pod) {
   const lines = (await metricsOf(pod)).split('\n')
   const seconds = lines
@@ -48,8 +51,8 @@ async function gcTotals (pod) {
 }
 
 /**
- * Share of time in GC from now on. The start of an app does not count, as V8 always begins with a
- * small new space.
+ * Measures the share of time in GC from now on. The start of an app is excluded, because V8 always
+ * begins with a small new space.
  * @param {any} pod
  */
 async function gcShare (pod) {
@@ -64,7 +67,8 @@ async function gcShare (pod) {
 
 it('a starving app is diagnosed in its unchanged pod, and the printed fix cures it', async () => {
   const shop = await namespace('diagnosis', { release: 'sidecar' })
-  // The published app: without a command, its own environment or any part of memwatch in its image.
+  // The app as its owners publish it: no command, no environment of its own, and no part of
+  // memwatch in its image.
   await apply(
     shop,
     deployment('shop', {

@@ -31,7 +31,7 @@ const serves = pod =>
   )
 
 /**
- * An app injected by a release with these values.
+ * Deploys an app that is injected by a release with these values.
  * @param {string} name
  * @param {object} values
  */
@@ -102,8 +102,8 @@ it('a sidecar with too little memory does not delay the app', async () => {
       limits: { cpu: '100m', memory: '20Mi' }
     }
   })
-  // Before an OOM kill the kernel evicts pages of Node.js' executable again and again: with a tenth
-  // of a core that took 67 s on a busy machine.
+  // Before an OOM kill the kernel repeatedly evicts pages of Node.js' executable. With a tenth of a
+  // core this took 67 s on a busy machine.
   for (let i = 0; i < 30; i++) {
     expect(await serves(pod)).toBe(200)
     expect(await metricsOf(pod)).toBe('')

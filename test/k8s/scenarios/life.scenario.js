@@ -35,7 +35,7 @@ beforeAll(() => chart('sidecar'))
 const FLOOD = { seconds: 20, requestsPerSecond: 200, idle: 1000 }
 
 /**
- * One address sends too many requests for a while; the script ends by itself.
+ * Sends too many requests from one address for a limited time.
  * @param {string} host
  */
 function flood (host) {

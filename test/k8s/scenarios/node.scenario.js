@@ -28,7 +28,7 @@ const ON_THE_NODE = { 'injection.mode': 'node', 'node.enabled': true }
 afterEach(removeNamespaces)
 afterAll(() => helm('uninstall', 'node', '--namespace', 'memwatch', '--ignore-not-found'))
 
-/** The exporter of the node, of that version. @param {string} tag */
+/** The pod of the node's exporter, with this version. @param {string} tag */
 const exporterPod = tag =>
   eventually(
     async () =>
