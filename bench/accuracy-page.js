@@ -11,22 +11,23 @@ const { formatValue } = require('../engine/text/format')
  * @property {string} node major version
  * @property {string} app
  * @property {'broken' | 'fixed'} form
- * @property {string} thread the one that was judged
+ * @property {string} thread judged thread
  * @property {string | null} expected diagnosis
- * @property {string | null} found primary of the main thread, else of a worker
- * @property {string | null} had what a repaired app had before
+ * @property {string | null} found primary diagnosis of the main thread, otherwise of a worker
+ * @property {string | null} had diagnosis that a repaired app had before
  * @property {number | null} confirmedAfterSeconds
- * @property {string[]} others what else was suspected or confirmed
+ * @property {string[]} others other suspected or confirmed diagnoses
  * @property {string[]} opportunities suspected or confirmed: half a minute rarely tells whether a
  *   heap grows
- * @property {import('../engine/diagnoses/define-diagnosis').Fix | null} fix the first one
- * @property {Record<string, number | null>} measured the signals that the fix of the broken form
- *   predicts, at the end of this run
+ * @property {import('../engine/diagnoses/define-diagnosis').Fix | null} fix the first fix
+ * @property {Record<string, number | null>} measured signals predicted by the fix of the broken
+ *   form, measured at the end of this run
  */
 
 /**
- * An app with a problem got its diagnosis, a healthy one none, and a repaired one lost its own: a
- * fix from outside may bring the next bottleneck to light.
+ * True if an app with a problem got its diagnosis, a healthy app none, and a repaired app no longer
+ * has its own. A repaired app may have another diagnosis, because a fix may reveal the next
+ * bottleneck.
  * @param {Result} result
  */
 function isRight ({ app, form, expected, found, opportunities, had }) {
@@ -36,7 +37,7 @@ function isRight ({ app, form, expected, found, opportunities, had }) {
 }
 
 /**
- * Predicted against measured values, for every fix that was tried.
+ * Compares predicted and measured values, for every applied fix.
  * @param {Result[]} results
  */
 function comparisons (results) {

@@ -117,8 +117,8 @@ async function resultOf (run) {
 
 /**
  * @param {Run} run
- * @param {Result['fix']} fix that was printed
- * @returns {Promise<object>} what the app printed about itself
+ * @param {Result['fix']} fix printed fix
+ * @returns {Promise<object>} summary that the app printed about itself
  */
 async function live (run, fix) {
   const { node, app, form } = run
@@ -157,7 +157,8 @@ const APP_CORES = 0.5
 const MOST_STRETCH = 4
 
 /**
- * A slow pod needs more time for the same work, and so for the same leak.
+ * Multiple by which a run is longer: a slow pod needs more time for the same work, and so for the
+ * same leak.
  * @param {string} cpus
  * @returns {number} multiple of the seconds of a run
  */

@@ -18,7 +18,8 @@ const ms = seconds => (1000 * seconds).toFixed(2)
  */
 const share = seconds => seconds / Math.max(EVERY_SECONDS, seconds / MOST_SHARE)
 /**
- * Tolerance in bytes of RSS, for cases that return next to nothing.
+ * Error of a prediction relative to the measured result; a tolerance in bytes covers cases that
+ * return next to nothing.
  * @param {{ gained: number, rss: number }} trim
  * @param {number} predicted
  */

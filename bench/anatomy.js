@@ -155,8 +155,8 @@ const trims = () =>
                   const [target] = targets.filter(({ thread }) => thread === 'main')
                   const { take } = target
                   /**
-                   * @type {import('../engine/history/tracks').Values} of the last scan, with which
-                   *   a trim begins
+                   * @type {import('../engine/history/tracks').Values} result of the last scan, with
+                   *   which a trim begins
                    */
                   let look = {}
                   target.take = (frame, ...rest) => {

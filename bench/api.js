@@ -64,7 +64,7 @@ async function main () {
       ...process.argv.slice(2)
     ],
     { cwd: folder, stdio: 'inherit' }
-  ) // its cache is removed with the folder
+  ) // Its cache is removed with the folder.
   const [code] = await once(test, 'close')
   app.kill('SIGKILL')
   await exporter.stop()

@@ -9,12 +9,12 @@ const http = require('node:http')
 
 const RATE = 200
 const TICK_MS = 5
-/** A request without an answer for so long is lost. */
+/** Time after which a request without an answer is lost. */
 const LOST_MS = 10_000
 
 const port = Number(process.argv[2])
 const agent = new http.Agent({ keepAlive: true, maxSockets: 16 })
-/** Milliseconds by phase. @type {Record<string, number[]>} */
+/** Latencies in milliseconds, by phase. @type {Record<string, number[]>} */
 const taken = {}
 let phase = 'quiet'
 let lost = 0

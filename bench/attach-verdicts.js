@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * `npm run bench:attach-verdicts`: are the verdicts those of a preloaded agent? Each app of the lab
- * runs twice in a memory cgroup: once preloaded, watched from its start for its time, and once
- * attached to at half of its time, and watched for as long, or until it ends. Full GCs on command
- * are allowed in both.
+ * `npm run bench:attach-verdicts`: are verdicts after an attach the same as with a preloaded agent?
+ * Each app of the lab runs twice in a memory cgroup: once preloaded, watched from its start for its
+ * time, and once attached to at half of its time, and watched for as long, or until it ends. Full
+ * GCs on command are allowed in both.
  *
  *   npm run bench:attach-verdicts                        every app, some three hours
  *   npm run bench:attach-verdicts -- --only js-heap-leak,healthy-steady
@@ -25,7 +25,10 @@ const { watchProcess } = require('../cli/watch/watch-process')
 const { createMemoryGroup } = require('../exporter/process/memory-group')
 
 const LEAST_SHARE = 0.95
-/** Each app has an inspector port of its own: Node.js' may be in use by others. */
+/**
+ * First inspector port. Each app has a port of its own, because the default port of Node.js may be
+ * in use.
+ */
 const FIRST_PORT = 9400
 
 const { values: given } = parseArgs({
@@ -118,7 +121,7 @@ async function compare (app) {
   return { app, before, after, isSame }
 }
 
-/** @param {Row} row a healthy app that was said to be ill */
+/** @param {Row} row row with a healthy app that got a confirmed finding */
 const isWrong = ({ app, after }) => app.diagnosis === null && after.state === 'confirmed'
 
 async function main () {

@@ -30,23 +30,25 @@ const { fetchNode } = require('../scripts/fetch-node')
 const { startExporter } = require('../test/support/exporter')
 
 const VERSIONS = '18.20.8,20.20.2,22.23.3,24.21.0,26.10.0'
-/** The agent sends its first frames. */
+/** Pause after an attach, in which the agent sends its first frames. */
 const ATTACHED_MS = 300
-/** V8 compiles what the servers run, and memory finds its level. */
+/**
+ * Time before the first round, in which V8 compiles the servers' code, and memory becomes stable.
+ */
 const SETTLE_MS = 10_000
-/** Readings of memory before the first attach, and the time between them. */
+/** Number of memory readings before the first attach, and the time between them. */
 const READINGS_BEFORE = 5
 const READ_AGAIN_MS = 1000
-/** Rounds until V8 has compiled what they run. */
+/** Number of rounds before measuring, until V8 has compiled their code. */
 const WARM_ROUNDS = 10
-/** Readings of memory between the rounds. */
+/** Number of memory readings between the rounds. */
 const READINGS = 20
-/** Memory that may remain: less than the code of the agent takes. */
+/** Upper bound of the memory that may remain: less than the agent's code takes. */
 const MOST_LEFT_BYTES = 1024 ** 2
 /** Node.js' own port may be in use by others. */
 const INSPECTOR_PORT = 9329
 const RESAMPLES = 1000
-/** Latencies are counted in buckets, each 2 % above the one before. */
+/** Ratio of the bounds of neighbouring latency buckets. */
 const BUCKET_RATIO = 1.02
 const LEAST_MS = 0.01
 const BUCKETS = 1000
@@ -97,7 +99,7 @@ class Served {
     return await answer.json()
   }
 
-  /** @param {string} phase that requests from now on belong to */
+  /** @param {string} phase phase of all requests from now on */
   enter (phase) {
     this.#load?.send(phase)
   }
@@ -107,7 +109,7 @@ class Served {
     this.readings.push(await this.ask('memory'))
   }
 
-  /** Last reading of memory beside its control's. @param {Served} control */
+  /** Text with its last memory reading, relative to its control's. @param {Served} control */
   aboveText (control) {
     const [last, other] = [this, control].map(({ readings }) => readings[readings.length - 1])
     const texts = /** @type {const} */ (['heapUsed', 'rss']).map(figure =>
@@ -204,8 +206,8 @@ function compareWindows (taken, control, kind) {
 }
 
 /**
- * Memory of a server above its control's: what it gained since before the first attach, and by
- * which it grows with each round.
+ * Memory of a server relative to its control: gain since before the first attach, and growth per
+ * round.
  * @param {Served} own
  * @param {Served} control
  * @param {'rss' | 'heapUsed'} figure
@@ -240,7 +242,7 @@ const show = ({ value, least, most }, unit, per = 1) =>
  * @param {string} version
  * @param {number} rounds
  * @param {string} socket of an exporter
- * @returns {Promise<boolean>} whether every claim holds
+ * @returns {Promise<boolean>} true if every claim holds
  */
 async function measure (version, rounds, socket) {
   const node = fetchNode(version)
@@ -283,7 +285,7 @@ async function measure (version, rounds, socket) {
     }
   }
   const [{ taken, lost, sent }, other] = await Promise.all(both.map(served => served.rest()))
-  await wait(500) // its connections close
+  await wait(500) // Its connections close in this time.
   const after = descriptorsOf(own.pid)
   const left = await own.ask('resources')
   const isOpen = listenersAround(own.pid)

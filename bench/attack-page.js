@@ -5,7 +5,7 @@
 const MIB = 2 ** 20
 const mib = (/** @type {number} */ bytes) => (bytes > 0 ? (bytes / MIB).toFixed(0) : '–')
 const seconds = (/** @type {number} */ ms) => (ms / 1000).toFixed(2)
-/** @param {string} text in a cell of a table */
+/** @param {string} text text for a cell of a table */
 const cell = text => text.replace(/[|\\`<>]/g, '\\$&').replace(/\s+/g, ' ')
 /**
  * @param {string[]} head

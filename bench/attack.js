@@ -25,7 +25,7 @@ const PAGE = path.join(__dirname, '../docs/attack.md')
 const SECURITY = path.join(__dirname, '../SECURITY.md')
 /** Time limit of an attack. */
 const LONGEST_MS = 30 * 60_000
-/** Set where the bench runs in its own network namespace. */
+/** Environment variable that is set while the bench runs in its own network namespace. */
 const INSIDE = 'BENCH_ATTACK_INSIDE'
 
 const HELP = `Usage: npm run bench:attack -- [options]
@@ -138,7 +138,7 @@ function imageNode () {
 }
 
 /**
- * The same once more, where nothing else is on the network, and the loopback interface has more
+ * Starts this program again in a network namespace of its own, whose loopback interface has more
  * addresses.
  * @param {string} node
  */
@@ -159,7 +159,7 @@ async function runInside (node) {
 }
 
 /**
- * One attack, from the start of its exporter to its end.
+ * Runs one attack, from the start of its exporter to its end.
  * @param {import('./attack/attacks').Attack} attack
  * @param {string} node
  * @param {() => Promise<import('./attack/by-data-dir').Saved>} saved
@@ -221,7 +221,7 @@ async function play ({ who, what, mode, hasToken, prepareData, run, runAlone }, 
 }
 
 /**
- * Files that an exporter saves, made when it is first needed.
+ * Files that an exporter saves, created on first use.
  * @param {string} node
  * @param {string} folder
  */

@@ -38,7 +38,10 @@ const { suspectApps, KEEPER } = require('./suspect-apps')
 const MIB = 2 ** 20
 const AGENT = path.join(__dirname, '../agent/index.js')
 const AT_ONCE = 3
-/** A leak of the lab is first suspected after tens of seconds, and profiled for half a minute. */
+/**
+ * Time limit of an automatic capture. A leak of the lab is suspected after tens of seconds, and
+ * profiled for half a minute.
+ */
 const AUTOMATIC_MS = 240_000
 const FIRST_SUSPECTS = 3
 /** Number of interleaved windows in which throughput is measured. */
@@ -65,7 +68,7 @@ function script (name, code) {
 }
 
 /**
- * An app and the exporter that watches it.
+ * Starts an app, and an exporter that watches it.
  * @param {{ node: string, args: string[], autoCaptures?: boolean, env?: object, cwd?: string,
  *   limitBytes?: number }} options
  */
@@ -121,7 +124,7 @@ async function watch ({ node, args, autoCaptures = false, env = {}, cwd, limitBy
 /**
  * @template T
  * @param {readonly T[]} items
- * @param {(item: T) => Promise<void>} work several at a time
+ * @param {(item: T) => Promise<void>} work work for one item; several run at the same time
  */
 async function each (items, work) {
   const left = [...items]
@@ -245,7 +248,7 @@ async function throughput (node) {
     }
   }
   const clients = Array.from({ length: 16 }, client)
-  /** Requests a second during some work. @param {() => Promise<unknown>} work */
+  /** Measures requests per second during some work. @param {() => Promise<unknown>} work */
   const rate = async work => {
     const [from, began] = [served, performance.now()]
     await work()
@@ -354,7 +357,7 @@ async function snapshot (node) {
     await wait(3000)
     const before = rssOf(pid)
     let most = before
-    // NaN of a zombie
+    // A zombie has no RSS: NaN.
     const timer = setInterval(() => { try { most = Math.max(most, rssOf(pid) || 0) } catch {} }, 50)
     const taken = await take(app)
     clearInterval(timer)

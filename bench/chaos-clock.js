@@ -13,7 +13,7 @@ let offsetMs = 0
 const read = () => {
   try {
     offsetMs = Number(fs.readFileSync(file, 'utf8')) || 0
-  } catch {} // not written yet
+  } catch {} // The file is not written yet.
 }
 read()
 setInterval(read, 200).unref()

@@ -69,7 +69,7 @@ function tried (...[file, ...args]) {
 class App {
   /** @type {import('node:child_process').ChildProcess | undefined} */
   child
-  /** Accepted reasons for the staged end. @type {string[] | undefined} */
+  /** Correct reasons for the staged end. @type {string[] | undefined} */
   expected
   /**
    * @param {string} name
@@ -121,7 +121,7 @@ async function main () {
     })
   let exporter = await start()
   const life = { over: false }
-  /** Times in which the exporter was away. */
+  /** Time in which the exporter was away. */
   const away = { fromMs: Date.now(), untilMs: Date.now() + BACK_MS }
   const leave = () => { Object.assign(away, { fromMs: Date.now(), untilMs: Infinity }) }
   const back = () => { away.untilMs = Date.now() + BACK_MS }
@@ -155,7 +155,7 @@ async function main () {
   const stopped = new Set()
   let mostLost = 0
 
-  /** End of an app, and the report of it. @param {App} app */
+  /** Handles the end of an app, and checks the report on it. @param {App} app */
   async function reap (app) {
     const [code, signal] = await /** @type {Promise<any>} */ (app.ended)
     const pid = app.child?.pid
@@ -198,7 +198,7 @@ async function main () {
     })()
   }
 
-  /** Gaps in the last minutes of living apps. @param {string} when */
+  /** Measures gaps in the last minutes of living apps. @param {string} when */
   async function countLost (when) {
     for (const { target, pid, up } of await json('/api/v1/targets').catch(() => [])) {
       if (!up || stopped.has(pid)) continue
@@ -247,7 +247,7 @@ async function main () {
       if (!small) return
       try {
         fs.writeFileSync(path.join(dataFolder, 'ballast'), Buffer.alloc(64 * MIB))
-      } catch {} // the kill is the purpose of this step
+      } catch {} // The kill is the purpose of this step.
       await wait(8000 + fuzz.below(10_000))
       fs.rmSync(path.join(dataFolder, 'ballast'), { force: true })
       // Only saved data counts as lost: the rest could not have been saved by then.

@@ -30,7 +30,7 @@ const { spawnExporter } = require('../test/support/exporter-process')
 
 const MIB = 2 ** 20
 const RIGHT_RATIO = 0.95
-/** Deaths that take longer must leave a profile, in most cases. */
+/** Duration from which a death must usually leave a profile. */
 const SLOW_SECONDS = 60
 const PROFILED_RATIO = 0.8
 /** Functions of the app that leak. */
@@ -40,14 +40,14 @@ const APP = path.join(__dirname, 'dying-app.js')
 
 /**
  * @typedef {object} Staged
- * @property {string} way of bench/dying-app.js
+ * @property {string} way argument of bench/dying-app.js
  * @property {string[]} reason correct reasons if the exporter sees the process
  * @property {string[]} [blind] correct reasons if it does not; default: the same
  * @property {string[]} [flags] of Node
  * @property {number} [limitMib] of a memory cgroup
- * @property {NodeJS.Signals} [signal] sent to it
- * @property {number} [afterSeconds] of the way before that signal
- * @property {number} [roomMib] memory that it fills in steps, about
+ * @property {NodeJS.Signals} [signal] signal sent to it
+ * @property {number} [afterSeconds] seconds before the signal
+ * @property {number} [roomMib] approximate memory that it fills in steps
  */
 
 /**
@@ -141,7 +141,7 @@ const shipped = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-shipped-'))
  * @param {Staged} death
  * @param {string} name of the target
  * @param {import('../exporter/ingest/address').Address & { path: string }} socket
- * @returns {Promise<{ how: string, seconds: number }>} seconds: from when it began to die
+ * @returns {Promise<{ how: string, seconds: number }>} seconds: time since it began to die
  */
 async function die (node, death, name, socket) {
   const { way, flags = [], limitMib, roomMib, signal, afterSeconds = 0.5 } = death
@@ -173,7 +173,8 @@ async function die (node, death, name, socket) {
  * Captures of a target, in the exporter and in the folder.
  * @param {string} url of the exporter
  * @param {string} target
- * @returns {Promise<import('../exporter/captures/captures').Capture[]>} done, and shipped whole
+ * @returns {Promise<import('../exporter/captures/captures').Capture[]>} done: finished; shipped:
+ *   completely sent
  */
 async function readOutside (url, target) {
   const all = await (await fetch(`${url}/api/v1/captures`)).json()

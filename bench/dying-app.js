@@ -15,7 +15,7 @@ const ROW_BYTES = 132
 /** @type {unknown[]} */
 const kept = []
 
-/** Bytes each time that fill the room in a life of so many seconds. */
+/** Bytes per step that fill the given memory within the given lifetime. */
 const slowBytes = Number(roomMib) * MIB / Number(lifeSeconds) * LEAK_EVERY_MS / 1000
 const rows = roomMib ? Math.ceil(slowBytes / ROW_BYTES) : 20_000
 const fillBytes = roomMib ? Math.ceil(slowBytes) : 4 * MIB

@@ -26,7 +26,7 @@ const counters = Object.entries(fields)
   .filter(([, { kind, shape }]) => kind === 'counter' && shape === 'number')
   .map(([name]) => name)
 
-/** @param {number} n of the frame, from 0; the frames repeat with continued counters */
+/** @param {number} n number of the frame, from 0; frames repeat with continued counters */
 function frameOf (n) {
   const { values } = frames[n % frames.length]
   const rounds = Math.floor(n / frames.length)
@@ -65,7 +65,7 @@ async function connected () {
   }
 }
 
-/** @param {number} i of the target */
+/** @param {number} i number of the target */
 async function open (i) {
   const socket = await connected()
   socket.write(
@@ -97,7 +97,7 @@ async function main () {
     }
     const began = performance.now()
     const line = frameOf(n)
-    // Spread over the second, like those of real agents.
+    // Frames are spread over the second, like frames of real agents.
     const slices = rate > 0 ? 20 : 1
     for (let slice = 0; slice < slices; slice++) {
       for (let i = slice; i < sockets.length; i += slices) {

@@ -32,7 +32,7 @@ const PROBE = path.join(__dirname, 'health-probe.js')
 const FEEDER = path.join(__dirname, 'exporter-feeder.js')
 const CLOCK_TICKS = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 const WARM_SECONDS = 10
-/** Duration of scraping, a minute and more, after which V8's new space has its final size. */
+/** Number of scrapes, one per second: after a minute V8's new space has its final size. */
 const SCRAPES = 60
 /** Scrapes while another client sends requests. */
 const PROBED_SCRAPES = 10
@@ -42,7 +42,7 @@ const PROBED_SCRAPES = 10
  */
 const SIDECAR_TARGETS = [1, 10]
 const IMAGE_ENV = { MALLOC_ARENA_MAX: '1' }
-/** Flags of deploy/image/start.sh, without that of the heap, which needs Node.js 24. */
+/** Flags of deploy/image/start.sh, without the heap flag, which needs Node.js 24. */
 const IMAGE_FLAGS = ['--max-semi-space-size=1', '--optimize-for-size']
 /** Lengths of history whose memory is measured, in seconds of a target's life. */
 const HISTORIES = [60, 600, 7200]
@@ -102,7 +102,7 @@ async function withExporter (use, env) {
 }
 
 /**
- * As Prometheus scrapes: on one connection, the time until the last byte is there.
+ * Scrapes like Prometheus, on one connection, and measures the time until the last byte.
  * @param {string} url
  * @param {http.Agent} agent
  */
@@ -136,7 +136,7 @@ async function scrapes (url, pid) {
   }
   const rss = rssOf(pid)
   const probe = fork(PROBE, [url])
-  await wait(1000) // first requests take longer
+  await wait(1000) // The first requests take longer.
   probe.send('forget')
   for (let i = 0; i < PROBED_SCRAPES; i++) {
     await scrape(url, agent)

@@ -27,7 +27,7 @@ const MEMWATCH = path.join(__dirname, '../cli/memwatch.js')
 const PODS = 20
 const VERSIONS = ['4.2.0', '4.3.0']
 const NAMESPACES = 25
-/** Targets served by one page. */
+/** Number of targets on one page of metrics. */
 const TARGETS_EACH = 100
 const SCRAPE_SECONDS = 30
 const REPEATS = 5
@@ -46,8 +46,8 @@ const workloads = Math.ceil(Number(given.targets) / PODS)
 const READ = new Set(JSON.stringify(recordedRules()).match(/\bmemwatch_[a-z_]+/g))
 
 /**
- * @typedef {{ app: string, lines: string[], verdicts: any[] }} Judged a recording: its series that
- *   the rules read, and its verdicts as the API has them
+ * @typedef {{ app: string, lines: string[], verdicts: any[] }} Judged a judged recording: the
+ *   series that the rules read, and the verdicts in the form of the API
  */
 
 /**
@@ -74,8 +74,8 @@ async function judge (app, i) {
 /**
  * @param {Judged[]} judged
  * @returns {(index: number) => { workload: string, namespace: string, instance: string, version:
- *   string, judged: Judged }} a target of the fleet: every other workload became ill with its newer
- *   version
+ *   string, judged: Judged }} function that returns a target of the fleet; in every other workload
+ *   only the newer version has the problem
  */
 const fleetOf = judged => index => {
   const number = Math.floor(index / PODS)
@@ -185,7 +185,7 @@ async function main () {
     const lines = []
     for (let i = 0; i < TARGETS_EACH && page * TARGETS_EACH + i < count; i++) {
       for (const { head, value, counts } of seriesOf(targetAt(page * TARGETS_EACH + i), began)) {
-        // Counters grow, like real ones.
+        // Counters grow, like real counters.
         lines.push(`${head} ${counts ? value + scrapes / 1000 : value}`)
       }
     }

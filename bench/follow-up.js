@@ -29,10 +29,13 @@ const { createMemoryGroup } = require('../exporter/process/memory-group')
 const AGENT = path.join(__dirname, '../agent/index.js')
 const PAGE = path.join(__dirname, '../docs/follow-up.md')
 const MARK = '<!-- figures: npm run bench:follow-up -- --write -->'
-/** Loads of the processes, as multiples of the app's own: none has the same after its restart. */
+/**
+ * Loads of the processes before the restart, as multiples of the app's own. No process has the same
+ * load after its restart.
+ */
 const RATES_BEFORE = [0.7, 1, 0.8, 1.1, 0.9]
 const RATES_AFTER = [1, 0.8, 1.1, 0.7, 1.2]
-/** Longest waits, as multiples of the time until the problem of an app is visible. */
+/** Time limits, as multiples of the time until the problem of an app is visible. */
 const CONFIRM_WITHIN = 4
 const END_WITHIN = 12
 const LOST_WITHIN_MS = 60_000
@@ -82,7 +85,7 @@ class Fleet {
   }
 
   /**
-   * @param {number} number of the process
+   * @param {number} number number of the process
    * @param {number} rate
    * @param {Form} [form]
    */
@@ -94,8 +97,9 @@ class Fleet {
     })
     const words = [given.node, ...(this.app.nodeArgs ?? []), ...nodeArgs, '-r', AGENT,
       this.app.script, '--rate', String(rate), ...args]
-    // A supervisor that starts the app with a clean environment, and hands its end on. The trap is
-    // in single quotes: in double quotes it would name the child before there is one.
+    // A supervisor starts the app with a clean environment, and passes signals on. The trap is in
+    // single quotes, because in double quotes the child's pid would be inserted before the child
+    // exists.
     const command = supervised
       ? ['sh', '-c', 'env -u NODE_OPTIONS -u LD_PRELOAD "$@" & child=$!; ' +
           "trap 'kill $child' TERM; wait $child; wait $child", 'sh', ...words]
@@ -183,7 +187,8 @@ async function followFixes (app) {
       const expected = 'fixed_as_predicted'
       return [{ app: app.id, process: 0, way: 'fixed', expected, ending: 'not confirmed', text: '' }]
     }
-    // Readings of a minute, as those of a process that ran before the advice was read.
+    // Wait for the readings of a minute, like those of a process that ran before its advice was
+    // read.
     await wait(60_000)
     const form = formOf(app, fix.change)
     for (let i = 0; i < count; i++) {

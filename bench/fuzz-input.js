@@ -21,7 +21,7 @@ function randomFrom (seed) {
   }
 }
 
-/** Values that break careless readers. @type {unknown[]} */
+/** Values for which careless readers fail. @type {unknown[]} */
 const NASTY = [
   null,
   true,
@@ -88,7 +88,7 @@ function fuzzer (seed) {
   const pick = (/** @type {readonly any[]} */ items) => items[below(items.length)]
   let sequence = 0
 
-  /** A message as an agent sends it. @param {number} pid */
+  /** A valid message of an agent. @param {number} pid */
   const sane = pid => {
     const kind = random()
     if (kind < 0.1) {
@@ -132,7 +132,7 @@ function fuzzer (seed) {
     })
   }
   /**
-   * Replaces a random place by another value.
+   * Replaces the value at a random place.
    * @param {any} value
    * @param {number} depth
    * @returns {any}
@@ -168,7 +168,7 @@ function fuzzer (seed) {
     random,
     below,
     pick,
-    /** One line, with its newline most of the time. @param {number} pid */
+    /** One line, usually with its newline. @param {number} pid */
     line (pid) {
       const kind = random()
       const text =

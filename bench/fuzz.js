@@ -26,9 +26,7 @@ const { fuzzer } = require('./fuzz-input')
 const MIB = 2 ** 20
 /** Upper bound of memory that an exporter may gain after the first third of the run. */
 const MOST_GROWTH_BYTES = 48 * MIB
-/**
- * Lines of one connection, as the exporter hangs up after a hundred rejected lines.
- */
+/** Number of lines on one connection: the exporter closes it after a hundred rejected lines. */
 const LINES_A_CONNECTION = 100
 const CONNECTIONS = 50
 

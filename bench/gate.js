@@ -51,8 +51,8 @@ const SERIES = [
 ]
 
 /**
- * Busy processes, one for each core, as heavy as the app to the scheduler.
- * @returns {() => void} ends them
+ * Starts busy processes, one for each core, with the same scheduling weight as the app.
+ * @returns {() => void} function that ends them
  */
 function loadCores () {
   const busy = os.cpus().map(() => spawn(process.execPath, ['-e', 'for (;;) {}'], { stdio: 'ignore' }))
@@ -107,7 +107,7 @@ async function main () {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-bench-gate-'))
   try {
     const names = values.only?.split(',')
-    // In rounds, as conditions of the machine change within the hour.
+    // The bench measures in rounds, because conditions of the machine change within an hour.
     for (let round = 0; round < ROUNDS; round++) {
       for (const series of SERIES.filter(({ name }) => !names || names.includes(name))) {
         await collect(series, { seconds: Number(values.seconds), folder, abort: abort.signal })

@@ -1,7 +1,7 @@
 'use strict'
 
-// The app of bench/gc-hooks.js: `gc-hooks-app.js workers N`, `cost N`, or `soak` until it is told
-// to end.
+// The app of bench/gc-hooks.js: `gc-hooks-app.js workers N`, `cost N`, or `soak`, which runs until
+// it is ended.
 const { Worker, isMainThread, parentPort, workerData } = require('node:worker_threads')
 const v8 = require('node:v8')
 const addon = require(`../allocator/prebuilt/${process.platform}-${process.arch}.node`)
@@ -74,7 +74,7 @@ function soak () {
   burst()
 }
 
-/** @param {number} count of counters */
+/** @param {number} count number of counters */
 function cost (count) {
   for (let i = 0; i < count; i++) addon.countGcs()
   const scavenge = () => globalThis.gc?.({ type: 'minor' })

@@ -23,7 +23,10 @@ const TURNS = path.join(__dirname, 'growth-turns.js')
 const COLD_CALLS = path.join(__dirname, 'cold-calls.js')
 const WARM_FRAMES = 4
 
-/** @typedef {{ heldMs: number, waitedMs: number }} Turn one of the agent's turns of the loop */
+/**
+ * @typedef {{ heldMs: number, waitedMs: number }} Turn one turn of the event loop with work of the
+ *   agent
+ */
 
 /** @type {Record<string, { title: string, of: number[], args: (value: number) => string[] }>} */
 const SHAPES = {
@@ -81,7 +84,7 @@ for (const name of shapes) {
  * @param {string} node
  * @param {string[]} args
  * @returns {Promise<{ micros: number[], gcsPerSecond: number, threads: number, lineBytes: number,
- *   turns: Turn[] }>} of the main thread
+ *   turns: Turn[] }>} measurements of the main thread
  */
 async function run (node, args) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-growth-'))
@@ -153,7 +156,7 @@ async function run (node, args) {
 const longest = (turns, ms) => (max(turns.map(ms)) * 1000).toFixed(0)
 
 /**
- * Cost of the parts of a frame by themselves, without any agent.
+ * Measures the cost of single parts of a frame, without an agent.
  * @param {string} node
  * @returns {Promise<string>} a table
  */

@@ -3,7 +3,10 @@
 // Requests the health of an exporter repeatedly, for bench/exporter.js: `forget` restarts the
 // measurement, `say` prints the longest answer since then in ms, and ends. It is a process of its
 // own, so that it does not measure its parent.
-/** The exporter answers an address a hundred times a second, scrapes included. */
+/**
+ * Pause between requests: the exporter answers one address a hundred times per second, including
+ * scrapes.
+ */
 const PAUSE_MS = 12
 let longestMs = 0
 process.on('message', message => {

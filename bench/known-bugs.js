@@ -28,14 +28,16 @@ cgroups, and so root on Linux. Ends with 1 when a bug was not reproduced, 2 for 
   npm run bench:known-bugs -- --missing`
 
 const RESULTS = path.join(__dirname, '../engine/known-bugs/reproduced.json')
-/** A fixed version runs at least for this time, and longer than the bug needed to show. */
+/**
+ * Least duration of a run with a fixed version, which is also longer than the bug needed to show.
+ */
 const LEAST_FIXED_SECONDS = 45
 const LONGER_SECONDS = 15
 
 /** @typedef {import('../engine/known-bugs/define-known-bug').KnownBug} KnownBug */
 /** @typedef {import('../engine/known-bugs').Reproduced} Reproduced */
 
-/** A mistake of the caller: the bench prints only its message. */
+/** Error for a mistake of the caller: the bench prints only its message. */
 class UsageError extends Error {}
 
 function readOptions () {
@@ -59,7 +61,7 @@ const readResults = () => JSON.parse(fs.readFileSync(RESULTS, 'utf8'))
 
 /**
  * @param {string} id
- * @param {Reproduced | null} result null: it was not reproduced
+ * @param {Reproduced | null} result result; null if the bug was not reproduced
  */
 function keep (id, result) {
   const { [id]: _, ...others } = readResults()

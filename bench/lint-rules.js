@@ -73,7 +73,7 @@ async function main () {
       const connection = await tellRecording(exporter, id, { pid: 100_000 + i })
       stops.push(() => connection.destroy())
     }
-    // A process killed for memory, and one that somebody stopped.
+    // A process killed for memory, and a process stopped by SIGTERM.
     for (const [name, pid] of /** @type {const} */ ([['killed', 200_000], ['stopped', 200_001]])) {
       const dying = await exporter.connect()
       const values = { rssBytes: 500 * MIB, containerLimitBytes: 512 * MIB }
@@ -111,7 +111,7 @@ async function main () {
       `${fs.readFileSync(path.join(SOURCE, 'pint.hcl'), 'utf8')}\nprometheus "live" {\n  uri    ` +
         ` = "${prometheus.url}"\n  timeout = "10s"\n}\n`
     )
-    // It must not block the exporter, which runs in this process.
+    // pint runs asynchronously, because the exporter runs in this process and must not be blocked.
     const pint = spawn(
       PINT,
       [

@@ -48,7 +48,7 @@ const LEAST_SHARE_NAMED = 0.9
 /** @typedef {{ tool: string, arguments: object, answer: any }} Call */
 
 /**
- * A copy of an installed case that tells nothing of its name.
+ * Copies an installed case to a parent folder that does not reveal its name.
  * @param {Run} run
  * @param {string} name
  * @param {string} below folder
@@ -90,7 +90,7 @@ async function judge (run, { name, below, client, exporter }) {
       ...env,
       MEMWATCH_NAME: name,
       MEMWATCH_SOCKET: exporter.socket.path,
-      // As memwatch run sets them.
+      // These variables are set like by `memwatch run`.
       MEMWATCH_ALLOCATOR_ACCESS: 'read',
       MEMWATCH_FORCED_GC: 'allow'
     },
@@ -115,7 +115,7 @@ async function judge (run, { name, below, client, exporter }) {
  * Calls the tools as an assistant would that knows the name of the target alone.
  * @param {Client} client
  * @param {string} name
- * @returns {Promise<Call[]>} five at most
+ * @returns {Promise<Call[]>} answers of at most five calls
  */
 async function ask (client, name) {
   /** @type {Call[]} */
@@ -139,7 +139,7 @@ async function ask (client, name) {
 }
 
 /**
- * Resolves when something is confirmed and has its suspects, or the time is over.
+ * Resolves when a finding is confirmed and has suspects, or when the time is over.
  * @param {Awaited<ReturnType<typeof startExporter>>} exporter
  * @param {string} name
  * @param {number} seconds
@@ -191,7 +191,7 @@ function check ({ case: id, file, expect, culprit }, calls) {
 
 /**
  * @param {number[]} values
- * @returns {number[]} the same in a random order
+ * @returns {number[]} the items in a random order
  */
 const shuffle = values => values
   .map(value => ({ value, at: Math.random() }))

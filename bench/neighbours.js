@@ -38,10 +38,10 @@ const WORK =
     'text: String(i) } }, 50); process.on("SIGTERM", () => process.exit(0))'
 
 /**
- * @typedef {object} Stage where a neighbour runs
+ * @typedef {object} Stage environment in which a neighbour runs
  * @property {string} folder a folder of its own, removed after the run
  * @property {Awaited<ReturnType<typeof startExporter>>} exporter
- * @property {Record<string, string>} env with the agent preloaded by NODE_OPTIONS
+ * @property {Record<string, string>} env environment that preloads the agent by NODE_OPTIONS
  * @property {(name: string, content: string) => string} file writes one into the folder
  * @property {(command: string, args: string[], env?: Record<string, string>) => App} start
  * @property {(accept?: (target: any) => boolean) => Promise<any>} target resolves to a watched
@@ -54,7 +54,10 @@ const WORK =
  * @property {Promise<number | null>} ended its exit code
  */
 
-/** @type {Record<string, (stage: Stage) => Promise<void>>} each throws on a failed claim */
+/**
+ * @type {Record<string, (stage: Stage) => Promise<void>>} checks of neighbours by name; each throws
+ *   on a failed claim
+ */
 const neighbours = {
   async 'prom-client, a registry of the app' ({ file, start, target }) {
     const app = start(given.node, [
@@ -314,7 +317,7 @@ const neighbours = {
 }
 
 /**
- * Another runtime, whose script must run and end as without the agent.
+ * Checks another runtime: its script must run and end as without the agent.
  * @param {Stage} stage
  * @param {string} runtime
  * @param {string[]} args

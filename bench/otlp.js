@@ -36,8 +36,8 @@ const { rssOf } = require('./process-reading')
 
 const APPS = ['semi-space-starvation', 'js-heap-leak', 'allocator-fragmentation', 'context-leak']
 /**
- * It ends, and so do its scraped series, while Prometheus still returns pushed ones for its
- * lookback time.
+ * App that ends. Its scraped series end at once, while Prometheus still returns its pushed series
+ * within the lookback time.
  */
 const DEAD = 'context-leak'
 const CANNOT_RUN = 4
@@ -165,7 +165,7 @@ const keyOf = metric => JSON.stringify(Object.entries(metric).sort())
 
 /**
  * @param {string} what
- * @param {string[]} found nothing is right
+ * @param {string[]} found list of defects; empty if everything is right
  */
 function report (what, found) {
   console.log(`${what}: ${found.length === 0 ? 'none' : `\n  ${found.slice(0, 20).join('\n  ')}`}`)

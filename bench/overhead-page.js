@@ -12,7 +12,7 @@ const { readWork, workSection } = require('./overhead-work-page')
 const mib = (/** @type {number} */ bytes) => (bytes / 2 ** 20).toFixed(1)
 const signed = (/** @type {number} */ value, /** @type {number} */ digits) => `${value > 0 ? '+' : ''}${value.toFixed(digits)}`
 
-/** Columns compared with the run without any tool in the same round. @type {Column[]} */
+/** Columns, each compared with the run without any tool in the same round. @type {Column[]} */
 const COLUMNS = [
   {
     key: 'throughput',

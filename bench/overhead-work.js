@@ -42,11 +42,11 @@ const { ORDER } = require('./overhead/measurement')
 const { FOLDER, installCompared, scrapeEachSecond, startSinks } = require('./overhead-sinks')
 const { WORK_FILE, middleOf, withWork, workSection } = require('./overhead-work-page')
 
-/** Measured within one process: the name of the line, and its file in variants/. */
+/** Variants measured within one process: files in variants/ by the name of their line. */
 const WITHIN = Object.freeze({ hooks: 'hooks', callbacks: 'memwatch-callbacks' })
-/** A process that has nothing, with which others are compared. */
+/** Variant without any tool, with which others are compared. */
 const BASE = 'none'
-/** Compared with it; `none` is a second process without any tool. */
+/** Variants compared with it; `none` is a second process without any tool. */
 const BETWEEN = Object.freeze([
   'none',
   'memwatch',
@@ -70,7 +70,7 @@ const TRIMMED_SHARE = 0.2
 /** V8's smallest semi-space: one GC for each MiB of garbage. */
 const FLAGS = ['--max-semi-space-size=1']
 const LEAST_ROUNDS = 5
-/** A large difference is settled when its quartiles are within this share of it. */
+/** Share of a large difference within which its quartiles must be for the measurement to end. */
 const SETTLED_SHARE = 0.05
 const CALIBRATION_OBJECTS = 5000
 
@@ -129,11 +129,11 @@ class Worker {
       throw new Error(`${variant} of ${node} ended with status ${code}`)
     })
     await Promise.race([once(child, 'message'), failed])
-    failed.catch(() => {}) // `end` kills it
+    failed.catch(() => {}) // `end` kills the process, so the error is expected.
     return worker
   }
 
-  /** Its stdout contains traces of V8. */
+  /** The text of its stdout, which contains traces of V8. */
   said = ''
 
   /**
@@ -148,7 +148,7 @@ class Worker {
 
   /**
    * @param {number} slices
-   * @param {number} [units] of each slice
+   * @param {number} [units] number of units in each slice
    * @returns {Promise<{ micros: number[], ownMicros: number, seconds: number }>} µs of CPU of each
    *   slice, and of the variant's own callbacks; elapsed seconds
    */
@@ -158,7 +158,7 @@ class Worker {
     return answer
   }
 
-  /** A second of work in one slice. @returns {Promise<number>} µs of CPU */
+  /** Makes it do one second of work, in one slice. @returns {Promise<number>} µs of CPU */
   async workOneSecond () {
     const { micros: [micros] } = await this.work(1, UNITS_OF_SECOND)
     return micros
@@ -172,7 +172,8 @@ class Worker {
 }
 
 /**
- * Allocations and computing of a unit, chosen for the rate of GCs, and equal for all variants.
+ * Chooses the allocations and computation of a unit for a rate of GCs. They are equal for all
+ * variants.
  * @param {string} node
  * @param {number} rate GCs in a second of work
  */
@@ -196,7 +197,7 @@ async function calibrate (node, rate) {
   return { objects, spins: Math.round(left / spinMicros) }
 }
 
-/** @typedef {{ more: number, of: number }} Turn µs of CPU more than `of` µs */
+/** @typedef {{ more: number, of: number }} Turn CPU time in µs in addition to `of` µs */
 
 /**
  * Processes take turns of one slice each, forwards and then backwards, so that a slow machine slows
@@ -210,7 +211,7 @@ async function compareProcesses (variants, start, round) {
   const files = [BASE, ...variants]
   /** @type {Worker[]} */
   const workers = []
-  /** @type {number[][]} µs of CPU of each turn, by worker */
+  /** @type {number[][]} CPU time of each turn in µs, by worker */
   const micros = files.map(() => [])
   try {
     const begin = round % files.length

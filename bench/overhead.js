@@ -66,7 +66,7 @@ for (const app of given.apps.split(',')) {
 fs.mkdirSync(given.out, { recursive: true })
 
 /**
- * @typedef {object} Run what one app with one variant took
+ * @typedef {object} Run costs of one app with one variant
  * @property {string} node
  * @property {string} app
  * @property {string} variant
@@ -75,7 +75,7 @@ fs.mkdirSync(given.out, { recursive: true })
  * @property {number} rss bytes at the end
  * @property {number} anon anonymous part of that, in bytes
  * @property {number} heapTotal
- * @property {number} cpuShare of a core
+ * @property {number} cpuShare share of a core
  * @property {number | null} loopsPerSecond
  * @property {number} [requestsPerSecond]
  * @property {number} [cpuMicrosPerRequest]
@@ -259,7 +259,8 @@ async function main () {
           // Each round begins with another variant, so that a drift does not always affect the same
           // one.
           const order = variants.map((_, i) => variants[(i + round) % variants.length])
-          if (app === 'idle') await Promise.all(order.map(one)) // lanes that do not disturb each other
+          // Idle apps do not disturb each other, so all variants run at the same time.
+          if (app === 'idle') await Promise.all(order.map(one))
           else for (const variant of order) await one(variant)
         }
       }

@@ -30,7 +30,7 @@ const FED_SECONDS = 600
 const LIMITS = { firstPaintMs: 1000, verdictMs: 2000, bytes: 150_000, taskMs: 100 }
 const LOADS = 10
 const FEW = 3
-/** Work of a target: a little of everything, ten times a second. */
+/** Code of a target that does a little of everything, ten times per second. */
 const LIGHT =
   'const kept = []; setInterval(() => { for (let i = 0; i < 200; i++) kept[i] = { i, text: ' +
     'String(Math.random()) } }, 100)'
@@ -112,7 +112,7 @@ async function stopAll () {
 const json = async (exporter, at) => (await exporter.get(`/api/v1/${at}`)).json()
 
 /**
- * First paint and transfer size of a page that is not in the cache.
+ * Measures first paint and transfer size of a page that is not in the cache.
  * @param {Awaited<ReturnType<typeof startExporter>>} exporter
  */
 async function loads (exporter) {
@@ -148,8 +148,8 @@ async function loads (exporter) {
 }
 
 /**
- * Longest task of the page's thread while the list is open, is filtered, and a target is opened and
- * its time range changed.
+ * Measures the longest task of the page's thread while the list is open and filtered, a target is
+ * opened, and its time range is changed.
  * @param {Awaited<ReturnType<typeof startExporter>>} exporter
  */
 async function smoothness (exporter) {
@@ -195,7 +195,7 @@ async function smoothness (exporter) {
 }
 
 /**
- * Delay of a verdict on the page behind the API.
+ * Measures the delay between a verdict in the API and on the page.
  * @param {Awaited<ReturnType<typeof startExporter>>} exporter
  */
 async function latency (exporter) {
@@ -221,8 +221,8 @@ async function latency (exporter) {
 }
 
 /**
- * Many targets, fed by one process: a hundred of their own would hold the CPUs, and a task of the
- * page would be as long as it waits for one.
+ * Runs work with many targets, which one process feeds: a hundred processes would occupy the CPUs,
+ * and tasks of the page would seem longer while they wait.
  * @param {Awaited<ReturnType<typeof startExporter>>} exporter
  * @param {number} count
  */

@@ -1,21 +1,21 @@
 'use strict'
 
 /**
- * Results published by others, and how this bench measures them.
+ * Results published by others, and how the app models the published one this bench measures them.
  *
  * @typedef {object} Case
  * @property {string} id
  * @property {string} title
- * @property {string} claim what was published
+ * @property {string} claim published claim
  * @property {string} app app of the lab that is modelled on it
  * @property {string} model how
  * @property {string} remark statement of the figures
- * @property {number} memoryMb the container
- * @property {number} seconds a run
+ * @property {number} memoryMb memory of the container in MB
+ * @property {number} seconds duration of a run
  * @property {number} fromNode
  * @property {Omit<Variant, 'id' | 'against'>} [byTry] options of `memwatch try`, which runs before
  *   and after in turns
- * @property {Variant[]} variants run by `memwatch simulate`, in turns, after those of
+ * @property {Variant[]} variants variants run in turns by `memwatch simulate`, after the runs of
  *   `memwatch try`
  *
  * @typedef {object} Variant
@@ -29,9 +29,9 @@
  *
  * @typedef {object} Claim
  * @property {import('../cli/comparison/figures').FigureName} figure
- * @property {string} published as published; '' without a published value
+ * @property {string} published value as published; '' without one
  * @property {number} [changeRatio] -0.31 for -31 %
- * @property {number} [before] in base units
+ * @property {number} [before] value before, in base units
  * @property {number} [after]
  * @property {number} [atMost] value after, if published as a bound
  */

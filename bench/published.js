@@ -48,7 +48,7 @@ const repeat = Number(given.repeat)
 /** @param {string} node */
 const majorOf = node =>
   execFileSync(node, ['-p', 'process.versions.node.split(".")[0]'], { encoding: 'utf8' }).trim()
-/** @param {string} side folder of its runs */
+/** @param {string} side folder with the runs */
 const runsIn = side => fs.existsSync(side) ? recordingsAt(side).length : 0
 
 /** Performs all missing runs of a case on one Node. @param {Job} job */
@@ -108,7 +108,7 @@ async function run ({ case: { app: id, memoryMb, seconds, byTry, variants }, nod
 
 /**
  * @param {string[]} args
- * @param {string} stdout a file
+ * @param {string} stdout descriptor of a file
  * @param {Record<string, string>} [env]
  */
 async function memwatch (args, stdout, env = {}) {
@@ -122,7 +122,7 @@ async function memwatch (args, stdout, env = {}) {
 }
 
 /**
- * The summary that the app printed.
+ * Reads the summary that the app printed.
  * @param {string} recording
  * @returns {import('../engine/recording/format').Work | undefined}
  */

@@ -49,12 +49,12 @@ function acceptedCommit () {
     if (git('rev-parse', '--is-shallow-repository').toString().trim() === 'true') return undefined
     return git('log', '-1', '--format=%H', '--', ACCEPTED).toString().trim() || undefined
   } catch {
-    return undefined // no repository
+    return undefined // This is not a repository.
   }
 }
 
 /**
- * The tree of a commit, with this one's libraries.
+ * Checks out the tree of a commit, with the libraries of the present tree.
  * @param {string} commit
  * @param {string} folder
  */
@@ -78,7 +78,7 @@ function checkOut (commit, folder) {
   for (const at of manifestOf('.').workspaces) link(manifestOf(at).name, path.join(folder, at))
 }
 
-/** @returns {string[]} names of what is in node_modules, @scope/name too */
+/** @returns {string[]} names of the packages in node_modules, including @scope/name */
 const installedNames = () =>
   fs.readdirSync(MODULES).flatMap(name =>
     name.startsWith('@')
@@ -130,7 +130,7 @@ function compare (folder) {
         best[i][name] = Math.min(best[i][name] ?? Infinity, ms)
       }
     }
-    // A path added since then has no earlier cost.
+    // A path that was added since has no earlier cost.
     ratios = Object.fromEntries(
       Object.keys(best[0])
         .filter(name => name in best[1])

@@ -30,8 +30,8 @@ const { values: given } = parseArgs({
 })
 
 /**
- * A counter in round n: its value in the first round, plus the growth of all rounds before. Rows
- * and maps are added element by element.
+ * Value of a counter in round n: its value in the first round, plus the growth of all earlier
+ * rounds. Rows and maps are added element by element.
  */
 function carried (value, last, rounds) {
   if (typeof value === 'number') return value + rounds * (last ?? 0)

@@ -63,7 +63,8 @@ const ALIKE = 0.01
 
 /**
  * @param {import('./retainers/cases').Case | typeof LARGE} of
- * @returns {Promise<string[]>} paths: one, or an earlier and a later one of an unseen app
+ * @returns {Promise<string[]>} paths of one snapshot, or of an earlier and a later one of an unseen
+ *   app
  */
 async function takeSnapshots (of) {
   const { name, kind } = of

@@ -29,9 +29,9 @@ const MIB = 2 ** 20
 const MINUTE = 60
 const PAGE = path.join(__dirname, '../docs/right-size.md')
 const DAYS = 21
-/** History that a recommendation is made from. */
+/** Length of the history from which sizes are recommended. */
 const HISTORY_DAYS = 14
-/** Days for which sizes stay that a person applies once. */
+/** Days for which manually applied sizes stay in use. */
 const HORIZON_DAYS = 7
 /** Start of the simulated time: a Monday, 00:00 UTC. */
 const START_UNIX_SECONDS = 1_759_708_800
@@ -87,14 +87,14 @@ const SCENARIOS = [
   { name: 'large heap', base: 1500, swing: 500, noise: 20, limit: 6144, heapLimit: 4096 }
 ]
 
-/** Services that leak: no size is right. @type {Scenario[]} */
+/** Services that leak, for which no size is right. @type {Scenario[]} */
 const LEAKING = [
   { name: 'heap leak of 5 MiB an hour', heapLeak: 5 },
   { name: 'native leak of 5 MiB an hour', nativeLeak: 5 }
 ].map(leak => ({ base: 200, swing: 100, limit: 2048, heapLimit: 1400, ...leak }))
 
 /**
- * One minute of a service.
+ * Simulates a service minute by minute.
  * @typedef {import('../engine/v8/size-days').SizeReading & { liveHeapBytes: number,
  *   heapUsedBytes: number, besideBytes: number }} Minute
  *
@@ -125,7 +125,7 @@ function live (scenario, days, seed) {
  * @typedef {object} Sized
  * @property {number} requestBytes
  * @property {number} limitBytes
- * @property {number} oldBytes maximum of the old generation in that container
+ * @property {number} oldBytes maximum of the old generation in the container
  *
  * @typedef {{ learn: (day: Minute[]) => void, size: () => Sized, kill: (at: Minute) => void }} Method
  */
@@ -172,8 +172,8 @@ function memwatchMethod ({ limit }) {
 }
 
 /**
- * VPA sets the request, and a limit in the proportion that the pod had: here request = limit. V8
- * then sizes its heap by that limit, or by the flag of the service.
+ * Method of VPA: it sets the request, and keeps the pod's proportion of limit to request, here 1.
+ * V8 then derives its heap size from the limit, or from the flag of the service.
  * @param {(limitBytes: number) => number} oldFor
  * @returns {Method}
  */
@@ -204,11 +204,11 @@ const METHODS = {
 
 /**
  * @typedef {object} Score
- * @property {number} days judged
- * @property {number} killed days with RSS above the limit
- * @property {number} full days with a live heap above the old generation
- * @property {number} missedWeeks recommendations that a day of the next week exceeded
- * @property {number} aboveRequest minutes above the request
+ * @property {number} days number of judged days
+ * @property {number} killed number of days with RSS above the limit
+ * @property {number} full number of days with a live heap above the old generation
+ * @property {number} missedWeeks number of recommendations that a day of the next week exceeded
+ * @property {number} aboveRequest number of minutes above the request
  * @property {number} limitBytes sum over days
  * @property {number} requestBytes sum over days
  * @property {number} peakBytes sum over days
@@ -292,7 +292,8 @@ const markdown = rows => [rows[0], rows[0].map(() => '---'), ...rows.slice(1)]
   .map(row => `| ${row.join(' | ')} |`).join('\n')
 
 /**
- * A leak: when memwatch says that no size heals it, and what VPA asks for.
+ * Result for a leak: the day on which memwatch says that no size fixes it, and the sizes that VPA
+ * recommends.
  * @param {Scenario} scenario
  * @param {number} days
  */

@@ -4,9 +4,9 @@ const http = require('node:http')
 const { once } = require('node:events')
 
 /**
- * Serves made metrics to a Prometheus on a free port: /eN/metrics has the text of exporter N.
- * @param {(exporter: number, scrapes: number) => string} text scrapes: requests so far, by which
- *   counters may grow
+ * Serves generated metrics to Prometheus on a free port: /eN/metrics has the text of exporter N.
+ * @param {(exporter: number, scrapes: number) => string} text scrapes: number of requests so far,
+ *   by which counters may grow
  * @returns {Promise<{ port: number, close: () => void }>}
  */
 async function serveMetrics (text) {

@@ -29,8 +29,8 @@ const { ATTACKER, LOOPBACK } = require('./places')
 
 /**
  * @typedef {object} Options
- * @property {number} seconds of an attack that lasts
- * @property {number} messages hostile ones
+ * @property {number} seconds duration of attacks that take a fixed time
+ * @property {number} messages number of hostile messages
  * @property {number} seed
  * @property {(text: string) => void} say progress
  *
@@ -42,15 +42,16 @@ const { ATTACKER, LOOPBACK } = require('./places')
  * @typedef {object} Attack
  * @property {Who} who
  * @property {string} what
- * @property {'sidecar' | 'node' | undefined} mode of the exporter; undefined: there is none
- * @property {boolean} [hasToken] of the exporter; default: true
+ * @property {'sidecar' | 'node' | undefined} mode mode of the exporter; undefined without an
+ *   exporter
+ * @property {boolean} [hasToken] true if the exporter has a token; default: true
  * @property {(folder: string, saved: import('./by-data-dir').Saved) => void} [prepareData]
  *   before the exporter starts
  * @property {(stage: import('./stage').Stage, options: Options) => Promise<Outcome>} [run]
  * @property {(options: Options) => Promise<Outcome>} [runAlone] without an exporter
  */
 
-/** Rows of the table of trust in SECURITY.md, each recognized by its words. */
+/** Rows of the table of trust in SECURITY.md, recognised by words in them. */
 const TRUST = {
   nobody: undefined,
   app: /app's own code/,

@@ -23,11 +23,11 @@ const BEHAVIOURS = [
 ]
 const REQUESTS_PER_SECOND = 50
 const REQUEST_TIMEOUT_MS = 10_000
-/** A round in which the app answered more slowly. */
+/** Upper bound of repeated rounds after one in which the app answered more slowly. */
 const MOST_REPEATS = 2
 /**
- * Above this difference the app's clients notice an impostor; two silent exporters in a row differ
- * by less.
+ * Largest differences in an app's latency and throughput. Two rounds with silent exporters differ
+ * by less; clients would notice more.
  */
 const MORE = { p50Ms: 5, p99Ms: 100, servedRatio: 0.97, endMs: 2000 }
 
@@ -37,7 +37,7 @@ const MORE = { p50Ms: 5, p99Ms: 100, servedRatio: 0.97, endMs: 2000 }
  */
 
 /**
- * A watched app under load with an exporter of this behaviour.
+ * Runs a watched app under load, with an exporter of the given behaviour.
  * @param {string} behaviour
  * @param {number} seconds
  * @returns {Promise<Turn>}
@@ -54,7 +54,7 @@ async function turn (behaviour, seconds) {
   const ms = []
   const due = REQUESTS_PER_SECOND * seconds
   try {
-    await wait(1500) // until the agent is connected
+    await wait(1500) // Wait until the agent is connected.
     const under = []
     const began = performance.now()
     for (let i = 0; i < due; i++) {

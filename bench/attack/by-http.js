@@ -16,7 +16,7 @@ const SCRAPES_PER_SECOND = 200
 const IDLE_CONNECTIONS = 1000
 /** Pause between connections that replace those closed by the exporter. */
 const REOPEN_EVERY_MS = 50
-/** Upper bound of unfinished requests, to limit the memory of the bench itself. */
+/** Upper bound of unfinished requests, which limits the memory of the bench itself. */
 const MOST_UNDER_WAY = 2000
 const SLOW_READERS = 200
 const SLOW_WRITERS = 200
@@ -115,7 +115,7 @@ const storm =
       }
     }
 
-/** One target for each app, so that /metrics is long. @param {Stage} stage */
+/** Opens as many targets as allowed, so that /metrics is long. @param {Stage} stage */
 async function manyTargets (stage) {
   const sockets = []
   const space = [2 ** 24, 2 ** 23, 2 ** 22, 2 ** 24]

@@ -12,7 +12,7 @@ const {
   FIRST_PID
 } = require('./wire')
 
-/** After a hundred rejected lines the exporter hangs up. */
+/** Number of lines on a connection: after a hundred rejected lines the exporter closes it. */
 const LINES_A_CONNECTION = 100
 const SENDERS = 50
 /**
@@ -298,7 +298,7 @@ async function impossibleNumbers (stage) {
     await send(second, frameLine(1, { rssBytes: value, ...all(value, counters) }))
     await send(second, frameLine(value, { rssBytes: value }))
   }
-  await wait(6000) // resolves once the exporter has judged them
+  await wait(6000) // Wait until the exporter has judged the targets.
   const answers = []
   for (const at of ['targets?limit=1000', 'diagnoses?limit=1000', 'deaths']) {
     answers.push([

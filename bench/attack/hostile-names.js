@@ -260,7 +260,7 @@ async function checkCommands (stage, names, check) {
 
 /**
  * @param {string} text
- * @returns {string | undefined} what is wrong
+ * @returns {string | undefined} description of the defect; empty if there is none
  */
 const oddOutput = text =>
   UNPRINTABLE.test(text) || text.includes('\ufffd')
@@ -269,7 +269,7 @@ const oddOutput = text =>
 
 /**
  * @param {string} text
- * @returns {string | undefined} what is wrong
+ * @returns {string | undefined} description of the defect; empty if there is none
  */
 function oddManifest (text) {
   const documents = parseAllDocuments(text)
@@ -318,7 +318,7 @@ function execQuietly (file, args, cwd) {
       env: { PATH: '/usr/bin:/bin' }
     })
   } catch {
-    /* only files left in the folder matter */
+    /* The result does not matter, only files left in the folder do. */
   }
 }
 

@@ -5,21 +5,21 @@ const { EXPORTER, LOOPBACK, PORT } = require('./places')
 
 /**
  * @typedef {object} Ask
- * @property {string} from address that the request comes from; from loopback it goes to loopback
+ * @property {string} from source address; a request from loopback also goes to loopback
  * @property {string} path
  * @property {string} [method]
  * @property {http.OutgoingHttpHeaders} [headers]
- * @property {number} [timeoutMs] until the answer is complete
- * @property {number} [mostBytes] of the answer that are kept
+ * @property {number} [timeoutMs] time limit of the complete answer
+ * @property {number} [mostBytes] upper bound of the stored bytes of the answer
  *
  * @typedef {{ status: number, headers: http.IncomingHttpHeaders, text: string, ms: number }} Answer
  */
 
 /**
- * One HTTP request on a connection of its own, as the kubelet makes it.
+ * Sends one HTTP request on a connection of its own, like the kubelet.
  * @param {Ask} ask
  * @returns {Promise<Answer>}
- * @throws {Error} if no complete answer came in time
+ * @throws {Error} if no complete answer arrived in time
  */
 function request ({ from, path, method = 'GET', headers, timeoutMs = 30_000, mostBytes = 2 ** 24 }) {
   const began = performance.now()

@@ -20,7 +20,7 @@ const SAMPLE_EVERY_MS = 200
 /** Time after an attack within which the exporter and its agents must recover. */
 const SETTLE_MS = 60_000
 const ASK_TIMEOUT_MS = 30_000
-/** Pods of a node: one of the attacker, one of the well-behaved app. */
+/** UIDs of two pods on a node: the attacker's, and the well-behaved app's. */
 const PODS = {
   attacker: '0d4b1c3e-5a8f-4c6e-9b1a-6f2e8d7c0a66',
   good: '0d4b1c3e-5a8f-4c6e-9b1a-6f2e8d7c0a01'
@@ -34,9 +34,9 @@ const PODS = {
  * @property {number} longestMs
  * @property {string[]} failures
  *
- * @typedef {object} Measured of one attack
+ * @typedef {object} Measured measurements of one attack
  * @property {number} rssPeakBytes VmHWM of the exporter
- * @property {number} groupPeakBytes of its cgroup, page cache included
+ * @property {number} groupPeakBytes peak memory of its cgroup, including the page cache
  * @property {number} memoryBytes limit
  * @property {Probes} probes
  * @property {Probes} scrapes
@@ -117,7 +117,7 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
       return app
     }
     /**
-     * Messages to the operator, with the token.
+     * Requests of the operator to the API, with the token.
      * @param {string} at below the API
      * @param {object} [more]
      */
@@ -330,7 +330,7 @@ function startProber (timeoutMs) {
 
 /**
  * @param {number} pid
- * @returns {number} bytes; 0 when it is gone
+ * @returns {number} bytes; 0 if the process is gone
  */
 function readPeakRss (pid) {
   try {

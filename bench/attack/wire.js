@@ -10,7 +10,7 @@ const FIRST_PID = 10_000_000
 /**
  * A connection to an agents' socket that ignores errors.
  * @param {string} socketPath
- * @returns {Promise<net.Socket | undefined>} undefined when it was refused
+ * @returns {Promise<net.Socket | undefined>} socket; undefined if the connection was refused
  */
 async function connect (socketPath) {
   const socket = net.connect(socketPath)
@@ -55,7 +55,7 @@ const frameLine = (sequence, values = { rssBytes: 50 * 2 ** 20, heapUsedBytes: 2
   line(frame({ sequence, uptimeSeconds: sequence, values })) + '\n'
 
 /**
- * Fills a line with as many units as it may contain.
+ * Builds a line with as many units as it may contain.
  * @param {string} head
  * @param {(i: number) => string} unit
  * @param {string} tail
@@ -73,7 +73,7 @@ function longest (head, unit, tail) {
 }
 
 const FRAME = '{"v":1,"type":"frame","sequence":1,"atUnixMs":1,"uptimeSeconds":1,'
-/** Longest lines, each a frame with unknown fields. */
+/** Lines of maximum length: frames with unknown fields. */
 const LONGEST_FRAMES = {
   lists: longest(`${FRAME}"values":{"rssBytes":1},"junk":[`, () => '[]', ']}'),
   objects: longest(`${FRAME}"values":{"rssBytes":1,"junk":[`, () => '{"a":{}}', ']}}'),

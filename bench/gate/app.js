@@ -1,9 +1,12 @@
 'use strict'
 
-// A worker of a queue: 250 jobs a second, each parsed, kept among the last ones, and answered. Of
-// each job about LEAK_BYTES stay for ever. The last line of stdout reports the jobs.
+// A worker of a queue: 250 jobs a second, each parsed, kept among the last ones, and answered.
+// About LEAK_BYTES of each job are leaked. The last line of stdout reports the jobs.
 
-/** Object and elements of an array, and its place in the list, before its elements of 8 bytes. */
+/**
+ * Heap bytes of an array besides its elements of 8 bytes: object, header of the elements, and its
+ * place in the list.
+ */
 const ARRAY_BYTES = 16 + 16 + 8
 const JOBS_A_TICK = 5
 const TICK_MS = 20
@@ -22,7 +25,7 @@ let answered = 0
 const numbers = length => {
   const values = []
   for (let i = 0; i < length; i++) values[i] = i + 0.5
-  return values.slice() // of the right capacity
+  return values.slice() // The copy has no spare capacity.
 }
 
 function work () {

@@ -3,7 +3,7 @@
 const { judge } = require('../../cli/gate')
 const { isMeasurable, measureRun } = require('../../cli/gate/measures')
 
-/** As many trials of each series, each drawn from the runs of the series. */
+/** Number of trials for each series, each drawn from the runs of the series. */
 const TRIALS = 200
 const BASELINE_RUNS = 8
 const LOOKS = 5
@@ -33,7 +33,7 @@ function draws (seed) {
  * @param {readonly T[]} all
  * @param {number} count
  * @param {(below: number) => number} draw
- * @returns {T[]} different ones
+ * @returns {T[]} different items
  */
 function pick (all, count, draw) {
   const left = [...all]
@@ -41,7 +41,7 @@ function pick (all, count, draw) {
 }
 
 /**
- * Gates of one series against baselines of quiet runs.
+ * Simulates gates of one series against baselines of quiet runs.
  * @param {string} series
  * @param {Row[]} rows
  * @returns {Counted}

@@ -5,13 +5,16 @@ const os = require('node:os')
 const path = require('node:path')
 const { spawnSync } = require('node:child_process')
 
-/** A folder outside the repository, as the builds take minutes and fit every checkout. */
+/**
+ * Folder of the builds, outside the repository: a build takes minutes, and can be used by every
+ * checkout.
+ */
 const CACHE = path.join(
   process.env.XDG_CACHE_HOME || path.join(os.homedir(), '.cache'),
   'memwatch-bench'
 )
 const PATH = `${process.env.PATH}${path.delimiter}/usr/local/go/bin`
-/** A module proxy that does not answer is not waited for. */
+/** Time limit of a build, for a module proxy that does not answer. */
 const BUILD_TIMEOUT_MS = 900_000
 
 /**

@@ -1,7 +1,7 @@
 'use strict'
 
 // The app whose cost is measured: `node -r VARIANT app.js api | allocating | idle`. It notifies its
-// parent once it listens, and sends its costs so far on request.
+// parent once it listens, and sends its measurements on request.
 const { performance } = require('node:perf_hooks')
 const kind = process.argv[2]
 

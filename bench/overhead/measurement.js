@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * A variant offers here how work.js measures its cost inside one process: by turning it off and on
- * again, or by the CPU time of its own callbacks.
+ * Interface by which a variant lets work.js measure its cost inside one process: by switching the
+ * variant off and on, or by the CPU time of its callbacks.
  */
 
 /**
@@ -14,7 +14,7 @@ const KEY = Symbol.for('memwatch.bench.measurement')
 
 /**
  * @typedef {object} Measurement
- * @property {() => void} [on] what can be turned off is on now
+ * @property {() => void} [on] true while the part that can be switched off is on
  * @property {() => void} [off]
  * @property {() => number} [ownMicros] CPU time of its callbacks so far, in µs
  */
@@ -23,6 +23,9 @@ module.exports = {
   ORDER,
   /** @param {Measurement} measurement */
   offerMeasurement (measurement) { /** @type {any} */ (globalThis)[KEY] = measurement },
-  /** @returns {Measurement} empty: the cost shows between two processes only */
+  /**
+   * @returns {Measurement} functions for measuring; empty if the cost shows only between two
+   *   processes
+   */
   offeredMeasurement: () => /** @type {any} */ (globalThis)[KEY] ?? {}
 }

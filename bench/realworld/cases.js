@@ -4,7 +4,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { knownBugs } = require('../../engine/known-bugs')
 
-/** Default value for cases without their own. */
+/** Node.js version of cases that name none. */
 const DEFAULT_NODE = '24.21.0'
 const DEFAULT_LIMIT_MIB = 512
 const LEAK_SECONDS = 120
@@ -30,7 +30,7 @@ const HEALTHY_SECONDS = 60
  * A file of leaks/: a published leak of a package or of Node.js, and an app with it.
  * @typedef {object} Leak
  * @property {string} title default: that of the known bug of the same name
- * @property {string} source the public thread; default: likewise
+ * @property {string} source the public thread; default: the thread of this known bug
  * @property {Form} leaky
  * @property {Form} fixed
  * @property {string[]} expect correct diagnoses
@@ -38,7 +38,7 @@ const HEALTHY_SECONDS = 60
  *   JavaScript line is responsible
  * @property {string} load
  * @property {string} [node]
- * @property {number | null} [limitMib] null: none
+ * @property {number | null} [limitMib] memory limit; null without one
  * @property {number} [seconds]
  * @property {(sides: Sides) => void} app
  * @property {(sides: Sides) => void} [traffic]

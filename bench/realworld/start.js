@@ -15,12 +15,12 @@ const sides = require('./case')
 const TICK_MS = 20
 /** Number of calls in one turn of the event loop: a turn costs more than a small call. */
 const CALLS_A_TURN = 10
-/** Longest pause whose missed calls are made up for. */
+/** Longest pause after which missed calls are made up. */
 const MOST_OWED_SECONDS = 0.2
 
 /**
- * Calls `work (n)` at a constant rate. Each call comes from the event loop, like a request, as V8
- * would inline it into a loop here and assign its memory to this file.
+ * Calls `work (n)` at a constant rate. Each call comes from the event loop, like a request: V8
+ * would inline calls in a loop, and attribute their memory to this file.
  * @param {number} callsPerSecond
  * @param {(n: number) => void} work
  */
@@ -59,7 +59,7 @@ const payload = (bytes, n) => Array.from({ length: Math.ceil(bytes / 8) }, (_, k
 
 const agent = new http.Agent({ keepAlive: true, maxSockets: 32 })
 /**
- * Sends one request, reads and drops its answer, and ignores errors.
+ * Sends one request, discards its answer, and ignores errors.
  * @param {number} port
  * @param {import('node:http').RequestOptions & { body?: string | Buffer }} [options]
  */

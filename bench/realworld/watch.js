@@ -20,21 +20,24 @@ const { freePort } = require('../../test/support/free-port')
  */
 const AFTER_CONFIRMED_SECONDS = 40
 const AFTER_SUSPECTS_SECONDS = 3
-/** A profile at a first suspicion takes up to 15 s under `memwatch run`. */
+/**
+ * Time limit of the wait for suspects: a profile at a first suspicion takes up to 15 s under
+ * `memwatch run`.
+ */
 const UNTIL_SUSPECTS_SECONDS = 25
 const MB = 2 ** 20
 
 /**
  * @typedef {object} Job
  * @property {string[]} command
- * @property {string[] | null} traffic command of its clients
+ * @property {string[] | null} traffic command that runs its clients
  * @property {Record<string, string>} env
  * @property {number | null} limitMib
  * @property {number} seconds
  * @property {string[]} until diagnoses: the run may end once one of them is confirmed
  * @property {string | null} untilKnown id of a known bug: the run may end once a verdict names it
  *
- * @typedef {object} Change of a verdict
+ * @typedef {object} Change change of a verdict
  * @property {number} seconds uptime of the isolate
  * @property {number} pid
  * @property {string} thread
@@ -141,7 +144,7 @@ function note (exporter, seen, { until, untilKnown }, end) {
  * @param {import('../../engine/verdicts/attached').AttachedVerdict[]} verdicts
  * @param {number} seconds
  * @param {Watched['knownBugs']} seen
- * @returns {Watched['knownBugs']} those that are new
+ * @returns {Watched['knownBugs']} newly noted bugs
  */
 function noteKnown (verdicts, seconds, seen) {
   const named = verdicts.flatMap(({ diagnosis, knownBugs }) =>

@@ -10,7 +10,7 @@ const TICKS_PER_SECOND = 100
 
 /**
  * @param {number} pid
- * @returns {number} bytes; 0 when it has ended
+ * @returns {number} bytes; 0 if the process has ended
  */
 function peakOf (pid) {
   try {
@@ -23,7 +23,7 @@ function peakOf (pid) {
 
 /**
  * @param {number} pid
- * @returns {number} CPU seconds of all its threads; 0 when it has ended
+ * @returns {number} CPU seconds of all its threads; 0 if the process has ended
  */
 function cpuOf (pid) {
   try {
@@ -52,8 +52,8 @@ function childrenOf (pid) {
  * @param {string[]} command
  * @param {{ timeoutSeconds?: number }} [options]
  * @returns {Promise<{ status: number | null, stdout: string, stderr: string, seconds: number,
- *   cpuSeconds: number, peakBytes: number }>} peakBytes: peak RSS of the process plus those of its
- * children; cpuSeconds: of all of them
+ *   cpuSeconds: number, peakBytes: number }>} peakBytes: peak RSS of the process plus the peaks of
+ *   its children; cpuSeconds: CPU time of all of them
  */
 async function measure ([file, ...args], { timeoutSeconds = 1800 } = {}) {
   const startedAt = performance.now()

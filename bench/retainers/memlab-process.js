@@ -11,7 +11,7 @@ const [, , main, file, ids] = process.argv
 const STEPS = 200
 
 /**
- * @param {any} node of memlab
+ * @param {any} node node of memlab
  * @returns {string[]} names of edges and nodes, up to the root
  */
 function traceOf (node) {
@@ -23,7 +23,7 @@ function traceOf (node) {
   return names
 }
 
-/** Its last line of output contains the nodes by memlab. */
+/** Prints, as its last line, the nodes as seen by memlab. */
 async function run () {
   const { getFullHeapFromFile } = require(main)
   const heap = await getFullHeapFromFile(file)

@@ -28,8 +28,8 @@ const snapshotFolder = () => path.join(toolsFolder(), 'retainers')
 /**
  * Two snapshots of a published leak of bench/realworld/leaks/, taken while it leaks.
  * @param {string} name of the case
- * @param {{ seconds?: number }} [options] seconds until each of the two
- * @returns {Promise<[string, string]>} paths; made once
+ * @param {{ seconds?: number }} [options] seconds until each snapshot
+ * @returns {Promise<[string, string]>} paths; the snapshots are created only once
  * @throws {Error} if its packages cannot be installed, or it ends by itself
  */
 async function snapshotsOfLeak (name, { seconds = 6 } = {}) {

@@ -5,7 +5,7 @@ const v8 = require('node:v8')
 const { countGcs } = require('../../../allocator')
 const { offerMeasurement } = require('../measurement')
 
-/** The old spaces, by their place: what a major GC reads. */
+/** Bit mask of the old spaces, by their position: the spaces that are read after a major GC. */
 const spaces = v8.getHeapSpaceStatistics().reduce(
   (bits, { space_name: name }, i) => (name.startsWith('new_') ? bits : bits | 1 << i), 0
 )

@@ -1,7 +1,7 @@
 'use strict'
 
-// The agent, with the CPU time of its timers' callbacks. It keeps the timers that exist when it
-// loads, so it gets ones that measure.
+// The agent, with the CPU time of its timers' callbacks. It captures the timer functions that exist
+// when it loads, so this file replaces them by measuring ones before.
 const timers = require('node:timers')
 const { offerMeasurement } = require('../measurement')
 
