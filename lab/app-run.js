@@ -6,7 +6,7 @@ const v8 = require('node:v8')
 const { parseArgs } = require('node:util')
 
 /**
- * Inputs of one lab app, and its way to report.
+ * Arguments of one lab app, and its functions to report.
  * @typedef {object} AppRun
  * @property {number} rate `--rate N`: multiplies the app's load, 1 by default
  * @property {boolean} fixed `--fixed`: the same app with its defect repaired, where the defect is
@@ -43,7 +43,7 @@ function appRun ({ work = 'requests', figures = () => ({}) } = {}) {
   let last = { done: 0, cpu: process.cpuUsage(), seconds: process.uptime() }
   let ended = false
   const gcs = countGcs()
-  /** @type {number[]} one a second, warm-up and all */
+  /** @type {number[]} RSS once per second, including the warm-up */
   const rssBytes = []
 
   function progress () {
@@ -99,7 +99,9 @@ function memoryText () {
   return `${rss}heap used ${(v8.getHeapStatistics().used_heap_size / MB).toFixed(0)} MB`
 }
 
-/** @returns {number[]} bytes; empty without /proc, from which Node.js reads them */
+/**
+ * @returns {number[]} list with the RSS in bytes; empty without /proc, from which Node.js reads it
+ */
 function readRss () {
   try {
     return [process.memoryUsage.rss()]
@@ -147,7 +149,7 @@ function positive (name, text) {
   process.exit(2)
 }
 
-/** @param {NodeJS.CpuUsage} usage microseconds */
+/** @param {NodeJS.CpuUsage} usage CPU time in microseconds */
 function cpuSecondsOf ({ user, system }) {
   return (user + system) / 1e6
 }

@@ -3,10 +3,10 @@
 const v8 = require('node:v8')
 
 /**
- * Fills a share of a heap limit with objects: the data of an app that outgrew its heap.
+ * Fills a share of a heap limit with objects, like the data of an app that has outgrown its heap.
  * @param {number} share 0–1 of the limit
  * @param {number} limit bytes
- * @returns {object[]} retain it
+ * @returns {object[]} objects, to be retained by the caller
  */
 function fillHeap (share, limit) {
   /** @type {object[]} */

@@ -2,8 +2,8 @@
 
 /**
  * Verdicts on the recordings of test/recordings: every diagnosis on every target. `npm run
- * baseline` writes test/recordings/baseline.json; a test holds the code against it, so that a
- * change of a rule shows everything it changes.
+ * baseline` writes test/recordings/baseline.json; a test compares it with the results of the code,
+ * so that all effects of a changed rule are visible.
  */
 
 const fs = require('node:fs')
@@ -30,13 +30,14 @@ function appOf (name) {
 }
 
 /**
- * @typedef {object} Baseline of one recording
+ * @typedef {object} Baseline baseline of one recording
  * @property {string | null} expected diagnosis of the app; null for a healthy or a repaired one
- * @property {string | null} gone diagnosis before it got the printed fix, after which other
+ * @property {string | null} gone diagnosis before the printed fix was applied; after it other
  *   findings may appear
- * @property {string | null} primary of the main thread, else of a worker
+ * @property {string | null} primary primary diagnosis of the main thread, otherwise of a worker
  * @property {string[]} ever all diagnoses confirmed at any time
- * @property {Record<string, Record<string, string>>} states thread → diagnosis → state at the end
+ * @property {Record<string, Record<string, string>>} states states at the end, by thread and
+ *   diagnosis
  */
 
 /**

@@ -11,8 +11,8 @@ const END = '<!-- end of values -->'
 const WHOLE = /^(resources|matchLabels|rollingUpdate)$/
 
 /**
- * @param {string | null | undefined} comment of values.yaml
- * @returns {string} its last paragraph in one line; examples, which are indented, are left out
+ * @param {string | null | undefined} comment comment in values.yaml
+ * @returns {string} its last paragraph on one line, without examples, which are indented
  */
 const toText = comment =>
   (comment ?? '')
@@ -26,7 +26,7 @@ const toText = comment =>
 /**
  * @param {import('yaml').YAMLMap<any, any>} map
  * @param {string} [at] path of the map, with a dot at its end
- * @returns {[name: string, value: string, text: string][]} the values of the map and below
+ * @returns {[name: string, value: string, text: string][]} rows for the values in the map and below
  */
 function readRows (map, at = '') {
   return map.items.flatMap(({ key, value }, i) => {
@@ -57,7 +57,7 @@ function valuesTable (yaml) {
   ].join('\n')
 }
 
-/** @returns {string} README.md of the chart, with the table of its values as they are */
+/** @returns {string} README.md of the chart, with the table of its present values */
 function chartReadme () {
   const page = fs.readFileSync(path.join(CHART, 'README.md'), 'utf8')
   const [before, rest] = page.split(BEGIN)

@@ -17,11 +17,11 @@ const END = '<!-- end of platforms -->\n'
  * @typedef {object} Seen
  * @property {string} title
  * @property {string[]} nodes versions of Node.js
- * @property {string[]} known names of SOURCES, on all of them
+ * @property {string[]} known names of SOURCES with values on all of them
  * @property {{ title: string, nodes: string[] }[]} verified claims that hold
  */
 
-/** @returns {Record<string, Seen>} by name; empty before the first run */
+/** @returns {Record<string, Seen>} results by platform; empty before the first run */
 const readSeen = () => fs.existsSync(SEEN) ? JSON.parse(fs.readFileSync(SEEN, 'utf8')) : {}
 
 /**

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * The end of a diagnosis' page on the site. The runbook has the remedy; these sections list the
- * inputs of the diagnosis, from the tables of the program.
+ * Creates the end of a diagnosis's page on the site. The runbook has the remedy; these sections
+ * list the inputs of the diagnosis, from the tables of the program.
  */
 
 const { table } = require('./markdown')

@@ -10,8 +10,8 @@ const { toolsFolder } = require('./tools-folder')
  * test`.
  * @param {string} name of the package
  * @param {string} version
- * @param {string} file below the package
- * @param {{ folder?: string, overrides?: Record<string, string> }} [options] folder: below the
+ * @param {string} file path below the package
+ * @param {{ folder?: string, overrides?: Record<string, string> }} [options] folder: name below the
  *   tools folder; overrides: versions of its dependencies, in the form of package.json
  * @returns {string} path of the file
  * @throws {Error} if npm cannot fetch it

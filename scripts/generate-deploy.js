@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * `npm run generate:deploy`: writes the files beside the Helm chart that share parts with it. It
+ * `npm run generate:deploy`: writes the files in deploy/ that share parts with the Helm chart. It
  * needs Helm (scripts/go-tools.js), and is therefore not part of `npm run generate`. With --check
  * it writes nothing and fails on a difference.
  */
@@ -19,8 +19,8 @@ const PARTS = path.join(__dirname, 'deploy/parts')
 const HEADER = '# Generated from the Helm chart by npm run generate:deploy; do not edit.\n'
 
 /**
- * @type {Record<string, { values: object, show: string[] }>} file → the parts of the chart in it,
- *   and the values for them
+ * @type {Record<string, { values: object, show: string[] }>} parts of the chart, and the values for
+ *   them, by file
  */
 const RENDERED = {
   'kustomize/injection/policy.yaml': { values: {}, show: ['injection-policy'] },
@@ -38,7 +38,7 @@ const RENDERED = {
   }
 }
 
-/** @type {Record<string, string>} file → the part that is made of the chart's own */
+/** @type {Record<string, string>} parts derived from parts of the chart, by file */
 const MADE = {
   'sidecar.yaml': 'sidecar.yaml',
   'kustomize/sidecar/patch.yaml': 'kustomize-patch.yaml',
@@ -49,9 +49,9 @@ const MADE = {
  * @param {string} helm
  * @param {string} chart
  * @param {object} values
- * @param {string[]} show templates
+ * @param {string[]} show templates to render
  * @returns {string} output of Helm, without its own comments and labels
- * @throws {Error} what Helm says
+ * @throws {Error} error with the output of Helm
  */
 function render (helm, chart, values, show) {
   const { status, stdout, stderr } = spawnSync(
@@ -80,8 +80,8 @@ function render (helm, chart, values, show) {
 }
 
 /**
- * The component copies what each container gets, entry by entry: kustomize has no other way to
- * reach containers of any name.
+ * The component copies the settings of each container entry by entry, because kustomize cannot
+ * address containers of any name in another way.
  * @param {string} parts
  */
 function component (parts) {
@@ -110,7 +110,7 @@ function component (parts) {
         resources: ['parts.yaml'],
         patches: selectors.map(target => ({ target, path: 'patch.yaml' })),
         replacements: [
-          // Behind what it has: a part of it by the delimiter, beyond the last.
+          // Appends to the existing value: a part after the last delimiter.
           copy(
             'spec.containers.0.env.[name=NODE_OPTIONS].value',
             'containers.*.env.[name=NODE_OPTIONS].value',
@@ -139,8 +139,8 @@ function component (parts) {
 }
 
 /**
- * @param {string} helm its file
- * @returns {Record<string, string>} file below deploy/ → its content
+ * @param {string} helm path of Helm
+ * @returns {Record<string, string>} contents by file below deploy/
  */
 function generatedDeploy (helm) {
   const chart = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-chart-'))

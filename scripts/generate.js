@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Writes every generated file from the tables it is made of; with --check it writes nothing and
- * fails on a difference. `npm run generate`
+ * Writes every generated file from its tables; with --check it writes nothing and fails on a
+ * difference. `npm run generate`
  */
 
 const fs = require('node:fs')
@@ -37,7 +37,7 @@ const copies = {
   )
 }
 
-/** @type {Record<string, () => string | Promise<string>>} file → its content */
+/** @type {Record<string, () => string | Promise<string>>} contents by file */
 const generated = {
   ...packages.generated,
   ...contrib.generated,
@@ -70,7 +70,7 @@ const generated = {
 for (const [copy, of] of Object.entries(copies)) generated[copy] = generated[of]
 
 /**
- * The description of the API, from an exporter that is not started.
+ * Creates the description of the API, from an exporter that is not started.
  * @returns {Promise<any>}
  */
 async function openApi () {

@@ -28,18 +28,18 @@ const GO_MISSING =
 /** Time limit for a module proxy that does not answer. */
 const BUILD_TIMEOUT_MS = 900_000
 /**
- * Without inlining Helm takes a quarter less of the compiler's time (195 s of CPU instead of 255);
- * what the tools do takes milliseconds either way.
+ * Disables inlining. The compiler then needs a quarter less CPU time for Helm (195 s instead of
+ * 255), and the tools themselves take milliseconds either way.
  */
 const COMPILER_FLAGS = 'all=-l'
 
-/** @typedef {Record<keyof typeof TOOLS, string>} GoTools name → file */
+/** @typedef {Record<keyof typeof TOOLS, string>} GoTools paths by name */
 
 const names = /** @type {(keyof typeof TOOLS)[]} */ (Object.keys(TOOLS))
 
 /**
  * @param {keyof typeof TOOLS} name
- * @returns {string} its folder
+ * @returns {string} folder of the tool
  */
 function folderOf (name) {
   return path.join(toolsFolder(), `${name}-${TOOLS[name].version}`)
@@ -47,7 +47,7 @@ function folderOf (name) {
 
 /**
  * @param {keyof typeof TOOLS} name
- * @returns {string | null} its file; null if it is not built
+ * @returns {string | null} path of the tool; null if it is not built
  */
 function findGoTool (name) {
   const file = path.join(folderOf(name), name)
@@ -72,7 +72,7 @@ function buildGoTools (say, wanted = names) {
     const { package: of, version } = TOOLS[name]
     say(`$ go install ${of}@${version}`)
     const from = Date.now()
-    // Builds into a temporary folder first, so that an interrupted build leaves no half of a tool.
+    // Builds into a temporary folder first, so that an interrupted build leaves no incomplete tool.
     const made = `${folder}.${process.pid}`
     const { status, error } = spawnSync(
       'go',

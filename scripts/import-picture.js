@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * The picture of ARCHITECTURE.md: the rooms of each package, and an arrow from each room to the
- * rooms whose values it imports. It is Mermaid text, made from the real imports.
+ * Draws the diagram of ARCHITECTURE.md: the folders of each package, and an arrow from each folder
+ * to the folders whose values it imports. It is Mermaid text, generated from the real imports.
  */
 
 const fs = require('node:fs')
@@ -16,7 +16,7 @@ const END = '<!-- end of imports -->\n'
 /** Packages from the top of the picture to its bottom. */
 const PACKAGES = ['cli', 'exporter', 'engine', 'agent']
 
-/** @typedef {Map<string, Set<string>>} Graph node → the nodes that it imports */
+/** @typedef {Map<string, Set<string>>} Graph imported nodes by node */
 
 /**
  * Imports between the files of the packages.
@@ -39,7 +39,7 @@ async function readImports () {
 /**
  * @param {Graph} graph
  * @param {string} from
- * @returns {Set<string>} all that it imports, itself or through others
+ * @returns {Set<string>} all nodes that it imports directly or through others
  */
 function findReachable (graph, from) {
   const reached = new Set()
@@ -54,9 +54,9 @@ function findReachable (graph, from) {
 }
 
 /**
- * The room of a file is its folder. A file beside the folders is a room of its own if it imports
- * from a folder; the others are shared, and are drawn as one. So are the commands of the command
- * line.
+ * Assigns files to nodes of the diagram. The node of a file is its folder. A file outside of
+ * folders is a node of its own if it imports from a folder; other such files are drawn as one node,
+ * as are the commands of the command line.
  * @param {Graph} files
  * @returns {(file: string) => string}
  */
@@ -74,7 +74,7 @@ function assignRooms (files) {
 
 /**
  * @param {Graph} files
- * @returns {Graph} of rooms
+ * @returns {Graph} graph of nodes
  */
 function joinRooms (files) {
   const roomOf = assignRooms(files)
@@ -89,10 +89,10 @@ function joinRooms (files) {
 }
 
 /**
- * Leaves out each arrow that others imply: a → c beside a → b → c.
+ * Removes each arrow that is implied by others: a → c if there is a → b → c.
  * @param {Graph} graph
  * @returns {Graph}
- * @throws {Error} if rooms import each other in a circle, whose arrows imply each other
+ * @throws {Error} if nodes import each other in a circle, whose arrows imply each other
  */
 function reduceArrows (graph) {
   return new Map([...graph].map(([room, imports]) => {
@@ -124,7 +124,7 @@ function draw (graph) {
 }
 
 /**
- * ARCHITECTURE.md with the picture of the present imports.
+ * ARCHITECTURE.md with the diagram of the present imports.
  * @returns {Promise<string>}
  */
 async function architecture () {

@@ -11,9 +11,7 @@ const { execFileSync } = require('node:child_process')
 const { parseArgs } = require('node:util')
 
 const ROOT = path.join(__dirname, '..')
-/**
- * Scope of every package. `node scripts/packages.js --scope @other` changes it wherever it stands.
- */
+/** Scope of every package. `node scripts/packages.js --scope @other` replaces it in all files. */
 const SCOPE = '@memwatch'
 const REPOSITORY = 'https://github.com/memwatch/memwatch'
 /** Registry of the image and the chart, with its namespace. */
@@ -29,7 +27,7 @@ const folders = workspaces
 /** @param {string} folder */
 const nameOf = folder => `${SCOPE}/${folder}`
 
-/** @param {string} file below the root */
+/** @param {string} file path below the root */
 function readJson (file) {
   return JSON.parse(fs.readFileSync(path.join(ROOT, file), 'utf8'))
 }
@@ -68,10 +66,10 @@ function manifest (folder) {
   return JSON.stringify(content, null, 2) + '\n'
 }
 
-/** Each package contains the text of the licence, as that demands. */
+/** Each package contains the text of the licence, as the licence demands. */
 const licence = () => fs.readFileSync(path.join(ROOT, 'LICENSE'), 'utf8')
 
-/** @type {Record<string, () => string>} file → its content */
+/** @type {Record<string, () => string>} contents by file */
 const generated = Object.fromEntries(folders.flatMap(folder => [
   [`${folder}/package.json`, () => manifest(folder)],
   [`${folder}/LICENSE`, licence]
@@ -79,7 +77,7 @@ const generated = Object.fromEntries(folders.flatMap(folder => [
 
 /**
  * @param {string} text of any file
- * @param {string} scope with its @
+ * @param {string} scope scope with its @
  * @returns {string} text with the names of memwatch's packages in that scope
  */
 const withScope = (text, scope) => text.replace(new RegExp(`${SCOPE}(?=[/'])`, 'g'), scope)

@@ -4,7 +4,10 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { partsOfTracks } = require('../engine/memory/track-parts')
 
-/** A browser finds its import at another address, so the module is evaluated without it. */
+/**
+ * The module's import has a URL that only the browser can resolve, so the module is evaluated
+ * without it.
+ */
 const source = fs
   .readFileSync(path.join(__dirname, '../exporter/page/charts.mjs'), 'utf8')
   .replace(/^export |^import .*/gm, '')

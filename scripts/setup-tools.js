@@ -3,8 +3,8 @@
 /**
  * Installs the tools of the tests: Prometheus, Alertmanager, jemalloc, image builders, shells, Helm
  * and others. On Debian and Ubuntu, as root, it installs the distribution's packages (no daemon is
- * started), and where there is Go it builds what reads Kubernetes' manifests; elsewhere it says
- * what is missing – and fails when CI is set, where a skipped test is a failure.
+ * started), and with Go it builds the tools that read Kubernetes' manifests. On other systems it
+ * lists what is missing, and fails if CI is set, because there a skipped test is a failure.
  */
 
 const fs = require('node:fs')
@@ -16,7 +16,7 @@ const { sets } = require('./system-tools')
 const POLICY = '/usr/sbin/policy-rc.d'
 
 /**
- * Time limit, as a hanging mirror must not block the tests.
+ * Runs a program with a time limit, because a hanging mirror must not block the tests.
  * @param {string} file
  * @param {string[]} args
  */
@@ -62,7 +62,7 @@ function installPackages (packages) {
 }
 
 async function main () {
-  // The compiler has a core to itself while packages are unpacked.
+  // The compiler runs on another core while packages are unpacked.
   const building = findGoTools()
     ? undefined
     : once(

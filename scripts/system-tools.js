@@ -4,13 +4,13 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { spawnSync } = require('node:child_process')
 
-/** Programs of the tests besides npm packages; the second name is that of the Debian package. */
+/** Programs of the tests besides npm packages, each with its names; Debian renames some. */
 const TOOLS = {
   prometheus: ['prometheus'],
   promtool: ['promtool'],
   alertmanager: ['alertmanager', 'prometheus-alertmanager'],
   amtool: ['amtool'],
-  // The commands of the runbooks.
+  // Commands in the runbooks.
   curl: ['curl'],
   jq: ['jq'],
   // A browser for the tests of the exporter's page.
@@ -28,7 +28,7 @@ const IMAGE_TOOLS = {
 /** Shells beside bash that complete memwatch's commands. */
 const SHELLS = { zsh: ['zsh'], fish: ['fish'] }
 
-/** Debian's packages that hold them. */
+/** Debian packages that contain these programs. */
 const PACKAGES = ['prometheus', 'prometheus-alertmanager', 'libjemalloc2', 'curl', 'jq', 'chromium']
 const IMAGE_PACKAGES = Object.keys(IMAGE_TOOLS)
 const SHELL_PACKAGES = Object.keys(SHELLS)
@@ -57,7 +57,7 @@ function which (names) {
 }
 
 /**
- * A library that the loader finds by its plain name, as LD_PRELOAD asks for it.
+ * Finds jemalloc, if the loader finds it by its plain name, as in LD_PRELOAD.
  * @returns {string | undefined}
  */
 function findJemalloc () {
@@ -66,7 +66,7 @@ function findJemalloc () {
 }
 
 /**
- * @returns {Record<keyof typeof TOOLS | 'jemalloc', string> | null} name → file; null if one is
+ * @returns {Record<keyof typeof TOOLS | 'jemalloc', string> | null} paths by name; null if one is
  *   missing
  */
 function findTools () {
@@ -78,8 +78,8 @@ function findTools () {
 }
 
 /**
- * @returns {Record<keyof typeof IMAGE_TOOLS, string> | null} name → file; null if one is missing,
- *   or this user may not use them
+ * @returns {Record<keyof typeof IMAGE_TOOLS, string> | null} paths by name; null if one is missing,
+ *   or if this user may not use them
  */
 function findImageTools () {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return null
@@ -87,7 +87,7 @@ function findImageTools () {
   return found.every(([, file]) => file) ? Object.fromEntries(found) : null
 }
 
-/** @returns {Record<string, string> | null} name → file; null if one is missing */
+/** @returns {Record<string, string> | null} paths by name; null if one is missing */
 function findShells () {
   const found = Object.entries(SHELLS).map(([name, names]) => [name, which(names)])
   return found.every(([, file]) => file) ? Object.fromEntries(found) : null

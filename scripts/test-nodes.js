@@ -2,15 +2,15 @@
 
 /**
  * `npm run test:nodes`: the tests of the agent on each Node.js that it supports. The binaries are
- * npm packages, fetched once into the tools folder. What follows `--` goes to jest, as
- * `npm run test:nodes -- -t 'frozen'`; TEST_NODE_VERSIONS=18.20.8,26.10.0 chooses versions.
+ * npm packages, fetched once into the tools folder. Arguments after `--` go to jest, such as `npm
+ * run test:nodes -- -t 'frozen'`; TEST_NODE_VERSIONS=18.20.8,26.10.0 chooses versions.
  */
 
 const { spawnSync } = require('node:child_process')
 const { ROOT } = require('./generate')
 const { fetchNode } = require('./fetch-node')
 
-/** The newest of each line, exact, so that a run can be repeated. */
+/** Newest version of each line; exact versions, so that a run can be repeated. */
 const VERSIONS = ['18.20.8', '20.20.2', '22.23.3', '24.21.0', '26.10.0']
 
 function main () {

@@ -20,7 +20,7 @@ const TOOLS = [
   process.execPath,
   'scripts/setup-tools.js'
 ]
-/** Checks that read files only: two at a time. @type {Check[]} */
+/** Checks that only read files; two run at the same time. @type {Check[]} */
 const READING = [
   ['eslint', 'npx', '--no-install', 'eslint', '.'],
   ['tsc, for tests and benches', 'npx', '--no-install', 'tsc', '-p', 'test'],
@@ -30,7 +30,7 @@ const READING = [
   ['who imports whom', 'npx', '--no-install', 'depcruise', 'agent', 'cli', 'engine', 'exporter', 'lab', 'mcp', 'otlp'],
   ['tsc --strict, for the browser', 'npx', '--no-install', 'tsc', '-p', 'exporter/page']
 ]
-/** Checks that measure, or start servers: one at a time. @type {Check[]} */
+/** Checks that measure, or start servers; one runs at a time. @type {Check[]} */
 const RUNNING = [
   [
     'what runs all the time costs no more than it did',
@@ -41,8 +41,8 @@ const RUNNING = [
   ['pint: every rule beside a real Prometheus', process.execPath, 'bench/lint-rules.js']
 ]
 /**
- * Status of a check that the machine cannot run. It is printed and counted; the tests go on without
- * it.
+ * Status of a check that the machine cannot run. Such a check is printed and counted, and the tests
+ * continue without it.
  */
 const CANNOT_RUN = 4
 

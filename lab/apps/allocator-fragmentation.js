@@ -27,7 +27,7 @@ const derive = /** @type {(password: string, salt: Buffer, length: number) => Pr
 const index = Array.from({ length: 90_000 }, (_, id) => ({
   id, title: `document ${id}`, words: Array.from({ length: 24 }, (_, i) => `w${id % 997}-${i}`)
 }))
-/** @type {Buffer[]} a ring: the newest replaces the oldest */
+/** @type {Buffer[]} receipts in a ring: the newest replaces the oldest */
 const receipts = []
 let archived = 0
 
@@ -53,7 +53,7 @@ async function archive () {
 
 async function batch () {
   /** @type {Buffer[][]} */
-  const documents = [] // complete or not at all
+  const documents = [] // A batch is freed completely or not at all.
   async function lane () {
     while (documents.length < BATCH) documents.push(await archive())
   }

@@ -13,10 +13,10 @@ const BLOCK_BYTES = 8 * 2 ** 20
 const SPARSE = 256
 const run = appRun({ work: 'blocks' })
 const own = Array.from({ length: run.fixed ? 6 : 0 }, () => Buffer.alloc(BLOCK_BYTES))
-/** @type {Set<Buffer>} sent, and not yet acknowledged */
+/** @type {Set<Buffer>} blocks that are sent, and not yet acknowledged */
 const unacknowledged = new Set()
 
-/** Blocks of a file, some twenty a second. */
+/** Yields the blocks of a file, some twenty per second. */
 async function * blocks () {
   for (let number = 0; ; number++) {
     const block = run.fixed ? own[number % own.length] : Buffer.allocUnsafeSlow(BLOCK_BYTES)

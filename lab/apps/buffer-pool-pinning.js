@@ -25,7 +25,7 @@ const server = http.createServer(async (request, response) => {
   sendJson(response, { accepted: 8 }, 202)
 })
 
-/** A copy that owns its memory. @param {Buffer} part */
+/** Creates a copy that owns its memory. @param {Buffer} part */
 function own (part) {
   const copy = Buffer.allocUnsafeSlow(part.length)
   part.copy(copy)

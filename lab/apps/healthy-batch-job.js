@@ -1,8 +1,7 @@
 'use strict'
 
 // A worker that every fifteen seconds loads a batch of records, works through it and drops it. The
-// live heap grows tenfold while a batch is held and comes back to the same floor after each: a saw,
-// not a climb.
+// live heap grows tenfold while a batch is loaded, and falls back to the same level after it.
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
 

@@ -1,7 +1,7 @@
 'use strict'
 
-// A report API that is nearly idle, then for three seconds every fifteen everybody wants a report.
-// Heap, collections and event loop utilisation jump with each burst and fall back after it.
+// A report API that is nearly idle, except for three busy seconds in every fifteen. Heap,
+// collections and event loop utilisation jump with each burst and fall back after it.
 const http = require('node:http')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
@@ -27,7 +27,7 @@ const sales = Array.from({ length: REGIONS }, () =>
 async function report (region) {
   await wait(DATABASE_MS)
   const rows = /** @type {Sale[]} */ (JSON.parse(sales[region]))
-  await wait(DATABASE_MS) // last year's, to compare
+  await wait(DATABASE_MS) // Last year's figures, for comparison.
   /** @type {Record<string, { count: number, cents: number }>} */
   const products = {}
   for (const { product, cents: [net, tax] } of rows) {

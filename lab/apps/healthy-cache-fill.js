@@ -15,7 +15,7 @@ const { sendJson } = require('../json')
 
 const MOST_ARTICLES = 8000
 
-/** @type {Map<string, Article>} in order of insertion, so the first key is the oldest */
+/** @type {Map<string, Article>} entries in order of insertion, so the first key is the oldest */
 const cache = new Map()
 
 /**

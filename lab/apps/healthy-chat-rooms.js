@@ -5,7 +5,7 @@
 const net = require('node:net')
 const { appRun } = require('../app-run')
 
-const MEMBERS = 200 // each is two sockets here: both ends live in this process
+const MEMBERS = 200 // Each member is two sockets, because both ends are in this process.
 const run = appRun({ work: 'messages', figures: () => ({ members: members.size }) })
 /** @type {Set<net.Socket>} */
 const members = new Set()

@@ -1,7 +1,7 @@
 'use strict'
 
 // A pricing engine that is busy more than half of the time, in slices of fifteen milliseconds with
-// a pause between them: the loop is at work, and answers.
+// a pause between them: the event loop is busy, but responds in time.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')

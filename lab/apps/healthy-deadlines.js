@@ -1,7 +1,7 @@
 'use strict'
 
-// A broker with a deadline on everything: thousands of timers are pending at any time, set and
-// cleared all the time, and no more than that.
+// A broker with a deadline for each request: thousands of timers are set and cleared all the time,
+// and their number is constant.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 

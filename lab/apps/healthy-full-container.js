@@ -1,8 +1,7 @@
 'use strict'
 
 // A search node that was sized for its container: about 270 MB of packed postings in Buffers and an
-// index of 120 MB on the heap, all loaded at the start. RSS stands near the limit, and stands
-// still.
+// index of 120 MB on the heap, all loaded at the start. RSS is near the limit, and constant.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')

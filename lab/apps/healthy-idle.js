@@ -1,7 +1,7 @@
 'use strict'
 
-// An idle server with one request every ten seconds, from its health check. Its rare collections
-// say little about its memory, and nothing is wrong with it.
+// An idle server with one request every ten seconds, from its health check. Its rare GCs give few
+// readings of its memory, and it has no problem.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')

@@ -1,7 +1,7 @@
 'use strict'
 
-// An API over an index held in memory: loaded once, about 180 MB, never changed in size. Near the
-// heap size limit, and fine there.
+// An API over an index held in memory: loaded once, about 180 MB, never changed in size. The heap
+// is near its size limit, which is no problem.
 const http = require('node:http')
 const { setImmediate: breathe, setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
@@ -39,7 +39,7 @@ async function near (id) {
       name: `${street}, ${city}`,
       distance: Math.hypot(x, y)
     }))
-  await wait(RANKING_MS) // another service ranks them
+  await wait(RANKING_MS) // Another service ranks them.
   return places.sort((a, b) => a.distance - b.distance).slice(0, 10)
 }
 

@@ -1,7 +1,7 @@
 'use strict'
 
-// A small JSON API under steady load. The heap draws a saw: up with every request, down with every
-// collection, and after each major it is back on the same floor.
+// A small JSON API under steady load. The used heap rises with every request, falls with every GC,
+// and is back at the same level after each major GC.
 const http = require('node:http')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
@@ -36,7 +36,7 @@ const server = http.createServer(async (request, response) => {
   if (resource !== 'shelves') return sendJson(response, { error: 'not found' }, 404)
   const { least } = request.method === 'POST' ? await readJson(request) : { least: 0 }
   const parts = await partsOn(Number(shelf))
-  await wait(DATABASE_MS) // the prices of these parts
+  await wait(DATABASE_MS) // Wait for the prices of these parts.
   const inStock = parts.filter(({ count }) => count > least)
   sendJson(response, { shelf, count: inStock.length, first: inStock.slice(0, 20) })
 })

@@ -1,8 +1,8 @@
 'use strict'
 
-// A bounded cache of thumbnails, two to four kilobytes each and all of it needed. They are cut from
-// Node's Buffer pool and fill its slabs: that slabs stay alive is right. It fills within half a
-// minute, then the oldest make room.
+// A bounded cache of thumbnails, two to four kilobytes each and all of it needed. They are slices
+// of Node's Buffer pool and fill its slabs, so the slabs rightly stay alive. The cache fills within
+// half a minute; then the oldest entries are removed.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')

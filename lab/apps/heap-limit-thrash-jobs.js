@@ -11,7 +11,7 @@ const { fillHeap } = require('../fill-heap')
 const CONTAINER_HEAP_BYTES = 259 * 2 ** 20
 const run = appRun({ work: 'jobs', figures: () => ({ references: references.length }) })
 const references = fillHeap(0.87, CONTAINER_HEAP_BYTES)
-/** @type {object[][]} the answers of the last jobs */
+/** @type {object[][]} answers of the last jobs */
 const recent = []
 
 /** @param {number} number */
@@ -23,7 +23,7 @@ async function match (number) {
     reference: references[(number * i) % references.length]
   }))
   candidates.sort((a, b) => b.score - a.score)
-  await wait(60) // sending the answer
+  await wait(60) // Wait while the answer is sent.
   recent[number % 20] = candidates.slice(0, 300)
 }
 

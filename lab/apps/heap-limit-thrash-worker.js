@@ -19,8 +19,8 @@ if (isMainThread) {
   worker.unref()
   /** @type {(() => void)[]} ends of jobs, by the worker's answers: its queue is bounded */
   const waiting = []
-  // V8 ends a nearly full heap if it collects most of the time: jobs that piled up while the worker
-  // filled its heap, or came right after, ended it now and then.
+  // V8 aborts with a nearly full heap if it runs GCs most of the time. This happened when jobs had
+  // piled up while the worker filled its heap, so jobs wait until the worker is ready.
   let isReady = false
   worker.once('message', () => {
     isReady = true
@@ -36,7 +36,7 @@ if (isMainThread) {
   })
 } else {
   const held = fillHeap(0.83, HELD_OF_MB * 2 ** 20)
-  /** @type {object[][]} long enough alive to leave the new space */
+  /** @type {object[][]} objects that live long enough to leave the new space */
   const recent = []
   parentPort?.on('message', (number) => {
     recent[number % 40] = Array.from({ length: 2000 }, (_, i) => ({

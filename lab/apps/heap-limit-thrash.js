@@ -16,7 +16,7 @@ const catalogue = fillHeap(0.87, CONTAINER_HEAP_BYTES)
 const server = http.createServer(async (request, response) => {
   const from = Math.floor(Math.random() * (catalogue.length - 1000))
   const page = catalogue.slice(from, from + 1000).map((product) => ({ ...product, shown: true }))
-  await wait(60) // another service knows the discounts
+  await wait(60) // Wait for another service, which knows the discounts.
   sendJson(response, page.slice(0, 20))
 })
 

@@ -21,7 +21,7 @@ function receive (number) {
 
 async function deliver () {
   for (;;) {
-    outbox.splice(0, 2) // a slow consumer
+    outbox.splice(0, 2) // The consumer is slow.
     await wait(100)
   }
 }

@@ -8,7 +8,7 @@ const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
 const { sendJson } = require('../json')
 
-/** @type {Set<net.Socket>} as a driver's registry would */
+/** @type {Set<net.Socket>} open connections, as in the registry of a driver */
 const open = new Set()
 const run = appRun({ figures: () => ({ open: open.size }) })
 const backend = net.createServer(socket => {

@@ -1,8 +1,8 @@
 'use strict'
 
 // An import: rows flow through object-mode streams that buffer some thousands of them while a slow
-// lookup keeps up. They live a little longer than scavenges come, so a semi-space of 1 MB promotes
-// them all.
+// lookup keeps up. The rows live a little longer than the time between scavenges, so a semi-space
+// of 1 MB promotes all of them.
 const { Readable, Transform, Writable, pipeline } = require('node:stream')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
@@ -37,7 +37,7 @@ const lookup = new Transform({
   }
 })
 
-/** @type {any[][]} the window that is being written, oldest first */
+/** @type {any[][]} rows of the window being written, oldest first */
 const window = []
 const sink = new Writable({
   objectMode: true,

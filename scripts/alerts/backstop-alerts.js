@@ -3,18 +3,20 @@
 const { asked, numberTemplate } = require('./rule')
 
 /**
- * Window of growth of a floor; a shorter one would mistake a warm-up, or a cache that fills, for a
- * leak.
+ * Window over which growth of a minimum is measured. In a shorter window a warm-up, or a cache that
+ * fills, would look like a leak.
  */
 const TREND_SECONDS = 3600
 /** Time to the limit that is worth waking someone for. */
 const HORIZON_SECONDS = 4 * 3600
 
-/** Time for which a death pages: enough to read it, and for a restart or two. */
+/**
+ * Time for which the alert of a death stays active: enough to read it, and for one or two restarts.
+ */
 const DEATH_SECONDS = 600
-/** Reasons of an end that alert only if they repeat. */
+/** Window and number of exits from which repeated ends cause an alert. */
 const LOOP = { seconds: 900, exits: 3 }
-/** The sentence about the last end of this name. */
+/** Sentence about the last end of a process with this name. */
 const LAST_EXIT = asked(
   'memwatch_target_last_exit_timestamp_seconds{$}',
   '{{ . | first | label "text" }}',
@@ -22,7 +24,8 @@ const LAST_EXIT = asked(
 )
 
 /**
- * An ended process has an identity only once another one has its name: the label would change.
+ * Removes the identity labels: an ended process has none until another process has its name, and
+ * the labels would change.
  * @param {ReturnType<ReturnType<typeof import('./rule').ruleMaker>['rule']>} alert
  */
 const ofEnded = alert => ({
@@ -32,8 +35,8 @@ const ofEnded = alert => ({
 
 /**
  * Alerts on measured values, for processes without a verdict: the problem has no diagnosis, or the
- * exporter is too old for it. They judge only floors of memory, as a rise between two GCs that
- * falls with the next is no trend.
+ * exporter is too old for it. They judge only minima of memory, because a rise between two GCs that
+ * ends with the next GC is no trend.
  * @param {ReturnType<typeof import('./rule').ruleMaker>} maker
  */
 function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio, heapRatio } }) {
@@ -140,8 +143,8 @@ function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio,
           'is one, names the cause.'
       }
     ),
-    // The counter alone would miss the first death of a name never scraped before, and the time
-    // alone a death that another one followed.
+    // Both counter and time are needed. The counter alone would miss the first death of a name that
+    // was never scraped, and the time alone would miss a death that was followed by another one.
     ofEnded(rule(
       'MemwatchOutOfMemoryExit',
       'critical',

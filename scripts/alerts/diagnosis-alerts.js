@@ -38,8 +38,8 @@ const GC_PAUSES = {
 
 /**
  * Numbers of an alert by diagnosis, queried while it fires. RSS is known on the main thread only.
- * Window of rates: as long as a warning has waited, as a longer one would lower the rates of a
- * young process. A diagnosis that is not listed here shows RSS.
+ * Rates have a window as long as the wait of a warning, because a longer window would lower the
+ * rates of a young process. A diagnosis that is not listed here shows RSS.
  * @type {Record<string, Shown[]>}
  */
 const NUMBERS = {
@@ -110,7 +110,8 @@ const NUMBERS = {
 const OTHER_NUMBERS = [RSS]
 
 /**
- * Time since confirmation, and ruled out diagnoses; empty if the exporter reports none.
+ * Text with the time since confirmation, and the ruled out diagnoses; empty if the exporter reports
+ * none.
  * @param {string} id
  */
 const sureness = id =>
@@ -127,7 +128,7 @@ const sureness = id =>
 const growthPerHour = record =>
   `3600 * ${GROWTH}:${record} * on (${VERSION}) group_right (previous_version) ` +
     'memwatch_target_info{$}'
-/** Growth that began with a version; empty if that of the version before was alike. */
+/** Text about growth that began with a version; empty if the previous version grew similarly. */
 const SINCE_VERSION = asked(
   growthPerHour('since'),
   ' Since {{ . | first | label "service_version" }}: live heap grows ' +
@@ -136,7 +137,7 @@ const SINCE_VERSION = asked(
 )
 
 /**
- * Severity of the verdict; without one the worst that its diagnosis can have.
+ * Severity of the verdict; without one the worst severity of its diagnosis.
  * @param {string} worst
  */
 const severityOfVerdict = worst =>
@@ -153,14 +154,14 @@ const confirmedExpression = (matchers, id) => 'max without (state) ' +
   `(memwatch_diagnosis${matchers(`diagnosis="${id}"`, 'state="confirmed"')}) == 1`
 
 /**
- * One alert for each diagnosis that needs one.
+ * Creates an alert for each diagnosis that needs one.
  * @param {ReturnType<typeof import('./rule').ruleMaker>} maker
  * @param {readonly Pick<import('../../engine/diagnoses/define-diagnosis').Diagnosis, 'id' |
  *   'title' | 'severity' | 'runbook'>[]} diagnoses
  */
 const diagnosisAlerts = ({ matchers, rule }, diagnoses) =>
   diagnoses.flatMap(({ id, title, severity, runbook }) => {
-    if (runbook === undefined) return [] // an opportunity has no alert
+    if (runbook === undefined) return [] // An opportunity has no alert.
     const confirmed = confirmedExpression(matchers, id)
     const info = 'max without (runbook, ruled_out) ' +
       `(memwatch_verdict_info${matchers(`diagnosis="${id}"`)})`
@@ -194,7 +195,7 @@ const diagnosisAlerts = ({ matchers, rule }, diagnoses) =>
     return [{ ...alert, labels: { ...alert.labels, severity: severityOfVerdict(severity) } }]
   })
 
-/** Not of a name: JS heap, GC. @param {string} text */
+/** Lowers the first letter of a text, except for names: JS heap, GC. @param {string} text */
 const lowerFirst = text => /^[A-Z][a-z ]/.test(text) ? text[0].toLowerCase() + text.slice(1) : text
 
 module.exports = { confirmedExpression, diagnosisAlerts, lowerFirst }

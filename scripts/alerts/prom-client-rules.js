@@ -3,14 +3,15 @@
 const { REPOSITORY } = require('../packages')
 const { ruleMaker } = require('./rule')
 
-/** Compares a floor with that of an earlier time. */
+/** Distance to the earlier time with which a minimum is compared. */
 const OFFSET = '3h'
 const MIB = 2 ** 20
 
 /**
- * Rules for apps that have prom-client's default metrics and no agent yet: what those can show, and
- * in each alert what they cannot. They lose most GCs (prom-client's observer sees those of a moment
- * only), know no heap limit and no container, and nothing of what malloc keeps.
+ * Rules for apps with prom-client's default metrics and no agent yet. Each alert also states what
+ * these metrics cannot show. They lose most GCs, because prom-client's observer reads only the
+ * first entry of a batch. They contain no heap limit, no container limit, and no memory retained by
+ * malloc.
  * @param {import('./rule').RuleOptions} [options]
  * @returns {import('./index').RulesFile}
  */
@@ -24,8 +25,8 @@ function promClientRules (options = {}) {
   })
   const of = (/** @type {string} */ metric) => metric + matchers()
   const floor = (/** @type {string} */ metric, offset = '') => `min_over_time(${of(metric)}[30m]${offset})`
-  // A younger process has no past to compare with, as the series of the previous process has the
-  // same labels.
+  // A younger process has no past to compare with: the earlier values belong to the previous
+  // process, whose series has the same labels.
   const old = `time() - ${of('process_start_time_seconds')} > 4 * 3600`
   /**
    * @param {string} metric

@@ -1,12 +1,15 @@
 'use strict'
 
 /**
- * Recording rules: the floors that alerts use, and results that fleet dashboards and `memwatch
- * fleet` would otherwise compute over thousands of targets. Named level:metric:operation, as
- * Prometheus recommends.
+ * Recording rules: the minima that alerts use, and results that fleet dashboards and `memwatch
+ * fleet` would otherwise compute over thousands of targets. Names have the form
+ * level:metric:operation, as Prometheus recommends.
  */
 
-/** Labels of one target. Where several clusters share a Prometheus, addresses repeat. */
+/**
+ * Labels of one target. `cluster` is included, because addresses repeat if several clusters share a
+ * Prometheus.
+ */
 const THREAD = 'cluster, job, instance, target, thread'
 /** Labels of a target's identity that distinguish workloads and versions. */
 const IDENTITY_LABELS = 'service_name, service_version, node_version'
@@ -16,17 +19,20 @@ const VERSION = `${WORKLOAD}, service_version`
 /** Labels of the processes that run the same code. */
 const ALIKE = `${VERSION}, node_version`
 
-/** Age from which growth counts: a younger process still fills its caches. */
+/** Age from which growth is measured: a younger process still fills its caches. */
 const GROWN_SECONDS = 3600
-/** History in which the version before the present one is found. */
+/** History in which the previous version is searched. */
 const VERSIONS_WINDOW = '3d'
 /** Least difference of growth between two versions, in bytes per second: 1 MiB an hour. */
 const LEAST_DIFFERENCE = '1048576 / 3600'
 /** Least difference as a share of the growth of either version. */
 const LEAST_SHARE = 0.5
-/** The rules of workloads join the series of all targets, and no alert waits for them. */
+/**
+ * Interval of the rules of workloads. They join the series of all targets, and no alert waits for
+ * them.
+ */
 const WORKLOADS_INTERVAL = '1m'
-/** The rules of versions read days of history, which one evaluation in two minutes affords. */
+/** Interval of the rules of versions, which is long because they read days of history. */
 const VERSIONS_INTERVAL = '2m'
 
 const STARTS = 'workload:memwatch_target_start_time_seconds:min'
@@ -37,12 +43,12 @@ const BEFORE = `topk by (${WORKLOAD}) (1, ${FIRST_STARTS} < on (${WORKLOAD}) gro
 const DIFFERENCE = `abs(${GROWTH}:median - on (${VERSION}) ${GROWTH}:previous)`
 
 /**
- * @typedef {(metric: string, ...own: string[]) => string} Of selector of a metric, with matchers
- *   of its own
+ * @typedef {(metric: string, ...own: string[]) => string} Of selector builds the selector of a
+ *   metric, with further matchers
  * @typedef {{ record: string, expr: (of: Of) => string }} RecordedRow
  */
 
-/** Name of the recorded identities, which every rule of that group joins. */
+/** Name of the recorded identities, with which every rule of workloads is joined. */
 const RECORDED_IDENTITIES = 'thread:memwatch_target_info:topk'
 
 /**
@@ -61,7 +67,7 @@ const selectIdentities = (of, matchers = []) =>
 const identified = (series, ofTargets = RECORDED_IDENTITIES) =>
   `${series} * on (${THREAD}) group_left (${IDENTITY_LABELS}) ${ofTargets}`
 
-/** @type {Record<string, { interval?: string, rows: readonly RecordedRow[] }>} by group */
+/** @type {Record<string, { interval?: string, rows: readonly RecordedRow[] }>} rules by group */
 const RECORDED = Object.freeze({
   'memwatch-recorded': {
     rows: [
@@ -114,7 +120,8 @@ const RECORDED = Object.freeze({
         expr: of => `sum by (${ALIKE}, diagnosis) (${identified(of('memwatch_verdict_saving_cores'))})`
       },
       {
-        // The fix that most targets received: texts hold numbers, which differ between processes.
+        // The fix that most targets received. Texts contain numbers, so they differ between
+        // processes.
         record: 'workload:memwatch_verdict_fixes:topk',
         expr: of => `topk by (${ALIKE}, diagnosis) (1, count by (${ALIKE}, diagnosis, fix, runbook) (${identified(of('memwatch_verdict_info'))}))`
       },
@@ -136,12 +143,13 @@ const RECORDED = Object.freeze({
         expr: of => {
           const grown = `time() - ${of('memwatch_target_start_time_seconds', 'thread="main"')} > ${GROWN_SECONDS}`
           const growth = `(${of('memwatch_live_heap_growth_bytes_per_second', 'thread="main"')} and on (${THREAD}) ${grown})`
-          // A heap that shrinks does not grow.
+          // Negative growth counts as 0.
           return `clamp_min(quantile by (${VERSION}) (0.5, ${identified(growth, selectIdentities(of))}), 0)`
         }
       },
       {
-        // Growth of the version that ran before the newest running one, with the labels of that.
+        // Growth of the version before the newest running one, with the labels of the newest
+        // version.
         record: `${GROWTH}:previous`,
         expr: () => [
           `0 * (${GROWTH}:median and on (${VERSION}) ${NEWEST})`,
@@ -150,7 +158,7 @@ const RECORDED = Object.freeze({
         ].join('\n')
       },
       {
-        // Growth of the newest version, where it differs from the one before.
+        // Growth of the newest version, if it differs from the growth of the previous version.
         record: `${GROWTH}:since`,
         expr: () => [
           `0 * (${GROWTH}:previous`,

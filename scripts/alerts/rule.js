@@ -12,7 +12,8 @@ const FOR_SECONDS = { critical: 60, warning: 120, info: 300 }
  * Options that change the committed files.
  * @typedef {object} RuleOptions
  * @property {number} [forSeconds] replaces the defaults by severity
- * @property {number} [keepFiringForSeconds] time for which an alert outlives a gap in its series
+ * @property {number} [keepFiringForSeconds] time for which an alert stays active during a gap in
+ *   its series
  * @property {number} [graceSeconds] age below which no threshold applies to a process
  * @property {number} [memoryRatio] share of the memory limit from which growth towards it is an
  *   alert
@@ -51,14 +52,17 @@ const DASHBOARDS = {
 }
 
 /**
- * Settings of all rules.
+ * Creates the helpers of all rules from the options.
  * @param {RuleOptions} given
  */
 function ruleMaker (given) {
   const options = { ...DEFAULTS, ...given }
   return {
     options,
-    /** `{…}` of some matchers and the selector; empty without any. @param {string[]} own */
+    /**
+     * `{…}` Label matchers in braces, with the selector; empty without matchers.
+     * @param {string[]} own
+     */
     matchers (...own) {
       const all = [...own, options.selector].filter(Boolean).join(', ')
       return all && `{${all}}`
@@ -85,14 +89,14 @@ function ruleMaker (given) {
   }
 }
 
-/** Label matchers of a series of the alert's own thread. */
+/** Labels that select a series of the alert's own thread. */
 const THREAD_LABELS = ['job', 'instance', 'target', 'thread']
 
 /**
- * A template that asks Prometheus when the alert is rendered, with `$` in the query for the labels
- * of the alert's thread.
+ * A template that queries Prometheus when the alert is rendered. `$` in the query stands for the
+ * labels of the alert's thread.
  * @param {string} query
- * @param {string} then text around the result, which is the dot
+ * @param {string} then template for the result, which is `.`
  * @param {string} [otherwise]
  */
 function asked (query, then, otherwise) {
@@ -107,8 +111,9 @@ function asked (query, then, otherwise) {
 }
 
 /**
- * Name of the alert's workload, by which Alertmanager makes one notification of its processes: the
- * second process of an exporter that has the same name is the target api-2.
+ * Name of the alert's workload, by which Alertmanager groups its processes to one notification. The
+ * target name is unsuitable: a second process of an exporter with the same name is the target
+ * api-2.
  */
 const SERVICE_NAME = asked(
   'memwatch_target_info{$,service_name!=""}',
@@ -116,7 +121,7 @@ const SERVICE_NAME = asked(
   '{{ $labels.target }}'
 )
 
-/** Template pipelines by format. Ratios refer to wall time. */
+/** Template pipelines by format. Ratios are shares of wall time. */
 const FORMATS = {
   bytes: 'humanize1024 }}B',
   bytesPerSecond: 'humanize1024 }}B/s',

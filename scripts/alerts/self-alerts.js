@@ -8,8 +8,8 @@ const { asked } = require('./rule')
  */
 function selfAlerts ({ matchers, rule, options: { jobSelector } }) {
   return [
-    // SIGTERM ends an app without a handler before it says goodbye: an end on request. An exit of
-    // an earlier process of the same name says nothing.
+    // SIGTERM ends an app without a handler before its goodbye, so this is an end on request. The
+    // exit of an earlier process with the same name does not matter.
     rule('MemwatchAgentSilent', 'warning', [
       `memwatch_target_up${matchers()} == 0`,
       'unless on (job, instance, target)',

@@ -10,7 +10,7 @@ const { REPOSITORY } = require('../packages')
 
 /**
  * @typedef {object} Rule of a service in that collection
- * @property {string} name words: the collection makes an alert's name from them
+ * @property {string} name name in words, from which the collection forms the name of the alert
  * @property {string} description
  * @property {string} query PromQL
  * @property {string} severity
@@ -20,8 +20,8 @@ const { REPOSITORY } = require('../packages')
 const SEVERITIES = ['critical', 'warning', 'info']
 
 /**
- * @param {string} alert as MemwatchJsHeapLeak
- * @returns {string} name in words, as Memwatch js heap leak
+ * @param {string} alert name such as MemwatchJsHeapLeak
+ * @returns {string} name in words, such as Memwatch js heap leak
  */
 function toWords (alert) {
   const [first, ...rest] = alert.match(/[A-Z][a-z0-9]*/g) ?? []
@@ -29,8 +29,8 @@ function toWords (alert) {
 }
 
 /**
- * @param {string} duration as 120s
- * @returns {string} as 2m
+ * @param {string} duration duration such as 120s
+ * @returns {string} duration such as 2m
  */
 const toMinutes = duration => duration.replace(/^(\d+)s$/, (_, seconds) => `${Number(seconds) / 60}m`)
 
@@ -50,7 +50,8 @@ const entry = (rule, description, query, severity) => ({
 })
 
 /**
- * Every alert that stands alone: the collection holds no recording rules, and advises against `up`.
+ * Alerts that need no other rules: the collection contains no recording rules, and advises against
+ * `up`.
  * @returns {Rule[]} rules, the most severe first
  */
 function memwatchRules () {

@@ -6,7 +6,7 @@ const EXPORTER = 'job=~"$job", instance=~"$instance"'
 /** @param {string} metric */
 const perSecond = metric => `rate(${metric}[$__rate_interval])`
 
-/** memwatch itself: exporters, and the agents that talk to them. */
+/** Dashboard of memwatch itself: exporters, and the agents connected to them. */
 module.exports = () =>
   dashboard({
     uid: 'memwatch-exporter',

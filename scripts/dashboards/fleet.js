@@ -4,12 +4,12 @@ const { GROWTH } = require('../alerts/recording-rules')
 const { dashboard, lines, number, bars, list } = require('./panels')
 
 const JOB = 'job=~"$job"'
-/** Labels of this series: a thread of a process behind an exporter. */
+/** Labels of a thread of a process that is watched by an exporter. */
 const THREAD = 'job, instance, target, thread'
 
 /**
- * All processes at once: findings, effects of fixes, and which limits do not fit. Its sums
- * are recorded, so that thousands are no burden.
+ * Dashboard of all processes: findings, effects of fixes, and unsuitable limits. Its sums are
+ * recorded, so that thousands of processes cost little.
  */
 module.exports = () =>
   dashboard({

@@ -12,7 +12,8 @@ const dashboards = Object.freeze({
 })
 
 /**
- * Queries of a panel as PromQL, with Grafana's variables as they are when everything is chosen.
+ * Converts a query of a panel to PromQL, with the values of Grafana's variables when everything is
+ * chosen.
  * @param {string} expr
  * @param {{ rateInterval?: string, target?: string }} [chosen]
  */
@@ -29,7 +30,7 @@ const NOT_EVERYWHERE =
 /**
  * True for a panel that may be empty.
  * @param {any} panel
- * @param {string} expr of it
+ * @param {string} expr query of the panel
  */
 const mayBeEmpty = ({ fieldConfig }, expr) =>
   fieldConfig.defaults.noValue !== undefined || NOT_EVERYWHERE.test(expr)

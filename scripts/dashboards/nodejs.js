@@ -7,8 +7,8 @@ const INSTANCE = 'job=~"$job", instance=~"$instance"'
 const perSecond = metric => `rate(${metric}[$__rate_interval])`
 
 /**
- * For apps that expose prom-client's default metrics, with or without memwatch: the questions of
- * the well-known dashboards for these names, and beside each what it cannot answer.
+ * For apps that expose prom-client's default metrics, with or without memwatch: it answers the
+ * questions of the well-known dashboards for these metrics, and states what each panel cannot show.
  */
 module.exports = () =>
   dashboard({

@@ -28,11 +28,11 @@ const SOURCE = Object.freeze({ type: 'prometheus', uid: '${datasource}' }) // es
  * @typedef {object} PanelOptions
  * @property {string} title
  * @property {string} description meaning of the panel, and signs of a problem
- * @property {string} unit of Grafana: bytes, percentunit, s, short, ops …
+ * @property {string} unit unit of Grafana: bytes, percentunit, s, short, ops …
  * @property {[expr: string, legend?: string][]} queries
  * @property {[value: number | null, color: string][]} [thresholds] colours by value; default: no
  *   value is bad
- * @property {number} [span] of 24 columns
+ * @property {number} [span] width, in 24ths of the dashboard
  * @property {number} [height]
  * @property {string} [noValue] text of an empty panel: in a healthy process, many panels are empty
  */
@@ -93,8 +93,9 @@ function withCommon (
 /**
  * Lines over time.
  * @param {PanelOptions & { stacked?: boolean, limits?: string[], right?: { legend: string, unit:
- *   string }, most?: number }} options stacked: areas that add up; limits: legends of lines that
- *   are not part of the stack; right: a line with an axis of its own; most: of the axis
+ *   string }, most?: number }} options stacked: true for areas that add up; limits: legends of
+ *   lines that are not part of the stack; right: legend of a line with an axis of its own; most:
+ *   maximum of the axis
  */
 function lines ({ stacked = false, limits = [], right, most, ...options }) {
   const panel = withCommon(new timeseries.PanelBuilder(), options)
@@ -143,7 +144,7 @@ function lines ({ stacked = false, limits = [], right, most, ...options }) {
   return panel
 }
 
-/** One number with its history behind it. @param {PanelOptions} options */
+/** A panel with one number, and its history in the background. @param {PanelOptions} options */
 const number = options =>
   withCommon(new stat.PanelBuilder(), { span: 4, height: 4, ...options })
     .colorMode(
@@ -152,14 +153,14 @@ const number = options =>
     .graphMode(common.BigValueGraphMode.Area)
     .reduceOptions(new common.ReduceDataOptionsBuilder().calcs(['lastNotNull']))
 
-/** Bars, the longest first. @param {PanelOptions} options */
+/** A panel with bars, the longest first. @param {PanelOptions} options */
 const bars = options => withCommon(new bargauge.PanelBuilder(), options)
   .min(0).text(new common.VizTextDisplayOptionsBuilder().titleSize(14).valueSize(18))
   .orientation(common.VizOrientation.Horizontal).displayMode(common.BarGaugeDisplayMode.Basic)
   .reduceOptions(new common.ReduceDataOptionsBuilder().calcs(['lastNotNull']))
 
 /**
- * Rows of labels, now.
+ * A table of present series, with their labels as columns.
  * @param {PanelOptions & { columns: string[], value?: string, widths?: Record<string, number> }}
  *   options columns: shown labels, in this order; value: title of the number, default: no number;
  * widths: widths of columns in pixels

@@ -7,7 +7,9 @@ const MAIN = `${PROCESS}, thread="main"`
 /** @param {string} metric */
 const perSecond = metric => `rate(${metric}[$__rate_interval])`
 
-/** One process: its verdict and the fix first, then memory, GC and loop as evidence. */
+/**
+ * Dashboard of one process: its verdict and fix first, then memory, GC and event loop as evidence.
+ */
 module.exports = () =>
   dashboard({
     uid: 'memwatch-process',

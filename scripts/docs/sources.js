@@ -8,9 +8,7 @@ const { page } = require('./page')
 const { table } = require('../markdown')
 
 const allSources = [...fileSources, promClient, memwatchMetrics]
-/**
- * Options for a source that lacks values: as when the limit of the container is.
- */
+/** Options for a source that lacks values, here the limit of the container. */
 const GIVEN = { containerLimitBytes: 512 * 2 ** 20 }
 
 /**

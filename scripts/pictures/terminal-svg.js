@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * A recorded terminal as an SVG that moves. Each row of the screen is one text per content it had,
- * visible for as long as it stood; readers who prefer reduced motion see the last screen.
+ * Draws a recorded terminal as an animated SVG. For each content of a row there is one text, which
+ * is visible while the row had this content. Readers who prefer reduced motion see the last screen.
  */
 
 const { Terminal } = require('@xterm/headless')
@@ -15,7 +15,8 @@ const FOREGROUND = '#d4d4d4'
 const COLOURS = Object.freeze({ 1: '#f14c4c', 2: '#23d18b', 3: '#e5b84b', 6: '#29b8db', 8: '#8a8a8a' })
 
 /**
- * @typedef {{ atSeconds: number, data: string }} Chunk output of a terminal, and when it came
+ * @typedef {{ atSeconds: number, data: string }} Chunk output of a terminal, and the time of the
+ *   output
  * @typedef {{ text: string, colour: string, isBold: boolean }} Run characters of one style
  */
 
@@ -46,7 +47,7 @@ function readRow (terminal, row) {
 }
 
 /**
- * @param {Chunk[]} chunks in order
+ * @param {Chunk[]} chunks chunks in order
  * @param {{ columns: number, rows: number }} size
  * @returns {Promise<{ atSeconds: number, rows: string[] }[]>} each screen that differs from the one
  *   before; a row is the JSON of its runs
@@ -80,7 +81,7 @@ function drawRow (row, y, attributes) {
 }
 
 /**
- * @param {Chunk[]} chunks in order
+ * @param {Chunk[]} chunks chunks in order
  * @param {object} options
  * @param {number} options.columns
  * @param {number} options.rows
@@ -92,7 +93,7 @@ async function terminalSvg (chunks, { columns, rows, title, holdSeconds }) {
   const screens = await screensOf(chunks, { columns, rows })
   const length = (screens.at(-1)?.atSeconds ?? 0) + holdSeconds
   const percent = (/** @type {number} */ atSeconds) => Number((100 * atSeconds / length).toFixed(2))
-  /** @type {Map<string, number>} keyframes → their number */
+  /** @type {Map<string, number>} numbers of animations, by their keyframes */
   const animations = new Map()
   const texts = []
   for (let row = 0; row < rows; row++) {

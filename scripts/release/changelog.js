@@ -11,9 +11,9 @@ const KINDS = ['Added', 'Changed', 'Deprecated', 'Removed', 'Fixed', 'Security']
 /**
  * @typedef {object} Version of the changelog
  * @property {string} name `Unreleased`, or a version
- * @property {string | undefined} date as 2026-11-22; undefined of unreleased changes
+ * @property {string | undefined} date date such as 2026-11-22; undefined for unreleased changes
  * @property {string} text Markdown below the heading
- * @property {{ kind: string, text: string }[]} changes in one line each
+ * @property {{ kind: string, text: string }[]} changes changes, each on one line
  */
 
 /**
@@ -29,7 +29,8 @@ const readChanges = text =>
 
 /**
  * @param {string} changelog
- * @returns {{ versions: Version[], links: Record<string, string> }} in the file's order
+ * @returns {{ versions: Version[], links: Record<string, string> }} versions in the order of the
+ *   file
  */
 function readChangelog (changelog) {
   const links = Object.fromEntries(
@@ -61,7 +62,7 @@ function findVersion (changelog, version) {
  * Turns the unreleased changes into those of a version.
  * @param {string} changelog
  * @param {string} version
- * @param {string} date as 2026-11-22
+ * @param {string} date date such as 2026-11-22
  * @returns {string}
  * @throws {Error} if nothing is unreleased
  */

@@ -23,7 +23,7 @@ const releaseAnnotations = ({ name, changes }) => ({
 
 /**
  * Packages a copy of the chart, with the annotations of the release.
- * @param {string} helm its file
+ * @param {string} helm path of Helm
  * @param {import('./changelog').Version} release
  * @param {string} folder folder for the archive
  * @throws {Error} with the message of Helm

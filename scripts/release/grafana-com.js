@@ -16,14 +16,14 @@ const PANELS = { bargauge: 'Bar gauge', stat: 'Stat', table: 'Table', timeseries
 
 /**
  * @param {{ type: string, panels?: any[] }[]} panels
- * @returns {string[]} types of all panels, those in rows included; a row is no plugin
+ * @returns {string[]} types of all panels, including panels in rows; a row is no plugin
  */
 const panelTypes = panels =>
   panels.flatMap(({ type, panels: inner = [] }) =>
     [...(type === 'row' ? [] : [type]), ...panelTypes(inner)])
 
 /**
- * @param {any} dashboard as scripts/dashboards makes it
+ * @param {any} dashboard dashboard in the form of scripts/dashboards
  * @returns {any}
  * @throws {Error} if a panel type has no name in PANELS
  */

@@ -22,7 +22,7 @@ const publishCommands = (folder, release = version) =>
     name,
     args: [
       'publish',
-      // As npm pack names the archive of a package with a scope.
+      // Name that `npm pack` gives to the archive of a package with a scope.
       path.resolve(folder, `${name.replace('@', '').replace('/', '-')}-${release}.tgz`),
       '--provenance',
       '--access', 'public',
@@ -32,7 +32,7 @@ const publishCommands = (folder, release = version) =>
 
 /**
  * @param {string} name
- * @returns {boolean} true: the registry has this version of the package
+ * @returns {boolean} true if the registry has this version of the package
  */
 const isPublished = name =>
   spawnSync('npm', ['view', `${name}@${version}`, 'version'], { encoding: 'utf8' })

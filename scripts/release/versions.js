@@ -1,6 +1,6 @@
 'use strict'
 
-/** The places where the version of a release stands, and its change in all of them. */
+/** Lists the places that contain the version of a release, and changes it in all of them. */
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -39,7 +39,8 @@ const PLACES = [
 const read = file => fs.readFileSync(path.join(ROOT, file), 'utf8')
 
 /**
- * @param {string} [tag] of the release, as v1.2.3; without it the places need only agree
+ * @param {string} [tag] tag of the release, such as v1.2.3; without it the places must only agree
+ *   with each other
  * @returns {string[]} reasons against the release of the version; empty if there are none
  */
 function findVersionProblems (tag) {
@@ -63,7 +64,7 @@ function findVersionProblems (tag) {
 
 /**
  * @param {Place} place
- * @param {string} text of its file
+ * @param {string} text text of the file
  * @param {string} version
  */
 const withVersion = ({ pattern }, text, version) => text.replace(pattern, version)
