@@ -153,7 +153,7 @@ async function simulate (name, given) {
 /**
  * Checks the Node.js binary before the cgroup exists: inside the cgroup a shell starts it, and its
  * error would name the cgroup instead.
- * @param {string} [file] path of the binary; also undefined, or a name that is searched in PATH
+ * @param {string} [file] path of the binary, or a name that is searched in PATH
  * @throws {UsageError}
  */
 function checkNode (file) {

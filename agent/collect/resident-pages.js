@@ -92,8 +92,8 @@ class PagemapWindow {
   }
 
   /**
-   * All entries of a part except the first, and all except the last: if both are equal, all entries
-   * are. A comparison costs a hundredth of a loop in cold code.
+   * Two views, without the last and the first entry: if they are equal, all entries are. A
+   * comparison costs a hundredth of a loop in cold code.
    * @param {number} start
    * @param {number} bytes
    */

@@ -378,7 +378,7 @@ function addFixes (findings, fixes) {
 
 /**
  * @param {Map<string, Omit<WorkloadFacts, 'findings'>>} workloads
- * @param {Finding[]} findings in their order
+ * @param {Finding[]} findings, worst first
  * @param {Prices} prices
  * @returns {Workload[]}
  */

@@ -49,7 +49,7 @@ async function startRegistry (folder) {
       '--config', config,
       '--listen', url.slice('http://'.length)
     ],
-    // Verdaccio warns of root and of deprecated settings.
+    // The variable hides Verdaccio's warnings about root and deprecated settings.
     { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, NODE_NO_WARNINGS: '1' } }
   )
   const kill = () => child.kill('SIGKILL')

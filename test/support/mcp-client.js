@@ -54,9 +54,9 @@ async function connectMcp (api, { isRecording = false } = {}) {
 }
 
 /**
- * Calls of tools, which check what holds for every answer.
+ * Returns a function that calls a tool, and checks the rules for every answer.
  * @param {Client} client
- * @returns {(name: string, given?: object) => Promise<any>} structuredContent, and whether it is an
+ * @returns {(name: string, given?: object) => Promise<any>} structuredContent, and true if it is an
  *   error
  */
 const callsOf = client => async (name, given = {}) => {
@@ -69,7 +69,7 @@ const callsOf = client => async (name, given = {}) => {
 
 /**
  * @param {any} answer of a tool
- * @returns {string[]} breaches of the contract of all answers
+ * @returns {string[]} violated rules
  */
 function checkAnswer (answer) {
   const { content, structuredContent } = answer

@@ -4,7 +4,7 @@ const http = require('node:http')
 const { once } = require('node:events')
 
 /**
- * A server that stores what is PUT to it, in memory, as far as it is told to behave.
+ * A server that stores PUT objects in memory. A test can make it fail.
  * @param {{ port?: number }} [options]
  */
 async function startObjectServer ({ port = 0 } = {}) {
@@ -31,7 +31,7 @@ async function startObjectServer ({ port = 0 } = {}) {
         if (answer === 'cut') return request.socket.destroy()
       }
     } catch {
-      return // the sender is gone
+      return // The sender is gone.
     }
     const body = Buffer.concat(chunks)
     requests.push({ method, path, headers, body })

@@ -13,7 +13,7 @@ const { startServerProcess } = require('./server-process')
  * @property {string[]} [targets] HOST:PORT to scrape
  * @property {{ target: string, path: string, labels: Record<string, string> }[]} [jobs] the same
  *   with a path and labels of each
- * @property {number} [intervalSeconds] between scrapes, and evaluations
+ * @property {number} [intervalSeconds] interval of scrapes and evaluations
  * @property {boolean} [honorLabels] keeps job and instance of scraped series
  * @property {string} [alertmanagerUrl]
  * @property {string} [job] name of the scrape job

@@ -9,7 +9,7 @@ const { eventually } = require('./exporter')
 const RECORDINGS = path.join(__dirname, '../recordings')
 
 /**
- * A recording of the lab app, on any Node.js version.
+ * Finds a recording of the lab app, of any Node.js version.
  * @param {string} app
  * @returns {string} file
  */

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Exporters that tests of this file have started and not stopped. One that a failed test leaves
- * behind would keep its jest alive.
+ * Exporters that tests of this file have started and not stopped. An exporter left behind by a
+ * failed test would keep jest alive.
  * @type {Set<{ stop: () => Promise<void> }>}
  */
 const running = new Set()

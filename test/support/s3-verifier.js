@@ -3,8 +3,8 @@
 const { createHash, createHmac } = require('node:crypto')
 
 /**
- * AWS Signature Version 4 of a request as a server verifies it: written from the specification,
- * without the library that signs.
+ * Verifies AWS Signature Version 4 of a request, like a server. It is written from the
+ * specification, without the library that signs.
  * https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html
  */
 
@@ -16,7 +16,7 @@ const hmac = (key, text) => createHmac('sha256', key).update(text).digest()
  *   in lower case
  * @param {string} secret
  * @returns {{ signature: string, expected: string, accessKeyId: string, signed: string[] }}
- *   signature: of the request; expected: the right one
+ *   signature: the request's signature; expected: the correct one
  */
 function verifySignature ({ method, path, headers }, secret) {
   const [, accessKeyId, date, region, service, names, signature] =

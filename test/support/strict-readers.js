@@ -7,7 +7,7 @@ const { execFileSync } = require('node:child_process')
 const { parseAllDocuments } = require('yaml')
 
 /**
- * Characters that a reader of text must not meet: control and format characters, separators, lone
+ * Finds characters that must not occur in text: control and format characters, separators, lone
  * surrogates; newlines end lines.
  * @param {string} text
  */
@@ -18,7 +18,7 @@ const unprintableIn = text =>
 
 /**
  * @param {string} text
- * @returns {any} the only document, which every version of YAML reads alike
+ * @returns {any} the only document; YAML 1.1 and 1.2 must read the same
  */
 function yamlDocument (text) {
   const [document, again] = ['1.2', '1.1'].map(version => {
@@ -37,10 +37,10 @@ function yamlDocument (text) {
 }
 
 /**
- * Words that a POSIX shell makes of lines, each of which is pasted behind a command.
+ * Words into which a POSIX shell splits lines, each pasted after a command.
  * @param {string[]} lines
- * @returns {{ words: string[][], files: string[] }} files: that were made meanwhile, and must not
- *   be
+ * @returns {{ words: string[][], files: string[] }} files: files that the lines created, which is a
+ *   defect
  */
 function shellReads (lines) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-shell-'))

@@ -24,10 +24,10 @@ function describeWith (tools, missing, title, tests) {
 }
 
 /**
- * it() and describe() for tests that need something of the machine. Without it they are skipped
- * with one loud line; in CI they run, and fail.
+ * it() and describe() for tests with requirements on the machine. Without it they are skipped with
+ * one loud line; in CI they run, and fail.
  * @param {string} title of the tests
- * @param {string | undefined} missing why they cannot run here
+ * @param {string | undefined} missing reason why they cannot run on this machine
  */
 function runnersWith (title, missing) {
   if (missing === undefined || process.env.CI) return { it, describe }

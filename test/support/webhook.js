@@ -29,13 +29,13 @@ async function startWebhook () {
   await once(server, 'listening')
   return {
     url: `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}/`,
-    /** Everything so far, oldest first. */
+    /** All received alerts, oldest first. */
     received,
     /**
      * The first accepted alert, received already or later.
      * @param {(alert: Alert) => boolean} accept
      * @param {number} timeoutMs
-     * @returns {Promise<Alert>} rejected after the timeout, naming all that was received
+     * @returns {Promise<Alert>} rejects after the timeout, with all received alerts
      */
     next: (accept, timeoutMs) => new Promise((resolve, reject) => {
       const finish = () => { clearTimeout(timer); waiting.delete(look) }
