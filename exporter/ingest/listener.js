@@ -3,7 +3,7 @@
 const { once } = require('node:events')
 const { MAX_LINE_BYTES, PROTOCOL_VERSION } = require('@memwatch/agent/protocol/frame')
 const { decode } = require('@memwatch/engine/decode/decode')
-const { Door } = require('./door')
+const { Endpoint } = require('./endpoint')
 const { LineSplitter } = require('@memwatch/engine/decode/lines')
 
 /** Time limit for the hello. A peer that sends no hello is not an agent. */
@@ -69,7 +69,7 @@ class Connection {
   /** @type {keyof typeof STATES} */
   #state = STATES.greeting
   #socket
-  #door
+  #endpoint
   #sink
   #allowanceOf
   #lines = new LineSplitter({ maxBytes: MAX_LINE_BYTES })
@@ -94,15 +94,15 @@ class Connection {
   /**
    * @param {object} options
    * @param {import('node:net').Socket} options.socket
-   * @param {Door} options.door
+   * @param {Endpoint} options.endpoint
    * @param {Sink} options.sink
    * @param {(target: import('@memwatch/engine/history/target').Target, fresh: Allowance) =>
    *   Allowance} options.allowanceOf returns the allowance of a target, shared by all of its
    *   connections
    */
-  constructor ({ socket, door, sink, allowanceOf }) {
+  constructor ({ socket, endpoint, sink, allowanceOf }) {
     this.#socket = socket
-    this.#door = door
+    this.#endpoint = endpoint
     this.#sink = sink
     this.#allowanceOf = allowanceOf
   }
@@ -118,7 +118,7 @@ class Connection {
     })
     socket.on('end', () => socket.destroy())
     socket.on('close', () => {
-      this.#door.unfinishedBytes -= this.#lines.heldBytes
+      this.#endpoint.unfinishedBytes -= this.#lines.heldBytes
       this.#record?.closed()
       this.#session?.closed(this.#isTimedOut)
     })
@@ -133,7 +133,7 @@ class Connection {
       socket.off('data', this.#read).pause()
       if (!this.#sink.capture?.(this.#capture, socket, rest)) socket.destroy()
     }
-    this.#door.unfinishedBytes += this.#lines.heldBytes - before
+    this.#endpoint.unfinishedBytes += this.#lines.heldBytes - before
     this.#sink.received?.(chunk.length)
     if (chunk.length >= FULL_CHUNK_BYTES && this.#state !== STATES.capturing) {
       // libuv reads a busy socket up to 32 times in a turn of the event loop. Other connections
@@ -141,7 +141,7 @@ class Connection {
       socket.pause()
       setImmediate(() => socket.resume())
     }
-    if (this.#door.unfinishedBytes > this.#door.maxUnfinishedBytes) {
+    if (this.#endpoint.unfinishedBytes > this.#endpoint.maxUnfinishedBytes) {
       this.#reject('too_much_unfinished')
       socket.destroy()
     }
@@ -190,7 +190,7 @@ class Connection {
    */
   #greet (hello, line) {
     const socket = this.#socket
-    const opened = this.#sink.open(hello, line => { socket.write(line) }, this.#door.podUid)
+    const opened = this.#sink.open(hello, line => { socket.write(line) }, this.#endpoint.podUid)
     if (typeof opened === 'string') {
       this.#reject(opened)
       // The exporter may not have noticed yet that the agent's previous connection broke, and the
@@ -232,8 +232,8 @@ class Connection {
 /** Accepts agents' connections and turns their bytes into sessions of messages. */
 class Listener {
   #sink
-  /** @type {Set<Door>} */
-  #doors = new Set()
+  /** @type {Set<Endpoint>} */
+  #endpoints = new Set()
   /** @type {WeakMap<import('@memwatch/engine/history/target').Target, Allowance>} */
   #allowances = new WeakMap()
 
@@ -248,32 +248,32 @@ class Listener {
   }
 
   get #sockets () {
-    return [...this.#doors].flatMap(({ sockets }) => [...sockets])
+    return [...this.#endpoints].flatMap(({ sockets }) => [...sockets])
   }
 
   /**
    * @param {import('./address').Address} address
    * @param {{ podUid?: string, maxConnections?: number }} [options] podUid: UID of the only pod
    *   that can reach the address
-   * @returns {Promise<Door>} address with the actual port
+   * @returns {Promise<Endpoint>} address with the actual port
    * @throws {Error} code EADDRINUSE if another exporter listens there, or an error of the system
    */
   async listen (address, { podUid, ...limits } = {}) {
-    const door = new Door({
+    const endpoint = new Endpoint({
       ...(podUid === undefined ? LIMITS : POD_LIMITS),
       ...limits,
       podUid,
       accept: (socket, at) => this.#accept(socket, at)
     })
-    await door.listen(address)
-    this.#doors.add(door)
-    return door
+    await endpoint.listen(address)
+    this.#endpoints.add(endpoint)
+    return endpoint
   }
 
-  /** @param {Door} door */
-  async shut (door) {
-    this.#doors.delete(door)
-    await door.close()
+  /** @param {Endpoint} endpoint */
+  async shut (endpoint) {
+    this.#endpoints.delete(endpoint)
+    await endpoint.close()
   }
 
   /** Resolves when no connection is open. */
@@ -285,17 +285,17 @@ class Listener {
 
   /** Stops accepting, drops all connections and removes the socket files. */
   async close () {
-    await Promise.all([...this.#doors].map(door => door.close()))
-    this.#doors.clear()
+    await Promise.all([...this.#endpoints].map(endpoint => endpoint.close()))
+    this.#endpoints.clear()
   }
 
   /**
    * @param {import('node:net').Socket} socket
-   * @param {Door} door
+   * @param {Endpoint} endpoint
    */
-  #accept (socket, door) {
+  #accept (socket, endpoint) {
     const allowanceOf = this.#allowanceOf.bind(this)
-    new Connection({ socket, door, sink: this.#sink, allowanceOf }).start()
+    new Connection({ socket, endpoint, sink: this.#sink, allowanceOf }).start()
   }
 
   /**

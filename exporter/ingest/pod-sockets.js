@@ -33,8 +33,8 @@ class PodSockets {
   #watcher
   /** @type {NodeJS.Timeout | undefined} */
   #timer
-  /** @type {Map<string, { door: import('./door').Door, usedAtMs: number }>} */
-  #doors = new Map()
+  /** @type {Map<string, { endpoint: import('./endpoint').Endpoint, usedAtMs: number }>} */
+  #endpoints = new Map()
   /** Folders that were already reported as unusable. @type {Set<string>} */
   #failed = new Set()
   /** The last poll: polls run one after the other. */
@@ -57,7 +57,7 @@ class PodSockets {
 
   /** Pods with a listener. */
   get pods () {
-    return [...this.#doors.keys()]
+    return [...this.#endpoints.keys()]
   }
 
   /** @throws {Error} of the file system */
@@ -85,13 +85,13 @@ class PodSockets {
   async #lookOnce () {
     const found = podsIn(this.#folder)
     for (const uid of found) {
-      if (this.#doors.has(uid)) continue
+      if (this.#endpoints.has(uid)) continue
       try {
-        const door = await this.#listener.listen(
+        const endpoint = await this.#listener.listen(
           { path: path.join(this.#folder, uid, SOCKET) },
           { podUid: uid }
         )
-        this.#doors.set(uid, { door, usedAtMs: this.#now() })
+        this.#endpoints.set(uid, { endpoint, usedAtMs: this.#now() })
         this.#failed.delete(uid)
       } catch (error) {
         if (!this.#failed.has(uid)) this.#onFailure(uid, /** @type {Error} */ (error))
@@ -99,12 +99,12 @@ class PodSockets {
       }
     }
     for (const uid of this.#failed) if (!found.includes(uid)) this.#failed.delete(uid)
-    for (const [uid, known] of this.#doors) {
-      if (known.door.sockets.size > 0) known.usedAtMs = this.#now()
+    for (const [uid, known] of this.#endpoints) {
+      if (known.endpoint.sockets.size > 0) known.usedAtMs = this.#now()
       const isEmpty = this.#now() - known.usedAtMs > EMPTY_MS
       if (found.includes(uid) && !isEmpty) continue
-      this.#doors.delete(uid)
-      await this.#listener.shut(known.door)
+      this.#endpoints.delete(uid)
+      await this.#listener.shut(known.endpoint)
       if (isEmpty) removeIfEmpty(path.join(this.#folder, uid))
     }
   }

@@ -14,7 +14,7 @@ const UNWRITABLE = new Set(['EROFS', 'EACCES', 'EPERM'])
 const ALL_MAY_CONNECT = 0o111
 
 /** One listener for agents: an address, and limits shared by all connections to it. */
-class Door {
+class Endpoint {
   #server
   /**
    * Address in use, with the actual port if port 0 was requested.
@@ -28,7 +28,7 @@ class Door {
 
   /**
    * @param {object} options
-   * @param {(socket: net.Socket, door: Door) => void} options.accept
+   * @param {(socket: net.Socket, endpoint: Endpoint) => void} options.accept
    * @param {number} options.maxConnections upper bound; further connections are refused
    * @param {number} options.maxUnfinishedBytes upper bound of the memory for unfinished lines of
    *   slow peers
@@ -154,4 +154,4 @@ async function unlinkStale (file) {
   fs.rmSync(file, { force: true })
 }
 
-module.exports = { Door }
+module.exports = { Endpoint }
