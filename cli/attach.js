@@ -119,7 +119,7 @@ function readSocket (text) {
 
 /**
  * @param {import('@memwatch/exporter/attachment/subject').Subject} subject
- * @param {import('./api').ApiOptions} given
+ * @param {import('./program/api').ApiOptions} given
  * @returns {Promise<string | undefined>} name of the target; undefined if no exporter reports it
  */
 async function findTarget (subject, given) {

@@ -98,7 +98,7 @@ async function capture (target, kind, given) {
 /**
  * Requests a capture. A process runs one capture at a time, and the exporter starts some
  * automatically, so the request is repeated until they have ended.
- * @param {import('./api').ApiOptions & { json?: boolean }} given
+ * @param {import('./program/api').ApiOptions & { json?: boolean }} given
  * @param {string} path below /api/v1/
  * @returns {ReturnType<typeof callApi>} the refusal of the last attempt, if no capture was accepted
  */

@@ -195,7 +195,7 @@ function writeReport (report, given, reportFile, ended) {
 }
 
 /**
- * @param {Pick<import('./watch-command').Report, 'targets'>} report
+ * @param {Pick<import('./watch/watch-command').Report, 'targets'>} report
  * @returns {boolean} true if at least one check of a process has a result
  */
 const isAnyJudged = ({ targets }) =>

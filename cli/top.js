@@ -108,7 +108,7 @@ async function top (given) {
 }
 
 /**
- * @param {import('./api').ApiOptions} given
+ * @param {import('./program/api').ApiOptions} given
  * @returns {Promise<Row[]>} rows, worst first
  */
 async function ask (given) {

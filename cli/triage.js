@@ -278,7 +278,7 @@ async function readCaptures ({ captures }) {
 
 /**
  * @param {string} name name of the target
- * @param {import('./api').ApiOptions} given
+ * @param {import('./program/api').ApiOptions} given
  * @returns {Promise<string[]>} lines
  */
 async function earlierDeaths (name, given) {

@@ -111,7 +111,7 @@ const SEVERITIES = ['critical', 'warning', 'info']
 
 /**
  * Queries the recorded series, and builds the report from them.
- * @param {import('./sources/prometheus-api').PrometheusApi} api
+ * @param {import('../sources/prometheus-api').PrometheusApi} api
  * @param {object} options
  * @param {string} options.matchers '' or more label matchers, which begin with a comma
  * @param {Prices} options.prices

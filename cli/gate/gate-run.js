@@ -40,7 +40,7 @@ const INTERVAL_SECONDS = Object.freeze({ least: 0.1, most: 1 })
  * frame has the live heap.
  * @param {Plan} plan
  * @param {number} number number of the run, from 1
- * @returns {Promise<{ run?: GateRun, fit?: import('./gate/baseline').Fit, spawnError?:
+ * @returns {Promise<{ run?: GateRun, fit?: import('./baseline').Fit, spawnError?:
  *   NodeJS.ErrnoException, loadError?: Error, exit: { code: number | null, signal: string | null },
  *   endedByUs: boolean }>} run and fit: absent if no process reported
  */

@@ -43,7 +43,7 @@ class Output {
     return /** @type {number | undefined} */ (this.#streamOf().rows)
   }
 
-  /** @param {...import('./text/terminal').Line} lines permanent lines */
+  /** @param {...import('../text/terminal').Line} lines permanent lines */
   say (...lines) {
     this.clear()
     this.#write(terminalText(lines, { colour: this.#hasColour }))
@@ -82,7 +82,7 @@ class Output {
 
   /**
    * Draws the whole screen.
-   * @param {readonly import('./text/terminal').Line[]} lines lines, of which as many are shown as
+   * @param {readonly import('../text/terminal').Line[]} lines lines, of which as many are shown as
    *   fit
    */
   redrawScreen (lines) {

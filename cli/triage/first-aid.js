@@ -28,7 +28,7 @@ const measures = Object.freeze({
 
 /**
  * Steps to take now, the most urgent first.
- * @param {import('./watch-command').Report} report report of a process to which memwatch was
+ * @param {import('../watch/watch-command').Report} report report of a process to which memwatch was
  *   attached
  * @returns {string[]} sentences
  */

@@ -31,7 +31,7 @@ const STATUS = Object.freeze({
  *   run without the change; null if no process reported
  * @property {{ title: string, reason: string }[]} skipped fixes that could not be applied from
  *   outside
- * @property {import('./comparison/compare').Comparison} comparison
+ * @property {import('../comparison/compare').Comparison} comparison
  * @property {string} kept folder with the retained recordings
  */
 

@@ -18,7 +18,7 @@ const { UsageError } = require('../program/usage-error')
 
 /**
  * Chooses the finding, and the first of its fixes that can be applied.
- * @param {import('./comparison/measure').Run} run
+ * @param {import('../comparison/measure').Run} run
  * @param {string[]} words words of the command
  * @param {import('./try-options').TryOptions} options
  * @returns {Chosen}

@@ -39,7 +39,7 @@ const SETTLE_MS = 10_000
  * then measures the recording like `memwatch compare`.
  * @param {Plan} plan
  * @param {Trial} trial
- * @returns {Promise<{ run: import('./comparison/measure').Run, notStarted?: number, loadError?:
+ * @returns {Promise<{ run: import('../comparison/measure').Run, notStarted?: number, loadError?:
  *   Error }>} notStarted: exit status if the command could not be started
  */
 async function tryRun (

@@ -143,7 +143,7 @@ class ReportText {
   /**
    * @param {import('./watch-command').JudgedTarget} target
    * @param {object} about
-   * @param {import('./sources').Told} [about.source]
+   * @param {import('../sources').Told} [about.source]
    * @param {boolean} about.died true if its process crashed or was killed
    * @param {number} [about.endedAfterSeconds] age at which it ended, if known
    */

@@ -29,7 +29,7 @@ const FAREWELL_MS = 1000
  * @property {{ code: number | null, signal: string | null }} exit both null if unknown, or if the
  *   command still runs
  * @property {Attached} [attached] process to which memwatch attached
- * @property {import('./sources').Told} [source] judged source; absent for a recording or a run
+ * @property {import('../sources').Told} [source] judged source; absent for a recording or a run
  * @property {JudgedTarget[]} targets
  * @property {import('@memwatch/exporter/deaths/deaths').Death[]} deaths deaths of its processes,
  *   the newest first

@@ -18,7 +18,7 @@ const POLL_MS = 200
  * @param {object} options
  * @param {import('@memwatch/exporter/attachment/subject').Subject} options.subject a checked
  *   process
- * @param {import('./attachment/options').AttachOptions} options.given
+ * @param {import('../attachment/options').AttachOptions} options.given
  * @param {number} [options.forSeconds] default: until the process ends, or the abort
  * @param {AbortSignal} options.abort ends the watch, not the process
  * @param {{ host: string, port: number }} [options.listen] address on which metrics are served
