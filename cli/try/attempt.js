@@ -46,8 +46,8 @@ function attemptOf ({ before, after }, chosen, kept, { by }) {
   const { verdict, fix, skipped = [] } = chosen ?? {}
   const first = before[0]?.target
   const comparison = compare(before, after, fix && { diagnosis: verdict?.diagnosis ?? null, fix })
-  // A suspected finding that is confirmed later is the same finding.
   const failed = (/** @type {import('../comparison/measure').Run} */ { exit, target }) => !target || (exit?.code ?? 0) > 0 || (exit?.signal ?? 'SIGTERM') !== 'SIGTERM'
+  // A suspected finding that is confirmed later is the same finding.
   const has = (/** @type {import('../comparison/measure').Run} */ { target }) =>
     target && findCase(target).verdicts.some(({ diagnosis, state }) =>
       diagnosis === verdict?.diagnosis && (state === 'confirmed' || state === verdict.state))
