@@ -97,7 +97,7 @@ function scanOf (values, { allocator }, workers, previous) {
     resident.malloc_arenas - (books?.arenas?.inUse ?? 0),
     slackBytes - heapSlackBytes
   )
-  // A change of the slack changes the trimmable bytes, too, as allocations reuse free pages.
+  // A change of the slack changes the bytes that a trim returns, as allocations reuse free pages.
   const guess = previous?.asked
     ? previous.trimmableBytes + slackBytes - previous.slackBytes
     : guessedTrimmable({ slackBytes, heapSlackBytes, arenaSlackBytes, externalBytes }, allocator)

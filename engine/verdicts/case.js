@@ -95,7 +95,7 @@ const cases = new WeakMap()
 
 /**
  * @param {import('../history/target').Target} target
- * @returns {Case} created on first use
+ * @returns {Case} case of the target, created on first use
  */
 function findCase (target) {
   let found = cases.get(target)

@@ -123,7 +123,7 @@ describe('a target whose connection is open', () => {
     expect(await (await it_.get('/api/v1/deaths')).json()).toEqual([])
   })
 
-  it('ignores a forged bye of a living process, and doubts that of an invisible one', async () => {
+  it('ignores a forged bye of a living process; that of an invisible process is not certain', async () => {
     const goodbye = { type: 'bye', sequence: 2, atUnixMs: 1, exitCode: 137 }
     await attack(victimHello(), frame(), goodbye)
     await attack(victimHello({ name: 'unseen', startTimeTicks: 1 }), frame(), goodbye)
