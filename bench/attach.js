@@ -8,17 +8,19 @@
  *   npm run bench:attach                              100 rounds on Node.js 18, 20, 22, 24, 26
  *   npm run bench:attach -- --node 22.23.3 --rounds 1000
  *
- * Each round is followed by a pause of the same length. Latencies of the two servers are compared
+ * A round ends when main thread and worker have sent a frame, and detach has ended. Every fourth
+ * round is followed by a pause of the same length. Latencies of the two servers are compared
  * window by window, in rounds and in pauses: the pauses show the noise. Memory of both is read
  * before the first attach, and between the rounds, each time after full GCs. Intervals hold 95 % of
  * 1,000 samples of the windows or readings, drawn with replacement (bootstrap, Efron 1979). Ends
- * with 1 when a request is lost, something remains, or memory grows with the rounds.
+ * with 1 when a request is lost, something remains, or memory grows with the rounds. Prints the
+ * rows of the table in docs/attach.md.
  */
 
 const fs = require('node:fs')
 const path = require('node:path')
 const { fork } = require('node:child_process')
-const { once } = require('node:events')
+const { on, once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
 const { parseArgs } = require('node:util')
 const { median, quantileSorted } = require('simple-statistics')
@@ -30,8 +32,9 @@ const { fetchNode } = require('../scripts/fetch-node')
 const { startExporter } = require('../test/support/exporter')
 
 const VERSIONS = '18.20.8,20.20.2,22.23.3,24.21.0,26.10.0'
-/** Pause after an attach, in which the agent sends its first frames. */
-const ATTACHED_MS = 300
+/** Longest wait for the first frames of the agent. */
+const HEARD_MS = 10_000
+const PAUSE_EVERY_ROUNDS = 4
 /**
  * Time before the first round, in which V8 compiles the servers' code, and memory becomes stable.
  */
@@ -239,13 +242,26 @@ const show = ({ value, least, most }, unit, per = 1) =>
   `${(value / per).toFixed(2)} ${unit} (${(least / per).toFixed(2)} to ${(most / per).toFixed(2)})`
 
 /**
+ * Waits for the next frame of the main thread, and of the worker.
+ * @param {import('../exporter/exporter').Exporter} exporter
+ * @param {number} pid
+ */
+async function hear (exporter, pid) {
+  const threads = new Set()
+  const signal = AbortSignal.timeout(HEARD_MS)
+  for await (const [{ hello, thread }] of on(exporter, 'frame', { signal })) {
+    if (hello.pid === pid && threads.add(thread).size === 2) return
+  }
+}
+
+/**
  * @param {string} version
  * @param {number} rounds
- * @param {string} socket of an exporter
- * @returns {Promise<boolean>} true if every claim holds
+ * @param {Awaited<ReturnType<typeof startExporter>>} exporter
+ * @returns {Promise<{ holds: boolean, row: string }>} whether every claim holds
  */
-async function measure (version, rounds, socket) {
-  const node = fetchNode(version)
+async function measure (version, rounds, { exporter, socket: { path: socket } }) {
+  const node = version === process.versions.node ? process.execPath : fetchNode(version)
   const own = await new Served(node, INSPECTOR_PORT).start()
   const control = await new Served(node, INSPECTOR_PORT + 1).start()
   const both = [own, control]
@@ -257,13 +273,16 @@ async function measure (version, rounds, socket) {
   const round = async (/** @type {number | string} */ number) => {
     const began = performance.now()
     enter(`round ${number}`)
+    const heard = hear(exporter, own.pid)
     await attach(subject, { socket })
     const attachMs = performance.now() - began
-    await wait(ATTACHED_MS)
+    await heard
     await detach(subject)
     const ms = performance.now() - began
-    enter(`pause ${number}`)
-    await wait(ms)
+    if (Number(number) % PAUSE_EVERY_ROUNDS === 0) {
+      enter(`pause ${number}`)
+      await wait(ms)
+    }
     return attachMs
   }
   await wait(SETTLE_MS)
@@ -313,17 +332,27 @@ Node.js ${version}: ${rounds} rounds, attached within ${median(attachMs).toFixed
                ${show(heap.perRound, 'KiB', 1024)} each round
   RSS          ${show(rss.gained, 'MiB', 2 ** 20)}, as well,
                ${show(rss.perRound, 'KiB', 1024)} each round`)
-  return lost === 0 && more.length === 0 && !isOpen && after <= before &&
+  const holds = lost === 0 && more.length === 0 && !isOpen && after <= before &&
     heap.gained.value < MOST_LEFT_BYTES && heap.perRound.least <= 0 && rss.perRound.least <= 0
+  const row = [
+    version, rounds, sent, lost,
+    show(inRounds.difference, 'ms'), show(inPauses.difference, 'ms'),
+    `${isOpen ? 'open' : 'closed'}, ${Math.max(0, after - before)}, ${more.length}`,
+    show(heap.perRound, 'KiB', 1024), show(rss.perRound, 'KiB', 1024),
+    show(rss.gained, 'MiB', 2 ** 20)
+  ]
+  return { holds, row: `| ${row.join(' | ')} |` }
 }
 
 async function main () {
   const exporter = await startExporter()
-  let holds = true
+  const measured = []
   for (const version of given.node.split(',')) {
-    holds = await measure(version, Number(given.rounds), exporter.socket.path) && holds
+    measured.push(await measure(version, Number(given.rounds), exporter))
   }
   await exporter.stop()
+  console.log(`\n${measured.map(({ row }) => row).join('\n')}`)
+  const holds = measured.every(({ holds }) => holds)
   console.log(holds ? '\nEvery claim holds.' : '\nA claim does not hold.')
   process.exitCode = holds ? 0 : 1
 }
