@@ -1252,6 +1252,28 @@ describe('resource-leak', () => {
     const { summary } = judge(/** @type {any} */ (signals), limits, hello())
     expect(summary).toMatch(/^30 threads/)
   })
+  it.each([
+    // The same 2 % of a core: others on the machine keep the loop active for longer.
+    ['waits for a CPU more and more is as steady as before', 0.001, 'confirmed'],
+    ['waits for a CPU most of the time answers too slowly to show its load', 0.005, 'suspected']
+  ])('of a loop that %s', (_, growing, state) => {
+    const { verdict } = watch({
+      seconds: 90,
+      at: t => {
+        const waited = growing * t * t
+        const active = 0.02 * t + waited
+        return {
+          values: {
+            resources: { Timeout: 5 * t },
+            eventLoopActiveSeconds: active,
+            eventLoopIdleSeconds: t - active,
+            runQueueWaitSeconds: waited
+          }
+        }
+      }
+    })
+    expect(verdict('resource-leak').state).toBe(state)
+  })
   it('advises on the named kind, even if another kind confirmed it', () => {
     const { verdict } = watch({
       seconds: 120,
