@@ -1,6 +1,6 @@
 'use strict'
 
-const { defineDiagnosis, ok } = require('./define-diagnosis')
+const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
 const { cpuTimeEvidence, evidence, listEvidence, prediction } = require('./evidence')
 const { captureCommand } = require('../fixes/command')
 const {
@@ -163,6 +163,11 @@ function ruleOut (signals, limits) {
   const gc = signals.gcPauseRatio ?? 0
   if (!isLate(limits, signals.blockedFramesRatio, longest, mean)) {
     return ok(`the event loop answers: ${ms(mean)} late on average, ${ms(longest)} at most`)
+  }
+  const isYoung = signals.loopWindowSeconds < limits.windowSeconds
+  if (queued === null && isYoung && waitsInside(signals, limits)) {
+    return unknown(`the event loop is late by ${ms(mean)} on average; whether its thread waited ` +
+      'for a CPU is not known yet')
   }
   if (queued === null && (throttled ?? 0) >= limits.throttledRatio) {
     return ok(`${heldBack(signals)}: a higher CPU limit helps, not other code`)

@@ -1252,15 +1252,15 @@ describe('resource-leak', () => {
     const { summary } = judge(/** @type {any} */ (signals), limits, hello())
     expect(summary).toMatch(/^30 threads/)
   })
-  it.each([
+  it.each(/** @type {[string, (t: number) => number, string][]} */ ([
     // The same 2 % of a core: others on the machine keep the loop active for longer.
-    ['waits for a CPU more and more is as steady as before', 0.001, 'confirmed'],
-    ['waits for a CPU most of the time answers too slowly to show its load', 0.005, 'suspected']
-  ])('of a loop that %s', (_, growing, state) => {
+    ['waits for a CPU more and more is as steady as before', t => 0.001 * t * t, 'confirmed'],
+    ['mostly waits for a CPU answers too slowly to show its load', t => 0.75 * t, 'suspected']
+  ]))('of a loop that %s', (_, waitedAt, state) => {
     const { verdict } = watch({
       seconds: 90,
       at: t => {
-        const waited = growing * t * t
+        const waited = waitedAt(t)
         const active = 0.02 * t + waited
         return {
           values: {
@@ -2011,6 +2011,15 @@ describe('a blocked loop', () => {
     ['two seconds of a batch program', { blockSeconds: 2, values: batch }, 'ok']
   ])('that comes every twelve seconds and takes %s is judged over minutes', (_, rare, state) => {
     expect(rarely(rare).state).toBe(state)
+  })
+  it('in the first seconds is open while nothing tells whether its thread waited for a CPU', () => {
+    const { verdict } = watch({
+      seconds: 15,
+      at: t => ({ values: { ...busyLoop(t), ...delays(t, 0.4), threadCpuUserSeconds: 0.05 * t } })
+    })
+    expect(verdict('event-loop-blocked')).toMatchObject({
+      state: 'unknown', summary: expect.stringContaining('waited for a CPU is not known yet')
+    })
   })
   it('that is rare names the count of blocks, and the wait that a change removes', () => {
     const verdict = rarely({ blockSeconds: 2 })
