@@ -144,7 +144,8 @@ module.exports = {
     help: 'Load in the last third of the last ten minutes over that in the first third; 1 is a ' +
       'steady load. The load is CPU time of the thread, or event loop activity without waits for ' +
       'a CPU if that is unknown.',
-    // On a shared machine the same work keeps a loop active for longer.
+    // CPU time is preferred as the measure of load, because on a shared machine the same work keeps
+    // a loop active for longer.
     compute: window =>
       loadGrowth(window, 'threadCpuSeconds') ??
       loadGrowth(window, 'eventLoopActiveSeconds', 'runQueueWaitSeconds')
