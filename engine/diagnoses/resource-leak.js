@@ -52,8 +52,8 @@ module.exports = defineDiagnosis({
     causeShareRatio: 0.5,
     // Share of a saturated process: its loop is busy nearly all the time, its CPU quota is used up
     // in nearly all periods, or it mostly waits for a CPU. It responds more slowly than clients
-    // send, so its work does not show the load. A healthy server with 0.1 of a core held 257 sockets
-    // after a minute.
+    // send, so its work does not show the load. A healthy server with 0.1 of a core held 257
+    // sockets after a minute.
     saturatedRatio: 0.98,
     throttledRatio: 0.9,
     queuedRatio: 0.7
