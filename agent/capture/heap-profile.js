@@ -10,7 +10,7 @@ const { getHeapSpaceStatistics } = require('../v8-functions')
  */
 const INTERVAL_BYTES = 131_072
 /** Lower bound: a peer cannot slow any app down by a small interval. */
-const LEAST_INTERVAL_BYTES = 4096
+const LEAST_INTERVAL_BYTES = 1024
 /**
  * At a shorter interval a profile ends early, after about this many samples: one second of CPU
  * time, at 30 µs each.

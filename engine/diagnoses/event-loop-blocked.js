@@ -1,9 +1,11 @@
 'use strict'
 
-const { defineDiagnosis, ok } = require('./define-diagnosis')
+const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
 const { cpuTimeEvidence, evidence, listEvidence, prediction } = require('./evidence')
 const { captureCommand } = require('../fixes/command')
-const { formatMilliseconds: ms, formatRatio } = require('../text/format')
+const {
+  formatMilliseconds: ms, formatNumber, formatRatio, formatSeconds
+} = require('../text/format')
 const { FELT_SECONDS } = require('../signals/felt-delay')
 
 module.exports = defineDiagnosis({
@@ -31,7 +33,11 @@ module.exports = defineDiagnosis({
     'serversListening',
     'connectionsAccepted',
     'fewestTimers',
-    'fewestConnections'
+    'fewestConnections',
+    'longBlocksSeen',
+    'longBlocksSpanSeconds',
+    'longBlocksWaitSeconds',
+    'longestBlockSeconds'
   ],
   limits: {
     // Share of seconds in which something waited longer than a tenth of a second. The time in which
@@ -42,6 +48,10 @@ module.exports = defineDiagnosis({
     // Mean wait of a request for the loop alone.
     expectedWaitSeconds: 0.01,
     suspectedExpectedWaitSeconds: 0.005,
+    // Rare blocks of half a second and more: so many are no accident. A program that loads or
+    // compiles has them close together; over a minute they come again.
+    longBlocks: 3,
+    longBlocksSpanSeconds: 60,
     // Busy share of the loop without GC.
     busyRatio: 0.15,
     // GC is the explanation if it takes this share of the busy time.
@@ -71,23 +81,33 @@ module.exports = defineDiagnosis({
   /** @returns {import('./define-diagnosis').Judgement<Finding>} */
   judge (signals, limits) {
     const dismissed = ruleOut(signals, limits)
-    if (dismissed) return dismissed
+    const delays = dismissed ? findRare(signals, limits) : findFrequent(signals, limits)
+    if (dismissed && !delays) return dismissed
+    const { longest, mean, isLong, areRare } = /** @type {Delays} */ (delays)
     const waiters = findWaiters(signals, limits)
-    const { longestDelaySeconds: longest, expectedWaitSeconds: mean } = signals
-    const isLong =
-      signals.expectedWaitCpuSeconds * outsideMajors(signals) >= limits.expectedWaitSeconds &&
-      signals.loopWindowSeconds >= limits.windowSeconds
+    if (waiters === 'nobody') {
+      return ok(`it computes for up to ${ms(longest)} at a time, like a batch job: no server ` +
+        'listens, no timer is always pending and no connection stays open, so no client waits')
+    }
     const isCertain = isLong && waiters !== 'perhaps' && !isGuess(signals, limits)
-    const waits = waitsInside(signals, limits)
+    const waits = !areRare && waitsInside(signals, limits)
     const times = `${ms(mean)} on average, up to ${ms(longest)}`
+    const often = areRare
+      ? `, ${formatNumber(signals.longBlocksSeen ?? 0)} times in ` +
+        formatSeconds(signals.longBlocksSpanSeconds ?? 0)
+      : ''
     return {
       state: isCertain ? 'confirmed' : 'suspected',
       ...(waiters === 'perhaps' && { severity: 'info' }),
       summary: `Synchronous ${waits ? 'calls that wait block' : 'computation blocks'} the event ` +
-        `loop for up to ${ms(longest)}; GC is ${formatRatio(signals.gcPauseRatio ?? 0)} of the ` +
-        'time.',
-      finding: { waits, expectedWaitSeconds: mean },
-      evidence: showEvidence(signals, limits, { waiters, waits }),
+        `loop for up to ${ms(longest)}${often}; GC is ${formatRatio(signals.gcPauseRatio ?? 0)} ` +
+        'of the time.',
+      finding: {
+        waits, signal: areRare ? 'longBlocksWaitSeconds' : 'expectedWaitSeconds', seconds: mean
+      },
+      evidence: areRare
+        ? showRare(signals, limits, waiters)
+        : showEvidence(signals, limits, { waiters, waits }),
       impact: waiters === 'clients'
         ? `Every request, timer and answer waits: ${times}; health checks may time out.`
         : `Every timer and answer waits: ${times}. No server listens: in a batch program this is ` +
@@ -95,7 +115,7 @@ module.exports = defineDiagnosis({
     }
   },
 
-  fix ({ waits, expectedWaitSeconds: mean }, target, limits) {
+  fix ({ waits, signal, seconds }, target, limits) {
     const capture = `${captureCommand(target, 'cpu_profile')} takes a profile.`
     return [
       {
@@ -113,9 +133,7 @@ module.exports = defineDiagnosis({
               'setImmediate between them, and streams instead of JSON.parse of large bodies. ' +
               'Avoid regular expressions that backtrack on input.'
         },
-        predicted: [
-          prediction('expectedWaitSeconds', mean, limits.remainingWaitShareRatio * mean)
-        ],
+        predicted: [prediction(signal, seconds, limits.remainingWaitShareRatio * seconds)],
         risk: 'More memory does not help, nor does a larger heap.'
       }
     ]
@@ -124,12 +142,16 @@ module.exports = defineDiagnosis({
 
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
-/** @typedef {{ waits: boolean, expectedWaitSeconds: number }} Finding */
+/**
+ * @typedef {{ waits: boolean, signal: 'expectedWaitSeconds' | 'longBlocksWaitSeconds',
+ *   seconds: number }} Finding seconds: mean wait
+ * @typedef {{ longest: number, mean: number, isLong: boolean, areRare: boolean }} Delays seconds;
+ *   isLong: they last long enough to be certain
+ */
 /** @typedef {ReturnType<typeof findWaiters>} Waiters */
 
 /**
- * Does the loop respond in time? If not, is the cause GC, a lack of CPU, or a batch job without a
- * waiting client?
+ * Did the loop respond in time in the last seconds? If not, is the cause GC or a lack of CPU?
  * @param {Signals} signals
  * @param {Limits} limits
  */
@@ -140,6 +162,11 @@ function ruleOut (signals, limits) {
   const gc = signals.gcPauseRatio ?? 0
   if (!isLate(limits, signals.blockedFramesRatio, longest, mean)) {
     return ok(`the event loop answers: ${ms(mean)} late on average, ${ms(longest)} at most`)
+  }
+  const isYoung = signals.loopWindowSeconds < limits.windowSeconds
+  if (queued === null && isYoung && waitsInside(signals, limits)) {
+    return unknown(`the event loop is late by ${ms(mean)} on average; whether its thread waited ` +
+      'for a CPU is not known yet')
   }
   if (queued === null && (throttled ?? 0) >= limits.throttledRatio) {
     return ok(`${heldBack(signals)}: raise the CPU limit; the code is not the cause`)
@@ -157,16 +184,44 @@ function ruleOut (signals, limits) {
     return ok(`the loop is busy only ${formatRatio(busy)} of the time: single late timers`)
   }
   const { blockedFramesCpuRatio, longestDelayCpuSeconds, expectedWaitCpuSeconds } = signals
-  if (!isLate(limits, blockedFramesCpuRatio, longestDelayCpuSeconds, expectedWaitCpuSeconds)) {
-    const why = throttled
-      ? `${heldBack(signals)}, and a higher CPU limit helps`
-      : 'other processes on the machine used it'
-    return ok(`the event loop is late by ${ms(mean)} on average, but ` +
-      `${formatRatio(queued ?? 0)} of the time the thread was ready and had no CPU: ${why}`)
+  if (isLate(limits, blockedFramesCpuRatio, longestDelayCpuSeconds, expectedWaitCpuSeconds)) {
+    return null
   }
-  if (findWaiters(signals, limits) !== 'nobody') return null
-  return ok(`it computes for up to ${ms(longest)} at a time, like a batch job: no server ` +
-    'listens, no timer is always pending and no connection stays open, so no client waits')
+  const why = throttled
+    ? `${heldBack(signals)}, and a higher CPU limit helps`
+    : 'other processes on the machine used it'
+  return ok(`the event loop is late by ${ms(mean)} on average, but ` +
+    `${formatRatio(queued ?? 0)} of the time the thread was ready and had no CPU: ${why}`)
+}
+
+/**
+ * Delays of the last seconds.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @returns {Delays}
+ */
+const findFrequent = (signals, limits) => ({
+  longest: signals.longestDelaySeconds,
+  mean: signals.expectedWaitSeconds,
+  isLong:
+    signals.expectedWaitCpuSeconds * outsideMajors(signals) >= limits.expectedWaitSeconds &&
+    signals.loopWindowSeconds >= limits.windowSeconds,
+  areRare: false
+})
+
+/**
+ * Long blocks that come again within minutes: few, but many requests meet them.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @returns {Delays | null}
+ */
+function findRare (signals, limits) {
+  const { longBlocksSeen: count, longBlocksSpanSeconds: seconds } = signals
+  const { longBlocksWaitSeconds: mean, longestBlockSeconds: longest } = signals
+  if (mean === null || seconds === null || longest === null) return null
+  const areMany = (count ?? 0) >= limits.longBlocks && seconds >= limits.windowSeconds
+  if (!areMany || mean < limits.expectedWaitSeconds) return null
+  return { longest, mean, isLong: seconds >= limits.longBlocksSpanSeconds, areRare: true }
 }
 
 /**
@@ -233,6 +288,27 @@ function showEvidence (signals, limits, { waiters, waits }) {
         waits
           ? `The thread uses only ${value} of a core: the code waits inside a synchronous call.`
           : `The thread uses ${value} of a core: the code computes.`)
+  )
+}
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Waiters} waiters
+ */
+function showRare (signals, limits, waiters) {
+  const { longBlocksSeen: count, longBlocksWaitSeconds: mean } = signals
+  const { longBlocksSpanSeconds: seconds, longestBlockSeconds: longest } = signals
+  return listEvidence(
+    evidence('longBlocksSeen', count ?? 0, limits.longBlocks, (value, limit) =>
+      `In the last minutes it computed ${value} times for half a second or longer in one piece ` +
+      `(threshold ${limit}), not counting GC or waits for a CPU.`),
+    evidence('longBlocksSpanSeconds', seconds ?? 0, limits.longBlocksSpanSeconds, (value, limit) =>
+      `From the first to the last of them passed ${value} (threshold ${limit}).`),
+    evidence('longBlocksWaitSeconds', mean ?? 0, limits.expectedWaitSeconds, () =>
+      `Timers and requests wait ${ms(mean ?? 0)} for them on average (threshold ` +
+      `${ms(limits.expectedWaitSeconds)}); the longest took ${ms(longest ?? 0)}.`),
+    waitersEvidence(waiters, signals)
   )
 }
 

@@ -58,25 +58,46 @@ function judgeMinutes (signals, limits, runway) {
 /** Does the live heap rise by an amount worth a suspicion? @type {Question} */
 function judgeFlat (signals, limits, line) {
   const { rise, growth, seconds, fit, score, lateAtMost, share, runway } = line
-  const rises =
-    score >= limits.score && growth >= limits.slowestBytesPerSecond && fit >= limits.suspectedFit
+  const mayRise = score >= limits.score && growth >= limits.slowestBytesPerSecond
+  const rises = mayRise && fit >= limits.suspectedFit
   if (rises && isWorthSuspicion(rise, share, limits)) return null
   // A young line is short: growth that would fill the room within a working day is not ruled out.
   const isMuch =
     rise >= limits.lastingLeastBytes || growth * limits.criticalSeconds >= runway
-  if (rises && isMuch && lateAtMost >= limits.lateGrowthRatio) {
-    return unknown(`the live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}, ` +
-      `${formatRatio(share)} of the way to its limit: too little to judge`)
+  const goesOn = lateAtMost >= limits.lateGrowthRatio
+  if (rises && isMuch && goesOn) {
+    return unknown(`${sayRose(rise, seconds)}, ${formatRatio(share)} of the way to its limit: too ` +
+      'little to judge')
   }
   const filled = formatRatio(signals.liveHeapShareRatio ?? 0)
   return judgeNearLimit(signals, limits, `fills ${filled} of its limit, where growth is not ` +
     'visible') ??
     // Growth that began recently is not a line over all readings yet.
     judgeFewReadings(signals, limits, runway) ??
+    judgeYoung(limits, line, mayRise && goesOn) ??
     ok(`the live heap ${nameCourse(growth, rises, limits)}: ` +
       `${formatValue(growth, 'bytesPerSecond')} over ${formatSeconds(seconds)}` +
       sayForced(signals))
 }
+
+/**
+ * Growth that began late is no line over all readings yet.
+ * @param {Limits} limits
+ * @param {Line} line
+ * @param {boolean} goesOn true for a rise that continues at its rate
+ * @returns {Dismissal | null}
+ */
+const judgeYoung = (limits, { rise, seconds }, goesOn) =>
+  goesOn && rise >= limits.lastingLeastBytes
+    ? unknown(`${sayRose(rise, seconds)}, lately faster than before: too little to judge`)
+    : null
+
+/**
+ * @param {number} rise bytes
+ * @param {number} seconds
+ */
+const sayRose = (rise, seconds) =>
+  `the live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}`
 
 /**
  * @param {number} growth bytes a second
@@ -128,7 +149,7 @@ function judgeNearLimit (signals, limits, does) {
  */
 const ruleOutKnown = (signals, limits, { rise, seconds }) =>
   ruleOutKnownRise(limits, rise, {
-    grew: `the live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}`,
+    grew: sayRose(rise, seconds),
     load: 'its load',
     level: signals.liveHeapBytes,
     earlierHigh: signals.liveHeapEarlierHighBytes,

@@ -47,7 +47,7 @@ function judgeMinutes (signals, limits) {
   if (rise < limits.riseBytes) return judgeSmall(signals, limits, line)
   if (steadinessRatio === null) return unknown(`${sayGrew(rise)}: ${TOO_FEW}`)
   return ruleOutFlat(signals, limits, line) ??
-    judgeTooLittle(signals, limits, line) ??
+    judgeSlow(signals, limits, line) ??
     ruleOutFilling(signals, limits, line) ??
     ruleOutFreed(signals, limits, rise) ??
     ruleOutKnown(signals, limits, line) ??
@@ -91,12 +91,8 @@ function ruleOutFlat (signals, limits, { rise, steady }) {
       'growth in a straight line')
 }
 
-/** Is the growth too small to judge within minutes? @type {Question} */
-function judgeTooLittle (_, limits, { rise, growth, seconds, share }) {
-  if (share < limits.suspectedRunwayShareRatio && rise < limits.suspectedRiseBytes) {
-    return unknown(
-      `${sayGrew(rise)}, ${formatRatio(share)} of the way to its limit: too little to judge`)
-  }
+/** Is the growth fast enough to judge within minutes? @type {Question} */
+function judgeSlow (_, limits, { rise, growth, seconds }) {
   if (growth >= limits.slowestBytesPerSecond) return null
   return unknown(`${sayGrew(rise)} in ${formatSeconds(seconds)}: too slowly for minutes; hours ` +
     'of history decide')

@@ -40,6 +40,8 @@ module.exports = defineDiagnosis({
     // A major GC must come after half of the rise: until then garbage may still hold the memory
     // outside the heap.
     majors: 1,
+    // Growth of this size is worth a suspicion wherever the limit is: leaks of 0.6 MiB/s reach it
+    // within a minute.
     riseBytes: 24 * 2 ** 20,
     // Straight and not slowing down: leaks measure 0.7–1.
     steadinessRatio: 0.6,
@@ -53,10 +55,6 @@ module.exports = defineDiagnosis({
     // Growth is attributed to external memory or Buffers if they are this share of it.
     placeShareRatio: 0.5,
     ...FILLING_LIMITS,
-    suspectedRunwayShareRatio: 0.05,
-    // Growth of this size is worth a suspicion wherever the limit is: leaks of 0.7 MiB/s reach it
-    // within a minute.
-    suspectedRiseBytes: 32 * 2 ** 20,
     ...URGENCY_LIMITS,
     // If Buffers of this share of the rise come and go, freed memory that malloc retains may look
     // like a leak at first.

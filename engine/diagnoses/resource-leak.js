@@ -30,7 +30,8 @@ module.exports = defineDiagnosis({
     'memoryRunwayBytes',
     'containerLimitBytes',
     'eventLoopUtilizationRatio',
-    'cpuThrottledRatio'
+    'cpuThrottledRatio',
+    'runQueueWaitRatio'
   ],
   limits: {
     // Least growth that is a pile; fewer resources are a pool.
@@ -49,11 +50,13 @@ module.exports = defineDiagnosis({
     loadGrowthRatio: 1.25,
     // A kind that accounts for more than this share of the new descriptors is their cause.
     causeShareRatio: 0.5,
-    // Share of a saturated process: its loop is busy nearly all the time, or its CPU quota is used
-    // up in nearly all periods. It responds more slowly than clients send, so its work does not
-    // show the load. A healthy server with 0.1 of a core held 257 sockets after a minute.
+    // Share of a saturated process: its loop is busy nearly all the time, its CPU quota is used up
+    // in nearly all periods, or it mostly waits for a CPU. It responds more slowly than clients
+    // send, so its work does not show the load. A healthy server with 0.1 of a core held 257
+    // sockets after a minute.
     saturatedRatio: 0.98,
-    throttledRatio: 0.9
+    throttledRatio: 0.9,
+    queuedRatio: 0.7
   },
   explains: ['js-heap-leak', 'heap-limit-thrash'],
   holds: 'handles',
@@ -173,9 +176,11 @@ function weighLoad (signals, limits) {
   const growthRatio = signals.loadGrowthRatio ?? 1
   const busy = signals.eventLoopUtilizationRatio ?? 0
   const throttled = signals.cpuThrottledRatio ?? 0
+  const queued = signals.runQueueWaitRatio ?? 0
   const grows = growthRatio >= limits.loadGrowthRatio
-  const isSaturated = busy >= limits.saturatedRatio || throttled >= limits.throttledRatio
-  return { growthRatio, grows, busy, throttled, isSaturated }
+  const isSaturated = busy >= limits.saturatedRatio || throttled >= limits.throttledRatio ||
+    queued >= limits.queuedRatio
+  return { growthRatio, grows, busy, throttled, queued, isSaturated }
 }
 
 /**
@@ -213,9 +218,9 @@ function findBound (signals, limits, { descriptorsEach, perSecond }) {
 function showEvidence (signals, limits, { cause, grown, told, load }) {
   const { name, of, now, rise, perSecond, steady } = cause
   const { listenerWarnings } = signals
-  const throttled = load.throttled > 0
+  const waits = load.throttled > 0
     ? `, and the CPU quota used up in ${formatRatio(load.throttled)} of its periods`
-    : ''
+    : load.queued > 0 ? `, and it waits for a CPU ${formatRatio(load.queued)} of the time` : ''
   return listEvidence(
     evidence(`${of}Rise`, rise, limits.rise, (value, limit) =>
       `${value} more ${name} during the trend (threshold ${limit}), ${formatNumber(now)} in ` +
@@ -232,7 +237,7 @@ function showEvidence (signals, limits, { cause, grown, told, load }) {
         : `The load does not grow: ${value} of its former value.`),
     load.isSaturated &&
       evidence('eventLoopUtilizationRatio', load.busy, limits.saturatedRatio, value =>
-        `The event loop is busy ${value} of the time${throttled}: unanswered requests pile up ` +
+        `The event loop is busy ${value} of the time${waits}: unanswered requests pile up ` +
         'as well.'),
     grown
       .filter(kind => kind !== cause)

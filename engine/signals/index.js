@@ -29,7 +29,8 @@ const signals = Object.freeze({
   ...require('./container'),
   ...require('./buffers'),
   ...require('./resources'),
-  ...require('./loop')
+  ...require('./loop'),
+  ...require('./long-blocks')
 })
 
 /**

@@ -104,11 +104,16 @@ function fewest (window, track) {
 /**
  * @param {Window} window
  * @param {'threadCpuSeconds' | 'eventLoopActiveSeconds'} track counter of the app's work
+ * @param {'runQueueWaitSeconds'} [less] counter of a part of it that is no work
  * @returns {number | null} ratio
  */
-function loadGrowth (window, track) {
+function loadGrowth (window, track, less) {
   const span = Math.min(600, 0.8 * window.nowSeconds)
-  const work = (/** @type {number} */ seconds) => window.increase(track, seconds)
+  const work = (/** @type {number} */ seconds) => {
+    const all = window.increase(track, seconds)
+    const waited = less && window.increase(less, seconds)
+    return all && { ...all, increase: Math.max(0, all.increase - (waited?.increase ?? 0)) }
+  }
   const [all, late, lateTwo] = [work(span), work(span / 3), work((span * 2) / 3)]
   if (!all || !late || !lateTwo || all.overSeconds <= lateTwo.overSeconds) return null
   const early = (all.increase - lateTwo.increase) / (all.overSeconds - lateTwo.overSeconds)
@@ -137,12 +142,13 @@ module.exports = {
   loadGrowthRatio: /** @type {Signal} */ ({
     unit: 'ratio',
     help: 'Load in the last third of the last ten minutes, divided by the load in the first ' +
-      'third; 1 is a steady load. The load is CPU time of the thread, or event loop activity if ' +
-      'that is unknown.',
+      'third; 1 is a steady load. The load is CPU time of the thread, or event loop activity ' +
+      'without waits for a CPU if that is unknown.',
     // CPU time is preferred as the measure of load, because on a shared machine the same work keeps
     // a loop active for longer.
     compute: window =>
-      loadGrowth(window, 'threadCpuSeconds') ?? loadGrowth(window, 'eventLoopActiveSeconds')
+      loadGrowth(window, 'threadCpuSeconds') ??
+      loadGrowth(window, 'eventLoopActiveSeconds', 'runQueueWaitSeconds')
   }),
   expectedWaitSeconds: /** @type {Signal} */ ({
     unit: 'seconds',

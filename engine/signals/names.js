@@ -43,7 +43,9 @@ const NAMES = Object.freeze({
   ...nameAll('growth of memory outside the heap', ['outsideHeapGrowthBytesPerSecond']),
   ...nameAll('memory that malloc holds', ['allocatorSlackBytes']),
   ...nameAll('memory that is left', ['memoryRunwayBytes']),
-  ...nameAll('mean wait for the event loop', ['expectedWaitCpuSeconds', 'expectedWaitSeconds']),
+  ...nameAll('mean wait for the event loop', [
+    'expectedWaitCpuSeconds', 'expectedWaitSeconds', 'longBlocksWaitSeconds'
+  ]),
   ...nameAll('delays of the event loop', [
     'blockedFramesCpuRatio', 'blockedFramesRatio', 'longestDelayCpuSeconds', 'longestDelaySeconds',
     'loopWindowSeconds'

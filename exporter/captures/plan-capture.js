@@ -21,7 +21,7 @@ const SAMPLES_PER_SECOND = { service: 100, watched: 200 }
  * Least distance between samples: an app that allocates little may begin to allocate much at any
  * time, and then each sample costs CPU time.
  */
-const LEAST_INTERVAL_BYTES = { service: 32_768, watched: 4096 }
+const LEAST_INTERVAL_BYTES = { service: 32_768, watched: 1024 }
 /** Duration of a profile for a leak outside the heap, which yields few samples per second. */
 const OUTSIDE_SECONDS = { service: 120, watched: 15 }
 /**

@@ -1092,7 +1092,7 @@ describe('automatic captures', () => {
     [['capture'], 4 * MIB, 41_943],
     [['capture'], 1000 * MIB, 524_288],
     // If a person waits, samples are twice as many and closer.
-    [['capture', 'force_gc'], 0, 4096],
+    [['capture', 'force_gc'], 0, 1024],
     [['capture', 'force_gc'], 4 * MIB, 20_972],
     [['capture', 'force_gc'], 1000 * MIB, 131_072],
     [['capture', 'force_gc'], undefined, 131_072]

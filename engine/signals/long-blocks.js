@@ -1,0 +1,89 @@
+'use strict'
+
+/**
+ * Blocks of the event loop that are rare and long, as of a nightly job that runs every minute. The
+ * window of the other delays is shorter than the time between them.
+ *
+ * @typedef {import('./index').Signal} Signal
+ * @typedef {import('../history/window').Window} Window
+ * @typedef {import('../history/tracks').TrackName} TrackName
+ *
+ * @typedef {object} LongBlocks
+ * @property {number} count
+ * @property {number} longestSeconds 0 without a block
+ * @property {number} spanSeconds from the first to the last
+ * @property {number | null} waitSeconds mean wait of a request because of them
+ */
+
+const LONG_SECONDS = 300
+/** Half a second is five times what a person notices. */
+const BLOCK_SECONDS = 0.5
+
+/**
+ * Blocks in which the thread computed. The computed part of a delay is at most the loop's active
+ * time and the CPU time without GC: a thread that was stopped, or waited for a CPU, computed less.
+ * @param {Window} window
+ * @returns {LongBlocks}
+ */
+const longBlocks = window => window.once('long blocks', () => {
+  const seconds = window.settledSeconds(LONG_SECONDS)
+  const { times, values } = window.points('longestDelaySeconds', seconds)
+  const [active, worked] = /** @type {const} */ (['eventLoopActiveSeconds', 'workSeconds'])
+    .map(track => increasesOf(window, track, seconds))
+  const found = { count: 0, longestSeconds: 0, firstAt: 0, lastAt: 0, sum: 0 }
+  for (let i = 1; i < times.length; i++) {
+    if (values[i] < BLOCK_SECONDS) continue
+    const block = Math.min(values[i], active.get(times[i]) ?? 0, worked.get(times[i]) ?? 0)
+    if (block < BLOCK_SECONDS) continue
+    if (found.count === 0) found.firstAt = times[i]
+    found.count++
+    found.lastAt = times[i]
+    found.longestSeconds = Math.max(found.longestSeconds, block)
+    found.sum += block ** 2 / 2
+  }
+  const overSeconds = times.length > 1 ? times[times.length - 1] - times[0] : 0
+  return {
+    count: found.count,
+    longestSeconds: found.longestSeconds,
+    spanSeconds: found.lastAt - found.firstAt,
+    waitSeconds: overSeconds > 0 ? found.sum / overSeconds : null
+  }
+})
+
+/**
+ * @param {Window} window
+ * @param {TrackName} track a counter
+ * @param {number} seconds
+ * @returns {Map<number, number>} increase since the frame before, by time
+ */
+function increasesOf (window, track, seconds) {
+  const { times, values } = window.points(track, seconds)
+  return new Map(Array.from(times, (time, i) => [time, i > 0 ? values[i] - values[i - 1] : 0]))
+}
+
+const OVER = `of the last ${LONG_SECONDS / 60} minutes, without the start phase, in which the ` +
+  `thread computed for ${BLOCK_SECONDS} s or more`
+
+module.exports = {
+  longBlocksSeen: /** @type {Signal} */ ({
+    unit: 'count',
+    help: `Number of blocks of the event loop ${OVER}.`,
+    compute: window => longBlocks(window).count
+  }),
+  longBlocksSpanSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: `Time from the first to the last block of the event loop ${OVER}.`,
+    compute: window => longBlocks(window).spanSeconds
+  }),
+  longestBlockSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: `Longest block of the event loop ${OVER}.`,
+    compute: window => longBlocks(window).longestSeconds
+  }),
+  longBlocksWaitSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: 'Expected wait for the event loop at a random moment because of the blocks ' +
+      `${OVER}: a block of L seconds adds L²/2.`,
+    compute: window => longBlocks(window).waitSeconds
+  })
+}
