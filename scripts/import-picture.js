@@ -55,16 +55,17 @@ function findReachable (graph, from) {
 
 /**
  * Assigns files to nodes of the diagram. The node of a file is its folder. A file outside of
- * folders is a node of its own if it imports from a folder; other such files are drawn as one node,
- * as are the commands of the command line.
+ * folders is a node of its own if it imports from a folder; other such files are drawn as one node.
+ * The commands of the command line are one node, with the folders that have the name of a command.
  * @param {Graph} files
  * @returns {(file: string) => string}
  */
 function assignRooms (files) {
   const rooms = new Map([...files.keys()].map(file => {
     const [top, folder, inFolder] = file.split('/')
+    const isCommand = top === 'cli' && (inFolder === undefined || files.has(`cli/${folder}.js`))
+    if (isCommand) return [file, 'cli/commands']
     if (inFolder !== undefined) return [file, `${top}/${folder}`]
-    if (top === 'cli') return [file, 'cli/commands']
     const entersFolder = [...findReachable(files, file)]
       .some(other => other.split('/').length > 2 && other.startsWith(`${top}/`))
     return [file, entersFolder ? file : `${top}/shared files`]
