@@ -210,9 +210,9 @@ async function main () {
         console.log(name, rows[rows.length - 1])
       }
       sections.push(
-        `| ${shape.title} | a quarter below, µs | a frame, µs | longest, µs | at a time at ` +
-          'most, µs | waits for a CPU left out, µs | GCs a second, counted | threads heard of | ' +
-            `longest line, bytes |\n|${' --- |'.repeat(9)}\n${rows.join('\n')}`
+        `| ${shape.title} | frame, first quartile, µs | frame, median, µs | longest frame, µs | ` +
+          'longest slice, µs | longest slice without waits for a CPU, µs | GCs counted a second | ' +
+            `reporting threads | longest line, bytes |\n|${' --- |'.repeat(9)}\n${rows.join('\n')}`
       )
     }
   }
@@ -223,11 +223,9 @@ async function main () {
       'grow. The agent counts it itself, by the clock, so it includes work that interrupts a ' +
       'frame. The machine had two cores and a load average of ' +
       `${Math.min(...loads).toFixed(0)} to ${Math.max(...loads).toFixed(0)}.`,
-    `Each row has ${given.frames} frames, one a second: a quarter of them stayed below the first ` +
-      'value. The longest frames include a scan of the memory map, which is due every ten ' +
-      'seconds while memory moves, and every minute otherwise. A scan runs in slices: the next ' +
-      'column has the longest slice, and the one after it the same without the waits for a CPU. ' +
-      'The first table of each Node.js has single calls like those of a frame: code that runs ' +
+    `Each row has ${given.frames} frames, one a second. The longest frames include a scan of the ` +
+      'memory map, which is due every ten seconds while memory moves, and every minute otherwise. ' +
+      'A scan runs in slices. The first table of each Node.js has single calls like those of a frame: code that runs ' +
       'once a second finds the caches cold.'
   )
   const page = sections.join('\n\n') + '\n'
