@@ -17,4 +17,7 @@ const fetchNode = version =>
     { folder: path.join('nodes', version) }
   )
 
-module.exports = { fetchNode }
+/** A version that leaks in Blob.stream() (nodejs/node#63574), for test/integration. */
+const LEAKY_NODE = '24.17.0'
+
+module.exports = { LEAKY_NODE, fetchNode }

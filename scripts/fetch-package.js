@@ -6,7 +6,7 @@ const { spawnSync } = require('node:child_process')
 const { toolsFolder } = require('./tools-folder')
 
 /**
- * Fetches an npm package of an exact version once into the tools folder, for proofs outside `npm
+ * Fetches an npm package of an exact version once into the tools folder, for proofs beside `npm
  * test`.
  * @param {string} name of the package
  * @param {string} version

@@ -2,14 +2,16 @@
 
 /**
  * Installs the tools of the tests: Prometheus, Alertmanager, jemalloc, image builders, shells, Helm
- * and others. On Debian and Ubuntu, as root, it installs the distribution's packages (no daemon is
- * started), and with Go it builds the tools that read Kubernetes' manifests. On other systems it
- * lists what is missing, and fails if CI is set, because there a skipped test is a failure.
+ * and others, and a Node.js whose memory bug a test causes. On Debian and Ubuntu, as root, it
+ * installs the distribution's packages (no daemon is started), and with Go it builds the tools that
+ * read Kubernetes' manifests. On other systems it lists what is missing, and fails if CI is set,
+ * because there a skipped test is a failure.
  */
 
 const fs = require('node:fs')
 const { once } = require('node:events')
 const { spawn, spawnSync } = require('node:child_process')
+const { LEAKY_NODE, fetchNode } = require('./fetch-node')
 const { findGoTools, GO_MISSING } = require('./go-tools')
 const { sets } = require('./system-tools')
 
@@ -76,6 +78,12 @@ async function main () {
     .flatMap(({ packages }) => packages)
   if (wanted.length > 0 && process.getuid?.() === 0 && fs.existsSync('/usr/bin/apt-get')) {
     installPackages(wanted)
+  }
+  try {
+    console.log(`Node.js ${LEAKY_NODE}: ${fetchNode(LEAKY_NODE)}`)
+  } catch (error) {
+    console.log(`SKIPPED: Node.js ${LEAKY_NODE}: ${/** @type {Error} */ (error).message}`)
+    if (process.env.CI) process.exitCode = 1
   }
   await building
   for (const { find, missing } of [

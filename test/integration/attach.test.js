@@ -214,7 +214,7 @@ describe('attach', () => {
       start(['-r', path.join(__dirname, '../../agent'), await ownPort(), plain])],
     ['whose agent is turned off', /MEMWATCH_DISABLED=1/, async () =>
       start([await ownPort(), plain], { env: { MEMWATCH_DISABLED: '1' } })],
-    ['of another program', /is no process of Node\.js/, () =>
+    ['of another program', /is not a Node\.js process/, () =>
       start(['-c', 'echo 1; exec sleep 1000'], { file: 'sh' })],
     ...['bun', 'deno'].map(name => /** @type {Case} */ ([
       `of ${name}`, new RegExp(`runs ${name}: memwatch reads V8 through Node\\.js only`), () => {
@@ -316,7 +316,7 @@ describe('attach', () => {
     const socket = path.join(folder, 'nowhere.sock')
     expect(await memwatch(['attach', String(app.pid), '--socket', socket]))
       .toMatchObject({ code: 2, stderr: expect.stringContaining('no exporter answers') })
-    expect(await attach(2 ** 22)).toMatchObject({ code: 2, stderr: expect.stringContaining('no process') })
+    expect(await attach(2 ** 22)).toMatchObject({ code: 2, stderr: expect.stringContaining('does not exist') })
     expect(await attach('no-such-app')).toMatchObject({ code: 2 })
     expect(app.output).not.toContain('Debugger listening')
   })

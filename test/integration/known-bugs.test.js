@@ -4,6 +4,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { readMallocAddons } = require('../../exporter/captures/installed-packages')
+const { LEAKY_NODE } = require('../../scripts/fetch-node')
 const { toolsFolder } = require('../../scripts/tools-folder')
 const { spawnWatched } = require('../support/agent-collector')
 const { startExporter, eventually } = require('../support/exporter')
@@ -45,15 +46,13 @@ fs.writeFileSync(path.join(folder, 'app.js'), `
 fs.mkdirSync(path.join(folder, 'node_modules/mem'))
 fs.symlinkSync('/etc/passwd', path.join(folder, 'node_modules/mem/package.json'))
 
-/** A version of Node.js that leaks in Blob.stream(): nodejs/node#63574. */
-const LEAKY_NODE = '24.17.0'
 const leakyNode = path.join(
   toolsFolder(), 'nodes', LEAKY_NODE,
   'node_modules', `node-${process.platform}-${process.arch}`, 'bin/node'
 )
 const withLeakyNode = runnersWith('known bugs of a Node.js that leaks', fs.existsSync(leakyNode)
   ? undefined
-  : `Node.js ${LEAKY_NODE} is not in ${toolsFolder()}: npm run bench:known-bugs fetches it`)
+  : `Node.js ${LEAKY_NODE} is not in ${toolsFolder()}: node scripts/setup-tools.js fetches it`)
 
 describe('memwatch audit TARGET', () => {
   /** @type {Awaited<ReturnType<typeof startExporter>>} */
