@@ -297,7 +297,7 @@ describe('a GC profile', () => {
     const { targets: [target], told } = await judged([starving])
     expect(found(target)).toEqual(['semi-space-starvation suspected'])
     expect(verdictOf(target, 'semi-space-starvation').evidence[0].text).toMatch(
-      /at most 1 MiB.*more survived than it holds/
+      /at most 1 MiB.*more memory survived than it can hold/
     )
     expect(told.limited.map(({ diagnosis }) => diagnosis)).toEqual([null])
     const profile = JSON.parse(fs.readFileSync(starving, 'utf8'))

@@ -352,7 +352,7 @@ it('the apps of this test have fixes in every form', () => {
   )
   expect(changes.some(({ env }) => env?.LD_PRELOAD)).toBe(true)
   expect(changes.some(({ memoryLimitBytes }) => memoryLimitBytes)).toBe(true)
-  expect(changes.some(({ dockerfile }) => dockerfile?.startsWith('# in place of'))).toBe(true)
+  expect(changes.some(({ dockerfile }) => dockerfile?.startsWith('# instead of'))).toBe(true)
 })
 
 describe('memwatch fix', () => {

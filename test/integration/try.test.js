@@ -195,7 +195,7 @@ describe('memwatch try', () => {
       '--diagnosis',
       'event-loop-blocked',
       '--for',
-      '9',
+      '25',
       '--',
       process.execPath,
       defined(findApp('event-loop-blocked-jobs')).script
