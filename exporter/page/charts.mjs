@@ -423,6 +423,9 @@ export const charts = [
     evidence: {
       expectedWaitSeconds: level,
       blockedFramesRatio: text,
+      longBlocksSeen: text,
+      longBlocksSpanSeconds: text,
+      longBlocksWaitSeconds: text,
       serversListening: text,
       fewestTimers: text,
       fewestConnections: text

@@ -203,7 +203,7 @@ __metadata:
   it.each([
     [readNpm, '{}'], [readNpm, 'null'], [readNpm, '[]'], [readPnpm, 'packages:'], [readYarn, 'debug:']
   ])('is refused by %p if it is invalid: %s', (read, text) => {
-    expect(() => read(text)).toThrow(/it has/)
+    expect(() => read(text)).toThrow(/it (has|lacks)/)
   })
 
   it('with hostile content is read in bounded time, and yields only texts', () => {
@@ -211,7 +211,7 @@ __metadata:
     expect(readNpm(JSON.stringify({ packages: { 'node_modules/a': null, 'node_modules/b': { version: 3 } } })))
       .toEqual([])
     const nested = `${'{"dependencies":{"a":'.repeat(300)}1${'}}'.repeat(300)}`
-    expect(() => readNpm(nested)).toThrow(/nest deeper than/)
+    expect(() => readNpm(nested)).toThrow(/are nested deeper than/)
     expect(readPnpm(`lockfileVersion: 9\npackages:\n${'  a@1:b'.repeat(200_000)}\n`)).toEqual([])
     expect(readYarn(`# yarn lockfile v1\n${'a@'.repeat(500_000)}\n${'  version'.repeat(100_000)}`)).toEqual([])
     expect(performance.now() - started).toBeLessThan(10_000)
