@@ -80,7 +80,7 @@ it('reports a problem of the folder, and ends with 2', async () => {
   })
   expect(await memwatch(['install-agent', __filename])).toMatchObject({
     code: 2,
-    stderr: `memwatch: <folder>: cannot write to ${__filename}: it is not a folder\n`
+    stderr: `memwatch: <folder>: cannot write to ${__filename}: the path is not a folder\n`
   })
 })
 
