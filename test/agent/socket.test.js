@@ -74,14 +74,14 @@ async function listen (folder) {
   const file = path.join(folder, 'exporter.sock')
   /**
    * @type {{ socket: net.Socket, messages: any[], of: (type: string) => any[],
-   *   isClosed: boolean }[]}
+   *   isClosed: boolean, acceptedMs: number }[]}
    */
   const connections = []
   const server = net.createServer(socket => {
     let rest = ''
     const messages = []
     const of = type => messages.filter(message => message.type === type)
-    const connection = { socket, messages, of, isClosed: false }
+    const connection = { socket, messages, of, isClosed: false, acceptedMs: performance.now() }
     connections.push(connection)
     socket.on('error', () => {})
     socket.on('close', () => { connection.isClosed = true })
@@ -228,6 +228,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       const { sequence } = connection.of('frame').at(-1)
       await until(() => connection.of('frame').at(-1).sequence > sequence + 5)
       const holdsAtNine = !connection.isClosed
+      const writtenMs = performance.now()
       connection.socket.write(line.repeat(100))
       await until(() => connection.isClosed)
       await wait(2500) // The agent would reconnect after a second to a peer that only disconnected.
@@ -235,7 +236,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       return {
         name,
         holdsAtNine,
-        connections: connections.length,
+        // A machine that stands still for half a minute makes the agent's wait of 30 s end here.
+        connections: connections.filter(({ acceptedMs }) => acceptedMs < writtenMs + 29_000).length,
         answers: answers.length > 10 ? 'too many' : [...new Set(answers)]
       }
     }))

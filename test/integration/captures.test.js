@@ -174,7 +174,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       if (major === 18) expect(allocated.errorCode).toBe('not_supported')
       else expect(allocated.suspects.sites.map(site => site.function)).toContain('garbage')
     }
-  }, 60_000)
+  }, 180_000)
 
   it('an app can end during a profile', async () => {
     const { ended } = await watched('shop', "setTimeout(() => console.log('done'), 2000)", { node })
