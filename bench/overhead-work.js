@@ -2,9 +2,9 @@
 
 /**
  * `npm run bench:overhead-work`: CPU of a process for the same work with nothing, with V8's GC
- * hooks alone, with memwatch by hooks and by the observer, an empty observer of GCs, prom-client,
- * OpenTelemetry and dd-trace, at 10 to 5,000 GCs in a second of work. Measurements of throughput
- * cannot show such small differences.
+ * hooks alone, with memwatch by hooks and by the observer, with and without its own profiles, an
+ * empty observer of GCs, prom-client, OpenTelemetry and dd-trace, at 10 to 5,000 GCs in a second of
+ * work. Measurements of throughput cannot show such small differences.
  *
  * Two processes that do the same work differ by one or two percent, and by more than ten at 5,000
  * GCs a second, so the smallest costs are measured within one process, in slices of 20 ms. The
@@ -50,6 +50,7 @@ const BASE = 'none'
 const BETWEEN = Object.freeze([
   'none',
   'memwatch',
+  'memwatch-no-captures',
   'memwatch-observer',
   'empty-observer',
   'prom-client',
