@@ -1,7 +1,7 @@
 'use strict'
 
 const fs = require('node:fs')
-const { once } = require('node:events')
+const { finished, pipeline } = require('node:stream/promises')
 const { createGzip, constants } = require('node:zlib')
 const { RECORDING_VERSION, isCompressed } = require('@memwatch/engine/recording/format')
 
@@ -16,8 +16,11 @@ const FLUSH_MS = 10_000
  * reason.
  */
 class Recorder {
-  #file
-  #gzip
+  /** Receives the text: the file, or what compresses it. @type {import('node:stream').Writable} */
+  #sink
+  /** Resolves when the file is closed. @type {Promise<void>} */
+  #done
+  #isStopped = false
   #sessions = 0
   /** @type {NodeJS.Timeout | undefined} */
   #flush
@@ -31,22 +34,22 @@ class Recorder {
    */
   constructor (path, { command, onError = () => {} } = {}) {
     const fd = fs.openSync(path, 'w', 0o600)
-    this.#file = fs.createWriteStream(path, { fd })
-    /** @param {Error} error */
-    const fail = error => {
-      if (this.failed) return
+    const file = fs.createWriteStream(path, { fd })
+    if (isCompressed(path)) {
+      const gzip = createGzip()
+      this.#sink = gzip
+      this.#done = pipeline(gzip, file)
+      this.#flush = setInterval(() => gzip.flush(constants.Z_SYNC_FLUSH), FLUSH_MS)
+      this.#flush.unref()
+    } else {
+      this.#sink = file
+      this.#done = finished(file)
+    }
+    this.#done = this.#done.catch(error => {
       this.failed = error
       clearInterval(this.#flush)
       onError(error)
-    }
-    this.#file.on('error', fail)
-    if (isCompressed(path)) {
-      const gzip = (this.#gzip = createGzip())
-      gzip.on('error', fail)
-      gzip.pipe(this.#file)
-      this.#flush = setInterval(() => gzip.flush(constants.Z_SYNC_FLUSH), FLUSH_MS)
-      this.#flush.unref()
-    }
+    })
     this.#write({ memwatch: 'recording', version: RECORDING_VERSION, command })
   }
 
@@ -69,13 +72,11 @@ class Recorder {
    */
   async stop (end) {
     if (end) this.#write({ end })
+    // Connections that close from now on must not write: an ended stream would fail.
+    this.#isStopped = true
     clearInterval(this.#flush)
-    if (this.failed) return
-    const closed = Promise.race([once(this.#file, 'close'), once(this.#file, 'error')]).catch(
-      () => {}
-    )
-    ;(this.#gzip ?? this.#file).end()
-    await closed
+    this.#sink.end()
+    await this.#done
   }
 
   /** @param {object} item */
@@ -85,7 +86,7 @@ class Recorder {
 
   /** @param {string} text */
   #writeText (text) {
-    if (!this.failed) (this.#gzip ?? this.#file).write(text)
+    if (!this.failed && !this.#isStopped) this.#sink.write(text)
   }
 }
 

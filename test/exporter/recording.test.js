@@ -59,6 +59,20 @@ describe('a recording', () => {
       expect(findCase(targets[0]).verdicts.length).toBeGreaterThan(0)
     }
   )
+  it.each(['late.ndjson', 'late.ndjson.gz'])(
+    '%s ends while a connection still closes, and is whole',
+    async name => {
+      const file = path.join(folder, name)
+      const recorder = new Recorder(file)
+      const session = recorder.session(line(hello()))
+      session.line(line(frame({ sequence: 1, uptimeSeconds: 1 })))
+      const stopped = recorder.stop()
+      session.closed()
+      await stopped
+      expect(recorder.failed).toBeUndefined()
+      expect(await replayFile(file)).toMatchObject({ frames: 1, rejected: 0, cut: false })
+    }
+  )
   it('that is incomplete is judged up to its end', async () => {
     const whole = fs.readFileSync(await recorded(300, 'whole.ndjson.gz'))
     const file = path.join(folder, 'cut.ndjson.gz')
