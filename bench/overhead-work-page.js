@@ -81,11 +81,10 @@ function workSection (differences) {
     'The other lines compare processes with a process that has no tool, because objects that an ' +
       'observer leaves behind also cost later. Their slices of 20 ms take turns. A second ' +
       '"nothing, again" shows the noise of such comparisons. memwatch is measured in this way, ' +
-      'too, and its line includes the profiles that the exporter starts by itself: from 1,000 GCs ' +
-      'a second on, the app has a finding. With `--auto-captures off` three processes with ' +
-      'memwatch at 5,000 GCs a second differed by +1.9 (-2.4 … +3.5) % from one without, where ' +
-      'two without differed by -0.5 (-1.5 … +1.3) %; with profiles they differed by +11 %. "An ' +
-      'empty observer" is what every `PerformanceObserver` of GCs costs.'
+      'too, beside nothing but these two. Its first line includes the profiles that the exporter ' +
+      'starts by itself: from 1,000 GCs a second on, the app has a finding. With ' +
+      '`MEMWATCH_CAPTURES=off` there are no profiles. "An empty observer" is what every ' +
+      '`PerformanceObserver` of GCs costs.'
   ]
   for (const node of distinct(differences.map(difference => difference.node))) {
     const here = withSums(differences.filter(difference => difference.node === node))
@@ -129,6 +128,7 @@ const TITLES = Object.freeze({
   sum: '**memwatch: hooks and callbacks**',
   none: 'nothing, again (two processes)',
   memwatch: 'memwatch (two processes)',
+  'memwatch-no-captures': 'memwatch, captures off (two processes)',
   'memwatch-observer': 'memwatch without hooks',
   'empty-observer': 'an empty observer',
   'prom-client': 'prom-client',
@@ -138,19 +138,20 @@ const TITLES = Object.freeze({
 
 /**
  * @param {Difference[]} differences of one Node
- * @returns {Difference[]} with the sums of hooks and callbacks of each rate and round
+ * @returns {Difference[]} with the sum of the hooks of each round and the callbacks of this rate,
+ *   which hardly differ between rounds
  */
 const withSums = differences => [
   ...differences,
   ...differences.filter(({ variant }) => variant === 'hooks').flatMap(hooks => {
-    const callbacks = differences.find(({ variant, rate, round }) =>
-      variant === 'callbacks' && rate === hooks.rate && round === hooks.round)
-    if (callbacks === undefined) return []
+    const callbacks = differences.filter(({ variant, rate }) =>
+      variant === 'callbacks' && rate === hooks.rate)
+    if (callbacks.length === 0) return []
     return [{
       ...hooks,
       variant: 'sum',
-      share: hooks.share + callbacks.share,
-      microsPerGc: hooks.microsPerGc + callbacks.microsPerGc
+      share: hooks.share + median(callbacks.map(({ share }) => share)),
+      microsPerGc: hooks.microsPerGc + median(callbacks.map(({ microsPerGc }) => microsPerGc))
     }]
   })
 ]

@@ -4,7 +4,7 @@ const { prediction } = require('./evidence')
 const { captureCommand } = require('../fixes/command')
 const { formatBytes } = require('../text/format')
 const { nodeFlagChange } = require('../fixes/node-flag')
-const { youngGenerationBytes } = require('../v8/heap-sizing')
+const { oldGenerationLimit, youngGenerationBytes } = require('../v8/heap-sizing')
 
 /** @typedef {import('./heap-limit-thrash').Finding} Finding */
 /** @typedef {import('./define-diagnosis').Fix} Fix */
@@ -38,7 +38,7 @@ const LEAST_ROOM_SHARE = 0.02
  * @returns {Fix[]}
  */
 function giveRoom (finding, target) {
-  const { fills, heapLimitBytes, shareBytes, besideBytes } = finding
+  const { fills, shareBytes, besideBytes } = finding
   const youngBytes = youngGenerationBytes(Math.max(finding.semiSpaceBytes, ENOUGH_SEMI_SPACE))
   const wanted =
     Math.ceil(finding.liveBytes / COMFORTABLE_SHARE / (STEP_MIB * MIB)) * STEP_MIB
@@ -47,10 +47,10 @@ function giveRoom (finding, target) {
     : Math.floor((CONTAINER_SHARE * shareBytes - besideBytes - youngBytes) / MIB)
   const megabytes = Math.min(wanted, fits)
   const less = keepLess(finding, target)
-  if (megabytes * MIB < WORTH_GROWTH * (heapLimitBytes - youngBytes)) {
+  if (megabytes * MIB < WORTH_GROWTH * oldLimitBytes(finding)) {
     return [less, enlargeContainer(finding, target, wanted, youngBytes)]
   }
-  const raise = raiseLimit(finding, target, megabytes)
+  const raise = raiseLimit(finding, target, megabytes, youngBytes)
   return fills ? [less, raise] : [raise, less]
 }
 
@@ -99,11 +99,12 @@ function enlargeContainer (finding, target, wanted, youngBytes) {
  * @param {Finding} finding
  * @param {Hello} target
  * @param {number} megabytes
+ * @param {number} youngBytes
  * @returns {Fix}
  */
-function raiseLimit (finding, target, megabytes) {
+function raiseLimit (finding, target, megabytes, youngBytes) {
   const grows = semiSpaceFlag(finding, target) ? ', and let semi-spaces grow' : ''
-  const addedBytes = Math.max(0, megabytes * MIB - finding.heapLimitBytes)
+  const addedBytes = Math.max(0, megabytes * MIB + youngBytes - finding.heapLimitBytes)
   return {
     title: `Raise the heap limit to ${megabytes} MiB${grows}`,
     change: target.threadId > 0
@@ -148,12 +149,21 @@ function describeFit ({ containerLimitBytes, shareBytes, processes }) {
 }
 
 /**
+ * Limit of the old generation, which --max-old-space-size sets.
+ * @param {Finding} finding
+ */
+const oldLimitBytes = ({ heapLimitBytes, semiSpaceBytes }) =>
+  oldGenerationLimit(heapLimitBytes, { bytes: semiSpaceBytes })
+
+/**
  * Predicts the pauses under a new heap limit. V8 runs a major GC each time the headroom above the
  * live heap is used up, so twice the headroom halves the major GCs.
  * @param {Finding} finding
- * @param {number} megabytes new limit
+ * @param {number} megabytes new limit of the old generation
  */
-function predictPauses ({ gcPauseRatio, liveBytes: live, heapLimitBytes: limit }, megabytes) {
+function predictPauses (finding, megabytes) {
+  const { gcPauseRatio, liveBytes: live } = finding
+  const limit = oldLimitBytes(finding)
   const room = Math.max(limit - live, LEAST_ROOM_SHARE * limit)
   const share = Math.min(1, room / Math.max(1, megabytes * MIB - live))
   return prediction('recentGcPauseRatio', gcPauseRatio, gcPauseRatio * share)

@@ -161,10 +161,12 @@ const ruleOutKnown = (signals, limits, { rise, seconds }) =>
  * ago.
  * @param {Signals} signals
  * @param {number} runway room left at the last major GC, in bytes
- * @param {number} growth bytes a second
+ * @param {number} growth mean, in bytes a second
+ * @param {number} late growth at the end as a share of the mean: growth that became faster fills
+ *   the room sooner
  */
-const secondsToFill = ({ liveHeapAgeSeconds }, runway, growth) =>
-  Math.max(0, runway / growth - (liveHeapAgeSeconds ?? 0))
+const secondsToFill = ({ liveHeapAgeSeconds }, runway, growth, late) =>
+  Math.max(0, runway / (growth * Math.max(1, late)) - (liveHeapAgeSeconds ?? 0))
 
 /**
  * Judges certainty and urgency of growth along a line.
@@ -174,10 +176,11 @@ const secondsToFill = ({ liveHeapAgeSeconds }, runway, growth) =>
  * @returns {Judgement}
  */
 function judgeLine (signals, limits, line) {
-  const { rise, growth, seconds, fit, runway } = line
+  const { rise, growth, seconds, fit, late, runway } = line
   const certainBytes = findCertainBytes(limits, line, true)
   const isCertain = fit >= limits.fit && rise >= certainBytes
-  const { secondsLeft, inTime } = timeLeft(secondsToFill(signals, runway, growth), seconds, limits)
+  const fillsInSeconds = secondsToFill(signals, runway, growth, late)
+  const { secondsLeft, inTime } = timeLeft(fillsInSeconds, seconds, limits)
   const limitName = nameLimit(signals, limits, runway)
   return {
     state: isCertain ? 'confirmed' : 'suspected',
@@ -240,7 +243,8 @@ function judgeFewReadings (signals, limits, runway) {
   if (!isKept || late < limits.lateGrowthRatio || fit < limits.fit) return null
   const known = ruleOutKnown(signals, limits, { rise, seconds })
   if (known) return known
-  const { secondsLeft, inTime } = timeLeft(secondsToFill(signals, runway, growth), seconds, limits)
+  const fillsInSeconds = secondsToFill(signals, runway, growth, late)
+  const { secondsLeft, inTime } = timeLeft(fillsInSeconds, seconds, limits)
   return {
     seconds,
     standing: sayStanding('The live heap', rise, seconds),

@@ -167,7 +167,7 @@ function semiSpaceMax (hello, heapSizeLimitBytes) {
 /**
  * Maximum of the old generation of a running isolate.
  * @param {number} heapSizeLimitBytes as the isolate reports it
- * @param {SemiSpaceMax | null} semiSpace its maximum
+ * @param {{ bytes: number } | null} semiSpace its maximum
  * @returns {number} bytes
  */
 const oldGenerationLimit = (heapSizeLimitBytes, semiSpace) =>
