@@ -79,6 +79,27 @@ function titleOf ({ pid, startedAtUnixMs, atUnixMs, ended }) {
     'its start'
 }
 
+/**
+ * Headline of a process that has ended. Running it longer is impossible, and a process that was
+ * killed or crashed was not healthy.
+ * @param {import('./watch-command').JudgedTarget} target
+ * @param {boolean} died true if its process crashed or was killed
+ * @returns {Pick<import('@memwatch/engine/verdicts/headline').Headline, 'state' | 'text'>}
+ */
+function sayPast ({ headline, verdicts }, died) {
+  const { state, open } = headline
+  if (state === 'undecided') {
+    return { state, text: `Undecided: it ended before ${open.join(', ') || 'a check'} could be decided.` }
+  }
+  if (!died || (state !== 'ok' && state !== 'limited')) return headline
+  const ruledOut = verdicts.filter(({ state, opportunity }) => state === 'ok' && !opportunity)
+  return {
+    state: 'undecided',
+    text: `Nothing explains its end: ${ruledOut.length} checks had found nothing until the last ` +
+      'frame before it.'
+  }
+}
+
 /** Builds the lines of a report, part by part. */
 class ReportText {
   /** @type {Line[]} */
@@ -156,12 +177,8 @@ class ReportText {
       .sort((a, b) =>
         Number(b.diagnosis === headline.diagnosis) - Number(a.diagnosis === headline.diagnosis)
       )
-    // The headline of an undecided target advises to run it longer, which is impossible for an
-    // ended process.
     const isPast = died || (source && endedAfterSeconds !== undefined)
-    const text = isPast && headline.state === 'undecided'
-      ? `Undecided: it ended before ${headline.open.join(', ') || 'a check'} could be decided.`
-      : headline.text
+    const { state, text } = isPast ? sayPast(target, died) : headline
     if (endedAfterSeconds !== undefined) {
       // The predicted times to a limit refer to the last frame, so they are marked for an ended
       // process.
@@ -171,7 +188,7 @@ class ReportText {
         : ''
       this.#say(`It ended after ${formatSeconds(endedAfterSeconds)}.${past}`, 2)
     }
-    this.#say({ text, style: STYLES[headline.state] }, 2)
+    this.#say({ text, style: STYLES[state] }, 2)
     found.forEach((verdict, i) => {
       if (i === 0 || this.#verbose) this.#addVerdict(verdict, headline)
       else this.#addBrief(verdict)

@@ -2,12 +2,20 @@
 
 const { theilSen, theilSenSlope } = require('./theil-sen')
 const { mannKendall } = require('./mann-kendall')
+const { median } = require('./quantile')
 
 /**
  * Upper bound of points. The number of pairs grows with the square, so more points are merged
  * first.
  */
 const MAX_POINTS = 40
+/**
+ * Deviation from the line, as a multiple of the median deviation, above which a value is a peak.
+ * Seven standard deviations of a normal distribution.
+ */
+const PEAK_DEVIATIONS = 10
+/** Largest share of peaks. With more of them their line is not that of the other values. */
+const MOST_PEAKS_SHARE = 0.4
 
 /**
  * @typedef {object} Trend
@@ -50,6 +58,24 @@ function thin (x, y, limit) {
 }
 
 /**
+ * Points without single peaks. A value that is far above the line, between two values that are not,
+ * was not kept: a major GC ran while a request held much memory.
+ * @param {number[]} x
+ * @param {number[]} y
+ * @param {{ slope: number, intercept: number }} line Theil–Sen
+ */
+function withoutPeaks (x, y, { slope, intercept }) {
+  const above = y.map((value, i) => value - intercept - slope * x[i])
+  const least = PEAK_DEVIATIONS * median(above.map(Math.abs))
+  const isPeak = above.map(value => value > least)
+  const peaks = isPeak.filter(Boolean).length
+  const isSingle = isPeak.every((is, i) => !is ||
+    (i > 0 && i < y.length - 1 && !isPeak[i - 1] && !isPeak[i + 1]))
+  if (peaks === 0 || peaks > MOST_PEAKS_SHARE * y.length || !isSingle) return { x, y }
+  return { x: x.filter((_, i) => !isPeak[i]), y: y.filter((_, i) => !isPeak[i]) }
+}
+
+/**
  * Trend of a noisy floor, with the slopes of its parts.
  * @param {number[]} allX ascending
  * @param {number[]} allY
@@ -57,14 +83,16 @@ function thin (x, y, limit) {
  */
 function trend (allX, allY) {
   if (allX.length < 6) return null
-  const { x, y } = thin(allX, allY, MAX_POINTS)
+  let { x, y } = thin(allX, allY, MAX_POINTS)
   const spanX = x[x.length - 1] - x[0]
   if (spanX <= 0) return null
   // Shortcut for constant series, as most counts of most apps are. It gives the same result as the
   // code below in a tenth of the time.
   if (y.every(value => value === y[0])) return { points: allX.length, spanX, ...LEVEL }
-  const line = theilSen(x, y)
-  if (!line) return null
+  const withPeaks = theilSen(x, y)
+  if (!withPeaks) return null
+  ;({ x, y } = withoutPeaks(x, y, withPeaks))
+  const line = theilSen(x, y) ?? withPeaks
   /**
    * Points of a span. Readings may become ever rarer: if the span contains only one, the nearest
    * neighbour is added. A single reading has no slope, and callers would take its absence for a

@@ -67,6 +67,28 @@ it.each([
   expect(lines).toContain(`  ${text}`)
 })
 
+it.each([
+  ['oom_kill', 'Nothing explains its end: 2 checks had found nothing until the last frame before it.'],
+  ['clean', 'Healthy: 2 checks ruled out.']
+])('calls only a process healthy that was not killed: ended by %s', (reason, text) => {
+  const lines = renderReport(/** @type {any} */ ({
+    command: ['node', 'app.js'],
+    durationSeconds: 5,
+    exit: { code: null, signal: 'SIGKILL' },
+    deaths: [{ target: 'app', thread: 'main', pid: 1, reason, text: 'HOW IT ENDED' }],
+    targets: [{
+      target: 'app',
+      thread: 'main',
+      pid: 1,
+      node: '20',
+      memory: null,
+      headline: { state: 'ok', diagnosis: null, open: [], text: 'Healthy: 2 checks ruled out.' },
+      verdicts: [verdict('ok', 'context-leak'), verdict('ok', 'js-heap-leak')]
+    }]
+  })).map(line => (typeof line === 'string' ? line : line.text))
+  expect(lines).toContain(`  ${text}`)
+})
+
 it('says of an ended process when it ended, and that times to a limit are past', () => {
   const ended = [{ pid: 1, thread: 'main', afterSeconds: 5400 }]
   expect(render(MIXED, { ended }).join('\n')).toContain(

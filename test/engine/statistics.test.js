@@ -92,6 +92,24 @@ describe('trend', () => {
     expect(trend(range(5), range(5))).toBeNull()
     expect(trend(range(6), range(6))).not.toBeNull()
   })
+  it('is not bent by single peaks between the readings of a line', () => {
+    // A live heap that grows by 10 MiB a minute, and holds an answer at every third reading.
+    const x = range(12)
+    const y = x.map(t => 10 + t + 0.2 * Math.sin(9 * t))
+    const line = defined(trend(x, y.map((value, t) => (t % 3 === 1 ? value + 30 + 4 * t : value))))
+    expect(line.slope).toBeCloseTo(1, 1)
+    expect(line.fit).toBeGreaterThan(0.98)
+  })
+  it('counts a rise that lasts, and values that differ much from each other', () => {
+    const x = range(12)
+    const stepped = defined(trend(x, x.map(t => (t < 9 ? 10 + 0.01 * t : 60))))
+    expect(stepped.rise).toBeLessThan(5)
+    expect(stepped.fit).toBeLessThan(0.5)
+    const last = defined(trend(x, x.map(t => (t === 11 ? 60 : 10 + 0.01 * t))))
+    expect(last.fit).toBeLessThan(0.5)
+    const noisy = x.map(t => [3, 40, 11, 70, 25, 52, 8, 66, 31, 90, 5, 47][t])
+    expect(defined(trend(x, noisy)).fit).toBeLessThan(0.3)
+  })
   it('rises at most by the range of its readings, even if they are clustered', () => {
     const x = [0, 30, 30.1, 30.2, 30.3, 30.4, 30.5, 30.6]
     const y = [7, 8, 10, 12, 14, 16, 18, 20]
