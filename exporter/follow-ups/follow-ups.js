@@ -89,10 +89,13 @@ class FollowUps extends EventEmitter {
     for (const { diagnosis } of advised) {
       if (!followed.confirmed.has(diagnosis)) followed.confirmed.set(diagnosis, now)
     }
-    const predicted = [...advised, ...followed.open.map(({ attempt }) => ({ fix: [attempt.fix] }))]
-      .flatMap(({ fix }) => fix.flatMap(one => one.predicted))
-    const isFollowed = advised.length > 0 || followed.open.length > 0
-    if (reads && isFollowed) followed.readings.add(target, predicted)
+    // A leak may be confirmed only seconds before its process dies, so readings begin when it is
+    // suspected.
+    const read = [
+      ...foundOn(target), ...followed.open.map(({ attempt }) => ({ fix: [attempt.fix] }))
+    ]
+    const predicted = read.flatMap(({ fix }) => fix.flatMap(one => one.predicted))
+    if (reads && read.length > 0) followed.readings.add(target, predicted)
     // The release is read while its process lives.
     if (advised.length > 0) followed.release ??= this.#releaseOf(target)
     this.#judge(target, followed, now)
@@ -267,9 +270,12 @@ class FollowUps extends EventEmitter {
 /** @param {Target} target */
 const kindOf = ({ thread }) => thread === 'main' ? 'main' : 'worker'
 
+/** Confirmed and suspected verdicts that have a fix. @param {Target} target */
+const foundOn = target => findCase(target).verdicts
+  .filter(({ state, fix }) => (state === 'confirmed' || state === 'suspected') && fix.length > 0)
+
 /** Confirmed verdicts that have a fix. @param {Target} target */
-const advisedOn = target => findCase(target).verdicts
-  .filter(({ state, fix }) => state === 'confirmed' && fix.length > 0)
+const advisedOn = target => foundOn(target).filter(({ state }) => state === 'confirmed')
 
 /**
  * @param {Target} target

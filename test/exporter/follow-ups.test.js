@@ -292,10 +292,21 @@ describe('recorded runs with a successor', () => {
     ['24-allocator-fragmentation', 'allocator-fragmentation'],
     ['24-idle-heap-not-returned', 'idle-heap-not-returned'],
     ['24-container-limit-mismatch-jobs', 'container-limit-mismatch'],
-    ['24-resource-leak', 'resource-leak']
+    ['24-resource-leak', 'resource-leak'],
+    ['24-js-heap-leak-worker', 'js-heap-leak']
   ])('%s with its fix is fixed as predicted', async (app, diagnosis) => {
     const { ended } = await comeBack(`${app}-broken`, `${app}-fixed`)
     expect(ended).toMatchObject([{ diagnosis, ending: 'fixed_as_predicted' }])
+  })
+
+  it('of a leak that is confirmed just before its end have readings since its suspicion', async () => {
+    const followUps = new FollowUps({ targets: () => [], releaseOf: () => 'a', ...SHORT })
+    const { advised } = await comeBack(
+      '24-js-heap-leak-worker-broken', '24-js-heap-leak-worker-fixed', { kept: followUps }
+    )
+    const { readings } = defined(advised.find(({ diagnosis }) => diagnosis === 'js-heap-leak'))
+    // From its confirmation to its end there are 4.
+    expect(readings.length).toBeGreaterThan(20)
   })
 
   it('without a trace of the advice are no attempt', async () => {
