@@ -32,6 +32,7 @@ module.exports = defineDiagnosis({
   scope: 'process',
   requires: ['rssBytes', 'nativeBytes', 'allocatorSlackBytes'],
   uses: [
+    'allocatorSlackNowBytes',
     'allocatorAsked',
     'allocatorAnswerDue',
     'allocatorTrimmableBytes',
@@ -186,7 +187,14 @@ function ruleOutAllocator ({ allocator }) {
 function ruleOutLittle (signals, limits) {
   const { allocatorSlackBytes: retained, rssBytes } = signals
   const share = retained / rssBytes
-  if (retained < limits.retainedBytes || share < limits.retainedShareRatio) {
+  const isLittle = (/** @type {number} */ bytes) =>
+    bytes < limits.retainedBytes || bytes / rssBytes < limits.retainedShareRatio
+  if (isLittle(retained)) {
+    const now = signals.allocatorSlackNowBytes ?? retained
+    if (!isLittle(now)) {
+      return unknown(`${formatBytes(now)} of malloc's memory are free or used by native code, for ` +
+        'less than a minute: too short to judge')
+    }
     return ok(`malloc retains at most ${formatBytes(retained)} of freed memory ` +
       `(${formatRatio(share)} of RSS)`)
   }

@@ -245,14 +245,15 @@ function judgeFewReadings (signals, limits, runway) {
   if (known) return known
   const fillsInSeconds = secondsToFill(signals, runway, growth, late)
   const { secondsLeft, inTime } = timeLeft(fillsInSeconds, seconds, limits)
+  const isCertain = rise >= limits.certainRiseBytes
   return {
     seconds,
     standing: sayStanding('The live heap', rise, seconds),
-    state: rise >= limits.certainRiseBytes ? 'confirmed' : 'suspected',
+    state: isCertain ? 'confirmed' : 'suspected',
     severity: severityByTime(runway / growth, limits),
     secondsLeft,
     summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')}` +
-      `${inTime && ` and reaches its limit ${inTime}`}: ${MAY_FILL}.`,
+      `${inTime && ` and reaches its limit ${inTime}`}${isCertain ? '' : `: ${MAY_FILL}`}.`,
     finding: { growthBytesPerSecond: growth, grows: findGrowing(signals) },
     evidence: listEvidence(
       showKept(signals, limits, kept, keptTrend),

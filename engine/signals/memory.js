@@ -157,6 +157,13 @@ module.exports = {
       `${TYPICAL_SECONDS} s. It is free or used by native code. If malloc was queried, it is free.`,
     compute: slackBytes
   }),
+  allocatorSlackNowBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    expected: 'on the main thread, on Linux from /proc, within seconds',
+    onMainThread: true,
+    help: 'The newest reading of allocatorSlackBytes, which lags behind a sudden change.',
+    compute: window => window.last('allocatorSlackBytes') ?? null
+  }),
   allocatorSlackTrend: bytesTrend('memory that malloc holds beyond need', window =>
     trendOf(growthOf(window, 'allocatorSlackBytes'))),
   allocatorAsked: /** @type {Signal} */ ({

@@ -41,7 +41,7 @@ const NAMES = Object.freeze({
     'besideHeapBytes', 'nativeBytes', 'outsideHeapBytes', 'outsideHeapReadings'
   ]),
   ...nameAll('growth of memory outside the heap', ['outsideHeapGrowthBytesPerSecond']),
-  ...nameAll('memory that malloc holds', ['allocatorSlackBytes']),
+  ...nameAll('memory that malloc holds', ['allocatorSlackBytes', 'allocatorSlackNowBytes']),
   ...nameAll('memory that is left', ['memoryRunwayBytes']),
   ...nameAll('mean wait for the event loop', [
     'expectedWaitCpuSeconds', 'expectedWaitSeconds', 'longBlocksWaitSeconds'

@@ -1,5 +1,6 @@
 'use strict'
 
+const { originOf } = require('./code-owner')
 const { formatBytes, formatRatio, formatSeconds } = require('./format')
 const { markdownCode, markdownText } = require('./markdown')
 
@@ -64,6 +65,8 @@ const { markdownCode, markdownText } = require('./markdown')
 const NAMED_SITES = 3
 /** Share below which a site is not named in a short text. */
 const LEAST_SHARE = 0.05
+/** The same for code of Node.js itself, which runs in every process. */
+const LEAST_NODE_SHARE = 0.5
 
 /**
  * @param {Suspects | null} suspects
@@ -71,7 +74,8 @@ const LEAST_SHARE = 0.05
  */
 const shortText = suspects =>
   (suspects?.sites ?? [])
-    .filter(({ share }) => share >= LEAST_SHARE)
+    .filter(({ file, share }) =>
+      share >= (originOf(file) === 'node' ? LEAST_NODE_SHARE : LEAST_SHARE))
     .slice(0, NAMED_SITES)
     .map(({ text }) => text)
     .join('; ')

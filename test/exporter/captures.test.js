@@ -410,6 +410,13 @@ describe('suspects', () => {
       `; remember ${file}:2 – perhaps, inlined into (anonymous) ${file}:1`
     )
   })
+  it('of Node.js itself are named in a headline only if they explain most of it', () => {
+    const site = (file, share) => ({ file, share, text: file })
+    const sites = [site('node:internal/timers', 0.38), site('app.js', 0.2)]
+    expect(shortText(/** @type {any} */ ({ sites }))).toBe('app.js')
+    expect(shortText(/** @type {any} */ ({ sites: [site('node:string_decoder', 0.9)] })))
+      .toBe('node:string_decoder')
+  })
   it('are empty for an invalid profile', () => {
     expect(suspectsOf(/** @type {any} */ ({ kind: 'report', parts: [] }), () => '', hello())).toBe(null)
   })
