@@ -26,6 +26,7 @@ const { Target } = require('../engine/history/target')
 const { findCase } = require('../engine/verdicts/case')
 const { evaluate } = require('../engine/verdicts/evaluate')
 const { rssOf } = require('./process-reading')
+const { repeatRecording } = require('./repeated-recording')
 
 const MEMWATCH = path.join(__dirname, '../cli/memwatch.js')
 const PROBE = path.join(__dirname, 'health-probe.js')
@@ -221,10 +222,15 @@ const withHistory = seconds => withExporter(async ({ pid, socket }) => {
   return found
 })
 
+/** Age and recording of the old target: its frames tell how long the thread waited for a CPU. */
+const OLD_SECONDS = 3600
+const OLD_RECORDING = '24-healthy-steady-broken@0.25.ndjson.gz'
+
 /**
  * Cost in µs of each step of one frame in the exporter, measured in this otherwise idle process.
  * The exporter evaluates every second frame. `parse` covers the line, `take` its checks and its way
- * into the history.
+ * into the history. A young target computes its trends anew at each evaluation, an old one reads
+ * more history.
  */
 function stepMicros () {
   const TARGETS = 20
@@ -238,8 +244,8 @@ function stepMicros () {
     .filter(Boolean)
     .map(line => JSON.stringify(line))
   const hello = JSON.parse(lines.find(line => line.includes('"type":"hello"')) ?? '')
-  /** @type {Record<'parse' | 'take' | 'evaluate', number[]>} */
-  const micros = { parse: [], take: [], evaluate: [] }
+  /** @type {Record<'parse' | 'take' | 'evaluate' | 'evaluate, after an hour', number[]>} */
+  const micros = { parse: [], take: [], evaluate: [], 'evaluate, after an hour': [] }
   /**
    * @template T
    * @param {keyof micros} step
@@ -252,6 +258,18 @@ function stepMicros () {
     micros[step].push((performance.now() - began) * 1000)
     return result
   }
+  /**
+   * @param {keyof micros} step
+   * @param {Target} target
+   */
+  const judged = (step, target) => {
+    const before = findCase(target).evaluatedAtSeconds
+    const began = performance.now()
+    evaluate(target)
+    if (findCase(target).evaluatedAtSeconds !== before) {
+      micros[step].push((performance.now() - began) * 1000)
+    }
+  }
   for (let n = 0; n < TARGETS; n++) {
     const target = new Target({ hello, name: 'bench', thread: 'main' })
     for (const line of lines) {
@@ -259,12 +277,17 @@ function stepMicros () {
       if (!decoded.ok || decoded.message.type !== 'frame') continue
       const frame = decoded.message
       timed('take', () => target.take(frame, frame.atUnixMs))
-      const before = findCase(target).evaluatedAtSeconds
-      const began = performance.now()
-      evaluate(target)
-      const isEvaluated = findCase(target).evaluatedAtSeconds !== before
-      if (isEvaluated) micros.evaluate.push((performance.now() - began) * 1000)
+      judged('evaluate', target)
     }
+  }
+  const repeated = repeatRecording(OLD_RECORDING)
+  const old = new Target({ hello: repeated.hello, name: 'bench', thread: 'main' })
+  for (let n = 0; n < 2 * OLD_SECONDS; n++) {
+    const decoded = decode(JSON.stringify(repeated.frameOf(n)))
+    if (!decoded.ok || decoded.message.type !== 'frame') throw new Error('not a frame')
+    old.take(decoded.message, decoded.message.atUnixMs)
+    if (n < OLD_SECONDS) evaluate(old)
+    else judged('evaluate, after an hour', old)
   }
   return Object.entries(micros).map(([step, all]) => ({
     step,

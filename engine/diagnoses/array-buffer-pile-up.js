@@ -191,12 +191,11 @@ module.exports = defineDiagnosis({
  */
 function waitingOf (signals, limits) {
   const { externalWaitingBytes, externalPeakBytes, externalTrend } = signals
-  const webassemblyGrowth = signals.webassemblyGrowthBytesPerSecond ?? 0
   const keptPerSecond = (externalTrend?.slope ?? 0) * (externalTrend?.fit ?? 0)
   const areForBuffers =
     signals.externalMajorsPerCpuSecond >= 1 &&
     signals.externalMajorsPerSecond > keptPerSecond / limits.collectedFromBytes &&
-    webassemblyGrowth < limits.webassemblyGrowthBytesPerSecond
+    (signals.webassemblyGrowthBytesPerSecond ?? 0) < limits.webassemblyGrowthBytesPerSecond
   return Math.max(
     externalWaitingBytes, areForBuffers ? Math.min(externalPeakBytes, COLLECTED_FROM_BYTES) : 0
   )

@@ -72,8 +72,11 @@ module.exports = defineDiagnosis({
       const finding = describeRoom(signals, limit, signals.containerShareBytes ?? limit)
       return judgeTogether(signals, limits, finding)
     }
-    const finding = { ...describeRoom(signals, limit), resize: findResize(signals, target) }
-    return judgeRaised(signals, limits, finding) ?? ruleOut(signals, limits, limit) ??
+    const resize = findResize(signals, target)
+    const dismissed = ruleOut(signals, limits, limit)
+    if (dismissed && !resize) return dismissed
+    const finding = { ...describeRoom(signals, limit), resize }
+    return judgeRaised(signals, limits, finding) ?? dismissed ??
       judgeAlone(signals, limits, finding, target)
   },
 

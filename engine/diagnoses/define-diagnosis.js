@@ -102,7 +102,8 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {'process' | 'isolate'} scope whether the problem belongs to a process or to an
  *   isolate; a process is judged on its main thread
  * @property {readonly Required[]} requires signals without which the answer is `unknown`
- * @property {readonly Optional[]} uses signals that may be missing
+ * @property {readonly Optional[]} uses signals that may be missing. Judges read those of long
+ *   histories last: docs/decisions/0069-long-histories-are-read-last.md
  * @property {Limits} limits every number that the judge uses
  * @property {readonly string[]} explains ids of diagnoses that are symptoms of this cause
  * @property {boolean} [opportunity] a possible gain without a problem: never primary, and without

@@ -13,6 +13,7 @@ const KINDS = Object.freeze(
       descriptorsEach: 2,
       now: 'childrenAlive',
       of: 'children',
+      trend: 'childrenTrend',
       site: 'Search for spawn, fork and new Worker that never end: call terminate() or kill(), ' +
         'close message ports, or use a pool.'
     },
@@ -23,6 +24,7 @@ const KINDS = Object.freeze(
       descriptorsEach: 4,
       now: 'threadsRunning',
       of: 'threads',
+      trend: 'threadsTrend',
       site: 'Search for a pool of workers that is created per request instead of once (new ' +
         'Piscina, new Tinypool, new Worker), and end it with destroy() or terminate(). ' +
         'process.getActiveResourcesInfo() does not list waiting workers, because they are ' +
@@ -34,6 +36,7 @@ const KINDS = Object.freeze(
       descriptorsEach: 0,
       now: 'watchersActive',
       of: 'watchers',
+      trend: 'watchersTrend',
       site: 'Search for fs.watch and fs.watchFile in code that runs more than once: close() each ' +
         'watcher, or keep one for each file.'
     },
@@ -42,6 +45,7 @@ const KINDS = Object.freeze(
       descriptorsEach: 1,
       now: 'socketsOpen',
       of: 'sockets',
+      trend: 'socketsTrend',
       site: 'Search for connections that are opened per request and never closed: clients ' +
         'without keepAlive limits, responses whose body is never read or cancelled, servers ' +
         'without a timeout for idle clients. `ss -tnp` lists their peers.'
@@ -51,6 +55,7 @@ const KINDS = Object.freeze(
       descriptorsEach: 0,
       now: 'timersActive',
       of: 'timers',
+      trend: 'timersTrend',
       site: 'Search for setInterval without clearInterval in code that runs per request or per ' +
         'connection, and for timeouts that are not cleared when the work is done.'
     },
@@ -59,6 +64,7 @@ const KINDS = Object.freeze(
       descriptorsEach: 1,
       now: 'fileDescriptorsOpen',
       of: 'fileDescriptors',
+      trend: 'fileDescriptorsTrend',
       site: 'Their kind is unknown: `ls -l /proc/PID/fd` lists them. If they are sockets, search ' +
         'for clients and agents that are created per request. If they are files, search for ' +
         'fs.open, fs.openSync and createReadStream that some path does not close.'
@@ -112,8 +118,8 @@ const DESCRIPTOR_KINDS = Object.freeze(
  * @returns {Count[]} zeros if unknown
  */
 const countKinds = signals =>
-  KINDS.map(({ name, descriptorsEach, now, of }) => {
-    const trend = signals[`${of}Trend`]
+  KINDS.map(({ name, descriptorsEach, now, of, trend: trendName }) => {
+    const trend = signals[trendName]
     return {
       name,
       of,

@@ -18,7 +18,7 @@ module.exports = defineDiagnosis({
   scope: 'isolate',
   requires: [],
   uses: [
-    ...KINDS.flatMap(({ now, of }) => [now, /** @type {const} */ (`${of}Trend`)]),
+    ...KINDS.flatMap(({ now, trend }) => [now, trend]),
     ...DESCRIPTOR_KINDS.flatMap(({ open, trend }) => [open, trend]),
     'loopDescriptorsOpen',
     'loopDescriptorsTrend',

@@ -31,10 +31,10 @@ module.exports = defineDiagnosis({
     'gcWindowSeconds',
     'scavengesPerCpuSecond',
     'scavengeCpuRatio',
-    'ordinaryMajorCpuRatio',
-    'lifeCpuSeconds'
+    'ordinaryMajorCpuRatio'
   ],
   uses: [
+    'lifeCpuSeconds',
     'gcPauseRatio',
     'promotedPerMajorBytes',
     'keptPerMajorBytes',
@@ -105,7 +105,7 @@ module.exports = defineDiagnosis({
     const { promotesTooEarly, wallRatio, cpuRatio } = causes
     const isSettled =
       signals.gcWindowSeconds >= limits.gcWindowSeconds &&
-      (promotesTooEarly || signals.lifeCpuSeconds >= limits.lifeCpuSeconds)
+      (promotesTooEarly || (signals.lifeCpuSeconds ?? 0) >= limits.lifeCpuSeconds)
     return {
       state: cpuRatio >= limits.pauseRatio && isSettled ? 'confirmed' : 'suspected',
       summary: `Semi-spaces of at most ${formatBytes(semiSpaceMaxBytes)} force ` +

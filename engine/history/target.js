@@ -234,8 +234,18 @@ class Target {
     if (!this.frame) return null
     const { hello, frame, values, workers, neighbours, scan, watchedSeconds } = this
     const { firstLimitBytes } = this
-    const at = { hello, frame, values, workers, neighbours, scan, watchedSeconds, firstLimitBytes }
-    return new Window({ ...at, history: this.#history, trends: this.#trends })
+    return new Window({
+      hello,
+      frame,
+      values,
+      workers,
+      neighbours,
+      scan,
+      watchedSeconds,
+      firstLimitBytes,
+      history: this.#history,
+      trends: this.#trends
+    })
   }
 }
 

@@ -5,14 +5,24 @@ const { oldGenerationLimit, semiSpaceMax } = require('../v8/heap-sizing')
 /** @typedef {import('../history/window').Window} Window */
 
 /**
- * Maximum semi-space of the isolate, derived once per window because many signals use it.
+ * Derived maxima by hello. Every evaluation reads the maximum, and it hardly ever changes.
+ * @type {WeakMap<object, { limit: number, max: ReturnType<typeof semiSpaceMax> }>}
+ */
+const derived = new WeakMap()
+
+/**
+ * Maximum semi-space of the isolate.
  * @param {Window} window
  * @returns {ReturnType<typeof semiSpaceMax>} null if it cannot be derived
  */
-const readSemiSpaceMax = window => window.once('semi-space max', () => {
-  const { heapSizeLimitBytes } = window.values
-  return heapSizeLimitBytes === undefined ? null : semiSpaceMax(window.hello, heapSizeLimitBytes)
-})
+function readSemiSpaceMax ({ hello, values: { heapSizeLimitBytes: limit } }) {
+  if (limit === undefined) return null
+  let known = derived.get(hello)
+  if (known?.limit !== limit) {
+    derived.set(hello, known = { limit, max: semiSpaceMax(hello, limit) })
+  }
+  return known.max
+}
 
 /**
  * Maximum of the old generation, which holds the objects that survive a major GC.

@@ -2,13 +2,13 @@
 
 const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
 const { median } = require('../statistics/quantile')
-const { anatomyIn } = require('./anatomy-in')
 const { countForcedReadings, liveHeapTrend, pointsAfterMajors } = require('./growth')
 const { readOldLimit } = require('./heap-sizes')
 const { besideHeapBytes } = require('./memory')
 const { secondsUntilTrend } = require('./readings-due')
 const { partOfRoom } = require('./shared-room')
 const { acrossMajors, bytesTrend, trendOf } = require('./trend-signal')
+const { residentNow } = require('../memory/anatomy')
 const { oldUsedBytes } = require('../v8/heap-spaces')
 
 /** @typedef {import('./index').Signal} Signal */
@@ -85,7 +85,7 @@ module.exports = {
     expected: 'on Linux, from /proc',
     onMainThread: true,
     help: 'Resident pages that GCs emptied and V8 keeps for later; V8 does not count them.',
-    compute: window => anatomyIn(window)?.parts.heap_pooled ?? null
+    compute: window => residentNow(window)?.pooled ?? null
   }),
   liveHeapTrend: bytesTrend('the live heap across major GCs', window =>
     trendOf(liveHeapTrend(window))),

@@ -28,12 +28,14 @@ const BLOCK_SECONDS = 0.5
 const longBlocks = window => window.once('long blocks', () => {
   const seconds = window.settledSeconds(LONG_SECONDS)
   const { times, values } = window.points('longestDelaySeconds', seconds)
-  const [active, worked] = /** @type {const} */ (['eventLoopActiveSeconds', 'workSeconds'])
-    .map(track => increasesOf(window, track, seconds))
   const found = { count: 0, longestSeconds: 0, firstAt: 0, lastAt: 0, sum: 0 }
   for (let i = 1; i < times.length; i++) {
     if (values[i] < BLOCK_SECONDS) continue
-    const block = Math.min(values[i], active.get(times[i]) ?? 0, worked.get(times[i]) ?? 0)
+    const block = Math.min(
+      values[i],
+      increaseAt(window, 'eventLoopActiveSeconds', seconds, times[i]),
+      increaseAt(window, 'workSeconds', seconds, times[i])
+    )
     if (block < BLOCK_SECONDS) continue
     if (found.count === 0) found.firstAt = times[i]
     found.count++
@@ -54,11 +56,13 @@ const longBlocks = window => window.once('long blocks', () => {
  * @param {Window} window
  * @param {TrackName} track a counter
  * @param {number} seconds
- * @returns {Map<number, number>} increase since the frame before, by time
+ * @param {number} time of a frame
+ * @returns {number} increase since the frame before; 0 if unknown
  */
-function increasesOf (window, track, seconds) {
+function increaseAt (window, track, seconds, time) {
   const { times, values } = window.points(track, seconds)
-  return new Map(Array.from(times, (time, i) => [time, i > 0 ? values[i] - values[i - 1] : 0]))
+  const at = times.lastIndexOf(time)
+  return at > 0 ? values[at] - values[at - 1] : 0
 }
 
 const OVER = `of the last ${LONG_SECONDS / 60} minutes, without the start phase, in which the ` +

@@ -58,8 +58,8 @@ const LEAST_LINE_SECONDS = 10
 
 /**
  * @param {Window} window
- * @returns {KeptGrowth | null} null with too few readings, over too short a time, or without
- *   promotion
+ * @returns {KeptGrowth | null} null with too few readings, over too short a time, without growth or
+ *   without promotion
  */
 const keptGrowth = window => window.once('kept growth', () => {
   const all = pointsAfterMajors(window, 'liveHeapBytes', SPAN_SECONDS)
@@ -76,7 +76,7 @@ const keptGrowth = window => window.once('kept growth', () => {
   const seconds = times[times.length - 1] - times[0]
   if (seconds < LEAST_LINE_SECONDS) return null
   const line = theilSen(times, live)
-  if (!line) return null
+  if (!line || line.slope <= 0) return null
 
   const old = oldSpaces(window)
   let promoted = 0
@@ -112,7 +112,7 @@ const keptGrowth = window => window.once('kept growth', () => {
     seconds: allSeconds,
     slope: line.slope,
     fit: Math.max(0, rSquared(times, live, line)),
-    lateRatio: line.slope > 0 ? Math.min(lastSlope, since) / line.slope : 0
+    lateRatio: Math.min(lastSlope, since) / line.slope
   }
 })
 

@@ -25,7 +25,8 @@ const MOST_PEAKS_SHARE = 0.4
  * @property {number} rise growth of y over spanX, along the line
  * @property {number} fit r² of that line, 0–1: 1 is a straight line
  * @property {number} z Mann–Kendall standard score, positive when rising
- * @property {number} earlySlope slope of the first half (by x)
+ * @property {number} earlySlope slope of the first half (by x); like the next two, it shows whether
+ *   a rise continues, and is 0 unless y rises
  * @property {number} lateSlope slope of the second half (by x)
  * @property {number} lastThirdSlope slope of the last third (by x)
  */
@@ -101,6 +102,7 @@ function trend (allX, allY) {
    * @param {number} to
    */
   const slopeBetween = (from, to) => {
+    if (line.slope <= 0) return 0
     let first = 0
     let end = x.length
     while (first < end && x[first] < from) first++
