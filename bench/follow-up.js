@@ -10,8 +10,9 @@
  *   npm run bench:follow-up -- --apps semi-space-starvation,resource-leak --processes 5
  *   npm run bench:follow-up -- --lost         only what does not arrive
  *
- * It takes two to six minutes for each app, and needs root for the memory cgroups. Results in --out
- * are not made again, so an interrupted bench continues.
+ * It takes two to six minutes for each app, and needs root for the memory cgroups. An app is left out
+ * if its problem does not exist on the version of --node. Results in --out are not made again, so an
+ * interrupted bench continues.
  */
 
 const fs = require('node:fs')
