@@ -177,7 +177,7 @@ async function play ({ who, what, mode, hasToken, prepareData, run, runAlone }, 
   const began = performance.now()
   try {
     if (runAlone) {
-      Object.assign(row, await inTime(runAlone(options), LONGEST_MS, 'the attack does not end'))
+      Object.assign(row, await inTime(runAlone(options), LONGEST_MS, 'the attack does not finish'))
     } else if (mode && run) {
       row.tried = prepareData ? what : ''
       const before = prepareData && (await saved())
@@ -196,9 +196,9 @@ async function play ({ who, what, mode, hasToken, prepareData, run, runAlone }, 
         const outcome = await inTime(
           run(stage, options),
           LONGEST_MS,
-          'the attack does not end'
+          'the attack does not finish'
         ).catch(error => ({
-          claims: [{ text: 'the attack runs to its end', held: false, detail: error.message }]
+          claims: [{ text: 'the attack finishes', held: false, detail: error.message }]
         }))
         row.tookSeconds = (performance.now() - attackedMs) / 1000
         Object.assign(row, outcome)
