@@ -220,7 +220,7 @@ class ReportText {
   /** @param {NonNullable<import('./watch-command').JudgedTarget['memory']>} memory */
   #addMemory ({ rssBytes, parts, unknown }) {
     this.lines.push('')
-    this.#say(`Where the ${formatBytes(rssBytes)} of RSS are`, 2)
+    this.#say(`Parts of the RSS of ${formatBytes(rssBytes)}`, 2)
     const shown = parts.filter(({ bytes }) =>
       bytes >= (this.#verbose ? LEAST_SHARE : LEAST_SHOWN_SHARE) * rssBytes)
     const widest = Math.max(...shown.map(({ title }) => title.length))

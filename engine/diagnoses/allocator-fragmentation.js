@@ -245,13 +245,12 @@ function showEvidence (signals, limits) {
       signals.allocatorAsked === 1
         ? `malloc itself counts ${value} of its resident memory as free (threshold ${limit}).`
         : (signals.allocatorAnswerDue === 1 ? 'memwatch will query malloc. ' : '') +
-          `About ${value} of malloc's resident memory are beyond what is in use; from ${limit} ` +
-          'on it matters.'),
+          `About ${value} of malloc's resident memory are not in use (threshold ${limit}).`),
     evidence('rssBytes', rssBytes, retained / limits.retainedShareRatio, value =>
       `RSS is ${value}, of which malloc keeps ${formatRatio(retained / rssBytes)}.`),
     evidence('mallocArenaShareRatio', inArenas, limits.arenaShareRatio, value =>
-      `${formatRatio(1 - inArenas)} of it are in [heap], the main arena, and ${value} in the ` +
-      'arenas of threads.'),
+      `${formatRatio(1 - inArenas)} of the retained memory is in [heap], the main arena, and ` +
+      `${value} in the arenas of threads.`),
     evidence(
       isChurn ? 'bufferChurnBytes' : 'nativeReusedBytes', moved, limits.movedShareRatio * retained,
       (value, limit) => `Up to ${value} of native memory and Buffers were freed (threshold ` +
@@ -259,7 +258,7 @@ function showEvidence (signals, limits) {
     trend && evidence(
       'nativeRiseBytes', trend.rise, limits.growthShareRatio * signals.nativeBytes,
       (value, limit) => risesInLine(signals, limits)
-        ? `It still rises in a straight line, by ${value}: until the rise stops, a leak is as ` +
+        ? `Native memory still rises in a straight line, by ${value}: until this stops, a leak is as ` +
           'likely.'
         : notALine(trend.rise, value, limit))
   )
@@ -271,8 +270,9 @@ function showEvidence (signals, limits) {
  * @param {string} limit
  */
 function notALine (riseBytes, rise, limit) {
-  if (riseBytes <= 0) return 'It does not rise: no leak.'
-  return `It rose by ${rise} (threshold ${limit}), but not in a continuing line: no leak.`
+  if (riseBytes <= 0) return 'Native memory does not rise: no leak.'
+  return `Native memory rose by ${rise} (threshold ${limit}), but not in a continuing line: no ` +
+    'leak.'
 }
 
 /**

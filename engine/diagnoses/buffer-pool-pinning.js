@@ -137,6 +137,6 @@ function showEvidence (signals, limits, kept) {
     evidence('rssBytes', rssBytes, floor / limits.arrayBuffersShareRatio, value =>
       `RSS is ${value}.`),
     arrayBuffersTrend && evidence('arrayBuffersRiseBytes', arrayBuffersTrend.rise, 0, value =>
-      `It changed by ${value} along its trend line.`)
+      `The retained Buffers changed by ${value} along the line of their trend.`)
   )
 }

@@ -216,7 +216,8 @@ function showLine (signals, limits, { rise, growth, seconds, fit, late, share },
       `The growth does not level off: at the end it had ${value} of its mean rate. The rate of a ` +
       `cache that fills falls below ${limit}.`),
     evidence('liveHeapRiseBytes', rise, certainBytes, (value, limit) =>
-      `It has risen by ${value}, ${formatRatio(share)} of the way to the limit (threshold ` +
+      `The live heap has risen by ${value}, ${formatRatio(share)} of the way to the limit ` +
+      '(threshold ' +
       `${limit}).`)
   ]
 }

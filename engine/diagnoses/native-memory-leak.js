@@ -122,7 +122,7 @@ function judgeLong (signals, limits) {
         evidence('majorsSeen', signals.majorsSeen, limits.majors, value =>
           collected
             ? `${value} major GCs in the last minutes did not free it.`
-            : 'No major GC ran lately: it may be garbage.'),
+            : 'No major GC ran lately: the growth may be garbage.'),
         ...showPlace(place, signals, limits, growthBytesPerSecond),
         mayBeFreed &&
           evidence(

@@ -275,7 +275,7 @@ function showEvidence (signals, limits, target, { promotesTooEarly, wallRatio, c
     evidence('semiSpaceMaxBytes', most, limits.semiSpaceMaxBytes, (value, limit) =>
       `A semi-space may hold at most ${value}, less than ${limit}: ${because}.`),
     evidence('semiSpaceCapacityBytes', now, most, value =>
-      `It has ${value} and cannot grow further.`),
+      `The semi-space has ${value} and cannot grow further.`),
     evidence('scavengesPerSecond', scavengesPerSecond, limits.scavengesPerCpuSecond, value =>
       `${value} scavenges, ${formatRatio(signals.scavengePauseRatio)} of wall time.`),
     evidence('ordinaryMajorPauseRatio', majorRatio, limits.ordinaryMajorRatio, (value, limit) =>

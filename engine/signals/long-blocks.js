@@ -61,8 +61,8 @@ function increasesOf (window, track, seconds) {
   return new Map(Array.from(times, (time, i) => [time, i > 0 ? values[i] - values[i - 1] : 0]))
 }
 
-const OVER = `of the last ${LONG_SECONDS / 60} minutes, without the start phase, in which the ` +
-  `thread computed for ${BLOCK_SECONDS} s or more`
+const OVER = `that computed for ${BLOCK_SECONDS} s or more, in the last ` +
+  `${LONG_SECONDS / 60} minutes without the start phase`
 
 module.exports = {
   longBlocksSeen: /** @type {Signal} */ ({

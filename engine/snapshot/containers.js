@@ -21,7 +21,7 @@ const LONGEST_PERIOD = 4
 /**
  * Members of a group that are held by one node.
  * @typedef {object} Cluster
- * @property {number} container the last node that the paths number of all members members share
+ * @property {number} container the last node that the paths of all members share
  * @property {number[]} members all members, or an evenly chosen sample
  * @property {number} count of all
  * @property {number} bytes retained bytes retained by all members

@@ -73,7 +73,7 @@ class SizeDays {
     for (const name of NAMES) row[name] = Math.max(row[name], reading[name] ?? -Infinity)
   }
 
-  /** @param {{ peakBytes: number }} container key of the container whose step ends */
+  /** @param {{ peakBytes: number }} container the container whose step ends */
   #close (container) {
     if (container.peakBytes > 0) this.#peaks.push(container.peakBytes)
     container.peakBytes = 0

@@ -50,7 +50,7 @@ const mean = values => values.reduce((sum, value) => sum + value, 0) / values.le
 
 /**
  * A prediction and its measured result. The prediction is made when a verdict is confirmed, and the
- * signal changes afterwards. So the predicted share applies to the final value value without the
+ * signal changes afterwards. So the predicted share applies to the final value without the
  * fix. A signal that disappeared (no trend is left) counts as 0.
  * @typedef {object} Outcome
  * @property {string} signal
