@@ -68,7 +68,7 @@ module.exports = {
   fileDescriptorsOfFiles: now('fileDescriptors', 'Descriptors that are files, folders or devices'),
   loopDescriptorsOpen: now(
     'loopDescriptors',
-    'Descriptors of event polls: each thread with an event loop has one'
+    'Descriptors of event polls, one for each thread with an event loop,'
   ),
   loopDescriptorsTrend: trend('loopDescriptors', 'descriptors that are event polls'),
   socketDescriptorsTrend: trend('socketDescriptors', 'descriptors that are sockets'),

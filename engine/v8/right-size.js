@@ -132,9 +132,8 @@ function rightSize (request) {
  * @property {number} peakBytes highest observed minute peak of the container
  * @property {number} requestPeakBytes quantile of the minute peaks
  * @property {number} liveHighestBytes observed maximum
- * @property {boolean} isLiveKnown false if no major GC was observed: the maximum of the heap in use
- * replaces
- *   the live heap then
+ * @property {boolean} isLiveKnown false if no major GC was observed: the heap in use replaces the
+ *   live heap then
  * @property {number} liveBytes
  * @property {number} usedBytes heap in use, with garbage
  * @property {number} besideHighestBytes as observed

@@ -77,7 +77,7 @@ const resources = (name, kind, accepts) => [
   {
     name: `${name}_total`,
     type: 'gauge',
-    help: `Active ${kind} in all. This is a gauge, although prom-client's name ends in _total.`,
+    help: `Total number of active ${kind}. This is a gauge, although prom-client's name ends in _total.`,
     read: ({ values }) =>
       values.resources &&
       Object.entries(values.resources)
