@@ -62,8 +62,8 @@ module.exports = {
     unit: 'bytes',
     expected: 'on Linux, from /proc',
     help:
-      "Room of this process up to the container's limit, or the machine's memory without one. " +
-        'Growing processes in the container share the room.',
+      "Memory left for this process, up to the container's limit, or the machine's memory without " +
+        'one. Growing processes in the container share this memory.',
     compute: window => {
       const { containerLimitBytes, rssBytes } = window.values
       const limit = containerLimitBytes ?? window.hello.hostMemoryBytes
