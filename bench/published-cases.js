@@ -98,7 +98,8 @@ const cases = [
     app: 'semi-space-starvation',
     model: 'The app is a JSON API at a fixed rate, with up to 64 requests in flight.',
     remark:
-      'Other work of the machine affects rates and delays, and the cost per request less. The new ' +
+      'Other work of the machine affects rates and delays. The cost per request is affected ' +
+      'less. The new ' +
         "space is the sum of both semi-spaces, as in V8's statistics. A larger new space costs " +
         'memory: see peak RSS.',
     memoryMb: 512,

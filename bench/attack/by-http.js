@@ -452,7 +452,7 @@ async function localWithoutToken (stage) {
       'an exporter without a token: requests of a browser for another site, of a proxy, and of ' +
       'other machines',
     claims: [
-      nothingAnswered('actions for another site are refused', crossSite),
+      nothingAnswered('actions that another site requests are refused', crossSite),
       nothingAnswered('requests through a proxy are not local', proxied),
       nothingAnswered('private routes refuse other machines', elsewhere),
       {
