@@ -60,7 +60,7 @@ async function askAtRate (stage, perSecond, seconds, make) {
       count.underWay++
       request({ timeoutMs: 15_000, mostBytes: 0, ...make(asked) })
         .then(
-          ({ status }) => String(status),
+          ({ status }) => `status ${status}`,
           error => error.code ?? error.message
         )
         .then(answer => {

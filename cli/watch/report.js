@@ -10,7 +10,7 @@ const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 
 /** Upper bound of the suspects that are printed for a verdict. */
 const MOST_SUSPECTS = 3
-/** Share of RSS from which a part is listed. */
+/** A part is listed if it has this share of RSS. */
 const LEAST_SHARE = 0.001
 const LEAST_SHOWN_SHARE = 0.01
 /** Upper bound of lines of evidence without -v. */
@@ -166,8 +166,7 @@ class ReportText {
       // The predicted times to a limit refer to the last frame, so they are marked for an ended
       // process.
       const past = found.length > 0
-        ? ' Times to a limit, below, are predictions from before the ' +
-        'end.'
+        ? ' The times to a limit below were predicted before the end.'
         : ''
       this.#say(`It ended after ${formatSeconds(endedAfterSeconds)}.${past}`, 2)
     }

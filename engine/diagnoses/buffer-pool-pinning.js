@@ -29,7 +29,7 @@ module.exports = defineDiagnosis({
     // Retained Buffers below this are no problem, whatever slabs they belong to.
     arrayBuffersFloorBytes: 48 * 2 ** 20,
     arrayBuffersShareRatio: 0.25,
-    // Rise from which retained Buffers count as growing.
+    // Least rise of retained Buffers that count as growing.
     growsSteadinessRatio: 0.5,
     // Share of the pinned memory that a fix frees; copies of the retained data use the rest.
     releasedShareRatio: 0.9

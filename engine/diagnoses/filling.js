@@ -25,7 +25,7 @@ const MAY_FILL = 'a leak, or a cache that still fills'
 /** @typedef {typeof FILLING_LIMITS} FillingLimits */
 
 /**
- * Rise along a line from which a leak is certain.
+ * Least rise along a line that makes a leak certain.
  * @param {FillingLimits} limits
  * @param {Record<'rise' | 'runway' | 'seconds', number>} line rise and runway: bytes
  * @param {boolean} holdsCaches true if caches may use this memory

@@ -202,7 +202,7 @@ function judgeLine (signals, limits, line) {
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Line} line
- * @param {number} certainBytes rise from which it is certain
+ * @param {number} certainBytes least rise for a confirmed finding
  */
 function showLine (signals, limits, { rise, growth, seconds, fit, late, share }, certainBytes) {
   return [
@@ -307,9 +307,9 @@ function judgeWithoutReadings (signals, limits) {
     promoted >= limits.lastingRiseBytes
   if (mayLeak) return null
   return ok(
-    `the live heap grew by at most ${formatBytes(most)} in ${formatSeconds(seconds)}, the sum of ` +
-      `promoted and young objects: at most ${formatPerHour(growth)}, with ${formatBytes(runway)} ` +
-      'left. Slower growth becomes visible over hours',
+    `promoted and young objects add up to at most ${formatBytes(most)} in ` +
+      `${formatSeconds(seconds)}, so the live heap grew by at most ${formatPerHour(growth)}, with ` +
+      `${formatBytes(runway)} left. Slower growth becomes visible over hours`,
     { keeps: true }
   )
 }

@@ -123,7 +123,7 @@ module.exports = defineDiagnosis({
       },
       evidence: showEvidence(signals, limits, target, causes),
       impact: `${formatRatio(wallRatio)} of wall time goes into GC pauses, and about as much ` +
-        'again into GC threads; requests wait for them.'
+        'again into GC threads; requests wait during the pauses.'
     }
   },
 

@@ -28,7 +28,7 @@ const { pointsAfterMajors } = require('./growth')
 const SPAN_SECONDS = 7200
 /** Least number of intervals between major GCs for a trend. */
 const LEAST_READINGS = 3
-/** Number of readings from which growth.js computes the trend of the live heap itself. */
+/** With this many readings growth.js computes the trend of the live heap itself. */
 const MOST_READINGS = 12
 /** Warm-up share of a process's life, left out while enough readings remain. */
 const WARM_UP_SHARE = 0.2

@@ -5,7 +5,7 @@ const { acrossMajors, bytesTrend, countTrend, trendOf } = require('./trend-signa
 const { QUICK_SECONDS, loadShare, mostLoadShare } = require('./load-share')
 const { DAY_SECONDS } = require('../statistics/unexplained-growth')
 
-/** Share of a rise explained by the load from which the load is its cause. */
+/** The load counts as the cause of a rise if it explains this share of the rise. */
 const LOAD_SHARE = 0.5
 
 /**

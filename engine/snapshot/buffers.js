@@ -9,7 +9,7 @@ const BACKING_STORE = 'system / JSArrayBufferData'
 /** Upper bounds of examined members of a pile, and of examined nodes below each member. */
 const MOST_CHECKED = 100
 const MOST_BELOW = 1000
-/** Share of a pile's bytes in ArrayBuffers from which the pile consists of Buffers. */
+/** A pile with this share of its bytes in ArrayBuffers counts as a pile of Buffers. */
 const LEAST_SHARE = 0.5
 /** Least size of an ArrayBuffer that a small slice can pin. */
 const LEAST_STORE_BYTES = 4096

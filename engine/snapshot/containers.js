@@ -7,7 +7,7 @@ const { LEAST_COUNT } = require('./groups')
 
 /** Upper bound of members whose paths are compared; the result is extrapolated to all members. */
 const MOST_COMPARED = 1000
-/** Least share of a group in one place for the place to be reported. */
+/** A place is reported if it holds this share of a group. */
 const LEAST_SHARE = 0.2
 /** Least share of members that must be reached in the same way. */
 const LEAST_LIKE = 0.5

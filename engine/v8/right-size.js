@@ -31,8 +31,7 @@ const MOST_MARGIN_RATIO = 1
  */
 const DEATH_RAISE = 1.2
 /**
- * Numbers of observed days from which the confidence is medium, and high: a week contains a
- * weekend.
+ * Observed days that make the confidence medium, and high: a week contains a weekend.
  */
 const MEDIUM_DAYS = 2
 const HIGH_DAYS = 7

@@ -4,7 +4,8 @@ const { quantile } = require('../statistics/quantile')
 
 const MINUTE_SECONDS = 60
 const DAY_SECONDS = 86_400
-/** Share of a day that must be observed for its maximum to count in the variation between days. */
+/** The maximum of a day counts in the variation between days if this share of the day was observed.
+ * */
 const LEAST_DAY_SHARE = 0.5
 
 /**

@@ -11,7 +11,7 @@ const { figures, signalsOf } = require('../signals/index')
  */
 const TOLERANCE = 0.25
 /**
- * Least share of the first predicted effect from which a fix is effective: noise measures a few
+ * A fix is effective if it achieved this share of the first predicted effect: noise measures a few
  * percent.
  */
 const LEAST_EFFECT = 0.25

@@ -70,7 +70,7 @@ it.each([
 it('says of an ended process when it ended, and that times to a limit are past', () => {
   const ended = [{ pid: 1, thread: 'main', afterSeconds: 5400 }]
   expect(render(MIXED, { ended }).join('\n')).toContain(
-    '  It ended after 90 min. Times to a limit, below, are predictions from before the end.\n  THE HEADLINE')
+    '  It ended after 90 min. The times to a limit below were predicted before the end.\n  THE HEADLINE')
   expect(render(MIXED, { ended: [{ ...ended[0], pid: 2 }] }).join('\n')).not.toContain('It ended')
 })
 
