@@ -307,7 +307,7 @@ async function main () {
   const page =
     [
       '# Capacity of the exporter',
-      `<!-- Written by npm run bench:exporter -- --write; do not edit. -->\nThe bench ran on ` +
+      '<!-- Written by npm run bench:exporter -- --write; do not edit. -->\nThe bench ran on ' +
         `Node ${version}, on a machine with two cores and other load. Each agent replays a real ` +
         'recording, one frame a second. The exporter also serves prom-client\'s ' +
         `names.${given.flags && ` Node's flags: \`${given.flags}\`.`}`,

@@ -251,7 +251,7 @@ function overheadPage (runs, shares) {
       const share = shares.find(share => share.node === node && share.app === app)
       if (share) {
         sections.push(
-          `According to a CPU profile of the app under load, memwatch takes ` +
+          'According to a CPU profile of the app under load, memwatch takes ' +
           `${percent(share.agent)} of ` +
             'the main thread\'s busy time. Node\'s own work for the observer of GCs, which any ' +
             'such tool causes, takes ' +

@@ -169,7 +169,7 @@ function missed (leaks) {
       ? `; it was confirmed at ${row.confirmedSeconds} s and withdrawn later`
       : row.suspectedSeconds !== null
         ? `; it was suspected at ${row.suspectedSeconds} s, but another finding was first at the ` +
-          `end`
+          'end'
         : ''
     const ended = row.ended === null ? '' : ` End of the process: ${row.ended}`
     return `the expected finding was ${run.expect.join(' or ')} within ${row.seconds} s${before}. ` +

@@ -184,7 +184,7 @@ function showEvidence (signals, limits, left, neededPauses) {
       `After a major GC ${formatBytes(signals.liveHeapBytes)} are left: ${value} of the limit. ` +
       `Above ${limit} there is little room for garbage.`),
     left !== null && evidence('heapLimitSecondsLeft', left, limits.fillsSeconds, value =>
-      `The live heap fell at none of the last major GCs: at this rate it reaches its limit in ` +
+      'The live heap fell at none of the last major GCs: at this rate it reaches its limit in ' +
       `about ${value}.`),
     evidence('recentGcPauseRatio', signals.recentGcPauseRatio, neededPauses, (value, limit) =>
       `GC pauses take ${value} of wall time; the threshold is ${limit} of CPU time.`),

@@ -226,7 +226,7 @@ module.exports = {
   memoryPeakRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: "Memory left up to the container's limit, or the machine's memory, at the busiest " +
-      "moment of " +
+      'moment of ' +
       'the day.',
     compute: window => {
       const growth = lastingGrowth(window, 'outsideHeapBytes')

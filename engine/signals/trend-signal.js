@@ -35,7 +35,7 @@ const { growthOf, steadiness } = require('./growth')
  */
 const FIGURES = Object.freeze({
   RiseBytes: figure('rise', 'bytes', what => `Total growth of ${what} along the line of the ` +
-    `trend.`),
+    'trend.'),
   Rise: figure('rise', 'count', what => `Total growth of ${what} along the line of the trend.`),
   GrowthBytesPerSecond: figure('slope', 'bytesPerSecond', what => `Slope of ${what} (Theil–Sen).`),
   PerSecond: figure('slope', 'perSecond', what => `Slope of ${what} (Theil–Sen).`),

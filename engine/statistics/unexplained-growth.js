@@ -7,7 +7,7 @@ const DAY_SECONDS = 86_400
 /** Length of the slots of a day in which days are compared. */
 const SLOT_SECONDS = 600
 /**
- * A history of this length allows to compare the hours of different days; a little more than one
+ * The hours of different days are compared in a history of this length; a little more than one
  * day is too noisy.
  */
 const SLOTS_FROM_SECONDS = 30 * 3600

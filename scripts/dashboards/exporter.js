@@ -250,8 +250,8 @@ module.exports = () =>
           }),
           list({
             title: 'Versions',
-            description: "Agents by version and exporter. All agents should have the version of " +
-              "their exporter.",
+            description: 'Agents by version and exporter. All agents should have the version of ' +
+              'their exporter.',
             unit: 'short',
             span: 12,
             columns: ['instance', 'agent_version', 'node_version'],
