@@ -461,7 +461,7 @@ async function localWithoutToken (stage) {
         detail: String(own)
       },
       {
-        text: 'answers have X-Content-Type-Options: nosniff',
+        text: 'a header of each answer forbids browsers to guess its type',
         held: unsniffed.length === 0,
         detail: unsniffed.join(' ')
       }
