@@ -51,7 +51,7 @@ const { ATTACKER, LOOPBACK } = require('./places')
  * @property {(options: Options) => Promise<Outcome>} [runAlone] without an exporter
  */
 
-/** Rows of the table of trust in SECURITY.md, recognised by words in them. */
+/** Rows of the table of rights in SECURITY.md, recognised by words in them. */
 const TRUST = {
   nobody: undefined,
   app: /app's own code/,
