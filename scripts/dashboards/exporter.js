@@ -242,7 +242,7 @@ module.exports = () =>
           lines({
             title: 'Saving to disk',
             description:
-              '1: the exporter saves histories. 0: it has no folder for them (--data-dir), or ' +
+              'At 1 the exporter saves histories. At 0 it has no folder for them (--data-dir), or ' +
               'the disk is full or read-only; the log has the reason.',
             unit: 'short',
             most: 1,
