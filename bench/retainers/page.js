@@ -59,7 +59,7 @@ ${table([
 ])}
 
 The bench is \`npm run bench:retainers\`, at ${commit}. It measures each command from its start to its end. The peak RSS is the sum of the peaks of the command and of its side process. memlab
-runs as \`getFullHeapFromFile()\` of @memlab/heap-analysis. Other work ran on the machine, so CPU time is more reliable than time. The rules of memwatch were made with the published and the own cases. The unseen apps were written later, and their true holders were noted before the first run.
+runs as \`getFullHeapFromFile()\` of @memlab/heap-analysis. Other work ran on the machine, so CPU time is more reliable than time. The rules of memwatch were made with the published cases and with the project's own cases. The unseen apps were written later, and their true holders were noted before the first run.
 
 ## Published leaks
 

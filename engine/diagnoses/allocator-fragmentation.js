@@ -117,7 +117,8 @@ module.exports = defineDiagnosis({
         title: 'Use jemalloc',
         change: jemallocChange(target),
         predicted: predicted(jemalloc),
-        risk: 'Another allocator in the process: try it on one replica first. In Alpine and ' +
+        risk: 'This replaces the allocator of the process: try it on one replica first. In ' +
+          'Alpine and ' +
           'distroless images, copy the library into the image.'
       }
     ]

@@ -45,7 +45,7 @@ module.exports = defineDiagnosis({
     // cause it.
     blockedFramesRatio: 0.3,
     longestDelaySeconds: 0.15,
-    // Mean wait of a request for the loop alone.
+    // Mean time that a request waits because of the loop alone.
     expectedWaitSeconds: 0.01,
     suspectedExpectedWaitSeconds: 0.005,
     // Rare blocks of half a second and more: so many are no accident. A program that loads or

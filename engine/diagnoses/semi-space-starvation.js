@@ -79,7 +79,7 @@ module.exports = defineDiagnosis({
     // and its growth causes the major GCs. Starving apps keep 0.02 of them, a leak of 2 MiB/s 0.3.
     keptShareRatio: 0.15,
     // V8 starts no major GC for less promoted garbage. Starving apps measured 20 MiB between two
-    // major GCs. Apps whose large Buffers force the GCs, which V8 12.4 does not report, measured
+    // major GCs. V8 12.4 does not report GCs that large Buffers force; apps with such GCs measured
     // 1.4 MiB.
     promotedPerMajorBytes: 8 * MIB,
     // Without major GCs of that kind, scavenges alone must reach this rate per CPU-second.

@@ -30,7 +30,7 @@ const SPAN_SECONDS = 7200
 const LEAST_READINGS = 3
 /** With this many readings growth.js computes the trend of the live heap itself. */
 const MOST_READINGS = 12
-/** Warm-up share of a process's life, left out while enough readings remain. */
+/** The first share of a process's life is its warm-up: it is left out if enough readings remain. */
 const WARM_UP_SHARE = 0.2
 /**
  * Least time since the last reading after which the old spaces show the present rate. The time

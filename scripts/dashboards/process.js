@@ -224,8 +224,8 @@ module.exports = () =>
             title: 'Outside the heap',
             description:
               'Buffers, other external memory of V8 objects, and freed memory that malloc ' +
-              'retains. Signs of a problem: Buffers rise and fall by much (they wait for a late ' +
-              'GC); the retained memory stays high.',
+              'retains. Signs of a problem: Buffers rise and fall by large amounts (they wait ' +
+              'for a late GC); the retained memory stays high.',
             unit: 'bytes',
             queries: [
               [`sum(memwatch_array_buffers_bytes{${PROCESS}})`, 'Buffers'],
