@@ -60,7 +60,7 @@ module.exports = defineDiagnosis({
     // If only scavenges are frequent, the process must be this old in CPU-seconds: with a tenth of
     // a core the start phase takes ten times as long.
     lifeCpuSeconds: 15,
-    // Share of CPU time in scavenges and ordinary majors that is worth a change. CPU time is the
+    // Share of CPU time in scavenges and ordinary major GCs that is worth a change. CPU time is the
     // basis, because the pauses of a throttled thread last several times longer by the clock.
     pauseRatio: 0.12,
     suspectedPauseRatio: 0.06,
@@ -68,9 +68,9 @@ module.exports = defineDiagnosis({
     // objects outlive a new space of any size. An app with 40 concurrent requests of 1 MB measured
     // 0.28 to 0.38.
     unexplainedRatio: 0.25,
-    // Share of CPU time in ordinary majors if short-lived objects are promoted and fill old space.
-    // The limit is a share, not a rate, because a slow machine runs fewer and longer GCs. Starving
-    // apps measured 0.048–0.11, healthy ones with the same small semi-space 0.0008–0.013.
+    // Share of CPU time in ordinary major GCs if short-lived objects are promoted and fill old
+    // space. The limit is a share, not a rate, because a slow machine runs fewer and longer GCs.
+    // Starving apps measured 0.048–0.11, healthy ones with the same small semi-space 0.0008–0.013.
     ordinaryMajorRatio: 0.03,
     // Rate of majors that replaces the share where the thread's wait for a CPU is unknown:
     // neighbours may cause a share of wall time. Healthy apps ran 0–2, starving ones 8–14.

@@ -210,6 +210,6 @@ module.exports = {
       'major GCs for external memory'
     ),
     recentGcCpuRatio: shareSignal('gcPauseSeconds', 'GCs of all kinds', NOW_SECONDS),
-    recentMajorCpuRatio: shareSignal('ordinaryMajorPauseSeconds', 'ordinary majors', NOW_SECONDS)
+    recentMajorCpuRatio: shareSignal('ordinaryMajorPauseSeconds', 'ordinary major GCs', NOW_SECONDS)
   }
 }
