@@ -370,8 +370,9 @@ class ReportText {
     }
     const others = bugs.filter(bug => !described.includes(bug))
     if (others.length === 0) return
-    const known = others.length === 1 ? 'bug is' : 'bugs are'
-    this.#say(`${others.length} other ${known} known in these versions (-v describes them).`, 2)
+    const count = `${others.length}${described.length > 0 ? ' other' : ''}`
+    const noun = others.length === 1 ? 'bug is' : 'bugs are'
+    this.#say(`${count} ${noun} known in these versions (-v shows the text).`, 2)
   }
 
   /**

@@ -127,7 +127,7 @@ describe('without -v', () => {
     expect(lines).toContain('  Evidence (3 of 4, -v lists them)')
     expect(lines).not.toContain('    - fourth')
     expect(lines).toContain('  TEXT OF b https://example.org')
-    expect(lines).toContain('  2 other bugs are known in these versions (-v describes them).')
+    expect(lines).toContain('  2 other bugs are known in these versions (-v shows the text).')
   })
 
   it('-v shows all of them', () => {
