@@ -45,9 +45,9 @@ module.exports = defineDiagnosis({
     riseBytes: 24 * 2 ** 20,
     // Straight and not slowing down: leaks measure 0.7–1.
     steadinessRatio: 0.6,
-    // Below this the growth levels off, ...
+    // Below this the growth levels off.
     suspectedSteadinessRatio: 0.5,
-    // ... and a suspicion is withdrawn below this.
+    // Below this a suspicion is withdrawn.
     levelsOffRatio: 0.3,
     // Memory outside the heap that fills this share of its room must stop growing, whatever causes
     // it: the kernel reclaims pages and throttles.

@@ -15,8 +15,8 @@ const { pointsAfterMajors } = require('./growth')
  *
  * @typedef {object} KeptGrowth
  * @property {number} keptRatio share of the promoted bytes that survived the next major GC
- * @property {number} rise growth along the line through the readings, plus that of the old spaces
- *   since
+ * @property {number} rise growth along the line through the readings, plus the later growth of the
+ *   old spaces
  * @property {number} seconds duration of the rise
  * @property {number} slope bytes per second (Theil–Sen)
  * @property {number} fit r² of the line through the readings
