@@ -8,8 +8,8 @@ const { median, quantile } = require('simple-statistics')
 const QUIET_SHARE = 0.25
 /**
  * In a quiet second the event loop is active for less than this share of its activity in the
- * busiest tenth. CPU time alone is not enough: on a busy machine a process gets little CPU although its
- * loop is active and waits.
+ * busiest tenth. CPU time alone is not enough: on a busy machine a process gets little CPU although
+ * its loop is active and waits.
  */
 const QUIET_LOOP_SHARE = 0.5
 const BUSIEST = 0.9
