@@ -72,7 +72,7 @@ module.exports = defineDiagnosis({
     // space. The limit is a share, not a rate, because a slow machine runs fewer and longer GCs.
     // Starving apps measured 0.048–0.11, healthy ones with the same small semi-space 0.0008–0.013.
     ordinaryMajorRatio: 0.03,
-    // Rate of majors that replaces the share where the thread's wait for a CPU is unknown:
+    // Rate of major GCs that replaces the share where the thread's wait for a CPU is unknown:
     // neighbours may cause a share of wall time. Healthy apps ran 0–2, starving ones 8–14.
     ordinaryMajorsPerSecond: 2.5,
     // If a larger share of the bytes promoted between two major GCs survives, the live heap grows,
@@ -224,7 +224,7 @@ function weighCauses (signals, limits) {
   const promoted = signals.promotedPerMajorBytes ?? Infinity
   const isPromotion = promoted >= limits.promotedPerMajorBytes
   const isKept = (signals.keptPerMajorBytes ?? 0) >= limits.keptShareRatio * promoted
-  // V8 does not report which majors its marking steps prepare: the steps count for the more
+  // V8 does not report which major GCs its marking steps prepare: the steps count for the more
   // frequent kind.
   const areOrdinary = majors > 0 && majors >= (signals.externalMajorsPerSecond ?? 0)
   const areMany =

@@ -19,8 +19,9 @@ const NEW_SHARE = 0.3
 /** With this many readings after major GCs other readings are not needed. */
 const ENOUGH_READINGS = 7
 /**
- * Share of their span that readings after majors must cover to replace the others. In one app, the
- * first major GCs came once a second: seven readings covered only six seconds of a minute's growth.
+ * Readings after major GCs replace all readings if they cover this share of their span. In one app,
+ * the first major GCs came once a second: seven readings covered only six seconds of a minute's
+ * growth.
  */
 const MAJORS_SPAN_SHARE = 0.5
 /** Growth over a shorter time may be a pool that fills. */
