@@ -4,8 +4,9 @@ const { quantile } = require('../statistics/quantile')
 
 const MINUTE_SECONDS = 60
 const DAY_SECONDS = 86_400
-/** The maximum of a day counts in the variation between days if this share of the day was observed.
- * */
+/**
+ * The maximum of a day counts in the variation between days if this share of the day was observed.
+ */
 const LEAST_DAY_SHARE = 0.5
 
 /**
