@@ -103,8 +103,8 @@ module.exports = Object.freeze({
     return (user + system) / 1e3
   },
   /**
-   * Measures all threads: the kernel counts that of one in ticks.
-   * @returns {() => number} CPU seconds since this call, at most those that passed
+   * Measures all threads: the kernel counts one thread in ticks.
+   * @returns {() => number} CPU seconds since this call, at most the wall time
    */
   measureCpu: () => {
     const ms = hrtimeMs()

@@ -86,13 +86,13 @@ other load, and up to three apps at a time. The rules were made with these apps:
 | primary finding of apps with a problem | **${ill.filter(isRight).length} of ${ill.length}** |
 | primary finding of healthy apps | **${healthy.filter(isRight).length} of ${healthy.length}** |
 | primary finding of repaired apps | ${fixed.filter(isRight).length} of ${fixed.length} |
-| healthy apps with anything confirmed | **${healthy.filter(({ found, others }) => found !== null || others.some(other => other.endsWith('confirmed'))).length}** |
+| healthy apps with a confirmed finding | **${healthy.filter(({ found, others }) => found !== null || others.some(other => other.endsWith('confirmed'))).length}** |
 | main prediction of a fix within ${percent(TOLERANCE)} | **${goodFixes.length} of ${fixes.length}** |
-| the same, of fixes by flag or variable, whose effect is computed | **${goodFixes.filter(bySetting).length} of ${fixes.filter(bySetting).length}** |
+| the same, only fixes by flag or variable, whose effect memwatch computes | **${goodFixes.filter(bySetting).length} of ${fixes.filter(bySetting).length}** |
 
 ## What was found
 
-Rows: the problem of the app. Columns: the primary finding.
+A row is the problem of an app, a column the primary finding.
 
 ${confusion(broken)}
 
@@ -122,7 +122,7 @@ growth in a straight line has covered enough of the way to the limit.
 
 ## Predictions
 
-The bench applied the first fix of each verdict; "effect" is the change of the signal. For repairs of the code, the prediction is that growth ends.
+The bench applied the first fix of each verdict. The effect is the change of the signal. For a repair of the code, memwatch predicts that the growth ends.
 
 ${table([
   [
@@ -149,10 +149,10 @@ ${table([
   ])
 ])}
 
-Semi-spaces: the model is in \`engine/v8/young-generation.js\`. All predictions are for the same
+\`engine/v8/young-generation.js\` has the model of semi-spaces. All predictions are for the same
 work a second. If clients wait for each answer, the throughput rises instead. RSS is the mean of the
-run without its start. Allocator: the mean of malloc's retained memory, without the memory that
-jemalloc needs for itself or returns after a delay of a second.
+run without its start. For the allocator, it is the mean of malloc's retained memory, without the
+memory that jemalloc needs for itself or returns a second later.
 
 ## Wrong
 

@@ -68,11 +68,11 @@ function anatomyPage ({ trims, unexplained, costs }) {
           'app',
           'Node',
           'RSS',
-          'came back',
+          'returned',
           'asked',
-          'off by',
+          'error',
           'estimated',
-          'off by',
+          'error',
           'blocked, ms'
         ],
         done.map(trim => [
@@ -88,21 +88,22 @@ function anatomyPage ({ trims, unexplained, costs }) {
           ms(trim.blockedSeconds)
         ])
       ),
-      `Of ${telling.length} in which 5 % of RSS or more came back: asked within 10 % in ` +
-        `${within('asked', 0.1)}, estimated within 25 % in ${within('estimated', 0.25)}. ` +
-          `Blocked for ${ms(median(done.map(({ blockedSeconds }) => blockedSeconds)))} ms in ` +
-            `the middle, ${ms(Math.max(...done.map(({ blockedSeconds }) => blockedSeconds)))} ` +
-              'ms at most.'
+      `In ${telling.length} runs the trim returned 5 % of RSS or more: the value *asked* was ` +
+        `within 10 % in ${within('asked', 0.1)} of them, and the value *estimated* within 25 % ` +
+        `in ${within('estimated', 0.25)}. A trim blocked the app for ` +
+        `${ms(median(done.map(({ blockedSeconds }) => blockedSeconds)))} ms (median), and for ` +
+        `${ms(Math.max(...done.map(({ blockedSeconds }) => blockedSeconds)))} ms at most.`
     )
   }
   if (unexplained.length > 0) {
     const sorted = [...unexplained].sort((a, b) => b.unexplainedRatio - a.unexplainedRatio)
     sections.push(
       '## Unexplained memory',
-      `${unexplained.length} runs of lab apps: the parts add up to RSS in ` +
-        `${unexplained.filter(({ sumIsRss }) => sumIsRss).length}; ` +
-          `${sorted.filter(({ unexplainedRatio }) => unexplainedRatio > 0.1).length} have more ` +
-            'than 10 % of RSS unexplained. The most:',
+      'The parts added up to RSS in ' +
+        `${unexplained.filter(({ sumIsRss }) => sumIsRss).length} of ${unexplained.length} runs ` +
+        'of lab apps. More than 10 % of RSS was unexplained in ' +
+        `${sorted.filter(({ unexplainedRatio }) => unexplainedRatio > 0.1).length} of them. The ` +
+        'table shows the runs with the most unexplained memory.',
       table(
         ['Node', 'app', 'RSS, MiB', 'unexplained'],
         sorted
@@ -121,8 +122,8 @@ function anatomyPage ({ trims, unexplained, costs }) {
       '## Cost of a scan for the app',
       "Main-thread time of one scan of the memory map, and of reading malloc's statistics; " +
         'medians of 21. A scan runs in slices of 0.4 ms, and the app runs between them. On ' +
-        `request, and in this bench, it runs in one piece. It runs every ${EVERY_SECONDS} s, and ` +
-        `less often if it would take more than ${100 * MOST_SHARE} % of a core.`,
+        `request, and in this bench, the scan runs in one piece. It runs every ${EVERY_SECONDS} ` +
+        `s, or less often to stay below ${100 * MOST_SHARE} % of a core.`,
       table(
         [
           'Node',

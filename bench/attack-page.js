@@ -59,23 +59,23 @@ function attackPage (rows, { node, own, trust }) {
     [
       '# Attacks',
       '<!-- Written by npm run bench:attack -- --write; do not edit. -->\nThe bench starts an ' +
-        'exporter as the chart does, and plays an attacker for each row of the table of trust ' +
-          `in [SECURITY.md](../SECURITY.md). ${held.length} of ${attacked.length} attacks ` +
-            'changed nothing that they must not change. Meanwhile a well-behaved app was ' +
-              'watched, and the probes of the chart were asked once a second.',
+        'exporter with the settings of the Helm chart, and attacks it as each client in the trust ' +
+        `table of [SECURITY.md](../SECURITY.md). ${held.length} of ${attacked.length} attacks ` +
+        'failed. During each attack the exporter also watched a normal app, and the probes of the ' +
+        'chart ran once a second.',
       table(
         [
           'exporter',
           'memory limit, MiB',
           'highest RSS, MiB',
-          'longest wait of a probe, s',
+          'slowest probe, s',
           'failed probes',
-          'lost frames of the well-behaved agent'
+          'lost frames of the normal app'
         ],
         [...summaryOf(rows, 'sidecar'), ...summaryOf(rows, 'node')]
       ),
-      `Exporters ran on Node.js ${node}, apps on ${own}. A machine with two cores ran both, and ` +
-        'the attackers.',
+      `Exporters ran on Node.js ${node}, apps on ${own}. One machine with two cores ran ` +
+      'exporters, apps and attackers.',
       '## The attacks',
       table(
         ['attacker', 'attack', 'exporter', 'tried', 'result'],
@@ -88,9 +88,9 @@ function attackPage (rows, { node, own, trust }) {
         ])
       ),
       '## Measurements',
-      'RSS is VmHWM of the exporter; its cgroup also counts page cache. Lost frames of the ' +
-      'well-behaved agent are gaps in its sequence, and frames that it dropped. Another address ' +
-      'scrapes `/metrics` every five seconds.',
+      'RSS is VmHWM of the exporter; the cgroup also counts page cache. A frame of the normal ' +
+      'app is lost if it leaves a gap in the sequence, or if the agent drops it. A client at ' +
+      'another address scrapes `/metrics` every five seconds.',
       table(
         [
           'attack',
@@ -98,9 +98,9 @@ function attackPage (rows, { node, own, trust }) {
           'seconds',
           'RSS, MiB',
           'cgroup, MiB',
-          'longest probe, s',
+          'slowest probe, s',
           'failed probes',
-          'longest scrape, s',
+          'slowest scrape, s',
           'failed scrapes',
           'frames',
           'lost'
@@ -126,15 +126,15 @@ function attackPage (rows, { node, own, trust }) {
       ...(turns.length === 0
         ? []
         : [
-            '## An impostor in the exporter’s place',
+            '## An impostor instead of the exporter',
             table(
               [
-                'it sends',
+                'impostor',
                 'answered',
                 'p50, ms',
                 'p99, ms',
                 'CPU of the app, s',
-                'the app ends in, ms'
+                'exit of the app, ms'
               ],
               turns.map(({ behaviour, asked, served, p50Ms, p99Ms, cpuSeconds, endMs }) => [
                 behaviour,
@@ -147,8 +147,8 @@ function attackPage (rows, { node, own, trust }) {
             )
           ]),
       '## Requirements',
-      'Under each attack on an exporter: it does not end, no process of its cgroup is killed ' +
-        'for memory, no probe fails, no frame of the well-behaved agent is lost. And:',
+      'During each attack the exporter keeps running, the kernel kills no process of its cgroup, ' +
+      'no probe fails, and no frame of the normal app is lost. Further requirements:',
       table(
         ['attack', 'exporter', 'claim', 'held'],
         rows.flatMap(({ what, mode, claims }) =>

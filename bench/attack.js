@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * `npm run bench:attack`: starts the exporter as the chart does – image's flags, cgroup with the
- * chart's memory and CPU – and plays an attacker for each row of SECURITY.md's table of trust. A
- * well-behaved app is watched meanwhile, and probes ask once a second. Needs Linux and root: for
- * cgroups, and for a network namespace of its own, which all of it runs in.
+ * `npm run bench:attack`: starts the exporter with the flags of the image, in a cgroup with the
+ * memory and CPU of the chart, and plays an attacker for each row of SECURITY.md's table of rights.
+ * Meanwhile the exporter watches a normal app, and probes send a request each second. The bench
+ * needs Linux, and root for cgroups and for a network namespace of its own.
  */
 
 const fs = require('node:fs')
@@ -30,15 +30,15 @@ const INSIDE = 'BENCH_ATTACK_INSIDE'
 
 const HELP = `Usage: npm run bench:attack -- [options]
 
-Attacks an exporter that runs as the chart starts it. Ends with 1 when something did not hold.
+Attacks an exporter with the flags and limits of the chart. Exit status 1: a claim was violated.
 
-  --only <WORDS>        attacks whose name has these words; commas between several
+  --only <WORDS>        runs the attacks whose name has these words; commas separate several
   --node <BINARY>       Node.js of the exporter (default: the image's ${NODE_VERSION}, from npm)
-  --seconds <N>         of an attack that lasts (default: 20)
-  --messages <N>        hostile messages (default: 1000000)
-  --seed <N>            of those (default: 1)
+  --seconds <N>         duration of a continuous attack (default: 20)
+  --messages <N>        number of hostile messages (default: 1000000)
+  --seed <N>            seed of the hostile messages (default: 1)
   --write               writes docs/attack.md; with all attacks only
-  --list                names the attacks
+  --list                lists the attacks
 
 Examples:
   $ npm run bench:attack -- --write
@@ -103,7 +103,7 @@ function chooseAttacks () {
  * @returns {Record<string, string>} by attacker
  */
 function readTrust () {
-  const [, section] = fs.readFileSync(SECURITY, 'utf8').split(/^## Who is trusted with what$/m)
+  const [, section] = fs.readFileSync(SECURITY, 'utf8').split(/^## Rights of each party$/m)
   const rows = section
     .split(/^## /m)[0]
     .split('\n')
@@ -177,7 +177,7 @@ async function play ({ who, what, mode, hasToken, prepareData, run, runAlone }, 
   const began = performance.now()
   try {
     if (runAlone) {
-      Object.assign(row, await inTime(runAlone(options), LONGEST_MS, 'the attack does not end'))
+      Object.assign(row, await inTime(runAlone(options), LONGEST_MS, 'the attack does not finish'))
     } else if (mode && run) {
       row.tried = prepareData ? what : ''
       const before = prepareData && (await saved())
@@ -196,9 +196,9 @@ async function play ({ who, what, mode, hasToken, prepareData, run, runAlone }, 
         const outcome = await inTime(
           run(stage, options),
           LONGEST_MS,
-          'the attack does not end'
+          'the attack does not finish'
         ).catch(error => ({
-          claims: [{ text: 'the attack runs to its end', held: false, detail: error.message }]
+          claims: [{ text: 'the attack finishes', held: false, detail: error.message }]
         }))
         row.tookSeconds = (performance.now() - attackedMs) / 1000
         Object.assign(row, outcome)

@@ -29,9 +29,9 @@ async function calls () {
     'process.cpuUsage()': () => process.cpuUsage(),
     'v8.getHeapStatistics()': () => v8.getHeapStatistics(),
     'v8.getHeapSpaceStatistics()': () => v8.getHeapSpaceStatistics(),
-    'a read of /proc/self/statm, kept open': () => fs.readSync(statm, buffer, 0, buffer.length, 0),
+    'read of an open /proc/self/statm': () => fs.readSync(statm, buffer, 0, buffer.length, 0),
     'JSON.stringify() of 60 numbers': () => JSON.stringify(FRAME),
-    'a write of that to a Unix socket': () => fs.writeSync(fd, line)
+    'write of this JSON to a Unix socket': () => fs.writeSync(fd, line)
   }
 }
 

@@ -330,23 +330,23 @@ async function main () {
   const page =
     [
       '# Capacity of the exporter',
-      `<!-- Written by npm run bench:exporter -- --write; do not edit. -->\nOn Node ${version}, ` +
-        'on a machine with two cores that others used as well. Agents replay a real recording, ' +
-          'one frame a second each. prom-client\'s names are served as ' +
-            `well.${given.flags && ` Node's flags: \`${given.flags}\`.`}`,
+      '<!-- Written by npm run bench:exporter -- --write; do not edit. -->\nThe bench ran on ' +
+        `Node ${version}, on a machine with two cores and other load. Each agent replays a real ` +
+        'recording, one frame a second. The exporter also serves prom-client\'s ' +
+        `names.${given.flags && ` Node's flags: \`${given.flags}\`.`}`,
       '## By targets',
       table(
         [
           'targets',
           'of a core',
-          'CPU a frame, evaluation included, µs',
+          'CPU per frame, with evaluation, µs',
           'RSS, MiB',
           `after ${SCRAPES} scrapes`,
           'series',
           'first scrape, ms',
           'scrape, median, ms',
           'scrape, MB',
-          'another request waited at most, ms'
+          'longest wait of another request, ms'
         ],
         rows.map(row => [
           row.targets,
@@ -363,17 +363,18 @@ async function main () {
       ),
       '## A frame, step by step',
       table(
-        ['step', 'median, µs', '99 % within, µs'],
+        ['step', 'median, µs', 'p99, µs'],
         stepMicros().map(({ step, median, high }) => [step, median.toFixed(0), high.toFixed(0)])
       ),
       ...(histories.length === 0
         ? []
         : [
             '## By the length of a history',
-            'Ten targets send frames as fast as the exporter accepts them. After some seconds it ' +
-              'drops resolution, as it does under load, and at last accepts no hello any more.',
+            'Ten targets send frames as fast as the exporter accepts them. After some seconds ' +
+            'the exporter reduces the resolution, as under any overload. Finally it accepts no ' +
+            'new targets.',
             table(
-              ['seconds', 'memory a target, MiB', 'RSS in all, MiB', 'CPU a frame, µs'],
+              ['seconds', 'memory per target, MiB', 'total RSS, MiB', 'CPU per frame, µs'],
               histories.map(row => [
                 row.seconds,
                 mib(row.perTargetBytes),

@@ -180,7 +180,7 @@ async function coldCalls (node) {
   }))
   server.close()
   fs.rmSync(folder, { recursive: true, force: true })
-  return '| one call a second, in a process that does nothing else | a quarter below, µs | ' +
+  return '| one call a second, in an idle process | first quartile, µs | ' +
     `median, µs |\n|${' --- |'.repeat(3)}\n${rows.join('\n')}`
 }
 
@@ -217,16 +217,16 @@ async function main () {
     }
   }
   sections.unshift(
-    '# What the agent costs as the app grows',
-    '<!-- Written by npm run bench:growth -- --write; do not edit. -->\nThe tables show the ' +
-      'main-thread time of one frame as the heap, the rate of GCs, and the number of workers ' +
-      'grow. The agent counts it itself, by the clock, so it includes work that interrupts a ' +
-      'frame. The machine had two cores and a load average of ' +
+    '# Cost of the agent as the app grows',
+    '<!-- Written by npm run bench:growth -- --write; do not edit. -->\nThe tables show how long ' +
+    'one frame occupies the main thread, for larger heaps, more GCs and more workers. The agent ' +
+    'measures wall time, which includes work that interrupts a frame. The machine had two cores ' +
+    'and a load average of ' +
       `${Math.min(...loads).toFixed(0)} to ${Math.max(...loads).toFixed(0)}.`,
     `Each row has ${given.frames} frames, one a second. The longest frames include a scan of the ` +
-      'memory map, which is due every ten seconds while memory moves, and every minute otherwise. ' +
-      'A scan runs in slices. The first table of each Node.js has single calls like those of a frame: code that runs ' +
-      'once a second finds the caches cold.'
+      'memory map, which runs in slices: every ten seconds while memory changes, otherwise every ' +
+      'minute. The first table of each Node.js has single calls like those of a frame. They are ' +
+      'slow, because code that runs once a second is no longer in the CPU caches.'
   )
   const page = sections.join('\n\n') + '\n'
   console.log(page)

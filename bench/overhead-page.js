@@ -51,7 +51,7 @@ const COLUMNS = [
   },
   {
     key: 'loops',
-    title: 'turns of the loop a second',
+    title: 'turns of the event loop a second',
     of: (run, base) =>
       run.loopsPerSecond === null ? null : run.loopsPerSecond - base.loopsPerSecond,
     unit: value => signed(value, 1),
@@ -66,7 +66,7 @@ const COLUMNS = [
   },
   {
     key: 'anon',
-    title: 'of it anonymous, MiB',
+    title: 'anonymous memory, MiB',
     of: (run, base) => run.anon - base.anon,
     unit: value => `${value > 0 ? '+' : ''}${mib(value)}`,
     apps: ['idle', 'api', 'allocating']
@@ -86,17 +86,17 @@ rest of this section explains the costs, measured by hand on Node 20 to 26.
 
 ### Memory of an idle app
 
-After a major GC the agent holds 0.85 to 0.95 MiB of heap. When it is loaded, V8 also allocates other memory:
+After a major GC the agent holds 0.85 to 0.95 MiB of heap. Loading the agent also makes V8 allocate other memory:
 
 | memory | Node 20 | Node 22 | Node 24 | Node 26 |
 | --- | --- | --- | --- | --- |
 | heap: Node's own list of allowed flags | 0.16 MiB | 0.16 MiB | 0.16 MiB | 0.16 MiB |
 | heap: the agent's code | 0.4 MiB | 0.4 MiB | 0.4 MiB | 0.4 MiB |
-| a second semi-space, in an app that has hardly begun | 1 MiB | 1 MiB | 1 MiB | 1 MiB |
-| file pages, as V8 compiles functions of Node | 4.5 MiB | | 3.5 MiB | |
+| a second semi-space, in an app that has just started | 1 MiB | 1 MiB | 1 MiB | 1 MiB |
+| file pages of V8's compilers, for functions of Node | 4.5 MiB | | 3.5 MiB | |
 | file pages without V8's optimizing compilers | 0.6 MiB | | 1.1 MiB | |
-| anonymous, after four minutes (medians of four processes) | 1.9 MiB | 4.2 MiB | 4.8 MiB | 3.7 MiB |
-| the same without scans of the memory map, and as one file | 2.7 MiB | 3.2 MiB | 4.7 MiB | 3.2 MiB |
+| anonymous memory after four minutes (median of four processes) | 1.9 MiB | 4.2 MiB | 4.8 MiB | 3.7 MiB |
+| the same, without scans, with the agent in one file | 2.7 MiB | 3.2 MiB | 4.7 MiB | 3.2 MiB |
 
 An app that loads a few dozen modules needs the file pages and the semi-space anyway. All processes
 of the same Node.js binary share the file pages. The anonymous memory is mostly new space and
@@ -104,8 +104,7 @@ malloc's arenas of V8's threads. V8 allocates both as soon as it compiles code a
 
 ### Memory under load
 
-V8 doubles its semi-spaces when more memory survives than they can hold. A little more memory
-beside the app's makes this step earlier. On Node 24 an observer of GCs with an empty callback raised 40 MiB to 45 MiB, as much as the agent does.
+V8 doubles its semi-spaces when more memory survives than they can hold. With a little memory of the agent on top, the step comes earlier. On Node 24 an observer of GCs with an empty callback raised the memory from 40 MiB to 45 MiB, as the agent does.
 
 | JSON API, twenty clients | Node 20 | Node 24 |
 | --- | --- | --- |
@@ -119,50 +118,44 @@ On Node 24 malloc's part differs by 4.6 MiB between runs without any tool.
 
 ### Start
 
-The agent delays the start of an HTTP server by 3 ms: medians of 40 starts each with and without it, in turn, on Node 20 and
-24. The CPU time is the same. In the rounds below, starts without any tool differ by more than that.
+The agent delays the start of an HTTP server by 3 ms on Node 20 and 24. This is the difference of two medians of 40 starts, in alternating order. The CPU time is the same. In the rounds below, starts without any tool differ by more than that.
 
 ### The frame
 
-The code of a frame runs cold. Three quarters of its time are in V8's builtins and Node's C++,
-spread over about a hundred functions, none above a twentieth. A sixth of the time is in the kernel.
+The code of a frame runs so rarely that the CPU caches do not hold it. It spends three quarters of its time in V8's builtins and Node's C++: in about a hundred functions, each below a twentieth. A sixth of the time is in the kernel.
 
 | main-thread time | µs |
 | --- | --- |
-| a frame, read back to back | 30 |
-| seven calls like those of a frame, each alone once a second in a process without any agent, added up | 270 to 330 |
-| a frame of GC counts alone, mostly to encode and send it, Node 22 to 26 | 110 to 120 |
+| a frame, when frames follow each other at once | 30 |
+| sum of seven calls like those of a frame, each once a second in a process of its own without an agent | 270 to 330 |
+| a frame with GC counts only (mostly encoding and sending), Node 22 to 26 | 110 to 120 |
 | the same, Node 20 | 170 |
 | a frame of the agent, five apps | 325 to 467 |
-| the same apps, with all values in every third frame only: Node 22 | 181 to 335 |
+| the same apps, all values only in every third frame: Node 22 | 181 to 335 |
 | the same: Node 24 | 182 to 245 |
 | the same: Node 20 | 223 to 287 |
 | a frame with 3,800 GCs a second, Node 24 | 620 |
-| the same, with all values in every third frame only | 490 |
+| the same, all values only in every third frame | 490 |
 
-Functions that V8 compiled after thousands of runs take a quarter less. The agent reads memory in
-each frame, so that an app killed for memory has values of its last second. See [growth](growth.md).
+Functions that V8 has optimised after thousands of runs take a quarter less. The agent reads memory in each frame: after a kill for memory the values of the last second are known. See [growth](growth.md).
 
 ### GCs
 
-In an API with fifty GCs a second, most of the agent's cost is Node's own work for each observed GC. By samples of CPU time
-that work takes 0.3 to 0.5 %, and the agent itself 0.1 to 0.2 %. The profiles below measure wall time, which includes other
+In an API with fifty GCs a second, most of the agent's cost is Node's own work for each observed GC. This work takes 0.3 to 0.5 % of the CPU time, and the agent itself 0.1 to 0.2 %. The profiles below measure wall time, which includes other
 load on the machine. Node 20 defines two deprecated properties on each entry. Every observer of GCs has this cost; the agent
 observes GCs only where it cannot use V8's own callbacks.
 
 ### Throughput
 
-Two processes differ by more than the agent's cost, so rounds do not show it. Alternating periods
-of two seconds do not show it either. The table has such periods of the JSON API on Node 24 under
-full load:
+Two processes without any tool differ by more than the agent's cost, so neither rounds nor alternating periods of two seconds show this cost. The table has such periods of the JSON API on Node 24 under full load:
 
-| fewer requests, medians and range | four processes at a time, 24 turns | three processes, 32 turns |
+| lost requests, median and range | four processes, 24 periods each | three processes, 32 periods each |
 | --- | --- | --- |
 | with the agent | 2.6 % (−2.6 to 9.9) | 4.2 % (0.8 to 8.7) |
 | with an empty observer of GCs | 4.0 % (1.5 to 9.8) | |
-| with nothing again | 0.8 % (−5.3 to 5.5) | −2.6 % (−4.4 to 2.8) |
+| nothing, again | 0.8 % (−5.3 to 5.5) | −2.6 % (−4.4 to 2.8) |
 
-The agent costs as much as the empty observer, within the noise. Observing GCs probably costs more
+Within the noise the agent costs as much as the empty observer. Observing GCs probably costs more
 than half a percent in this app; the profiles below agree.`
 
 /**
@@ -196,14 +189,15 @@ function overheadPage (runs, shares) {
   const sections = [
     '# Cost for the app',
     '<!-- Written by npm run bench:overhead -- --write; do not edit. -->\n' +
-      'The same app ran without any tool ("nothing") and with each tool of the tables. A line ' +
-      'shows the median of the differences to "nothing" in the same round, with the quartiles in ' +
-      'brackets. Rounds alternate, on a machine with two cores that load and app share. memwatch, ' +
-      'prom-client and OpenTelemetry report each second, dd-trace every ten. The line "nothing, ' +
-      'again" shows the noise: smaller differences are noise, and the CPU profiles show the ' +
-      'cost instead. ' +
-      'In an app that allocates much, V8 may settle in one of two states of its heap: the ' +
-      'quartiles lie far apart there, and a median says little.'
+      'The same app ran without any tool ("nothing") and with each tool of the tables. A row ' +
+      'shows the difference to "nothing" in the same round: the median of all rounds, with the ' +
+      'quartiles in brackets. In each round all variants ran, on a machine with two cores that ' +
+      'app and load shared. memwatch, ' +
+      'prom-client and OpenTelemetry report each second, dd-trace every ten. The row "nothing, ' +
+      'again" shows the noise. For differences smaller than the noise, read the CPU profiles ' +
+      'instead. ' +
+      'In an app that allocates much, the heap of V8 may reach one of two stable sizes. The ' +
+      'quartiles are then far apart, and the median says little.'
   ]
   sections.push(
     '## Against its targets',
@@ -257,8 +251,10 @@ function overheadPage (runs, shares) {
       const share = shares.find(share => share.node === node && share.app === app)
       if (share) {
         sections.push(
-          `By a CPU profile of the app under load, memwatch takes ${percent(share.agent)} of ` +
-            'the main thread\'s busy time. Node\'s own work for an observer of GCs, of any tool, takes ' +
+          'According to a CPU profile of the app under load, memwatch takes ' +
+          `${percent(share.agent)} of ` +
+            'the main thread\'s busy time. Node\'s own work for the observer of GCs, which any ' +
+            'such tool causes, takes ' +
               `${percent(share.observing)}.`
         )
       }

@@ -32,7 +32,7 @@ const TARGETS = [
   },
   {
     column: 'loops',
-    title: 'turns of an idle loop a second (two of them are one wake-up)',
+    title: 'turns of an idle loop a second (one wake-up has two turns)',
     apps: ['idle'],
     most: 4,
     scale: 1
@@ -72,7 +72,7 @@ function againstTargets (runs, columns) {
         worst <= most
           ? 'met'
           : worst <= noise
-            ? 'lost in the noise'
+            ? 'less than the noise'
             : `missed in ${costs.filter(cost => cost > most).length} of ${costs.length}`
       ]
     ]

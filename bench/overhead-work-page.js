@@ -67,24 +67,25 @@ function workSection (differences) {
   if (differences.length === 0) return ''
   const parts = [
     TITLE,
-    'CPU of the process for the same allocations and the same computing, by how often V8 ' +
-      'collects in a second of work; `npm run bench:overhead-work -- --write`. Each figure is the ' +
-      'median of all rounds. The brackets hold the quartiles of that median (bootstrap).',
+    '`npm run bench:overhead-work -- --write` measures the CPU time of processes that do the ' +
+    'same work, at several rates of GCs. Each figure is the median of all rounds. The brackets ' +
+    'hold the quartiles of that median (bootstrap).',
     'Two processes that do the same work differ by one or two percent, and by more than ten at ' +
-      '5,000 GCs a second. That hides small costs, so the first lines come from one process, in ' +
-      'slices of 20 ms. The bench turns the GC hooks off and on again every 40 ms, and takes the ' +
+    '5,000 GCs a second. This noise hides small costs, so the first rows come from one process, ' +
+    'in slices of 20 ms. The bench turns the GC hooks off and on again every 40 ms, and takes ' +
+    'the ' +
       'mean of the differences without the highest and the lowest fifth. "Nothing, again" ' +
       'compares slices that both have no hooks, and shows the noise. The CPU clock measures each ' +
       'callback of the agent\'s timers: its frames, and a timer for the event-loop delay. It ' +
-      'measures neither the socket\'s own work, nor what the callbacks displace from the caches ' +
-      'of the CPU. "memwatch" is the sum of hooks and callbacks.',
-    'The other lines compare processes with a process that has no tool, because objects that an ' +
-      'observer leaves behind also cost later. Their slices of 20 ms take turns. A second ' +
-      '"nothing, again" shows the noise of such comparisons. memwatch is measured in this way, ' +
-      'too, beside nothing but these two. Its first line includes the profiles that the exporter ' +
-      'starts by itself: from 1,000 GCs a second on, the app has a finding. With ' +
-      '`MEMWATCH_CAPTURES=off` there are no profiles. "An empty observer" is what every ' +
-      '`PerformanceObserver` of GCs costs.'
+      'does not measure the work of the socket, nor the effect of the callbacks on the CPU ' +
+      'caches. "memwatch" is the sum of hooks and callbacks.',
+    'The other rows compare a process that has a tool with a process that has none, because ' +
+      'objects that an observer leaves behind cost CPU time later. The processes alternate in ' +
+      'slices of 20 ms. A second "nothing, again" shows the noise of such comparisons. Two rows ' +
+      'measure memwatch in this way, too, without other tools beside it. The first one includes ' +
+      'the profiles that the exporter starts by itself, because from 1,000 GCs a second on the ' +
+      'app has a finding. The second one has `MEMWATCH_CAPTURES=off`, and so no profiles. The row ' +
+      '"an empty observer" is the cost of every `PerformanceObserver` of GCs.'
   ]
   for (const node of distinct(differences.map(difference => difference.node))) {
     const here = withSums(differences.filter(difference => difference.node === node))
@@ -111,7 +112,7 @@ function workSection (differences) {
       `### Node ${node}`,
       `Rounds: ${rounds.join(', ')}.`,
       [
-        `| CPU, % more | ${rates.map(rate => `${rate.toLocaleString('en')} GCs/s`).join(' | ')} | µs a GC |`,
+        `| more CPU time, % | ${rates.map(rate => `${rate.toLocaleString('en')} GCs/s`).join(' | ')} | µs a GC |`,
         `|${' --- |'.repeat(rates.length + 2)}`,
         ...rows.map(row => `| ${row.join(' | ')} |`)
       ].join('\n')

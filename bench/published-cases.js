@@ -65,12 +65,13 @@ const cases = [
     claim: 'Peak RSS falls by 31 %, RSS after load by 28 %.',
     app: 'allocator-fragmentation',
     model:
-      'Batches of Buffers of many sizes through the thread pool, over a live heap of 90 MB; ten ' +
-        'quiet seconds between them.',
+      'The app handles batches of Buffers of many sizes in the thread pool, beside a live heap of ' +
+        '90 MB, with ten quiet seconds between batches.',
     remark:
-      'After load the published share is that of jemalloc with its default settings: without a ' +
-        'background thread it returns pages only while the app allocates others. With a ' +
-        'background thread it returns about twice as much; peaks differ little.',
+      'The published reduction after load is that of jemalloc with default settings: without a ' +
+        'background thread jemalloc returns memory only while the app allocates. With a ' +
+        'background thread jemalloc returns about twice as much after load. The peaks differ ' +
+        'little.',
     memoryMb: 512,
     seconds: 60,
     fromNode: 20,
@@ -81,7 +82,7 @@ const cases = [
     variants: [
       {
         id: 'plain',
-        title: 'jemalloc with its own defaults, as most set it up',
+        title: 'jemalloc with its default settings',
         against: 'try/before',
         env: { LD_PRELOAD: 'libjemalloc.so.2' },
         claims: jemalloc
@@ -95,11 +96,12 @@ const cases = [
       'Semi-spaces of 1 to 2 MB grow to 16 (a new space of 32) with `--max-semi-space-size=16`, ' +
         'and GC takes less CPU.',
     app: 'semi-space-starvation',
-    model: 'A JSON API at a fixed rate, up to 64 requests in flight.',
+    model: 'The app is a JSON API at a fixed rate, with up to 64 requests in flight.',
     remark:
-      'Rates and delays include other work of the machine, which affects the cost per request ' +
-      "less. The new space is the sum of both semi-spaces, as in V8's statistics. A larger new " +
-      'space costs memory: see peak RSS.',
+      'Other work of the machine affects rates and delays. The cost per request is affected ' +
+      'less. The new ' +
+        "space is the sum of both semi-spaces, as in V8's statistics. A larger new space costs " +
+        'memory: see peak RSS.',
     memoryMb: 512,
     seconds: 30,
     fromNode: 20,
@@ -123,20 +125,19 @@ const cases = [
     id: 'buffers',
     title: 'Buffers in a container of 300 MB',
     claim:
-      'Without release RSS rises by 101 MB and 1,335 GC events are seen, with it by 0.5 MB and ' +
-        'at most 3.',
+      'RSS rises by 101 MB, with 1,335 GC events. If the app releases each Buffer, RSS rises by ' +
+        '0.5 MB, with at most 3 GC events.',
     app: 'array-buffer-pile-up-transfer',
     model:
-      'Buffers of 50 MB one after the other, five a second for 45 s; the number in the published ' +
-        'run is unknown.',
+      'The app allocates five Buffers of 50 MB a second, for 45 s. The number of Buffers in the ' +
+        'published run is unknown.',
     remark:
       'The number of GC events follows the number of Buffers, here 225 a run. A thousand Buffers ' +
-        'would give the published number, within some tens of percent. The remaining events with ' +
-        'release are those of the start of Node and of the agent. Node 20 has no transfer: with ' +
-        'release the one reused Buffer stays resident, and without release the Buffers that V8 ' +
-        'has not collected. RSS is read once a second, between Buffers. While a Buffer is in ' +
-        'use, 50 MB more are resident: the kernel counted a peak of 111 to 118 MB with release, ' +
-        'and 162 to 222 MB without (Node 22, 24).',
+        'would give about the published number. With release, the remaining GC events are those ' +
+        'at the start of Node and of the agent. Node 20 has no `transfer`, so one reused Buffer ' +
+        'stays in memory. RSS is read once a second, between two Buffers. A Buffer in use adds ' +
+        '50 MB: the kernel counted a peak of 111 to 118 MB with release, and 162 to 222 MB ' +
+        'without (Node 22, 24).',
     memoryMb: 300,
     seconds: 45,
     fromNode: 20,
@@ -145,8 +146,7 @@ const cases = [
       {
         id: 'released',
         title:
-          'released at once: `transfer(0)` where Node has it (22 and later), else one Buffer ' +
-            'for all',
+          'each Buffer released at once by `transfer(0)` (Node 22 and later), or one Buffer reused',
         against: 'kept',
         args: ['--fixed'],
         claims: [

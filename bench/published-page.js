@@ -38,9 +38,9 @@ const near = (measured, published) =>
 function verdict (claim, { before, after, changeRatio, beyondNoise }) {
   if (claim.published === '') return ''
   if (!before || !after || changeRatio === null) return 'not measured'
-  if (beyondNoise === false) return 'no: no difference beyond noise'
+  if (beyondNoise === false) return 'no: within noise'
   if (claim.changeRatio !== undefined) {
-    if (changeRatio * claim.changeRatio <= 0) return 'no: the other way'
+    if (changeRatio * claim.changeRatio <= 0) return 'no: opposite direction'
     return near(changeRatio, claim.changeRatio)
       ? 'yes'
       : Math.abs(changeRatio) > Math.abs(claim.changeRatio)
@@ -57,7 +57,7 @@ function verdict (claim, { before, after, changeRatio, beyondNoise }) {
       ? 'before yes, after no'
       : is
         ? 'after yes, before no'
-        : 'the direction, not the numbers'
+        : 'direction yes, numbers no'
 }
 
 /** docs/published.md. @param {Result[]} results */
@@ -72,8 +72,8 @@ function publishedPage (results) {
   return `# Published results, measured again
 
 <!-- Written by npm run bench:published -- --write; do not edit. -->
-Other authors have published effects of these fixes. \`memwatch try\` and \`memwatch compare\` measured them again on apps of [the lab](lab.md) that are modelled on theirs.
-Their apps differ: only direction and order of magnitude can agree.
+Other authors have published effects of these fixes. \`memwatch try\` and \`memwatch compare\` measured them again on similar apps of [the lab](lab.md).
+The original apps differ from these, so only direction and order of magnitude can agree.
 
 | figures | |
 |---|---|
@@ -81,8 +81,8 @@ Their apps differ: only direction and order of magnitude can agree.
 | in part | ${claims.filter(word => word !== 'yes' && !word.startsWith('no')).length} |
 | not as published | ${claims.filter(word => word.startsWith('no')).length} |
 
-Node.js ${[...new Set(results.map(({ node }) => node))].sort().join(', ')}, ${repeat} runs of each kind on a machine of two cores that others used as well: \`event-loop-blocked\` comes and goes with their load.
-Runs of \`memwatch try\` alternate, others follow each other. Values are medians, with the least and the most; a difference needs ranges that do not overlap.
+Node.js ${[...new Set(results.map(({ node }) => node))].sort().join(', ')}, ${repeat} runs of each kind, on a machine with two cores and other load, which causes some of the \`event-loop-blocked\` findings.
+In \`memwatch try\`, runs before and after alternate. Values are medians, with minimum and maximum in brackets. A difference counts only if the ranges do not overlap.
 
 ${cases
   .map(published =>
@@ -131,8 +131,8 @@ ${predictions(comparison)}`
 function predictions ({ fix, verdicts }) {
   const gone = verdicts
     .map(
-      ({ diagnosis, change, before, after }) =>
-        `${diagnosis}: confirmed in ${before} of the runs before, ${after} after (${change})`
+      ({ diagnosis, before, after }) =>
+        `${diagnosis} in ${before} before and ${after} after`
     )
     .join('; ')
   const told =
@@ -140,12 +140,12 @@ function predictions ({ fix, verdicts }) {
       ? fix.outcomes
         .map(
           ({ signal, unit, from, to, measured, good }) =>
-              `\`${signal}\` ${formatValue(from, unit)} → ${formatValue(to, unit)}, measured ` +
-                `${formatValue(measured, unit)}${good ? '' : ' (missed)'}`
+              `\`${signal}\` from ${formatValue(from, unit)} to ${formatValue(to, unit)} ` +
+                `(measured: ${formatValue(measured, unit)}${good ? '' : ', missed'})`
         )
         .join('; ')
       : ''
-  return [told && `Predicted: ${told}.`, gone && `${gone}.`].filter(Boolean).join(' ')
+  return [told && `Predicted: ${told}.`, gone && `Runs with a confirmed finding: ${gone}.`].filter(Boolean).join(' ')
 }
 
 /**

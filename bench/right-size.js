@@ -349,7 +349,7 @@ function main () {
     ...Object.entries(sums).map(([name, scores]) => [name, ...cellsOf(add(scores))])
   ]
   const leaks = [
-    ['service', 'right-size: no size heals a leak', "VPA's target after each day, MiB"],
+    ['service', 'right-size: refuses, because no size fixes a leak', "VPA's target after each day, MiB"],
     ...LEAKING.filter(({ name }) => name.includes(given.only)).map(scenario => leak(scenario, 7))
   ]
   const text = [total, rows, leaks].map(markdown).join('\n\n')

@@ -40,8 +40,8 @@ async function judged (file, given) {
 
 /** @param {{ end: string[], passing: string[] }} found */
 const cell = ({ end, passing }) =>
-  `${end.join(', ') || 'silent'}${passing.length > 0
-    ? ' (for a while: ' +
+  `${end.join(', ') || 'nothing'}${passing.length > 0
+    ? ' (earlier: ' +
     `${passing.join(', ')})`
       : ''}`
 
@@ -59,7 +59,7 @@ async function main ([folder]) {
       !diagnosis || form
         ? 'nothing'
         : beyond.has(diagnosis)
-          ? `nothing: a log cannot tell ${diagnosis}`
+          ? `nothing: a log cannot show ${diagnosis}`
           : diagnosis
     const file = path.join(folder, name)
     const row = {
@@ -78,21 +78,21 @@ async function main ([folder]) {
   const share = (of, test) => `${of.filter(test).length} of ${of.length}`
   fs.writeFileSync(
     path.join(__dirname, '../docs/sources-accuracy.md'),
-    `# What logs of GCs tell of the lab
+    `# Findings from GC logs alone
 
 <!-- Written by npm run bench:sources; do not edit. -->
-\`--trace-gc\` logs of lab apps in memory cgroups, a minute or two each, went to \`memwatch diagnose\`: with the log alone, and with \`--memory\`.
-A log lacks the container's limit, so that \`--memory\` turns suspicions into confirmed findings. [Sources](sources.md) lists the checks that a log cannot support.
+\`memwatch diagnose\` evaluated \`--trace-gc\` logs of lab apps in memory cgroups, without and with \`--memory\`. Each log covers one or two minutes.
+A log lacks the container's limit, so only \`--memory\` turns many suspected findings into confirmed ones. [Sources](sources.md) lists the checks that a log cannot support.
 
 | | the log alone | with the limit |
 |---|---|---|
-| problem found, of apps whose problem shows in a log | ${share(ill, ({ expected, alone }) => alone.end.some(text => text.startsWith(expected)))} | ${share(ill, ({ expected, told }) => told.end.some(text => text.startsWith(expected)))} |
-| the same, confirmed | ${share(ill, ({ expected, alone }) => alone.end.includes(`${expected} confirmed`))} | ${share(ill, ({ expected, told }) => told.end.includes(`${expected} confirmed`))} |
-| silent at the end, of all others | ${share(well, ({ alone }) => alone.end.length === 0)} | ${share(well, ({ told }) => told.end.length === 0)} |
+| apps with a problem that a log can show: found | ${share(ill, ({ expected, alone }) => alone.end.some(text => text.startsWith(expected)))} | ${share(ill, ({ expected, told }) => told.end.some(text => text.startsWith(expected)))} |
+| of these, confirmed | ${share(ill, ({ expected, alone }) => alone.end.includes(`${expected} confirmed`))} | ${share(ill, ({ expected, told }) => told.end.includes(`${expected} confirmed`))} |
+| all other runs: no finding at the end | ${share(well, ({ alone }) => alone.end.length === 0)} | ${share(well, ({ told }) => told.end.length === 0)} |
 
-${share(well, ({ alone, told }) => ![...alone.end, ...alone.passing, ...told.end, ...told.passing].some(text => text.endsWith('confirmed')))} of all others never had anything confirmed.
+${share(well, ({ alone, told }) => ![...alone.end, ...alone.passing, ...told.end, ...told.passing].some(text => text.endsWith('confirmed')))} other runs never had a confirmed finding.
 
-| Node | app | must be found | the log alone | with the limit of its container |
+| Node | app | expected finding | the log alone | with the limit of its container |
 |---|---|---|---|---|
 ${rows.map(({ text }) => text).join('\n')}
 `

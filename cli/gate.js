@@ -207,7 +207,7 @@ function whyNothing (run) {
   if (!run) return 'No Node.js process of the command reported.'
   if (isMeasurable(run)) return null
   return `The run has ${run.readings.length} readings of the live heap; ${LEAST_READINGS} are ` +
-    'needed after warm-up, which is a third of a run: --for a longer time.'
+    'needed after the warm-up, which is a third of a run. Set a longer --for.'
 }
 
 /**

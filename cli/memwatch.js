@@ -63,7 +63,7 @@ Examples:
   $ memwatch run -- node server.js            watch an app from start to end, then read the report
   $ memwatch try --for 60 -- node server.js   apply the fix, run again, and compare
   $ memwatch gate --baseline main.json -- node app.js   in CI: is memory worse than on main
-  $ memwatch simulate semi-space-starvation   watch a real problem being found
+  $ memwatch simulate semi-space-starvation   watch memwatch find a real problem
   $ memwatch diagnose app.recording.gz        diagnose a recording
   $ memwatch diagnose app.log                 without an agent: --trace-gc logs, reports, Prometheus
   $ memwatch compare before.gz after.gz       the effect of a change, and its prediction
@@ -71,9 +71,9 @@ Examples:
   $ memwatch detach 4711                      end it there
   $ memwatch triage 4711                      a minute of a running process, and one file to keep
   $ memwatch top                              targets of an exporter, worst first
-  $ memwatch fleet --prometheus URL            findings of a fleet by workload, and what fixes save
+  $ memwatch fleet --prometheus URL            findings of a fleet by workload, with savings
   $ memwatch last-death shop                  cause of death of the last process of that name
-  $ memwatch capture shop heap_profile        lines of code that allocate what lives on
+  $ memwatch capture shop heap_profile        lines that allocate the surviving objects
   $ memwatch retainers shop.heapsnapshot      objects that pile up in a snapshot, and their holders
   $ memwatch fix shop --format kubernetes     the recommended change, as a patch
   $ memwatch trim shop                        return what malloc retains, without a restart

@@ -49,8 +49,8 @@ const command = withApiOptions(new Command('right-size'))
   .addHelpText(
     'after',
     `
-An exporter has up to a week of history, of running processes. docs/right-size.md has the rules, and
-compares them with Kubernetes' Vertical Pod Autoscaler on simulated weeks.
+An exporter has the history of running processes, for up to a week. docs/right-size.md has the
+rules, and compares them with Kubernetes' Vertical Pod Autoscaler on simulated weeks.
 
 Exit status: 0; 1 when no size can be recommended, because a leak is confirmed or nothing was
 measured; 2 when an option is invalid, a source cannot be read, or the target does not exist.

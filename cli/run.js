@@ -102,7 +102,7 @@ function withReportOptions (command) {
  */
 
 /**
- * @param {string[]} words words of words of the command
+ * @param {string[]} words words of the command
  * @param {ReportOptions} given
  * @param {{ env?: Record<string, string>, shown?: string[] }} [more] env: environment of the
  *   command, besides memwatch's variables; shown: words of the command in the report

@@ -49,7 +49,7 @@ const command = withReportOptions(new Command('simulate'))
 The app runs in a memory cgroup with the limit of its container, if this machine allows it. To try
 an alert, let your Prometheus scrape the run: --listen 0.0.0.0:16369.
 
-Exit status: as of memwatch run.
+Exit status: the same as that of memwatch run.
 
 Examples:
   $ memwatch simulate semi-space-starvation

@@ -84,7 +84,7 @@ Examples:
   $ memwatch try --diagnosis allocator-fragmentation --fix 2 --for 60 -- npm start
   $ memwatch try --with --max-semi-space-size=16 --with LD_PRELOAD=libjemalloc.so.2 \\
       --for 60 -- node server.js
-  $ memwatch compare --json DIR/before DIR/after        again, from what was kept`
+  $ memwatch compare --json DIR/before DIR/after        compare the kept recordings again`
   )
   .action(async (words, given) => {
     process.exitCode = await tryFix(words, given)

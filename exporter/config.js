@@ -144,8 +144,8 @@ const options = withKeys({
     env: 'MEMWATCH_DATA_DIR',
     default: '',
     help: 'folder in which histories and deaths survive a restart: one value a second for ten ' +
-      'minutes, one every ten seconds for six hours, one a minute for a week. Without it: in ' +
-      'memory only',
+      'minutes, one every ten seconds for six hours, one a minute for a week. Without a folder ' +
+      'they exist in memory only',
     /**
      * @param {string} text
      * @returns {string | undefined} absolute
@@ -196,7 +196,7 @@ const options = withKeys({
     default: '',
     help: 'mounted folder to which apps write heap snapshots (node ' +
       '--heapsnapshot-near-heap-limit=1 --diagnostic-dir). The exporter analyses the snapshots ' +
-      'of dead processes. Without it: the working folder of the process, if the exporter has the ' +
+      'of dead processes. Default: the working folder of the process, if the exporter has the ' +
       'same mounts',
     /**
      * @param {string} text
@@ -233,7 +233,7 @@ const options = withKeys({
     default: '',
     help: 'send finished captures to a folder (file:///var/captures), by HTTPS PUT ' +
       '(https://store.example.com/captures), or to S3 (s3://bucket/prefix); default: captures ' +
-      'stay here',
+      'stay with the exporter',
     /** @param {string} text */
     read: text => text
   },
@@ -372,7 +372,7 @@ const options = withKeys({
     env: 'MEMWATCH_ATTACH_ANNOTATED',
     default: 'off',
     help: `on: attach to processes that ask for it by ${annotation.env}=1 in their environment, ` +
-      'one at a time, and once in the life of each',
+      'one at a time, and once per process',
     /** @param {string} text */
     read: text => oneOf(text, ['on', 'off']) === 'on'
   },
@@ -380,8 +380,8 @@ const options = withKeys({
     flag: '--attach-agent <FOLDER>',
     env: 'MEMWATCH_ATTACH_AGENT',
     default: '',
-    help: 'folder of the agent for both options to attach, as the processes see it; ' +
-      'none: the one beside the exporter',
+    help: 'folder of the agent, as the processes see it, for --attach-on-request and ' +
+      '--attach-annotated; none: the agent beside the exporter',
     /** @param {string} text */
     read (text) {
       if (text !== '' && !path.isAbsolute(text)) throw new Error(`expected an absolute path, got ${text}`)
@@ -425,7 +425,7 @@ const clientOptions = withKeys({
     flag: '--prometheus-token-file <FILE>',
     env: 'MEMWATCH_PROMETHEUS_TOKEN_FILE',
     default: '',
-    help: 'file with the bearer token of the Prometheus that fleet and right-size ask'
+    help: 'file with the bearer token of the Prometheus that fleet and right-size query'
   }
 })
 

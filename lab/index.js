@@ -229,7 +229,8 @@ const apps = [
     title: 'Reference list that fills the heap',
     diagnosis: 'heap-limit-thrash',
     seconds: 30,
-    about: 'A matcher that holds 87 % of the heap size limit and compares jobs with it.'
+    about: 'A matcher whose live data fill 87 % of the heap size limit: it compares each job ' +
+      'with them.'
   }),
   app({
     id: 'heap-limit-thrash-worker',
@@ -477,15 +478,15 @@ const apps = [
     diagnosis: null,
     seconds: 60,
     about:
-      'Loads a batch, works through it, drops it, every fifteen seconds: the live heap returns ' +
-        'to the same floor.'
+      'The app loads, handles and drops a batch every fifteen seconds: the live heap returns to ' +
+      'the same floor.'
   }),
   app({
     id: 'healthy-warm-up',
     title: 'Templates compiled on first visit',
     diagnosis: null,
     seconds: 60,
-    about: 'Heap and RSS grow with each new template, more and more slowly, and then stop.'
+    about: 'Heap and RSS grow with each new template, then ever more slowly, until they stop.'
   }),
   app({
     id: 'healthy-large-heap',

@@ -43,12 +43,12 @@ function drawTables (platforms) {
   const majors = (/** @type {string[]} */ nodes) =>
     nodes.map(version => version.split('.')[0]).join(', ')
   return [
-    row(['what is known of a process', ...platforms.map(({ title }) => title)]),
+    row(['values of a process', ...platforms.map(({ title }) => title)]),
     row(['---', ...platforms.map(() => '---')]),
     ...Object.keys(SOURCES).map(source =>
       row([source, ...platforms.map(({ known }) => known.includes(source) ? 'yes' : '–')])),
     '',
-    row(['platform', 'what was shown', 'Node.js']),
+    row(['platform', 'tested', 'Node.js']),
     row(['---', '---', '---']),
     ...platforms.flatMap(({ title, verified }) =>
       verified.map(one => row([title, one.title, majors(one.nodes)]))),

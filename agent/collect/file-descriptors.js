@@ -9,7 +9,7 @@ const TURN = 1
 /** Share of time for listing, which takes 1.5 µs a descriptor. */
 const LIST_SHARE = 0.0005
 
-/** Takes half a millisecond: 3 to 6 µs for a link, 12 if it is absent. */
+/** Reading them takes half a millisecond: 3 to 6 µs a link, 12 if it is absent. */
 const LINKS_PER_FRAME = 64
 /** Beyond this, links are sampled evenly. */
 const MOST_LINKS = 512

@@ -111,7 +111,7 @@ class HookedGcs {
   /**
    * Makes V8's callback read the live heap at the end of each major GC. It calls V8's function for
    * the statistics of a space, as Node.js' GCProfiler does there.
-   * @returns {boolean} true: it reads the same as V8
+   * @returns {boolean} true if both agree
    */
   #readsLiveHeap () {
     let spaces = 0

@@ -235,11 +235,11 @@ const fields = Object.freeze({
       'GCs on the command force_gc'
   ),
   gcObserverStopped: gauge('count', 'isolate',
-    '1 if GCs were not observed since the previous frame, as observing may have caused them: ' +
-      'collect/gc-watchdog.js. Absent before the first time'
+    '1 if GCs were not observed since the previous frame, because observing may cause GCs: ' +
+    'collect/gc-watchdog.js. Absent at first'
   ),
   gcUnobservedSeconds: counter('seconds', 'isolate',
-    'time without observed GCs, for that reason: the counts of gc stand still. Absent before the ' +
+    'time without observed GCs, for the same reason; gc does not change. Absent before the ' +
       'first time'
   ),
   liveHeapBytes: gauge('bytes', 'isolate',
@@ -247,7 +247,7 @@ const fields = Object.freeze({
       'else in the callback of the observer; absent before the first'
   ),
   liveHeapMajors: counter('count', 'isolate',
-    'major GCs counted when liveHeapBytes was read: a new value is a new reading'
+    'number of major GCs when liveHeapBytes was read; it identifies the reading'
   ),
 
   // Event loop.

@@ -51,7 +51,7 @@ const { ATTACKER, LOOPBACK } = require('./places')
  * @property {(options: Options) => Promise<Outcome>} [runAlone] without an exporter
  */
 
-/** Rows of the table of trust in SECURITY.md, recognised by words in them. */
+/** Rows of the table of rights in SECURITY.md, recognised by words in them. */
 const TRUST = {
   nobody: undefined,
   app: /app's own code/,
@@ -72,8 +72,13 @@ const attacks = [
   { who: 'socket', what: 'hostile messages of a pod', mode: 'node', run: hostileMessages },
   { who: 'socket', what: 'unknown fields on 64 connections', mode: 'sidecar', run: junkFields },
   { who: 'socket', what: 'unknown fields of a pod', mode: 'node', run: junkFields },
-  { who: 'socket', what: 'longest lines of many targets', mode: 'sidecar', run: longestLines },
-  { who: 'socket', what: 'longest lines of a pod', mode: 'node', run: longestLines },
+  {
+    who: 'socket',
+    what: 'longest allowed lines of many targets',
+    mode: 'sidecar',
+    run: longestLines
+  },
+  { who: 'socket', what: 'longest allowed lines of a pod', mode: 'node', run: longestLines },
   {
     who: 'socket',
     what: 'idle and half-finished connections',
@@ -90,10 +95,10 @@ const attacks = [
   { who: 'socket', what: 'flood of frames', mode: 'sidecar', run: flood },
   { who: 'socket', what: 'flood of frames of a pod', mode: 'node', run: flood },
   { who: 'socket', what: 'impossible numbers', mode: 'sidecar', run: impossibleNumbers },
-  { who: 'socket', what: 'hijack of a living target', mode: 'sidecar', run: hijack },
+  { who: 'socket', what: 'hijack of a live target', mode: 'sidecar', run: hijack },
   {
     who: 'socket',
-    what: 'names that are YAML, shell, terminal escapes',
+    what: 'names with YAML, shell commands or terminal escapes',
     mode: 'sidecar',
     run: hostileNames
   },
@@ -132,7 +137,7 @@ const attacks = [
     hasToken: false,
     run: localWithoutToken
   },
-  { who: 'here', what: 'viewers that never read', mode: 'sidecar', run: viewers },
+  { who: 'here', what: 'clients that never read', mode: 'sidecar', run: viewers },
 
   { who: 'token', what: 'expensive calls at the allowed rate', mode: 'sidecar', run: costlyCalls },
 
@@ -141,8 +146,13 @@ const attacks = [
       /** @type {Attack} */ ({ who: 'disk', what, mode: 'sidecar', prepareData, run: afterStart })
   ),
 
-  { who: 'app', what: 'an app against its own agent', mode: undefined, runAlone: appsAgainstAgent },
-  { who: 'app', what: 'an impostor in the exporter’s place', mode: undefined, runAlone: impostors }
+  {
+    who: 'app',
+    what: 'an app that attacks its own agent',
+    mode: undefined,
+    runAlone: appsAgainstAgent
+  },
+  { who: 'app', what: 'an impostor instead of the exporter', mode: undefined, runAlone: impostors }
 ]
 
 /**

@@ -16,7 +16,7 @@ const LIVE = 'setTimeout(() => { console.log("done") }, 2500)'
  * @type {Record<string, string>}
  */
 const APPS = {
-  nothing: LIVE,
+  'no change': LIVE,
   'timers return numbers': `const t = setTimeout; ${LIVE}; globalThis.setTimeout = (...a) => { ` +
     't(...a); return 1 }; globalThis.setInterval = () => 2',
   'timers throw': `${LIVE}; for (const name of ["setTimeout", "setInterval", "setImmediate", ` +
@@ -81,7 +81,7 @@ async function appsAgainstAgent ({ say }) {
       run(['-r', AGENT, '-e', code], { MEMWATCH_SOCKET: socket })
     ])
     claims.push({
-      text: `${what}: output and exit code are those without the agent`,
+      text: `${what}: output and exit code are the same without the agent`,
       held: without === withAgent,
       detail: without === withAgent ? '' : withAgent.slice(0, 200)
     })
@@ -90,7 +90,8 @@ async function appsAgainstAgent ({ say }) {
   await ended
   fs.rmSync(folder, { recursive: true, force: true })
   return {
-    tried: `${Object.keys(APPS).length} apps that replace, freeze or break what the agent uses`,
+    tried: `${Object.keys(APPS).length} apps that replace, freeze or break the functions that ` +
+      'the agent uses',
     claims
   }
 }

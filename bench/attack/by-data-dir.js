@@ -160,7 +160,7 @@ const TRAPS = {
     for (const family of FAMILIES) truncate(path.join(folder, segmentName(family)))
     truncate(path.join(captureFolder(folder), 'capture.json'))
   },
-  'links to endless files and to foreign files' (folder) {
+  'links to endless files and to files outside the folder' (folder) {
     for (const family of FAMILIES) {
       fs.symlinkSync('/dev/zero', path.join(folder, segmentName(family)))
     }
@@ -168,13 +168,13 @@ const TRAPS = {
     fs.symlinkSync('/nowhere', path.join(folder, segmentName('seconds', 900_001)))
     fs.symlinkSync('/dev/zero', path.join(captureFolder(folder), 'capture.json'))
   },
-  'a link in the place of the captures’ folder' (folder) {
+  'a link instead of the folder of captures' (folder) {
     const foreign = path.join(folder, '..', 'foreign')
     fs.mkdirSync(path.join(foreign, randomUUID()), { recursive: true })
     fs.writeFileSync(path.join(foreign, randomUUID()), 'somebody’s own')
     fs.symlinkSync(foreign, path.join(folder, 'captures'))
   },
-  'pipes, folders and sockets in the place of files' (folder) {
+  'pipes, folders and sockets instead of files' (folder) {
     for (const family of FAMILIES) execFileSync('mkfifo', [path.join(folder, segmentName(family))])
     for (const family of FAMILIES) fs.mkdirSync(path.join(folder, segmentName(family, 900_001)))
     execFileSync('mkfifo', [path.join(captureFolder(folder), 'capture.json')])
@@ -218,7 +218,7 @@ async function afterStart (stage) {
       if (status !== 200 && status !== 404) failed.push(status)
     }
     claims.push({
-      text: 'every listed death is available',
+      text: 'each listed death can be read',
       held: failed.length === 0,
       detail: failed.join()
     })
@@ -252,7 +252,7 @@ async function afterStart (stage) {
     saving =
       text.split('\n').find(line => line.startsWith('memwatch_exporter_history_saving')) ?? ''
   }
-  claims.push({ text: 'it saves', held: saving.endsWith(' 1'), detail: saving })
+  claims.push({ text: 'the exporter saves histories', held: saving.endsWith(' 1'), detail: saving })
   return { claims }
 }
 

@@ -11,14 +11,14 @@ const { quantile } = require('simple-statistics')
 const { inTime, startWatchedApp } = require('./stage')
 
 const BEHAVIOURS = [
-  'newlines',
-  'look',
-  'capture',
-  'json',
+  'empty lines',
+  'scan commands',
+  'capture commands',
+  'nested JSON',
   'one endless line',
   'random bytes',
-  'trickle',
-  'hangs up',
+  'one byte at a time',
+  'closes at once',
   'never reads'
 ]
 const REQUESTS_PER_SECOND = 50
@@ -159,14 +159,14 @@ async function impostors ({ seconds, say }) {
   const claims = turns
     .filter(one => !silent.includes(one))
     .map(one => ({
-      text: `${one.behaviour}: the app answers as with a silent one`,
+      text: `${one.behaviour}: the app answers as with a silent impostor`,
       held: isHarmless(one, silent),
       detail: `${one.served} of ${one.asked}, p50 ${one.p50Ms.toFixed(1)} ms, p99 ` +
         `${one.p99Ms.toFixed(0)} ms, ends in ${one.endMs.toFixed(0)} ms`
     }))
   return {
     tried: `${BEHAVIOURS.length} impostors, each for ${each} s, at ${REQUESTS_PER_SECOND} ` +
-      `requests a second; ${repeated} turns repeated`,
+      `requests a second to the app; ${repeated} runs repeated`,
     claims,
     turns
   }

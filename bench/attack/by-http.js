@@ -60,7 +60,7 @@ async function askAtRate (stage, perSecond, seconds, make) {
       count.underWay++
       request({ timeoutMs: 15_000, mostBytes: 0, ...make(asked) })
         .then(
-          ({ status }) => String(status),
+          ({ status }) => `status ${status}`,
           error => error.code ?? error.message
         )
         .then(answer => {
@@ -110,8 +110,8 @@ const storm =
       for (const socket of idle) socket.destroy()
       await opening
       return {
-        tried: `${asked} requests of /metrics in ${seconds} s (${answers}) beside up to ${most} ` +
-          `idle connections of the same address, opened ${opened} times`
+        tried: `${asked} requests of /metrics in ${seconds} s (${answers}) while the ` +
+          `same address holds up to ${most} idle connections, opened ${opened} times`
       }
     }
 
@@ -168,8 +168,8 @@ async function slowClients (stage, { seconds }) {
   }
   for (const socket of [...sockets, ...agents]) socket.destroy()
   return {
-    tried: `${readers} clients that each ask ten times for /metrics of ${MANY_TARGETS} targets ` +
-      `and never read, ${writers} that send a header byte by byte`
+    tried: `${readers} clients that each request /metrics of ${MANY_TARGETS} targets ten ` +
+      `times and never read; ${writers} clients that send a header byte by byte`
   }
 }
 
@@ -349,7 +349,7 @@ async function privateThings (stage) {
     tried: `${asks.length} requests without the token: every route, ${DISGUISES.length} ` +
       `disguised paths, other methods, proxy headers, ${WRONG_TOKENS.length} wrong tokens`,
     claims: [
-      nothingAnswered('nothing private is answered', answered),
+      nothingAnswered('private routes refuse', answered),
       {
         text: '/metrics and health checks are answered',
         held: open.every(status => status === 200),
@@ -394,13 +394,17 @@ async function localWithToken (stage) {
   )
   return {
     tried:
-      'requests from the same machine: acting without the token, with headers of a proxy, by a ' +
-        'host name that was taken over',
+      'requests from the same machine: actions without the token, headers of a proxy, foreign ' +
+      'host names',
     claims: [
-      nothingAnswered('no action without the token', acting),
+      nothingAnswered('actions without the token are refused', acting),
       nothingAnswered('requests through a proxy are not local', proxied),
-      nothingAnswered('no answer under a foreign host name', rebound),
-      { text: 'through a proxy, the token is enough', held: borne === 200, detail: String(borne) }
+      nothingAnswered('requests with a foreign host name are refused', rebound),
+      {
+        text: 'the token is also accepted through a proxy',
+        held: borne === 200,
+        detail: String(borne)
+      }
     ]
   }
 }
@@ -445,15 +449,19 @@ async function localWithoutToken (stage) {
   }
   return {
     tried:
-      'an exporter without a token: requests that a browser makes for another site, those of a ' +
-        'proxy, and those of other machines',
+      'an exporter without a token: requests of a browser for another site, of a proxy, and of ' +
+      'other machines',
     claims: [
-      nothingAnswered('another site triggers no action', crossSite),
-      nothingAnswered('no request through a proxy is local', proxied),
-      nothingAnswered('other machines get nothing private', elsewhere),
-      { text: 'tools of the same machine read the API', held: own === 200, detail: String(own) },
+      nothingAnswered('actions that another site requests are refused', crossSite),
+      nothingAnswered('requests through a proxy are not local', proxied),
+      nothingAnswered('private routes refuse other machines', elsewhere),
       {
-        text: 'browsers are told not to guess the type',
+        text: 'tools on the same machine can read the API',
+        held: own === 200,
+        detail: String(own)
+      },
+      {
+        text: 'a header of each answer forbids browsers to guess its type',
         held: unsniffed.length === 0,
         detail: unsniffed.join(' ')
       }
@@ -490,10 +498,10 @@ async function viewers (stage, { seconds }) {
   socket?.destroy()
   for (const one of sockets) one.destroy()
   return {
-    tried: `${sockets.length} viewers of /api/v1/live from the same machine that never read`,
+    tried: `${sockets.length} clients on the same machine that request /api/v1/live and never read`,
     claims: [
       {
-        text: 'another address still sees it',
+        text: 'another address still receives /api/v1/live',
         held: head.includes(' 200 '),
         detail: head.split('\r\n')[0]
       }

@@ -77,7 +77,7 @@ async function hostileMessages (stage, { messages, seed }) {
     sumOf(text, 'memwatch_exporter_lines_rejected_total')
   return {
     tried: `${sent} messages over ${connections} connections, seed ${seed}; the exporter read ` +
-      `${read} of them`
+      read
   }
 }
 
@@ -143,8 +143,8 @@ async function junkFields (stage, { seconds }) {
     highest = Math.max(highest, most)
   }
   return {
-    tried: `${held} connections, at most ${highest} at once, each with a frame of 256 KiB that ` +
-      'holds unknown lists, objects, keys, texts or numbers'
+    tried: `${held} connections, at most ${highest} at once, each with a frame of 256 KiB of ` +
+      'unknown lists, objects, keys, texts or numbers'
   }
 }
 
@@ -239,7 +239,7 @@ async function flood (stage, { seconds }) {
   )
   return {
     tried: `${sent} valid frames over ${connections} connections, ${FLOODS} at once, as fast as ` +
-      'they are accepted'
+      'the exporter accepts them'
   }
 }
 
@@ -325,7 +325,7 @@ async function impossibleNumbers (stage) {
         held: status === 200,
         detail: String(status)
       })),
-      { text: 'the well-behaved target is still shown', held: own, detail: '' }
+      { text: 'the API still lists the normal app', held: own, detail: '' }
     ]
   }
 }

@@ -41,8 +41,8 @@ async function costlyCalls (stage, { seconds }) {
     ...calls[i % calls.length]
   }))
   return {
-    tried: `${asked} calls in ${seconds} s: series of a week, plans, recordings, captures and ` +
-      `trims of an app that refuses (${answers})`
+    tried: `${asked} calls in ${seconds} s: series of a week, plans, recordings, captures, and ` +
+      `trims that the app refuses (${answers})`
   }
 }
 

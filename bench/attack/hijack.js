@@ -66,7 +66,7 @@ async function hijack (stage) {
   const rssBytes = readRss(victim.pid)
   const claims = [
     {
-      text: 'commands go to the victim only',
+      text: 'only the victim receives commands',
       held: !heard.join('').includes('"command"'),
       detail: heard.join('').slice(0, 80)
     },
@@ -76,27 +76,27 @@ async function hijack (stage) {
       detail: String(asked)
     },
     {
-      text: 'nobody else changes its numbers',
+      text: "the victim's numbers are its own",
       held: shown?.values.rssBytes > rssBytes / 2 && shown?.values.rssBytes < rssBytes * 2,
       detail: `${shown?.values.rssBytes} shown, ${rssBytes} true`
     },
     {
-      text: 'it has its name and is up',
+      text: 'the victim keeps its name and is up',
       held: shown?.up === true,
       detail: JSON.stringify(mains.map((/** @type {any} */ { target, up }) => ({ target, up })))
     },
     {
-      text: 'none of its frames counts as lost',
+      text: 'no frame of the victim counts as lost',
       held: shown?.framesLost === 0,
       detail: String(shown?.framesLost)
     },
     {
-      text: 'its frames go on',
+      text: 'frames of the victim still arrive',
       held: shown?.uptimeSeconds > victim.aliveSeconds() - 15,
       detail: `${Math.round(shown?.uptimeSeconds)} of ${Math.round(victim.aliveSeconds())} s`
     },
     {
-      text: 'no death of it is reported',
+      text: 'no death of the victim is reported',
       held: deaths.length === 0,
       detail: deaths
         .map((/** @type {any} */ { text, sure }) => `${sure}: ${text}`)
@@ -104,7 +104,7 @@ async function hijack (stage) {
         .slice(0, 200)
     },
     {
-      text: 'another process with its pid does not get its name',
+      text: "no other process with the victim's pid gets its name",
       held: !all.some(
         (/** @type {any} */ { pid, thread, target }) =>
           pid === victim.pid && thread === 'main' && /^victim-\d/.test(target)
@@ -116,12 +116,12 @@ async function hijack (stage) {
   victim.kill('SIGKILL')
   const death = await awaitDeath(stage, victim.pid, deaths.length)
   claims.push({
-    text: 'its real end is reported, and not as clean',
+    text: 'the real death of the victim is reported, not as a clean exit',
     held: death !== undefined && death.reason !== 'clean',
     detail: death ? `${death.reason}, ${death.sure}` : 'nothing is told'
   })
   return {
-    tried: `${4 * ROUNDS + 1} connections that speak as a living process: its hello, frames ` +
+    tried: `${4 * ROUNDS + 1} connections that pretend to be a live process: its hello, frames ` +
       'with RSS of 1e308 and sequence 9e15, goodbyes with exit code 137',
     claims
   }

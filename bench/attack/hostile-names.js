@@ -112,8 +112,8 @@ async function hostileNames (stage) {
   for (const socket of sockets) socket.destroy()
   return {
     tried: `${number} hellos in which one of ${Object.keys(FIELDS).length} fields is ` +
-      `${Object.keys(TEXTS).join(', ')}; ${count} targets watched then; metrics, API and ` +
-        'command line asked',
+      `${Object.keys(TEXTS).join(', ')}; ${count} targets result; metrics, API and ` +
+        'command line are checked',
     claims
   }
 }
@@ -149,7 +149,7 @@ async function checkApi (stage, check) {
     const { status, text } = await stage.api(at)
     const odd = status === 200 ? textsIn(JSON.parse(text)).filter(isOdd) : []
     check(
-      `/api/v1/${at.split('?')[0]}: 200, and every text is printable Unicode`,
+      `/api/v1/${at.split('?')[0]} answers 200, with printable Unicode only`,
       status !== 200
         ? `status ${status}`
         : odd.length > 0
@@ -179,7 +179,7 @@ async function checkMetrics (stage, check) {
     (one, i) => new Set(series).size < series.length && series.indexOf(one) !== i
   )
   check(
-    '/metrics: every line is a sample of printable Unicode, no series is there twice',
+    '/metrics has valid samples of printable Unicode only, and each series once',
     status !== 200
       ? `status ${status}`
       : wrong
@@ -194,7 +194,7 @@ async function checkMetrics (stage, check) {
   // folder.
   for (const fix of fixes) execQuietly('/bin/sh', ['-c', fix], folder)
   check(
-    `${fixes.length} fixes of memwatch_verdict_info, pasted into a shell, run nothing`,
+    `${fixes.length} fixes of memwatch_verdict_info run no command in a shell`,
     fs.readdirSync(folder).length > 0 ? `files were made: ${fs.readdirSync(folder)}` : undefined
   )
   fs.rmSync(folder, { recursive: true })
@@ -235,7 +235,7 @@ async function checkCommands (stage, names, check) {
       status !== 0 && !(args[0] === 'last-death' && status === 1)
         ? `status ${status}: ${stderr.slice(0, 200)}`
         : oddOutput(stdout + stderr)
-    check(`memwatch ${args.join(' ')}: ends well, prints nothing that a terminal executes`, wrong)
+    check(`memwatch ${args.join(' ')} succeeds, and prints no terminal escapes`, wrong)
   }
   for (const format of FORMATS) {
     /** @type {string[]} */
@@ -252,7 +252,7 @@ async function checkCommands (stage, names, check) {
       if (found) wrong.push(`${JSON.stringify(name)}: ${found}`)
     }
     check(
-      `memwatch fix --format ${format}: ${printed} printed, each what it should be and no more`,
+      `memwatch fix --format ${format} prints ${printed} patches that contain only the fix`,
       wrong.length > 0 ? `${wrong.length}, such as ${wrong[0]}` : undefined
     )
   }

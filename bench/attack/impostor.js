@@ -31,20 +31,21 @@ function pour (socket, next) {
 /** @type {Record<string, (socket: net.Socket) => void>} */
 const BEHAVIOURS = {
   silent () {},
-  newlines: socket => pour(socket, () => Buffer.alloc(65_536, '\n')),
-  look: socket => pour(socket, () => command('look').repeat(100)),
-  capture: socket => pour(socket, () => command('capture', { kind: 'heap_snapshot' }).repeat(100)),
-  json: socket => pour(socket, () => `${'[['.repeat(500)}${']]'.repeat(500)}\n`.repeat(20)),
+  'empty lines': socket => pour(socket, () => Buffer.alloc(65_536, '\n')),
+  'scan commands': socket => pour(socket, () => command('look').repeat(100)),
+  'capture commands': socket =>
+    pour(socket, () => command('capture', { kind: 'heap_snapshot' }).repeat(100)),
+  'nested JSON': socket => pour(socket, () => `${'[['.repeat(500)}${']]'.repeat(500)}\n`.repeat(20)),
   'one endless line': socket => pour(socket, () => Buffer.alloc(MIB, 'x')),
   'random bytes': socket =>
     pour(socket, () =>
       Buffer.from(Array.from({ length: 65_536 }, () => Math.floor(256 * Math.random())))
     ),
-  trickle: socket => {
+  'one byte at a time': socket => {
     const timer = setInterval(() => socket.write('{'), 1)
     socket.on('close', () => clearInterval(timer))
   },
-  'hangs up': socket => {
+  'closes at once': socket => {
     socket.destroy()
   },
   'never reads' (socket) {

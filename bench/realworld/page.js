@@ -19,11 +19,11 @@ const NOT_REPRODUCED = Object.freeze([
 const NOT_FIXED = Object.freeze([
   'http-server 14.1.1 keeps the file of an aborted download open, as 0.11.1 does ' +
     '(http-party/http-server#512)',
-  '@napi-rs/canvas 0.1.71 leaks a pattern as 0.1.70 does, 0.1.96 does not; 0.1.96 to 1.0.0 leak ' +
-    'canvases that are drawn onto one as 0.1.95 does, 1.1.1 does not',
-  'node-fetch 2.7.0: destroying a body that was not read frees no socket; reading it does',
-  'Node.js 22.23.3 leaks more in AbortSignal.any() than 22.9.0 does (nodejs/node#55351); 24.21.0 ' +
-    'does not'
+  '@napi-rs/canvas 0.1.71 still leaks patterns; 0.1.96 does not. 0.1.96 to 1.0.0 still leak each ' +
+  'canvas that is drawn onto another; 1.1.1 does not',
+  'node-fetch 2.7.0: destroying an unread body does not free its socket, but reading it does',
+  'Node.js 22.23.3 leaks more in AbortSignal.any() than 22.9.0 (nodejs/node#55351), but 24.21.0 ' +
+  'does not'
 ])
 
 /** @param {string[][]} rows */
@@ -69,8 +69,7 @@ function realworldPage (runs, rows) {
 ${leaks.length} published leaks, each with a public thread, ran at their leaky version: memwatch found
 **${found.length}** (${confirmed.length} confirmed, ${found.length - confirmed.length} suspected), and named the culprit in **${named.length} of the ${nameable.length}** that a line of JavaScript causes.
 **${clean(fixed)} of ${fixed.length}** fixed versions and **${clean(healthy.map(({ row }) => row))} of ${healthy.length}** healthy programs ran without a confirmed finding.
-No rule was made for a case, and no case was left out because of its result. The newest run of each case counts. Leaks were sped up to be
-visible within minutes. The machine had two cores and other load.
+No rule was made for a case, and no case was omitted because of its result. The newest run of each case counts. The leaks run faster than in real apps, to be visible within minutes. The machine had two cores and other load.
 
 ${table([
   [
@@ -81,8 +80,7 @@ ${table([
   ...healthy.map(healthyCells)
 ])}
 
-Seconds count from the start of the process. A suspect is right if one of the three in the
-headline is the function, file or package that leaks; "–": no line of JavaScript causes the leak.
+Seconds count from the start of the process. The headline names up to three suspects. The column "suspect" is "right" if one of them is the function, file or package that leaks, and "–" if no line of JavaScript causes the leak.
 
 ## Missed
 
@@ -109,7 +107,7 @@ ${NOT_FIXED.map(text => `- ${text}.`).join('\n')}
 ${list(
   found.filter(({ row }) => row.suspect === 'wrong' || row.suspect === 'none'),
   ({ row }) => row.suspects.length === 0
-    ? 'none named'
+    ? 'no suspect'
     : row.suspects.map(markdownText).join('; ')
 )}
 `
@@ -170,11 +168,12 @@ function missed (leaks) {
     const before = row.confirmedSeconds !== null
       ? `; it was confirmed at ${row.confirmedSeconds} s and withdrawn later`
       : row.suspectedSeconds !== null
-        ? `; it was suspected at ${row.suspectedSeconds} s, then no longer or not first`
+        ? `; it was suspected at ${row.suspectedSeconds} s, but another finding was first at the ` +
+          'end'
         : ''
-    const ended = row.ended === null ? '' : ` It ended: ${row.ended}`
-    return `expected ${run.expect.join(' or ')} within ${row.seconds} s${before}. The headline ` +
-      `at the end: “${markdownText(shorten(row.headline.text))}”${ended}`
+    const ended = row.ended === null ? '' : ` End of the process: ${row.ended}`
+    return `the expected finding was ${run.expect.join(' or ')} within ${row.seconds} s${before}. ` +
+      `The headline at the end: “${markdownText(shorten(row.headline.text))}”${ended}`
   })
 }
 
@@ -185,7 +184,8 @@ function wrong (entries) {
     ...(fixed ? [{ run, row: fixed }] : [])
   ])
   return list(rows.filter(({ row }) => !row.right), ({ row }) =>
-    `${row.form}, ${row.confirmed.join(', ')} confirmed. The headline at the end: ` +
+    `${row.confirmed.join(', ')} was confirmed on the ` +
+    `${row.form === 'fixed' ? 'fixed version' : 'healthy program'}. The headline at the end: ` +
     `“${markdownText(shorten(row.headline.text))}”`)
 }
 

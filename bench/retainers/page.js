@@ -40,36 +40,33 @@ function retainersPage (rows, { commit, memlab }) {
     other && !('failed' in other) &&
     memwatch.seconds < other.seconds && memwatch.peakBytes < other.peakBytes)
   const largeSeconds = large ? `${large.memwatch.seconds.toFixed(0)} s and ${mib(large.memwatch.peakBytes)} MiB` : 'not measured'
-  return `# What holds it
+  return `# Holders in heap snapshots
 
-\`memwatch retainers\` names the holder of each pile of objects in a heap snapshot. This page compares its answers with the known holders in snapshots of ${published.length} published leaks, ${own.length} own ones and ${unseen.length} unseen ones.
+\`memwatch retainers\` names the holder of each pile of objects in a heap snapshot. This page compares its answers with the known holders in snapshots of ${published.length} published leaks, ${own.length} leaks of memwatch's own tests and ${unseen.length} unseen leaks.
 memlab ${memlab} reads the same files in the same run. Both find paths and retained sizes; memwatch also writes sentences.
 A snapshot of ${large ? mib(large.fileBytes) : '–'} MiB takes ${largeSeconds}.
 
 ${table([
   ['', 'published leaks', 'own leaks', 'unseen leaks'],
   ['snapshots', published.length, own.length, unseen.length],
-  ['true holder named by the first finding', ...[published, own, unseen].map(of => percent(of.filter(({ memwatch }) => memwatch.isNamed).length, of.length))],
+  ['first finding names the true holder', ...[published, own, unseen].map(of => percent(of.filter(({ memwatch }) => memwatch.isNamed).length, of.length))],
   ['package right', ...[published, own, unseen].map(of => percent(of.filter(({ memwatch }) => memwatch.isPackageRight).length, of.length))],
-  ['files beside memlab', beside.length, '', ''],
-  ['faster and smaller than memlab', `${better.length} of ${beside.length}`, '', ''],
-  ['memlab’s time, as a multiple (median)', `${ratio('seconds').toFixed(1)} ×`, '', ''],
-  ['memlab’s CPU time, as a multiple (median)', `${ratio('cpuSeconds').toFixed(1)} ×`, '', ''],
-  ['memlab’s peak RSS, as a multiple (median)', `${ratio('peakBytes').toFixed(1)} ×`, '', '']
+  ['files that both read', beside.length, '', ''],
+  ['faster than memlab, with less memory', `${better.length} of ${beside.length}`, '', ''],
+  ['memlab’s time divided by memwatch’s (median)', `${ratio('seconds').toFixed(1)} ×`, '', ''],
+  ['memlab’s CPU time divided by memwatch’s (median)', `${ratio('cpuSeconds').toFixed(1)} ×`, '', ''],
+  ['memlab’s peak RSS divided by memwatch’s (median)', `${ratio('peakBytes').toFixed(1)} ×`, '', '']
 ])}
 
-The bench is \`npm run bench:retainers\`, at ${commit}. It measures each command from its start to
-its end. The peak is the most resident memory of the command and of its side process, added. memlab
-runs as \`getFullHeapFromFile()\` of @memlab/heap-analysis. Other work ran on the machine: CPU time
-is the steadier measure. The rules of memwatch were made with the published and the own cases in
-view. The unseen apps came later: their true holders were written down before the first run.
+The bench is \`npm run bench:retainers\`, at ${commit}. It measures each command from its start to its end. The peak RSS is the sum of the peaks of the command and of its side process. memlab
+runs as \`getFullHeapFromFile()\` of @memlab/heap-analysis. Other work ran on the machine, so CPU time is more reliable than time. The rules of memwatch were made with the published cases and with the project's own cases. The unseen apps were written later, and their true holders were noted before the first run.
 
 ## Published leaks
 
-The cases are those of [docs/realworld.md](realworld.md). The truth is from their public threads.
+The cases are those of [docs/realworld.md](realworld.md). The true holder is from the public thread of each case.
 
 ${table([
-  ['case', 'truth', 'first finding', 'holder', 'package'],
+  ['case', 'true holder', 'first finding', 'holder', 'package'],
   ...published.map(({ name, truth, memwatch }) => [
     name, truth, withoutFolder(memwatch.sentence), memwatch.isNamed ? 'named' : '**missed**',
     `${memwatch.package ?? 'none'}${memwatch.isPackageRight ? '' : ' (**wrong**)'}`
@@ -78,10 +75,10 @@ ${table([
 
 ## Own leaks
 
-Each is a way of \`test/support/holding-app.js\`.
+\`test/support/holding-app.js\` contains these leaks.
 
 ${table([
-  ['way', 'Node.js', 'truth', 'holder', 'package'],
+  ['way', 'Node.js', 'true holder', 'holder', 'package'],
   ...own.map(({ name, node, truth, memwatch }) => [
     name, node, truth, memwatch.isNamed ? 'named' : '**missed**', memwatch.isPackageRight ? 'right' : '**wrong**'
   ])
@@ -89,20 +86,20 @@ ${table([
 
 ## Unseen leaks
 
-Each is an app of \`bench/retainers/unseen/\`. Two snapshots are compared.
+The apps are in \`bench/retainers/unseen/\`. memwatch compares two snapshots of each.
 
 ${table([
-  ['app', 'Node.js', 'truth', 'first finding', 'holder', 'package'],
+  ['app', 'Node.js', 'true holder', 'first finding', 'holder', 'package'],
   ...unseen.map(({ name, node, truth, memwatch }) => [
     name, node, truth, withoutFolder(memwatch.sentence), memwatch.isNamed ? 'named' : '**missed**',
     `${memwatch.package ?? 'none'}${memwatch.isPackageRight ? '' : ' (**wrong**)'}`
   ])
 ])}
 
-## Beside memlab
+## Comparison with memlab
 
-*Alike* are objects whose retained size differs by less than 1 %. *Path* says whether memlab's path to
-the same object goes through the holder that memwatch names.
+*Alike* is the share of objects whose retained size differs by less than 1 % between both tools.
+*Path* is "same" if memlab's path to the object contains the holder that memwatch names.
 
 ${table([
   ['case', 'file, MiB', 'memwatch, s', 'memlab, s', 'memwatch, CPU s', 'memlab, CPU s', 'memwatch, MiB', 'memlab, MiB', 'alike', 'path'],

@@ -3,14 +3,13 @@
 const { median, quantile } = require('simple-statistics')
 
 /**
- * A second is quiet if it uses less than this share of the CPU of the run's busiest tenth of
- * seconds, ...
+ * A quiet second uses less than this share of the CPU of the run's busiest tenth of seconds.
  */
 const QUIET_SHARE = 0.25
 /**
- * ... and if the event loop is active for less than this share of its activity in the busiest
- * tenth. CPU time alone is not enough: on a busy machine a process gets little CPU although its
- * loop is active and waits.
+ * In a quiet second the event loop is active for less than this share of its activity in the
+ * busiest tenth. CPU time alone is not enough: on a busy machine a process gets little CPU although
+ * its loop is active and waits.
  */
 const QUIET_LOOP_SHARE = 0.5
 const BUSIEST = 0.9

@@ -51,9 +51,10 @@ function renderComparison ({ before, after, rows, fix, verdicts }) {
   if (fix) lines.push(...renderFix(fix))
   for (const { diagnosis, change, before: had, after: has } of verdicts) {
     const words = {
-      gone: `is gone (confirmed in ${had} of ${before.runs.length} runs before, in none after)`,
-      came: `came (in ${has} of ${after.runs.length} runs after)`,
-      stayed: `stayed (in ${had} of ${before.runs.length} runs before, ${has} of ` +
+      gone: `has disappeared (confirmed in ${had} of ${before.runs.length} runs before, and in ` +
+        'none after)',
+      came: `is new (in ${has} of ${after.runs.length} runs after)`,
+      stayed: `remains (in ${had} of ${before.runs.length} runs before, ${has} of ` +
         `${after.runs.length} after)`
     }
     lines.push({

@@ -31,7 +31,7 @@ const { median } = require('@memwatch/engine/statistics/quantile')
  * functions.
  */
 const WARM_UP = 1 / 3
-/** Least number of readings after the warm-up, for a run to be measured. */
+/** A run is measured if it has this many readings after the warm-up. */
 const LEAST_READINGS = 8
 
 /**

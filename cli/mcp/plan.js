@@ -40,9 +40,10 @@ const audit = {
   name: 'audit',
   title: 'Known memory bugs of the versions in use',
   description:
-    'Names published memory bugs of Node.js and of packages in the versions that a target runs ' +
-    'with, or that a lockfile of npm, pnpm or Yarn on this machine pins: condition, fixed ' +
-    'version, workaround, thread. A trap works as documented and leaks only in a certain use.',
+    'Names published memory bugs of Node.js and of packages, each with its condition, fixed ' +
+    'version, workaround and thread. The versions are those of a target, or those in a lockfile ' +
+    'of npm, pnpm or Yarn on this machine. A trap works as documented and leaks only in a certain ' +
+    'use.',
   input: argumentsOf({
     ...ofTarget,
     lockfile: {

@@ -2,7 +2,7 @@
 
 /**
  * One line of `node --trace-gc`, as V8's Heap GCTracer::Print writes it. Formats differ from Node
- * to Node; these were checked on what Node 18 to 26 print:
+ * to Node; these were checked on the output of Node 18 to 26:
  *
  *   18 [PID:ISOLATE] 33 ms: Scavenge 5.3 (5.6) -> 5.2 (6.6) MB, 5.0 / 0.0 ms (average mu = …)
  *   allocation failure;

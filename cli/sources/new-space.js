@@ -3,7 +3,7 @@
 const { quantile } = require('simple-statistics')
 
 const MIB = 2 ** 20
-/** Number of scavenges from which the size is estimated. */
+/** The size is estimated after this many scavenges. */
 const LOOKED_AT = 50
 /**
  * V8 enlarges a semi-space once more bytes survived than it holds. This factor on the size makes

@@ -8,7 +8,7 @@ const { metricNames, MARKERS, fieldsOf } = require('./stored-metrics')
 
 /** Time range of one query, which limits the samples that are held as text. */
 const CHUNK_SECONDS = 7200
-/** Scrape interval from which there are too few samples for a rate over half a minute. */
+/** A scrape interval of this length gives too few samples for a rate over half a minute. */
 const LONG_INTERVAL_SECONDS = 15
 
 const SAMPLED = 'a Prometheus stores one sample per scrape, and nothing in between'

@@ -15,7 +15,7 @@ const { otherOptions } = require('@memwatch/engine/fixes/node-flag')
  * @param {string[]} of.command command that starts the app
  * @param {import('@memwatch/agent/protocol/frame').Hello} of.hello hello of the process for which
  *   the change is made
- * @param {string} [of.nodeOptions] NODE_OPTIONS NODE_OPTIONS that the command gets in any case
+ * @param {string} [of.nodeOptions] NODE_OPTIONS that the command gets in any case
  * @param {(library: string) => boolean} [of.loads] tells if the dynamic loader finds a library
  * @returns {{ command: string[], env: Record<string, string> } | { reason: string }} reason: the
  *   reason why the change is impossible from outside

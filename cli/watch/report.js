@@ -10,12 +10,26 @@ const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 
 /** Upper bound of the suspects that are printed for a verdict. */
 const MOST_SUSPECTS = 3
-/** Share of RSS from which a part is listed. */
+/** A part is listed if it has this share of RSS: with -v, without it, and in a shortened report. */
 const LEAST_SHARE = 0.001
 const LEAST_SHOWN_SHARE = 0.01
+const LEAST_LARGE_SHARE = 0.05
 /** Upper bound of lines of evidence without -v. */
 const MOST_EVIDENCE = 3
-/** Upper bound of known bugs that are described for a verdict; the others are only named. */
+/**
+ * Most lines of a report: a screen of 40 lines also shows an empty line and the prompt. A longer
+ * report is shortened, except with -v.
+ */
+const MOST_LINES = 38
+/**
+ * Steps that shorten a report, each together with the earlier ones: a step omits small parts of
+ * RSS, repeated suspects, details of the evidence, other findings, all parts of RSS, or all
+ * evidence.
+ */
+const SHORTER = Object.freeze({
+  smallParts: 1, repeated: 2, details: 3, others: 4, parts: 5, evidence: 6
+})
+/** Upper bound of known bugs that are described for a verdict without -v. */
 const MOST_KNOWN_BUGS = 3
 
 /** Styles of states. Green is used only for ruled out checks. */
@@ -45,7 +59,22 @@ const STYLES = Object.freeze(/** @type {const} */ ({
  * @returns {Line[]}
  */
 function renderReport (report, { width = 100, verbose = false, ended = [] } = {}) {
-  const text = new ReportText(width, verbose)
+  const steps = verbose ? [0] : [0, ...Object.values(SHORTER)]
+  /** @type {Line[]} */
+  let lines = []
+  for (const shorter of steps) {
+    lines = renderLines(report, new ReportText(width, verbose, shorter), ended)
+    if (lines.length <= MOST_LINES) break
+  }
+  return lines
+}
+
+/**
+ * @param {import('./watch-command').Report} report
+ * @param {ReportText} text
+ * @param {readonly Ended[]} ended
+ */
+function renderLines (report, text, ended) {
   text.addEnd(report)
   const deaths = report.deaths.filter(({ reason }) => reason !== 'clean')
   for (const target of report.targets) {
@@ -106,14 +135,17 @@ class ReportText {
   lines = []
   #width
   #verbose
+  #shorter
 
   /**
    * @param {number} width
    * @param {boolean} verbose
+   * @param {number} [shorter] step of SHORTER; 0: a complete report
    */
-  constructor (width, verbose) {
+  constructor (width, verbose, shorter = 0) {
     this.#width = width
     this.#verbose = verbose
+    this.#shorter = shorter
   }
 
   /**
@@ -183,8 +215,7 @@ class ReportText {
       // The predicted times to a limit refer to the last frame, so they are marked for an ended
       // process.
       const past = found.length > 0
-        ? ' Times to a limit, below, are predictions from before the ' +
-        'end.'
+        ? ' The times to a limit below were predicted before the end.'
         : ''
       this.#say(`It ended after ${formatSeconds(endedAfterSeconds)}.${past}`, 2)
     }
@@ -193,7 +224,7 @@ class ReportText {
       if (i === 0 || this.#verbose) this.#addVerdict(verdict, headline)
       else this.#addBrief(verdict)
     })
-    if (memory) this.#addMemory(memory)
+    if (memory && this.#shorter < SHORTER.parts) this.#addMemory(memory)
     this.#addOthers(verdicts.filter(({ diagnosis }) =>
       !source?.cannotTell.some(beyond => beyond.diagnosis === diagnosis)))
   }
@@ -237,9 +268,14 @@ class ReportText {
   /** @param {NonNullable<import('./watch-command').JudgedTarget['memory']>} memory */
   #addMemory ({ rssBytes, parts, unknown }) {
     this.lines.push('')
-    this.#say(`Where the ${formatBytes(rssBytes)} of RSS are`, 2)
-    const shown = parts.filter(({ bytes }) =>
-      bytes >= (this.#verbose ? LEAST_SHARE : LEAST_SHOWN_SHARE) * rssBytes)
+    const isShort = this.#shorter >= SHORTER.smallParts
+    const least = this.#verbose ? LEAST_SHARE : isShort ? LEAST_LARGE_SHARE : LEAST_SHOWN_SHARE
+    const shown = parts.filter(({ bytes }) => bytes >= least * rssBytes)
+    this.#say(
+      `${isShort ? 'Largest parts' : 'Parts'} of the RSS of ${formatBytes(rssBytes)}` +
+        `${isShort ? ' (-v lists all)' : ''}`,
+      2
+    )
     const widest = Math.max(...shown.map(({ title }) => title.length))
     for (const { title, bytes } of shown) {
       const share = bytes / rssBytes
@@ -247,7 +283,7 @@ class ReportText {
         `    ${title.padEnd(widest)} ${formatBytes(bytes).padStart(9)} ${formatRatio(share).padStart(6)}  ${'█'.repeat(Math.round(24 * share))}`.trimEnd()
       )
     }
-    if (unknown) this.#say(`Not known: ${unknown}.`, 4)
+    if (unknown && !isShort) this.#say(`Not known: ${unknown}.`, 4)
   }
 
   /** @param {JudgedVerdict} verdict */
@@ -273,6 +309,7 @@ class ReportText {
   #addBrief (verdict) {
     const { summary, suspects, fix: [fix] } = verdict
     this.#addTitle(verdict)
+    if (this.#shorter >= SHORTER.others) return
     this.#say(summary, 2)
     const site = suspects?.suspects.sites[0]
     if (site) this.#say(`First suspect, by a ${suspects.kind}: ${site.text}`, 2)
@@ -289,7 +326,7 @@ class ReportText {
     this.#addTitle(verdict)
     if (verdict.diagnosis !== headline.diagnosis) this.#say(verdict.summary, 2)
     if (verdict.impact) this.#say(`Impact: ${verdict.impact}`, 2)
-    const shown = this.#verbose ? verdict.evidence : verdict.evidence.slice(0, MOST_EVIDENCE)
+    const shown = verdict.evidence.slice(0, this.#mostEvidence())
     const all = verdict.evidence.length
     this.#say(all > shown.length ? `Evidence (${shown.length} of ${all}, -v lists them)` : 'Evidence', 2)
     for (const { text } of shown) this.#say(`- ${text}`, 4)
@@ -302,41 +339,57 @@ class ReportText {
         this.#say(`- ${formatNumber(count)} ${text}`, 4)
       }
     }
-    if (suspects) {
-      this.#say(`Suspects, by a ${suspects.kind}`, 2)
-      for (const { text } of suspects.suspects.sites.slice(0, MOST_SUSPECTS)) {
-        this.#say(`- ${text}`, 4)
-      }
-      const { packages = [] } = suspects.suspects
-      if (packages.length > 1) this.#say(`By package: ${packagesText(packages)}`, 4)
-    }
+    if (suspects) this.#addSuspects(suspects, headline)
     if (verdict.holders) this.#addHolders(verdict.holders, 2)
     this.#addKnownBugs(knownBugs, verdict.diagnosis === headline.diagnosis)
     verdict.fix.forEach((fix, i) => {
       if (i === 0) this.#addFix(fix, 'Fix')
       else if (this.#verbose) this.#addFix(fix, 'Or')
-      else this.#say(`Or: ${fix.title} (-v shows it)`, 2)
+      else if (this.#shorter < SHORTER.others) this.#say(`Or: ${fix.title} (-v shows it)`, 2)
     })
     if (verdict.runbook) this.#say(`Runbook: ${runbookOf(verdict.runbook)}`, 2)
   }
 
+  /** Number of lines of evidence. */
+  #mostEvidence () {
+    if (this.#verbose) return Infinity
+    if (this.#shorter >= SHORTER.evidence) return 0
+    if (this.#shorter >= SHORTER.others) return 1
+    return this.#shorter >= SHORTER.details ? 2 : MOST_EVIDENCE
+  }
+
   /**
-   * Describes the likely bugs, and names the others.
+   * @param {NonNullable<JudgedVerdict['suspects']>} suspects
+   * @param {import('@memwatch/engine/verdicts/headline').Headline} headline
+   */
+  #addSuspects ({ kind, suspects: { sites, packages = [] } }, headline) {
+    const shown = sites.slice(0, MOST_SUSPECTS)
+    const isRepeated = shown.every(({ text }) => headline.text.includes(text))
+    if (this.#shorter >= SHORTER.repeated && isRepeated) return
+    this.#say(`Suspects, by a ${kind}`, 2)
+    for (const { text } of shown) this.#say(`- ${text}`, 4)
+    if (packages.length > 1) this.#say(`By package: ${packagesText(packages)}`, 4)
+  }
+
+  /**
+   * Describes the likely bugs, and counts the others.
    * @param {JudgedVerdict['knownBugs']} bugs
    * @param {boolean} isHeadline true if the headline has already named the only likely bug
    */
   #addKnownBugs (bugs, isHeadline) {
     const isTold = isHeadline && bugs.length === 1 && bugs[0].likely
-    const described = (this.#verbose ? bugs : bugs.filter(({ likely }) => likely))
-      .slice(0, MOST_KNOWN_BUGS)
+    const described = this.#verbose
+      ? bugs
+      : bugs.filter(({ likely }) => likely).slice(0, MOST_KNOWN_BUGS)
     for (const { text, workaround, thread } of described) {
       const around = workaround === null ? '' : ` Workaround: ${workaround}.`
       this.#say(`${isTold ? 'Known bug.' : text}${around} ${thread}`, 2)
     }
     const others = bugs.filter(bug => !described.includes(bug))
-    if (others.length > 0) {
-      this.#say(`Also known for these versions: ${others.map(({ id }) => id).join(', ')}.`, 2)
-    }
+    if (others.length === 0) return
+    const count = `${others.length}${described.length > 0 ? ' other' : ''}`
+    const noun = others.length === 1 ? 'bug is' : 'bugs are'
+    this.#say(`${count} ${noun} known in these versions (-v shows the text).`, 2)
   }
 
   /**

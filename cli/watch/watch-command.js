@@ -41,7 +41,7 @@ const FAREWELL_MS = 1000
  * @typedef {object} Attached
  * @property {number} pid
  * @property {number} startedAtUnixMs start of the process
- * @property {number} atUnixMs time from which it is observed
+ * @property {number} atUnixMs start of the observation
  * @property {boolean} ended true if it ended while it was watched
  * @property {import('@memwatch/exporter/attachment/attachment').Workers} workers
  */

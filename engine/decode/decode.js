@@ -36,7 +36,7 @@ const REJECT_REASONS = Object.freeze([
 ])
 
 /**
- * Length in characters from which values are counted. The longest hello of the lab has 7,800
+ * In lines of this many characters values are counted. The longest hello of the lab has 7,800
  * characters, the longest frame 2,500.
  */
 const LONG_LINE = 16_384

@@ -118,7 +118,8 @@ module.exports = defineDiagnosis({
         title: 'Use jemalloc',
         change: jemallocChange(target),
         predicted: predicted(jemalloc),
-        risk: 'Another allocator in the process: try it on one replica first. In Alpine and ' +
+        risk: 'This replaces the allocator of the process: try it on one replica first. In ' +
+          'Alpine and ' +
           'distroless images, copy the library into the image.'
       }
     ]
@@ -253,13 +254,12 @@ function showEvidence (signals, limits) {
       signals.allocatorAsked === 1
         ? `malloc itself counts ${value} of its resident memory as free (threshold ${limit}).`
         : (signals.allocatorAnswerDue === 1 ? 'memwatch will query malloc. ' : '') +
-          `About ${value} of malloc's resident memory are beyond what is in use; from ${limit} ` +
-          'on it matters.'),
+          `About ${value} of malloc's resident memory are not in use (threshold ${limit}).`),
     evidence('rssBytes', rssBytes, retained / limits.retainedShareRatio, value =>
       `RSS is ${value}, of which malloc keeps ${formatRatio(retained / rssBytes)}.`),
     evidence('mallocArenaShareRatio', inArenas, limits.arenaShareRatio, value =>
-      `${formatRatio(1 - inArenas)} of it are in [heap], the main arena, and ${value} in the ` +
-      'arenas of threads.'),
+      `${formatRatio(1 - inArenas)} of the retained memory is in [heap], the main arena, and ` +
+      `${value} in the arenas of threads.`),
     evidence(
       isChurn ? 'bufferChurnBytes' : 'nativeReusedBytes', moved, limits.movedShareRatio * retained,
       (value, limit) => `Up to ${value} of native memory and Buffers were freed (threshold ` +
@@ -267,7 +267,7 @@ function showEvidence (signals, limits) {
     trend && evidence(
       'nativeRiseBytes', trend.rise, limits.growthShareRatio * signals.nativeBytes,
       (value, limit) => risesInLine(signals, limits)
-        ? `It still rises in a straight line, by ${value}: until the rise stops, a leak is as ` +
+        ? `Native memory still rises in a straight line, by ${value}: until this stops, a leak is as ` +
           'likely.'
         : notALine(trend.rise, value, limit))
   )
@@ -279,8 +279,9 @@ function showEvidence (signals, limits) {
  * @param {string} limit
  */
 function notALine (riseBytes, rise, limit) {
-  if (riseBytes <= 0) return 'It does not rise: no leak.'
-  return `It rose by ${rise} (threshold ${limit}), but not in a continuing line: no leak.`
+  if (riseBytes <= 0) return 'Native memory does not rise: no leak.'
+  return `Native memory rose by ${rise} (threshold ${limit}), but not in a continuing line: no ` +
+    'leak.'
 }
 
 /**

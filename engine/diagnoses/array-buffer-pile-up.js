@@ -59,8 +59,8 @@ module.exports = defineDiagnosis({
     // because a thread that waits for a CPU drops fewer Buffers.
     majorsPerCpuSecond: 1,
     majorRatio: 0.003,
-    // Share of CPU time from which collections are too expensive at any rate, as a slow machine
-    // runs fewer and longer ones. Apps that drop Buffers and have fewer major GCs measured at most
+    // With this share of CPU time collections are too expensive at any rate, as a slow machine runs
+    // fewer and longer ones. Apps that drop Buffers and have fewer major GCs measured at most
     // 0.0035.
     costlyMajorRatio: 0.01,
     // Limits of rate, cost and share of RSS that are worth a change.

@@ -29,7 +29,7 @@ module.exports = defineDiagnosis({
     // Retained Buffers below this are no problem, whatever slabs they belong to.
     arrayBuffersFloorBytes: 48 * 2 ** 20,
     arrayBuffersShareRatio: 0.25,
-    // Rise from which retained Buffers count as growing.
+    // Least rise of retained Buffers that count as growing.
     growsSteadinessRatio: 0.5,
     // Share of the pinned memory that a fix frees; copies of the retained data use the rest.
     releasedShareRatio: 0.9
@@ -137,6 +137,6 @@ function showEvidence (signals, limits, kept) {
     evidence('rssBytes', rssBytes, floor / limits.arrayBuffersShareRatio, value =>
       `RSS is ${value}.`),
     arrayBuffersTrend && evidence('arrayBuffersRiseBytes', arrayBuffersTrend.rise, 0, value =>
-      `It changed by ${value} along its trend line.`)
+      `The retained Buffers changed by ${value} along the line of their trend.`)
   )
 }

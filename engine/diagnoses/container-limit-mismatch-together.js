@@ -77,12 +77,12 @@ function showEvidence (signals, limits, finding, { heapLimits, beside, usedRatio
     evidence('containerLimitBytes', limit, heapLimits + beside, (value, worst) =>
       `The container's limit is ${value}; all processes together may grow to ${worst}.`),
     evidence('rssBytes', rssBytes, shareBytes, value =>
-      `RSS is ${value} here, ${formatBytes(usedRatio * limit)} in all processes: ` +
-      `${formatRatio(usedRatio)} of the container. From ${formatRatio(limits.rssShareRatio)} on, ` +
-      `with heaps that fill ${formatRatio(limits.heapShareRatio)} of it, the finding is severe ` +
-      `(now ${formatRatio(heapRatio)}).`),
+      `RSS is ${value} in this process, and ${formatBytes(usedRatio * limit)} ` +
+      `(${formatRatio(usedRatio)} of the container) in all processes. The finding is severe from ` +
+      `${formatRatio(limits.rssShareRatio)} on, if the heaps fill ` +
+      `${formatRatio(limits.heapShareRatio)} of the container (now ${formatRatio(heapRatio)}).`),
     hits && evidence('containerLimitHitsPerSecond', hits, 0, value =>
-      `Memory use reached the limit ${value}, and the kernel had to reclaim memory.`)
+      `Memory use reached the limit ${value}; each time the kernel had to reclaim memory.`)
   )
 }
 

@@ -199,15 +199,14 @@ function judgeAlone (signals, limits, finding, target) {
       evidence('heapSizeLimitBytes', heapLimit, limit - beside, (value, limit) =>
         `The heap may grow to ${value}; ${limit} would fit beside the other resident memory.`),
       evidence('containerLimitBytes', limit, heapLimit + beside, (value, worst) =>
-        `The container may hold ${value}; all together it can become ${worst}.`),
+        `The container's limit is ${value}; heap and other memory together may reach ${worst}.`),
       isBlind && evidence('heapSizeLimitBytes', heapLimit, limits.blindRatio * limit, () =>
         resize ? whyKept(resize, limit) : whyBlind(target, limit)),
       evidence('rssBytes', rssBytes, limits.rssShareRatio * limit, (value, limit) =>
-        `RSS is ${value}; from ${limit} on, with a heap that fills ` +
-        `${formatRatio(limits.heapShareRatio)} of the container, the finding is severe (now ` +
-        `${formatRatio(heapShare)}).`),
+        `RSS is ${value}. The finding is severe from ${limit} on, if the heap fills ` +
+        `${formatRatio(limits.heapShareRatio)} of the container (now ${formatRatio(heapShare)}).`),
       hits && evidence('containerLimitHitsPerSecond', hits, 0, value =>
-        `Memory use met the limit ${value}, and the kernel had to reclaim memory.`)
+        `Memory use reached the limit ${value}; each time the kernel had to reclaim memory.`)
     ),
     impact: 'V8 has no reason to run a GC before the container is full. The kernel kills the ' +
       'process (exit 137, OOMKilled), and the log has no message about a heap.'

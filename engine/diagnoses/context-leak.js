@@ -135,7 +135,7 @@ function showEvidence (signals, limits) {
   return listEvidence(
     evidence('nativeContextsRise', contexts?.rise ?? 0, limits.rise, (value, limit) =>
       `${value} more contexts than at the start of the trend (threshold ${limit}); ` +
-      `${formatNumber(signals.detachedContexts ?? 0)} of all are detached.`),
+      `${formatNumber(signals.detachedContexts ?? 0)} of all contexts are detached.`),
     evidence('majorsSeen', majorsSeen, limits.majors, value =>
       `${value} major GCs ran during the growth.`),
     evidence('nativeContextsSteadinessRatio', steady, limits.steadinessRatio, (value, limit) =>

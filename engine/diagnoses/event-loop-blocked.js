@@ -45,7 +45,7 @@ module.exports = defineDiagnosis({
     // cause it.
     blockedFramesRatio: 0.3,
     longestDelaySeconds: 0.15,
-    // Mean wait of a request for the loop alone.
+    // Mean time that a request waits because of the loop alone.
     expectedWaitSeconds: 0.01,
     suspectedExpectedWaitSeconds: 0.005,
     // Rare blocks of half a second and more: so many are no accident. A program that loads or
@@ -304,9 +304,9 @@ function showRare (signals, limits, waiters) {
       `In the last minutes it computed ${value} times for half a second or longer in one piece ` +
       `(threshold ${limit}), not counting GC or waits for a CPU.`),
     evidence('longBlocksSpanSeconds', seconds ?? 0, limits.longBlocksSpanSeconds, (value, limit) =>
-      `From the first to the last of them passed ${value} (threshold ${limit}).`),
+      `These blocks are spread over ${value} (threshold ${limit}).`),
     evidence('longBlocksWaitSeconds', mean ?? 0, limits.expectedWaitSeconds, () =>
-      `Timers and requests wait ${ms(mean ?? 0)} for them on average (threshold ` +
+      `Because of them timers and requests wait ${ms(mean ?? 0)} on average (threshold ` +
       `${ms(limits.expectedWaitSeconds)}); the longest took ${ms(longest ?? 0)}.`),
     waitersEvidence(waiters, signals)
   )

@@ -5,10 +5,10 @@
  * meets its bound. The live heap and the memory outside it share these limits.
  */
 const FILLING_LIMITS = Object.freeze({
-  // Growth is certain after a straight line over this share of the way from its start to the limit
-  // ...
+  // Growth is certain if its line is straight over this share of the way from its start to the
+  // limit, and for the time below.
   runwayShareRatio: 0.35,
-  // ... and after this time: caches of 50 to 400 MiB took up to ten minutes to fill.
+  // Least time of a straight line: caches of 50 to 400 MiB took up to ten minutes to fill.
   fillingSeconds: 600,
   // Younger growth is certain only if it covers most of the way, as caches are configured to stay
   // below the limit.
@@ -25,7 +25,7 @@ const MAY_FILL = 'a leak, or a cache that still fills'
 /** @typedef {typeof FILLING_LIMITS} FillingLimits */
 
 /**
- * Rise along a line from which a leak is certain.
+ * Least rise along a line that makes a leak certain.
  * @param {FillingLimits} limits
  * @param {Record<'rise' | 'runway' | 'seconds', number>} line rise and runway: bytes
  * @param {boolean} holdsCaches true if caches may use this memory

@@ -42,8 +42,8 @@ module.exports = defineDiagnosis({
     // times longer: 0.2 at 85 % of the limit, 0.5 and more from 90 % on.
     pauseRatio: 0.18,
     suspectedPauseRatio: 0.06,
-    // Share of the limit from which V8 marks the whole heap every second, mostly on other threads.
-    // There a smaller share of pauses is enough. A large, quiet heap at 91 % of its limit ran one
+    // At this share of the limit V8 marks the whole heap every second, mostly on other threads, so
+    // a smaller share of pauses is enough. A large, quiet heap at 91 % of its limit ran one
     // major GC a minute.
     brinkShareRatio: 0.87,
     brinkMajorsPerCpuSecond: 0.8,
@@ -156,7 +156,7 @@ function findSecondsToFill ({ liveHeapShareRatio, heapLimitSecondsLeft: left }, 
 }
 
 /**
- * Share of CPU time in GC from which the finding is certain.
+ * Least share of CPU time in GC that makes the finding certain.
  * @param {Signals} signals
  * @param {Limits} limits
  */
@@ -184,7 +184,8 @@ function showEvidence (signals, limits, left, neededPauses) {
       `After a major GC ${formatBytes(signals.liveHeapBytes)} are left: ${value} of the limit. ` +
       `Above ${limit} there is little room for garbage.`),
     left !== null && evidence('heapLimitSecondsLeft', left, limits.fillsSeconds, value =>
-      `It fell at none of the last major GCs: at this rate it is full in about ${value}.`),
+      'The live heap fell at none of the last major GCs: at this rate it reaches its limit in ' +
+      `about ${value}.`),
     evidence('recentGcPauseRatio', signals.recentGcPauseRatio, neededPauses, (value, limit) =>
       `GC pauses take ${value} of wall time; the threshold is ${limit} of CPU time.`),
     evidence('recentMajorsPerSecond', majors, limits.majorsPerCpuSecond, value =>

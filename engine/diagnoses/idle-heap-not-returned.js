@@ -44,9 +44,9 @@ module.exports = defineDiagnosis({
     slackOfLimitRatio: 0.25,
     // An app at rest needs no new space with halves this large.
     semiSpaceBytes: 16 * MIB,
-    // Share of the slack from which the new space is the part to shrink.
+    // With this share of the slack, the new space is the part to shrink.
     newSpaceShareRatio: 1 / 3,
-    // Headroom above the live heap that keeps majors cheap.
+    // Headroom above the live heap that keeps major GCs cheap.
     comfortableShareRatio: 0.5
   },
   explains: [],

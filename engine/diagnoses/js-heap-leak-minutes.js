@@ -205,7 +205,7 @@ function judgeLine (signals, limits, line) {
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Line} line
- * @param {number} certainBytes rise from which it is certain
+ * @param {number} certainBytes least rise for a confirmed finding
  */
 function showLine (signals, limits, { rise, growth, seconds, fit, late, share }, certainBytes) {
   return [
@@ -219,7 +219,8 @@ function showLine (signals, limits, { rise, growth, seconds, fit, late, share },
       `The growth does not level off: at the end it had ${value} of its mean rate. The rate of a ` +
       `cache that fills falls below ${limit}.`),
     evidence('liveHeapRiseBytes', rise, certainBytes, (value, limit) =>
-      `It has risen by ${value}, ${formatRatio(share)} of the way to the limit (threshold ` +
+      `The live heap has risen by ${value}, ${formatRatio(share)} of the way to the limit ` +
+      '(threshold ' +
       `${limit}).`)
   ]
 }
@@ -311,9 +312,9 @@ function judgeWithoutReadings (signals, limits) {
     promoted >= limits.lastingRiseBytes
   if (mayLeak) return null
   return ok(
-    `the live heap grew by at most ${formatBytes(most)} in ${formatSeconds(seconds)}, the sum of ` +
-      `promoted and young objects: at most ${formatPerHour(growth)}, with ${formatBytes(runway)} ` +
-      'left. Slower growth becomes visible over hours',
+    `promoted and young objects add up to at most ${formatBytes(most)} in ` +
+      `${formatSeconds(seconds)}, so the live heap grew by at most ${formatPerHour(growth)}, with ` +
+      `${formatBytes(runway)} left. Slower growth becomes visible over hours`,
     { keeps: true }
   )
 }

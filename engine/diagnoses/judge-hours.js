@@ -104,7 +104,7 @@ function growthEvidence (trend, runway, names, limits, { found, limitName, fills
       rise,
       limits.runwayShareRatio * (rise + runway),
       (value, limit) =>
-        `It rose by ${value} in ${formatSeconds(seconds)}, ${formatRatio(share)} of the way to ` +
+        `The growth is ${value} in ${formatSeconds(seconds)}, ${formatRatio(share)} of the way to ` +
           `${limitName}; ${limit}, or the same growth on two days, confirms it.`
     ),
     evidence(

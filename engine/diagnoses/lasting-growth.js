@@ -14,10 +14,10 @@ const LASTING_LIMITS = Object.freeze({
   // morning: 300 MiB between night and noon are up to 39 MiB an hour. It is judged over hours,
   // against the load and the hour of the day.
   slowestBytesPerSecond: 48 * 2 ** 20 / SECONDS_PER_HOUR,
-  // Growth over its standard error, from which it is suspected. Services whose memory follows their
-  // load measured below 4 from the second day on, leaks above 9.
+  // Least growth for a suspicion, in standard errors. Services whose memory follows their load
+  // measured below 4 from the second day on, leaks above 9.
   lastingScore: 4,
-  // Growth over its standard error, from which it is confirmed.
+  // Least growth for a confirmed finding, in standard errors.
   lastingCertainScore: 6,
   // Growth that is worth a suspicion wherever the limit is: a leak of 2 MiB an hour reaches it
   // within a day.

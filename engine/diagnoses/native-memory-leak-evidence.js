@@ -115,8 +115,8 @@ function ruleOutFreed (signals, limits, rise) {
 }
 
 /**
- * True if the growth may be freed memory that malloc retains. Without a query of malloc, large
- * enough Buffers that come and go are the sign of it.
+ * True if the growth may be freed memory that malloc retains. Without a query of malloc, Buffers
+ * that come and go are the sign of such memory, if they are large enough.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} rise bytes

@@ -200,14 +200,14 @@ function showLine (signals, limits, { rise, growth, seconds, steady, share }, ne
     evidence('majorsSeen', majorsSeen, limits.majors, value =>
       majorsSeen >= limits.majors
         ? `${value} major GCs in the second half of this time did not free it.`
-        : 'No major GC ran in the second half of this time: it may be garbage.'),
+        : 'No major GC ran in the second half of this time: the growth may be garbage.'),
     evidence('outsideHeapSteadinessRatio', steady, limits.steadinessRatio, (value, limit) =>
       `Steadiness of the growth: ${value} (threshold ${limit}; 1 is a straight, continuing line).`),
     evidence('outsideHeapRiseBytes', rise, neededBytes, (value, limit) =>
-      `It has risen by ${value}, ${formatRatio(share)} of the way to ${nameLimit(signals)} ` +
-      `(threshold ${limit}).`),
+      `Memory outside the heap has risen by ${value}, ${formatRatio(share)} of the way to ` +
+      `${nameLimit(signals)} (threshold ${limit}).`),
     evidence('externalRiseBytes', external, limits.placeShareRatio * rise, value =>
-      `V8 counts ${value} of it as external memory${inBuffers}.`)
+      `V8 counts ${value} of the growth as external memory${inBuffers}.`)
   ]
 }
 
@@ -222,8 +222,8 @@ function showFreed (signals, limits, rise, mayBeFreed) {
   const least = limits.churnShareRatio * rise
   if (freed !== null) {
     return evidence('allocatorSlackRiseBytes', freed, least, (value, limit) =>
-      `malloc itself counts ${value} of it as free (threshold ${limit}): the growing memory is ` +
-      'in use.')
+      `malloc itself counts ${value} of the growth as free (threshold ${limit}): the growing ` +
+      'memory is in use.')
   }
   return evidence('bufferChurnBytes', signals.bufferChurnBytes ?? 0, least, (value, limit) =>
     mayBeFreed

@@ -45,9 +45,9 @@ module.exports = defineDiagnosis({
     riseBytes: 24 * 2 ** 20,
     // Straight and not slowing down: leaks measure 0.7–1.
     steadinessRatio: 0.6,
-    // Below this the growth levels off, ...
+    // Below this the growth levels off.
     suspectedSteadinessRatio: 0.5,
-    // ... and a suspicion is withdrawn below this.
+    // Below this a suspicion is withdrawn.
     levelsOffRatio: 0.3,
     // Memory outside the heap that fills this share of its room must stop growing, whatever causes
     // it: the kernel reclaims pages and throttles.
@@ -122,7 +122,7 @@ function judgeLong (signals, limits) {
         evidence('majorsSeen', signals.majorsSeen, limits.majors, value =>
           collected
             ? `${value} major GCs in the last minutes did not free it.`
-            : 'No major GC ran lately: it may be garbage.'),
+            : 'No major GC ran lately: the growth may be garbage.'),
         ...showPlace(place, signals, limits, growthBytesPerSecond),
         mayBeFreed &&
           evidence(

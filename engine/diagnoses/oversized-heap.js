@@ -10,7 +10,7 @@ const { newSpaceBytes } = require('../v8/heap-sizing')
 const MIB = 2 ** 20
 /** Recommended semi-space for most request loads. */
 const ENOUGH_SEMI_SPACE = 16 * MIB
-/** Headroom above the live heap that keeps majors cheap. */
+/** Headroom above the live heap that keeps major GCs cheap. */
 const COMFORTABLE_SHARE = 0.5
 /** A heap of this multiple of the live heap is in proportion. */
 const LIVE_FACTOR = 2

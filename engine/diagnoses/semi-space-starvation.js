@@ -60,7 +60,7 @@ module.exports = defineDiagnosis({
     // If only scavenges are frequent, the process must be this old in CPU-seconds: with a tenth of
     // a core the start phase takes ten times as long.
     lifeCpuSeconds: 15,
-    // Share of CPU time in scavenges and ordinary majors that is worth a change. CPU time is the
+    // Share of CPU time in scavenges and ordinary major GCs that is worth a change. CPU time is the
     // basis, because the pauses of a throttled thread last several times longer by the clock.
     pauseRatio: 0.12,
     suspectedPauseRatio: 0.06,
@@ -68,18 +68,18 @@ module.exports = defineDiagnosis({
     // objects outlive a new space of any size. An app with 40 concurrent requests of 1 MB measured
     // 0.28 to 0.38.
     unexplainedRatio: 0.25,
-    // Share of CPU time in ordinary majors if short-lived objects are promoted and fill old space.
-    // The limit is a share, not a rate, because a slow machine runs fewer and longer GCs. Starving
-    // apps measured 0.048–0.11, healthy ones with the same small semi-space 0.0008–0.013.
+    // Share of CPU time in ordinary major GCs if short-lived objects are promoted and fill old
+    // space. The limit is a share, not a rate, because a slow machine runs fewer and longer GCs.
+    // Starving apps measured 0.048–0.11, healthy ones with the same small semi-space 0.0008–0.013.
     ordinaryMajorRatio: 0.03,
-    // Rate of majors that replaces the share where the thread's wait for a CPU is unknown:
+    // Rate of major GCs that replaces the share where the thread's wait for a CPU is unknown:
     // neighbours may cause a share of wall time. Healthy apps ran 0–2, starving ones 8–14.
     ordinaryMajorsPerSecond: 2.5,
     // If a larger share of the bytes promoted between two major GCs survives, the live heap grows,
     // and its growth causes the major GCs. Starving apps keep 0.02 of them, a leak of 2 MiB/s 0.3.
     keptShareRatio: 0.15,
     // V8 starts no major GC for less promoted garbage. Starving apps measured 20 MiB between two
-    // major GCs. Apps whose large Buffers force the GCs, which V8 12.4 does not report, measured
+    // major GCs. V8 12.4 does not report GCs that large Buffers force; apps with such GCs measured
     // 1.4 MiB.
     promotedPerMajorBytes: 8 * MIB,
     // Without major GCs of that kind, scavenges alone must reach this rate per CPU-second.
@@ -123,7 +123,7 @@ module.exports = defineDiagnosis({
       },
       evidence: showEvidence(signals, limits, target, causes),
       impact: `${formatRatio(wallRatio)} of wall time goes into GC pauses, and about as much ` +
-        'again into GC threads; requests wait for them.'
+        'again into GC threads; requests wait during the pauses.'
     }
   },
 
@@ -224,7 +224,7 @@ function weighCauses (signals, limits) {
   const promoted = signals.promotedPerMajorBytes ?? Infinity
   const isPromotion = promoted >= limits.promotedPerMajorBytes
   const isKept = (signals.keptPerMajorBytes ?? 0) >= limits.keptShareRatio * promoted
-  // V8 does not report which majors its marking steps prepare: the steps count for the more
+  // V8 does not report which major GCs its marking steps prepare: the steps count for the more
   // frequent kind.
   const areOrdinary = majors > 0 && majors >= (signals.externalMajorsPerSecond ?? 0)
   const areMany =
@@ -275,7 +275,7 @@ function showEvidence (signals, limits, target, { promotesTooEarly, wallRatio, c
     evidence('semiSpaceMaxBytes', most, limits.semiSpaceMaxBytes, (value, limit) =>
       `A semi-space may hold at most ${value}, less than ${limit}: ${because}.`),
     evidence('semiSpaceCapacityBytes', now, most, value =>
-      `It has ${value} and cannot grow further.`),
+      `The semi-space has ${value} and cannot grow further.`),
     evidence('scavengesPerSecond', scavengesPerSecond, limits.scavengesPerCpuSecond, value =>
       `${value} scavenges, ${formatRatio(signals.scavengePauseRatio)} of wall time.`),
     evidence('ordinaryMajorPauseRatio', majorRatio, limits.ordinaryMajorRatio, (value, limit) =>

@@ -2,10 +2,9 @@
 
 /** Limits of the time left to act. */
 const URGENCY_LIMITS = Object.freeze({
-  // Less than one working day requires action at once; a longer time is worth a ticket ... ...
+  // Less than one working day requires action at once; a longer time is worth a ticket.
   criticalSeconds: 8 * 3600,
-  // ... and a time beyond the next deployment, which restarts the process anyway, is only
-  // information.
+  // A time beyond the next deployment is only information, as a deployment restarts the process.
   infoSeconds: 30 * 86_400
 })
 

@@ -93,7 +93,7 @@ function gc (column, accepts) {
 const isScavenge = key =>
   (key.startsWith('minor/') || key.startsWith('minor_mark_sweep/')) && !isOwnGc(key)
 /**
- * Incremental marking steps belong to the ordinary majors that they prepare.
+ * Incremental marking steps belong to the ordinary major GCs that they prepare.
  * @param {string} key kind and cause of a GC
  */
 const isOrdinaryMajor = key =>

@@ -5,7 +5,7 @@ const { NO_NEIGHBOURS, NO_WORKERS, tracks } = require('./tracks')
 
 /** Default window of a rate: long enough for dozens of GCs, short enough to follow a load. */
 const RATE_SECONDS = 30
-/** Share of a span in which GCs must have been observed for a rate to be representative. */
+/** A rate is representative if GCs were observed in this share of its span. */
 const LEAST_OBSERVED_SHARE = 0.5
 /**
  * Start phase of a process: this share of its age, and at least this many seconds in which the

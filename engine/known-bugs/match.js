@@ -135,7 +135,7 @@ const versionText = (name, version) => `${name === 'node' ? 'Node.js' : name} ${
 function textOf (bug, version, likely) {
   const { package: name, title, when } = bug
   const known = likely ? 'Known' : `Also known for ${versionText(name, version)}`
-  const cause = likely ? 'Likely the cause: a suspect leads there' : `It applies when ${when}`
+  const cause = likely ? 'This is likely the cause: a suspect leads there' : `It applies when ${when}`
   return `${known}: ${title} (${threadName(bug.thread)}), ${fixText(bug, version)}. ${cause}.`
 }
 

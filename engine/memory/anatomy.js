@@ -4,7 +4,7 @@ const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
 const { canTellRetained } = require('./retained')
 const { oldUsedBytes } = require('../v8/heap-spaces')
 
-/** Share of RSS from which retained memory is worth a line of text. */
+/** Least share of RSS of retained memory that is worth a line of text. */
 const WORTH_ASKING = 0.02
 /** Parts that only a scan shows, as long as there was none. */
 const NOTHING_SEEN = Object.freeze({

@@ -47,7 +47,7 @@ const parts = Object.freeze({
   },
   addon_malloc: {
     title: 'malloc of an addon',
-    help: 'mimalloc of an addon: in use or retained'
+    help: 'memory of the mimalloc in an addon, in use or retained'
   },
   stacks: { title: 'Stacks', help: 'stacks of all threads' },
   files: { title: 'Code, libraries, files', help: 'file mappings and shared memory' },

@@ -181,8 +181,8 @@ module.exports = {
   cpuTimeSignals: {
     cpuTimeRatio: /** @type {Signal} */ ({
       unit: 'ratio',
-      help: 'Share of wall time in which the thread worked or idled. In the rest it was ready to ' +
-        'run but had no CPU, because of a quota or of other processes.',
+      help: 'Share of wall time in which the thread did not wait for a CPU. A thread waits ' +
+        'because of a CPU quota or of other processes.',
       compute: window => cpuTime(window)?.hadRatio ?? null
     }),
     lifeCpuSeconds: /** @type {Signal} */ ({
@@ -210,6 +210,6 @@ module.exports = {
       'major GCs for external memory'
     ),
     recentGcCpuRatio: shareSignal('gcPauseSeconds', 'GCs of all kinds', NOW_SECONDS),
-    recentMajorCpuRatio: shareSignal('ordinaryMajorPauseSeconds', 'ordinary majors', NOW_SECONDS)
+    recentMajorCpuRatio: shareSignal('ordinaryMajorPauseSeconds', 'ordinary major GCs', NOW_SECONDS)
   }
 }

@@ -72,8 +72,8 @@ module.exports = {
   }),
   gcWindowSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: 'Length of the window of these rates in which memwatch also knows how long the thread ' +
-      'waited for a CPU. The window is shorter at first.',
+    help: 'Length of the window of these rates, as far as the wait of the thread for a CPU is ' +
+      'known. The window is shorter at first.',
     compute: window => {
       const seen = window.increase('scavenges')
       return seen && knownSeconds(window, seen.overSeconds)

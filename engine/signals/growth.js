@@ -16,18 +16,18 @@ const WARM_UP_SHARE = 0.2
 const WARM_UP_MOST_SECONDS = 300
 /** Least part of a rise that exceeds all earlier values. */
 const NEW_SHARE = 0.3
-/** Number of readings after major GCs from which other readings are not needed. */
+/** With this many readings after major GCs other readings are not needed. */
 const ENOUGH_READINGS = 7
 /**
- * Share of their span that readings after majors must cover to replace the others. In one app, the
- * first major GCs came once a second: seven readings covered only six seconds of a minute's growth.
+ * Readings after major GCs replace all readings if they cover this share of their span. In one app,
+ * the first major GCs came once a second: seven readings covered only six seconds of a minute's
+ * growth.
  */
 const MAJORS_SPAN_SHARE = 0.5
 /** Growth over a shorter time may be a pool that fills. */
 const LEAST_SECONDS = 30
 /**
- * Mann–Kendall score from which growth is significant: a flat series reaches it once in a thousand
- * times.
+ * Mann–Kendall score of significant growth: a flat series reaches it once in a thousand times.
  */
 const CERTAIN_SCORE = 3
 

@@ -92,8 +92,8 @@ module.exports = {
   heapRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help:
-      'Room of the live heap up to the heap size limit or the container limit, whichever is ' +
-        "nearer. Growing processes in the container share the container's room.",
+      'Memory left for the live heap, up to the heap size limit or the container limit, whichever ' +
+        'is nearer. Growing processes in the container share its free memory.',
     compute: window => runwayFrom(window, window.values.liveHeapBytes)
   }),
   usedHeapRunwayBytes: /** @type {Signal} */ ({

@@ -192,7 +192,7 @@ module.exports = {
   liveHeapEarlierHighBytes: earlierHighOf('liveHeapBytes', 'the live heap'),
   liveHeapPeakRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Room of the live heap at the busiest moment of the day.',
+    help: 'Memory left for the live heap at the busiest moment of the day.',
     compute: window => {
       const growth = lastingGrowth(window, 'liveHeapBytes')
       const runway = heapRunwayBytes.compute(window)
@@ -225,7 +225,8 @@ module.exports = {
   outsideHeapEarlierHighBytes: earlierHighOf('outsideHeapBytes', 'the memory outside the heap'),
   memoryPeakRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: "Room up to the container's limit, or the machine's memory, at the busiest moment of " +
+    help: "Memory left up to the container's limit, or the machine's memory, at the busiest " +
+      'moment of ' +
       'the day.',
     compute: window => {
       const growth = lastingGrowth(window, 'outsideHeapBytes')

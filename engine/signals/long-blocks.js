@@ -65,8 +65,8 @@ function increaseAt (window, track, seconds, time) {
   return at > 0 ? values[at] - values[at - 1] : 0
 }
 
-const OVER = `of the last ${LONG_SECONDS / 60} minutes, without the start phase, in which the ` +
-  `thread computed for ${BLOCK_SECONDS} s or more`
+const OVER = `that computed for ${BLOCK_SECONDS} s or more, in the last ` +
+  `${LONG_SECONDS / 60} minutes without the start phase`
 
 module.exports = {
   longBlocksSeen: /** @type {Signal} */ ({

@@ -228,8 +228,8 @@ module.exports = {
   }),
   threadCpuRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: `CPU time of the thread over wall time, last ${RATE_SECONDS} s; of the process, if ` +
-      "Node.js does not report the thread's.",
+    help: `CPU time of the thread divided by wall time, over the last ${RATE_SECONDS} s. If ` +
+      'Node.js does not report it, the CPU time of the process is used.',
     compute: window => window.rate('threadCpuSeconds') ?? window.rate('processCpuSeconds')
   }),
   runQueueWaitRatio: /** @type {Signal} */ ({

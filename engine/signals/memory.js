@@ -62,8 +62,8 @@ module.exports = {
     unit: 'bytes',
     expected: 'on Linux, from /proc',
     help:
-      "Room of this process up to the container's limit, or the machine's memory without one. " +
-        'Growing processes in the container share the room.',
+      "Memory left for this process, up to the container's limit, or the machine's memory without " +
+        'one. Growing processes in the container share this memory.',
     compute: window => {
       const { containerLimitBytes, rssBytes } = window.values
       const limit = containerLimitBytes ?? window.hello.hostMemoryBytes
@@ -121,8 +121,8 @@ module.exports = {
   }),
   majorsSeen: /** @type {Signal} */ ({
     unit: 'count',
-    help: "Major GCs in the later half of the last ten minutes, or of a younger process's life " +
-      'without its start. Each one frees garbage outside the heap.',
+    help: 'Major GCs in the second half of the last ten minutes, or of the time since the ' +
+      'warm-up of a younger process. Each major GC also frees garbage outside the heap.',
     compute: window =>
       window.increase('liveHeapMajors', window.settledSeconds(600) / 2)?.increase ?? 0
   }),
@@ -153,8 +153,9 @@ module.exports = {
     unit: 'bytes',
     expected: 'on the main thread, on Linux from /proc, within seconds',
     onMainThread: true,
-    help: 'Memory of malloc without Buffers and the memory of Node.js itself, median of the last ' +
-      `${TYPICAL_SECONDS} s. It is free or used by native code. If malloc was queried, it is free.`,
+    help: 'Memory of malloc, less Buffers and the memory of Node.js itself: median of the last ' +
+      `${TYPICAL_SECONDS} s. If malloc was queried, all of it is free; otherwise it is free or ` +
+      'used by native code.',
     compute: slackBytes
   }),
   allocatorSlackNowBytes: /** @type {Signal} */ ({
@@ -174,8 +175,8 @@ module.exports = {
   }),
   allocatorAnswerDue: /** @type {Signal} */ ({
     unit: 'count',
-    help: '1 if the agent may query malloc, and the answer is outdated or has not arrived; 0 ' +
-      `without an answer ${ANSWER_SECONDS} s after the first frame.`,
+    help: '1 while the agent may query malloc but has no recent answer; 0 if no answer has ' +
+      `arrived ${ANSWER_SECONDS} s after the first frame.`,
     compute: window => Number(
       window.hello.allocatorAccess !== undefined &&
       !answer(window).asked &&

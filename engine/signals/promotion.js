@@ -15,8 +15,8 @@ const { pointsAfterMajors } = require('./growth')
  *
  * @typedef {object} KeptGrowth
  * @property {number} keptRatio share of the promoted bytes that survived the next major GC
- * @property {number} rise growth along the line through the readings, plus that of the old spaces
- *   since
+ * @property {number} rise growth along the line through the readings, plus the later growth of the
+ *   old spaces
  * @property {number} seconds duration of the rise
  * @property {number} slope bytes per second (Theil–Sen)
  * @property {number} fit r² of the line through the readings
@@ -28,9 +28,9 @@ const { pointsAfterMajors } = require('./growth')
 const SPAN_SECONDS = 7200
 /** Least number of intervals between major GCs for a trend. */
 const LEAST_READINGS = 3
-/** Number of readings from which growth.js computes the trend of the live heap itself. */
+/** With this many readings growth.js computes the trend of the live heap itself. */
 const MOST_READINGS = 12
-/** Warm-up share of a process's life, left out while enough readings remain. */
+/** The first share of a process's life is its warm-up: it is left out if enough readings remain. */
 const WARM_UP_SHARE = 0.2
 /**
  * Least time since the last reading after which the old spaces show the present rate. The time

@@ -3,7 +3,7 @@
 const { median } = require('../statistics/quantile')
 const { ENOUGH_READINGS, liveHeapTrend, warmUpSeconds } = require('./growth')
 
-/** Longest span of the readings from which a time is predicted. */
+/** Longest span of the readings that serve to predict a time. */
 const LOOK_BACK_SECONDS = 7200
 /** Largest number of missing major GCs for which a time is predicted. */
 const MOST_AHEAD = 14

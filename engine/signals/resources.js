@@ -5,7 +5,7 @@ const { acrossMajors, bytesTrend, countTrend, trendOf } = require('./trend-signa
 const { QUICK_SECONDS, loadShare, mostLoadShare } = require('./load-share')
 const { DAY_SECONDS } = require('../statistics/unexplained-growth')
 
-/** Share of a rise explained by the load from which the load is its cause. */
+/** The load counts as the cause of a rise if it explains this share of the rise. */
 const LOAD_SHARE = 0.5
 
 /**
@@ -68,7 +68,7 @@ module.exports = {
   fileDescriptorsOfFiles: now('fileDescriptors', 'Descriptors that are files, folders or devices'),
   loopDescriptorsOpen: now(
     'loopDescriptors',
-    'Descriptors of event polls: each thread with an event loop has one'
+    'Descriptors of event polls, one for each thread with an event loop,'
   ),
   loopDescriptorsTrend: trend('loopDescriptors', 'descriptors that are event polls'),
   socketDescriptorsTrend: trend('socketDescriptors', 'descriptors that are sockets'),

@@ -2,7 +2,7 @@
 
 const { growthOf } = require('./growth')
 
-/** Mann–Kendall score from which the neighbours' growth is significant: see growth.js. */
+/** Mann–Kendall score of significant growth of the neighbours: see growth.js. */
 const CERTAIN_SCORE = 3
 
 /**

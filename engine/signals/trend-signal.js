@@ -34,8 +34,9 @@ const { growthOf, steadiness } = require('./growth')
  * @property {(what: string) => string} help
  */
 const FIGURES = Object.freeze({
-  RiseBytes: figure('rise', 'bytes', what => `Growth of ${what} along its line.`),
-  Rise: figure('rise', 'count', what => `Growth of ${what} along its line.`),
+  RiseBytes: figure('rise', 'bytes', what => `Total growth of ${what} along the line of the ` +
+    'trend.'),
+  Rise: figure('rise', 'count', what => `Total growth of ${what} along the line of the trend.`),
   GrowthBytesPerSecond: figure('slope', 'bytesPerSecond', what => `Slope of ${what} (Theil–Sen).`),
   PerSecond: figure('slope', 'perSecond', what => `Slope of ${what} (Theil–Sen).`),
   GrowthFit: figure('fit', 'ratio', what => `Straightness of the growth of ${what}: r² of its ` +

@@ -9,7 +9,7 @@ const BACKING_STORE = 'system / JSArrayBufferData'
 /** Upper bounds of examined members of a pile, and of examined nodes below each member. */
 const MOST_CHECKED = 100
 const MOST_BELOW = 1000
-/** Share of a pile's bytes in ArrayBuffers from which the pile consists of Buffers. */
+/** A pile with this share of its bytes in ArrayBuffers counts as a pile of Buffers. */
 const LEAST_SHARE = 0.5
 /** Least size of an ArrayBuffer that a small slice can pin. */
 const LEAST_STORE_BYTES = 4096
@@ -33,7 +33,7 @@ const LEAST_STORE_BYTES = 4096
  * @param {readonly number[]} pile.members all, or some evenly chosen ones
  * @param {number} pile.count number of all members
  * @param {number} pile.bytes bytes that all members retain
- * @returns {{ bufferBytes: number, pins: Pins | null }} pins: pins: null if the pile pins no large
+ * @returns {{ bufferBytes: number, pins: Pins | null }} pins: null if the pile pins no large
  *   ArrayBuffers
  */
 function findBuffers (graph, dominators, { members, count, bytes }) {
@@ -69,7 +69,7 @@ function findBuffers (graph, dominators, { members, count, bytes }) {
  * @param {import('./dominators').Dominators} dominators
  * @param {number} member
  * @param {number} name index of the name of backing stores
- * @returns {number[]} backing stores nodes of the backing stores that only this member retains
+ * @returns {number[]} backing stores that only this member retains
  */
 function findStores (graph, { firstChild, children }, member, name) {
   const open = [member]

@@ -7,7 +7,7 @@ const { LEAST_COUNT } = require('./groups')
 
 /** Upper bound of members whose paths are compared; the result is extrapolated to all members. */
 const MOST_COMPARED = 1000
-/** Least share of a group in one place for the place to be reported. */
+/** A place is reported if it holds this share of a group. */
 const LEAST_SHARE = 0.2
 /** Least share of members that must be reached in the same way. */
 const LEAST_LIKE = 0.5
@@ -21,7 +21,7 @@ const LONGEST_PERIOD = 4
 /**
  * Members of a group that are held by one node.
  * @typedef {object} Cluster
- * @property {number} container the last node that the paths number of all members members share
+ * @property {number} container the last node that the paths of all members share
  * @property {number[]} members all members, or an evenly chosen sample
  * @property {number} count of all
  * @property {number} bytes retained bytes retained by all members

@@ -19,11 +19,11 @@ const MOST_CHECKED = 20
 /** Least share of a pile in a place, for a pile in many places. */
 const LEAST_SHARE_OF_PLACE = 0.1
 /**
- * Least share of the heap from which a pile of Node.js itself is reported. In the smallest heaps
- * Node.js' own piles have this share.
+ * A pile of Node.js itself is reported if it has this share of the heap. In the smallest heaps
+ * Node.js' own piles have it.
  */
 const LEAST_SHARE_OF_NODE = 0.1
-/** Least share of a pile's members that hold code of one file, for the file to be named. */
+/** A file is named if this share of a pile's members hold code of it. */
 const LEAST_WITH_CODE = 0.25
 /** Upper bound of reported findings, for human readers. */
 const MOST_FINDINGS = 8
@@ -178,8 +178,8 @@ function outermost ({ nodeType, nodeName }, clusters, { dominator }) {
  * @param {import('./paths').Paths} paths
  * @param {import('./dominators').Dominators} dominators
  * @param {Cluster & { isChain: boolean }} cluster
- * @param {number} leastOfNode least bytes of a pile that Node.js holds for itself, for the pile to
- *   be reported
+ * @param {number} leastOfNode a pile that Node.js holds for itself is reported if it has these
+ * bytes
  * @returns {(Finding & { holderNode: number }) | null} null for smaller piles that Node.js and V8
  *   hold for themselves
  */

@@ -7,16 +7,16 @@ const DAY_SECONDS = 86_400
 /** Length of the slots of a day in which days are compared. */
 const SLOT_SECONDS = 600
 /**
- * Length of history from which hours of different days are compared; a little more than one day is
- * too noisy.
+ * The hours of different days are compared in a history of this length; a little more than one
+ * day is too noisy.
  */
 const SLOTS_FROM_SECONDS = 30 * 3600
 /**
- * Length of history from which a daily wave, of 24 and 12 hours, is distinguishable from a line.
+ * A history of this length distinguishes a daily wave, of 24 and 12 hours, from a line.
  */
 const WAVES_FROM_SECONDS = 20 * 3600
 const WAVES = [1, 2]
-/** Coefficient of a load over its standard error, from which the level follows the load. */
+/** The level follows a load whose coefficient has this many standard errors. */
 const LOAD_SCORE = 3
 /** Half width of a 95 % confidence interval of the slope, in standard errors. */
 const ERRORS = 2
@@ -32,8 +32,7 @@ const MISSING_SHARE = 0.05
 /** Share of a day that must be present in two days before they are compared. */
 const DAY_SHARE = 0.4
 /**
- * Least growth of a day, as a share of the mean growth per day, for the day to agree with the
- * others.
+ * A day agrees with the others if it grew by this share of the mean growth per day.
  */
 const AGREES_RATIO = 0.4
 /** Smallest divisor for relative slopes, which avoids a division by zero. */

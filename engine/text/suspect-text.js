@@ -46,7 +46,7 @@ const { markdownCode, markdownText } = require('./markdown')
  * @property {string} className
  * @property {number} count
  * @property {number} retainedBytes
- * @property {number} [bufferBytes] memory bytes of Buffers among the retained bytes
+ * @property {number} [bufferBytes] bytes of Buffers among the retained bytes
  * @property {string | null} package
  * @property {string} root kind of the root that keeps the holder alive
  * @property {string[]} path steps from the root to one of the objects

@@ -38,7 +38,7 @@ const comfortableHeapMib = (liveBytes, liveShareRatio) => Math.max(
 
 /**
  * Largest old generation that fits into a container beside all other memory, in steps of 16 MiB.
- * @param {{ limitBytes: number, besideBytes: number, youngBytes: number }} container besideBytes:
+ * @param {{ limitBytes: number, besideBytes: number, youngBytes: number }} container
  *   besideBytes: resident memory that is not the heap
  * @returns {number} bytes; below 0 if nothing fits
  */

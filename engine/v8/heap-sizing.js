@@ -23,7 +23,8 @@ const roundUp = (bytes, step) => Math.ceil(bytes / step) * step
 const roundUpToPowerOfTwo = bytes => 2 ** Math.ceil(Math.log2(bytes))
 
 /**
- * Memory from which the old generation may have 4 GiB. V8 up to 11.3 requires 16 GiB less 512 MB,
+ * Memory of a machine whose old generation may have 4 GiB. V8 up to 11.3 requires 16 GiB less 512
+ * MB,
  * later versions 15 GiB. The limit is 15872 MiB on Node 18 to 20, and 15360 MiB on Node 21 to 26.
  * @param {number} v8Major
  * @param {number} v8Minor

@@ -111,8 +111,8 @@ function leftOut ({ version, meant, sizes, running: isNow }, running) {
   }
   if (!Object.hasOwn(V8_OF_NODE, version.major)) {
     notes.push(
-      `How Node ${version.text} sizes its heap is not known here (but of ${KNOWN_NODES}): ` +
-        `${isNow ? 'these are its own words' : 'the numbers are a guess'}.`
+      `The heap sizing of Node ${version.text} is unknown (known: ${KNOWN_NODES}): ` +
+        `${isNow ? 'the process reported these numbers' : 'the numbers are a guess'}.`
     )
   }
   if (running?.pointerCompression) {

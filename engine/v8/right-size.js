@@ -31,8 +31,7 @@ const MOST_MARGIN_RATIO = 1
  */
 const DEATH_RAISE = 1.2
 /**
- * Numbers of observed days from which the confidence is medium, and high: a week contains a
- * weekend.
+ * Observed days that make the confidence medium, and high: a week contains a weekend.
  */
 const MEDIUM_DAYS = 2
 const HIGH_DAYS = 7
@@ -132,8 +131,8 @@ function rightSize (request) {
  * @property {number} peakBytes highest observed minute peak of the container
  * @property {number} requestPeakBytes quantile of the minute peaks
  * @property {number} liveHighestBytes observed maximum
- * @property {boolean} isLiveKnown false if no major GC wobserved maximum: the heap in use replaces
- *   the live heap then
+ * @property {boolean} isLiveKnown false if no major GC was observed: the heap in use replaces the
+ *   live heap then
  * @property {number} liveBytes
  * @property {number} usedBytes heap in use, with garbage
  * @property {number} besideHighestBytes as observed

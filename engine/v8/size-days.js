@@ -4,7 +4,9 @@ const { quantile } = require('../statistics/quantile')
 
 const MINUTE_SECONDS = 60
 const DAY_SECONDS = 86_400
-/** Share of a day that must be observed for its maximum to count in the variation between days. */
+/**
+ * The maximum of a day counts in the variation between days if this share of the day was observed.
+ */
 const LEAST_DAY_SHARE = 0.5
 
 /**
@@ -73,7 +75,7 @@ class SizeDays {
     for (const name of NAMES) row[name] = Math.max(row[name], reading[name] ?? -Infinity)
   }
 
-  /** @param {{ peakBytes: number }} container key of the container whose step ends */
+  /** @param {{ peakBytes: number }} container the container whose step ends */
   #close (container) {
     if (container.peakBytes > 0) this.#peaks.push(container.peakBytes)
     container.peakBytes = 0

@@ -17,8 +17,8 @@ class FollowUpReadings {
 
   /**
    * @param {object} [options]
-   * @param {number} [options.settleSeconds] age after the start phase from which a reading counts:
-   *   the window of the signals
+   * @param {number} [options.settleSeconds] readings count after this time from the end of the
+   * start phase: the window of the signals
    */
   constructor ({ settleSeconds = RATE_SECONDS } = {}) {
     this.#settleSeconds = settleSeconds

@@ -37,7 +37,7 @@ const MOST_READINGS = 60
 const LEAST_READINGS = 6
 /** Upper bound of the work, or age, that a successor must reach before it is compared. */
 const MOST_WORK_SECONDS = 3600
-/** Share of a level of memory from which it counts as reached. */
+/** A level of memory counts as reached at this share of it. */
 const LEVEL_SHARE = 0.9
 /** Levels of memory are compared only if the loads differ by at most this factor. */
 const SIMILAR_PACE = 1.25

@@ -19,7 +19,7 @@ const { diagnoses } = require('../diagnoses')
 
 /** Upper bound of piles attached to one verdict, because people read them. */
 const MOST_PILES = 3
-/** Share of a pile's bytes in Buffers from which the pile consists of Buffers. */
+/** A pile with this share of its bytes in Buffers counts as a pile of Buffers. */
 const BUFFER_SHARE = 0.5
 
 /**

@@ -11,7 +11,7 @@ const { figures, signalsOf } = require('../signals/index')
  */
 const TOLERANCE = 0.25
 /**
- * Least share of the first predicted effect from which a fix is effective: noise measures a few
+ * A fix is effective if it achieved this share of the first predicted effect: noise measures a few
  * percent.
  */
 const LEAST_EFFECT = 0.25
@@ -50,7 +50,7 @@ const mean = values => values.reduce((sum, value) => sum + value, 0) / values.le
 
 /**
  * A prediction and its measured result. The prediction is made when a verdict is confirmed, and the
- * signal changes afterwards. So the predicted share applies to the final value value without the
+ * signal changes afterwards. So the predicted share applies to the final value without the
  * fix. A signal that disappeared (no trend is left) counts as 0.
  * @typedef {object} Outcome
  * @property {string} signal

@@ -6,7 +6,7 @@ const { Turns } = require('../turns')
 const { annotation } = require('./annotation')
 const { Refusal } = require('./refusal')
 
-/** Age from which a process has started Node.js, its signal listeners, and an agent of its own. */
+/** A process of this age has started Node.js, its signal listeners, and an agent of its own. */
 const SETTLED_MS = 10_000
 
 /**

@@ -36,10 +36,9 @@ const STRETCH_SECONDS = 0.02
 const LEAST_BUSY_SHARE = 0.05
 /**
  * V8's own work for a function, such as JSON.parse, has no frame. It is named if most of the
- * function's time is its own time, ... ...
+ * function's time is its own time, and most of this time is spent on one line.
  */
 const OWN_SHARE = 0.5
-/** ... and most of its own time is spent on one line. */
 const LINE_SHARE = 0.5
 
 /**

@@ -141,7 +141,7 @@ function heapSuspects (before, after, agentFolder) {
  * requests.
  */
 const LEAST_SAMPLES = 4
-/** Least share of the growth for a site to be named. */
+/** A site is named if it has this share of the growth. */
 const OWNER_SHARE = 0.1
 
 /**

@@ -4,8 +4,7 @@ const { kinds } = require('./kinds')
 const { signalsOf } = require('@memwatch/engine/signals/index')
 
 /**
- * Number of samples of retained memory from which a heap profile distinguishes a leak from other
- * growth.
+ * A heap profile with this many samples of retained memory distinguishes a leak from other growth.
  */
 const SAMPLES = 32
 /** Least duration of a profile: shorter growth may belong to unfinished requests. */

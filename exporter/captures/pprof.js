@@ -15,7 +15,7 @@ const { nameOf, pathOf } = require('./call-frames')
 /** @typedef {{ callFrame: import('./call-frames').CallFrame }} Framed */
 
 /**
- * Converts profiles profile of the DevTools protocol to the format of pprof, Pyroscope and Parca:
+ * Converts a profile of the DevTools protocol to the format of pprof, Pyroscope and Parca:
  * profile.proto, compressed.
  * @param {import('./kinds').KindName} kind cpu_profile, heap_profile or allocation_profile
  * @param {any} profile of the DevTools protocol

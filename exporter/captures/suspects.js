@@ -13,7 +13,7 @@ const { Sources } = require('./sources')
 /** Upper bound of the suspects stored for a capture. */
 const MOST_SITES = 10
 const MOST_PACKAGES = 10
-/** Least share of the total for a site to be listed. */
+/** A site is listed if it has this share of the total. */
 const LEAST_LISTED_SHARE = 0.01
 /** Length limit of names; longer ones are cut, because a profile may contain any text. */
 const MOST_NAME_LENGTH = 256

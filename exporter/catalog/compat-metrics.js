@@ -77,7 +77,7 @@ const resources = (name, kind, accepts) => [
   {
     name: `${name}_total`,
     type: 'gauge',
-    help: `Active ${kind} in all. A gauge with the suffix of a counter: prom-client's name.`,
+    help: `Total number of active ${kind}. This is a gauge, although prom-client's name ends in _total.`,
     read: ({ values }) =>
       values.resources &&
       Object.entries(values.resources)
@@ -133,7 +133,7 @@ const compatMetrics = Object.freeze([
     'process_heap_bytes',
     'gauge',
     'dataBytes',
-    'VmData of the process; not the V8 heap. prom-client’s name.'
+    'VmData of the process. In spite of prom-client\'s name it is not the V8 heap.'
   ),
   fieldMetric('process_open_fds', 'gauge', 'openFileDescriptors', 'Open file descriptors.', {
     otel: {
@@ -179,7 +179,7 @@ const compatMetrics = Object.freeze([
   },
   histogramMetric(
     'nodejs_gc_duration_seconds',
-    'GC pauses by kind: major, minor, incremental or weakcb. Every one is counted.',
+    'GC pauses by kind: major, minor, incremental or weakcb. Every GC counts.',
     {
       bounds: GC_PAUSE_BOUNDS_SECONDS,
       exposed: GC_BUCKETS,

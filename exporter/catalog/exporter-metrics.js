@@ -272,7 +272,7 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_captures_bytes',
     type: 'gauge',
-    // The unit distinguishes it from the counter of captures.
+    // The unit distinguishes this name from the counter of captures.
     otel: { name: 'memwatch.exporter.captures.bytes' },
     help: 'Size of captures on disk.',
     read: ({ captures }) => captures.bytes

@@ -190,8 +190,8 @@ const targetMetrics = Object.freeze([
   {
     name: 'memwatch_verdict_saving_cores',
     type: 'gauge',
-    help: 'Predicted reduction of GC pauses by the first fix of a confirmed verdict, in cores: the ' +
-      'CPU time of GC threads comes on top. Absent for fixes of other problems.',
+    help: 'Predicted reduction of GC pauses by the first fix of a confirmed verdict, in cores. ' +
+      'The reduction in GC threads is not included. Absent for fixes of other problems.',
     read: target =>
       confirmedOn(target).flatMap(({ diagnosis, fix }) => {
         const pauses = fix[0]?.predicted.find(({ signal }) => PAUSE_RATIOS.includes(signal))
@@ -383,7 +383,7 @@ const targetMetrics = Object.freeze([
     'memwatch_heap_committed_bytes',
     'gauge',
     'heapTotalBytes',
-    'V8 heap committed by the system.',
+    'Committed V8 heap.',
     { promClient: ['nodejs_heap_size_total_bytes'] }
   ),
   fieldMetric(

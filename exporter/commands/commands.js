@@ -172,7 +172,7 @@ class Commands {
       throw new CommandError(
         'no_answer',
         answer === null
-          ? `the connection of ${target.name} ended before it answered`
+          ? `the connection of ${target.name} ended before an answer arrived`
           : `the agent of ${target.name} did not answer within ${answerWithinMs / 1000} s`
       )
     }

@@ -162,9 +162,9 @@ function wouldHeal ({ seenAtSeconds, busyAtSeconds }, { values, workers }) {
 }
 
 /**
- * Need of a target's leak checks for readings: `suspected` or `open` while one of them is suspected
- * or unknown; `ok` if only to keep them ruled out; `none` before the first judgement, and once a
- * leak is confirmed.
+ * State of the leak checks of a target, which need readings: `suspected` or `open` while one of
+ * them is suspected or unknown; `ok` if all are ruled out; `none` before the first judgement, and
+ * once a leak is confirmed.
  * @param {import('@memwatch/engine/history/target').Target} target
  * @returns {'suspected' | 'open' | 'ok' | 'none'}
  */

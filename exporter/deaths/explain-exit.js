@@ -6,7 +6,9 @@ const { LOOK_FURTHER } = require('./advise')
 
 /** Shells, and programs started by them, report 128 + N for a child that signal N ended. */
 const SIGNAL_CODES = 128
-/** Rise of RSS from which a process that never reported has grown: Node.js starts with 40 MiB. */
+/**
+ * A process that never reported has grown if its RSS rose by this much: Node.js starts with 40 MiB.
+ */
 const GREW_BYTES = 64 * 2 ** 20
 
 /** Signals that a process causes by its own crash. */

@@ -4,8 +4,8 @@ const { LATE_INTERVALS, SILENT_INTERVALS, countIntervals } = require('@memwatch/
 const { formatBytes, formatRatio, formatSeconds } = require('@memwatch/engine/text/format')
 
 /**
- * Share of a limit from which a jump to the limit within the last second is likely: memory between
- * two frames is not visible.
+ * At this share of a limit a jump to the limit within the last second is likely: memory between two
+ * frames is not visible.
  */
 const NEAR_CONTAINER_RATIO = 0.9
 const NEAR_HEAP_RATIO = 0.85

@@ -40,8 +40,8 @@ const RECORD_SECONDS = 60
  */
 
 /**
- * Growth of the heap up to the end: of the live heap number of readings after major GCs, or,
- * without enough of these, of the used bytes.
+ * Growth of the heap up to the end: of the live heap by its readings after major GCs, or, without
+ * enough of these, of the used bytes.
  * @typedef {object} HeapRise
  * @property {number} fromBytes
  * @property {number} toBytes

@@ -22,7 +22,8 @@ const reasons = Object.freeze({
     title: 'V8 ran out of heap',
     known:
       'SIGABRT, or an unknown signal, in one of three situations: the heap was near its limit, it ' +
-        "rose steeply, or RSS rose by the heap's remaining room while the event loop was blocked",
+        'rose steeply, or RSS rose by the free part of the heap limit while the event loop was ' +
+        'blocked',
     counted: true
   },
   crash: {

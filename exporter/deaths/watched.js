@@ -11,7 +11,7 @@ const BUSY_RATIO = 0.2
 /**
  * States of a watched target.
  *
- *   connected  frames come
+ *   connected  frames arrive
  *   late       frames are missing, and its process is polled: a frame leads back to connected
  *   vanished   its connection ended without a goodbye; a frame leads back to connected
  *   leaving    it said goodbye, and the kernel is polled until its process is gone

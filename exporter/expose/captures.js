@@ -18,11 +18,11 @@ const ACT = { access: 'act' }
 const MOST_PPROF_BYTES = 64 * 2 ** 20
 
 /**
- *   POST   /api/v1/targets/:target/captures?kind=…   have one made; it goes on meanwhile
- *   GET    /api/v1/captures                          newest first
- *   GET    /api/v1/captures/:id                      how it stands, and what it points at
- *   GET    /api/v1/captures/:id/suspects.md          the latter to paste into a ticket
- *   GET    /api/v1/captures/:id/:part                what was captured; ?format=pprof of a profile
+ *   POST   /api/v1/targets/:target/captures?kind=…   starts a capture; does not wait for it
+ *   GET    /api/v1/captures                          all captures, newest first
+ *   GET    /api/v1/captures/:id                      state of a capture, and its suspects
+ *   GET    /api/v1/captures/:id/suspects.md          the suspects as Markdown, for a ticket
+ *   GET    /api/v1/captures/:id/:part                a part of it; profiles also with ?format=pprof
  *   DELETE /api/v1/captures/:id
  *
  * @param {import('fastify').FastifyInstance} server

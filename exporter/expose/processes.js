@@ -5,8 +5,8 @@ const { refuse } = require('./problems')
 const { CommandError } = require('../commands/commands')
 
 /**
- *   GET  /api/v1/processes               of Node.js, without an agent: nothing is sent to them
- *   POST /api/v1/processes/:pid/attach   loads the agent into one
+ *   GET  /api/v1/processes               Node.js processes without an agent; sends them nothing
+ *   POST /api/v1/processes/:pid/attach   loads the agent into a process
  *
  * @param {import('fastify').FastifyInstance} server
  * @param {import('../attachment/attacher').Attacher} [attacher] undefined without --attach-on-request

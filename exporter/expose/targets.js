@@ -13,8 +13,8 @@ const { withKubernetes } = require('@memwatch/engine/fixes/forms')
 /** @typedef {import('@memwatch/engine/history/target').Target} Target */
 
 /**
- *   GET /api/v1/targets     what is watched, with the newest values
- *   GET /api/v1/diagnoses   what was found on it
+ *   GET /api/v1/targets     targets, with their newest values
+ *   GET /api/v1/diagnoses   verdicts on the targets
  *
  * @param {import('fastify').FastifyInstance} server
  * @param {object} parts

@@ -51,8 +51,8 @@ class SegmentFiles {
   }
 
   /**
-   * Lists the segments of a family for restoring. Their number is limited: more than one process
-   * may have written, but another user may have put any number of files there.
+   * Lists the segments of a family for restoring. Their number is limited: several processes may
+   * have written files, but another user may have put any number of files there.
    * @param {string} family
    * @returns {string[]} paths, oldest first
    */

@@ -44,11 +44,11 @@ function readBoot () {
 /**
  * Records of a target, and their keys. In the family `seconds`:
  *
- *   target    who it is, now and then anew
- *   seconds   rows of its history, and where its counts and verdicts stand
- *   end       it is not waited for any more
+ *   target    identity of the target, repeated at intervals
+ *   seconds   rows of its history, with the present counts and verdicts
+ *   end       the target has ended: a later exporter does not wait for its return
  *
- * Of `step10` and `step60`:
+ * In the families `step10` and `step60`:
  *
  *   block     a full block of its flight
  *

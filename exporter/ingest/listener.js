@@ -60,7 +60,7 @@ const MAX_REJECTS = 100
  *
  *   greeting   no line was accepted: a hello opens a session, the line of a capture begins one
  *   watched    frames, a bye and answers belong to its session
- *   capturing  what follows are the bytes of a capture: lines are read no more
+ *   capturing  the following bytes belong to a capture: no more lines are read
  */
 const STATES = Object.freeze({ greeting: 'greeting', watched: 'watched', capturing: 'capturing' })
 

@@ -157,7 +157,7 @@ export const charts = [
     id: 'memory',
     parts: partGroups.map(({ id }) => id),
     title: 'Where RSS is',
-    help: 'Bad: the top is near the container limit, or malloc retains a large part.',
+    help: 'A problem: the top is near the container limit, or malloc retains a large part.',
     unit: 'bytes',
     stacked: true,
     tracks: [
@@ -197,7 +197,7 @@ export const charts = [
     id: 'heap',
     parts: HEAP_PARTS,
     title: 'The V8 heap',
-    help: 'Bad: the heap after major GCs rises in a straight line, or stays near the limit.',
+    help: 'A problem: the heap after major GCs rises in a straight line, or stays near the limit.',
     unit: 'bytes',
     gcMarks: true,
     tracks: [
@@ -244,8 +244,8 @@ export const charts = [
     id: 'outside',
     parts: OUTSIDE_PARTS,
     title: 'Outside the heap',
-    help: 'Bad: external memory grows while the heap does not, or unused Buffers wait for a late ' +
-      'GC.',
+    help: 'A problem: external memory grows while the heap does not, or unused Buffers wait for a ' +
+      'late GC.',
     unit: 'bytes',
     tracks: [
       'outsideHeapBytes',
@@ -291,7 +291,7 @@ export const charts = [
     id: 'gc',
     parts: [...HEAP_PARTS, 'buffers'],
     title: 'Time in GC pauses, by kind and cause',
-    help: 'Bad: a tenth of the time or more. Many scavenges and ordinary major GCs: the new ' +
+    help: 'A problem: a tenth of the time or more. Many scavenges and ordinary major GCs: the new ' +
       'space is too small. Cause external: Buffers.',
     unit: 'ratio',
     stacked: true,
@@ -341,7 +341,7 @@ export const charts = [
     id: 'young',
     parts: [...HEAP_PARTS, 'buffers'],
     title: 'GCs a second, and the semi-space',
-    help: 'Bad: dozens of scavenges a second while the semi-space has its maximum size.',
+    help: 'A problem: dozens of scavenges a second while the semi-space has its maximum size.',
     unit: 'perSecond',
     rightUnit: 'bytes',
     tracks: ['scavenges', 'ordinaryMajors', 'externalMajors', 'semiSpaceCapacityBytes'],
@@ -370,7 +370,7 @@ export const charts = [
     id: 'loop',
     parts: [],
     title: 'Event loop and CPU',
-    help: 'Bad: the loop is busy all the time, or the container is throttled.',
+    help: 'A problem: the event loop is busy all the time, or the container is throttled.',
     unit: 'ratio',
     tracks: [
       'eventLoopActiveSeconds',
@@ -413,7 +413,7 @@ export const charts = [
     id: 'delay',
     parts: [],
     title: 'Longest delay of the event loop',
-    help: 'Bad: a tenth of a second or more, repeatedly. Requests wait for that time.',
+    help: 'A problem: a tenth of a second or more, repeatedly. Requests wait for that time.',
     unit: 'seconds',
     tracks: ['longestDelaySeconds'],
     draws: [
@@ -435,7 +435,7 @@ export const charts = [
     id: 'resources',
     parts: ['native', 'unasked', 'files', 'buffers'],
     title: 'What is open',
-    help: 'Bad: the number rises and never falls.',
+    help: 'A problem: the number rises and never falls.',
     unit: 'count',
     tracks: [
       'sockets',

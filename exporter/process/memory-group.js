@@ -122,8 +122,8 @@ function unsupported (reason) {
 function limit (directory, version, limitBytes, fs) {
   const [memory, swap, swapBytes] = version === 1
     // The limit with swap is higher than the memory limit by more than the largest folio that is
-    // charged at once (2 MiB). The kernel checks it first, and with equal limits memory.failcnt
-    // would stay 0.
+    // charged at once (2 MiB). The kernel checks the limit with swap first, so with equal limits
+    // memory.failcnt would stay 0.
     ? ['memory.limit_in_bytes', 'memory.memsw.limit_in_bytes', limitBytes + 2 ** 22]
     : ['memory.max', 'memory.swap.max', 0]
   fs.writeFileSync(path.join(directory, memory), String(limitBytes))

@@ -15,9 +15,9 @@ const { semiSpaceMax, youngGenerationBytes } = require('@memwatch/engine/v8/heap
  *
  * @typedef {object} Level
  * @property {string} gives description of the work that the exporter omits
- * @property {number} memoryRatio share of the memory limit, or of V8's old generation, from which
- *   the level applies
- * @property {number} loopRatio share of time with a busy event loop from which the level applies
+ * @property {number} memoryRatio the level applies at this share of the memory limit, or of V8's
+ * old generation
+ * @property {number} loopRatio the level applies if the event loop is busy for this share of time
  * @property {number} evaluateSeconds least time between two evaluations of a healthy target
  * @property {number} frameOf of a healthy target, one frame in this many is read
  * @property {number} historyBytes memory limit of packed histories
@@ -150,8 +150,8 @@ function nextLevel (level, { memoryRatio, loopRatio }) {
 }
 
 /**
- * Lateness of a measurement, as a factor on its interval, from which the process was stopped rather
- * than busy.
+ * A measurement that is late by this factor of its interval shows that the process was stopped
+ * rather than busy.
  */
 const HELD_UP = 1.5
 

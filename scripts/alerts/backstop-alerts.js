@@ -52,8 +52,8 @@ function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio,
       {
         summary: 'The memory of a process grows towards the limit of its container.',
         description:
-          '{{ $labels.target }} ({{ $labels.thread }}) reaches its memory limit within hours at ' +
-            'its present growth, and the kernel kills it. ' +
+          'At its present growth {{ $labels.target }} ({{ $labels.thread }}) reaches its memory ' +
+            'limit within hours, and the kernel kills it. ' +
           `Now: ${[
             {
               text: 'RSS at least',
@@ -79,8 +79,8 @@ function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio,
           ]
             .map(numberTemplate)
             .join(', ')}.`,
-        fix: 'Roll the pods over before the limit, one at a time; the verdict of this process, ' +
-          'where there is one, names the cause.'
+        fix: 'Restart the pods before they reach the limit, one at a time. If this process has a ' +
+          'verdict, the verdict names the cause.'
       }
     ),
     rule(
@@ -91,8 +91,8 @@ function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio,
       {
         summary: 'The live JS heap is near its limit.',
         description:
-          '{{ $labels.target }} ({{ $labels.thread }}) has little heap left: V8 will collect ' +
-            'ever more often, and then abort. ' +
+          '{{ $labels.target }} ({{ $labels.thread }}) has little free heap: V8 runs GCs more and ' +
+            'more often, and then aborts. ' +
           `Now: ${[
             {
               text: 'live heap',
@@ -112,8 +112,8 @@ function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio,
           ]
             .map(numberTemplate)
             .join(', ')}.`,
-        fix: 'NODE_OPTIONS="--max-old-space-size=…" with more, where the container has room for ' +
-          'it; else find what is kept.'
+        fix: 'If the container has room, raise NODE_OPTIONS="--max-old-space-size=…". Otherwise ' +
+          'find the retained objects.'
       }
     ),
     rule(
@@ -139,8 +139,8 @@ function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio,
           ]
             .map(numberTemplate)
             .join(', ')}.`,
-        fix: 'Raise resources.limits.memory for now; the verdict of this process, where there ' +
-          'is one, names the cause.'
+        fix: 'Raise resources.limits.memory for now. If this process has a verdict, the verdict ' +
+          'names the cause.'
       }
     ),
     // Both counter and time are needed. The counter alone would miss the first death of a name that
@@ -157,8 +157,8 @@ function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio,
         summary: 'A Node.js process ran out of memory and ended.',
         description: '{{ $labels.target }} ({{ $labels.thread }}) ran out of memory and ended. ' +
           LAST_EXIT,
-        fix: 'memwatch last-death {{ $labels.target }} shows its last ten minutes and the ' +
-          'verdict it had; for now, raise the limit that it reached.'
+        fix: 'memwatch last-death {{ $labels.target }} shows the last ten minutes of the process, ' +
+          'and its last verdict. For now, raise the limit that it reached.'
       }
     )),
     ofEnded(rule(
@@ -168,11 +168,11 @@ function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio,
         `(increase(memwatch_target_exits_total${matchers('reason=~"crash|signal|hung|error"')}[${LOOP.seconds}s]))) ` +
         `>= ${LOOP.exits}`,
       {
-        summary: 'A Node.js process ends again and again, for another reason than memory.',
+        summary: 'A Node.js process ends again and again, but not for lack of memory.',
         description: '{{ $labels.target }} ({{ $labels.thread }}) ended {{ $value | humanize }} ' +
           `times in 15 minutes, neither normally nor for lack of memory. ${LAST_EXIT}`,
-        fix: 'Read the last lines of its log (kubectl logs --previous); memwatch last-death {{ ' +
-          '$labels.target }} says how each ended.'
+        fix: 'Read the last lines of its log (kubectl logs --previous). memwatch last-death {{ ' +
+          '$labels.target }} names the cause of each death.'
       }
     ))
   ]

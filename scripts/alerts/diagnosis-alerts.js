@@ -70,14 +70,14 @@ const NUMBERS = {
   ],
   'container-limit-mismatch': [HEAP_LIMIT, CONTAINER_LIMIT, RSS],
   'allocator-fragmentation': [
-    { text: 'kept by malloc', expr: 'memwatch_allocator_retained_bytes{$}', format: 'bytes' },
+    { text: 'retained by malloc', expr: 'memwatch_allocator_retained_bytes{$}', format: 'bytes' },
     RSS,
     CONTAINER_LIMIT
   ],
   'array-buffer-pile-up': [
     BUFFERS,
     {
-      text: 'GCs for their sake',
+      text: 'GCs for Buffers',
       expr: 'sum(rate(memwatch_gc_pause_seconds_count{$,cause="external"}[2m]))',
       format: 'perSecond'
     },
@@ -98,11 +98,11 @@ const NUMBERS = {
   'context-leak': [LIVE_HEAP, HEAP_LIMIT],
   'event-loop-blocked': [
     {
-      text: 'loop active',
+      text: 'event loop busy',
       expr: 'rate(memwatch_event_loop_active_seconds_total{$}[2m])',
       format: 'ratio'
     },
-    { text: 'of it GC', expr: 'sum(rate(memwatch_gc_pause_seconds_sum{$}[2m]))', format: 'ratio' }
+    { text: 'GC pauses', expr: 'sum(rate(memwatch_gc_pause_seconds_sum{$}[2m]))', format: 'ratio' }
   ],
   'oversized-heap': [HEAP, LIVE_HEAP, RSS],
   'idle-heap-not-returned': [HEAP, LIVE_HEAP, RSS]
@@ -182,7 +182,7 @@ const diagnosisAlerts = ({ matchers, rule }, diagnoses) =>
         description:
           `{{ $labels.target }} ({{ $labels.thread }}): ${lowerFirst(title)}.${sureness(id)} ` +
           `Now: ${(NUMBERS[id] ?? OTHER_NUMBERS).map(numberTemplate).join(', ')}. ` +
-          'The evidence: /api/v1/diagnoses of the exporter at {{ $labels.instance }}.' +
+          '/api/v1/diagnoses of the exporter at {{ $labels.instance }} has the evidence.' +
           asked(
             `memwatch_suspect_info{$,diagnosis="${id}"}`,
             ' Suspects: {{ . | first | label "suspects" }}.'

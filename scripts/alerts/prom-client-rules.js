@@ -50,7 +50,7 @@ function promClientRules (options = {}) {
     annotations: { ...annotations, runbook_url: `${runbookBaseUrl}#${alert.toLowerCase()}` }
   })
   const agent =
-    'To learn the cause start the app with memwatch: NODE_OPTIONS="--require memwatch/agent".'
+    'To find the cause, start the app with memwatch: NODE_OPTIONS="--require memwatch/agent".'
   return {
     groups: [
       {
@@ -61,11 +61,11 @@ function promClientRules (options = {}) {
               'three hours.',
             description:
               '{{ $labels.instance }} ({{ $labels.job }}) uses at least {{ $value | ' +
-                'humanize1024 }}B of heap: a leak, a cache that fills, or a heap limit so high ' +
-                  'that V8 seldom collects.',
+                'humanize1024 }}B of heap. Possible causes are a leak, a cache that fills, or a ' +
+                'heap limit so high that V8 rarely runs a major GC.',
             fix: agent,
             unknown:
-              'How far the heap limit is, and how much of this is garbage: used heap counts both.'
+              'The heap limit, and the share of garbage: used heap is live objects and garbage.'
           }),
           rule(
             'NodejsGcTakesTime',
@@ -73,13 +73,13 @@ function promClientRules (options = {}) {
             {
               summary: 'A Node.js process spends more than a tenth of its time in GC pauses.',
               description:
-                '{{ $labels.instance }} ({{ $labels.job }}) is in GC {{ $value | ' +
-                  'humanizePercentage }} of the time at least: a new space that is too small, a ' +
-                    'heap near its limit, or Buffers that wait for it.',
+                'GC pauses of {{ $labels.instance }} ({{ $labels.job }}) take at least {{ $value ' +
+                '| humanizePercentage }} of the time. Possible causes are a new space that is ' +
+                'too small, a heap near its limit, or Buffers that wait for a GC.',
               fix: `Try NODE_OPTIONS="--max-semi-space-size=16". ${agent}`,
               unknown:
-                'Most GCs: prom-client sees one in five or fewer where they are frequent, so ' +
-                  'the share is higher. And why they ran.'
+                'The causes of the GCs, and the true share, which is higher: prom-client counts ' +
+                'one in five of frequent GCs, or fewer.'
             }
           ),
           rule(
@@ -87,14 +87,13 @@ function promClientRules (options = {}) {
             `min_over_time(${of('nodejs_eventloop_lag_p99_seconds')}[5m]) > 0.2`,
             {
               summary:
-                'The event loop of a Node.js process is blocked for a fifth of a second again ' +
-                  'and again.',
+                'The event loop of a Node.js process is blocked repeatedly for a fifth of a ' +
+                'second.',
               description:
                 '{{ $labels.instance }} ({{ $labels.job }}): one turn in a hundred takes {{ ' +
-                  '$value | humanizeDuration }} or longer. Every request waits that long behind ' +
-                    'it.',
-              fix: `Look for synchronous calls and large JSON. ${agent}`,
-              unknown: 'Whether it is GC, synchronous work, or a CPU limit that throttles.'
+                  '$value | humanizeDuration }} or longer, and all requests wait for it.',
+              fix: `Search for synchronous calls and large JSON. ${agent}`,
+              unknown: 'The cause: GC, synchronous work, or throttling by a CPU limit.'
             }
           ),
           rule(
@@ -110,21 +109,21 @@ function promClientRules (options = {}) {
               summary: 'Much of the memory of a Node.js process is neither heap nor Buffers.',
               description:
                 '{{ $labels.instance }} ({{ $labels.job }}) holds {{ $value | humanize1024 }}B ' +
-                  'beside heap and Buffers: malloc that keeps what was freed, an addon, or ' +
-                    'worker threads.',
+                  'beside heap and Buffers. Possible causes are freed memory that malloc keeps, ' +
+                  'an addon, or worker threads.',
               fix: `Try jemalloc: LD_PRELOAD=libjemalloc.so.2. ${agent}`,
-              unknown: 'Which of these it is, and how much jemalloc would save.'
+              unknown: 'The cause, and the saving by jemalloc.'
             }
           ),
           rule('NodejsExternalMemoryGrows', grew('nodejs_external_memory_bytes', 2, 100 * MIB), {
             summary:
-              'The least that a Node.js process holds in Buffers has doubled in three hours.',
+              'The minimum of the memory in Buffers of a Node.js process has doubled in three hours.',
             description:
               '{{ $labels.instance }} ({{ $labels.job }}) holds at least {{ $value | ' +
-                'humanize1024 }}B outside the heap: Buffers that are kept, or small slices that ' +
-                  'keep large ones.',
+                'humanize1024 }}B outside the heap: Buffers that the app keeps, or large Buffers ' +
+                'with a retained slice.',
             fix: agent,
-            unknown: 'Whether they are kept, or only wait for a GC.'
+            unknown: 'The state of the Buffers: retained by the app, or unused until the next GC.'
           }),
           rule('NodejsResourcesGrow', grew('nodejs_active_resources_total', 2, 500), {
             summary:
@@ -132,9 +131,9 @@ function promClientRules (options = {}) {
                 'hours.',
             description:
               '{{ $labels.instance }} ({{ $labels.job }}) has at least {{ $value | humanize }} ' +
-                'active resources. nodejs_active_resources says of which type.',
-            fix: `Close what is opened: sockets, timers, watchers. ${agent}`,
-            unknown: 'Whether the load has doubled as well.'
+                'active resources. nodejs_active_resources shows their types.',
+            fix: `Close each socket, timer and watcher after its use. ${agent}`,
+            unknown: 'The load, which may have doubled as well.'
           })
         ]
       }

@@ -19,7 +19,7 @@ function selfAlerts ({ matchers, rule, options: { jobSelector } }) {
         `(memwatch_target_start_time_seconds${matchers()})`
     ].join('\n'), {
       summary: 'A watched Node.js process stopped sending without a goodbye.',
-      description: `{{ $labels.target }} ({{ $labels.thread }}) sends nothing any more. ${asked(
+      description: `{{ $labels.target }} ({{ $labels.thread }}) no longer sends frames. ${asked(
         'memwatch_target_last_exit_timestamp_seconds{$}',
         '{{ . | first | label "text" }}',
         asked(
@@ -38,7 +38,7 @@ function selfAlerts ({ matchers, rule, options: { jobSelector } }) {
         summary: 'Prometheus cannot scrape a memwatch exporter.',
         description:
           '{{ $labels.instance }} ({{ $labels.job }}) does not answer, so nothing evaluates its ' +
-            'targets. The apps themselves are not affected.',
+            'targets. The apps are not affected.',
         fix: 'Restart the exporter container and read its last log lines.'
       },
       'exporter'
@@ -51,10 +51,9 @@ function selfAlerts ({ matchers, rule, options: { jobSelector } }) {
       {
         summary: 'A memwatch exporter is near its own memory limit.',
         description:
-          '{{ $labels.instance }} holds {{ $value | humanize1024 }}B: at its limit the kernel ' +
-            'kills it, and it must collect its evidence again. The apps themselves are not ' +
-            'affected.',
-        fix: 'Give the exporter more memory: 96Mi for up to ten targets, then 0.4Mi for each.'
+          '{{ $labels.instance }} uses {{ $value | humanize1024 }}B. At its limit the kernel ' +
+            'kills it, and its verdicts start again. The apps are not affected.',
+        fix: 'Give the exporter more memory: 96Mi for ten targets, and 0.4Mi for each further one.'
       },
       'exporter'
     ),
@@ -80,7 +79,7 @@ function selfAlerts ({ matchers, rule, options: { jobSelector } }) {
           '{{ $labels.instance }} rejected {{ $value | humanize }} lines in 5 minutes ({{ ' +
             '$labels.reason }}): agent and exporter have different versions, or another program ' +
             'uses the socket.',
-        fix: 'Bring agent and exporter to the same version.'
+        fix: 'Deploy agent and exporter in the same version.'
       },
       'exporter'
     ),
@@ -95,7 +94,7 @@ function selfAlerts ({ matchers, rule, options: { jobSelector } }) {
         description:
           '{{ $labels.target }} ({{ $labels.thread }}) has an agent {{ $labels.agent_version }}, ' +
             'and its exporter has another version: fields unknown to one of them are missing.',
-        fix: 'Bring agent and exporter to the same version.'
+        fix: 'Deploy agent and exporter in the same version.'
       }
     )
   ]

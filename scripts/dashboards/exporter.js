@@ -12,8 +12,8 @@ module.exports = () =>
     uid: 'memwatch-exporter',
     title: 'memwatch / exporter',
     description:
-      'memwatch itself: whether its exporters get, judge and serve what they should, and what ' +
-        'they take.',
+      'The exporters of memwatch: received frames, evaluations, scrapes, and the memory and CPU ' +
+      'that they use.',
     variables: [
       ['job', 'label_values(memwatch_exporter_info, job)'],
       ['instance', 'label_values(memwatch_exporter_info{job=~"$job"}, instance)']
@@ -24,33 +24,35 @@ module.exports = () =>
         [
           number({
             title: 'Exporters',
-            description: 'Exporters that answer. Fewer than you run: one is down, or not scraped.',
+            description: 'Exporters that answer. If you run more, one is down, or Prometheus ' +
+              'does not scrape it.',
             unit: 'short',
             queries: [[`count(memwatch_exporter_info{${EXPORTER}}) or vector(0)`]]
           }),
           number({
             title: 'Targets',
-            description: 'Threads that are watched.',
+            description: 'Watched main threads and workers.',
             unit: 'short',
             queries: [[`sum(memwatch_exporter_targets{${EXPORTER}})`]]
           }),
           number({
             title: 'Connections',
-            description: 'Connections of agents. Fewer than targets: some fell silent.',
+            description: 'Connections of agents. If targets are more, some agents are silent.',
             unit: 'short',
             queries: [[`sum(memwatch_exporter_connections{${EXPORTER}})`]]
           }),
           number({
             title: 'Frames',
-            description: 'Frames taken a second: one for each target. Fewer: agents drop them.',
+            description: 'Accepted frames a second, normally one for each target. With fewer ' +
+              'frames, agents drop some.',
             unit: 'ops',
             queries: [[`sum(${perSecond(`memwatch_exporter_frames_total{${EXPORTER}}`)})`]]
           }),
           number({
             title: 'Lines rejected',
             description:
-              'Lines that were not taken, a second. Any: versions that do not fit, or something ' +
-                'else that talks to the socket.',
+              'Rejected lines a second. If there are any, agent and exporter have different ' +
+              'versions, or another program uses the socket.',
             unit: 'ops',
             queries: [[`sum(${perSecond(`memwatch_exporter_lines_rejected_total{${EXPORTER}}`)})`]],
             thresholds: [
@@ -61,7 +63,8 @@ module.exports = () =>
           number({
             title: 'Failed diagnoses',
             description:
-              'Diagnoses that failed in themselves and said unknown instead: a bug to report.',
+              'Evaluations of diagnoses that failed with an error. Their verdict is unknown. ' +
+              'Report this bug.',
             unit: 'short',
             queries: [[`sum(increase(memwatch_exporter_diagnosis_errors_total{${EXPORTER}}[1h]))`]],
             thresholds: [
@@ -72,11 +75,12 @@ module.exports = () =>
         ]
       ],
       [
-        'What it takes',
+        'Resource use',
         [
           lines({
             title: 'Memory',
-            description: 'Resident memory of each exporter. Bad: near its limit.',
+            description: 'Resident memory of each exporter. Near the limit the exporter needs ' +
+              'more memory.',
             unit: 'bytes',
             queries: [
               [`memwatch_exporter_resident_memory_bytes{${EXPORTER}}`, '{{instance}}'],
@@ -85,7 +89,8 @@ module.exports = () =>
           }),
           lines({
             title: 'Time of a scrape',
-            description: 'How long Prometheus waits for /metrics. Bad: near its scrape timeout.',
+            description: 'Time that Prometheus waits for /metrics. It must stay below the scrape ' +
+              'timeout.',
             unit: 's',
             queries: [
               [
@@ -102,7 +107,7 @@ module.exports = () =>
           }),
           lines({
             title: 'Series',
-            description: 'Series of a scrape: about 250 a target. Bad: a sudden rise.',
+            description: 'Series of a scrape, at most about 250 for each target.',
             unit: 'short',
             queries: [
               [
@@ -114,8 +119,8 @@ module.exports = () =>
           lines({
             title: 'CPU and event loop',
             description:
-              'Share of a core that each exporter takes, and of the time that its event loop is ' +
-                'busy. Bad: above 80 % it gives up resolution.',
+              'Share of a core that each exporter uses, and share of time in which its event ' +
+              'loop is busy. Above 80 % the exporter reduces the resolution.',
             unit: 'percentunit',
             queries: [
               [
@@ -136,27 +141,26 @@ module.exports = () =>
           lines({
             title: 'History',
             description:
-              'What is kept of hours and days. In memory it is at most 32 MiB, on disk what ' +
-                '--data-max says. Bad: it stops to grow on disk while it grows in memory.',
+              'Size of the stored history of hours and days: at most 32 MiB in memory, and at ' +
+              'most --data-max on disk. Sign of a problem: it grows in memory, but not on disk.',
             unit: 'bytes',
             queries: [[`memwatch_exporter_history_bytes{${EXPORTER}}`, '{{where}}, {{instance}}']]
           }),
           lines({
             title: 'Frames by exporter',
-            description: 'Frames taken a second. Bad: fewer than it has targets.',
+            description: 'Accepted frames a second, normally one for each target.',
             unit: 'ops',
             queries: [[perSecond(`memwatch_exporter_frames_total{${EXPORTER}}`), '{{instance}}']]
           })
         ]
       ],
       [
-        'What goes wrong',
+        'Problems',
         [
           lines({
             title: 'Lines rejected, by reason',
             description:
-              'Lines that were not taken. The runbook MemwatchLinesRejected says what each ' +
-                'reason means.',
+              'Rejected lines a second. The runbook MemwatchLinesRejected explains each reason.',
             unit: 'ops',
             queries: [
               [
@@ -168,11 +172,11 @@ module.exports = () =>
             ]
           }),
           lines({
-            title: 'Given up under load',
+            title: 'Level of overload',
             description:
-              'Level 0: nothing. 1: healthy targets are judged more rarely. 2: four of five of ' +
-                'their frames are left unread. 3: no new targets. Those with a finding are ' +
-                  'watched as ever.',
+              'Level 0: no overload. 1: the exporter evaluates healthy targets less often. 2: it ' +
+              'skips four of five of their frames. 3: it rejects new targets. Targets with a ' +
+              'finding lose nothing.',
             unit: 'short',
             most: 3,
             queries: [[`memwatch_exporter_load_level{${EXPORTER}}`, '{{instance}}']],
@@ -183,10 +187,10 @@ module.exports = () =>
             ]
           }),
           lines({
-            title: 'Frames shed, history given up',
+            title: 'Skipped frames, dropped history',
             description:
-              'Frames left unread under load, and parts of histories that were not kept, a ' +
-                'second. Any: give the exporter more CPU, memory or disk.',
+              'Frames that the overloaded exporter skipped, and parts of histories that it ' +
+              'dropped, a second. If there are any, give the exporter more CPU, memory or disk.',
             unit: 'ops',
             queries: [
               [
@@ -203,7 +207,7 @@ module.exports = () =>
           lines({
             title: 'Frames dropped by agents',
             description:
-              'The ten agents that drop most frames: the exporter was away, or is too slow.',
+              'The ten agents that drop the most frames: their exporter was away, or is too slow.',
             unit: 'ops',
             queries: [
               [
@@ -214,7 +218,8 @@ module.exports = () =>
           }),
           list({
             title: 'Silent agents',
-            description: 'Threads that vanished without a goodbye within five minutes.',
+            description: 'Threads that stopped sending frames in the last five minutes, without ' +
+              'a goodbye.',
             unit: 'short',
             span: 12,
             columns: ['target', 'thread', 'instance'],
@@ -222,10 +227,11 @@ module.exports = () =>
             queries: [[`memwatch_target_up{${EXPORTER}} == 0`]]
           }),
           list({
-            title: 'Why they are silent',
+            title: 'Causes of silence',
             description:
-              'Processes that are there and send nothing: loop_blocked works without a turn of ' +
-                'its loop, waiting does not even work, stopped is a debugger or SIGSTOP.',
+              'Running processes that send no frames. loop_blocked: synchronous work blocks the ' +
+              'event loop. waiting: the event loop waits in a synchronous call. stopped: a ' +
+              'debugger or SIGSTOP stopped the process.',
             unit: 's',
             span: 12,
             columns: ['target', 'cause', 'instance'],
@@ -236,15 +242,16 @@ module.exports = () =>
           lines({
             title: 'Saving to disk',
             description:
-              'At 1 histories are saved. At 0 there is no folder for them (--data-dir), or its ' +
-                'disk is full or read-only; the log says which.',
+              'At 1 the exporter saves histories. At 0 it has no folder for them (--data-dir), or ' +
+              'the disk is full or read-only; the log has the reason.',
             unit: 'short',
             most: 1,
             queries: [[`memwatch_exporter_history_saving{${EXPORTER}}`, '{{instance}}']]
           }),
           list({
             title: 'Versions',
-            description: "Agents by version and exporter. All should be of the exporter's version.",
+            description: 'Agents by version and exporter. All agents should have the version of ' +
+              'their exporter.',
             unit: 'short',
             span: 12,
             columns: ['instance', 'agent_version', 'node_version'],

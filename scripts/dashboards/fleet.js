@@ -16,8 +16,8 @@ module.exports = () =>
     uid: 'memwatch-fleet',
     title: 'memwatch / fleet',
     description:
-      'All watched Node.js processes: who is ill, what a fix would bring, whose limits are too ' +
-        'large or too small.',
+      'All watched Node.js processes: findings, predicted savings of the fixes, and memory ' +
+      'limits that are too large or too small.',
     variables: [['job', 'label_values(memwatch_target_up, job)']],
     from: 'now-6h',
     rows: [
@@ -27,15 +27,15 @@ module.exports = () =>
           number({
             title: 'Processes',
             description:
-              'Node.js processes that are watched and alive. Fewer than you run: some have no ' +
-                'agent, or their exporter is not scraped.',
+              'Running processes with an agent. If you run more, some have no agent, or ' +
+              'Prometheus does not scrape their exporter.',
             unit: 'short',
             queries: [[`count(memwatch_target_up{${JOB}, thread="main"} == 1) or vector(0)`]]
           }),
           number({
             title: 'Confirmed findings',
             description:
-              'Findings that are sure. Any is worth a look; the table below says of whom.',
+              'Findings with sufficient evidence. The tables below list their targets.',
             unit: 'short',
             queries: [
               [`sum(fleet:memwatch_diagnosis:sum{${JOB}, state="confirmed"}) or vector(0)`]
@@ -47,23 +47,24 @@ module.exports = () =>
           }),
           number({
             title: 'Suspected findings',
-            description: 'Findings that are not sure yet: they become confirmed, or go away.',
+            description: 'Findings with too little evidence so far. Later they are confirmed or ' +
+              'withdrawn.',
             unit: 'short',
             queries: [[`sum(fleet:memwatch_diagnosis:sum{${JOB}, state="suspected"}) or vector(0)`]]
           }),
           number({
-            title: 'Memory the fixes save',
+            title: 'Savings of memory',
             description:
-              'Sum of what the first fix of each confirmed finding is predicted to take off ' +
-                'RSS, opportunities included.',
+              'Predicted reduction of RSS by the first fix of each confirmed finding, in total. ' +
+              'It includes opportunities.',
             unit: 'bytes',
             queries: [[`sum(fleet:memwatch_verdict_saving_bytes:sum{${JOB}}) or vector(0)`]]
           }),
           number({
             title: 'Silent',
             description:
-              'Processes that vanished without saying goodbye within the last five minutes: ' +
-                'killed, hung, or cut off.',
+              'Targets that stopped sending frames in the last five minutes, without a goodbye: ' +
+              'the process was killed, hangs, or lost its connection.',
             unit: 'short',
             queries: [[`count(memwatch_target_up{${JOB}} == 0) or vector(0)`]],
             thresholds: [
@@ -80,20 +81,20 @@ module.exports = () =>
         ]
       ],
       [
-        'Who is ill',
+        'Findings',
         [
           list({
-            title: 'Findings, by memory that the fix saves',
+            title: 'Findings by saved memory',
             description:
-              'Each confirmed finding that costs memory, with the change that fixes it. The ' +
-                'first rows pay most.',
+              'Confirmed findings that waste memory, with their fix. The first row saves the ' +
+              'most memory.',
             unit: 'bytes',
             span: 24,
             height: 7,
             columns: ['target', 'thread', 'diagnosis', 'severity', 'fix'],
             value: 'saves',
             widths: { target: 180, thread: 90, diagnosis: 240, severity: 90, fix: 780 },
-            noValue: 'No finding costs memory.',
+            noValue: 'No finding wastes memory.',
             queries: [
               [
                 `sort_desc(max by (${THREAD}, diagnosis) ` +
@@ -106,20 +107,20 @@ module.exports = () =>
           list({
             title: 'All findings',
             description:
-              'Every confirmed finding, those that cost time instead of memory included.',
+              'All confirmed findings, also those that cost CPU time or delay requests.',
             unit: 'short',
             span: 12,
             height: 9,
             columns: ['target', 'thread', 'diagnosis', 'severity', 'fix'],
             widths: { target: 110, thread: 70, diagnosis: 210, severity: 80 },
-            noValue: 'Nothing was found.',
+            noValue: 'No finding.',
             queries: [[`memwatch_verdict_info{${JOB}}`]]
           }),
           bars({
             title: 'Nearest to their memory limit',
             description:
-              'The least RSS of a quarter of an hour as a share of the container limit. Above ' +
-                '90 % one busy minute is enough to be killed.',
+              'Lowest RSS of the last quarter of an hour, divided by the container limit. Above ' +
+              '90 % a busy minute can reach the limit, and the kernel kills the process.',
             unit: 'percentunit',
             span: 12,
             height: 9,
@@ -139,13 +140,13 @@ module.exports = () =>
         ]
       ],
       [
-        'Who died',
+        'Deaths',
         [
           bars({
-            title: 'Ends within an hour, by reason',
+            title: 'Deaths in the last hour, by cause',
             description:
-              'How processes ended. Any oom_kill or heap_oom is one too many; hung ones were ' +
-                'killed by a probe.',
+              'Causes of death, without clean exits. Investigate each oom_kill and heap_oom. A ' +
+              'liveness probe killed the hung processes.',
             unit: 'short',
             span: 8,
             queries: [
@@ -157,28 +158,28 @@ module.exports = () =>
             ]
           }),
           list({
-            title: 'The last end of each',
-            description: 'Why the last process of each name ended, in words.',
+            title: 'Last death of each process name',
+            description: 'Cause of death of the last process of each name.',
             unit: 'short',
             span: 16,
             columns: ['target', 'reason', 'sure', 'text'],
             widths: { target: 110, reason: 90, sure: 80 },
-            noValue: 'Nobody has died.',
+            noValue: 'No process has died.',
             queries: [[`topk(20, memwatch_target_last_exit_timestamp_seconds{${JOB}})`]]
           })
         ]
       ],
       [
-        'What is found',
+        'Diagnoses',
         [
           bars({
             title: 'Findings by diagnosis',
             description:
-              'How many threads have each finding, now. One that many share is worth a change ' +
-                'in the base image.',
+              'Number of threads with each finding. If many threads share a finding, fix it in ' +
+              'the base image.',
             unit: 'short',
             span: 8,
-            noValue: 'Nothing was found.',
+            noValue: 'No finding.',
             queries: [
               [
                 `sum by (diagnosis) (fleet:memwatch_diagnosis:sum{${JOB}, state="confirmed"}) > 0`,
@@ -188,10 +189,10 @@ module.exports = () =>
           }),
           bars({
             title: 'Savings by diagnosis',
-            description: 'What the fixes of each diagnosis would take off RSS in all.',
+            description: 'Predicted reduction of RSS by the fixes of each diagnosis, in total.',
             unit: 'bytes',
             span: 8,
-            noValue: 'No finding costs memory.',
+            noValue: 'No finding wastes memory.',
             queries: [
               [
                 `sum by (diagnosis) (fleet:memwatch_verdict_saving_bytes:sum{${JOB}})`,
@@ -202,11 +203,12 @@ module.exports = () =>
           lines({
             title: 'Findings over time',
             description:
-              'Confirmed findings by diagnosis. A step up after a deployment names its cause.',
+              'Confirmed findings by diagnosis. If their number rises after a deployment, the ' +
+              'deployment caused them.',
             unit: 'short',
             span: 8,
             stacked: true,
-            noValue: 'Nothing was found.',
+            noValue: 'No finding.',
             queries: [
               [
                 `sum by (diagnosis) (fleet:memwatch_diagnosis:sum{${JOB}, state="confirmed"}) > 0`,
@@ -222,8 +224,8 @@ module.exports = () =>
           lines({
             title: 'Live heap growth by version, per hour',
             description:
-              'Median growth of the live heap of processes older than an hour. A version that ' +
-                'rises above the one before it brought a leak.',
+              'Median growth of the live heap of processes older than an hour. If a version ' +
+              'grows faster than the previous one, it introduced a leak.',
             unit: 'bytes',
             noValue: 'No process is older than an hour.',
             queries: [
@@ -236,8 +238,8 @@ module.exports = () =>
           list({
             title: 'Growth that began with a version',
             description:
-              'Workloads whose newest version grows otherwise than the one before: live heap, ' +
-                'per hour.',
+              'Workloads whose live heap grows faster or slower with the newest version than ' +
+              'with the previous one, per hour.',
             unit: 'bytes',
             columns: ['service_name', 'service_version', 'previous_version'],
             value: 'grows',
@@ -247,12 +249,12 @@ module.exports = () =>
           bars({
             title: 'Findings by version',
             description:
-              'Confirmed findings of each workload by version, the twenty largest. One that ' +
-                'only a new version has came with it.',
+              'Confirmed findings of each workload by version: the twenty most frequent. If only ' +
+              'the new version has a finding, this version introduced it.',
             unit: 'short',
             span: 24,
             height: 6,
-            noValue: 'Nothing was found.',
+            noValue: 'No finding.',
             queries: [
               [
                 'topk(20, sum by (namespace, service_name, service_version, diagnosis) ' +
@@ -269,8 +271,8 @@ module.exports = () =>
           lines({
             title: 'Most time in GC',
             description:
-              'GC pauses as a share of time, the ten highest. Above 5 % is worth a look, above ' +
-                '20 % users wait.',
+              'Share of time in GC pauses: the ten highest. Above 5 % search for the cause; ' +
+              'above 20 % users notice the pauses.',
             unit: 'percentunit',
             queries: [
               [`topk(10, memwatch:gc_pause_seconds:rate5m{${JOB}})`, '{{target}} {{thread}}']
@@ -284,8 +286,8 @@ module.exports = () =>
           lines({
             title: 'Busiest event loops',
             description:
-              'Share of time in which the event loop was not waiting, the ten highest. Above 90 ' +
-                '% there is no reserve.',
+              'Share of time in which the event loop was busy: the ten highest. Above 90 % there ' +
+              'is no reserve for a higher load.',
             unit: 'percentunit',
             most: 1,
             queries: [
@@ -299,13 +301,13 @@ module.exports = () =>
         ]
       ],
       [
-        'What runs',
+        'Versions, allocators and limits',
         [
           bars({
             title: 'Node.js versions',
             description:
-              'Threads by version of Node.js. The new space shrinks from 18 to 20 and again to ' +
-                '24 where containers are small.',
+              'Threads by version of Node.js. In small containers Node.js 20 and 24 each choose ' +
+              'a smaller new space than the version before.',
             unit: 'short',
             span: 12,
             height: 5,
@@ -316,8 +318,8 @@ module.exports = () =>
           bars({
             title: 'Allocators',
             description:
-              'Threads by allocator. glibc keeps memory that was freed where Buffers of mixed ' +
-                'sizes come and go.',
+              'Threads by allocator. In apps with short-lived Buffers of mixed sizes, glibc ' +
+              'keeps freed memory.',
             unit: 'short',
             span: 12,
             height: 5,
@@ -328,8 +330,8 @@ module.exports = () =>
           list({
             title: 'Limits that are too large',
             description:
-              'Containers whose process never held more than half of their limit in a day, by ' +
-                'what is unused. Less than a day of data says less.',
+              'Containers whose process used at most half of the limit in the last day, with the ' +
+              'unused memory. With less than a day of data the maximum may be missing.',
             unit: 'bytes',
             span: 12,
             columns: ['target', 'instance'],
@@ -348,8 +350,8 @@ module.exports = () =>
           list({
             title: 'Limits that are too small',
             description:
-              'Containers whose process held more than 90 % of their limit within a day: one ' +
-                'busy hour more, and it is killed.',
+              'Containers whose process used more than 90 % of the limit in the last day. A ' +
+              'busier hour can reach the limit, and the kernel kills the process.',
             unit: 'percentunit',
             span: 12,
             columns: ['target', 'instance'],

@@ -15,8 +15,8 @@ module.exports = () =>
     uid: 'memwatch-nodejs',
     title: 'memwatch / Node.js by prom-client',
     description:
-      "What prom-client's default metrics show of a Node.js process, under the names that other " +
-        'dashboards use as well.',
+      "Node.js processes by prom-client's default metrics, under the names that other dashboards " +
+        'also use.',
     variables: [
       ['job', 'label_values(nodejs_version_info, job)'],
       ['instance', 'label_values(nodejs_version_info{job=~"$job"}, instance)']
@@ -34,7 +34,7 @@ module.exports = () =>
           number({
             title: 'Restarts in an hour',
             description:
-              'Processes that began anew. Any that no deployment explains was a crash or a kill.',
+              'Restarted processes. Each restart without a deployment was a crash or a kill.',
             unit: 'short',
             queries: [[`sum(changes(process_start_time_seconds{${INSTANCE}}[1h]))`]],
             thresholds: [
@@ -50,13 +50,14 @@ module.exports = () =>
           }),
           number({
             title: 'RSS',
-            description: 'Resident memory of all of them.',
+            description: 'Resident memory of all these processes.',
             unit: 'bytes',
             queries: [[`sum(process_resident_memory_bytes{${INSTANCE}})`]]
           }),
           number({
             title: 'Time in GC',
-            description: 'A lower bound, as prom-client does not see every GC. More than 5 % is worth a look.',
+            description: 'Lower bound, because prom-client does not count every GC. Above 5 % ' +
+              'search for the cause.',
             unit: 'percentunit',
             queries: [
               [
@@ -72,7 +73,8 @@ module.exports = () =>
           }),
           number({
             title: 'Event loop lag, p99',
-            description: 'One turn in a hundred takes this long. Above 100 ms users notice.',
+            description: 'One turn of the event loop in a hundred takes at least this long. ' +
+              'Above 100 ms users notice the delay.',
             unit: 's',
             queries: [[`max(nodejs_eventloop_lag_p99_seconds{${INSTANCE}})`]],
             thresholds: [
@@ -89,8 +91,8 @@ module.exports = () =>
           lines({
             title: 'Memory',
             description:
-              'RSS, heap, and what is outside of it. The gap between RSS and the rest is ' +
-                'malloc, code and stacks: these metrics cannot tell which.',
+              'RSS, heap and external memory. The rest of RSS is malloc, code and stacks, which ' +
+              'these metrics cannot separate.',
             unit: 'bytes',
             queries: [
               [`sum(process_resident_memory_bytes{${INSTANCE}})`, 'RSS'],
@@ -102,16 +104,16 @@ module.exports = () =>
           lines({
             title: 'Heap used',
             description:
-              'Live objects and garbage together. A leak shows as a floor that rises over ' +
-                'hours; the heap limit is not among these metrics.',
+              'Live objects and garbage together. With a leak the minimum rises over hours. ' +
+              'prom-client has no metric of the heap limit.',
             unit: 'bytes',
             queries: [[`nodejs_heap_size_used_bytes{${INSTANCE}}`, '{{instance}}']]
           }),
           lines({
             title: 'Heap spaces, used',
             description:
-              'Used heap by space, garbage included. Bad: old or large_object whose floor only ' +
-                'rises.',
+              'Used heap by space, including garbage. Sign of a leak: the minimum of old or ' +
+              'large_object only rises.',
             unit: 'bytes',
             stacked: true,
             queries: [
@@ -121,8 +123,8 @@ module.exports = () =>
           lines({
             title: 'Heap spaces, committed',
             description:
-              'Heap taken from the system by space. new that stays at 1 to 4 MB under load: see ' +
-                '--max-semi-space-size.',
+              'Committed heap by space. If new stays at 1 to 4 MB under load, raise ' +
+              '--max-semi-space-size.',
             unit: 'bytes',
             stacked: true,
             queries: [
@@ -136,7 +138,7 @@ module.exports = () =>
         [
           lines({
             title: 'GC by kind',
-            description: 'Share of time in GC pauses, of those that prom-client saw.',
+            description: 'Share of time in the GC pauses that prom-client counted.',
             unit: 'percentunit',
             stacked: true,
             queries: [
@@ -148,7 +150,8 @@ module.exports = () =>
           }),
           lines({
             title: 'Event loop lag',
-            description: 'How long turns of the loop take. Bad: p99 above 100 ms.',
+            description: 'Duration of turns of the event loop. Above 100 ms (p99) users notice ' +
+              'the delay.',
             unit: 's',
             queries: [
               [`max(nodejs_eventloop_lag_p50_seconds{${INSTANCE}})`, 'p50'],
@@ -162,7 +165,8 @@ module.exports = () =>
           }),
           lines({
             title: 'CPU by mode',
-            description: 'Cores in use. Bad: near the CPU limit, or much system time.',
+            description: 'Cores in use, by user and system time. Near the CPU limit the ' +
+              'container is throttled.',
             unit: 'short',
             stacked: true,
             queries: [
@@ -172,7 +176,8 @@ module.exports = () =>
           }),
           lines({
             title: 'Active handles, requests and resources',
-            description: 'What keeps the loop alive. Bad: a number that only grows.',
+            description: 'Handles, requests and resources that keep the event loop alive. Sign ' +
+              'of a leak: a number only grows.',
             unit: 'short',
             queries: [
               [`sum(nodejs_active_handles_total{${INSTANCE}})`, 'handles'],

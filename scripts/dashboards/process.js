@@ -15,8 +15,8 @@ module.exports = () =>
     uid: 'memwatch-process',
     title: 'memwatch / process',
     description:
-      'One Node.js process: what was found and what fixes it, where its memory is, and how much ' +
-        'time GC and the event loop take.',
+      'One Node.js process: findings and fixes, parts of RSS, and the time in GC and in the ' +
+      'event loop.',
     variables: [
       ['job', 'label_values(memwatch_target_up, job)'],
       ['instance', 'label_values(memwatch_target_up{job=~"$job"}, instance)'],
@@ -28,7 +28,7 @@ module.exports = () =>
         expr: `changes(memwatch_target_start_time_seconds{${MAIN}}[1m]) > 0`,
         color: 'blue',
         title: '{{target}} started',
-        text: 'A new process: a deployment, a restart or a crash.'
+        text: 'A new process started, after a deployment, a restart or a crash.'
       },
       {
         name: 'Verdicts',
@@ -59,20 +59,21 @@ module.exports = () =>
         'Verdict',
         [
           list({
-            title: 'What was found, and what fixes it',
+            title: 'Findings and fixes',
             description:
-              'Confirmed findings, each with the change to make. Empty: nothing was found.',
+              'Confirmed findings, each with its fix. The table is empty without a finding.',
             unit: 'short',
             span: 24,
             height: 5,
             columns: ['target', 'thread', 'diagnosis', 'severity', 'fix', 'ruled_out'],
             widths: { target: 120, thread: 70, diagnosis: 200, severity: 80, fix: 900 },
-            noValue: 'Nothing was found.',
+            noValue: 'No finding.',
             queries: [[`memwatch_verdict_info{${PROCESS}}`]]
           }),
           number({
-            title: 'RSS of the container limit',
-            description: 'At 100 % the kernel kills the process.',
+            title: 'RSS, share of the container limit',
+            description: 'RSS divided by the container limit. At 100 % the kernel kills the ' +
+              'process.',
             unit: 'percentunit',
             noValue: 'no limit',
             queries: [
@@ -85,9 +86,10 @@ module.exports = () =>
             ]
           }),
           number({
-            title: 'Live heap of the heap limit',
+            title: 'Live heap, share of the heap limit',
             description:
-              'What survives full collections. Near 100 % V8 collects all the time, then aborts.',
+              'Live heap after the last major GC, divided by the heap size limit. Near 100 % V8 ' +
+              'runs GCs all the time, and then aborts.',
             unit: 'percentunit',
             noValue: 'no major GC yet',
             queries: [
@@ -104,7 +106,8 @@ module.exports = () =>
           }),
           number({
             title: 'Time in GC pauses',
-            description: 'Above 5 % is worth a look, above 20 % users wait.',
+            description: 'Share of time in GC pauses. Above 5 % search for the cause; above 20 % ' +
+              'users notice the pauses.',
             unit: 'percentunit',
             queries: [
               [
@@ -121,7 +124,8 @@ module.exports = () =>
           number({
             title: 'Event loop in use',
             description:
-              'Share of time in which the loop was not waiting. Above 90 % there is no reserve.',
+              'Share of time in which the event loop was busy. Above 90 % there is no reserve ' +
+              'for a higher load.',
             unit: 'percentunit',
             queries: [
               [`max(${perSecond(`memwatch_event_loop_active_seconds_total{${PROCESS}}`)})`]
@@ -133,8 +137,9 @@ module.exports = () =>
             ]
           }),
           number({
-            title: 'Longest block, p99',
-            description: 'One in a hundred timers was this late. Above 100 ms users notice.',
+            title: 'Event loop delay, p99',
+            description: 'One timer in a hundred was at least this late. Above 100 ms users ' +
+              'notice the delay.',
             unit: 's',
             queries: [
               [
@@ -151,8 +156,8 @@ module.exports = () =>
           number({
             title: 'Throttled',
             description:
-              'Share of the periods of the CPU limit in which it stopped the container. Above 5 ' +
-                '% what blocks lasts longer than the app makes it.',
+              'Share of the CPU quota\'s periods in which the container was throttled. Above 5 % ' +
+              'throttling prolongs pauses and blocks noticeably.',
             unit: 'percentunit',
             noValue: 'no CPU limit',
             queries: [
@@ -173,11 +178,11 @@ module.exports = () =>
         'Memory',
         [
           lines({
-            title: 'Where the memory is',
+            title: 'RSS breakdown',
             description:
-              'RSS by what it is for. Bad: a part that keeps growing; allocator_retained that ' +
-                'is large (freed, but not given back); heap_garbage that is large (a heap limit ' +
-                  'too high); the sum near the container limit.',
+              'Parts of RSS. Signs of a problem: a part keeps growing; allocator_retained is ' +
+              'large (freed by the app, but not returned by malloc); heap_garbage is large (the ' +
+              'heap limit is too high); the sum is near the container limit.',
             unit: 'bytes',
             span: 16,
             height: 11,
@@ -192,8 +197,8 @@ module.exports = () =>
           lines({
             title: 'Live heap',
             description:
-              'What survived each full collection: a leak rises in a straight line, a cache ' +
-                'levels off. Used heap between is garbage on its way.',
+              'Live heap after each major GC: a leak rises in a straight line, and a cache ' +
+              'levels off. The used heap above it is garbage until the next GC.',
             unit: 'bytes',
             span: 8,
             height: 11,
@@ -207,8 +212,8 @@ module.exports = () =>
           lines({
             title: 'Heap spaces',
             description:
-              'Committed heap by space of all threads. Bad: old or large_object that only grow. ' +
-                'new is the new space: its largest size is set by --max-semi-space-size.',
+              'Committed heap of all threads, by space. Sign of a leak: old or large_object only ' +
+              'grows. The space new is the new space; --max-semi-space-size sets its maximum.',
             unit: 'bytes',
             stacked: true,
             queries: [
@@ -218,9 +223,9 @@ module.exports = () =>
           lines({
             title: 'Outside the heap',
             description:
-              'Buffers, what V8 objects keep outside the heap, and what malloc retains of freed ' +
-                'memory. Bad: Buffers as a high sawtooth (they wait for a late GC); retained ' +
-                  'that stays high.',
+              'Buffers, other external memory of V8 objects, and freed memory that malloc ' +
+              'retains. Signs of a problem: Buffers rise and fall by large amounts (they wait ' +
+              'for a late GC); the retained memory stays high.',
             unit: 'bytes',
             queries: [
               [`sum(memwatch_array_buffers_bytes{${PROCESS}})`, 'Buffers'],
@@ -232,8 +237,8 @@ module.exports = () =>
           lines({
             title: 'Container',
             description:
-              'What the kernel charges the container with. Working set is what it is killed or ' +
-                'evicted for. Bad: near the limit.',
+              'Memory that the kernel charges to the container. Kills and evictions depend on ' +
+              'the working set: keep it well below the limit.',
             unit: 'bytes',
             limits: ['container limit'],
             queries: [
@@ -247,9 +252,9 @@ module.exports = () =>
             title: 'Waiting for memory',
             description:
               'Share of time in which tasks of the container waited for memory (cgroup v2), and ' +
-                'times it ran into its limit. Bad: anything that lasts.',
+              'the rate at which it reached its limit. Sign of a problem: either stays above 0.',
             unit: 'percentunit',
-            noValue: 'The kernel does not tell.',
+            noValue: 'The kernel does not report it.',
             right: { legend: 'limit hits', unit: 'ops' },
             queries: [
               [perSecond(`memwatch_memory_pressure_some_seconds_total{${MAIN}}`), 'some waited'],
@@ -265,8 +270,9 @@ module.exports = () =>
           lines({
             title: 'Time in GC by kind and cause',
             description:
-              'Share of time. minor is the new space, major the whole heap; cause external: for ' +
-                'the sake of Buffers. Above 5 % in all is worth a look.',
+              'Share of time in GC pauses. Kind minor is the new space, kind major the whole ' +
+              'heap; cause external means Buffers. If the total is above 5 %, search for the ' +
+              'cause.',
             unit: 'percentunit',
             stacked: true,
             queries: [
@@ -279,8 +285,8 @@ module.exports = () =>
           lines({
             title: 'Scavenges against the semi-space',
             description:
-              'Scavenges a second, and the size of a semi-space. Many scavenges with a ' +
-                'semi-space that stays small: raise --max-semi-space-size.',
+              'Scavenges a second, and the size of a semi-space. If scavenges are many and the ' +
+              'semi-space stays small, raise --max-semi-space-size.',
             unit: 'ops',
             right: { legend: 'semi-space', unit: 'bytes' },
             queries: [
@@ -293,7 +299,7 @@ module.exports = () =>
           }),
           lines({
             title: 'GCs',
-            description: 'GCs a second by kind and cause, every one counted.',
+            description: 'GCs a second, by kind and cause; every GC counts.',
             unit: 'ops',
             queries: [
               [
@@ -306,7 +312,7 @@ module.exports = () =>
           lines({
             title: 'Longest GC pause',
             description:
-              'The longest pause of each second that was scraped. Above 100 ms users notice.',
+              'Longest GC pause of each scraped second. Above 100 ms users notice the pause.',
             unit: 's',
             queries: [
               [
@@ -327,8 +333,8 @@ module.exports = () =>
           lines({
             title: 'Event loops in use',
             description:
-              'Share of time in which the loop was not waiting, by thread. Near 100 % every ' +
-                'request waits for another.',
+              'Share of time in which the event loop was busy, by thread. Near 100 % every ' +
+              'request waits for other requests.',
             unit: 'percentunit',
             most: 1,
             queries: [
@@ -345,8 +351,8 @@ module.exports = () =>
           lines({
             title: 'Event loop delay',
             description:
-              'How late a timer fires: half of them, and one in a hundred. Bad: p99 above 100 ' +
-                'ms while GC pauses are short – synchronous work.',
+              'Delay of timers: median, and p99. A p99 above 100 ms with short GC pauses means ' +
+              'synchronous work.',
             unit: 's',
             queries: [
               [
@@ -368,8 +374,8 @@ module.exports = () =>
           lines({
             title: 'CPU and throttling',
             description:
-              'Cores in use by the process, and the share of periods in which the CPU limit ' +
-                'stopped it. Bad: throttled at all while the loop lags.',
+              'Cores that the process uses, and the share of periods in which the CPU quota ' +
+              'throttled it. Throttling during long delays is a problem: raise the CPU limit.',
             unit: 'short',
             queries: [
               [
@@ -387,21 +393,21 @@ module.exports = () =>
           lines({
             title: 'Active resources',
             description:
-              'What keeps the loop alive, by type: sockets, timers, watchers. Bad: a type that ' +
-                'only grows.',
+              'Resources that keep the event loop alive, by type, such as sockets, timers and ' +
+              'watchers. Sign of a leak: one type only grows.',
             unit: 'short',
             queries: [[`sum by (resource) (memwatch_active_resources{${PROCESS}})`, '{{resource}}']]
           })
         ]
       ],
       [
-        'The agent itself',
+        'The agent',
         [
           lines({
             title: 'Main-thread time of the agent',
             description:
-              'Share of time the agent takes from the app. Around 0.05 %; above 0.5 % something ' +
-                'is wrong with it.',
+              'Share of the main thread\'s time that the agent uses, normally about 0.05 %. ' +
+              'Above 0.5 % the agent has a problem.',
             unit: 'percentunit',
             queries: [
               [
@@ -415,9 +421,10 @@ module.exports = () =>
             ]
           }),
           lines({
-            title: 'Frames that did not arrive',
+            title: 'Lost frames',
             description:
-              'Frames the agent dropped or the exporter missed, a second. Bad: any that last.',
+              'Frames a second that the agent dropped or the exporter did not receive. Sign of a ' +
+              'problem: the rate stays above 0.',
             unit: 'ops',
             queries: [
               [

@@ -29,13 +29,13 @@ const diagnoses = () =>
           .map(([name, value]) => [`\`${name}\``, Number(value.toPrecision(4))])
       )
     ]),
-    '## Numbers of trends\n\nA trend is one signal of several numbers. In evidence and ' +
-      'predictions each has the name of its trend, with another end: `liveHeapTrend` has ' +
-      '`liveHeapRiseBytes`.',
+    '## Numbers of trends\n\nA trend is one signal of several numbers. Evidence and ' +
+      'predictions name one of these numbers: by the name of the trend, with another suffix than ' +
+      '`Trend`. An example is `liveHeapRiseBytes` of `liveHeapTrend`.',
     table(
-      ['end of the name', 'unit', 'meaning'],
+      ['suffix', 'unit', 'meaning'],
       Object.entries(FIGURES).map(([suffix, { unit, help }]) => [
-        `\`${suffix}\``, unit, help('what is measured')
+        `\`${suffix}\``, unit, help('the value')
       ])
     )
   )

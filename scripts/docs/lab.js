@@ -10,10 +10,11 @@ const repair = app => ({ code: '`--fixed`', fix: 'the fix that is printed', none
 const lab = () =>
   page(
     'The lab',
-    'Small real apps: each problem in several guises, and healthy ones that look like a problem ' +
-      'to a naive rule. `memwatch simulate NAME` runs one in a cgroup like its container and ' +
-        'watches it. They are the package `@memwatch/lab`, which `@memwatch/exporter` does not ' +
-          'install.',
+    'The lab has small real apps. Each problem has several apps. Some healthy apps resemble a ' +
+    'problem, to test for false findings. `memwatch simulate NAME` runs one in a cgroup like its ' +
+    'container and ' +
+        'watches it. The apps are in the package `@memwatch/lab`, which `@memwatch/exporter` ' +
+        'does not install.',
     '## Problems',
     table(
       ['app', 'must be found', 'container', 'what it does', 'repaired by'],

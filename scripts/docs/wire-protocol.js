@@ -11,9 +11,9 @@ const wireProtocol = () =>
   page(
     'Wire protocol',
     `Version ${PROTOCOL_VERSION}: NDJSON over a Unix socket or loopback TCP, one connection per ` +
-      'isolate, one `hello`, then a `frame` a second, then a `bye`. Lines are at most ' +
-        `${MAX_LINE_BYTES} bytes. Counters are cumulative. An agent whose hello names ` +
-          '`commands` takes them over a Unix socket, and gives an `answer` to each. ' +
+      'isolate. An agent sends one `hello`, then a `frame` a second, then a `bye`. Lines are at ' +
+        `most ${MAX_LINE_BYTES} bytes. Counters are cumulative. An agent whose hello has ` +
+          '`commands` accepts them over a Unix socket, and sends an `answer` to each. ' +
             '`agent/protocol/frame.js` is the contract.',
     '## GC counters',
     'In the hello `gcCounter` is `hooks`, V8\'s own callbacks, or `observer`, a ' +

@@ -38,8 +38,8 @@ const HEADINGS = [
   'Impact',
   'Confirm',
   'Fix now',
-  'Fix for good',
-  'How to tell it worked',
+  'Permanent fix',
+  'Check the result',
   'False positives and look-alikes'
 ]
 

@@ -299,7 +299,7 @@ describe('memwatch compare', () => {
     expect(code).toBe(0)
     expect(stdout).toMatch(/before +after +change/)
     expect(stdout).toMatch(/GC events, all kinds +13759 +274 +−98 %/)
-    expect(stdout).toMatch(/semi-space-starvation is gone/)
+    expect(stdout).toMatch(/semi-space-starvation has disappeared/)
     // 40 and 30 seconds.
     expect(stdout).toContain('The runs differ in length')
     const json = await memwatch(['compare', '--json', ...files])

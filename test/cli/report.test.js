@@ -92,7 +92,7 @@ it.each([
 it('says of an ended process when it ended, and that times to a limit are past', () => {
   const ended = [{ pid: 1, thread: 'main', afterSeconds: 5400 }]
   expect(render(MIXED, { ended }).join('\n')).toContain(
-    '  It ended after 90 min. Times to a limit, below, are predictions from before the end.\n  THE HEADLINE')
+    '  It ended after 90 min. The times to a limit below were predicted before the end.\n  THE HEADLINE')
   expect(render(MIXED, { ended: [{ ...ended[0], pid: 2 }] }).join('\n')).not.toContain('It ended')
 })
 
@@ -149,14 +149,14 @@ describe('without -v', () => {
     expect(lines).toContain('  Evidence (3 of 4, -v lists them)')
     expect(lines).not.toContain('    - fourth')
     expect(lines).toContain('  TEXT OF b https://example.org')
-    expect(lines).toContain('  Also known for these versions: a, c.')
+    expect(lines).toContain('  2 other bugs are known in these versions (-v shows the text).')
   })
 
   it('-v shows all of them', () => {
     const lines = render([found], { verbose: true })
     expect(lines).toContain('    - fourth')
     expect(lines).toContain('  TEXT OF c https://example.org')
-    expect(lines.join()).not.toContain('Also known for these versions')
+    expect(lines.join()).not.toContain('are known in these versions')
   })
 
   const fix = (/** @type {string} */ title) =>
@@ -188,6 +188,98 @@ describe('without -v', () => {
   it('-v shows all fixes of all findings', () => {
     const text = render(both, { verbose: true }).join('\n')
     expect(text).toMatch(/HOW: first[^]*HOW: second[^]*of the other[^]*HOW: another[^]*HOW: one more/)
+  })
+})
+
+describe('the length of a report', () => {
+  const long = (/** @type {string} */ word) => `${word} `.repeat(140 / (word.length + 1)).trim()
+  const sites = [1, 2, 3].map(line => ({
+    text: `(anonymous) src/cache/session-store.js:${line} – 9.6 MiB, 30 % of the growth of the heap`
+  }))
+  const parts = [50, 20, 15, 4, 4, 3, 2, 2].map((share, i) =>
+    ({ title: `part ${i}`, bytes: share * 2 ** 20 }))
+  const found = {
+    ...verdict('confirmed', 'js-heap-leak'),
+    title: long('title'),
+    impact: long('impact'),
+    evidence: ['one', 'two', 'three', 'four'].map(word => ({ text: long(word) })),
+    suspects: { kind: 'heap_profile', suspects: { sites } },
+    knownBugs: [
+      { id: 'a', likely: false, text: 'TEXT OF a', workaround: null, thread: 'https://example.org' }
+    ],
+    fix: [
+      {
+        title: 'the fix',
+        change: { code: long('change').repeat(3) },
+        predicted: ['RSS', 'heap'].map(name => ({ name, from: 2e8, to: 1e8, unit: 'bytes' })),
+        risk: long('risk')
+      },
+      { title: 'another fix', change: {}, predicted: [], risk: 'none' }
+    ],
+    runbook: 'MemwatchJsHeapLeak'
+  }
+  const others = [
+    {
+      ...verdict('suspected', 'event-loop-blocked'),
+      fix: [{ title: 'a third fix', change: {}, predicted: [], risk: 'none' }]
+    },
+    ...['context-leak', 'oversized-heap'].map(id => verdict('ok', id))
+  ]
+  /**
+   * @param {object[]} verdicts
+   * @param {string} text headline
+   * @param {Parameters<typeof renderReport>[1]} options
+   */
+  const reportOf = (verdicts, text, options) => renderReport(/** @type {any} */ ({
+    command: ['node', 'app.js'],
+    durationSeconds: 60,
+    exit: { code: 0, signal: null },
+    deaths: [],
+    targets: [{
+      target: 'app',
+      thread: 'main',
+      pid: 1,
+      node: '20',
+      memory: { rssBytes: 100 * 2 ** 20, parts, unknown: long('unknown') },
+      headline: { state: 'confirmed', diagnosis: 'js-heap-leak', text },
+      verdicts
+    }]
+  }), options).map(line => (typeof line === 'string' ? line : line.text))
+  const headline = `Confirmed: ${long('summary')} Suspects: ${sites.map(({ text }) => text).join('; ')}.`
+
+  it.each([80, 100])('is at most 38 lines with findings, and keeps what to do: width %d', width => {
+    const lines = reportOf([found, ...others], headline, { width })
+    expect(lines.length).toBeLessThanOrEqual(38)
+    const words = lines.join(' ').replace(/\s+/g, ' ')
+    expect(words).toContain(headline)
+    expect(words).toContain(`Impact: ${found.impact}`)
+    expect(words).toMatch(/Evidence \(\d of 4, -v lists them\)/)
+    expect(words).toContain('Fix: the fix change')
+    expect(words).toContain('Expect: RSS from 191 MiB to about 95 MiB')
+    expect(words).toContain('SUSPECTED after 5 s: title of event-loop-blocked')
+    expect(words).toContain('MemwatchJsHeapLeak.md')
+    expect(words).toContain('-v lists them')
+  })
+
+  it('is unlimited with -v', () => {
+    const text = reportOf([found, ...others], headline, { width: 80, verbose: true }).join('\n')
+    for (const part of ['Suspects, by a', 'TEXT OF a', 'part 7', 'a third fix', 'Not known', 'four']) {
+      expect(text).toContain(part)
+    }
+  })
+
+  it('is at most 24 lines without a finding', () => {
+    const lines = reportOf(others.slice(1), 'Healthy: 2 checks ruled out.', { width: 80 })
+    expect(lines.length).toBeLessThanOrEqual(24)
+    expect(lines.join('\n')).toContain('part 7')
+  })
+
+  it('shortens nothing that fits', () => {
+    const short = { ...found, title: 'title', impact: 'impact', fix: [], evidence: [] }
+    const text = reportOf([short, ...others], 'THE HEADLINE', { width: 100 }).join('\n')
+    for (const part of ['Suspects, by a', 'part 7', 'Not known', 'why of event-loop-blocked']) {
+      expect(text).toContain(part)
+    }
   })
 })
 

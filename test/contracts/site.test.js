@@ -62,8 +62,8 @@ describe('the documentation site', () => {
     '%s has a page with symptoms, detection and fix', (id, { title, requires, runbook }) => {
       const text = textOf(read(`diagnoses/${id}`))
       expect(text).toContain(title)
-      const headings = ['Meaning', 'Impact', 'How to tell it worked', 'How memwatch knows', 'Limits',
-        ...runbook ? ['Confirm', 'Fix now', 'Fix for good', 'What the graphs show'] : ['Fix']]
+      const headings = ['Meaning', 'Impact', 'Check the result', 'How memwatch knows', 'Limits',
+        ...runbook ? ['Confirm', 'Fix now', 'Permanent fix', 'What the graphs show'] : ['Fix']]
       expect(headings.filter(heading => !text.includes(heading))).toEqual([])
       expect(requires.filter(signal => !text.includes(signal))).toEqual([])
     })

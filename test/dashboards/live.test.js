@@ -104,8 +104,8 @@ describeWithTools('every panel against a real Prometheus', tools => {
       panels
         .filter(
           ([, { fieldConfig }]) =>
-            fieldConfig.defaults.noValue === 'Nothing was found.' ||
-            fieldConfig.defaults.noValue === 'No finding costs memory.'
+            fieldConfig.defaults.noValue === 'No finding.' ||
+            fieldConfig.defaults.noValue === 'No finding wastes memory.'
         )
         .map(async ([title, { targets }]) => [
           title,

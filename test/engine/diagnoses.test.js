@@ -1718,7 +1718,7 @@ describe('the bound of a live heap without major GCs', () => {
     const verdict = quiet(4)
     expect(verdict.state).toBe('ok')
     expect(verdict.summary).toMatch(
-      /^the live heap grew by at most 0\.\d+ MiB in 4 min, the sum of promoted and young objects: at most \d\.\d MiB\/h, with \d+ MiB left\. Slower growth becomes visible over hours$/
+      /^promoted and young objects add up to at most 0\.\d+ MiB in 4 min, so the live heap grew by at most \d\.\d MiB\/h, with \d+ MiB left\. Slower growth becomes visible over hours$/
     )
   })
   const HOUR = 3600

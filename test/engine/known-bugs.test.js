@@ -105,7 +105,7 @@ describe('with a verdict', () => {
     expect(first).toMatchObject({ id: 'debug', likely: true, version: '4.2.0', fixedIn: '4.3.0' })
     expect(first.text).toBe(
       'Known: debug keeps each instance it made (debug-js/debug#678), fixed in debug 4.3.0. ' +
-        'Likely the cause: a suspect leads there.')
+        'This is likely the cause: a suspect leads there.')
     expect(first.workaround).toBe('make each instance once, when its module is loaded')
   })
 

@@ -626,7 +626,7 @@ describe('of a running target', () => {
     await say({ node: '27.1.0', v8: '15.2.1' })
     const [now, then] = await get('target=api&memory=1Gi')
     expect([now.warnings.join(), then.warnings.join()]).toEqual([
-      expect.stringContaining('these are its own words'),
+      expect.stringContaining('the process reported these numbers'),
       expect.stringContaining('the numbers are a guess')
     ])
   })

@@ -124,6 +124,6 @@ withLeakyNode.describe(`an app on Node.js ${LEAKY_NODE} that streams Blobs`, () 
       thread: 'https://github.com/nodejs/node/issues/63574',
       likely: true
     }))
-    expect(headline.text).toContain('Likely the cause: a suspect leads there.')
+    expect(headline.text).toContain('This is likely the cause: a suspect leads there.')
   }, 180_000)
 })

@@ -40,7 +40,7 @@ const arm64 = {
     const here = { node: process.execPath, root: ROOT, wrap: (/** @type {string[]} */ w) => w }
     return [
       {
-        title: 'the agent alone: arm64 by name, GC hooks of the prebuilt addon',
+        title: 'the agent alone reports arm64, and the GC hooks of the prebuilt addon',
         node: version,
         async test () {
           const { hello, known } = await tellFacts(emulated)
@@ -53,7 +53,7 @@ const arm64 = {
         { app: 'native-memory-leak-jobs', found: 'native-memory-leak' },
         { app: 'healthy-steady' }
       ].map(({ app, found }) => ({
-        title: `${app}: ${found ? 'found' : 'no problem of memory is confirmed'}`,
+        title: `${app}: ${found ? 'found' : 'no memory problem is confirmed'}`,
         node: version,
         async test () {
           const script = path.join(ROOT, `lab/apps/${app}.js`)

@@ -67,7 +67,8 @@ async function simulateOn (major, app, found) {
  */
 const CASES = /** @type {const} */ ([18, 24]).flatMap(major => [
   {
-    title: 'the agent alone in a container: limit, memory.high, pressure, hits and kills',
+    title: 'the agent alone reports limit, memory.high, pressure, limit hits and kills of its ' +
+      'container',
     major,
     test: () => inGroup({ limitMib: 512, highMib: 400 }, async wrap => {
       const { hello, values, known } =
@@ -86,8 +87,8 @@ const CASES = /** @type {const} */ ([18, 24]).flatMap(major => [
     test: () => simulateOn(major, 'container-limit-mismatch', 'container-limit-mismatch')
   },
   {
-    title: 'deaths: a kill by the kernel is told as oom_kill, others as what they are, by an ' +
-      'exporter beside the app and by a sidecar',
+    title: 'deaths: an exporter on the machine and a sidecar report oom_kill only for kills by ' +
+      'the kernel, and the right cause of other deaths',
     major,
     async test () {
       const { status, stdout, stderr } = spawnSync(process.execPath, [
@@ -101,13 +102,13 @@ const CASES = /** @type {const} */ ([18, 24]).flatMap(major => [
     ? []
     : [
         {
-          title: 'container-limit-mismatch-group: found where the limit sits on the parent',
+          title: 'container-limit-mismatch-group: found with the limit on the parent cgroup',
           major,
           test: () =>
             simulateOn(major, 'container-limit-mismatch-group', 'container-limit-mismatch')
         },
         {
-          title: 'memory.high: the wait is found before anything is killed',
+          title: 'memory.high: the throttling is found before any kill',
           major,
           test: () => inGroup({ limitMib: 512, highMib: 160 }, async wrap => {
             const [file, ...args] = wrap([nodeOf(major), '-e', GROWING])
@@ -123,7 +124,7 @@ const CASES = /** @type {const} */ ([18, 24]).flatMap(major => [
           })
         },
         {
-          title: 'healthy-full-container: no problem of memory is confirmed',
+          title: 'healthy-full-container: no memory problem is confirmed',
           major,
           test: () => simulateOn(major, 'healthy-full-container')
         }

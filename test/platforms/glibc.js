@@ -24,7 +24,7 @@ const glibc = {
   cases: () => NODES.map(version => {
     const place = { node: fetchNode(version), root: ROOT, wrap: (/** @type {string[]} */ w) => w }
     return {
-      title: 'the agent alone: all that this Node.js has',
+      title: 'the agent alone reports all values of this Node.js',
       node: version,
       async test () {
         const { hello, known } = await tellFacts(place)

@@ -65,7 +65,8 @@ const musl = {
     const place = muslPlace(folder, version)
     return [
       {
-        title: 'the agent alone: musl by name, GC hooks, the memory map; malloc says nothing',
+        title: 'the agent alone reports musl, GC hooks and the memory map; malloc has no ' +
+          'statistics',
         node: version,
         async test () {
           const { hello, known, fields } = await tellFacts(place)
@@ -75,8 +76,8 @@ const musl = {
         }
       },
       ...APPS.map(([app, found]) => ({
-        title: `${app}: ${found ? 'found' : 'no problem of memory is confirmed'}, no share of malloc ` +
-          'is stated',
+        title: `${app}: ${found ? 'found' : 'no memory problem is confirmed'}; ` +
+          "malloc's memory is not divided",
         node: version,
         async test () {
           const told = await simulate(place, app, found)

@@ -22,7 +22,7 @@ const noHome = {
     fs.chownSync(volume, STRANGER, STRANGER)
     return [
       {
-        title: 'the agent alone: as elsewhere',
+        title: 'the agent alone reports the same values as on glibc',
         node: version,
         test: async () => (await tellFacts(place)).known
       },
@@ -39,7 +39,8 @@ const noHome = {
         }
       },
       {
-        title: 'the exporter with socket and history in a volume: an app is watched, history kept',
+        title: 'the exporter with socket and history in a volume watches an app and saves its ' +
+          'history',
         node: version,
         test: () => checkExporter(place, volume)
       }

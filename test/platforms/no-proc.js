@@ -33,7 +33,7 @@ const noProc = {
     const place = withoutProc({ node: fetchNode(version), root: ROOT })
     return [
       {
-        title: 'the agent alone: V8 and the event loop; no RSS, no allocator, no container',
+        title: 'the agent alone reports V8 and the event loop, but no RSS, allocator or container',
         node: version,
         async test () {
           const { hello, fields, known } = await tellFacts(place)
@@ -45,21 +45,21 @@ const noProc = {
         }
       },
       {
-        title: 'js-heap-leak-jobs: found; what needs RSS is unknown',
+        title: 'js-heap-leak-jobs: found; checks that need RSS are unknown',
         node: version,
         async test () {
           checkUnknown(await simulate(place, 'js-heap-leak-jobs', 'js-heap-leak'))
         }
       },
       {
-        title: 'native-memory-leak: nothing is found, and nothing is ruled out that needs RSS',
+        title: 'native-memory-leak: nothing is found; checks that need RSS are unknown',
         node: version,
         async test () {
           checkUnknown(await simulate(place, 'native-memory-leak'))
         }
       },
       {
-        title: 'healthy-steady: no problem of memory is confirmed',
+        title: 'healthy-steady: no memory problem is confirmed',
         node: version,
         async test () {
           checkUnknown(await simulate(place, 'healthy-steady'))

@@ -24,12 +24,12 @@ const readOnlyRoot = {
     const run = ['run', '--for', '4', '--', at.node, ...APP]
     return [
       {
-        title: 'the agent alone: as elsewhere',
+        title: 'the agent alone reports the same values as on glibc',
         node: version,
         test: async () => (await tellFacts(closed)).known
       },
       {
-        title: 'memwatch run without a writable place says so, and names TMPDIR',
+        title: 'memwatch run without a writable folder prints an error that names TMPDIR',
         node: version,
         async test () {
           const { code, stderr } = await memwatch(closed, run).ended
@@ -39,7 +39,7 @@ const readOnlyRoot = {
         }
       },
       {
-        title: 'memwatch run with TMPDIR in a volume: judged',
+        title: 'memwatch run with TMPDIR in a volume evaluates the app',
         node: version,
         async test () {
           const { states, parts } = read(await report(open, run, { TMPDIR: volume }))
@@ -51,7 +51,7 @@ const readOnlyRoot = {
         }
       },
       {
-        title: 'the exporter without a writable place says which option names one',
+        title: 'the exporter without a writable folder prints an error that names the option',
         node: version,
         async test () {
           /** @type {[string[], RegExp][]} */
@@ -72,7 +72,8 @@ const readOnlyRoot = {
         }
       },
       {
-        title: 'the exporter with socket and history in a volume: an app is watched, history kept',
+        title: 'the exporter with socket and history in a volume watches an app and saves its ' +
+          'history',
         node: version,
         test: () => checkExporter(open, volume)
       }

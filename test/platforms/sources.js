@@ -15,13 +15,13 @@ const SOURCES = Object.freeze({
     fields.has('eventLoopDelay') && fields.has('resources') && fields.has('cpuUserSeconds'),
   'bytes of Buffers': ({ fields }) => fields.has('arrayBuffersBytes'),
   RSS: ({ fields }) => fields.has('rssBytes'),
-  'RSS by its parts (memory map)': ({ fields }) => fields.has('residentBytes'),
+  'parts of RSS (memory map)': ({ fields }) => fields.has('residentBytes'),
   'open file descriptors': ({ fields }) => fields.has('openFileDescriptors'),
-  'libc and allocator by name': ({ hello }) => hello.allocator !== 'unknown',
-  'what malloc says of itself': ({ fields }) => fields.has('allocatorBytes'),
+  'names of libc and allocator': ({ hello }) => hello.allocator !== 'unknown',
+  "malloc's own statistics": ({ fields }) => fields.has('allocatorBytes'),
   'container: use, limit hits, OOM kills': ({ fields }) =>
     fields.has('containerUsageBytes') && fields.has('containerOomKills'),
-  'container: pressure (PSI), memory.high hits (cgroup v2 has them)': ({ fields }) =>
+  'container: pressure (PSI) and memory.high hits (cgroup v2 only)': ({ fields }) =>
     fields.has('memoryPressureSomeSeconds') && fields.has('containerHighHits')
 })
 

@@ -2,7 +2,7 @@
 
 /** @type {Partial<import('../cases').Healthy>} */
 module.exports = {
-  title: 'esbuild, which builds three.js again each second',
+  title: 'esbuild, building three.js each second',
   packages: { esbuild: '0.25.10', three: '0.180.0' },
   load: 'a build a second',
   app () {

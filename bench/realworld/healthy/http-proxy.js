@@ -2,7 +2,7 @@
 
 /** @type {Partial<import('../cases').Healthy>} */
 module.exports = {
-  title: 'http-proxy, all clients stay to the end',
+  title: 'http-proxy whose clients stay connected',
   packages: { 'http-proxy': '1.18.1' },
   load: '150 requests a second of 20 kB',
   app ({ port }) {

@@ -5,7 +5,7 @@ const path = require('node:path')
 
 /** @type {Partial<import('../cases').Healthy>} */
 module.exports = {
-  title: 'verdaccio, a registry that is asked for packages it does not have',
+  title: 'verdaccio, a registry, with requests for packages that it does not have',
   packages: { verdaccio: '6.3.2' },
   overrides: { 'node-fetch': '2.7.0' },
   limitMib: 1024,

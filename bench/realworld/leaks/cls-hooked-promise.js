@@ -3,7 +3,10 @@
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
   leaky: { packages: { 'cls-hooked': '4.2.2' } },
-  fixed: { packages: { 'cls-hooked': '4.2.2' }, label: 'cls-hooked 4.2.2, no promise in it' },
+  fixed: {
+    packages: { 'cls-hooked': '4.2.2' }, label: 'cls-hooked 4.2.2, a context without a ' +
+    'promise'
+  },
   expect: ['js-heap-leak', 'context-leak'],
   culprit: /cls-hooked|answer/,
   load: '200 requests a second',

@@ -2,7 +2,7 @@
 
 /** @type {Partial<import('../cases').Leak>} */
 module.exports = {
-  title: 'results of zlib.gzip() wait for a GC that nothing asks for',
+  title: 'results of zlib.gzip() wait for a GC that does not come',
   source: 'https://github.com/nodejs/node/issues/65600',
   leaky: { packages: {}, node: '24.17.0' },
   fixed: { packages: {}, node: '24.14.0' },
