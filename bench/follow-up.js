@@ -10,15 +10,15 @@
  *   npm run bench:follow-up -- --apps semi-space-starvation,resource-leak --processes 5
  *   npm run bench:follow-up -- --lost         only what does not arrive
  *
- * It takes two to six minutes for each app, and needs root for the memory cgroups. An app is left out
- * if its problem does not exist on the version of --node. Results in --out are not made again, so an
- * interrupted bench continues.
+ * It takes two to six minutes for each app, and needs root for the memory cgroups. An app whose
+ * problem does not exist on the version of --node is left out. Results in --out are not made again,
+ * so an interrupted bench continues.
  */
 
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
-const { spawn } = require('node:child_process')
+const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
 const { parseArgs } = require('node:util')
@@ -289,6 +289,10 @@ async function loseFixes (id) {
   }
 }
 
+/** @returns {string} version of --node, such as 24.1.0 */
+const nodeVersion = () =>
+  execFileSync(given.node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim()
+
 /** @param {string} id */
 function appOf (id) {
   const app = apps.find(app => app.id === id)
@@ -323,7 +327,7 @@ function figuresOf (results) {
     .filter(({ ending, expected }) => ending !== expected)
     .map(({ ending, text }) => text || ending.replaceAll('_', ' ')))].join(' ') || '–'
   return [
-    `Node ${process.versions.node}, ${os.cpus().length} cores, ${given.processes} processes: ` +
+    `Node ${nodeVersion()}, ${os.cpus().length} cores, ${given.processes} processes: ` +
       `${right(fixed)} fixes and ${right(lost)} other restarts ended right.`,
     '',
     '| app, restarted with its fix | right endings | misses |',
@@ -343,7 +347,10 @@ function figuresOf (results) {
 async function main () {
   const results = []
   if (!given.lost) {
+    const major = parseInt(nodeVersion())
     for (const id of given.apps.split(',')) {
+      const { fromNode = 0, toNode = Infinity } = appOf(id)
+      if (major < fromNode || major > toNode) continue
       results.push(...await kept(`fixed-${id}`, () => followFixes(appOf(id))))
     }
   }
