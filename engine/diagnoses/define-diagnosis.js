@@ -155,7 +155,7 @@ const ok = (summary, more) => ({ state: 'ok', summary, ...more })
 /**
  * Evidence is missing.
  * @param {string} summary the missing evidence
- * @param {Pick<Dismissal, 'openUntil' | 'waitSeconds'>} [more]
+ * @param {Pick<Dismissal, 'openUntil' | 'waitSeconds' | 'seconds'>} [more]
  * @returns {Dismissal}
  */
 const unknown = (summary, more) => ({ state: 'unknown', summary, ...more })

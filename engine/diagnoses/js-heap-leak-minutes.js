@@ -89,7 +89,8 @@ function judgeFlat (signals, limits, line) {
  */
 const judgeYoung = (limits, { rise, seconds }, goesOn) =>
   goesOn && rise >= limits.lastingLeastBytes
-    ? unknown(`${sayRose(rise, seconds)}, lately faster than before: too little to judge`)
+    ? unknown(`${sayRose(rise, seconds)}, lately faster than before: too little to judge`,
+      { seconds })
     : null
 
 /**

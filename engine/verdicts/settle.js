@@ -68,6 +68,11 @@ function settle (before, judgement, nowSeconds) {
       return { ...before, judgement: stands, agreed: 0, seenAtSeconds }
     }
   }
+  // Growth that is too young to judge is ruled out only by as much evidence.
+  if (before?.state === 'unknown' && judgement.state === 'ok') {
+    const openSeconds = WITHDRAW_SHARE * (before.judgement.seconds ?? 0)
+    if (nowSeconds - before.seenAtSeconds < openSeconds) return before
+  }
   const isWithdrawn =
     before !== undefined &&
     STATE_RANK[before.state] >= STATE_RANK.suspected &&
