@@ -1,12 +1,12 @@
 'use strict'
 
+const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 const { formatBytes, formatNumber, formatRatio, formatSeconds, formatValue } = require('@memwatch/engine/text/format')
 const { shellWords } = require('@memwatch/engine/text/shell')
 const { MOST_PILES } = require('@memwatch/engine/verdicts/holders')
 const { packagesText, sourceText } = require('@memwatch/engine/text/suspect-text')
 const { runbookOf } = require('../text/runbook')
 const { wrap } = require('../text/wrap')
-const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 
 /** Upper bound of the suspects that are printed for a verdict. */
 const MOST_SUSPECTS = 3

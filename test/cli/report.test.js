@@ -13,16 +13,15 @@ const verdict = (state, diagnosis) => ({
 })
 
 /**
- * @param {object[]} verdicts
- * @param {Parameters<typeof renderReport>[1]} [options]
- * @param {object} [source]
+ * Lines of the report on one target.
+ * @param {{ target?: object, options?: Parameters<typeof renderReport>[1], deaths?: object[],
+ *   exit?: object, source?: object }} [given] what differs from a run that ended by itself
  */
-const render = (verdicts, options, source) => renderReport(/** @type {any} */ ({
+const linesOf = ({ target, options, ...given } = {}) => renderReport(/** @type {any} */ ({
   command: ['node', 'app.js'],
   durationSeconds: 60,
   exit: { code: 0, signal: null },
   deaths: [],
-  source,
   targets: [{
     target: 'app',
     thread: 'main',
@@ -30,9 +29,19 @@ const render = (verdicts, options, source) => renderReport(/** @type {any} */ ({
     node: '20',
     memory: null,
     headline: { state: 'confirmed', diagnosis: 'js-heap-leak', text: 'THE HEADLINE' },
-    verdicts
-  }]
+    verdicts: [],
+    ...target
+  }],
+  ...given
 }), options).map(line => (typeof line === 'string' ? line : line.text))
+
+/**
+ * @param {object[]} verdicts
+ * @param {Parameters<typeof renderReport>[1]} [options]
+ * @param {object} [source]
+ */
+const render = (verdicts, options, source) =>
+  linesOf({ target: { verdicts }, options, source })
 
 const MIXED = [
   verdict('ok', 'context-leak'), verdict('confirmed', 'js-heap-leak'),
@@ -44,26 +53,18 @@ it.each([
   ['worker-1', 'heap_oom', 'Undecided: js-heap-leak. Run it longer.'],
   ['main', 'clean', 'Undecided: js-heap-leak. Run it longer.']
 ])('advises a longer run only for a living target: %s ended, %s', (thread, reason, text) => {
-  const lines = renderReport(/** @type {any} */ ({
-    command: ['node', 'app.js'],
-    durationSeconds: 5,
+  const lines = linesOf({
     exit: { code: null, signal: 'SIGABRT' },
     deaths: [{ target: 'app', thread, pid: 1, reason, text: 'HOW IT ENDED' }],
-    targets: [{
-      target: 'app',
-      thread: 'main',
-      pid: 1,
-      node: '20',
-      memory: null,
+    target: {
       headline: {
         state: 'undecided',
         diagnosis: null,
         open: ['js-heap-leak'],
         text: 'Undecided: js-heap-leak. Run it longer.'
-      },
-      verdicts: []
-    }]
-  })).map(line => (typeof line === 'string' ? line : line.text))
+      }
+    }
+  })
   expect(lines).toContain(`  ${text}`)
 })
 
@@ -71,21 +72,14 @@ it.each([
   ['oom_kill', 'Nothing explains its end: 2 checks had found nothing until the last frame before it.'],
   ['clean', 'Healthy: 2 checks ruled out.']
 ])('calls only a process healthy that was not killed: ended by %s', (reason, text) => {
-  const lines = renderReport(/** @type {any} */ ({
-    command: ['node', 'app.js'],
-    durationSeconds: 5,
+  const lines = linesOf({
     exit: { code: null, signal: 'SIGKILL' },
     deaths: [{ target: 'app', thread: 'main', pid: 1, reason, text: 'HOW IT ENDED' }],
-    targets: [{
-      target: 'app',
-      thread: 'main',
-      pid: 1,
-      node: '20',
-      memory: null,
+    target: {
       headline: { state: 'ok', diagnosis: null, open: [], text: 'Healthy: 2 checks ruled out.' },
       verdicts: [verdict('ok', 'context-leak'), verdict('ok', 'js-heap-leak')]
-    }]
-  })).map(line => (typeof line === 'string' ? line : line.text))
+    }
+  })
   expect(lines).toContain(`  ${text}`)
 })
 
