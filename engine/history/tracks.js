@@ -251,11 +251,15 @@ const tracks = Object.freeze({
     keep: 'last',
     counter: true,
     long: true,
-    // GC time is no measure of load: a growing heap makes its GCs longer.
-    read: (...moment) => {
-      const cpu = THREAD_CPU.read(...moment) ?? PROCESS_CPU.read(...moment)
-      const pauses = (GC_PAUSES.read(...moment) ?? 0) + (OWN_GC_PAUSES.read(...moment) ?? 0)
-      return cpu === undefined ? undefined : cpu - pauses
+    // GC time is no measure of load: a growing heap makes its GCs longer. Pauses also contain the
+    // wait for a CPU, which is no CPU time.
+    read: (values, ...moment) => {
+      const cpu = THREAD_CPU.read(values, ...moment) ?? PROCESS_CPU.read(values, ...moment)
+      if (cpu === undefined) return undefined
+      const pauses =
+        (GC_PAUSES.read(values, ...moment) ?? 0) + (OWN_GC_PAUSES.read(values, ...moment) ?? 0)
+      const wanted = cpu + (values.runQueueWaitSeconds ?? 0)
+      return cpu - pauses * (wanted > 0 ? cpu / wanted : 1)
     }
   }),
   runQueueWaitSeconds: field('runQueueWaitSeconds'),

@@ -29,8 +29,8 @@ const WORDS = Object.freeze({
 })
 
 /**
- * Upper bound of readings of the predicted signals for each process. A reading covers the last 30
- * s.
+ * Upper bound of readings of the predicted signals for each process: those of ten minutes. A
+ * reading covers the last 30 s.
  */
 const MOST_READINGS = 60
 /** Least number of readings of a successor: a minute shows the mean of a load with bursts. */
@@ -168,6 +168,9 @@ function judgeFollowUp (
     ? `${first.name} went from ${formatValue(first.from, first.unit)} to ` +
       `${formatValue(first.measured, first.unit)}, predicted ${formatValue(first.to, first.unit)}`
     : `the finding ${isStanding ? 'stands' : 'is gone'}`
+  // Caches and pools fill at first, so less than the predicted effect is final only after longer.
+  const isFinal = ending === 'fixed_as_predicted' || isStanding || readings.length >= MOST_READINGS
+  if (!isFinal) return null
   const text = `${WORDS[ending]}: ${measured}.`
   return { ending, outcomes: outcomes.map(withoutGood), effectRatio: effect, text }
 }

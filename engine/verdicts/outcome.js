@@ -1,6 +1,7 @@
 'use strict'
 
 const { median } = require('../statistics/quantile')
+const { cpuTimeOrAll } = require('../signals/cpu-time')
 const { figures, signalsOf } = require('../signals/index')
 
 /** @typedef {import('../diagnoses/define-diagnosis').Fix['predicted'][number]} Predicted */
@@ -17,6 +18,8 @@ const TOLERANCE = 0.25
 const LEAST_EFFECT = 0.25
 /** Share of a value below which a predicted change counts as no change. */
 const LEAST_CHANGE = 0.01
+/** Signals that are shares of time in GC. */
+const PAUSES = /PauseRatio$/
 /** Window of RSS: the whole run. */
 const RUN_SECONDS = 600
 
@@ -39,10 +42,13 @@ function readPredicted (target, predicted, spanSeconds = RUN_SECONDS) {
   const signals = signalsOf(window)
   // RSS rises and falls with the load, and at the start of the process.
   const rss = window.points('rssBytes', window.settledSeconds(spanSeconds)).values
-  return Object.fromEntries(predicted.map(({ signal }) => [
-    signal,
-    signal === 'rssBytes' && rss.length > 0 ? mean(rss) : figures[signal].read(signals)
-  ]))
+  const { ranRatio } = cpuTimeOrAll(window)
+  return Object.fromEntries(predicted.map(({ signal }) => {
+    if (signal === 'rssBytes' && rss.length > 0) return [signal, mean(rss)]
+    const value = figures[signal].read(signals)
+    // A thread that waits for a CPU has longer pauses for the same GCs.
+    return [signal, PAUSES.test(signal) && value !== null ? value * ranRatio : value]
+  }))
 }
 
 /** @param {readonly number[]} values at least one */
@@ -114,7 +120,7 @@ function outcomesOf (predicted, before, after) {
  * True for a signal that grows with the work done per second.
  * @param {Pick<Predicted, 'signal' | 'unit'>} predicted
  */
-const isPaced = ({ signal, unit }) => /erSecond$/.test(unit) || /PauseRatio$/.test(signal)
+const isPaced = ({ signal, unit }) => /erSecond$/.test(unit) || PAUSES.test(signal)
 
 /**
  * @param {readonly Reading[]} readings

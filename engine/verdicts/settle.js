@@ -17,6 +17,8 @@ const WITHDRAW_LEAST_SECONDS = 30
 const WITHDRAW_SHARE = 0.5
 const WITHDRAW_MOST_SECONDS = 6 * 3600
 const LONGER_EACH_TIME = 4
+/** Longest time for which a ruled-out diagnosis ignores growth that is too young to judge. */
+const OPEN_MOST_SECONDS = 300
 const LONGEST_SECONDS = 43_200
 
 /** @typedef {import('../diagnoses/define-diagnosis').Judgement} Judgement */
@@ -68,11 +70,7 @@ function settle (before, judgement, nowSeconds) {
       return { ...before, judgement: stands, agreed: 0, seenAtSeconds }
     }
   }
-  // Growth that is too young to judge is ruled out only by as much evidence.
-  if (before?.state === 'unknown' && judgement.state === 'ok') {
-    const openSeconds = WITHDRAW_SHARE * (before.judgement.seconds ?? 0)
-    if (nowSeconds - before.seenAtSeconds < openSeconds) return before
-  }
+  if (before && nowSeconds - before.seenAtSeconds < holdsSeconds(before, judgement)) return before
   const isWithdrawn =
     before !== undefined &&
     STATE_RANK[before.state] >= STATE_RANK.suspected &&
@@ -123,6 +121,20 @@ function standOn (found, weaker) {
         impact: undefined
       }
   }
+}
+
+/**
+ * Time for which an undecided state is held. Growth too young to judge is ruled out only by as much
+ * evidence, and a passing rise does not open what was ruled out.
+ * @param {SettledState} before
+ * @param {Judgement} judgement
+ * @returns {number} seconds
+ */
+function holdsSeconds ({ state, judgement: { seconds = 0 } }, judgement) {
+  if (state === 'unknown' && judgement.state === 'ok') return WITHDRAW_SHARE * seconds
+  return state === 'ok' && judgement.state === 'unknown'
+    ? Math.min(OPEN_MOST_SECONDS, WITHDRAW_SHARE * (judgement.seconds ?? 0))
+    : 0
 }
 
 /** @param {SettledState} before */

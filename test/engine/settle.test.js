@@ -40,12 +40,22 @@ describe('settle', () => {
   })
   it('rules out growth that was too young to judge after half of its time without growth', () => {
     const young = { ...judgement('unknown'), seconds: 600 }
-    const open = settle(settle(undefined, judgement('ok'), 0), young, 2)
+    const open = settle(undefined, young, 2)
     expect(open.state).toBe('unknown')
     expect(settle(open, judgement('ok'), 301)).toBe(open)
     expect(settle(open, judgement('ok'), 302).state).toBe('ok')
     expect(settle(open, judgement('suspected'), 4).state).toBe('suspected')
   })
+  it.each([[60, 30], [600, 300], [7200, 300]])(
+    'young growth of %d s opens what was ruled out after %d s',
+    (seconds, after) => {
+      const young = { ...judgement('unknown'), seconds }
+      const closed = settle(undefined, judgement('ok'), 0)
+      expect(settle(closed, young, after - 1)).toBe(closed)
+      expect(settle(closed, young, after).state).toBe('unknown')
+      expect(settle(closed, judgement('suspected'), 2).state).toBe('suspected')
+    }
+  )
   it.each([
     ['ok', 'The heap grew by 5 MiB; the latest readings do not show that growth.'],
     ['unknown', 'The heap grew by 5 MiB; there are too few new readings to evaluate it again.'],

@@ -122,7 +122,7 @@ const RSS = {
   signal: /** @type {const} */ ('rssBytes'), name: 'RSS', from: 400 * MIB, to: 200 * MIB, unit: 'bytes'
 }
 const fixOf = (change, ...predicted) => ({ title: 'Do it', change, predicted, risk: '' })
-const readings = (values, workRatio = 0.5, count = 6) =>
+const readings = (values, workRatio = 0.5, count = 60) =>
   Array.from({ length: count }, () => ({ values, workRatio, allocatedPerSecond: null }))
 const advice = (fix, changes = {}) => ({
   id: '1',
@@ -208,9 +208,19 @@ describe('a follow-up', () => {
 
   it('waits for enough readings, and for as much work as the finding took', () => {
     const seen = after({ gcPauseRatio: 0.1 })
-    expect(judgeFollowUp(gc, { ...seen, readings: seen.readings.slice(1) })).toBeNull()
+    const read = count => judgeFollowUp(gc, { ...seen, readings: seen.readings.slice(-count) })
+    expect(read(5)).toBeNull()
+    expect(read(6)).not.toBeNull()
     expect(judgeFollowUp(gc, { ...seen, now: { workSeconds: 19, ageSeconds: 900 } })).toBeNull()
     expect(judgeFollowUp(gc, { ...seen, now: { workSeconds: 20, ageSeconds: 20 } })).not.toBeNull()
+  })
+
+  it('waits ten minutes before it says that a fix achieved less, unless the finding returns', () => {
+    const fills = after({ gcPauseRatio: 0.2 })
+    const young = { ...fills, readings: fills.readings.slice(1) }
+    expect(judgeFollowUp(gc, young)).toBeNull()
+    expect(judgeFollowUp(gc, fills)?.ending).toBe('helped_less')
+    expect(judgeFollowUp(gc, { ...young, state: 'confirmed' })?.ending).toBe('helped_less')
   })
 
   it('takes a missing trend for no growth once the diagnosis is decided', () => {
