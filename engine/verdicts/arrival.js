@@ -27,6 +27,8 @@ const { formatBytes } = require('../text/format')
  * Tolerance of a container's limit, which the kernel rounds to pages and some orchestrators to MiB.
  */
 const LIMIT_TOLERANCE = 0.02
+/** Tolerance of a flag's number: processes of one workload are advised slightly different sizes. */
+const FLAG_TOLERANCE = 0.05
 /** Names of variables that carry flags and libraries. */
 const PARENT_VARIABLES = Object.freeze(['NODE_OPTIONS', 'LD_PRELOAD'])
 
@@ -73,7 +75,7 @@ function judgeFlag (wanted, before, after) {
   const came = is.filter(one =>
     !was.some(other => other.value === one.value && other.place === one.place))
   const last = is.at(-1)
-  if (last?.value === value && came.length > 0) return { kind: 'arrived' }
+  if (last && came.includes(last) && isAdvised(last.value, value)) return { kind: 'arrived' }
   const wish = came.find(one => one.value === value)
   if (wish && last) {
     return {
@@ -94,6 +96,13 @@ function judgeFlag (wanted, before, after) {
       }
     : null
 }
+
+/**
+ * @param {string} is
+ * @param {string} wanted
+ */
+const isAdvised = (is, wanted) => is === wanted ||
+  Math.abs(Number(is) - Number(wanted)) <= FLAG_TOLERANCE * Number(wanted)
 
 const PLACES = Object.freeze({ nodeOptions: 'NODE_OPTIONS', execArgv: 'the command line' })
 
