@@ -161,7 +161,7 @@ function ruleOut (signals, limits) {
   const { cpuThrottledRatio: throttled } = signals
   const gc = signals.gcPauseRatio ?? 0
   if (!isLate(limits, signals.blockedFramesRatio, longest, mean)) {
-    return ok(`the event loop answers: ${ms(mean)} late on average, ${ms(longest)} at most`)
+    return ok(`the event loop is late by ${ms(mean)} on average and by ${ms(longest)} at most`)
   }
   const isYoung = signals.loopWindowSeconds < limits.windowSeconds
   if (queued === null && isYoung && waitsInside(signals, limits)) {

@@ -159,15 +159,20 @@ const ruleOutKnown = (signals, limits, { rise, seconds }) =>
 
 /**
  * Time from now until the room is full. The live heap was measured at the last major GC, some time
- * ago.
+ * ago. In the last minute the rate of the last readings counts, as it does in heap-limit-thrash:
+ * both then tell the same time.
  * @param {Signals} signals
+ * @param {Limits} limits
  * @param {number} runway room left at the last major GC, in bytes
  * @param {number} growth mean, in bytes a second
  * @param {number} late growth at the end as a share of the mean: growth that became faster fills
  *   the room sooner
  */
-const secondsToFill = ({ liveHeapAgeSeconds }, runway, growth, late) =>
-  Math.max(0, runway / (growth * Math.max(1, late)) - (liveHeapAgeSeconds ?? 0))
+function secondsToFill (signals, limits, runway, growth, late) {
+  const { liveHeapAgeSeconds, heapLimitSecondsLeft: left } = signals
+  const fillsIn = Math.max(0, runway / (growth * Math.max(1, late)) - (liveHeapAgeSeconds ?? 0))
+  return left !== null && left <= limits.lastMinuteSeconds ? Math.min(fillsIn, left) : fillsIn
+}
 
 /**
  * Judges certainty and urgency of growth along a line.
@@ -180,7 +185,7 @@ function judgeLine (signals, limits, line) {
   const { rise, growth, seconds, fit, late, runway } = line
   const certainBytes = findCertainBytes(limits, line, true)
   const isCertain = fit >= limits.fit && rise >= certainBytes
-  const fillsInSeconds = secondsToFill(signals, runway, growth, late)
+  const fillsInSeconds = secondsToFill(signals, limits, runway, growth, late)
   const { secondsLeft, inTime } = timeLeft(fillsInSeconds, seconds, limits)
   const limitName = nameLimit(signals, limits, runway)
   return {
@@ -245,7 +250,7 @@ function judgeFewReadings (signals, limits, runway) {
   if (!isKept || late < limits.lateGrowthRatio || fit < limits.fit) return null
   const known = ruleOutKnown(signals, limits, { rise, seconds })
   if (known) return known
-  const fillsInSeconds = secondsToFill(signals, runway, growth, late)
+  const fillsInSeconds = secondsToFill(signals, limits, runway, growth, late)
   const { secondsLeft, inTime } = timeLeft(fillsInSeconds, seconds, limits)
   const isCertain = rise >= limits.certainRiseBytes
   return {

@@ -41,6 +41,7 @@ module.exports = defineDiagnosis({
     'liveHeapBoundOldBytes',
     'liveHeapBoundSeconds',
     'usedHeapRunwayBytes',
+    'heapLimitSecondsLeft',
     'liveHeapForcedReadings',
     'containerProcesses',
     'liveHeapLastingTrend',
@@ -83,6 +84,8 @@ module.exports = defineDiagnosis({
     // room.
     ownRunwayRatio: 0.99,
     ...URGENCY_LIMITS,
+    // A heap that is full within this time dies at the rate of its last readings.
+    lastMinuteSeconds: 60,
     // Growth of contexts, sockets or timers that counts as growing with the heap.
     grownWith: 5
   },
