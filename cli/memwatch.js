@@ -70,7 +70,7 @@ Examples:
   $ memwatch compare before.gz after.gz       the effect of a change, and its prediction
   $ memwatch attach 4711                      load the agent into a running process
   $ memwatch detach 4711                      stop the agent in this process
-  $ memwatch triage 4711                      watch a running process for a minute, and write one file
+  $ memwatch triage 4711                      watch a process for a minute, and write one file
   $ memwatch top                              targets of an exporter, worst first
   $ memwatch fleet --prometheus URL           findings of a fleet by workload, with savings
   $ memwatch last-death shop                  cause of death of the last process of that name

@@ -1,12 +1,15 @@
 'use strict'
 
-const CHOICES = /(?:option '[^']*?(--[\w-]+)[^']*' argument|command-argument value) '(.*)' is invalid(?: for argument '(.*)')?\. Allowed choices are (.*)\./
+const CHOICES = new RegExp(
+  "(?:option '[^']*?(--[\\w-]+)[^']*' argument|command-argument value) '(.*)' is invalid" +
+    "(?: for argument '(.*)')?\\. Allowed choices are (.*)\\."
+)
 const REQUIRED = /required option '[^']*?(--[\w-]+)[^']*' not specified/
 
 /**
  * Puts an error of commander into the form of memwatch's own errors.
  * @param {string} text
- * @param {readonly Pick<import('commander').Option, 'long' | 'argChoices'>[]} options of the command
+ * @param {readonly { long?: string, argChoices?: string[] }[]} options of the command
  * @returns {string}
  */
 const usageText = (text, options) => text

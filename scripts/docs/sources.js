@@ -18,8 +18,8 @@ npx @memwatch/cli diagnose report.*.json     # Node's diagnostic reports
 npx @memwatch/cli diagnose --prometheus http://localhost:9090 --selector '{job="api"}'
 \`\`\`
 
-\`--memory\` is the memory limit of the container, \`--flags\` are the flags of the process. Give both
-if they were set: the log does not contain them.`
+\`--memory\` is the memory limit of the container, \`--flags\` are the flags of the process. Give
+both if they were set: the log does not contain them.`
 
 /**
  * @param {import('../../cli/sources/define-source').Source} source

@@ -24,7 +24,7 @@ describe('an invalid command line ends with status 2 and the reason:', () => {
     ['a missing argument', ['capture'], "missing required argument 'target'"],
     ['a missing option', ['fix', 'shop'],
       'required option --format is missing: expected kubernetes, dockerfile or node-options'],
-    ['a kind that does not exist', ['capture', 'shop', 'heapprofile'], 'kind: expected cpu_profile,'],
+    ['an unknown kind', ['capture', 'shop', 'heapprofile'], 'kind: expected cpu_profile,'],
     ['an invalid value', ['run', '--for', 'ever', '--', 'node'], '--for: expected']
   ])('%s', async (_, args, text) => {
     expect(await memwatch(args)).toMatchObject({
