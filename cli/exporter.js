@@ -67,9 +67,10 @@ async function start (given, file) {
     const { socket, listen } = await exporter.start().catch(error => {
       throw new ConfigError(error.message)
     })
+    const url = `http://${formatAddress(listen).slice('tcp://'.length)}`
     err.say(
-      `memwatch exporter: agents connect at ${formatAddress(socket)}, metrics at ` +
-        `http://${formatAddress(listen).slice('tcp://'.length)}/metrics`
+      `memwatch exporter: agents connect at ${formatAddress(socket)}, page at ${url}, metrics ` +
+        `at ${url}/metrics`
     )
     stopWhenAsked(async () => {
       await exporter.stop()

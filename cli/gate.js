@@ -31,8 +31,8 @@ const command = new Command('gate')
   .option('--for <TIME>', 'length of a run, such as 90, 90s or 5m; a third of it is warm-up', '30')
   .option(
     '--load <COMMAND>',
-    "a load generator for a shell to start when the app listens, such as 'autocannon -j -d 25 " +
-      "localhost:3000'"
+    "shell command of a load generator, started when the app listens, such as 'autocannon -j -d " +
+      "25 localhost:3000'"
   )
   .option(
     '--runs <N>',

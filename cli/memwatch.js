@@ -9,6 +9,7 @@ const { endWhenAsked } = require('./program/end-when-asked')
 const { exitStatusText } = require('./program/exit-statuses')
 const { out, err } = require('./program/output')
 const { UsageError } = require('./program/usage-error')
+const { usageText } = require('./program/usage-text')
 
 /** Exit status of an invalid command line. */
 const USAGE_STATUS = 2
@@ -68,10 +69,10 @@ Examples:
   $ memwatch diagnose app.log                 without an agent: --trace-gc logs, reports, Prometheus
   $ memwatch compare before.gz after.gz       the effect of a change, and its prediction
   $ memwatch attach 4711                      load the agent into a running process
-  $ memwatch detach 4711                      end it there
-  $ memwatch triage 4711                      a minute of a running process, and one file to keep
+  $ memwatch detach 4711                      stop the agent in this process
+  $ memwatch triage 4711                      watch a process for a minute, and write one file
   $ memwatch top                              targets of an exporter, worst first
-  $ memwatch fleet --prometheus URL            findings of a fleet by workload, with savings
+  $ memwatch fleet --prometheus URL           findings of a fleet by workload, with savings
   $ memwatch last-death shop                  cause of death of the last process of that name
   $ memwatch capture shop heap_profile        lines that allocate the surviving objects
   $ memwatch retainers shop.heapsnapshot      objects that pile up in a snapshot, and their holders
@@ -97,7 +98,7 @@ Examples:
       writeOut: text => out.text(text),
       writeErr: text => err.text(text),
       outputError: (text, write) =>
-        write(text.replace(/^error: /, 'memwatch: ') + hintOf(command.name(), text))
+        write(usageText(text, command.options) + hintOf(command.name(), text))
     })
     command.exitOverride()
   }

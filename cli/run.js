@@ -46,9 +46,11 @@ const command = withAttachOptions(withReportOptions(new Command('run')))
   .passThroughOptions()
   .usage('[options] -- <command...>')
   .addHelpText('after', `
-Run the app under load: most memory problems only show when the app is busy. If a leak check lacks
-readings of the live heap, the started command runs full GCs, for at most 2 % of the time;
-MEMWATCH_FORCED_GC=off prevents that. A process of --attach needs --allow-forced-gc.
+Run the app under load: most memory problems only show when the app is busy.
+
+A leak check needs readings of the live heap. If it lacks them, memwatch runs full GCs in the
+command, for at most 2 % of the time. MEMWATCH_FORCED_GC=off prevents them. With --attach it runs
+them only with --allow-forced-gc.
 
 Exit status: that of the command; 128 + N after signal N; 0 when --for ended the command; 126 or 127
 when the command cannot be started. With --attach: 0; 1 when the process cannot be attached to.

@@ -32,10 +32,10 @@ const command = new Command('try')
   )
   .option(
     '--load <COMMAND>',
-    "a load generator for a shell to start when the app listens, such as 'autocannon -j -d 40 " +
-      "localhost:3000'"
+    "shell command of a load generator, started when the app listens, such as 'autocannon -j -d " +
+      "40 localhost:3000'"
   )
-  .option('--repeat <N>', 'number of pairs of runs, before and after, in turns', '1')
+  .option('--repeat <N>', 'number of runs before the fix, and of runs with it, in turns', '1')
   .option(
     '--memory <SIZE>',
     'limit the memory of each run by a cgroup, such as 512Mi; needs Linux and root'
@@ -63,10 +63,12 @@ const command = new Command('try')
 memwatch applies fixes that work from outside: flags by NODE_OPTIONS or the command line,
 environment variables, and jemalloc by LD_PRELOAD if the loader finds it. Apply changes of code,
 image or container yourself, and measure them with memwatch compare. The stdout of the command is
-stored beside the recordings. Costs are per request if the number of requests is known: from the
-output of --load (JSON as from autocannon -j, text of wrk --latency or hey), or from the last line
-of the app's output, if it is JSON with "requests". Ctrl-C ends the runs, keeps the recordings, and
-prints the result so far.
+stored beside the recordings. Ctrl-C ends the runs, keeps the recordings, and prints the result so
+far.
+
+try needs load on the app, in both runs. It shows costs per request if it knows the number of
+requests. It reads the number from the output of --load (autocannon -j, wrk --latency or hey), or
+from the last line of the app's output, such as {"requests": 1200}.
 
 Exit status:
   0  the finding disappears with the fix, in every run; with --with: no finding with the change

@@ -9,7 +9,7 @@
 /** @param {import('commander').Command} command */
 const withEntryOptions = command => command.option(
   '--assume-default-sigusr1',
-  'attach although memwatch cannot check the signal handlers; you are sure that the app does not ' +
+  'attach even if memwatch cannot check the signal handlers; use it only if the app does not ' +
     'listen to SIGUSR1'
 )
 

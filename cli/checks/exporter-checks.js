@@ -23,6 +23,10 @@ function checkNode () {
     : problem('node', text, `Install Node.js ${floor} or later. The agent runs on 18 and later.`)
 }
 
+/** Solution for an app that may not connect to the socket. */
+const SAME_USER =
+  'Run app and exporter as the same user, or give the app the group of the socket’s folder.'
+
 /**
  * Checks the socket to which an agent connects.
  * @param {import('@memwatch/exporter/ingest/address').Address} address
@@ -42,6 +46,13 @@ async function checkSocket (
   const to = 'path' in address ? { path: path.join(root, address.path) } : address
   const code = await tryToConnect(to)
   if (code !== undefined) {
+    if (code === 'EACCES' && user === process.getuid?.()) {
+      return problem(
+        'socket',
+        `The app's user ${user} may not connect to the agent socket ${shown}.`,
+        SAME_USER
+      )
+    }
     return code === 'EACCES'
       ? unknown('socket', `This user may not connect to the agent socket ${shown}.`)
       : problem('socket', `The agent socket ${shown} does not answer: ${WHY[code] ?? code}.`,
@@ -82,7 +93,7 @@ function checkOwner (file, shown, { user, groups, isDefault, hasToken }) {
       'socket',
       `The app's user ${user} may not connect to the agent socket ${shown}: it belongs to ` +
         `${owner}.`,
-      'Run app and exporter as the same user, or give the app the group of the socket’s folder.'
+      SAME_USER
     )
   }
   if (isDefault && !isOwnFolder(path.dirname(file), user)) {

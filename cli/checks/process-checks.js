@@ -67,8 +67,9 @@ function checkAgent ({ pid, view, settings, ancestors, target }, { answers }) {
     ? problem(
       'agent',
       `The agent is preloaded in process ${pid}, but the exporter has no target of this process.`,
-      'App and exporter need the same MEMWATCH_SOCKET. With NODE_DEBUG=memwatch the agent prints ' +
-        'messages on stderr.'
+      'Give app and exporter the same MEMWATCH_SOCKET, and the app the right to connect: the ' +
+        'check of the agent socket is below. With NODE_DEBUG=memwatch the agent prints messages ' +
+        'on stderr.'
     )
     : unknown('agent', `The agent is preloaded in process ${pid}, but no exporter answers that ` +
       'could show its values.')

@@ -93,7 +93,7 @@ function renderFix ({ diagnosis, title, change, applied, outcomes }) {
 function missBy (outcome) {
   const effect = effectOf(outcome)
   if (effect === null) return 'no change was predicted'
-  return effect <= 0 ? 'no such effect' : `${formatRatio(effect)} of the effect`
+  return effect <= 0 ? 'no such effect' : `${formatRatio(effect)} of the predicted effect`
 }
 
 /**

@@ -2,7 +2,7 @@
 
 const { GcCounters } = require('./gc-counters')
 const { NewSpace } = require('./new-space')
-const { heapBounds, heapSizeLimit } = require('./heap-bounds')
+const { heapBounds, heapSizeLimit, semiSpaceOfFlags } = require('./heap-bounds')
 
 /** Gap between GCs beyond which no trend needs a frame for each second. */
 const LONG_SILENCE_SECONDS = 7200
@@ -97,7 +97,7 @@ class GcLogLife {
 
   /** @param {number} seconds */
   #frame (seconds) {
-    const { capacityBytes } = this.#newSpace
+    const capacityBytes = this.#semiSpaceBytes()
     const limit = heapSizeLimit(this.#given, this.#newSpace.maxBytes ?? capacityBytes ?? 0)
     this.#life?.frame(seconds, {
       ...this.#values,
@@ -110,6 +110,14 @@ class GcLogLife {
         containerLimitBytes: this.#given.containerLimitBytes
       })
     })
+  }
+
+  /** Estimated size of a semi-space, which cannot exceed the maximum that a flag sets. */
+  #semiSpaceBytes () {
+    const { capacityBytes } = this.#newSpace
+    return capacityBytes === undefined
+      ? undefined
+      : Math.min(capacityBytes, semiSpaceOfFlags(this.#given) ?? Infinity)
   }
 
   #bounds () {

@@ -30,30 +30,36 @@ const V8 = {
 }
 
 /**
+ * Maximum of a semi-space that flags set. V8 rounds it up to a power of two.
+ * @param {import('./define-source').Given} given
+ * @returns {number | undefined} bytes; undefined without the flag
+ */
+function semiSpaceOfFlags ({ nodeOptions = [] }) {
+  const flags = flagsInForce({ nodeOptions, execArgv: [] })
+  const megabytes = flagMegabytes(flags, '--max-semi-space-size')
+  return megabytes === undefined ? undefined : 2 ** Math.ceil(Math.log2(megabytes)) * MIB
+}
+
+/**
  * Heap size limit of a process, from the known facts of its start.
  * @param {import('./define-source').Given} given
  * @param {number} semiSpaceBytes maximum of a semi-space, if the flags do not set it: three
  *   semi-spaces are part of the limit
  * @returns {number | undefined}
  */
-function heapSizeLimit ({ nodeOptions = [], containerLimitBytes, nodeVersion }, semiSpaceBytes) {
+function heapSizeLimit (given, semiSpaceBytes) {
+  const { nodeOptions = [], containerLimitBytes, nodeVersion } = given
   const flags = flagsInForce({ nodeOptions, execArgv: [] })
   const whole = flagMegabytes(flags, '--max-heap-size')
   if (whole !== undefined) return whole * MIB
   const old = flagMegabytes(flags, '--max-old-space-size')
   const percentage = flagMegabytes(flags, '--max-old-space-size-percentage')
-  const semiMegabytes = flagMegabytes(flags, '--max-semi-space-size')
   const v8 = V8[parseInt(nodeVersion ?? '')]
   const chosen =
     containerLimitBytes === undefined
       ? undefined
       : chosenSizes(...(v8 ?? V8[20]), containerLimitBytes)
-  const semi =
-    semiMegabytes !== undefined
-      ? 2 ** Math.ceil(Math.log2(semiMegabytes)) * MIB
-      : v8 && chosen
-        ? chosen.semiSpaceBytes
-        : semiSpaceBytes
+  const semi = semiSpaceOfFlags(given) ?? (v8 && chosen ? chosen.semiSpaceBytes : semiSpaceBytes)
   if (percentage !== undefined && containerLimitBytes !== undefined) {
     return (
       Math.floor(((containerLimitBytes / MIB) * percentage) / 100) * MIB +
@@ -114,4 +120,4 @@ function heapBounds (
   }
 }
 
-module.exports = { heapBounds, heapSizeLimit, V8 }
+module.exports = { heapBounds, heapSizeLimit, semiSpaceOfFlags, V8 }

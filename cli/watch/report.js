@@ -388,8 +388,12 @@ class ReportText {
     const others = bugs.filter(bug => !described.includes(bug))
     if (others.length === 0) return
     const count = `${others.length}${described.length > 0 ? ' other' : ''}`
-    const noun = others.length === 1 ? 'bug is' : 'bugs are'
-    this.#say(`${count} ${noun} known in these versions (-v shows the text).`, 2)
+    const noun = others.length === 1 ? 'bug' : 'bugs'
+    this.#say(
+      `${count} known ${noun} of this version of Node.js or of a package may matter ` +
+        '(-v describes them).',
+      2
+    )
   }
 
   /**

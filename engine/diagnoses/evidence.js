@@ -69,7 +69,7 @@ function cpuTimeEvidence ({ cpuTimeRatio, cpuThrottledRatio }, judged) {
 const wallAndCpu = ({ cpuTimeRatio }, wallRatio, cpuRatio) =>
   cpuTimeRatio === null || cpuTimeRatio >= NEARLY_ALL
     ? `${formatRatio(wallRatio)} of the time`
-    : `${formatRatio(wallRatio)} of wall time, ${formatRatio(cpuRatio)} of its CPU time`
+    : `${formatRatio(wallRatio)} of wall time, ${formatRatio(cpuRatio)} of the thread's CPU time`
 
 /**
  * Predicted effect of a fix on one signal, at constant work a second.

@@ -122,8 +122,8 @@ module.exports = defineDiagnosis({
         shareBytes: signals.containerShareBytes
       },
       evidence: showEvidence(signals, limits, target, causes),
-      impact: `${formatRatio(wallRatio)} of wall time goes into GC pauses, and about as much ` +
-        'again into GC threads; requests wait during the pauses.'
+      impact: `Requests wait during GC pauses, which take ${formatRatio(wallRatio)} of wall ` +
+        'time. GC threads use about as much CPU time as the pauses.'
     }
   },
 

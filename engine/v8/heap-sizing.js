@@ -184,8 +184,8 @@ const seen = ({ semiSpaceMaxBytes: bytes }) =>
     : {
         bytes,
         origin: 'seen',
-        because: 'more memory survived than it can hold, and V8 did not let it grow, as it would ' +
-          'below its maximum'
+        because: 'more memory survived than it can hold, and V8 did not enlarge it; below its ' +
+          'maximum V8 enlarges it'
       }
 
 /**

@@ -211,7 +211,7 @@ function sumByPackage (sites, app) {
 
 /** @type {Record<Suspects['of'], string>} */
 const OF = {
-  'grown bytes': 'of the growth of the heap',
+  'grown bytes': 'of the growth during the profile',
   'allocated bytes': 'of all allocations',
   'busy seconds': 'of the busy time'
 }

@@ -30,6 +30,7 @@ const SHARED = {
 /** The index for clients other than browsers. */
 const INDEX = `memwatch exporter
 
+/                   in a browser: the live page
 /metrics            metrics for Prometheus
 /api/v1/targets     watched processes and workers
 /api/v1/diagnoses   findings

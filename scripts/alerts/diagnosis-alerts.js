@@ -53,7 +53,9 @@ const NUMBERS = {
     },
     {
       text: 'time to the limit',
-      expr: 'round((memwatch_heap_size_limit_bytes{$} - memwatch_live_heap_bytes{$}) / ' +
+      // The heap size limit contains three semi-spaces, in which objects of a leak do not stay.
+      expr: 'round(clamp_min(memwatch_heap_size_limit_bytes{$} - memwatch_live_heap_bytes{$} - ' +
+        '(3 * memwatch_semi_space_max_bytes{$} or 0 * memwatch_live_heap_bytes{$}), 0) / ' +
         '(memwatch_live_heap_growth_bytes_per_second{$} > 0))',
       format: 'duration'
     }

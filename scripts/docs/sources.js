@@ -11,6 +11,16 @@ const allSources = [...fileSources, promClient, memwatchMetrics]
 /** Options for a source that lacks values, here the limit of the container. */
 const GIVEN = { containerLimitBytes: 512 * 2 ** 20 }
 
+const EXAMPLES = `\`\`\`sh
+node --trace-gc server.js > app.log          # a GC log: put load on the app, for a minute or longer
+npx @memwatch/cli diagnose app.log --memory 512Mi --flags "--max-old-space-size=256"
+npx @memwatch/cli diagnose report.*.json     # Node's diagnostic reports
+npx @memwatch/cli diagnose --prometheus http://localhost:9090 --selector '{job="api"}'
+\`\`\`
+
+\`--memory\` is the memory limit of the container, \`--flags\` are the flags of the process. Give
+both if they were set: the log does not contain them.`
+
 /**
  * @param {import('../../cli/sources/define-source').Source} source
  * @param {string} id of a diagnosis
@@ -32,6 +42,7 @@ const sources = () =>
       'of memwatch contains all frames of its agents. Other sources contain less: a check that ' +
       'needs more is unknown, and the report names what is missing. The type of a file is ' +
       'detected, gzip or plain.',
+    EXAMPLES,
     '## Supported checks',
     table(
       ['diagnosis', ...allSources.map(({ id }) => `[${id}](#${id})`)],

@@ -190,6 +190,20 @@ describe("the rules of Node's guide to tracing GCs, on real logs", () => {
   })
 })
 
+it('a semi-space is never estimated above the maximum that a flag sets', async () => {
+  // Between two GCs 1.6 MB are allocated: a large object is among them.
+  const line = (/** @type {number} */ i) =>
+    `[42:0x1] ${i * 10} ms: Scavenge 5.7 (8.0) -> 4.1 (8.0) MB, 1.00 / 0.00 ms  (average mu = ` +
+    '1.000, current mu = 1.000) allocation failure; '
+  const text = Array.from({ length: 1000 }, (_, i) => line(i)).join('\n')
+  const sizeOf = async (/** @type {object} */ given) => {
+    const { targets: [target] } = await judged(text, given)
+    return signalsOf(defined(target.window())).semiSpaceCapacityBytes
+  }
+  expect(await sizeOf({})).toBe(2 * MIB)
+  expect(await sizeOf({ nodeOptions: ['--max-semi-space-size=1'] })).toBe(MIB)
+})
+
 describe('real logs as the only source', () => {
   it.each(samples.filter(name => name.includes('semi-space-starvation')))(
     '%s confirms starvation, as the log shows the size of the semi-space',

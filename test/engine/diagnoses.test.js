@@ -1648,8 +1648,8 @@ describe('a thread that waits for a CPU', () => {
     })
     expect([...ever]).toEqual([null])
     expect(verdict('semi-space-starvation').summary).toBe(
-      'scavenges and the major GCs they cause take 14 % of wall time, 1.7 % of its CPU time ' +
-        '(10 scavenges/s, 0.5 major GCs/s)'
+      'scavenges and the major GCs they cause take 14 % of wall time, 1.7 % of the thread\'s CPU ' +
+        'time (10 scavenges/s, 0.5 major GCs/s)'
     )
   })
   it('short pieces of work that throttling makes longer do not block the loop', () => {

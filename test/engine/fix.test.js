@@ -218,7 +218,9 @@ describe('memwatch fix', () => {
     })
     expect(await fix('shop', '--format', 'yaml')).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("'--format <FORMAT>' argument 'yaml' is invalid")
+      stderr: expect.stringContaining(
+        '--format: expected kubernetes, dockerfile or node-options, got "yaml"'
+      )
     })
     connection.destroy()
   })

@@ -126,8 +126,8 @@ describe('suspects of a heap profile', () => {
       () => profile, hello())
     expect(found?.sites.map(({ text }) => text)).toEqual([
       'write node:string_decoder:76 (Node.js itself, without a call of the app) – 9 MiB, 90 % of ' +
-        'the growth of the heap',
-      'remember /srv/src/cache.js:42 – 1 MiB, 10 % of the growth of the heap'
+        'the growth during the profile',
+      'remember /srv/src/cache.js:42 – 1 MiB, 10 % of the growth during the profile'
     ])
   })
   it('of growth outside the heap need enough samples, and prefer sites of the app', () => {

@@ -22,6 +22,9 @@ describe('an invalid command line ends with status 2 and the reason:', () => {
     ['no command', [], 'Usage: memwatch'],
     ['an option without its value', ['trim', 'shop', '--url'], 'argument missing'],
     ['a missing argument', ['capture'], "missing required argument 'target'"],
+    ['a missing option', ['fix', 'shop'],
+      'required option --format is missing: expected kubernetes, dockerfile or node-options'],
+    ['an unknown kind', ['capture', 'shop', 'heapprofile'], 'kind: expected cpu_profile,'],
     ['an invalid value', ['run', '--for', 'ever', '--', 'node'], '--for: expected']
   ])('%s', async (_, args, text) => {
     expect(await memwatch(args)).toMatchObject({
