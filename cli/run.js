@@ -185,7 +185,7 @@ function readReportOptions (given) {
 
 /**
  * @param {import('./watch/watch-command').Report} report
- * @param {Pick<ReportOptions, 'json' | 'verbose'>} given
+ * @param {Pick<ReportOptions, 'json' | 'verbose' | 'listen'>} given
  * @param {number} [reportFile] descriptor
  * @param {import('./watch/report').Ended[]} [ended] isolates of ended processes
  */
@@ -194,9 +194,23 @@ function writeReport (report, given, reportFile, ended) {
   if (given.json) out.json(report, 2)
   else {
     const width = Math.min(out.columns || 100, 120)
-    out.say('', ...renderReport(report, { width, verbose: given.verbose, ended }))
+    const lines = renderReport(report, { width, verbose: given.verbose, ended })
+    out.say('', ...lines, ...(given.listen === undefined ? sayHowToCapture(lines) : []))
   }
 }
+
+/**
+ * `memwatch capture` asks an exporter for the capture, and this one ends with the run.
+ * @param {readonly import('./text/terminal').Line[]} report
+ */
+const sayHowToCapture = report => report.some(isOfCapture)
+  ? ['', 'memwatch capture needs a running exporter: run this command again with --listen ' +
+      '127.0.0.1:16369,', 'and memwatch capture in another terminal.']
+  : []
+
+/** @param {import('./text/terminal').Line} line */
+const isOfCapture = line =>
+  (typeof line === 'string' ? line : line.text).includes('memwatch capture')
 
 /**
  * @param {Pick<import('./watch/watch-command').Report, 'targets'>} report

@@ -36,7 +36,8 @@ const {
 function judgeMinutes (signals, limits, runway) {
   const { liveHeapReadings: readings, liveHeapTrend: trend } = signals
   if (readings < limits.readings || trend === null) {
-    return judgeFewReadings(signals, limits, runway) ??
+    return judgeLastMinute(signals, limits, runway) ??
+      judgeFewReadings(signals, limits, runway) ??
       judgeWithoutReadings(signals, limits) ??
       unknown(
         `${formatNumber(readings)} of the ${limits.readings} readings of the live heap that are ` +
@@ -44,15 +45,41 @@ function judgeMinutes (signals, limits, runway) {
         { waitSeconds: signals.liveHeapReadingsDueSeconds }
       )
   }
-  const { rise, slope: growth, seconds, fit, score } = trend
-  const late = Math.min(trend.lateRatio ?? 0, trend.halvesRatio ?? 1)
-  const lateAtMost = Math.max(trend.lateRatio ?? 0, trend.halvesRatio ?? 0)
-  const share = rise / (rise + runway)
-  const line = { rise, growth, seconds, fit, score, late, lateAtMost, share, runway }
+  const line = lineOf(trend, runway)
   return judgeFlat(signals, limits, line) ??
     ruleOutFilling(signals, limits, line) ??
     ruleOutKnown(signals, limits, line) ??
     judgeLine(signals, limits, line)
+}
+
+/**
+ * @param {NonNullable<Signals['liveHeapTrend']>} trend
+ * @param {number} runway bytes
+ * @returns {Line}
+ */
+function lineOf ({ rise, slope: growth, seconds, fit, score, lateRatio, halvesRatio }, runway) {
+  const late = Math.min(lateRatio ?? 0, halvesRatio ?? 1)
+  const lateAtMost = Math.max(lateRatio ?? 0, halvesRatio ?? 0)
+  return {
+    rise, growth, seconds, fit, score, late, lateAtMost, share: rise / (rise + runway), runway
+  }
+}
+
+/**
+ * A heap that fills its limit within a minute is suspected before it has enough readings: its
+ * process would die first.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} runway bytes
+ * @returns {Judgement | null}
+ */
+function judgeLastMinute (signals, limits, runway) {
+  const { liveHeapTrend: trend, heapLimitSecondsLeft: left } = signals
+  if (trend === null || left === null || left > limits.lastMinuteSeconds) return null
+  const line = lineOf(trend, runway)
+  const isSteep = line.fit >= limits.fit && line.rise >= limits.suspectedRiseBytes &&
+    line.late >= limits.lateGrowthRatio
+  return isSteep ? judgeLine(signals, limits, line, false) : null
 }
 
 /** Does the live heap rise by an amount worth a suspicion? @type {Question} */
@@ -179,12 +206,13 @@ function secondsToFill (signals, limits, runway, growth, late) {
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Line} line
+ * @param {boolean} [mayBeCertain]
  * @returns {Judgement}
  */
-function judgeLine (signals, limits, line) {
+function judgeLine (signals, limits, line, mayBeCertain = true) {
   const { rise, growth, seconds, fit, late, runway } = line
   const certainBytes = findCertainBytes(limits, line, true)
-  const isCertain = fit >= limits.fit && rise >= certainBytes
+  const isCertain = mayBeCertain && fit >= limits.fit && rise >= certainBytes
   const fillsInSeconds = secondsToFill(signals, limits, runway, growth, late)
   const { secondsLeft, inTime } = timeLeft(fillsInSeconds, seconds, limits)
   const limitName = nameLimit(signals, limits, runway)

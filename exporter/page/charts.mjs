@@ -156,7 +156,7 @@ export const charts = [
   {
     id: 'memory',
     parts: partGroups.map(({ id }) => id),
-    title: 'Where RSS is',
+    title: 'RSS by part',
     help: 'A problem: the top is near the container limit, or malloc retains a large part.',
     unit: 'bytes',
     stacked: true,

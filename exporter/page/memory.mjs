@@ -31,7 +31,7 @@ const STRETCHES = 5
  * only the charts of this part.
  */
 export class MemoryBar {
-  element = h('section', { 'aria-label': 'Where RSS is', class: 'memory' })
+  element = h('section', { 'aria-label': 'RSS by part', class: 'memory' })
   #onChoose
   /** @type {string | undefined} id of the chosen part group */
   #chosen
@@ -109,7 +109,7 @@ export class MemoryBar {
     const of = limit === undefined
       ? ', no limit'
       : ` of ${formatBytes(limit)}, ${formatRatio(rssBytes / limit)}`
-    setText(this.#heading, `Where RSS is: ${formatBytes(rssBytes)}${of}`)
+    setText(this.#heading, `RSS by part: ${formatBytes(rssBytes)}${of}`)
     fill(this.#table, parts, () => parts
       .filter(({ bytes }) => bytes >= 0.001 * rssBytes)
       .map(({ title, help, bytes }) => h('tr', {},

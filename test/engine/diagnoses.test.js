@@ -1186,6 +1186,14 @@ describe('a live heap that fills its limit within a minute', () => {
       )
     })
   })
+  it('is suspected as a leak with fewer than seven readings, with the same remaining time', () => {
+    const { verdict } = watch({ seconds: 15, at: filling(14) })
+    const [leak, thrash] = ['js-heap-leak', 'heap-limit-thrash'].map(verdict)
+    expect(leak).toMatchObject({ state: 'suspected', severity: 'critical' })
+    expect(leak.secondsLeft).toBeGreaterThan(0)
+    expect(leak.summary).toContain(defined(/about .* s/.exec(thrash.summary))[0])
+    expect(watch({ seconds: 15, at: filling(0.5) }).verdict('js-heap-leak').state).toBe('unknown')
+  })
   it('is no finding below six tenths of the limit', () => {
     expect(states(filling(14), 8).state).not.toBe('suspected')
   })

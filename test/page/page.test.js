@@ -181,7 +181,7 @@ describeWithTools('the page', ({ chromium }) => {
   it('shows the RSS breakdown as one bar, and charts of a selected part', async () => {
     const page = await open('#target=semi-space-starvation&thread=main')
     await page.locator('#chart-resources canvas').waitFor()
-    const bar = page.getByRole('region', { name: 'Where RSS is' })
+    const bar = page.getByRole('region', { name: 'RSS by part' })
     const [{ memory, values }] = await json('targets?target=semi-space-starvation')
     const widths = await bar.locator('.segment').evaluateAll(parts => parts.map(part => part.getBoundingClientRect().width))
     const { width } = defined(await bar.locator('.stack').boundingBox() ?? undefined)
