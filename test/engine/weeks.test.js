@@ -143,6 +143,10 @@ describe('a service that lives for days', () => {
     const options = { days, frameSeconds: 60, judgeSeconds: 300 }
     expect(judge(named(name), simulate(named(name), options)).broken).toEqual([])
   })
+  it('does not change its state for a rise that passes within minutes', () => {
+    const service = named('healthy, swing 300, 1.5 GiB')
+    expect(judge(service, simulate(service, { days: 1 })).broken).toEqual([])
+  })
   it('is never judged as leaking if its sockets follow the daily load', () => {
     const service = named('native 15, swing 280, starts at seven')
     const { changes } = simulate(service, { days: 10 / 24 })
