@@ -230,7 +230,7 @@ function judgeLine (signals, limits, line, mayBeCertain = true) {
       showGrownWith(signals, rise, limits),
       showSharers(signals, runway)
     ),
-    impact: `${formatBytes(runway)} are left to ${limitName}` +
+    impact: `There is room for ${formatBytes(runway)} below ${limitName}` +
       `${inTime && `: at this rate the process dies ${inTime}`}.`
   }
 }
@@ -294,7 +294,7 @@ function judgeFewReadings (signals, limits, runway) {
       showKept(signals, limits, kept, keptTrend),
       showSharers(signals, runway)
     ),
-    impact: `${formatBytes(runway)} are left${inTime && `: at this rate the process dies ${inTime}`}.`
+    impact: `There is room for ${formatBytes(runway)}${inTime && `: at this rate the process dies ${inTime}`}.`
   }
 }
 

@@ -165,8 +165,8 @@ function judgeLine (signals, limits, line) {
       ...showPlace(place, signals, limits, growth),
       showFreed(signals, limits, rise, mayBeFreed)
     ),
-    impact: `${formatBytes(runway)} are left to ` +
-      `${nameLimit(signals)}${inTime && `: at this rate they are gone ${inTime}`}, and the ` +
+    impact: `There is room for ${formatBytes(runway)} below ` +
+      `${nameLimit(signals)}${inTime && `: at this rate it is full ${inTime}`}, and the ` +
       "kernel kills the process without a message in the app's log."
   }
 }
