@@ -64,15 +64,17 @@ function thin (x, y, limit) {
  * @param {number[]} x
  * @param {number[]} y
  * @param {{ slope: number, intercept: number }} line Theil–Sen
+ * @returns {{ x: number[], y: number[] } | null} null if there are none
  */
 function withoutPeaks (x, y, { slope, intercept }) {
   const above = y.map((value, i) => value - intercept - slope * x[i])
   const least = PEAK_DEVIATIONS * median(above.map(Math.abs))
+  if (!above.some(value => value > least)) return null
   const isPeak = above.map(value => value > least)
   const peaks = isPeak.filter(Boolean).length
   const isSingle = isPeak.every((is, i) => !is ||
     (i > 0 && i < y.length - 1 && !isPeak[i - 1] && !isPeak[i + 1]))
-  if (peaks === 0 || peaks > MOST_PEAKS_SHARE * y.length || !isSingle) return { x, y }
+  if (peaks > MOST_PEAKS_SHARE * y.length || !isSingle) return null
   return { x: x.filter((_, i) => !isPeak[i]), y: y.filter((_, i) => !isPeak[i]) }
 }
 
@@ -90,10 +92,13 @@ function trend (allX, allY) {
   // Shortcut for constant series, as most counts of most apps are. It gives the same result as the
   // code below in a tenth of the time.
   if (y.every(value => value === y[0])) return { points: allX.length, spanX, ...LEVEL }
-  const withPeaks = theilSen(x, y)
-  if (!withPeaks) return null
-  ;({ x, y } = withoutPeaks(x, y, withPeaks))
-  const line = theilSen(x, y) ?? withPeaks
+  let line = theilSen(x, y)
+  if (!line) return null
+  const kept = withoutPeaks(x, y, line)
+  if (kept) {
+    ;({ x, y } = kept)
+    line = theilSen(x, y) ?? line
+  }
   /**
    * Points of a span. Readings may become ever rarer: if the span contains only one, the nearest
    * neighbour is added. A single reading has no slope, and callers would take its absence for a
