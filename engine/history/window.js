@@ -102,6 +102,17 @@ class Window {
   }
 
   /**
+   * Points of a track at the changes of a counter: see History.
+   * @param {import('./tracks').TrackName} track a long track
+   * @param {import('./tracks').TrackName} counter a long track
+   * @param {number} seconds
+   * @returns {Points}
+   */
+  pointsOnChange (track, counter, seconds) {
+    return this.#history.pointsOnChange(track, counter, this.nowSeconds - seconds)
+  }
+
+  /**
    * Window of the last `seconds`, without the start phase: a starting process frees much of its
    * memory, unlike later.
    * @param {number} seconds

@@ -125,27 +125,14 @@ function isNew (window, track, line, last) {
 }
 
 /**
- * Readings of a track right after major GCs, oldest first.
+ * Readings of a track right after major GCs, oldest first. A row with the same count of major GCs
+ * repeats the last reading.
  * @param {Window} window
  * @param {TrackName} track
  * @param {number} seconds
  */
-function pointsAfterMajors (window, track, seconds) {
-  const majors = window.points('liveHeapMajors', seconds)
-  const all = window.points(track, seconds)
-  /** @type {{ times: number[], values: number[] }} */
-  const kept = { times: [], values: [] }
-  let at = 0
-  for (let i = 0; i < majors.times.length; i++) {
-    // A row with the same count of major GCs repeats the last reading.
-    if (i > 0 && majors.values[i] === majors.values[i - 1]) continue
-    while (all.times[at] < majors.times[i]) at++
-    if (all.times[at] !== majors.times[i]) continue
-    kept.times.push(all.times[at])
-    kept.values.push(all.values[at])
-  }
-  return kept
-}
+const pointsAfterMajors = (window, track, seconds) =>
+  window.pointsOnChange(track, 'liveHeapMajors', seconds)
 
 /**
  * Readings after major GCs without memory that was in use only briefly. Allocating memory outside
