@@ -2,7 +2,7 @@
 
 const { theilSen, theilSenSlope } = require('./theil-sen')
 const { mannKendall } = require('./mann-kendall')
-const { median } = require('./quantile')
+const { quantileInPlace, roomFor } = require('./quantile')
 
 /**
  * Upper bound of points. The number of pairs grows with the square, so more points are merged
@@ -67,10 +67,16 @@ function thin (x, y, limit) {
  * @returns {{ x: number[], y: number[] } | null} null if there are none
  */
 function withoutPeaks (x, y, { slope, intercept }) {
-  const above = y.map((value, i) => value - intercept - slope * x[i])
-  const least = PEAK_DEVIATIONS * median(above.map(Math.abs))
-  if (!above.some(value => value > least)) return null
-  const isPeak = above.map(value => value > least)
+  const distances = roomFor(y.length)
+  let highest = -Infinity
+  for (let i = 0; i < y.length; i++) {
+    const above = y[i] - intercept - slope * x[i]
+    distances[i] = Math.abs(above)
+    if (above > highest) highest = above
+  }
+  const least = PEAK_DEVIATIONS * quantileInPlace(distances, y.length, 0.5)
+  if (highest <= least) return null
+  const isPeak = y.map((value, i) => value - intercept - slope * x[i] > least)
   const peaks = isPeak.filter(Boolean).length
   const isSingle = isPeak.every((is, i) => !is ||
     (i > 0 && i < y.length - 1 && !isPeak[i - 1] && !isPeak[i + 1]))
