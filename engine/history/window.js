@@ -31,6 +31,8 @@ class Window {
    * @type {Map<import('./tracks').TrackName, { seconds: number, points: Points }[]>}
    */
   #read = new Map()
+  /** Length of the start phase, once it is known. @type {number | undefined} */
+  #start
 
   /**
    * @param {object} at
@@ -118,11 +120,11 @@ class Window {
    * @param {number} seconds
    */
   settledSeconds (seconds) {
-    const start = Math.min(
+    this.#start ??= Math.min(
       Math.max(this.nowSeconds * START_SHARE, this.#leastStartSeconds()),
       START_MOST_SECONDS
     )
-    return Math.min(seconds, this.nowSeconds - start)
+    return Math.min(seconds, this.nowSeconds - this.#start)
   }
 
   /**
