@@ -89,7 +89,7 @@ class Columns {
    * @returns {{ times: number[], values: number[] }}
    */
   pointsFrom (column, from) {
-    // Arrays of a known length: growing ones take four times as long, and leave as much garbage.
+    // Arrays of a known length: one of 500 numbers that grows takes four times as long.
     const length = this.#length - from
     const [times, values] = [new Array(length), new Array(length)]
     let present = 0

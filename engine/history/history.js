@@ -121,8 +121,8 @@ class History {
   }
 
   /**
-   * Points of a track in the first row since a time, and in each row in which a counter changed. It
-   * reads no other row, because a track repeats a reading in all rows until the next one.
+   * Points of a track in the first row since a time, and in each row in which a counter changed.
+   * The other rows are many in a long history, and the track is not read there.
    * @param {import('./tracks').TrackName} name of a long track
    * @param {import('./tracks').TrackName} counter a long track; rows without it are left out
    * @param {number} sinceSeconds

@@ -108,7 +108,7 @@ class Window {
    * @param {import('./tracks').TrackName} track a long track
    * @param {import('./tracks').TrackName} counter a long track
    * @param {number} seconds
-   * @returns {Points}
+   * @returns {{ times: number[], values: number[] }} of this caller only
    */
   pointsOnChange (track, counter, seconds) {
     return this.#history.pointsOnChange(track, counter, this.nowSeconds - seconds)
