@@ -121,6 +121,33 @@ class History {
   }
 
   /**
+   * Points of a track in the first row since a time, and in each row in which a counter changed.
+   * The other rows are many in a long history, and the track is not read there.
+   * @param {import('./tracks').TrackName} name of a long track
+   * @param {import('./tracks').TrackName} counter a long track; rows without it are left out
+   * @param {number} sinceSeconds
+   * @returns {{ times: number[], values: number[] }}
+   */
+  pointsOnChange (name, counter, sinceSeconds) {
+    const [column, counted] = [columnOf[name], columnOf[counter]]
+    const columns = this.#tierFor(counted, sinceSeconds)
+    const { length } = columns
+    /** @type {{ times: number[], values: number[] }} */
+    const points = { times: [], values: [] }
+    let before = NaN
+    for (let i = columns.firstSince(sinceSeconds); i < length; i++) {
+      const count = columns.valueAt(i, counted)
+      if (count === before || Number.isNaN(count)) continue
+      before = count
+      const value = columns.valueAt(i, column)
+      if (Number.isNaN(value)) continue
+      points.times.push(columns.timeAt(i))
+      points.values.push(value)
+    }
+    return points
+  }
+
+  /**
    * First and last point of a track since a time.
    * @param {import('./tracks').TrackName} name
    * @param {number} sinceSeconds
@@ -230,10 +257,10 @@ class History {
    */
   #tierFor (column, sinceSeconds) {
     if (column >= LONG) return this.#tiers[0].columns
-    const reachesBack = this.#tiers.find(
-      ({ columns, rows }) => columns.length < rows || columns.timeAt(0) <= sinceSeconds
-    )
-    return (reachesBack ?? this.#tiers[this.#tiers.length - 1]).columns
+    for (const { columns, rows } of this.#tiers) {
+      if (columns.length < rows || columns.timeAt(0) <= sinceSeconds) return columns
+    }
+    return this.#tiers[this.#tiers.length - 1].columns
   }
 
   /**

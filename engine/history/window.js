@@ -31,6 +31,8 @@ class Window {
    * @type {Map<import('./tracks').TrackName, { seconds: number, points: Points }[]>}
    */
   #read = new Map()
+  /** Length of the start phase, once it is known. @type {number | undefined} */
+  #start
 
   /**
    * @param {object} at
@@ -102,16 +104,27 @@ class Window {
   }
 
   /**
+   * Points of a track at the changes of a counter: see History.
+   * @param {import('./tracks').TrackName} track a long track
+   * @param {import('./tracks').TrackName} counter a long track
+   * @param {number} seconds
+   * @returns {{ times: number[], values: number[] }} of this caller only
+   */
+  pointsOnChange (track, counter, seconds) {
+    return this.#history.pointsOnChange(track, counter, this.nowSeconds - seconds)
+  }
+
+  /**
    * Window of the last `seconds`, without the start phase: a starting process frees much of its
    * memory, unlike later.
    * @param {number} seconds
    */
   settledSeconds (seconds) {
-    const start = Math.min(
+    this.#start ??= Math.min(
       Math.max(this.nowSeconds * START_SHARE, this.#leastStartSeconds()),
       START_MOST_SECONDS
     )
-    return Math.min(seconds, this.nowSeconds - start)
+    return Math.min(seconds, this.nowSeconds - this.#start)
   }
 
   /**

@@ -15,11 +15,11 @@ const CHURN_SECONDS = 7200
  * @returns {(window: import('../history/window').Window) => number | null} bytes a second
  */
 const betweenLooks = track => window => {
-  const { times, values } = window.points(track, CHURN_SECONDS)
+  // The first point is older than the window, or part of the first scan.
+  const { times, values } = window.pointsOnChange(track, track, CHURN_SECONDS)
   if (times.length === 0) return null
-  const looks = times.map((_, i) => i).filter(i => i > 0 && values[i] !== values[i - 1])
-  const [first, last] = [looks[0], looks[looks.length - 1]]
-  return looks.length < 2 ? 0 : (values[last] - values[first]) / (times[last] - times[first])
+  const last = times.length - 1
+  return last < 2 ? 0 : (values[last] - values[1]) / (times[last] - times[1])
 }
 
 const externalAcrossMajors = acrossMajors('externalBytes')

@@ -38,29 +38,57 @@ const CERTAIN_SCORE = 3
  */
 
 /**
+ * Readings of a track in which a trend is sought. Their names are made once, not at each
+ * evaluation.
+ * @typedef {object} Readings
+ * @property {TrackName} track
+ * @property {boolean} afterMajors true: only the readings right after major GCs
+ * @property {{ seconds: number, name: string }[]} spans windows, with the names of their trends
+ *
+ * @param {TrackName} track
+ * @param {boolean} afterMajors
+ * @returns {Readings}
+ */
+const readingsOf = (track, afterMajors) => ({
+  track,
+  afterMajors,
+  spans: (LASTING_TRACKS.includes(track) ? QUICK_SPANS_SECONDS : SPANS_SECONDS)
+    .map(seconds => ({ seconds, name: `${track}/${seconds}/${afterMajors}` }))
+})
+
+/**
  * Growth of a track, in the window over which its rise is closest to a line. A leak that began
  * yesterday is not a line over the whole life of the process.
  *
- * @param {Window} window
  * @param {TrackName} track
- * @param {{ afterMajors?: boolean }} [options] afterMajors: prefer the readings right after major
- *   GCs, because memory between them may be garbage. If major GCs are rare, all readings are used,
- *   and the judge waits for a major GC
- * @returns {Found} trend: y in the track's unit, x in seconds; readings: their number since the
- *   warm-up
+ * @returns {(window: Window) => Found} trend: y in the track's unit, x in seconds; readings: their
+ *   number since the warm-up
  */
-function growthOf (window, track, { afterMajors = false } = {}) {
-  return window.once(afterMajors ? `${track} after majors` : track, () => {
-    if (!afterMajors) return growth(window, track, false)
-    const found = growth(window, track, true)
-    if (found.readings < ENOUGH_READINGS) return growth(window, track, false)
+function growthOf (track) {
+  const readings = readingsOf(track, false)
+  return window => window.once(track, () => growth(window, readings))
+}
+
+/**
+ * Growth of a track by its readings right after major GCs, because memory between them may be
+ * garbage. If major GCs are rare, all readings are used, and the judge waits for a major GC.
+ *
+ * @param {TrackName} track a long track
+ * @returns {(window: Window) => Found}
+ */
+function growthAfterMajors (track) {
+  const [settled, all] = [readingsOf(track, true), readingsOf(track, false)]
+  const name = `${track} after majors`
+  return window => window.once(name, () => {
+    const found = growth(window, settled)
+    if (found.readings < ENOUGH_READINGS) return growth(window, all)
     // The trend of all readings spans at most the time since the warm-up. If the trend after major
     // GCs spans most of that time, the trend of all readings is not computed.
     const spanSeconds = found.trend?.spanX ?? 0
     const settledSeconds = window.nowSeconds - warmUpSeconds(window.nowSeconds)
     if (spanSeconds >= MAJORS_SPAN_SHARE * settledSeconds) return found
-    const all = growth(window, track, false)
-    return spanSeconds >= MAJORS_SPAN_SHARE * (all.trend?.spanX ?? 0) ? found : all
+    const other = growth(window, all)
+    return spanSeconds >= MAJORS_SPAN_SHARE * (other.trend?.spanX ?? 0) ? found : other
   })
 }
 
@@ -72,18 +100,17 @@ const warmUpSeconds = ageSeconds => Math.min(ageSeconds * WARM_UP_SHARE, WARM_UP
 
 /**
  * @param {Window} window
- * @param {TrackName} track
- * @param {boolean} afterMajors
+ * @param {Readings} of
  * @returns {Found}
  */
-function growth (window, track, afterMajors) {
+function growth (window, { track, afterMajors, spans }) {
   const warmUp = warmUpSeconds(window.nowSeconds)
   /** @type {Found} */
   let best = { trend: null, readings: 0 }
   let readings = 0
-  for (const span of LASTING_TRACKS.includes(track) ? QUICK_SPANS_SECONDS : SPANS_SECONDS) {
-    const seconds = Math.min(span, window.nowSeconds - warmUp)
-    const found = window.trend(`${track}/${span}/${afterMajors}`, seconds, () => {
+  for (const span of spans) {
+    const seconds = Math.min(span.seconds, window.nowSeconds - warmUp)
+    const found = window.trend(span.name, seconds, () => {
       const { times, values } = afterMajors
         ? settledPoints(window, track, seconds)
         : window.points(track, seconds)
@@ -101,7 +128,7 @@ function growth (window, track, afterMajors) {
         found.trend.z * found.trend.fit > best.trend.z * best.trend.fit)
     if (better) best = found
     readings = Math.max(readings, found.readings)
-    if (window.nowSeconds <= span) break
+    if (window.nowSeconds <= span.seconds) break
   }
   return { ...best, readings }
 }
@@ -125,27 +152,14 @@ function isNew (window, track, line, last) {
 }
 
 /**
- * Readings of a track right after major GCs, oldest first.
+ * Readings of a track right after major GCs, oldest first. A row with the same count of major GCs
+ * repeats the last reading.
  * @param {Window} window
  * @param {TrackName} track
  * @param {number} seconds
  */
-function pointsAfterMajors (window, track, seconds) {
-  const majors = window.points('liveHeapMajors', seconds)
-  const all = window.points(track, seconds)
-  /** @type {{ times: number[], values: number[] }} */
-  const kept = { times: [], values: [] }
-  let at = 0
-  for (let i = 0; i < majors.times.length; i++) {
-    // A row with the same count of major GCs repeats the last reading.
-    if (i > 0 && majors.values[i] === majors.values[i - 1]) continue
-    while (all.times[at] < majors.times[i]) at++
-    if (all.times[at] !== majors.times[i]) continue
-    kept.times.push(all.times[at])
-    kept.values.push(all.values[at])
-  }
-  return kept
-}
+const pointsAfterMajors = (window, track, seconds) =>
+  window.pointsOnChange(track, 'liveHeapMajors', seconds)
 
 /**
  * Readings after major GCs without memory that was in use only briefly. Allocating memory outside
@@ -190,16 +204,18 @@ function steadiness ({ trend: found }) {
   return found.fit * Math.max(0, Math.min(1, late, halves))
 }
 
+const LIVE_HEAP = readingsOf('liveHeapBytes', true)
+
 /**
  * Trend of the live heap, with a reading right after each major GC.
  * @param {Window} window
  * @returns {Found}
  */
-const liveHeapTrend = window =>
-  window.once('live heap', () => growth(window, 'liveHeapBytes', true))
+const liveHeapTrend = window => window.once('live heap', () => growth(window, LIVE_HEAP))
 
 module.exports = {
   countForcedReadings,
+  growthAfterMajors,
   growthOf,
   liveHeapTrend,
   pointsAfterMajors,

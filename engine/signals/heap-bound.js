@@ -62,9 +62,9 @@ const findBound = window => window.once('bound of the live heap', () => {
  * @param {number} seconds
  */
 function hadMajor (window, seconds) {
-  const { times, values } = window.points('liveHeapMajors', seconds)
-  const isNew = times.length > 0 && window.points('oldSpaceBytes', seconds).times[0] < times[0]
-  return isNew || values.some((count, i) => i > 0 && count !== values[i - 1])
+  const { times } = window.pointsOnChange('liveHeapMajors', 'liveHeapMajors', seconds)
+  return times.length > 1 ||
+    (times.length > 0 && window.points('oldSpaceBytes', seconds).times[0] < times[0])
 }
 
 module.exports = {

@@ -13,6 +13,8 @@ const { QUICK_SECONDS, loadShare } = require('./load-share')
  * @typedef {import('../history/window').Window} Window
  * @typedef {import('../statistics/unexplained-growth').Growth} Growth
  * @typedef {'liveHeapBytes' | 'outsideHeapBytes'} Level
+ * @typedef {Growth & { rise: number, score: number }} LastingTrend rise: its growth; score: growth
+ *   over its standard error, significant above 4
  */
 
 /** Warm-up, the first part of a process's life: modules load, caches and pools fill. */
@@ -30,7 +32,7 @@ const MOST_DAYS_AHEAD = 400
 /**
  * @param {Window} window
  * @param {Level} level
- * @returns {Growth | null}
+ * @returns {LastingTrend | null}
  */
 const lastingGrowth = (window, level) =>
   window.once(`lasting ${level}`, () =>
@@ -52,7 +54,11 @@ const lastingGrowth = (window, level) =>
         })
         if (!best || (found && isStronger(found, best))) best = found
       }
-      return best
+      return best && {
+        ...best,
+        rise: best.slope * best.seconds,
+        score: best.error > 0 ? best.slope / best.error : 0
+      }
     })
   )
 
@@ -137,11 +143,6 @@ const FIGURES = Object.freeze(/** @type {const} */ ([
 ]))
 
 /**
- * @typedef {Growth & { rise: number, score: number }} LastingTrend rise: its growth; score: growth
- *   over its standard error, significant above 4
- */
-
-/**
  * @param {Level} level
  * @param {string} what
  * @returns {import('./trend-signal').TrendSignal<typeof FIGURES[number], LastingTrend>}
@@ -152,14 +153,7 @@ const trend = (level, what) => ({
   help: `Growth of ${what} over hours and days that neither the load nor the hour of the day ` +
     'explains; known after about two hours.',
   figures: FIGURES,
-  compute: window => {
-    const found = lastingGrowth(window, level)
-    return found && {
-      ...found,
-      rise: found.slope * found.seconds,
-      score: found.error > 0 ? found.slope / found.error : 0
-    }
-  }
+  compute: window => lastingGrowth(window, level)
 })
 
 /**

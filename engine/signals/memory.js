@@ -8,7 +8,7 @@ const {
   answer, NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReusedBytes, slackBytes,
   retained
 } = require('./native-memory')
-const { growthOf, steadiness } = require('./growth')
+const { growthAfterMajors, growthOf, steadiness } = require('./growth')
 const { partOfRoom } = require('./shared-room')
 const { bytesTrend, trendOf } = require('./trend-signal')
 
@@ -20,8 +20,9 @@ const { bytesTrend, trendOf } = require('./trend-signal')
  */
 const ANSWER_SECONDS = 120
 
-/** @param {import('../history/window').Window} window */
-const outsideTrend = window => growthOf(window, 'outsideHeapBytes', { afterMajors: true })
+const outsideTrend = growthAfterMajors('outsideHeapBytes')
+const rssGrowth = growthOf('rssBytes')
+const slackGrowth = growthOf('allocatorSlackBytes')
 
 /** @param {import('../history/window').Window} window */
 const nativeGrowth = window => window.trend('nativeBytes', NATIVE_SECONDS, () => {
@@ -41,7 +42,7 @@ module.exports = {
     }
   }),
   rssTrend: bytesTrend('RSS', window => {
-    const found = growthOf(window, 'rssBytes')
+    const found = rssGrowth(window)
     return trendOf(found, steadiness(found))
   }),
   containerLimitBytes: /** @type {Signal} */ ({
@@ -166,7 +167,7 @@ module.exports = {
     compute: window => window.last('allocatorSlackBytes') ?? null
   }),
   allocatorSlackTrend: bytesTrend('memory that malloc holds beyond need', window =>
-    trendOf(growthOf(window, 'allocatorSlackBytes'))),
+    trendOf(slackGrowth(window))),
   allocatorAsked: /** @type {Signal} */ ({
     unit: 'count',
     help:

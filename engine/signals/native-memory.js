@@ -72,10 +72,12 @@ const nativeReusedBytes = window => window.once('native reused', () => {
 const lastReturnedBytes = window => window.once('last returned', () => {
   const readings = readingsOutside(window, TYPICAL_SECONDS)
   const now = readings.at(-1)
-  if (!now) return 0
-  const falls = readings.map(({ native, outside }) =>
-    Math.min(native - now.native, outside - now.outside))
-  return Math.max(...falls)
+  if (now === undefined) return 0
+  let returned = 0
+  for (const { native, outside } of readings) {
+    returned = Math.max(returned, Math.min(native - now.native, outside - now.outside))
+  }
+  return returned
 })
 
 /** Growth of malloc's memory, as a share of it, after which its last statistics are out of date. */

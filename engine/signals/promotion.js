@@ -83,7 +83,7 @@ const keptGrowth = window => window.once('kept growth', () => {
   for (let i = 1, at = 0; i < times.length; i++) {
     let highest = live[i]
     for (; at < old.times.length && old.times[at] <= times[i]; at++) {
-      if (old.times[at] > times[i - 1]) highest = Math.max(highest, old.values[at])
+      if (old.times[at] > times[i - 1]) highest = Math.max(highest, old.usedAt(at))
     }
     promoted += Math.max(0, highest - live[i - 1])
   }
@@ -99,7 +99,7 @@ const keptGrowth = window => window.once('kept growth', () => {
   const isKnown = sinceSeconds >= Math.max(LEAST_SINCE_SECONDS, lastSeconds)
   const tells = isKnown && old.times.length > 0
   const since = tells
-    ? keptRatio * (old.values[old.values.length - 1] - live[last]) / sinceSeconds
+    ? keptRatio * (old.usedAt(old.times.length - 1) - live[last]) / sinceSeconds
     : lastSlope
   // Major GCs of a large heap are minutes apart. The growth of the old spaces since the last major
   // GC is added to the rise, up to the amount that the line predicts; the rest may be garbage.
@@ -134,12 +134,16 @@ function lastAtFloor (live, from) {
   return last
 }
 
-/** Used bytes of the spaces of promoted objects. @param {Window} window */
+/**
+ * Used bytes of the spaces of promoted objects.
+ * @param {Window} window
+ * @returns {{ times: number[], usedAt: (i: number) => number }} usedAt: bytes at the i-th time
+ */
 function oldSpaces (window) {
   const { times, values } = window.points('oldSpaceBytes', SPAN_SECONDS)
-  const large = window.points('largeObjectSpaceBytes', SPAN_SECONDS)
+  const large = window.points('largeObjectSpaceBytes', SPAN_SECONDS).values
   // The other spaces hold code and immovable objects: a few MiB of the live heap, nearly constant.
-  return { times, values: values.map((used, i) => used + (large.values[i] ?? 0)) }
+  return { times, usedAt: i => values[i] + (large[i] ?? 0) }
 }
 
 const FIGURES = Object.freeze(/** @type {const} */ ([

@@ -59,9 +59,7 @@ const countSince = (at, sinceSeconds) => at.filter(time => time > sinceSeconds).
  * @param {import('../history/window').Window} window
  * @returns {number[]} uptime
  */
-function readingTimes (window) {
-  const { times, values } = window.points('liveHeapMajors', LOOK_BACK_SECONDS)
-  return times.filter((_, i) => i === 0 || values[i] !== values[i - 1])
-}
+const readingTimes = window =>
+  window.pointsOnChange('liveHeapMajors', 'liveHeapMajors', LOOK_BACK_SECONDS).times
 
 module.exports = { secondsUntilTrend }

@@ -28,15 +28,18 @@ const now = (track, what) => ({
  * @param {TrackName} track
  * @param {string} what
  */
-const trend = (track, what) => countTrend(what, window => {
-  const found = growthOf(window, track)
-  const steady = steadiness(found)
-  if (!found.trend || !steady) return trendOf(found, steady)
-  const share = found.trend.spanX > QUICK_SECONDS
-    ? mostLoadShare(window, track, DAY_SECONDS)
-    : loadShare(window, track)
-  return trendOf(found, (share ?? 0) >= LOAD_SHARE ? 0 : steady)
-})
+function trend (track, what) {
+  const growth = growthOf(track)
+  return countTrend(what, window => {
+    const found = growth(window)
+    const steady = steadiness(found)
+    if (!found.trend || !steady) return trendOf(found, steady)
+    const share = found.trend.spanX > QUICK_SECONDS
+      ? mostLoadShare(window, track, DAY_SECONDS)
+      : loadShare(window, track)
+    return trendOf(found, (share ?? 0) >= LOAD_SHARE ? 0 : steady)
+  })
+}
 
 /**
  * @param {import('../history/window').Window} window

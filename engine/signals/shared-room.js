@@ -5,12 +5,14 @@ const { growthOf } = require('./growth')
 /** Mann–Kendall score of significant growth of the neighbours: see growth.js. */
 const CERTAIN_SCORE = 3
 
+const growth = growthOf('neighboursBytes')
+
 /**
  * @param {import('../history/window').Window} window
  * @returns {number} bytes per second
  */
 function neighboursGrowth (window) {
-  const { trend } = growthOf(window, 'neighboursBytes')
+  const { trend } = growth(window)
   return trend && trend.z >= CERTAIN_SCORE ? Math.max(0, trend.slope) : 0
 }
 

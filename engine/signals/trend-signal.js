@@ -1,6 +1,6 @@
 'use strict'
 
-const { growthOf, steadiness } = require('./growth')
+const { growthAfterMajors, steadiness } = require('./growth')
 
 /**
  * A trend is one signal: judges read its line, its straightness and its recent slope from one
@@ -126,6 +126,9 @@ function trendOf (found, steadinessRatio = steadiness(found)) {
  * @param {TrackName} track
  * @returns {(window: Window) => Trend | null}
  */
-const acrossMajors = track => window => trendOf(growthOf(window, track, { afterMajors: true }))
+function acrossMajors (track) {
+  const growth = growthAfterMajors(track)
+  return window => trendOf(growth(window))
+}
 
 module.exports = { FIGURES, acrossMajors, bytesTrend, countTrend, trendOf }

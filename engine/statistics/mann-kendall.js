@@ -13,18 +13,23 @@
 function mannKendall (y) {
   const n = y.length
   let score = 0
-  /** @type {Map<number, number>} */
-  const ties = new Map()
+  let variance = varianceOf(n)
   for (let i = 0; i < n; i++) {
-    ties.set(y[i], (ties.get(y[i]) ?? 0) + 1)
-    for (let j = i + 1; j < n; j++) score += Number(y[j] > y[i]) - Number(y[j] < y[i])
+    let equal = 0
+    for (let j = i + 1; j < n; j++) {
+      score += Number(y[j] > y[i]) - Number(y[j] < y[i])
+      equal += Number(y[j] === y[i])
+    }
+    // A group of k equal values has k − 1, …, 1, 0 later ones: the differences add up to its own.
+    variance -= varianceOf(equal + 1) - varianceOf(equal)
   }
-  let variance = n * (n - 1) * (2 * n + 5)
-  for (const count of ties.values()) variance -= count * (count - 1) * (2 * count + 5)
   variance /= 18
   const pairs = n * (n - 1) / 2
   if (pairs === 0 || variance <= 0) return { tau: 0, z: 0 }
   return { tau: score / pairs, z: (score - Math.sign(score)) / Math.sqrt(variance) }
 }
+
+/** Eighteen times the variance of the score of n values. @param {number} n */
+const varianceOf = n => n * (n - 1) * (2 * n + 5)
 
 module.exports = { mannKendall }

@@ -2,7 +2,7 @@
 
 const { theilSen, theilSenSlope } = require('./theil-sen')
 const { mannKendall } = require('./mann-kendall')
-const { median } = require('./quantile')
+const { quantileInPlace, roomFor } = require('./quantile')
 
 /**
  * Upper bound of points. The number of pairs grows with the square, so more points are merged
@@ -64,15 +64,23 @@ function thin (x, y, limit) {
  * @param {number[]} x
  * @param {number[]} y
  * @param {{ slope: number, intercept: number }} line Theil–Sen
+ * @returns {{ x: number[], y: number[] } | null} null if there are none
  */
 function withoutPeaks (x, y, { slope, intercept }) {
-  const above = y.map((value, i) => value - intercept - slope * x[i])
-  const least = PEAK_DEVIATIONS * median(above.map(Math.abs))
-  const isPeak = above.map(value => value > least)
+  const distances = roomFor(y.length)
+  let highest = -Infinity
+  for (let i = 0; i < y.length; i++) {
+    const above = y[i] - intercept - slope * x[i]
+    distances[i] = Math.abs(above)
+    if (above > highest) highest = above
+  }
+  const least = PEAK_DEVIATIONS * quantileInPlace(distances, y.length, 0.5)
+  if (highest <= least) return null
+  const isPeak = y.map((value, i) => value - intercept - slope * x[i] > least)
   const peaks = isPeak.filter(Boolean).length
   const isSingle = isPeak.every((is, i) => !is ||
     (i > 0 && i < y.length - 1 && !isPeak[i - 1] && !isPeak[i + 1]))
-  if (peaks === 0 || peaks > MOST_PEAKS_SHARE * y.length || !isSingle) return { x, y }
+  if (peaks > MOST_PEAKS_SHARE * y.length || !isSingle) return null
   return { x: x.filter((_, i) => !isPeak[i]), y: y.filter((_, i) => !isPeak[i]) }
 }
 
@@ -84,34 +92,20 @@ function withoutPeaks (x, y, { slope, intercept }) {
  */
 function trend (allX, allY) {
   if (allX.length < 6) return null
-  let { x, y } = thin(allX, allY, MAX_POINTS)
-  const spanX = x[x.length - 1] - x[0]
+  const floor = thin(allX, allY, MAX_POINTS)
+  const spanX = floor.x[floor.x.length - 1] - floor.x[0]
   if (spanX <= 0) return null
   // Shortcut for constant series, as most counts of most apps are. It gives the same result as the
   // code below in a tenth of the time.
-  if (y.every(value => value === y[0])) return { points: allX.length, spanX, ...LEVEL }
-  const withPeaks = theilSen(x, y)
+  if (isConstant(floor.y)) return { points: allX.length, spanX, ...LEVEL }
+  const withPeaks = theilSen(floor.x, floor.y)
   if (!withPeaks) return null
-  ;({ x, y } = withoutPeaks(x, y, withPeaks))
-  const line = theilSen(x, y) ?? withPeaks
-  /**
-   * Points of a span. Readings may become ever rarer: if the span contains only one, the nearest
-   * neighbour is added. A single reading has no slope, and callers would take its absence for a
-   * growth that stopped.
-   * @param {number} from
-   * @param {number} to
-   */
-  const slopeBetween = (from, to) => {
-    if (line.slope <= 0) return 0
-    let first = 0
-    let end = x.length
-    while (first < end && x[first] < from) first++
-    while (end > first && x[end - 1] > to) end--
-    if (end - first < 2 && first > 0) first--
-    if (end - first < 2 && end < x.length) end++
-    return theilSenSlope(x, y, first, end) ?? 0
-  }
+  const kept = withoutPeaks(floor.x, floor.y, withPeaks)
+  const { x, y } = kept ?? floor
+  const line = (kept && theilSen(x, y)) ?? withPeaks
+  const rises = line.slope > 0
   const middle = x[0] + spanX / 2
+  const last = x[x.length - 1]
   const fit = rSquared(x, y, line)
   return {
     points: allX.length,
@@ -120,10 +114,35 @@ function trend (allX, allY) {
     rise: withinRange(line.slope * spanX, y),
     fit: Number.isFinite(fit) ? Math.max(0, fit) : 0,
     z: mannKendall(y).z,
-    earlySlope: slopeBetween(x[0], middle),
-    lateSlope: slopeBetween(middle, x[x.length - 1]),
-    lastThirdSlope: slopeBetween(x[0] + spanX * 2 / 3, x[x.length - 1])
+    earlySlope: rises ? slopeBetween(x, y, x[0], middle) : 0,
+    lateSlope: rises ? slopeBetween(x, y, middle, last) : 0,
+    lastThirdSlope: rises ? slopeBetween(x, y, x[0] + spanX * 2 / 3, last) : 0
   }
+}
+
+/** @param {number[]} values at least one */
+function isConstant (values) {
+  for (let i = 1; i < values.length; i++) if (values[i] !== values[0]) return false
+  return true
+}
+
+/**
+ * Slope of a span. Readings may become ever rarer: if the span contains only one, the nearest
+ * neighbour is added. A single reading has no slope, and callers would take its absence for a
+ * growth that stopped.
+ * @param {number[]} x
+ * @param {number[]} y
+ * @param {number} from
+ * @param {number} to
+ */
+function slopeBetween (x, y, from, to) {
+  let first = 0
+  let end = x.length
+  while (first < end && x[first] < from) first++
+  while (end > first && x[end - 1] > to) end--
+  if (end - first < 2 && first > 0) first--
+  if (end - first < 2 && end < x.length) end++
+  return theilSenSlope(x, y, first, end) ?? 0
 }
 
 /**

@@ -155,6 +155,7 @@ function withSeverityOf (cause, found) {
 function verdictOf (diagnosis, settled, ruledOut, target, onError) {
   const { state, judgement } = settled
   const found = state === 'suspected' || state === 'confirmed'
+  const own = ruledOut.findIndex(other => other.diagnosis === diagnosis.id)
   return {
     diagnosis: diagnosis.id,
     title: diagnosis.title,
@@ -169,9 +170,7 @@ function verdictOf (diagnosis, settled, ruledOut, target, onError) {
         : null,
     summary: judgement.summary,
     evidence: found ? (judgement.evidence ?? []) : [],
-    ruledOut: ruledOut.some(other => other.diagnosis === diagnosis.id)
-      ? ruledOut.filter(other => other.diagnosis !== diagnosis.id)
-      : ruledOut,
+    ruledOut: own < 0 ? ruledOut : ruledOut.toSpliced(own, 1),
     impact: found ? (judgement.impact ?? null) : null,
     fix: found ? standingFix(diagnosis, settled, target, onError) : [],
     runbook: diagnosis.runbook ?? null

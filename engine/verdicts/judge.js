@@ -1,6 +1,6 @@
 'use strict'
 
-const { signals: table } = require('../signals')
+const { missingOf, signals: table } = require('../signals')
 const { nameOf } = require('../signals/names')
 const { formatSeconds } = require('../text/format')
 
@@ -27,7 +27,7 @@ function judge (diagnosis, signals, hello) {
       const summary = 'of the whole process: evaluated on its main thread'
       return { judgement: { state: 'unknown', openUntil: 'main_thread', summary } }
     }
-    const missing = diagnosis.requires.filter(name => signals[name] === null)
+    const missing = missingOf(signals, diagnosis.requires)
     if (missing.length > 0) {
       const unobserved = signals[UNOBSERVED] ?? 0
       // The agent will resume observing GCs after a while.
