@@ -17,8 +17,8 @@ const { formatValue } = require('../engine/text/format')
  * @property {string | null} had diagnosis that a repaired app had before
  * @property {number | null} confirmedAfterSeconds
  * @property {string[]} others other suspected or confirmed diagnoses
- * @property {string[]} opportunities suspected or confirmed: half a minute rarely tells whether a
- *   heap grows
+ * @property {string[]} opportunities suspected or confirmed; a short run rarely shows whether a
+ *   heap grows, so suspected ones count
  * @property {import('../engine/diagnoses/define-diagnosis').Fix | null} fix the first fix
  * @property {Record<string, number | null>} measured signals predicted by the fix of the broken
  *   form, measured at the end of this run
@@ -59,7 +59,7 @@ const table = ([head, ...rows]) =>
 /** @param {number} share */
 const percent = share => `${Math.round(100 * share)} %`
 
-/** docs/accuracy.md. @param {Result[]} results */
+/** Builds the text of docs/accuracy.md. @param {Result[]} results */
 function accuracyPage (results) {
   const nodes = [...new Set(results.map(({ node }) => node))].sort((a, b) => Number(a) - Number(b))
   const broken = results.filter(({ form }) => form === 'broken')

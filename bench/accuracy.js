@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * `npm run bench:accuracy`: the share of right diagnoses. Every lab app runs live on each given
- * Node, in the memory cgroup of its row. With --fixed each problem runs again in its fixed form:
- * repaired in its code, or with the printed fix. Prints a line per run. With --write it writes
- * docs/accuracy.md: the confusion matrix, the seconds to confirm, and predicted and measured
+ * `npm run bench:accuracy` measures the share of right diagnoses. Every lab app runs live on each
+ * given Node, in the memory cgroup of its row. With --fixed each problem runs again in its fixed
+ * form: repaired in its code, or with the printed fix. Prints a line per run. With --write it
+ * writes docs/accuracy.md: the confusion matrix, the seconds to confirm, and predicted and measured
  * effects of each fix.
  *
  *   npm run bench:accuracy -- --nodes /path/to/node20:/path/to/node24 --fixed --write

@@ -1,11 +1,11 @@
 'use strict'
 
 /**
- * `npm run bench:alerts`: do alerts fire, and resolve? For each diagnosis its lab app runs live. A
- * real Prometheus with the shipped rules scrapes it, and Alertmanager calls a webhook; the bench
- * checks the fix and the delay. Then the app runs repaired, in its code or by the received fix: the
- * alert must resolve and stay away. With --healthy the healthy look-alikes run for --minutes, and
- * nothing may fire.
+ * `npm run bench:alerts` checks that alerts fire and resolve. For each diagnosis its lab app runs
+ * live. A real Prometheus with the shipped rules scrapes it, and Alertmanager calls a webhook; the
+ * bench checks the fix and the delay. Then the app runs repaired, in its code or by the received
+ * fix: the alert must resolve and stay away. With --healthy the healthy apps run for --minutes, and
+ * no alert may fire.
  *
  *   npm run bench:alerts -- --lanes 2 --for 5
  *   npm run bench:alerts -- --healthy --minutes 30

@@ -39,7 +39,7 @@ const table = (head, rows) =>
   ].join('\n')
 
 /**
- * docs/anatomy.md: results of npm run bench:anatomy.
+ * Builds docs/anatomy.md from the results of npm run bench:anatomy.
  * @param {{ trims: any[], unexplained: any[], costs: any[] }} found
  * @returns {string}
  */

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * `npm run bench:anatomy`: accuracy and cost of the RSS breakdown. Three parts:
+ * `npm run bench:anatomy` measures accuracy and cost of the RSS breakdown. It has three parts:
  *
  *   trim: fragmenting lab apps on each Node and allocator. Compares the predicted result of
  *     malloc_trim, with and without a query of malloc, with the real one.

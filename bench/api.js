@@ -64,7 +64,7 @@ async function main () {
       ...process.argv.slice(2)
     ],
     { cwd: folder, stdio: 'inherit' }
-  ) // Its cache is removed with the folder.
+  ) // Schemathesis writes its cache into this folder, which is removed below.
   const [code] = await once(test, 'close')
   app.kill('SIGKILL')
   await exporter.stop()

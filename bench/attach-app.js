@@ -2,8 +2,8 @@
 
 /**
  * App of bench/attach.js: a server that allocates for each request, and a worker. `/memory` runs
- * full GCs in both, and answers what is left: the heap is the sum of both. `/resources` lists what
- * keeps the event loop alive.
+ * full GCs in both threads, and answers with the remaining memory: the heap is the sum of both.
+ * `/resources` lists what keeps the event loop alive.
  */
 
 const http = require('node:http')
@@ -43,7 +43,8 @@ const server = http.createServer(async (request, response) => {
     response.end(JSON.stringify(rows))
   }
 })
-// A connection closed for idleness while a request is on its way would look like a lost request.
+// The server would close an idle connection while a request is on its way. That request would look
+// lost.
 server.keepAliveTimeout = 0
 worker.once('online', () => server.listen(0, '127.0.0.1', () => {
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())

@@ -7,7 +7,7 @@
 
 const http = require('node:http')
 
-/** Low: on one busy core a higher rate measures the scheduler. */
+/** A low rate, because on one busy core a higher rate would measure the scheduler. */
 const RATE = 40
 const TICK_MS = 5
 /** Time after which a request without an answer is lost. */

@@ -1,17 +1,18 @@
 'use strict'
 
 /**
- * `npm run bench:attach-verdicts`: are verdicts after an attach the same as with a preloaded agent?
- * Each app of the lab runs twice in a memory cgroup: once preloaded, watched from its start for its
- * time, and once attached to at half of its time, and watched for as long, or until it ends. Full
- * GCs on command are allowed in both.
+ * `npm run bench:attach-verdicts`: compares verdicts after an attach with those of a preloaded
+ * agent. Each app of the lab runs twice in a memory cgroup. One run has a preloaded agent and is
+ * watched from its start. In the other run memwatch attaches at half of the app's time, and watches
+ * for the same duration, or until the app ends. Full GCs on command are allowed in both.
  *
  *   npm run bench:attach-verdicts                        every app, some three hours
  *   npm run bench:attach-verdicts -- --only js-heap-leak,healthy-steady
  *   npm run bench:attach-verdicts -- --at-once 4         apps at the same time
  *
  * Two runs are the same if both report the same diagnosis first, in the same state: confirmed,
- * suspected or none. Ends with 1 below 95 %, or if a healthy app is confirmed to be ill.
+ * suspected or none. Ends with 1 if fewer than 95 % are the same, or if a problem is confirmed in a
+ * healthy app.
  */
 
 const { spawn } = require('node:child_process')

@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * `npm run bench:attach`: rounds of attach and detach on a server under load, and beside it a
- * control: the same server under the same load at the same time, to which nothing attaches. No
- * request may be lost, and nothing may remain: port, descriptors, handles, memory.
+ * `npm run bench:attach` attaches to a server under load and detaches, in rounds. The control is an
+ * identical server under the same load at the same time, without an attach. No request may be lost,
+ * and nothing may remain: port, descriptors, handles, memory.
  *
  *   npm run bench:attach                              100 rounds on Node.js 18, 20, 22, 24, 26
  *   npm run bench:attach -- --node 22.23.3 --rounds 1000
@@ -112,7 +112,10 @@ class Served {
     this.readings.push(await this.ask('memory'))
   }
 
-  /** Text with its last memory reading, relative to its control's. @param {Served} control */
+  /**
+   * Text with the last memory reading of this server, relative to that of its control.
+   * @param {Served} control
+   */
   aboveText (control) {
     const [last, other] = [this, control].map(({ readings }) => readings[readings.length - 1])
     const texts = /** @type {const} */ (['heapUsed', 'rss']).map(figure =>
@@ -304,7 +307,7 @@ async function measure (version, rounds, { exporter, socket: { path: socket } })
     }
   }
   const [{ taken, lost, sent }, other] = await Promise.all(both.map(served => served.rest()))
-  await wait(500) // Its connections close in this time.
+  await wait(500) // The server closes its connections in this time.
   const after = descriptorsOf(own.pid)
   const left = await own.ask('resources')
   const isOpen = listenersAround(own.pid)

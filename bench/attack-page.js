@@ -44,7 +44,7 @@ function summaryOf (rows, mode) {
 }
 
 /**
- * docs/attack.md: attacks and their results.
+ * Builds docs/attack.md: attacks and their results.
  * @param {Row[]} rows
  * @param {{ node: string, own: string, trust: Record<string, string> }} of versions of Node.js,
  *   rows of SECURITY.md's table

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * `npm run bench:captures`: do captures point at the right line, and what do they cost?
+ * `npm run bench:captures` checks that captures name the right line, and measures their cost.
  *
  *   npm run bench:captures -- --nodes /path/to/node20:/path/to/node26
  *   npm run bench:captures -- --only suspects            or automatic, throughput, addon, snapshot
@@ -15,8 +15,8 @@
  *     Prints the refusal where it does not compile.
  *   snapshot: cost of a snapshot of a few hundred megabytes with the agent, beside V8's own.
  *
- * It ends with 1 if fewer than nine of ten leaks, or not all blocking calls, are named. It only
- * prints figures that depend on the machine.
+ * It ends with 1 if fewer than nine of ten leaks, or not all blocking calls, are named. Figures
+ * that depend on the machine are printed, and not checked.
  */
 
 const fs = require('node:fs')

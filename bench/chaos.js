@@ -69,7 +69,7 @@ function tried (...[file, ...args]) {
 class App {
   /** @type {import('node:child_process').ChildProcess | undefined} */
   child
-  /** Correct reasons for the staged end. @type {string[] | undefined} */
+  /** Reasons that are correct for the end that the bench caused. @type {string[] | undefined} */
   expected
   /**
    * @param {string} name
@@ -247,7 +247,7 @@ async function main () {
       if (!small) return
       try {
         fs.writeFileSync(path.join(dataFolder, 'ballast'), Buffer.alloc(64 * MIB))
-      } catch {} // The kill is the purpose of this step.
+      } catch {} // The write fails once the disk is full, which is the purpose of this step.
       await wait(8000 + fuzz.below(10_000))
       fs.rmSync(path.join(dataFolder, 'ballast'), { force: true })
       // Only saved data counts as lost: the rest could not have been saved by then.

@@ -1,21 +1,22 @@
 'use strict'
 
 /**
- * `npm run bench:deaths`: the share of right causes of death. Real processes die in all known ways,
- * on each given Node, inside a memory cgroup and outside. The exporter sees each process once in
- * /proc, as on a laptop or a node, and once not, as in a sidecar.
+ * `npm run bench:deaths` measures the share of right causes of death. Real processes die in all
+ * known ways, on each given Node, inside and outside of a memory cgroup. The exporter sees each
+ * process once in /proc, as on a laptop or a node, and once not, as in a sidecar.
  *
  *   npm run bench:deaths -- --nodes /path/to/node20:/path/to/node24
  *   npm run bench:deaths -- --deaths oom_kill,heap_oom --times 5
  *   npm run bench:deaths -- --live 90 --lanes 4
  *
- * With --live each process lives for about so many seconds, and those that run out of memory in
- * steps take that long for it.
+ * With --live each process lives for about that many seconds. Processes that run out of memory in
+ * steps fill it in that time.
  *
- * Prints a line per death, with the line of code that a profile named which was in the exporter and
- * in the folder of --ship-to: by the built-in rules of captures, of a process that is gone. Ends
- * with 1 if fewer than 95 % of the causes are right, an OOM kill was reported as clean, or fewer
- * than 80 % of the deaths from memory that took longer than a minute left such a profile.
+ * Prints a line per death. The line contains the line of code that a profile of the dead process
+ * names. The built-in capture rules made this profile, and it must be both in the exporter and in
+ * the folder of --ship-to. Ends with 1 if fewer than 95 % of the causes are right, an OOM kill was
+ * reported as clean, or fewer than 80 % of the deaths from memory that took longer than a minute
+ * left such a profile.
  */
 
 const fs = require('node:fs')

@@ -1,9 +1,10 @@
 'use strict'
 
 /**
- * Dies in the way of its first argument two seconds after its start, or waits to be killed. With a
- * second argument it lives for so many seconds before. With a third one it leaks so slowly that it
- * fills so many MiB in that time, in the same small steps. `npm run bench:deaths` runs it.
+ * Dies in the way of its first argument two seconds after its start, or waits to be killed. The
+ * second argument sets the seconds that it lives before. The third argument is a number of MiB: the
+ * app leaks slowly enough to fill them during its life, in small steps. `npm run
+ * bench:deaths` runs it.
  */
 
 const MIB = 2 ** 20

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * `npm run bench:exporter`: cost of the exporter by number of targets. It runs alone; agents that
- * repeat a real recording each send a frame a second. Prints, and with --write writes to
+ * `npm run bench:exporter` measures the cost of the exporter by number of targets. Simulated agents
+ * repeat a real recording, and each sends a frame a second. Prints, and with --write writes to
  * docs/exporter.md: CPU per frame and share of a core, RSS, duration and size of a scrape each
  * second for a minute, the longest wait of another request meanwhile, the steps of a frame, and the
  * memory of longer histories.
@@ -222,15 +222,18 @@ const withHistory = seconds => withExporter(async ({ pid, socket }) => {
   return found
 })
 
-/** Age and recording of the old target: its frames tell how long the thread waited for a CPU. */
+/**
+ * Age and recording of the old target: its frames contain the time for which the thread waited for
+ * a CPU.
+ */
 const OLD_SECONDS = 3600
 const OLD_RECORDING = '24-healthy-steady-broken@0.25.ndjson.gz'
 
 /**
  * Cost in µs of each step of one frame in the exporter, measured in this otherwise idle process.
- * The exporter evaluates every second frame. `parse` covers the line, `take` its checks and its way
- * into the history. A young target computes its trends anew at each evaluation, an old one reads
- * more history.
+ * The exporter evaluates every second frame. `parse` parses the line, `take` checks the message and
+ * stores it in the history. A young target recomputes its trends at each evaluation. An old one
+ * reads more history.
  */
 function stepMicros () {
   const TARGETS = 20

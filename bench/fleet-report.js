@@ -1,10 +1,11 @@
 'use strict'
 
 /**
- * `npm run bench:fleet-report`: is the report of `memwatch fleet` fast and right for a large fleet?
- * Exporters judge recordings of all lab apps. The bench multiplies their real series to the given
- * number of targets, serves them to a real Prometheus with the recording rules, and times the
- * command. It compares every finding with the sum of the single verdicts of the exporter's API.
+ * `npm run bench:fleet-report` measures speed and correctness of the report of `memwatch fleet` for
+ * a large fleet. Exporters judge recordings of all lab apps. The bench multiplies their real series
+ * to the given number of targets, serves them to a real Prometheus with the recording rules, and
+ * times the command. It compares every finding with the sum of the single verdicts of the
+ * exporter's API.
  *
  *   npm run bench:fleet-report -- --targets 10000
  */

@@ -1,11 +1,11 @@
 'use strict'
 
 /**
- * `npm run bench:follow-up`: the share of right endings of follow-ups. One exporter watches a
- * fleet of a lab app, each process in a memory cgroup of its own and under another load. When the
- * finding is confirmed, each process restarts with the fix and under another load again. Prints a
- * line per process. Then it causes each way in which a change does not arrive. With --write it
- * writes the figures into docs/follow-up.md.
+ * `npm run bench:follow-up` measures the share of follow-ups that end correctly. One exporter
+ * watches a fleet of a lab app, each process in a memory cgroup of its own and under another load.
+ * When the finding is confirmed, each process restarts with the fix and under another load again.
+ * Prints a line per process. Then it causes each way in which a change does not arrive. With
+ * --write it writes the figures into docs/follow-up.md.
  *
  *   npm run bench:follow-up -- --apps semi-space-starvation,resource-leak --processes 5
  *   npm run bench:follow-up -- --lost         only what does not arrive
@@ -190,8 +190,8 @@ async function followFixes (app) {
       const expected = 'fixed_as_predicted'
       return [{ app: app.id, process: 0, way: 'fixed', expected, ending: 'not confirmed', text: '' }]
     }
-    // Wait for the readings of a minute, like those of a process that ran before its advice was
-    // read.
+    // Wait for a minute of readings: real processes also run for a while before somebody reads the
+    // advice.
     await wait(60_000)
     const form = formOf(app, fix.change)
     for (let i = 0; i < count; i++) {

@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * `npm run bench:gc-count`: compares counts of GCs. One process, three counts of the same events:
- * V8's own trace, memwatch by V8's callbacks and by an observer, and prom-client's default metrics,
- * which read the first entry of each batch only. The count of the trace begins with that of
+ * `npm run bench:gc-count` compares counts of the GCs of one process: by V8's own trace, by
+ * memwatch (with V8's callbacks, and with an observer), and by prom-client's default metrics.
+ * prom-client reads only the first entry of each batch. The count of the trace begins with that of
  * memwatch.
  *
  *   npm run bench:gc-count -- --nodes /path/to/node20:/path/to/node22 --seconds 5

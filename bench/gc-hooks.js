@@ -1,18 +1,19 @@
 'use strict'
 
 /**
- * `npm run bench:gc-hooks -- PART`: V8's GC hooks of the addon, for longer than a test may take.
+ * `npm run bench:gc-hooks -- PART` tests the addon's GC hooks for longer than a test may take.
  *
- *   workers   10,000 workers that come and go, half of them terminated amid GCs: each counts its
- *             own, and the memory of the process stays. --count N; 4 to 10 minutes
- *   soak      10,000,000 GCs, those of a day at a hundred a second, of one app with the agent: as
- *             many as V8 traces, and the memory stays. --gcs N; 20 minutes
- *   cost      what counting takes of a GC: scavenges with 200 counters at once and with none, the
- *             fastest of nine each; above a microsecond is wrong. Half a minute
- *   valgrind  counting, stopping, workers and the live heap under valgrind: no error in the addon,
- *             and nothing lost by it. Needs valgrind; a minute
+ *   workers   starts and ends 10,000 workers, half of them terminated during GCs: each must count
+ *             its own GCs, and memory must not grow. --count N; 4 to 10 minutes
+ *   soak      runs 10,000,000 GCs of one app with the agent, about as many as in a day at a hundred
+ *             a second: the count must equal V8's trace, and memory must not grow. --gcs N; 20
+ *             minutes
+ *   cost      measures the time that counting adds to a GC: scavenges with 200 counters at once and
+ *             with none, the fastest of nine each. Above a microsecond it fails. Half a minute
+ *   valgrind  runs counting, stopping, workers and the live heap under valgrind: the addon must have
+ *             no error and lose no memory. Needs valgrind; a minute
  *
- * --node PATH runs them on another Node. Ends with 1 when something is not as it should be.
+ * --node PATH runs the part on another Node. Ends with 1 if a check fails.
  */
 
 const fs = require('node:fs')

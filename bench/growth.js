@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * `npm run bench:growth`: what the agent costs as the app grows: by heap, by GCs a second, by
- * worker threads. Each line is an app of its own with the agent; the main-thread time a frame is
- * what the agent says of itself (collectSeconds). It also measures the calls of a frame alone. On
- * Linux.
+ * `npm run bench:growth` measures the cost of the agent as the app grows: by heap, by GCs a second,
+ * by worker threads. Each line is measured in a separate app with the agent. The agent itself
+ * reports the main-thread time of a frame (collectSeconds). The bench also measures single calls of
+ * a frame. It needs Linux.
  *
  *   npm run bench:growth -- --nodes /path/to/node20:/path/to/node24 --write
  */

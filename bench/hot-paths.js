@@ -14,8 +14,8 @@ const { replayFile } = require('../cli/sources/replay-file')
  *   ingest    the exporter takes and judges a recording
  *   scrape    /metrics of 20 targets
  *
- * bench/ratios.js runs this file from the tree that it measures, which may be an old one, so it may
- * use only files of its own tree.
+ * bench/ratios.js runs the copy of this file in the tree that it measures, which may be an old
+ * commit. This file may therefore use only files of its own tree.
  *
  * @param {string} recording a file of frames
  * @returns {Promise<{ work: Record<string, () => unknown>, stop: () => void }>}

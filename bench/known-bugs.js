@@ -29,7 +29,8 @@ cgroups, and so root on Linux. Ends with 1 when a bug was not reproduced, 2 for 
 
 const RESULTS = path.join(__dirname, '../engine/known-bugs/reproduced.json')
 /**
- * Least duration of a run with a fixed version, which is also longer than the bug needed to show.
+ * Minimum duration of a run with a fixed version. The run also lasts longer than the bug needed to
+ * appear.
  */
 const LEAST_FIXED_SECONDS = 45
 const LONGER_SECONDS = 15

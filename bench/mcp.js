@@ -90,7 +90,7 @@ async function judge (run, { name, below, client, exporter }) {
       ...env,
       MEMWATCH_NAME: name,
       MEMWATCH_SOCKET: exporter.socket.path,
-      // These variables are set like by `memwatch run`.
+      // `memwatch run` sets the same variables.
       MEMWATCH_ALLOCATOR_ACCESS: 'read',
       MEMWATCH_FORCED_GC: 'allow'
     },
@@ -112,7 +112,7 @@ async function judge (run, { name, below, client, exporter }) {
 }
 
 /**
- * Calls the tools as an assistant would that knows the name of the target alone.
+ * Calls the tools like an assistant that knows only the name of the target.
  * @param {Client} client
  * @param {string} name
  * @returns {Promise<Call[]>} answers of at most five calls

@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * `npm run bench:neighbours`: does the agent work beside other tools in an app? Each neighbour runs
- * for real, with an exporter. App and neighbour must work as without the agent, and the agent must
- * report. Where the agent cannot run, it must be silent and cost nothing.
+ * `npm run bench:neighbours` checks that the agent works beside other tools in an app. Each
+ * neighbour runs for real, with an exporter. App and neighbour must work as without the agent, and
+ * the agent must report. Where the agent cannot run, it must be silent and cost nothing.
  *
  *   npm run bench:neighbours all; the first run installs them into bench/neighbours (some 800 MB)
  *   npm run bench:neighbours -- --only pm2,jest

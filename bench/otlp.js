@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * `npm run bench:otlp`: results of `--otlp` at real receivers, and its cost.
+ * `npm run bench:otlp` checks what real receivers get from `--otlp`, and measures its cost.
  *   names: a real Prometheus 3, scraped and pushed to, and a real OpenTelemetry Collector. Every
  *     metric must arrive under the name in the tables, with the value of /metrics; verdicts and
  *     deaths arrive as events.

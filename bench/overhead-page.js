@@ -179,7 +179,7 @@ const percent = (/** @type {number} */ share) => `${(100 * share).toFixed(2)} %`
 const distinct = list => [...new Set(list)]
 
 /**
- * docs/overhead.md: medians of the differences to "nothing" of the same round, with their
+ * Builds docs/overhead.md: medians of the differences to "nothing" of the same round, with their
  * quartiles.
  * @param {any[]} runs see overhead.js
  * @param {any[]} shares see overhead.js

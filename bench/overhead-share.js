@@ -7,7 +7,7 @@ const AGENT = path.join(__dirname, '../agent') + path.sep
 /** Functions of Node.js that run for each observed GC. */
 const OBSERVING = /^node:internal\/perf\/(observe|performance_entry)$/
 const INTERVAL_MICROS = 250
-/** Omitted time at the start, as loading is not a permanent cost. */
+/** Time at the start that is left out, because loading is not a permanent cost. */
 const START_SECONDS = 3
 
 /**

@@ -139,7 +139,7 @@ const TITLES = Object.freeze({
 
 /**
  * @param {Difference[]} differences of one Node
- * @returns {Difference[]} with the sum of the hooks of each round and the callbacks of this rate,
+ * @returns {Difference[]} with added sums: the hooks of each round plus the callbacks at this rate,
  *   which hardly differ between rounds
  */
 const withSums = differences => [

@@ -1,21 +1,22 @@
 'use strict'
 
 /**
- * `npm run bench:overhead-work`: CPU of a process for the same work with nothing, with V8's GC
- * hooks alone, with memwatch by hooks and by the observer, with and without its own profiles, an
- * empty observer of GCs, prom-client, OpenTelemetry and dd-trace, at 10 to 5,000 GCs in a second of
- * work. Measurements of throughput cannot show such small differences.
+ * `npm run bench:overhead-work` measures the CPU time of a process for the same work, at 10 to
+ * 5,000 GCs in a second of work. It compares: no tool, V8's GC hooks alone, memwatch (with hooks or
+ * with the observer, with or without its own profiles), an empty observer of GCs, prom-client,
+ * OpenTelemetry and dd-trace. Measurements of throughput cannot show such small differences.
  *
  * Two processes that do the same work differ by one or two percent, and by more than ten at 5,000
  * GCs a second, so the smallest costs are measured within one process, in slices of 20 ms. The
  * hooks are on, off, off and on in four slices; the two slices without hooks show the noise. The
- * callbacks of the agent's timers are measured one by one, because they take less than slices
- * differ. "memwatch" is the sum of its hooks and callbacks.
+ * callbacks of the agent's timers are measured one by one, because they take less time than the
+ * noise of slices. "memwatch" is the sum of its hooks and callbacks.
  *
  * Objects that an observer leaves behind also cost later. So the other tools, and memwatch once
  * more, are compared with a process that has none of them; slices of all processes take turns.
- * Rounds go on, with new processes, until the quartiles of a variant's median are within --spread
- * percent, or a twentieth, of it, or up to --rounds.
+ * Rounds with new processes follow until the quartiles of each variant's median are close enough to
+ * it: within --spread percent of CPU, or within a twentieth of a large difference. There are at
+ * most --rounds.
  *
  *   --nodes A:B     Nodes, this one
  *   --rates 10,…    GCs in a second of work, 10,100,1000,5000
@@ -64,8 +65,8 @@ const SLICE_UNITS = 20
 const SLICES_OF_SECOND = UNITS_OF_SECOND / SLICE_UNITS
 const WARM_SECONDS = 5
 /**
- * The mean of blocks leaves out a fifth of them at either end (Tukey 1960), as a neighbour on the
- * machine can make some slices half as fast.
+ * The mean of blocks leaves out a fifth of them at either end (Tukey 1960), because other programs
+ * on the machine can slow some slices down to half of their speed.
  */
 const TRIMMED_SHARE = 0.2
 /** V8's smallest semi-space: one GC for each MiB of garbage. */
@@ -159,7 +160,7 @@ class Worker {
     return answer
   }
 
-  /** Makes it do one second of work, in one slice. @returns {Promise<number>} µs of CPU */
+  /** Makes the process do one second of work, in one slice. @returns {Promise<number>} µs of CPU */
   async workOneSecond () {
     const { micros: [micros] } = await this.work(1, UNITS_OF_SECOND)
     return micros
@@ -202,7 +203,7 @@ async function calibrate (node, rate) {
 
 /**
  * Processes take turns of one slice each, forwards and then backwards, so that a slow machine slows
- * all alike. A turn has the slices of a second, because a tool's timers may work but once a second.
+ * all alike. A turn has the slices of a second, because a tool's timers may run only once a second.
  * @param {string[]} variants that cannot be turned off
  * @param {(variant: string) => Promise<Worker>} start
  * @param {number} round
@@ -261,7 +262,8 @@ async function compareSlices (variant, start) {
       ORDER.length * Math.round(seconds * SLICES_OF_SECOND / ORDER.length)
     await worker.work(countSlices(WARM_SECONDS))
     const { micros, ownMicros, seconds } = await worker.work(countSlices(Number(given.seconds)))
-    // Frames come once a second of the clock, whatever share of it the process works.
+    // The agent sends a frame each second of wall time, even if the process works for only a part
+    // of it.
     if (variant === 'callbacks') return { callbacks: { more: ownMicros / seconds, of: 1e6 } }
     const offs = micros.filter((_, i) => !ORDER[i % ORDER.length])
     const more = []

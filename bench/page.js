@@ -7,8 +7,8 @@
  *   npm run bench:page                       all measures
  *   npm run bench:page -- --targets 300      with so many targets
  *
- * Ends with 1 when a first paint takes more than a second, a verdict shows more than two seconds
- * later than the API has it, all that the page is made of is more than 150 kB as it travels, or a
+ * Ends with 1 if a first paint takes more than a second, or a verdict appears more than two seconds
+ * after the API has it. It also ends with 1 if the compressed files of the page exceed 150 kB, or a
  * task of the page takes more than 100 ms with a hundred targets.
  */
 

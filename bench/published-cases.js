@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Results published by others, and how the app models the published one this bench measures them.
+ * Results published by others, and the lab apps with which the bench measures them again.
  *
  * @typedef {object} Case
  * @property {string} id

@@ -60,7 +60,7 @@ function verdict (claim, { before, after, changeRatio, beyondNoise }) {
         : 'direction yes, numbers no'
 }
 
-/** docs/published.md. @param {Result[]} results */
+/** Builds docs/published.md. @param {Result[]} results */
 function publishedPage (results) {
   const cases = [...new Set(results.map(({ published }) => published))]
   const claims = results.flatMap(({ variant, comparison }) =>

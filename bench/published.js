@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * `npm run bench:published`: published results of these fixes, measured again by `memwatch try` and
+ * `npm run bench:published` measures published results of fixes again, by `memwatch try` and
  * `memwatch compare` on similar lab apps. Each kind of run repeats several times, in turns, in a
  * memory cgroup like the published container. With --write it writes both figures side by side into
  * docs/published.md.

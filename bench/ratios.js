@@ -72,7 +72,7 @@ function checkOut (commit, folder) {
     const real = fs.realpathSync(path.join(MODULES, name))
     if (path.relative(fs.realpathSync(ROOT), real).startsWith('node_modules')) link(name, real)
   }
-  // The packages of that tree have the names that they had then.
+  // Packages of an older tree may have other names.
   const manifestOf = (/** @type {string} */ at) =>
     JSON.parse(fs.readFileSync(path.join(folder, at, 'package.json'), 'utf8'))
   for (const at of manifestOf('.').workspaces) link(manifestOf(at).name, path.join(folder, at))

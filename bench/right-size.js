@@ -1,11 +1,10 @@
 'use strict'
 
 /**
- * `npm run bench:right-size`: sizes of `memwatch right-size` and of Kubernetes' Vertical Pod
- * Autoscaler (vpa-recommender.js), judged on simulated services (simulated-service.js). At the end
- * of each day both recommend from the past, and the next days show whether memory exceeded the
- * limit, and how much of the limit was not needed. A kill is reported to the recommender that
- * caused it.
+ * `npm run bench:right-size` compares sizes of `memwatch right-size` and of Kubernetes' Vertical
+ * Pod Autoscaler (vpa-recommender.js) on simulated services (simulated-service.js). At the end of
+ * each day both recommend from the past, and the next days show whether memory exceeded the limit,
+ * and how much of the limit was not needed. A kill is reported to the recommender that caused it.
  *
  *   npm run bench:right-size
  *   npm run bench:right-size -- --only cache --days 28

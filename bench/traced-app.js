@@ -11,8 +11,8 @@ const { Exporter } = require('../exporter/exporter')
 const TRACED = / ms: (?:Incremental )?(?:Scavenge|Mark-sweep|Mark-Compact)/
 
 /**
- * Runs an app with the agent under V8's trace of GCs, and counts both from the agent's first count
- * on.
+ * Runs an app with the agent under V8's trace of GCs. Counts the GCs of the trace and those of the
+ * agent, both from the agent's first count on.
  * @param {object} options
  * @param {string} options.node
  * @param {string[]} [options.flags]

@@ -89,7 +89,7 @@ const bomb = () => deflateRawSync(Buffer.alloc(GIB))
 
 const FAMILIES = ['seconds', 'step10', 'step60', 'deaths']
 /**
- * The new file has a number behind the existing ones.
+ * The number of the new file is higher than those of the existing files.
  * @param {string} family
  * @param {number} [number]
  */

@@ -27,7 +27,7 @@ const REQUEST_TIMEOUT_MS = 10_000
 const MOST_REPEATS = 2
 /**
  * Largest differences in an app's latency and throughput. Two rounds with silent exporters differ
- * by less; clients would notice more.
+ * by less. Clients would notice larger differences.
  */
 const MORE = { p50Ms: 5, p99Ms: 100, servedRatio: 0.97, endMs: 2000 }
 
@@ -151,7 +151,7 @@ async function impostors ({ seconds, say }) {
   let repeated = 0
   for (const [i, { behaviour }] of turns.entries()) {
     if (behaviour === 'silent') continue
-    // A busy machine harms one round, an impostor every round.
+    // A busy machine slows single rounds. An impostor that harms the app slows every round.
     for (let more = 0; more < MOST_REPEATS && !isHarmless(turns[i], silent); more++, repeated++) {
       turns[i] = await measure(behaviour)
     }

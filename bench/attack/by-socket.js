@@ -16,8 +16,8 @@ const {
 const LINES_A_CONNECTION = 100
 const SENDERS = 50
 /**
- * Time limit, because a million messages take minutes with a tenth of a core; the attack drops the
- * rest.
+ * Time limit of this attack: with a tenth of a core a million messages take minutes. The attack
+ * drops the rest.
  */
 const MESSAGES_WITHIN_MS = 20 * 60_000
 const JUNK_CONNECTIONS = 64

@@ -8,7 +8,8 @@ const REQUESTS_PER_SECOND = 100
 const TRACKS = ['rssBytes', 'heapUsedBytes', 'externalBytes', 'eventLoopActiveSeconds']
 
 /**
- * A client with the token requests everything that takes time, as often as one address may.
+ * A client with the token sends every expensive request, at the highest rate allowed for one
+ * address.
  * @param {import('./stage').Stage} stage
  * @param {import('./attacks').Options} options
  */

@@ -27,7 +27,7 @@ const CANARY = 'attacked'
 const FORMATS = ['kubernetes', 'dockerfile', 'node-options']
 const POD = { name: 'shop-5d4c7f9b8-x2k4q', namespace: 'store', container: 'app' }
 const LONGEST_RUN_MS = 60_000
-/** Pause between connections, and between commands, whose cost other attacks measure. */
+/** Pause between connections, and between commands: other attacks measure their cost. */
 const PAUSE_MS = 250
 
 /** Texts with a meaning in the language in which they are printed. */
@@ -318,7 +318,7 @@ function execQuietly (file, args, cwd) {
       env: { PATH: '/usr/bin:/bin' }
     })
   } catch {
-    /* The result does not matter, only files left in the folder do. */
+    /* The attack checks only which files are left in the folder. */
   }
 }
 

@@ -1,8 +1,8 @@
 'use strict'
 
 // Sends requests like the kubelet and Prometheus: `node prober.js TIMEOUT_MS`. It is a process of
-// its own, so that it measures the exporter and not the attacker. It sends { path, ms, failure } of
-// every answer to its parent.
+// its own, so that it measures the exporter and not the attacker. It sends { path, ms, failure } to
+// its parent for every answer.
 const { setTimeout: wait } = require('node:timers/promises')
 const { request } = require('./request')
 const { KUBELET, PROMETHEUS } = require('./places')

@@ -252,7 +252,7 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
 /** @typedef {Awaited<ReturnType<typeof startStage>>} Stage */
 
 /**
- * Flags of the image; a Node.js that does not know the percentage gets the same size in MiB.
+ * Flags of the image. A Node.js that does not accept a percentage gets the same size in MiB.
  * @param {string} node
  * @param {{ nodeArgs: string[], memoryBytes: number }} chart
  */

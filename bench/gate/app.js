@@ -1,7 +1,7 @@
 'use strict'
 
 // A worker of a queue: 250 jobs a second, each parsed, kept among the last ones, and answered.
-// About LEAK_BYTES of each job are leaked. The last line of stdout reports the jobs.
+// About LEAK_BYTES of each job are leaked. The last line of stdout reports the number of jobs.
 
 /**
  * Heap bytes of an array besides its elements of 8 bytes: object, header of the elements, and its

@@ -81,7 +81,7 @@ const titleOf = series => {
 }
 
 /**
- * The tables of docs/gate.md.
+ * Builds the tables of docs/gate.md.
  * @param {Row[]} rows
  * @returns {string}
  */

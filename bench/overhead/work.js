@@ -3,7 +3,8 @@
 // Fixed work: `node -r VARIANT work.js OBJECTS SPINS`. Each unit creates OBJECTS objects, nearly
 // all of which are garbage at once, and then computes up to about a millisecond. A slice is a
 // number of units, with one unit in each turn of the loop. For each message `{ slices, units }` it
-// works so many slices and replies with what each cost, and with what the variant did meanwhile.
+// runs that many slices. It replies with the CPU time of each slice, and with the measurements of
+// the variant.
 const { ORDER, offeredMeasurement } = require('./measurement')
 
 const objects = Number(process.argv[2])

@@ -43,7 +43,7 @@ const threadName = url =>
   url.replace('https://', '')
 
 /**
- * docs/realworld.md.
+ * Builds docs/realworld.md.
  * @param {Run[]} runs
  * @param {Row[]} rows of results.json
  */

@@ -22,7 +22,7 @@ const withoutFolder = sentence =>
 const median = values => values.toSorted((a, b) => a - b)[values.length >> 1] ?? NaN
 
 /**
- * docs/retainers.md, from the rows of bench/retainers/results.json.
+ * Builds docs/retainers.md from the rows of bench/retainers/results.json.
  * @param {Row[]} rows
  * @param {{ commit: string, memlab: string }} of
  * @returns {string}

@@ -1,7 +1,7 @@
 'use strict'
 
-// The agent, with the CPU time of its timers' callbacks. It captures the timer functions that exist
-// when it loads, so this file replaces them by measuring ones before.
+// The agent, with the CPU time of its timers' callbacks. The agent captures the timer functions
+// when it loads, so this file first replaces them with functions that measure.
 const timers = require('node:timers')
 const { offerMeasurement } = require('../measurement')
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// Settings of its readme: runtime metrics by OTLP over HTTP, every second.
+// OpenTelemetry with the settings of its readme: runtime metrics by OTLP over HTTP, every second.
 const { OTLPMetricExporter } = require('@opentelemetry/exporter-metrics-otlp-http')
 const { registerInstrumentations } = require('@opentelemetry/instrumentation')
 const { RuntimeNodeInstrumentation } = require('@opentelemetry/instrumentation-runtime-node')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Settings of its readme: default metrics, scraped every second.
+// prom-client with the settings of its readme: default metrics, scraped every second.
 const http = require('node:http')
 const { collectDefaultMetrics, register } = require('prom-client')
 
