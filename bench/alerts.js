@@ -30,7 +30,7 @@ const { startWebhook } = require('../test/support/webhook')
 const { repairOf } = require('./repair')
 
 const MEMWATCH = path.join(__dirname, '../cli/memwatch.js')
-/** Time limit of a page, beyond the rule's own wait. */
+/** Time limit until the webhook gets the alert, beyond the rule's own wait. */
 const MOST_SECONDS = 90
 /** Time for which the bench watches a repaired app. */
 const REPAIRED_SECONDS = 60

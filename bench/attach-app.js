@@ -13,8 +13,8 @@ const { Worker } = require('node:worker_threads')
 const ROWS = 300
 const GCS = 4
 /**
- * V8 also empties its cache of compiled scripts, which keeps those of the inspector for some GCs.
- * Node.js 18 and 20 run a full GC instead.
+ * This GC also empties V8's cache of compiled scripts, which would keep scripts of the inspector
+ * for some GCs. Node.js 18 and 20 ignore the flavor and run a full GC.
  */
 const EVERYTHING = { type: 'major', flavor: 'last-resort' }
 
@@ -29,7 +29,7 @@ const server = http.createServer(async (request, response) => {
     let heapUsedInWorker = 0
     for (let i = 0; i < GCS; i++) {
       /** @type {any} */ (globalThis).gc(EVERYTHING)
-      // The agent's modules in the worker are garbage of the worker's own heap.
+      // The worker needs its own GC: the agent's modules there are garbage of the worker's heap.
       worker.postMessage(EVERYTHING);
       [heapUsedInWorker] = await once(worker, 'message')
       await new Promise(resolve => setTimeout(resolve, 50))

@@ -55,7 +55,7 @@ const frameLine = (sequence, values = { rssBytes: 50 * 2 ** 20, heapUsedBytes: 2
   line(frame({ sequence, uptimeSeconds: sequence, values })) + '\n'
 
 /**
- * Builds a line with as many units as it may contain.
+ * Builds a line of the maximum length from as many units as fit.
  * @param {string} head
  * @param {(i: number) => string} unit
  * @param {string} tail

@@ -15,7 +15,10 @@ const NOT_REPRODUCED = Object.freeze([
   'got 9.5.0, socket timeouts and a keep-alive agent (sindresorhus/got#694), on Node.js 24'
 ])
 
-/** Counted without memwatch, after forced GCs; the cases use other versions. */
+/**
+ * Leaks that newer versions still have, measured without memwatch, after forced GCs. The cases use
+ * other versions.
+ */
 const NOT_FIXED = Object.freeze([
   'http-server 14.1.1 keeps the file of an aborted download open, as 0.11.1 does ' +
     '(http-party/http-server#512)',

@@ -291,7 +291,7 @@ describe('commands', () => {
       }
     })
     it('but not from a folder of another user', () => {
-      if (process.getuid?.() !== 0) return // only root may change the owner of a folder
+      if (process.getuid?.() !== 0) return // only root can change the owner of a folder
       fs.chownSync(folder, 4711, 4711)
       expect(obeyed()).toBe(false)
     })

@@ -857,7 +857,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       const told = readKinds()
       const last = told.at(-1)
       expect(told.length).toBeLessThanOrEqual(3)
-      // Both ends of each connection.
+      // Both ends of each connection are in this process.
       expect(last.socket).toBeGreaterThanOrEqual(40)
       expect(last.file).toBeGreaterThanOrEqual(20)
       expect(last.eventpoll).toBeGreaterThanOrEqual(9)

@@ -38,7 +38,7 @@ describe('a descriptor that the app closed', () => {
   const own = file('own', 'of the agent')
   const others = file('others', 'of the app')
 
-  /** An OwnDescriptor whose number belongs to another file by now. */
+  /** An OwnDescriptor whose number now belongs to another file. */
   function lost () {
     const fd = fs.openSync(own, 'r+')
     const descriptor = new OwnDescriptor(fd)

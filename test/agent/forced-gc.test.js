@@ -288,7 +288,8 @@ describe.each(EACH)('on Node %s, by the %s', (_, counter, node, hooks) => {
     const target = await watched('setInterval(() => {}, 1000)', { env })
     expect(target.hello.commands).toEqual(['capture'])
     await expect(force(target)).rejects.toThrow('MEMWATCH_FORCED_GC=allow')
-    // The test adds the command to the hello: the agent still refuses it, as it does not permit it.
+    // Even if the hello lists the command, the agent refuses it, because the operator has not
+    // allowed it.
     target.hello.commands?.push('force_gc')
     await expect(force(target)).rejects.toThrow('does not know this command')
   }, 30_000)

@@ -13,7 +13,7 @@ const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-watchdog-'))
 afterAll(() => fs.rmSync(folder, { recursive: true, force: true }))
 
 /**
- * Simulated second of a process.
+ * One simulated second of a process.
  * @typedef {object} Second
  * @property {number} [majors]
  * @property {number} [scavenges]
@@ -23,7 +23,7 @@ afterAll(() => fs.rmSync(folder, { recursive: true, force: true }))
  */
 
 /**
- * Feeds the frames of such a process, one per second.
+ * Passes the frames of a simulated process to the watchdog, one per second.
  * @param {(connected: boolean, second: number) => Second} live
  * @param {number} frames
  */
@@ -193,7 +193,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
         frames.slice(0, begun).every(({ values }) => values.gcUnobservedSeconds === undefined)
       ).toBe(true)
       expect(count(frames[begun])).toBeGreaterThan(10)
-      // Without an observer the counts stand still, and the agent counts that time.
+      // Without an observer the counts stand still, and the agent adds up the time without one.
       expect(count(frames[begun + 1])).toBe(count(frames[begun]))
       expect(frames[begun + 1].values.gcUnobservedSeconds).toBeGreaterThan(0.15)
       const resumed = frames.findIndex(

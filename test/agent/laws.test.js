@@ -189,7 +189,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
       child.kill()
       await ended
       const frames = [...first.frames, ...second.frames]
-      // Data is lost that the kernel accepted before it noticed the end of the reader.
+      // The kernel may accept data before it notices the end of the reader. This data is lost.
       const from = frames.findIndex(
         ({ sequence }, i) => i > 0 && sequence > frames[i - 1].sequence + 1
       )

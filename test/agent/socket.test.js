@@ -236,7 +236,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       return {
         name,
         holdsAtNine,
-        // A machine that stands still for half a minute makes the agent's wait of 30 s end here.
+        // If the machine stalls for half a minute, the agent's wait of 30 s ends here.
         connections: connections.filter(({ acceptedMs }) => acceptedMs < writtenMs + 29_000).length,
         answers: answers.length > 10 ? 'too many' : [...new Set(answers)]
       }

@@ -65,7 +65,7 @@ const SHELLS = {
     line=$1; read -ra COMP_WORDS <<< "$line"; [[ $line == *' ' ]] && COMP_WORDS+=('')
     COMP_CWORD=$(( \${#COMP_WORDS[@]} - 1 )); _memwatch
     [[ \${#COMPREPLY[@]} -eq 0 ]] || printf '%s\\n' "\${COMPREPLY[@]}"`, 'bash', line], url),
-  // compadd and _describe print their arguments, because zsh would need a terminal.
+  // The script replaces compadd and _describe, which need a terminal, with functions that print.
   zsh: async (line, url) => (await say('zsh', ['-f', '-c', `
     compdef () { }
     source <(memwatch completion zsh)

@@ -63,7 +63,7 @@ describe('the sequential test, simulated', () => {
   it('raises at most the given rate of false alarms at the edge of the tolerance', () => {
     const { worse } = simulate({ rate: 0.05, shift: 0 })
     expect(worse).toBeLessThan(0.05)
-    expect(worse).toBeGreaterThan(0.002) // The outcome also varies.
+    expect(worse).toBeGreaterThan(0.002) // Wrong decisions do occur: the simulation is not trivial.
   })
   it('raises fewer false alarms in the middle of the tolerance, and passes', () => {
     const { worse, pass, runs } = simulate({ rate: 0.01, shift: 0, tolerance: 6 })

@@ -13,7 +13,7 @@ const verdict = (state, diagnosis) => ({
 })
 
 /**
- * Lines of the report on one target.
+ * Lines of the report about one target.
  * @param {{ target?: object, options?: Parameters<typeof renderReport>[1], deaths?: object[],
  *   exit?: object, source?: object }} [given] what differs from a run that ended by itself
  */

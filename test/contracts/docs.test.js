@@ -167,7 +167,7 @@ describe('ARCHITECTURE.md', () => {
 
   it('names only existing files and folders', () => {
     const named = [...text.matchAll(/`([\w.-]+\/[\w./-]*)`/g)].map(([, name]) => name)
-    // Texts about the exporter or the tests may name its folders without `exporter/` or `test/`.
+    // Texts about the exporter or the tests may name folders there without `exporter/` or `test/`.
     const roots = ['', 'engine', 'exporter', 'test']
     const isThere = name => roots.some(root => fs.existsSync(path.join(ROOT, root, name)))
     expect(named.length).toBeGreaterThan(40)

@@ -1207,7 +1207,7 @@ describe('a live heap that fills its limit within a minute', () => {
 
 describe('resource-leak', () => {
   it.each([
-    // 10 descriptors and 4 MiB for each of one worker a second: 512 MiB are full first.
+    // One worker a second, each with 10 descriptors and 4 MiB: memory of 512 MiB is used up first.
     ['memory', { rssMib: 4 }, 32, 'the container limit in about'],
     ['descriptors', { rssMib: 0 }, 1940, 'open files is reached in about']
   ])('tells the time until %s are used up first', (_, each, secondsLeft, impact) => {
@@ -1261,7 +1261,8 @@ describe('resource-leak', () => {
     expect(summary).toMatch(/^30 threads/)
   })
   it.each(/** @type {[string, (t: number) => number, string][]} */ ([
-    // The same 2 % of a core: others on the machine keep the loop active for longer.
+    // The app needs the same 2 % of a core, but its loop is active for longer, because other
+    // processes use the CPU.
     ['waits for a CPU more and more is as steady as before', t => 0.001 * t * t, 'confirmed'],
     ['mostly waits for a CPU answers too slowly to show its load', t => 0.75 * t, 'suspected']
   ]))('of a loop that %s', (_, waitedAt, state) => {
@@ -1694,8 +1695,7 @@ describe('a thread that waits for a CPU', () => {
 
 describe('the bound of a live heap without major GCs', () => {
   /**
-   * Creates a quiet app with this many MiB promoted per hour, in the young generation, and
-   * otherwise used.
+   * Creates a quiet app that runs no major GC, and promotes this many MiB per hour.
    * @param {number} perHour
    * @param {{ seconds?: number, of?: (t: number) => object }} [options]
    */

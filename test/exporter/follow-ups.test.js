@@ -320,7 +320,7 @@ describe('recorded runs with a successor', () => {
       '24-js-heap-leak-worker-broken', '24-js-heap-leak-worker-fixed', { kept: followUps }
     )
     const { readings } = defined(advised.find(({ diagnosis }) => diagnosis === 'js-heap-leak'))
-    // From its confirmation to its end there are 4.
+    // There are only 4 readings between its confirmation and its end.
     expect(readings.length).toBeGreaterThan(20)
   })
 

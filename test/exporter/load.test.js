@@ -220,8 +220,8 @@ itInGroup('an exporter near its limit drops and counts frames of healthy targets
 
 describe('an exporter whose V8 heap is as small as a sidecar’s', () => {
   /**
-   * Connections that an exporter for a whole node accepts from one pod; it once aborted after
-   * fewer.
+   * Connections that an exporter for a whole node accepts from one pod. An earlier version aborted
+   * at fewer.
    */
   const CONNECTIONS = 64
   const LONGEST_LINE = 250_000

@@ -109,7 +109,7 @@ it('the first error or rejection of a listener is logged, and all are counted', 
 })
 
 describe('the order of parts', () => {
-  /** The exit of a watched command is passed on unchanged. */
+  /** The exporter passes the exit of a watched command on unchanged, so any value will do. */
   const END = /** @type {import('../../engine/recording/format').End} */ (/** @type {unknown} */ ('end'))
   const exporterOf = list => new Exporter(exporterConfig('/nowhere'), { parts: list })
 

@@ -39,7 +39,8 @@ describe('an invalid command line ends with status 2 and the reason:', () => {
 })
 
 it('an old Node.js causes a one-line error, even if modules do not load', () => {
-  // Like Node.js before 18.19, where fastify throws on load. Node.js creates its own streams first.
+  // Node.js before 18.19 lacks tracingChannel, so fastify throws on load. The preload first makes
+  // Node.js create its own streams, which also need it.
   const preload = "data:text/javascript,import d from 'node:diagnostics_channel'; process.stderr; " +
     'delete d.tracingChannel'
   const { status, stderr } = spawnSync(

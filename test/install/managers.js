@@ -56,7 +56,7 @@ const managers = {
     },
     keepsNoVersion: true
   },
-  // This one does not check `engines`.
+  // yarn 4 does not check `engines`.
   'yarn 4': {
     fetch: () => fetchPackage('@yarnpkg/cli-dist', '4.18.1', 'bin/yarn.js'),
     install: ['install', '--no-immutable'],

@@ -11,9 +11,9 @@ const { SCOPE, folders } = require('../../scripts/packages')
 
 const ROOT = path.join(__dirname, '../..')
 /**
- * Version of verdaccio. It is no devDependency, because it needs Node.js 22, unlike the development
- * of memwatch, has 320 packages (65 MB), and is used by this test only. It depends on node-fetch by
- * the tag cjs, which some mirrors of npm's registry lack.
+ * Version of verdaccio. It is no devDependency: it needs Node.js 22, has 320 packages (65 MB), and
+ * only this test uses it. It depends on node-fetch by the tag cjs, which some mirrors of npm's
+ * registry lack.
  */
 const VERDACCIO = '6.10.4'
 const OVERRIDES = { 'node-fetch': '2.7.0' }

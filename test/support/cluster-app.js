@@ -1,6 +1,6 @@
 'use strict'
 
-// Five processes, in a file because node:cluster can only fork a file.
+// An app of five processes. It is a file of its own, because node:cluster can only fork a file.
 const cluster = require('node:cluster')
 const http = require('node:http')
 

@@ -7,7 +7,7 @@ const { spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { MEMWATCH } = require('./memwatch')
 
-/** Those that run. @type {Set<{ stop: (signal?: NodeJS.Signals) => Promise<void> }>} */
+/** Exporters that are running. @type {Set<{ stop: (signal?: NodeJS.Signals) => Promise<void> }>} */
 const running = new Set()
 
 /** For afterEach, so that a failed test leaves no process behind. */
@@ -51,8 +51,8 @@ async function spawnExporter ({
     'silent',
     ...args
   ]
-  // The namespace's first process is a child of unshare and ends with it, and then so do all others
-  // in the namespace.
+  // The first process of the namespace is a child of unshare and ends with it. Then the kernel ends
+  // all other processes of the namespace.
   const [file, ...rest] = ownProcessNamespace
     ? ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc', ...command]
     : command

@@ -4,8 +4,9 @@ const path = require('node:path')
 const Sequencer = require('@jest/test-sequencer').default
 
 /**
- * Suites that wait for over a minute. In a clone without timings jest begins with the largest
- * files, so that a small one of these would begin last, and one worker would wait for it.
+ * Suites that take over a minute, mostly waiting. In a clone without timings jest begins with the
+ * largest files. A small file that takes long would then start last, and the run would wait for it
+ * alone.
  */
 const LONGEST = [
   'integration/lab',

@@ -2,8 +2,8 @@
 
 /**
  * Command line that runs a command as user 65534 of no group, from root. The one capability it
- * keeps opens files behind closed folders, such as a clone in a private one. It opens nothing of
- * other processes: for that the kernel asks for CAP_SYS_PTRACE.
+ * keeps opens files behind closed folders, such as a clone in a private one. It gives no access to
+ * other processes, for which the kernel requires CAP_SYS_PTRACE.
  * @param {readonly string[]} command
  * @returns {[file: string, args: string[]]}
  */

@@ -43,7 +43,8 @@ function expandReading ({ name, histogram }, reading) {
 }
 
 /**
- * Text of metrics by prom-client's public API: a registry from JSON, like that of cluster workers.
+ * Text of metrics by prom-client's public API. The registry is made from JSON, as for the workers
+ * of a cluster.
  * @param {Metric[]} metrics
  * @param {boolean} isOpenMetrics
  */

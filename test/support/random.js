@@ -12,7 +12,7 @@ function seeded (seed) {
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
-  /** Box–Muller. */
+  /** Box–Muller transform. */
   const normal = () =>
     Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform())
   return { uniform, normal }

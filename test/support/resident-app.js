@@ -2,7 +2,7 @@
 
 /**
  * An app that touches half of the pages of a Buffer, and prints resident bytes by the agent and by
- * smaps. A process of its own, as threads of a test runner allocate memory meanwhile.
+ * smaps. It is a process of its own, because threads of a test runner allocate memory meanwhile.
  */
 
 const fs = require('node:fs')
@@ -28,7 +28,8 @@ function compare () {
   return { mappings, whole, differenceBytes: Math.max(...differences) }
 }
 
-// Threads of Node.js may allocate between the two readings, so the closest pair of several counts.
+// Threads of Node.js may allocate between the two readings, so the pair with the smallest
+// difference counts.
 const { mappings, whole, differenceBytes } = Array.from({ length: 5 }, compare)
   .reduce((a, b) => a.differenceBytes <= b.differenceBytes ? a : b)
 const sampled = residentPages({ mostWindows: 20 })

@@ -9,7 +9,7 @@ const { freePort } = require('./free-port')
 /** Grace period of a server after SIGTERM. */
 const STOP_TIMEOUT_MS = 5000
 /**
- * Number of attempts: a free port may be in use when the server binds it.
+ * Number of attempts to start: another program may take the free port before the server binds it.
  */
 const ATTEMPTS = 3
 

@@ -24,7 +24,7 @@ function describeWith (tools, missing, title, tests) {
 }
 
 /**
- * it() and describe() for tests with requirements on the machine. Without it they are skipped with
+ * it() and describe() for tests that the machine may be unable to run. Then they are skipped with
  * one loud line; in CI they run, and fail.
  * @param {string} title of the tests
  * @param {string | undefined} missing reason why they cannot run on this machine
