@@ -12,9 +12,9 @@
  *   npm run bench:accuracy -- --cpus 0.25 each app with a quarter of a core, for longer: the same
  *                                         must be found
  *
- * About a minute for each app and form: with two lanes some forty minutes a Node, and half as much
- * again for the fixed forms. Results and recordings in --out are not made again, so an interrupted
- * bench continues. --recorded runs nothing and judges the recordings there.
+ * Each app and form takes about a minute. With two lanes a Node takes some forty minutes, and half
+ * as much again for the fixed forms. Results and recordings in --out are not made again, so an
+ * interrupted bench continues. --recorded runs nothing and judges the recordings there.
  */
 
 const fs = require('node:fs')

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * `npm run bench:api`: schemathesis against the OpenAPI description that an exporter serves, with
- * an app that is watched, one that died, and a capture. It omits /api/v1/recording, whose answers
+ * `npm run bench:api` runs schemathesis with the OpenAPI description that an exporter serves. The
+ * exporter has a watched app, a dead app and a capture. It omits /api/v1/recording, whose answers
  * take as long as requested. It installs schemathesis (Python ≥ 3.10 and pip), and passes it all
  * arguments behind --.
  *

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * `npm run bench:attack`: starts the exporter with the flags of the image, in a cgroup with the
- * memory and CPU of the chart, and plays an attacker for each row of SECURITY.md's table of rights.
+ * `npm run bench:attack` plays an attacker for each row of SECURITY.md's table of rights. The
+ * exporter runs with the flags of the image, in a cgroup with the memory and CPU of the chart.
  * Meanwhile the exporter watches a normal app, and probes send a request each second. The bench
  * needs Linux, and root for cgroups and for a network namespace of its own.
  */
@@ -138,7 +138,7 @@ function imageNode () {
 }
 
 /**
- * Starts this program again in a network namespace of its own, whose loopback interface has more
+ * Starts this program again in a new network namespace, whose loopback interface has more
  * addresses.
  * @param {string} node
  */

@@ -1,17 +1,17 @@
 'use strict'
 
 /**
- * `npm run bench:chaos`: harms an exporter and its apps every few seconds for an hour: kill -9,
- * SIGSTOP, a full disk, a lack of memory, garbage input, jumping clocks, deaths of every kind. The
- * bench counts the losses.
+ * `npm run bench:chaos` harms an exporter and its apps every few seconds for an hour, and counts
+ * the losses. It causes kill -9, SIGSTOP, a full disk, a lack of memory, garbage input, jumping
+ * clocks, and deaths of every kind.
  *
  *   npm run bench:chaos -- --minutes 60 --seed 7
  *   npm run bench:chaos -- --minutes 5 --evils 'kill -9 the exporter,SIGKILL an app'
  *
- * Ends with 1 when the exporter ended by itself, reported a death that did not happen, called an
- * OOM kill clean, was wrong about more than 5 % of the visible deaths, did not save again once a
- * disk had space, or lost more than ten seconds of a target to a kill. Needs root, for memory
- * cgroups and to mount a small file system.
+ * Ends with 1 if the exporter ended by itself, did not save again once a disk had space, or lost
+ * more than ten seconds of a target to a kill. It also ends with 1 if the exporter reported a death
+ * that did not happen, called an OOM kill clean, or was wrong about more than 5 % of the visible
+ * deaths. Needs root, for memory cgroups and to mount a small file system.
  */
 
 const fs = require('node:fs')
@@ -207,7 +207,7 @@ async function main () {
       for (let i = 1; i < times.length; i++) {
         longest = Math.max(longest, times[i] - times[i - 1] - 1)
       }
-      // Targets of the previous exporter that this one does not know.
+      // Targets of the previous exporter that the current one does not know.
       longest = Math.max(longest, times[0] - Math.max(1, times[times.length - 1] - 589))
       if (longest > mostLost) say(`${when}: ${longest.toFixed(1)} s are missing of ${target}`)
       mostLost = Math.max(mostLost, longest)
@@ -250,7 +250,8 @@ async function main () {
       } catch {} // The write fails once the disk is full, which is the purpose of this step.
       await wait(8000 + fuzz.below(10_000))
       fs.rmSync(path.join(dataFolder, 'ballast'), { force: true })
-      // Only saved data counts as lost: the rest could not have been saved by then.
+      // Only data that was saved can count as lost: with a full disk the exporter could not save
+      // the rest.
       const saves = await until(
         async () => / 1$/m.exec(await metric('memwatch_exporter_history_saving')),
         SAVES_AGAIN_MS

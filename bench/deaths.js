@@ -14,9 +14,9 @@
  *
  * Prints a line per death. The line contains the line of code that a profile of the dead process
  * names. The built-in capture rules made this profile, and it must be both in the exporter and in
- * the folder of --ship-to. Ends with 1 if fewer than 95 % of the causes are right, an OOM kill was
- * reported as clean, or fewer than 80 % of the deaths from memory that took longer than a minute
- * left such a profile.
+ * the folder of --ship-to. Ends with 1 if fewer than 95 % of the causes are right, or an OOM kill
+ * was reported as clean. It also ends with 1 if fewer than 80 % of the deaths from memory after
+ * more than a minute left such a profile.
  */
 
 const fs = require('node:fs')

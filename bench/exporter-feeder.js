@@ -2,8 +2,8 @@
 
 // Agents for bench/exporter.js: `node exporter-feeder.js SOCKET TARGETS SECONDS RATE`. It sends
 // real frames of a recording for each target, with an identity of its own and continued counters.
-// RATE: frames a second for each target; 0 sends as fast as the exporter accepts, on a new
-// connection from time to time, as the frames of one connection are limited.
+// RATE: frames a second for each target. 0 sends as fast as the exporter accepts, and opens a new
+// connection from time to time, because the exporter limits the frames of one connection.
 const net = require('node:net')
 const { once } = require('node:events')
 const { repeatRecording } = require('./repeated-recording')

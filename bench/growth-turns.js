@@ -1,8 +1,8 @@
 'use strict'
 
-// Preloaded before the agent by bench/growth.js: measures for how long each timer callback of the
-// agent held the loop, and for how much of that time the thread waited for a CPU. It wraps the
-// global timers: the agent uses them, the app those of node:timers.
+// Preloaded before the agent by bench/growth.js: measures how long each timer callback of the agent
+// held the loop, and how long the thread waited for a CPU meanwhile. It wraps the global timers:
+// the agent uses them, the app those of node:timers.
 const fs = require('node:fs')
 
 /** @type {{ heldMs: number, waitedMs: number }[]} */

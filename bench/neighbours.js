@@ -5,7 +5,7 @@
  * neighbour runs for real, with an exporter. App and neighbour must work as without the agent, and
  * the agent must report. Where the agent cannot run, it must be silent and cost nothing.
  *
- *   npm run bench:neighbours all; the first run installs them into bench/neighbours (some 800 MB)
+ *   npm run bench:neighbours all; the first run installs the tools into bench/neighbours (800 MB)
  *   npm run bench:neighbours -- --only pm2,jest
  *   npm run bench:neighbours -- --node /path/to/node24
  *
@@ -299,7 +299,7 @@ const neighbours = {
     await eventually(() => exporter.exporter.state.frames, frames => frames > 0)
   },
   async 'Bun: says nothing, costs nothing' (stage) {
-    // Its install script may have moved the binary.
+    // The install script of the package may have moved the binary.
     const places = [
       path.join(MODULES, '@oven', `bun-${os.platform()}-${os.arch()}`, 'bin/bun'),
       path.join(MODULES, 'bun/bin/bun.exe')

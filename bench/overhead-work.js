@@ -2,14 +2,15 @@
 
 /**
  * `npm run bench:overhead-work` measures the CPU time of a process for the same work, at 10 to
- * 5,000 GCs in a second of work. It compares: no tool, V8's GC hooks alone, memwatch (with hooks or
- * with the observer, with or without its own profiles), an empty observer of GCs, prom-client,
- * OpenTelemetry and dd-trace. Measurements of throughput cannot show such small differences.
+ * 5,000 GCs in a second of work. It compares no tool, V8's GC hooks alone, memwatch, an empty
+ * observer of GCs, prom-client, OpenTelemetry and dd-trace. memwatch runs with hooks or with the
+ * observer, and with or without its own profiles. Measurements of throughput cannot show such small
+ * differences.
  *
  * Two processes that do the same work differ by one or two percent, and by more than ten at 5,000
- * GCs a second, so the smallest costs are measured within one process, in slices of 20 ms. The
- * hooks are on, off, off and on in four slices; the two slices without hooks show the noise. The
- * callbacks of the agent's timers are measured one by one, because they take less time than the
+ * GCs a second. The smallest costs are therefore measured within one process, in slices of 20 ms.
+ * The hooks are on, off, off and on in four slices; the two slices without hooks show the noise.
+ * The callbacks of the agent's timers are measured one by one, because they take less time than the
  * noise of slices. "memwatch" is the sum of its hooks and callbacks.
  *
  * Objects that an observer leaves behind also cost later. So the other tools, and memwatch once
@@ -43,7 +44,7 @@ const { ORDER } = require('./overhead/measurement')
 const { FOLDER, installCompared, scrapeEachSecond, startSinks } = require('./overhead-sinks')
 const { WORK_FILE, middleOf, withWork, workSection } = require('./overhead-work-page')
 
-/** Variants measured within one process: files in variants/ by the name of their line. */
+/** Variants measured within one process: files in variants/ by the line of the table. */
 const WITHIN = Object.freeze({ hooks: 'hooks', callbacks: 'memwatch-callbacks' })
 /** Variant without any tool, with which others are compared. */
 const BASE = 'none'

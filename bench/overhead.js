@@ -2,21 +2,21 @@
 
 /**
  * `npm run bench:overhead` measures the cost of memwatch for an app, beside that of other tools.
- * The same app runs with nothing, with nothing again (a difference of that size is noise), with
- * memwatch and an exporter, with prom-client's default metrics scraped each second, with
- * OpenTelemetry's runtime metrics by OTLP each second, and with dd-trace's runtime metrics. Rounds
- * are interleaved, and each begins with another variant. With --write the medians and the spread of
- * the differences to "nothing" in the same round go into docs/overhead.md.
+ * The same app runs with nothing, with nothing again (a difference of that size is noise), and with
+ * memwatch and an exporter. It also runs with three other tools: prom-client's default metrics
+ * scraped each second, OpenTelemetry's runtime metrics by OTLP each second, and dd-trace's runtime
+ * metrics. Rounds are interleaved, and each begins with another variant. With --write the medians
+ * and the spread of the differences to "nothing" in the same round go into docs/overhead.md.
  *
  * The cost of a GC, and of a second of the agent, is below the noise of those rounds: npm run
- * bench:overhead-work measures it by fixed work.
+ * bench:overhead-work measures this cost with a fixed amount of work.
  *
  *   npm run bench:overhead -- --nodes /path/to/node20:/path/to/node24 --rounds 7 --write
  *   npm run bench:overhead -- --variants memwatch --apps api --rounds 3
  *
- * The first run installs the other tools into bench/overhead (some 160 MB). About ten seconds a
- * variant, app and round. Results in --out are not measured again; --recorded runs nothing, and
- * shows these results.
+ * The first run installs the other tools into bench/overhead (some 160 MB). A round takes about ten
+ * seconds for each variant and app. Results in --out are not measured again; --recorded runs
+ * nothing, and shows these results.
  */
 
 const fs = require('node:fs')

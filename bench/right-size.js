@@ -3,8 +3,9 @@
 /**
  * `npm run bench:right-size` compares sizes of `memwatch right-size` and of Kubernetes' Vertical
  * Pod Autoscaler (vpa-recommender.js) on simulated services (simulated-service.js). At the end of
- * each day both recommend from the past, and the next days show whether memory exceeded the limit,
- * and how much of the limit was not needed. A kill is reported to the recommender that caused it.
+ * each day both recommend sizes from the days before. The following days show whether memory
+ * exceeded the limit, and which part of the limit was not needed. A kill is reported to the
+ * recommender that caused it.
  *
  *   npm run bench:right-size
  *   npm run bench:right-size -- --only cache --days 28

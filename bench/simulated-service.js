@@ -24,7 +24,7 @@ const LOWEST_CPU = 0.08
 const HIGHEST_CPU = 0.5
 const SCAVENGES = 4
 const GARBAGE_BYTES = 0.4 * MIB
-/** MiB of live heap at the start, which are the modules. */
+/** Duration of the start, in which the live heap rises to its usual size. */
 const START_SECONDS = 60
 
 /**
@@ -212,7 +212,7 @@ class SimulatedService {
   }
 
   /**
-   * Its next frame.
+   * The next frame of the service.
    * @param {number} seconds since the start, later than the one before
    * @returns {import('@memwatch/agent/protocol/frame').Frame & { type: 'frame' }}
    */

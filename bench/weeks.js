@@ -3,8 +3,8 @@
 /**
  * `npm run bench:weeks` checks verdicts on services that live for days. It computes their frames
  * (simulated-service.js) and passes them to the code that evaluates live targets, without sockets
- * or a clock. For each service it prints the times of suspicion and confirmation of its leak, its
- * share of the way to the limit then, and the number of changed states.
+ * or a clock. For each service it prints when its leak was suspected and confirmed, the leak's
+ * share of the way to the limit at these times, and the number of changed states.
  *
  *   npm run bench:weeks
  *   npm run bench:weeks -- --days 10 --only native --frame-seconds 1 --judge-seconds 2

@@ -361,7 +361,7 @@ function inTime (promise, ms, message) {
 
 /**
  * @param {string[]} items
- * @returns {string} as "3 × ECONNRESET"
+ * @returns {string} text such as "3 × ECONNRESET"
  */
 function countEach (items) {
   return [...new Set(items)]

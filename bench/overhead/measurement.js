@@ -6,7 +6,8 @@
  */
 
 /**
- * Slices of a block in which a variant is on: a drift of the machine counts for on and off alike.
+ * Slices of a block in which a variant is on: in this order a drift of the machine affects on and
+ * off equally.
  */
 const ORDER = Object.freeze([true, false, false, true])
 

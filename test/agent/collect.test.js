@@ -756,8 +756,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
         console.log(/ \\[heap\\]\\n[^]*?Rss: +(\\d+)/.exec(maps)[1] * 1024)
       }, 2000)`)
       const heapBytes = Number(stdout)
-      // The agent repeats a scan if memory moved meanwhile, so on a busy machine a later frame
-      // reports it.
+      // The agent repeats a scan if memory changed during it. On a busy machine a later frame
+      // therefore reports the scan.
       const { mallocHeapBytes, mallocArenas, rssBytes } = Object.assign(
         {},
         ...frames.map(({ values }) => values)

@@ -20,7 +20,7 @@ const PROGRAMS = {
     code: `import { spawn } from 'node:child_process'
       spawn(process.execPath, ['--require', process.argv[1] + '/../../tsx/dist/preflight.cjs', ...process.argv.slice(2)],
         { stdio: 'inherit' })`,
-    // Its loader is a worker without a script, which reports before the main thread.
+    // The loader of tsx is a worker without a script, which reports before the main thread.
     more: {
       'tsx/dist/preflight.cjs': `const { Worker, isMainThread } = require('node:worker_threads')
         if (isMainThread) {

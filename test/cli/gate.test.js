@@ -224,7 +224,7 @@ describe('memwatch gate', () => {
     const abort = new AbortController().signal
     const plan = { command, forSeconds: 1, folder, abort, say: () => {} }
     const { run, fit } = await gateRun(plan, 1)
-    // One run is used three times, which saves the time of two runs.
+    // The test uses one run three times, which saves the time of two runs.
     writeBaseline(baseline, {
       command, load: null, forSeconds: 1, fit: defined(fit), runs: Array(3).fill(defined(run))
     })

@@ -1033,7 +1033,7 @@ function pooling (t, mappedMib) {
   return { ...app, rssMib: 280, heapMib: 40, values }
 }
 
-/** One major GC at the start, then nothing. @param {number} t */
+/** The app runs one major GC at the start, and none later. @param {number} t */
 function resting (t) {
   return {
     scavenges: t < 5 ? 10 : 0,

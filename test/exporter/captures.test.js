@@ -1098,7 +1098,7 @@ describe('automatic captures', () => {
     [['capture'], 0, 32_768],
     [['capture'], 4 * MIB, 41_943],
     [['capture'], 1000 * MIB, 524_288],
-    // If a person waits, samples are twice as many and closer.
+    // If a person waits for the profile, it takes twice as many samples, at shorter intervals.
     [['capture', 'force_gc'], 0, 1024],
     [['capture', 'force_gc'], 4 * MIB, 20_972],
     [['capture', 'force_gc'], 1000 * MIB, 131_072],

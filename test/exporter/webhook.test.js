@@ -220,7 +220,7 @@ it('without an answer the newest hundred wait, and the rest are counted', async 
   received.server.close()
   const hook = webhook({ retryAfterMs: [60_000] })
   for (let i = 0; i < 120; i++) hook.changed(target(), verdict('confirmed'))
-  expect(hook.counts.get('dropped')).toBe(19) // One request is running.
+  expect(hook.counts.get('dropped')).toBe(19) // One post is being sent and does not wait.
   hook.stop()
 })
 

@@ -13,7 +13,7 @@ const QUICK_START = path.join(__dirname, '../../docs/quick-start.md')
 /** Other tools of apps, tested with npm only. */
 const TOOLS = { esbuild: '0.28.2', pm2: '7.0.4', tsx: '4.23.15' }
 const COMMAND_LINE = { [`${SCOPE}/cli`]: version, memwatch: `npm:${SCOPE}/agent@${version}` }
-/** docs/quick-start.md tells users of yarn the same. */
+/** docs/quick-start.md gives users of yarn the same advice. */
 const RESOLUTIONS = { 'light-my-request': '6.6.0' }
 
 /**
@@ -121,7 +121,7 @@ async function optionalParts (place) {
   })
   const { stdout } = await installed.run('memwatch', ['simulate', '--help'])
   assert.match(stdout, /^ {2}semi-space-starvation /m)
-  // Without a client it ends without an error when stdin ends.
+  // The MCP server ends without an error when stdin ends, even if no client has connected.
   assert.strictEqual((await installed.run('memwatch', ['mcp'])).code, 0)
   await installed.checkApps({}, undefined, ['--otlp', 'http://127.0.0.1:4318'])
 }

@@ -41,7 +41,7 @@ describeWithTools('a starving app pages until it gets the fix', tools => {
 
     const group = createMemoryGroup({ limitBytes: app.memoryLimitBytes, name: 'alert-test' })
     stops.push(() => group.remove())
-    // Without a memory cgroup, flags set the sizes that V8 would choose in one.
+    // The app runs without a memory cgroup: flags set the sizes that V8 would choose in one.
     const sizing = group.supported ? [] : ['--max-semi-space-size=1', '--max-old-space-size=256']
     const start = (...flags) => {
       const { command, args } = group.wrap(process.execPath, [

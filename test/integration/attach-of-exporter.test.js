@@ -180,6 +180,6 @@ it('an exporter with --attach-annotated attaches once to each process that asks 
   ])
   expect(exporter.exporter.targets.map(({ hello }) => hello.pid)).toEqual([asking.pid])
   for (const { output } of [silent, wrong, refusing]) expect(output).not.toContain('Debugger listening')
-  // It attaches by its own timer only: a request needs the other option.
+  // This exporter attaches by its own timer only: a request needs --attach-on-request.
   expect(await post(silent.pid, {})).toMatchObject({ status: 409, code: 'not_enabled' })
 })

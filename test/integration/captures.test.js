@@ -86,7 +86,8 @@ const partOf = async ({ id }, part, query = '') =>
   )
 
 /**
- * Code with two functions: one retains this many rows at each call, the other none.
+ * Code with two functions: one retains the given number of rows at each call, the other retains
+ * none.
  * @param {number | string} rows their number, or an expression for it
  */
 const leaking = rows => `

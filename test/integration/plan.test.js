@@ -152,7 +152,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
   )
 
   itInGroup('without view of cgroup v2 the sizes are as predicted from a limit of v1', async () => {
-    // This version reads limits of both cgroup versions.
+    // This version of Node.js reads limits of both cgroup versions.
     if (has(readNodeVersion(version), SEES_CGROUP_V2)) return
     if (!fs.existsSync(ROOT_LIMIT)) return // The machine has no cgroup v1.
     for (const limitMib of LIMITS_MIB) {

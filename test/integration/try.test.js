@@ -53,7 +53,7 @@ afterAll(() => here.remove())
 describe('memwatch try', () => {
   const kept = keep()
   /**
-   * Result of a run that takes more than a minute, in which the other tests run.
+   * Result of a run that takes more than a minute. The other tests run at the same time.
    * @type {ReturnType<typeof memwatch>}
    */
   let attempted

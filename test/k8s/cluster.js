@@ -116,8 +116,8 @@ async function namespace (name, { release, labels = {}, annotations = {} } = {})
 }
 
 /**
- * For afterEach. No test waits for the deletion, but the memory of its pods is free before the next
- * test.
+ * Call this in afterEach. It waits until the memory of the pods is free for the next test, but not
+ * for the end of the deletion.
  */
 async function removeNamespaces () {
   for (const name of namespaces.splice(0)) {
@@ -456,8 +456,8 @@ const exporterRssMib = pod =>
   Math.round(Number(/VmRSS:\s+(\d+)/.exec(readOf(exporterOf(pod) ?? 0, 'status'))?.[1]) / 1024)
 
 /**
- * Last change of a pod's Ready condition. If it is the same before and after an event, the pod was
- * in its Services all the time.
+ * Last change of a pod's Ready condition. If this time is the same before and after an event, the
+ * pod was in its Services all the time.
  * @param {any} pod
  * @returns {[ready: string, since: string]}
  */

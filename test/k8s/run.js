@@ -112,8 +112,8 @@ async function main () {
       keep: given.keep,
       jestArgs: ['--passWithNoTests', ...(given.only ? ['--testNamePattern', given.only] : [])]
     }
-    // The process inside gets a session of its own, so that Ctrl-C reaches only this process, which
-    // then ends the other one.
+    // The process inside gets a session of its own, so that Ctrl-C reaches only this process. This
+    // process then ends the one inside.
     inside = spawn(
       'unshare',
       [

@@ -35,8 +35,8 @@ const inputOf = (name, items) => ({
 })
 
 /**
- * Changes a recording to one of an agent that was attached during the run: GCs are counted from
- * then on, and the live heap is known after the next major GC.
+ * Changes a recording as if the agent had been attached during the run: GCs are counted from then
+ * on, and the live heap is known only after the next major GC.
  * @param {string} file
  * @param {number} share of its time before the attach
  */
@@ -87,7 +87,7 @@ function since (values, earlier) {
 }
 
 /**
- * Returns the beginning of a recording.
+ * Returns the first part of a recording.
  * @param {string} file
  * @param {number} share of its time
  */

@@ -91,8 +91,8 @@ function containerStore (folder = path.join(toolsFolder(), 'containers')) {
 }
 
 /**
- * overlay if the kernel supports it on this folder's file system, which excludes another overlay;
- * else vfs, which copies files.
+ * Storage driver: overlay if the kernel supports it on the file system of this folder, and
+ * otherwise vfs, which copies files. The kernel supports no overlay on top of another one.
  * @param {string} folder
  * @param {NodeJS.ProcessEnv} env
  */

@@ -10,7 +10,7 @@ const { MEMWATCH } = require('./memwatch')
 /** Exporters that are running. @type {Set<{ stop: (signal?: NodeJS.Signals) => Promise<void> }>} */
 const running = new Set()
 
-/** For afterEach, so that a failed test leaves no process behind. */
+/** Call this in afterEach, so that a failed test leaves no process behind. */
 const stopExporters = () => Promise.all([...running].map(exporter => exporter.stop('SIGKILL')))
 
 /**

@@ -11,7 +11,8 @@ const { MEMWATCH } = require('./memwatch')
 const { unprintableIn } = require('./strict-readers')
 
 /**
- * `memwatch mcp` as an assistant starts it: a process of its own, over stdio, by the SDK's client.
+ * Starts `memwatch mcp` as an assistant does: as a separate process, over stdio, with the SDK's
+ * client.
  * @param {string[]} args
  */
 async function startMcp (args) {

@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * Command line that runs a command as user 65534 of no group, from root. The one capability it
- * keeps opens files behind closed folders, such as a clone in a private one. It gives no access to
- * other processes, for which the kernel requires CAP_SYS_PTRACE.
+ * Command line that runs a command as user 65534 of no group, from root. The command keeps one
+ * capability, which lets it open files in closed folders, such as a clone in a private folder. It
+ * gives no access to other processes, for which the kernel requires CAP_SYS_PTRACE.
  * @param {readonly string[]} command
  * @returns {[file: string, args: string[]]}
  */

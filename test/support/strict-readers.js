@@ -7,8 +7,8 @@ const { execFileSync } = require('node:child_process')
 const { parseAllDocuments } = require('yaml')
 
 /**
- * Finds characters that must not occur in text: control and format characters, separators, lone
- * surrogates; newlines end lines.
+ * Finds characters that must not occur in text: control and format characters, separators and lone
+ * surrogates. Newlines are allowed.
  * @param {string} text
  */
 const unprintableIn = text =>
@@ -91,7 +91,7 @@ const SAMPLE =
 const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\n"])*)"/g
 
 /**
- * Prometheus' text format, or OpenMetrics', by the letter.
+ * Parses Prometheus' text format, or OpenMetrics', strictly.
  * https://prometheus.io/docs/instrumenting/exposition_formats/
  * @param {Buffer} bytes
  * @returns {{ series: string, name: string, labels: Record<string, string>, value: number }[]}

@@ -1,8 +1,8 @@
 'use strict'
 
-// Only runtime metrics, to a local sink, at dd-trace's fixed interval of ten seconds. Even without
-// tracing dd-trace wraps the functions of a request, which is its largest cost. The variant turns
-// that off, as the metrics do not need it.
+// dd-trace with runtime metrics only, sent to a local sink at its fixed interval of ten seconds.
+// Even without tracing dd-trace wraps the functions of a request, which is its largest cost. The
+// variant turns that off, as the metrics do not need it.
 process.env.DD_TRACING_ENABLED = 'false'
 process.env.DD_TRACE_DISABLED_INSTRUMENTATIONS = 'http,net,fastify,dns,find-my-way,http2,avvio,pino'
 require('dd-trace').init({

@@ -105,7 +105,7 @@ it('a starving app is diagnosed in its unchanged pod, and the printed fix cures 
   )
   await watched(after, TARGET)
 
-  // One and a half times the duration of the first diagnosis.
+  // Watch for one and a half times the duration of the first diagnosis.
   const uptime = () =>
     metricOf(after, 'memwatch_target_last_frame_timestamp_seconds').then(
       async last =>
