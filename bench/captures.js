@@ -357,7 +357,7 @@ async function snapshot (node) {
     await wait(3000)
     const before = rssOf(pid)
     let most = before
-    // A zombie has no RSS: NaN.
+    // A zombie has no RSS, so the result is NaN.
     const timer = setInterval(() => { try { most = Math.max(most, rssOf(pid) || 0) } catch {} }, 50)
     const taken = await take(app)
     clearInterval(timer)

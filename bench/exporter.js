@@ -156,7 +156,7 @@ async function scrapes (url, pid) {
 }
 
 /**
- * Ends before the exporter, as a broken connection is an error in the feeder.
+ * The feeder ends before the exporter, because it treats a broken connection as an error.
  * @param {import('node:child_process').ChildProcess} feeder
  */
 async function endOf (feeder) {

@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * `npm run bench:fuzz`: a million mutated lines over hundreds of connections, and HTTP requests
- * that no client sends, against a real exporter. The exporter must not end, must not grow, must
- * count each rejected line, and must accept frames of a good agent meanwhile.
+ * `npm run bench:fuzz` sends a million mutated lines over hundreds of connections, and HTTP
+ * requests that no client sends, to a real exporter. The exporter must not end, must not grow, must
+ * count each rejected line, and must accept frames of a well-behaved agent meanwhile.
  *
  *   npm run bench:fuzz -- --lines 1000000 --seed 1
  *

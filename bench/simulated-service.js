@@ -141,7 +141,7 @@ class SimulatedService {
   }
 
   /**
-   * Bytes at a time: those leaked, those in the cache, and those for the load.
+   * Bytes of heap and native memory at the given time: leaked, in the cache, and for the load.
    * @param {number} seconds
    */
   levels (seconds) {
@@ -164,7 +164,7 @@ class SimulatedService {
   }
 
   /**
-   * MiB of the job at a time: each run needs 70 to 130 % of its usual memory.
+   * Memory of the job at the given time, in MiB. Each run needs 70 to 130 % of the usual memory.
    * @param {number} seconds
    */
   #spike (seconds) {

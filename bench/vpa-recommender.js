@@ -29,7 +29,7 @@ const LEAST_BYTES = 250 * 2 ** 20
 const TARGET = 0.9
 const LOWER = 0.5
 const UPPER = 0.95
-/** Samples a day at one a minute, to which its confidence is normalized. */
+/** Number of samples in a day, at one a minute. VPA normalizes its confidence to this number. */
 const SAMPLES_A_DAY = 1440
 
 const BUCKETS = Math.ceil(

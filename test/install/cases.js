@@ -10,7 +10,7 @@ const { SCOPE } = require('../../scripts/packages')
 const { version } = require('../../package.json')
 
 const QUICK_START = path.join(__dirname, '../../docs/quick-start.md')
-/** Other tools of apps, tested with npm only. */
+/** Cases with other tools of apps, tested with npm only. */
 const TOOLS = { esbuild: '0.28.2', pm2: '7.0.4', tsx: '4.23.15' }
 const COMMAND_LINE = { [`${SCOPE}/cli`]: version, memwatch: `npm:${SCOPE}/agent@${version}` }
 /** docs/quick-start.md gives users of yarn the same advice. */

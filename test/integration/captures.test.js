@@ -558,7 +558,7 @@ it('a process that runs out of heap during a profile leaves suspects, which are 
     name: 'now',
     when: { signal: 'heapSizeLimitBytes', above: 0 },
     what: 'heap_profile',
-    // The first reading comes after a few seconds, and the second one never.
+    // The first reading comes after a few seconds. The process dies before the second one.
     seconds: 12
   }
   const { captureRules } = readConfig({ captureRules: JSON.stringify([rule]) }, {})

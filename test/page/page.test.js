@@ -312,7 +312,7 @@ describeWithTools('the page', ({ chromium }) => {
     const page = await open()
     await page.getByRole('rowheader', { name: /^healthy-steady 2 targets, Node / }).waitFor()
     const row = page.getByRole('row', { name: /^healthy-steady-2 / })
-    // A constant course is a line without height, which does not count as visible.
+    // The chart of a constant value is a line without height, which does not count as visible.
     await row.locator('.mini .course').waitFor({ state: 'attached', timeout: 30_000 })
     app.child.kill('SIGSEGV')
     await app.ended
