@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * `npm run bench:attach-verdicts`: compares verdicts after an attach with those of a preloaded
+ * `npm run bench:attach-verdicts` compares verdicts after an attach with those of a preloaded
  * agent. Each app of the lab runs twice in a memory cgroup. One run has a preloaded agent and is
  * watched from its start. In the other run memwatch attaches at half of the app's time, and watches
  * for the same duration, or until the app ends. Full GCs on command are allowed in both.

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * `npm run bench:fleet`: measures the load of a fleet on Prometheus. It serves real series of five
+ * `npm run bench:fleet` measures the load of a fleet on Prometheus. It serves real series of five
  * lab apps, multiplied to the given number of targets, to a real Prometheus with the recording
  * rules. Then it times every query of the fleet dashboard and every alert rule.
  *

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * `npm run bench:page`: measures speed, size and smoothness of the exporter's page, in a real
+ * `npm run bench:page` measures speed, size and smoothness of the exporter's page, in a real
  * browser, with real apps.
  *
  *   npm run bench:page                       all measures

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * `npm run bench:replay`: measures the time to judge a recorded day. It repeats a real recording up
+ * `npm run bench:replay` measures the time to judge a recorded day. It repeats a real recording up
  * to 24 hours at one frame a second, with continued counters, runs `memwatch diagnose`, and prints
  * seconds and peak memory of each run.
  *

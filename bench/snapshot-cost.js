@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * `npm run bench:snapshot-cost`: measures the memory that V8 needs beside the heap during a heap
+ * `npm run bench:snapshot-cost` measures the memory that V8 needs beside the heap during a heap
  * snapshot, for several kinds of heaps. agent/capture/heap-snapshot.js predicts the maximum.
  *
  *   npm run bench:snapshot-cost -- --nodes /path/to/node20:/path/to/node26 --mib 60

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * `npm run bench:soak`: simulates two hours of a fleet in twelve minutes. 200 agents connect and
+ * `npm run bench:soak` simulates two hours of a fleet in twelve minutes. 200 agents connect and
  * disconnect and send ten frames a second, like the real apps beside them. In the first half the
  * exporter is killed every six seconds. At the end the RSS of the real apps and the numbers of
  * descriptors, timers and threads must not have grown, nor the exporter's RSS over the second half.

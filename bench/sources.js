@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * `npm run bench:sources -- FOLDER`: judges GC logs without other data. It judges logs of lab apps
+ * `npm run bench:sources -- FOLDER` judges GC logs without other data. It judges logs of lab apps
  * from test/sources/make.js, with and without the limit of their container, and writes
  * docs/sources-accuracy.md.
  */

@@ -192,7 +192,7 @@ function simulate (
   return { changes, times, endSeconds, untilSeconds: until }
 }
 
-/** Time formatted like in texts. @type {Record<string, number>} */
+/** Time in the format of the verdicts' texts. @type {Record<string, number>} */
 const UNIT_SECONDS = { s: 1, min: 60, h: HOUR, days: DAY }
 
 /** The time that a text predicts, in seconds. @param {string} text */

@@ -300,7 +300,7 @@ describe('memwatch compare', () => {
     expect(stdout).toMatch(/before +after +change/)
     expect(stdout).toMatch(/GC events, all kinds +13759 +274 +−98 %/)
     expect(stdout).toMatch(/semi-space-starvation has disappeared/)
-    // 40 and 30 seconds.
+    // The recordings last 40 and 30 seconds.
     expect(stdout).toContain('The runs differ in length')
     const json = await memwatch(['compare', '--json', ...files])
     expect(JSON.parse(json.stdout)).toMatchObject({ schema: 1, verdicts: [{ change: 'gone' }] })

@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * `npm run test:install`: tests the packages as users get them. Publishes all of them to a registry
- * on the loopback interface, and installs them in empty folders: by npm, pnpm and both versions of
- * yarn, on each Node.js. Minimum versions of Node.js are enforced if the package manager supports
- * it.
+ * `npm run test:install` tests the packages as users get them. It publishes all of them to a
+ * registry on the loopback interface, and installs them in empty folders: by npm, pnpm and both
+ * versions of yarn, on each Node.js. Minimum versions of Node.js are enforced if the package
+ * manager supports it.
  *
  *   npm run test:install -- --only pnpm cases whose sentence contains the word
  */

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * `npm run test:injection`: sends the pods of test/deploy/injection-cases.js to the API server of a
+ * `npm run test:injection` sends the pods of test/deploy/injection-cases.js to the API server of a
  * real cluster with Pod Security, and checks the pods that it returns. It needs kubectl, Kubernetes
  * 1.36 in KUBECONFIG, and permission to install the chart there; it creates pods with
  * --dry-run=server, so none runs. It needs no nodes. It ends with 1 if a case fails.

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * `npm run test:k8s`: tests memwatch in a real Kubernetes 1.36 (API server, controller manager,
+ * `npm run test:k8s` tests memwatch in a real Kubernetes 1.36 (API server, controller manager,
  * scheduler, etcd, containerd, kubelet). Helm installs the chart, its policy injects pods, and apps
  * are diagnosed, killed and upgraded. All of it runs in namespaces of its own (processes, mounts,
  * network) and disappears with them.

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * `npm run test:platforms`: tests memwatch on platforms of its users other than this machine. It
+ * `npm run test:platforms` tests memwatch on platforms of its users other than this machine. It
  * fetches the parts of each platform once into the tools folder, and installs missing packages of
  * the machine's distribution. It changes nothing else. With --write it stores the results, from
  * which the tables of docs/compatibility.md are generated.
@@ -128,7 +128,7 @@ function readArguments () {
 }
 
 async function main () {
-  // Running programs end with this process, as each part listens to its exit event.
+  // Running programs end with this process, because each part listens to its exit event.
   for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
     process.once(signal, () => process.exit(1))
   }
