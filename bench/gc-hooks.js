@@ -10,8 +10,8 @@
  *             minutes
  *   cost      measures the time that counting adds to a GC: scavenges with 200 counters at once and
  *             with none, the fastest of nine each. Above a microsecond it fails. Half a minute
- *   valgrind  runs counting, stopping, workers and the live heap under valgrind: the addon must have
- *             no error and lose no memory. Needs valgrind; a minute
+ *   valgrind  runs counting, stopping, workers and the live heap under valgrind: the addon must
+ *             have no error and lose no memory. Needs valgrind; a minute
  *
  * --node PATH runs the part on another Node. Ends with 1 if a check fails.
  */
