@@ -2,9 +2,9 @@
 
 /**
  * `npm run bench:api` runs schemathesis with the OpenAPI description that an exporter serves. The
- * exporter has a watched app, a dead app and a capture. It omits /api/v1/recording, whose answers
- * take as long as requested. It installs schemathesis (Python ≥ 3.10 and pip), and passes it all
- * arguments behind --.
+ * exporter has a watched app, a dead app and a capture. The bench omits /api/v1/recording, whose
+ * answers take as long as requested. It installs schemathesis (Python ≥ 3.10 and pip), and passes
+ * it all arguments behind --.
  *
  *   npm run bench:api -- -- --max-examples 500
  */

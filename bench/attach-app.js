@@ -43,8 +43,8 @@ const server = http.createServer(async (request, response) => {
     response.end(JSON.stringify(rows))
   }
 })
-// The server would close an idle connection while a request is on its way. That request would look
-// lost.
+// With a timeout the server might close an idle connection while a request is on its way. That
+// request would look lost.
 server.keepAliveTimeout = 0
 worker.once('online', () => server.listen(0, '127.0.0.1', () => {
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())

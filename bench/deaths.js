@@ -10,13 +10,13 @@
  *   npm run bench:deaths -- --live 90 --lanes 4
  *
  * With --live each process lives for about that many seconds. Processes that run out of memory in
- * steps fill it in that time.
+ * steps fill their memory in that time.
  *
- * Prints a line per death. The line contains the line of code that a profile of the dead process
- * names. The built-in capture rules made this profile, and it must be both in the exporter and in
- * the folder of --ship-to. Ends with 1 if fewer than 95 % of the causes are right, or an OOM kill
- * was reported as clean. It also ends with 1 if fewer than 80 % of the deaths from memory after
- * more than a minute left such a profile.
+ * Prints a line per death, with the line of code that a profile of the dead process names. The
+ * built-in capture rules made this profile, and it must be both in the exporter and in the folder
+ * of --ship-to. Ends with 1 if fewer than 95 % of the causes are right, or an OOM kill was reported
+ * as clean. It also ends with 1 if fewer than 80 % of the deaths from memory after more than a
+ * minute left such a profile.
  */
 
 const fs = require('node:fs')

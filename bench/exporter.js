@@ -2,10 +2,10 @@
 
 /**
  * `npm run bench:exporter` measures the cost of the exporter by number of targets. Simulated agents
- * repeat a real recording, and each sends a frame a second. It measures CPU per frame and share of
- * a core, RSS, and the steps of a frame. It scrapes each second for a minute, and measures duration
- * and size of a scrape and the longest wait of another request. It also measures the memory of
- * longer histories. With --write the results go into docs/exporter.md.
+ * repeat a real recording, and each sends a frame a second. The bench measures CPU per frame and
+ * share of a core, RSS, and the steps of a frame. It scrapes each second for a minute, and measures
+ * duration and size of a scrape and the longest wait of another request. It also measures the
+ * memory of longer histories. With --write the results go into docs/exporter.md.
  *
  *   npm run bench:exporter -- --targets 1,10,100,1000,3000 --seconds 30 --histories 60,600 --write
  *   npm run bench:exporter -- --histories ''    none

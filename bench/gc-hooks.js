@@ -9,7 +9,8 @@
  *             a second: the count must equal V8's trace, and memory must not grow. --gcs N; 20
  *             minutes
  *   cost      measures the time that counting adds to a GC: scavenges with 200 counters at once and
- *             with none, the fastest of nine each. Above a microsecond it fails. Half a minute
+ *             with none, the fastest of nine each. A difference above a microsecond fails. Half a
+ *             minute
  *   valgrind  runs counting, stopping, workers and the live heap under valgrind: the addon must
  *             have no error and lose no memory. Needs valgrind; a minute
  *

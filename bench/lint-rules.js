@@ -4,7 +4,7 @@
  * `npm run lint:rules` runs Cloudflare's pint on every rule, beside a real Prometheus that scrapes
  * a real exporter. pint finds missing series, rates of gauges, and joins that cannot match. The
  * first run builds pint from alerts/pint/go.mod, with Go 1.26, the Go module proxy and a minute of
- * time. `npm test` runs it if Go is available. It ends with 4 if it cannot run.
+ * time. `npm test` runs this check if Go is available. The check ends with 4 if it cannot run.
  */
 
 const fs = require('node:fs')

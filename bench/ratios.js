@@ -3,10 +3,10 @@
 /**
  * `npm run bench:ratios` compares the cost of the permanent code paths (bench/hot-paths.js) with
  * that of an earlier commit. This is the commit whose cost was last accepted, the last one that
- * changed bench/accepted-cost.json. Both run in turns, in one run, so a slow or busy machine
- * affects both. `--check`, a part of `npm test`, fails if a path costs a fifth more. `--accept
- * 'why'` writes the file, and later runs compare with the commit that contains it. Both sides use
- * the current libraries, so a slower library shows only in bench:exporter.
+ * changed bench/accepted-cost.json. Both commits run in turns, in one run, so a slow or busy
+ * machine affects both. `--check`, a part of `npm test`, fails if a path costs a fifth more.
+ * `--accept 'why'` writes the file, and later runs compare with the commit that contains it. Both
+ * sides use the current libraries, so a slower library shows only in bench:exporter.
  *
  * It ends with 1 if a path costs more, and with 4 if there is no commit to compare with, as in a
  * clone without history.

@@ -259,7 +259,7 @@ describe('commands', () => {
     ['of another version', line({ v: 2 }), {}, undefined],
     ['without an id', line({ id: undefined }), {}, undefined],
     ['that are none', '{"type":"frame"}', {}, undefined]
-  ])('%s are refused or not heard', (_, text, options, answer) => {
+  ])('%s are refused or ignored', (_, text, options, answer) => {
     expect(make(options).obey(text)).toEqual(answer)
   })
   describe('are executed', () => {

@@ -39,8 +39,8 @@ describe('an invalid command line ends with status 2 and the reason:', () => {
 })
 
 it('an old Node.js causes a one-line error, even if modules do not load', () => {
-  // Node.js before 18.19 lacks tracingChannel, so fastify throws on load. The preload first makes
-  // Node.js create its own streams, which also need it.
+  // Node.js before 18.19 lacks tracingChannel, so fastify throws on load. The preload creates
+  // stderr before it removes this function.
   const preload = "data:text/javascript,import d from 'node:diagnostics_channel'; process.stderr; " +
     'delete d.tracingChannel'
   const { status, stderr } = spawnSync(
