@@ -18,7 +18,7 @@ const { startExporter, eventually } = require('../test/support/exporter')
 
 const VERSION = '4.32.5'
 const AGENT = path.join(__dirname, '../agent/index.js')
-/** Below the exporter's limit for one address. */
+/** A rate below the exporter's limit for one address. */
 const RATE = '40/s'
 
 async function main () {

@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * Dies in the way of its first argument two seconds after its start, or waits to be killed. The
- * second argument sets the seconds that it lives before. The third argument is a number of MiB: the
- * app leaks slowly enough to fill them during its life, in small steps. `npm run
+ * Dies in the way of its first argument two seconds after its start, or waits to be killed. A
+ * second argument sets another lifetime, in seconds. With a third argument, in MiB, it starts to
+ * leak after two seconds: in small steps that fill this memory within the lifetime. `npm run
  * bench:deaths` runs it.
  */
 

@@ -4,8 +4,8 @@
  * `npm run bench:follow-up` measures the share of follow-ups that end correctly. One exporter
  * watches a fleet of a lab app, each process in a memory cgroup of its own and under another load.
  * When the finding is confirmed, each process restarts with the fix and under another load again.
- * Prints a line per process. Then it causes each way in which a change does not arrive. With
- * --write it writes the figures into docs/follow-up.md.
+ * Prints a line per process. Then it makes a change fail to arrive, in each known way. With --write
+ * it writes the figures into docs/follow-up.md.
  *
  *   npm run bench:follow-up -- --apps semi-space-starvation,resource-leak --processes 5
  *   npm run bench:follow-up -- --lost         only what does not arrive

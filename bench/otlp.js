@@ -2,9 +2,9 @@
 
 /**
  * `npm run bench:otlp` checks what real receivers get from `--otlp`, and measures its cost.
- *   names: a real Prometheus 3, scraped and pushed to, and a real OpenTelemetry Collector. Every
- *     metric must arrive under the name in the tables, with the value of /metrics; verdicts and
- *     deaths arrive as events.
+ *   names: starts a real Prometheus 3, which scrapes and receives pushes, and a real OpenTelemetry
+ *     Collector. Every metric must arrive under the name in the tables, with the value of /metrics;
+ *     verdicts and deaths arrive as events.
  *   cost: RSS and CPU of an exporter without a receiver, with one, with an absent one and with one
  *     that hangs.
  * The first run builds both servers: Go 1.26, the Go module proxy, some minutes each. Ends with 4

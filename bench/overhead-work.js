@@ -203,8 +203,9 @@ async function calibrate (node, rate) {
 /** @typedef {{ more: number, of: number }} Turn CPU time in µs in addition to `of` µs */
 
 /**
- * Processes take turns of one slice each, forwards and then backwards, so that a slow machine slows
- * all alike. A turn has the slices of a second, because a tool's timers may run only once a second.
+ * Processes take turns of one slice each, forwards and then backwards, so that a slow machine
+ * affects all of them equally. A turn has the slices of a second, because a tool's timers may run
+ * only once a second.
  * @param {string[]} variants that cannot be turned off
  * @param {(variant: string) => Promise<Worker>} start
  * @param {number} round

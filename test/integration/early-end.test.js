@@ -22,8 +22,8 @@ const { it: itAsRoot } = runnersWith(
   process.getuid?.() === 0 ? undefined : 'it needs root'
 )
 
-// A short Job ends while its sidecar is still starting. The kernel does not deliver a signal to the
-// first process of a namespace without a handler.
+// A short Job ends while its sidecar is still starting. The kernel delivers no signal to the first
+// process of a namespace if that process has no handler for it.
 itAsRoot('an exporter as first process of a container ends on SIGTERM, even at start', async () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-early-'))
   const probe = path.join(folder, 'probe.js')

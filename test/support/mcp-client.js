@@ -90,7 +90,10 @@ function checkAnswer (answer) {
   ].filter(breach => breach !== false)
 }
 
-/** Texts of memwatch itself, to paste: their values are quoted by what they are pasted into. */
+/**
+ * Texts that memwatch writes for pasting. Their values are quoted for the place of pasting, such as
+ * a shell.
+ */
 const PASTED = ['dockerfile', 'kubernetes', 'code']
 
 /**
