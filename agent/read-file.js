@@ -4,7 +4,8 @@ const { OwnDescriptor, LostDescriptor } = require('./own-descriptor')
 const { closeSync, openSync, readSync } = require('./primordials')
 
 /**
- * Calls the function below Buffer.toString directly: its path there is long in cold code.
+ * Calls the native function behind Buffer.toString directly: the JavaScript in between is slow in
+ * cold code.
  * @param {Buffer} buffer
  * @param {number} length
  * @returns {string}
@@ -52,7 +53,10 @@ function * readLines (file) {
  * @property {() => void} close
  */
 
-/** The agent holds six descriptors with its socket, that of a capture and the file of a scan. */
+/**
+ * With its socket, the socket of a capture and the file of a scan, the agent holds at most six
+ * descriptors.
+ */
 const MOST_KEPT = 3
 
 /** @returns {KernelFiles} */

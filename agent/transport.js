@@ -13,7 +13,7 @@ const MAX_PENDING_BYTES = 262_144
  * exporter loses none.
  */
 const MAX_WAITING_LENGTH = 65_536
-/** A pending connect keeps the loop alive, by libuv. */
+/** Limit of a pending connect, which keeps the loop alive in libuv. */
 const CONNECT_TIMEOUT_MS = 500
 /** Limit of answers waiting for the kernel: answers to the commands of one second. */
 const MAX_ANSWERS_LENGTH = 16_384
@@ -58,7 +58,7 @@ class Transport {
   /** Answers to commands of this connection. They wait beside the frames and displace none. */
   #answers = ''
   dropped = 0
-  /** The hello is expensive: it is sent with the first frame. */
+  /** True once the hello is sent. It is expensive, so it is sent with the first frame. */
   #greeted = false
   /** @type {NodeJS.Timeout | undefined} */
   #giveUp
@@ -177,8 +177,8 @@ class Transport {
         attempt('connect', () => this.#open())
       }
     })
-    // After a long block timers run first: let the loop deliver the kernel's answer before the
-    // immediate.
+    // After a long block, timers run before the loop delivers the kernel's answer; an immediate
+    // runs after that.
     this.#giveUp = setTimeout(() => setImmediate(() => {
       if (this.#socket === socket && this.#state === 'connecting') {
         attempt('connect', () => this.#lose())
@@ -236,7 +236,8 @@ class Transport {
   }
 
   /**
-   * A string needs no Buffer, and the kernel nearly always accepts all of it.
+   * Writes the string itself first: this needs no Buffer, and the kernel nearly always accepts all
+   * of it.
    * @param {string} text
    * @returns {boolean} false: nothing was accepted
    */

@@ -9,11 +9,11 @@ const { getHeapSpaceStatistics } = require('../v8-functions')
  * 11 % of its throughput at 128 KiB, and no measurable share at 512 KiB.
  */
 const INTERVAL_BYTES = 131_072
-/** Lower bound: a peer cannot slow any app down by a small interval. */
+/** Lower bound, so that a peer cannot slow the app down with a small interval. */
 const LEAST_INTERVAL_BYTES = 1024
 /**
- * At a shorter interval a profile ends early, after about this many samples: one second of CPU
- * time, at 30 µs each.
+ * At an interval below INTERVAL_BYTES a profile ends early, after about this many samples: one
+ * second of CPU time, at 30 µs each.
  */
 const MOST_SAMPLES = 30_000
 const CHECK_SECONDS = 0.25

@@ -9,11 +9,11 @@ const { isLiveSpace, readLiveBytes } = require('./gc-pauses')
 
 /** Columns of the addon's `take`: these first, then rows. */
 const HEADER = Object.freeze({ rows: 0, majors: 1, liveBytes: 2, liveMajors: 3, firstRow: 4 })
-/** Columns of a row; from `counted` on a row of the wire contract. */
+/** Columns of a row. From `counted` on they are a row of the wire contract. */
 const ROW = Object.freeze({ kind: 0, flags: 1, counted: 2 })
 /** Count, sum and longest, then the buckets. */
 const ROW_LENGTH = ROW.counted + 3 + GC_PAUSE_BOUNDS_SECONDS.length + 1
-/** Attempts at equal readings: they differ if a GC or the sweeper ran between. */
+/** Attempts at equal readings: they differ if a GC or the sweeper ran in between. */
 const MOST_TRIES = 5
 
 /**
@@ -32,7 +32,7 @@ class HookedGcs {
   /** @type {GcCheck | undefined} */
   #check
   #isObserverConnected = false
-  /** V8 also delivers earlier GCs if another observer exists. */
+  /** GCs before this time do not count. V8 also delivers them if another observer exists. */
   #sinceMs = 0
   /** @type {(observer: ReturnType<typeof gcObserver>) => void} */
   #onDisagreement = () => {}
@@ -109,8 +109,8 @@ class HookedGcs {
   }
 
   /**
-   * Makes V8's callback read the live heap at the end of each major GC. It calls V8's function for
-   * the statistics of a space, as Node.js' GCProfiler does there.
+   * Makes V8's callback read the live heap at the end of each major GC. The callback calls V8's
+   * function for the statistics of a space, as Node.js' GCProfiler does there.
    * @returns {boolean} true if both agree
    */
   #readsLiveHeap () {

@@ -40,7 +40,7 @@ class ObservedGcs {
     this.#count(this.#observer.takeRecords())
   }
 
-  /** V8 reports the agent's GC in a later turn of the loop. */
+  /** Does nothing: V8 reports the agent's GC in a later turn of the loop. */
   countOwn () {}
 
   stop () {

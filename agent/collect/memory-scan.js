@@ -6,7 +6,10 @@
  *   seconds
  */
 
-/** Beyond this move of anonymous memory, the parts of a scan describe different moments. */
+/**
+ * If anonymous memory changes by more than this share, the parts of a scan describe different
+ * moments.
+ */
 const MOVED_SHARE = 0.02
 
 /**
@@ -34,7 +37,7 @@ class MemoryScan {
     this.#now = now
     this.#measureCpu = measureCpu
     this.beganSeconds = now()
-    /** CPU time, with wasted scans. */
+    /** CPU time of this scan and of the wasted scans before it. */
     this.tookSeconds = wastedSeconds
   }
 

@@ -389,8 +389,8 @@ const fields = Object.freeze({
 
 /**
  * Initial values of a frame: each field, without a value. All frames copy it, so they have one
- * shape, which V8 fills and reads without looking names up. It is parsed: an object built field by
- * field becomes a slow dictionary.
+ * shape, which V8 fills and reads without looking names up. The object is parsed from JSON, as an
+ * object built field by field becomes a slow dictionary.
  * @type {Values}
  */
 const NO_VALUES = parseJson(`{${Object.keys(fields).map(name => `"${name}":null`)}}`)
