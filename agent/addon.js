@@ -2,8 +2,7 @@
 
 /**
  * Binary of `@memwatch/allocator`, loaded directly: the package's index.js would add half a
- * millisecond to the preload. The name is computed, because a bundler would include the file of a
- * literal name.
+ * millisecond to the preload. The name is computed, so that bundlers do not include the file.
  */
 const ADDON = `@memwatch/allocator/prebuilt/${process.platform}-${process.arch}.node`
 /** Node.js throws this code under the permission model or --no-addons. */

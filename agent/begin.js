@@ -9,7 +9,7 @@ const { startGcs, stopGcs } = require('./collect/gc-start')
  */
 const LOAD_AFTER_MS = 40
 const LOAD_EVERY_MS = 1
-/** A process that ends earlier sends nothing. */
+/** Age at the first frame. A process that ends earlier sends nothing. */
 const FIRST_FRAME_MS = 100
 
 /**

@@ -15,7 +15,7 @@ const decodeLatin1 = (buffer, length) => {
   return latin1Slice ? latin1Slice.call(buffer, 0, length) : buffer.toString('latin1', 0, length)
 }
 
-/** Limit of `read`. */
+/** Longest content that `read` returns. */
 const MAX_BYTES = 4 * 2 ** 20
 
 /** The kernel returns one page per read of a file of many records. */
@@ -114,8 +114,8 @@ const isTemporary = error => error instanceof LostDescriptor ||
   Boolean(/** @type {NodeJS.ErrnoException} */ (error).code?.endsWith('FILE'))
 
 /**
- * The number after a prefix at the start of a word. V8 would recompile a regular expression in code
- * that runs once a second.
+ * The number after a prefix at the start of a word. The function uses no regular expression: V8
+ * would recompile it in code that runs once a second.
  * @param {string} text
  * @param {string} prefix
  * @returns {number | undefined}

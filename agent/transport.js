@@ -9,7 +9,7 @@ const { clearTimeout, nowMs, setImmediate, setTimeout } = require('./primordials
 /** Limit of a line that the kernel accepted in part. */
 const MAX_PENDING_BYTES = 262_144
 /**
- * Limit of lines waiting for a connection: some twenty seconds of frames, so that a restart of the
+ * Limit of lines waiting for a connection: about twenty seconds of frames, so that a restart of the
  * exporter loses none.
  */
 const MAX_WAITING_LENGTH = 65_536
@@ -31,8 +31,8 @@ const SHUN_SECONDS = 30
  */
 
 /**
- * Connection to the exporter. It must never keep the app alive, and a pending write or connect of
- * libuv does, even on an unref'd socket. So it writes straight to the non-blocking descriptor,
+ * Connection to the exporter. It must never keep the app alive, but a pending write or connect of
+ * libuv does so, even on an unref'd socket. So it writes straight to the non-blocking descriptor,
  * buffers a bounded rest, and drops and counts the oldest lines. `tick` runs before each frame.
  *
  * idle -> connecting -> open -> idle ...; `stop` ends it.
@@ -276,8 +276,8 @@ class Transport {
   }
 
   /**
-   * For sockets without a descriptor (Windows pipes): one write at a time. A peer that does not
-   * accept it within a tick is disconnected.
+   * Writes by the stream, for sockets without a descriptor (Windows pipes): one write at a time. A
+   * peer that does not accept it within a tick is disconnected.
    * @param {Buffer} bytes
    */
   #writeByStream (bytes) {

@@ -7,9 +7,10 @@ const { CaptureError } = require('./parts')
 
 /**
  * Memory that a snapshot takes in addition to the heap, for each byte of heap: 8 to 22 bytes for
- * small objects, 0.7 to 3 for long strings and arrays (bench/snapshot-cost.js). It depends on the
- * number of objects. v8.queryObjects counts them, but takes memory, blocks the app and prints a
- * warning. So the agent assumes the maximum. Large objects have their own spaces and factor.
+ * small objects, 0.7 to 3 for long strings and arrays (bench/snapshot-cost.js). The memory depends
+ * on the number of objects. v8.queryObjects counts them, but takes memory, blocks the app and
+ * prints a warning. So the agent assumes the maximum. Large objects have their own spaces and
+ * factor.
  */
 const MOST_PER_SMALL_BYTE = 22
 const MOST_PER_LARGE_BYTE = 3

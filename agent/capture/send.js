@@ -100,7 +100,7 @@ function createWriter (socket, own) {
 }
 
 /**
- * For sockets without a descriptor (Windows pipes).
+ * Writes by the stream, for sockets without a descriptor (Windows pipes).
  * @param {net.Socket} socket
  * @param {Buffer} bytes
  * @returns {Promise<number>}

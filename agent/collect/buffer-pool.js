@@ -1,6 +1,6 @@
 'use strict'
 
-/** Limit of followed slabs: enough for a share, few enough to cost nothing. */
+/** Limit of followed slabs: enough to estimate a share, and few enough to cost nothing. */
 const FOLLOWED = 32
 /**
  * Sampling interval. It suffices, because an app that fills slabs quickly still gives enough

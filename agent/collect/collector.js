@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Interface of all collectors: one file, one source.
+ * Interface of all collectors.
  *
  * @typedef {import('../protocol/frame').Frame['values']} Values
  * @typedef {object} Tick

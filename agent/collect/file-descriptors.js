@@ -122,7 +122,7 @@ class Descriptors {
 
 /**
  * Number of open descriptors, and their kinds. process.getActiveResourcesInfo() omits unref'd
- * resources, such as idle sockets of an http.Agent and idle workers; the kernel does not.
+ * resources, such as idle sockets of an http.Agent and idle workers. The kernel counts them, too.
  * @param {{ list?: (folder: string) => string[], readLink?: (file: string) => string,
  *   stat?: (file: string) => { size: number } }} [dependencies]
  * @returns {import('./collector').Collector}

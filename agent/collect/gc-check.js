@@ -44,7 +44,7 @@ class GcCheck {
   }
 
   /**
-   * Add observed GCs first, then counted ones, before each call.
+   * Compares the counts. Before each call, add observed GCs first, then counted ones.
    * @param {boolean} isFrame true: in a frame
    * @returns {boolean | undefined} true: the counts agree; undefined: undecided
    */

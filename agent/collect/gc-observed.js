@@ -9,8 +9,8 @@ const SAME_MOMENT_MS = 0.1
 const ASKED_FOR = new Set(['major/forced', `major/${OWN_CAUSE}`])
 
 /**
- * GCs by a PerformanceObserver. Entries come in batches, since Node 20 only when the loop is idle:
- * each frame fetches pending entries.
+ * Counts GCs by a PerformanceObserver. Entries come in batches, since Node 20 only when the loop is
+ * idle: each frame fetches pending entries.
  */
 class ObservedGcs {
   /** @type {'observer'} */

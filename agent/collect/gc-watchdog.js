@@ -8,7 +8,7 @@ const SUSPECT_PER_SECOND = 10
 const SUSPECT_FRAMES = 10
 /** Least growth of heap or external memory for which V8 runs a major GC. */
 const STILL_BYTES = 2 ** 20
-/** Short break: enough frames for a mean of the CPU time, and little loss. */
+/** Length of a short break: enough frames for a mean of the CPU time, and few missed GCs. */
 const BREAK_FRAMES = 5
 /** A break helped if the thread takes less than this share of its CPU time with the observer. */
 const HELPED_SHARE = 0.5

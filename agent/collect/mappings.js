@@ -10,7 +10,7 @@ const MOST_GUARD_BYTES = 65_536
 /** Stacks of Node's threads: 4 MiB for a worker, else ulimit -s, 8 MiB nearly everywhere. */
 const LEAST_STACK_BYTES = 512 * 1024
 const MOST_STACK_BYTES = 8 * 2 ** 20
-/** Only workers have exactly this, on Node.js 18 to 26 (src/node_worker.h). */
+/** Only workers have exactly this stack size, on Node.js 18 to 26 (src/node_worker.h). */
 const WORKER_STACK_BYTES = 4 * 2 ** 20
 /**
  * Addresses that V8 reserves for a WebAssembly memory, to omit bounds checks: 8 GiB from its start.
@@ -30,7 +30,10 @@ const MMAP_AREA_FIRST_DIGIT = '4'.charCodeAt(0)
  */
 const MIMALLOC_BYTES = 32 * 2 ** 20
 const MIMALLOC_STEP_BYTES = 4 * 2 ** 20
-/** A space and the four letters of the access; then the columns of a mapping without a file. */
+/**
+ * Length of a space and the four letters of the access. The columns of a mapping without a file
+ * follow.
+ */
 const ACCESS_LENGTH = 5
 const NO_FILE = ' 00000000 00:00 0'
 

@@ -6,7 +6,7 @@ const { memoryReader } = require('./memory-reader')
 const { MOVED_SHARE, MemoryScan } = require('./memory-scan')
 
 const EVERY_SECONDS = 10
-/** Interval at rest: constant anonymous memory hides little movement. */
+/** Interval at rest: while anonymous memory is constant, its parts hardly change. */
 const AT_REST_EVERY_SECONDS = 60
 /**
  * Least change that ends the rest: garbage alone changes a small memory by more than MOVED_SHARE.

@@ -15,9 +15,10 @@ const { parseJson } = require('../primordials')
  *    "values":{"rssBytes":...,...}}
  *   {"v":1,"type":"bye","sequence":8,"atUnixMs":...,"exitCode":0}
  *
- * An agent executes the `commands` of its hello if it trusts the socket: a Unix socket that
- * belongs, with its folder, to the agent's own user or root; or both sides share a token. Then
- * `proof` covers the growing `sequence` and the hello's `nonce`: proof.js.
+ * An agent executes the `commands` of its hello if it trusts their sender. Without a token it
+ * trusts a Unix socket that belongs, with its folder, to the agent's own user or root. With a token
+ * each command needs a `proof`, which covers the growing `sequence` and the hello's `nonce`:
+ * proof.js.
  *
  *   {"v":1,"type":"command","id":"...","command":"capture","sequence":3,"proof":"...",
  *    "args":{"kind":"cpu_profile","seconds":5}}
@@ -132,7 +133,7 @@ const counter = define('counter', 'number')
 const counts = define('gauge', 'counts')
 
 const fields = Object.freeze({
-  // Process, from the kernel. /proc/self/status counts in kB; these are bytes.
+  // Process, from the kernel. /proc/self/status counts in kB; these fields are in bytes.
   rssBytes: gauge('bytes', 'process',
     '/proc/self/statm resident, elsewhere process.memoryUsage.rss()'
   ),

@@ -44,7 +44,7 @@ function isProof (proof, ...expected) {
 }
 
 /**
- * Unpredictable: no proof of another connection fits this one.
+ * An unpredictable nonce, so that no proof of another connection fits this one.
  * @returns {string} 32 hexadecimal digits
  */
 const newNonce = () => require('node:crypto').randomBytes(16).toString('hex')

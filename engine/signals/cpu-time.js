@@ -46,9 +46,9 @@ const cpuTime = window => window.once('cpu time', () => {
 })
 
 /**
- * Part of the last seconds for which the wait for a CPU is known. Its readings are older than the
- * readings of GCs. After an attach they miss most of the window, in which the thread may have
- * waited longer than before.
+ * Part of the last seconds for which the wait for a CPU is known. The readings of the wait are
+ * older than the readings of GCs. After an attach they cover little of the window, and the thread
+ * may have waited longer in the rest of it.
  * @param {Window} window
  * @param {number} seconds
  * @returns {number} seconds; all of them if the agent cannot read the run queue, or the kernel does

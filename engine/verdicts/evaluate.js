@@ -13,7 +13,8 @@ const { formatSeconds } = require('../text/format')
 const EVALUATE_EVERY_SECONDS = 2
 
 /**
- * Time that a lower severity must last before it applies. Alerts wait half of it before they fire.
+ * Time that a lower severity must last before it applies. Alerts wait for half of this time before
+ * they fire.
  */
 const LOWER_AFTER_SECONDS = 300
 
@@ -82,8 +83,8 @@ function evaluate (
 }
 
 /**
- * Lowers a finding that a capture of memwatch may have caused to severity info, which pages nobody.
- * A finding from before the capture keeps its severity.
+ * Lowers the severity of a finding that a capture of memwatch may have caused. The new severity,
+ * info, pages nobody. A finding from before the capture keeps its severity.
  * @param {Judged['diagnosis']} diagnosis
  * @param {import('../diagnoses/define-diagnosis').Judgement} judgement
  * @param {import('./case').Case} known
