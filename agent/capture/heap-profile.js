@@ -44,7 +44,7 @@ function start ({ collected, intervalBytes = INTERVAL_BYTES }) {
 /**
  * @param {number} intervalBytes
  * @param {import('./index').Tools} tools
- * @returns {import('./index').Tools['wait']} ends at once after enough samples
+ * @returns {import('./index').Tools['wait']} a wait that ends early after enough samples
  */
 function waitBounded (intervalBytes, { wait, gcs }) {
   if (intervalBytes >= INTERVAL_BYTES) return wait

@@ -28,8 +28,8 @@ class MemoryScan {
 
   /**
    * @param {Generator<void, Breakdown>} pieces
-   * @param {Clock & { anonBytes: () => number, wastedSeconds?: number }} options anonBytes:
-   *   of the process; wastedSeconds: of earlier scans
+   * @param {Clock & { anonBytes: () => number, wastedSeconds?: number }} options anonBytes: of the
+   *   process; wastedSeconds: CPU time of earlier, wasted scans
    */
   constructor (pieces, { anonBytes, now, measureCpu, wastedSeconds = 0 }) {
     this.#pieces = pieces

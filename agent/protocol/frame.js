@@ -98,7 +98,8 @@ const isOwnGc = key => key.endsWith(OWN_ROW)
  * @typedef {[usedBytes: number, sizeBytes: number, availableBytes: number, physicalBytes: number]}
  *   SpaceRow
  * @typedef {[count: number, sumSeconds: number, longestSeconds: number, buckets: number[]]}
- *   PauseRow cumulative, except for the longest: since the last frame that was sent at once
+ *   PauseRow cumulative, except for the longest, which counts since the last frame that was sent at
+ *   once
  *
  * Value of a field, by its shape.
  * @typedef {object} Shapes
@@ -314,7 +315,7 @@ const fields = Object.freeze({
  * First line of an agent: its identity.
  * @typedef {object} Hello
  * @property {string} agent version of the agent
- * @property {string} [host] os.hostname(): containers number their processes alike
+ * @property {string} [host] os.hostname(): processes of different containers may have the same pid
  * @property {Pod} [pod] from the environment
  * @property {string} [cgroup] inode of the memory cgroup with the tightest limit; main threads
  *   only. Processes of one host and cgroup share a limit
@@ -352,7 +353,8 @@ const fields = Object.freeze({
  *   PerformanceObserver
  * @property {GcHooksMissing} [gcHooksMissing] reason for the observer
  * @property {CommandName[]} [commands] accepted commands
- * @property {string} [agentFolder] folder of the agent's own files: no suspects in profiles
+ * @property {string} [agentFolder] folder of the agent's own files, which are no suspects in
+ *   profiles
  * @property {string} [nonce] random for each connection, 32 hexadecimal digits; with a token only
  * @property {number} [semiSpaceMaxBytes] largest semi-space, from logs of GCs; no agent sends it
  */

@@ -19,8 +19,9 @@ const { RATE_SECONDS } = require('../history/window')
  * @typedef {object} CpuTime
  * @property {number} hadRatio share of wall time in which the thread worked or was idle, and did
  *   not wait for a CPU
- * @property {number} ranRatio share of the loop's busy time in which it worked
- * @property {number} waitRatio share of wall time in which it was ready to run and had no CPU
+ * @property {number} ranRatio share of the loop's busy time in which the thread worked
+ * @property {number} waitRatio share of wall time in which the thread was ready to run and had no
+ *   CPU
  * @property {number} [fromSeconds] uptime of the first and last reading used
  * @property {number} [toSeconds]
  */

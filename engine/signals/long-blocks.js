@@ -11,8 +11,8 @@
  * @typedef {object} LongBlocks
  * @property {number} count
  * @property {number} longestSeconds 0 without a block
- * @property {number} spanSeconds from the first to the last
- * @property {number | null} waitSeconds mean wait of a request because of them
+ * @property {number} spanSeconds time from the first to the last block
+ * @property {number | null} waitSeconds mean wait of a request because of these blocks
  */
 
 const LONG_SECONDS = 300

@@ -45,7 +45,8 @@ const MOST_WRAPPED = 12
 /**
  * A step of the path from a root to a held object.
  * @typedef {object} PathStep
- * @property {string} edge its type in the snapshot: context, property, element, internal, hidden
+ * @property {string} edge type of the edge in the snapshot: context, property, element, internal,
+ *   hidden
  * @property {string | number} name
  * @property {string} className class of the node to which the step leads
  * @property {import('./names').Place | null} place

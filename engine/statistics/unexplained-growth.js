@@ -57,9 +57,9 @@ const LEAST_SLOPE = Number.EPSILON
  *   to its 90th percentile
  * @property {number | null} loadMovesRatio range of the loads relative to their median; null if no
  *   load is known
- * @property {number | null} steadyDays number of consecutive days up to now that rose like the
- *   whole, each compared with the same hours of the previous day; null until two days can be
- *   compared
+ * @property {number | null} steadyDays number of consecutive days up to now whose growth resembles
+ *   the mean growth, each compared with the same hours of the previous day; null until two days can
+ *   be compared
  */
 
 /**

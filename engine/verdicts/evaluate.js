@@ -26,9 +26,9 @@ const LOWER_AFTER_SECONDS = 300
  * @property {import('../diagnoses/define-diagnosis').State} state
  * @property {import('../diagnoses/define-diagnosis').Severity} severity of the finding; without a
  *   finding the worst severity of the diagnosis
- * @property {number | null} confirmedAfterSeconds age of the isolate when it was confirmed
- * @property {number | null} secondsLeft time to the limit of its growth, from the last frame; null
- *   without growth, or if unknown
+ * @property {number | null} confirmedAfterSeconds age of the isolate when the verdict was confirmed
+ * @property {number | null} secondsLeft time until its growth reaches a limit, from the last frame;
+ *   null without growth, or if unknown
  * @property {import('../diagnoses/define-diagnosis').Open | null} open null for a decided verdict
  * @property {string} summary one sentence
  * @property {import('../diagnoses/define-diagnosis').Evidence[]} evidence

@@ -192,7 +192,7 @@ const withoutGood = ({ signal, name, unit, from, to, measured }) =>
  * @param {Fix} fix
  * @param {import('./arrival').Arrival} arrival
  * @param {readonly LoadedReading[]} readings readings of the successor
- * @param {number} least number least number of readings
+ * @param {number} least number of readings
  * @returns {Outcome[] | null} null with too few readings under a similar load
  */
 function compareReadings (advice, { predicted }, { kind }, readings, least) {
