@@ -106,7 +106,7 @@ class Subject {
     return readLink(`/proc/${this.pid}/ns/${name}`) === readLink(`/proc/self/ns/${name}`)
   }
 
-  /** @returns {boolean} false if it ended; another process may have its pid then */
+  /** @returns {boolean} false if the process has ended, even if another process has its pid now */
   isSame () {
     try {
       return Number(this.#stat()[22 - 3]) === this.startTimeTicks
@@ -142,8 +142,8 @@ class Subject {
   }
 
   /**
-   * Checks that Node.js catches the signal: otherwise it would end the process. It is called again
-   * right before the signal is sent.
+   * Checks that Node.js catches SIGUSR1, which would otherwise end the process. The check is
+   * repeated right before the signal is sent.
    * @throws {Refusal}
    */
   checkSignal () {
@@ -160,7 +160,7 @@ class Subject {
   }
 
   /**
-   * @param {string} reason reason, which continues a sentence that begins with the process
+   * @param {string} reason end of a sentence whose subject is the process
    * @returns {never}
    * @throws {Refusal}
    */
