@@ -10,8 +10,8 @@ const { kinds } = require('./kinds')
 const { RunningCapture } = require('./running-capture')
 
 /**
- * Time limit of a capture beyond its duration: a blocked app, or the transfer of a large heap,
- * takes longer.
+ * Time that a capture may take beyond its duration, because a blocked app or the transfer of a
+ * large heap takes longer.
  */
 const PATIENCE_SECONDS = 300
 /** Error code of a stream whose other end is gone: node:stream. */
@@ -111,7 +111,7 @@ class Captures extends EventEmitter {
     return this.all.find(capture => capture.id === id)
   }
 
-  /** Captures stored by an earlier exporter. */
+  /** Restores captures that an earlier exporter stored. */
   restore () {
     this.#store.restore()
   }
@@ -142,7 +142,7 @@ class Captures extends EventEmitter {
   /**
    * Notes that a capture was sent to --ship-to.
    * @param {string} id
-   * @throws {Error} error of the file system; a later exporter sends the capture again then
+   * @throws {Error} error of the file system; then a later exporter sends the capture again
    */
   markShipped (id) {
     this.#store.change(id, { shippedUnixMs: this.#now() })
@@ -160,7 +160,7 @@ class Captures extends EventEmitter {
     this.#store.close()
   }
 
-  /** Removes expired captures. A timer calls it. */
+  /** Removes expired captures. A timer calls this method. */
   tidy () {
     this.#store.tidy()
   }
@@ -229,7 +229,7 @@ class Captures extends EventEmitter {
    * @param {import('@memwatch/engine/decode/decode').CaptureMessage} message
    * @param {import('node:net').Socket} socket
    * @param {Buffer} rest data received together with the line
-   * @returns {boolean} false for a capture that nobody requested
+   * @returns {boolean} false for an unknown capture, or for a part that has already arrived
    */
   take ({ id, part }, socket, rest) {
     const running = this.#running.get(id)
@@ -240,7 +240,7 @@ class Captures extends EventEmitter {
       if (rest.length > 0) yield rest
       yield * socket
     })())
-    // The sender does not wait for data that cannot be written.
+    // If writing fails, the connection is closed, so that the agent does not wait.
     written.catch(() => socket.destroy())
     running.arrive(part, written)
     return true
@@ -283,8 +283,8 @@ class Captures extends EventEmitter {
       const broken = (await Promise.allSettled(running.arrived.values())).flatMap(part =>
         part.status === 'rejected' ? [part.reason] : []
       )
-      // The agent only reports that its connection was closed. The actual cause is that the data
-      // could not be stored.
+      // After a failed write, the agent only reports a closed connection. The failed write is the
+      // actual cause.
       this.#fail(capture, broken.find(({ code }) => code !== HUNG_UP) ?? /** @type {Error} */ (error))
       this.#store.remove(id)
     }
@@ -298,8 +298,8 @@ class Captures extends EventEmitter {
   }
 
   /**
-   * A process that dies during a heap profile has sent a first reading after a third of the time.
-   * This reading is a profile, too, and usually the last evidence of the leak.
+   * Keeps the first reading of a heap profile whose process died. A process sends this reading
+   * after a third of the time. It is also a profile, and usually the last evidence of the leak.
    * @param {RunningCapture} running
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    * @returns {Promise<boolean>} false if no reading arrived, or if it is incomplete
