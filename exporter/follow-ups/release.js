@@ -22,10 +22,10 @@ const REPLICA_SET = /^(.+-[bcdfghjklmnpqrstvwxz2456789]{8,10})-[bcdfghjklmnpqrst
 /** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */
 
 /**
- * Identifies the code that a process runs: a digest of its command line without the options of
- * Node.js, its script, the nearest package.json, and its ReplicaSet. Only the digest is retained.
+ * Identifies the code that a process runs: by its ReplicaSet, and by a digest of its script, the
+ * nearest package.json, and its command line without the options of Node.js.
  * @param {Hello} hello
- * @returns {string | null} digest; null if none of these is visible
+ * @returns {string | null} name of the ReplicaSet and digest; null if neither is visible
  */
 function readRelease (hello) {
   const parts = [REPLICA_SET.exec(hello.pod?.name ?? '')?.[1], digestOf(hello)]
@@ -56,7 +56,8 @@ function digestOf (hello) {
 /**
  * @param {string} root
  * @param {string} folder
- * @returns {Buffer | string} path of package.json in the folder or in the nearest folder above
+ * @returns {Buffer | string} content of package.json in the folder or in the nearest folder above;
+ *   empty without one
  */
 function nearestPackage (root, folder) {
   for (; ; folder = path.dirname(folder)) {
