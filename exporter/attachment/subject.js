@@ -17,7 +17,7 @@ const OPENS_INSPECTOR = /^--inspect(-brk|-wait)?(=|$)/
 
 /** A process to which memwatch may attach, read from the kernel. */
 class Subject {
-  /** Start of the process in ticks, which together with its pid identifies it. */
+  /** Start time in ticks, which together with the pid identifies the process. */
   startTimeTicks
   /** Text for people, without arguments. */
   name
@@ -61,7 +61,7 @@ class Subject {
     return this.#view.env
   }
 
-  /** False for a command line or an exporter of memwatch. */
+  /** False for memwatch's own command line and exporter. */
   get isApp () {
     return !isMemwatch(this.#view)
   }
@@ -77,7 +77,7 @@ class Subject {
     return words.split(' ')
   }
 
-  /** Its options of Node.js, as far as they are readable; later options win. */
+  /** Its Node.js options, as far as they are readable; later options win. */
   get options () {
     const settings = settingsOf(this.#view)
     const { env } = this.#view
@@ -117,8 +117,8 @@ class Subject {
 
   /**
    * Checks everything that is visible before a signal is sent.
-   * @param {{ assumeDefaultSigusr1?: boolean }} [options] true if the user states that the app does
-   *   not listen to SIGUSR1
+   * @param {{ assumeDefaultSigusr1?: boolean }} [options] assumeDefaultSigusr1: true if the user
+   *   states that the app does not listen to SIGUSR1
    * @throws {Refusal} names the first reason
    */
   check ({ assumeDefaultSigusr1 = false } = {}) {

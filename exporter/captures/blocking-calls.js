@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Calls that block the event loop until they finish, with their non-blocking replacements.
+ * A call that blocks the event loop until it finishes, with its non-blocking replacement.
  * @typedef {{ pattern: RegExp, call: string, instead: string }} BlockingCall pattern: found in a
  *   line of source
  */

@@ -16,7 +16,7 @@ const { RunningCapture } = require('./running-capture')
 const PATIENCE_SECONDS = 300
 /** Error code of a stream whose other end is gone: node:stream. */
 const HUNG_UP = 'ERR_STREAM_PREMATURE_CLOSE'
-/** Number of stored failures. */
+/** Upper bound of failed captures in memory. */
 const MOST_FAILED = 20
 /** Size limit of profiles that are analysed; larger profiles have no suspects. */
 const MOST_PROFILE_BYTES = 64 * 2 ** 20
@@ -166,7 +166,8 @@ class Captures extends EventEmitter {
   }
 
   /**
-   * Starts a capture. Returns after the request to the agent; `finished` resolves with the outcome.
+   * Starts a capture. The call returns after the request to the agent; `finished` resolves with the
+   * outcome.
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {{ kind: import('./kinds').KindName, seconds?: number, intervalBytes?: number, force?:
    *   boolean, diagnosis?: string, rule?: string }} options intervalBytes: mean distance between

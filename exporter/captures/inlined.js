@@ -339,7 +339,7 @@ function groupedByName (functions) {
 }
 
 /**
- * Functions that can be called by a name, by that name.
+ * Functions in a file, with the names by which they can be called.
  * @param {Node} tree
  * @param {Budget} visits
  */

@@ -43,9 +43,9 @@ const REST_SECONDS = 3
 
 /**
  * Requests full GCs from agents that allow it, if leak checks lack readings of the live heap
- * because the app's own major GCs are rare. The agent bounds their time. Requests stop if they free
- * memory outside the heap. An app at rest whose heap is much larger than its live heap gets no
- * requests. With these limits the app behaves as it would without requests.
+ * because the app's own major GCs are rare. The agent limits the time of these GCs. Requests stop
+ * if the GCs free memory outside the heap. An app at rest whose heap is much larger than its live
+ * heap gets no requests. With these limits the app behaves as it would without requests.
  */
 class ForcedReadings {
   #commands

@@ -27,7 +27,7 @@ class Quarantine {
   }
 
   /**
-   * Moves a file, link or folder to the quarantine, or removes it if this fails. Never throws.
+   * Moves a file, link or folder to the quarantine, or removes it if this fails. It never throws.
    * @param {string} file
    * @param {string} reason
    */

@@ -225,8 +225,8 @@ class DeathWatch extends EventEmitter {
   }
 
   /**
-   * Polls a process that may be dying, several times: its exit status is readable only until its
-   * parent has waited for it.
+   * Polls a process several times while it may be dying, because its exit status is readable only
+   * until its parent has waited for it.
    * @param {Watched} watched
    * @param {number} poll
    */

@@ -317,8 +317,8 @@ class FlightRecorder {
   }
 
   /**
-   * Saves the new rows of a target. Never rejects. The data is copied at once, because a slow disk
-   * must not keep ended targets in memory.
+   * Saves the new rows of a target. It never rejects. The data is copied at once, because a slow
+   * disk must not keep ended targets in memory.
    * @param {Segments} segments
    * @param {import('@memwatch/engine/history/target').Target} target
    */

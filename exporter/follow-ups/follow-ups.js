@@ -148,7 +148,7 @@ class FollowUps extends EventEmitter {
 
   /**
    * Follow-ups that begin with a process. They concern advice for ended processes of its workload,
-   * and for living ones that run without the change.
+   * and for living processes that run without the change.
    * @param {Target} target
    */
   #openOf (target) {

@@ -11,7 +11,9 @@ const { Witness } = require('../process/witness')
 /** Size limit of a script that is read to distinguish releases; bundles of servers are smaller. */
 const MAX_SCRIPT_BYTES = 4 * 2 ** 20
 const MAX_PACKAGE_BYTES = 2 ** 18
-/** Ancestors whose environment is read: a supervisor, its shell and an init. */
+/**
+ * Upper bound of ancestors whose environment is read, such as a supervisor, its shell and an init.
+ */
 const MOST_PARENTS = 4
 /**
  * Name of a pod of a Deployment: the name of its ReplicaSet, which changes with each release, and a

@@ -72,9 +72,9 @@ class Endpoint {
     await new Promise((resolve, reject) => {
       this.#server.once('error', reject)
       const listen = () => this.#server.listen(address, () => resolve(undefined))
-      // Only one pod sees its folder, and may run as any user, so every user may connect. The umask
-      // is used instead of chmod, because a user who may write to the folder could have replaced
-      // the socket by a link.
+      // Only the pod itself sees its folder, and the pod may run as any user, so every user may
+      // connect. The umask is used instead of chmod, because a user who may write to the folder
+      // could have replaced the socket by a link.
       if (this.podUid === undefined) listen()
       else withUmask(ALL_MAY_CONNECT, listen)
     })

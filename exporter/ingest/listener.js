@@ -14,7 +14,7 @@ const FRAME = `{"v":${PROTOCOL_VERSION},"type":"frame"`
 const KEEP_ALIVE_MS = 10_000
 /** Limits of one listener: memory that slow peers can occupy, and number of connections. */
 const LIMITS = Object.freeze({ maxConnections: 4096, maxUnfinishedBytes: 16 * 2 ** 20 })
-/** Limits of one pod of many: no pod can use up the share of the others. */
+/** Limits of one pod among many: no pod can use up the share of the others. */
 const POD_LIMITS = Object.freeze({ maxConnections: 64, maxUnfinishedBytes: 2 ** 20 })
 /**
  * Burst and rate of frames of a target. The burst covers a pause of the exporter; an agent sends

@@ -34,7 +34,9 @@ const HEIGHT = 200
 const TOP_PADDING = 10
 /** Width of the left axis, equal for all charts, so that their times are aligned. */
 const AXIS_WIDTH = 70
-/** Width of the labels beside a chart, and width of a chart below which they are under it. */
+/**
+ * Width of the labels beside a chart, and chart width below which the labels are under the chart.
+ */
 const GUTTER_WIDTH = 196
 const NARROW_BELOW = 460
 const LABEL_HEIGHT = 16

@@ -47,30 +47,34 @@ const { WebhookPart } = require('./webhook')
  */
 const parts = Object.freeze([
   LogPart,
-  // It is before the parts that send verdicts, because it attaches known bugs to the verdicts.
+  // This part comes before the parts that send verdicts, because it attaches known bugs to the
+  // verdicts.
   KnownBugsPart,
   WebhookPart,
-  // It is before FlightPart, so that a restored target gets the suspects of its captures.
+  // This part comes before FlightPart, so that a restored target gets the suspects of its captures.
   CapturesPart,
-  // It starts after CapturesPart has restored captures, and stops before their files are deleted.
+  // This part starts after CapturesPart has restored captures, and stops before their files are
+  // deleted.
   EgressPart,
   AutomaticCapturesPart,
   ForcedReadingsPart,
-  // It is before FlightPart, which restores follow-ups into it and saves its events.
+  // This part comes before FlightPart, which restores follow-ups into it and saves its events.
   FollowUpsPart,
   ProcessDetailsPart,
   HttpPart,
   RecordingPart,
   FlightPart,
-  // It is after the parts that restore, because it reports the files that they could not read.
+  // This part comes after the parts that restore, because it reports the files that they could not
+  // read.
   DataFolderPart,
   OtlpPart,
-  // It evaluates the last frames once AgentsPart has stopped; the parts above receive the verdicts.
+  // This part evaluates the last frames once AgentsPart has stopped; the parts above receive the
+  // verdicts.
   JudgingPart,
   AgentsPart,
-  // It stops before AgentsPart, because connections that the exporter closes are no deaths.
+  // This part stops before AgentsPart, because connections that the exporter closes are no deaths.
   DeathsPart,
-  // It stops before AgentsPart, so that the agents that it has started can still connect.
+  // This part stops before AgentsPart, so that the agents that it has started can still connect.
   AttachingPart,
   SelfCarePart
 ])

@@ -66,7 +66,7 @@ function descriptorGroups (pid) {
 }
 
 /**
- * Groups open files: files that are open more than once by path, others by folder.
+ * Groups open files: by path if a file is open more than once, otherwise by folder.
  * @param {string[]} files
  */
 function fileGroups (files) {
