@@ -412,7 +412,7 @@ const capture = fieldsOf({ id: matching(ID), part: matching(WORD) })
 
 const bye = fieldsOf({ sequence: whole, atUnixMs: unixMs, exitCode: integer(2 ** 32, -(2 ** 31)) })
 
-/** Rules of a frame, except for `values`: their rejection has a reason of its own. */
+/** Rules of a frame without its `values`, whose rejection has a reason of its own. */
 const frame = fieldsOf({
   sequence: whole,
   atUnixMs: unixMs,

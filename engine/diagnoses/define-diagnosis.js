@@ -79,8 +79,8 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {number} [memoryLimitBytes] memory limit to request, whole MiB
  * @property {number} [memoryRequestBytes] memory request, whole MiB; only together with a memory
  *   limit
- * @property {string} [kubernetes] container fields of a pod's spec: env entries, or resources;
- *   YAML; added when the API exposes the fix
+ * @property {string} [kubernetes] container fields of a pod's spec as YAML: env entries, or
+ *   resources. It is added when the API exposes the fix
  * @property {string} [code] change of the code
  * @property {string} [note] sentence about the options that the forms leave out, and the reason
  *

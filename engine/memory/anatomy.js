@@ -35,11 +35,11 @@ const NOTHING_SEEN = Object.freeze({
  */
 
 /**
- * Breaks RSS down into parts. Parts are assigned in turn, the most reliable first, and each gets at
- * most the bytes that are left; so the sum is RSS for any input. RSS and the V8 heap are current.
- * malloc's parts date from the last scan, seconds or minutes ago; all later changes count as
- * malloc's memory, or as the memory of an addon's malloc if that is larger. Before the first scan
- * malloc's memory counts as unexplained.
+ * Breaks RSS down into parts. Parts are assigned in turn, the most reliable first. Each part gets
+ * at most the bytes that are left, so the sum is RSS for any input. RSS and the V8 heap are
+ * current. malloc's parts date from the last scan, seconds or minutes ago. All later changes count
+ * as malloc's memory, or as memory of an addon's malloc if that malloc has more. Before the first
+ * scan malloc's memory counts as unexplained.
  *
  * @param {object} of
  * @param {Values} of.values newest values
