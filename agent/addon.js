@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Binary of `@memwatch/allocator`. Its index.js would add half a millisecond to the preload. A
- * bundler would include the addon if the name were a literal.
+ * Binary of `@memwatch/allocator`, loaded directly: the package's index.js would add half a
+ * millisecond to the preload. The name is computed, so that bundlers do not include the file.
  */
 const ADDON = `@memwatch/allocator/prebuilt/${process.platform}-${process.arch}.node`
 /** Node.js throws this code under the permission model or --no-addons. */

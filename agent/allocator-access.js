@@ -18,7 +18,8 @@ const { readFileSync } = require('./primordials')
  */
 
 /**
- * @returns {AllocatorAccess | 'disabled' | undefined} disabled: node:ffi is native code, too
+ * @returns {AllocatorAccess | 'disabled' | undefined} disabled: Node.js forbids native code, and
+ *   node:ffi is native code, too
  */
 function byAddon () {
   try {
@@ -30,7 +31,7 @@ function byAddon () {
   }
 }
 
-/** The functions of glibc. @returns {AllocatorAccess | undefined} */
+/** Access by node:ffi, to glibc's functions only. @returns {AllocatorAccess | undefined} */
 function byForeignFunctions () {
   /** @type {any} */
   let ffi
@@ -39,7 +40,7 @@ function byForeignFunctions () {
     if (loadedAllocator(readFileSync('/proc/self/maps', 'latin1')).allocator !== 'glibc') {
       return undefined
     }
-    ffi = require('node:' + 'ffi') // types of older Nodes lack it
+    ffi = require('node:' + 'ffi') // joined: the types of older Nodes lack this module
     const { functions } = ffi.dlopen(null, {
       open_memstream: { arguments: ['pointer', 'pointer'], return: 'pointer' },
       malloc_info: { arguments: ['i32', 'pointer'], return: 'i32' },

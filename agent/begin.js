@@ -5,11 +5,11 @@ const { startGcs, stopGcs } = require('./collect/gc-start')
 
 /**
  * The agent only counts GCs while the app starts. It loads everything else in pieces after the
- * loop's first turns: all at once would block the app for some ten milliseconds.
+ * loop's first turns: loading all of it at once would block the app for about ten milliseconds.
  */
 const LOAD_AFTER_MS = 40
 const LOAD_EVERY_MS = 1
-/** A process that ends earlier sends nothing. */
+/** Age at the first frame. A process that ends earlier sends nothing. */
 const FIRST_FRAME_MS = 100
 
 /**
@@ -23,7 +23,10 @@ const FIRST_FRAME_MS = 100
  * @typedef {'waiting' | 'loading' | 'running' | 'ended'} State
  */
 
-/** One step of stopping: an error does not prevent the others. @param {() => void} work */
+/**
+ * Runs one step of stopping. Its error does not prevent the other steps.
+ * @param {() => void} work
+ */
 const attempt = work => {
   try {
     work()
@@ -61,7 +64,7 @@ class Lifecycle {
     process.on('exit', this.#onExit)
   }
 
-  /** Ends everything begun, in any state. */
+  /** Stops the timers, the counter of GCs and the agent, in any state. */
   stop () {
     this.#state = 'ended'
     clearTimeout(this.#timer)
@@ -87,7 +90,7 @@ class Lifecycle {
     this.#agent?.run()
   }
 
-  /** Says goodbye to the exporter. @param {number} exitCode */
+  /** Sends a last frame and the `bye` to the exporter. @param {number} exitCode */
   end (exitCode) {
     this.#state = 'ended'
     if (nowMs() - this.#beganMs < FIRST_FRAME_MS) return
@@ -120,7 +123,7 @@ class Lifecycle {
       try {
         work(exitCode)
       } catch (error) {
-        // With the stack used up, these calls throw as well.
+        // After a stack overflow these calls throw as well.
         attempt(() => this.stop())
         attempt(() => this.#debug('off: %s', error))
       }

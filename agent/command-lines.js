@@ -12,14 +12,17 @@ const NEWLINE = 0x0a
 
 /**
  * Reads commands from a connection within a budget: a peer that floods the socket costs the app
- * nothing. After LINES_PER_SECOND the socket pauses until the second is over; after
+ * hardly any time. After LINES_PER_SECOND the socket pauses until the second is over; after
  * MOST_STRAY_LINES the agent hangs up.
  */
 class CommandLines {
   #socket
   #execute
   #hangUp
-  /** Copied start of a line, as a slice would retain a whole read. @type {Buffer} */
+  /**
+   * Start of an incomplete line. It is a copy, as a slice would retain a whole read.
+   * @type {Buffer}
+   */
   #unfinished = Buffer.alloc(0)
   /** Bytes read before the pause, one read at most. @type {Buffer} */
   #unread = Buffer.alloc(0)

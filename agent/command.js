@@ -11,7 +11,7 @@ const COMMAND_LINE = '@memwatch/cli'
 /** @returns {string | undefined} path; undefined: not installed */
 function findCommandLine () {
   try {
-    // Beside the agent, or in the project: some package managers isolate each package.
+    // It is beside the agent or in the project, as some package managers isolate each package.
     return require.resolve(`${COMMAND_LINE}/memwatch.js`, { paths: [__dirname, process.cwd()] })
   } catch {}
 }

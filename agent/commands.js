@@ -6,9 +6,9 @@ const { PROTOCOL_VERSION } = require('./protocol/frame')
 const { nowMs, parseJson, readFileSync, readRssBytes, timeOriginUnixMs } = require('./primordials')
 const { isProof } = require('./protocol/proof')
 
-/** An extra frame takes milliseconds: requests in between get the last one. */
+/** An extra frame takes milliseconds, so the agent sends at most one within this time. */
 const EXTRA_FRAME_EVERY_SECONDS = 1
-/** malloc_trim blocks the app for tens of milliseconds: repeated commands must not stop it. */
+/** malloc_trim blocks the app for tens of milliseconds: repeated commands must not stop the app. */
 const TRIM_EVERY_SECONDS = 10
 /** Interval between checks of folder, socket and token file, for any number of commands. */
 const TRUST_SECONDS = 1
@@ -23,7 +23,7 @@ const MAX_ID_LENGTH = 64
  *
  * @typedef {object} Connection
  * @property {string} [nonce] sent in its hello, and covered by each proof
- * @property {number} sequence number of the last proved command: each is accepted once
+ * @property {number} sequence number of the last proved command: each number is accepted once
  */
 
 /**
@@ -64,7 +64,7 @@ function commands (
     const began = now()
     if (began - trimmedAt < TRIM_EVERY_SECONDS) return { ok: false, reason: 'too_soon' }
     trimmedAt = began
-    sendExtraFrame() // sends the prediction, measured just before
+    sendExtraFrame() // sends the values from which the effect is predicted
     const rssBeforeBytes = rss()
     const from = now()
     const trimmed = access.trim()

@@ -4,14 +4,22 @@ const { nowMs, measureCpu } = require('./primordials')
 const { getHeapStatistics, runInNewContext, setFlagsFromString } = require('./v8-functions')
 const { debug } = require('./guard')
 
-/** Largest CPU share; least distance, as V8 discards aging code. */
+/**
+ * Largest share of CPU time, and least time between two full GCs. Each full GC ages compiled code,
+ * and V8 discards old code.
+ */
 const LIMITS = {
   allow: { share: 0.02, distanceSeconds: 4 },
   often: { share: 0.25, distanceSeconds: 0.1 }
 }
-/** Least cost of a pause: one without CPU blocks the app, too. At most a tenth of the time. */
+/**
+ * Least cost of a pause, as a share of its length: a pause without CPU time blocks the app, too. So
+ * the mode `allow` pauses the app for at most a tenth of the time.
+ */
 const LEAST_CPU_SHARE = 0.2
-/** Before the first measurement: full GCs took 0.5 to 1.6 ms for each MiB on Node.js 18 to 26. */
+/**
+ * Cost before the first measurement: full GCs took 0.5 to 1.6 ms for each MiB on Node.js 18 to 26.
+ */
 const FIRST_SECONDS_PER_BYTE = 0.0016 / 2 ** 20
 
 const OVER_BUDGET = 'too soon after the last full GC'
@@ -20,7 +28,7 @@ const OVER_BUDGET = 'too soon after the last full GC'
 let gc
 
 /**
- * V8 exposes its `gc` to contexts created while the flag is set, so to none of the app:
+ * V8 exposes its `gc` to contexts created while the flag is set, so to no context of the app:
  * docs/decisions/0060-full-gcs-on-command.md.
  * @returns {() => void}
  */
@@ -42,9 +50,9 @@ const collect = () => {
 const heapUsedBytes = () => getHeapStatistics().used_heap_size
 
 /**
- * Full GCs on command, for readings of the live heap when V8 itself collects too rarely. The
- * distance to the previous GC, or to the start, keeps their share within LIMITS, at the costs of
- * the last one and of the current heap.
+ * Full GCs on command, for readings of the live heap when V8 itself collects too rarely. The time
+ * since the previous GC, or since the start, keeps their share within LIMITS. The expected cost
+ * follows from the last GC and from the size of the heap.
  */
 class ForcedGc {
   #limits

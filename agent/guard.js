@@ -14,7 +14,7 @@ function debug (format, ...values) {
 }
 
 /**
- * No error of this step reaches the app.
+ * Runs a step, whose error does not reach the app.
  * @param {string} what name of the step, for NODE_DEBUG=memwatch
  * @param {() => void} work
  */
@@ -28,7 +28,7 @@ function attempt (what, work) {
 
 /** Barrier between agent and app: it counts errors inside and lets none out. */
 class Guard {
-  /** Sent in every frame. */
+  /** Number of errors, sent in every frame. */
   errors = 0
 
   /**
@@ -56,7 +56,7 @@ class Guard {
       try {
         return call(first, second)
       } catch (error) {
-        // With the stack used up, this call throws as well.
+        // After a stack overflow this call throws as well.
         try {
           this.caught(what, error)
         } catch {}

@@ -54,11 +54,11 @@ function isProgram (script, own) {
 }
 
 /**
- * Nearest package above the script; for the program of an installed package that of the app: in
- * the working folder, or beside node_modules.
+ * Package of the app: the nearest one above the script. If the script is the program of an
+ * installed package, it is the package in the working folder, or beside node_modules.
  * @param {string | undefined} script absolute path
- * @param {{ workingFolder?: () => string, isWorker?: boolean }} [of] isWorker: workers of loaders
- *   report before the main thread, and run a package's script or none
+ * @param {{ workingFolder?: () => string, isWorker?: boolean }} [of] isWorker: true in a worker;
+ *   the workers of loaders report before the main thread, and run a package's script or none
  * @returns {Package}
  */
 function appPackage (script, { workingFolder = process.cwd, isWorker = false } = {}) {
@@ -76,7 +76,7 @@ function appPackage (script, { workingFolder = process.cwd, isWorker = false } =
 /**
  * @param {string | undefined} script
  * @param {Package} [app]
- * @returns {string} of its package, else of the script
+ * @returns {string} name of the app's package, else of the script
  */
 const appName = (script, app = appPackage(script)) =>
   app?.name ?? (path.basename(script ?? '').replace(/\.[cm]?[jt]s$/, '') || 'node')
@@ -147,7 +147,8 @@ function hello (config) {
     allowedFlags: [...process.allowedNodeEnvironmentFlags],
     ...(!isMainThread && { resourceLimits: { ...resourceLimits } }),
     hostMemoryBytes,
-    // No limit reads as undefined, 0 or about 2^63 and 2^64, by Node and cgroup version.
+    // Without a limit the value is undefined, 0, or about 2^63 or 2^64, depending on the versions
+    // of Node and cgroup.
     ...(constrained && constrained < hostMemoryBytes && { constrainedBytes: constrained }),
     cores: os.availableParallelism?.() ?? os.cpus().length
   }

@@ -3,7 +3,7 @@
 /**
  * Preload: `node -r memwatch/agent app.js`. Only this file has side effects. It starts the agent
  * once per isolate, or does nothing; it never throws. A global preload also reaches old Node.js:
- * this file must parse there. The files it loads may fail to; then the agent stays off.
+ * this file must parse there. The files that it loads may fail to parse; then the agent stays off.
  */
 
 /** Two installed copies share this symbol: the first one runs. */

@@ -66,8 +66,8 @@ class Agent {
       this.#send(this.#dueSeconds)
     })
     // Node delivers the GCs of a turn before its immediates, so a frame read in an immediate counts
-    // all of them. No arguments: Node.js passes them by the iterator of arrays, which the app may
-    // replace.
+    // all of them. setImmediate gets no arguments: Node.js passes them by the iterator of arrays,
+    // which the app may replace.
     this.#onTimer = () => {
       this.#dueSeconds = nowMs() / 1000
       this.#immediate = setImmediate(this.#tick)
@@ -174,8 +174,8 @@ class Agent {
     const values = this.#unsent
     const collectors = this.#collectors
     const tick = { count: this.#count++, nowSeconds, isOnDemand }
-    // One function, and no copies for the line below: code that runs once a second is cold, and
-    // each further function is expensive.
+    // All of it is one function, without copies for the line below: code that runs once a second is
+    // cold, and each further function is expensive.
     for (let i = 0; i < collectors.length; i++) {
       try {
         collectors[i].read(values, tick)
@@ -197,7 +197,7 @@ class Agent {
       }) + '\n'
     if (line.length <= MAX_LINE_BYTES && this.#transport) {
       this.#unsent = { ...NO_VALUES }
-      // Peaks continue while frames wait, as the transport may drop those.
+      // Peaks continue while frames wait, as the transport may drop these frames.
       if (this.#transport.write(line)) {
         for (let i = 0; i < collectors.length; i++) collectors[i].sent?.()
       }

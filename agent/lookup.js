@@ -4,7 +4,7 @@ const dns = require('node:dns')
 const net = require('node:net')
 const { clearTimeout, nextTick, readFileSync, setTimeout } = require('./primordials')
 
-/** Less than the transport's CONNECT_TIMEOUT_MS. */
+/** Limit of a lookup, below the transport's CONNECT_TIMEOUT_MS. */
 const TIMEOUT_MS = 400
 
 /**

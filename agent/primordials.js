@@ -24,7 +24,10 @@ const cpuUsage = process.cpuUsage.bind(process)
 const threadCpuUsage = /** @type {any} */ (process).threadCpuUsage?.bind(process)
 const { nodeTiming } = performance
 
-/** A busy machine may interrupt the thread between both clocks: then it reads them again. */
+/**
+ * A busy machine may interrupt the thread between the readings of both clocks: then the agent reads
+ * them again.
+ */
 const SAME_MOMENT_MS = 0.02
 const MOST_TRIES = 5
 
@@ -68,7 +71,7 @@ const unrefd = timer => {
 }
 
 module.exports = Object.freeze({
-  /** Unref'd: a script that ends must end. @type {SetTimer} */
+  /** Unref'd, as no timer may keep a finished script alive. @type {SetTimer} */
   setTimeout: (work, ms) => unrefd(setTimeout(work, ms)),
   clearTimeout,
   /** Unref'd. @type {SetTimer} */
@@ -103,7 +106,7 @@ module.exports = Object.freeze({
     return (user + system) / 1e3
   },
   /**
-   * Measures all threads: the kernel counts one thread in ticks.
+   * Measures the CPU time of all threads, as the kernel counts that of one thread only in ticks.
    * @returns {() => number} CPU seconds since this call, at most the wall time
    */
   measureCpu: () => {

@@ -4,7 +4,8 @@ const { OwnDescriptor, LostDescriptor } = require('./own-descriptor')
 const { closeSync, openSync, readSync } = require('./primordials')
 
 /**
- * Calls the function below Buffer.toString directly: its path there is long in cold code.
+ * Calls the native function behind Buffer.toString directly: the JavaScript in between is slow in
+ * cold code.
  * @param {Buffer} buffer
  * @param {number} length
  * @returns {string}
@@ -14,7 +15,7 @@ const decodeLatin1 = (buffer, length) => {
   return latin1Slice ? latin1Slice.call(buffer, 0, length) : buffer.toString('latin1', 0, length)
 }
 
-/** Limit of `read`. */
+/** Longest content that `read` returns. */
 const MAX_BYTES = 4 * 2 ** 20
 
 /** The kernel returns one page per read of a file of many records. */
@@ -52,7 +53,10 @@ function * readLines (file) {
  * @property {() => void} close
  */
 
-/** The agent holds six descriptors with its socket, that of a capture and the file of a scan. */
+/**
+ * With its socket, the socket of a capture and the file of a scan, the agent holds at most six
+ * descriptors.
+ */
 const MOST_KEPT = 3
 
 /** @returns {KernelFiles} */
@@ -110,8 +114,8 @@ const isTemporary = error => error instanceof LostDescriptor ||
   Boolean(/** @type {NodeJS.ErrnoException} */ (error).code?.endsWith('FILE'))
 
 /**
- * The number after a prefix at the start of a word. V8 would recompile a regular expression in code
- * that runs once a second.
+ * The number after a prefix at the start of a word. The function uses no regular expression: V8
+ * would recompile it in code that runs once a second.
  * @param {string} text
  * @param {string} prefix
  * @returns {number | undefined}

@@ -13,7 +13,10 @@ class Sessions {
   #pauses
   #ownGc
   #sendFrame
-  /** Unix socket: commands come over one only, as any process can reach a TCP port. */
+  /**
+   * Address of the Unix socket, if there is one: commands come over it only, as any process can
+   * reach a TCP port.
+   */
   #address
   /**
    * Hello up to its last brace: fields that vary by connection follow.

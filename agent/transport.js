@@ -9,11 +9,11 @@ const { clearTimeout, nowMs, setImmediate, setTimeout } = require('./primordials
 /** Limit of a line that the kernel accepted in part. */
 const MAX_PENDING_BYTES = 262_144
 /**
- * Limit of lines waiting for a connection: some twenty seconds of frames, so that a restart of the
+ * Limit of lines waiting for a connection: about twenty seconds of frames, so that a restart of the
  * exporter loses none.
  */
 const MAX_WAITING_LENGTH = 65_536
-/** A pending connect keeps the loop alive, by libuv. */
+/** Limit of a pending connect, which keeps the loop alive in libuv. */
 const CONNECT_TIMEOUT_MS = 500
 /** Limit of answers waiting for the kernel: answers to the commands of one second. */
 const MAX_ANSWERS_LENGTH = 16_384
@@ -31,8 +31,8 @@ const SHUN_SECONDS = 30
  */
 
 /**
- * Connection to the exporter. It must never keep the app alive, and a pending write or connect of
- * libuv does, even on an unref'd socket. So it writes straight to the non-blocking descriptor,
+ * Connection to the exporter. It must never keep the app alive, but a pending write or connect of
+ * libuv does so, even on an unref'd socket. So it writes straight to the non-blocking descriptor,
  * buffers a bounded rest, and drops and counts the oldest lines. `tick` runs before each frame.
  *
  * idle -> connecting -> open -> idle ...; `stop` ends it.
@@ -58,7 +58,7 @@ class Transport {
   /** Answers to commands of this connection. They wait beside the frames and displace none. */
   #answers = ''
   dropped = 0
-  /** The hello is expensive: it is sent with the first frame. */
+  /** True once the hello is sent. It is expensive, so it is sent with the first frame. */
   #greeted = false
   /** @type {NodeJS.Timeout | undefined} */
   #giveUp
@@ -177,8 +177,8 @@ class Transport {
         attempt('connect', () => this.#open())
       }
     })
-    // After a long block timers run first: let the loop deliver the kernel's answer before the
-    // immediate.
+    // After a long block, timers run before the loop delivers the kernel's answer; an immediate
+    // runs after that.
     this.#giveUp = setTimeout(() => setImmediate(() => {
       if (this.#socket === socket && this.#state === 'connecting') {
         attempt('connect', () => this.#lose())
@@ -236,7 +236,8 @@ class Transport {
   }
 
   /**
-   * A string needs no Buffer, and the kernel nearly always accepts all of it.
+   * Writes the string itself first: this needs no Buffer, and the kernel nearly always accepts all
+   * of it.
    * @param {string} text
    * @returns {boolean} false: nothing was accepted
    */
@@ -275,8 +276,8 @@ class Transport {
   }
 
   /**
-   * For sockets without a descriptor (Windows pipes): one write at a time. A peer that does not
-   * accept it within a tick is disconnected.
+   * Writes by the stream, for sockets without a descriptor (Windows pipes): one write at a time. A
+   * peer that does not accept it within a tick is disconnected.
    * @param {Buffer} bytes
    */
   #writeByStream (bytes) {

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds prebuilt/*.node from the C files here, after `npm ci` in the workspace. Needs gcc, and for
-# arm64 gcc-aarch64-linux-gnu with libc6-dev-arm64-cross (headers alone). Nothing is linked, so the
-# same binary loads on glibc and musl.
+# Builds prebuilt/*.node from the C files here, after `npm ci` in the workspace. It needs gcc, and
+# for arm64 gcc-aarch64-linux-gnu with libc6-dev-arm64-cross (headers alone). Nothing is linked, so
+# the same binary loads on glibc and musl.
 set -eu
 cd "$(dirname "$0")"
 headers=$(node -p "require('node-api-headers').include_dir")

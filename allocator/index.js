@@ -21,10 +21,11 @@
  * Counts the GCs of the isolate that created it, until the isolate ends.
  * @typedef {object} GcHooks
  * @property {number} takenLength length of the array for `take`
- * @property {(out: Float64Array) => void} take moves the counts since the last call into the array:
- *   rows used, all major GCs so far, live heap in bytes and major GCs up to its reading (0 before
- *   the first); then for each row V8's kind and flags, count, sum and longest pause in seconds, and
- *   counts by the buckets of GC_PAUSE_BOUNDS_SECONDS of the agent's protocol
+ * @property {(out: Float64Array) => void} take moves the counts since the last call into the array.
+ *   First come the number of rows used, all major GCs so far, the live heap in bytes, and the major
+ *   GCs up to its reading (0 before the first). Then each row has V8's kind and flags, the count,
+ *   sum and longest pause in seconds, and the counts by the buckets of GC_PAUSE_BOUNDS_SECONDS of
+ *   the agent's protocol
  * @property {(spaces: number) => number | undefined} readLiveHeap starts readings of the live heap
  *   at the end of each major GC: the used bytes of these spaces, bits by their place in
  *   v8.getHeapSpaceStatistics(). Returns the current bytes; undefined after `stop`

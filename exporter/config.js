@@ -40,7 +40,7 @@ function wholeNumber (text, least, most) {
   return number
 }
 
-/** Smallest data folder with a full segment of each kind. */
+/** Size of the smallest data folder that has room for a full segment of each kind. */
 const LEAST_DATA_BYTES = 16 * 2 ** 20
 
 /**
@@ -181,8 +181,8 @@ const options = withKeys({
       'itself: each rule has a condition, a kind of capture and a least interval',
     /**
      * @param {string} text
-     * @returns {readonly import('./captures/rules').CaptureRule[] | undefined} undefined: the
-     *   built-in ones
+     * @returns {readonly import('./captures/rules').CaptureRule[] | undefined} undefined for the
+     *   built-in rules
      */
     read (text) {
       if (text === '') return undefined

@@ -29,9 +29,9 @@ const TARGET_EVENTS = ['open', 'frame', 'answer', 'vanish', 'back', 'end']
  */
 
 /**
- * Composition root: its input is bytes of agents, its output verdicts. It holds targets, deaths and
- * captures, and emits events. Each part subscribes by itself, and emits its results on the
- * exporter. A listener that throws is counted and does not affect the others.
+ * Composition root of the exporter: its input is the bytes of agents, its output is verdicts. It
+ * holds targets, deaths and captures, and emits events. Each part subscribes by itself, and emits
+ * its results on the exporter. A listener that throws is counted and does not affect the others.
  *
  *   open, frame, vanish, back, end (target)   of the targets: engine/history/targets.js
  *   answer (target, answer)                   to a command
@@ -40,7 +40,7 @@ const TARGET_EVENTS = ['open', 'frame', 'answer', 'vanish', 'back', 'end']
  *   death, alive, lives                       parts/deaths.js
  *   captured, captureFailed (capture, target) parts/captures.js
  *   analysis (target, file)                   parts/deaths.js: V8 wrote a heap snapshot
- *   holders (target, death?)                  parts/captures.js, parts/deaths.js: one was analysed
+ *   holders (target, death?)                  parts/captures.js, parts/deaths.js: it was analysed
  *   advised (advice)                          parts/follow-ups.js: a process with a finding ended
  *   followed (target, follow-up)              parts/follow-ups.js
  *   omitted (target, error)                   parts/http.js
@@ -92,7 +92,7 @@ class Exporter extends GuardedEmitter {
     return this.deathRegistry.all
   }
 
-  /** True from its start until it stops. */
+  /** True between start and stop. */
   get isReady () {
     return this.#ready
   }
@@ -111,8 +111,8 @@ class Exporter extends GuardedEmitter {
   /**
    * @returns {Promise<{ socket: import('./ingest/address').Address, listen: { host: string, port:
    *   number } }>} the addresses on which it listens
-   * @throws {Error} its message names what cannot be started, its code is the system's, such as
-   *   EADDRINUSE; nothing is left open then
+   * @throws {Error} the message names the part that cannot start, the code is the system's, such as
+   *   EADDRINUSE; all started parts are stopped then
    */
   async start () {
     const addresses = await this.#parts.start(this)

@@ -27,8 +27,8 @@ class InTurns {
   }
 
   /**
-   * Evaluates a target now. Called before its next frame and at its end, so that every frame is
-   * evaluated by itself, live as in a replay.
+   * Evaluates a target now. The exporter calls this method before the target's next frame and at
+   * its end, so that every frame is evaluated separately, as in a replay.
    * @param {import('@memwatch/engine/history/target').Target} target
    */
   now (target) {

@@ -1,6 +1,6 @@
 'use strict'
 
-/** Longest time for which long work blocks the event loop, because agents and probes wait then. */
+/** Time after which long work pauses, because agents and probes wait for the event loop. */
 const BLOCKED_MS = 5
 
 /** Splits long work over several turns of the event loop. */

@@ -4,7 +4,9 @@ const { stringifyJson } = require('../primordials')
 const { GCProfiler } = require('../v8-functions')
 const { CaptureError, stopAfter, textChunks } = require('./parts')
 
-/** V8 retains 3 KB of each GC until it is stopped, and stopping takes 25 µs for each. */
+/**
+ * GCProfiler retains 3 KB for each GC until it is stopped, and stopping takes 25 µs for each GC.
+ */
 const MOST_GCS = 3000
 const POLL_SECONDS = 0.25
 

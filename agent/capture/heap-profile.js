@@ -5,19 +5,19 @@ const { NO_PROFILER, startHeapProfile } = require('./profilers')
 const { getHeapSpaceStatistics } = require('../v8-functions')
 
 /**
- * Mean bytes allocated between two samples by default. An API that only allocates and answers lost
- * 11 % of its throughput at 128 KiB, and no measurable share at 512 KiB.
+ * Mean bytes allocated between two samples by default. At 128 KiB an API that does little but
+ * allocate lost 11 % of its throughput, and at 512 KiB no measurable share.
  */
 const INTERVAL_BYTES = 131_072
-/** Lower bound: a peer cannot slow any app down by a small interval. */
+/** Lower bound, so that a peer cannot slow the app down with a small interval. */
 const LEAST_INTERVAL_BYTES = 1024
 /**
- * At a shorter interval a profile ends early, after about this many samples: one second of CPU
- * time, at 30 µs each.
+ * At an interval below INTERVAL_BYTES a profile ends early, after about this many samples: one
+ * second of CPU time, at 30 µs each.
  */
 const MOST_SAMPLES = 30_000
 const CHECK_SECONDS = 0.25
-/** Share of the time before the first reading. */
+/** Share of the duration that passes before the first reading. */
 const FIRST_SHARE = 1 / 3
 
 /** @param {{ collected: boolean, intervalBytes?: number }} options */
@@ -44,7 +44,7 @@ function start ({ collected, intervalBytes = INTERVAL_BYTES }) {
 /**
  * @param {number} intervalBytes
  * @param {import('./index').Tools} tools
- * @returns {import('./index').Tools['wait']} ends at once after enough samples
+ * @returns {import('./index').Tools['wait']} a wait that ends early after enough samples
  */
 function waitBounded (intervalBytes, { wait, gcs }) {
   if (intervalBytes >= INTERVAL_BYTES) return wait

@@ -6,10 +6,11 @@ const { getHeapSnapshot, getHeapSpaceStatistics } = require('../v8-functions')
 const { CaptureError } = require('./parts')
 
 /**
- * Memory of a snapshot beside the heap, for each byte of heap: 8 to 22 bytes for small objects, 0.7
- * to 3 for long strings and arrays (bench/snapshot-cost.js). It depends on the number of objects.
- * v8.queryObjects counts them, but takes memory, blocks the app and prints a warning: assume the
- * maximum. Large objects have their own spaces and factor.
+ * Memory that a snapshot takes in addition to the heap, for each byte of heap: 8 to 22 bytes for
+ * small objects, 0.7 to 3 for long strings and arrays (bench/snapshot-cost.js). The memory depends
+ * on the number of objects. v8.queryObjects counts them, but takes memory, blocks the app and
+ * prints a warning. So the agent assumes the maximum. Large objects have their own spaces and
+ * factor.
  */
 const MOST_PER_SMALL_BYTE = 22
 const MOST_PER_LARGE_BYTE = 3
@@ -33,11 +34,11 @@ async function * heapSnapshot ({ force, headroomBytes = Infinity }) {
 }
 
 /**
- * Reads the stream of a snapshot in pieces. `for await` waits for an event of its end that Node
- * does not emit before 20.19.5, 22.18 and 24.4 (https://github.com/nodejs/node/pull/58846). Up to
- * Node 24 it also copies the whole snapshot into one Buffer, as V8 writes it in one go.
+ * Reads the stream of a snapshot in pieces. `for await` waits for an end event that Node does not
+ * emit before 20.19.5, 22.18 and 24.4 (https://github.com/nodejs/node/pull/58846). Up to Node 24
+ * `for await` also copies the whole snapshot into one Buffer, as V8 writes it in one go.
  * @param {import('node:stream').Readable} stream
- * @returns {AsyncGenerator<Buffer>} leaving it ends the stream
+ * @returns {AsyncGenerator<Buffer>} leaving the generator ends the stream
  */
 async function * readPieces (stream) {
   let over = false

@@ -20,7 +20,7 @@ const { send } = require('./send')
  * @typedef {{ part: string, chunks: Iterable<Buffer> | AsyncIterable<Buffer> }} Part
  *
  * @typedef {object} Tools
- * @property {(seconds: number) => Promise<void>} wait does not keep the process alive
+ * @property {(seconds: number) => Promise<void>} wait waits, and does not keep the process alive
  * @property {() => number} gcs GCs so far
  *
  * @typedef {(args: CaptureArguments, tools: Tools) => AsyncGenerator<Part>} Capture
@@ -42,7 +42,7 @@ const wait = seconds => new Promise(resolve => { setTimeout(resolve, 1000 * seco
 /**
  * Captures of this isolate, one at a time.
  * @param {{ address: { path: string }, allowSnapshot: boolean, counts: Pick<Tools, 'gcs'> }}
- *   options address: exporter; each part has its own connection
+ *   options address: of the exporter; each part of a capture has its own connection
  */
 function captures ({ address, allowSnapshot, counts }) {
   let busy = false

@@ -21,7 +21,7 @@ class CaptureError extends Error {
 const textChunks = text => [Buffer.from(text)]
 
 /**
- * Stops the profiler in any case: a running profiler costs the app forever.
+ * Stops the profiler in any case: a profiler that is never stopped slows the app down forever.
  * @template T
  * @param {{ stop: () => T }} running
  * @param {() => Promise<void>} work

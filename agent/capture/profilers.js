@@ -7,9 +7,9 @@ const v8 = require('../v8-functions')
 const { debug } = require('../guard')
 
 /**
- * Profilers of this isolate: the first available one of each list. The permission model allows
- * `node:v8`, and nearly every build has `node:inspector`. Other builds need v8-profiler-next,
- * compiled, from the app.
+ * Profilers of this isolate, in order of preference: the first available profiler of a list runs.
+ * The permission model allows `node:v8`, and nearly every build has `node:inspector`. Builds with
+ * neither need the package v8-profiler-next, which the app must install and compile.
  */
 
 /** @typedef {{ stop: () => string }} Running stop: profile as JSON of the DevTools protocol */
@@ -169,8 +169,8 @@ const heapProfilers = [
 ]
 
 /**
- * Reading and sending a profile allocates, too: in a slow leak a large share of the live bytes.
- * Profiles exclude it, unless a bundler put everything into one file.
+ * Reading and sending a profile allocates memory, too. In a slow leak this memory is a large share
+ * of the live bytes. Profiles exclude it, unless a bundler put everything into one file.
  */
 const OWN_FOLDERS =
   path.basename(__filename) === 'profilers.js'
@@ -201,7 +201,8 @@ function readHeapProfile (session, method) {
 }
 
 /**
- * An inspector ignores unknown parameters and validates known ones.
+ * An inspector ignores unknown parameters and validates known ones. So it knows this parameter if
+ * it rejects an invalid value.
  * @param {NonNullable<ReturnType<typeof inspect>>} session
  */
 function knowsCollected (session) {

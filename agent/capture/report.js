@@ -5,7 +5,7 @@ const { plainFlags } = require('../protocol/node-options')
 const { scriptPath } = require('../identity')
 const { CaptureError, textChunks } = require('./parts')
 
-/** A stack names a module by its source: `at data:text/javascript,...:1:2`. */
+/** A stack names a module from a data: URL by its source: `at data:text/javascript,...:1:2`. */
 const DATA_URL = /\bdata:.*/gi
 /**
  * Object file of a native frame: `node::Start(...) [node]`. Node.js reads its own name from the
@@ -21,7 +21,7 @@ const OBJECT_FILE = / \[.*/s
 async function * report () {
   const { report } = process
   if (!report) throw new CaptureError('not_supported', 'this Node makes no diagnostic reports')
-  // The report would look up the names of all peers and block the app until the answers.
+  // The report would look up the names of all peers and block the app until the answers arrive.
   const { excludeNetwork } = /** @type {any} */ (report)
   Object.assign(report, { excludeNetwork: true })
   let found

@@ -8,9 +8,9 @@ const { LostDescriptor, findDescriptor } = require('../own-descriptor')
 const CONNECT_WITHIN_MS = 500
 /** Longest wait for an exporter that accepts nothing. */
 const STALLED_MS = 30_000
-/** Retry of a full socket: its buffer holds some hundred kilobytes. */
+/** Delay before a retry on a full socket, whose buffer holds a few hundred kilobytes. */
 const AGAIN_MS = 2
-/** Longest work before the app has a turn. */
+/** Longest work before the app gets a turn of the event loop. */
 const TURN_MS = 5
 const SLICE_BYTES = 65_536
 
@@ -62,7 +62,7 @@ function connected (address) {
     socket.on('error', reject)
     socket.once('connect', () => {
       clearTimeout(giveUp)
-      // An exporter sends nothing here: another peer does, at a cost to the app.
+      // An exporter sends nothing here. Reading what another peer sends would cost the app time.
       socket.on('data', () => socket.destroy(new Error('the exporter answers a capture')))
       resolve(socket)
     })
@@ -100,7 +100,7 @@ function createWriter (socket, own) {
 }
 
 /**
- * For sockets without a descriptor (Windows pipes).
+ * Writes by the stream, for sockets without a descriptor (Windows pipes).
  * @param {net.Socket} socket
  * @param {Buffer} bytes
  * @returns {Promise<number>}

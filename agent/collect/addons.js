@@ -13,10 +13,11 @@ const MOST_NAMES_BYTES = 2 ** 20
 /** Addons in /proc/self/maps; the content of a deleted file is unreadable. */
 const ADDON_LINES = /(\/.*\.node)( \(deleted\))?$/gm
 /**
- * V8's C++ interface in the Itanium mangling, `v8::...`. An addon that uses it must import these.
+ * V8's C++ interface in the Itanium mangling, `v8::...`. An addon that uses this interface imports
+ * such names.
  */
 const V8_NAMES = ['_ZN2v8', '_ZNK2v8']
-/** Overlap of two pieces: it keeps a name across their border whole. */
+/** Overlap of two pieces, so that a name across their border is found. */
 const OVERLAP_BYTES = '_ZNK2v8'.length - 1
 
 /**
@@ -31,8 +32,8 @@ const formatKey = (abi, file) => {
 /**
  * Loaded native addons, by interface: V8's C++ (with NAN, which builds on it), or Node-API alone,
  * which keeps working when V8's ABI changes, as under pointer compression. The imported names
- * decide, a few KiB that the dynamic loader reads as well; the rest of a file is not read.
- * docs/decisions/0058-addons-are-told-by-imports.md
+ * decide. They are a few KiB that the dynamic loader reads as well; the agent does not read the
+ * rest of a file. docs/decisions/0058-addons-are-told-by-imports.md
  *
  * @param {string} [own] file of the agent's own addon, which is left out
  * @returns {import('./collector').Collector & { readMaps: (maps: string) => void }} readMaps:

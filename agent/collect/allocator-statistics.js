@@ -11,11 +11,11 @@ const PAGE_BYTES = 4096
 /** @typedef {Record<string, number>} Bytes */
 
 /**
- * glibc's statistics from the XML of malloc_info(3), summed for the main arena (`heap_...`) and
- * those of threads (`arenas_...`): `in_use`; `free_pages`, whole pages inside free chunks, which
- * malloc_trim(0) returns; `fragments`, smaller free chunks and parts; `top`, the free end, which
- * malloc_trim(0) returns for the main arena only (malloc/malloc.c, mtrim). `mapped` is the sum of
- * chunks with a mapping of their own.
+ * glibc's statistics from the XML of malloc_info(3), summed for the main arena (`heap_...`) and for
+ * the arenas of threads (`arenas_...`). `in_use` is allocated. `free_pages` are whole pages inside
+ * free chunks, which malloc_trim(0) returns. `fragments` are smaller free chunks and parts of
+ * pages. `top` is the free end of an arena, which malloc_trim(0) returns for the main arena only
+ * (malloc/malloc.c, mtrim). `mapped` is the sum of chunks with a mapping of their own.
  *
  * @param {string} xml
  * @returns {Bytes}
@@ -95,7 +95,7 @@ function convert ({
  */
 function allocatorStatistics (access, measure = measureCpu) {
   let nextAt = 0
-  // The first reading compiles its code: its duration predicts nothing.
+  // The first reading includes the compilation of its code, so its duration predicts nothing.
   let isFirst = true
   return {
     fields: ['allocatorBytes'],

@@ -1,10 +1,16 @@
 'use strict'
 
-/** Limit of followed slabs: enough for a share, few enough to cost nothing. */
+/** Limit of followed slabs: enough to estimate a share, and few enough to cost nothing. */
 const FOLLOWED = 32
-/** Sampling interval: an app that fills slabs quickly leaves enough samples. */
+/**
+ * Sampling interval. It suffices, because an app that fills slabs quickly still gives enough
+ * samples.
+ */
 const EVERY_FRAMES = 2
-/** Major GCs that free an unused slab: the first may have begun before the pool left the slab. */
+/**
+ * Number of major GCs after which an unused slab is freed: the first may have begun before the pool
+ * left the slab.
+ */
 const MAJORS = 2
 
 /**

@@ -20,7 +20,7 @@ const MICROSECONDS = 1e6
 const keyed = (text, key) => numberAfter(text, `${key} `)
 
 /**
- * Cheaper than path.join, which normalizes character by character.
+ * Joins two parts of a path. path.join takes longer, as it normalizes character by character.
  * @param {string} folder
  * @param {string} name
  */
@@ -40,7 +40,7 @@ function pressureSeconds (text, which) {
 /**
  * Limits and usage of the container, from the cgroup files of version 1 and 2. A limit is the
  * smallest of the own group and its visible parents; `max`, 2^63 and more than the machine's memory
- * mean none.
+ * mean no limit.
  */
 class Cgroup {
   /** @type {readonly (keyof Values)[]} */
@@ -76,10 +76,10 @@ class Cgroup {
   /** Files that this kernel lacks. @type {Set<string>} */
   #absent = new Set()
   #isFirst = true
-  // One group of files a frame: each file costs several system calls in cold code. Opening takes
-  // longer than reading, so the most useful files stay open. The last group alternates between
-  // memory.stat, which the kernel sums for each reader, and settings, which operators hardly ever
-  // change.
+  // Each frame reads one group of files: each file costs several system calls in cold code. Opening
+  // takes longer than reading, so the most useful files stay open. The last group alternates
+  // between memory.stat, which the kernel sums for each reader, and settings, which operators
+  // hardly ever change.
   #readings = [this.#readUsage, this.#readEvents, this.#readThrottling, this.#readPressure]
   #rare = [
     this.#readStat,
@@ -172,7 +172,8 @@ class Cgroup {
     if (this.#memory) {
       const { version } = this.#memory
       this.#limitBytes = this.#smallest(version === 1 ? 'memory.limit_in_bytes' : 'memory.max')
-    // Without a limit the downward API reports the node's memory for pods: use it as a last resort.
+    // For a pod without a limit the downward API reports the memory of the node, so it is a last
+    // resort.
     } else if (this.#fallbackLimitBytes > 0 && this.#fallbackLimitBytes < this.#hostMemoryBytes) {
       this.#limitBytes = this.#fallbackLimitBytes
     }
@@ -232,7 +233,7 @@ class Cgroup {
 
   /** @param {Values} values */
   #readPressure (values) {
-    if (this.#memory?.version !== 2) return // version 1 has no pressure of its own
+    if (this.#memory?.version !== 2) return // version 1 has no such files
     const text = this.#tryRead(inFolder(this.#memory.folders[0], 'memory.pressure')) ?? ''
     set(values, 'memoryPressureSomeSeconds', pressureSeconds(text, 'some'))
     set(values, 'memoryPressureFullSeconds', pressureSeconds(text, 'full'))

@@ -2,13 +2,13 @@
 
 const diagnostics = require('node:diagnostics_channel')
 
-/** Published for each connection that a server accepts, TCP and pipes. */
+/** Channel with a message for each connection that a server accepts, by TCP or a pipe. */
 const ACCEPTED = 'net.server.socket'
 
 /**
- * Connections that servers of this isolate accepted: the app has clients. Its active resources do
- * not show all servers: those on a Unix socket are pipes, as stdout may be, and in a worker of
- * node:cluster the primary listens.
+ * Connections that servers of this isolate accepted: they show that the app has clients. The app's
+ * active resources do not show all servers. A server on a Unix socket is listed as a pipe, as
+ * stdout may be; for a worker of node:cluster the primary process listens.
  *
  * @param {{ subscribe?: typeof diagnostics.subscribe, unsubscribe?: typeof diagnostics.unsubscribe
  *   }} [dependencies] functions of Node 18.7+

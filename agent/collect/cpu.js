@@ -5,7 +5,10 @@ const { isTemporary } = require('../read-file')
 
 const MICROSECONDS = 1e6
 const NANOSECONDS = 1e9
-/** Rarely: the exporter judges windows of tens of seconds. Expensive readings take turns. */
+/**
+ * Interval of readings, and their place in it: the exporter judges windows of tens of seconds, and
+ * expensive readings run in different frames.
+ */
 const WAIT_EVERY_FRAMES = 5
 const TURN = 4
 /** A process starved of CPU sends frames seconds apart, and its wait matters most. */
@@ -67,7 +70,8 @@ function runQueue ({ read = readInOneCall } = {}) {
 
 /**
  * An app may terminate a worker between any two calls and leave its descriptors open
- * (`trackUnmanagedFds: false`). With this encoding C++ opens, reads and closes in one call.
+ * (`trackUnmanagedFds: false`). With this encoding one call of C++ opens, reads and closes the
+ * file.
  * @param {string} file
  */
 const readInOneCall = file => readFileSync(file, 'utf8')

@@ -33,11 +33,12 @@ const STATES = Object.freeze({ close: 'close', slowing: 'slowing', resting: 'res
 /**
  * Event loop delay: lateness of a timer due at a random moment.
  *
- * The agent's own timer ticks every 50 ms while the loop is busy, and ever more rarely up to the
- * frame interval while it is idle: an idle app is not woken a hundred times a second. A block of
- * length L would have delayed all timers due meanwhile, by L, L - R, L - 2R ...; they count as well
- * (HdrHistogram's correction of coordinated omission), so the sampling rate does not bias the
- * distribution. The loop's active time shows a block between two rare ticks: loop-activity.js.
+ * The agent's own timer ticks every 50 ms while the loop is busy. While the loop is idle, the timer
+ * ticks ever more rarely, down to once a frame, so that it hardly wakes an idle app. A block of
+ * length L would have delayed all timers due meanwhile, by L, L - R, L - 2R ..., where R is the
+ * interval of the ticks. All these delays count (HdrHistogram's correction of coordinated
+ * omission), so the sampling rate does not bias the distribution. The loop's active time shows a
+ * block between two rare ticks: loop-activity.js.
  *
  * Full ticks also record peaks of external memory between frames.
  *
@@ -133,7 +134,8 @@ class EventLoopDelay {
   #fullTick (nowMs) {
     this.#ticks = 0
     this.#record(nowMs - this.#dueMs)
-    // A block between close ticks delays one of them: only rare ticks need turns.
+    // A block between close ticks delays one of them. So only rare ticks need the turns of the
+    // loop.
     const isBusy = this.#activity.measure(this.#state !== STATES.close)
     const { longestBlockSeconds } = this.#activity
     if (longestBlockSeconds > this.#buckets.longestSeconds) {

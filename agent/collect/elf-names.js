@@ -32,7 +32,7 @@ const MOST_TABLE_WORDS = 1024
  * @param {(at: number, bytes: number) => number} read reads at most that many bytes of the file
  *   into `words`, and returns their number
  * @returns {Range}
- * @throws not such a file, or a table is missing
+ * @throws the file is no 64-bit ELF file, or a table is missing
  */
 function locateNames (words, read) {
   const headerBytes = read(0, HEADER_WORDS * 4)

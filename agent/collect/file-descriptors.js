@@ -3,15 +3,15 @@
 const { nowMs, readFileSync, readdirSync, readlinkSync, statSync } = require('../primordials')
 const { isTemporary } = require('../read-file')
 
-/** Expensive readings take turns. */
+/** Interval of readings, and their place in it: expensive readings run in different frames. */
 const EVERY_FRAMES = 5
 const TURN = 1
 /** Share of time for listing, which takes 1.5 µs a descriptor. */
 const LIST_SHARE = 0.0005
 
-/** Reading them takes half a millisecond: 3 to 6 µs a link, 12 if it is absent. */
+/** Links read in a frame, in about half a millisecond: 3 to 6 µs a link, 12 if it is absent. */
 const LINKS_PER_FRAME = 64
-/** Beyond this, links are sampled evenly. */
+/** Limit of the links that are read. Beyond it, links are sampled evenly. */
 const MOST_LINKS = 512
 /** Free numbers to expect below the highest descriptor. */
 const MOST_FREE = 16
@@ -116,13 +116,13 @@ class Descriptors {
     const beganMs = nowMs()
     this.names = this.#list('/proc/self/fd')
     this.#listAgainAtSeconds = nowSeconds + (nowMs() - beganMs) / 1000 / LIST_SHARE
-    return this.names.length - 1 // Not the descriptor of this folder.
+    return this.names.length - 1 // without the descriptor of this folder
   }
 }
 
 /**
  * Number of open descriptors, and their kinds. process.getActiveResourcesInfo() omits unref'd
- * resources, such as idle sockets of an http.Agent and idle workers; the kernel does not.
+ * resources, such as idle sockets of an http.Agent and idle workers. The kernel counts them, too.
  * @param {{ list?: (folder: string) => string[], readLink?: (file: string) => string,
  *   stat?: (file: string) => { size: number } }} [dependencies]
  * @returns {import('./collector').Collector}

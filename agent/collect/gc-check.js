@@ -1,6 +1,6 @@
 'use strict'
 
-/** Consistent frames that prove agreement in an app that collects all the time. */
+/** Consistent frames after which counts agree even if they are never equal. */
 const CONSISTENT_FRAMES = 3
 
 /**
@@ -14,9 +14,9 @@ const CONSISTENT_FRAMES = 3
 
 /**
  * Compares the addon's counts with an observer's. V8 calls the addon at once and an observer in the
- * next turn of the loop: the observer is never ahead, and each frame knows all GCs counted up to
- * the frame before. Equal counts agree. An app that collects in each turn just before the observer
- * never has equal counts: they agree after CONSISTENT_FRAMES.
+ * next turn of the loop. So the observer is never ahead, and in each frame it knows all GCs that
+ * the addon had counted by the frame before. Equal counts agree. In an app with a GC in each turn
+ * just before the observer, the counts are never equal: they agree after CONSISTENT_FRAMES.
  */
 class GcCheck {
   /** @type {Map<string, Row>} */
@@ -44,7 +44,7 @@ class GcCheck {
   }
 
   /**
-   * Add observed GCs first, then counted ones, before each call.
+   * Compares the counts. Before each call, add observed GCs first, then counted ones.
    * @param {boolean} isFrame true: in a frame
    * @returns {boolean | undefined} true: the counts agree; undefined: undecided
    */

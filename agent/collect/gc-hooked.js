@@ -7,19 +7,19 @@ const { GcCheck } = require('./gc-check')
 const { readDetail, gcObserver } = require('./gc-observer')
 const { isLiveSpace, readLiveBytes } = require('./gc-pauses')
 
-/** Columns of the addon's `take`: these first, then rows. */
+/** Columns of the addon's `take`: these columns come first, then the rows. */
 const HEADER = Object.freeze({ rows: 0, majors: 1, liveBytes: 2, liveMajors: 3, firstRow: 4 })
-/** Columns of a row; from `counted` on a row of the wire contract. */
+/** Columns of a row. From `counted` on they are a row of the wire contract. */
 const ROW = Object.freeze({ kind: 0, flags: 1, counted: 2 })
-/** Count, sum and longest, then the buckets. */
+/** Length of a row: kind and flags, count, sum and longest, then the buckets. */
 const ROW_LENGTH = ROW.counted + 3 + GC_PAUSE_BOUNDS_SECONDS.length + 1
-/** Attempts at equal readings: they differ if a GC or the sweeper ran between. */
+/** Attempts at equal readings: they differ if a GC or the sweeper ran in between. */
 const MOST_TRIES = 5
 
 /**
- * GCs counted by the addon in V8's own callbacks: below 1 µs of CPU each; an observer takes 40 to
- * 100 µs. Two comparisons verify the addon: its reading of the heap with V8's statistics, and its
- * counts with an observer's, until both agree.
+ * Counts GCs by the addon, in V8's own callbacks. A GC takes less than 1 µs of CPU time there, and
+ * 40 to 100 µs with an observer. Two comparisons verify the addon: its reading of the heap with
+ * V8's statistics, and its counts with an observer's, until both agree.
  */
 class HookedGcs {
   /** @type {'hooks'} */
@@ -32,7 +32,7 @@ class HookedGcs {
   /** @type {GcCheck | undefined} */
   #check
   #isObserverConnected = false
-  /** V8 also delivers earlier GCs if another observer exists. */
+  /** GCs before this time do not count. V8 also delivers them if another observer exists. */
   #sinceMs = 0
   /** @type {(observer: ReturnType<typeof gcObserver>) => void} */
   #onDisagreement = () => {}
@@ -109,8 +109,8 @@ class HookedGcs {
   }
 
   /**
-   * Makes V8's callback read the live heap at the end of each major GC. It calls V8's function for
-   * the statistics of a space, as Node.js' GCProfiler does there.
+   * Makes V8's callback read the live heap at the end of each major GC. The callback calls V8's
+   * function for the statistics of a space, as Node.js' GCProfiler does there.
    * @returns {boolean} true if both agree
    */
   #readsLiveHeap () {

@@ -9,8 +9,8 @@ const SAME_MOMENT_MS = 0.1
 const ASKED_FOR = new Set(['major/forced', `major/${OWN_CAUSE}`])
 
 /**
- * GCs by a PerformanceObserver. Entries come in batches, since Node 20 only when the loop is idle:
- * each frame fetches pending entries.
+ * Counts GCs by a PerformanceObserver. Entries come in batches, since Node 20 only when the loop is
+ * idle: each frame fetches pending entries.
  */
 class ObservedGcs {
   /** @type {'observer'} */
@@ -40,7 +40,7 @@ class ObservedGcs {
     this.#count(this.#observer.takeRecords())
   }
 
-  /** V8 reports the agent's GC in a later turn of the loop. */
+  /** Does nothing: V8 reports the agent's GC in a later turn of the loop. */
   countOwn () {}
 
   stop () {

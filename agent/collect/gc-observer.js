@@ -26,7 +26,7 @@ function gcObserver () {
   return {
     connect,
     disconnect: () => observer.disconnect(),
-    /** Batches, waiting ones first. @param {(entries: Entries) => void} receive */
+    /** Delivers all batches, the waiting ones first. @param {(entries: Entries) => void} receive */
     deliverTo (receive) {
       deliver = receive
       for (const entries of waiting.splice(0)) receive(entries)

@@ -18,7 +18,7 @@ const LIVE_HEAP_EVERY_MS = 50
 
 /**
  * @param {string} name V8's heap space
- * @returns {boolean} true: a major GC leaves only live objects; it empties new spaces
+ * @returns {boolean} true: a major GC leaves only live objects there; it empties the new spaces
  */
 const isLiveSpace = name => !name.startsWith('new_')
 
@@ -85,7 +85,7 @@ class GcPauses {
     return pause
   }
 
-  /** Call it right after a major GC. */
+  /** Reads the live heap. Call it right after a major GC. */
   readLive () {
     const nowMs = primordials.nowMs()
     if (nowMs - this.#liveReadAtMs < LIVE_HEAP_EVERY_MS) return

@@ -2,13 +2,13 @@
 
 const primordials = require('../primordials')
 
-/** Rate of major GCs in a loop: the reported loop had two hundred a second. */
+/** Least rate of major GCs that suggests a loop: the reported loop had two hundred a second. */
 const SUSPECT_PER_SECOND = 10
 /** Suspect frames in a row: a benchmark of ten seconds is no loop. */
 const SUSPECT_FRAMES = 10
 /** Least growth of heap or external memory for which V8 runs a major GC. */
 const STILL_BYTES = 2 ** 20
-/** Short break: enough frames for a mean of the CPU time, and little loss. */
+/** Length of a short break: enough frames for a mean of the CPU time, and few missed GCs. */
 const BREAK_FRAMES = 5
 /** A break helped if the thread takes less than this share of its CPU time with the observer. */
 const HELPED_SHARE = 0.5
@@ -17,7 +17,7 @@ const PROOFS = 3
 /** First and longest of the long breaks: each is twice as long as the one before. */
 const LONG_BREAK_FRAMES = 60
 const LONGEST_BREAK_FRAMES = 600
-/** Wait after a break that did not help; older proofs expire. */
+/** Wait after a break that did not help. Proofs that are older than this time expire. */
 const AGAIN_AFTER_SECONDS = 600
 
 /**
@@ -43,16 +43,16 @@ const STATES = Object.freeze({
 
 /**
  * Watches the observer of GCs. Reports say that it keeps major GCs going on an idle loop, as each
- * delivery causes the next (nodejs/node#62721, on 24.14 and 25.9). No version reproduced it under
- * twelve loads, so its signs are: major GCs without scavenges while heap and external memory stand
- * still. An app's own GCs follow allocation, which moves one of them.
+ * delivery causes the next GC (nodejs/node#62721, on 24.14 and 25.9). No version reproduced such a
+ * loop under twelve loads. So its assumed signs are major GCs without scavenges while heap and
+ * external memory stand still. An app's own GCs follow allocation, which moves one of the two.
  *
  * A break disconnects the observer for some frames and ends a loop that only keeps itself going.
  * After three breaks in a row that lowered the CPU time, breaks become longer. Observing never ends
  * for good.
  */
 class GcWatchdog {
-  /** All breaks so far, up to the last frame. */
+  /** Duration of all breaks so far, up to the last frame. */
   unobservedSeconds = 0
 
   /** @type {keyof typeof STATES} */

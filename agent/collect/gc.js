@@ -7,7 +7,7 @@ const { GcPauses } = require('./gc-pauses')
  * @typedef {object} OwnGc
  * @property {number} beganMs Infinity before the first
  * @property {number} endedMs
- * @property {number} totalMs pauses of all of them
+ * @property {number} totalMs sum of the pauses of all GCs on command
  */
 
 /** @returns {OwnGc} */
@@ -62,7 +62,7 @@ function gc (started, guarded, ownGc = noOwnGc(), onNewCounter = () => {}) {
       const rows = {}
       for (const [key, { row }] of pauses.byKey) rows[key] = row
       values.gc = rows
-      // This collector reads last: the frame holds the values of the heap's collector.
+      // This collector reads last: the frame already holds the values of the heap's collector.
       source.afterFrame(values)
       if (pauses.liveBytes >= 0) {
         values.liveHeapBytes = pauses.liveBytes

@@ -3,7 +3,9 @@
 const { memoryUsage } = require('../primordials')
 const { getHeapSpaceStatistics, getHeapStatistics } = require('../v8-functions')
 
-/** Rarely: process.memoryUsage() also reads RSS, which opens a file. */
+/**
+ * Interval of readings of array buffers: process.memoryUsage() also reads RSS, which opens a file.
+ */
 const ARRAY_BUFFERS_EVERY_FRAMES = 5
 
 /**
@@ -21,7 +23,7 @@ function readArrayBuffers () {
 /** V8's totals and spaces. @returns {import('./collector').Collector} */
 function heap () {
   /**
-   * External memory at the last reading of array buffers, its part.
+   * External memory at the last reading of array buffers, which are a part of it.
    * @type {number | undefined}
    */
   let readAtBytes

@@ -2,8 +2,8 @@
 
 /**
  * All collectors except that of GCs, which starts earlier, in the order of their readings. Only the
- * main thread reads values of the process. Modules load one by one with pauses: all at once would
- * block the app for milliseconds.
+ * main thread reads values of the process. Modules load one by one with pauses: loading all at once
+ * would block the app for milliseconds.
  * @param {object} options
  * @param {boolean} options.isMainThread
  * @param {number} options.frameMs

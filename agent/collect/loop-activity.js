@@ -21,7 +21,10 @@ class LoopActivity {
   #ownGc
   #lastOwnMs = 0
 
-  /** @param {Pick<import('./gc').OwnGc, 'totalMs'>} [ownGc] not part of the app's time */
+  /**
+   * @param {Pick<import('./gc').OwnGc, 'totalMs'>} [ownGc] GCs on command, which are not part of
+   *   the app's time
+   */
   constructor (ownGc = { totalMs: 0 }) {
     this.#ownGc = ownGc
   }
@@ -32,7 +35,7 @@ class LoopActivity {
   }
 
   /**
-   * @param {boolean} countsTurns reads turns, for the longest block
+   * @param {boolean} countsTurns true: also reads turns, for the longest block
    * @returns {boolean} true: the loop was busy since the last measurement
    */
   measure (countsTurns) {

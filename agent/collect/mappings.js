@@ -10,27 +10,30 @@ const MOST_GUARD_BYTES = 65_536
 /** Stacks of Node's threads: 4 MiB for a worker, else ulimit -s, 8 MiB nearly everywhere. */
 const LEAST_STACK_BYTES = 512 * 1024
 const MOST_STACK_BYTES = 8 * 2 ** 20
-/** Only workers have exactly this, on Node.js 18 to 26 (src/node_worker.h). */
+/** Only workers have exactly this stack size, on Node.js 18 to 26 (src/node_worker.h). */
 const WORKER_STACK_BYTES = 4 * 2 ** 20
 /**
- * Addresses that V8 reserves for a WebAssembly memory, to omit checks of bounds: 8 GiB from its
- * start; on Node 18 to 22 also 2 GiB before it, which join the end of the previous memory.
+ * Addresses that V8 reserves for a WebAssembly memory, to omit bounds checks: 8 GiB from its start.
+ * On Node 18 to 22 V8 also reserves 2 GiB before it, which join the end of the previous memory.
  */
 const WEBASSEMBLY_BYTES = 8 * 2 ** 30
 const WEBASSEMBLY_STEP_BYTES = 2 * 2 ** 30
 /**
  * V8 puts its pages at random addresses below 2^46 (allocator hints, src/base/platform); mmap's own
- * area is above. Digits are compared, as there may be thousands of mappings.
+ * area is above. Digits are compared, not parsed numbers, as there may be thousands of mappings.
  */
 const MMAP_AREA_DIGITS = 12
 const MMAP_AREA_FIRST_DIGIT = '4'.charCodeAt(0)
 /**
  * Alignment of mimalloc's segments, whose addresses are low, too. One in 2,000 of V8's mappings of
- * this size has the same.
+ * this size has the same alignment.
  */
 const MIMALLOC_BYTES = 32 * 2 ** 20
 const MIMALLOC_STEP_BYTES = 4 * 2 ** 20
-/** A space and the four letters of the access; then the columns of a mapping without a file. */
+/**
+ * Length of a space and the four letters of the access. The columns of a mapping without a file
+ * follow.
+ */
 const ACCESS_LENGTH = 5
 const NO_FILE = ' 00000000 00:00 0'
 
@@ -53,13 +56,13 @@ const NO_FILE = ' 00000000 00:00 0'
  */
 
 /**
- * Memory layout from the lines of /proc/self/maps or smaps: proc(5). The rest is not identified as
- * V8 heap: since Node 20 each of its pages is a mapping of its own.
+ * Memory layout from the lines of /proc/self/maps or smaps: proc(5). The V8 heap is not identified:
+ * since Node 20 each of its pages is a mapping of its own.
  *
  * - [heap] is the main malloc arena. Arenas of threads are anonymous and writable, start at a
  *   64 MiB boundary, and an inaccessible mapping follows up to the next boundary.
- * - A small inaccessible guard precedes a stack; the rest of its reservation follows a WebAssembly
- *   memory.
+ * - A small inaccessible guard precedes a stack. An inaccessible rest of the reservation follows a
+ *   WebAssembly memory.
  * - Malloc made all other writable anonymous mappings of mmap's area: large chunks, or everything
  *   of another allocator.
  *

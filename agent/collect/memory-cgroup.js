@@ -3,14 +3,14 @@
 const { existsSync, readFileSync, statSync } = require('../primordials')
 const { controllerPaths } = require('../protocol/cgroup-paths')
 
-/** A memory cgroup contains one of these. */
+/** The folder of a memory cgroup contains one of these files. */
 const USAGE_FILES = Object.freeze(['memory.usage_in_bytes', 'memory.current'])
 const LIMIT_FILES = Object.freeze({ 1: 'memory.limit_in_bytes', 2: 'memory.max' })
 
 /**
- * Name of the memory cgroup with the tightest limit of this process: processes of one name share
- * one limit. The name is the inode of its folder, as the path reads `/` inside every container with
- * a cgroup namespace. The kernel numbers inodes upwards and does not soon reuse one.
+ * Name of the memory cgroup with the tightest limit of this process: processes with the same name
+ * share one limit. The name is the inode of its folder, as the path reads `/` inside every
+ * container with a cgroup namespace. The kernel numbers inodes upwards and does not soon reuse one.
  *
  * @param {{ read?: (file: string) => string, exists?: (file: string) => boolean,
  *   readInode?: (folder: string) => number }} [dependencies]

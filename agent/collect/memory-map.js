@@ -6,11 +6,16 @@ const { memoryReader } = require('./memory-reader')
 const { MOVED_SHARE, MemoryScan } = require('./memory-scan')
 
 const EVERY_SECONDS = 10
-/** Interval at rest: constant anonymous memory hides little movement. */
+/** Interval at rest: while anonymous memory is constant, its parts hardly change. */
 const AT_REST_EVERY_SECONDS = 60
-/** Garbage alone changes a small memory by more than MOVED_SHARE. */
+/**
+ * Least change that ends the rest: garbage alone changes a small memory by more than MOVED_SHARE.
+ */
 const LEAST_MOVED_BYTES = 2 ** 20
-/** The kernel adds up smaps page by page, under the lock that page faults wait for. */
+/**
+ * Interval with smaps: the kernel adds it up page by page, under the lock that page faults wait
+ * for.
+ */
 const SMAPS_EVERY_SECONDS = 120
 /** Share of a core for scans; a slow scan makes the next ones rarer. */
 const MOST_SHARE = 0.0005
@@ -18,7 +23,7 @@ const RAREST_SECONDS = 600
 /** A scan takes milliseconds, up to dozens: between pieces of this length the app has its turns. */
 const PIECE_SECONDS = 0.0004
 const BETWEEN_PIECES_MS = 1
-/** A scan starts so early that it ends just before its frame: all values are of one moment. */
+/** A scan starts so early that it ends just before its frame: all values describe one moment. */
 const LEAST_LEAD_MS = 5
 const MOST_LEAD_MS = 500
 const LEAD_FACTOR = 1.5
@@ -85,7 +90,7 @@ class MemoryMap {
   #begin
   #continue
   #leadMs = LEAST_LEAD_MS
-  /** Mixed scans in a row. */
+  /** Number of mixed scans in a row (MemoryScan.isMixed). */
   #attempts = 0
   /** Earliest time of the next scan, and of the next one at rest. */
   #nextAtSeconds = 0
@@ -99,9 +104,9 @@ class MemoryMap {
    * @param {Metered} options.metered
    * @param {(lines: string) => void} [options.onMaps] receives the lines as well
    * @param {number} [options.atRestEverySeconds] interval while anonymous memory stands still
-   * @param {import('./memory-reader').Sources & { clock?: import('./memory-scan').Clock,
-   *   later?: (work: () => void, ms: number) => () => void }} [dependencies] later: returns its
-   *   cancellation
+   * @param {import('./memory-reader').Sources & { clock?: import('./memory-scan').Clock, later?:
+   *   (work: () => void, ms: number) => () => void }} [dependencies] later: schedules work, and
+   *   returns a function that cancels it
    */
   constructor (
     { frameMs, metered, onMaps = () => {}, atRestEverySeconds = AT_REST_EVERY_SECONDS },
@@ -163,7 +168,7 @@ class MemoryMap {
   }
 
   /**
-   * The next frame scans again if memory moves even then.
+   * Scans in one go. The next frame scans again if memory moves even then.
    * @param {Values} values
    * @param {boolean} isOnDemand report the result in any case
    */

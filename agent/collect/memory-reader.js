@@ -69,7 +69,7 @@ function memoryReader (
       }
       return { layout, resident: yield * countResident(layout.mappings) }
     },
-    /** Resident less shared pages. proc(5). */
+    /** Bytes of resident less shared pages. proc(5). */
     anonBytes () {
       leadingNumbers(read('/proc/self/statm'), pages)
       const [, resident, shared] = pages

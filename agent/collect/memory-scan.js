@@ -6,7 +6,10 @@
  *   seconds
  */
 
-/** Beyond this move of anonymous memory, the parts of a scan describe different moments. */
+/**
+ * If anonymous memory changes by more than this share, the parts of a scan describe different
+ * moments.
+ */
 const MOVED_SHARE = 0.02
 
 /**
@@ -25,8 +28,8 @@ class MemoryScan {
 
   /**
    * @param {Generator<void, Breakdown>} pieces
-   * @param {Clock & { anonBytes: () => number, wastedSeconds?: number }} options anonBytes:
-   *   of the process; wastedSeconds: of earlier scans
+   * @param {Clock & { anonBytes: () => number, wastedSeconds?: number }} options anonBytes: of the
+   *   process; wastedSeconds: CPU time of earlier, wasted scans
    */
   constructor (pieces, { anonBytes, now, measureCpu, wastedSeconds = 0 }) {
     this.#pieces = pieces
@@ -34,7 +37,7 @@ class MemoryScan {
     this.#now = now
     this.#measureCpu = measureCpu
     this.beganSeconds = now()
-    /** CPU time, with wasted scans. */
+    /** CPU time of this scan and of the wasted scans before it. */
     this.tookSeconds = wastedSeconds
   }
 

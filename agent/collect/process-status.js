@@ -17,8 +17,8 @@ const SIZES = /** @type {const} */ ([
 const STATUS_EVERY_FRAMES = 10
 
 /**
- * RSS and its parts by the kernel. RSS alone without Linux or a readable /proc; nothing without
- * /proc.
+ * RSS and its parts by the kernel. RSS alone is known on other systems than Linux, and if the
+ * permission model denies /proc. Nothing is known on Linux without /proc.
  * @param {{ files?: Pick<import('../read-file').KernelFiles, 'read' | 'readKept'> }} [dependencies]
  * @returns {import('./collector').Collector}
  */
@@ -43,8 +43,8 @@ function processStatus ({ files = kernelFiles() } = {}) {
   const readStatm = values => {
     leadingNumbers(files.readKept('/proc/self/statm'), pages)
     const [size, resident, shared] = pages
-    // Node does not report the page size. Both files give the size of the address space, and a page
-    // is a power of two.
+    // Node does not report the page size. Both files give the size of the address space, and the
+    // page size is a power of two.
     pageBytes ||= 2 ** Math.round(Math.log2((values.virtualBytes ?? NaN) / size))
     values.virtualBytes = size * pageBytes
     values.rssBytes = resident * pageBytes

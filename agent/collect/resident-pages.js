@@ -92,8 +92,8 @@ class PagemapWindow {
   }
 
   /**
-   * Two views, without the last and the first entry: if they are equal, all entries are. A
-   * comparison costs a hundredth of a loop in cold code.
+   * Two views of a range, one without its first entry and one without its last: if the views are
+   * equal, all entries are equal. A comparison costs a hundredth of a loop in cold code.
    * @param {number} start
    * @param {number} bytes
    */
@@ -108,8 +108,8 @@ class PagemapWindow {
 const areAlike = (/** @type {Buffer[]} */ [later, earlier]) => Buffer.compare(later, earlier) === 0
 
 /**
- * Counts resident pages by /proc/self/pagemap. Unlike smaps it spends no time on other mappings;
- * unprivileged processes may read its flags (not its frame numbers) since Linux 4.2.
+ * Counts resident pages by /proc/self/pagemap. Unlike smaps, pagemap takes no time for other
+ * mappings. Unprivileged processes may read its flags (not its frame numbers) since Linux 4.2.
  *
  * Memory beyond the limit is sampled evenly, with another start each time.
  *

@@ -3,7 +3,10 @@
 const { listActiveResources } = require('../primordials')
 const { KEY } = require('../protocol/text-rules')
 
-/** Listing takes time in proportion to the active resources. Expensive readings take turns. */
+/**
+ * Interval of readings, and their place in it: listing takes time in proportion to the active
+ * resources, and expensive readings run in different frames.
+ */
 const EVERY_FRAMES = 5
 const TURN = 3
 

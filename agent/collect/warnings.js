@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Warnings of emitters with more listeners than they expect, one for each emitter. Node also prints
- * a warning that has a listener.
+ * Warnings of emitters with more listeners than they expect, one for each emitter and event. A
+ * listener does not prevent Node.js from printing the warning.
  *
  * @param {(what: string, work: (...args: any[]) => void) => (...args: any[]) => void} guarded
  * @returns {import('./collector').Collector}

@@ -7,7 +7,8 @@ const path = require('node:path')
  * @typedef {object} ControllerPaths
  * @property {1 | 2} version
  * @property {string[]} folders own group first
- * @property {boolean} own true: the first is certainly the own group, none above it
+ * @property {boolean} own true: the first folder is certainly that of the own group, not of a group
+ *   above it
  */
 
 /**

@@ -15,9 +15,10 @@ const { parseJson } = require('../primordials')
  *    "values":{"rssBytes":...,...}}
  *   {"v":1,"type":"bye","sequence":8,"atUnixMs":...,"exitCode":0}
  *
- * An agent executes the `commands` of its hello if it trusts the socket: a Unix socket that
- * belongs, with its folder, to the agent's own user or root; or both sides share a token. Then
- * `proof` covers the growing `sequence` and the hello's `nonce`: proof.js.
+ * An agent executes the `commands` of its hello if it trusts their sender. Without a token it
+ * trusts a Unix socket that belongs, with its folder, to the agent's own user or root. With a token
+ * each command needs a `proof`, which covers the growing `sequence` and the hello's `nonce`:
+ * proof.js.
  *
  *   {"v":1,"type":"command","id":"...","command":"capture","sequence":3,"proof":"...",
  *    "args":{"kind":"cpu_profile","seconds":5}}
@@ -97,7 +98,8 @@ const isOwnGc = key => key.endsWith(OWN_ROW)
  * @typedef {[usedBytes: number, sizeBytes: number, availableBytes: number, physicalBytes: number]}
  *   SpaceRow
  * @typedef {[count: number, sumSeconds: number, longestSeconds: number, buckets: number[]]}
- *   PauseRow cumulative, except for the longest: since the last frame that was sent at once
+ *   PauseRow cumulative, except for the longest, which counts since the last frame that was sent at
+ *   once
  *
  * Value of a field, by its shape.
  * @typedef {object} Shapes
@@ -132,7 +134,7 @@ const counter = define('counter', 'number')
 const counts = define('gauge', 'counts')
 
 const fields = Object.freeze({
-  // Process, from the kernel. /proc/self/status counts in kB; these are bytes.
+  // Process, from the kernel. /proc/self/status counts in kB; these fields are in bytes.
   rssBytes: gauge('bytes', 'process',
     '/proc/self/statm resident, elsewhere process.memoryUsage.rss()'
   ),
@@ -313,7 +315,7 @@ const fields = Object.freeze({
  * First line of an agent: its identity.
  * @typedef {object} Hello
  * @property {string} agent version of the agent
- * @property {string} [host] os.hostname(): containers number their processes alike
+ * @property {string} [host] os.hostname(): processes of different containers may have the same pid
  * @property {Pod} [pod] from the environment
  * @property {string} [cgroup] inode of the memory cgroup with the tightest limit; main threads
  *   only. Processes of one host and cgroup share a limit
@@ -351,7 +353,8 @@ const fields = Object.freeze({
  *   PerformanceObserver
  * @property {GcHooksMissing} [gcHooksMissing] reason for the observer
  * @property {CommandName[]} [commands] accepted commands
- * @property {string} [agentFolder] folder of the agent's own files: no suspects in profiles
+ * @property {string} [agentFolder] folder of the agent's own files, which are no suspects in
+ *   profiles
  * @property {string} [nonce] random for each connection, 32 hexadecimal digits; with a token only
  * @property {number} [semiSpaceMaxBytes] largest semi-space, from logs of GCs; no agent sends it
  */
@@ -389,8 +392,8 @@ const fields = Object.freeze({
 
 /**
  * Initial values of a frame: each field, without a value. All frames copy it, so they have one
- * shape, which V8 fills and reads without looking names up. It is parsed: an object built field by
- * field becomes a slow dictionary.
+ * shape, which V8 fills and reads without looking names up. The object is parsed from JSON, as an
+ * object built field by field becomes a slow dictionary.
  * @type {Values}
  */
 const NO_VALUES = parseJson(`{${Object.keys(fields).map(name => `"${name}":null`)}}`)

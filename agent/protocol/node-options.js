@@ -54,7 +54,7 @@ const isCodeFlag = flag => /^-[a-zA-Z]*[ep]$/.test(flag) || CODE_OPTIONS.include
 const isDataUrl = value => DATA_URL.test(value.replace(/[\x00-\x20]/g, ''))
 
 /**
- * Flags one for one, within the limits of the wire, with code and titles hidden.
+ * Each flag in its place, within the limits of the wire, with code and titles hidden.
  * @param {string[]} flags
  * @returns {string[]}
  */

@@ -5,7 +5,7 @@ const { stringifyJson } = require('../primordials')
 /**
  * An exporter proves that it knows the shared token without sending it: the process at the other
  * end of the socket must not learn it. The proof is an HMAC-SHA256 over the command, the process,
- * the nonce of the connection (`nonce` of its hello) and the number of the command there. An agent
+ * the nonce of the connection (`nonce` of its hello) and the number of the command on it. An agent
  * accepts growing numbers only, so each proof is good for one command, once.
  *
  * @typedef {object} Asked
@@ -44,7 +44,7 @@ function isProof (proof, ...expected) {
 }
 
 /**
- * Unpredictable: no proof of another connection fits this one.
+ * An unpredictable nonce, so that no proof of another connection fits this one.
  * @returns {string} 32 hexadecimal digits
  */
 const newNonce = () => require('node:crypto').randomBytes(16).toString('hex')

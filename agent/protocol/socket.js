@@ -16,7 +16,10 @@ function defaultSocketPath ({
   return path.join(folder, `memwatch-${user}`, 'exporter.sock')
 }
 
-/** Undefined on Windows: files have no user there, and pipes are no files. */
+/**
+ * User of this process. It is undefined on Windows: files have no user there, and pipes are no
+ * files.
+ */
 const ownUser = () => process.getuid?.()
 
 /**

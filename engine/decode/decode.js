@@ -36,8 +36,8 @@ const REJECT_REASONS = Object.freeze([
 ])
 
 /**
- * In lines of this many characters values are counted. The longest hello of the lab has 7,800
- * characters, the longest frame 2,500.
+ * Number of characters above which `decode` counts the values of a line before it parses the line.
+ * The longest hello of the lab has 7,800 characters, the longest frame 2,500.
  */
 const LONG_LINE = 16_384
 /**
@@ -67,8 +67,8 @@ const BRACE = 0x7b
 const reject = reason => ({ ok: false, reason })
 
 /**
- * Decodes one line into a message, or the reason for its rejection. Never throws: a bad line is a
- * value.
+ * Decodes one line into a message, or the reason for its rejection. It never throws: a bad line
+ * leads to a result with a reason.
  * @param {string} line
  * @returns {{ ok: true, message: Message } | { ok: false, reason: RejectReason }}
  */
@@ -84,7 +84,7 @@ function decode (line) {
 }
 
 /**
- * Upper bound of the values in a line; separators inside of texts count too.
+ * Upper bound of the values in a line; separators inside texts count too.
  * @param {string} line of JSON
  */
 function countValues (line) {
@@ -109,7 +109,7 @@ const INVALID = {
 }
 
 /**
- * Message of a parsed line. It is rebuilt: no parsed object is retained.
+ * Checks a parsed line and rebuilds its message, so that the message retains no parsed object.
  * @param {unknown} parsed
  * @returns {{ ok: true, message: Message } | { ok: false, reason: RejectReason }}
  */

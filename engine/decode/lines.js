@@ -3,7 +3,7 @@
 const NEWLINE = 0x0a
 const NO_BYTES = Buffer.alloc(0)
 
-/** Initial buffer for an unfinished line: most of a frame. */
+/** Initial size of the buffer for an unfinished line: large enough for most of a frame. */
 const FIRST_ROOM_BYTES = 1024
 
 /**
@@ -13,8 +13,8 @@ const FIRST_ROOM_BYTES = 1024
 class LineSplitter {
   #maxBytes
   /**
-   * The unfinished line, in one piece: one Buffer for each byte of a slow peer would take a hundred
-   * times as much memory.
+   * The unfinished line, in one Buffer. A slow peer may send single bytes, and one Buffer for each
+   * of them would take a hundred times as much memory.
    */
   #pending = NO_BYTES
   #pendingBytes = 0
@@ -74,7 +74,8 @@ class LineSplitter {
 
   /**
    * Buffers the bytes of an unfinished line.
-   * @param {Buffer} bytes copied, because a few bytes must not keep a whole socket read alive
+   * @param {Buffer} bytes copied, because a few bytes must not keep a whole chunk of the socket
+   *   alive
    */
   #hold (bytes) {
     const length = this.#pendingBytes + bytes.length

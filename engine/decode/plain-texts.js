@@ -3,8 +3,9 @@
 const { plainText } = require('@memwatch/agent/protocol/text-rules')
 
 /**
- * Makes texts of files plain, as decoding does with texts from agents. Reports, logs and responses
- * of a Prometheus server are untrusted too, but a stray character must not reject them.
+ * Replaces unsafe characters in texts of files. Reports, logs and responses of a Prometheus server
+ * are as untrusted as messages of agents. Decoding rejects such messages, but a stray character
+ * must not reject a whole file.
  * @template T
  * @param {T} value parsed JSON, or the object that a reader built from a file
  * @returns {T} a copy in which all strings and keys are plain

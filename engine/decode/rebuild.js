@@ -8,14 +8,14 @@ const {
 } = require('@memwatch/agent/protocol/text-rules')
 
 /**
- * Rebuilds messages from the wire contract. A rebuilt message contains only what the contract
- * allows: no unknown field, no object of the parsed line, no text that is not plain, no number
- * beyond MOST_NUMBER. All code after decoding relies on that.
+ * Rebuilds messages by the rules of the wire contract. A rebuilt message contains only what the
+ * contract allows: no unknown field, no object of the parsed line, no text that is not plain, no
+ * number beyond MOST_NUMBER. All code after decoding relies on that.
  */
 
 /**
- * Largest number of the wire, and largest sum of a map: a double represents no larger integers
- * exactly.
+ * Largest accepted number, and largest accepted sum of a map. A double cannot represent all larger
+ * integers.
  */
 const MOST_NUMBER = 2 ** 53
 /** Upper bound of the keys of a map field: spaces, GC kinds and resource types are few. */
@@ -57,7 +57,7 @@ const INODE = /^[1-9]\d{0,19}$/
 const ID = /^[A-Za-z0-9-]{1,64}$/
 
 /**
- * A value rebuilt; undefined if it breaks the contract.
+ * Function that returns a rebuilt value, or undefined if the value breaks the contract.
  * @template [T=any]
  * @typedef {(value: unknown) => T | undefined} Rebuild
  */
@@ -76,8 +76,8 @@ const isNumber = value => typeof value === 'number' && value >= 0 && value <= MO
 /** @type {Rebuild<number>} */
 const number = value => isNumber(value) ? value : undefined
 /**
- * A counter stays at this maximum. An app that allocates 1 GB/s reaches it after a hundred days,
- * and must still be watched.
+ * Rule of counters: a value above MOST_NUMBER becomes MOST_NUMBER. An app that allocates 1 GB/s
+ * exceeds MOST_NUMBER after a hundred days, and must still be watched.
  * @type {Rebuild<number>}
  */
 const counter = value =>
@@ -186,7 +186,7 @@ const counts = isKey => value => {
  * @template {any[]} Row
  * @param {(key: string) => boolean} isKey
  * @param {Rebuild<Row>} row
- * @param {(row: Row) => number} sumOf lower bound of the summed value
+ * @param {(row: Row) => number} sumOf reads the part of a row that counts for the sum
  * @returns {Rebuild<Record<string, Row>>}
  */
 const rows = (isKey, row, sumOf) => value => {
@@ -235,7 +235,7 @@ const buckets = length => value => {
 }
 
 /**
- * @param {number} bounds of the histogram
+ * @param {number} bounds number of bounds of the histogram
  * @returns {Rebuild<import('@memwatch/agent/protocol/frame').PauseRow>}
  */
 const histogramRow = bounds => {
@@ -289,7 +289,7 @@ const valueRebuilds = Object.assign(
   )
 )
 
-/** Fields with a single number, which most are. @type {Record<string, boolean>} */
+/** Fields that hold a single number, as most fields do. @type {Record<string, boolean>} */
 const numberFields = Object.create(null)
 for (const name of Object.keys(fields)) {
   if (fields[/** @type {keyof typeof fields} */ (name)].shape === 'number') numberFields[name] = true
@@ -298,8 +298,8 @@ for (const name of Object.keys(fields)) {
 /**
  * @param {unknown} values of a frame
  * @returns {import('@memwatch/agent/protocol/frame').Values | undefined} an object with every field
- *   of the contract; fields that the frame lacks are undefined. undefined if the value of a known
- *   field breaks the contract
+ *   of the contract; fields that the frame lacks are undefined. The result is undefined if the
+ *   value of a known field breaks the contract
  */
 function rebuildValues (values) {
   if (!isObject(values)) return undefined
@@ -323,7 +323,7 @@ function rebuildValues (values) {
 /**
  * @param {Record<string, Rebuild>} required
  * @param {Record<string, Rebuild>} [optional]
- * @returns {Rebuild} of an object with these fields
+ * @returns {Rebuild} function that rebuilds an object with these fields
  */
 function fieldsOf (required, optional = {}) {
   const all = [
@@ -412,7 +412,7 @@ const capture = fieldsOf({ id: matching(ID), part: matching(WORD) })
 
 const bye = fieldsOf({ sequence: whole, atUnixMs: unixMs, exitCode: integer(2 ** 32, -(2 ** 31)) })
 
-/** Rules of a frame, except for `values`: their rejection has a reason of its own. */
+/** Rules of a frame without its `values`, whose rejection has a reason of its own. */
 const frame = fieldsOf({
   sequence: whole,
   atUnixMs: unixMs,

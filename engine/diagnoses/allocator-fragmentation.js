@@ -9,7 +9,8 @@ const { MOVED_SHARE } = require('../memory/retained')
 const { envChange, jemallocChange } = require('../fixes/malloc')
 
 /**
- * Measured share of retained memory that jemalloc returned, used without a scan of the memory map.
+ * Share of retained memory that jemalloc returned in measurements. It is used if no scan of the
+ * memory map exists from which to compute the saving.
  */
 const JEMALLOC_RECOVERED = 0.85
 /**
@@ -46,7 +47,7 @@ module.exports = defineDiagnosis({
     'memoryRunwayBytes'
   ],
   limits: {
-    // Less than this is not worth another allocator.
+    // Less retained memory than this is not worth another allocator.
     retainedBytes: 64 * 2 ** 20,
     retainedShareRatio: 0.2,
     ...ROOM_LIMITS,
@@ -54,24 +55,27 @@ module.exports = defineDiagnosis({
     // limit, a finding needs more retained bytes and a larger share.
     roomyRetainedBytes: 128 * 2 ** 20,
     roomyShareRatio: 0.4,
-    // Freed memory moves: Buffers fill it and leave it. Memory that malloc itself reported as free
-    // need not move.
+    // Memory counts as freed only if Buffers come and go in at least this share of it. This does
+    // not apply to memory that malloc itself reported as free.
     movedShareRatio: MOVED_SHARE,
-    // Constant memory of this size may be in use or retained, as threads of an addon can free and
-    // allocate it between two readings. Only malloc can tell. sharp measured 267 MiB constant, of
-    // which jemalloc returned 171.
+    // Constant memory of this size may be in use or retained, because threads of an addon can free
+    // and allocate memory between two readings. Only malloc can tell. With sharp, 267 MiB stayed
+    // constant, and jemalloc returned 171 MiB of them.
     openBytes: 100 * 2 ** 20,
     openShareRatio: 0.4,
-    // Native memory that rises this steadily is a leak until it stops.
+    // Native memory that rises this steadily may be a leak: the finding stays suspected until the
+    // rise stops.
     growthScore: 3,
     growthFit: 0.8,
     growthShareRatio: 0.2,
     lateGrowthRatio: 0.5,
-    // The report names the arenas of threads if they retain more than [heap] does.
+    // Threshold that the evidence shows: above it, the arenas of threads retain more than [heap]
+    // does.
     arenaShareRatio: 0.5
   },
   explains: [],
-  // V8 builds a snapshot in malloc's memory, several times the heap, and frees it when written.
+  // V8 builds a heap snapshot in memory of malloc, several times the size of the heap, and frees
+  // this memory after writing.
   leftBy: 'heap_snapshot',
   runbook: 'MemwatchAllocatorFragmentation',
 
@@ -89,7 +93,7 @@ module.exports = defineDiagnosis({
     const isOpen = risesInLine(signals, limits) || signals.allocatorAnswerDue === 1
     return {
       state: isOpen ? 'suspected' : 'confirmed',
-      // An answer that is out of date does not refute an earlier one.
+      // While malloc's answer is out of date, this judgement does not withdraw an earlier finding.
       keeps: signals.allocatorAnswerDue === 1,
       severity: hasRoom(signals, signals.allocatorSlackBytes, limits) ? 'info' : 'warning',
       summary: `glibc malloc keeps ${about}${formatBytes(retained)} that the app has freed: ` +
@@ -137,7 +141,8 @@ module.exports = defineDiagnosis({
       fixes.push({
         title: 'Without a new library: fewer arenas',
         change: envChange({ MALLOC_ARENA_MAX: '2' }),
-        // jemalloc also returns memory of the arenas, so fewer arenas add nothing.
+        // jemalloc also returns memory of the arenas, so fewer arenas cannot save more than
+        // jemalloc.
         predicted: predicted(Math.min(jemalloc, ARENA_MAX_RECOVERED * arenaShareRatio * retained)),
         risk: 'Threads of the pool share two arenas, with some lock contention. Memory in [heap] ' +
           'does not change.'
@@ -207,7 +212,8 @@ function ruleOutLittle (signals, limits) {
 }
 
 /**
- * Is the memory in use? Memory is freed if Buffers move in it, or if malloc reports it as free.
+ * Is the memory in use? It counts as freed if Buffers come and go in it, or if malloc reports it as
+ * free.
  * @type {Question}
  */
 function ruleOutInUse (signals, limits) {
@@ -286,11 +292,11 @@ function notALine (riseBytes, rise, limit) {
 
 /**
  * @param {import('@memwatch/agent/protocol/frame').Hello} target
- * @returns {import('./define-diagnosis').Change | null} null where malloc_trim is unavailable
+ * @returns {import('./define-diagnosis').Change | null} null if malloc_trim is unavailable
  */
 function trimChange ({ name, commands, allowedFlags }) {
   if (commands?.includes('trim')) return { code: trimCommand({ name }) }
-  // Node 26 added node:ffi; the known flag shows it.
+  // Node 26 added node:ffi. The flag in the list of allowed flags shows that this Node has it.
   if (!allowedFlags.some(flag => flag.endsWith('experimental-ffi'))) return null
   return {
     code: "const { functions } = require('node:ffi').dlopen(null, { malloc_trim: { arguments: " +

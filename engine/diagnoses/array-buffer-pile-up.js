@@ -7,18 +7,21 @@ const { ROOM_LIMITS, hasRoom } = require('./severity')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { flagsInForce } = require('../v8/flags')
 
-/** Growth of external memory that triggers a full collection in V8: at least 32 MiB, by version. */
+/**
+ * Growth of external memory that is assumed to trigger a full collection. V8's own limit depends on
+ * its version, and is at least 32 MiB.
+ */
 const COLLECTED_FROM_BYTES = 48 * 2 ** 20
 /**
  * Measured share of the waiting memory that immediate release removed from RSS: see
  * docs/accuracy.md.
  */
 const RELEASED_SHARE = 0.8
-/** ArrayBuffer.prototype.transfer is enabled from this V8 on. */
+/** All releases of V8 from this major version on have ArrayBuffer.prototype.transfer. */
 const V8_WITH_TRANSFER = 12
 /**
- * Versions of V8 that free short-lived Buffers by mark-compacts: 13, and 14 before this minor
- * version.
+ * Versions of V8 that free short-lived Buffers by mark-compacts: all of 13, and those of 14 before
+ * `healedMinor`.
  */
 const V8_WITH_REGRESSION = Object.freeze({ first: 13, last: 14, healedMinor: 6 })
 
@@ -52,31 +55,33 @@ module.exports = defineDiagnosis({
     'cpuThrottledRatio'
   ],
   limits: {
-    // Limits of the garbage in Buffers at a time, and of its share of RSS.
+    // Least garbage in Buffers at one time, and its least share of RSS.
     waitingBytes: 40 * 2 ** 20,
     waitingShareRatio: 0.2,
-    // Limits of rate and cost of full collections for Buffers alone. The rate is per CPU-second,
-    // because a thread that waits for a CPU drops fewer Buffers.
+    // Least rate and cost of the full collections that run only for Buffers. The rate is per
+    // CPU-second, because a thread that waits for a CPU drops fewer Buffers.
     majorsPerCpuSecond: 1,
     majorRatio: 0.003,
-    // With this share of CPU time collections are too expensive at any rate, as a slow machine runs
-    // fewer and longer ones. Apps that drop Buffers and have fewer major GCs measured at most
-    // 0.0035.
+    // From this share of CPU time on, full collections are too expensive at any rate: a slow
+    // machine runs fewer and longer collections. Apps that drop Buffers and have a lower rate of
+    // major GCs measured at most 0.0035.
     costlyMajorRatio: 0.01,
-    // Limits of rate, cost and share of RSS that are worth a change.
+    // Rate, cost or share of RSS that confirms the finding.
     certainMajorsPerCpuSecond: 2,
     certainMajorRatio: 0.02,
     certainShareRatio: 0.4,
-    // WebAssembly memories grow by pages of 64 KiB: one a second.
+    // If WebAssembly memories grow by one page of 64 KiB a second or more, they may cause the full
+    // collections.
     webassemblyGrowthBytesPerSecond: 64 * 2 ** 10,
     // Growth of external memory that triggers a full collection: the minimum over all versions of
-    // V8. Collections caused by growth of retained memory prove no dead Buffers.
+    // V8. Full collections that growth of retained memory causes do not prove dead Buffers.
     collectedFromBytes: 32 * 2 ** 20,
     ...ROOM_LIMITS,
     windowSeconds: 15,
     // Share of the full collections for Buffers that remains if each Buffer is released at once.
     remainingMajorsShareRatio: 0.1,
-    // Share of their pauses that remains when scavenges free young Buffers again.
+    // Share of the pauses of these collections that remains when scavenges free young Buffers
+    // again.
     scavengedPauseShareRatio: 0.5
   },
   explains: ['allocator-fragmentation'],
@@ -181,10 +186,12 @@ module.exports = defineDiagnosis({
 })
 
 /**
- * Bytes of dead Buffers at a time: the observed swing, at least the amount that V8 accepts before
- * it runs a full collection for Buffers. In an app that uses one large Buffer after the other, each
- * reading includes one dead and one live Buffer. Each growth of a WebAssembly memory counts its
- * whole size again, so full collections in a process with such a memory do not prove dead Buffers.
+ * Bytes of dead Buffers at one time: the range in which external memory rises and falls. If full
+ * collections run for Buffers, the result is at least the amount that V8 accepts before such a
+ * collection. In an app that uses one large Buffer after the other, each reading includes one dead
+ * and one live Buffer, so the range is small. V8 counts the whole size of a WebAssembly memory
+ * again each time the memory grows, so full collections during such growth do not prove dead
+ * Buffers.
  * @param {Pick<Signals, 'externalWaitingBytes' | 'externalPeakBytes' | 'externalMajorsPerSecond' |
  *   'externalMajorsPerCpuSecond' | 'externalTrend' | 'webassemblyGrowthBytesPerSecond'>} signals
  * @param {Limits} limits

@@ -23,13 +23,14 @@ module.exports = defineDiagnosis({
   limits: {
     // Least number of observed slabs.
     slabsFollowed: 6,
-    // The second major GC removes every slab whose slices are all temporary.
+    // Share of slabs that are alive after two major GCs. The second GC frees every slab whose
+    // slices are all temporary.
     slabsKeptRatio: 0.5,
     suspectedSlabsKeptRatio: 0.2,
     // Retained Buffers below this are no problem, whatever slabs they belong to.
     arrayBuffersFloorBytes: 48 * 2 ** 20,
     arrayBuffersShareRatio: 0.25,
-    // Least rise of retained Buffers that count as growing.
+    // Steadiness of the trend above which the summary says that the retained Buffers grow.
     growsSteadinessRatio: 0.5,
     // Share of the pinned memory that a fix frees; copies of the retained data use the rest.
     releasedShareRatio: 0.9

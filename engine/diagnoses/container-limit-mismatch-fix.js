@@ -17,14 +17,14 @@ const { youngGenerationBytes } = require('../v8/heap-sizing')
 const MIB = 2 ** 20
 const PERCENT = 100
 const PERCENTAGE = '--max-old-space-size-percentage'
-/** A heap below this is not worth a container. */
+/** Least old space that a fix sets, however small the container is. */
 const LEAST_HEAP_MIB = 32
 /** A semi-space that is enough for most request loads. */
 const ENOUGH_SEMI_SPACE_MIB = 16
 
 /**
- * Fixes that shrink the heaps to fit the container, or enlarge the container to fit the heaps. The
- * fix that leaves more headroom comes first.
+ * Fixes that shrink the heaps to fit the container, or enlarge the container to fit the heaps. More
+ * memory for the container comes first if the live heap would have no headroom in a smaller heap.
  * @param {Finding} finding
  * @param {Hello} target
  * @param {Limits} limits
@@ -62,10 +62,10 @@ function chooseHeaps (finding, target, limits) {
 /**
  * Sizes that fit all heaps into the container.
  * @typedef {object} Sizes
- * @property {number} megabytes of the old space of each heap
+ * @property {number} megabytes size of the old space of each heap
  * @property {number | null} semiMib null if the young generation stays unchanged
- * @property {number} youngBytes of each heap
- * @property {number} neededBytes of the container, for the present live heaps
+ * @property {number} youngBytes size of the young generation of each heap
+ * @property {number} neededBytes memory that the container needs for the present live heaps
  *
  * @param {Finding} finding
  * @param {Limits} limits
@@ -98,8 +98,8 @@ function chooseSizes (finding, limits) {
 }
 
 /**
- * @param {number} heaps in the container
- * @param {number} shareBytes of one
+ * @param {number} heaps number of heaps in the container
+ * @param {number} shareBytes share of one heap
  * @returns {number} MiB
  */
 const semiMibFor = (heaps, shareBytes) =>

@@ -44,7 +44,7 @@ function findResize (signals, target) {
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Finding} finding
- * @returns {Judgement | null} null where the limit was not raised
+ * @returns {Judgement | null} null if the limit was not raised
  */
 function judgeRaised (signals, limits, finding) {
   const { limitBytes, liveBytes, resize, semiSpaceBytes, heapLimitBytes } = finding

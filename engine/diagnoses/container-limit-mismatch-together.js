@@ -10,7 +10,7 @@ const { formatBytes, formatRatio } = require('../text/format')
 /** @typedef {import('./container-limit-mismatch').Judgement} Judgement */
 
 /**
- * Judges several heaps in one container, of processes and workers. Each heap fits alone, and V8
+ * Judges the heaps of several processes or workers in one container. Each heap fits alone, and V8
  * knows no heap but its own. The sum of their maximum sizes proves nothing by itself, because
  * several heaps rarely fill at once.
  * @param {Signals} signals
@@ -30,8 +30,8 @@ function judgeTogether (signals, limits, finding) {
   if (heapLimits + beside <= limit) {
     return ok(`${sharers}: ${full} and the memory outside the heaps (${formatBytes(beside)}) fit`)
   }
-  // Processes work independently. The threads of one process share its work, and only a few are
-  // busy at a time.
+  // Only several processes count here, because they work independently. The threads of one process
+  // share its work, and only a few are busy at a time.
   const blind = processes > 1 && heapLimits >= limits.togetherBlindRatio * limit
   if (!blind && usedRatio < limits.suspectedRssShareRatio) {
     return ok(`${sharers}: ${full} and the other memory (${formatBytes(beside)}) would not fit, ` +

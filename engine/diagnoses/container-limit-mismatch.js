@@ -36,24 +36,25 @@ module.exports = defineDiagnosis({
     'neighboursLiveHeapBytes'
   ],
   limits: {
-    // Above this share a full heap alone exceeds the container, in any app.
+    // A heap limit above this share of the container's limit lets the heap alone exceed the
+    // container, in any app.
     blindRatio: 1,
-    // Several heaps rarely fill at the same time: their sum may exceed the container by a quarter.
+    // Several heaps rarely fill at the same time: the sum of their limits may exceed the container
+    // by a quarter.
     togetherBlindRatio: 1.25,
-    // A process whose memory is below this share of an equal part is no risk. An example is the
-    // primary of a cluster: a limit made for its small heap would be inherited by its workers,
-    // which need more.
+    // A process is no risk if its part of the container is smaller than this share of an equal
+    // part. An example is the primary of a cluster. Its workers would inherit a limit made for its
+    // small heap, and they need more.
     leastPartRatio: 1 / 3,
-    // Limits of a heap that is about to outgrow its container: RSS as a share of the container's
-    // limit …
+    // A heap is about to outgrow its container if RSS reaches this share of the container's limit.
     rssShareRatio: 0.85,
     suspectedRssShareRatio: 0.7,
-    // … and the heap as a share of that limit: above it the heap is the cause.
+    // The heap is the cause if its resident memory reaches this share of the same limit.
     heapShareRatio: 0.4,
     // Share of time spent waiting for memory above memory.high.
     pressureRatio: 0.1,
-    // A young generation above this share of the container was derived from another amount of
-    // memory.
+    // A young generation above this share of the container is too large: V8 derived its size from
+    // another amount of memory.
     youngShareRatio: 0.25,
     // A live heap above this share of the old generation leaves no headroom.
     liveShareRatio: 0.8
@@ -90,8 +91,8 @@ module.exports = defineDiagnosis({
  * @typedef {Record<'limitBytes' | 'shareBytes' | 'besideBytes' | 'heapLimitBytes' | 'rssBytes' |
  *   'liveBytes' | 'heaps' | 'ownHeaps' | 'processes' | 'othersLiveBytes' | 'othersBesideBytes',
  *   number> & { semiSpaceBytes: number | null, resize?: ReturnType<typeof findResize> }} Finding
- *   limitBytes: memory that all heaps must fit; shareBytes: this process's part of it; resize: set
- *   if the limit changed while the process ran
+ *   limitBytes: memory into which all heaps must fit; shareBytes: this process's part of it;
+ *   resize: set if the limit changed while the process ran
  */
 /** @typedef {import('./define-diagnosis').Judgement<Finding>} Judgement */
 
@@ -104,7 +105,7 @@ const findBeside = ({ besideHeapBytes, workerHeapBytes }) =>
 
 /**
  * @param {Signals} signals
- * @param {number} limitBytes that all heaps must fit
+ * @param {number} limitBytes memory into which all heaps must fit
  * @param {number} [shareBytes] this process's part of it
  * @returns {Finding}
  */
@@ -124,7 +125,7 @@ const describeRoom = (signals, limitBytes, shareBytes = limitBytes) => ({
 })
 
 /**
- * Does the process wait for memory under memory.high, long before the limit?
+ * Does the kernel throttle the process at memory.high, long before it reaches the limit?
  * @param {Signals} signals
  * @param {Limits} limits
  * @returns {Judgement | null}
@@ -153,7 +154,7 @@ function judgeThrottled (signals, limits) {
 }
 
 /**
- * Does a full heap fit, or is it far from being full?
+ * Does a full heap fit the container, or is RSS far below the limit?
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} limit bytes, of the container

@@ -22,21 +22,24 @@ module.exports = defineDiagnosis({
   limits: {
     // An app has one context. A few more may belong to sandboxes that are kept on purpose.
     contexts: 20,
-    // Growth since the beginning, across major GCs, which collect unreferenced contexts.
+    // Least growth over the trend. Only referenced contexts last, because major GCs collect the
+    // others.
     rise: 15,
     // Major GCs needed in the second half of the rise: without one the contexts may be uncollected
     // garbage.
     majors: 1,
-    // Straight and not slowing down: leaks measure 0.7–1.
+    // Least steadiness of growth that is straight and does not slow down: leaks measure 0.7–1.
     steadinessRatio: 0.55,
     ...URGENCY_LIMITS,
     tellsAheadRatio: LASTING_LIMITS.tellsAheadRatio,
     soonSeconds: LASTING_LIMITS.soonSeconds,
-    // Code that grows in a line without contexts: functions compiled from text, and retained.
+    // Least growth of code in a straight line, without new contexts. Its cause is functions that
+    // are compiled from text and retained.
     codeRiseBytes: 8 * 2 ** 20,
     // Growth of the rest of the live heap as a multiple of the growth of code. Each retained
-    // function holds its source and bytecode: 1.6 to 1.8 was measured. In an app that merely warms
-    // up, V8 compiles existing functions to machine code for minutes: 0.2 to 0.5.
+    // function holds its source and bytecode: leaks measured 1.6 to 1.8. In an app that merely
+    // warms up, V8 compiles existing functions to machine code for minutes: such apps measured 0.2
+    // to 0.5.
     functionsRatio: 1
   },
   explains: ['js-heap-leak', 'heap-limit-thrash'],
@@ -104,7 +107,8 @@ module.exports = defineDiagnosis({
  */
 
 /**
- * Compares the growth rates of code and of the other live heap: retained functions make both grow.
+ * Compares the growth of code with that of the rest of the live heap: retained functions make both
+ * grow.
  * @param {Signals} signals
  * @returns {number | null} growth of the rest of the live heap as a multiple of the growth of code
  */

@@ -1,40 +1,40 @@
 'use strict'
 
 /**
- * The shape of a diagnosis: one memory problem with a name. Each has one file in this folder,
- * listed in index.js; files with parts of it begin with its name. Its functions have the same names
- * in all files, and each answers one question:
+ * The shape of a diagnosis: one memory problem with a name. Each diagnosis has one file in this
+ * folder, which index.js lists. The names of further files for parts of a diagnosis begin with its
+ * name. Functions have the same names in all files, and each answers one question:
  *
  * - `judge`: what is the problem, or why is there none?
- * - `ruleOut`: is it something else, harmless, or not known yet? The first reason that applies, or
- *   null
+ * - `ruleOut`: is it something else, harmless, or not known yet? It returns the first reason that
+ *   applies, or null
  * - `showEvidence`: which numbers show the problem?
  * - `fix`: what is to change?
  *
  * @typedef {import('../signals').SignalName} SignalName
  * @typedef {import('../signals').Signals} Signals
  * @typedef {import('../signals').FigureName} FigureName
- * @typedef {'unknown' | 'ok' | 'suspected' | 'confirmed'} State certainty; `unknown` where evidence
- *   is missing, never `ok`
- * @typedef {'critical' | 'warning' | 'info'} Severity urgency, in the sense of kubernetes-mixin:
- *   page, ticket, context
+ * @typedef {'unknown' | 'ok' | 'suspected' | 'confirmed'} State certainty; if evidence is missing,
+ *   the state is `unknown`, never `ok`
+ * @typedef {'critical' | 'warning' | 'info'} Severity urgency, as in kubernetes-mixin: it pages
+ *   someone, opens a ticket, or adds context
  *
  * @typedef {object} Evidence
  * @property {FigureName} signal
  * @property {number} value
- * @property {number} limit limit of the value
+ * @property {number} limit threshold for the value
  * @property {string} unit
  * @property {string} text one sentence with the value and the limit
  *
- * Requirement that decides an `unknown`. readings: more readings of the same run. setting: another
- * setting of the app, which the summary names. main_thread: nothing, because only the main thread
- * of the process is judged. never: nothing, because this platform, process or source lacks the
- * evidence. cause: nothing, because no diagnosis knows the cause of a measured effect.
+ * Condition under which an `unknown` becomes decidable. readings: more readings of the same run.
+ * setting: another setting of the app, which the summary names. main_thread: none, because only the
+ * main thread of the process is judged. never: none, because this platform, process or source lacks
+ * the evidence. cause: none, because no diagnosis knows the cause of a measured effect.
  * @typedef {'readings' | 'setting' | 'main_thread' | 'never' | 'cause'} OpenUntil
  * @typedef {{ until: OpenUntil, waitSeconds: number | null }} Open
  *
- * @typedef {Record<string, unknown>} Finding decision of a judge in the terms of its diagnosis:
- *   plain JSON, and the only input of its fix
+ * @typedef {Record<string, unknown>} Finding numbers and decisions of a judgement from which its
+ *   fix is derived: plain JSON
  */
 
 /** From the most to the least severe. @type {readonly Severity[]} */
@@ -44,8 +44,8 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @template [Found=Finding]
  * @typedef {object} Judgement
  * @property {State} state
- * @property {Severity} [severity] with `suspected` and `confirmed`, from the risk; default: the
- *   severity of the diagnosis
+ * @property {Severity} [severity] with `suspected` and `confirmed`, derived from the risk; default:
+ *   the severity of the diagnosis
  * @property {string} summary one sentence; for `ok` the reason that rules the problem out, for
  *   `unknown` the missing evidence
  * @property {Found} [finding] with `suspected` and `confirmed`
@@ -53,15 +53,16 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {OpenUntil} [openUntil] with `unknown`; default: readings
  * @property {number | null} [waitSeconds] with `unknown` that awaits readings: time until they
  *   exist, at the present load
- * @property {number | null} [secondsLeft] for growth towards a limit: time to it at the present
- *   rate; null or absent if unknown
- * @property {string} [impact] its cost or threat, with numbers
+ * @property {number | null} [secondsLeft] for growth towards a limit: time to this limit at the
+ *   present rate; null or absent if unknown
+ * @property {string} [impact] cost or threat of the problem, with numbers
  * @property {number} [seconds] length of the history behind the judgement; contrary evidence must
- *   last as long to withdraw it
+ *   last as long to withdraw the judgement
  * @property {boolean} [keeps] true if the evidence is too close to the limits to withdraw an
  *   earlier finding
  * @property {string} [standing] beginning of the summary while newer, weaker evidence has not
- *   lasted long enough: a clause without momentary values and without a full stop
+ *   lasted long enough to withdraw the finding: a clause without momentary values and without a
+ *   full stop
  */
 
 /**
@@ -76,18 +77,19 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {Record<string, string>} [env] environment variables, whole values
  * @property {string} [dockerfile] lines to paste
  * @property {number} [memoryLimitBytes] memory limit to request, whole MiB
- * @property {number} [memoryRequestBytes] beside a limit: memory request, whole MiB
- * @property {string} [kubernetes] container fields of a pod's spec: env entries, or resources;
- *   YAML, created when exposed
+ * @property {number} [memoryRequestBytes] memory request, whole MiB; only together with a memory
+ *   limit
+ * @property {string} [kubernetes] container fields of a pod's spec as YAML: env entries, or
+ *   resources. It is added when the API exposes the fix
  * @property {string} [code] change of the code
- * @property {string} [note] a sentence: which options the forms leave out, and why
+ * @property {string} [note] sentence about the options that the forms leave out, and the reason
  *
  * @typedef {object} Fix
  * @property {string} title
  * @property {Change} change
  * @property {{ signal: FigureName, name: string, from: number, to: number, unit: string }[]}
  *   predicted effects at the same work per second; name: the signal in words
- * @property {string} risk cost, or what could go wrong
+ * @property {string} risk cost, or possible harm
  */
 
 /**
@@ -99,8 +101,8 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {string} id kebab-case
  * @property {string} title one line
  * @property {Severity} severity the worst of all judgements
- * @property {'process' | 'isolate'} scope whether the problem belongs to a process or to an
- *   isolate; a process is judged on its main thread
+ * @property {'process' | 'isolate'} scope owner of the problem: an isolate, or a process, which is
+ *   judged on its main thread
  * @property {readonly Required[]} requires signals without which the answer is `unknown`
  * @property {readonly Optional[]} uses signals that may be missing. Judges read those of long
  *   histories last: docs/decisions/0069-long-histories-are-read-last.md
@@ -121,7 +123,7 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  */
 
 /**
- * Any diagnosis, for code that runs them all.
+ * Any diagnosis, for code that runs all of them.
  * @typedef {Omit<Definition<SignalName, SignalName, Record<string, number>, any>, 'judge' | 'fix' |
  *   'requires' | 'uses'> & {
  *   requires: readonly SignalName[],
@@ -145,7 +147,7 @@ function defineDiagnosis (definition) {
 }
 
 /**
- * The problem is ruled out.
+ * Dismissal of a problem that is ruled out.
  * @param {string} summary the reason
  * @param {Pick<Dismissal, 'seconds' | 'keeps'>} [more]
  * @returns {Dismissal}
@@ -153,7 +155,7 @@ function defineDiagnosis (definition) {
 const ok = (summary, more) => ({ state: 'ok', summary, ...more })
 
 /**
- * Evidence is missing.
+ * Dismissal of a problem for which evidence is missing.
  * @param {string} summary the missing evidence
  * @param {Pick<Dismissal, 'openUntil' | 'waitSeconds' | 'seconds'>} [more]
  * @returns {Dismissal}

@@ -40,36 +40,37 @@ module.exports = defineDiagnosis({
     'longestBlockSeconds'
   ],
   limits: {
-    // Share of seconds in which something waited longer than a tenth of a second. The time in which
-    // the thread waited for a CPU is subtracted from these three values first, as the app does not
-    // cause it.
+    // Share of seconds in which something waited longer than a tenth of a second. This share, the
+    // longest delay and the mean wait must exceed their limits even without the time in which the
+    // thread waited for a CPU, because the app does not cause that time.
     blockedFramesRatio: 0.3,
     longestDelaySeconds: 0.15,
     // Mean time that a request waits because of the loop alone.
     expectedWaitSeconds: 0.01,
     suspectedExpectedWaitSeconds: 0.005,
-    // Rare blocks of half a second and more: so many are no accident. A program that loads or
-    // compiles has them close together; over a minute they come again.
+    // Least number of blocks of half a second and more: so many are no accident. A program that
+    // loads or compiles has such blocks close together. Blocks that are spread over a minute recur.
     longBlocks: 3,
     longBlocksSpanSeconds: 60,
-    // Busy share of the loop without GC.
+    // Least share of time in which the loop is busy with work other than GC.
     busyRatio: 0.15,
     // GC is the explanation if it takes this share of the busy time.
     gcShareRatio: 0.4,
     // Share of throttled quota periods. Only Linux reports how long the thread waited for a CPU.
     // Elsewhere, above this share, the quota may cause all of the delay.
     throttledRatio: 0.1,
-    // If the thread's CPU time is unknown as well, the busy time is only an estimate above this
-    // share of waiting.
+    // The verdict is a guess if the thread's CPU time is unknown, and the thread waited for a CPU
+    // during more than this share of its busy time.
     contendedRatio: 0.7,
     // Length of the start phase, in which every app loads and compiles code.
     windowSeconds: 20,
-    // Share of CPU time while the loop is busy, below which it waits inside a call.
+    // If the thread uses a CPU during less than this share of its busy time, it waits inside a
+    // call.
     waitingCpuShareRatio: 0.5,
     // Without a listening server, a late timer matters only if the loop waits for it. A batch
-    // program works without a pause: it is busy for 0.99 of its CPU time, and less while it reads
-    // files. Workers of queues whose loop was blocked measured 0.24 to 0.37, a timer that computes
-    // for most of its interval 0.8.
+    // program works without a pause: its loop is busy 0.99 of the time, and less while it reads
+    // files. Queue workers with a blocked loop measured 0.24 to 0.37. A timer that computes for
+    // most of its interval measured 0.8.
     batchBusyRatio: 0.9,
     // Share of the wait that remains once the blocking call is removed, caused by other computation
     // of the app.
@@ -146,7 +147,7 @@ module.exports = defineDiagnosis({
  * @typedef {{ waits: boolean, signal: 'expectedWaitSeconds' | 'longBlocksWaitSeconds',
  *   seconds: number }} Finding seconds: mean wait
  * @typedef {{ longest: number, mean: number, isLong: boolean, areRare: boolean }} Delays seconds;
- *   isLong: they last long enough to be certain
+ *   isLong: true if they are long enough, and were observed for long enough, to confirm the finding
  */
 /** @typedef {ReturnType<typeof findWaiters>} Waiters */
 
@@ -210,7 +211,7 @@ const findFrequent = (signals, limits) => ({
 })
 
 /**
- * Long blocks that come again within minutes: few, but many requests meet them.
+ * Long blocks that recur within minutes. They are few, but they delay many requests.
  * @param {Signals} signals
  * @param {Limits} limits
  * @returns {Delays | null}
@@ -225,8 +226,8 @@ function findRare (signals, limits) {
 }
 
 /**
- * Share of the wait that major GCs do not cause: one long pause a second is a small share of the
- * time, and most of the wait.
+ * Share of the wait that major GCs do not cause: one long pause a second takes a small share of the
+ * time, but causes most of the wait.
  * @param {Signals} signals
  */
 const outsideMajors = ({ expectedWaitSeconds: all, expectedWaitOutsideMajorsSeconds: outside }) =>
@@ -244,8 +245,8 @@ const isLate = (limits, blocked, longest, mean) =>
   mean >= limits.suspectedExpectedWaitSeconds
 
 /**
- * Certainty of the verdict. The verdict is a guess if the CPU time of the thread is unknown, and
- * the thread waited for most of its busy time.
+ * True if the verdict is a guess: the CPU time of the thread is unknown, and the thread waited for
+ * a CPU during most of its busy time.
  * @param {Signals} signals
  * @param {Limits} limits
  */
@@ -332,8 +333,8 @@ function waitsInside ({ threadCpuRatio, eventLoopUtilizationRatio: busy, cpuTime
 
 /**
  * Work that waits for a blocked loop. clients: a server listens or has accepted connections, or
- * this is unknown. timers: some are always pending, and the loop waits for them. perhaps: there are
- * timers in a loop without pauses, or outgoing connections.
+ * this is unknown. timers: some timers are always pending, and the loop waits for them. perhaps:
+ * timers are pending in a loop without pauses, or outgoing connections are open.
  * @param {Signals} signals
  * @param {Limits} limits
  * @returns {'clients' | 'timers' | 'perhaps' | 'nobody'}

@@ -7,8 +7,8 @@ const { formatRatio, formatValue } = require('../text/format')
 /** @typedef {import('./define-diagnosis').Evidence} Evidence */
 
 /**
- * From this share of available CPU time on a thread is not slowed down: the remaining wait is noise
- * of the machine.
+ * A thread that has a CPU for this share of the time is not slowed down: the remaining wait is
+ * noise of the machine.
  */
 const NEARLY_ALL = 0.9
 
@@ -39,7 +39,7 @@ function evidence (signal, value, limit, say) {
 const listEvidence = (...items) => items.flatMap(item => item || [])
 
 /**
- * Sentence saying that a rate is per CPU-second, for a thread that waited for a CPU.
+ * Evidence that a rate was judged per CPU-second, for a thread that waited for a CPU.
  * @param {{ cpuTimeRatio: number | null, cpuThrottledRatio: number | null }} signals
  * @param {string} judged text of the rate that was judged, per CPU-second
  * @returns {Evidence[]} empty list if the thread did not wait
@@ -75,7 +75,7 @@ const wallAndCpu = ({ cpuTimeRatio }, wallRatio, cpuRatio) =>
  * Predicted effect of a fix on one signal, at constant work a second.
  * @param {import('../signals/names').NamedSignal} signal
  * @param {number} from present value
- * @param {number} to after the change, both in the signal's unit
+ * @param {number} to value after the change; both values have the signal's unit
  */
 const prediction = (signal, from, to) =>
   ({ signal, name: nameOf(signal), from, to, unit: figures[signal].unit })

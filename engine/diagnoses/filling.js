@@ -5,17 +5,17 @@
  * meets its bound. The live heap and the memory outside it share these limits.
  */
 const FILLING_LIMITS = Object.freeze({
-  // Growth is certain if its line is straight over this share of the way from its start to the
-  // limit, and for the time below.
+  // Growth is certainly a leak if it is straight over this share of the way from its start to the
+  // limit, and for `fillingSeconds`.
   runwayShareRatio: 0.35,
   // Least time of a straight line: caches of 50 to 400 MiB took up to ten minutes to fill.
   fillingSeconds: 600,
-  // Younger growth is certain only if it covers most of the way, as caches are configured to stay
-  // below the limit.
+  // Younger growth is certainly a leak only if it covers this share of the way, because caches are
+  // configured to stay below the limit.
   fillingRunwayShareRatio: 0.8,
-  // Straight growth of this size is certain, however far the limit is, as the measured caches were
-  // smaller. A share alone would be too much: on a machine with 24 GiB and no container limit, a
-  // quarter of the way is 6 GiB.
+  // Straight growth of this size is certainly a leak, however far the limit is, because the
+  // measured caches were smaller. A share alone would demand too much: on a machine with 24 GiB and
+  // no container limit, a third of the way is 8 GiB.
   certainRiseBytes: 512 * 2 ** 20
 })
 

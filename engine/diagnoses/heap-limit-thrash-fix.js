@@ -19,20 +19,20 @@ const ENOUGH_SEMI_SPACE = 16 * MIB
  */
 const COMFORTABLE_SHARE = 0.65
 /**
- * Share of the container that memwatch plans with; the rest is for page cache, stacks and
+ * Share of the container that memwatch plans to use; the rest is for page cache, stacks and
  * unpredicted memory.
  */
 const CONTAINER_SHARE = 0.92
 /** Step of recommended heap limits. */
 const STEP_MIB = 32
-/** Least useful increase of a limit. */
+/** Least factor by which a higher limit is worth a change. */
 const WORTH_GROWTH = 1.15
-/** Share of the limit that V8 keeps free near the limit. */
+/** Least headroom that the prediction assumes, as a share of the limit. */
 const LEAST_ROOM_SHARE = 0.02
 
 /**
- * Recommends a higher heap limit if the container has room for it. Otherwise, or if the heap fills
- * within seconds, the fix is to retain less on the heap.
+ * Recommends a higher heap limit if the container has room for it. Otherwise, or if the heap will
+ * be full within a minute, the first fix is to retain less on the heap.
  * @param {Finding} finding
  * @param {Hello} target
  * @returns {Fix[]}

@@ -38,23 +38,25 @@ module.exports = defineDiagnosis({
   limits: {
     // Share of the limit above which V8 has no room for garbage to accumulate.
     liveHeapShareRatio: 0.75,
-    // Share of the thread's available CPU time, because a pause of a throttled thread lasts several
-    // times longer: 0.2 at 85 % of the limit, 0.5 and more from 90 % on.
+    // Share of the thread's available CPU time that GC takes. Wall time would mislead, because a
+    // pause of a throttled thread lasts several times longer. A live heap at 85 % of the limit
+    // measured 0.2; from 90 % on, 0.5 and more.
     pauseRatio: 0.18,
     suspectedPauseRatio: 0.06,
     // At this share of the limit V8 marks the whole heap every second, mostly on other threads, so
-    // a smaller share of pauses is enough. A large, quiet heap at 91 % of its limit ran one
-    // major GC a minute.
+    // a smaller share of pauses is enough. The rate must be high as well: a large, quiet heap ran
+    // one major GC a minute at 91 % of its limit.
     brinkShareRatio: 0.87,
     brinkMajorsPerCpuSecond: 0.8,
     brinkPauseRatio: 0.07,
-    // Major GCs for lack of room, per CPU-second …
+    // Least rate of major GCs that run for lack of room, per CPU-second.
     majorsPerCpuSecond: 0.3,
-    // … or their share of CPU time, because a slow machine runs fewer and longer GCs: thrashing
-    // apps measured 0.1–0.19.
+    // Share of CPU time in these GCs that is enough instead of the rate, because a slow machine
+    // runs fewer and longer GCs. Thrashing apps measured 0.1–0.19.
     majorRatio: 0.05,
-    // A finding is kept down to this share of the limits above: near its heap limit an app runs
-    // many GCs in each burst of load, and few between bursts.
+    // A finding is kept down to `keepsRatio` times these limits, while the live heap fills
+    // `keepsShareRatio` of its limit. Near its heap limit an app runs many GCs in each burst of
+    // load, and few between bursts.
     keepsRatio: 0.5,
     keepsShareRatio: 0.7,
     // A heap that fills this share of its limit, and would fill the rest within a minute, leaves no
@@ -71,7 +73,7 @@ module.exports = defineDiagnosis({
   judge (signals, limits, target) {
     const left = findSecondsToFill(signals, limits)
     const calm = ruleOut(signals, limits)
-    // A heap that will be full within seconds is suspected before GC shows it.
+    // A heap that will be full within a minute is suspected before GC shows the problem.
     if (calm && left === null) return calm
     const { liveHeapShareRatio: share, heapSizeLimitBytes, recentGcCpuRatio } = signals
     const needed = findNeededPauses(signals, limits)
@@ -118,7 +120,7 @@ module.exports = defineDiagnosis({
  */
 
 /**
- * Is there headroom, or is GC calm?
+ * Is there headroom, or does GC cost little?
  * @param {Signals} signals
  * @param {Limits} limits
  */
@@ -146,7 +148,7 @@ const comesForRoom = (signals, limits, ratio) =>
   signals.recentGcCpuRatio >= ratio * limits.suspectedPauseRatio
 
 /**
- * Seconds until the heap is full; null if it takes longer than a minute.
+ * Seconds until the heap is full; null if this takes longer than a minute, or is unknown.
  * @param {Signals} signals
  * @param {Limits} limits
  */

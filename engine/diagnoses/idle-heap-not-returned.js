@@ -44,9 +44,10 @@ module.exports = defineDiagnosis({
     slackOfLimitRatio: 0.25,
     // An app at rest needs no new space with halves this large.
     semiSpaceBytes: 16 * MIB,
-    // With this share of the slack, the new space is the part to shrink.
+    // If the new space makes up this share of the slack, the fix shrinks the new space.
     newSpaceShareRatio: 1 / 3,
-    // Headroom above the live heap that keeps major GCs cheap.
+    // Share of the recommended heap limit that the live heap fills. The rest is headroom that keeps
+    // major GCs cheap.
     comfortableShareRatio: 0.5
   },
   explains: [],

@@ -1,8 +1,9 @@
 'use strict'
 
 /**
- * All diagnoses, causes before symptoms: of two confirmed ones the earlier is primary. Problems
- * that kill the process come first, then problems that cost time or memory, then opportunities.
+ * All diagnoses, causes before symptoms: of two confirmed diagnoses, the earlier one is primary.
+ * Problems that kill the process come first, then problems that cost time or memory, then
+ * opportunities.
  * @type {readonly import('./define-diagnosis').Diagnosis[]}
  */
 const diagnoses = Object.freeze([

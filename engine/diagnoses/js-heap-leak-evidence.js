@@ -37,7 +37,7 @@ function findGrowing (
 }
 
 /**
- * Evidence of the growing heap space, and of other growth.
+ * Evidence of the heap spaces that grow, and of counts that grow with them.
  * @param {Signals} signals
  * @param {number} rise of the live heap, bytes
  * @param {Limits} limits

@@ -27,7 +27,7 @@ const {
  */
 
 /**
- * Judges growth within two hours, faster than a day's load.
+ * Judges growth within two hours, if it is faster than any growth that a day's load causes.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} runway bytes
@@ -108,7 +108,7 @@ function judgeFlat (signals, limits, line) {
 }
 
 /**
- * Growth that began late is no line over all readings yet.
+ * Judges growth that began late, and is no straight line over all readings yet.
  * @param {Limits} limits
  * @param {Line} line
  * @param {boolean} goesOn true for a rise that continues at its rate
@@ -185,15 +185,15 @@ const ruleOutKnown = (signals, limits, { rise, seconds }) =>
   })
 
 /**
- * Time from now until the room is full. The live heap was measured at the last major GC, some time
- * ago. In the last minute the rate of the last readings counts, as it does in heap-limit-thrash:
- * both then tell the same time.
+ * Time from now until the heap reaches its limit. The live heap was measured at the last major GC,
+ * some time ago. If the limit is less than a minute away, the rate of the last readings counts.
+ * heap-limit-thrash uses the same rate, so both diagnoses report the same time.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} runway room left at the last major GC, in bytes
  * @param {number} growth mean, in bytes a second
- * @param {number} late growth at the end as a share of the mean: growth that became faster fills
- *   the room sooner
+ * @param {number} late growth at the end as a share of the mean: growth that became faster reaches
+ *   the limit sooner
  */
 function secondsToFill (signals, limits, runway, growth, late) {
   const { liveHeapAgeSeconds, heapLimitSecondsLeft: left } = signals
@@ -265,7 +265,8 @@ function showLine (signals, limits, { rise, growth, seconds, fit, late, share },
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} runway bytes
- * @returns {Judgement | null} null if too few objects survived, or not in a line
+ * @returns {Judgement | null} null if too few objects survived, or the growth is not a straight
+ *   line
  */
 function judgeFewReadings (signals, limits, runway) {
   const { promotedKeptRatio: kept, keptTrend } = signals
@@ -323,9 +324,10 @@ function showKept (signals, limits, kept, { rise, slope, seconds, fit, lateRatio
 }
 
 /**
- * Rules out a leak in a quiet app without a major GC for hours: its heap cannot have grown by more
- * than the promoted bytes. The leak is ruled out if this bound is below the growth that minutes or
- * hours of readings would report, and reaches no limit within a working day.
+ * Rules out a leak in a quiet app with too few major GCs for readings. Its live heap cannot have
+ * grown by more than the bytes of promoted and young objects. The leak is ruled out if this bound
+ * is below the growth that minutes or hours of readings would report, and reaches no limit within a
+ * working day.
  * @param {Signals} signals
  * @param {Limits} limits
  * @returns {Judgement | null} null if more may have survived

@@ -67,26 +67,27 @@ module.exports = defineDiagnosis({
     // A suspicion is withdrawn if the growth falls below this share of the rate.
     levelsOffRatio: 0.4,
     ...FILLING_LIMITS,
-    // Growth below this share of the way is not worth a suspicion.
+    // Growth below this share of the way to the limit is not worth a suspicion.
     suspectedRunwayShareRatio: 0.05,
-    // Growth of this size is worth a suspicion wherever the limit is: leaks of 0.7 MiB/s reach it
-    // within a minute.
+    // Growth of this size is worth a suspicion, however far the limit is: leaks of 0.7 MiB/s reach
+    // it within a minute.
     suspectedRiseBytes: 16 * MIB,
-    // Few readings: nearly all promoted bytes must have survived the next major GC. Leaks under
-    // limits of 1 to 4 GiB measured 0.95-1.00; garbage that is promoted early 0.0-0.3.
+    // If there are few readings, this share of the promoted bytes must have survived the next major
+    // GC. Leaks under limits of 1 to 4 GiB measured 0.95–1.00, garbage that is promoted early
+    // 0.0–0.3.
     promotedKeptRatio: 0.8,
     // Least time over which promoted bytes bound the growth: in a shorter time little is promoted.
     boundSeconds: 30,
     // Share of the limit above which the live heap cannot rise any more: a flat line there proves
     // nothing.
     nearLimitRatio: 0.85,
-    // The container's limit comes first where it leaves less than this share of the heap's own
-    // room.
+    // The container's limit is reached first if it leaves less than this share of the room below
+    // the heap's own limit.
     ownRunwayRatio: 0.99,
     ...URGENCY_LIMITS,
-    // A heap that is full within this time dies at the rate of its last readings.
+    // If the heap will be full within this time, the rate of its last readings predicts the end.
     lastMinuteSeconds: 60,
-    // Growth of contexts, sockets or timers that counts as growing with the heap.
+    // Least growth of contexts, sockets or timers that is reported together with the heap's growth.
     grownWith: 5
   },
   explains: [

@@ -26,12 +26,12 @@ const FIGURES = Object.freeze(/** @type {const} */ ({
 }))
 
 /**
- * Words for one level, and facts that only its diagnosis knows.
+ * Words for one kind of memory that grows, and facts that only its diagnosis knows.
  * @template Found
  * @typedef {object} Level
  * @property {string} name as the subject of a sentence
  * @property {string} limitName
- * @property {string} fills other growth that lasts for hours and stops below the limit
+ * @property {string} fills name of other growth that lasts for hours, but stops below the limit
  * @property {string} threat consequence of reaching the limit; a time may follow: ": the process
  *   dies"
  * @property {string} [aftermath] later consequence, the end of the sentence
@@ -43,16 +43,16 @@ const FIGURES = Object.freeze(/** @type {const} */ ({
  */
 
 /**
- * Judges growth over hours and days, and puts it into words, for the live heap and the memory
- * outside it.
+ * Judges growth of the live heap, or of the memory outside it, over hours and days, and puts the
+ * judgement into words.
  * @template Found
  * @param {LastingTrend} trend
  * @param {Limit} limit
- * @param {keyof typeof FIGURES} level whose trend it is
+ * @param {keyof typeof FIGURES} level kind of memory that the trend describes
  * @param {Parameters<typeof judgeLasting>[2] & Parameters<typeof severityByTime>[1]} limits
  * @param {string} what name of the growing level, as in a sentence
  * @param {(rise: number, growthBytesPerSecond: number) => Level<Found> | OutruledGrowth} describe
- *   called only if the level grew
+ *   called only if the memory grew
  * @returns {import('./define-diagnosis').Judgement<Found>}
  */
 function judgeHours (trend, limit, level, limits, what, describe) {

@@ -6,43 +6,44 @@ const { formatBytes, formatNumber, formatRatio, formatSeconds } = require('../te
 const SECONDS_PER_HOUR = 3600
 
 /**
- * Limits of growth over hours and days. Two diagnoses share them: the live heap and the memory
- * outside it are judged alike.
+ * Limits of growth over hours and days. The diagnoses of the live heap and of the memory outside it
+ * share these limits.
  */
 const LASTING_LIMITS = Object.freeze({
   // Least growth that is judged within minutes. Slower growth may follow a load that rises in the
-  // morning: 300 MiB between night and noon are up to 39 MiB an hour. It is judged over hours,
-  // against the load and the hour of the day.
+  // morning: 300 MiB between night and noon are up to 39 MiB an hour. Such growth is judged over
+  // hours, against the load and the hour of the day.
   slowestBytesPerSecond: 48 * 2 ** 20 / SECONDS_PER_HOUR,
   // Least growth for a suspicion, in standard errors. Services whose memory follows their load
   // measured below 4 from the second day on, leaks above 9.
   lastingScore: 4,
   // Least growth for a confirmed finding, in standard errors.
   lastingCertainScore: 6,
-  // Growth that is worth a suspicion wherever the limit is: a leak of 2 MiB an hour reaches it
+  // Growth that is worth a suspicion, however far the limit is: a leak of 2 MiB an hour reaches it
   // within a day.
   lastingRiseBytes: 28 * 2 ** 20,
   // Growth that is worth a suspicion near the limit: this share of the way, and at least these
   // bytes.
   lastingShareRatio: 0.05,
   lastingLeastBytes: 6 * 2 ** 20,
-  // A leak continues at its rate. If memory fills up, its last third falls below this share of the
-  // rate.
+  // A leak continues at its rate. The last third of growth that fills a cache falls below this
+  // share of the rate.
   lastingLateRatio: 0.6,
-  // A finding stands until its rate falls below this share: memory retained per request grows more
-  // slowly at a weekend.
+  // A finding stands until the last third of the growth falls below this share of the rate: memory
+  // retained per request grows more slowly at a weekend.
   lastingLevelsOffRatio: 0.3,
-  // Tolerance of the slope within each third of a straight line. A daily wave deviates more within
-  // six hours.
+  // Largest deviation of a third's slope from the whole slope, relative to it, in a straight line.
+  // A daily wave deviates more within six hours.
   lastingBendRatio: 0.15,
-  // Growth is certain, however far the limit is, after so many days in a row that each rose like
-  // the whole, and so many bytes in total.
+  // Growth is certainly a leak, however far the limit is, if each of the last `certainDays` days
+  // rose like the whole growth, and the whole growth has at least this duration and this rise.
   certainDays: 2,
   certainDaysSeconds: 60 * SECONDS_PER_HOUR,
   certainDaysRiseBytes: 64 * 2 ** 20,
-  // Before two days are known, the load must be ruled out as the cause: it moved by this ratio, or
-  // it was constant for this long. If CPU time and allocation are unknown, a straight line must
-  // last for the longer time, as no daily load looks straight for so long.
+  // Before two days are known, the load must be ruled out as the cause. Growth must be straight for
+  // `movedSeconds` if the load moved by this ratio, and for `steadySeconds` if it moved less. If
+  // CPU time and allocation are unknown, growth must be straight for `unseenSeconds`, because no
+  // daily load looks straight for so long.
   loadMovesRatio: 0.25,
   // Length of history that distinguishes a daily wave from a line. A suspicion stands until then: a
   // quiet evening does not refute growth in the morning.
@@ -50,11 +51,14 @@ const LASTING_LIMITS = Object.freeze({
   movedSeconds: 2 * SECONDS_PER_HOUR,
   steadySeconds: 4 * SECONDS_PER_HOUR,
   unseenSeconds: 9 * SECONDS_PER_HOUR,
-  // Share of the growth that must remain under every explanation by load.
+  // Least share of the growth that the load must leave unexplained, whichever load explains most of
+  // it.
   leastRatio: 0.5,
-  // A time to the limit is reported if the rate is this certain, and the load adds only a small
-  // part of the room.
+  // A time to the limit is reported only if the standard error of the rate is at most this share of
+  // the rate.
   rateErrorRatio: 0.15,
+  // Until two days are known, the time is also reported only if the load leaves this share of the
+  // growth unexplained.
   rateLeastRatio: 0.7,
   // Growth observed for minutes predicts nothing beyond this multiple of the observed time: by then
   // a cache is full.
@@ -64,11 +68,13 @@ const LASTING_LIMITS = Object.freeze({
   // Prediction horizon, as a multiple of the observed hours, until two days are known: memory
   // leaked per request grows by day and rests at night.
   tellsHoursRatio: 2,
+  // Largest swing of the memory with the load that allows such a prediction, as a share of the room
+  // left.
   swingShareRatio: 0.2,
   // Within two hours, a rise is attributed to the load if the load explains this share of it.
   loadShareRatio: 0.5,
   // Least part of a rise that must exceed all earlier values. A level that returns each morning
-  // exceeds the last morning's only by noise.
+  // exceeds that of the last morning only by noise.
   newShareRatio: 0.3
 })
 
@@ -78,7 +84,7 @@ const LASTING_LIMITS = Object.freeze({
 /**
  * @typedef {object} LastingJudgement
  * @property {import('./define-diagnosis').State} state never unknown
- * @property {number} seconds length of the history behind it
+ * @property {number} seconds length of the history behind the judgement
  * @property {boolean} keeps true if this judgement does not withdraw an earlier suspicion
  * @property {number} growth bytes a second
  * @property {number} rise bytes
@@ -87,12 +93,12 @@ const LASTING_LIMITS = Object.freeze({
  * @property {string} summary with `ok`: the reason
  * @property {string} because with a finding: the weighed evidence
  * @property {string} also other possible explanations, and the time until they are decided; empty
- *   if confirmed
+ *   if there are none
  */
 
 /**
- * Judges growth over hours and days: memory that neither the load, nor the hour of the day, nor
- * filling explains is a leak.
+ * Judges growth over hours and days: growth that neither the load, nor the hour of the day, nor a
+ * cache that fills explains is a leak.
  * @param {LastingTrend} trend
  * @param {{ peakRunway: number, limitInSeconds: number | null }} limit peakRunway: room left at the
  *   busiest moment, in bytes; limitInSeconds: time to the limit
@@ -165,7 +171,7 @@ function explainLasting (trend, share, limits) {
 }
 
 /**
- * True if neither the load nor the hour of the day can look like this growth.
+ * True if neither the load nor the hour of the day can explain this growth.
  * @param {LastingTrend} trend
  * @param {LastingLimits} limits
  */
@@ -200,7 +206,7 @@ function sayWeighed ({ steadyDays: days, loadMovesRatio, loadSwing }, limits) {
 }
 
 /**
- * Length of a line before days can be compared.
+ * Least length of a straight line that rules out the load, before days can be compared.
  * @param {number | null} loadMoves
  * @param {LastingLimits} limits
  */
@@ -217,8 +223,8 @@ const formatPerHour = bytesPerSecond => `${formatBytes(bytesPerSecond * SECONDS_
  * @param {number} secondsLeft
  * @param {number} seconds length of the observation
  * @param {Pick<LastingLimits, 'tellsAheadRatio' | 'soonSeconds'>} limits
- * @returns {{ secondsLeft: number | null, inTime: string }} null and empty if it is too far away to
- *   predict
+ * @returns {{ secondsLeft: number | null, inTime: string }} null and empty if the limit is too far
+ *   away to predict
  */
 const timeLeft = (secondsLeft, seconds, limits) =>
   secondsLeft <= Math.max(limits.soonSeconds, limits.tellsAheadRatio * seconds)

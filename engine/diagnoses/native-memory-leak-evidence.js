@@ -96,7 +96,10 @@ function findPlace (signals, { placeShareRatio }, rise, growth) {
   return (signals.externalTrend?.rise ?? 0) > placeShareRatio * rise ? 'external' : 'native'
 }
 
-/** Freed memory that malloc retains; null if it was not queried. @param {Signals} signals */
+/**
+ * Growth of the freed memory that malloc retains, in bytes; null if malloc was not queried.
+ * @param {Signals} signals
+ */
 const freedBytes = ({ allocatorAsked, allocatorSlackTrend }) =>
   allocatorAsked === 1 ? (allocatorSlackTrend?.rise ?? null) : null
 

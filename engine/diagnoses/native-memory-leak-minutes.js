@@ -26,7 +26,7 @@ const {
  */
 
 /**
- * Judges growth within two hours, faster than a day's load.
+ * Judges growth within two hours, if it is faster than any growth that a day's load causes.
  * @param {Signals} signals
  * @param {Limits} limits
  * @returns {Judgement}
@@ -60,7 +60,7 @@ const TOO_FEW = 'too few readings to know whether it continues'
 const sayGrew = rise => `memory outside the heap grew by ${formatBytes(rise)}`
 
 /**
- * A small rise is flat, or the beginning of a line.
+ * Judges a small rise, which may be noise or the beginning of a line.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Line} line
@@ -152,8 +152,8 @@ function judgeLine (signals, limits, line) {
     severity: severityByTime(runway / growth, limits),
     secondsLeft,
     seconds,
-    // An app with a quiet heap has no major GC for minutes. Their absence does not refute earlier
-    // evidence.
+    // An app with a quiet heap has no major GC for minutes. The absence of major GCs does not
+    // refute earlier evidence.
     keeps: isEnough,
     standing: sayStanding('Memory outside the JS heap', rise, seconds),
     summary: `Memory outside the JS heap grows by ${formatValue(growth, 'bytesPerSecond')} and ` +

@@ -40,19 +40,20 @@ module.exports = defineDiagnosis({
     // A major GC must come after half of the rise: until then garbage may still hold the memory
     // outside the heap.
     majors: 1,
-    // Growth of this size is worth a suspicion wherever the limit is: leaks of 0.6 MiB/s reach it
-    // within a minute.
+    // Growth of this size is worth a suspicion, however far the limit is: leaks of 0.6 MiB/s reach
+    // it within a minute.
     riseBytes: 24 * 2 ** 20,
-    // Straight and not slowing down: leaks measure 0.7–1.
+    // Least steadiness of growth that is straight and does not slow down: leaks measure 0.7–1.
     steadinessRatio: 0.6,
-    // Below this the growth levels off.
+    // Below this steadiness the growth levels off.
     suspectedSteadinessRatio: 0.5,
-    // Below this a suspicion is withdrawn.
+    // Below this steadiness a suspicion is withdrawn.
     levelsOffRatio: 0.3,
-    // Memory outside the heap that fills this share of its room must stop growing, whatever causes
-    // it: the kernel reclaims pages and throttles.
+    // Memory outside the heap that fills this share of its room must stop growing, even if it
+    // leaks, because the kernel reclaims pages and throttles the process.
     nearLimitRatio: 0.85,
-    // Growth is attributed to external memory or Buffers if they are this share of it.
+    // Growth is attributed to one kind of memory if that kind makes up more than this share of the
+    // growth.
     placeShareRatio: 0.5,
     ...FILLING_LIMITS,
     ...URGENCY_LIMITS,

@@ -10,7 +10,10 @@ const { newSpaceBytes } = require('../v8/heap-sizing')
 const MIB = 2 ** 20
 /** Recommended semi-space for most request loads. */
 const ENOUGH_SEMI_SPACE = 16 * MIB
-/** Headroom above the live heap that keeps major GCs cheap. */
+/**
+ * Share of the recommended heap limit that the live heap fills. The rest is headroom that keeps
+ * major GCs cheap.
+ */
 const COMFORTABLE_SHARE = 0.5
 /** A heap of this multiple of the live heap is in proportion. */
 const LIVE_FACTOR = 2
@@ -42,8 +45,8 @@ module.exports = defineDiagnosis({
     // new space has 128 MiB, less than the first limit.
     wasteBytes: 144 * MIB,
     wasteShareRatio: 0.45,
-    // Limits of an app at rest, which another diagnosis judges. An app that waits for a CPU is not
-    // at rest, so the rate is per CPU-second.
+    // Rate of scavenges below which the app is at rest; idle-heap-not-returned judges such apps. An
+    // app that waits for a CPU is not at rest, so the rate is per CPU-second.
     scavengesPerCpuSecond: 0.05
   },
   explains: [],

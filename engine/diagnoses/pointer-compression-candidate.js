@@ -13,7 +13,10 @@ const MIB = 2 ** 20
 const SAVED_SHARE = { least: 0.25, likely: 0.4, most: 0.5 }
 /** Share of V8's memory in objects and their garbage; the rest is free space in pages. */
 const HEAP_IN_USE_SHARE = 0.9
-/** First version with published images of Node.js with pointer compression. */
+/**
+ * Versions of the published images of Node.js with pointer compression: the fix names `newest` for
+ * apps on this version or a later one, and `older` for all others.
+ */
 const CAGED = Object.freeze({ newest: 26, older: 25 })
 
 module.exports = defineDiagnosis({
@@ -37,13 +40,14 @@ module.exports = defineDiagnosis({
     'keptTrend'
   ],
   limits: {
-    // Cage of 4 GiB per isolate, less some headroom.
+    // Largest live heap. Pointer compression limits each isolate to a cage of 4 GiB, which must
+    // have headroom.
     liveHeapBytes: 2.5 * 1024 * MIB,
-    // Least live heap that is worth another build.
+    // Least saving that is worth another build, in bytes and as a share of RSS.
     gainBytes: 40 * MIB,
     gainShareRatio: 0.2,
-    // Share of old space. It contains objects, whose pointers shrink; large objects are mostly
-    // strings, backing stores of Buffers and arrays.
+    // Least share of the live heap in old space. Old space contains objects, whose pointers shrink.
+    // The large object space contains mostly strings and arrays.
     pointerSpaceShareRatio: 0.6,
     // A heap that grows by this share has a more urgent problem.
     growthShareRatio: 0.15
@@ -58,7 +62,7 @@ module.exports = defineDiagnosis({
     const rise = findRise(signals)
     const { liveHeapHighestBytes: live, rssBytes } = signals
     return {
-      // A growing heap has a more urgent problem, and this heap may still grow.
+      // Without a trend the heap may still grow, and a growing heap has a more urgent problem.
       state: signals.unreadAddonsLoaded || rise === null ? 'suspected' : 'confirmed',
       summary: `Most of the live heap of ${formatBytes(live)} is objects: pointer compression ` +
         `would save about ${formatBytes(gain)}, between ` +

@@ -20,7 +20,7 @@ const KINDS = Object.freeze(
     {
       name: 'threads',
       // A worker has an event poll, an event descriptor and two ends of a pipe; io_uring adds a
-      // fifth.
+      // fifth descriptor.
       descriptorsEach: 4,
       now: 'threadsRunning',
       of: 'threads',
@@ -133,7 +133,8 @@ const countKinds = signals =>
   })
 
 /**
- * Kind with the most new descriptors; before any kind grew, the kind with the most descriptors.
+ * Kind that has most of the new descriptors. Before any kind grew, it is the kind that has most of
+ * all open descriptors.
  * @param {Signals} signals
  * @param {Limits} limits
  */

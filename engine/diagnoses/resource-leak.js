@@ -34,13 +34,14 @@ module.exports = defineDiagnosis({
     'runQueueWaitRatio'
   ],
   limits: {
-    // Least growth that is a pile; fewer resources are a pool.
+    // Least growth that counts as a leak; fewer new resources may be a pool.
     rise: 40,
     // New resources as a share of all: resources that are kept on purpose existed before.
     riseShareRatio: 0.4,
-    // Straight and not slowing down: leaks measure 0.8–1, pools that fill fall towards 0.
+    // Least steadiness of growth that is straight and does not slow down. Leaks measure 0.8–1, and
+    // pools that fill fall towards 0.
     steadinessRatio: 0.6,
-    // Below this the growth levels off, as in a pool that fills.
+    // Below this steadiness the growth levels off, as in a pool that fills.
     levelsOffRatio: 0.3,
     ...URGENCY_LIMITS,
     // Bounds of the predicted time, shared with growth of memory.
@@ -50,7 +51,7 @@ module.exports = defineDiagnosis({
     loadGrowthRatio: 1.25,
     // A kind that accounts for more than this share of the new descriptors is their cause.
     causeShareRatio: 0.5,
-    // Share of a saturated process: its loop is busy nearly all the time, its CPU quota is used up
+    // Limits of a saturated process: its loop is busy nearly all the time, its CPU quota is used up
     // in nearly all periods, or it mostly waits for a CPU. It responds more slowly than clients
     // send, so its work does not show the load. A healthy server with 0.1 of a core held 257
     // sockets after a minute.
@@ -140,9 +141,10 @@ const findGrown = (kinds, limits) =>
     .sort((a, b) => b.steady * b.rise - a.steady * a.rise)
 
 /**
- * Cause of growing descriptors: the kind of resource that opens them. The steadiness of the
- * descriptors is used for it. The count of workers, say, is unsteady where some stay and others
- * come and go, and the reported cause would alternate.
+ * Cause of growing descriptors: the kind of resource that opens them. The result is at least as
+ * steady as the growth of the descriptors, because the count of the cause may be unsteady: some
+ * workers, for example, stay while others come and go. Otherwise the reported cause would
+ * alternate.
  * @param {Count[]} kinds
  * @param {Count[]} grown candidates
  * @param {Limits} limits
@@ -185,12 +187,12 @@ function weighLoad (signals, limits) {
 
 /**
  * The limit that the growth reaches first. Handles cost memory, too: a worker takes some 10 MiB and
- * ten descriptors, so it exhausts memory long before descriptors.
+ * only a few descriptors, so workers exhaust memory long before descriptors.
  * @typedef {{ of: 'descriptors' | 'memory', secondsLeft: number }} Bound
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Count} cause
- * @returns {Bound | null} null if no limit is known, or growth does not reach one
+ * @returns {Bound | null} null if no limit is known, or the growth reaches none
  */
 function findBound (signals, limits, { descriptorsEach, perSecond }) {
   const { maxFileDescriptors: most, fileDescriptorsOpen, memoryRunwayBytes, rssTrend } = signals
@@ -255,7 +257,7 @@ function showEvidence (signals, limits, { cause, grown, told, load }) {
  * Are the new threads workers?
  * @param {Signals} signals
  * @param {Limits} limits
- * @param {number} threads that came
+ * @param {number} threads number of new threads
  */
 function showLoops ({ loopDescriptorsTrend }, limits, threads) {
   if (loopDescriptorsTrend === null) return null

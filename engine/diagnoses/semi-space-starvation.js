@@ -47,15 +47,15 @@ module.exports = defineDiagnosis({
     'externalMajorsPerSecond'
   ],
   limits: {
-    // A larger semi-space is not small: with enough memory V8 chooses 16 MiB or more on every
-    // Node.js from 18 on.
+    // A semi-space of this size or more is not small: with enough memory V8 chooses 16 MiB or more
+    // on every Node.js from 18 on.
     semiSpaceMaxBytes: 16 * MIB,
     // Share of its maximum that a semi-space must have reached: below it the semi-space may still
     // grow.
     grownShareRatio: 0.9,
     // Fewer GCs in the window give no reliable rate.
     recentGcs: 100,
-    // Length of the window. While it loads and warms up, every app starves for a few seconds.
+    // Least length of the window. Every app starves for a few seconds while it loads and warms up.
     gcWindowSeconds: 15,
     // If only scavenges are frequent, the process must be this old in CPU-seconds: with a tenth of
     // a core the start phase takes ten times as long.
@@ -64,28 +64,32 @@ module.exports = defineDiagnosis({
     // basis, because the pauses of a throttled thread last several times longer by the clock.
     pauseRatio: 0.12,
     suspectedPauseRatio: 0.06,
-    // With a large new space an app is not healthy either if GC takes this share of CPU time: its
+    // An app with a large new space is not healthy either if GC takes this share of CPU time: its
     // objects outlive a new space of any size. An app with 40 concurrent requests of 1 MB measured
     // 0.28 to 0.38.
     unexplainedRatio: 0.25,
-    // Share of CPU time in ordinary major GCs if short-lived objects are promoted and fill old
-    // space. The limit is a share, not a rate, because a slow machine runs fewer and longer GCs.
-    // Starving apps measured 0.048–0.11, healthy ones with the same small semi-space 0.0008–0.013.
+    // Least share of CPU time in ordinary major GCs that shows that short-lived objects are
+    // promoted and fill the old space. The limit is a share, not a rate, because a slow machine
+    // runs fewer and longer GCs. Starving apps measured 0.048–0.11, healthy ones with the same
+    // small semi-space 0.0008–0.013.
     ordinaryMajorRatio: 0.03,
-    // Rate of major GCs that replaces the share where the thread's wait for a CPU is unknown:
-    // neighbours may cause a share of wall time. Healthy apps ran 0–2, starving ones 8–14.
+    // Rate of major GCs that replaces the share if the thread's wait for a CPU is unknown: other
+    // processes may then lengthen the pauses. Healthy apps ran 0–2 major GCs a second, starving
+    // apps 8–14.
     ordinaryMajorsPerSecond: 2.5,
     // If a larger share of the bytes promoted between two major GCs survives, the live heap grows,
-    // and its growth causes the major GCs. Starving apps keep 0.02 of them, a leak of 2 MiB/s 0.3.
+    // and its growth causes the major GCs. Starving apps keep 0.02 of these bytes, and a leak of 2
+    // MiB/s keeps 0.3.
     keptShareRatio: 0.15,
     // V8 starts no major GC for less promoted garbage. Starving apps measured 20 MiB between two
-    // major GCs. V8 12.4 does not report GCs that large Buffers force; apps with such GCs measured
-    // 1.4 MiB.
+    // major GCs. V8 12.4 does not report that large Buffers forced a GC; apps with such GCs
+    // measured 1.4 MiB.
     promotedPerMajorBytes: 8 * MIB,
-    // Without major GCs of that kind, scavenges alone must reach this rate per CPU-second.
+    // If short-lived objects cause no major GCs, scavenges alone must reach this rate per
+    // CPU-second.
     scavengesPerCpuSecond: 50,
-    // Above this share of its limit, the old generation runs major GCs for lack of its own room,
-    // which is another problem.
+    // If the live heap fills more than this share of its limit, major GCs run because the old
+    // generation lacks room, which is another problem.
     liveHeapShareRatio: 0.7,
     // A larger new space must fit the container's free memory, with a tenth of it to spare.
     spareShareRatio: 0.9
@@ -175,7 +179,7 @@ module.exports = defineDiagnosis({
 /** @typedef {ReturnType<typeof weighCauses>} Causes */
 
 /**
- * Is the new space permanently small, observed long enough, with room in the old one?
+ * Is the new space permanently small, observed long enough, with room in the old space?
  * @param {Signals} signals
  * @param {Limits} limits
  */
@@ -196,7 +200,7 @@ function ruleOut (signals, limits) {
 }
 
 /**
- * Rules out starvation for a large new space. The answer is open if its GCs cost much all the same.
+ * Rules out starvation for a large new space. The verdict is `unknown` if GC still costs much.
  * @param {Signals} signals
  * @param {Limits} limits
  */
@@ -241,7 +245,7 @@ function weighCauses (signals, limits) {
 }
 
 /**
- * Does a small new space cause the GCs, and do they cost enough?
+ * Does a small new space cause the GCs, and do they cost enough to be worth a change?
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Causes} causes
@@ -297,7 +301,7 @@ function showEvidence (signals, limits, target, { promotesTooEarly, wallRatio, c
 }
 
 /**
- * Text about an upgrade that starves an app: Node 18 did not see a container's limit on cgroup v2,
+ * Evidence of an upgrade that starves an app: Node 18 did not see a container's limit on cgroup v2,
  * and derived its sizes from the machine's memory. Later versions see it, and choose a smaller new
  * space.
  * @param {Hello} target

@@ -2,7 +2,8 @@
 
 /** Limits of the time left to act. */
 const URGENCY_LIMITS = Object.freeze({
-  // Less than one working day requires action at once; a longer time is worth a ticket.
+  // If less than one working day is left, somebody must act at once; a longer time is worth a
+  // ticket.
   criticalSeconds: 8 * 3600,
   // A time beyond the next deployment is only information, as a deployment restarts the process.
   infoSeconds: 30 * 86_400

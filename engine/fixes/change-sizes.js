@@ -21,7 +21,7 @@ const REPLACED = /^--max[-_](old[-_]space[-_]size[-_]percentage|heap[-_]size)(=|
 /**
  * Turns the sizes of a workload into a change with all its forms.
  * @param {import('../v8/right-size').Sizes} sizes
- * @param {import('@memwatch/agent/protocol/frame').Hello} [hello] absent where the source lacks it
+ * @param {import('@memwatch/agent/protocol/frame').Hello} [hello] absent if the source has none
  * @returns {Change}
  */
 function changeSizes ({ requestBytes, limitBytes, flags }, hello) {
@@ -45,7 +45,7 @@ function changeSizes ({ requestBytes, limitBytes, flags }, hello) {
 /**
  * Values of a Helm chart whose keys are those of a container: resources and env.
  * @param {Change} change
- * @param {readonly string[]} comments lines above them
+ * @param {readonly string[]} comments lines above the values
  * @returns {string} YAML
  */
 const helmValues = (change, comments) =>

@@ -6,7 +6,7 @@ const { toYaml } = require('../text/yaml')
 /** @typedef {import('../diagnoses/define-diagnosis').Change} Change */
 
 /**
- * Installation line of a library for each package manager, by its name in LD_PRELOAD.
+ * Dockerfile line that installs a library, by the name of the library in LD_PRELOAD.
  * @type {Record<string, string>}
  */
 const INSTALL = Object.freeze({
@@ -32,7 +32,7 @@ const dockerfileLines = env => [...[installLine(env) ?? []].flat(), ...envLines(
  * @param {Pick<Change, 'env' | 'memoryLimitBytes' | 'memoryRequestBytes'>} change
  */
 const containerFields = ({ env, memoryLimitBytes, memoryRequestBytes }) => ({
-  // Kubernetes expands $(NAME) in values:
+  // Kubernetes expands $(NAME) in values, so each $ is doubled.
   ...(env && {
     env: Object.entries(env).map(([name, value]) => ({
       name,
@@ -51,12 +51,12 @@ const containerFields = ({ env, memoryLimitBytes, memoryRequestBytes }) => ({
 
 /**
  * @param {number} bytes
- * @returns {string} as Kubernetes writes memory
+ * @returns {string} amount of memory in the notation of Kubernetes
  */
 const quantity = bytes => `${Math.round(bytes / 2 ** 20)}Mi`
 
 /**
- * The changed part of a pod specification, as text.
+ * Adds the changed part of a pod specification, as text.
  * @param {Change} change
  * @returns {Change} the change with a `kubernetes` form, if it has any container fields
  */

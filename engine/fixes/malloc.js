@@ -3,18 +3,22 @@
 const { dockerfileLines } = require('./forms')
 
 /**
- * Library name of jemalloc in distributions. The loader finds the plain name on every architecture.
+ * Library name of jemalloc in distributions. The loader finds a name without a path on every
+ * architecture.
  */
 const JEMALLOC = 'libjemalloc.so.2'
 
 /**
  * jemalloc settings for a container. A background thread returns freed pages within a second. Two
- * arenas are enough for a process whose JavaScript runs on one thread. jemalloc(3),
- * opt.background_thread, opt.dirty_decay_ms.
+ * arenas are enough for a process whose JavaScript runs on one thread. See jemalloc(3),
+ * opt.background_thread and opt.dirty_decay_ms.
  */
 const MALLOC_CONF = 'background_thread:true,narenas:2,dirty_decay_ms:1000,muzzy_decay_ms:0'
 
-/** Separators of library paths in LD_PRELOAD, colons and spaces: ld.so(8). */
+/**
+ * Characters of an LD_PRELOAD that a fix may repeat: library paths, and the colons and spaces
+ * between them. See ld.so(8).
+ */
 const LIBRARIES = /^[\p{L}\p{M}\p{N}_./+@~: -]*$/u
 
 /**

@@ -7,9 +7,9 @@ const { envChange } = require('./malloc')
  *
  * @param {import('@memwatch/agent/protocol/frame').Hello} target
  * @param {Record<string, string | number>} flags names with dashes, and their values
- * @returns {import('../diagnoses/define-diagnosis').Change} only `flag` where NODE_OPTIONS is
- *   impossible: this version refuses the flag there and would not start, or the command line
- *   already sets it and wins
+ * @returns {import('../diagnoses/define-diagnosis').Change} only `flag` if NODE_OPTIONS cannot set
+ *   it: this version refuses the flag there and would not start, or the command line already sets
+ *   the flag and takes precedence
  */
 function nodeFlagChange (target, flags) {
   const names = Object.keys(flags)
@@ -33,8 +33,9 @@ function nodeFlagChange (target, flags) {
 const nameOf = option => option.split('=')[0].replaceAll('_', '-')
 
 /**
- * Splits NODE_OPTIONS as Node.js does: at spaces, with double quotes and backslashes.
- * src/node_options.cc, splitNodeOptions in memwatch/identity.
+ * Joins options into a NODE_OPTIONS that Node.js splits into the same options again: at spaces,
+ * except inside double quotes, with backslashes as escapes. See src/node_options.cc of Node.js, and
+ * splitNodeOptions in agent/protocol/node-options.js.
  * @param {readonly string[]} options
  */
 const nodeOptionsText = options =>
@@ -45,9 +46,9 @@ const nodeOptionsText = options =>
     .join(' ')
 
 /**
- * Characters of known Node.js options: names, numbers, paths with spaces, hosts, globs, lists. None
- * of them starts an expansion, a substitution or another command in a shell, a Dockerfile, a
- * manifest or a template.
+ * Characters of known Node.js options: names, numbers, paths with spaces, hosts, globs, lists.
+ * Inside quotes, none of these characters starts an expansion, a substitution or another command in
+ * a shell, a Dockerfile, a manifest or a template.
  */
 const OPTION = /^[\p{L}\p{M}\p{N} "\\_./:=,@%+~!*?#^[\]-]*$/u
 
@@ -65,7 +66,7 @@ function repeatable (options) {
   )
 }
 
-/** Tells if --require names the agent. @param {string | undefined} text what --require names */
+/** Tells if --require names the agent. @param {string | undefined} text value of --require */
 const isAgent = text =>
   text !== undefined && /(^|[/=@])memwatch(\/|$)|\/agent\/index\.js$/.test(text)
 

@@ -22,15 +22,18 @@ const CHANCE = '[bcdfghjklmnpqrstvwxz2456789]'
 const DEPLOYMENT_POD = new RegExp(`^(.+)-${CHANCE}{8,10}-${CHANCE}{5}$`)
 const STATEFULSET_POD = /^(.+)-\d+$/
 
-/** Error for a fix that has no such form. Its message gives the reason and a remedy. */
+/**
+ * Error for a fix that cannot be printed in the requested format. Its message gives the reason and
+ * a remedy.
+ */
 class NoPatchError extends Error {
   code = 'MEMWATCH_NO_PATCH'
 }
 
 /**
- * Workload that created a pod, derived from the pod's name. Pods of DaemonSets, Jobs and bare
- * ReplicaSets look alike.
- * @param {string | undefined} pod its name
+ * Workload that created a pod, derived from the pod's name. The names of pods of DaemonSets, Jobs
+ * and bare ReplicaSets look alike, so their workload is undefined.
+ * @param {string | undefined} pod name of the pod
  * @returns {{ kind: string, name: string } | undefined}
  */
 function workloadOf (pod = '') {
@@ -41,7 +44,7 @@ function workloadOf (pod = '') {
 }
 
 /**
- * @param {string} text deployment/shop
+ * @param {string} text such as deployment/shop
  * @throws {NoPatchError}
  */
 function readWorkload (text) {
@@ -58,8 +61,8 @@ function readWorkload (text) {
 }
 
 /**
- * Complete environment for a change. An agent preloaded by the same NODE_OPTIONS stays, unless an
- * admission policy adds it.
+ * Complete environment for a change. If NODE_OPTIONS also preloads the agent, the preload stays,
+ * unless an admission policy adds it.
  * @param {Change} change
  * @param {{ nodeOptions: readonly string[], pod?: import('@memwatch/agent/protocol/frame').Pod | null }} target
  * @returns {Record<string, string> | undefined}

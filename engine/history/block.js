@@ -8,20 +8,23 @@ const { exactBuffer } = require('./exact-buffer')
  */
 const LEVEL = 1
 const HEAD_BYTES = 8
-/** Upper bound of any real block: ten minutes of seconds are 600 rows of a hundred numbers. */
+/**
+ * Upper bound of an unpacked block. The largest real block has ten minutes of seconds: 600 rows of
+ * a hundred numbers.
+ */
 const MAX_BYTES = 4 * 2 ** 20
 
 /**
- * Rows of numbers over time. They take a quarter of the space of doubles, and a tenth once packed.
- * A column stores its first number in double precision, and the differences from it in single
- * precision. Even a counter that is weeks old keeps 24 bits for its growth within the block.
+ * Rows of numbers over time. They take half the space of doubles, and a tenth once packed. A column
+ * stores its first number in double precision, and the differences from it in single precision.
+ * Even a counter that is weeks old keeps 24 bits for its growth within the block.
  */
 class Block {
   /** @type {number[]} */
   times = []
   #width
   #bases
-  /** Row after row. */
+  /** Numbers, row after row. */
   #cells
 
   /** @param {number} width columns */
@@ -62,8 +65,8 @@ class Block {
   }
 
   /**
-   * Packs the columns. Bytes of the same significance lie next to each other, because these repeat
-   * and compress well.
+   * Packs the columns. Bytes of the same significance lie next to each other, because such bytes
+   * repeat and compress well.
    * @returns {Buffer}
    */
   pack () {

@@ -13,7 +13,7 @@ class Columns {
   #allocated
   #times
   #Cells
-  /** Row after row, because rows are written and read as a whole. */
+  /** Numbers, row after row, because rows are written and read as a whole. */
   #cells
   #start = 0
   #length = 0
@@ -89,7 +89,8 @@ class Columns {
    * @returns {{ times: number[], values: number[] }}
    */
   pointsFrom (column, from) {
-    // Arrays of a known length: one of 500 numbers that grows takes four times as long.
+    // Both arrays are created at their largest possible length, because growing an array to 500
+    // numbers takes four times as long.
     const length = this.#length - from
     const [times, values] = [new Array(length), new Array(length)]
     let present = 0
@@ -107,7 +108,8 @@ class Columns {
   }
 
   /**
-   * Place of a row. Long histories are read row by row, and a division takes longer than the rest.
+   * Place of a row. It is computed without a division, which would take longer than all the rest:
+   * long histories are read row by row.
    * @param {number} i 0 is the oldest row
    */
   #at (i) {

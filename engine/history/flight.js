@@ -5,7 +5,10 @@ const { ordered } = require('./history')
 const { Block } = require('./block')
 const { merge } = require('./keep')
 
-/** Steps stored beyond the ten minutes of seconds in a target's history. */
+/**
+ * Coarse steps that the recorder stores. The history of a target stores every second, but only for
+ * ten minutes.
+ */
 const STEPS = Object.freeze([
   { stepSeconds: 10, keepSeconds: 6 * 3600 },
   { stepSeconds: 60, keepSeconds: 7 * 86_400 }
@@ -55,8 +58,8 @@ const KEEP_OF = columns.map(({ statistic }) => statistic)
  */
 
 /**
- * Flight recorder of a target: its tracks in every ten seconds of six hours and in every minute of
- * a week. Each step stores the minimum and maximum, so no spike is lost.
+ * Flight recorder of a target: its tracks, every ten seconds for six hours and every minute for a
+ * week. Each step stores the minimum and maximum of gauges, so no spike is lost.
  */
 class Flight {
   #steps = STEPS.map(step => new Step(step))
@@ -88,7 +91,7 @@ class Flight {
   }
 
   /**
-   * Adds a block that was saved earlier and is older than all present ones.
+   * Adds a block that was saved earlier. Saved blocks are added oldest first, before any new row.
    * @param {SealedBlock} block
    */
   restore (block) {
@@ -121,7 +124,8 @@ class Flight {
   }
 
   /**
-   * Values of one statistic of a track, step by step.
+   * Rows after a time, step by step. `read` returns the statistic of a track that coarser tiers of
+   * the history store.
    * @param {10 | 60} stepSeconds
    * @param {number} afterSeconds uptime
    * @returns {Iterable<{ time: number, read: (track: import('./tracks').TrackName) => number }>}
@@ -183,7 +187,7 @@ class Flight {
   }
 }
 
-/** Column of a track's statistic; counters have only `last`. @param {Statistic} statistic */
+/** Column of a statistic for each track; counters have only `last`. @param {Statistic} statistic */
 const columnsOf = statistic =>
   ordered.map(track => {
     const at = columns.findIndex(column => column.track === track && column.statistic === statistic)

@@ -7,9 +7,9 @@ const { median } = require('../statistics/quantile')
 const { NO_NEIGHBOURS, tracks, trackNames } = require('./tracks')
 
 /**
- * Tiers of every target's history: seconds for ten minutes, ten seconds for two hours, minutes for
- * a day. The tiers beyond ten minutes store only the tracks from which growth is computed, in
- * single precision. A full day takes some 300 KB.
+ * Tiers of every target's history: a row a second for ten minutes, a row every ten seconds for two
+ * hours, a row a minute for a day. The tiers beyond ten minutes store only the tracks from which
+ * growth is computed, in single precision. The history of a full day takes some 300 KB.
  */
 const TIERS = Object.freeze([
   { stepSeconds: 1, rows: 600, narrow: false },
@@ -18,9 +18,10 @@ const TIERS = Object.freeze([
 ])
 
 /**
- * Tier for growth over days: one number per column for every ten minutes of a week, computed from
- * the tier of minutes. Five columns in single precision take 32 KB. Levels are medians, because a
- * single reading includes memory of unfinished requests. Counters are stored as growth per second.
+ * Tier for growth over days: one number per column for every ten minutes of eight days, computed
+ * from the tier of minutes. Five columns in single precision take 32 KB. Levels are medians,
+ * because a single reading includes memory of unfinished requests. Counters are stored as growth
+ * per second.
  */
 const LASTING = Object.freeze({
   stepSeconds: 600,
@@ -34,7 +35,10 @@ const LASTING_NAMES = [...LASTING.levels, ...LASTING.rates]
 
 const COARSEST_SECONDS = TIERS[TIERS.length - 1].stepSeconds
 
-/** Long-lived tracks come first, so a coarser tier stores the first columns of the finest. */
+/**
+ * Tracks that are stored beyond ten minutes come first, so a coarser tier stores the first columns
+ * of the finest tier.
+ */
 const ordered = [...trackNames].sort(
   (a, b) => Number(tracks[b].long ?? false) - Number(tracks[a].long ?? false)
 )
@@ -45,8 +49,8 @@ const KEEP = ordered.map(name => tracks[name].keep)
 const columnOf = Object.fromEntries(ordered.map((name, i) => [name, i]))
 
 /**
- * Tracks of one target over time, in tiers of growing step. Time is the uptime of the isolate in
- * seconds: it never jumps, and is the same live and in a replay.
+ * Tracks of one target over time, in tiers from the finest to the coarsest. Time is the uptime of
+ * the isolate in seconds: it never jumps, and is the same live and in a replay.
  */
 class History {
   #tiers = TIERS.map(({ stepSeconds, rows, narrow }) => ({
@@ -121,8 +125,8 @@ class History {
   }
 
   /**
-   * Points of a track in the first row since a time, and in each row in which a counter changed.
-   * The other rows are many in a long history, and the track is not read there.
+   * Points of a track in the first row since a time, and in each row in which a counter changed. A
+   * long history has many other rows; the track is not read there.
    * @param {import('./tracks').TrackName} name of a long track
    * @param {import('./tracks').TrackName} counter a long track; rows without it are left out
    * @param {number} sinceSeconds
@@ -177,7 +181,7 @@ class History {
   /**
    * Tracks second by second, for the ten minutes of the finest tier.
    * @param {number} sinceSeconds
-   * @param {readonly import('./tracks').TrackName[]} [names] the tracks wanted; default: all
+   * @param {readonly import('./tracks').TrackName[]} [names] tracks to read; default: all
    * @returns {{ times: number[], tracks: Record<string, (number | null)[]> }} null where a track
    *   was absent
    */

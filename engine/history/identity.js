@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Container whose processes share one pid namespace. Containers of a pod share its host name, so
- * their own names are part of the key.
+ * Key of the container whose processes share one pid namespace. Containers of a pod share its host
+ * name, so their own names are part of the key.
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello
  */
 const containerOf = ({ host, pod }) => [host, pod?.uid, pod?.container].filter(Boolean).join('/')

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Statistic of its readings that a coarser step stores: the last value (counters and gauges), the
- * maximum (upper bounds) or the minimum (lower bounds).
+ * Statistic of a track's readings that a coarser step stores: the last value (counters and gauges),
+ * the maximum (upper bounds) or the minimum (lower bounds).
  * @typedef {'last' | 'min' | 'max'} Keep
  */
 

@@ -10,9 +10,10 @@ const CONSTANT = -1
 const NONE_SOUGHT = Object.freeze({ time: NaN, row: 0 })
 
 /**
- * A bounded table of numbers over time like Columns, lossless in less than half the space. In most
- * blocks a column is constant, or holds whole numbers of bytes. A column stores differences from
- * its first number in single precision, if these restore each number exactly.
+ * A bounded table of numbers over time, like Columns, but in less than half the space. No number
+ * loses precision. In most blocks a column is constant, or holds whole numbers of bytes. A column
+ * stores differences from its first number in single precision, if these restore each number
+ * exactly.
  */
 class PackedColumns {
   #capacity
@@ -20,7 +21,7 @@ class PackedColumns {
   /** Packed blocks, oldest first. @type {Packed[]} */
   #blocks = []
   #times = new Float64Array(ROWS)
-  /** Rows not packed yet, row after row. */
+  /** Numbers that are not packed yet, row after row. */
   #cells
   #open = 0
   /** Rows of the oldest block that are already discarded. */
@@ -127,7 +128,10 @@ class Packed {
   /** Times, then the first number of each column, then the columns in double precision. */
   doubles
   #singles
-  /** Start of each column: an index into #singles, or, from their length on, into the doubles. */
+  /**
+   * Start of each column: an index into #singles. If the index is not below the length of #singles,
+   * subtract this length to get an index into the doubles.
+   */
   #starts
 
   /**

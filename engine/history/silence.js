@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Steps in the silence of a target, in intervals between its frames. All parts of the exporter use
- * these. On a busy machine a frame may be late by half an interval.
+ * Stages of a target's silence, in intervals between its frames. All parts of the exporter use
+ * these numbers. On a busy machine a frame may be late by half an interval.
  */
 
 /**

@@ -22,13 +22,13 @@ const MOST_SECONDS_AHEAD = 604_800
 /**
  * Tracks of the last minutes before an end.
  * @typedef {object} LastMinutes
- * @property {number[]} secondsBefore until the last frame, oldest first
- * @property {Record<string, (number | null)[]>} tracks at those times; null if there was none
+ * @property {number[]} secondsBefore time from each row to the last frame, oldest first
+ * @property {Record<string, (number | null)[]>} tracks at those times; null if a track was absent
  */
 
 /**
  * One watched isolate of one process, from its hello to its end: its identity, newest values and
- * history. Its verdicts are its case: verdicts/case.js.
+ * history. Its verdicts belong to its case: verdicts/case.js.
  */
 class Target {
   #history = new History()
@@ -40,7 +40,7 @@ class Target {
    * @param {object} identity
    * @param {import('@memwatch/agent/protocol/frame').Hello} identity.hello
    * @param {string} identity.name unique among the living processes: the app's name, with a number
-   *   where two share it
+   *   if two processes share the name
    * @param {string} identity.thread `main` or `worker-N`
    */
   constructor ({ hello, name, thread }) {
@@ -55,17 +55,17 @@ class Target {
      * @type {import('@memwatch/agent/protocol/frame').Frame['values']}
      */
     this.values = { ...NO_VALUES }
-    /** Arrival of the newest line, by the exporter's monotonic clock. */
+    /** Arrival of the newest frame, or of the hello, by the exporter's monotonic clock. */
     this.seenAtUnixMs = 0
     this.connected = true
-    /** A senior target: the exporter reads all of its frames under any load. */
+    /** True for a senior target: the exporter reads all of its frames under any load. */
     this.isSenior = false
     /**
      * Connection of this target. Lines of other connections cannot change it.
      * @type {import('./targets').Session | undefined}
      */
     this.session = undefined
-    /** Time of the last line of that connection, of any kind. */
+    /** Arrival of the last line of this connection, of any kind. */
     this.heardAtUnixMs = 0
     /**
      * Sends a line to the agent while it is connected.
@@ -86,13 +86,13 @@ class Target {
     this.firstLimitBytes = /** @type {number | null | undefined} */ (undefined)
     this.framesLost = 0
     this.recentDelay = new RecentDelay()
-    /** Its tracks over hours and days. */
+    /** Tracks of this target over hours and days. */
     this.flight = new Flight()
   }
 
   /**
-   * @param {import('@memwatch/agent/protocol/frame').Frame} frame with values of the contract only:
-   *   incoming frames were rebuilt from it
+   * @param {import('@memwatch/agent/protocol/frame').Frame} frame rebuilt, so it contains only
+   *   values of the contract
    * @param {number} nowUnixMs
    * @param {import('./tracks').Workers} [workers] memory of the other threads
    * @param {import('./tracks').Neighbours} [neighbours] memory of other processes in the container
@@ -112,8 +112,8 @@ class Target {
       const value = newest[name]
       if (value !== undefined) kept[name] = value
     }
-    // Frames that carry the container's fields lack a limit that was removed, so its old value must
-    // be deleted.
+    // A frame with the container's fields, but without a limit, shows that the limit was removed.
+    // Its old value must then be deleted.
     if (frame.values.containerUsageBytes !== undefined) {
       this.values.containerLimitBytes = frame.values.containerLimitBytes
       if (this.firstLimitBytes === undefined) {
@@ -168,7 +168,7 @@ class Target {
     this.#firstUptimeSeconds = firstUptimeSeconds
   }
 
-  /** Row count of the longest tier: see History. */
+  /** Rows of the longest tier: see History.lasting. */
   get lastingHistory () {
     return this.#history.lasting()
   }
@@ -190,7 +190,7 @@ class Target {
     }
   }
 
-  /** Seconds of history that were observed. */
+  /** Seconds from the first to the newest frame. */
   get watchedSeconds () {
     return this.frame ? this.frame.uptimeSeconds - this.#firstUptimeSeconds : 0
   }

@@ -14,12 +14,15 @@ const { addWorkers } = require('./workers')
  */
 const FORGET_AFTER_MS = 300_000
 /**
- * Targets whose frames are read under any load: the first of each pod, and the first of all. Later
- * targets cannot cost them a frame, however many connect.
+ * Upper bounds of senior targets, per pod and in all. The first targets become senior. The exporter
+ * reads their frames under any load, so that later targets cannot cost them a frame, however many
+ * connect.
  */
 const MOST_SENIORS_OF_POD = 16
 const MOST_SENIORS = 256
-/** Lists of flags in the shared cache: one per version of Node.js. */
+/**
+ * Upper bound of the lists of flags in the shared cache, which has one list per version of Node.js.
+ */
 const MOST_FLAG_LISTS = 16
 
 /**
@@ -37,11 +40,17 @@ const MOST_FLAG_LISTS = 16
  */
 
 /**
- * All watched targets. Events: `open` (target); `next` (target) before it accepts a frame and
- * `frame` (target) after that; `answer` (target, answer to a command); `vanish` (target, true if
- * its connection timed out, true if the exporter itself was away) when the connection ends without
- * a goodbye; `back` (target) when the target reconnects; `end` (target, reason) once, when a target
- * has said goodbye, was replaced by its successor or was forgotten.
+ * All watched targets. Events, and their arguments:
+ *
+ * - `open` (target)
+ * - `next` (target): the target is about to receive a frame
+ * - `frame` (target): the target has accepted a frame
+ * - `answer` (target, answer): the answer to a command
+ * - `vanish` (target, timedOut, wasAway): the connection ended without a goodbye. timedOut: the
+ *   connection timed out; wasAway: the exporter itself was away
+ * - `back` (target): the target has reconnected
+ * - `end` (target, cause): once, when the target has said goodbye, was replaced by its successor or
+ *   was forgotten
  *
  * @typedef {'bye' | 'replaced' | 'forgotten'} EndCause
  */
@@ -146,8 +155,9 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * True if a new connection cannot come from this target's agent: the old connection still
-   * delivers lines, although an agent closes it before it reconnects, or the process is gone.
+   * True if a new connection cannot come from this target's agent. Either the old connection still
+   * delivers lines, and an agent closes its connection before it reconnects, or the process is
+   * gone.
    * @param {Target} target
    */
   #isInUse (target) {
@@ -174,7 +184,7 @@ class Targets extends EventEmitter {
    * Opens a target that a previous exporter watched. It counts as vanished until its agent
    * reconnects.
    * @param {{ hello: import('@memwatch/agent/protocol/frame').Hello, name: string, thread: string }} known
-   * @param {(target: Target) => void} fill with its saved history
+   * @param {(target: Target) => void} fill fills the target with its saved history
    */
   restore ({ hello, name, thread }, fill) {
     const identity = identityOf(hello)
@@ -189,7 +199,8 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * Forgets targets that vanished long ago. A timer calls this: expiry must not depend on scrapes.
+   * Forgets targets that vanished long ago. A timer calls this method, because expiry must not
+   * depend on scrapes.
    */
   expire () {
     for (const [identity, target] of this.#byIdentity) {
@@ -318,8 +329,8 @@ class Targets extends EventEmitter {
    * The predecessor ends with all its threads; the hello of a worker may arrive before that of its
    * main thread.
    *
-   * A new worker replaces a vanished one, because a terminated worker vanishes: targets must not
-   * pile up in pools that restart their workers.
+   * A terminated worker vanishes without a goodbye. A new worker replaces a vanished one, so that
+   * targets do not pile up in pools that restart their workers.
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    */
   #endPredecessors (hello) {
@@ -360,8 +371,8 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * Name of a worker's thread. Thread ids only grow, and label values must not, so a worker gets
-   * the lowest free number.
+   * Name of a worker's thread. Thread ids only grow. The set of label values must not grow with
+   * them, so a worker gets the lowest free number.
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    */
   #threadFor (hello) {

@@ -14,15 +14,15 @@ const { semiSpaceCapacity } = require('../v8/heap-spaces')
  *
  * @typedef {import('@memwatch/agent/protocol/frame').Frame['values']} Values
  * @typedef {object} Workers memory of the other threads of the process; RSS includes it
- * @property {number} count workers that report
+ * @property {number} count number of workers that report
  * @property {number} heapBytes resident
  * @property {number} heapLimitBytes
  * @property {number} externalBytes
  * @typedef {object} Neighbours other processes that share the memory limit of the container, summed
  * @property {number} processes
- * @property {number} heaps of V8: main threads and workers
- * @property {number} memoryBytes anonymous and resident
- * @property {number} heapBytes resident memory of V8 heaps among it
+ * @property {number} heaps number of V8 heaps, of main threads and workers
+ * @property {number} memoryBytes resident anonymous memory
+ * @property {number} heapBytes part of memoryBytes that belongs to V8 heaps
  * @property {number} liveHeapBytes sum over main threads, after their last major GC
  * @property {number} heapLimitBytes
  * @typedef {object} Moment
@@ -124,7 +124,7 @@ function sumOfNames (counts, names) {
 }
 
 /**
- * Active resources of some types. A missing type is 0 after the first reading.
+ * Active resources of some types. A missing type counts as 0 after the first reading.
  * @param {readonly string[]} types as process.getActiveResourcesInfo() names them
  * @returns {Track}
  */
@@ -135,7 +135,7 @@ const resources = types => ({
 })
 
 /**
- * Open descriptors of one kind. A missing kind is 0 after the first reading by kind.
+ * Open descriptors of one kind. A missing kind counts as 0 after the first reading by kind.
  * @param {string} kind as agent/collect/file-descriptors.js names it
  * @returns {Track}
  */
@@ -311,8 +311,8 @@ const tracks = Object.freeze({
     unit: 'seconds',
     keep: 'last',
     counter: true,
-    // The unobserved time is stored in the same rows as the GC counts, whose spans exclude it.
-    // Agents that never stopped observing GCs do not report it.
+    // The unobserved time is stored in the same rows as the GC counts, because it is subtracted
+    // from their time spans. Agents that never stopped observing GCs do not report it.
     read: values =>
       values.gc && !values.gcObserverStopped ? (values.gcUnobservedSeconds ?? 0) : undefined
   })

@@ -8,8 +8,8 @@ const RATE_SECONDS = 30
 /** A rate is representative if GCs were observed in this share of its span. */
 const LEAST_OBSERVED_SHARE = 0.5
 /**
- * Start phase of a process: this share of its age, and at least this many seconds in which the
- * thread did not wait for a CPU.
+ * Start phase of a process: this share of its age, but at least this many seconds in which the
+ * thread did not wait for a CPU, and at most START_MOST_SECONDS.
  */
 const START_SHARE = 0.2
 const START_LEAST_CPU_SECONDS = 10
@@ -38,13 +38,13 @@ class Window {
    * @param {object} at
    * @param {import('./history').History} at.history
    * @param {import('@memwatch/agent/protocol/frame').Hello} at.hello
-   * @param {import('@memwatch/agent/protocol/frame').Frame} at.frame the newest
+   * @param {import('@memwatch/agent/protocol/frame').Frame} at.frame newest frame
    * @param {import('@memwatch/agent/protocol/frame').Frame['values']} at.values newest value of
    *   every field
    * @param {import('./tracks').Workers} [at.workers] memory of the other threads of the process
    * @param {import('./tracks').Neighbours} [at.neighbours] other processes of the container
    * @param {import('../memory/scan').Scan} [at.scan] newest scan of the memory map
-   * @param {number} [at.watchedSeconds] seconds of frames observed
+   * @param {number} [at.watchedSeconds] seconds from the first to the newest frame
    * @param {number | null} [at.firstLimitBytes] container limit in the first frame; null: no limit
    * @param {import('../statistics/trends').Trends} [at.trends] cached trends of this target
    */
@@ -108,15 +108,15 @@ class Window {
    * @param {import('./tracks').TrackName} track a long track
    * @param {import('./tracks').TrackName} counter a long track
    * @param {number} seconds
-   * @returns {{ times: number[], values: number[] }} of this caller only
+   * @returns {{ times: number[], values: number[] }} new arrays for each caller
    */
   pointsOnChange (track, counter, seconds) {
     return this.#history.pointsOnChange(track, counter, this.nowSeconds - seconds)
   }
 
   /**
-   * Window of the last `seconds`, without the start phase: a starting process frees much of its
-   * memory, unlike later.
+   * Length of the window of the last `seconds`, without the start phase. A starting process frees
+   * much of its memory, and a running process does not.
    * @param {number} seconds
    */
   settledSeconds (seconds) {
@@ -154,8 +154,8 @@ class Window {
    * Growth of a counter. For counters of GCs, the time in which GCs were not observed is excluded.
    * @param {import('./tracks').TrackName} track
    * @param {number} [seconds]
-   * @returns {{ increase: number, overSeconds: number } | null} null with fewer than two points, no
-   *   time between them, or GCs unobserved for most of the time
+   * @returns {{ increase: number, overSeconds: number } | null} null if there are fewer than two
+   *   points, if no time lies between them, or if GCs were not observed for most of the time
    */
   increase (track, seconds = RATE_SECONDS) {
     const ends = this.#history.ends(track, this.nowSeconds - seconds)

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * A memory bug of Node.js or of a package that a public thread describes.
+ * A memory bug of Node.js or of a package, described in a public thread.
  * @typedef {object} KnownBug
  * @property {string} id also the name of its case in bench/realworld/leaks
  * @property {string} package `node`, or the name of a package
@@ -16,13 +16,13 @@
  * @property {string | null} workaround null if an upgrade is the only remedy
  * @property {string} thread address of the public thread
  * @property {readonly (readonly string[])[]} suspects groups of builtin modules, functions of V8
- *   and packages: a suspect passes through all of a group when this bug is the cause. A bug with a
- *   larger group is reported before bugs whose group is a part of it
+ *   and packages: a suspect passes through all of a group when this bug is the cause. Of the bugs
+ *   with such a suspect, those with the largest group are reported
  */
 
 /**
- * @param {Omit<KnownBug, 'kind' | 'fixed' | 'workaround' | 'suspects'> & Partial<KnownBug>} bug
- *   Default of suspects: the package itself.
+ * @param {Omit<KnownBug, 'kind' | 'fixed' | 'workaround' | 'suspects'> & Partial<KnownBug>} bug the
+ *   default of `suspects` is the package itself
  * @returns {Readonly<KnownBug>}
  */
 const defineKnownBug = bug => Object.freeze({

@@ -5,7 +5,7 @@ const { packageBugs } = require('./package-bugs')
 
 /**
  * Known memory bugs, those of Node.js first. Each has a case of the same name in
- * bench/realworld/leaks, which `npm run bench:known-bugs` runs; its results are in reproduced.json.
+ * bench/realworld/leaks, which `npm run bench:known-bugs` runs. The results are in reproduced.json.
  * @type {readonly Readonly<import('./define-known-bug').KnownBug>[]}
  */
 const knownBugs = Object.freeze([...nodeBugs, ...packageBugs])

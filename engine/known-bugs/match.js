@@ -32,8 +32,8 @@ const MOST_VERSION_LENGTH = 64
 const OPTIONS = { includePrerelease: true }
 
 /**
- * Tests a version. The library and the table are loaded when first needed: most exporters never
- * have a finding.
+ * Tests whether a version is in a range. The semver library and the table of bugs are loaded when
+ * first needed, because most exporters never have a finding.
  * @param {string} version
  * @param {string} range
  * @returns {boolean} false if the text is not a version
@@ -59,9 +59,10 @@ function findKnownBugs ({ node, packages }) {
 }
 
 /**
- * Selects the known bugs that may cause a verdict. A bug is likely if a suspect passes through its
- * code, and through more places of it than of any other bug; the other bugs are left out then. A
- * trap needs a certain use of its package, so it is left out if no suspect passes through its code.
+ * Selects the known bugs that may cause a verdict. If a suspect passes through the code of some
+ * bugs, only the bugs with the most such places are selected, as likely causes. A trap needs a
+ * certain use of its package. If the verdict has suspects, a trap is left out unless one of them
+ * passes through its code.
  * @param {string} diagnosis
  * @param {readonly KnownBugMatch[]} matches
  * @param {Pick<import('../text/suspect-text').Suspects, 'sites'> | null} suspects of the verdict
@@ -91,7 +92,8 @@ const countPlaces = ({ suspects }, sites) => Math.max(0, ...suspects
   .map(group => group.length))
 
 /**
- * Every process contains all of Node.js, so its presence proves no use.
+ * True for a trap that needs a suspect to be selected. Every process contains all of Node.js, so a
+ * trap of Node.js needs one even if the verdict has no suspects.
  * @param {KnownBug} bug
  * @param {Pick<import('../text/suspect-text').Suspects, 'sites'> | null} suspects
  */

@@ -4,9 +4,9 @@ const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
 const { canTellRetained } = require('./retained')
 const { oldUsedBytes } = require('../v8/heap-spaces')
 
-/** Least share of RSS of retained memory that is worth a line of text. */
+/** Least retained memory that is worth a line of text, as a share of RSS. */
 const WORTH_ASKING = 0.02
-/** Parts that only a scan shows, as long as there was none. */
+/** Parts that only a scan shows, with their values before the first scan. */
 const NOTHING_SEEN = Object.freeze({
   silentHeaps: 0,
   pooled: 0,
@@ -30,18 +30,19 @@ const NOTHING_SEEN = Object.freeze({
  * @property {Record<PartName, number>} parts in bytes; their sum is rssBytes
  * @property {[least: number, most: number]} retainedBytes lower and upper bound of memory retained
  *   by malloc; both are allocator_retained if malloc was queried
- * @property {string | null} unknown what is unknown on this system, and why
+ * @property {string | null} unknown information that is missing on this system, and the reason;
+ *   null if nothing is missing
  */
 
 /**
- * Breaks RSS down into parts. Parts are assigned in turn, the most reliable first, and each gets at
- * most the bytes that are left; so the sum is RSS for any input. RSS and the V8 heap are current.
- * malloc's parts date from the last scan, seconds or minutes ago; all later changes count as
- * malloc's memory, or as the memory of an addon's malloc if that is larger. Before the first scan
- * malloc's memory counts as unexplained.
+ * Breaks RSS down into parts. Parts are assigned in turn, the most reliable first. Each part gets
+ * at most the bytes that are left, so the sum is RSS for any input. RSS and the V8 heap are
+ * current. malloc's parts date from the last scan, seconds or minutes ago. All later changes count
+ * as malloc's memory, or as memory of an addon's malloc if that malloc has more. Before the first
+ * scan malloc's memory counts as unexplained.
  *
  * @param {object} of
- * @param {Values} of.values the newest
+ * @param {Values} of.values newest values
  * @param {Workers} of.workers
  * @param {Scan} [of.scan] newest scan
  * @returns {Resident | null} null without RSS
@@ -138,7 +139,7 @@ function anatomyOf ({ values, workers, scan, allocator }) {
  * @param {Scan | undefined} scan
  * @param {number} slackRatio slack as a share of RSS
  * @param {import('@memwatch/agent/protocol/frame').Hello['allocator']} allocator
- * @returns {string | null} subject and reason of what is unknown
+ * @returns {string | null} missing information and the reason; null if nothing is missing
  */
 function unknownOf (scan, slackRatio, allocator) {
   if (!scan) {

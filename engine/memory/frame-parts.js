@@ -2,7 +2,7 @@
 
 // RSS breakdown from the numbers in every frame. A scan of the memory map is more exact, but exists
 // only every ten to sixty seconds, or never. A history that switched between both sources would
-// show steps without any growth. docs/decisions/0007-resident-heap-lies-between.md
+// show steps without any growth. See docs/decisions/0007-resident-heap-lies-between.md.
 
 const { NATIVE_BASE_BYTES } = require('./parts')
 
@@ -12,9 +12,9 @@ const { NATIVE_BASE_BYTES } = require('./parts')
 /**
  * Resident bytes of this isolate's heap. V8's total_physical_size leaves out pages that a
  * semi-space used before its last scavenge. Its total_heap_size counts pages that were returned or
- * never touched. For a new space of 128 MiB they reported 19 and 139 MiB; on Node 24 all of it was
- * resident, on Node 20 almost nothing. The result is the resident memory that is neither external
- * nor Node's own, clamped to these two bounds.
+ * never touched. For a new space of 128 MiB the two values were 19 and 139 MiB. On Node 24 all of
+ * the new space was resident, on Node 20 almost nothing. The result is the resident memory that is
+ * neither external nor Node's own, clamped to these two bounds.
  * @param {Values} values
  * @param {Workers} workers
  * @returns {number} bytes
@@ -30,7 +30,7 @@ function heapResident (
 }
 
 /**
- * Anonymous memory outside all V8 heaps, including Buffers.
+ * Anonymous memory outside all V8 heaps; Buffers are part of it.
  * @param {Values} values
  * @param {Workers} workers
  * @returns {number | undefined} bytes
@@ -42,7 +42,7 @@ const outsideHeap = (values, workers) =>
 
 /**
  * Anonymous memory outside V8 heaps and Buffers. A Buffer that was never written to counts as
- * external but is not resident, so the difference can be negative.
+ * external but is not resident, so a negative difference becomes 0.
  * @param {Values} values
  * @param {Workers} workers
  * @returns {number | undefined} bytes

@@ -67,7 +67,7 @@ const parts = Object.freeze({
 const NATIVE_BASE_BYTES = 12 * 2 ** 20
 /**
  * Memory of Node itself that lies in malloc's arenas: measured 2.4–5.3 MiB on Node 20, 22 and 24.
- * It is used if the memory map shows the arenas separately.
+ * This value is used if the memory map shows the arenas separately.
  */
 const NODE_MALLOC_BYTES = 4 * 2 ** 20
 

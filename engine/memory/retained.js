@@ -1,12 +1,12 @@
 'use strict'
 
 /**
- * Share of the slack that must move before all of it counts as freed. Freed memory moves: Buffers
- * fill it and leave it, or malloc returns part of it. Memory in use does neither. The threshold
+ * Share of the slack that must move before all of it counts as freed. Memory moves if Buffers fill
+ * and leave it, or if malloc returns it to the system. Memory in use does not move. The threshold
  * separates apps that free memory from apps that hold it in the lab's recordings.
  */
 const MOVED_SHARE = 0.12
-/** Allocators whose retained memory can be measured, by a query or by its movement. */
+/** Allocators whose retained memory can be measured, by a query or by the share that moves. */
 const TELLABLE = Object.freeze(['glibc', 'jemalloc', 'mimalloc', 'tcmalloc'])
 
 /**
@@ -19,8 +19,8 @@ const canTellRetained = allocator => TELLABLE.includes(allocator)
 
 /**
  * Memory that malloc retains: freed by the app, not returned to the OS. It equals the slack if
- * malloc was queried. Otherwise native code may use the slack, so only the share that moved counts
- * as free.
+ * malloc was queried. Otherwise native code may use the slack. If enough of the slack moved, all of
+ * it counts as free, and otherwise only the part that moved.
  *
  * @param {{ slackBytes: number, movedBytes: number, asked: boolean }} of
  * @returns {{ bytes: number, least: number, most: number }}

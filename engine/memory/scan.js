@@ -6,11 +6,12 @@ const { NODE_MALLOC_BYTES } = require('./parts')
 /** @typedef {import('../history/tracks').Workers} Workers */
 
 /**
- * Slack that a trim does not return; used if malloc was not queried.
+ * Estimates of the slack that a trim returns, or does not return. They are used if malloc was not
+ * queried.
  *
- * glibc: the free end of a thread's arena stays (malloc/malloc.c, mtrim); trim returned 0.34 to
- * 0.52 of the arenas. jemalloc: its metadata, and sizes rounded up to four classes per doubling
- * (jemalloc(3), size classes). tcmalloc: thread caches, 32 MiB in all
+ * glibc: the free end of a thread's arena stays (malloc/malloc.c, mtrim); a trim returned 0.34 to
+ * 0.52 of the arenas. jemalloc: its metadata stays, and it rounds sizes up to four classes per
+ * doubling (jemalloc(3), size classes). tcmalloc: the thread caches stay, 32 MiB in all
  * (TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES); 32 to 37 MiB stayed.
  */
 const GLIBC_ARENA_SHARE = 0.43
@@ -31,7 +32,7 @@ const TCMALLOC_CACHES_BYTES = 32 * 2 ** 20
  * @property {number} pooledBytes empty pages that V8 retains. They lie in the address range of its
  *   pages, and V8's own statistics leave them out
  * @property {number} addonMallocBytes mimalloc segments of an addon in a process with another
- *   malloc, less Buffers
+ *   malloc, without Buffers
  * @property {number} unexplainedBytes bytes owned neither by V8 nor by malloc
  * @property {number} externalBytes Buffers and other external memory of V8 in malloc's memory
  * @property {number} addonExternalBytes external memory in the addon's mimalloc
@@ -247,7 +248,8 @@ function booksOf (bytes, allocator) {
 }
 
 /**
- * Overhead of jemalloc in addition to the memory in use, which remains however much the app frees.
+ * Memory that jemalloc needs in addition to the memory in use, and retains however much the app
+ * frees.
  * @param {number} externalBytes Buffers, which are most of the memory in use
  */
 const jemallocOverhead = externalBytes =>

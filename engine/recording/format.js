@@ -4,28 +4,28 @@ const { fieldsOf, integer, isObject, matching, number } = require('../decode/reb
 const { plainText } = require('@memwatch/agent/protocol/text-rules')
 
 /**
- * A recording: all messages that an exporter accepted from its agents, as NDJSON. It can be
- * replayed through the same judges.
+ * A recording: all messages that an exporter accepted from its agents, as NDJSON. A replay
+ * evaluates the messages with the same code as a live exporter.
  *
  *   {"memwatch":"recording","version":1,"command":["node","server.js"]}
- *   {"session":1,"line":{"v":1,"type":"hello",…}} a line of the wire protocol, word for word
- *   {"session":1,"line":{"v":1,"type":"frame",…}} {"session":1,"closed":true} marks the end of a
- *   connection, with or without a bye
- *   {"end":{"durationSeconds":61.2,"exit":{"code":0,"signal":null}}} only in recordings of
- *   `memwatch run`
+ *   {"session":1,"line":{"v":1,"type":"hello",…}}
+ *   {"session":1,"line":{"v":1,"type":"frame",…}}
+ *   {"session":1,"closed":true}
+ *   {"end":{"durationSeconds":61.2,"exit":{"code":0,"signal":null}}}
  *
- * A session is one connection. A file whose name ends in .gz is compressed by gzip; other files are
- * plain.
+ * A session is one connection. `line` is a line of the wire protocol, word for word. `closed` marks
+ * the end of the connection, with or without a bye. Only recordings of `memwatch run` have `end`. A
+ * file whose name ends in .gz is compressed by gzip; other files are plain.
  *
  * @typedef {object} Header
  * @property {'recording'} memwatch
  * @property {number} version
- * @property {string[]} [command] of `memwatch run`
+ * @property {string[]} [command] command that `memwatch run` started
  *
  * @typedef {object} End
  * @property {number} durationSeconds
  * @property {{ code: number | null, signal: string | null }} exit
- * @property {Work} [work] of `memwatch try`
+ * @property {Work} [work] work done in a run of `memwatch try`
  *
  * Work done in a run, as its load generator or the app itself reported it.
  * @typedef {object} Work
@@ -69,9 +69,9 @@ const rebuildEnd = fieldsOf(
 )
 
 /**
- * Header of an untrusted recording.
+ * Command in the header of an untrusted recording.
  * @param {unknown} command
- * @returns {{ command?: string[] }} the header with plain texts only
+ * @returns {{ command?: string[] }} part of the header, with plain texts only
  */
 const rebuildCommand = command => Array.isArray(command)
   ? { command: command.slice(0, MOST_WORDS).map(word => plainText(String(word))) }

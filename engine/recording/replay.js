@@ -88,7 +88,7 @@ function takeLine ({ session: id, line }, { targets, sessions, clock }) {
  *   import('../history/target').Target) => void, onError?: (error: Error) => void }} [options]
  *   onFrame: called after each accepted frame
  * @returns {Promise<Replayed>}
- * @throws {RecordingError} if it is no recording
+ * @throws {RecordingError} if the input is no recording
  */
 async function replay (
   input,

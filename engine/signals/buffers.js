@@ -25,8 +25,8 @@ const betweenLooks = track => window => {
 const externalAcrossMajors = acrossMajors('externalBytes')
 
 /**
- * Growth multiplied by the r² of its line. The rest of the growth is noise: temporary memory, read
- * at few major GCs.
+ * Growth across major GCs, multiplied by the r² of its line. The rest of the growth is noise:
+ * temporary memory that was in use at a major GC.
  * @param {import('../history/window').Window} window
  */
 function keptLately (window) {

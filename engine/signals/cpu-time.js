@@ -19,8 +19,9 @@ const { RATE_SECONDS } = require('../history/window')
  * @typedef {object} CpuTime
  * @property {number} hadRatio share of wall time in which the thread worked or was idle, and did
  *   not wait for a CPU
- * @property {number} ranRatio share of the loop's busy time in which it worked
- * @property {number} waitRatio share of wall time in which it was ready to run and had no CPU
+ * @property {number} ranRatio share of the loop's busy time in which the thread worked
+ * @property {number} waitRatio share of wall time in which the thread was ready to run and had no
+ *   CPU
  * @property {number} [fromSeconds] uptime of the first and last reading used
  * @property {number} [toSeconds]
  */
@@ -46,9 +47,9 @@ const cpuTime = window => window.once('cpu time', () => {
 })
 
 /**
- * Part of the last seconds for which the wait for a CPU is known. Its readings are older than the
- * readings of GCs. After an attach they miss most of the window, in which the thread may have
- * waited longer than before.
+ * Part of the last seconds for which the wait for a CPU is known. The readings of the wait are
+ * older than the readings of GCs. After an attach they cover little of the window, and the thread
+ * may have waited longer in the rest of it.
  * @param {Window} window
  * @param {number} seconds
  * @returns {number} seconds; all of them if the agent cannot read the run queue, or the kernel does

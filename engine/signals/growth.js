@@ -14,14 +14,14 @@ const QUICK_SPANS_SECONDS = [600, 7200]
  */
 const WARM_UP_SHARE = 0.2
 const WARM_UP_MOST_SECONDS = 300
-/** Least part of a rise that exceeds all earlier values. */
+/** A rise is new if at least this part of it exceeds all earlier values. */
 const NEW_SHARE = 0.3
 /** With this many readings after major GCs other readings are not needed. */
 const ENOUGH_READINGS = 7
 /**
- * Readings after major GCs replace all readings if they cover this share of their span. In one app,
- * the first major GCs came once a second: seven readings covered only six seconds of a minute's
- * growth.
+ * Readings after major GCs replace all readings if they cover this share of the span of all
+ * readings. In one app, the first major GCs came once a second: seven readings covered only six
+ * seconds of a minute's growth.
  */
 const MAJORS_SPAN_SHARE = 0.5
 /** Growth over a shorter time may be a pool that fills. */
@@ -38,8 +38,8 @@ const CERTAIN_SCORE = 3
  */
 
 /**
- * Readings of a track in which a trend is sought. Their names are made once, not at each
- * evaluation.
+ * Readings of a track in which a trend is sought. The names of the trends are made once, not at
+ * each evaluation.
  * @typedef {object} Readings
  * @property {TrackName} track
  * @property {boolean} afterMajors true: only the readings right after major GCs
@@ -190,9 +190,10 @@ function countForcedReadings (window, seconds) {
 }
 
 /**
- * Steadiness of a rise: 0 if it is insignificant, otherwise r² of the line, times the lower of the
- * late slopes relative to the whole slope, at most 1. Leaks measure 0.7–1; growth that levels off
- * falls towards 0.
+ * Steadiness of a rise: 0 if it is insignificant, otherwise r² of the line, times the lower of two
+ * ratios, at most 1. One is the slope of the last third relative to the whole slope, the other the
+ * slope of the second half relative to that of the first. Leaks measure 0.7–1; growth that levels
+ * off falls towards 0.
  * @param {Found} found
  * @returns {number | null} null with too few readings, or over too short a time
  */

@@ -5,7 +5,7 @@ const { oldGenerationLimit, semiSpaceMax } = require('../v8/heap-sizing')
 /** @typedef {import('../history/window').Window} Window */
 
 /**
- * Derived maxima by hello. Every evaluation reads the maximum, and it hardly ever changes.
+ * Cached maxima by hello: every evaluation reads the maximum, which hardly ever changes.
  * @type {WeakMap<object, { limit: number, max: ReturnType<typeof semiSpaceMax> }>}
  */
 const derived = new WeakMap()

@@ -35,7 +35,7 @@ const RESIDENT_SECONDS = 60
 
 /** Shorter window for a heap that fills within a minute. */
 const FILL_SECONDS = 30
-/** Rising readings in a row that rule out uncollected garbage as the reason. */
+/** Number of rising readings in a row that rules out uncollected garbage as the reason. */
 const LEAST_FILL_READINGS = 4
 /** Shortest span of major GCs: a burst within a moment is no trend. */
 const LEAST_FILL_SECONDS = 5

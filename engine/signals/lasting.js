@@ -13,8 +13,8 @@ const { QUICK_SECONDS, loadShare } = require('./load-share')
  * @typedef {import('../history/window').Window} Window
  * @typedef {import('../statistics/unexplained-growth').Growth} Growth
  * @typedef {'liveHeapBytes' | 'outsideHeapBytes'} Level
- * @typedef {Growth & { rise: number, score: number }} LastingTrend rise: its growth; score: growth
- *   over its standard error, significant above 4
+ * @typedef {Growth & { rise: number, score: number }} LastingTrend rise: growth over the whole
+ *   time; score: slope divided by its standard error, significant above 4
  */
 
 /** Warm-up, the first part of a process's life: modules load, caches and pools fill. */
@@ -26,7 +26,7 @@ const WARM_UP_MOST_SECONDS = 1800
  * another service is deployed.
  */
 const RECENT_SECONDS = 3 * DAY_SECONDS
-/** Days ahead in which a limit is searched. */
+/** Number of days ahead in which a limit may be reached. */
 const MOST_DAYS_AHEAD = 400
 
 /**

@@ -7,10 +7,11 @@ const { unexplainedGrowth } = require('../statistics/unexplained-growth')
  * @typedef {import('../history/tracks').TrackName} TrackName
  */
 
-/** Default window: the longest of a trend over minutes. */
+/** Default window: the longest window of a trend over minutes. */
 const QUICK_SECONDS = 7200
 /**
- * Shortest time in which load and retained memory can be told apart: both begin with the process.
+ * Shortest time in which load and retained memory can be distinguished: both rise when the process
+ * starts.
  */
 const LEAST_SECONDS = 1800
 /** Steps in which a rise is compared with the load. */

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Blocks of the event loop that are rare and long, as of a nightly job that runs every minute. The
- * window of the other delays is shorter than the time between them.
+ * Blocks of the event loop that are rare and long, such as those of a job that runs every minute.
+ * The window of the other delays is shorter than the time between two such blocks.
  *
  * @typedef {import('./index').Signal} Signal
  * @typedef {import('../history/window').Window} Window
@@ -11,12 +11,12 @@
  * @typedef {object} LongBlocks
  * @property {number} count
  * @property {number} longestSeconds 0 without a block
- * @property {number} spanSeconds from the first to the last
- * @property {number | null} waitSeconds mean wait of a request because of them
+ * @property {number} spanSeconds time from the first to the last block
+ * @property {number | null} waitSeconds mean wait of a request because of these blocks
  */
 
 const LONG_SECONDS = 300
-/** Half a second is five times what a person notices. */
+/** Half a second is five times the delay that a person notices. */
 const BLOCK_SECONDS = 0.5
 
 /**

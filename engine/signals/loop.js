@@ -104,7 +104,7 @@ function fewest (window, track) {
 /**
  * @param {Window} window
  * @param {'threadCpuSeconds' | 'eventLoopActiveSeconds'} track counter of the app's work
- * @param {'runQueueWaitSeconds'} [less] counter of a part of it that is no work
+ * @param {'runQueueWaitSeconds'} [less] counter of a part of `track` that is no work
  * @returns {number | null} ratio
  */
 function loadGrowth (window, track, less) {

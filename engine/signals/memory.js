@@ -15,8 +15,8 @@ const { bytesTrend, trendOf } = require('./trend-signal')
 /** @typedef {import('./index').Signal} Signal */
 
 /**
- * Age of a target up to which missing statistics of malloc are still expected. Agents query malloc
- * when they scan the memory map, within seconds; later if the machine is busy.
+ * Time after the first frame in which missing statistics of malloc are still expected. Agents query
+ * malloc when they scan the memory map, within seconds; later if the machine is busy.
  */
 const ANSWER_SECONDS = 120
 

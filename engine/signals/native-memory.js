@@ -10,7 +10,7 @@ const { canTellRetained, retainedOf } = require('../memory/retained')
 
 /** @typedef {import('../history/window').Window} Window */
 
-/** Window in which a load comes and goes. */
+/** Window that is long enough for a load to rise and fall. */
 const NATIVE_SECONDS = 600
 /**
  * Window of medians. Buffers fill and leave the same memory in turn, so the median over several

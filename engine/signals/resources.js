@@ -24,7 +24,7 @@ const now = (track, what) => ({
   compute: window => window.last(track) ?? null
 })
 /**
- * Growth of a count. Growth that follows the load is not steady.
+ * Growth of a count. Growth that the load explains does not count as steady.
  * @param {TrackName} track
  * @param {string} what
  */

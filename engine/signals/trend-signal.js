@@ -13,7 +13,7 @@ const { growthAfterMajors, steadiness } = require('./growth')
  * @typedef {import('./index').SignalUnit} SignalUnit
  *
  * @typedef {object} Trend
- * @property {number} rise growth along the line over length of the span
+ * @property {number} rise growth along the line over the length of the span
  * @property {number} slope of the line per second (Theil–Sen)
  * @property {number} seconds its span
  * @property {number} fit r² of the line, 0–1: 1 is a straight line

@@ -15,9 +15,9 @@ const LEAST_SHARE = 0.5
 const LEAST_STORE_BYTES = 4096
 
 /**
- * number of ArrayBuffers that a pile keeps alive. A snapshot shows the length of an ArrayBuffer,
- * but not the length of its views: a Buffer may be all of its ArrayBuffer, or a slice of a few
- * bytes.
+ * ArrayBuffers that a pile keeps alive, and their views. A snapshot shows the length of an
+ * ArrayBuffer, but not the length of its views: a Buffer may be all of its ArrayBuffer, or a slice
+ * of a few bytes.
  * @typedef {object} Pins
  * @property {string} viewName class of the views: Buffer, Uint8Array, DataView
  * @property {number} views

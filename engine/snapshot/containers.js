@@ -24,7 +24,7 @@ const LONGEST_PERIOD = 4
  * @property {number} container the last node that the paths of all members share
  * @property {number[]} members all members, or an evenly chosen sample
  * @property {number} count of all
- * @property {number} bytes retained bytes retained by all members
+ * @property {number} bytes retained by all members
  */
 
 /**
@@ -118,7 +118,7 @@ function haveLikePaths (graph, { edgeTo }, ways, container) {
  * @param {import('./paths').Paths} paths
  * @param {Set<number>} members of the group
  * @returns {(member: number) => number[]} function that returns the nodes from a member's holder up
- *   to the root, without the links of linked lists: the holder of a list is the holder of its first
+ *   to the root, without the links of linked lists. The holder of a list is the holder of its first
  *   link
  */
 function makeWalk (graph, { edgeTo, parent }, members) {

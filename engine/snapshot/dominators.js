@@ -15,9 +15,11 @@ const NONE = 0xffffffff
 
 /**
  * Marks the edges that retain nothing, as DevTools does (HeapSnapshot.isEssentialEdge of
- * chrome-devtools-frontend): weak edges; shortcuts, except those of the root, which lead to global
- * objects; the edges from a WeakMap's table to its values, because the keys retain the values; and
- * the edges of lists of all native objects, if the snapshot also shows which of them are held.
+ * chrome-devtools-frontend):
+ * - weak edges;
+ * - shortcuts, except those of the root, which lead to global objects;
+ * - the edges from a WeakMap's table to its values, because the keys retain the values;
+ * - the edges of lists of all native objects, if the snapshot also shows which of them are held.
  * @param {HeapGraph} graph
  */
 function markEdgesThatRetainNothing (graph) {

@@ -16,14 +16,17 @@ const LEAST_SHARE = 0.01
 const LEAST_BYTES = 65_536
 /** Number of members that are checked to decide if a pile lies within another pile. */
 const MOST_CHECKED = 20
-/** Least share of a pile in a place, for a pile in many places. */
+/**
+ * Least size of the part of a group in one place, as a share of the least size of a pile: alike
+ * parts in many places are merged into one pile.
+ */
 const LEAST_SHARE_OF_PLACE = 0.1
 /**
- * A pile of Node.js itself is reported if it has this share of the heap. In the smallest heaps
- * Node.js' own piles have it.
+ * A pile of Node.js itself is reported if it has this share of the heap. In the smallest heaps the
+ * piles of Node.js reach it.
  */
 const LEAST_SHARE_OF_NODE = 0.1
-/** A file is named if this share of a pile's members hold code of it. */
+/** A file is named if this share of a pile's members holds functions of the file. */
 const LEAST_WITH_CODE = 0.25
 /** Upper bound of reported findings, for human readers. */
 const MOST_FINDINGS = 8
@@ -42,12 +45,13 @@ const MOST_WRAPPED = 12
 /**
  * A step of the path from a root to a held object.
  * @typedef {object} PathStep
- * @property {string} edge its type in the snapshot: context, property, element, internal, hidden
+ * @property {string} edge type of the edge in the snapshot: context, property, element, internal,
+ *   hidden
  * @property {string | number} name
  * @property {string} className class of the node to which the step leads
  * @property {import('./names').Place | null} place
  *
- * A pile of alike objects, and what holds it.
+ * A pile of alike objects, and its holder.
  * @typedef {object} Finding
  * @property {number} count number of objects
  * @property {string} className class of one object
@@ -56,9 +60,9 @@ const MOST_WRAPPED = 12
  * @property {{ className: string, count: number, retainedBytes: number }[]} others smaller piles
  *   with the same holder
  * @property {boolean} isChain true if each object holds the next one, as in a linked list
- * @property {{ className: string, retainedBytes: number, isStore: boolean } | null} keeps what one
- *   object holds, if the object is only a wrapper: a function, a scope, a reaction of a promise;
- *   isStore: true if it is held as the store of an AsyncLocalStorage
+ * @property {{ className: string, retainedBytes: number, isStore: boolean } | null} keeps content
+ *   of one object, if the object is only a wrapper, such as a function, a scope or a reaction of a
+ *   promise; isStore: true for the store of an AsyncLocalStorage
  * @property {import('./holders').Holder & { heldPlace: import('./names').Place | null }} holder
  *   heldPlace: place of a function of the app among the held objects, if only Node.js' own code
  *   holds the pile
@@ -79,8 +83,7 @@ const MOST_WRAPPED = 12
  * @property {number} nodeCount
  * @property {number} edgeCount
  * @property {number} reachableBytes
- * @property {{ count: number, bytes: number } | null} added what was added since an earlier
- *   snapshot
+ * @property {{ count: number, bytes: number } | null} added objects added since an earlier snapshot
  * @property {Finding[]} findings largest first
  */
 
@@ -89,8 +92,8 @@ const MOST_WRAPPED = 12
  * @param {object} [options]
  * @param {(id: number) => boolean} [options.isNew] tells if an object was created after an earlier
  *   snapshot; if given, only such objects form piles
- * @param {string} [options.agentFolder] folder folder of memwatch's agent, whose own objects are
- *   not reported
+ * @param {string} [options.agentFolder] folder of memwatch's agent, whose own objects are not
+ *   reported
  * @param {(what: string) => void} [options.onProgress]
  * @returns {Findings}
  */
@@ -178,8 +181,7 @@ function outermost ({ nodeType, nodeName }, clusters, { dominator }) {
  * @param {import('./paths').Paths} paths
  * @param {import('./dominators').Dominators} dominators
  * @param {Cluster & { isChain: boolean }} cluster
- * @param {number} leastOfNode a pile that Node.js holds for itself is reported if it has these
- * bytes
+ * @param {number} leastOfNode least bytes of a pile that Node.js holds for itself to be reported
  * @returns {(Finding & { holderNode: number }) | null} null for smaller piles that Node.js and V8
  *   hold for themselves
  */
@@ -309,7 +311,8 @@ function findKept (graph, names, { retainedBytes, firstChild, children }, member
 }
 
 /**
- * Merges all piles of one holder, and all piles with alike paths, to one finding each.
+ * Merges all piles of one holder, and all piles of one class with alike holders, into one finding
+ * each.
  * @param {(Finding & { holderNode: number })[]} findings largest first
  * @returns {Finding[]} largest first
  */

@@ -317,10 +317,7 @@ class GraphBuilder {
   }
 }
 
-/**
- * Reads a heap snapshot into columns. The graph takes about 13 bytes for each edge of the file, 42
- * bytes for each node, and the bytes of all names.
- */
+/** Reads a heap snapshot into columns. layout.js predicts the memory of reading and analysis. */
 class HeapGraphReader {
   #builder
   #scanner

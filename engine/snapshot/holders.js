@@ -23,7 +23,8 @@ const PART_TYPES = new Set(['array', 'hidden', 'object shape'])
 /** Upper bound of nodes below a pile's member that are searched for a function of the app. */
 const MOST_HELD = 400
 /**
- * Number of steps below the holder that may name it: a reaction of a promise, a cell of a registry.
+ * Number of steps below the holder that may name the root: a reaction of a promise, a cell of a
+ * registry.
  */
 const STEPS_BELOW = 2
 /** Timers of one duration are a linked list. */

@@ -14,8 +14,8 @@ const { SnapshotError } = require('./snapshot-error')
  * @property {number} edgeFields
  * @property {number} locationFields
  * @property {number} traceFunctionFields
- * @property {Record<'type' | 'name' | 'id' | 'self_size' | 'edge_count', number>} node field
- *   positions of node fields; trace_node_id is -1 if allocations cannot be recorded
+ * @property {Record<'type' | 'name' | 'id' | 'self_size' | 'edge_count', number>} node positions of
+ *   node fields
  * @property {number} traceNodeField position of trace_node_id; -1 without it
  * @property {Record<'type' | 'name_or_index' | 'to_node', number>} edge
  * @property {Record<'object_index' | 'script_id' | 'line' | 'column', number> | null} location
@@ -29,9 +29,9 @@ const MOST_COUNT = 2 ** 32 - 2
 const MOST_TYPES = 254
 
 /**
- * Memory that an analysis takes for each node, in bytes: six columns of the graph (22), the
- * dominators and their working arrays (36), paths (16), other paths around native code (12),
- * retained size (8), and names (16 on average).
+ * Memory that an analysis takes for each node, in bytes. Six columns of the graph take 22, the
+ * dominators and their working arrays 36, and paths 16. Other paths, around native code, take 12,
+ * the retained size 8, and names 16 on average.
  */
 const BYTES_PER_NODE = 110
 /**

@@ -16,7 +16,7 @@ const { packageOf } = require('../text/code-owner')
 /** Number of property names that describe an object literal. */
 const SHAPE_NAMES = 3
 const MOST_NAME = 80
-/** Edges of every object. */
+/** Names of edges that every object has. */
 const OWN_EDGES = new Set(['__proto__', 'constructor', 'map', 'prototype'])
 /** Names of the edge from a SharedFunctionInfo to its script, in V8 of Node.js 18 to 26. */
 const SCRIPT_EDGE = /^(raw_)?script/
@@ -139,7 +139,7 @@ class Names {
    * The place of a function that uses a scope.
    * @param {number} scope
    * @param {readonly Step[]} steps steps of a path through the scope
-   * @param {number} at index index of the step that leaves the scope
+   * @param {number} at index of the step that leaves the scope
    * @returns {{ place: Place | null, closure: number }} closure: -1 if none is known
    */
   userOf (scope, steps, at) {
@@ -178,7 +178,7 @@ class Names {
 
   /**
    * True if one node holds the other as the store of an AsyncLocalStorage. Since Node.js 24 stores
-   * are in a Map; before, in a property of each async resource.
+   * are in a Map; before, they were in a property of each async resource.
    * @param {number} from
    * @param {number} to
    */
@@ -244,7 +244,7 @@ const isOfNode = file => file.startsWith('node:')
  * A step of a path from the root to a held object.
  * @typedef {object} Step
  * @property {number} node node to which the step leads
- * @property {string} edge type type of the edge, in the terms of `meta`
+ * @property {string} edge type of the edge, in the terms of `meta`
  * @property {string | number} name of the edge
  */
 

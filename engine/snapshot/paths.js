@@ -48,7 +48,10 @@ const SPEAKING_EDGE = 2
 const OF_LIST = 40
 /** Cost of an entry of a WeakMap, which holds its value only as long as its key lives. */
 const WEAK_ENTRY = 6
-/** Cost of an edge to be avoided: more than any path through the code of an app. */
+/**
+ * Cost of an edge to be avoided: the highest cost, above that of most paths through the code of an
+ * app.
+ */
 const AVOIDED = 127
 /**
  * True for roots that are native objects of Node.js, or V8's handles of them.

@@ -52,9 +52,7 @@ class Redactor {
   #rest = /** @type {number[]} */ ([])
   /** Bytes of the file that were read before the current chunk. */
   #base = 0
-  /**
-   * Offset in the chunk from which bytes are copied; beyond its end while strings are rewritten.
-   */
+  /** Position in the file from which bytes are copied unchanged. */
   #copyFrom = 0
   #inStrings = false
   /** @type {string[]} */

@@ -50,8 +50,8 @@ function keptText (keeps) {
 }
 
 /**
- * A snapshot does not contain the length of a Buffer. Only if there are more views than
- * ArrayBuffers, the views are certainly slices.
+ * A snapshot does not contain the length of a Buffer. The views are certainly slices only if there
+ * are more views than ArrayBuffers.
  * @param {NonNullable<Finding['pins']>} pins
  */
 function pinnedText ({ viewName, views, stores, storeBytes }) {

@@ -10,8 +10,8 @@ const { SnapshotError } = require('./snapshot-error')
  * Callbacks of a scanner, in the order of the file.
  * @typedef {object} Visitor
  * @property {(layout: Layout) => void} header receives the header; may throw to refuse the file
- * @property {(section: NumberSection, values: Float64Array, count: number) => void} numbers receive
- *   a batch of numbers; a record may be split between batches
+ * @property {(section: NumberSection, values: Float64Array, count: number) => void} numbers
+ *   receives a batch of numbers; a record may be split between batches
  * @property {(index: number, bytes: Buffer, isCut: boolean) => void} string JSON without its
  *   quotes, valid during the call
  * @property {(section: string, position: number) => void} [begin] position of the byte after the

@@ -20,7 +20,8 @@ function mannKendall (y) {
       score += Number(y[j] > y[i]) - Number(y[j] < y[i])
       equal += Number(y[j] === y[i])
     }
-    // A group of k equal values has k − 1, …, 1, 0 later ones: the differences add up to its own.
+    // The values of a group of k equal values have k − 1, …, 1, 0 equal later ones: these
+    // differences add up to the variance of the group.
     variance -= varianceOf(equal + 1) - varianceOf(equal)
   }
   variance /= 18

@@ -11,10 +11,10 @@ const { quantileInPlace, roomFor } = require('./quantile')
 const MAX_POINTS = 40
 /**
  * Deviation from the line, as a multiple of the median deviation, above which a value is a peak.
- * Seven standard deviations of a normal distribution.
+ * This is about seven standard deviations of a normal distribution.
  */
 const PEAK_DEVIATIONS = 10
-/** Largest share of peaks. With more of them their line is not that of the other values. */
+/** Largest share of peaks. With more peaks the line would not follow the other values. */
 const MOST_PEAKS_SHARE = 0.4
 
 /**
@@ -60,7 +60,7 @@ function thin (x, y, limit) {
 
 /**
  * Points without single peaks. A value that is far above the line, between two values that are not,
- * was not kept: a major GC ran while a request held much memory.
+ * is no retained memory: a major GC ran while a request held much memory.
  * @param {number[]} x
  * @param {number[]} y
  * @param {{ slope: number, intercept: number }} line Theil–Sen

@@ -7,8 +7,8 @@ const DAY_SECONDS = 86_400
 /** Length of the slots of a day in which days are compared. */
 const SLOT_SECONDS = 600
 /**
- * The hours of different days are compared in a history of this length; a little more than one
- * day is too noisy.
+ * Least length of a history in which the same hours of different days are compared: with little
+ * more than one day the comparison is too noisy.
  */
 const SLOTS_FROM_SECONDS = 30 * 3600
 /**
@@ -16,7 +16,7 @@ const SLOTS_FROM_SECONDS = 30 * 3600
  */
 const WAVES_FROM_SECONDS = 20 * 3600
 const WAVES = [1, 2]
-/** The level follows a load whose coefficient has this many standard errors. */
+/** The level follows a load whose coefficient is at least this many standard errors. */
 const LOAD_SCORE = 3
 /** Half width of a 95 % confidence interval of the slope, in standard errors. */
 const ERRORS = 2
@@ -57,16 +57,16 @@ const LEAST_SLOPE = Number.EPSILON
  *   to its 90th percentile
  * @property {number | null} loadMovesRatio range of the loads relative to their median; null if no
  *   load is known
- * @property {number | null} steadyDays number of consecutive days up to now that rose like the
- *   whole, each compared with the same hours of the previous day; null until two days can be
- *   compared
+ * @property {number | null} steadyDays number of consecutive days up to now whose growth resembles
+ *   the mean growth, each compared with the same hours of the previous day; null until two days can
+ *   be compared
  */
 
 /**
- * Growth of a level that follows a load and the hour of the day: least squares of the level on
- * time, on the load that explains it best, and on the hour of the day. The hour is removed by
- * comparing readings with the same ten minutes of other days (the within estimator of fixed
- * effects). With less than two days of history, fitted daily waves remove it.
+ * Growth of a level that follows a load and the hour of the day. It is a fit by least squares of
+ * the level to time, to the load that explains the level best, and to the hour of the day. The hour
+ * is removed by comparing readings with the same ten minutes of other days (the within estimator of
+ * fixed effects). With only 20 to 30 hours of history, fitted daily waves remove it.
  *
  * @param {object} series of one length, NaN if a reading is absent
  * @param {readonly number[]} series.times seconds, ascending

@@ -23,7 +23,7 @@ function originOf (file) {
  * The innermost package of node_modules that a file belongs to. pnpm's store and Yarn's archives
  * have a node_modules folder of their own before the name.
  * @param {string} file
- * @returns {string | null} @scope/name too; null for files of the app and of Node.js
+ * @returns {string | null} such as yaml or @scope/name; null for files of the app and of Node.js
  */
 function packageOf (file) {
   const names = [...file.matchAll(PACKAGE)]

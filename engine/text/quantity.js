@@ -1,6 +1,6 @@
 'use strict'
 
-/** Units as in Kubernetes: */
+/** Bytes of each unit, as in Kubernetes, or with a final B. */
 const SUFFIXES = Object.freeze({
   '': 1,
   k: 1e3,

@@ -9,8 +9,8 @@ const MIB = 2 ** 20
 const CONTAINER_SHARE = 0.92
 /**
  * Memory that Node.js itself needs beside the heap. An idle server uses 38 to 40 MiB on Node 18 to
- * 26. A leak with a heap size limit of 259 MiB under a limit of 300 MiB was killed by the kernel on
- * Node 20.
+ * 26. On Node 20 the kernel killed a leaking app with a heap size limit of 259 MiB under a
+ * container limit of 300 MiB.
  */
 const NODE_BESIDE_BYTES = 48 * MIB
 /**

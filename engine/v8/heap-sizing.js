@@ -23,9 +23,8 @@ const roundUp = (bytes, step) => Math.ceil(bytes / step) * step
 const roundUpToPowerOfTwo = bytes => 2 ** Math.ceil(Math.log2(bytes))
 
 /**
- * Memory of a machine whose old generation may have 4 GiB. V8 up to 11.3 requires 16 GiB less 512
- * MB,
- * later versions 15 GiB. The limit is 15872 MiB on Node 18 to 20, and 15360 MiB on Node 21 to 26.
+ * Memory of a machine whose old generation may have 4 GiB. V8 up to 11.3 requires 15.5 GiB, later
+ * versions 15 GiB. The limit is 15872 MiB on Node 18 to 20, and 15360 MiB on Node 21 to 26.
  * @param {number} v8Major
  * @param {number} v8Minor
  */
@@ -59,9 +58,10 @@ function derivedSemiSpace (v8Major, v8Minor, { oldBytes, heapBytes }) {
 }
 
 /**
- * Heap sizes that V8 chooses without flags. From V8's Heap::HeapSizeFromPhysicalMemory and
- * YoungGenerationSizeFromOldGenerationSize (src/heap/heap.cc); checked against Node 18 to 26 under
- * memory limits from 128 MiB to 24 GB. 64-bit, no pointer compression.
+ * Heap sizes that V8 chooses without flags. The rules are those of V8's
+ * Heap::HeapSizeFromPhysicalMemory and YoungGenerationSizeFromOldGenerationSize (src/heap/heap.cc),
+ * checked against Node 18 to 26 under memory limits from 128 MiB to 24 GB. They hold for 64-bit
+ * builds without pointer compression.
  *
  * @param {number} v8Major 10 … 14
  * @param {number} v8Minor distinguishes Node 25 (14.1) from Node 26 (14.6)
@@ -189,8 +189,9 @@ const seen = ({ semiSpaceMaxBytes: bytes }) =>
       }
 
 /**
- * The machine's memory does not explain the heap size limit, because of a heap flag or a container
- * limit that changed later. Use the one power of two that V8's rule gives for some memory size.
+ * Maximum semi-space for a heap size limit that the machine's memory does not explain, because of a
+ * heap flag or a container limit that changed later. It is the one power of two for which V8's rule
+ * gives this limit at some memory size.
  * @param {number} heapSizeLimitBytes
  * @param {number} v8Major
  * @param {number} v8Minor

@@ -24,8 +24,8 @@ const LEAST_OLD_BYTES = 32 * MIB
 const SMALL_SEMI_SPACE_BYTES = 4 * MIB
 
 /**
- * Warnings of a planned case, worst first: it does not start, it dies, it outgrows its container,
- * it becomes slow.
+ * Warnings of a planned case, worst first: the app does not start, dies, outgrows its container, or
+ * becomes slow.
  * @param {PlanCase} planned
  * @param {{ from?: PlanCase, running?: RunningTarget }} context from: the case with which the
  *   planned case is compared

@@ -19,8 +19,8 @@ const DAY_CHANCE = 0.001
 /** Quantile of the minute peaks that the request covers. */
 const REQUEST_QUANTILE = 0.99
 /**
- * Margin above the highest day: a tenth, and more if few days were observed, because after N days
- * the next day is the highest one with a probability of 1 / (N + 1).
+ * Margin above the highest day: a tenth, and more if few days were observed. After N days the next
+ * day is the highest one with a probability of 1 / (N + 1).
  */
 const MARGIN_RATIO = 0.1
 const MARGIN_RATIO_DAYS = 0.15
@@ -53,7 +53,7 @@ const SIZE_FLAGS = Object.freeze([
  * @typedef {object} RightSizeRequest
  * @property {import('./size-days').SizeDays} days
  * @property {string[]} leaks ids of confirmed diagnoses among LEAKS
- * @property {MemoryDeath[]} deaths from memory, number of deaths in the observed days
+ * @property {MemoryDeath[]} deaths from memory in the observed days
  * @property {Present} present
  * @property {Process} [process] undefined if the source does not describe the process: V8's own
  *   choice is unknown then, and the answer contains every flag
@@ -229,7 +229,7 @@ const neededOldBytes = ({ liveBytes, usedBytes }) => Math.max(
 )
 
 /**
- * Could a full heap fit into the present container, beside the rest?
+ * True if a full heap fits into the present container, beside all other memory.
  * @param {Needs} needs
  * @param {Present} present
  */

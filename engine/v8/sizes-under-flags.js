@@ -16,7 +16,7 @@ const MB = 2 ** 20
 
 /**
  * Sizes of a heap under flags: Heap::ConfigureHeap (src/heap/heap.cc), checked against Node 18 to
- * 26. 64-bit, no pointer compression.
+ * 26. They hold for 64-bit builds without pointer compression.
  * @param {number} v8Major
  * @param {number} v8Minor
  * @param {number} memoryBytes memory that V8 sees
@@ -52,7 +52,7 @@ function sizesUnderFlags (v8Major, v8Minor, memoryBytes, { oldMb = 0, semiMb = 0
 /**
  * Part of --max-heap-size that becomes the young generation: GenerationSizesFromHeapSize. Before V8
  * 14.6 V8 chooses the largest old generation that fits together with the young generation derived
- * from it. V8 searches it by bisection, and so does this function.
+ * from it. V8 searches for it by bisection, and so does this function.
  * @param {number} v8Major
  * @param {number} v8Minor
  * @param {number} heapBytes

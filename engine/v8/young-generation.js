@@ -11,10 +11,10 @@ const SEMI_SPACE_CHOICES = Object.freeze([4, 8, 16, 32].map(mib => mib * MIB))
 /**
  * Model of GC cost as the semi-space grows, at constant work a second. Scavenges become rarer in
  * proportion to the size. Each one copies more than before, because memory of unfinished requests
- * no longer overflows into the old space: their total cost falls with a power of the size well
- * below one. Ordinary major GCs caused by premature promotion almost vanish. Fitted to starving
- * apps that serve requests, run jobs and buffer streams, on Node 20, 22 and 24: docs/accuracy.md
- * has the measurements.
+ * no longer overflows into the old space. So the total cost of scavenges falls with a power of the
+ * size well below one. Ordinary major GCs caused by premature promotion almost vanish. The
+ * exponents are fitted to starving apps that serve requests, run jobs and buffer streams, on Node
+ * 20, 22 and 24: docs/accuracy.md has the measurements.
  */
 const SCAVENGE_COUNT_EXPONENT = 1
 const SCAVENGE_COST_EXPONENT = 0.33

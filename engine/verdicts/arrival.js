@@ -18,8 +18,8 @@ const { formatBytes } = require('../text/format')
  *   ancestors, the nearest first, empty if they cannot be seen
  *
  * arrived: the process runs with the change. lost: somebody tried, but the process does not run
- * with the change, and the text is the reason, a clause. released: other code, another image or
- * another Node.js runs, which may contain the change.
+ * with the change; `reason` is a clause. released: other code, another image or another Node.js
+ * runs, which may contain the change.
  * @typedef {{ kind: 'arrived' | 'released' } | { kind: 'lost', reason: string }} Arrival
  */
 
@@ -118,7 +118,8 @@ function compareValues (name, is, wanted) {
 }
 
 /**
- * The other variables of a change do not decide: jemalloc without its settings is jemalloc, too.
+ * Judges a change of environment variables. If LD_PRELOAD is among them, the others do not decide:
+ * jemalloc without its settings is jemalloc, too.
  * @param {Record<string, string>} env
  * @param {Setup} before
  * @param {Setup} after

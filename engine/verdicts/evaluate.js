@@ -13,7 +13,8 @@ const { formatSeconds } = require('../text/format')
 const EVALUATE_EVERY_SECONDS = 2
 
 /**
- * Time that a lower severity must last before it applies. Alerts wait half of it before they fire.
+ * Time that a lower severity must last before it applies. Alerts wait for half of this time before
+ * they fire.
  */
 const LOWER_AFTER_SECONDS = 300
 
@@ -25,9 +26,9 @@ const LOWER_AFTER_SECONDS = 300
  * @property {import('../diagnoses/define-diagnosis').State} state
  * @property {import('../diagnoses/define-diagnosis').Severity} severity of the finding; without a
  *   finding the worst severity of the diagnosis
- * @property {number | null} confirmedAfterSeconds age of the isolate when it was confirmed
- * @property {number | null} secondsLeft time to the limit of its growth, from the last frame; null
- *   without growth, or if unknown
+ * @property {number | null} confirmedAfterSeconds age of the isolate when the verdict was confirmed
+ * @property {number | null} secondsLeft time until its growth reaches a limit, from the last frame;
+ *   null without growth, or if unknown
  * @property {import('../diagnoses/define-diagnosis').Open | null} open null for a decided verdict
  * @property {string} summary one sentence
  * @property {import('../diagnoses/define-diagnosis').Evidence[]} evidence
@@ -82,8 +83,8 @@ function evaluate (
 }
 
 /**
- * Lowers a finding that a capture of memwatch may have caused to severity info, which pages nobody.
- * A finding from before the capture keeps its severity.
+ * Lowers the severity of a finding that a capture of memwatch may have caused. The new severity,
+ * info, pages nobody. A finding from before the capture keeps its severity.
  * @param {Judged['diagnosis']} diagnosis
  * @param {import('../diagnoses/define-diagnosis').Judgement} judgement
  * @param {import('./case').Case} known

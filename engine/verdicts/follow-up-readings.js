@@ -17,8 +17,8 @@ class FollowUpReadings {
 
   /**
    * @param {object} [options]
-   * @param {number} [options.settleSeconds] readings count after this time from the end of the
-   * start phase: the window of the signals
+   * @param {number} [options.settleSeconds] a reading counts if the start phase ended this long
+   *   ago, the length of the signals' window
    */
   constructor ({ settleSeconds = RATE_SECONDS } = {}) {
     this.#settleSeconds = settleSeconds

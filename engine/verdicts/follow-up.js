@@ -7,7 +7,8 @@ const { formatValue } = require('../text/format')
 
 /**
  * Follow-up of a fix: decides if advice had its predicted effect, once a process of the same
- * workload was started with it. Pure: its input is readings and settings, its output an ending.
+ * workload was started with it. The code is pure: its input is readings and settings, its output an
+ * ending.
  *
  * @typedef {import('../diagnoses/define-diagnosis').Fix} Fix
  * @typedef {import('../diagnoses/define-diagnosis').State} State
@@ -103,8 +104,8 @@ const SIMILAR_PACE = 1.25
  */
 
 /**
- * Finds the advice with which a process was started, if any. The most recent advice whose change
- * arrived goes first.
+ * Finds the advice with which a process was started, if any. For each diagnosis a change that
+ * arrived goes before a lost one, and among equals the most recent advice goes first.
  * @param {readonly Advice[]} advised advice for its workload
  * @param {Setup} setup
  * @returns {Attempt[]} at most one attempt for each diagnosis
@@ -162,13 +163,14 @@ function judgeFollowUp (
     : effect >= 1 - TOLERANCE && !isStanding
       ? 'fixed_as_predicted'
       : effect >= LEAST_EFFECT ? 'helped_less' : 'did_not_help'
-  // A release without an effect may not contain the change.
+  // A release without an effect perhaps does not contain the change.
   if (arrival.kind === 'released' && ending === 'did_not_help') return null
   const measured = first
     ? `${first.name} went from ${formatValue(first.from, first.unit)} to ` +
       `${formatValue(first.measured, first.unit)}, predicted ${formatValue(first.to, first.unit)}`
     : `the finding ${isStanding ? 'stands' : 'is gone'}`
-  // Caches and pools fill at first, so less than the predicted effect is final only after longer.
+  // Caches and pools fill at first, so an effect below the prediction is final only after more
+  // readings.
   const isFinal = ending === 'fixed_as_predicted' || isStanding || readings.length >= MOST_READINGS
   if (!isFinal) return null
   const text = `${WORDS[ending]}: ${measured}.`
@@ -190,11 +192,11 @@ const withoutGood = ({ signal, name, unit, from, to, measured }) =>
  * @param {Fix} fix
  * @param {import('./arrival').Arrival} arrival
  * @param {readonly LoadedReading[]} readings readings of the successor
- * @param {number} least number least number of readings
+ * @param {number} least number of readings
  * @returns {Outcome[] | null} null with too few readings under a similar load
  */
 function compareReadings (advice, { predicted }, { kind }, readings, least) {
-  // Other code does another amount of work for the same requests.
+  // Other code does a different amount of work for the same requests.
   const hasPace = kind !== 'released' && advice.readings.length > 0
   const measure = hasPace ? measureOf(advice.readings, readings) : null
   const [before, after] = [advice.readings, readings].map(side => side.map(reading => ({
@@ -226,7 +228,7 @@ function compareReadings (advice, { predicted }, { kind }, readings, least) {
  * @param {import('./arrival').Arrival} arrival
  */
 function hasWorkedEnough (now, { confirmed, levelled }, { predicted: [first] }, { kind }) {
-  // Other code does another amount of work for the same requests, so its age counts.
+  // Other code does a different amount of work for the same requests, so its age counts.
   const measure = kind === 'released' ? 'ageSeconds' : 'workSeconds'
   const needed = first && !isPaced(first) ? [confirmed, levelled] : [confirmed]
   return needed.every(reached => now[measure] >= Math.min(MOST_WORK_SECONDS, reached[measure]))

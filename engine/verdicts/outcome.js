@@ -24,8 +24,8 @@ const PAUSES = /PauseRatio$/
 const RUN_SECONDS = 600
 
 /**
- * Predicted signals in one run, or in a part of it, and the work done per second at that time:
- * requests, or another measure of work that both sides have; NaN if unknown.
+ * Predicted signals in one run, or in a part of it. `pace` is the work done per second at that
+ * time, in requests or in another measure that both sides have; NaN if unknown.
  * @typedef {{ values: Record<string, number | null>, pace: number }} Reading
  */
 

@@ -9,9 +9,9 @@ const { STATE_RANK } = require('../diagnoses/define-diagnosis')
 const RAISE_AFTER = 2
 /**
  * Bounds of the time without evidence before a finding is withdrawn. The time is half the time for
- * which the finding was observed. A cache that filled up in its first minute is no suspicion in its
- * third. A finding that returns after a withdrawal is held longer each time, up to half a day:
- * recurring evidence is one finding.
+ * which the finding was observed. So a cache that filled up in its first minute is no longer
+ * suspected in its third. A finding that returns after a withdrawal is held longer each time, up to
+ * half a day: recurring evidence is one finding.
  */
 const WITHDRAW_LEAST_SECONDS = 30
 const WITHDRAW_SHARE = 0.5
@@ -37,7 +37,7 @@ const LONGEST_SECONDS = 43_200
 
 /**
  * Hysteresis of verdicts. A verdict is raised when judgements agree, and withdrawn when the
- * evidence against it has lasted as long as the evidence for it. Missing evidence (`unknown`)
+ * evidence against it has lasted half as long as the evidence for it. Missing evidence (`unknown`)
  * withdraws no confirmed verdict: an idle minute proves nothing.
  *
  * @param {SettledState | undefined} before
@@ -124,8 +124,9 @@ function standOn (found, weaker) {
 }
 
 /**
- * Time for which an undecided state is held. Growth too young to judge is ruled out only by as much
- * evidence, and a passing rise does not open what was ruled out.
+ * Time for which a state is held. An open diagnosis is ruled out only after half the time for which
+ * its growth was observed. A ruled-out diagnosis ignores new growth for half the time over which it
+ * was observed, at most OPEN_MOST_SECONDS.
  * @param {SettledState} before
  * @param {Judgement} judgement
  * @returns {number} seconds

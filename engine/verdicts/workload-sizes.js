@@ -24,7 +24,7 @@ class WorkloadSizes {
   #leaks = new Set()
   /** @type {import('../v8/right-size').MemoryDeath[]} */
   #deaths = []
-  /** The newest. @type {Target | undefined} */
+  /** Target with the newest frame. @type {Target | undefined} */
   #newest
   /** @type {Map<string, number>} */
   #kills = new Map()
@@ -55,7 +55,7 @@ class WorkloadSizes {
   }
 
   /**
-   * Adds the minutes of the week that a target stores.
+   * Adds the minutes that a target stores, up to a week.
    * @param {Target} target
    */
   history (target) {
@@ -117,7 +117,7 @@ class WorkloadSizes {
       leaks: [...this.#leaks],
       deaths: this.#deaths,
       present: { memoryLimitBytes, heapSizeLimitBytes: values?.heapSizeLimitBytes ?? null },
-      // The sizing rules of this folder are for V8 without pointer compression.
+      // The sizing rules of engine/v8 are for V8 without pointer compression.
       process: hello && !hello.pointerCompression
         ? runningProcess(hello, memoryLimitBytes, MACHINE)
         : undefined,

@@ -6,7 +6,10 @@ const { Turns } = require('../turns')
 const { annotation } = require('./annotation')
 const { Refusal } = require('./refusal')
 
-/** A process of this age has started Node.js, its signal listeners, and an agent of its own. */
+/**
+ * A process older than this has installed its signal listeners, and has started its own agent if it
+ * has one.
+ */
 const SETTLED_MS = 10_000
 
 /**
@@ -33,9 +36,9 @@ class AnnotatedProcesses {
   }
 
   /**
-   * Attaches to the processes one after the other. It must not be called again before it has
-   * returned.
-   * @param {() => boolean} [goesOn] false: attach to no further process
+   * Attaches to the processes one after the other. The caller waits for the end of a scan before it
+   * starts the next one.
+   * @param {() => boolean} [goesOn] returns false to attach to no further process
    */
   async scan (goesOn = () => true) {
     const turns = new Turns()

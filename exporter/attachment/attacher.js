@@ -14,8 +14,8 @@ const { Subject } = require('./subject')
 const HEARD_MS = 5000
 const POLL_MS = 50
 /**
- * Longest time for which a stopping exporter waits for an attempt. The process closes its inspector
- * by itself.
+ * Longest time for which a stopping exporter waits for an attempt. If the attempt takes longer, the
+ * target process closes its inspector by itself.
  */
 const STOP_WITHIN_MS = 5000
 
@@ -25,7 +25,7 @@ const TRIGGERS = Object.freeze(['request', 'annotation'])
 const OUTCOMES = Object.freeze(['attached', 'refused', 'failed'])
 
 /**
- * A process of Node.js without an agent that reports here.
+ * A Node.js process without an agent that reports to this exporter.
  * @typedef {object} UnwatchedProcess
  * @property {number} pid pid in the exporter's process namespace
  * @property {number} startTimeTicks start time, which together with the pid identifies the process
@@ -42,8 +42,7 @@ const OUTCOMES = Object.freeze(['attached', 'refused', 'failed'])
  */
 
 /**
- * Attaches an exporter's agent to running processes, one at a time. Without a request it only reads
- * /proc.
+ * Attaches the agent to running processes, one at a time. Without a request it only reads /proc.
  */
 class Attacher {
   #targets
@@ -80,7 +79,7 @@ class Attacher {
   /**
    * Lists processes without an agent, and sends nothing to them. Simultaneous requests share one
    * answer.
-   * @returns {Promise<UnwatchedProcess[]>} processes by their start, the newest first
+   * @returns {Promise<UnwatchedProcess[]>} processes, the newest first
    */
   list () {
     this.#listing ??= this.#list().finally(() => { this.#listing = undefined })
@@ -125,8 +124,8 @@ class Attacher {
    * @param {number} pid
    * @param {object} options
    * @param {typeof TRIGGERS[number]} options.trigger
-   * @param {number} [options.startTimeTicks] start time, which makes sure that the pid is still the
-   *   intended process
+   * @param {number} [options.startTimeTicks] start time of the intended process; the attempt fails
+   *   if another process has its pid now
    * @returns {Promise<Attached>}
    * @throws {CommandError} busy, unknown_process, or not_attachable
    */

@@ -17,11 +17,11 @@ const REFUSALS = Object.freeze({
   absent: 'has no agent: memwatch attach starts one'
 })
 
-/** Folder of the agent that belongs to this command line. */
+/** Folder of the agent that is installed with this program. */
 const agentFolder = () => path.dirname(require.resolve('@memwatch/agent'))
 
 /**
- * Results for the workers that existed.
+ * Number of workers in the process, and number of those in which the work succeeded.
  * @typedef {{ reached: number, all: number }} Workers
  */
 
@@ -46,7 +46,7 @@ function checkAgentFiles (subject, folder = agentFolder()) {
 }
 
 /**
- * Starts the agent in a process, and in its workers as far as they answer.
+ * Starts the agent in a process, and in each of its workers that answers.
  * @param {import('./subject').Subject} subject a checked process
  * @param {object} given
  * @param {string} given.socket address of the exporter, as the process sees it

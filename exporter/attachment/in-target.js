@@ -2,12 +2,13 @@
 
 /**
  * Functions whose source is evaluated inside another process, by any Node.js from 18 on: each uses
- * only its parameters. `require` exists only during the evaluation. Nothing may throw after it: an
- * error in a timer would end the app.
+ * only its parameters. `require` exists only during the evaluation. Nothing may throw after the
+ * evaluation: an error in a timer would end the app.
  */
 
 /**
- * Runs work in a turn of its own: the inspector may interrupt the app in the middle of a function.
+ * Runs work in a separate turn of the event loop, because the inspector may interrupt the app in
+ * the middle of a function.
  * @param {NodeRequire} require
  * @param {(require: NodeRequire, given: any) => object} work
  * @param {any} given
@@ -24,8 +25,8 @@ function inOwnTurn (require, work, given) {
       }
       resolve(JSON.stringify(answer))
     })
-    // The interrupted function may belong to a request: the agent's timers would retain the values
-    // of its AsyncLocalStorage.
+    // The interrupted function may belong to a request. Without this step the agent's timers would
+    // retain the values that the request has in AsyncLocalStorage.
     for (const symbol of Object.getOwnPropertySymbols(immediate)) {
       if (/^kResourceStore|AsyncContextFrame/.test(symbol.description ?? '')) {
         Object.defineProperty(immediate, symbol, { value: undefined, writable: true })
@@ -35,7 +36,7 @@ function inOwnTurn (require, work, given) {
 }
 
 /**
- * First function that runs in a process: makes sure that the inspector is closed later, even if
+ * First function that runs in a process. It makes sure that the inspector is closed later, even if
  * this program is killed.
  * @param {NodeRequire} require
  * @param {{ afterMs: number }} given
@@ -56,7 +57,7 @@ function guardInspector (require, { afterMs }) {
 }
 
 /**
- * Last function that runs in a process: closes the inspector after its answer was sent.
+ * Last function that runs in a process. It closes the inspector after the answer was sent.
  * @param {NodeRequire} require
  */
 function closeInspector (require) {
@@ -80,7 +81,7 @@ function closeInspector (require) {
  * @param {Record<string, string>} given.env variables that only the agent sees
  * @param {Record<string, string>} given.defaults variables that the process's own variables
  *   override
- * @param {number} given.untilUnixMs time limit: a blocked app may evaluate this long after memwatch
+ * @param {number} given.untilUnixMs time limit; a blocked app may call this function after memwatch
  *   has stopped waiting
  * @returns {{ refused?: 'running' | 'permission' | 'disabled' | 'late', name?: string }} name: name
  *   of the app, as reported by its agent
@@ -90,9 +91,9 @@ function startAgent (require, { folder, env, defaults, untilUnixMs }) {
   if (Date.now() > untilUnixMs) return { refused: 'late' }
   if (/** @type {any} */ (globalThis)[key]) return { refused: 'running' }
   if (/** @type {any} */ (process).permission) return { refused: 'permission' }
-  // The real path, as in the names of loaded modules.
+  // Node.js uses real paths as the names of loaded modules.
   const path = require('fs').realpathSync(folder)
-  // A module retains the modules that it loads: one of the app would retain the agent.
+  // A module retains the modules that it loads, so a module of the app would retain the agent.
   const createLoad = () => require('module').createRequire(`${path}/begin`)
   const load = createLoad()
   const config = load('./protocol/config').readConfig({ ...defaults, ...process.env, ...env })

@@ -8,7 +8,7 @@ const { checkNetwork, connectInside } = require('./connect')
 const { closeInspector, expressionOf, guardInspector } = require('./in-target')
 const { listenersAround } = require('./listeners')
 
-/** Node.js' own port for its inspector. */
+/** Default port of the inspector in Node.js. */
 const DEFAULT_PORT = 9229
 /** Time limit of the wait for a port that other programs use. */
 const TURN_MS = 10_000
@@ -17,7 +17,9 @@ const ANSWER_MS = 10_000
 const POLL_MS = 10
 /** Time after which the process closes its inspector by itself, even if this program is killed. */
 const GUARD_MS = 30_000
-/** Size limit of an answer, which has some hundred bytes: the process is untrusted. */
+/**
+ * Size limit of an answer, because the process is untrusted. A real answer has some hundred bytes.
+ */
 const MAX_ANSWER_BYTES = 1_048_576
 
 /** @typedef {import('./subject').Subject} Subject */
@@ -25,8 +27,8 @@ const MAX_ANSWER_BYTES = 1_048_576
 
 /**
  * Opens the inspector of a process by SIGUSR1, and closes it after the work. The process answers
- * between two turns of its event loop. No domain of the protocol is enabled that would slow it
- * down.
+ * between two turns of its event loop. This function enables no domain of the protocol that would
+ * slow the process down.
  * @template Result
  * @param {Subject} subject a checked process
  * @param {(inspector: Inspector) => Promise<Result>} work
@@ -62,8 +64,9 @@ function portOf ({ options }) {
 }
 
 /**
- * Waits until no other program uses the port in the network namespace of the process. Two programs
- * of memwatch take turns by means of a socket name, which disappears with its holder.
+ * Waits until no other program uses the port in the network namespace of the process. Programs of
+ * memwatch take turns by listening on an abstract socket name, which the kernel frees when its
+ * holder ends.
  * @param {Subject} subject
  * @returns {Promise<net.Server>} lock, to be closed
  * @throws {import('./refusal').Refusal}
@@ -170,7 +173,7 @@ class Inspector {
   #id = 0
   /** Calls without an answer, by id. @type {Map<number | string, (message: any) => void>} */
   #open = new Map()
-  /** Ids of the sessions of its workers. @type {string[]} */
+  /** Ids of the inspector sessions of the process's workers. @type {string[]} */
   #workers = []
   /** Version of Node.js in the process. */
   node = ''

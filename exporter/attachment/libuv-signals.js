@@ -4,7 +4,8 @@ const fs = require('node:fs')
 
 /**
  * Reads libuv's own list of signal handlers, to find out if an app listens to a signal. The
- * kernel's list is not enough, because it does not tell handlers of the app from Node.js' own.
+ * kernel's list is not enough, because it does not distinguish handlers of the app from handlers of
+ * Node.js.
  */
 
 /** ELF64, little-endian: elf(5). */
@@ -23,8 +24,8 @@ const TREE = /^uv__signal_tree(\.\w+)*$/
 /** Fields of uv_signal_t on 64-bit systems, part of libuv's stable ABI. */
 const HANDLE = { bytes: 136, signal: 104, left: 112, right: 120 }
 /**
- * Upper bound of a part of a binary that is read, because any program may call itself node. The
- * names in Node.js have some 8 MiB.
+ * Size limit of each part that is read from a binary, because any program may call itself node. The
+ * symbol names in Node.js have some 8 MiB.
  */
 const MOST_BYTES = 128 * 2 ** 20
 const MOST_NAME_BYTES = 64
@@ -90,7 +91,8 @@ function findTree (fd) {
   }
 }
 /**
- * Results by binary: its symbols are megabytes, and many processes share one binary.
+ * Results by binary. They are cached, because a symbol table has megabytes, and many processes
+ * share one binary.
  * @type {Map<string, ReturnType<typeof findTree>>}
  */
 const trees = new Map()
@@ -113,7 +115,7 @@ const UV = Buffer.from('uv__signal_tree')
 /**
  * @param {number} pid
  * @returns {bigint} address at which its binary begins
- * @throws {Error} if the process is gone, or its memory map is closed
+ * @throws {Error} if the process is gone, or its memory map is not readable
  */
 function findBase (pid) {
   const binary = fs.readlinkSync(`/proc/${pid}/exe`)

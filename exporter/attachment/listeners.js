@@ -4,7 +4,8 @@ const fs = require('node:fs')
 
 const LISTENS = '0A'
 /**
- * Reachable addresses, by the form in which proc_net(5) prints loopback and unspecified addresses.
+ * Addresses to connect to, by the hexadecimal form in /proc/PID/net. The loopback address replaces
+ * an unspecified address.
  */
 const ADDRESSES = Object.freeze(/** @type {Record<string, string>} */ ({
   '00000000': '127.0.0.1',

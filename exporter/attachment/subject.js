@@ -17,7 +17,7 @@ const OPENS_INSPECTOR = /^--inspect(-brk|-wait)?(=|$)/
 
 /** A process to which memwatch may attach, read from the kernel. */
 class Subject {
-  /** Start of the process in ticks, which together with its pid identifies it. */
+  /** Start time in ticks, which together with the pid identifies the process. */
   startTimeTicks
   /** Text for people, without arguments. */
   name
@@ -61,7 +61,7 @@ class Subject {
     return this.#view.env
   }
 
-  /** False for a command line or an exporter of memwatch. */
+  /** False for memwatch's own command line and exporter. */
   get isApp () {
     return !isMemwatch(this.#view)
   }
@@ -77,7 +77,7 @@ class Subject {
     return words.split(' ')
   }
 
-  /** Its options of Node.js, as far as they are readable; later options win. */
+  /** Its Node.js options, as far as they are readable; later options win. */
   get options () {
     const settings = settingsOf(this.#view)
     const { env } = this.#view
@@ -106,7 +106,7 @@ class Subject {
     return readLink(`/proc/${this.pid}/ns/${name}`) === readLink(`/proc/self/ns/${name}`)
   }
 
-  /** @returns {boolean} false if it ended; another process may have its pid then */
+  /** @returns {boolean} false if the process has ended, even if another process has its pid now */
   isSame () {
     try {
       return Number(this.#stat()[22 - 3]) === this.startTimeTicks
@@ -117,8 +117,8 @@ class Subject {
 
   /**
    * Checks everything that is visible before a signal is sent.
-   * @param {{ assumeDefaultSigusr1?: boolean }} [options] true if the user states that the app does
-   *   not listen to SIGUSR1
+   * @param {{ assumeDefaultSigusr1?: boolean }} [options] assumeDefaultSigusr1: true if the user
+   *   states that the app does not listen to SIGUSR1
    * @throws {Refusal} names the first reason
    */
   check ({ assumeDefaultSigusr1 = false } = {}) {
@@ -142,8 +142,8 @@ class Subject {
   }
 
   /**
-   * Checks that Node.js catches the signal: otherwise it would end the process. It is called again
-   * right before the signal is sent.
+   * Checks that Node.js catches SIGUSR1, which would otherwise end the process. The check is
+   * repeated right before the signal is sent.
    * @throws {Refusal}
    */
   checkSignal () {
@@ -160,7 +160,7 @@ class Subject {
   }
 
   /**
-   * @param {string} reason reason, which continues a sentence that begins with the process
+   * @param {string} reason end of a sentence whose subject is the process
    * @returns {never}
    * @throws {Refusal}
    */

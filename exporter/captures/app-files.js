@@ -17,11 +17,11 @@ const MOST_FILES = 1000
 const MOST_BYTES = 64 * 2 ** 20
 /** Share of the free heap for texts; parsing them needs more. */
 const HEAP_SHARE = 0.25
-/** The longest path that Linux takes: PATH_MAX of limits.h. */
+/** The longest path that Linux accepts: PATH_MAX of limits.h. */
 const MOST_PATH_LENGTH = 4096
 /** Number of symbolic links that Linux follows at most: path_resolution(7). */
 const MOST_LINKS = 40
-/** These folders contain no code, and reading some of their files has an effect. */
+/** These folders contain no code, and reading some of their files has side effects. */
 const KERNEL_FOLDERS = ['proc', 'sys', 'dev']
 /**
  * Manifests are readable in any folder: they show only the package of a file, and the agent's
@@ -32,8 +32,8 @@ const MANIFEST = 'package.json'
 const MOST_ARGUMENTS = 32
 
 /**
- * Files of one app, by the untrusted names in its profile. Only regular files of bounded size in
- * the folders of the app's code are read.
+ * Reads files of one app, by the untrusted file names in its profile. It reads only regular files
+ * of bounded size: manifests, and files in the folders of the app's code.
  */
 class AppFiles {
   #root
@@ -42,7 +42,7 @@ class AppFiles {
   #bytes = Math.min(MOST_BYTES, HEAP_SHARE * heapHeadroom())
 
   /**
-   * @param {string} root of the app's file system, as /proc/4711/root
+   * @param {string} root of the app's file system, such as /proc/4711/root
    * @param {readonly string[]} [folders] folders with its code, as real paths in that file system;
    *   the whole file system if they are unknown
    */
@@ -189,7 +189,7 @@ const withoutRoot = (file, root) =>
  * @param {string} root
  * @param {string} cwd
  * @param {string} word of a command line
- * @returns {string | undefined} real path of the script; undefined if the word is none
+ * @returns {string | undefined} real path of the script; undefined if the word names no script
  */
 function scriptOf (root, cwd, word) {
   if (word.startsWith('-') || word.length > MOST_PATH_LENGTH) return undefined

@@ -7,7 +7,9 @@ const { findCase } = require('@memwatch/engine/verdicts/case')
 const { planCapture } = require('./plan-capture')
 const { defaultRules } = require('./rules')
 
-/** Upper bound of waiting captures: after a longer queue a target has changed. */
+/**
+ * Upper bound of waiting captures: in a longer queue, targets would change before their turn comes.
+ */
 const MOST_WAITING = 20
 /**
  * Interval at which signals of rules are read, in the target's own time. It equals the interval of
@@ -18,10 +20,13 @@ const SIGNALS_EVERY_SECONDS = 2
  * Age at death above which the death predicts nothing about the first minutes of the next process.
  */
 const MOST_LIFE_SECONDS = 1200
-/** Begin and end of the profile of the next process, as shares of the dead process's age. */
+/** Start and duration of the profile of the next process, as shares of the dead process's age. */
 const FROM_SHARE = 0.5
 const LENGTH_SHARE = 0.25
-/** Names whose deaths are remembered; the oldest is forgotten first. */
+/**
+ * Upper bound of names whose deaths are remembered; the name with the oldest death is removed
+ * first.
+ */
 const MOST_DEATHS = 1000
 
 /**
@@ -40,8 +45,8 @@ const keyOf = ({ name, thread }) => JSON.stringify([name, thread])
 
 /**
  * Captures that the exporter starts by itself, as its rules say. They run one at a time, because
- * simultaneous problems of many targets usually have one cause. Only a process that dies within a
- * minute does not wait for the others.
+ * simultaneous problems of many targets usually have one cause. Only the capture of a process that
+ * will soon reach its limit does not wait for the others.
  */
 class AutomaticCaptures {
   #captures

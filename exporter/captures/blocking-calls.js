@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Calls that block the event loop until they finish, with their non-blocking replacements.
+ * A call that blocks the event loop until it finishes, with its non-blocking replacement.
  * @typedef {{ pattern: RegExp, call: string, instead: string }} BlockingCall pattern: found in a
  *   line of source
  */
@@ -38,14 +38,14 @@ const insteadOf = {
   brotliDecompressSync: 'zlib.brotliDecompress',
   zstdCompressSync: 'zlib.zstdCompress',
   zstdDecompressSync: 'zlib.zstdDecompress',
-  // It is a function of Node.js before 20 and since 22, and a function of V8 in between.
+  // This is a function of Node.js before 20 and since 22, and a function of V8 in between.
   structuredClone: 'a smaller object, or transfer'
 }
 
 /**
- * V8's own work has no frame, so the source line has to name it. Calls of Node.js and of addons
- * have frames; if a line with such a call has time outside of that frame, another call takes the
- * time. The most specific patterns come first.
+ * V8's own work has no frame, so only the source line can name it. Calls of Node.js and of addons
+ * have frames of their own. Time of the line outside these frames belongs to another call on it.
+ * The most specific patterns come first.
  * @type {BlockingCall[]}
  */
 const inSource = [

@@ -37,14 +37,17 @@ const isOfAgent = (stack, agentFolder) =>
     SEPARATORS.includes(pathOf(url)[agentFolder.length]) && pathOf(url).startsWith(agentFolder)
   )
 
-/** A function without a name is named by its position. @param {CallFrame} frame */
+/**
+ * Name of a function; without a name, its position identifies it.
+ * @param {CallFrame} frame
+ */
 const nameOf = ({ functionName }) => functionName === '' ? '(anonymous)' : functionName
 
 /**
  * @template {{ callFrame: CallFrame }} Node
  * @param {Node[]} stack frames, the innermost first
  * @returns {{ owner: Node | undefined, callees: Node[] }} owner: the innermost frame of the app's
- *   own code; without one, of a dependency; callees: the frames that it called, the outermost first
+ *   own code, otherwise of a dependency; callees: the frames that it called, the outermost first
  */
 function ownerOf (stack) {
   for (const origin of ['app', 'dependency']) {

@@ -10,13 +10,13 @@ const { kinds } = require('./kinds')
 const { RunningCapture } = require('./running-capture')
 
 /**
- * Time limit of a capture beyond its duration: a blocked app, or the transfer of a large heap,
- * takes longer.
+ * Time that a capture may take beyond its duration, because a blocked app or the transfer of a
+ * large heap takes longer.
  */
 const PATIENCE_SECONDS = 300
 /** Error code of a stream whose other end is gone: node:stream. */
 const HUNG_UP = 'ERR_STREAM_PREMATURE_CLOSE'
-/** Number of stored failures. */
+/** Upper bound of failed captures in memory. */
 const MOST_FAILED = 20
 /** Size limit of profiles that are analysed; larger profiles have no suspects. */
 const MOST_PROFILE_BYTES = 64 * 2 ** 20
@@ -111,7 +111,7 @@ class Captures extends EventEmitter {
     return this.all.find(capture => capture.id === id)
   }
 
-  /** Captures stored by an earlier exporter. */
+  /** Restores captures that an earlier exporter stored. */
   restore () {
     this.#store.restore()
   }
@@ -142,7 +142,7 @@ class Captures extends EventEmitter {
   /**
    * Notes that a capture was sent to --ship-to.
    * @param {string} id
-   * @throws {Error} error of the file system; a later exporter sends the capture again then
+   * @throws {Error} error of the file system; then a later exporter sends the capture again
    */
   markShipped (id) {
     this.#store.change(id, { shippedUnixMs: this.#now() })
@@ -160,13 +160,14 @@ class Captures extends EventEmitter {
     this.#store.close()
   }
 
-  /** Removes expired captures. A timer calls it. */
+  /** Removes expired captures. A timer calls this method. */
   tidy () {
     this.#store.tidy()
   }
 
   /**
-   * Starts a capture. Returns after the request to the agent; `finished` resolves with the outcome.
+   * Starts a capture. The call returns after the request to the agent; `finished` resolves with the
+   * outcome.
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {{ kind: import('./kinds').KindName, seconds?: number, intervalBytes?: number, force?:
    *   boolean, diagnosis?: string, rule?: string }} options intervalBytes: mean distance between
@@ -229,7 +230,7 @@ class Captures extends EventEmitter {
    * @param {import('@memwatch/engine/decode/decode').CaptureMessage} message
    * @param {import('node:net').Socket} socket
    * @param {Buffer} rest data received together with the line
-   * @returns {boolean} false for a capture that nobody requested
+   * @returns {boolean} false for an unknown capture, or for a part that has already arrived
    */
   take ({ id, part }, socket, rest) {
     const running = this.#running.get(id)
@@ -240,7 +241,7 @@ class Captures extends EventEmitter {
       if (rest.length > 0) yield rest
       yield * socket
     })())
-    // The sender does not wait for data that cannot be written.
+    // If writing fails, the connection is closed, so that the agent does not wait.
     written.catch(() => socket.destroy())
     running.arrive(part, written)
     return true
@@ -283,8 +284,8 @@ class Captures extends EventEmitter {
       const broken = (await Promise.allSettled(running.arrived.values())).flatMap(part =>
         part.status === 'rejected' ? [part.reason] : []
       )
-      // The agent only reports that its connection was closed. The actual cause is that the data
-      // could not be stored.
+      // After a failed write, the agent only reports a closed connection. The failed write is the
+      // actual cause.
       this.#fail(capture, broken.find(({ code }) => code !== HUNG_UP) ?? /** @type {Error} */ (error))
       this.#store.remove(id)
     }
@@ -298,8 +299,8 @@ class Captures extends EventEmitter {
   }
 
   /**
-   * A process that dies during a heap profile has sent a first reading after a third of the time.
-   * This reading is a profile, too, and usually the last evidence of the leak.
+   * Keeps the first reading of a heap profile whose process died. A process sends this reading
+   * after a third of the time. It is also a profile, and usually the last evidence of the leak.
    * @param {RunningCapture} running
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    * @returns {Promise<boolean>} false if no reading arrived, or if it is incomplete

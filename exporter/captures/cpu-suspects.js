@@ -13,7 +13,7 @@ const { blockingCall } = require('./blocking-calls')
  * @typedef {object} CpuSite a consumer of the thread's time
  * @property {string} function
  * @property {string} file
- * @property {number} line line from 1: with own time of the function, the line with most samples;
+ * @property {number} line line from 1: the line with most samples if the function has own time,
  *   otherwise the first line of the function
  * @property {number} column column from 1; 0 if the line was found by samples
  * @property {boolean} isLineOwn true: most of the time is spent on this line itself, and not in
@@ -30,12 +30,12 @@ const { blockingCall } = require('./blocking-calls')
 /** The profiler's names for the thread's own states. */
 const IDLE = '(idle)'
 const BETWEEN = new Set(['(garbage collector)'])
-/** Shortest uninterrupted time that blocks the event loop. */
+/** Shortest uninterrupted time that counts as blocking the event loop. */
 const STRETCH_SECONDS = 0.02
 /** Share of busy time below which nothing blocks the event loop. */
 const LEAST_BUSY_SHARE = 0.05
 /**
- * V8's own work for a function, such as JSON.parse, has no frame. It is named if most of the
+ * V8's own work for a function, such as JSON.parse, has no frame. The line is named if most of the
  * function's time is its own time, and most of this time is spent on one line.
  */
 const OWN_SHARE = 0.5
@@ -103,7 +103,7 @@ function cpuSuspects ({ nodes, samples, timeDeltas }, agentFolder) {
   const found = [...sites.values()].sort(
     (a, b) => b.blockedSeconds - a.blockedSeconds || b.seconds - a.seconds
   )
-  // A loop that mostly waits does not block.
+  // An event loop that mostly waits is not blocked.
   const isBusy = busySeconds >= LEAST_BUSY_SHARE * totalSeconds
   return {
     totalSeconds, busySeconds, sites: isBusy ? found.map(site => siteOf(site, busySeconds)) : []
@@ -129,7 +129,7 @@ const nothingYet = owned => ({
 })
 
 /**
- * Counts the ticks of each line for the sites to whose own time they belong.
+ * Adds the ticks of each line to the site whose own time includes them.
  * @param {CpuNode[]} nodes
  * @param {Map<number, Owned>} ownedBy
  * @param {Map<string, Gathered>} sites

@@ -5,7 +5,7 @@ const { Captures } = require('./captures')
 const { CaptureStore } = require('./store')
 
 /**
- * Loads the analysis of heap snapshots with its first use.
+ * Loads the analysis of heap snapshots on first use.
  * @type {typeof import('./retainers').retainersOf}
  */
 const retainersOf = (...of) => require('./retainers').retainersOf(...of)
@@ -13,7 +13,7 @@ const retainersOf = (...of) => require('./retainers').retainersOf(...of)
 /**
  * @param {import('../exporter').ExporterConfig} config
  * @param {import('../commands/commands').Commands} commands
- * @returns {Captures} of an exporter; they survive it in the folder of --data-dir
+ * @returns {Captures} captures of an exporter, which survive it in the folder of --data-dir
  */
 function createCaptures ({ dataFolder, capturesMax, capturesKeep }, commands) {
   return new Captures({

@@ -4,14 +4,14 @@ const { isOfAgent, nameOf, originOf, ownerOf, pathOf } = require('./call-frames'
 const { packageOf } = require('@memwatch/engine/text/code-owner')
 
 /**
- * A sampling heap profile of the DevTools protocol: live bytes among those allocated while it ran,
- * scaled up from the samples.
+ * A sampling heap profile of the DevTools protocol: bytes that were allocated while it ran and are
+ * still alive, scaled up from the samples.
  * @typedef
  *   {{ callFrame: import('./call-frames').CallFrame, selfSize: number, children: HeapNode[],
  *   id?: number }} HeapNode
  * @typedef {{ head: HeapNode, samples?: { nodeId: number }[] }} HeapProfile
  *
- * @typedef {object} HeapSite where memory is allocated
+ * @typedef {object} HeapSite a place in the code that allocates memory
  * @property {string} function
  * @property {string} file
  * @property {number} line from 1, where the function begins
@@ -58,8 +58,8 @@ const mostBytesFirst = places => [...places]
  * @param {HeapProfile} profile
  * @param {string | undefined} agentFolder
  * @returns {Map<string, SiteBytes>} live bytes by site, without those of the agent. The site is the
- *   innermost function of the app that caused the allocation; without one, of a dependency, and
- *   then of Node.js
+ *   innermost function of the app that caused the allocation; without one, the innermost function
+ *   of a dependency, or else of Node.js
  */
 function bytesBySite ({ head, samples = [] }, agentFolder) {
   /** @type {Map<number | undefined, number>} */
@@ -110,8 +110,8 @@ function bytesBySite ({ head, samples = [] }, agentFolder) {
 }
 
 /**
- * Growth between two readings of one profile. Memory that is alive at both without growth belongs
- * to unfinished requests. Without an earlier reading, all live memory counts as growth.
+ * Growth between two readings of one profile. Memory that is alive at both readings without growth
+ * belongs to unfinished requests. Without an earlier reading, all live memory counts as growth.
  * @param {HeapProfile | undefined} before
  * @param {HeapProfile} after
  * @param {string} [agentFolder]
@@ -141,12 +141,13 @@ function heapSuspects (before, after, agentFolder) {
  * requests.
  */
 const LEAST_SAMPLES = 4
-/** A site is named if it has this share of the growth. */
+/** A site is named if it has at least this share of the growth. */
 const OWNER_SHARE = 0.1
 
 /**
- * Finds sites whose objects may own memory or handles that grow outside the heap. The heap itself
- * grows little in such a leak, so a few ordinary objects are a large share of its growth.
+ * Finds sites whose objects may own the memory or handles that grow outside the heap. The heap
+ * itself grows little in such a leak, so even a few ordinary objects are a large share of its
+ * growth.
  * @param {HeapSite[]} sites sites, most growth first
  * @returns {HeapSite[]}
  */

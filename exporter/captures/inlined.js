@@ -56,7 +56,7 @@ const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFu
  */
 /**
  * @typedef {{ name: string, file: string, line: number, column: number, keeps: boolean }} Callee
- *   place with line and column from 1
+ *   line and column from 1
  */
 
 /**
@@ -83,7 +83,7 @@ class Budget {
   }
 }
 
-/** The functions of an app's sources, as far as they can be read. */
+/** Finds functions that V8 may have inlined, in the readable sources of an app. */
 class InlinedCallees {
   #sourceOf
   #tokens
@@ -95,7 +95,7 @@ class InlinedCallees {
 
   /**
    * @param {(file: string) => string | undefined} sourceOf
-   * @param {{ headroomBytes?: number }} [options] returns the free bytes of the heap
+   * @param {{ headroomBytes?: number }} [options] headroomBytes: free bytes of the heap
    */
   constructor (sourceOf, { headroomBytes = heapHeadroom() } = {}) {
     this.#sourceOf = sourceOf
@@ -282,7 +282,7 @@ function parse (source, tokens) {
       })
     } catch (error) {
       if (error instanceof SpentError) throw error
-      // A node of another kind has no such values.
+      // The source is not of this type, so the next type is tried.
     }
   }
 }
@@ -339,7 +339,7 @@ function groupedByName (functions) {
 }
 
 /**
- * Functions that can be called by a name, by that name.
+ * Functions in a file, with the names by which they can be called.
  * @param {Node} tree
  * @param {Budget} visits
  */

@@ -21,7 +21,7 @@ const MIMALLOC = 'mimalloc: error: '
 
 /**
  * Versions of packages with known bugs, if the files of a target are readable: on this machine, or
- * in another container with visible processes. Installed packages are perhaps never loaded.
+ * in another container with visible processes. An installed package is perhaps never loaded.
  * @param {Hello} hello
  * @returns {Map<string, string[]> | null} by name; null if its files are unreadable
  */
@@ -46,7 +46,7 @@ const readLoadedAddons = hello => readFiles(hello, files => {
 })
 
 /**
- * Loaded addons with a malloc of their own, recognised by malloc's messages in their files.
+ * Loaded addons with a malloc of their own, recognised by mimalloc's messages in their files.
  * @param {Hello} hello
  * @returns {string[] | null} packages, or names of files; null if the map cannot be read
  */

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Kinds of captures of an isolate. The agent's side of each is in its capture/ folder.
+ * Kinds of captures of an isolate. The agent's code for each kind is in agent/capture/.
  *
  * @typedef {object} CaptureKind
  * @property {string} title short description of its content

@@ -69,8 +69,9 @@ function planInHeap (mode, found) {
 
 /**
  * Plans the profile of a leak outside the JS heap. Each retained Buffer, zlib stream, socket or
- * worker has objects of some hundred bytes on the heap. To find these, samples are as close as the
- * allocation rate permits. The rate is estimated as at most a semi-space per scavenge.
+ * worker has objects of some hundred bytes on the heap. To find these objects, samples are as close
+ * together as the allocation rate permits. The upper bound of this rate, one semi-space per
+ * scavenge, is its estimate.
  * docs/decisions/0065-profiles-find-owners-outside-the-heap.md
  * @param {Mode} mode
  * @param {Target} target
@@ -91,9 +92,10 @@ function planOutsideHeap (mode, target) {
 }
 
 /**
- * JavaScript objects own Buffers, streams and most handles of native code. A profile runs full GCs.
- * Unless the operator allows full GCs, a profile must not be made while much memory waits for a GC,
- * which it would free. A profile does not show the heaps of other threads.
+ * True if a profile may run, and can show the owners of growing native memory. JavaScript objects
+ * own Buffers, streams and most handles of native code. A profile runs full GCs, which would also
+ * free memory that waits for a GC. So unless the operator allows full GCs, enough major GCs must
+ * have run before. A profile does not show the heaps of other threads.
  * @param {Target} target
  * @param {Found} found
  */
@@ -112,7 +114,7 @@ function mayProfile (target, { diagnosis, evidence }) {
  * @param {import('./rules').CaptureRule} rule
  * @param {Target} target
  * @param {Found} [found] verdict that caused the capture
- * @returns {Plan | undefined} undefined if no capture is to be made yet
+ * @returns {Plan | undefined} undefined if the capture must wait
  */
 function planCapture ({ what: kind, seconds, when }, target, found) {
   if (kind !== 'heap_profile') return { kind, seconds }

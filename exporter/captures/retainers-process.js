@@ -1,6 +1,6 @@
 'use strict'
 
-// Side process that analyses or redacts one heap snapshot, started by retainers.js. Its heap is
+// retainers.js starts this side process, which analyses or redacts one heap snapshot. Its heap is
 // bounded, and it ends with its parent.
 
 const fs = require('node:fs')
@@ -51,7 +51,7 @@ async function feed (file, reader) {
  */
 async function work ({ file, earlier, allowedBytes, agentFolder, redactTo }) {
   if (redactTo !== undefined) {
-    // The copy is readable by this user only, until a person has checked it.
+    // Only this user can read the copy: a person should check it before others get it.
     const to = fs.openSync(redactTo, 'wx', 0o600)
     const redactor = new Redactor(bytes => writeAll(to, bytes))
     try {

@@ -45,7 +45,7 @@ class RetainersError extends Error {
 }
 
 const MAIN = path.join(__dirname, 'retainers-process.js')
-/** Default limit of memory, enough for a snapshot of 500 MiB. */
+/** Default memory limit of an analysis, enough for a snapshot of 500 MiB. */
 const DEFAULT_BYTES = 1.5 * 2 ** 30
 /** Largest share of the free memory of this machine or container for an analysis. */
 const MOST_SHARE = 0.75
@@ -67,8 +67,8 @@ function defaultMemory () {
 }
 
 /**
- * Analyses or redacts a heap snapshot in a process of its own, which has the lowest priority and a
- * bounded heap, and refuses a snapshot that would take more memory than is allowed.
+ * Analyses or redacts a heap snapshot in a side process with the lowest priority and a bounded
+ * heap. The side process refuses a snapshot that would take more memory than is allowed.
  * @param {Job} job
  * @param {object} [options]
  * @param {(what: string) => void} [options.onProgress]
@@ -114,7 +114,8 @@ function textOf ({ code, message, predictedBytes, allowedBytes }) {
 }
 
 /**
- * Piles in a heap snapshot, in the form of the API and of the record on disk.
+ * Piles in a heap snapshot (groups of similar objects), in the form of the API and of the record on
+ * disk.
  * @typedef {object} Retainers
  * @property {string | null} refused reason why the snapshot was not analysed; null if it was
  * @property {number | null} reachableBytes
@@ -180,7 +181,7 @@ async function analyse (
     }))
     const packages = sumByPackage(findings, app)
       .map(share => ({ ...share, package: share.package.slice(0, MOST_LINE) }))
-    // Names in a snapshot are untrusted texts of the app, so they are made plain.
+    // Names in a snapshot are untrusted texts of the app, so control characters are removed.
     return rebuild(schema, { ...none, refused: null, reachableBytes, piles, packages }) ??
       { ...none, refused: 'its findings do not fit their contract' }
   } catch (error) {

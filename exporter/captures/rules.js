@@ -8,8 +8,8 @@
  * @property {string} name
  * @property {When} when
  * @property {import('./kinds').KindName} what
- * @property {number} everySeconds least time between two captures of one target by this rule; for
- *   rules about deaths, of one name
+ * @property {number} everySeconds least time between two captures of one target by this rule; for a
+ *   rule about deaths, between two captures of one name
  * @property {number} [seconds] longest duration. A heap profile ends earlier when it has enough
  *   samples. Default: from plan-capture.js and the kind
  * @property {string} [why] content of the capture, for the documentation
@@ -33,7 +33,7 @@
 const HOUR = 3600
 
 /**
- * A rule for one diagnosis. Profiles, which name lines of code, take time, so they begin with the
+ * A rule for one diagnosis. A profile, which names lines of code, takes time, so it begins with the
  * first suspicion. A diagnostic report is written at once and stops the app for some 25 ms, so it
  * waits for confirmation.
  * @param {string} diagnosis

@@ -19,7 +19,8 @@ const INLINE_MAP = /^data:application\/json[^,]{0,100};base64,/
 
 /**
  * Readable files of a target's app. The app runs on the same machine, or in another container with
- * a shared process namespace, as the same user. Their content is only used to find positions.
+ * a shared process namespace, as the same user. The content of the files is only used to find
+ * positions in the code.
  */
 class Sources {
   #files
@@ -103,7 +104,7 @@ class Sources {
       })
     if (!found || !at?.source || at.source.length > MOST_PATH_LENGTH) {
       return { ...place, function: null }
-    } // A source map may lack the name.
+    } // The original place has a name only if the source map contains it.
     return {
       file: sourcePath(at.source, found.file),
       line: at.line,

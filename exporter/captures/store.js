@@ -23,9 +23,8 @@ const DEFAULT_KEEP_SECONDS = 86_400
 
 /**
  * Captures on disk, one folder each, with the parts and a record. Only this user can read them.
- * They are bounded in bytes and in age by the wall clock: setting the clock may delete a capture
- * early, but never keeps a secret for longer. A capture without a record is unfinished, and is
- * removed.
+ * Their total size is bounded, and so is their age by the wall clock. If somebody sets the clock,
+ * captures expire earlier or later. A capture without a record is unfinished, and is removed.
  */
 class CaptureStore {
   #folder
@@ -123,7 +122,7 @@ class CaptureStore {
   }
 
   /**
-   * Completes a capture, which stays stored from now on.
+   * Completes a capture. From now on it stays until it expires or must make room.
    * @param {{ id: string, parts: { bytes: number }[] } & Record<string, unknown>} record
    */
   keep (record) {

@@ -13,14 +13,14 @@ const { Sources } = require('./sources')
 /** Upper bound of the suspects stored for a capture. */
 const MOST_SITES = 10
 const MOST_PACKAGES = 10
-/** A site is listed if it has this share of the total. */
+/** A site is listed if it has at least this share of the total. */
 const LEAST_LISTED_SHARE = 0.01
 /** Length limit of names; longer ones are cut, because a profile may contain any text. */
 const MOST_NAME_LENGTH = 256
 const MOST_FILE_LENGTH = 1024
 /** Upper bound of the places of all sites on a line. */
 const MOST_PLACES = 16
-/** Shortest block of the thread that counts as blocking. */
+/** Shortest uninterrupted time of a site that counts as blocking the thread. */
 const BLOCKED_SECONDS = 0.02
 
 /**
@@ -46,8 +46,8 @@ function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.
     const sites = owns ? findOwners(all) : all
     const of = kind === 'heap_profile' ? 'grown bytes' : 'allocated bytes'
     const callees = new InlinedCallees(file => sources.text(file))
-    // In a heap profile only one callee can be the one that retains; in an allocation profile all
-    // callees may have allocated.
+    // For a heap profile one callee is named, the one that most likely retains the objects; in an
+    // allocation profile all callees may have allocated.
     const inlinedAt = (/** @type {import('./heap-suspects').HeapSite} */ site) => of === 'allocated bytes' ? callees.allOf(site).slice(0, NAMED_SITES) : callees.of(site) ?? []
     const found = withInlined(sites, inlinedAt).map(site => ({
       ...locate(site, sources, hello.name),

@@ -7,7 +7,7 @@ const { levels, memoryLimitBytes, ownRssBytes } = require('../self-care/load')
 const { REJECT_REASONS } = require('@memwatch/engine/decode/decode')
 
 /**
- * Metrics of the exporter itself.
+ * State of the exporter from which its own metrics are read.
  * @typedef {object} ExporterState
  * @property {Map<string, number>} rejected rejected lines by reason
  * @property {number} frames number of accepted frames

@@ -15,7 +15,7 @@ const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
  * @typedef {{ labels: Labels, sum: number, counts: readonly number[] }} HistogramRow
  * @typedef {readonly Sample[] | readonly HistogramRow[] | number | undefined} Reading
  *
- * Bounds bounds of a histogram: all bounds in frames, and the bounds that are exposed as series.
+ * Bounds of a histogram: all bounds in frames, and the bounds that are exposed as series.
  * @typedef {{ bounds: readonly number[], exposed: readonly number[] }} Buckets
  *
  * A metric of every target; the labels `target` and `thread` are added.
@@ -29,7 +29,7 @@ const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
  * @property {readonly string[]} [promClient] prom-client's name of the same metric, or of its
  *   counterpart
  * @property {import('./otel').OtelOverride} [otel] its name in OpenTelemetry, if it differs
- * @property {Buckets} [histogram] of a histogram
+ * @property {Buckets} [histogram] bounds, for a histogram
  *
  * @typedef {object} Context
  * @property {number} nowUnixMs

@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * OpenTelemetry's name of a row of the metric tables. A row has a name of the semantic conventions
- * (1.44) if they contain one. Other names are derived from the Prometheus name, so that Prometheus
- * derives the same name from them again: `memwatch_live_heap_bytes` is `memwatch.live_heap` in
- * `By`.
+ * OpenTelemetry's name of a row of the metric tables. A row has the name that the semantic
+ * conventions (1.44) define for its metric, if there is one. Other names are derived from the
+ * Prometheus name, so that Prometheus derives the same name from them again:
+ * `memwatch_live_heap_bytes` is `memwatch.live_heap` in `By`.
  *
  * @typedef {object} OtelForm
  * @property {string} name

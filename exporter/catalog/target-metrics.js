@@ -33,8 +33,8 @@ const PAUSE_RATIOS = ['gcPauseRatio', 'recentGcPauseRatio', 'externalMajorPauseR
 const COUNTED_BY_GROUP = { otel: { startUnknown: true } }
 
 /**
- * Maps a kind of GC to the kinds of prom-client and OpenTelemetry: a minor mark-sweep is a minor
- * GC.
+ * Maps a kind of GC to the kinds that prom-client and OpenTelemetry know: a minor mark-sweep
+ * becomes a minor GC.
  * @param {string} kind
  */
 const plainGcKind = kind => kind.replace('minor_mark_sweep', 'minor')
@@ -121,7 +121,7 @@ const targetMetrics = Object.freeze([
     type: 'gauge',
     help: 'Verdict of each diagnosis: state `confirmed` is 1 or 0; state `suspected` is 1 or ' +
       'absent.',
-    // Series of verdicts leave out folded symptoms, which must not cause alerts.
+    // Symptoms of a confirmed cause have the state `ok` here, so that they cause no alerts.
     read: target =>
       diagnoses.flatMap(({ id }) => {
         const state = findCase(target).verdicts.find(({ diagnosis }) => diagnosis === id)?.state

@@ -5,7 +5,7 @@ const { PROTOCOL_VERSION } = require('@memwatch/agent/protocol/frame')
 const { computeProof } = require('@memwatch/agent/protocol/proof')
 const { formatBytes } = require('@memwatch/engine/text/format')
 
-/** Extra time for an answer: a blocked app answers late. */
+/** Default time limit for an answer. It is long, because a blocked app answers late. */
 const ANSWER_WITHIN_MS = 30_000
 
 /**
@@ -28,7 +28,7 @@ class CommandError extends Error {
 }
 
 /**
- * Meaning of the reasons with which an agent refuses a command.
+ * Texts for the reasons with which an agent refuses a command.
  * @type {Record<string, (answer: import('@memwatch/agent/protocol/frame').Answer, target: string) => string>}
  */
 const REFUSALS = {

@@ -12,16 +12,16 @@ const BY_READINGS = new Set(['js-heap-leak', 'native-memory-leak', 'context-leak
 const LEAST_SECONDS = 5
 /**
  * Time between readings, as a part of the target's age. A trend needs seven readings in the last
- * four fifths of its life. A sixth of the age yields about ten readings, enough to stay decided and
- * to notice later growth; while a check is open there are twenty.
+ * four fifths of the target's life. A reading at every sixth of the age yields about ten, enough to
+ * stay decided and to notice later growth. While a check is open, a twelfth yields about twenty.
  */
 const PART_OF_LIFE = Object.freeze({ suspected: 1 / 12, open: 1 / 12, ok: 1 / 6 })
-/** Upper bound of the age used for that: the window of trends over minutes, two hours. */
+/** Upper bound of the age in this calculation: two hours, the window of trends over minutes. */
 const MOST_LIFE_SECONDS = 7200
 /**
- * Memory outside the heap that a full GC may free before it hides a problem: in production this
- * memory stays until V8 runs its own GC, much later. Finalizers run in turns of the event loop
- * after a GC, so the next frames show the freed memory.
+ * Least drop of memory outside the heap that counts as freed by a requested full GC. After such
+ * drops the requests stop: in production this memory stays until V8 runs its own GC, much later.
+ * Finalizers run in turns of the event loop after a GC, so the next frames show the freed memory.
  */
 const FREED = Object.freeze({ bytes: 8 * 2 ** 20, share: 0.1, withinSeconds: 2.5, times: 2 })
 
@@ -43,9 +43,9 @@ const REST_SECONDS = 3
 
 /**
  * Requests full GCs from agents that allow it, if leak checks lack readings of the live heap
- * because the app's own major GCs are rare. The agent bounds their time. Requests stop if they free
- * memory outside the heap. An app at rest whose heap is much larger than its live heap gets no
- * requests. With these limits the app behaves as it would without requests.
+ * because the app's own major GCs are rare. The agent limits the time of these GCs. Requests stop
+ * if the GCs free memory outside the heap. An app at rest whose heap is much larger than its live
+ * heap gets no requests. With these limits the app behaves as it would without requests.
  */
 class ForcedReadings {
   #commands
@@ -163,7 +163,7 @@ function wouldHeal ({ seenAtSeconds, busyAtSeconds }, { values, workers }) {
 
 /**
  * State of the leak checks of a target, which need readings: `suspected` or `open` while one of
- * them is suspected or unknown; `ok` if all are ruled out; `none` before the first judgement, and
+ * them is suspected or unknown; `ok` if all are ruled out; `none` before the first evaluation, and
  * once a leak is confirmed.
  * @param {import('@memwatch/engine/history/target').Target} target
  * @returns {'suspected' | 'open' | 'ok' | 'none'}

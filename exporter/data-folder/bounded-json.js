@@ -24,10 +24,10 @@ function heapHeadroom () {
 }
 
 /**
- * JSON.parse for untrusted texts: parsed, `[[],[],…]` takes twenty times its length, and a full
- * heap ends the process.
+ * JSON.parse for untrusted texts. Once parsed, `[[],[],…]` takes twenty times its length, and a
+ * full heap ends the process.
  * @param {string} text
- * @param {{ headroomBytes?: number }} [options] returns the free bytes of the heap
+ * @param {{ headroomBytes?: number }} [options] headroomBytes: free bytes of the heap
  * @returns {any}
  * @throws {SyntaxError} if the text is not JSON
  * @throws {RangeError} if parsing might need more than half of the free heap

@@ -8,8 +8,8 @@ const { FolderLock, LockedError } = require('./folder-lock')
 const { Quarantine } = require('./quarantine')
 
 /**
- * Error codes of a full disk. A full disk is no reason to refuse the start: it may have room later,
- * and its saved history can be restored.
+ * Error codes of a full disk. A full disk is no reason to refuse the start: the disk may have room
+ * later, and the saved history on it can be restored.
  */
 const FULL = ['ENOSPC', 'EDQUOT']
 
@@ -49,7 +49,8 @@ class DataFolder {
   }
 
   /**
-   * Acquires the lock again before each save: it is lost if somebody removes the folder.
+   * Acquires the lock, and again before each save, because the lock is lost if somebody removes the
+   * folder.
    * @throws {LockedError} if another exporter uses the folder now
    */
   async hold () {

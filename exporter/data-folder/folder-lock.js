@@ -95,7 +95,8 @@ class FolderLock {
 }
 
 /**
- * link() never replaces a lock that another process created meanwhile.
+ * Gives a new lock its final name. link() never replaces a lock that another process created
+ * meanwhile.
  * @param {string} own
  * @param {string} file
  */
@@ -151,7 +152,8 @@ function sayHolder (text) {
 }
 
 /**
- * A path that is too long for a socket is reached through the descriptor of its folder.
+ * Runs an action with the path of a file in a folder. If the path is too long for a socket, the
+ * action gets a path through a descriptor of the folder.
  * @template T
  * @param {string} folder
  * @param {string} name

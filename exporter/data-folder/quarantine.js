@@ -13,7 +13,7 @@ const MAX_REPORTED = 10
 
 /**
  * The folder `unreadable` in the data folder: files that could not be restored are moved to it. So
- * the next start does not find them again, and no data is lost unnoticed.
+ * the next start does not find these files again, and no data is lost unnoticed.
  */
 class Quarantine {
   #folder
@@ -27,7 +27,7 @@ class Quarantine {
   }
 
   /**
-   * Moves a file, link or folder to the quarantine, or removes it if this fails. Never throws.
+   * Moves a file, link or folder to the quarantine, or removes it if this fails. It never throws.
    * @param {string} file
    * @param {string} reason
    */
@@ -52,7 +52,7 @@ class Quarantine {
   }
 
   /**
-   * Files moved since the last call, as text for one line of the log.
+   * Files moved since the last call, for one line of the log.
    * @returns {{ count: number, files: { file: string, reason: string }[] } | undefined}
    */
   report () {
@@ -63,7 +63,10 @@ class Quarantine {
     return report
   }
 
-  /** A link in place of this folder would redirect moves and removals to another folder. */
+  /**
+   * Creates the folder. It first removes a link in its place, which would redirect moves and
+   * removals to another folder.
+   */
   #make () {
     if (fs.lstatSync(this.#folder, { throwIfNoEntry: false })?.isDirectory() === false) {
       fs.rmSync(this.#folder)

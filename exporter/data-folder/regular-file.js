@@ -62,7 +62,7 @@ function readBytes (fd, length, offset = 0) {
  * @param {string} file
  * @param {{ maxBytes: number }} options
  * @returns {Buffer}
- * @throws {Error} if the file is not regular or too large, or an error of the file system
+ * @throws {Error} if the file is not regular or too large, or on an error of the file system
  */
 function readRegularFile (file, { maxBytes }) {
   const { fd, bytes } = openRegularFile(file)

@@ -18,8 +18,8 @@ const LEAST_RISE_SHARE = 0.2
 const LEAST_READINGS = 3
 
 /**
- * Flag that writes a heap snapshot before the process dies, for the search of a leak; the app runs
- * as before.
+ * Advice for the search for a leak: flags that write a heap snapshot or a report before the process
+ * dies. The app runs as before.
  */
 const LOOK_FURTHER =
   'To find the objects that filled the heap: node --heapsnapshot-near-heap-limit=1 writes a heap ' +
@@ -28,7 +28,7 @@ const LOOK_FURTHER =
 
 /**
  * Advice after a full heap. The app leaked, or the heap was too small for its work. A few frames
- * cannot decide this, so the text contains both, with a way to find out.
+ * cannot decide this, so the text names both causes, and a way to distinguish them.
  * @param {import('./reasons').ReasonName} reason
  * @param {import('./last-moments').LastMoments} moments
  * @returns {string | null} sentences; null without advice

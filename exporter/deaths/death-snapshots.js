@@ -5,12 +5,12 @@ const { plainText } = require('@memwatch/agent/protocol/text-rules')
 const { findSnapshotFiles, listSnapshotFolders } = require('./snapshot-files')
 
 /**
- * Upper bound of deaths that wait for an analysis. If a whole fleet dies at once, all deaths have
- * the same cause.
+ * Upper bound of deaths that wait for an analysis. If a whole fleet dies at once, the deaths
+ * usually have one cause.
  */
 const MOST_WAITING = 10
 const MOST_USED = 1000
-/** The longest path that Linux takes: PATH_MAX of limits.h. */
+/** The longest path that Linux accepts: PATH_MAX of limits.h. */
 const MOST_PATH = 4096
 
 /** @typedef {import('@memwatch/engine/verdicts/holders').Holders} Holders */
@@ -27,7 +27,8 @@ class DeathSnapshots {
   #closing = new AbortController()
   #waiting = 0
   /**
-   * Files that already explained a death: with several containers in one volume, pids may be equal.
+   * Files that already explained a death. If several containers write to one volume, processes with
+   * equal pids may match the same file.
    * @type {Set<string>}
    */
   #used = new Set()
@@ -45,7 +46,7 @@ class DeathSnapshots {
   }
 
   /**
-   * Searches snapshots of a target that ended.
+   * Searches for snapshots of a target that ended.
    * @param {Target} target
    * @param {readonly string[]} ownFolders folders to which it wrote snapshots, if they can be seen
    * @param {object} listener
@@ -73,7 +74,7 @@ class DeathSnapshots {
   }
 
   /**
-   * Searches snapshots of a process that never reported.
+   * Searches for snapshots of a process that never reported.
    * @param {object} of
    * @param {number} of.pid
    * @param {string} of.cwd

@@ -120,7 +120,8 @@ class DeathWatch extends EventEmitter {
   }
 
   /**
-   * Process probe of a target; undefined if the process was not visible when the target was opened.
+   * State of a target's process, as the kernel shows it; undefined if the process was not visible
+   * when the target was opened.
    * @param {import('@memwatch/engine/history/target').Target} target
    * @returns {'lives' | 'gone' | undefined}
    */
@@ -163,7 +164,7 @@ class DeathWatch extends EventEmitter {
     }
   }
 
-  /** Polls all silent targets. Called once a second. */
+  /** Polls all silent targets. A timer calls this method once a second. */
   look () {
     const now = this.#now()
     const late = now - this.#lookedAtMs > 3 * LOOK_EVERY_MS
@@ -178,7 +179,7 @@ class DeathWatch extends EventEmitter {
 
   /** @param {import('@memwatch/engine/history/target').Target} target */
   #open (target) {
-    // A process that sends a hello again has not ended.
+    // A process that sends another hello has not ended.
     for (const watched of this.#leaving) {
       if (processOf(watched.target.hello) === processOf(target.hello)) this.#stays(watched)
     }
@@ -224,7 +225,8 @@ class DeathWatch extends EventEmitter {
   }
 
   /**
-   * The exit status can be read only until the parent has waited.
+   * Polls a process several times while it may be dying, because its exit status is readable only
+   * until its parent has waited for it.
    * @param {Watched} watched
    * @param {number} poll
    */
@@ -327,7 +329,8 @@ class DeathWatch extends EventEmitter {
   /**
    * @param {Watched} watched
    * @param {boolean} isGone true if the kernel shows that the process is gone
-   * @param {'restarted' | 'unknown'} [unwatched] true if it ended while the exporter was away
+   * @param {'restarted' | 'unknown'} [unwatched] set if the process ended while the exporter was
+   *   away
    */
   #report (watched, isGone, unwatched) {
     const { target, loss, exit, byeCode } = watched

@@ -12,7 +12,10 @@ const { withoutSnapshot } = require('./advise')
 const { reasons } = require('./reasons')
 const { deathWithMinutes } = require('./schema')
 
-/** Reasons of deaths that ran out of memory. @type {import('./reasons').ReasonName[]} */
+/**
+ * Reasons of deaths of processes that ran out of memory.
+ * @type {import('./reasons').ReasonName[]}
+ */
 const RAN_OUT = ['heap_oom', 'oom_kill']
 /** Upper bound of stored deaths, each with its last minutes. */
 const MAX_DEATHS = 100
@@ -108,8 +111,8 @@ function lastProfileText (suspects) {
 /** Stores deaths with their causes, and counts them. */
 class Deaths {
   /**
-   * Stored deaths, the newest last. Ten minutes of tracks are 250 KB of JSON, and compressed a
-   * tenth of it.
+   * Stored deaths, the newest last. Ten minutes of tracks are 250 KB of JSON, and a tenth of that
+   * when compressed.
    * @type {{ death: Death, lastMinutes: Buffer }[]}
    */
   #kept = []
@@ -195,8 +198,8 @@ class Deaths {
   }
 
   /**
-   * Counts of exits, and zeros for living targets, for each reason with an alert: a counter that
-   * begins at 1 shows no increase.
+   * Counts exits by reason. For each reason with an alert, living targets begin at 0, because a
+   * counter that begins at 1 shows no increase.
    * @param {Iterable<{ name: string, thread: string }>} targets all watched targets
    * @returns
    *   {{ target: string, thread: string, reason: import('./reasons').ReasonName, count: number }[]}

@@ -15,7 +15,7 @@ const GREW_BYTES = 64 * 2 ** 20
 const CRASHES = ['SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGTRAP']
 
 /**
- * @typedef {object} Ending end of a command none of whose processes reported
+ * @typedef {object} Ending end of a command whose processes never reported
  * @property {import('./reasons').ReasonName} reason
  * @property {'certain' | 'likely' | 'possible'} sure
  * @property {string} text cause, in one or two sentences
@@ -25,13 +25,13 @@ const CRASHES = ['SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGTRAP']
  */
 
 /**
- * Explains the end of a command by a signal before any of its processes reported. Code that
- * computes without a pause never returns to the event loop, so its agent cannot report.
+ * Explains why a signal ended a command before any of its processes reported. Code that computes
+ * without a pause never returns to the event loop, so its agent cannot report.
  * @param {object} known
  * @param {{ code: number | null, signal: string | null }} known.exit exit of the command
  * @param {number} known.durationSeconds
- * @param {readonly { atSeconds: number, rssBytes: number }[]} [known.rss] readings of its process's
- *   RSS, oldest first
+ * @param {readonly { atSeconds: number, rssBytes: number }[]} [known.rss] readings of the RSS of
+ *   its process, oldest first
  * @param {number} [known.oomKills] OOM kills in its cgroup during the run; undefined if unknown
  * @returns {Ending | null} null if the command ended by itself
  */

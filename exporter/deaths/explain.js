@@ -4,8 +4,8 @@ const { LATE_INTERVALS, SILENT_INTERVALS, countIntervals } = require('@memwatch/
 const { formatBytes, formatRatio, formatSeconds } = require('@memwatch/engine/text/format')
 
 /**
- * At this share of a limit a jump to the limit within the last second is likely: memory between two
- * frames is not visible.
+ * From this share of a limit on, memory may have jumped to the limit within the last second, unseen
+ * between two frames.
  */
 const NEAR_CONTAINER_RATIO = 0.9
 const NEAR_HEAP_RATIO = 0.85
@@ -13,11 +13,11 @@ const NEAR_HEAP_RATIO = 0.85
 const THRASH_RATIO = 0.3
 /**
  * Share of the limit by which the last frame must exceed the earlier maximum to count as a rise
- * that has just begun. Its final rate is unknown.
+ * that has just begun. The final rate of such a rise is unknown.
  */
 const RECORD_RATIO = 0.1
 /**
- * Lower threshold for an aborted process, because hardly anything but a full heap aborts Node.js.
+ * Lower thresholds for an aborted process, because few other causes than a full heap abort Node.js.
  */
 const ABORTED_RECORD_RATIO = 0.03
 const ABORTED_NEAR_HEAP_RATIO = 0.7
@@ -61,7 +61,8 @@ const NODE_EXIT_CODES = /** @type {Record<number, string>} */ ({
  *   kernel; undefined if not visible
  * @property {number} [saidOomKills] OOM kills reported by other processes of its cgroup
  * @property {number} [silentGrowthBytes] growth of RSS observed after its last frame
- * @property {'restarted' | 'unknown'} [unwatched] true if it ended while the exporter was away
+ * @property {'restarted' | 'unknown'} [unwatched] set if the process ended while the exporter was
+ *   away
  * @property {boolean} [unreachable] true if its connection timed out
  *
  * @typedef {object} Explanation
@@ -72,7 +73,7 @@ const NODE_EXIT_CODES = /** @type {Record<number, string>} */ ({
 
 /**
  * Explains the end of a process. Facts from the kernel come first, and only these are certain. The
- * goodbye of the process comes second, conclusions from its last frames last.
+ * goodbye of the process comes second, and conclusions from its last frames come last.
  * @param {Evidence} evidence
  * @returns {Explanation}
  */
@@ -209,11 +210,12 @@ function byLastMoments (signal, { moments, oomKills, silentGrowthBytes, unreacha
 const say = (reason, sure, text) => ({ reason, sure, text })
 
 /**
- * True if the heap may have reached its limit.
+ * Estimates from the last moments whether the heap reached its limit.
  * @param {import('./last-moments').LastMoments} moments
  * @param {{ silentGrowthBytes: number | undefined, nearRatio: number, recordRatio: number,
  *   silentIntervals: number }} options
- * @returns {Explanation['sure'] | undefined} certainty; undefined if it has not reached it
+ * @returns {Explanation['sure'] | undefined} certainty that the heap reached its limit; undefined
+ *   if it did not
  */
 function nearHeapLimit (
   {
@@ -244,7 +246,7 @@ function nearHeapLimit (
 }
 
 /**
- * True if the container may have reached its limit.
+ * Estimates from the last moments whether the container reached its limit.
  * @param {import('./last-moments').LastMoments} moments
  * @returns {'likely' | 'possible' | undefined}
  */

@@ -7,12 +7,15 @@ const { oldGenerationLimit, semiSpaceMax } = require('@memwatch/engine/v8/heap-s
 
 /** Window of growth before the end. */
 const RISE_SECONDS = 10
-/** Age below which a full heap is explained from its first frames on. */
+/**
+ * Window of the growth of the heap before the end. For a shorter life it begins at the first frame.
+ */
 const RISE_OF_HEAP_SECONDS = 120
 /** Least number of readings after major GCs to prefer them to used bytes. */
 const LEAST_READINGS = 3
 /**
- * Time whose values a new maximum must exceed: usually longer than the time between two major GCs.
+ * Period whose values a new maximum must exceed. It is usually longer than the time between two
+ * major GCs.
  */
 const RECORD_SECONDS = 60
 
@@ -31,7 +34,8 @@ const RECORD_SECONDS = 60
  * @property {boolean} limitHitsRose true if the cgroup reached its limit at the end
  * @property {number | undefined} heapUsedBytes
  * @property {number} heapGrowthBytesPerSecond
- * @property {number} heapRecordBytes the same for the used heap
+ * @property {number} heapRecordBytes difference between the used heap at the end and its maximum in
+ *   the minute before; 0 if not higher
  * @property {number | undefined} heapSizeLimitBytes
  * @property {number | undefined} oldBytes used heap without the new space
  * @property {number | undefined} oldLimitBytes part of the heap size limit outside the new space
@@ -40,13 +44,13 @@ const RECORD_SECONDS = 60
  */
 
 /**
- * Growth of the heap up to the end: of the live heap by its readings after major GCs, or, without
- * enough of these, of the used bytes.
+ * Growth of the heap up to the end. It is the growth of the live heap by its readings after major
+ * GCs or, if these are too few, the growth of the used bytes.
  * @typedef {object} HeapRise
  * @property {number} fromBytes
  * @property {number} toBytes
  * @property {number} seconds
- * @property {number} readings after major GCs
+ * @property {number} readings number of readings after major GCs
  * @property {number} falls number of readings that are lower than the previous one
  */
 

@@ -46,7 +46,7 @@ const death = object(
   ['advice', 'holders']
 )
 
-/** End of a command none of whose processes reported: explain-exit.js. */
+/** End of a command whose processes never reported: explain-exit.js. */
 const ending = object({
   reason: { enum: Object.keys(reasons) },
   sure: { enum: ['certain', 'likely', 'possible'] },

@@ -14,8 +14,8 @@ const MOST_ENTRIES = 10_000
  */
 const OF_NODE = /^Heap\.\d{8}\.\d{6}\.(\d+)\.(\d+)\.\d+\.heapsnapshot$/
 /**
- * v8-heap-TIME.heapsnapshot, since Node.js 26 with the pid after the time: written by V8's own flag
- * --heap-snapshot-on-oom, always in the working directory.
+ * v8-heap-TIME.heapsnapshot, which V8's own flag --heap-snapshot-on-oom always writes to the
+ * working directory. Since Node.js 26 the pid follows the time.
  */
 const OF_V8 = /^v8-heap-\d+(?:-(\d+))?\.heapsnapshot$/
 /** Tolerance: a snapshot begins at most this long before the last frame. */
@@ -29,7 +29,7 @@ const BEFORE_LAST_FRAME_MS = 2000
 /** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */
 
 /**
- * Folders to which a process writes snapshots, if this process can open them: the working directory
+ * Folders to which a process writes snapshots, if the exporter can open them: the working directory
  * and the folder of --diagnostic-dir. A process in another container has another file system, so
  * its folder has to be mounted (--snapshot-dir).
  * @param {Hello} hello

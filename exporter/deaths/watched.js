@@ -3,8 +3,8 @@
 const { findSnapshotFolders } = require('./snapshot-files')
 
 /**
- * Least share of CPU time of a process whose event loop is blocked by its own work; with less it
- * waits.
+ * Least share of CPU time of a process whose own work blocks its event loop. With a smaller share,
+ * the process waits.
  */
 const BUSY_RATIO = 0.2
 
@@ -68,7 +68,7 @@ class Watched {
     this.witness = witness
     /** OOM kills in its cgroup at the last reading before its end. */
     this.oomKills = witness?.oomKills()
-    /** Folders for heap snapshots of V8: they are known only while the process lives. */
+    /** Folders for heap snapshots of V8, which are readable only while the process lives. */
     this.snapshotFolders = witness ? findSnapshotFolders(target.hello) : undefined
   }
 
@@ -99,8 +99,8 @@ class Watched {
     this.#sight = undefined
     this.#silence = undefined
     this.#silentGrowthBytes = undefined
-    // The count is read again regularly, because a sibling that was killed earlier is not this
-    // process.
+    // The count is read again regularly, so that the earlier OOM kill of another process in the
+    // cgroup does not count for this one.
     const { containerOomKills } = this.target.frame?.values ?? {}
     if (containerOomKills !== undefined) this.oomKills = this.witness?.oomKills()
   }
@@ -108,9 +108,9 @@ class Watched {
   /**
    * Polls its process while frames are missing.
    * @param {object} options
-   * @param {number} options.everySeconds since the last poll
-   * @param {boolean} options.isSilent the silence is longer than a late frame
-   * @param {boolean} options.overNetwork the network may cause the silence
+   * @param {number} options.everySeconds seconds since the last poll
+   * @param {boolean} options.isSilent true if the silence is longer than that of a late frame
+   * @param {boolean} options.overNetwork true if the network may cause the silence
    */
   pollLate ({ everySeconds, isSilent, overNetwork }) {
     this.#state = STATES.late

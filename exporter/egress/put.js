@@ -7,7 +7,7 @@ const { ExactLength } = require('./exact-length')
 const IDLE_MS = 30_000
 /** Time limit of a request. */
 const MOST_MS = 900_000
-/** Upper bound of bytes read from an answer, of which only the status is needed. */
+/** Upper bound of bytes read from an answer to a refused request, for the error code in it. */
 const MOST_ANSWER_BYTES = 4096
 /** 4xx statuses that are worth a retry; credentials may have been replaced by then. */
 const WORTH_A_RETRY = new Set([401, 403, 408, 425, 429])
@@ -72,7 +72,7 @@ async function put (url, { headers, body, signal, idleMs = IDLE_MS }) {
     // The answer may arrive before the stream has recorded its own end.
     if (!length.isComplete) throw new Error(`it answered ${status} before all bytes were sent`)
   } catch (error) {
-    // For the server the connection just ended; the real cause is the failed length check.
+    // The request only reports a closed connection; the real cause is the failed length check.
     throw length.failure ?? error
   } finally {
     outgoing.destroy()

@@ -10,7 +10,7 @@ const { partKey, recordKey } = require('./object-keys')
 const FIRST_DELAY_MS = 1000
 const MOST_DELAY_MS = 300_000
 /**
- * Upper bound of attempts for one capture: they last two hours or more while the storage is away.
+ * Upper bound of attempts for one capture. While the storage is away, they take about two hours.
  */
 const MOST_ATTEMPTS = 40
 /** Queue limit; the oldest capture is dropped from the queue first, and stays in the store. */
@@ -26,8 +26,8 @@ class GoneError extends Error {}
 
 /**
  * @typedef {import('../captures/captures').Capture} Capture
- * @typedef {{ capture: Capture, attempts: number, sent: Set<string> }} Entry sent: number of parts
- *   that are sent
+ * @typedef {{ capture: Capture, attempts: number, sent: Set<string> }} Entry sent: names of the
+ *   parts that are already sent
  */
 
 /**
@@ -60,7 +60,8 @@ class Shipper {
    * @param {import('./send').Send} options.send
    * @param {boolean} [options.shipsSnapshots] true to send heap snapshots, too
    * @param {(message: string, fields: { capture: string, target: string }) => void}
-   *   options.onFailure called for the first of several failures, and when a capture is abandoned
+   *   options.onFailure called for the first of consecutive failures, and when a capture is
+   *   abandoned
    * @param {(failures: number) => number} [options.delay] returns the ms before the next attempt
    */
   constructor ({ captures, send, shipsSnapshots = false, onFailure, delay = delayAfter }) {
@@ -71,7 +72,7 @@ class Shipper {
     this.#delay = delay
   }
 
-  /** Captures that are not sent yet. */
+  /** Number of captures that are not sent yet. */
   get waiting () {
     return this.#waiting.length
   }
@@ -91,7 +92,7 @@ class Shipper {
     this.#run ??= this.#shipAll().finally(() => { this.#run = undefined })
   }
 
-  /** Stops; waits a few seconds for the queue, unless the destination fails anyway. */
+  /** Stops. It waits a few seconds for the queue, unless the last attempt failed. */
   async stop () {
     this.#stopping = true
     if (this.#failures === 0 && this.#run) {

@@ -21,7 +21,7 @@ const LOOPBACK_ADDRESSES = /^(127\.\d+\.\d+\.\d+|::1|::ffff:127\.\d+\.\d+\.\d+)$
 /** @param {string} text */
 const digest = text => createHash('sha256').update(text).digest()
 
-/** Headers added by proxies and meshes: a request with one counts as remote. */
+/** Headers added by proxies and meshes: a request with such a header counts as remote. */
 const OF_PROXIES = new RegExp(`^(${[
   'via', 'forwarded', 'x-forwarded', '(x-)?forwarded-.*', 'x-original-.*', 'x-real-ip',
   'x-(cluster-)?client-ip', 'true-client-ip', 'fastly-client-ip', 'cf-.*', 'x-envoy-.*', 'l5d-.*',
@@ -39,8 +39,8 @@ const OF_PROXIES = new RegExp(`^(${[
  * @param {object} options
  * @param {string | undefined} options.token
  * @param {boolean} options.trustLoopback false: clients on this machine are treated as remote
- * @returns {(request: FastifyRequest, reply: FastifyReply) => Promise<any>} hook that answers other
- *   requests with 401 or 403
+ * @returns {(request: FastifyRequest, reply: FastifyReply) => Promise<any>} hook that answers
+ *   forbidden requests with 401 or 403
  */
 function authorize ({ token, trustLoopback }) {
   return async (request, reply) => {
@@ -53,7 +53,7 @@ function authorize ({ token, trustLoopback }) {
     const overLoopback = [remoteAddress, localAddress].every(at => LOOPBACK_ADDRESSES.test(at))
     const hasToken = Boolean(token) && isToken(tokenIn(authorization ?? ''), token)
     // A page of another site does not know the token, so a request with the token may have any Host
-    // header: a proxy may forward its own.
+    // header, such as that of a proxy.
     if (overLoopback && !hasToken && !isOurName(host ?? '')) {
       return denied('unknown host name: on this machine, use localhost')
     }
@@ -72,8 +72,8 @@ function authorize ({ token, trustLoopback }) {
           'send the token: Authorization: Bearer …'
         )
       }
-      // A browser also sends its stored password with requests that other sites make, so acting
-      // needs more.
+      // A browser also sends its stored password with requests that other sites make, so an action
+      // must also come from the exporter's own page, or from outside a browser.
       if (access === 'read' || ownPage) return
     }
     if (local && ownPage) return

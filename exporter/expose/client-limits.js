@@ -79,7 +79,7 @@ class Client {
 }
 
 /**
- * Limits of connections and requests, in total and for each client. They are checked before a
+ * Limits of connections and requests, in total and for each client. The limits are checked before a
  * request is routed, so that a refusal costs little. Health probes (`/-/healthy`, `/-/ready`) are
  * answered here, and have no limit of requests: a refusal would cost as much as the answer.
  */
@@ -98,7 +98,7 @@ class ClientLimits {
 
   /**
    * @param {object} options
-   * @param {() => boolean} options.isReady tells the answer of `/-/ready`
+   * @param {() => boolean} options.isReady returns the state that `/-/ready` reports
    * @param {number} [options.longestScrapeMs] Prometheus' default scrape_timeout
    * @param {() => number} [options.now] ms, monotonic
    */

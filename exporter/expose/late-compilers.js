@@ -3,8 +3,8 @@
 /**
  * Validators of requests. Fastify's own compiler is loaded with the first request that has a
  * schema, and each schema is compiled on first use. Loading it took half of the exporter's start
- * time, and a sidecar that is only scraped never needs it. An error fails this request (500), and
- * the next request tries again.
+ * time, and a sidecar that is only scraped never needs it. If loading fails, this request fails
+ * (500), and the next request tries again.
  *
  * Responses are serialized by JSON.stringify, because they contain only the keys of their schemas
  * (checked by test/exporter/api.test.js). Fastify's compiler of serializers would take 10 MiB, and

@@ -10,7 +10,8 @@ const { Turns } = require('../turns')
 const { TextParts } = require('./text-parts')
 
 /**
- * Upper bound of targets that are read between two turns of the event loop, which takes some 2 ms.
+ * Upper bound of targets that are read between two turns of the event loop. Reading so many takes
+ * some 2 ms.
  */
 const LARGEST_BATCH = 10
 
@@ -24,8 +25,8 @@ const LARGEST_BATCH = 10
  */
 
 /**
- * Text of /metrics, rendered anew from the targets and the exporter at each scrape, so targets that
- * are no longer watched are missing.
+ * Text of /metrics, rendered anew from the targets and the exporter at each scrape, so it does not
+ * contain targets that are no longer watched.
  *
  * @param {object} source
  * @param {() => Target[]} source.targets

@@ -32,8 +32,8 @@ const DESCRIPTION = {
 
 /**
  * GET /api/v1/openapi.json: the API's description, created at the first request.
- * @param {import('fastify').FastifyInstance} server server; to be called before the described
- *   routes are registered
+ * @param {import('fastify').FastifyInstance} server server, whose described routes must be
+ *   registered later
  */
 function openApiRoutes (server) {
   /** @type {import('fastify').RouteOptions[]} */

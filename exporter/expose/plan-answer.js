@@ -56,7 +56,8 @@ function runningTarget (target, machine) {
     )
   }
   const { version, flags, host } = process
-  // The heap limit that V8 chose at its start, independent of the present container limit.
+  // V8 chose the heap limit at the start of the process, so the present container limit does not
+  // matter here.
   const foretold = planCase(version, hello.constrainedBytes ?? null, { flags, host, cgroup: 'v1' })
   const now = planCase(version, limitBytes, { flags, host, cgroup: 'v1' })
   const heapSizeLimitBytes = signals.heapSizeLimitBytes ?? foretold.sizes.heapSizeLimitBytes

@@ -24,8 +24,8 @@ function planRoutes (server, targets) {
     async (request, reply) => {
       const { target: wanted, ...given } =
         /** @type {import('./plan-request').PlanArguments & { target?: string }} */ (request.query)
-      // Loaded on use: a sidecar that is only scraped never needs V8's sizing rules for all
-      // versions of Node.js.
+      // These files are loaded on use: a sidecar that is only scraped never needs V8's sizing rules
+      // for all versions of Node.js.
       const { planAnew, planFor } = require('./plan-answer')
       const { PlanArgumentError, readPlanArguments } = require('./plan-request')
       try {

@@ -28,8 +28,8 @@ const SCHEMA = {
 
 /**
  * POST /api/v1/recording: messages of agents during the next seconds, in the form that `memwatch
- * diagnose` reads. Each target's first frame contains the newest of all its values, because some
- * are sent rarely.
+ * diagnose` reads. The first frame of each target contains the newest value of every field, because
+ * agents send some fields rarely.
  *
  * @param {import('fastify').FastifyInstance} server
  * @param {object} parts

@@ -8,7 +8,7 @@ const MOST_PROCESSES = 16
 
 /**
  * GET /api/v1/right-size: recommended memory request, limit and heap of a workload, from its
- * minutes of a week.
+ * history of up to a week.
  * @param {import('fastify').FastifyInstance} server
  * @param {object} parts
  * @param {() => import('@memwatch/engine/history/target').Target[]} parts.targets
@@ -33,13 +33,13 @@ function rightSizeRoutes (server, { targets, deaths }) {
       if (!asked) return refuseUnknownTarget(reply, known)
       // Replicas report the same name of the app; the registry numbers them.
       const replicas = known.filter(({ hello }) => hello.name === asked.hello.name)
-      // Loaded on use: a sidecar that is only scraped never needs V8's sizing rules.
+      // This file is loaded on use: a sidecar that is only scraped never needs V8's sizing rules.
       const { WorkloadSizes } = require('@memwatch/engine/verdicts/workload-sizes')
       const sizes = new WorkloadSizes()
       for (const replica of replicas.slice(0, MOST_PROCESSES)) {
         sizes.history(replica)
         sizes.state(replica)
-        // Lets other requests and frames be handled in between.
+        // Other requests and frames are handled in between.
         await new Promise(resolve => setImmediate(resolve))
       }
       const names = new Set(replicas.map(({ name }) => name))

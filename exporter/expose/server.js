@@ -52,7 +52,8 @@ const OPEN = { config: { access: 'open' } }
  *   config
  * @property {import('../commands/commands').Commands} commands
  * @property {import('../captures/captures').Captures} captures
- * @property {import('../attachment/attacher').Attacher} [attacher] undefined without an option
+ * @property {import('../attachment/attacher').Attacher} [attacher] undefined without an option to
+ *   attach
  * @property {import('../deaths/deaths').Deaths} deathRegistry
  * @property {import('../deaths/death-watch').DeathWatch} deathWatch
  * @property {import('../follow-ups/follow-ups').FollowUps} followUps
@@ -64,7 +65,7 @@ const OPEN = { config: { access: 'open' } }
  * @param {Source & import('node:events').EventEmitter} exporter
  * @param {object} [options]
  * @param {(target: import('@memwatch/engine/history/target').Target, error: Error) => void}
- *   [options.omit] called
+ *   [options.omit] called for a target that is left out of an answer
  */
 function createServer (exporter, { omit = () => {} } = {}) {
   const { config: { compat, token, trustLoopback = true }, log } = exporter
@@ -74,7 +75,7 @@ function createServer (exporter, { omit = () => {} } = {}) {
   const server = fastify({
     ...NAMES_TARGETS,
     loggerInstance: /** @type {import('fastify').FastifyBaseLogger} */ (log),
-    // Scrapes are not logged: one comes every second.
+    // Requests are not logged, because scrapes may come every second.
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: 65_536,
     schemaController: { compilersFactory: lateCompilers },

@@ -4,9 +4,9 @@
 const PART_CHARACTERS = 16_384
 
 /**
- * A long text, written in pieces and read in parts. Full parts are Buffers outside of V8's heap:
- * each GC during a scrape would copy 20 MB of strings, and V8 would enlarge its new space
- * permanently.
+ * A long text that is written in pieces and read in parts. Full parts are Buffers outside of V8's
+ * heap. Otherwise each GC during a scrape would copy 20 MB of strings, and V8 would enlarge its new
+ * space permanently.
  */
 class TextParts {
   /** @type {Buffer[]} */

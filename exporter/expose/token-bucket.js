@@ -31,7 +31,10 @@ class TokenBucket {
     return true
   }
 
-  /** Charges tokens that may be refilled only later, up to one burst. @param {number} tokens */
+  /**
+   * Charges tokens even if too few are left; the debt is at most one burst.
+   * @param {number} tokens
+   */
   charge (tokens) {
     this.#tokens = Math.max(this.#tokens - tokens, -this.#rate.burst)
   }

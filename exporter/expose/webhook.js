@@ -12,7 +12,7 @@ const { holderText } = require('@memwatch/engine/text/suspect-text')
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 const { toJson } = require('@memwatch/engine/text/json')
 
-/** Attempts of a message, with the delay before each. */
+/** Delays before each retry of a message. */
 const RETRY_AFTER_MS = Object.freeze([1000, 5000, 30_000, 120_000])
 const TIMEOUT_MS = 10_000
 /**
@@ -83,7 +83,7 @@ class Webhook {
   }
 
   /**
-   * Handles the end of a follow-up: the fix had its effect, or not.
+   * Handles the end of a follow-up, in which the fix had its effect or not.
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('@memwatch/engine/verdicts/follow-up').FollowUp} followUp
    */

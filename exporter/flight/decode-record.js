@@ -14,7 +14,7 @@ const { identityOf } = require('@memwatch/engine/history/identity')
 const { Block } = require('@memwatch/engine/history/block')
 const { columns, STEPS } = require('@memwatch/engine/history/flight')
 
-/** Digest of the columns: rows saved with other columns, by an older exporter, cannot be read. */
+/** Digest of the columns. Rows that another version saved with other columns cannot be read. */
 const LAYOUT = createHash('sha256')
   .update(JSON.stringify([ordered, columns]))
   .digest('hex')
@@ -63,7 +63,7 @@ const explanation = object({ id: text, holders })
 const retraction = object({ id: text })
 
 /**
- * Rebuilds a record on disk from its contract. Its content is untrusted: others may be able to
+ * Rebuilds a record on disk from its contract. Its content is untrusted: other users may be able to
  * write to the folder, and an earlier exporter may have had a bug.
  * @param {{ meta: unknown, bytes: Buffer }} record
  * @param {string} family
@@ -157,8 +157,8 @@ function decodeSettled (settled) {
 }
 
 /**
- * @param {Buffer} bytes of seconds
- * @returns {number | undefined} uptime; undefined if the bytes are not a block
+ * @param {Buffer} bytes of a record of type `seconds`
+ * @returns {number | undefined} uptime of the last row; undefined if the bytes are not a block
  */
 function lastTime (bytes) {
   try {

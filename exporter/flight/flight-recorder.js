@@ -50,8 +50,8 @@ const FAMILIES = Object.freeze([
 /**
  * @typedef {object} Saved
  * @property {number} untilSeconds uptime of the last row on disk
- * @property {number} endedSeconds uptime of the last row before the end of the target was reported;
- *   later unsaved rows must not be saved, because the target would look alive
+ * @property {number} endedSeconds uptime of the last row when the end of the target was reported;
+ *   unsaved rows up to it must not be saved later, because the target would look alive
  * @property {number} introducedMs
  */
 
@@ -121,7 +121,7 @@ class FlightRecorder {
     }
   }
 
-  /** Size and resolution of the stored history. */
+  /** Size of the stored history, and losses of data. */
   get state () {
     const segments = this.#segments
     return {
@@ -134,7 +134,7 @@ class FlightRecorder {
   }
 
   /**
-   * Restores the targets that were watched until shortly before, and all deaths.
+   * Restores the targets that were watched until shortly before this start, and all deaths.
    * @param {Pick<import('../deaths/deaths').Deaths, 'restore' | 'explain' | 'retract'>} deaths
    * @param {Pick<import('../follow-ups/follow-ups').FollowUps, 'restore' | 'restoreAdvice'>}
    *   [followUps]
@@ -184,7 +184,7 @@ class FlightRecorder {
     saveIn(FIRST_SAVES_EVERY_MS)
   }
 
-  /** Saves new rows. A timer calls it; a slow save delays the next one. */
+  /** Saves new rows. A timer calls this method; during a slow save, a call returns that save. */
   save () {
     this.#saving ??= this.#saveAll().finally(() => {
       this.#saving = undefined
@@ -268,7 +268,7 @@ class FlightRecorder {
     this.#owe('deaths', { meta: { type: 'followed', followUp } })
   }
 
-  /** Saves the rest and closes. */
+  /** Saves the remaining rows, and closes. */
   async stop () {
     clearTimeout(this.#timer)
     await this.#saving
@@ -317,8 +317,8 @@ class FlightRecorder {
   }
 
   /**
-   * Saves the new rows of a target. Never rejects. The data is copied at once, because a slow disk
-   * must not keep ended targets in memory.
+   * Saves the new rows of a target. It never rejects. The data is copied at once, because a slow
+   * disk must not keep ended targets in memory.
    * @param {Segments} segments
    * @param {import('@memwatch/engine/history/target').Target} target
    */

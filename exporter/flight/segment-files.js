@@ -51,8 +51,8 @@ class SegmentFiles {
   }
 
   /**
-   * Lists the segments of a family for restoring. Their number is limited: several processes may
-   * have written files, but another user may have put any number of files there.
+   * Lists the segments of a family for restoring. Their number is limited, because another user may
+   * have put any number of files into the folder.
    * @param {string} family
    * @returns {string[]} paths, oldest first
    */
@@ -134,8 +134,8 @@ class SegmentFiles {
   }
 
   /**
-   * Removes a file. It is asynchronous, so that other work runs between the removals of up to
-   * twenty thousand files.
+   * Removes a file. The removal is asynchronous, so that other work runs between the removals of up
+   * to twenty thousand files.
    * @param {SegmentFile} found
    */
   async #remove ({ file, bytes }) {
@@ -154,9 +154,9 @@ class SegmentFiles {
 }
 
 /**
- * Upper bound of segments. It is larger than one process needs, because an exporter in a restart
- * loop begins a segment at each start. The seconds of ten minutes, which no full block contains
- * yet, may come from starts two seconds apart.
+ * Upper bound of segments of a family. It is larger than one process needs, because an exporter in
+ * a restart loop begins a segment at each start. The seconds of ten minutes, which no full block
+ * contains yet, may come from starts two seconds apart.
  * @param {Family} family
  */
 const mostSegments = ({ keepMs, segmentMs }) => SPARE_SEGMENTS + 4 * Math.ceil(keepMs / segmentMs)

@@ -24,7 +24,7 @@ class Segment {
 
   /**
    * @param {Buffer} bytes
-   * @throws {Error} error of the file system; call takeBack after it
+   * @throws {Error} error of the file system; the caller must call takeBack then
    */
   async append (bytes) {
     for (let written = 0; written < bytes.length;) {
@@ -43,7 +43,7 @@ class Segment {
   }
 
   /**
-   * Removes a partial append: records after it could not be found.
+   * Removes a partial append, after which no record could be found.
    * @returns {Promise<boolean>} true if more can be appended; false if the file was closed
    */
   async takeBack () {
@@ -56,12 +56,15 @@ class Segment {
     return false
   }
 
-  /** Somebody removed the file or its folder: data written to it is lost. */
+  /** True if somebody removed the file or its folder; data written to it is lost then. */
   get isRemoved () {
     return fs.fstatSync(this.#fd).nlink === 0
   }
 
-  /** Flushes to disk, against a power failure. @throws {Error} of the file system */
+  /**
+   * Flushes the data to disk, so that it survives a power failure.
+   * @throws {Error} of the file system
+   */
   sync () {
     return fsync(this.#fd)
   }

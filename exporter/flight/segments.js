@@ -36,7 +36,8 @@ const MAX_SEGMENT_BYTES = SEGMENT_BYTES + MAX_WAITING_BYTES
 
 /**
  * Records on disk, in append-only files. A full or read-only disk never causes an exception:
- * `failure` describes the problem, records are not saved meanwhile, and `ready` shows the recovery.
+ * `failure` describes the problem, records are not saved meanwhile, and `ready` checks for a
+ * recovery.
  */
 class Segments {
   #folder
@@ -104,8 +105,8 @@ class Segments {
   }
 
   /**
-   * All records of a family, oldest first. A damaged end is skipped and counted. A file that is not
-   * a segment, or contains a record that does not fit, is moved aside.
+   * Reads all records of a family, oldest first. A damaged end is skipped and counted. A file that
+   * is not a segment, or contains a record that does not fit, is moved aside.
    * @param {string} family
    * @param {(record: { meta: any, bytes: Buffer, place: Place }) => void} take receives each
    *   record; bytes: a slice of the segment
@@ -193,8 +194,8 @@ class Segments {
   }
 
   /**
-   * True if it makes sense to build records. After a failure it retries with as many bytes as the
-   * disk refused, because a smaller record may still fit.
+   * True if records can probably be written. After a failure, this method writes a test file as
+   * large as the refused data, because a smaller file might still fit.
    * @returns {Promise<boolean>}
    */
   async ready () {
@@ -367,7 +368,7 @@ function rewritten (file, segment, records) {
       ),
       { mode: 0o600, flag: 'wx' }
     )
-  } catch {} // On a full disk the files stay until this exporter ends.
+  } catch {} // On a full disk, only records already restored to memory survive.
   return moved
 }
 

@@ -10,13 +10,13 @@ const { Block } = require('@memwatch/engine/history/block')
 const { LAYOUT } = require('./decode-record')
 
 /**
- * Time before the exporter's end in which a target must have reported to be restored, as it may
- * still be alive.
+ * Longest time since the last report of a target that is restored. A target that reported earlier
+ * probably has no agent any more.
  */
 const REMEMBER_MS = 900_000
 
 /**
- * Length of the rows of seconds that are kept. Older rows are in full blocks of ten-second steps; a
+ * Time span of the retained rows of seconds. Older rows are in full blocks of ten-second steps; a
  * block covers ten minutes, like the history of seconds.
  */
 const KEEP_SECONDS = 1300
@@ -27,8 +27,8 @@ const KEEP_SECONDS = 1300
 const MAX_PACKED_BYTES = 64 * 2 ** 20
 
 /**
- * Id of the machine's boot. While it is the same, the time since boot is a clock that nobody can
- * set. random(4)
+ * Id of the machine's boot. While the id is the same, the time since boot is a clock that nobody
+ * can set: random(4).
  */
 const BOOT = readBoot()
 
@@ -139,7 +139,7 @@ const blockRecord = ({ hello, name, thread }, { stepSeconds, from, to, packed })
 })
 
 /**
- * Yields targets that were watched until shortly before.
+ * Yields the targets that were watched until shortly before the start of this exporter.
  * @param {import('./segments').Segments} segments
  * @param {{ nowMs: number, maxTargets: number }} options nowMs: time since the machine started
  * @returns {Generator<Remembered>} targets one by one, because the rows of all of them would fill

@@ -26,7 +26,8 @@ const MEASURED = 'Being measured: the comparison needs as much work as the proce
  * @typedef {object} Followed state of a process that is followed up
  * @property {number} nextSeconds uptime of the next reading
  * @property {FollowUpReadings} readings
- * @property {Map<string, Reached>} confirmed uptime at which a finding was first seen, by diagnosis
+ * @property {Map<string, Reached>} confirmed work and age of the process when a finding was first
+ *   seen, by diagnosis
  * @property {{ attempt: Attempt, followUp: FollowUp }[] | undefined} open its open follow-ups;
  *   undefined before the first frame
  * @property {string | null | undefined} release its release; undefined before it is read
@@ -34,8 +35,9 @@ const MEASURED = 'Being measured: the comparison needs as much work as the proce
 
 /**
  * Follows up every fix. It remembers the advice for each workload, recognises a process that was
- * started with it, and decides if it had its effect. Events: `advised` (advice) when a process with
- * a finding ended; `followed` (target, follow-up) when a follow-up ends.
+ * started with the advised change, and decides if the change had its effect. Events: `advised`
+ * (advice) when a process with a finding ended; `followed` (target, follow-up) when a follow-up
+ * ends.
  */
 class FollowUps extends EventEmitter {
   #targets
@@ -69,7 +71,7 @@ class FollowUps extends EventEmitter {
     this.#options = options
   }
 
-  /** Ended ones, newest first. @returns {FollowUp[]} */
+  /** Ended follow-ups, newest first. @returns {FollowUp[]} */
   get all () {
     return this.#ended.toReversed()
   }
@@ -96,7 +98,7 @@ class FollowUps extends EventEmitter {
     ]
     const predicted = read.flatMap(({ fix }) => fix.flatMap(one => one.predicted))
     if (reads && read.length > 0) followed.readings.add(target, predicted)
-    // The release is read while its process lives.
+    // The release can be read only while the process lives.
     if (advised.length > 0) followed.release ??= this.#releaseOf(target)
     this.#judge(target, followed, now)
   }
@@ -146,7 +148,7 @@ class FollowUps extends EventEmitter {
 
   /**
    * Follow-ups that begin with a process. They concern advice for ended processes of its workload,
-   * and for living ones that run without the change.
+   * and for living processes that run without the change.
    * @param {Target} target
    */
   #openOf (target) {

@@ -11,7 +11,9 @@ const { Witness } = require('../process/witness')
 /** Size limit of a script that is read to distinguish releases; bundles of servers are smaller. */
 const MAX_SCRIPT_BYTES = 4 * 2 ** 20
 const MAX_PACKAGE_BYTES = 2 ** 18
-/** Ancestors whose environment is read: a supervisor, its shell and an init. */
+/**
+ * Upper bound of ancestors whose environment is read, such as a supervisor, its shell and an init.
+ */
 const MOST_PARENTS = 4
 /**
  * Name of a pod of a Deployment: the name of its ReplicaSet, which changes with each release, and a
@@ -22,10 +24,10 @@ const REPLICA_SET = /^(.+-[bcdfghjklmnpqrstvwxz2456789]{8,10})-[bcdfghjklmnpqrst
 /** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */
 
 /**
- * Identifies the code that a process runs: a digest of its command line without the options of
- * Node.js, its script, the nearest package.json, and its ReplicaSet. Only the digest is retained.
+ * Identifies the code that a process runs: by its ReplicaSet, and by a digest of its script, the
+ * nearest package.json, and its command line without the options of Node.js.
  * @param {Hello} hello
- * @returns {string | null} digest; null if none of these is visible
+ * @returns {string | null} name of the ReplicaSet and digest; null if neither is visible
  */
 function readRelease (hello) {
   const parts = [REPLICA_SET.exec(hello.pod?.name ?? '')?.[1], digestOf(hello)]
@@ -56,7 +58,8 @@ function digestOf (hello) {
 /**
  * @param {string} root
  * @param {string} folder
- * @returns {Buffer | string} path of package.json in the folder or in the nearest folder above
+ * @returns {Buffer | string} content of package.json in the folder or in the nearest folder above;
+ *   empty without one
  */
 function nearestPackage (root, folder) {
   for (; ; folder = path.dirname(folder)) {

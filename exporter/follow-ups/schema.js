@@ -72,7 +72,10 @@ const fix = object({
   risk: text
 })
 
-/** Advice on disk, because a successor may start while a later exporter runs. */
+/**
+ * Advice is saved to disk, because the next process of a workload may start only while a later
+ * exporter runs.
+ */
 const advice = object({
   id: text,
   workload: text,

@@ -10,7 +10,7 @@ const { makeFolder } = require('../make-folder')
 /** Error codes of folders to which this user cannot write. @type {Set<string | undefined>} */
 const UNWRITABLE = new Set(['EROFS', 'EACCES', 'EPERM'])
 
-/** Permissions that let every user connect, whatever the umask of the exporter. */
+/** Umask with which every user may connect to a new socket. */
 const ALL_MAY_CONNECT = 0o111
 
 /** One listener for agents: an address, and limits shared by all connections to it. */
@@ -72,9 +72,9 @@ class Endpoint {
     await new Promise((resolve, reject) => {
       this.#server.once('error', reject)
       const listen = () => this.#server.listen(address, () => resolve(undefined))
-      // A pod's folder belongs to that pod, whatever its user, so every user may connect. The umask
-      // is used instead of chmod, because a user who may write to the folder could have replaced
-      // the socket by a link.
+      // Only the pod itself sees its folder, and the pod may run as any user, so every user may
+      // connect. The umask is used instead of chmod, because a user who may write to the folder
+      // could have replaced the socket by a link.
       if (this.podUid === undefined) listen()
       else withUmask(ALL_MAY_CONNECT, listen)
     })
@@ -98,7 +98,8 @@ class Endpoint {
 }
 
 /**
- * Runs work with another umask. It suffices for listen(), which binds the socket before it returns.
+ * Runs work with another umask. This is sufficient for listen(), which binds the socket before it
+ * returns.
  * @param {number} mask
  * @param {() => void} work
  */
@@ -132,7 +133,7 @@ function makeSafeFolder (socketPath) {
 }
 
 /**
- * Removes a socket file on which nobody listens: a killed exporter left it behind.
+ * Removes a socket file on which nobody listens, as a killed exporter leaves it behind.
  * @param {string} file
  */
 async function unlinkStale (file) {

@@ -14,11 +14,11 @@ const FRAME = `{"v":${PROTOCOL_VERSION},"type":"frame"`
 const KEEP_ALIVE_MS = 10_000
 /** Limits of one listener: memory that slow peers can occupy, and number of connections. */
 const LIMITS = Object.freeze({ maxConnections: 4096, maxUnfinishedBytes: 16 * 2 ** 20 })
-/** Limits of one pod of many: no pod can use up the share of the others. */
+/** Limits of one pod among many: no pod can use up the share of the others. */
 const POD_LIMITS = Object.freeze({ maxConnections: 64, maxUnfinishedBytes: 2 ** 20 })
 /**
  * Burst and rate of frames of a target. The burst covers a pause of the exporter; an agent sends
- * ten frames a second at most. A target gets no new allowance by a new connection.
+ * ten frames a second at most. A new connection gives a target no new allowance.
  */
 const BURST_FRAMES = 300
 const FRAMES_PER_SECOND = 20
@@ -58,7 +58,7 @@ const MAX_REJECTS = 100
 /**
  * States of a connection.
  *
- *   greeting   no line was accepted: a hello opens a session, the line of a capture begins one
+ *   greeting   no line was accepted yet: a hello opens a session, or a capture begins
  *   watched    frames, a bye and answers belong to its session
  *   capturing  the following bytes belong to a capture: no more lines are read
  */
@@ -109,10 +109,10 @@ class Connection {
 
   start () {
     const socket = this.#socket
-    socket.setKeepAlive(true, KEEP_ALIVE_MS) // Detects TCP peers that are gone.
+    socket.setKeepAlive(true, KEEP_ALIVE_MS) // This detects TCP peers that are gone.
     socket.setTimeout(HELLO_TIMEOUT_MS, () => socket.destroy())
     socket.on('data', this.#read)
-    // 'close' follows and carries the reason.
+    // The listener of 'close', which follows, passes this reason on.
     socket.on('error', (/** @type {NodeJS.ErrnoException} */ { code }) => {
       this.#isTimedOut = code === 'ETIMEDOUT' || code === 'EHOSTUNREACH'
     })
@@ -255,7 +255,7 @@ class Listener {
    * @param {import('./address').Address} address
    * @param {{ podUid?: string, maxConnections?: number }} [options] podUid: UID of the only pod
    *   that can reach the address
-   * @returns {Promise<Endpoint>} address with the actual port
+   * @returns {Promise<Endpoint>} endpoint, whose address has the actual port
    * @throws {Error} code EADDRINUSE if another exporter listens there, or an error of the system
    */
   async listen (address, { podUid, ...limits } = {}) {

@@ -19,8 +19,9 @@ const LOOK_EVERY_MS = 10_000
 const EMPTY_MS = 3_600_000
 
 /**
- * One exporter for all pods of a node. Each pod sees only its own folder of a host path, with a
- * socket of its own: so a connection to it comes from that pod, whatever its hello claims.
+ * Sockets of one exporter for all pods of a node. Each pod sees only its own folder of a host path,
+ * with its own socket. So a connection to this socket comes from that pod, whatever the hello
+ * claims.
  *
  *   FOLDER/0d4b1c3e-…/exporter.sock
  */

@@ -12,7 +12,7 @@ const PROTOCOLS = [
   'OTEL_EXPORTER_OTLP_LOGS_PROTOCOL'
 ]
 
-/** OpenTelemetry's packages, which are an optional installation. */
+/** Optional package that installs OpenTelemetry's packages. */
 const PACKAGE = '@memwatch/otlp'
 
 function hasPackage () {

@@ -133,7 +133,7 @@ function attributesOf ({ attributes: names = {}, value = text => text, always },
 }
 
 /**
- * Difference of two numbers, or of two histograms with the same bounds.
+ * Sum of two numbers, or of two histograms with the same bounds; with sign -1, their difference.
  * @param {any} one
  * @param {any} other
  * @param {1 | -1} [sign] factor of the other value

@@ -70,7 +70,10 @@ class MetricsExport {
     this.#outcomes.add('dropped', 1)
   }
 
-  /** Exports the readings of all targets. The call is skipped while the previous one runs. */
+  /**
+   * Exports the readings of all targets. While an export is running, further calls do nothing but
+   * count dropped readings.
+   */
   async export () {
     const targets = this.#source.targets().filter(({ frame }) => frame)
     if (this.#underWay) return this.#outcomes.add('dropped', this.#ended.size + targets.length + 1)

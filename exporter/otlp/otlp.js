@@ -10,9 +10,9 @@ const { surroundings } = require('./surroundings')
 const LAST_MS = 3000
 
 /**
- * Sends the data of `--otlp`: metrics of every target and of the exporter once a minute; verdicts,
- * deaths and ended follow-ups when they occur. OTLP over HTTP, protobuf. An unreachable, slow or
- * faulty receiver only causes losses, which are counted.
+ * Sends the data of `--otlp`: metrics of every target and of the exporter at intervals, by default
+ * once a minute; verdicts, deaths and ended follow-ups when they occur. It sends OTLP over HTTP, as
+ * protobuf. An unreachable, slow or faulty receiver only causes losses, which are counted.
  */
 class Otlp {
   /** Counts by signal and outcome, such as `metrics delivered`. @type {Map<string, number>} */
@@ -107,7 +107,7 @@ class Otlp {
     this.#metrics?.ended(target)
   }
 
-  /** Stops; tries once to send unsent data. */
+  /** Stops. It tries once to send unsent data. */
   async stop () {
     clearInterval(this.#timer)
     /** @type {NodeJS.Timeout | undefined} */

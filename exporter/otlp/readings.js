@@ -15,13 +15,13 @@ const { scope } = require('./scope')
 /** @typedef {import('@memwatch/engine/history/target').Target} Target */
 
 /**
- * Values of one target, or of the exporter, at one moment. It does not refer to the target, because
- * ended targets take much memory.
+ * Values of one target, or of the exporter, at one moment. A reading does not refer to its target,
+ * because ended targets take much memory.
  * @typedef {object} Reading
  * @property {import('@opentelemetry/resources').Resource} resource
  * @property {import('@opentelemetry/sdk-metrics').MetricData[]} metrics cumulative metrics
  * @property {number} atUnixMs
- * @property {Deltas} [deltas] the same as deltas, if deltas are to be sent
+ * @property {Deltas} [deltas] values that the receiver has accepted; only if deltas are sent
  */
 
 const rows = otelRows([...targetMetrics, ...compatMetrics, ...otelMetrics])
@@ -59,7 +59,7 @@ class Readings {
   begin (target) {
     if (!this.#wanted || this.#deltas.has(target)) return
     const reading = this.of(target)
-    // Counters of a target that started while watched begin at 0.
+    // Counters of a target that started after this exporter begin at 0.
     if (target.hello.startedAtUnixMs < this.#beganUnixMs) this.taken(reading)
   }
 

@@ -27,7 +27,7 @@ class Sender {
   /** @type {import('node:http').Agent | undefined} */
   #agent
   /**
-   * The part of the current request that the receiver rejected.
+   * Text about the part of the current request that the receiver rejected.
    * @type {string | undefined}
    */
   #refusal

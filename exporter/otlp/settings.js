@@ -3,7 +3,7 @@
 const { DiagLogLevel, convertLegacyHttpOptions, diag } = require('@memwatch/otlp')
 const { version } = require('../package.json')
 
-/** OpenTelemetry's own default. */
+/** Default interval between exports, as in OpenTelemetry. */
 const EVERY_MS = 60_000
 /** Shortest interval between exports: agents send one frame a second. */
 const LEAST_MS = 1000
@@ -36,7 +36,8 @@ const DELTAS = {
 function readSettings (to, env = process.env) {
   /** @type {string[]} */
   const problems = []
-  // OpenTelemetry continues with its defaults after a mistake, and reports it only to this logger.
+  // After a mistake in a variable, OpenTelemetry continues with its default, and reports the
+  // mistake only to this logger.
   const say = (/** @type {string} */ text) => { problems.push(text) }
   const logger = { error: say, warn: say, info () {}, debug () {}, verbose () {} }
   diag.setLogger(logger, DiagLogLevel.WARN)
@@ -47,8 +48,8 @@ function readSettings (to, env = process.env) {
   const http = (signal, path) => convertLegacyHttpOptions({
     ...(to !== 'env' && { url: `${to.replace(/\/$/, '')}/${path}` }),
     userAgent: `memwatch/${version}`,
-    // Each signal has one running request; OpenTelemetry removes the previous one only a moment
-    // after its answer.
+    // Each signal has one running request. The limit is 2, because OpenTelemetry removes the
+    // previous request only a moment after its answer.
     concurrencyLimit: 2
   }, signal, path, { 'Content-Type': 'application/x-protobuf' })
   const everyMs = Number(env.OTEL_METRIC_EXPORT_INTERVAL || EVERY_MS)

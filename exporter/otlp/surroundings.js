@@ -48,8 +48,8 @@ const podUid = text =>
     .replaceAll('_', '-')
 
 /**
- * Resource attributes: from OTEL_RESOURCE_ATTRIBUTES, then from the downward API, then from what
- * Kubernetes leaves in each container.
+ * Resource attributes: from OTEL_RESOURCE_ATTRIBUTES, then from the downward API, then from the
+ * files and variables that Kubernetes provides in each container.
  * @param {object} [dependencies]
  * @param {NodeJS.ProcessEnv} [dependencies.env]
  * @param {string} [dependencies.hostname]

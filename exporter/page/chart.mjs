@@ -15,7 +15,7 @@ const Plot = /** @type {any} */ (globalThis).uPlot
  */
 
 /**
- * Marks over a chart.
+ * A mark over a chart.
  * @typedef {object} Mark
  * @property {'level' | 'line'} as a horizontal level, or a line between two points
  * @property {string} label
@@ -35,7 +35,7 @@ const TOP_PADDING = 10
 /** Width of the left axis, equal for all charts, so that their times are aligned. */
 const AXIS_WIDTH = 70
 /**
- * Width of the labels beside a chart, and width of the page below which they are under the chart.
+ * Width of the labels beside a chart, and chart width below which the labels are under the chart.
  */
 const GUTTER_WIDTH = 196
 const NARROW_BELOW = 460
@@ -152,7 +152,7 @@ export class ChartView {
     }
   }
 
-  /** Draws again, after a change of colours or width. */
+  /** Draws the chart again, after a change of colours or width. */
   redraw () {
     if (!this.#plot) return
     const { data } = this.#plot
@@ -348,7 +348,7 @@ function stack (columns) {
 }
 
 /**
- * Adds an empty row for each gap that is longer than a step.
+ * Adds an empty row at each gap in the history, so that no line crosses it.
  * @param {History} history
  * @param {(number | null)[][]} columns
  */

@@ -55,8 +55,8 @@ export function listen (on, onConnection) {
   source.addEventListener('open', () => onConnection(true))
   source.addEventListener('error', () => {
     onConnection(false)
-    // The browser does not reconnect after an answer that is not a stream, so this does: the
-    // exporter may be starting, or have too many viewers.
+    // The browser does not reconnect after an answer that is not a stream, so this function does.
+    // The exporter may be starting, or may have too many viewers.
     if (source.readyState === EventSource.CLOSED) setTimeout(() => listen(on, onConnection), 3000)
   })
 }

@@ -358,7 +358,7 @@ const keyOf = ({ target, thread, pid, startedAtUnixMs }) =>
   `${target} ${thread} ${pid} ${startedAtUnixMs}`
 
 /**
- * The exporter numbers targets of one name: shop, shop-2, shop-3.
+ * Name of a target's workload. The exporter numbers targets of one workload: shop, shop-2, shop-3.
  * @param {string} name
  * @param {Set<string>} names of all targets
  */

@@ -9,7 +9,7 @@ const EDGE = 2
  * is drawn at the top edge.
  */
 const FAR_ABOVE = 4
-/** Space between a series and a threshold at the top edge. */
+/** Largest value on the axis, relative to the series, if the threshold is at the top edge. */
 const ROOM_BELOW_FAR = 1.5
 /** Number of points in a miniature: one for every two pixels. */
 const POINTS = 60
@@ -64,7 +64,7 @@ export function miniature (
  * A number and its limit as one bar, for evidence without a series.
  * @param {number} value
  * @param {number} limit
- * @returns {SVGElement | undefined} undefined if the two do not fit one bar
+ * @returns {SVGElement | undefined} undefined if one bar cannot show both
  */
 export function bullet (value, limit) {
   const most = 1.1 * Math.max(value, limit)

@@ -379,7 +379,8 @@ export class Target {
   async #extend (range) {
     const history = this.#history
     const newest = history.lastTime
-    // Requests a little more than the missing time, and drops rows that are already present.
+    // The request covers a little more than the missing time; rows that are already present are
+    // dropped.
     const seconds =
       newest === undefined
         ? range.seconds
@@ -393,7 +394,7 @@ export class Target {
     this.#redrawSmall()
     this.#mark()
     for (const { view } of this.#views) {
-      // Lets the browser handle a click in between.
+      // The pause lets the browser handle a click in between.
       await new Promise(resolve => setTimeout(resolve))
       if (history !== this.#history || this.#over) return
       view.show(history)

@@ -238,7 +238,7 @@ export const pilesList = piles => h('ol', {}, ...piles.map(({ text, path }) => h
     h('ol', { class: 'path' }, ...path.map(line => h('li', {}, h('code', {}, line))))))))
 
 /**
- * Piles of a heap snapshot with their source, each with the path that holds it.
+ * Piles of a heap snapshot, with the source of the snapshot; each pile has the path that holds it.
  * @param {any} holders holders of a verdict or a death
  */
 export const holdersOf = ({ file, atUnixMs, sinceUnixMs, refused, piles }) => [
@@ -265,7 +265,7 @@ export const knownBugsOf = bugs => [
   }))
 ]
 
-/** @param {string[]} addons addons handles of a verdict */
+/** @param {string[]} addons addons that a verdict names */
 export const mallocAddonsOf = addons =>
   h('p', {}, `Addons with their own malloc: ${addons.join(', ')}`)
 

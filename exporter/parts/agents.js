@@ -89,8 +89,8 @@ class AgentsPart {
 }
 
 /**
- * Opens a target. Its pod is determined by the socket, not by the agent's hello, and no pod can use
- * up the room of others.
+ * Opens a target. The socket determines its pod, not the agent's hello. No pod can use up the room
+ * of others.
  *
  * @param {import('../exporter').Exporter} exporter
  * @param {object} agent
@@ -105,7 +105,7 @@ function openTarget ({ load, targetRegistry }, { hello, send, podUid }) {
     return 'wrong_pod'
   }
   const known = podUid === undefined ? hello : { ...hello, pod: { ...hello.pod, uid: podUid } }
-  // An agent whose target is already watched may return.
+  // An agent whose target is already watched may reconnect during overload.
   if (!load.now.newTargets && !targetRegistry.has(known)) return 'overloaded'
   const limits = podUid === undefined ? {} : { maxOfPod: MAX_TARGETS_OF_POD }
   return targetRegistry.open(known, send, limits)

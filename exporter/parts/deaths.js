@@ -41,7 +41,7 @@ class DeathsPart {
         }
       })
     })
-    // A profile that ran when its process died is complete after the death.
+    // A profile that was running when its process died becomes complete only after the death.
     exporter.on('captured', (_, target) => {
       const id = deathWatch.deathOf(target)
       if (id !== undefined) deathRegistry.point(id, target)

@@ -8,7 +8,8 @@ const NOTHING_KEPT = Object.freeze({
 })
 
 /**
- * Stores the history of every target over hours and days, and all deaths; on disk with --data-dir.
+ * Stores the history of every target over hours and days, and all deaths. With --data-dir it stores
+ * them on disk.
  */
 class FlightPart {
   name = 'flight'

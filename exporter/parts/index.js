@@ -27,8 +27,8 @@ const { WebhookPart } = require('./webhook')
  * @property {string} name
  * @property {string} [option] flag with the address on which it listens
  * @property {(exporter: import('../exporter').Exporter) => void | Promise<void>} start restores,
- *   subscribes and starts timers; nobody is connected yet. If it throws, the exporter does not
- *   start. A wrong option causes a ConfigError that names it
+ *   subscribes and starts timers; no agent or client is connected yet. If it throws, the exporter
+ *   does not start. A wrong option causes a ConfigError that names it
  * @property {() => Promise<object>} [open] accepts connections, once all parts have started. Its
  *   result, a field with the address, becomes part of the result of `Exporter.start`
  * @property {() => Promise<void>} [drained] resolves when no work is pending
@@ -40,37 +40,41 @@ const { WebhookPart } = require('./webhook')
 
 /**
  * Every part of the exporter, in the order in which they start. They open and stop in the opposite
- * order: Of the parts that listen, AgentsPart is the first to open and to stop, and HttpPart
+ * order. Of the parts that listen, AgentsPart is the first to open and to stop, and HttpPart
  * answers until the last save is done. To add a sink, write its file and add a row.
  *
  * @type {readonly (new () => Part)[]}
  */
 const parts = Object.freeze([
   LogPart,
-  // It is before the parts that send verdicts, because it attaches known bugs to these.
+  // This part comes before the parts that send verdicts, because it attaches known bugs to the
+  // verdicts.
   KnownBugsPart,
   WebhookPart,
-  // It is before FlightPart, so that a restored target gets the suspects of its captures.
+  // This part comes before FlightPart, so that a restored target gets the suspects of its captures.
   CapturesPart,
-  // It starts after CapturesPart has restored captures, and stops before their files are deleted.
+  // This part starts after CapturesPart has restored captures, and stops before their files are
+  // deleted.
   EgressPart,
   AutomaticCapturesPart,
   ForcedReadingsPart,
-  // It is before FlightPart, which restores follow-ups into it and saves its events.
+  // This part comes before FlightPart, which restores follow-ups into it and saves its events.
   FollowUpsPart,
   ProcessDetailsPart,
   HttpPart,
   RecordingPart,
   FlightPart,
-  // It is after the parts that restore, because it reports the files that they could not read.
+  // This part comes after the parts that restore, because it reports the files that they could not
+  // read.
   DataFolderPart,
   OtlpPart,
-  // It judges the last frames once AgentsPart has stopped; the parts above receive the verdicts.
+  // This part evaluates the last frames once AgentsPart has stopped; the parts above receive the
+  // verdicts.
   JudgingPart,
   AgentsPart,
-  // It stops before AgentsPart, because connections that the exporter closes are no deaths.
+  // This part stops before AgentsPart, because connections that the exporter closes are no deaths.
   DeathsPart,
-  // It stops first, so that agents it has started are still received.
+  // This part stops before AgentsPart, so that the agents that it has started can still connect.
   AttachingPart,
   SelfCarePart
 ])

@@ -3,7 +3,9 @@
 const { evaluate } = require('@memwatch/engine/verdicts/evaluate')
 const { InTurns } = require('../in-turns')
 
-/** Judges targets. Emits `verdict` (target, verdict) for each diagnosis that changed its state. */
+/**
+ * Evaluates targets. Emits `verdict` (target, verdict) for each diagnosis that changed its state.
+ */
 class JudgingPart {
   name = 'judging'
   /** @type {InTurns | undefined} */

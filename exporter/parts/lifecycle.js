@@ -25,7 +25,7 @@ class Lifecycle {
   /**
    * @param {import('../exporter').Exporter} exporter
    * @returns {Promise<object>} the addresses on which it listens, by name
-   * @throws {Error} its message names what cannot be started, its code is the system's, such as
+   * @throws {Error} the message names the part that cannot start, the code is the system's, such as
    *   EADDRINUSE; all started parts are stopped then
    */
   async start (exporter) {

@@ -3,6 +3,8 @@
 /** Logs events of targets, and load shedding of the exporter. */
 class LogPart {
   name = 'log'
+  /** Diagnoses of each target that are suspected or confirmed. @type {WeakMap<object, Set<string>>} */
+  #found = new WeakMap()
 
   /** @param {import('../exporter').Exporter} exporter */
   start (exporter) {
@@ -13,8 +15,17 @@ class LogPart {
     exporter.on('end', ({ name, thread, exitCode }) => {
       log.info({ target: name, thread, exitCode }, 'target ended')
     })
-    exporter.on('verdict', ({ name, thread }, { diagnosis, state, summary }) => {
-      log.info({ target: name, thread, diagnosis, state }, summary)
+    exporter.on('verdict', (target, { diagnosis, state, summary }) => {
+      const { name, thread } = target
+      const isFound = state === 'suspected' || state === 'confirmed'
+      const found = this.#found.get(target) ?? new Set()
+      // Each target rules out a dozen diagnoses when it starts. Only findings are news, and their
+      // end.
+      const level = isFound || found.has(diagnosis) ? 'info' : 'debug'
+      log[level]({ target: name, thread, diagnosis, state }, summary)
+      if (isFound) found.add(diagnosis)
+      else found.delete(diagnosis)
+      this.#found.set(target, found)
     })
     exporter.on('death', ({ target, thread, reason, sure, text }) => {
       log.warn({ target, thread, reason, sure }, text)

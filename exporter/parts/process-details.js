@@ -5,8 +5,8 @@ const { findCase } = require('@memwatch/engine/verdicts/case')
 /** @typedef {import('@memwatch/engine/history/target').Target} Target */
 
 /**
- * Readers of process details, by the diagnosis that the details explain. Each is loaded with the
- * first finding, because most exporters never need it.
+ * Readers of process details, by the diagnosis that the details explain. Each reader is loaded with
+ * the first finding, because most exporters never need it.
  * @type {Readonly<Record<string, (target: Target) => void>>}
  */
 const readers = Object.freeze({
@@ -15,7 +15,7 @@ const readers = Object.freeze({
     findCase(target).openHandles = readOpenHandles(target.hello)
   },
   'native-memory-leak': target => {
-    // Without memory of this kind, no addon has a malloc of its own.
+    // If no memory belongs to an addon's malloc, no addon has a malloc of its own.
     if (!target.scan?.addonMallocBytes) return
     const { readMallocAddons } = require('../captures/installed-packages')
     findCase(target).mallocAddons = readMallocAddons(target.hello)
@@ -24,7 +24,8 @@ const readers = Object.freeze({
 
 /**
  * Reads details of a process from /proc when a verdict is suspected, and again when it is
- * confirmed: the open handles of a leak of handles, and the addons with a malloc of their own.
+ * confirmed: the open handles for a leak of handles, and addons with a malloc of their own for a
+ * leak of native memory.
  */
 class ProcessDetailsPart {
   name = 'process details'

@@ -5,13 +5,15 @@ const path = require('node:path')
 const { createMemoryGroup } = require('./memory-group')
 const { findParentGroup } = require('./parent-group')
 
-/** The kernel's own default: https://docs.kernel.org/scheduler/sched-bwc.html */
+/** Default period of the kernel's CPU quota: https://docs.kernel.org/scheduler/sched-bwc.html */
 const PERIOD_MICROS = 100_000
-/** Joins the group, then becomes the command, so the process id stays the same. */
+/**
+ * Script that joins the cgroup, then becomes the command, so that the process id stays the same.
+ */
 const JOIN = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
 
 /**
- * A cgroup with a memory limit and a CPU quota, as a container has.
+ * Creates a cgroup with a memory limit and a CPU quota, as a container has.
  * @param {{ memoryBytes: number, cores: number, name: string, onParent?: boolean }} limits name:
  *   letters and dashes; onParent: true to set the memory limit on the parent of the cgroup that
  *   contains the process
@@ -28,7 +30,7 @@ function createContainerGroup ({ memoryBytes, cores, name, onParent = false }) {
     reason: undefined,
     path: memoryPath,
     /**
-     * A cgroup outside the quota for clients, because the quota of a pod does not include its
+     * A cgroup for clients, outside the quota, because the quota of a pod does not include its
      * clients.
      */
     clientsPath: path.dirname(cpu),

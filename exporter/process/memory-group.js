@@ -13,9 +13,9 @@ const { findParentGroup, readLines, readWords } = require('./parent-group')
  * https://docs.kernel.org/admin-guide/cgroup-v2.html
  *
  * @typedef {object} MemoryGroup
- * @property {boolean} supported false: false if this machine allows no memory limit; `wrap` returns
- *   the command unchanged then
- * @property {string} [reason] reason, as text
+ * @property {boolean} supported false if this machine allows no memory limit; then `wrap` returns
+ *   the command unchanged
+ * @property {string} [reason] reason why it is not supported, as text
  * @property {string} [path] directory of the cgroup
  * @property {(command: string, args: string[]) => { command: string, args: string[] }} wrap returns
  *   a command that joins the cgroup before it starts the given one, because Node.js sizes its heap
@@ -39,8 +39,8 @@ const PREFIX = 'memwatch-'
 const INNER = 'inner'
 const REMOVE_ATTEMPTS = 50
 const REMOVE_PAUSE_MS = 100
-// Joins the cgroup, then becomes the command by exec, so that process id, signals and exit code are
-// the command's own.
+// This script joins the cgroup, then becomes the command by exec. So process id, signals and exit
+// code are those of the command.
 const JOIN = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
 
 /**

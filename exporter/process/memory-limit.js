@@ -8,7 +8,7 @@ const { controllerPaths } = require('@memwatch/agent/protocol/cgroup-paths')
 const LIMIT_FILES = Object.freeze({ 1: 'memory.limit_in_bytes', 2: 'memory.max' })
 
 /**
- * The lowest memory limit of a process and its parent cgroups.
+ * The lowest memory limit of a process's cgroup and of the cgroups above it.
  * @param {string | null} cgroup text of the process's /proc/PID/cgroup
  * @returns {number | null | undefined} bytes; null without a limit below the memory of the machine;
  *   undefined if its cgroup is not visible

@@ -6,8 +6,8 @@ const { plainText } = require('@memwatch/agent/protocol/text-rules')
 const { Witness } = require('./witness')
 
 /**
- * Upper bound of descriptors whose links are read, which takes 10 ms. More descriptors are sampled
- * evenly.
+ * Upper bound of descriptors whose links are read; reading so many takes 10 ms. Of more
+ * descriptors, an even sample is read.
  */
 const MOST_LINKS = 4096
 const MOST_THREADS = 1024
@@ -26,8 +26,8 @@ const LISTEN = '0A'
  */
 
 /**
- * Reads descriptors, by their links, and threads from /proc/PID. It needs a shared process
- * namespace, and the right to read these files.
+ * Reads the links of descriptors, and the names of threads, from /proc/PID. This requires a shared
+ * process namespace, and the right to read these files.
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello
  * @returns {Handles[] | null} null if the process is not visible
  */
@@ -66,7 +66,7 @@ function descriptorGroups (pid) {
 }
 
 /**
- * Groups open files: files that are open more than once by path, others by folder.
+ * Groups open files: by path if a file is open more than once, otherwise by folder.
  * @param {string[]} files
  */
 function fileGroups (files) {

@@ -8,10 +8,11 @@ const path = require('node:path')
  */
 
 /**
- * Directory in which new cgroups are created. On v1 it is this process's own cgroup, so the limit
- * of an outer container still applies. On v2 a cgroup with processes cannot delegate controllers to
- * children ("no internal processes"). So it is the own cgroup only if this already delegates
- * memory, or is the real root; otherwise it is the parent of the own cgroup.
+ * Directory in which new cgroups are created. On v1 this directory is the process's own cgroup, so
+ * the limit of an outer container still applies. On v2 a cgroup with processes cannot delegate
+ * controllers to children ("no internal processes"). So the directory is the own cgroup only if
+ * that cgroup already delegates memory, or is the real root. Otherwise the directory is the parent
+ * of the own cgroup.
  * @param {string} procSelf
  * @param {Fs} fs
  * @param {string} [controller] controller of v1, where each controller has its own directories

@@ -16,7 +16,7 @@ const TICKS_PER_SECOND = 100
  *   gone: dead, whether reaped or not
  * @property {number} cpuSeconds CPU time since its start; 0 when gone
  * @property {number} [rssBytes]
- * @property {Exit} [exit] exit status, as long as the parent has not read it
+ * @property {Exit} [exit] exit status, until the parent has read it
  *
  * Exit status of a process: wait(2).
  * @typedef {{ code: number | null, signal: string | null }} Exit
@@ -39,8 +39,8 @@ const STATES = {
 
 /**
  * Process probe: reads the state of another process from /proc/PID and from its memory cgroup. It
- * works only in a shared process namespace. Pid and start time in ticks must both equal the
- * hello's, so that another process with the same pid is never reported on.
+ * works only in a shared process namespace. Pid and start time in ticks must both equal those in
+ * the hello, so that the probe never reports on another process with the same pid.
  */
 class Witness {
   #pid

@@ -6,8 +6,8 @@ const { createGzip, constants } = require('node:zlib')
 const { RECORDING_VERSION, isCompressed } = require('@memwatch/engine/recording/format')
 
 /**
- * Longest interval between two writes of compressed data: a killed exporter loses at most this
- * time.
+ * Longest interval between two writes of compressed data: a killed exporter loses at most the data
+ * of this time.
  */
 const FLUSH_MS = 10_000
 
@@ -16,7 +16,10 @@ const FLUSH_MS = 10_000
  * reason.
  */
 class Recorder {
-  /** Receives the text: the file, or what compresses it. @type {import('node:stream').Writable} */
+  /**
+   * Stream that receives the text: the file, or its compressor.
+   * @type {import('node:stream').Writable}
+   */
   #sink
   /** Resolves when the file is closed. @type {Promise<void>} */
   #done

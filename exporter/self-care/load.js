@@ -11,7 +11,7 @@ const { semiSpaceMax, youngGenerationBytes } = require('@memwatch/engine/v8/heap
  * Load shedding of an exporter with too much work or too little memory. The resolution of healthy
  * targets is reduced first. For targets with a suspected or confirmed finding, all frames are read
  * and evaluated at every level. All frames of the first targets of a pod are also read, so that
- * later targets cannot displace them.
+ * later targets cannot take their place.
  *
  * @typedef {object} Level
  * @property {string} gives description of the work that the exporter omits
@@ -19,7 +19,7 @@ const { semiSpaceMax, youngGenerationBytes } = require('@memwatch/engine/v8/heap
  * old generation
  * @property {number} loopRatio the level applies if the event loop is busy for this share of time
  * @property {number} evaluateSeconds least time between two evaluations of a healthy target
- * @property {number} frameOf of a healthy target, one frame in this many is read
+ * @property {number} frameOf one of this many frames of a healthy target is read
  * @property {number} historyBytes memory limit of packed histories
  * @property {boolean} newTargets true if new targets are accepted, and frames that are larger than
  *   the previous one
@@ -86,8 +86,8 @@ function memoryLimitBytes () {
 }
 
 /**
- * RSS bytes. libuv reads it from /proc, and throws if /proc is not mounted.
- * @returns {number | undefined} of this process
+ * RSS of this process. libuv reads it from /proc, and throws if /proc is not mounted.
+ * @returns {number | undefined} bytes
  */
 function ownRssBytes () {
   try {
@@ -99,7 +99,7 @@ function ownRssBytes () {
 
 /**
  * V8 aborts when four collections in a row leave more than 0.8 of the old generation in use
- * (Heap::CheckIneffectiveMarkCompact): so the old generation counts as full well before.
+ * (Heap::CheckIneffectiveMarkCompact). So the old generation counts as full below that share.
  */
 const FULL_RATIO = 0.75
 /** Size of the young generation without a flag: V8's default is three semi-spaces of 16 MiB. */
@@ -157,8 +157,8 @@ const HELD_UP = 1.5
 
 /**
  * @param {number} everyMs interval of measurements
- * @returns {() => number} function that returns the share of time since its last call in which the
- *   event loop was busy
+ * @returns {() => number} function that returns the busy share of the event loop since its last
+ *   call
  */
 function loopReader (everyMs) {
   let before = performance.eventLoopUtilization()
@@ -174,7 +174,9 @@ function loopReader (everyMs) {
   }
 }
 
-/** Received bytes after which memory is read again; parsed, they take several times as much. */
+/**
+ * Received bytes after which memory is read again; once parsed, they take several times as much.
+ */
 const MEASURE_EVERY_BYTES = MIB
 
 /**

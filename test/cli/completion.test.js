@@ -142,6 +142,6 @@ describe('memwatch completion targets', () => {
 
 it('memwatch completion refuses an unknown shell', async () => {
   expect(await memwatch(['completion', 'tcsh'])).toMatchObject({
-    code: 2, stdout: '', stderr: expect.stringContaining('bash, zsh, fish, targets')
+    code: 2, stdout: '', stderr: expect.stringContaining('bash, zsh, fish or targets')
   })
 })
