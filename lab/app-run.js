@@ -9,8 +9,7 @@ const { parseArgs } = require('node:util')
  * Arguments of one lab app, and its functions to report.
  * @typedef {object} AppRun
  * @property {number} rate `--rate N`: multiplies the app's load, 1 by default
- * @property {boolean} fixed `--fixed`: the same app with its defect repaired, where the defect is
- *   in the code
+ * @property {boolean} fixed `--fixed`: true to run the app without the defect in its code
  * @property {(work?: number) => void} served counts finished work: a request, a file, a batch row
  * @property {(release: () => void) => void} onEnd called once before the process ends
  */
