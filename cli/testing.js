@@ -25,7 +25,7 @@ const SAMPLING_BYTES = 256
 let gc
 
 /**
- * V8's own `gc`: exposed to contexts created while the flag is set.
+ * Returns V8's own `gc`, which V8 exposes to contexts that are created while the flag is set.
  * @returns {() => void}
  * @throws {Error} if this Node.js offers no `gc`
  */
@@ -109,8 +109,8 @@ async function look (work, { calls, level, turns }) {
  * Buffers, is read. Growth is the Theil–Sen slope, bytes per call. A leak is growth whose lower
  * confidence bound (Sen 1968) exceeds `leastBytes` in two consecutive measurements, the later one
  * with twice as many calls: late warm-up is no leak. A measurement with a slope of at most
- * `leastBytes` ends it. Growth caused by other code of the process is included, so nothing else
- * should run at the same time.
+ * `leastBytes` ends the check without a leak. Growth caused by other code of the process is
+ * included, so nothing else should run at the same time.
  *
  * It uses no timers and no clock, so that fake ones do not disturb it.
  *

@@ -69,7 +69,7 @@ function compute (source, given) {
 }
 
 /**
- * Frames of a healthy app with these fields.
+ * Creates a target with the frames of a healthy app, which contain only these fields.
  * @param {Set<string>} names
  * @param {Partial<import('@memwatch/agent/protocol/frame').Hello>} machine
  */
