@@ -23,8 +23,9 @@ const OPTIONS = /** @type {const} */ ({
 })
 
 /**
- * Lifecycle of a lab app: a progress line every 5 s, an end after `--seconds N`, a clean end (exit
- * code 0) after SIGTERM and SIGINT, and a JSON summary as the last line on stdout.
+ * Manages the lifecycle of a lab app. It prints a progress line every 5 s. The app ends after
+ * `--seconds N`, and cleanly (exit code 0) after SIGTERM and SIGINT. The last line on stdout is a
+ * JSON summary.
  * @param {object} [options]
  * @param {string} [options.work] unit that `served` counts, in the plural
  * @param {() => Record<string, number>} [options.figures] the app's own figures for progress and

@@ -49,7 +49,7 @@ class GcLogLife {
     values.heapUsedBytes = line.usedAfterBytes
     values.heapTotalBytes = line.totalAfterBytes
     if (line.kind === 'major') {
-      // A full collection empties the new space, so the remaining bytes are live.
+      // A major GC empties the new space, so the remaining bytes are live.
       values.liveHeapBytes = line.usedAfterBytes
       values.liveHeapMajors = ++this.#liveHeapMajors
     }

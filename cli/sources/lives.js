@@ -9,7 +9,7 @@ const { capable } = require('./capable')
 
 /**
  * Limit of sessions in one source, enough for an app that restarts all day. Further sessions are
- * only counted, not judged.
+ * only counted, not evaluated.
  */
 const MOST_LIVES = 1000
 

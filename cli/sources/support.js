@@ -8,8 +8,8 @@ const { diagnoses } = require('@memwatch/engine/diagnoses/index')
 const { GcCounters } = require('./gc-counters')
 
 /**
- * Finds the diagnoses that a source supports: all diagnoses judge some minutes of a healthy app
- * with the fields of the source. A diagnosis that answers `unknown` is not supported.
+ * Finds the diagnoses that a source supports: all diagnoses evaluate some minutes of a healthy
+ * app with the fields of the source. A diagnosis that answers `unknown` is not supported.
  */
 
 const MIB = 2 ** 20

@@ -1,5 +1,5 @@
-// Draws one dashboard with Grafana's own components, from the answers of a Prometheus. draw.js stores
-// them in window.DRAWING:
+// Draws one dashboard with Grafana's own components, from the answers of a Prometheus. draw.js
+// stores them in window.DRAWING:
 // { dashboard, from, to (Unix seconds), step, answers: { [panel id]: Answer[] } }.
 import React from 'react'
 import { createRoot } from 'react-dom/client'
