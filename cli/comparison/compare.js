@@ -16,8 +16,8 @@ const { spreadOf, isApart } = require('./spread')
  * @property {Side} before
  * @property {Side} after
  * @property {Row[]} rows figures that at least one side has
- * @property {Tried | null} fix change that the first run before recommends, or that was tried
- * @property {Change[]} verdicts verdicts that differ between the sides, and unchanged ones
+ * @property {Tried | null} fix fix that the first run of `before` recommends, or that was tried
+ * @property {Change[]} verdicts diagnoses that are confirmed on at least one side
  *
  * @typedef {object} Side
  * @property {RunSummary[]} runs
