@@ -145,7 +145,7 @@ async function auditTarget (name, given) {
     throw new UsageError(`--node: expected no version for the target ${name}, which reports its ` +
       'own; no file has this name')
   }
-  // The name looks like the name of a missing file: an exporter cannot know it.
+  // The name looks like a file name, so no exporter has a target of this name.
   if (FILE.test(name)) {
     throw new UsageError(`cannot read ${name}: no such file`)
   }

@@ -161,7 +161,8 @@ function render (capture, url) {
  * Prints the progress on a terminal.
  * @param {string} what
  * @param {number} seconds
- * @returns {(elapsedSeconds?: number) => void} undefined once the capture has ended
+ * @returns {(elapsedSeconds?: number) => void} prints the progress; without a time,
+ *   it clears the line, because the capture has ended
  */
 function progressOf (what, seconds) {
   return elapsed => {

@@ -74,7 +74,7 @@ async function measured (at, like) {
 }
 
 /**
- * Prints the progress, because judging the frames of a day takes seconds.
+ * Prints the progress, because the evaluation of a day's frames takes seconds.
  * @param {string} file
  * @returns {(share: number) => void}
  */

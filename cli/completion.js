@@ -52,7 +52,7 @@ async function listTargets (given) {
     const names = body.map(({ target }) => String(target)).filter(name => PLAIN_NAME.test(name))
     return [...new Set(names)]
   } catch (error) {
-    if (error instanceof UsageError) return [] // The user did not name the exporter.
+    if (error instanceof UsageError) return [] // Without an exporter, no name can be completed.
     throw error
   }
 }

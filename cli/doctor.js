@@ -200,7 +200,7 @@ async function examineProcess (subject, { all, answers }) {
  */
 async function checkSettings ({ view, settings, ...rest }) {
   if (!view || !settings) {
-    // Without a readable process, the agent itself may have reported its settings.
+    // Without a target, checkAgent has already reported why the process is unreadable.
     return rest.target ? [unknown('process', whyUnread({ view, pid: rest.pid }))] : []
   }
   const seen = { ...rest, view, settings }
@@ -225,7 +225,7 @@ async function checkSocketOf ({ pid, view }) {
   const { env, user, groups } = view
   const hasToken = Boolean(env?.[agentOptions.tokenFile.env])
   const text = env?.[agentOptions.socket.env]
-  // Same rule as os.tmpdir() in the process.
+  // os.tmpdir() follows the same rule in the process of the app.
   const folder = env?.TMPDIR || env?.TMP || env?.TEMP || '/tmp'
   const root = linkOf(pid, 'ns/mnt') === linkOf('self', 'ns/mnt') ? '' : `/proc/${pid}/root`
   const cwd = linkOf(pid, 'cwd') ?? '/'

@@ -121,8 +121,9 @@ function chooseVerdict ({ target, primary, verdicts }, wanted) {
  * @param {any} target
  * @param {{ format: typeof FORMATS[number], fix?: string, workload?: string, namespace?: string,
  *   container?: string }} given
- * @returns {{ text: string, note?: string }} note: what the patch leaves out
- * @throws {NoPatchError} the reason why the best fix has no such form
+ * @returns {{ text: string, note?: string }} note: options that the patch leaves
+ *   out, and the reason
+ * @throws {NoPatchError} with the reason why the best fix has no patch in this format
  */
 function choosePatch ({ diagnosis, fix: fixes }, target, { format, fix: wanted, ...where }) {
   if (wanted !== undefined) {

@@ -115,7 +115,7 @@ function filesOf ({ name, at, optional }) {
 }
 
 /**
- * Makes the files readable for every user, whatever the umask.
+ * Writes a file that every user may read, whatever the umask.
  * @param {string} file
  * @param {Buffer} content
  */

@@ -93,7 +93,7 @@ const explain = act => async (...args) => {
   }
 }
 
-/** Ends when the pending answers are written, or after a short time. */
+/** Ends the process when the pending answers are written, or after GRACE_MS. */
 function end () {
   process.stdin.destroy()
   setTimeout(() => process.exit(0), GRACE_MS).unref()
@@ -122,7 +122,8 @@ function loadSdk () {
  * @throws {UsageError}
  */
 async function openRecording (file) {
-  // These load the judges and an HTTP server, which a client of an exporter does not need.
+  // These modules load the diagnoses and an HTTP server, which a client of an exporter does not
+  // need.
   const { RecordingError } = require('@memwatch/engine/recording/replay')
   const { replayedApi } = require('@memwatch/exporter/expose/replayed')
   const { judgeFiles } = require('./diagnose')

@@ -17,7 +17,7 @@ const { UsageError, readSeconds } = require('./program/usage-error')
 const FORMATS = /** @type {const} */ (['report', 'helm', 'kubernetes'])
 /** Exit status if no size can be recommended, because of a leak or a missing history. */
 const NO_SIZE_STATUS = 1
-/** Exit code that a shell reports after SIGABRT, by which V8 ends when the heap is full. */
+/** Exit code that a shell reports after SIGABRT, the signal of V8's abort when the heap is full. */
 const ABORTED = 134
 
 const command = withApiOptions(new Command('right-size'))

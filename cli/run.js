@@ -200,7 +200,8 @@ function writeReport (report, given, reportFile, ended) {
 }
 
 /**
- * `memwatch capture` asks an exporter for the capture, and this one ends with the run.
+ * Explains how to use `memwatch capture`, which needs an exporter: the exporter of this run ends
+ * with the run.
  * @param {readonly import('./text/terminal').Line[]} report
  */
 const sayHowToCapture = report => report.some(isOfCapture)
@@ -222,7 +223,7 @@ const isAnyJudged = ({ targets }) =>
 /**
  * @param {Pick<import('./watch/watch-command').Report, 'targets' | 'deaths'>} report
  * @param {string} [failOn]
- * @returns {number | undefined} exit status; undefined without --fail-on, or if it does not apply
+ * @returns {number | undefined} exit status; undefined without --fail-on, or if no target fails
  */
 function failOnStatus (report, failOn) {
   if (failOn === undefined) return undefined

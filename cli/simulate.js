@@ -13,7 +13,7 @@ const { UsageError, readBytes } = require('./program/usage-error')
 
 /**
  * Flags for machines that allow no memory cgroup: sizes that V8 chooses in 512 MiB (Node 20 to 25).
- * Options later on the command line win.
+ * Later options on the command line override these.
  */
 const SIZES_OF_THE_CONTAINER = ['--max-semi-space-size=1', '--max-old-space-size=256']
 

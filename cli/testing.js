@@ -25,7 +25,7 @@ const SAMPLING_BYTES = 256
 let gc
 
 /**
- * V8's own `gc`: exposed to contexts created while the flag is set.
+ * Returns V8's own `gc`, which V8 exposes to contexts that are created while the flag is set.
  * @returns {() => void}
  * @throws {Error} if this Node.js offers no `gc`
  */
@@ -109,20 +109,19 @@ async function look (work, { calls, level, turns }) {
  * Buffers, is read. Growth is the Theil–Sen slope, bytes per call. A leak is growth whose lower
  * confidence bound (Sen 1968) exceeds `leastBytes` in two consecutive measurements, the later one
  * with twice as many calls: late warm-up is no leak. A measurement with a slope of at most
- * `leastBytes` ends it. Growth caused by other code of the process is included, so nothing else
- * should run at the same time.
+ * `leastBytes` ends the check without a leak. Growth caused by other code of the process is
+ * included, so nothing else should run at the same time.
  *
- * It uses no timers and no clock, so that fake ones do not disturb it.
+ * The check uses no timers and no clock, so that fake ones do not disturb it.
  *
  * @param {() => unknown} work may be asynchronous
  * @param {object} [options]
- * @param {number} [options.calls] calls per round; default 50. 24 such rounds run, or up to 120 if
- *   memory grows
+ * @param {number} [options.calls] calls per round; default 50. In all, the check makes 24 × `calls`
+ *   calls, or up to 120 × `calls` if memory grows
  * @param {number} [options.leastBytes] growth per call that counts as a leak; default 64
  * @param {number} [options.falseAlarms] highest rate of false alarms, 0–1; default 0.001
  * @returns {Promise<{ bytesPerCall: number, isDecided: boolean }>} growth of the last
- *   measurement;
- *   isDecided: false if it exceeds `leastBytes`, but scatters too much to be called a leak
+ *   measurement; isDecided: false if it exceeds `leastBytes`, but scatters too much to be a leak
  * @throws {AssertionError} for a leak, with its bytes per call, and with the function that
  *   allocates the retained memory if a sampling heap profile of one more round shows it. An error
  *   of the work is passed on unchanged; RangeError for a wrong option; Error if no GC can be run

@@ -11,9 +11,9 @@ const { UsageError, readSeconds } = require('./program/usage-error')
 
 /** Time shown in a sparkline. */
 const SPARK_SECONDS = 300
-/** Upper bound of targets whose series are requested, one by one: the visible ones. */
+/** Upper bound of targets whose series are requested, because each needs its own request. */
 const MOST_SPARKS = 50
-/** Window of shares of time. */
+/** Window over which the shares of event loop time and GC time are computed. */
 const SHARE_SECONDS = 10
 const TRACKS = ['rssBytes', 'eventLoopActiveSeconds', 'gcPauseSeconds']
 /** Page size of /api/v1/deaths. */

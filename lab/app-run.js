@@ -9,8 +9,7 @@ const { parseArgs } = require('node:util')
  * Arguments of one lab app, and its functions to report.
  * @typedef {object} AppRun
  * @property {number} rate `--rate N`: multiplies the app's load, 1 by default
- * @property {boolean} fixed `--fixed`: the same app with its defect repaired, where the defect is
- *   in the code
+ * @property {boolean} fixed `--fixed`: true to run the app without the defect in its code
  * @property {(work?: number) => void} served counts finished work: a request, a file, a batch row
  * @property {(release: () => void) => void} onEnd called once before the process ends
  */
@@ -24,8 +23,9 @@ const OPTIONS = /** @type {const} */ ({
 })
 
 /**
- * Lifecycle of a lab app: a progress line every 5 s, an end after `--seconds N`, a clean end (exit
- * code 0) after SIGTERM and SIGINT, and a JSON summary as the last line on stdout.
+ * Manages the lifecycle of a lab app. It prints a progress line every 5 s. The app ends after
+ * `--seconds N`, and cleanly (exit code 0) after SIGTERM and SIGINT. The last line on stdout is a
+ * JSON summary.
  * @param {object} [options]
  * @param {string} [options.work] unit that `served` counts, in the plural
  * @param {() => Record<string, number>} [options.figures] the app's own figures for progress and

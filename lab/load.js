@@ -87,7 +87,7 @@ function generate (load) {
 
 if (require.main === module) {
   process.stdin.resume().on('close', () => process.exit(0)).on('error', () => process.exit(0))
-  // Ctrl-C reaches the whole terminal group; the app decides when this ends.
+  // Ctrl-C reaches all processes of the terminal; the app decides when this process ends.
   process.on('SIGINT', () => {})
   generate(JSON.parse(process.argv[2]))
 }

@@ -9,10 +9,11 @@ const path = require('node:path')
 
 /**
  * Listens on a free loopback port, and loads the server from a process of its own, so that the
- * client's heap and CPU are not the app's. That process has no agent (no NODE_OPTIONS,
- * MEMWATCH_DISABLED=1) and cannot outlive the app: its stdin is a pipe from here, which the kernel
- * closes at any end of the app. If the app has a CPU quota, MEMWATCH_LAB_CLIENTS names a cgroup
- * without it for the clients, as a pod does not pay for its users.
+ * client's heap and CPU are not the app's. The load process has no agent (no
+ * NODE_OPTIONS, MEMWATCH_DISABLED=1). It cannot outlive the app: its stdin is a pipe of the app,
+ * which the kernel closes at any end of the app. If the app has a CPU quota, MEMWATCH_LAB_CLIENTS
+ * names a cgroup without the quota for the clients, because clients of a real pod do not use its
+ * CPU.
  * @param {import('node:http').Server} server counts each finished response as served
  * @param {AppRun} run
  * @param {Omit<Load, 'port'>} load `run.rate` multiplies its requests per second

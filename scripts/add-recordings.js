@@ -1,9 +1,8 @@
 'use strict'
 
 /**
- * `npm run recordings -- FILE…`: recordings of the accuracy bench become test recordings. Copies
- * them to test/recordings without the folders and the name of this machine. Then run `npm run
- * baseline`.
+ * `npm run recordings -- FILE…`: copies recordings of the accuracy bench to test/recordings,
+ * without the folders and the name of this machine. Then run `npm run baseline`.
  */
 
 const fs = require('node:fs')

@@ -1,8 +1,9 @@
 'use strict'
 
 /**
- * `npm run demo`: a real app lacks new space, memwatch finds that and prints the flag, the app runs
- * again with it, and both runs are compared. It takes about a minute and a half.
+ * `npm run demo`: runs a real app whose new space is too small, until memwatch prints the flag that
+ * fixes it. Then it runs the app with the flag, and compares both runs. It takes about a minute and
+ * a half.
  */
 
 const { spawnSync } = require('node:child_process')

@@ -4,7 +4,7 @@ const path = require('node:path')
 const { fetchPackage } = require('./fetch-package')
 
 /**
- * A Node.js of an exact version, from the npm package that carries its binary.
+ * Fetches a Node.js of an exact version, from the npm package that contains its binary.
  * @param {string} version
  * @returns {string} path of the binary
  * @throws {Error} if npm cannot fetch it
@@ -17,7 +17,7 @@ const fetchNode = version =>
     { folder: path.join('nodes', version) }
   )
 
-/** A version that leaks in Blob.stream() (nodejs/node#63574), for test/integration. */
+/** Version of Node.js that leaks in Blob.stream() (nodejs/node#63574), for test/integration. */
 const LEAKY_NODE = '24.17.0'
 
 module.exports = { LEAKY_NODE, fetchNode }

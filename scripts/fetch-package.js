@@ -6,8 +6,8 @@ const { spawnSync } = require('node:child_process')
 const { toolsFolder } = require('./tools-folder')
 
 /**
- * Fetches an npm package of an exact version once into the tools folder, for proofs beside `npm
- * test`.
+ * Fetches an npm package of an exact version into the tools folder, unless it is there already.
+ * Tests and benches use it for tools that the repository does not depend on.
  * @param {string} name of the package
  * @param {string} version
  * @param {string} file path below the package

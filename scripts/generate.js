@@ -24,7 +24,7 @@ const { Exporter } = require('../exporter/exporter')
 const ROOT = path.join(__dirname, '..')
 const CHART_FILES = 'deploy/helm/memwatch/files'
 
-/** Copies for the chart, as Helm reads no file outside of it. */
+/** Copies for the chart, because Helm reads no file outside the chart. */
 const copies = {
   [`${CHART_FILES}/rules/alerts.yaml`]: 'alerts/memwatch.alerts.yaml',
   [`${CHART_FILES}/rules/rules.yaml`]: 'alerts/memwatch.rules.yaml',

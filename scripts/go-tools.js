@@ -4,7 +4,7 @@
  * The tools that read the manifests of `deploy/` (Helm and others) and the workflows (actionlint),
  * built by Go at exact versions. They are outside the repository, in a folder for each version, so
  * that a machine builds them once. The first build takes minutes: most of it is Helm. `node
- * scripts/go-tools.js helm` builds the named ones only.
+ * scripts/go-tools.js helm` builds only the named tools.
  */
 
 const fs = require('node:fs')

@@ -23,7 +23,7 @@ const PACKAGES = ['cli', 'exporter', 'engine', 'agent']
  * @returns {Promise<Graph>}
  */
 async function readImports () {
-  // Loaded on use, as it is an ECMAScript module that takes a second to load.
+  // The module is loaded on use, because it is an ECMAScript module and takes a second to load.
   const { cruise } = await import('dependency-cruiser')
   const { output } = await cruise(PACKAGES, {
     ...options,

@@ -33,7 +33,7 @@ function readJson (file) {
 }
 
 /**
- * Packages of one version belong together.
+ * Sets the version of memwatch's own packages, because packages of one version belong together.
  * @param {Record<string, string>} [dependencies]
  */
 const withOwnVersion = dependencies =>

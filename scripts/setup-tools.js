@@ -2,10 +2,10 @@
 
 /**
  * Installs the tools of the tests: Prometheus, Alertmanager, jemalloc, image builders, shells, Helm
- * and others, and a Node.js whose memory bug a test causes. On Debian and Ubuntu, as root, it
- * installs the distribution's packages (no daemon is started), and with Go it builds the tools that
- * read Kubernetes' manifests. On other systems it lists what is missing, and fails if CI is set,
- * because there a skipped test is a failure.
+ * and others, and a Node.js with a memory bug that a test reproduces. As root on Debian and Ubuntu,
+ * it installs the distribution's packages without starting their daemons. With Go it builds the
+ * tools that read Kubernetes' manifests. On other systems it lists the missing tools. It fails if
+ * CI is set, because a skipped test is a failure there.
  */
 
 const fs = require('node:fs')

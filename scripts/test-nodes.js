@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * `npm run test:nodes`: the tests of the agent on each Node.js that it supports. The binaries are
- * npm packages, fetched once into the tools folder. Arguments after `--` go to jest, such as `npm
- * run test:nodes -- -t 'frozen'`; TEST_NODE_VERSIONS=18.20.8,26.10.0 chooses versions.
+ * `npm run test:nodes`: runs the tests of the agent on each Node.js that it supports. The binaries
+ * are npm packages, fetched once into the tools folder. Arguments after `--` go to jest, such as
+ * `npm run test:nodes -- -t 'frozen'`; TEST_NODE_VERSIONS=18.20.8,26.10.0 chooses versions.
  */
 
 const { spawnSync } = require('node:child_process')

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * All tests, as CI runs them: `npm test`. Installs the tools of the integration tests if possible,
- * then runs all checks and tests, and ends with one line of counts.
+ * Runs all tests, as CI does: `npm test`. It installs the tools of the integration tests if
+ * possible, then runs all checks and tests, and ends with one line of counts.
  */
 
 const fs = require('node:fs')

@@ -4,7 +4,8 @@ const os = require('node:os')
 const path = require('node:path')
 
 /**
- * Folder outside the repository for tools that tests and proofs build. TEST_TOOLS names another.
+ * Folder outside the repository for tools that tests and proofs build. The variable
+ * TEST_TOOLS replaces it.
  * @returns {string} absolute path; it need not exist
  */
 const toolsFolder = () =>

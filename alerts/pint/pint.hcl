@@ -1,14 +1,16 @@
-# What pint asks of every rule, beside its own checks; npm run lint:rules adds a Prometheus that holds real series.
+# Checks that pint applies to each rule, besides its built-in checks. npm run lint:rules adds a
+# Prometheus with real series.
 checks {
-  # Which jobs are exporters is the operator's to say: the default takes any that has memwatch in its name.
+  # pint objects to regular expressions such as job=~".*memwatch.*". The rules need one, because
+  # operators choose the names of their scrape jobs.
   disabled = ["promql/regexp"]
 }
 
-# What it is asked about has only just begun.
+# The Prometheus of npm run lint:rules has just started, so its series are only seconds old.
 check "promql/series" {
   lookbackRange = "2m"
   lookbackStep  = "1s"
-  # Only where the exporter itself has a memory limit.
+  # This metric exists only if the exporter itself has a memory limit.
   ignoreMetrics = ["memwatch_exporter_memory_limit_bytes"]
 }
 
@@ -33,7 +35,7 @@ rule {
     required = true
     value    = "https://.+"
   }
-  # That of the verdict, where a diagnosis makes the alert.
+  # The alert of a diagnosis has the severity of its verdict.
   label "severity" {
     severity = "bug"
     required = true

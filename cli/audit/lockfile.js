@@ -73,7 +73,8 @@ function byName (packages) {
 }
 
 /**
- * package-lock.json of npm 5 and later: `packages` by path, before npm 7 `dependencies` as a tree.
+ * Reads package-lock.json of npm 5 and later. It lists `packages` by path; before npm 7, it has
+ * `dependencies` as a tree.
  * @param {string} text
  * @returns {Package[]}
  * @throws {Error} if the text is not such a lockfile
@@ -110,8 +111,8 @@ function readNpmTree (dependencies, depth) {
 }
 
 /**
- * pnpm-lock.yaml: the keys of `packages` are name@version, /name@version or /name/version, followed
- * by peers in parentheses or after an underscore.
+ * Reads pnpm-lock.yaml. The keys of `packages` are name@version, /name@version or /name/version,
+ * followed by peers in parentheses or after an underscore.
  * @param {string} text
  * @returns {Package[]}
  * @throws {Error} if the text is not such a lockfile
@@ -124,7 +125,7 @@ function readPnpm (text) {
 }
 
 /**
- * yarn.lock of Yarn 1 and later: blocks that begin with the requested ranges.
+ * Reads yarn.lock of Yarn 1 and later. Each of its blocks begins with the requested ranges.
  * @param {string} text
  * @returns {Package[]}
  * @throws {Error} if the text is not such a lockfile

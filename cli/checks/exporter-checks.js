@@ -34,8 +34,9 @@ const SAME_USER =
  * @param {number} [of.user] user id of the process with the agent
  * @param {readonly number[]} [of.groups] group ids of this user
  * @param {boolean} [of.isDefault] true for the default address
- * @param {boolean} [of.hasToken] agent and exporter share a token
- * @param {string} [of.root] its root folder, as a path of this process
+ * @param {boolean} [of.hasToken] true if agent and exporter share a token
+ * @param {string} [of.root] root folder of the process with the agent, as a path that this process
+ *   can open
  * @returns {Promise<Check>}
  */
 async function checkSocket (

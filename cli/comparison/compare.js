@@ -16,8 +16,8 @@ const { spreadOf, isApart } = require('./spread')
  * @property {Side} before
  * @property {Side} after
  * @property {Row[]} rows figures that at least one side has
- * @property {Tried | null} fix change that the first BEFORE recommends, or that was tried
- * @property {Change[]} verdicts verdicts that differ between the sides, and unchanged ones
+ * @property {Tried | null} fix fix that the first run of `before` recommends, or that was tried
+ * @property {Change[]} verdicts diagnoses that are confirmed on at least one side
  *
  * @typedef {object} Side
  * @property {RunSummary[]} runs
@@ -40,15 +40,15 @@ const { spreadOf, isApart } = require('./spread')
  * @property {import('./spread').Spread | null} before
  * @property {import('./spread').Spread | null} after
  * @property {number | null} changeRatio relative change of the medians: −0.31 is 31 % less
- * @property {boolean | null} beyondNoise true: true if the ranges do not overlap; null if a side
+ * @property {boolean | null} beyondNoise true if the ranges do not overlap; null if a side
  *   has only one run
  *
  * @typedef {object} Tried
  * @property {string | null} diagnosis null if the change was given without a finding
  * @property {string} title
  * @property {import('@memwatch/engine/diagnoses/define-diagnosis').Change} change
- * @property {boolean | null} applied true: true if all runs after had the change; null if it is not
- *   visible, like a change of code
+ * @property {boolean | null} applied true if all runs after had the change; null if the change is
+ *   not visible, like a change of code
  * @property {import('@memwatch/engine/verdicts/outcome').Outcome[]} outcomes
  *
  * @typedef {object} Change

@@ -15,8 +15,7 @@ const { rssAfterLoad } = require('./quiet-part')
  * @property {import('@memwatch/agent/protocol/frame').Frame['values']} values last values of the
  *   run
  * @property {number} uptimeSeconds uptime at the last frame
- * @property {import('@memwatch/engine/recording/format').Work} work {} work of the run; empty if
- *   unknown
+ * @property {import('@memwatch/engine/recording/format').Work} work work of the run; {} if unknown
  *
  * @typedef {object} Figure
  * @property {string} title

@@ -37,7 +37,7 @@ const RECORDING = /\.(ndjson|recording)(\.gz)?$/
  *   recording lacks it
  * @param {(share: number) => void} [options.onProgress]
  * @returns {Promise<Run>}
- * @throws {RecordingError} if it is not a recording; SourceError if it is unreadable
+ * @throws {RecordingError} if the file is not a recording; SourceError if it is unreadable
  */
 async function measure (file, { like, diagnosis, work, onProgress } = {}) {
   /** @type {Map<import('@memwatch/engine/history/target').Target, Gathered>} */

@@ -15,7 +15,7 @@ const QUIET_LOOP_SHARE = 0.5
 const BUSIEST = 0.9
 /** CPU use, in cores, below which a process has no load. */
 const LEAST_BUSY_CORES = 0.05
-/** A shorter quiet phase is a pause, not the end. */
+/** A shorter quiet phase is a pause in the load, not its end. */
 const LEAST_SECONDS = 5
 
 /**
@@ -41,7 +41,7 @@ function rssAfterLoad ({ seconds, rssBytes, cpuSeconds, loopSeconds }) {
   )
   for (let end = isQuiet.lastIndexOf(true); end > 0; end = isQuiet.lastIndexOf(true, end)) {
     const start = isQuiet.lastIndexOf(false, end) + 1
-    if (start === 0) return null // the app had not begun
+    if (start === 0) return null // No busy second precedes it: the load had not begun.
     // Entry i of a rate ends at entry i + 1 of seconds.
     if (seconds[end + 1] - seconds[start] >= LEAST_SECONDS) {
       return median(rssBytes.slice(Math.floor((start + end + 1) / 2), end + 2))

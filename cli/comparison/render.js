@@ -87,7 +87,7 @@ function renderFix ({ diagnosis, title, change, applied, outcomes }) {
 }
 
 /**
- * Error of a prediction, as a share of the predicted gain.
+ * Describes the measured effect as a share of the predicted effect.
  * @param {import('@memwatch/engine/verdicts/outcome').Outcome} outcome
  */
 function missBy (outcome) {

@@ -59,7 +59,7 @@ function lastJson (output) {
     try {
       const json = JSON.parse(text)
       if (typeof json === 'object' && json !== null) return json
-    } catch {} // text, then
+    } catch {} // The output is not JSON. It may be text of wrk or hey.
   }
 }
 

@@ -3,7 +3,7 @@
 const { diagnoses } = require('@memwatch/engine/diagnoses/index')
 
 /**
- * Sources of completions for a word.
+ * An option, and the completions of its value.
  * @typedef {object} CompletedOption
  * @property {string} flag --long
  * @property {string} help

@@ -20,7 +20,7 @@ const { wrap } = require('../text/wrap')
 const LEAST_CORES = 0.01
 /** Upper bound of versions named for a finding; the others are only counted. */
 const MOST_VERSIONS = 4
-/** First characters of a cell that a spreadsheet takes for a formula. */
+/** First characters of a cell that a spreadsheet would evaluate as a formula. */
 const FORMULA = /^[=+\-@\t\r]/
 const STYLES = /** @type {Record<string, 'red' | 'yellow'>} */ ({ critical: 'red', warning: 'yellow' })
 
@@ -225,7 +225,7 @@ const COLUMNS = Object.freeze([
 
 /**
  * Renders a row for each finding and version, for spreadsheets: RFC 4180, with plain line feeds. A
- * suspicion is one row without versions.
+ * suspected finding is one row without versions.
  * @param {FleetReport} report
  * @returns {string}
  */

@@ -37,7 +37,7 @@ const DIVIDING = new Set([
   '__name__', 'service_version', 'node_version', 'previous_version', 'diagnosis', 'severity', 'fix',
   'runbook'
 ])
-/** Severities, worst first; a suspicion has none. */
+/** Severities, worst first; a suspected finding has none. */
 const SEVERITIES = ['critical', 'warning', 'info']
 
 /**
@@ -50,9 +50,9 @@ const SEVERITIES = ['critical', 'warning', 'info']
  * @property {string} currency
  *
  * @typedef {object} Saving sums of the effects predicted for the first fix of each verdict
- * @property {number} savingBytes of RSS
- * @property {number} savingCores of GC pauses
- * @property {number | null} savingPerMonth in money; null without a price
+ * @property {number} savingBytes saved RSS
+ * @property {number} savingCores saved CPU time of GC pauses, in cores
+ * @property {number | null} savingPerMonth saved money; null without a price
  *
  * @typedef {{ serviceVersion: string, nodeVersion: string, targets: number } & Saving} FindingVersion
  *   '' for an unknown version of the app
@@ -64,7 +64,7 @@ const SEVERITIES = ['critical', 'warning', 'info']
  * @property {string} diagnosis
  * @property {string} title
  * @property {'confirmed' | 'suspected'} state
- * @property {string | null} severity the worst severity; null for a suspicion
+ * @property {string | null} severity the worst severity; null for a suspected finding
  * @property {number} targets number of targets with the confirmed verdict
  * @property {number} suspectedTargets
  * @property {number} ofTargets number of the workload's targets that are up
@@ -93,8 +93,7 @@ const SEVERITIES = ['critical', 'warning', 'info']
  * @property {number} gcCores cores used in GC pauses
  * @property {{ serviceVersion: string, nodeVersion: string, targets: number, rssBytes: number }[]}
  *   versions most targets first
- * @property {GrowthChange | null} growth null: null if the newest version grows like the previous
- *   one
+ * @property {GrowthChange | null} growth null if the newest version grows like the previous one
  * @typedef {WorkloadFacts & Saving} Workload
  *
  * @typedef {object} FleetReport
@@ -113,7 +112,7 @@ const SEVERITIES = ['critical', 'warning', 'info']
  * Queries the recorded series, and builds the report from them.
  * @param {import('../sources/prometheus-api').PrometheusApi} api
  * @param {object} options
- * @param {string} options.matchers '' or more label matchers, which begin with a comma
+ * @param {string} options.matchers additional label matchers, which begin with a comma; or ''
  * @param {Prices} options.prices
  * @param {number} options.nowUnixMs
  * @returns {Promise<FleetReport>}

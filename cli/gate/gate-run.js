@@ -11,9 +11,9 @@ const { tailOf } = require('../watch/output-tail')
 const { watchCommand } = require('../watch/watch-command')
 
 /**
- * Readings that a run needs. Each takes a frame and a full GC. On a busy machine a run continues
- * until it has them, up to this multiple of its length, and at least for a minute, because Node.js
- * itself may take long to start.
+ * Number of readings that a run needs. Each reading takes a frame and a full GC. A run continues
+ * until it has them, at most for `stretch` times its length or for a minute, whichever is longer:
+ * on a busy machine Node.js itself may take long to start.
  */
 const ENOUGH = Object.freeze({ readings: 24, stretch: 3, seconds: 60 })
 /**

@@ -3,17 +3,17 @@
 const { studentTQuantile } = require('@memwatch/engine/statistics/student-t')
 
 /**
- * A group-sequential test of runs against a baseline, with a tolerance: The outcome "worse" rejects
- * the hypothesis that the mean of a measure is higher by at most the tolerance; the outcome "pass"
+ * A group-sequential test of runs against a baseline, with a tolerance. The outcome "worse" rejects
+ * the hypothesis that the mean of a measure is higher by at most the tolerance. The outcome "pass"
  * rejects the hypothesis that a mean is higher by more.
  *
  * After each run, each measure is tested by Student's t with the pooled variance of both sides, at
  * nominal significance levels (Jennison & Turnbull, Group Sequential Methods, 2000, chapter 11).
- * The given error rate is spent evenly over the looks (interim analyses) (Kim & DeMets, Biometrika
- * 74 (1987) 149–154, with the exponent 1). Each look spends its part in full. For "worse" the part
- * is divided among the measures: by Boole's inequality the sum bounds the rate, however looks and
- * measures depend on each other. For "pass" every measure has to pass, so each uses the whole part:
- * the intersection–union test (Berger, Technometrics 24 (1982) 295–300).
+ * The given error rate is spent evenly over the looks, the interim analyses (Kim & DeMets,
+ * Biometrika 74 (1987) 149–154, with the exponent 1). Each look spends its part in full. For
+ * "worse" the part is divided among the measures: by Boole's inequality the sum bounds the rate,
+ * however looks and measures depend on each other. For "pass" every measure has to pass, so each
+ * uses the whole part: the intersection–union test (Berger, Technometrics 24 (1982) 295–300).
  *
  * @typedef {object} Compared one measure
  * @property {string} measure name

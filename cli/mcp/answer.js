@@ -113,7 +113,8 @@ const shorten = (text, most) => text.length <= most
  * Finds the list with the longest JSON.
  * @param {unknown} value
  * @param {string} [path]
- * @returns {{ list: unknown[], path: string, length: number } | undefined} undefined without one
+ * @returns {{ list: unknown[], path: string, length: number } | undefined} undefined if
+ *   there is no list
  */
 function findLargest (value, path = '') {
   if (typeof value !== 'object' || value === null) return undefined

@@ -14,7 +14,7 @@ const { UsageError } = require('./usage-error')
  * @property {typeof globalThis.fetch} [fetch] default: fetch of Node.js
  */
 
-/** Error: no exporter answers. */
+/** Error for an exporter that does not answer. */
 class NoExporterError extends UsageError {
   /**
    * @param {URL} url

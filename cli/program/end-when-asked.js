@@ -5,8 +5,8 @@ let action = () => process.exit(0)
 
 /**
  * Ends at once on SIGTERM or SIGINT, until a command has its own handlers. The first process of a
- * container gets only signals that it listens for: without these handlers, a pod whose app ends
- * before its sidecar has started would wait until Kubernetes kills the sidecar.
+ * container gets only signals that it listens for. If an app ends before its sidecar has started,
+ * the pod would otherwise wait until Kubernetes kills the sidecar.
  */
 function endWhenAsked () {
   for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => action())

@@ -82,8 +82,8 @@ class Output {
 
   /**
    * Draws the whole screen.
-   * @param {readonly import('../text/terminal').Line[]} lines lines, of which as many are shown as
-   *   fit
+   * @param {readonly import('../text/terminal').Line[]} lines lines; only as many as fit are
+   *   shown
    */
   redrawScreen (lines) {
     this.#write(
@@ -114,7 +114,7 @@ function ignoreClosedPipe (error) {
 
 /**
  * @param {'stdout' | 'stderr'} name
- * @returns {() => NodeJS.WriteStream} output that opens the stream at the first write
+ * @returns {() => NodeJS.WriteStream} function that opens the stream at its first call
  */
 function openStream (name) {
   /** @type {NodeJS.WriteStream | undefined} */

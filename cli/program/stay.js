@@ -8,14 +8,15 @@ const { err } = require('./output')
 const FOREVER_MS = 2 ** 31 - 1
 
 /**
- * The exporter under --on-failure stay: if it cannot start, it stays and only reports the reason.
+ * Runs the exporter under --on-failure stay: if it cannot start, it continues to run and only
+ * reports the reason.
  * The readiness of a pod in Kubernetes includes its sidecars, so a sidecar that ends repeatedly
  * would remove the pod from its Services. Its liveness probe succeeds, because a restart would
- * change nothing, and for Prometheus it is down.
+ * change nothing. /metrics answers 503, so that Prometheus shows the exporter as down.
  *
  * @param {Error} error error of the start
  * @param {string} listen configured address
- * @returns {Promise<void>} resolves when it answers, or when it cannot listen either
+ * @returns {Promise<void>} resolves when the server listens, or when it cannot listen either
  */
 async function stay ({ message }, listen) {
   err.say(

@@ -8,7 +8,7 @@ const { UsageError } = require('./usage-error')
 
 const { prometheusToken } = clientOptions
 
-/** Option of the commands that query Prometheus and no exporter. */
+/** Option that names the file with the bearer token for Prometheus. */
 const prometheusTokenOption = () =>
   new Option(prometheusToken.flag, `${prometheusToken.help} [${prometheusToken.env}]`)
 

@@ -46,7 +46,7 @@ function atBothEnds (diagnosis, boundsOf) {
       // A diagnosis is ruled out only if it is ruled out at both bounds.
       if (STATE_RANK[stronger.state] <= STATE_RANK.ok) return weaker
       const state = weaker.state === 'confirmed' ? 'confirmed' : 'suspected'
-      // If both bounds agree on the state, the text of the weaker result is used.
+      // The text is that of the stronger result, or of the upper bound if both states are equal.
       return {
         ...stronger,
         state,

@@ -7,7 +7,8 @@ const { cannotTell } = require('./support')
 /** @typedef {import('@memwatch/engine/diagnoses/define-diagnosis').Diagnosis} Diagnosis */
 
 /**
- * Diagnoses for a source: with unchanged rules, but `unknown` if the source lacks the data.
+ * Returns the diagnoses for a source. Their rules are unchanged, but a diagnosis is `unknown` if
+ * the source lacks its data.
  * @param {import('./define-source').Source} source
  * @param {import('./define-source').Given} given
  * @param {() => import('./bounded').Bounds | undefined} [bounds]

@@ -2,9 +2,9 @@
 
 /**
  * The shape of a source: existing data of a process without an agent. A source is a reader that
- * converts its data into the frames that an agent would have sent, as far as possible. They are
- * judged by the same code as an agent's frames. Missing values are absent, so that a diagnosis
- * which needs them answers unknown. Each source is one file in this folder, listed in index.js.
+ * converts its data into the frames that an agent would have sent, as far as possible. The same
+ * code evaluates these frames and an agent's frames. Missing values are absent, so that a diagnosis
+ * that needs them answers unknown. Each source is one file in this folder, listed in index.js.
  *
  * @typedef {keyof typeof import('@memwatch/agent/protocol/frame').fields} FieldName
  * @typedef {string} DiagnosisId
@@ -29,8 +29,8 @@
  *   suspect but not to confirm, with the reason; the key * means all
  * @property {Readonly<Record<DiagnosisId, string>>} [cannotExclude] diagnoses that the source
  *   allows to find but not to rule out, with the reason
- * @property {boolean} [tellsMachine] true if it reports the memory of the machine
- * @property {string} lacks facts that it lacks, in words
+ * @property {boolean} [tellsMachine] true if the source reports the memory of the machine
+ * @property {string} lacks text that names the facts that the source lacks
  * @property {(given: Given) => string | undefined} [bounds] unknown values, judged at both bounds:
  *   bounded.js
  * @property {(head: string) => boolean} accepts

@@ -4,7 +4,10 @@ const { GcCounters } = require('./gc-counters')
 const { NewSpace } = require('./new-space')
 const { heapBounds, heapSizeLimit, semiSpaceOfFlags } = require('./heap-bounds')
 
-/** Gap between GCs beyond which no trend needs a frame for each second. */
+/**
+ * After a longer gap between GCs, only the last RESUMED_SECONDS of the gap become frames: no trend
+ * needs the others.
+ */
 const LONG_SILENCE_SECONDS = 7200
 const RESUMED_SECONDS = 600
 
@@ -46,7 +49,7 @@ class GcLogLife {
     values.heapUsedBytes = line.usedAfterBytes
     values.heapTotalBytes = line.totalAfterBytes
     if (line.kind === 'major') {
-      // A full collection empties the new space, so the remaining bytes are live.
+      // A major GC empties the new space, so the remaining bytes are live.
       values.liveHeapBytes = line.usedAfterBytes
       values.liveHeapMajors = ++this.#liveHeapMajors
     }

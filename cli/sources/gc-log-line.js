@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * One line of `node --trace-gc`, as V8's Heap GCTracer::Print writes it. Formats differ from Node
- * to Node; these were checked on the output of Node 18 to 26:
+ * One line of `node --trace-gc`, as V8's Heap GCTracer::Print writes it. The format
+ * depends on the version of Node.js. These forms were checked on the output of Node 18 to 26:
  *
  *   18 [PID:ISOLATE] 33 ms: Scavenge 5.3 (5.6) -> 5.2 (6.6) MB, 5.0 / 0.0 ms (average mu = …)
  *   allocation failure;
@@ -34,8 +34,8 @@ const OTHER_TRACE = /\] +\d+ ms: pause=|GC: \{"pause":/
  * @property {number} usedAfterBytes bytes of all objects on the heap
  * @property {number} totalBeforeBytes
  * @property {number} totalAfterBytes memory of the heap
- * @property {boolean} filled true if it ran because the new space was full or nearly full, and not
- *   for memory outside the heap or on request
+ * @property {boolean} filled true if the GC ran because the new space was full or nearly full, and
+ *   not for memory outside the heap or on request
  * @property {'18' | '20' | '22 or 24' | '25 or 26'} node version of Node.js, recognised by the form
  *   of the line
  */

@@ -76,7 +76,7 @@ function describeOther ({ head, cut }) {
 }
 
 /**
- * Verdicts on a source's frames.
+ * Evaluates the frames of a source.
  * @param {import('./define-source').Source} source
  * @param {import('./define-source').Input[]} inputs
  * @param {import('./define-source').Given} given
@@ -98,10 +98,10 @@ async function judgeSource (source, inputs, given, options) {
  * @typedef {object} Told
  * @property {string} kind
  * @property {string} title
- * @property {string} lacks facts that it lacks
+ * @property {string} lacks facts that the source lacks
  * @property {{ diagnosis: string, text: string }[]} cannotTell
- * @property {{ diagnosis: string | null, text: string }[]} limited facts that it shows with less
- *   certainty, and why; null if all of them
+ * @property {{ diagnosis: string | null, text: string }[]} limited reasons why the source
+ *   gives less certainty; diagnosis: null if the reason applies to all diagnoses
  * @property {string[]} notes on the source: damaged lines, deaths of processes
  */
 

@@ -9,11 +9,11 @@ const { capable } = require('./capable')
 
 /**
  * Limit of sessions in one source, enough for an app that restarts all day. Further sessions are
- * only counted, not judged.
+ * only counted, not evaluated.
  */
 const MOST_LIVES = 1000
 
-/** Isolates that a source describes, from start to end. Each becomes a target, as if an */
+/** Isolates that a source describes. Each becomes a target, as if an agent had sent its frames. */
 class Lives {
   #source
   #given
@@ -64,8 +64,8 @@ class Lives {
   open (known, bounds) {
     const hello = { type: /** @type {const} */ ('hello'), ...unsaid, ...plainTexts(known), nodeOptions: plainTexts(known.nodeOptions ?? this.#given.nodeOptions ?? []) }
     const thread = `${processOf(hello)}:${hello.threadId}`
-    // Pids are equal in different lives of a container, so an equal id is the next session of the
-    // same thread.
+    // A restarted container uses the same pids, so an equal id is the next session of the same
+    // thread.
     this.#sessions.get(thread)?.closed(false)
     const opened = this.#ended.length < MOST_LIVES && this.#targets.open(hello)
     if (!opened || typeof opened === 'string') {
@@ -135,8 +135,8 @@ class Lives {
  */
 
 /**
- * Fields of a hello that the source does not contain. The two flags were allowed in NODE_OPTIONS
- * before Node 18 already.
+ * Fields of a hello that the source does not contain. Every Node.js that memwatch
+ * supports accepts the two flags in NODE_OPTIONS.
  */
 const unsaid = Object.freeze({
   agent: '',

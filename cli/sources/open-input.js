@@ -20,7 +20,7 @@ const OWN_DESCRIPTOR = /^\/(dev|proc\/(self|\d+))\/(fd\/\d+|stdin)$/
  * @property {string} name
  * @property {string} head the first characters, unpacked: as many as `enough` needs
  * @property {() => AsyncGenerator<Buffer>} bytes the whole file, unpacked; readable once
- * @property {boolean} cut the compressed data is incomplete; known once all bytes are read
+ * @property {boolean} cut true if the compressed data is incomplete; known once all bytes are read
  */
 
 /**

@@ -65,8 +65,8 @@ class PrometheusApi {
   }
 
   /**
-   * The samples selector of series as they were scraped.
-   * @param {string} selector of series
+   * Returns the samples of series as Prometheus scraped them.
+   * @param {string} selector selector of the series
    * @param {number} fromUnixSeconds start of the time range, exclusive
    * @param {number} toUnixSeconds
    * @returns {Promise<Series[]>}

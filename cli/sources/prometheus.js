@@ -8,7 +8,7 @@ const { metricNames, MARKERS, fieldsOf } = require('./stored-metrics')
 
 /** Time range of one query, which limits the samples that are held as text. */
 const CHUNK_SECONDS = 7200
-/** A scrape interval of this length gives too few samples for a rate over half a minute. */
+/** A longer scrape interval gives too few samples for a rate over half a minute. */
 const LONG_INTERVAL_SECONDS = 15
 
 const SAMPLED = 'a Prometheus stores one sample per scrape, and nothing in between'
@@ -19,8 +19,8 @@ const promClient = defineSource({
   id: 'prom-client',
   title: "a Prometheus with prom-client's metrics",
   accepted: '',
-  // RSS is used for its anonymous part, and the committed heap for the resident heap: both are
-  // slightly larger.
+  // prom-client exports neither the anonymous part of RSS nor the resident heap. RSS and the
+  // committed heap replace them; both are slightly larger.
   fields: [
     ...fieldsOf('nodejs_'),
     'rssAnonBytes',

@@ -7,7 +7,8 @@ const { defineSource, SourceError } = require('./define-source')
 const { readJson, count, present } = require('./read-json')
 
 /**
- * Tolerance of times: reports contain the age of a process in whole seconds, and clocks may be set.
+ * Tolerance of the start time of one process: its age is known only in whole seconds, and clocks
+ * may be set.
  */
 const SAME_LIFE_SECONDS = 5
 /**

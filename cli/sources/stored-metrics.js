@@ -22,7 +22,7 @@ const fieldOf = new Map(
   )
 )
 
-/** Fields that are computed from the labels of several series. */
+/** Metrics from which fields are computed, by their labels or from several series. */
 const LABELLED = /** @type {const} */ ([
   'nodejs_heap_space_size_used_bytes',
   'nodejs_heap_space_size_total_bytes',
@@ -134,7 +134,7 @@ function valuesOf (samples) {
   return { values, startUnixSeconds: starts[STARTS[0]] ?? starts[STARTS[1]], semiSpaceMaxBytes }
 }
 
-/** Name of a heap space; prom-client leaves out its end. @param {string} [space] */
+/** Name of a heap space; prom-client omits the suffix _space. @param {string} [space] */
 const spaceOf = (space = '') => space.endsWith('_space') ? space : `${space}_space`
 
 /**

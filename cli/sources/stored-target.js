@@ -5,7 +5,7 @@ const { oldUsedBytes, semiSpaceCapacity } = require('@memwatch/engine/v8/heap-sp
 const { heapBounds, heapSizeLimit, V8 } = require('./heap-bounds')
 const { valuesOf, whoOf } = require('./stored-metrics')
 
-/** Limit that also applies to an agent's hello. */
+/** Upper bound of an interval; the same bound applies to an agent's hello. */
 const MOST_INTERVAL_SECONDS = 600
 
 /**
@@ -139,7 +139,8 @@ class StoredTarget {
       (this.#own ? values.liveHeapBytes !== undefined : majors > this.#majors && spaces)
     ) {
       values.liveHeapMajors = majors
-      // prom-client exports no live heap; used heap at the next scrape is a little more.
+      // prom-client exports no live heap. The used heap at the scrape after a major GC replaces it,
+      // and is slightly larger.
       if (spaces) values.liveHeapBytes ??= oldUsedBytes(spaces)
     }
     this.#majors = majors ?? NaN

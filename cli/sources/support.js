@@ -8,8 +8,8 @@ const { diagnoses } = require('@memwatch/engine/diagnoses/index')
 const { GcCounters } = require('./gc-counters')
 
 /**
- * Finds the diagnoses that a source supports: all diagnoses judge some minutes of a healthy app
- * with the fields of the source. A diagnosis that answers `unknown` is not supported.
+ * Finds the diagnoses that a source supports: all diagnoses evaluate some minutes of a healthy
+ * app with the fields of the source. A diagnosis that answers `unknown` is not supported.
  */
 
 const MIB = 2 ** 20
@@ -69,7 +69,7 @@ function compute (source, given) {
 }
 
 /**
- * Frames of a healthy app with these fields.
+ * Creates a target with the frames of a healthy app, which contain only these fields.
  * @param {Set<string>} names
  * @param {Partial<import('@memwatch/agent/protocol/frame').Hello>} machine
  */

@@ -78,7 +78,8 @@ class GcLog {
     let life = this.#open.get(key)
     if (life && this.#isRepeating && line.atSeconds <= life.lastSeconds) return
     if (life && line.atSeconds < life.lastSeconds) {
-      // The same pid again is the next life of the process: restarted containers use equal pids.
+      // The time went back, so this is the next process with the pid: a restarted container uses
+      // the same pids.
       this.#endAll(line.pid)
       life = undefined
     }

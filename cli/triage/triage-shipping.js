@@ -28,7 +28,7 @@ const NAMES = /** @type {const} */ ([
 function withShippingOptions (command) {
   for (const name of NAMES) {
     const { flag, help, env, default: usual } = options[name]
-    // The exporter's help text is adapted: it is about captures.
+    // The help text of the exporter is about captures, so it is adapted.
     const text = help.replace('finished captures', 'the file, too,')
     command.option(flag, `${text} [${env}] (default: ${usual || 'none'})`)
   }

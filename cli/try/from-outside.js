@@ -7,8 +7,8 @@ const { isNodeFile } = require('@memwatch/exporter/process/process-view')
 const { otherOptions } = require('@memwatch/engine/fixes/node-flag')
 
 /**
- * Makes a change without touching the app, by its environment or by the command line that starts
- * it.
+ * Applies a change without editing the app: by its environment, or by the command line that starts
+ * the app.
  *
  * @param {import('@memwatch/engine/diagnoses/define-diagnosis').Change} change
  * @param {object} of
@@ -16,7 +16,7 @@ const { otherOptions } = require('@memwatch/engine/fixes/node-flag')
  * @param {import('@memwatch/agent/protocol/frame').Hello} of.hello hello of the process for which
  *   the change is made
  * @param {string} [of.nodeOptions] NODE_OPTIONS that the command gets in any case
- * @param {(library: string) => boolean} [of.loads] tells if the dynamic loader finds a library
+ * @param {(library: string) => boolean} [of.loads] true if the dynamic loader finds a library
  * @returns {{ command: string[], env: Record<string, string> } | { reason: string }} reason: the
  *   reason why the change is impossible from outside
  */
@@ -64,7 +64,7 @@ const isNode = file =>
   file === process.execPath || isNodeFile(path.basename(file, '.exe'))
 
 /**
- * Command line with these flags before the script, replacing those of the same name.
+ * Returns the command line with these flags before the script. They replace flags of the same name.
  * @param {string[]} command
  * @param {string[]} flags
  * @param {readonly string[]} execArgv options that node removed from the command line

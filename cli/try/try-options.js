@@ -101,7 +101,7 @@ function readGroupBytes (text) {
 }
 
 /**
- * Reads the change of --with, which is applied whatever the finding.
+ * Reads the change of --with, which memwatch applies for any finding.
  * @param {Given} given
  * @returns {{ flags: string[], env: Record<string, string> }}
  */
@@ -126,7 +126,7 @@ function readNamed ({ with: words = [], diagnosis, fix }) {
   return { flags, env: Object.fromEntries(variables) }
 }
 
-/** @param {string} folder to create; it must not contain earlier runs */
+/** @param {string} folder folder to create; it must not contain earlier runs */
 function readKeep (folder) {
   try {
     for (const side of ['before', 'after']) {

@@ -18,7 +18,10 @@ class Leftovers {
     this.#marker = `MEMWATCH_SOCKET=${socket}\0`
   }
 
-  /** Ends these processes, first by SIGTERM, then by SIGKILL. Resolves when none is left. */
+  /**
+   * Ends these processes, first by SIGTERM, then by SIGKILL. Resolves when none is left, or if one
+   * cannot be killed.
+   */
   async end () {
     const deadline = Date.now() + GRACE_MS
     for (let signal = /** @type {NodeJS.Signals | 0} */ ('SIGTERM'), pids = this.#find(); pids.length > 0; pids = this.#find()) {

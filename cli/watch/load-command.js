@@ -10,7 +10,7 @@ const { workOfLoad } = require('../comparison/work-of')
  * of a queue.
  */
 const UP_AFTER_MS = 15_000
-/** Grace period of a load. */
+/** Time from SIGINT to SIGKILL for a load. */
 const GRACE_MS = 5000
 /** Statuses of a shell for a command that is missing or not executable. */
 const NOT_STARTED = [126, 127]

@@ -16,8 +16,8 @@ const SPARK_WIDTH = 8
 const TREND_SHARE = 0.03
 
 /**
- * Progress of `memwatch run`: on a terminal one line that is redrawn, and always one line for each
- * finding that appears or disappears.
+ * Prints the progress of `memwatch run`: a permanent line for each finding that appears or
+ * disappears and, on a terminal, one line that is redrawn.
  */
 class Progress {
   #output

@@ -10,7 +10,7 @@ const { wrap } = require('../text/wrap')
 
 /** Upper bound of the suspects that are printed for a verdict. */
 const MOST_SUSPECTS = 3
-/** A part is listed if it has this share of RSS: with -v, without it, and in a shortened report. */
+/** Least share of RSS of a listed part: with -v, without -v, and in a shortened report. */
 const LEAST_SHARE = 0.001
 const LEAST_SHOWN_SHARE = 0.01
 const LEAST_LARGE_SHARE = 0.05
@@ -22,9 +22,9 @@ const MOST_EVIDENCE = 3
  */
 const MOST_LINES = 38
 /**
- * Steps that shorten a report, each together with the earlier ones: a step omits small parts of
- * RSS, repeated suspects, details of the evidence, other findings, all parts of RSS, or all
- * evidence.
+ * Steps that shorten a report; each step includes the earlier ones. In this order, they omit small
+ * parts of RSS, repeated suspects, details of the evidence, other findings, all parts of RSS, and
+ * all evidence.
  */
 const SHORTER = Object.freeze({
   smallParts: 1, repeated: 2, details: 3, others: 4, parts: 5, evidence: 6

@@ -14,7 +14,7 @@ const { makeTemporaryFolder } = require('../program/temporary-folder')
 const { UnheardProcess } = require('./unheard-process')
 const { UsageError } = require('../program/usage-error')
 
-/** Grace period of a command. */
+/** Time from SIGTERM to SIGKILL for a command. */
 const GRACE_MS = 10_000
 /** Time for the goodbyes of agents after the end of the command. */
 const FAREWELL_MS = 1000
@@ -29,7 +29,7 @@ const FAREWELL_MS = 1000
  * @property {{ code: number | null, signal: string | null }} exit both null if unknown, or if the
  *   command still runs
  * @property {Attached} [attached] process to which memwatch attached
- * @property {import('../sources').Told} [source] judged source; absent for a recording or a run
+ * @property {import('../sources').Told} [source] evaluated source; absent for a recording or a run
  * @property {JudgedTarget[]} targets
  * @property {import('@memwatch/exporter/deaths/deaths').Death[]} deaths deaths of its processes,
  *   the newest first
@@ -47,7 +47,7 @@ const FAREWELL_MS = 1000
  */
 
 /**
- * Runs a command with the agent preloaded and its own exporter, and judges its frames.
+ * Runs a command with the agent preloaded, and evaluates its frames in an exporter for this run.
  *
  * @param {object} options
  * @param {string[]} options.command
@@ -171,8 +171,8 @@ function collectTargets (exporter) {
 }
 
 /**
- * Explains the end of a command none of whose processes reported, with the holders in a heap
- * snapshot that V8 wrote.
+ * Explains the end of a command of which no process reported. If V8 wrote a heap snapshot, the
+ * explanation has the holders in it.
  * @param {Pick<Report, 'durationSeconds' | 'exit'>} end
  * @param {object} of
  * @param {Exporter} of.exporter

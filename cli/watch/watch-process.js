@@ -13,7 +13,7 @@ const POLL_MS = 200
 /** @typedef {import('@memwatch/exporter/exporter').Exporter} Exporter */
 
 /**
- * Attaches to a running process with an exporter of its own, judges its frames, and detaches.
+ * Attaches to a running process, evaluates its frames in an exporter for this watch, and detaches.
  *
  * @param {object} options
  * @param {import('@memwatch/exporter/attachment/subject').Subject} options.subject a checked
@@ -95,7 +95,8 @@ async function watchProcess ({
 }
 
 /**
- * Changes the owner of root's files to the user of the process, who has to connect.
+ * If this process runs as root, makes the user of the watched process the owner of the files, so
+ * that its agent can connect to the socket.
  * @param {import('@memwatch/exporter/attachment/subject').Subject} subject
  * @param {string[]} files
  */

@@ -2,14 +2,14 @@
 
 /**
  * `npm run dashboards:draw`: draws every dashboard with Grafana's own components in a headless
- * Chromium, in both themes, from a real Prometheus that scrapes a real exporter with lab apps, ill
- * and healthy. Writes docs/dashboards/*.png, and fails where a panel cannot be drawn or has nothing
- * to show that has no excuse.
+ * Chromium, in both themes. The data come from a real Prometheus, which scrapes a real exporter
+ * with lab apps, broken and healthy. The script writes docs/dashboards/*.png. It fails if a panel
+ * cannot be drawn, or is empty although it may not be.
  *
  *   npm run dashboards:draw -- --minutes 3
  *
- * Needs chromium, prometheus, and half a gigabyte of npm packages, which it installs beside itself
- * at first.
+ * It needs chromium and prometheus. The first run also installs half a gigabyte of npm packages in
+ * this folder.
  */
 
 const fs = require('node:fs')
@@ -57,7 +57,7 @@ function browser () {
   )
 }
 
-/** @param {string} folder where the bundle goes */
+/** @param {string} folder folder for the bundle */
 function bundle (folder) {
   if (!fs.existsSync(path.join(__dirname, 'node_modules'))) {
     console.log("installing Grafana's components beside this file …")
@@ -141,7 +141,7 @@ async function draw (prometheusUrl, name, folder) {
   for (const theme of ['dark', 'light']) {
     const picture = `${name}-${theme}.png`
     const file = path.join(SHOWN.includes(picture) ? OUT : folder, picture)
-    // Not in the way of the exporter, which runs in this process.
+    // Chromium runs asynchronously, because the exporter runs in this process.
     const run = async (/** @type {string[]} */ ...args) => (await promisify(execFile)(browser(), ['--headless=new', '--no-sandbox', '--disable-gpu', '--hide-scrollbars', '--allow-file-access-from-files', `--window-size=1600,${height}`, '--virtual-time-budget=6000', ...args, `${pathToFileURL(page)}?theme=${theme}`], { maxBuffer: 2 ** 28 })).stdout
     await run(`--screenshot=${file}`)
     const dom = (await run('--dump-dom')).replace(/<script[\s\S]*?<\/script>/g, '')
@@ -164,7 +164,7 @@ async function main () {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-drawing-'))
   fs.mkdirSync(OUT, { recursive: true })
   bundle(folder)
-  /** @type {(() => unknown)[]} last started, first stopped */
+  /** @type {(() => unknown)[]} called in reverse order */
   const stops = [() => fs.rmSync(folder, { recursive: true, force: true })]
   try {
     const exporter = await startExporter()

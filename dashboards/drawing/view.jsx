@@ -1,4 +1,5 @@
-// One dashboard drawn with Grafana's own components, from the answers of a Prometheus that draw.js has put into window.DRAWING:
+// Draws one dashboard with Grafana's own components, from the answers of a Prometheus. draw.js
+// stores them in window.DRAWING:
 // { dashboard, from, to (Unix seconds), step, answers: { [panel id]: Answer[] } }.
 import React from 'react'
 import { createRoot } from 'react-dom/client'
@@ -15,10 +16,10 @@ const ROW_HEIGHT = 38
 const WIDTH = 1600
 const same = value => value
 
-/** {{label}} of a legend. */
+/** Replaces each {{label}} in a legend by its value. */
 const legendOf = (legend, labels) => legend ? legend.replace(/\{\{\s*(\w+)\s*\}\}/g, (_, name) => labels[name] ?? '') : Object.values(labels).join(' ')
 
-/** The answers of a panel as Grafana's data frames. */
+/** Converts the answers of a panel to Grafana's data frames. */
 function framesOf (panel) {
   return answers[panel.id].flatMap(({ refId, legend, table, result }) => table
     ? [tableFrame(panel, refId, result)]
@@ -36,7 +37,7 @@ function framesOf (panel) {
     }))
 }
 
-/** A table as its two transformations make it: the named columns, in their order, under their names. */
+/** Applies the two transformations of a table: they select, order and rename its columns. */
 function tableFrame ({ transformations }, refId, result) {
   const { include: { names } } = transformations.find(({ id }) => id === 'filterFieldsByName').options
   const { renameByName } = transformations.find(({ id }) => id === 'organize').options
@@ -49,7 +50,10 @@ function tableFrame ({ transformations }, refId, result) {
   }
 }
 
-/** Frames with units, thresholds and overrides applied, as a panel gets them; what Grafana's core would fill in is filled in here. */
+/**
+ * Applies units, thresholds and overrides to the frames of a panel. It also sets the defaults that
+ * Grafana's core would set.
+ */
 function dressed (panel) {
   const { defaults, overrides } = panel.fieldConfig
   for (const step of defaults.thresholds.steps) step.value ??= -Infinity

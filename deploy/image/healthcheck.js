@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * Docker's health check of the exporter in this container: `node healthcheck.js`, as the image has
- * no need of a shell or of curl. It ends with 0, or with 1 if the exporter does not answer. It uses
- * MEMWATCH_LISTEN, as it cannot see a `--listen` on the command line.
+ * Docker's health check of the exporter in this container: `node healthcheck.js`. The image needs
+ * no curl for it. The check ends with 0, or with 1 if the exporter does not answer. It reads the
+ * address from MEMWATCH_LISTEN, because it cannot see a `--listen` on the command line.
  */
 
 const http = require('node:http')

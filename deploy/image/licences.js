@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * `npm query '*' | node licences.js`: one line for each installed package, with its licence and
- * where the text is. It ends with 1 if a package names none, as the image must contain only
- * redistributable packages.
+ * `npm query '*' | node licences.js`: prints one line for each installed package, with its licence
+ * and the file with the text of the licence. It ends with 1 if a package names no licence, because
+ * the image must contain only redistributable packages.
  */
 
 const fs = require('node:fs')
@@ -11,18 +11,18 @@ const path = require('node:path')
 
 /**
  * @typedef {{ name: string, version: string, license?: string | { type: string }, path: string,
- *   location: string }} Package as npm query has it
+ *   location: string }} Package package in the form of npm query
  */
 
 /**
  * @param {Package} package_
- * @returns {string | undefined} SPDX
+ * @returns {string | undefined} SPDX identifier of the licence
  */
 const licenceOf = ({ license }) => typeof license === 'object' ? license.type : license
 
 /**
  * @param {string} folder
- * @returns {string | undefined} the file that holds the licence's text
+ * @returns {string | undefined} name of the file with the text of the licence
  */
 const textIn = folder => fs.readdirSync(folder).find(name => /^(licen[cs]e|copying)/i.test(name))
 

@@ -1,8 +1,8 @@
 'use strict'
 
-// An image proxy resizes in the thread pool: several threads allocate and free pictures of many
-// sizes. It retains a short fingerprint of each picture, which lies between freed pictures. The
-// pictures are freed, but glibc retains their memory.
+// An image proxy resizes pictures of many sizes in the thread pool, where several threads allocate
+// and free memory. It retains a short fingerprint of each picture, which lies between freed
+// pictures. The pictures are freed, but glibc retains their memory.
 const http = require('node:http')
 const zlib = require('node:zlib')
 const { promisify } = require('node:util')

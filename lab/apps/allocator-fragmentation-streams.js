@@ -1,7 +1,7 @@
 'use strict'
 
-// A log archiver: streams gzip many files at once, in rounds. Between rounds nothing is in use, but
-// the retained receipts lie between freed memory, and glibc returns little of it.
+// A log archiver gzips many files at once, in rounds. Between rounds no file is in use, but the
+// retained receipts lie between freed memory, and glibc returns little of it.
 const { randomBytes } = require('node:crypto')
 const { Readable, Writable } = require('node:stream')
 const { pipeline } = require('node:stream/promises')
@@ -51,7 +51,7 @@ async function archive () {
 }
 
 /**
- * Other work of the process: its garbage brings on the collections that free the Buffers.
+ * Does other work of the process, whose garbage causes the GCs that free the Buffers.
  * @param {number} number
  */
 function summarize (number) {

@@ -2,10 +2,10 @@
 
 // A document archive reads, packs and signs batches of documents of mixed sizes in the thread pool,
 // and frees each complete batch. It keeps only a small receipt of each document for a few batches,
-// on pages of the documents. Nothing leaks: after each batch the live heap and the Buffers are at
-// their former size. But glibc retains the free memory between the receipts and in its per-thread
-// arenas, so RSS stays far above need. An allocator that returns free pages (jemalloc with its
-// background thread) does not.
+// on the same pages as the documents. Nothing leaks: after each batch the live heap and the Buffers
+// have their former size. But glibc retains the free memory between the receipts and in its
+// per-thread arenas, so RSS stays far above the memory in use. With an allocator that returns free
+// pages (jemalloc with its background thread), RSS falls.
 const { randomBytes, scrypt } = require('node:crypto')
 const fs = require('node:fs')
 const os = require('node:os')

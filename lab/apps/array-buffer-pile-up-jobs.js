@@ -1,8 +1,8 @@
 'use strict'
 
-// A video indexer reads a frame of 50 MB, some of its pixels, and drops it, six times a second. The
-// frames are garbage at once, but V8 collects them late. `--fixed` fills one Buffer for a strip of
-// the frame again and again.
+// Six times a second, a video indexer reads a frame of 50 MB, samples its pixels and drops it. The
+// frames are garbage at once, but V8 frees them late. `--fixed` reuses one Buffer for strips of the
+// frame.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 

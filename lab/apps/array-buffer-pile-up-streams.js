@@ -1,8 +1,8 @@
 'use strict'
 
-// A backup reads files in blocks of eight megabytes, checksums and sends each, and retains it until
-// the acknowledgement a fifth of a second later. Every block is a new Buffer that survives two
-// scavenges and then waits for a full collection. `--fixed` fills the same few blocks again.
+// A backup reads files in blocks of eight megabytes. It checksums and sends each block, and retains
+// it until the acknowledgement a fifth of a second later. Every block is a new Buffer that survives
+// two scavenges and then waits for a major GC. `--fixed` reuses a few blocks.
 const { createHash } = require('node:crypto')
 const { Readable, Writable } = require('node:stream')
 const { pipeline } = require('node:stream/promises')

@@ -1,8 +1,8 @@
 'use strict'
 
-// A service that signs scans, as in a published measurement: it reads each into its own Buffer of
-// 50 MB, five a second, in a container of 300 MB. `--fixed` releases each after signing:
-// ArrayBuffer.prototype.transfer(0) where Node has it, else one Buffer for all.
+// A service signs five scans a second in a container of 300 MB, as in a published measurement. It
+// reads each scan into a new Buffer of 50 MB. `--fixed` releases each Buffer after signing by
+// ArrayBuffer.prototype.transfer(0); on a Node.js without this function it reuses one Buffer.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 

@@ -1,8 +1,8 @@
 'use strict'
 
-// A server gathers uploads of ten megabytes with Buffer.concat and hashes them: two copies of each
-// wait for a late garbage collection, as the heap itself hardly grows. `--fixed` hashes chunk by
-// chunk and retains none.
+// A server gathers uploads of ten megabytes with Buffer.concat and hashes them. Two copies of each
+// upload wait for a late GC, because the heap itself hardly grows. `--fixed` hashes chunk by chunk
+// and retains no chunk.
 const http = require('node:http')
 const { createHash } = require('node:crypto')
 const { appRun } = require('../app-run')

@@ -1,7 +1,7 @@
 'use strict'
 
-// A deduplicator: it reads records, keeps the ten-byte key of each as a slice, and lets the record
-// go. Every key pins the slab its record was cut from. `--fixed` keeps the key as a string.
+// A deduplicator reads records, and keeps the ten-byte key of each record as a slice. Every key
+// pins the slab that contains its record. `--fixed` keeps the key as a string.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 

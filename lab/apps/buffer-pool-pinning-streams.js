@@ -1,7 +1,7 @@
 'use strict'
 
-// A protocol parser: frames are built with Buffer.from and concat, the token of each is kept as a
-// slice until its session ends minutes later. `--fixed` copies the token.
+// A protocol parser reads packets that were created by Buffer.from. It keeps the token of each
+// packet as a slice until its session ends a minute later. `--fixed` copies the token.
 const { Transform, Writable, Readable, pipeline } = require('node:stream')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')

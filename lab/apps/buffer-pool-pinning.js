@@ -1,8 +1,8 @@
 'use strict'
 
-// A gateway that remembers the last 40,000 request ids to drop duplicates. An id is a slice of the
-// message, and the message was cut from Node's Buffer pool: sixteen bytes keep eight kilobytes or
-// more. `--fixed` copies the id out.
+// A gateway remembers the last 40,000 request ids to drop duplicates. An id is a slice of its
+// message, and the message is a slice of Node's Buffer pool: sixteen bytes keep eight kilobytes or
+// more. `--fixed` copies the id.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')

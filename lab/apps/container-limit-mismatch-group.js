@@ -1,7 +1,7 @@
 'use strict'
 
-// A stream processor in a cgroup below the one with the limit, as in a systemd slice or in a pod
-// with a pod-level limit: Node.js reads only its own cgroup and sizes the heap for the whole
+// A stream processor runs in a cgroup whose parent has the limit, as in a systemd slice or in a pod
+// with a pod-level limit. Node.js reads only its own cgroup, and sizes the heap for the whole
 // machine.
 const { Readable, Transform, Writable, pipeline } = require('node:stream')
 const { setTimeout: wait } = require('node:timers/promises')

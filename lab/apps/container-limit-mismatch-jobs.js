@@ -1,7 +1,8 @@
 'use strict'
 
-// An indexer in a container of 256 MB, where V8 sizes the heap alone to 256 MB: the index fills
-// half, garbage the rest, and RSS rises to the limit. A lower heap limit makes V8 collect in time.
+// An indexer runs in a container of 256 MB, where V8 allows 256 MB for the heap alone. The index
+// fills half of the heap and garbage the rest, so RSS rises to the limit. A lower heap limit makes
+// V8 run GCs in time.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 

@@ -1,8 +1,8 @@
 'use strict'
 
-// A JSON API with --max-old-space-size=1024 in a container of 512 MB: the setting of its former
-// machine. V8 sees no need to collect until the kernel kills the process. The app itself is
-// healthy.
+// A JSON API runs with --max-old-space-size=1024 in a container of 512 MB; the flag was set for its
+// former machine. V8 has no reason to run a GC before the kernel kills the process. The app itself
+// is healthy.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')

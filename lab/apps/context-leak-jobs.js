@@ -1,7 +1,7 @@
 'use strict'
 
-// A template renderer that caches the sandbox of every template version, although new versions
-// never stop coming. `--fixed` renders all in one sandbox.
+// A template renderer caches the sandbox of every template version, although new versions never
+// stop coming. `--fixed` renders all templates in one sandbox.
 const vm = require('node:vm')
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')

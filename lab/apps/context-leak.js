@@ -1,7 +1,7 @@
 'use strict'
 
-// A rule engine gives each tenant's request a fresh vm context and retains a function of it "for
-// metrics": the context stays alive with all its globals. `--fixed` keeps one context.
+// A rule engine creates a vm context for each tenant's request, and retains a function of it "for
+// metrics". The function keeps the context alive with all its globals. `--fixed` keeps one context.
 const http = require('node:http')
 const vm = require('node:vm')
 const { appRun } = require('../app-run')

@@ -1,7 +1,7 @@
 'use strict'
 
-// A deploy bot calls execSync once a second for the status of a command: during the call the
-// process uses no CPU and answers no request. `--fixed` calls without blocking.
+// A deploy bot calls execFileSync once a second for the status of a command: during the call the
+// process uses no CPU and answers no request. `--fixed` calls execFile, which does not block.
 const { execFile, execFileSync } = require('node:child_process')
 const { promisify } = require('node:util')
 const { appRun } = require('../app-run')

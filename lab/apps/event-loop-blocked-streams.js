@@ -1,7 +1,7 @@
 'use strict'
 
-// A validator in a stream: on one of every five hundred lines, its regular expression backtracks
-// for a while. `--fixed` uses an expression that cannot backtrack.
+// A validator in a stream uses a regular expression that backtracks for a while on one of every
+// five hundred lines. `--fixed` uses an expression that cannot backtrack.
 const { Readable, Writable, pipeline } = require('node:stream')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')

@@ -1,7 +1,7 @@
 'use strict'
 
-// A login service that derives keys with pbkdf2Sync: each login stops everything else for a quarter
-// of a second. `--fixed` derives in the thread pool.
+// A login service derives keys with pbkdf2Sync: each login blocks the event loop for a quarter of a
+// second. `--fixed` derives keys in the thread pool.
 const http = require('node:http')
 const { pbkdf2, pbkdf2Sync } = require('node:crypto')
 const { promisify } = require('node:util')

@@ -1,7 +1,7 @@
 'use strict'
 
-// A worker that every fifteen seconds loads a batch of records, works through it and drops it. The
-// live heap grows tenfold while a batch is loaded, and falls back to the same level after it.
+// Every fifteen seconds, a worker loads a batch of records, works through it and drops it. The live
+// heap grows tenfold while a batch is loaded, and then falls back to the same level.
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
 
@@ -15,7 +15,7 @@ let batches = 0
 const run = appRun({ work: 'records', figures: () => ({ batches }) })
 
 /**
- * One page as a driver delivers it: text that becomes objects.
+ * Returns one page of records, parsed from text as a database driver does.
  * @param {number} from
  * @returns {Row[]}
  */

@@ -1,7 +1,7 @@
 'use strict'
 
-// A report API that is nearly idle, except for three busy seconds in every fifteen. Heap,
-// collections and event loop utilisation jump with each burst and fall back after it.
+// A report API is nearly idle, except for three busy seconds in every fifteen. Heap, GCs and event
+// loop utilisation rise with each burst and fall after it.
 const http = require('node:http')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')

@@ -1,8 +1,8 @@
 'use strict'
 
-// A read-through cache with a size limit. For the first half minute it fills and the live heap
-// climbs like a leak; then it is full, the oldest entry leaves for each new one, and the heap stays
-// where it is.
+// A read-through cache has a size limit. For the first half minute it fills, and the live heap
+// grows like a leak. When the cache is full, each new entry replaces the oldest one, and the live
+// heap is constant.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')

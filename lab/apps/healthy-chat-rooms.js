@@ -1,7 +1,7 @@
 'use strict'
 
-// A chat server with four hundred connections that come within seconds and stay, and a message to
-// all of them several times a second. Many sockets, for good reason.
+// A chat server has four hundred sockets, which open within seconds and stay open. It sends a
+// message to all members several times a second. The many sockets are no leak.
 const net = require('node:net')
 const { appRun } = require('../app-run')
 

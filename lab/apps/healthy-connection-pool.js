@@ -1,7 +1,7 @@
 'use strict'
 
-// A service that talks to its backend through a keep-alive pool: it grows to its cap of ninety
-// connections in the first seconds and stays there.
+// A service calls its backend through a keep-alive pool. In the first seconds the pool grows to its
+// limit of ninety connections, and stays there.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')

@@ -1,6 +1,6 @@
 'use strict'
 
-// A pricing engine that is busy more than half of the time, in slices of fifteen milliseconds with
+// A pricing engine computes for more than half of the time, in slices of fifteen milliseconds with
 // a pause between them: the event loop is busy, but responds in time.
 const http = require('node:http')
 const { appRun } = require('../app-run')

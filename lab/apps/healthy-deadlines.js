@@ -1,6 +1,6 @@
 'use strict'
 
-// A broker with a deadline for each request: thousands of timers are set and cleared all the time,
+// A broker sets a deadline for each request: it sets and clears thousands of timers all the time,
 // and their number is constant.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')

@@ -1,7 +1,7 @@
 'use strict'
 
-// A download service that compresses its answers and ends every stream: memory of zlib comes and
-// goes with the clients.
+// A download service compresses its answers and ends every stream: the memory of zlib rises and
+// falls with the number of clients.
 const http = require('node:http')
 const { pipeline, Readable } = require('node:stream')
 const zlib = require('node:zlib')

@@ -1,7 +1,7 @@
 'use strict'
 
-// A recorder with a ring of eighty Buffers of a megabyte, made at the start and used again and
-// again: external memory is high, and constant.
+// A recorder reuses a ring of eighty Buffers of a megabyte, created at the start: external memory
+// is high, and constant.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 

@@ -1,7 +1,7 @@
 'use strict'
 
-// A search node that was sized for its container: about 270 MB of packed postings in Buffers and an
-// index of 120 MB on the heap, all loaded at the start. RSS is near the limit, and constant.
+// A search node is sized for its container. At the start it loads about 270 MB of packed postings
+// into Buffers, and an index of 120 MB into the heap. RSS is near the limit, and constant.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')

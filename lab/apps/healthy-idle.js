@@ -1,6 +1,6 @@
 'use strict'
 
-// An idle server with one request every ten seconds, from its health check. Its rare GCs give few
+// An idle server gets one request every ten seconds, from its health check. Its rare GCs give few
 // readings of its memory, and it has no problem.
 const http = require('node:http')
 const { appRun } = require('../app-run')

@@ -1,7 +1,7 @@
 'use strict'
 
-// An API over an index held in memory: loaded once, about 180 MB, never changed in size. The heap
-// is near its size limit, which is no problem.
+// An API has an index of about 180 MB in memory, which it loads once and never changes. The heap is
+// near its size limit, which is no problem.
 const http = require('node:http')
 const { setImmediate: breathe, setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')

@@ -1,7 +1,7 @@
 'use strict'
 
-// A small API on a large machine with a high heap limit: no full collection is needed for minutes,
-// so used heap and RSS drift upwards. It is garbage, and nobody is short of memory.
+// A small API runs on a large machine with a high heap limit. V8 needs no major GC for minutes, so
+// used heap and RSS rise slowly. The rise is only garbage, and memory is not short.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')

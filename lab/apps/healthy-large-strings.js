@@ -1,7 +1,7 @@
 'use strict'
 
-// A report export: every twenty seconds some thirty megabytes of rows are built in slices, sent
-// away and dropped. Between the reports there is light traffic.
+// Every twenty seconds, a report export builds some thirty megabytes of rows in slices, sends them
+// and drops them. Between the reports it is idle.
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
 

@@ -1,8 +1,8 @@
 'use strict'
 
-// A chat relay with one compression stream for each open connection, as WebSocket
-// permessage-deflate has. The streams' windows live outside V8: about 150 MB that are neither heap
-// nor Buffers, and all of it in use, all the time.
+// A chat relay has one compression stream for each open connection, like WebSocket
+// permessage-deflate. The windows of the streams are outside V8: about 150 MB that are neither heap
+// nor Buffers. All of this memory is always in use.
 const zlib = require('node:zlib')
 const { appRun } = require('../app-run')
 

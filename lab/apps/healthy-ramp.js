@@ -1,7 +1,8 @@
 'use strict'
 
-// Morning traffic: load grows for forty seconds and then stays. Every chat request is held open for
-// a second, so the live heap grows with the number of people online, and stops when they do.
+// The load grows for forty seconds, as in the morning, and then stays constant. The app holds every
+// chat request open for a second, so the live heap grows with the number of open requests, and
+// stops growing with it.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')

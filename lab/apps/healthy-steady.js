@@ -1,7 +1,7 @@
 'use strict'
 
-// A small JSON API under steady load. The used heap rises with every request, falls with every GC,
-// and is back at the same level after each major GC.
+// A small JSON API runs under steady load. The used heap rises with every request, falls with every
+// GC, and returns to the same level after each major GC.
 const http = require('node:http')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')

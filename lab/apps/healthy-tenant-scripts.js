@@ -1,7 +1,7 @@
 'use strict'
 
-// A form builder runs each tenant's small script in a fresh vm context and drops it: contexts come
-// and go with garbage collections.
+// A form builder runs each tenant's small script in a new vm context and drops the context: GCs
+// free the contexts.
 const vm = require('node:vm')
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')

@@ -1,8 +1,8 @@
 'use strict'
 
-// A bounded cache of thumbnails, two to four kilobytes each and all of it needed. They are slices
-// of Node's Buffer pool and fill its slabs, so the slabs rightly stay alive. The cache fills within
-// half a minute; then the oldest entries are removed.
+// A bounded cache keeps thumbnails of two to four kilobytes, and needs all of them. They are slices
+// of Node's Buffer pool and fill its slabs, so the slabs rightly stay in memory. The cache fills
+// within half a minute; then each new entry replaces the oldest one.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')

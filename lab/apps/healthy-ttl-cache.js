@@ -1,7 +1,7 @@
 'use strict'
 
-// A cache whose entries expire after twelve seconds, under load that comes in waves. The live heap
-// rises for a while, then falls, then rises again: any short window can show a climb.
+// The entries of a cache expire after twelve seconds, and the load comes in waves. The live heap
+// rises for a while, then falls, then rises again: it may rise throughout a short window.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')

@@ -1,7 +1,7 @@
 'use strict'
 
-// An audio filter with one WebAssembly memory of 120 MB, made at the start and used all the time:
-// it is neither heap nor Buffer, and constant.
+// An audio filter uses one WebAssembly memory of 120 MB all the time, created at the start: it is
+// neither heap nor Buffer, and constant.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 

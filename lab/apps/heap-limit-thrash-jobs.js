@@ -1,7 +1,7 @@
 'use strict'
 
-// A matcher holds its reference list in memory, most of the heap limit, and compares jobs with it.
-// The jobs have no room to allocate: full collections follow each other.
+// A matcher has its reference list in memory, which fills most of the heap limit, and compares jobs
+// with it. The jobs have little room to allocate, so one major GC follows the other.
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')

@@ -1,7 +1,7 @@
 'use strict'
 
-// A worker thread with a heap limit of 192 MB holds nearly as much: it spends its time collecting,
-// while the main thread is idle. `--fixed` multiplies the limit by four.
+// The live data of a worker thread nearly fill its heap limit of 192 MB: the worker spends its time
+// in GCs, while the main thread is idle. `--fixed` multiplies the limit by four.
 const { Worker, isMainThread, parentPort } = require('node:worker_threads')
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')

@@ -1,7 +1,7 @@
 'use strict'
 
-// A shop whose catalogue fills most of the heap limit: each request allocates in the small rest. V8
-// collects most of the time. Nothing leaks. A larger heap is the remedy.
+// The catalogue of a shop fills most of the heap limit, and each request allocates in the small
+// rest, so V8 runs GCs most of the time. Nothing leaks; a larger heap limit is the fix.
 const http = require('node:http')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')

@@ -1,7 +1,7 @@
 'use strict'
 
 // A worker runs one large import after its start and then waits for work. The import's memory is
-// free, but the heap keeps it.
+// free, but V8 does not return it.
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
 

@@ -1,7 +1,7 @@
 'use strict'
 
-// A mirror that copies everything once after its start and then only listens for changes, which are
-// rare. The copy made the new space grow; nothing makes it shrink.
+// A mirror copies everything once after its start, and then waits for rare changes. The copy made
+// the new space grow; no GC makes it shrink.
 const { Readable, Writable, pipeline } = require('node:stream')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')

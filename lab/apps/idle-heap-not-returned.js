@@ -1,7 +1,7 @@
 'use strict'
 
-// An API with heavy traffic after its start, as by a deploy's smoke test, and then hardly any. The
-// burst grew the new space to its limit; without garbage collections V8 returns nothing.
+// An API has heavy traffic after its start, as from the smoke test of a deployment, and then hardly
+// any. The burst made the new space grow to its limit; without GCs V8 returns nothing.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')

@@ -1,7 +1,7 @@
 'use strict'
 
-// A job runner that keeps every result "for the dashboard" and never trims the list. `--fixed`
-// keeps the last 500.
+// A job runner keeps every result "for the dashboard" and never trims the list. `--fixed` keeps the
+// last 500 results.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 

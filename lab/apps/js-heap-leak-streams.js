@@ -1,8 +1,8 @@
 'use strict'
 
-// A ticker: each subscriber gets a stream of prices and adds a listener to the shared feed. When it
-// leaves, its stream ends, but the listener stays, with everything its closure holds. `--fixed`
-// removes it.
+// Each subscriber of a ticker gets a stream of prices, and adds a listener to the shared feed. When
+// the subscriber leaves, its stream ends. The listener stays, with all objects of its closure.
+// `--fixed` removes the listener.
 const { EventEmitter } = require('node:events')
 const { PassThrough } = require('node:stream')
 const { appRun } = require('../app-run')

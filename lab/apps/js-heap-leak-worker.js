@@ -1,7 +1,7 @@
 'use strict'
 
-// A thumbnail service whose worker thread remembers each picture it has seen by its full
-// description: the worker's heap grows, the main thread's does not. `--fixed` forgets the oldest.
+// The worker thread of a thumbnail service keeps a histogram of every picture: the worker's heap
+// grows, the main thread's does not. `--fixed` removes the oldest entries.
 const { Worker, isMainThread, parentPort, workerData } = require('node:worker_threads')
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')

@@ -1,8 +1,8 @@
 'use strict'
 
-// A session API with a session map that never shrinks: every login adds an entry, but logout and
-// expiry are missing. The live heap grows by about 120 MB a minute until the heap size limit ends
-// the process. `--rate 2` doubles that.
+// A session API has a session map that never shrinks: every login adds an entry, but logout and
+// expiry are missing. The live heap grows by about 120 MB a minute until the process ends at the
+// heap size limit. `--rate 2` doubles the growth.
 const http = require('node:http')
 const { randomBytes } = require('node:crypto')
 const { appRun } = require('../app-run')
@@ -15,7 +15,7 @@ const { readJson, sendJson } = require('../json')
  */
 
 /** @type {Map<string, Session>} */
-const sessions = new Map() // the leak: set() below, delete() nowhere
+const sessions = new Map() // The leak: login() adds entries, and no code deletes them.
 
 /** @param {string} user */
 function login (user) {

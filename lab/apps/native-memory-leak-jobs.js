@@ -1,8 +1,8 @@
 'use strict'
 
-// A job runner gives each tenant's plugin a WebAssembly memory of its own and keeps them all. Most
-// versions of Node.js count these as external memory that is no Buffer. `--fixed` uses one memory
-// for all.
+// A job runner gives each tenant's plugin a WebAssembly memory of its own, and keeps all memories.
+// Most versions of Node.js count them as external memory that is no Buffer. `--fixed` uses one
+// memory for all plugins.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 

@@ -1,7 +1,7 @@
 'use strict'
 
 // A relay reads faster than its receiver, and queues the chunks in an array instead of waiting for
-// drain: Buffers pile up with references. `--fixed` drops the excess.
+// drain: Buffers pile up, because the array references them. `--fixed` drops the excess.
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')

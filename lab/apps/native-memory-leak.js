@@ -1,8 +1,8 @@
 'use strict'
 
-// A download service gzips its answers. If the client disconnects half-way, it never ends the
-// stream, and a table of "transfers" refers to it. Heap and Buffers stay small, zlib's memory
-// grows. `--fixed` closes it.
+// A download service gzips its answers. If the client disconnects half-way, the service does not
+// close the stream, and a table of "transfers" refers to the stream. Heap and Buffers stay small;
+// the memory of zlib grows. `--fixed` closes the stream.
 const http = require('node:http')
 const zlib = require('node:zlib')
 const { appRun } = require('../app-run')
@@ -24,7 +24,7 @@ const server = http.createServer((request, response) => {
   const gzip = zlib.createGzip({ memLevel: 9 })
   gzip.on('data', () => {})
   gzip.write(page)
-  transfers.set(id, gzip) // the client left, and the stream never ends
+  transfers.set(id, gzip) // The client has disconnected, and the stream never ends.
   if (run.fixed) {
     gzip.close()
     transfers.delete(id)

@@ -1,7 +1,7 @@
 'use strict'
 
-// A report worker on a large machine, with --max-old-space-size=4096 and a large young generation:
-// a few megabytes live, and hundreds of megabytes of garbage wait for rare, long collections.
+// A report worker runs on a large machine, with --max-old-space-size=4096 and large semi-spaces: it
+// keeps a few megabytes, and hundreds of megabytes of garbage wait for rare, long GCs.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 

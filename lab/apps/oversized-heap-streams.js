@@ -1,7 +1,7 @@
 'use strict'
 
-// A CSV importer on a large machine, started with a young generation of 3 × 128 MB "for speed":
-// rows live for a moment, and hundreds of megabytes of them wait for each scavenge.
+// A CSV importer runs on a large machine, with a young generation of 3 × 128 MB "for speed": rows
+// are garbage after a moment, and hundreds of megabytes of them wait for each scavenge.
 const { Readable, Transform, Writable, pipeline } = require('node:stream')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')

@@ -1,8 +1,8 @@
 'use strict'
 
-// A small API with large numbers "to be safe": --max-semi-space-size=128 --max-old-space-size=3000
-// on a large machine. The live set is some megabytes; the new space alone takes a quarter of a
-// gigabyte.
+// A small API has large limits "to be safe": --max-semi-space-size=128 and
+// --max-old-space-size=3000 on a large machine. Its live heap is some megabytes; the new space
+// alone takes a quarter of a gigabyte.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')

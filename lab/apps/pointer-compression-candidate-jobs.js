@@ -1,7 +1,7 @@
 'use strict'
 
-// A scheduler with its plan in memory: half a million small tasks that point at their neighbours,
-// their owner and their tags. It is stable, and most of it is pointers.
+// A scheduler has its plan in memory: half a million small tasks that refer to their neighbours,
+// their owner and their tags. The plan is stable, and most of its memory is pointers.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 

@@ -1,7 +1,7 @@
 'use strict'
 
-// An enricher with a dictionary of relations in memory, linked objects in their hundreds of
-// thousands, that records stream past. The dictionary is loaded once.
+// An enricher looks up records from a stream in a dictionary of relations. The dictionary has more
+// than a million linked objects in memory, and is loaded once.
 const { Readable, Writable, pipeline } = require('node:stream')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')

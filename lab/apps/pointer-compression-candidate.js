@@ -1,7 +1,8 @@
 'use strict'
 
-// A routing service with its road graph in memory: some 200 MB of small objects that point at each
-// other, and stable. Nothing is wrong; pointers of four bytes would need little more than half.
+// A routing service has its road graph in memory: some 200 MB of small objects that refer to each
+// other. The graph is stable, and the app has no problem. Pointers of four bytes would need little
+// more than half of the memory.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')

@@ -1,6 +1,6 @@
 'use strict'
 
-// A scheduler that starts a progress timer for each job and never clears it. `--fixed` clears it
+// A scheduler starts a progress timer for each job and never clears it. `--fixed` clears the timer
 // when the job is done.
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')

@@ -1,7 +1,7 @@
 'use strict'
 
-// A file server opens a file for each range request; the path for small ranges lacks the close.
-// `--fixed` closes it.
+// A file server opens a file for each range request; its code for small ranges does not close the
+// file. `--fixed` closes the file.
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')

@@ -1,7 +1,7 @@
 'use strict'
 
 // An API opens a connection to its backend for each tenth request, uses the answer, and never ends
-// the connection. `--fixed` ends it.
+// the connection. `--fixed` ends the connection.
 const http = require('node:http')
 const net = require('node:net')
 const { appRun } = require('../app-run')

@@ -1,8 +1,8 @@
 'use strict'
 
-// An import: rows flow through object-mode streams that buffer some thousands of them while a slow
-// lookup keeps up. The rows live a little longer than the time between scavenges, so a semi-space
-// of 1 MB promotes all of them.
+// The rows of an import flow through object-mode streams, which buffer thousands of rows during a
+// slow lookup. The rows live a little longer than the time between scavenges, so a semi-space of 1
+// MB promotes all of them.
 const { Readable, Transform, Writable, pipeline } = require('node:stream')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
@@ -12,7 +12,7 @@ const CHUNKS_BUFFERED = 16
 const run = appRun({ work: 'chunks' })
 let next = 0
 
-/** Chunks of rows, as from a database cursor, at a steady pace. */
+/** Yields chunks of rows at a steady pace, as a database cursor does. */
 async function * cursor () {
   for (;;) {
     yield Array.from({ length: CHUNK_ROWS }, () => ({

@@ -1,10 +1,10 @@
 'use strict'
 
-// A JSON API that reads order rows, waits for two "database" answers, joins them and sends the
-// result. Nothing leaks. With the 1 MB semi-space V8 picks in a 512 MB container, the rows of the
-// requests in flight do not fit into new space: scavenges promote them into old space just before
-// they die there, and full mark-compacts must clean that up, many a second.
-// `--max-semi-space-size=16` lets them die young.
+// A JSON API reads order rows, waits for two "database" answers, joins them and sends the result.
+// Nothing leaks. In a container of 512 MB V8 chooses a semi-space of 1 MB, and the rows of the
+// requests in flight do not fit into it. Scavenges promote the rows to the old space, where they
+// die soon after, and V8 runs many major GCs a second. With `--max-semi-space-size=16` scavenges
+// free the rows.
 const http = require('node:http')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
@@ -48,7 +48,7 @@ function orders (customer) {
 }
 
 /**
- * The driver's part of a query: the answer arrives later, as text, and becomes objects.
+ * Simulates a database driver: the answer arrives later, as text, and is parsed to objects.
  * @param {string} text
  */
 async function query (text) {

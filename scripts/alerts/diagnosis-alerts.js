@@ -146,8 +146,8 @@ const severityOfVerdict = worst =>
   `{{ if $labels.severity }}{{ $labels.severity }}{{ else }}${worst}{{ end }}`
 
 /**
- * Aggregated `without`, so that namespace, pod and all other labels of the scrape stay on the
- * alert.
+ * The expression aggregates by `without`, so that namespace, pod and all other labels of the scrape
+ * stay on the alert.
  * @param {ReturnType<typeof import('./rule').ruleMaker>['matchers']} matchers
  * @param {string} id
  * @returns {string} PromQL: the targets on which the diagnosis is confirmed

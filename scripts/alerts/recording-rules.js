@@ -43,8 +43,8 @@ const BEFORE = `topk by (${WORKLOAD}) (1, ${FIRST_STARTS} < on (${WORKLOAD}) gro
 const DIFFERENCE = `abs(${GROWTH}:median - on (${VERSION}) ${GROWTH}:previous)`
 
 /**
- * @typedef {(metric: string, ...own: string[]) => string} Of selector builds the selector of a
- *   metric, with further matchers
+ * @typedef {(metric: string, ...own: string[]) => string} Of function that builds the
+ *   selector of a metric, with further matchers
  * @typedef {{ record: string, expr: (of: Of) => string }} RecordedRow
  */
 

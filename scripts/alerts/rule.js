@@ -9,7 +9,7 @@ const { REPOSITORY } = require('../packages')
 const FOR_SECONDS = { critical: 60, warning: 120, info: 300 }
 
 /**
- * Options that change the committed files.
+ * Options by which rules may differ from the committed files.
  * @typedef {object} RuleOptions
  * @property {number} [forSeconds] replaces the defaults by severity
  * @property {number} [keepFiringForSeconds] time for which an alert stays active during a gap in

@@ -8,8 +8,8 @@ const { asked } = require('./rule')
  */
 function selfAlerts ({ matchers, rule, options: { jobSelector } }) {
   return [
-    // SIGTERM ends an app without a handler before its goodbye, so this is an end on request. The
-    // exit of an earlier process with the same name does not matter.
+    // SIGTERM ends an app without a handler before its goodbye. Such an exit was requested, so the
+    // alert does not fire. Exits of earlier processes with the same name are ignored.
     rule('MemwatchAgentSilent', 'warning', [
       `memwatch_target_up${matchers()} == 0`,
       'unless on (job, instance, target)',

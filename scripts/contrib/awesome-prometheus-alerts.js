@@ -9,7 +9,7 @@ const { ruleMaker } = require('../alerts/rule')
 const { REPOSITORY } = require('../packages')
 
 /**
- * @typedef {object} Rule of a service in that collection
+ * @typedef {object} Rule rule in the form of the collection awesome-prometheus-alerts
  * @property {string} name name in words, from which the collection forms the name of the alert
  * @property {string} description
  * @property {string} query PromQL

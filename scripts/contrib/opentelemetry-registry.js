@@ -26,7 +26,7 @@ const openTelemetryEntry = () =>
       isFirstParty: true,
       package: { registry: 'npm', name: nameOf('otlp'), version }
     },
-    // YAML 1.1 quotes the date, which a reader of that version would else take for a timestamp.
+    // In YAML 1.1 the date is quoted: a parser of that version would read it as a timestamp.
     { version: '1.1' }
   )
 

@@ -12,8 +12,7 @@ const dashboards = Object.freeze({
 })
 
 /**
- * Converts a query of a panel to PromQL, with the values of Grafana's variables when everything is
- * chosen.
+ * Replaces Grafana's variables in a query of a panel. By default their values select everything.
  * @param {string} expr
  * @param {{ rateInterval?: string, target?: string }} [chosen]
  */

@@ -7,8 +7,9 @@ const INSTANCE = 'job=~"$job", instance=~"$instance"'
 const perSecond = metric => `rate(${metric}[$__rate_interval])`
 
 /**
- * For apps that expose prom-client's default metrics, with or without memwatch: it answers the
- * questions of the well-known dashboards for these metrics, and states what each panel cannot show.
+ * Dashboard for apps that expose prom-client's default metrics, with or without memwatch. It shows
+ * the same values as the well-known dashboards for these metrics. Descriptions of panels name the
+ * facts that the metrics lack.
  */
 module.exports = () =>
   dashboard({

@@ -1,6 +1,6 @@
 'use strict'
 
-/** The generated pages of docs/, each a function from the tables to Markdown. */
+/** Generated pages of docs/. Each is a function that returns Markdown from the program's tables. */
 module.exports = {
   ...require('./metrics'),
   ...require('./diagnoses'),

@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * `npm run pictures`: records `memwatch run` in a real terminal and a memory cgroup of 512 MiB, as
- * a container has, and writes docs/pictures/run.svg. The app is one of the lab, under load. Takes
- * half a minute; needs Linux, root and `script` of util-linux.
+ * `npm run pictures`: records `memwatch run` in a real terminal and in a memory cgroup of 512 MiB,
+ * like that of a container, and writes docs/pictures/run.svg. The app is one of the lab, under
+ * load. The script takes half a minute, and needs Linux, root and `script` of util-linux.
  */
 
 const fs = require('node:fs')
@@ -19,7 +19,7 @@ const COLUMNS = 100
 const ROWS = 46
 const APP = 'semi-space-starvation'
 const LIMIT_MIB = 512
-/** The picture shows three seconds in one, and gives its reader time for the report. */
+/** The picture runs three times as fast as the app, and then shows the report for a while. */
 const SPEED = 3
 const HOLD_SECONDS = 12
 const COMMAND = 'run --for 30 -- node server.js'

@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * Pictures of the exporter's page for docs/page: real apps of the lab, a real exporter, a real
- * browser, in light and dark. Takes some three minutes; needs Linux, root and the tools of the
- * tests. docs/page/pictures.json lists them: test/contracts/pictures.test.js compares it with the
- * page.
+ * Draws the pictures of the exporter's page for docs/page, in light and dark, with real apps of the
+ * lab, a real exporter and a real browser. The script takes some three minutes, and needs Linux,
+ * root and the tools of the tests. docs/page/pictures.json lists the pictures, and
+ * test/contracts/pictures.test.js compares this list with the page.
  */
 
 const fs = require('node:fs')
@@ -21,7 +21,7 @@ const { hashText, styleHash } = require('./page-hashes')
 
 const AGENT = path.join(ROOT, 'agent/index.js')
 const FOLDER = path.join(ROOT, 'docs/page')
-/** Names of the apps, and the app of the lab behind each. The leak comes last: it dies soon. */
+/** Apps of the lab by their names in the pictures. The leaking app starts last: it dies soon. */
 const SHOWN = Object.freeze({
   shop: 'semi-space-starvation',
   thumbnails: 'allocator-fragmentation',

@@ -5,7 +5,7 @@
 const { REPOSITORY } = require('../packages')
 
 const UNRELEASED = 'Unreleased'
-/** Kinds of changes of Keep a Changelog, and the kinds that Artifact Hub calls by the same name. */
+/** Kinds of changes in Keep a Changelog. Artifact Hub uses the same names. */
 const KINDS = ['Added', 'Changed', 'Deprecated', 'Removed', 'Fixed', 'Security']
 
 /**

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Dashboards in the form that grafana.com takes and Grafana's import dialog reads: the data source
- * is an input in place of a variable, and the plugins in use are named.
+ * Converts dashboards to the form of grafana.com and Grafana's import dialog: the data source is an
+ * input instead of a variable, and the file names the plugins in use.
  */
 
 const INPUT = 'DS_PROMETHEUS'

@@ -15,7 +15,7 @@ const { VERSION, writeVersion } = require('./versions')
 
 const ROOT = path.join(__dirname, '../..')
 const CHANGELOG = path.join(ROOT, 'CHANGELOG.md')
-/** In this order: the lock file follows the manifests, and kustomize follows the chart. */
+/** The order matters: the lock file depends on the manifests, and kustomize on the chart. */
 const COMMANDS = [
   ['npm', 'run', '--silent', 'generate'],
   ['npm', 'install', '--package-lock-only', '--ignore-scripts'],
@@ -27,7 +27,7 @@ function main () {
   if (!VERSION.test(version)) {
     throw new Error('expected a version, as in: npm run release:prepare -- 1.2.0')
   }
-  // Checked before any write, as the files from the chart need Helm.
+  // This check precedes all writes, because the files from the chart need Helm.
   if (!findGoTools()) throw new Error(GO_MISSING)
   const date = new Date().toISOString().slice(0, 10)
   fs.writeFileSync(CHANGELOG, cutVersion(fs.readFileSync(CHANGELOG, 'utf8'), version, date))

@@ -1,4 +1,4 @@
-{{/* A value in CEL. Maps and lists of mixed types must be dyn there. */}}
+{{/* Renders a value as CEL. The items of maps and lists of mixed types need dyn() in CEL. */}}
 {{- define "memwatch.cel" -}}
 {{- if kindIs "map" . -}}
 {{- $map := . -}}
@@ -12,7 +12,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* A list in CEL, an item on a line: for people who read the policy. */}}
+{{/* Renders a list as CEL, with one item on each line, so that people can read the policy. */}}
 {{- define "memwatch.celLines" -}}
 [
 {{- range $i, $item := . }}{{ if $i }},{{ end }}

@@ -1,4 +1,4 @@
-{{/* The parts of a pod, each in one place: injection, the DaemonSet and the kustomize components are made of them. */}}
+{{/* Parts of a pod, which injection, the DaemonSet and the kustomize components share. */}}
 
 {{- define "memwatch.securityContext" -}}
 runAsNonRoot: true
@@ -10,7 +10,7 @@ capabilities: { drop: [ALL] }
 seccompProfile: { type: RuntimeDefault }
 {{- end }}
 
-{{/* What each exporter is told, in a sidecar or on a node. */}}
+{{/* Environment of each exporter, in a sidecar or on a node. */}}
 {{- define "memwatch.exporterEnv" -}}
 - name: MEMWATCH_LISTEN
   value: {{ printf "0.0.0.0:%d" (int .Values.port) }}
@@ -49,7 +49,7 @@ seccompProfile: { type: RuntimeDefault }
 {{- end }}
 {{- end }}
 
-{{/* Puts the agent, and a token, into the volume. Its resources are added by who uses it. */}}
+{{/* Container that copies the agent and creates a token in the volume. Its users add resources. */}}
 {{- define "memwatch.agentContainer" -}}
 name: memwatch-agent
 image: {{ include "memwatch.image" . }}
@@ -61,7 +61,8 @@ volumeMounts:
   - { name: memwatch, mountPath: /run/memwatch }
 {{- end }}
 
-{{/* Where a Secret holds the token: a copy, as a Secret that is missing must not hold back the pod. */}}
+{{/* Container that copies the token from a Secret. The volume of the Secret is optional, because a
+     missing Secret must not keep the pod from starting. */}}
 {{- define "memwatch.tokenContainer" -}}
 name: memwatch-token
 image: {{ include "memwatch.image" . }}
@@ -81,7 +82,8 @@ volumeMounts:
   - { name: memwatch-token, mountPath: /run/secrets/memwatch, readOnly: true }
 {{- end }}
 
-{{/* No probes: Kubernetes counts sidecars into a pod's readiness, and who floods the port would take the app out of its Services. */}}
+{{/* The sidecar has no probes: the readiness of a pod includes its sidecars, so a flood of the port
+     would remove the pod from its Services. */}}
 {{- define "memwatch.sidecarContainer" -}}
 name: memwatch
 image: {{ include "memwatch.image" . }}
@@ -94,7 +96,7 @@ env:
     value: /run/memwatch/exporter.sock
   - name: MEMWATCH_TOKEN_FILE
     value: /run/memwatch/token
-  # The container stays, and the pod in its Services: an exporter that ends is started again in it.
+  # The container restarts an exporter that ends, so that the pod stays in its Services.
   - name: MEMWATCH_ON_FAILURE
     value: stay
   - name: MEMWATCH_DATA_MAX
@@ -110,7 +112,7 @@ volumeMounts:
   - { name: memwatch-data, mountPath: /var/lib/memwatch }
 {{- end }}
 
-{{/* The init containers of a pod in their order, without resources. dict "context" $ "mode" sidecar|node */}}
+{{/* The init containers of a pod in their order, without resources. Argument: dict "context" $ "mode" sidecar|node */}}
 {{- define "memwatch.initContainers" -}}
 {{- if and (eq .mode "sidecar") .context.Values.token.existingSecret }}
 - resources: agent
@@ -148,7 +150,8 @@ volumeMounts:
 {{- end }}
 {{- end }}
 
-{{/* What an app's container gets; MEMWATCH_CONTAINER and NODE_OPTIONS are its own. */}}
+{{/* Environment of an app's container, without MEMWATCH_CONTAINER and NODE_OPTIONS, which differ
+     between containers. */}}
 {{- define "memwatch.appEnv" -}}
 - name: MEMWATCH_SOCKET
   value: {{ eq .mode "sidecar" | ternary "/run/memwatch/exporter.sock" "/run/memwatch-node/exporter.sock" }}

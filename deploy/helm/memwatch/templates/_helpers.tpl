@@ -17,7 +17,7 @@ app.kubernetes.io/name: {{ include "memwatch.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
-{{/* Of everything; one's own come last, and cannot take the place of those that selectors need. */}}
+{{/* Labels of all objects. commonLabels cannot replace the labels that selectors need. */}}
 {{- define "memwatch.labels" -}}
 {{- $standard := include "memwatch.selectorLabels" . | fromYaml }}
 {{- $_ := set $standard "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_") }}
@@ -27,7 +27,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- toYaml (merge $standard .Values.commonLabels) }}
 {{- end }}
 
-{{/* metadata of what the chart makes: dict "context" $ "name" … "labels" {} "annotations" {} */}}
+{{/* Metadata of an object. Argument: dict "context" $ "name" … "labels" {} "annotations" {} */}}
 {{- define "memwatch.metadata" -}}
 name: {{ .name }}
 {{- if .namespace }}
@@ -49,7 +49,7 @@ annotations:
 {{- end }}
 {{- end }}
 
-{{/* Of the exporters of nodes. */}}
+{{/* Labels of the exporters of nodes. */}}
 {{- define "memwatch.nodeLabels" -}}
 {{ include "memwatch.selectorLabels" . }}
 app.kubernetes.io/component: node

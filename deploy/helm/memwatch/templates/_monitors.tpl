@@ -1,4 +1,4 @@
-{{/* What both monitors say of how they scrape. */}}
+{{/* Scrape settings of both monitors. */}}
 {{- define "memwatch.endpoint" -}}
 interval: {{ .interval }}
 {{- with .scrapeTimeout }}
