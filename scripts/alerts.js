@@ -11,19 +11,20 @@ const { diagnoses } = require('../engine/diagnoses')
 const { alertRules, recordedRules, rulesYaml } = require('./alerts/index')
 const { DEFAULTS, FOR_SECONDS } = require('./alerts/rule')
 
-const HELP = `Prints memwatch's Prometheus rules, with what you change of them.
+const HELP = `Prints memwatch's Prometheus rules with your changes.
 
-  --selector TEXT        more label matchers, as in 'namespace="shop"'
-  --job-selector TEXT    which scrape jobs are exporters (${DEFAULTS.jobSelector})
-  --for SECONDS          instead of ${FOR_SECONDS.critical} for critical, ${FOR_SECONDS.warning} for warning, ${FOR_SECONDS.info} for info
-  --keep-firing-for SECONDS   (${DEFAULTS.keepFiringForSeconds})
-  --grace SECONDS        a younger process is not held to thresholds (${DEFAULTS.graceSeconds})
-  --memory-ratio RATIO   of the memory limit, from which growth towards it is an alert (${DEFAULTS.memoryRatio})
-  --heap-ratio RATIO     of the heap size limit, from which the live heap is an alert (${DEFAULTS.heapRatio})
-  --runbook-url URL      where alerts/runbooks is served
-  --dashboard-url URL    Grafana (${DEFAULTS.dashboardBaseUrl})
-  --recorded             the recording rules instead of the alerts
+  --selector TEXT        additional label matchers, such as 'namespace="shop"'
+  --job-selector TEXT    matcher of the exporters' scrape jobs (${DEFAULTS.jobSelector})
+  --for SECONDS          time until an alert fires (${FOR_SECONDS.critical} if critical, ${FOR_SECONDS.warning} if warning, ${FOR_SECONDS.info} if info)
+  --keep-firing-for SECONDS   time until an alert resolves (${DEFAULTS.keepFiringForSeconds})
+  --grace SECONDS        thresholds do not apply to younger processes (${DEFAULTS.graceSeconds})
+  --memory-ratio RATIO   share of the memory limit above which growth is an alert (${DEFAULTS.memoryRatio})
+  --heap-ratio RATIO     share of the heap size limit above which the live heap is an alert (${DEFAULTS.heapRatio})
+  --runbook-url URL      address of the folder alerts/runbooks
+  --dashboard-url URL    address of Grafana (${DEFAULTS.dashboardBaseUrl})
+  --recorded             print the recording rules instead of the alerts
 
+Example:
   npm run -s alerts -- --dashboard-url https://grafana.shop.example > memwatch.alerts.yaml
 `
 

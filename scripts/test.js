@@ -27,18 +27,18 @@ const READING = [
   ['tsc --strict', 'npx', '--no-install', 'tsc', '-p', 'tsconfig.json'],
   ['spelling', 'npx', '--no-install', 'cspell', '--no-progress', '--no-summary'],
   ['generated files are up to date', process.execPath, 'scripts/generate.js', '--check'],
-  ['who imports whom', 'npx', '--no-install', 'depcruise', 'agent', 'cli', 'engine', 'exporter', 'lab', 'mcp', 'otlp'],
+  ['imports follow the rules', 'npx', '--no-install', 'depcruise', 'agent', 'cli', 'engine', 'exporter', 'lab', 'mcp', 'otlp'],
   ['tsc --strict, for the browser', 'npx', '--no-install', 'tsc', '-p', 'exporter/page']
 ]
-/** Checks that measure, or start servers; one runs at a time. @type {Check[]} */
+/** Checks that measure or start servers; they run one at a time. @type {Check[]} */
 const RUNNING = [
   [
-    'what runs all the time costs no more than it did',
+    'frame, ingest and scrape cost no more CPU time than accepted',
     process.execPath,
     'bench/ratios.js',
     '--check'
   ],
-  ['pint: every rule beside a real Prometheus', process.execPath, 'bench/lint-rules.js']
+  ['pint: each rule, checked with a real Prometheus', process.execPath, 'bench/lint-rules.js']
 ]
 /**
  * Status of a check that the machine cannot run. Such a check is printed and counted, and the tests
