@@ -117,7 +117,7 @@ function standOn (found, weaker) {
       return {
         ...found,
         secondsLeft: null,
-        summary: `${standing}; the latest readings do not show that growth.`,
+        summary: `${standing}, but not in the latest readings: if that lasts, it is no problem.`,
         impact: undefined
       }
   }
