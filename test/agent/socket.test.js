@@ -236,8 +236,12 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       return {
         name,
         holdsAtNine,
-        // If the machine stalls for half a minute, the agent's wait of 30 s ends here.
-        connections: connections.filter(({ acceptedMs }) => acceptedMs < writtenMs + 29_000).length,
+        // Times of reconnects after the flood, in ms. If the machine stalls for half a minute, the
+        // agent's wait of 30 s ends. An agent whose hello has changed reconnects at once.
+        reconnectsMs: connections.slice(1)
+          .filter(({ acceptedMs, of }) => acceptedMs < writtenMs + 29_000 &&
+            of('hello')[0]?.gcCounter === connection.of('hello')[0].gcCounter)
+          .map(({ acceptedMs }) => Math.round(acceptedMs - writtenMs)),
         answers: answers.length > 10 ? 'too many' : [...new Set(answers)]
       }
     }))
@@ -245,7 +249,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(reactions).toEqual(Object.keys(LINES).map(name => ({
       name,
       holdsAtNine: true,
-      connections: 1,
+      reconnectsMs: [],
       answers: answered.includes(name) ? ['not_trusted'] : []
     })))
   }, 60_000)

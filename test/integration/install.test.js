@@ -10,7 +10,7 @@ const { version } = require('../../package.json')
 
 const ROOT = path.join(__dirname, '../..')
 /** Limit of `unpackedSize` in `npm pack -w agent --dry-run --json`: the sum of all files. */
-const MOST_AGENT_BYTES = 250_000
+const MOST_AGENT_BYTES = 256_000
 const MOST_COMMAND_LINE_BYTES = 30_000_000
 /** Modules that the command line loads on use. */
 const ABSENT = ['lab', 'mcp', 'otlp']

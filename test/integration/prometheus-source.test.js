@@ -86,21 +86,16 @@ describeWithTools('memwatch diagnose --prometheus', tools => {
         labels: { app, by: 'prom-client' }
       })
     }
-    const port = await freePort()
     const watched = spawn(
       process.execPath,
-      [
-        MEMWATCH,
-        'run',
-        '--listen',
-        `127.0.0.1:${port}`,
-        '--',
-        process.execPath,
-        ...FLAGS,
-        APP,
-        'leaks'
-      ],
-      { env, stdio: 'ignore' }
+      [MEMWATCH, 'run', '--', process.execPath, ...FLAGS, APP, 'leaks'],
+      { env, stdio: ['ignore', 'ignore', 'pipe'] }
+    )
+    let said = ''
+    watched.stderr.on('data', data => { said += data })
+    const port = await eventually(
+      () => /live at http:\/\/127\.0\.0\.1:(\d+)/.exec(said)?.[1],
+      text => text !== undefined
     )
     children.push(watched)
     jobs.push({ target: `127.0.0.1:${port}`, path: '/metrics', labels: { by: 'memwatch' } })
