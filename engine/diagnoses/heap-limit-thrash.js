@@ -84,7 +84,7 @@ module.exports = defineDiagnosis({
       // At the limit the process has seconds to live; below it GC only costs time.
       severity: left !== null || isOnBrink ? 'critical' : 'warning',
       summary: `The live heap fills ${formatRatio(share)} of its limit of ` +
-        `${formatBytes(heapSizeLimitBytes)}, and ` + (left === null
+        `${formatBytes(signals.liveHeapBytes / share)}, and ` + (left === null
         ? `GC takes ${sayPauses(signals)}.`
         : `at this rate it fills the rest in about ${formatSeconds(left)}.`),
       finding: {
