@@ -246,8 +246,10 @@ class ReportText {
         this.#say(`undecided  ${diagnosis}: ${summary}`, 2)
       }
     } else {
+      // The headline counts no opportunities either.
+      const problems = ruledOut.filter(({ opportunity }) => !opportunity)
       const open = undecided.length > 0 ? `, ${undecided.length} undecided` : ''
-      this.#say(`${ruledOut.length} ruled out${open} (-v lists them)`, 2)
+      this.#say(`${problems.length} ruled out${open} (-v lists them)`, 2)
     }
   }
 
