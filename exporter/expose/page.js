@@ -3,6 +3,7 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { Readable } = require('node:stream')
+const { readWithoutComments, withoutComments } = require('./module-text')
 const { filesIn, sendCompressed, sendFile } = require('./static-files')
 
 const FOLDER = path.join(__dirname, '../page')
@@ -61,7 +62,10 @@ function pageRoutes (server) {
     : reply.type('text/plain; charset=utf-8').header('vary', 'accept').send(INDEX))
   server.get('/page/:file', async (request, reply) => {
     const { file } = /** @type {{ file: string }} */ (request.params)
-    if (!Object.hasOwn(SHARED, file)) return sendFile(request, reply, files.get(file), POLICY)
+    if (!Object.hasOwn(SHARED, file)) {
+      const read = file.endsWith('.mjs') ? readWithoutComments : undefined
+      return sendFile(request, reply, files.get(file), POLICY, read)
+    }
     reply
       .type('text/javascript; charset=utf-8')
       .header('cache-control', 'no-cache')
@@ -73,7 +77,9 @@ function pageRoutes (server) {
 /** Converts a CommonJS file without requires to an ECMAScript module. @param {string} file */
 function asModule (file) {
   const names = Object.keys(require(file)).join(', ')
-  return `const module = {}\n${fs.readFileSync(file, 'utf8')}\nexport { ${names} }\n`
+  return withoutComments(
+    `const module = {}\n${fs.readFileSync(file, 'utf8')}\nexport { ${names} }\n`
+  )
 }
 
 module.exports = { pageRoutes }

@@ -1,0 +1,31 @@
+'use strict'
+
+const fs = require('node:fs')
+
+/**
+ * Removes comments and indentation of an ECMAScript module: half of the page's code, which nobody
+ * reads in the browser. A line break between two tokens stays, because it may end a statement.
+ * @param {string} source
+ * @returns {string}
+ */
+function withoutComments (source) {
+  // Most exporters never serve the page.
+  const { parse } = require('acorn')
+  let text = ''
+  let at = 0
+  parse(source, {
+    ecmaVersion: 'latest',
+    sourceType: 'module',
+    onToken: ({ start, end }) => {
+      const gap = source.slice(at, start)
+      text += (gap.includes('\n') ? '\n' : gap && ' ') + source.slice(start, end)
+      at = end
+    }
+  })
+  return text
+}
+
+/** @param {string} file path of a module */
+const readWithoutComments = file => withoutComments(fs.readFileSync(file, 'utf8'))
+
+module.exports = { readWithoutComments, withoutComments }
