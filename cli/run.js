@@ -195,23 +195,22 @@ function writeReport (report, given, reportFile, ended) {
   else {
     const width = Math.min(out.columns || 100, 120)
     const lines = renderReport(report, { width, verbose: given.verbose, ended })
-    out.say('', ...lines, ...(given.listen === undefined ? sayHowToCapture(lines) : []))
+    out.say('', ...lines, ...(given.listen === undefined ? sayHowToCapture(report) : []))
   }
 }
 
 /**
- * Explains how to use `memwatch capture`, which needs an exporter: the exporter of this run ends
- * with the run.
- * @param {readonly import('./text/terminal').Line[]} report
+ * Explains how to use `memwatch capture`, which some fixes name. It needs an exporter, and the
+ * exporter of this run ends with the run.
+ * @param {Pick<import('./watch/watch-command').Report, 'targets'>} report
  */
-const sayHowToCapture = report => report.some(isOfCapture)
-  ? ['', 'memwatch capture needs a running exporter: run this command again with --listen ' +
-      '127.0.0.1:16369,', 'and memwatch capture in another terminal.']
-  : []
-
-/** @param {import('./text/terminal').Line} line */
-const isOfCapture = line =>
-  (typeof line === 'string' ? line : line.text).includes('memwatch capture')
+function sayHowToCapture ({ targets }) {
+  const fixes = targets.flatMap(({ verdicts }) => verdicts.flatMap(({ fix }) => fix))
+  return fixes.some(({ change }) => change.code?.includes('memwatch capture'))
+    ? ['', 'memwatch capture needs a running exporter. Run this command again with --listen ' +
+        '127.0.0.1:16369,', 'and run memwatch capture in another terminal.']
+    : []
+}
 
 /**
  * @param {Pick<import('./watch/watch-command').Report, 'targets'>} report

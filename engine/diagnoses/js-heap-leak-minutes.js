@@ -295,7 +295,8 @@ function judgeFewReadings (signals, limits, runway) {
       showKept(signals, limits, kept, keptTrend),
       showSharers(signals, runway)
     ),
-    impact: `There is room for ${formatBytes(runway)}${inTime && `: at this rate the process dies ${inTime}`}.`
+    impact: `There is room for ${formatBytes(runway)}` +
+      `${inTime && `: at this rate the process dies ${inTime}`}.`
   }
 }
 

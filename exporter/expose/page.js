@@ -3,7 +3,7 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { Readable } = require('node:stream')
-const { readWithoutComments, withoutComments } = require('./module-text')
+const { compactModule, readCompactModule } = require('./compact-module')
 const { filesIn, sendCompressed, sendFile } = require('./static-files')
 
 const FOLDER = path.join(__dirname, '../page')
@@ -63,7 +63,7 @@ function pageRoutes (server) {
   server.get('/page/:file', async (request, reply) => {
     const { file } = /** @type {{ file: string }} */ (request.params)
     if (!Object.hasOwn(SHARED, file)) {
-      const read = file.endsWith('.mjs') ? readWithoutComments : undefined
+      const read = file.endsWith('.mjs') ? readCompactModule : undefined
       return sendFile(request, reply, files.get(file), POLICY, read)
     }
     reply
@@ -77,7 +77,7 @@ function pageRoutes (server) {
 /** Converts a CommonJS file without requires to an ECMAScript module. @param {string} file */
 function asModule (file) {
   const names = Object.keys(require(file)).join(', ')
-  return withoutComments(
+  return compactModule(
     `const module = {}\n${fs.readFileSync(file, 'utf8')}\nexport { ${names} }\n`
   )
 }

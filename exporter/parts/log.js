@@ -1,10 +1,11 @@
 'use strict'
 
+const { Told } = require('@memwatch/engine/verdicts/told')
+
 /** Logs events of targets, and load shedding of the exporter. */
 class LogPart {
   name = 'log'
-  /** Diagnoses of each target that are suspected or confirmed. @type {WeakMap<object, Set<string>>} */
-  #found = new WeakMap()
+  #told = new Told()
 
   /** @param {import('../exporter').Exporter} exporter */
   start (exporter) {
@@ -15,17 +16,13 @@ class LogPart {
     exporter.on('end', ({ name, thread, exitCode }) => {
       log.info({ target: name, thread, exitCode }, 'target ended')
     })
-    exporter.on('verdict', (target, { diagnosis, state, summary }) => {
+    exporter.on('verdict', (target, verdict) => {
       const { name, thread } = target
-      const isFound = state === 'suspected' || state === 'confirmed'
-      const found = this.#found.get(target) ?? new Set()
-      // Each target rules out a dozen diagnoses when it starts. Only findings are news, and their
-      // end.
-      const level = isFound || found.has(diagnosis) ? 'info' : 'debug'
+      const { diagnosis, state, summary } = verdict
+      // Each target rules out a dozen diagnoses when it starts. Only findings and their end are
+      // news.
+      const level = this.#told.change(target, verdict) ? 'info' : 'debug'
       log[level]({ target: name, thread, diagnosis, state }, summary)
-      if (isFound) found.add(diagnosis)
-      else found.delete(diagnosis)
-      this.#found.set(target, found)
     })
     exporter.on('death', ({ target, thread, reason, sure, text }) => {
       log.warn({ target, thread, reason, sure }, text)

@@ -71,6 +71,22 @@ describe('memwatch run', () => {
     expect(stdout).toContain('Undecided: ')
   })
 
+  it('says how to capture if a fix names memwatch capture, unless its exporter has an address', async () => {
+    const blocked = script('blocked.js', `
+      const server = require('node:http').createServer((_, response) => {
+        for (const end = Date.now() + 300; Date.now() < end;);
+        response.end()
+      }).listen(0, '127.0.0.1', () => {
+        setInterval(() => require('node:http').get({ port: server.address().port }), 400)
+      })`)
+    const run = async (...options) =>
+      (await memwatch(['run', '--for', '12', ...options, '--', 'node', blocked]).done).stdout
+    const [without, within] = await Promise.all([run(), run('--listen', '127.0.0.1:0')])
+    expect(without).toMatch(/memwatch\s+capture\s+blocked\s+cpu_profile/)
+    expect(without).toMatch(/needs a running exporter. Run this command again with --listen/)
+    expect(within).not.toMatch(/needs a running exporter/)
+  }, 60_000)
+
   it('ends with 128 + N if signal N ended the command', async () => {
     const { code } = await memwatch([
       'run',
