@@ -200,15 +200,14 @@ function writeReport (report, given, reportFile, ended) {
 }
 
 /**
- * Explains how to use `memwatch capture`, which some fixes name. It needs an exporter, and the
- * exporter of this run ends with the run.
+ * Explains how to use `memwatch capture`, which some fixes name. It needs an exporter at a known
+ * address.
  * @param {Pick<import('./watch/watch-command').Report, 'targets'>} report
  */
 function sayHowToCapture ({ targets }) {
   const fixes = targets.flatMap(({ verdicts }) => verdicts.flatMap(({ fix }) => fix))
   return fixes.some(({ change }) => change.code?.includes('memwatch capture'))
-    ? ['', 'memwatch capture needs a running exporter. Run this command again with --listen ' +
-        '127.0.0.1:16369,', 'and run memwatch capture in another terminal.']
+    ? ['', 'memwatch capture works while this command runs with --listen 127.0.0.1:16369.']
     : []
 }
 
