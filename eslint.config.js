@@ -33,7 +33,7 @@ const CAPTURED = 'Use agent/primordials.js: an app may replace this while the ag
 module.exports = [
   ...neostandard({
     env: ['node', 'jest'],
-    ignores: ['coverage/**', '**/.cache/**', 'docs/.vitepress/{cache,dist}/**']
+    ignores: ['coverage/**', 'exporter/page/built/**', '**/.cache/**', 'docs/.vitepress/{cache,dist}/**']
   }),
   // Modules of the browser.
   ...neostandard({ env: ['browser'], files: ['exporter/page/**/*.mjs'] }),

@@ -7,6 +7,7 @@
  *
  *   npm run bench:attach                              100 rounds on Node.js 18, 20, 22, 24, 26
  *   npm run bench:attach -- --node 22.23.3 --rounds 1000
+ *   taskset -c 0 npm run bench:attach -- --server-cpu 1    the servers have a core of their own
  *
  * A round ends when main thread and worker have sent a frame, and detach has ended. Every fourth
  * round is followed by a pause of the same length. Latencies of the two servers are compared
@@ -59,7 +60,8 @@ const BUCKETS = 1000
 const { values: given } = parseArgs({
   options: {
     node: { type: 'string', default: VERSIONS },
-    rounds: { type: 'string', default: '100' }
+    rounds: { type: 'string', default: '100' },
+    'server-cpu': { type: 'string' }
   }
 })
 
@@ -76,9 +78,13 @@ class Served {
    * @param {number} inspectorPort
    */
   constructor (node, inspectorPort) {
+    const cpu = given['server-cpu']
+    const args = ['--expose-gc', `--inspect-port=${inspectorPort}`]
     this.#app = fork(path.join(__dirname, 'attach-app.js'), {
-      execPath: node,
-      execArgv: ['--expose-gc', `--inspect-port=${inspectorPort}`],
+      // taskset replaces itself by Node.js, so the process id is that of the server.
+      ...(cpu === undefined
+        ? { execPath: node, execArgv: args }
+        : { execPath: 'taskset', execArgv: ['-c', cpu, node, ...args] }),
       // Node.js reports its inspector on stderr.
       stdio: ['ignore', 'ignore', 'ignore', 'ipc']
     })

@@ -17,6 +17,7 @@ const docs = require('./docs')
 const { compatibility } = require('./compatibility')
 const { architecture } = require('./import-picture')
 const packages = require('./packages')
+const pageBundle = require('./page-bundle')
 const { report } = require('../exporter/expose/schemas')
 const { createServer } = require('../exporter/expose/server')
 const { Exporter } = require('../exporter/exporter')
@@ -41,6 +42,7 @@ const copies = {
 const generated = {
   ...packages.generated,
   ...contrib.generated,
+  ...pageBundle.generated,
   'ARCHITECTURE.md': architecture,
   'alerts/memwatch.alerts.yaml': () => rulesYaml(alertRules({ diagnoses }), 'npm run generate'),
   'alerts/memwatch.rules.yaml': () => rulesYaml(recordedRules(), 'npm run generate'),

@@ -239,7 +239,7 @@ const PRIVATE_PATHS = [
   '/api/v1/openapi.json',
   '/api/v1/targets/good/series?track=rssBytes',
   '/flame/',
-  '/page/page.mjs'
+  '/page/page.js'
 ]
 const DISGUISES = [
   '//api/v1/targets',

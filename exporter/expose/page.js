@@ -1,13 +1,11 @@
 'use strict'
 
-const fs = require('node:fs')
 const path = require('node:path')
-const { Readable } = require('node:stream')
-const { compactModule, readCompactModule } = require('./compact-module')
-const { filesIn, sendCompressed, sendFile } = require('./static-files')
+const { filesIn, sendFile } = require('./static-files')
 
-const FOLDER = path.join(__dirname, '../page')
-const UPLOT = path.join(path.dirname(require.resolve('uplot/package.json')), 'dist')
+const PAGE = path.join(__dirname, '../page/index.html')
+/** `npm run generate` bundles the page's modules and styles here. */
+const BUILT = path.join(__dirname, '../page/built')
 /**
  * Content security policy: the page loads from and sends to this exporter only. uPlot sets sizes by
  * element.style, which needs no exception.
@@ -15,18 +13,6 @@ const UPLOT = path.join(path.dirname(require.resolve('uplot/package.json')), 'di
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src " +
     "'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
-/**
- * Code shared with the browser, such as number formats: the browser gets the same file as a module.
- * @type {Record<string, string>}
- */
-const SHARED = {
-  'format.mjs': require.resolve('@memwatch/engine/text/format'),
-  'kinds.mjs': path.join(__dirname, '../captures/kinds.js'),
-  'shell.mjs': require.resolve('@memwatch/engine/text/shell'),
-  'symbols.mjs': require.resolve('@memwatch/engine/text/state-symbols'),
-  'track-parts.mjs': require.resolve('@memwatch/engine/memory/track-parts')
-}
 
 /** The index for clients other than browsers. */
 const INDEX = `memwatch exporter
@@ -53,33 +39,14 @@ const INDEX = `memwatch exporter
  * @param {import('fastify').FastifyInstance} server
  */
 function pageRoutes (server) {
-  const files = filesIn(FOLDER)
-  files.set('uPlot.js', path.join(UPLOT, 'uPlot.iife.min.js'))
-  files.set('uPlot.css', path.join(UPLOT, 'uPlot.min.css'))
-
+  const files = filesIn(BUILT)
   server.get('/', async (request, reply) => /\btext\/html\b/.test(request.headers.accept ?? '')
-    ? sendFile(request, reply, files.get('index.html'), POLICY)
+    ? sendFile(request, reply, PAGE, POLICY)
     : reply.type('text/plain; charset=utf-8').header('vary', 'accept').send(INDEX))
   server.get('/page/:file', async (request, reply) => {
     const { file } = /** @type {{ file: string }} */ (request.params)
-    if (!Object.hasOwn(SHARED, file)) {
-      const read = file.endsWith('.mjs') ? readCompactModule : undefined
-      return sendFile(request, reply, files.get(file), POLICY, read)
-    }
-    reply
-      .type('text/javascript; charset=utf-8')
-      .header('cache-control', 'no-cache')
-      .header('vary', 'accept-encoding')
-    return sendCompressed(request, reply, Readable.from([asModule(SHARED[file])]))
+    return sendFile(request, reply, files.get(file), POLICY)
   })
-}
-
-/** Converts a CommonJS file without requires to an ECMAScript module. @param {string} file */
-function asModule (file) {
-  const names = Object.keys(require(file)).join(', ')
-  return compactModule(
-    `const module = {}\n${fs.readFileSync(file, 'utf8')}\nexport { ${names} }\n`
-  )
 }
 
 module.exports = { pageRoutes }

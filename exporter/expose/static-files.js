@@ -2,7 +2,6 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { Readable } = require('node:stream')
 const { createGzip } = require('node:zlib')
 const { refuse } = require('./problems')
 
@@ -41,9 +40,8 @@ function filesIn (folder) {
  * @param {import('fastify').FastifyReply} reply
  * @param {string | undefined} file path of the file; undefined is answered by 404
  * @param {string} policy value of the header Content-Security-Policy
- * @param {(file: string) => string} [read] text to send instead of the file's own content
  */
-function sendFile (request, reply, file, policy, read) {
+function sendFile (request, reply, file, policy) {
   if (!file) return refuse(reply, 'not_found', 'no such file')
   const { mtimeMs, size } = fs.statSync(file)
   const etag = `W/"${size.toString(36)}-${Math.floor(mtimeMs).toString(36)}"`
@@ -57,7 +55,7 @@ function sendFile (request, reply, file, policy, read) {
     .header('etag', etag)
     .header('vary', 'accept-encoding')
   if (request.headers['if-none-match'] === etag) return reply.code(304).send()
-  const stream = read ? Readable.from([read(file)]) : fs.createReadStream(file)
+  const stream = fs.createReadStream(file)
   return COMPRESSED.test(mediaType) ? sendCompressed(request, reply, stream) : reply.send(stream)
 }
 

@@ -1,7 +1,7 @@
 import { apiPath, ask, Refused } from './exporter.mjs'
 import { fill, h, setText } from './dom.mjs'
-import { kinds } from './kinds.mjs'
-import { formatBytes } from './format.mjs'
+import { kinds } from '../captures/kinds.js'
+import { formatBytes } from '@memwatch/engine/text/format'
 import { pilesList, time } from './verdict.mjs'
 
 const ASK_EVERY_MS = 1000

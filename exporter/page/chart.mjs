@@ -1,12 +1,8 @@
+import Plot from 'uplot'
 import { colour, h, setText } from './dom.mjs'
 import { BAND_HEIGHT, LANE_HEIGHT, drawFoot, drawMarks } from './draw-marks.mjs'
-import { formatValue } from './format.mjs'
+import { formatValue } from '@memwatch/engine/text/format'
 
-/**
- * @type {typeof import('uplot')} uPlot is loaded as a script, because it is not a module for
- *   browsers
- */
-const Plot = /** @type {any} */ (globalThis).uPlot
 /**
  * @typedef {import('uplot')} PlotView
  * @typedef {import('./charts.mjs').Chart} Chart

@@ -1,4 +1,4 @@
-import { partsOfTracks } from './track-parts.mjs'
+import { partsOfTracks } from '@memwatch/engine/memory/track-parts'
 
 /**
  * Charts of a target from the tracks of engine/history/tracks.js, and the evidence that each chart
@@ -22,7 +22,7 @@ import { partsOfTracks } from './track-parts.mjs'
  * @property {string} title
  * @property {string} help signs of a problem
  * @property {readonly string[]} parts ids of the part groups that the chart shows
- * @property {string} unit unit of the left scale, as in format.mjs
+ * @property {string} unit unit of the left scale, as in engine/text/format.js
  * @property {string} [rightUnit]
  * @property {boolean} [stacked] true to stack the series from the bottom up
  * @property {boolean} [gcMarks] true to draw lanes of GCs by kind below the chart

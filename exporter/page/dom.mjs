@@ -1,4 +1,4 @@
-import { stateSymbols } from './symbols.mjs'
+import { stateSymbols } from '@memwatch/engine/text/state-symbols'
 
 /** @typedef {Node | string | number | null | undefined | false} Child */
 

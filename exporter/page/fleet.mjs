@@ -1,6 +1,6 @@
 import { ask } from './exporter.mjs'
 import { fill, h, setText, symbolOf } from './dom.mjs'
-import { formatBytes, formatRatio } from './format.mjs'
+import { formatBytes, formatRatio } from '@memwatch/engine/text/format'
 import { deathsList } from './deaths.mjs'
 import { miniature } from './miniature.mjs'
 import { Processes } from './processes.mjs'

@@ -1,4 +1,4 @@
-import { formatValue } from './format.mjs'
+import { formatValue } from '@memwatch/engine/text/format'
 
 /**
  * @typedef {import('./chart.mjs').Mark} Mark

@@ -1,7 +1,7 @@
 import { partGroups } from './charts.mjs'
 import { fill, h, setText } from './dom.mjs'
-import { formatBytes, formatRatio, formatValue } from './format.mjs'
-import { partsOfTracks } from './track-parts.mjs'
+import { formatBytes, formatRatio, formatValue } from '@memwatch/engine/text/format'
+import { partsOfTracks } from '@memwatch/engine/memory/track-parts'
 
 /** Least share of a part that gets a segment. */
 const LEAST_SHARE = 0.004

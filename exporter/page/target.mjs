@@ -11,7 +11,7 @@ import {
 } from './verdict.mjs'
 import { Captures } from './captures.mjs'
 import { deathsList } from './deaths.mjs'
-import { formatSeconds } from './format.mjs'
+import { formatSeconds } from '@memwatch/engine/text/format'
 
 /** Time ranges, each with its step and the interval at which new rows are loaded. */
 const RANGES = [

@@ -1,7 +1,7 @@
 import { copy, fill, h, setText, symbolOf } from './dom.mjs'
-import { formatBytes, formatRatio, formatSeconds, formatValue } from './format.mjs'
+import { formatBytes, formatRatio, formatSeconds, formatValue } from '@memwatch/engine/text/format'
 import { bullet, miniature } from './miniature.mjs'
-import { shellAssignments } from './shell.mjs'
+import { shellAssignments } from '@memwatch/engine/text/shell'
 
 /** @typedef {any} Verdict verdict in the form of /api/v1/diagnoses */
 

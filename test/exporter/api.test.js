@@ -401,8 +401,8 @@ describe('files of the page', () => {
     expect(page.headers.get('content-security-policy')).toContain("default-src 'none'")
     expect(
       (
-        await it_.get('/page/page.mjs', {
-          'if-none-match': (await it_.get('/page/page.mjs')).headers.get('etag')
+        await it_.get('/page/page.js', {
+          'if-none-match': (await it_.get('/page/page.js')).headers.get('etag')
         })
       ).status
     ).toBe(304)
