@@ -3,6 +3,7 @@
 const { defineDiagnosis, ok } = require('./define-diagnosis')
 const { evidence, listEvidence } = require('./evidence')
 const { fitHeaps } = require('./container-limit-mismatch-fix')
+const { judgeMachine } = require('./container-limit-mismatch-machine')
 const { findResize, judgeRaised } = require('./container-limit-mismatch-resized')
 const { judgeTogether } = require('./container-limit-mismatch-together')
 const { formatBytes, formatRatio } = require('../text/format')
@@ -67,7 +68,10 @@ module.exports = defineDiagnosis({
     const throttled = judgeThrottled(signals, limits)
     if (throttled) return throttled
     const { heapSizeLimitBytes: heapLimit, containerLimitBytes: limit } = signals
-    if (limit === null) return ok('the container has no visible memory limit')
+    if (limit === null) {
+      const describe = (/** @type {number} */ bytes) => describeRoom(signals, bytes)
+      return judgeMachine(signals, limits, describe, target.hostMemoryBytes)
+    }
     // A heap that may outgrow the container by itself is judged by itself.
     if ((signals.containerHeaps ?? 1) > 1 && heapLimit < limits.blindRatio * limit) {
       const finding = describeRoom(signals, limit, signals.containerShareBytes ?? limit)

@@ -102,3 +102,28 @@ describe('a container that is resized in place', () => {
     expect(judge(life).state).toBe('ok')
   })
 })
+
+describe('a process without a memory limit', () => {
+  const life = (/** @type {number} */ heapLimitMib, /** @type {object} */ changes = {}) => ({
+    heapLimitMib,
+    limitsMib: steps(9, null),
+    changes: { constrainedBytes: undefined, hostMemoryBytes: 8192 * MIB, ...changes }
+  })
+
+  it('whose heap may outgrow the machine gets a limit that fits', () => {
+    const { state, severity, summary, fix } = judge(life(16_432))
+    expect([state, severity, summary]).toEqual([
+      'confirmed', 'info', "V8 may use 16432 MiB of heap: more than the machine's 8192 MiB."
+    ])
+    const [{ from, to }] = fix[0].predicted
+    expect([from > 8192 * MIB, to < 8192 * MIB, fix[0].change.flag]).toEqual([
+      true, true, expect.stringMatching(/^--max-old-space-size=\d{4}$/)
+    ])
+  })
+  it.each([
+    ['a heap that fits the machine', life(4144)],
+    ['a machine of unknown size', life(16_432, { hostMemoryBytes: undefined })]
+  ])('is no finding: %s', (_, life) => {
+    expect(judge(life).state).toBe('ok')
+  })
+})
