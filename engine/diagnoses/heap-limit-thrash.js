@@ -188,8 +188,8 @@ function showEvidence (signals, limits, left, neededPauses) {
     left !== null && evidence('heapLimitSecondsLeft', left, limits.fillsSeconds, value =>
       'The live heap fell at none of the last major GCs: at this rate it reaches its limit in ' +
       `about ${value}.`),
-    evidence('recentGcPauseRatio', signals.recentGcPauseRatio, neededPauses, (value, limit) =>
-      `GC pauses take ${value} of wall time; the threshold is ${limit} of CPU time.`),
+    evidence('recentGcPauseRatio', signals.recentGcPauseRatio, neededPauses, (_, limit) =>
+      `GC pauses take ${sayPauses(signals)}; the threshold is ${limit} of CPU time.`),
     evidence('recentMajorsPerSecond', majors, limits.majorsPerCpuSecond, value =>
       `${value} major GCs${majors > 0 ? `: one every ${formatNumber(1 / majors)} s` : ''}, each of them ` +
       `${formatMilliseconds(signals.majorPauseSeconds ?? 0)} long.`),

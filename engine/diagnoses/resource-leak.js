@@ -105,7 +105,7 @@ module.exports = defineDiagnosis({
     const told = DESCRIPTOR_KINDS.find(({ name }) => name === descriptorKind)
     const loadChange = loadGrowthRatio === null
       ? ''
-      : `; the load changed to ${formatRatio(loadGrowthRatio)} of its former value`
+      : `; the CPU time of the thread changed to ${formatRatio(loadGrowthRatio)} of its former value`
     const site = (told?.site ?? found.site).replaceAll('PID', String(pid))
     return [
       {
@@ -227,16 +227,17 @@ function showEvidence (signals, limits, { cause, grown, told, load }) {
     evidence(`${of}Rise`, rise, limits.rise, (value, limit) =>
       `${value} more ${name} during the trend (threshold ${limit}), ${formatNumber(now)} in ` +
         'total.'),
-    told && evidence(told.signal, told.open, 0, value => `${value} of them are ${told.text}.`),
+    told && evidence(told.signal, told.open, 0, value =>
+      `At the last count by kind, ${value} of them were ${told.text}.`),
     name === 'threads' && showLoops(signals, limits, rise),
     evidence(`${of}SteadinessRatio`, steady, limits.steadinessRatio, (value, limit) =>
       `Steadiness of the growth: ${value} (threshold ${limit}; 1 is a straight, continuing line; ` +
       'a pool that fills falls towards 0).'),
     evidence('loadGrowthRatio', load.growthRatio, limits.loadGrowthRatio, (value, limit) =>
       load.grows
-        ? `The load grows as well (${value} of its former value, threshold ${limit}) and may ` +
-          'need them.'
-        : `The load does not grow: ${value} of its former value.`),
+        ? `The thread's CPU time grows as well (${value} of its former value, threshold ` +
+          `${limit}): a growing load may need them, or they need the CPU time themselves.`
+        : `The load does not grow: the thread's CPU time is ${value} of its former value.`),
     load.isSaturated &&
       evidence('eventLoopUtilizationRatio', load.busy, limits.saturatedRatio, value =>
         `The event loop is busy ${value} of the time${waits}: unanswered requests pile up ` +

@@ -37,11 +37,11 @@ function formatNumber (value) {
 
 /**
  * @param {number} seconds
- * @returns {string} 40 s, 12 min, 3.5 h, 4 days
+ * @returns {string} 40 s, 2.5 min, 12 min, 3.5 h, 4 days
  */
 function formatSeconds (seconds) {
   if (seconds < 120) return `${formatNumber(seconds)} s`
-  if (seconds < 7200) return `${Math.round(seconds / 60)} min`
+  if (seconds < 7200) return `${formatNumber(Math.round(seconds / 6) / 10)} min`
   if (seconds < 172_800) return `${Number((seconds / 3600).toFixed(1))} h`
   return `${Math.round(seconds / 86_400)} days`
 }

@@ -26,6 +26,11 @@ const { packageOf } = require('@memwatch/engine/text/code-owner')
 
 /** Upper bound of the places of one site. */
 const MOST_PLACES = 8
+/**
+ * Least share of a site's bytes that pass through a place: an app that also calls Promise.race()
+ * does not leak by it.
+ */
+const PLACE_SHARE = 0.1
 
 /** @param {HeapNode} node */
 const isOfNode = ({ callFrame }) => originOf(callFrame) === 'node'
@@ -46,10 +51,11 @@ function placeOf (frame) {
 /** @typedef {Omit<HeapSite, 'share' | 'through'> & { places: Map<string, number> }} SiteBytes */
 
 /**
- * @param {Map<string, number>} places bytes by place
- * @returns {string[]} most bytes first
+ * @param {SiteBytes} site
+ * @returns {string[]} its places, most bytes first, without those of few bytes
  */
-const mostBytesFirst = places => [...places]
+const mainPlaces = ({ places, bytes }) => [...places]
+  .filter(([, through]) => through >= PLACE_SHARE * bytes)
   .sort(([, a], [, b]) => b - a)
   .slice(0, MOST_PLACES)
   .map(([place]) => place)
@@ -123,7 +129,7 @@ function heapSuspects (before, after, agentFolder) {
   const grown = [...bytesBySite(after, agentFolder)]
     .map(([key, { places, ...site }]) => ({
       ...site,
-      through: mostBytesFirst(places),
+      through: mainPlaces({ places, ...site }),
       bytes: Math.round(site.bytes - (earlier.get(key)?.bytes ?? 0)),
       samples: site.samples - (earlier.get(key)?.samples ?? 0)
     }))

@@ -1320,7 +1320,7 @@ describe('resource-leak', () => {
         t => ({ ...open(descriptors({ socket: 4 + 5 * t })), resources: { TCPServerWrap: 1 } }),
         /^449 idle sockets, 300 more descriptors each minute/,
         /new http\.Agent.*ss -tnp/,
-        /449 of them are sockets.*unref'd/
+        /449 of them were sockets.*unref'd/
       ],
       [
         'files that nobody closes',
