@@ -72,11 +72,15 @@ const KINDS = Object.freeze(
   ])
 )
 
-/** Kinds of descriptors: their names in a sentence, and advice on where to search. */
+/**
+ * Kinds of descriptors: their names in sentences about open ones, and about the code that opens
+ * them; advice on where to search.
+ */
 const DESCRIPTOR_KINDS = Object.freeze(
   /** @type {const} */ ([
     {
       name: 'idle sockets',
+      opened: 'sockets',
       open: 'socketDescriptorsOpen',
       trend: 'socketDescriptorsTrend',
       text: "sockets that are unref'd, such as idle connections of an http.Agent",
@@ -86,6 +90,7 @@ const DESCRIPTOR_KINDS = Object.freeze(
     },
     {
       name: 'pipes',
+      opened: 'pipes',
       open: 'pipeDescriptorsOpen',
       trend: 'pipeDescriptorsTrend',
       text: 'pipes',
@@ -94,6 +99,7 @@ const DESCRIPTOR_KINDS = Object.freeze(
     },
     {
       name: 'open files',
+      opened: 'files',
       open: 'fileDescriptorsOfFiles',
       trend: 'fileDescriptorsOfFilesTrend',
       text: 'files',

@@ -109,7 +109,7 @@ module.exports = defineDiagnosis({
     const site = (told?.site ?? found.site).replaceAll('PID', String(pid))
     return [
       {
-        title: `Find the code that opens ${told?.name ?? found.name} and does not close them`,
+        title: `Find the code that opens ${told?.opened ?? found.name} and does not close them`,
         change: {
           code: `${site} Grows by ${formatPerMinute(perSecond)} a minute: search for work that ` +
             'runs at this rate.'

@@ -149,6 +149,11 @@ function heapSuspects (before, after, agentFolder) {
 const LEAST_SAMPLES = 4
 /** A site is named if it has at least this share of the growth. */
 const OWNER_SHARE = 0.1
+/**
+ * The same for a site in Node.js itself, without a call of the app: timers and sockets of any app
+ * have a smaller share.
+ */
+const NODE_OWNER_SHARE = 0.5
 
 /**
  * Finds sites whose objects may own the memory or handles that grow outside the heap. The heap
@@ -161,7 +166,7 @@ function findOwners (sites) {
   const owners = sites.filter(({ samples, share }) =>
     samples >= LEAST_SAMPLES && share >= OWNER_SHARE)
   const ofApp = owners.filter(({ file }) => !file.startsWith('node:'))
-  return ofApp.length > 0 ? ofApp : owners
+  return ofApp.length > 0 ? ofApp : owners.filter(({ share }) => share >= NODE_OWNER_SHARE)
 }
 
 module.exports = { heapSuspects, findOwners }

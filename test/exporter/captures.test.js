@@ -149,6 +149,17 @@ describe('suspects of a heap profile', () => {
     expect(namesOf('native-memory-leak', [9, 3, 3])).toEqual(['nextTick'])
     expect(namesOf('native-memory-leak', [3, 3, 3])).toEqual([])
     expect(namesOf('js-heap-leak', [9, 4, 3])).toEqual(['nextTick', 'remember', 'warm'])
+    // Timers of Node.js are a part of any growth.
+    profile.head.children[0].selfSize = 5000
+    expect(namesOf('resource-leak', [9, 3, 3])).toEqual([])
+  })
+  it('pass through the places of most of their bytes', () => {
+    const after = heap(['remember', APP, 41, 900, ['race', '', -1, 99], ['all', '', -1, 1]])
+    const throughOf = (/** @type {any} */ profile) =>
+      heapSuspects(undefined, profile).sites.map(({ through }) => through)
+    expect(throughOf(after)).toEqual([[]])
+    after.head.children[0].children[0].selfSize = 101
+    expect(throughOf(after)).toEqual([['race']])
   })
 })
 
