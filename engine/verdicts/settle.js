@@ -117,7 +117,8 @@ function standOn (found, weaker) {
       return {
         ...found,
         secondsLeft: null,
-        summary: `${standing}, but not in the latest readings: if that lasts, it is no problem.`,
+        summary: `${standing}, but not in the latest readings: ${weaker.summary}. If that lasts, ` +
+          'it is no problem.',
         impact: undefined
       }
   }
