@@ -12,7 +12,12 @@ const { listenersAround } = require('./listeners')
 const DEFAULT_PORT = 9229
 /** Time limit of the wait for a port that other programs use. */
 const TURN_MS = 10_000
-/** Time limit for the process to open its inspector, and for each answer. */
+/**
+ * Time limit for the process to open its inspector: a busy process on a busy machine took more than
+ * ten seconds, and an inspector that opens later stays open.
+ */
+const OPEN_MS = 20_000
+/** Time limit of each answer. */
 const ANSWER_MS = 10_000
 const POLL_MS = 10
 /** Time after which the process closes its inspector by itself, even if this program is killed. */
@@ -118,7 +123,7 @@ async function open (subject) {
   } catch (error) {
     subject.refuse(`accepts no signal from this user: ${/** @type {Error} */ (error).message}`)
   }
-  for (const began = performance.now(); performance.now() - began < ANSWER_MS;) {
+  for (const began = performance.now(); performance.now() - began < OPEN_MS;) {
     if (!subject.isSame()) subject.refuse('has ended')
     const opened = listenersAround(subject.pid).filter(listener =>
       listener.isOwn && !before.has(listener.inode) && (port === 0 || listener.port === port))
@@ -129,7 +134,7 @@ async function open (subject) {
     await wait(POLL_MS)
   }
   return subject.refuse(
-    `has not opened its inspector within ${ANSWER_MS / 1000} s: its event loop is blocked, or ` +
+    `has not opened its inspector within ${OPEN_MS / 1000} s: its event loop is blocked, or ` +
       'its inspector is open on another port. An inspector that opens later stays open on ' +
       'loopback until the process ends or calls inspector.close()'
   )
