@@ -11,13 +11,14 @@ const BY_READINGS = new Set(['js-heap-leak', 'native-memory-leak', 'context-leak
 /** Least time between requests: the agent does not run two full GCs within four seconds. */
 const LEAST_SECONDS = 5
 /**
- * Time between readings, as a part of the target's age. A trend needs seven readings in the last
- * four fifths of the target's life. A reading at every sixth of the age yields about ten, enough to
- * stay decided and to notice later growth. While a check is open, a twelfth yields about twenty.
+ * Time between readings, as a part of the time for which the target was watched: its age, or the
+ * time since an attach. A trend needs seven readings in the last four fifths of this time. A
+ * reading at every sixth of it yields about ten, enough to stay decided and to notice later growth.
+ * While a check is open, a twelfth yields about twenty.
  */
-const PART_OF_LIFE = Object.freeze({ suspected: 1 / 12, open: 1 / 12, ok: 1 / 6 })
-/** Upper bound of the age in this calculation: two hours, the window of trends over minutes. */
-const MOST_LIFE_SECONDS = 7200
+const PART_OF_WATCH = Object.freeze({ suspected: 1 / 12, open: 1 / 12, ok: 1 / 6 })
+/** Upper bound of this time in the calculation: two hours, the window of trends over minutes. */
+const MOST_WATCHED_SECONDS = 7200
 /**
  * Least drop of memory outside the heap that counts as freed by a requested full GC. After such
  * drops the requests stop: in production this memory stays until V8 runs its own GC, much later.
@@ -63,7 +64,7 @@ class ForcedReadings {
    * @returns {Promise<void> | undefined} resolves with the answer, if a GC was requested
    */
   seen (target) {
-    const { frame, hello, send, values } = target
+    const { frame, hello, send, values, watchedSeconds } = target
     if (!frame || !send || !hello.commands?.includes('force_gc')) return
     const { uptimeSeconds } = frame
     const readings = this.#readingsOf(target)
@@ -78,7 +79,7 @@ class ForcedReadings {
     const need = needOf(target)
     if (need === 'none' || (need !== 'suspected' && wouldHeal(readings, target))) return
     const distanceSeconds =
-      Math.max(LEAST_SECONDS, PART_OF_LIFE[need] * Math.min(uptimeSeconds, MOST_LIFE_SECONDS))
+      Math.max(LEAST_SECONDS, PART_OF_WATCH[need] * Math.min(watchedSeconds, MOST_WATCHED_SECONDS))
     if (uptimeSeconds - readings.readAtSeconds < distanceSeconds) return
     readings.askedAtSeconds = uptimeSeconds
     readings.outsideBytes = outsideHeap(values, target.workers) ?? NaN

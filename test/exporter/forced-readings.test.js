@@ -92,8 +92,15 @@ describe('full GCs for a leak check', () => {
   ])('have a distance that grows with the age: %s', async (_, verdict, readAt, dueAt) => {
     const { askedAt, frames, judged } = make()
     judged({ 'js-heap-leak': verdict })
+    await frames(0, 0)
     await frames(readAt - 3, dueAt, t => t === readAt)
     expect(askedAt.filter(at => at > readAt)).toEqual([dueAt])
+  })
+  it('have a distance that grows with the time since an attach', async () => {
+    const { askedAt, frames, judged } = make()
+    judged({ 'js-heap-leak': 'suspected' })
+    await frames(7200, 7225, t => askedAt.includes(t - 1))
+    expect(askedAt).toEqual([7200, 7206, 7212, 7218, 7224])
   })
   it.each([
     ['7 of 60 MiB outside the heap', 60, 7, [60, 65, 70, 75, 80]],
