@@ -77,13 +77,40 @@ function showSharers ({ containerProcesses: processes }, runway) {
  */
 function nameLimit (signals, limits, runway) {
   // If less room remains than the heap's own limit leaves, the container's limit is reached first.
-  const live = signals.liveHeapBytes ?? 0
-  const heapRunway = live / (signals.liveHeapShareRatio ?? 1) - live
-  return runway < limits.ownRunwayRatio * heapRunway ? 'the container limit' : 'the heap size limit'
+  return runway < limits.ownRunwayRatio * findOwnRunway(signals)
+    ? 'the container limit'
+    : 'the heap size limit'
+}
+
+/**
+ * @param {Signals} signals
+ * @returns {number} bytes that the heap's own limit leaves
+ */
+function findOwnRunway ({ liveHeapBytes, liveHeapShareRatio }) {
+  const live = liveHeapBytes ?? 0
+  return live / (liveHeapShareRatio ?? 1) - live
+}
+
+/**
+ * Finds how much of the heap's room other memory of the process took while the heap grew. In a
+ * container that native memory fills, any growth of the heap would come close to the limit.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {{ slope: number, seconds: number }} line growth of the live heap
+ * @param {number} runway room left to the limit, in bytes
+ * @returns {number} bytes
+ */
+function findTakenBytes (signals, limits, { slope, seconds }, runway) {
+  const ownRunway = findOwnRunway(signals)
+  if (runway >= limits.ownRunwayRatio * ownRunway) return 0
+  const others = Math.max(0, (signals.rssTrend?.slope ?? 0) - slope)
+  return Math.min(others * seconds, ownRunway - runway)
 }
 
 /** @param {{ liveHeapForcedReadings: number | null }} signals */
 const sayForced = ({ liveHeapForcedReadings: count }) =>
   count ? `; ${formatNumber(count)} of the last readings follow full GCs that memwatch ran` : ''
 
-module.exports = { PATTERNS, findGrowing, nameLimit, sayForced, showGrownWith, showSharers }
+module.exports = {
+  PATTERNS, findGrowing, findTakenBytes, nameLimit, sayForced, showGrownWith, showSharers
+}

@@ -6,7 +6,7 @@ const { MAY_FILL, findCertainBytes } = require('./filling')
 const { severityByTime } = require('./severity')
 const { formatPerHour, ruleOutKnownRise, sayStanding, timeLeft } = require('./lasting-growth')
 const {
-  findGrowing, nameLimit, sayForced, showGrownWith, showSharers
+  findGrowing, findTakenBytes, nameLimit, sayForced, showGrownWith, showSharers
 } = require('./js-heap-leak-evidence')
 const {
   formatBytes, formatNumber, formatRatio, formatSeconds, formatValue
@@ -20,9 +20,10 @@ const {
 /**
  * Line through the readings of the live heap after major GCs.
  * @typedef {Record<'rise' | 'growth' | 'seconds' | 'fit' | 'score' | 'late' | 'lateAtMost' |
- *   'share' | 'runway', number>} Line rise and runway: bytes; growth: bytes per second; share: part
- *   of the way to the limit; late: growth at the end as a share of the mean growth, the lesser of
- *   two estimates; lateAtMost: the greater estimate
+ *   'share' | 'runway' | 'room', number>} Line rise, runway and room: bytes; growth: bytes per
+ *   second; room: runway, and what other memory took of it; share: part of the way through the
+ *   room; late: growth at the end as a share of the mean growth, the lesser of two estimates;
+ *   lateAtMost: the greater estimate
  * @typedef {(signals: Signals, limits: Limits, line: Line) => Judgement | null} Question
  */
 
@@ -45,7 +46,7 @@ function judgeMinutes (signals, limits, runway) {
         { waitSeconds: signals.liveHeapReadingsDueSeconds }
       )
   }
-  const line = lineOf(trend, runway)
+  const line = lineOf(signals, limits, trend, runway)
   return judgeFlat(signals, limits, line) ??
     ruleOutFilling(signals, limits, line) ??
     ruleOutKnown(signals, limits, line) ??
@@ -53,15 +54,19 @@ function judgeMinutes (signals, limits, runway) {
 }
 
 /**
+ * @param {Signals} signals
+ * @param {Limits} limits
  * @param {NonNullable<Signals['liveHeapTrend']>} trend
  * @param {number} runway bytes
  * @returns {Line}
  */
-function lineOf ({ rise, slope: growth, seconds, fit, score, lateRatio, halvesRatio }, runway) {
+function lineOf (signals, limits, trend, runway) {
+  const { rise, slope: growth, seconds, fit, score, lateRatio, halvesRatio } = trend
+  const room = runway + findTakenBytes(signals, limits, trend, runway)
   const late = Math.min(lateRatio ?? 0, halvesRatio ?? 1)
   const lateAtMost = Math.max(lateRatio ?? 0, halvesRatio ?? 0)
   return {
-    rise, growth, seconds, fit, score, late, lateAtMost, share: rise / (rise + runway), runway
+    rise, growth, seconds, fit, score, late, lateAtMost, share: rise / (rise + room), runway, room
   }
 }
 
@@ -76,7 +81,7 @@ function lineOf ({ rise, slope: growth, seconds, fit, score, lateRatio, halvesRa
 function judgeLastMinute (signals, limits, runway) {
   const { liveHeapTrend: trend, heapLimitSecondsLeft: left } = signals
   if (trend === null || left === null || left > limits.lastMinuteSeconds) return null
-  const line = lineOf(trend, runway)
+  const line = lineOf(signals, limits, trend, runway)
   const isSteep = line.fit >= limits.fit && line.rise >= limits.suspectedRiseBytes &&
     line.late >= limits.lateGrowthRatio
   return isSteep ? judgeLine(signals, limits, line, false) : null
@@ -210,8 +215,8 @@ function secondsToFill (signals, limits, runway, growth, late) {
  * @returns {Judgement}
  */
 function judgeLine (signals, limits, line, mayBeCertain = true) {
-  const { rise, growth, seconds, fit, late, runway } = line
-  const certainBytes = findCertainBytes(limits, line, true)
+  const { rise, growth, seconds, fit, late, runway, room } = line
+  const certainBytes = findCertainBytes(limits, { rise, runway: room, seconds }, true)
   const isCertain = mayBeCertain && fit >= limits.fit && rise >= certainBytes
   const fillsInSeconds = secondsToFill(signals, limits, runway, growth, late)
   const { secondsLeft, inTime } = timeLeft(fillsInSeconds, seconds, limits)
@@ -272,9 +277,10 @@ function judgeFewReadings (signals, limits, runway) {
   const { promotedKeptRatio: kept, keptTrend } = signals
   if (kept === null || keptTrend === null) return null
   const { rise, slope: growth, seconds, fit, lateRatio: late } = keptTrend
+  const room = runway + findTakenBytes(signals, limits, keptTrend, runway)
   const isKept =
     kept >= limits.promotedKeptRatio &&
-    isWorthSuspicion(rise, rise / (rise + runway), limits) &&
+    isWorthSuspicion(rise, rise / (rise + room), limits) &&
     growth >= limits.slowestBytesPerSecond
   if (!isKept || late < limits.lateGrowthRatio || fit < limits.fit) return null
   const known = ruleOutKnown(signals, limits, { rise, seconds })

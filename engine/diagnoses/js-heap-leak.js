@@ -25,6 +25,7 @@ module.exports = defineDiagnosis({
     'liveHeapTrend',
     'liveHeapAgeSeconds',
     'heapRunwayBytes',
+    'rssTrend',
     'liveHeapShareRatio',
     'oldSpaceTrend',
     'largeObjectSpaceTrend',

@@ -220,6 +220,14 @@ describe('js-heap-leak', () => {
       ).summary
     ).toContain('reaches the container limit in about')
   })
+  it('is no finding in a heap that grows little while native memory fills the container', () => {
+    const { verdict, primary } = watch({
+      seconds: 95,
+      at: t => ({ liveMib: 10 + 0.03 * t, nativeMib: 12 + 4.5 * t, rssMib: 70 + 4.53 * t })
+    })
+    expect(defined(primary)).toMatchObject({ diagnosis: 'native-memory-leak', state: 'confirmed' })
+    expect(verdict('js-heap-leak').state).toBe('unknown')
+  })
   it('is confirmed for a leak a hundred times slower, a hundred times later', () => {
     const { verdict } = watch({ seconds: 20_000, at: t => ({ liveMib: 10 + 0.008 * t }) })
     expect(verdict('js-heap-leak').confirmedAfterSeconds).toBeGreaterThan(8000)
