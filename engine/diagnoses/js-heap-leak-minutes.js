@@ -84,7 +84,9 @@ function judgeLastMinute (signals, limits, runway) {
   const line = lineOf(signals, limits, trend, runway)
   const isSteep = line.fit >= limits.fit && line.rise >= limits.suspectedRiseBytes &&
     line.late >= limits.lateGrowthRatio
-  return isSteep ? judgeLine(signals, limits, line, false) : null
+  // Growth since the start is more evidence than a few readings.
+  const mayBeCertain = sinceStart(signals, limits, line) !== line
+  return isSteep ? judgeLine(signals, limits, line, mayBeCertain) : null
 }
 
 /** Does the live heap rise by an amount worth a suspicion? @type {Question} */
@@ -216,8 +218,10 @@ function secondsToFill (signals, limits, runway, growth, late) {
  */
 function judgeLine (signals, limits, line, mayBeCertain = true) {
   const { rise, growth, seconds, fit, late, runway, room } = line
-  const certainBytes = findCertainBytes(limits, { rise, runway: room, seconds }, true)
-  const isCertain = mayBeCertain && fit >= limits.fit && rise >= certainBytes
+  const whole = sinceStart(signals, limits, line)
+  const growing = { rise: whole.rise, seconds: whole.seconds, runway: room }
+  const certainBytes = findCertainBytes(limits, growing, true)
+  const isCertain = mayBeCertain && fit >= limits.fit && whole.rise >= certainBytes
   const fillsInSeconds = secondsToFill(signals, limits, runway, growth, late)
   const { secondsLeft, inTime } = timeLeft(fillsInSeconds, seconds, limits)
   const limitName = nameLimit(signals, limits, runway)
@@ -231,7 +235,7 @@ function judgeLine (signals, limits, line, mayBeCertain = true) {
     standing: sayStanding('The live heap', rise, seconds),
     finding: { growthBytesPerSecond: growth, grows: findGrowing(signals) },
     evidence: listEvidence(
-      showLine(signals, limits, line, certainBytes),
+      showLine(signals, limits, line, whole, certainBytes),
       showGrownWith(signals, rise, limits),
       showSharers(signals, runway)
     ),
@@ -241,12 +245,37 @@ function judgeLine (signals, limits, line, mayBeCertain = true) {
 }
 
 /**
+ * Rise of the live heap since the start of the process, if memwatch watched only its end: growth at
+ * the same rate since the start explains the whole live heap.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Line} line
+ * @returns {{ rise: number, seconds: number }} the line, unless growth before it explains the live
+ *   heap
+ */
+function sinceStart ({ unwatchedSeconds, liveHeapBytes }, limits, line) {
+  const { growth, seconds } = line
+  const age = (unwatchedSeconds ?? 0) + seconds
+  const live = liveHeapBytes ?? 0
+  const explained = growth * age / live
+  const isExplained = (unwatchedSeconds ?? 0) >= limits.unwatchedSeconds &&
+    explained >= limits.explainedLeastRatio && explained <= limits.explainedMostRatio
+  return isExplained ? { rise: Math.min(live, growth * age), seconds: age } : line
+}
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Line} line
+ * @param {{ rise: number, seconds: number }} whole the line, or all growth since the start
  * @param {number} certainBytes least rise for a confirmed finding
  */
-function showLine (signals, limits, { rise, growth, seconds, fit, late, share }, certainBytes) {
+function showLine (signals, limits, line, whole, certainBytes) {
+  const { rise, growth, seconds, fit, late, room } = line
+  const way = formatRatio(whole.rise / (whole.rise + room))
+  const before = whole.seconds > seconds
+    ? `, and at this rate by ${formatBytes(whole.rise)} since the process started`
+    : ''
   return [
     evidence('liveHeapGrowthBytesPerSecond', growth, 0, value =>
       `More memory is in use after each major GC: ${value}, over ${formatSeconds(seconds)} and ` +
@@ -258,8 +287,7 @@ function showLine (signals, limits, { rise, growth, seconds, fit, late, share },
       `The growth does not level off: at the end it had ${value} of its mean rate. The rate of a ` +
       `cache that fills falls below ${limit}.`),
     evidence('liveHeapRiseBytes', rise, certainBytes, (value, limit) =>
-      `The live heap has risen by ${value}, ${formatRatio(share)} of the way to the limit ` +
-      '(threshold ' +
+      `The live heap has risen by ${value}${before}: ${way} of the way to the limit (threshold ` +
       `${limit}).`)
   ]
 }

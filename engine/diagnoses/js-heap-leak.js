@@ -26,6 +26,7 @@ module.exports = defineDiagnosis({
     'liveHeapAgeSeconds',
     'heapRunwayBytes',
     'rssTrend',
+    'unwatchedSeconds',
     'liveHeapShareRatio',
     'oldSpaceTrend',
     'largeObjectSpaceTrend',
@@ -86,6 +87,11 @@ module.exports = defineDiagnosis({
     // the heap's own limit.
     ownRunwayRatio: 0.99,
     ...URGENCY_LIMITS,
+    // Growth that was first seen at this age may have begun at the start of the process. It did if
+    // the same rate since the start explains this share of the live heap, and not much more.
+    unwatchedSeconds: 30,
+    explainedLeastRatio: 0.75,
+    explainedMostRatio: 1.1,
     // If the heap will be full within this time, the rate of its last readings predicts the end.
     lastMinuteSeconds: 60,
     // Least growth of contexts, sockets or timers that is reported together with the heap's growth.

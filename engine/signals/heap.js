@@ -63,6 +63,12 @@ module.exports = {
       return times.length > 0 ? window.nowSeconds - times[times.length - 1] : null
     }
   }),
+  unwatchedSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: 'Age of the process at its first frame: above a few seconds after an attach, or if the ' +
+      'exporter started later than the process.',
+    compute: window => window.nowSeconds - window.watchedSeconds
+  }),
   liveHeapReadings: /** @type {Signal} */ ({
     unit: 'count',
     help: 'Readings of the live heap since the warm-up, each after a major GC.',

@@ -220,6 +220,20 @@ describe('js-heap-leak', () => {
       ).summary
     ).toContain('reaches the container limit in about')
   })
+  it.each([
+    ['confirmed', 'explains the live heap', 0.05, 190],
+    ['suspected', 'explains two thirds of it', 0.05, 270],
+    ['suspected', 'would have filled more', 0.09, 230]
+  ])('is %s soon after an attach if its rate since the start %s', (state, _, rate, fromMib) => {
+    const { verdict } = watch({
+      attachedAtSeconds: 3600,
+      seconds: 150,
+      at: t => ({ heapLimitMib: 330, liveMib: fromMib + rate * t })
+    })
+    const { state: found, evidence } = verdict('js-heap-leak')
+    expect([found, evidence.some(({ text }) => text.includes('since the process started'))])
+      .toEqual([state, state === 'confirmed'])
+  })
   it('is no finding in a heap that grows little while native memory fills the container', () => {
     const { verdict, primary } = watch({
       seconds: 95,
