@@ -105,7 +105,7 @@ module.exports = defineDiagnosis({
     const told = DESCRIPTOR_KINDS.find(({ name }) => name === descriptorKind)
     const loadChange = loadGrowthRatio === null
       ? ''
-      : `; the CPU time of the thread changed to ${formatRatio(loadGrowthRatio)} of its former value`
+      : `; the work of the thread changed to ${formatRatio(loadGrowthRatio)} of its former amount`
     const site = (told?.site ?? found.site).replaceAll('PID', String(pid))
     return [
       {
@@ -235,9 +235,10 @@ function showEvidence (signals, limits, { cause, grown, told, load }) {
       'a pool that fills falls towards 0).'),
     evidence('loadGrowthRatio', load.growthRatio, limits.loadGrowthRatio, (value, limit) =>
       load.grows
-        ? `The thread's CPU time grows as well (${value} of its former value, threshold ` +
-          `${limit}): a growing load may need them, or they need the CPU time themselves.`
-        : `The load does not grow: the thread's CPU time is ${value} of its former value.`),
+        ? `The thread's work grows as well (CPU time or allocation, ${value} of its former ` +
+          `amount, threshold ${limit}): a growing load may need them, or they cause the work.`
+        : `The load does not grow: CPU time and allocation are at most ${value} of their former ` +
+          'amounts.'),
     load.isSaturated &&
       evidence('eventLoopUtilizationRatio', load.busy, limits.saturatedRatio, value =>
         `The event loop is busy ${value} of the time${waits}: unanswered requests pile up ` +

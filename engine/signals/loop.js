@@ -102,12 +102,33 @@ function fewest (window, track) {
 }
 
 /**
+ * Least number of scavenges at the beginning: the rate of fewer is inaccurate.
+ */
+const LEAST_SCAVENGES = 10
+
+/**
+ * Growth of the load. CPU time is preferred as the measure of load, because on a shared machine the
+ * same work keeps a loop active for longer. While V8 compiles the code of a new process, CPU time
+ * shows a growing load too small, so allocation counts as well.
  * @param {Window} window
- * @param {'threadCpuSeconds' | 'eventLoopActiveSeconds'} track counter of the app's work
- * @param {'runQueueWaitSeconds'} [less] counter of a part of `track` that is no work
  * @returns {number | null} ratio
  */
-function loadGrowth (window, track, less) {
+function loadGrowth (window) {
+  const work = workGrowth(window, 'threadCpuSeconds') ??
+    workGrowth(window, 'eventLoopActiveSeconds', { less: 'runQueueWaitSeconds' })
+  const allocation = workGrowth(window, 'scavenges', { least: LEAST_SCAVENGES })
+  return work === null ? null : Math.max(work, allocation ?? 0)
+}
+
+/**
+ * @param {Window} window
+ * @param {'threadCpuSeconds' | 'eventLoopActiveSeconds' | 'scavenges'} track counter of the app's
+ *   work
+ * @param {{ less?: 'runQueueWaitSeconds', least?: number }} [options] less: counter of a part of
+ *   `track` that is no work; least: least increase at the beginning
+ * @returns {number | null} ratio
+ */
+function workGrowth (window, track, { less, least = 0 } = {}) {
   const span = Math.min(600, 0.8 * window.nowSeconds)
   const work = (/** @type {number} */ seconds) => {
     const all = window.increase(track, seconds)
@@ -116,8 +137,9 @@ function loadGrowth (window, track, less) {
   }
   const [all, late, lateTwo] = [work(span), work(span / 3), work((span * 2) / 3)]
   if (!all || !late || !lateTwo || all.overSeconds <= lateTwo.overSeconds) return null
-  const early = (all.increase - lateTwo.increase) / (all.overSeconds - lateTwo.overSeconds)
-  return early > 0 ? late.increase / late.overSeconds / early : null
+  const increase = all.increase - lateTwo.increase
+  const early = increase / (all.overSeconds - lateTwo.overSeconds)
+  return early > 0 && increase >= least ? late.increase / late.overSeconds / early : null
 }
 
 /** @param {Window} window */
@@ -143,12 +165,8 @@ module.exports = {
     unit: 'ratio',
     help: 'Load in the last third of the last ten minutes, divided by the load in the first ' +
       'third; 1 is a steady load. The load is CPU time of the thread, or event loop activity ' +
-      'without waits for a CPU if that is unknown.',
-    // CPU time is preferred as the measure of load, because on a shared machine the same work keeps
-    // a loop active for longer.
-    compute: window =>
-      loadGrowth(window, 'threadCpuSeconds') ??
-      loadGrowth(window, 'eventLoopActiveSeconds', 'runQueueWaitSeconds')
+      'without waits for a CPU if that is unknown; or the rate of scavenges if that grew more.',
+    compute: loadGrowth
   }),
   expectedWaitSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
