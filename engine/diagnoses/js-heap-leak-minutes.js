@@ -274,7 +274,7 @@ function showLine (signals, limits, line, whole, certainBytes) {
   const { rise, growth, seconds, fit, late, room } = line
   const way = formatRatio(whole.rise / (whole.rise + room))
   const before = whole.seconds > seconds
-    ? `, and at this rate by ${formatBytes(whole.rise)} since the process started`
+    ? `, and at this rate by ${formatBytes(whole.rise)} since the start`
     : ''
   return [
     evidence('liveHeapGrowthBytesPerSecond', growth, 0, value =>

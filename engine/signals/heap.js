@@ -65,7 +65,7 @@ module.exports = {
   }),
   unwatchedSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: 'Age of the process at its first frame: above a few seconds after an attach, or if the ' +
+    help: 'Age of the isolate at its first frame: above a few seconds after an attach, or if the ' +
       'exporter started later than the process.',
     compute: window => window.nowSeconds - window.watchedSeconds
   }),

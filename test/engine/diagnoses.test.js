@@ -231,7 +231,7 @@ describe('js-heap-leak', () => {
       at: t => ({ heapLimitMib: 330, liveMib: fromMib + rate * t })
     })
     const { state: found, evidence } = verdict('js-heap-leak')
-    expect([found, evidence.some(({ text }) => text.includes('since the process started'))])
+    expect([found, evidence.some(({ text }) => text.includes('since the start'))])
       .toEqual([state, state === 'confirmed'])
   })
   it('is no finding in a heap that grows little while native memory fills the container', () => {
