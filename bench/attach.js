@@ -344,9 +344,7 @@ Node.js ${version}: ${rounds} rounds, attached within ${median(attachMs).toFixed
   const holds = lost === 0 && more.length === 0 && !isOpen && after <= before &&
     heap.gained.value < MOST_LEFT_BYTES && heap.perRound.least <= 0 && rss.perRound.least <= 0
   const row = [
-    version, rounds, sent, lost,
-    show(inRounds.difference, 'ms'), show(inPauses.difference, 'ms'),
-    `${isOpen ? 'open' : 'closed'}, ${Math.max(0, after - before)}, ${more.length}`,
+    version, sent, show(inRounds.difference, 'ms'), show(inPauses.difference, 'ms'),
     show(heap.perRound, 'KiB', 1024), show(rss.perRound, 'KiB', 1024),
     show(rss.gained, 'MiB', 2 ** 20)
   ]

@@ -30,8 +30,7 @@ function judgeMachine (signals, limits, describe, machineBytes) {
     finding: describe(machineBytes),
     evidence: [
       evidence('heapSizeLimitBytes', heapLimit, limits.blindRatio * machineBytes, (value, limit) =>
-        `The heap may grow to ${value}; the machine has ${limit}. A flag sets the heap that high: ` +
-          'V8 itself never chooses more than the memory that it sees.')
+        `The heap may grow to ${value}; the machine has ${limit}.`)
     ],
     impact: 'V8 has no reason to run a full GC before the machine has no memory left. The kernel ' +
       'then kills this process or another one, and the log has no message about a heap.'

@@ -286,8 +286,8 @@ function showLine (signals, limits, line, whole, certainBytes) {
     evidence('liveHeapLateGrowthRatio', late, limits.lateGrowthRatio, (value, limit) =>
       `The growth does not level off: at the end it had ${value} of its mean rate. The rate of a ` +
       `cache that fills falls below ${limit}.`),
-    evidence('liveHeapRiseBytes', rise, certainBytes, (value, limit) =>
-      `The live heap has risen by ${value}${before}: ${way} of the way to the limit (threshold ` +
+    evidence('liveHeapRiseBytes', whole.rise, certainBytes, (_, limit) =>
+      `The live heap has risen by ${formatBytes(rise)}${before}: ${way} of the way to the limit (threshold ` +
       `${limit}).`)
   ]
 }

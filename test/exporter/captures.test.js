@@ -153,7 +153,7 @@ describe('suspects of a heap profile', () => {
     profile.head.children[0].selfSize = 5000
     expect(namesOf('resource-leak', [9, 3, 3])).toEqual([])
   })
-  it('pass through the places of most of their bytes', () => {
+  it('name no place of few bytes', () => {
     const after = heap(['remember', APP, 41, 900, ['race', '', -1, 99], ['all', '', -1, 1]])
     const throughOf = (/** @type {any} */ profile) =>
       heapSuspects(undefined, profile).sites.map(({ through }) => through)
