@@ -152,12 +152,14 @@ class History {
   }
 
   /**
-   * First and last point of a track since a time.
+   * First and last point of a track since a time. If only one point is that young, the first is the
+   * point before it.
    * @param {import('./tracks').TrackName} name
    * @param {number} sinceSeconds
+   * @param {number} [atMostSinceSeconds] least time of the point before
    * @returns {{ first: number, last: number, overSeconds: number } | null} null without points
    */
-  ends (name, sinceSeconds) {
+  ends (name, sinceSeconds, atMostSinceSeconds = sinceSeconds) {
     const column = columnOf[name]
     const columns = this.#tierFor(column, sinceSeconds)
     let from = columns.firstSince(sinceSeconds)
@@ -165,11 +167,26 @@ class History {
     while (from <= to && Number.isNaN(columns.valueAt(from, column))) from++
     while (to > from && Number.isNaN(columns.valueAt(to, column))) to--
     if (from > to) return null
+    if (from === to) from = this.#before(columns, column, to, atMostSinceSeconds)
     return {
       first: columns.valueAt(from, column),
       last: columns.valueAt(to, column),
       overSeconds: columns.timeAt(to) - columns.timeAt(from)
     }
+  }
+
+  /**
+   * @param {Columns | PackedColumns} columns
+   * @param {number} column
+   * @param {number} row
+   * @param {number} sinceSeconds
+   * @returns {number} the last row before with a value, not older than a time; otherwise `row`
+   */
+  #before (columns, column, row, sinceSeconds) {
+    for (let i = row - 1; i >= 0 && columns.timeAt(i) >= sinceSeconds; i--) {
+      if (!Number.isNaN(columns.valueAt(i, column))) return i
+    }
+    return row
   }
 
   /** Uptime of the newest row; 0 without one. */

@@ -5,6 +5,12 @@ const { NO_NEIGHBOURS, NO_WORKERS, tracks } = require('./tracks')
 
 /** Default window of a rate: long enough for dozens of GCs, short enough to follow a load. */
 const RATE_SECONDS = 30
+/**
+ * Frames are rare if the agent's interval is long, or if long GCs keep the event loop blocked. Then
+ * a short window may contain one frame only, and a rate is that since the frame before, if it is at
+ * most this old.
+ */
+const LONGEST_GAP_SECONDS = 120
 /** A rate is representative if GCs were observed in this share of its span. */
 const LEAST_OBSERVED_SHARE = 0.5
 /**
@@ -153,12 +159,15 @@ class Window {
   /**
    * Growth of a counter. For counters of GCs, the time in which GCs were not observed is excluded.
    * @param {import('./tracks').TrackName} track
-   * @param {number} [seconds]
+   * @param {number} [seconds] length of the window; if it contains one point only, the point before
+   *   belongs to it
    * @returns {{ increase: number, overSeconds: number } | null} null if there are fewer than two
    *   points, if no time lies between them, or if GCs were not observed for most of the time
    */
   increase (track, seconds = RATE_SECONDS) {
-    const ends = this.#history.ends(track, this.nowSeconds - seconds)
+    const since = this.nowSeconds - seconds
+    const ends =
+      this.#history.ends(track, since, Math.min(since, this.nowSeconds - LONGEST_GAP_SECONDS))
     if (!ends || ends.overSeconds <= 0) return null
     const overSeconds = tracks[track].observed
       ? this.#observedSeconds(ends, seconds)
@@ -175,7 +184,8 @@ class Window {
   #observedSeconds ({ overSeconds }, seconds) {
     // Most agents never stop observing, and report the unobserved time only after the first stop.
     if (!this.values.gcUnobservedSeconds && !this.values.gcObserverStopped) return overSeconds
-    const unobserved = this.#history.ends('gcUnobservedSeconds', this.nowSeconds - seconds)
+    const since = this.nowSeconds - Math.max(seconds, overSeconds)
+    const unobserved = this.#history.ends('gcUnobservedSeconds', since)
     const observed = overSeconds - (unobserved ? unobserved.last - unobserved.first : 0)
     return observed < LEAST_OBSERVED_SHARE * Math.min(seconds, this.nowSeconds) ? 0 : observed
   }

@@ -161,6 +161,33 @@ describe('a trend', () => {
   })
 })
 
+describe('a rate over rare frames', () => {
+  /**
+   * @param {number[]} seconds times of the frames; ten scavenges a second
+   */
+  const windowOf = (...seconds) => {
+    const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
+    seconds.forEach((second, i) => target.take(
+      frame({
+        sequence: i + 1,
+        uptimeSeconds: second,
+        values: { gc: { 'minor/ordinary': gcRow(10 * second, second / 100) } }
+      }),
+      1000 * second
+    ))
+    return /** @type {import('../../engine/history/window').Window} */ (target.window())
+  }
+  it.each([
+    ['covers the window, if it contains two frames', [5, 100, 105, 107], 7],
+    ['covers the time since the frame before, if it contains one', [5, 100, 119], 19],
+    ['is unknown, if the frame before is too old', [5, 126], undefined],
+    ['is unknown after one frame', [5], undefined]
+  ])('%s', (_, seconds, overSeconds) => {
+    const grown = windowOf(...seconds).increase('scavenges', 8)
+    expect(grown).toEqual(overSeconds ? { increase: 10 * overSeconds, overSeconds } : null)
+  })
+})
+
 describe('while the agent does not observe GCs', () => {
   /**
    * Simulates ten scavenges per second, which are not counted in seconds for which `isBlind` is
