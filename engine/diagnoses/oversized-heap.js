@@ -120,7 +120,10 @@ function ruleOut (signals, limits, waste) {
   const { heapResidentBytes, liveHeapAtMostBytes: live, rssBytes, gcWindowSeconds } = signals
   const holds = `the heap holds ${formatBytes(heapResidentBytes)}`
   if (waste < limits.wasteBytes || waste / rssBytes < limits.wasteShareRatio) {
-    return ok(`${holds} for ${formatBytes(live)} of live objects: in proportion`)
+    // A growing heap may have held less most of the time than it keeps alive now.
+    return ok(heapResidentBytes < live
+      ? `the heap grows, and keeps ${formatBytes(live)} alive: it holds little else`
+      : `${holds} for ${formatBytes(live)} of live objects: in proportion`)
   }
   if (gcWindowSeconds < limits.windowSeconds) {
     return unknown(`${holds}, but was watched only for ${formatSeconds(gcWindowSeconds)}`)
