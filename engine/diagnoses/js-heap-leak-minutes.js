@@ -109,6 +109,8 @@ function judgeFlat (signals, limits, line) {
     // Growth that began recently is not a line over all readings yet.
     judgeFewReadings(signals, limits, runway) ??
     judgeYoung(limits, line, mayRise && goesOn) ??
+    // A rise that has ended is no straight line either.
+    (mayRise && lateAtMost < limits.levelsOffRatio ? ok(sayLevelsOff(rise, lateAtMost)) : null) ??
     ok(`the live heap ${nameCourse(growth, rises, limits)}: ` +
       `${formatValue(growth, 'bytesPerSecond')} over ${formatSeconds(seconds)}` +
       sayForced(signals))
@@ -157,12 +159,16 @@ const isWorthSuspicion = (rise, share, limits) =>
 function ruleOutFilling (signals, limits, { rise, late }) {
   if (late >= limits.lateGrowthRatio) return null
   return judgeNearLimit(signals, limits, 'slows down just under its limit, as any growth does') ??
-    ok(
-      `the live heap grew by ${formatBytes(rise)} and is levelling off: it continues at ` +
-      `${formatRatio(Math.max(0, late))} of the rate`,
-      { keeps: late >= limits.levelsOffRatio }
-    )
+    ok(sayLevelsOff(rise, late), { keeps: late >= limits.levelsOffRatio })
 }
+
+/**
+ * @param {number} rise bytes
+ * @param {number} late growth at the end as a share of the mean growth
+ */
+const sayLevelsOff = (rise, late) =>
+  `the live heap grew by ${formatBytes(rise)} and is levelling off: it continues at ` +
+  `${formatRatio(Math.max(0, late))} of the rate`
 
 /**
  * @param {Signals} signals
