@@ -63,8 +63,8 @@ const order = (found, first) =>
 /** @param {any} verdict verdict, in the form of the API */
 function detail (verdict) {
   const { diagnosis, title, state, severity, opportunity, summary, secondsLeft, impact } = verdict
-  const { evidence, suspects, holders, knownBugs, openHandles, mallocAddons } = verdict
-  const { fix, runbook } = verdict
+  const { evidence, suspects, captureError, holders, knownBugs, openHandles } = verdict
+  const { mallocAddons, fix, runbook } = verdict
   return {
     diagnosis,
     title,
@@ -82,6 +82,7 @@ function detail (verdict) {
       sites: suspects.suspects.sites.map(describeSite),
       packages: suspects.suspects.packages
     },
+    ...captureError && { captureError },
     holders: holders && {
       captureId: holders.captureId,
       refused: holders.refused,

@@ -324,7 +324,7 @@ class ReportText {
    *   contains the summary of its verdict
    */
   #addVerdict (verdict, headline) {
-    const { suspects, knownBugs, openHandles, mallocAddons } = verdict
+    const { suspects, captureError, knownBugs, openHandles, mallocAddons } = verdict
     this.#addTitle(verdict)
     if (verdict.diagnosis !== headline.diagnosis) this.#say(verdict.summary, 2)
     if (verdict.impact) this.#say(`Impact: ${verdict.impact}`, 2)
@@ -342,6 +342,7 @@ class ReportText {
       }
     }
     if (suspects) this.#addSuspects(suspects, headline)
+    if (captureError) this.#say(`No profile could be made: ${captureError}`, 2)
     if (verdict.holders) this.#addHolders(verdict.holders, 2)
     this.#addKnownBugs(knownBugs, verdict.diagnosis === headline.diagnosis)
     verdict.fix.forEach((fix, i) => {

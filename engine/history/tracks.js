@@ -245,6 +245,18 @@ const tracks = Object.freeze({
     keep: 'max',
     read: values => values.eventLoopDelay?.[PAUSE_ROW.longestSeconds]
   }),
+  delayReadings: /** @type {Track} */ ({
+    unit: 'count',
+    keep: 'last',
+    counter: true,
+    read: values => values.eventLoopDelay?.[PAUSE_ROW.count]
+  }),
+  delaySeconds: /** @type {Track} */ ({
+    unit: 'seconds',
+    keep: 'last',
+    counter: true,
+    read: values => values.eventLoopDelay?.[PAUSE_ROW.sumSeconds]
+  }),
   threadCpuSeconds: THREAD_CPU,
   workSeconds: /** @type {Track} */ ({
     unit: 'seconds',

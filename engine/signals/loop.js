@@ -26,18 +26,44 @@ function utilization (window, seconds) {
 }
 
 /**
- * Mean wait of a request for the loop. A block of L seconds adds L²/2 seconds to the total wait of
- * requests that arrive at random, one per second.
+ * Least number of readings per second of a frame whose mean counts. The agent reads the delay 20
+ * times a second while the loop is busy, and hardly while it is idle.
+ */
+const READINGS_PER_SECOND = 10
+
+/**
+ * Waits of requests that arrive at random, one per second. A block of L seconds adds L²/2 seconds.
+ * Frequent blocks add more than the longest block of a frame, so in a busy frame the mean of the
+ * agent's readings counts.
+ * @param {Window} window
+ * @param {(longestSeconds: number, i: number, times: readonly number[]) => number} [shareOf] part
+ *   of the wait in the i-th frame to add; default: all
+ * @returns {number | null} mean wait in seconds
+ */
+function meanWait (window, shareOf = () => 1) {
+  const { times, values } = window.points('longestDelaySeconds', RATE_SECONDS)
+  const last = times.length - 1
+  const overSeconds = last > 0 ? times[last] - times[0] : 0
+  if (overSeconds <= 0) return null
+  const readings = sumAt(window, ['delayReadings'], times)
+  const delays = sumAt(window, ['delaySeconds'], times)
+  let sum = 0
+  // The block reported by the first frame may have ended before the window.
+  for (let i = 1; i <= last; i++) {
+    const seconds = times[i] - times[i - 1]
+    const count = readings[i] - readings[i - 1]
+    const mean = count >= READINGS_PER_SECOND * seconds ? (delays[i] - delays[i - 1]) / count : 0
+    const wait = Math.max(values[i] ** 2 / 2, mean * seconds)
+    if (wait > 0) sum += wait * shareOf(values[i], i, times)
+  }
+  return sum / overSeconds
+}
+
+/**
+ * Mean wait of a request for the loop.
  * @param {Window} window
  */
-function expectedWait (window) {
-  const { times, values } = window.points('longestDelaySeconds', RATE_SECONDS)
-  const overSeconds = times.length > 1 ? times[times.length - 1] - times[0] : 0
-  // The block reported by the first frame may have ended before the window.
-  return overSeconds > 0
-    ? values.slice(1).reduce((sum, longest) => sum + longest ** 2 / 2, 0) / overSeconds
-    : null
-}
+const expectedWait = window => window.once('expected wait', () => meanWait(window))
 
 /**
  * Mean wait of a request for the loop, without the part caused by major GCs. The mean pause of the
@@ -45,19 +71,19 @@ function expectedWait (window) {
  * @param {Window} window
  */
 function expectedWaitOutsideMajors (window) {
-  const { times, values } = window.points('longestDelaySeconds', RATE_SECONDS)
-  const last = times.length - 1
-  const overSeconds = last > 0 ? times[last] - times[0] : 0
-  if (overSeconds <= 0) return null
-  const pauses = sumAt(window, ['ordinaryMajorPauseSeconds', 'externalMajorPauseSeconds'], times)
-  const majors = sumAt(window, ['ordinaryMajors', 'externalMajors'], times)
-  let sum = 0
-  for (let i = 1; i <= last; i++) {
-    const next = Math.min(i + 1, last)
+  /** @type {{ pauses: number[], majors: number[] } | undefined} */
+  let gcs
+  return meanWait(window, (longest, i, times) => {
+    gcs ??= {
+      pauses: sumAt(window, ['ordinaryMajorPauseSeconds', 'externalMajorPauseSeconds'], times),
+      majors: sumAt(window, ['ordinaryMajors', 'externalMajors'], times)
+    }
+    const { pauses, majors } = gcs
+    const next = Math.min(i + 1, times.length - 1)
     const count = Math.max(1, majors[next] - majors[i - 1])
-    sum += Math.max(0, values[i] - (pauses[next] - pauses[i - 1]) / count) ** 2 / 2
-  }
-  return sum / overSeconds
+    const outside = Math.max(0, longest - (pauses[next] - pauses[i - 1]) / count)
+    return longest > 0 ? (outside / longest) ** 2 : 1
+  })
 }
 
 /**
@@ -171,7 +197,7 @@ module.exports = {
   expectedWaitSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
     help: `Expected wait for the event loop at a random moment of the last ${RATE_SECONDS} s. A ` +
-      'block of L seconds adds L²/2; only the longest block of each frame counts.',
+      'block of L seconds adds L²/2.',
     compute: expectedWait
   }),
   expectedWaitOutsideMajorsSeconds: /** @type {Signal} */ ({

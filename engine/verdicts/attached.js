@@ -8,7 +8,7 @@ const { findKnownBugs, noteKnownBugs } = require('../known-bugs/match')
  * A verdict with its attachments: suspects and holders from captures, known bugs, and, for a
  * finding of resource-leak or native-memory-leak, details of the process.
  * @typedef {import('./evaluate').Verdict & { suspects: import('./case').AttachedSuspects | null,
- *   holders: import('./holders').Holders | null,
+ *   captureError: string | null, holders: import('./holders').Holders | null,
  *   mallocAddons: import('./case').Case['mallocAddons'],
  *   openHandles: import('./case').Case['openHandles'],
  *   knownBugs: import('../known-bugs/match').KnownBugNote[],
@@ -28,6 +28,8 @@ function attachedVerdicts (target) {
     return {
       ...verdict,
       suspects,
+      captureError:
+        isFound && !suspects ? known.captureErrors.get(verdict.diagnosis) ?? null : null,
       holders: selectHolders(verdict, known.holders),
       mallocAddons: isFound && verdict.diagnosis === 'native-memory-leak' ? known.mallocAddons : null,
       openHandles: isFound && verdict.diagnosis === 'resource-leak' ? known.openHandles : null,

@@ -39,6 +39,11 @@ class Case {
    */
   suspects = new Map()
   /**
+   * Reasons why the last capture was not possible, by the diagnosis that caused it.
+   * @type {Map<string, string>}
+   */
+  captureErrors = new Map()
+  /**
    * Piles and their holders in the last analysed heap snapshot.
    * @type {import('./holders').Holders | null}
    */

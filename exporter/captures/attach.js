@@ -14,7 +14,9 @@ const DIAGNOSES = { heap_profile: 'js-heap-leak', cpu_profile: 'event-loop-block
  * @param {import('@memwatch/engine/history/target').Target} target
  * @param {import('./captures').Capture} capture
  */
-function attach (target, { id, kind, diagnosis: cause, requestedUnixMs, suspects, retainers }) {
+function attach (target, capture) {
+  const { id, kind, diagnosis: cause, requestedUnixMs, error, suspects, retainers } = capture
+  if (cause && error !== null) return attachError(target, cause, error)
   const atSeconds = (requestedUnixMs - target.hello.startedAtUnixMs) / 1000
   findCase(target).captured.set(kind, atSeconds)
   if (retainers && retainers.piles.length > 0) {
@@ -26,6 +28,16 @@ function attach (target, { id, kind, diagnosis: cause, requestedUnixMs, suspects
   if (!suspects || suspects.sites.length === 0 || !diagnosis) return
   const attached = { captureId: id, kind, atUnixMs: requestedUnixMs, suspects }
   findCase(target).suspects.set(diagnosis, attached)
+}
+
+/**
+ * Attaches the reason why a capture was not possible to the verdict that caused it.
+ * @param {import('@memwatch/engine/history/target').Target} target
+ * @param {string} diagnosis
+ * @param {string} error
+ */
+function attachError (target, diagnosis, error) {
+  findCase(target).captureErrors.set(diagnosis, error)
 }
 
 /**
@@ -45,4 +57,4 @@ function attachEarlier (target, captures) {
   }
 }
 
-module.exports = { attach, attachEarlier }
+module.exports = { attach, attachEarlier, attachError }

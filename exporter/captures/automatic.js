@@ -51,6 +51,7 @@ const keyOf = ({ name, thread }) => JSON.stringify([name, thread])
 class AutomaticCaptures {
   #captures
   #now
+  #onRefused
   #rules
   #runwayRules
   #signalRules
@@ -77,11 +78,17 @@ class AutomaticCaptures {
 
   /**
    * @param {Pick<import('./captures').Captures, 'request'>} captures
-   * @param {{ rules?: readonly CaptureRule[], now?: () => number }} [options] now: ms
+   * @param {{ rules?: readonly CaptureRule[], now?: () => number, onRefused?: (target: Target,
+   *   error: CommandError, diagnosis?: string) => void }} [options] now: ms; onRefused: called if
+   *   the agent accepts no captures
    */
-  constructor (captures, { rules = defaultRules, now = () => performance.now() } = {}) {
+  constructor (
+    captures,
+    { rules = defaultRules, now = () => performance.now(), onRefused = () => {} } = {}
+  ) {
     this.#captures = captures
     this.#now = now
+    this.#onRefused = onRefused
     this.#rules = rules
     this.#runwayRules = rules.filter(isUrgent)
     this.#signalRules = rules.filter(({ when }) => 'signal' in when)
@@ -243,9 +250,9 @@ class AutomaticCaptures {
       await this.#captures.request(target, options).finished
     } catch (error) {
       if (!(error instanceof CommandError)) throw error
-      // The agent does not accept captures, or has ended. No capture was requested, so nobody is
-      // notified. A process with another running capture is tried again.
+      // A process with another running capture is tried again.
       if (error.code === 'busy') this.#askedAt.get(target)?.delete(rule.name)
+      else if (error.code === 'not_enabled') this.#onRefused(target, error, options.diagnosis)
     }
   }
 }

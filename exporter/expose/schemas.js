@@ -88,6 +88,11 @@ const verdict = object({
     anyOf: [object({ captureId: text, kind: text, atUnixMs: number, suspects }), { type: 'null' }],
     description: 'lines of code identified by the last capture for this diagnosis'
   },
+  captureError: {
+    ...nullable('string'),
+    description: 'reason why no capture could identify lines of code for this diagnosis; null if ' +
+      'none failed'
+  },
   holders: {
     anyOf: [holders, { type: 'null' }],
     description: 'piles of the last heap snapshot that belong to this diagnosis, and their holders'

@@ -265,6 +265,10 @@ export const knownBugsOf = bugs => [
   }))
 ]
 
+/** @param {string} error reason why a capture of a verdict was not possible */
+export const captureErrorOf = error =>
+  h('p', {}, `No line of code is named, because no profile could be made: ${error}`)
+
 /** @param {string[]} addons addons that a verdict names */
 export const mallocAddonsOf = addons =>
   h('p', {}, `Addons with their own malloc: ${addons.join(', ')}`)

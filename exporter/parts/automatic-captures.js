@@ -1,5 +1,6 @@
 'use strict'
 
+const { attachError } = require('../captures/attach')
 const { AutomaticCaptures } = require('../captures/automatic')
 
 /** Captures targets by the rules of --capture-rules, unless --auto-captures is off. */
@@ -10,7 +11,17 @@ class AutomaticCapturesPart {
   start (exporter) {
     const { autoCaptures, captureRules } = exporter.config
     if (autoCaptures === false) return
-    const automatic = new AutomaticCaptures(exporter.captures, { rules: captureRules })
+    /** @type {WeakSet<object>} */
+    const told = new WeakSet()
+    const automatic = new AutomaticCaptures(exporter.captures, {
+      rules: captureRules,
+      onRefused (target, { message }, diagnosis) {
+        if (diagnosis) attachError(target, diagnosis, message)
+        if (told.has(target)) return
+        told.add(target)
+        exporter.log.warn({ target: target.name, diagnosis }, `no capture: ${message}`)
+      }
+    })
     // An overloaded exporter requests no captures.
     const isFree = () => exporter.load.level === 0
     exporter.on('verdict', (target, verdict) => { if (isFree()) automatic.changed(target, verdict) })

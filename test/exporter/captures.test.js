@@ -7,6 +7,7 @@ const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { gunzipSync } = require('node:zlib')
 const { Profile } = require('pprof-format')
+const { attach, attachError } = require('../../exporter/captures/attach')
 const { AutomaticCaptures } = require('../../exporter/captures/automatic')
 const { Quarantine } = require('../../exporter/data-folder/quarantine')
 const { blockingCallIn } = require('../../exporter/captures/blocking-calls')
@@ -25,6 +26,8 @@ const {
 const { options } = require('../../exporter/config')
 const { markdown, shortText } = require('../../engine/text/suspect-text')
 const { Target } = require('../../engine/history/target')
+const { attachedVerdicts } = require('../../engine/verdicts/attached')
+const { findCase } = require('../../engine/verdicts/case')
 const { suspectsOf } = require('../../exporter/captures/suspects')
 const { CommandError } = require('../../exporter/commands/commands')
 const { predictedBytes } = require('../../agent/capture/heap-snapshot')
@@ -1042,8 +1045,8 @@ describe('the store', () => {
 })
 
 describe('automatic captures', () => {
-  /** @param {any} [request] */
-  function make (request) {
+  /** @param {any} [request] @param {any} [onRefused] */
+  function make (request, onRefused) {
     const time = { now: 0 }
     const asked = []
     /** @type {(() => void)[]} */
@@ -1053,7 +1056,7 @@ describe('automatic captures', () => {
         asked.push([target.name, options.kind, options.diagnosis])
         return { finished: new Promise(resolve => finish.push(() => resolve(undefined))) }
       })
-    }), { now: () => time.now })
+    }), { now: () => time.now, onRefused })
     return {
       automatic,
       asked,
@@ -1170,17 +1173,40 @@ describe('automatic captures', () => {
     )
     expect(asked).toEqual([['a', 'heap_profile', 'native-memory-leak']])
   })
-  it('continue with the next target after a refusal', async () => {
+  it.each([
+    ['not_enabled', [['a', 'no', 'js-heap-leak'], ['b', 'no', 'js-heap-leak']]],
+    // The process has ended, so nothing can be changed.
+    ['not_connected', []]
+  ])('continue with the next target after the refusal %s', async (code, told) => {
     const asked = []
+    const refused = []
     const { automatic } = make(target => {
       asked.push(target.name)
-      throw new CommandError('not_enabled', 'no')
-    })
+      throw new CommandError(/** @type {any} */ (code), 'no')
+    }, (target, { message }, diagnosis) => refused.push([target.name, message, diagnosis]))
     automatic.changed(a, leak('suspected'))
     automatic.changed(b, leak('suspected'))
     await new Promise(resolve => setImmediate(resolve))
     await new Promise(resolve => setImmediate(resolve))
     expect(asked).toEqual(['a', 'b'])
+    expect(refused).toEqual(told)
+  })
+  it('that were not possible are named with the finding, until one names lines', () => {
+    const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
+    const known = findCase(target)
+    const verdict = /** @type {any} */ ({ diagnosis: 'js-heap-leak', state: 'suspected' })
+    known.verdicts = [verdict]
+    const errorOf = () => attachedVerdicts(target)[0].captureError
+    expect(errorOf()).toBeNull()
+    attachError(target, 'js-heap-leak', 'the agent allows no capture')
+    expect(errorOf()).toBe('the agent allows no capture')
+    const capture = /** @type {any} */ ({
+      id: '1', kind: 'heap_profile', diagnosis: 'js-heap-leak', requestedUnixMs: 0
+    })
+    attach(target, { ...capture, error: 'too large', suspects: null, retainers: null })
+    expect(errorOf()).toBe('too large')
+    attach(target, { ...capture, error: null, suspects: { sites: [{}] }, retainers: null })
+    expect(errorOf()).toBeNull()
   })
 })
 
