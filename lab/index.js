@@ -105,7 +105,7 @@ const apps = [
     title: 'Compression streams that are never closed',
     diagnosis: 'native-memory-leak',
     fixedBy: 'code',
-    seconds: 70,
+    seconds: 95,
     about:
       'A download service that does not close the gzip stream when the client disconnects: ' +
         'memory of zlib grows, heap and Buffers do not.'
@@ -115,7 +115,7 @@ const apps = [
     title: 'WebAssembly memories that are kept',
     diagnosis: 'native-memory-leak',
     fixedBy: 'code',
-    seconds: 70,
+    seconds: 105,
     about: 'A job runner that gives each plugin a WebAssembly memory of its own and keeps them all.'
   }),
   app({

@@ -28,11 +28,10 @@ const MAY_FILL = 'a leak, or a cache that still fills'
  * Least rise along a line that makes a leak certain.
  * @param {FillingLimits} limits
  * @param {Record<'rise' | 'runway' | 'seconds', number>} line rise and runway: bytes
- * @param {boolean} holdsCaches true if caches may use this memory
  * @returns {number} bytes
  */
-function findCertainBytes (limits, { rise, runway, seconds }, holdsCaches) {
-  const share = holdsCaches && seconds < limits.fillingSeconds
+function findCertainBytes (limits, { rise, runway, seconds }) {
+  const share = seconds < limits.fillingSeconds
     ? limits.fillingRunwayShareRatio
     : limits.runwayShareRatio
   return Math.min(share * (rise + runway), limits.certainRiseBytes)

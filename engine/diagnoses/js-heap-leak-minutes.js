@@ -226,7 +226,7 @@ function judgeLine (signals, limits, line, mayBeCertain = true) {
   const { rise, growth, seconds, fit, late, runway, room } = line
   const whole = sinceStart(signals, limits, line)
   const growing = { rise: whole.rise, seconds: whole.seconds, runway: room }
-  const certainBytes = findCertainBytes(limits, growing, true)
+  const certainBytes = findCertainBytes(limits, growing)
   const isCertain = mayBeCertain && fit >= limits.fit && whole.rise >= certainBytes
   const fillsInSeconds = secondsToFill(signals, limits, runway, growth, late)
   const { secondsLeft, inTime } = timeLeft(fillsInSeconds, seconds, limits)

@@ -7,10 +7,9 @@ const { formatBytes } = require('../text/format')
 /** @typedef {import('./native-memory-leak').Limits} Limits */
 /** @typedef {import('./native-memory-leak').Signals} Signals */
 
-/** Places of memory outside the heap, each with its advice and whether caches live there. */
+/** Places of memory outside the heap, each with its advice. */
 const PLACES = Object.freeze({
   buffers: {
-    holdsCaches: true,
     name: 'it is in Buffers that JavaScript still references',
     title: 'Drop the references to retained Buffers',
     code: 'The signal arrayBuffers grows at the same time: a Map, an array, a cache without a ' +
@@ -19,7 +18,6 @@ const PLACES = Object.freeze({
       'whole Buffer. A sampling heap profile shows the code that allocates the Buffers.'
   },
   webassembly: {
-    holdsCaches: false,
     name: 'it is WebAssembly memory',
     title: 'Drop the references to retained WebAssembly memories',
     code: 'The memory map shows WebAssembly memories that grow. Search for new ' +
@@ -29,7 +27,6 @@ const PLACES = Object.freeze({
       'malloc() or constructor of such a package needs its free(), delete() or close().'
   },
   silentWorkers: {
-    holdsCaches: true,
     name: 'it is in the V8 heaps of worker threads that send no frames',
     title: 'Drop the references in the worker threads',
     code: 'The memory map shows heaps of workers that grow. A worker sends no frames while it ' +
@@ -40,7 +37,6 @@ const PLACES = Object.freeze({
       'resourceLimits.maxOldGenerationSizeMb bounds each of them.'
   },
   addonMalloc: {
-    holdsCaches: false,
     name: 'an addon holds it, in its own malloc (mimalloc)',
     title: 'Release the memory of the addon',
     code: 'The memory map shows segments of mimalloc, which many addons in Rust contain, such as ' +
@@ -50,7 +46,6 @@ const PLACES = Object.freeze({
       'have none, update the addon, or replace one addon at a time on a replica.'
   },
   external: {
-    holdsCaches: true,
     name: 'V8 counts it as external memory that is no Buffer: WebAssembly memories, or objects ' +
       'of an addon',
     title: 'Drop the objects that own external memory',
@@ -60,7 +55,6 @@ const PLACES = Object.freeze({
       'objects that are created per request.'
   },
   native: {
-    holdsCaches: false,
     name: 'V8 does not count it: memory of native code, such as zlib, TLS or an addon',
     title: 'Close the objects that hold native memory',
     code: 'Neither heap nor Buffers grow: native code allocated the memory. Search for zlib, ' +

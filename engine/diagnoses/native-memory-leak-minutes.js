@@ -143,7 +143,7 @@ function judgeLine (signals, limits, line) {
   const place = findPlace(signals, limits, rise, growth)
   const neededBytes = mayBeFreed
     ? limits.churningRunwayShareRatio * (rise + runway)
-    : findCertainBytes(limits, line, PLACES[place].holdsCaches)
+    : findCertainBytes(limits, line)
   const isEnough = steady >= limits.steadinessRatio && rise >= neededBytes
   const isCertain = isEnough && signals.majorsSeen >= limits.majors
   const { secondsLeft, inTime } = timeLeft(runway / growth, seconds, limits)
@@ -158,7 +158,7 @@ function judgeLine (signals, limits, line) {
     standing: sayStanding('Memory outside the JS heap', rise, seconds),
     summary: `Memory outside the JS heap grows by ${formatValue(growth, 'bytesPerSecond')} and ` +
       'is not returned: ' +
-      `${PLACES[place].name}${PLACES[place].holdsCaches && !isCertain ? `; ${MAY_FILL}` : ''}.`,
+      `${PLACES[place].name}${isCertain ? '' : `; ${MAY_FILL}`}.`,
     finding: { place, growthBytesPerSecond: growth },
     evidence: listEvidence(
       showLine(signals, limits, line, neededBytes),

@@ -120,9 +120,9 @@ function ruleOut (signals, limits, waste) {
   const { heapResidentBytes, liveHeapAtMostBytes: live, rssBytes, gcWindowSeconds } = signals
   const holds = `the heap holds ${formatBytes(heapResidentBytes)}`
   if (waste < limits.wasteBytes || waste / rssBytes < limits.wasteShareRatio) {
-    // A growing heap may have held less most of the time than it keeps alive now.
+    // The heap is its median of a minute, so a growing heap may be smaller than its live objects.
     return ok(heapResidentBytes < live
-      ? `the heap grows, and keeps ${formatBytes(live)} alive: it holds little else`
+      ? `the heap holds little besides ${formatBytes(live)} of live objects`
       : `${holds} for ${formatBytes(live)} of live objects: in proportion`)
   }
   if (gcWindowSeconds < limits.windowSeconds) {

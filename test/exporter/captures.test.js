@@ -1045,7 +1045,10 @@ describe('the store', () => {
 })
 
 describe('automatic captures', () => {
-  /** @param {any} [request] @param {any} [onRefused] */
+  /**
+   * @param {any} [request]
+   * @param {any} [onRefused]
+   */
   function make (request, onRefused) {
     const time = { now: 0 }
     const asked = []
