@@ -314,7 +314,7 @@ class ReportText {
     if (this.#shorter >= SHORTER.others) return
     this.#say(summary, 2)
     const site = suspects?.suspects.sites[0]
-    if (site) this.#say(`First suspect, by a ${suspects.kind}: ${site.text}`, 2)
+    if (site) this.#say(`First suspect, by ${kindText(suspects.kind)}: ${site.text}`, 2)
     if (fix) this.#say({ text: `Fix: ${fix.title} (-v shows it)`, style: 'bold' }, 2)
   }
 
@@ -369,7 +369,7 @@ class ReportText {
     const shown = sites.slice(0, MOST_SUSPECTS)
     const isRepeated = shown.every(({ text }) => headline.text.includes(text))
     if (this.#shorter >= SHORTER.repeated && isRepeated) return
-    this.#say(`Suspects, by a ${kind}`, 2)
+    this.#say(`Suspects, by ${kindText(kind)}`, 2)
     for (const { text } of shown) this.#say(`- ${text}`, 4)
     if (packages.length > 1) this.#say(`By package: ${packagesText(packages)}`, 4)
   }
@@ -432,5 +432,12 @@ class ReportText {
     )
   }
 }
+
+/**
+ * @param {string} kind kind of a capture, such as `cpu_profile`
+ * @returns {string} such as: a CPU profile
+ */
+const kindText = kind =>
+  `${/^[aeiou]/.test(kind) ? 'an' : 'a'} ${kind.replaceAll('_', ' ').replace('cpu', 'CPU')}`
 
 module.exports = { renderReport, renderTarget }

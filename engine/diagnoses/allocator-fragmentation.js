@@ -263,7 +263,7 @@ function showEvidence (signals, limits) {
     evidence('mallocArenaShareRatio', inArenas, limits.arenaShareRatio, value =>
       `${formatRatio(1 - inArenas)} of the retained memory is in [heap], the main arena, and ` +
       `${value} in the arenas of threads.`),
-    evidence(
+    moved > 0 && evidence(
       isChurn ? 'bufferChurnBytes' : 'nativeReusedBytes', moved, limits.movedShareRatio * retained,
       (value, limit) => `Up to ${value} of native memory and Buffers were freed (threshold ` +
         `${limit}), but RSS did not fall.`),

@@ -153,7 +153,7 @@ module.exports = defineDiagnosis({
                 'half of Buffer.poolSize, from Buffer.from, allocUnsafe or concat) shares its ' +
                 'slab with other Buffers, and a transfer of the slab breaks them. '
               : 'This Node has no ArrayBuffer.prototype.transfer (22 and later do): keep few ' +
-                'large Buffers and reuse them (a pool of Buffer.allocUnsafeSlow), ') +
+                'large Buffers and reuse them (a pool of Buffer.allocUnsafeSlow). ') +
             'Do not join the chunks of a body with Buffer.concat: handle the chunks as a stream ' +
               '(pipeline, ' +
               'hash.update per chunk), or write them into one ' +
@@ -164,7 +164,9 @@ module.exports = defineDiagnosis({
           prediction('externalMajorPauseRatio', pauses, limits.remainingMajorsShareRatio * pauses),
           prediction('rssBytes', rssBytes, Math.max(leastRssBytes, rssBytes - releasedBytes))
         ],
-        risk: 'Code that still refers to a transferred Buffer sees an empty one.'
+        risk: canTransfer
+          ? 'Code that still refers to a transferred Buffer sees an empty one.'
+          : 'Code that still refers to a reused Buffer sees new content.'
       }
     ]
     const flag = regression(target)

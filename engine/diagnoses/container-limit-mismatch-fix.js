@@ -132,8 +132,10 @@ function limitHeap (finding, target, sizes) {
       prediction('heapSizeLimitBytes', heapLimitBytes, megabytes * MIB + youngBytes),
       ...(highest < rssBytes ? [prediction('rssBytes', rssBytes, highest)] : [])
     ],
-    risk: `V8 runs GCs earlier and more often. The app keeps ${formatBytes(live)} ` +
-      `alive${formatNumber(live) === '0' ? ', as far as a major GC has shown' : ''}.${part}`
+    // The fix is kept while the app grows, so the number must stay true.
+    risk: 'V8 runs GCs earlier and more often. ' + (formatNumber(live) === '0'
+      ? 'No major GC has shown the live heap yet.'
+      : `The size was chosen for ${formatBytes(live)} of live objects.`) + part
   }
 }
 

@@ -64,7 +64,7 @@ module.exports = defineDiagnosis({
     const heapGrowth = liveHeapTrend?.slope ?? 0
     const secondsLeft = runway !== null && heapGrowth > 0 ? runway / heapGrowth : null
     const left = timeLeft(secondsLeft ?? Infinity, liveHeapTrend?.seconds ?? 0, limits)
-    const full = left.inTime && ` The heap is full ${left.inTime}.`
+    const full = left.inTime && ` At this rate the heap or the container is full ${left.inTime}.`
     return {
       state: isSteady && majorsSeen >= limits.majors ? 'confirmed' : 'suspected',
       severity: severityByTime(secondsLeft, limits),

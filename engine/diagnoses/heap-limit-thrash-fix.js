@@ -47,6 +47,8 @@ function giveRoom (finding, target) {
     : Math.floor((CONTAINER_SHARE * shareBytes - besideBytes - youngBytes) / MIB)
   const megabytes = Math.min(wanted, fits)
   const less = keepLess(finding, target)
+  // A heap that fills is not nearly full yet: the limit is large enough for the present data.
+  if (wanted <= fits && wanted * MIB < WORTH_GROWTH * oldLimitBytes(finding)) return [less]
   if (megabytes * MIB < WORTH_GROWTH * oldLimitBytes(finding)) {
     return [less, enlargeContainer(finding, target, wanted, youngBytes)]
   }
@@ -68,7 +70,7 @@ const keepLess = ({ liveBytes }, target) => ({
       'objects.'
   },
   predicted: [],
-  risk: 'None, but it takes time.'
+  risk: 'This takes time. Until then a restart gains some.'
 })
 
 /**
@@ -88,7 +90,7 @@ function enlargeContainer (finding, target, wanted, youngBytes) {
         `${formatBytes(limit)}${isShared ? `, which ${processes} processes share,` : ''} has no ` +
         `room for the heap of ${wanted} MiB that the app needs`,
     change: limitChange(finding, target, wanted),
-    predicted: [predictPauses(finding, wanted)],
+    predicted: predictPauses(finding, wanted),
     risk: `${isShared ? 'This process' : 'The container'} needs about ` +
       `${formatBytes(wanted * MIB + youngBytes + besideBytes)} with this heap; with less memory ` +
       'the kernel kills it.'
@@ -113,7 +115,7 @@ function raiseLimit (finding, target, megabytes, youngBytes) {
             'a worker keeps the heap limits of its start.'
         }
       : limitChange(finding, target, megabytes),
-    predicted: [predictPauses(finding, megabytes)],
+    predicted: predictPauses(finding, megabytes),
     risk: `RSS may rise by up to ${formatBytes(addedBytes)}${describeFit(finding)}. If the live ` +
       'heap grows, the change only delays the end.'
   }
@@ -160,13 +162,15 @@ const oldLimitBytes = ({ heapLimitBytes, semiSpaceBytes }) =>
  * live heap is used up, so twice the headroom halves the major GCs.
  * @param {Finding} finding
  * @param {number} megabytes new limit of the old generation
+ * @returns {Fix['predicted']} empty for a heap that fills, whose GCs cost little yet
  */
 function predictPauses (finding, megabytes) {
-  const { gcPauseRatio, liveBytes: live } = finding
+  const { fills, gcPauseRatio, liveBytes: live } = finding
+  if (fills) return []
   const limit = oldLimitBytes(finding)
   const room = Math.max(limit - live, LEAST_ROOM_SHARE * limit)
   const share = Math.min(1, room / Math.max(1, megabytes * MIB - live))
-  return prediction('recentGcPauseRatio', gcPauseRatio, gcPauseRatio * share)
+  return [prediction('recentGcPauseRatio', gcPauseRatio, gcPauseRatio * share)]
 }
 
 module.exports = { ENOUGH_SEMI_SPACE, giveRoom }

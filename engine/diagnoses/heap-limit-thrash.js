@@ -63,7 +63,9 @@ module.exports = defineDiagnosis({
     // time for more evidence. The state stays `suspected`, because caches fill as fast and then
     // stop.
     fillsShareRatio: 0.6,
-    fillsSeconds: 60
+    fillsSeconds: 60,
+    // r² of growth that may be a leak: five times the scatter around its line.
+    growthFit: 0.85
   },
   explains: ['semi-space-starvation', 'event-loop-blocked'],
   holds: 'objects',
@@ -180,7 +182,7 @@ const sayPauses = signals =>
  */
 function showEvidence (signals, limits, left, neededPauses) {
   const { liveHeapShareRatio: share, recentMajorsPerSecond: majors } = signals
-  const growth = signals.liveHeapTrend?.slope ?? 0
+  const { slope: growth = 0, fit = 0 } = signals.liveHeapTrend ?? {}
   return listEvidence(
     evidence('liveHeapShareRatio', share, limits.liveHeapShareRatio, (value, limit) =>
       `After a major GC ${formatBytes(signals.liveHeapBytes)} are left: ${value} of the limit. ` +
@@ -198,7 +200,7 @@ function showEvidence (signals, limits, left, neededPauses) {
       `${formatNumber(signals.recentMajorsPerCpuSecond)} major GCs, and ` +
         `${formatRatio(signals.recentGcCpuRatio)} in GCs of all kinds`
     ),
-    growth > 0 && evidence('liveHeapGrowthBytesPerSecond', growth, 0, value =>
+    growth > 0 && fit >= limits.growthFit && evidence('liveHeapGrowthBytesPerSecond', growth, 0, value =>
       `The live heap still grows, by ${value}: the cause may be a leak.`)
   )
 }

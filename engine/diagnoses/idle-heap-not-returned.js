@@ -125,7 +125,7 @@ function ruleOut (signals, limits, live, slack) {
   const { rssBytes, containerLimitBytes } = signals
   const { gcsLastMinute: gcs, lastMinuteUtilizationRatio: busy } = signals
   if (gcs > limits.gcsLastMinute || busy > limits.utilizationRatio) {
-    return ok(`the app is busy: ${formatNumber(gcs)} GCs in the last minute, the loop busy ` +
+    return ok(`the app is not idle: ${formatNumber(gcs)} GCs in the last minute, the loop busy ` +
       `${formatRatio(busy)} of the time`)
   }
   if (slack < limits.slackBytes || slack / rssBytes < limits.slackShareRatio) {

@@ -166,8 +166,10 @@ function judgeLine (signals, limits, line) {
       showFreed(signals, limits, rise, mayBeFreed)
     ),
     impact: `There is room for ${formatBytes(runway)} below ` +
-      `${nameLimit(signals)}${inTime && `: at this rate it is full ${inTime}`}, and the ` +
-      "kernel kills the process without a message in the app's log."
+      nameLimit(signals) + (inTime
+      ? `: at this rate it is full ${inTime}, and the kernel kills the process without a message ` +
+        "in the app's log."
+      : '.')
   }
 }
 

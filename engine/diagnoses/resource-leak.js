@@ -115,7 +115,7 @@ module.exports = defineDiagnosis({
             'runs at this rate.'
         },
         predicted: [prediction(`${found.of}PerSecond`, perSecond, 0)],
-        risk: `A higher limit of open files only moves the failure${loadChange}.`
+        risk: `A higher limit only delays the failure${loadChange}.`
       }
     ]
   }
@@ -225,8 +225,9 @@ function showEvidence (signals, limits, { cause, grown, told, load }) {
     : load.queued > 0 ? `, and it waits for a CPU ${formatRatio(load.queued)} of the time` : ''
   return listEvidence(
     evidence(`${of}Rise`, rise, limits.rise, (value, limit) =>
-      `${value} more ${name} during the trend (threshold ${limit}), ${formatNumber(now)} in ` +
-        'total.'),
+      // The cause of other growth needs no rise of its own.
+      `${value} more ${name} during the trend${rise >= limits.rise ? ` (threshold ${limit})` : ''}, ` +
+        `${formatNumber(now)} in total.`),
     told && evidence(told.signal, told.open, 0, value =>
       `At the last count by kind, ${value} of them were ${told.text}.`),
     name === 'threads' && showLoops(signals, limits, rise),

@@ -40,6 +40,21 @@ const LEAST_FILL_READINGS = 4
 /** Shortest span of major GCs: a burst within a moment is no trend. */
 const LEAST_FILL_SECONDS = 5
 
+/**
+ * Readings of the live heap in a short window. The first row of a window repeats an older reading,
+ * so a window of twice the length is read: a short window would date that reading too late, and
+ * show growth too steep.
+ * @param {import('../history/window').Window} window
+ * @param {number} seconds
+ */
+function newReadings (window, seconds) {
+  const { times, values } = pointsAfterMajors(window, 'liveHeapBytes', 2 * seconds)
+  const from = times.findIndex(time => time >= window.nowSeconds - seconds)
+  return from < 0
+    ? { times: [], values: [] }
+    : { times: times.slice(from), values: values.slice(from) }
+}
+
 module.exports = {
   heapSizeLimitBytes: /** @type {Signal} */ ({
     unit: 'bytes',
@@ -174,7 +189,7 @@ module.exports = {
     help: `Time until the live heap reaches its limit, at the rate of the last ${FILL_SECONDS} ` +
       's; null unless it rose in that time and fell at no major GC.',
     compute: window => {
-      const { times, values } = pointsAfterMajors(window, 'liveHeapBytes', FILL_SECONDS)
+      const { times, values } = newReadings(window, FILL_SECONDS)
       const limit = readOldLimit(window)
       const last = values.length - 1
       const seconds = times[last] - times[0]

@@ -118,7 +118,7 @@ function standOn (found, weaker) {
         ...found,
         secondsLeft: null,
         summary: `${standing}, but not in the latest readings: ${weaker.summary}. If that lasts, ` +
-          'it is no problem.',
+          'it is no problem. The evidence is older.',
         impact: undefined
       }
   }

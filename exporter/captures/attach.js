@@ -8,6 +8,10 @@ const { findCase } = require('@memwatch/engine/verdicts/case')
  */
 const DIAGNOSES = { heap_profile: 'js-heap-leak', cpu_profile: 'event-loop-blocked' }
 
+const FULL_HEAP = 'heap-limit-thrash'
+/** Least growth during the profile of a full heap, as a share of its live objects. */
+const LEAST_GROWTH_SHARE = 0.01
+
 /**
  * Attaches the suspects of a capture to the verdict that they explain, whether the capture was
  * automatic or requested.
@@ -26,6 +30,9 @@ function attach (target, capture) {
   }
   const diagnosis = cause ?? DIAGNOSES[kind]
   if (!suspects || suspects.sites.length === 0 || !diagnosis) return
+  const { liveHeapBytes = 0 } = target.values
+  // A heap that is full and does not grow has no suspects: its growth is noise.
+  if (diagnosis === FULL_HEAP && suspects.total < LEAST_GROWTH_SHARE * liveHeapBytes) return
   const attached = { captureId: id, kind, atUnixMs: requestedUnixMs, suspects }
   findCase(target).suspects.set(diagnosis, attached)
 }

@@ -174,7 +174,7 @@ describe('without -v', () => {
     expect(lines.slice(second, second + 4)).toEqual([
       '  SUSPECTED after 5 s: title of event-loop-blocked (event-loop-blocked, warning)',
       '  why of event-loop-blocked',
-      '  First suspect, by a cpu_profile: sum app.js:3 – 90 %',
+      '  First suspect, by a CPU profile: sum app.js:3 – 90 %',
       '  Fix: another (-v shows it)'
     ])
     expect(lines.join('\n')).not.toMatch(/HOW: (second|another)|of the other|one more/)

@@ -11,7 +11,7 @@ const { diagnoses } = require('../../engine/diagnoses')
 const { nameOf } = require('../../engine/signals/names')
 const { figures, signalsOf } = require('../../engine/signals')
 const { merge } = require('../../engine/history/keep')
-const { hello, frame, gcRow } = require('../support/frames')
+const { hello, frame, gcRow, MIB } = require('../support/frames')
 const { openSession } = require('../support/open-session')
 const { defined } = require('../support/defined')
 
@@ -186,6 +186,31 @@ describe('a rate over rare frames', () => {
     const grown = windowOf(...seconds).increase('scavenges', 8)
     expect(grown).toEqual(overSeconds ? { increase: 10 * overSeconds, overSeconds } : null)
   })
+})
+
+it('the time to the heap limit counts each reading of the live heap at its own time', () => {
+  // The live heap grows by half a MiB a second, to 512 MiB.
+  const majors = [10, 20, 120, 172, 180, 181, 190]
+  const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
+  for (let second = 1; second <= 198; second++) {
+    const last = majors.findLast(at => at <= second)
+    target.take(
+      frame({
+        sequence: second,
+        uptimeSeconds: second,
+        values: {
+          heapSizeLimitBytes: 512 * MIB,
+          ...(last && {
+            liveHeapBytes: (200 + last / 2) * MIB,
+            liveHeapMajors: majors.indexOf(last) + 1
+          })
+        }
+      }),
+      1000 * second
+    )
+  }
+  const { heapLimitSecondsLeft } = signalsOf(/** @type {any} */ (target.window()))
+  expect(heapLimitSecondsLeft).toBeGreaterThan(300)
 })
 
 describe('while the agent does not observe GCs', () => {
