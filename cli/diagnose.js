@@ -53,7 +53,7 @@ still open).
 Examples:
   $ memwatch run --record app.recording.gz -- node server.js
   $ memwatch diagnose app.recording.gz
-  $ memwatch diagnose --json app.recording.gz | jq '.targets[].primary'
+  $ memwatch diagnose --json app.recording.gz | jq '.targets[].headline'
   $ node --trace-gc server.js > app.log 2>&1
   $ memwatch diagnose app.log --memory 512Mi
   $ kubectl logs shop-5d4c | memwatch diagnose -

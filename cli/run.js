@@ -61,7 +61,7 @@ open).
 Examples:
   $ memwatch run -- node server.js
   $ memwatch run --for 60 --fail-on confirmed -- npm start
-  $ memwatch run --for 60 --json -- node server.js | jq '.targets[].primary'
+  $ memwatch run --for 60 --json -- node server.js | jq '.targets[].headline'
   $ memwatch run --attach 4711 --for 5m`)
   .action(async (words, given) => {
     process.exitCode = given.attach === undefined

@@ -77,7 +77,7 @@ function renderReport (report, { width = 100, verbose = false, ended = [] } = {}
 function renderLines (report, text, ended) {
   text.addEnd(report)
   const deaths = report.deaths.filter(({ reason }) => reason !== 'clean')
-  for (const target of report.targets) {
+  for (const target of inReadingOrder(report.targets)) {
     const died = deaths.some(({ pid, thread }) =>
       pid === target.pid && (thread === 'main' || thread === target.thread))
     const end = ended.find(({ pid, thread }) => pid === target.pid && thread === target.thread)
@@ -87,6 +87,20 @@ function renderLines (report, text, ended) {
   }
   if (report.source) text.addSource(report.source)
   return text.lines
+}
+
+/** Headlines with a finding, in the order of the report. */
+const FOUND = ['confirmed', 'suspected']
+
+/**
+ * Orders targets: those with a finding come first, then main threads, then workers. A batch program
+ * ends its workers before anything can be decided about them.
+ * @param {import('./watch-command').Report['targets']} targets
+ */
+function inReadingOrder (targets) {
+  const rank = (/** @type {typeof targets[number]} */ { thread, headline: { state } }) =>
+    [...FOUND, ''].indexOf(FOUND.includes(state) ? state : '') * 2 + Number(thread !== 'main')
+  return targets.toSorted((a, b) => rank(a) - rank(b))
 }
 
 /**
