@@ -350,7 +350,7 @@ class ReportText {
       this.#say(`Addons with their own malloc: ${mallocAddons.join(', ')}`, 2)
     }
     if (openHandles && openHandles.length > 0) {
-      this.#say('Held open', 2)
+      this.#say('Held open when it was found', 2)
       for (const { count, text } of openHandles.slice(0, MOST_SUSPECTS)) {
         this.#say(`- ${formatNumber(count)} ${text}`, 4)
       }

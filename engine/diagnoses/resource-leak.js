@@ -91,21 +91,17 @@ module.exports = defineDiagnosis({
       finding: {
         kind: name,
         descriptorKind: told?.name,
-        perSecond,
-        loadGrowthRatio: signals.loadGrowthRatio
+        perSecond
       },
       evidence: showEvidence(signals, limits, { cause, grown, told, load }),
       impact: describeImpact(signals, bound)
     }
   },
 
-  fix ({ kind, descriptorKind, perSecond, loadGrowthRatio }, { pid }) {
+  fix ({ kind, descriptorKind, perSecond }, { pid }) {
     const found = KINDS.find(({ name }) => name === kind)
     if (!found) return []
     const told = DESCRIPTOR_KINDS.find(({ name }) => name === descriptorKind)
-    const loadChange = loadGrowthRatio === null
-      ? ''
-      : `; the work of the thread changed to ${formatRatio(loadGrowthRatio)} of its former amount`
     const site = (told?.site ?? found.site).replaceAll('PID', String(pid))
     return [
       {
@@ -115,7 +111,7 @@ module.exports = defineDiagnosis({
             'runs at this rate.'
         },
         predicted: [prediction(`${found.of}PerSecond`, perSecond, 0)],
-        risk: `A higher limit only delays the failure${loadChange}.`
+        risk: 'A higher limit only delays the failure.'
       }
     ]
   }
@@ -124,10 +120,7 @@ module.exports = defineDiagnosis({
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /** @typedef {import('./resource-leak-kinds').Count} Count */
-/**
- * @typedef {{ kind: string, descriptorKind?: string, perSecond: number,
- *   loadGrowthRatio: number | null }} Finding
- */
+/** @typedef {{ kind: string, descriptorKind?: string, perSecond: number }} Finding */
 
 /**
  * Kinds that pile up, the steadiest and largest first.

@@ -275,7 +275,7 @@ export const mallocAddonsOf = addons =>
 
 /** @param {{ count: number, text: string }[]} handles of a verdict */
 export const openHandlesOf = handles => [
-  h('h3', {}, 'Held open'),
+  h('h3', {}, 'Held open when it was found'),
   h('ul', {}, ...handles.map(({ count, text }) => h('li', {}, `${count} ${text}`)))
 ]
 
