@@ -64,7 +64,7 @@ const order = (found, first) =>
 function detail (verdict) {
   const { diagnosis, title, state, severity, opportunity, summary, secondsLeft, impact } = verdict
   const { evidence, suspects, captureError, holders, knownBugs, openHandles } = verdict
-  const { mallocAddons, fix, runbook } = verdict
+  const { mallocAddons, loadedAddons, fix, runbook } = verdict
   return {
     diagnosis,
     title,
@@ -94,6 +94,7 @@ function detail (verdict) {
     },
     ...openHandles && { openHandles },
     ...mallocAddons?.length > 0 && { mallocAddons },
+    ...loadedAddons && { loadedAddons },
     fix,
     runbook: runbook && runbookOf(runbook)
   }

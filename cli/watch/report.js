@@ -4,6 +4,7 @@ const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 const { formatBytes, formatNumber, formatRatio, formatSeconds, formatValue } = require('@memwatch/engine/text/format')
 const { shellWords } = require('@memwatch/engine/text/shell')
 const { MOST_PILES } = require('@memwatch/engine/verdicts/holders')
+const { loadedAddonsText } = require('@memwatch/engine/text/addons-text')
 const { packagesText, sourceText } = require('@memwatch/engine/text/suspect-text')
 const { runbookOf } = require('../text/runbook')
 const { wrap } = require('../text/wrap')
@@ -338,7 +339,7 @@ class ReportText {
    *   contains the summary of its verdict
    */
   #addVerdict (verdict, headline) {
-    const { suspects, captureError, knownBugs, openHandles, mallocAddons } = verdict
+    const { suspects, captureError, knownBugs, openHandles, mallocAddons, loadedAddons } = verdict
     this.#addTitle(verdict)
     if (verdict.diagnosis !== headline.diagnosis) this.#say(verdict.summary, 2)
     if (verdict.impact) this.#say(`Impact: ${verdict.impact}`, 2)
@@ -349,6 +350,7 @@ class ReportText {
     if (mallocAddons && mallocAddons.length > 0) {
       this.#say(`Addons with their own malloc: ${mallocAddons.join(', ')}`, 2)
     }
+    if (loadedAddons) this.#say(loadedAddonsText(loadedAddons), 2)
     if (openHandles && openHandles.length > 0) {
       this.#say('Held open when it was found', 2)
       for (const { count, text } of openHandles.slice(0, MOST_SUSPECTS)) {

@@ -9,7 +9,7 @@ const { findKnownBugs, noteKnownBugs } = require('../known-bugs/match')
  * finding of resource-leak or native-memory-leak, details of the process.
  * @typedef {import('./evaluate').Verdict & { suspects: import('./case').AttachedSuspects | null,
  *   captureError: string | null, holders: import('./holders').Holders | null,
- *   mallocAddons: import('./case').Case['mallocAddons'],
+ *   mallocAddons: import('./case').Case['mallocAddons'], loadedAddons: string[] | null,
  *   openHandles: import('./case').Case['openHandles'],
  *   knownBugs: import('../known-bugs/match').KnownBugNote[],
  *   followUp: import('./follow-up').FollowUp | null }} AttachedVerdict
@@ -32,6 +32,7 @@ function attachedVerdicts (target) {
         isFound && !suspects ? known.captureErrors.get(verdict.diagnosis) ?? null : null,
       holders: selectHolders(verdict, known.holders),
       mallocAddons: isFound && verdict.diagnosis === 'native-memory-leak' ? known.mallocAddons : null,
+      loadedAddons: isFound && isNative(verdict, known) ? nameAddons(target) : null,
       openHandles: isFound && verdict.diagnosis === 'resource-leak' ? known.openHandles : null,
       knownBugs: isFound
         ? noteKnownBugs(verdict.diagnosis, knownBugsOf(target, known), suspects?.suspects ?? null)
@@ -39,6 +40,28 @@ function attachedVerdicts (target) {
       followUp: known.followUps.get(verdict.diagnosis) ?? null
     }
   })
+}
+
+/** Places of memory that addons may hold. */
+const ADDON_PLACES = ['native', 'external']
+
+/**
+ * @param {import('./evaluate').Verdict} verdict
+ * @param {import('./case').Case} known
+ * @returns {boolean} true if an addon may hold the memory that a verdict is about
+ */
+function isNative ({ diagnosis }, { settled }) {
+  if (diagnosis !== 'native-memory-leak') return false
+  return ADDON_PLACES.includes(String(settled.get(diagnosis)?.judgement.finding?.place))
+}
+
+/**
+ * @param {import('../history/target').Target} target
+ * @returns {string[] | null} file names of the loaded addons; null if they are unknown
+ */
+function nameAddons ({ values: { addons } }) {
+  if (addons === undefined) return null
+  return [...new Set(Object.keys(addons).map(key => key.slice(key.indexOf('/') + 1)))].sort()
 }
 
 /**

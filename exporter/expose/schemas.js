@@ -106,6 +106,11 @@ const verdict = object({
     description: 'native-memory-leak: loaded addons with their own malloc; null if the exporter ' +
       'cannot read their files'
   },
+  loadedAddons: {
+    anyOf: [array(text), { type: 'null' }],
+    description: 'native-memory-leak: file names of the loaded addons, if one may hold the ' +
+      'memory; null if they are unknown'
+  },
   openHandles: {
     anyOf: [array(object({ count: number, text })), { type: 'null' }],
     description: 'resource-leak: descriptors by path or peer and threads by name, most frequent ' +

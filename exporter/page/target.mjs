@@ -6,8 +6,8 @@ import { ChartView } from './chart.mjs'
 import { courseOf, marksOf } from './marks.mjs'
 import { MemoryBar } from './memory.mjs'
 import {
-  EvidenceList, Fixes, VerdictRow, captureErrorOf, holdersOf, knownBugsOf, mallocAddonsOf,
-  openHandlesOf, pilesList, suspectsTable
+  EvidenceList, Fixes, VerdictRow, captureErrorOf, holdersOf, knownBugsOf, loadedAddonsOf,
+  mallocAddonsOf, openHandlesOf, pilesList, suspectsTable
 } from './verdict.mjs'
 import { Captures } from './captures.mjs'
 import { deathsList } from './deaths.mjs'
@@ -310,10 +310,12 @@ export class Target {
     const suspects = this.#primary?.suspects
     fill(this.#suspects, suspects, () => suspects &&
       suspectsTable(suspects, id => this.#captures.drawFlameGraph(id)))
-    const { captureError, holders, knownBugs = [], openHandles, mallocAddons } =
+    const { captureError, holders, knownBugs = [], openHandles, mallocAddons, loadedAddons } =
       this.#primary ?? {}
-    fill(this.#attached, [captureError, holders, knownBugs, openHandles, mallocAddons], () => [
+    const shown = [captureError, holders, knownBugs, openHandles, mallocAddons, loadedAddons]
+    fill(this.#attached, shown, () => [
       captureError ? captureErrorOf(captureError) : null,
+      loadedAddons ? loadedAddonsOf(loadedAddons) : null,
       mallocAddons?.length > 0 ? mallocAddonsOf(mallocAddons) : null,
       ...openHandles?.length > 0 ? openHandlesOf(openHandles) : [],
       ...holders ? holdersOf(holders) : [],

@@ -1,4 +1,5 @@
 import { copy, fill, h, setText, symbolOf } from './dom.mjs'
+import { loadedAddonsText } from '@memwatch/engine/text/addons-text'
 import { formatBytes, formatRatio, formatSeconds, formatValue } from '@memwatch/engine/text/format'
 import { bullet, miniature } from './miniature.mjs'
 import { shellAssignments } from '@memwatch/engine/text/shell'
@@ -272,6 +273,9 @@ export const captureErrorOf = error =>
 /** @param {string[]} addons addons that a verdict names */
 export const mallocAddonsOf = addons =>
   h('p', {}, `Addons with their own malloc: ${addons.join(', ')}`)
+
+/** @param {string[]} addons file names */
+export const loadedAddonsOf = addons => h('p', {}, loadedAddonsText(addons))
 
 /** @param {{ count: number, text: string }[]} handles of a verdict */
 export const openHandlesOf = handles => [

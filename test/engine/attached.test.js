@@ -2,7 +2,9 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
+const { replayFile } = require('../../cli/sources/replay-file')
 const { replay } = require('../../engine/recording/replay')
+const { attachedVerdicts } = require('../../engine/verdicts/attached')
 const { attachedAt, beginningOf } = require('../support/attached-recording')
 
 const FOLDER = path.join(__dirname, '../recordings')
@@ -51,4 +53,20 @@ it('after an attach 98 % of the findings of a preloaded agent are confirmed in t
   }
   expect(found).toBeGreaterThan(20)
   expect(missed.length).toBeLessThanOrEqual(0.02 * found)
+})
+
+it('a finding of native memory names the loaded addons, one of the heap does not', async () => {
+  const addonsIn = async (/** @type {string} */ name, addons) => {
+    const { targets: [target] } = await replayFile(path.join(FOLDER, name))
+    target.values.addons = addons
+    const found = attachedVerdicts(target).find(({ state }) => state === 'confirmed')
+    return found?.loadedAddons
+  }
+  const native = '24-native-memory-leak-broken.ndjson.gz'
+  expect(await addonsIn(native, {})).toEqual([])
+  expect(await addonsIn(native, { 'node_api/sharp.node': 1, 'unread/a.node': 1 })).toEqual([
+    'a.node', 'sharp.node'
+  ])
+  expect(await addonsIn(native, undefined)).toBeNull()
+  expect(await addonsIn('24-js-heap-leak-broken.ndjson.gz', { 'v8/a.node': 1 })).toBeNull()
 })
