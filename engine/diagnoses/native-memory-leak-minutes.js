@@ -145,8 +145,10 @@ function judgeLine (signals, limits, line) {
     ? limits.churningRunwayShareRatio * (rise + runway)
     : findCertainBytes(limits, line)
   const isEnough = steady >= limits.steadinessRatio && rise >= neededBytes
-  const isCertain = isEnough && signals.majorsSeen >= limits.majors
-  const { secondsLeft, inTime } = timeLeft(runway / growth, seconds, limits)
+  const pauses = (signals.outsideHeapLatelyRatio ?? 1) < limits.pausesRatio
+  const isCertain = isEnough && !pauses && signals.majorsSeen >= limits.majors
+  const { secondsLeft, inTime } = timeLeft(pauses ? Infinity : runway / growth, seconds, limits)
+  const rate = formatValue(growth, 'bytesPerSecond')
   return {
     state: isCertain ? 'confirmed' : 'suspected',
     severity: severityByTime(runway / growth, limits),
@@ -156,8 +158,10 @@ function judgeLine (signals, limits, line) {
     // refute earlier evidence.
     keeps: isEnough,
     standing: sayStanding('Memory outside the JS heap', rise, seconds),
-    summary: `Memory outside the JS heap grows by ${formatValue(growth, 'bytesPerSecond')} and ` +
-      'is not returned: ' +
+    summary: (pauses
+      ? `Memory outside the JS heap grew by ${rate}, but hardly in the last minute, and was not ` +
+        'returned: '
+      : `Memory outside the JS heap grows by ${rate} and is not returned: `) +
       `${PLACES[place].name}${isCertain ? '' : `; ${MAY_FILL}`}.`,
     finding: { place, growthBytesPerSecond: growth },
     evidence: listEvidence(

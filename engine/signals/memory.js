@@ -20,6 +20,10 @@ const { bytesTrend, trendOf } = require('./trend-signal')
  */
 const ANSWER_SECONDS = 120
 
+/** Window that shows whether growth goes on, and the least share of it that must be known. */
+const LATELY_SECONDS = 60
+const LATELY_LEAST_SHARE = 0.75
+
 const outsideTrend = growthAfterMajors('outsideHeapBytes')
 const rssGrowth = growthOf('rssBytes')
 const slackGrowth = growthOf('allocatorSlackBytes')
@@ -129,6 +133,22 @@ module.exports = {
   }),
   outsideHeapTrend: bytesTrend('the memory outside the heap across major GCs', window =>
     trendOf(outsideTrend(window))),
+  outsideHeapLatelyRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    expected: 'after a minute',
+    help: `Growth of the memory outside the heap in the last ${LATELY_SECONDS} s, as a share of ` +
+      'its trend across major GCs, which may be rare.',
+    compute: window => {
+      const { slope = 0 } = outsideTrend(window).trend ?? {}
+      const { times, values } = window.points('outsideHeapBytes', LATELY_SECONDS)
+      const spanSeconds = times[times.length - 1] - times[0]
+      if (slope <= 0 || !(spanSeconds >= LATELY_LEAST_SHARE * LATELY_SECONDS)) return null
+      // Medians of the first and last third: single readings contain garbage.
+      const third = Math.ceil(values.length / 3)
+      const grown = median(values.slice(-third)) - median(values.slice(0, third))
+      return grown / (2 / 3 * spanSeconds) / slope
+    }
+  }),
   nativeBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     expected: 'on Linux, from /proc',
