@@ -31,39 +31,44 @@ function utilization (window, seconds) {
  */
 const READINGS_PER_SECOND = 10
 
+/** Shorter blocks delay nobody, so their frequency is not read. */
+const LEAST_BLOCK_SECONDS = 0.01
+
 /**
- * Waits of requests that arrive at random, one per second. A block of L seconds adds L²/2 seconds.
- * Frequent blocks add more than the longest block of a frame, so in a busy frame the mean of the
- * agent's readings counts.
+ * Waits of requests that arrive at random, one per second, by frame. A block of L seconds adds L²/2
+ * seconds. Frequent blocks add more than the longest block of a frame, so in a busy frame the mean
+ * of the agent's readings counts.
  * @param {Window} window
- * @param {(longestSeconds: number, i: number, times: readonly number[]) => number} [shareOf] part
- *   of the wait in the i-th frame to add; default: all
- * @returns {number | null} mean wait in seconds
+ * @returns {{ times: readonly number[], longest: readonly number[], waits: number[],
+ *   overSeconds: number }} longest: seconds; waits: sums in seconds. The first is 0, because the
+ *   block that the first frame reports may have ended before the window
  */
-function meanWait (window, shareOf = () => 1) {
-  const { times, values } = window.points('longestDelaySeconds', RATE_SECONDS)
+const waitsOf = window => window.once('waits', () => {
+  const { times, values: longest } = window.points('longestDelaySeconds', RATE_SECONDS)
   const last = times.length - 1
-  const overSeconds = last > 0 ? times[last] - times[0] : 0
-  if (overSeconds <= 0) return null
-  const readings = sumAt(window, ['delayReadings'], times)
-  const delays = sumAt(window, ['delaySeconds'], times)
-  let sum = 0
-  // The block reported by the first frame may have ended before the window.
-  for (let i = 1; i <= last; i++) {
-    const seconds = times[i] - times[i - 1]
-    const count = readings[i] - readings[i - 1]
-    const mean = count >= READINGS_PER_SECOND * seconds ? (delays[i] - delays[i - 1]) / count : 0
-    const wait = Math.max(values[i] ** 2 / 2, mean * seconds)
-    if (wait > 0) sum += wait * shareOf(values[i], i, times)
+  const waits = longest.map((seconds, i) => i === 0 ? 0 : seconds ** 2 / 2)
+  if (longest.some(seconds => seconds >= LEAST_BLOCK_SECONDS)) {
+    const readings = sumAt(window, ['delayReadings'], times)
+    const delays = sumAt(window, ['delaySeconds'], times)
+    for (let i = 1; i <= last; i++) {
+      const seconds = times[i] - times[i - 1]
+      const count = readings[i] - readings[i - 1]
+      if (count < READINGS_PER_SECOND * seconds) continue
+      waits[i] = Math.max(waits[i], (delays[i] - delays[i - 1]) / count * seconds)
+    }
   }
-  return sum / overSeconds
-}
+  return { times, longest, waits, overSeconds: last > 0 ? times[last] - times[0] : 0 }
+})
 
 /**
  * Mean wait of a request for the loop.
  * @param {Window} window
+ * @returns {number | null} seconds
  */
-const expectedWait = window => window.once('expected wait', () => meanWait(window))
+function expectedWait (window) {
+  const { waits, overSeconds } = waitsOf(window)
+  return overSeconds > 0 ? waits.reduce((sum, wait) => sum + wait, 0) / overSeconds : null
+}
 
 /**
  * Mean wait of a request for the loop, without the part caused by major GCs. The mean pause of the
@@ -71,19 +76,20 @@ const expectedWait = window => window.once('expected wait', () => meanWait(windo
  * @param {Window} window
  */
 function expectedWaitOutsideMajors (window) {
-  /** @type {{ pauses: number[], majors: number[] } | undefined} */
-  let gcs
-  return meanWait(window, (longest, i, times) => {
-    gcs ??= {
-      pauses: sumAt(window, ['ordinaryMajorPauseSeconds', 'externalMajorPauseSeconds'], times),
-      majors: sumAt(window, ['ordinaryMajors', 'externalMajors'], times)
-    }
-    const { pauses, majors } = gcs
-    const next = Math.min(i + 1, times.length - 1)
+  const { times, longest, waits, overSeconds } = waitsOf(window)
+  if (overSeconds <= 0) return null
+  const last = times.length - 1
+  const pauses = sumAt(window, ['ordinaryMajorPauseSeconds', 'externalMajorPauseSeconds'], times)
+  const majors = sumAt(window, ['ordinaryMajors', 'externalMajors'], times)
+  let sum = 0
+  for (let i = 1; i <= last; i++) {
+    if (longest[i] === 0) continue
+    const next = Math.min(i + 1, last)
     const count = Math.max(1, majors[next] - majors[i - 1])
-    const outside = Math.max(0, longest - (pauses[next] - pauses[i - 1]) / count)
-    return longest > 0 ? (outside / longest) ** 2 : 1
-  })
+    const outside = Math.max(0, longest[i] - (pauses[next] - pauses[i - 1]) / count)
+    sum += waits[i] * (outside / longest[i]) ** 2
+  }
+  return sum / overSeconds
 }
 
 /**
