@@ -238,9 +238,9 @@ function showEvidence (signals, limits, { cause, grown, told, load }) {
         `The event loop is busy ${value} of the time${waits}: unanswered requests pile up ` +
         'as well.'),
     grown
-      .filter(kind => kind !== cause)
-      .map(({ name, of, rise }) =>
-        evidence(`${of}Rise`, rise, limits.rise, value => `${value} more ${name}, too.`)),
+      .filter(kind => kind.name !== name)
+      .map(kind => evidence(`${kind.of}Rise`, kind.rise, limits.rise, value =>
+        `${value} more ${kind.name}, too.`)),
     listenerWarnings && evidence('listenerWarnings', listenerWarnings, 0, value =>
       `Node warned of ${value} emitter(s) with too many listeners: code adds listeners per ` +
       'request and does not remove them.'),

@@ -88,7 +88,8 @@ const symptoms = new Map(diagnoses.map(({ id, explains }) => [id, explains]))
 
 /**
  * Orders findings: the one to act on first comes first. A finding of severity info comes after all
- * more severe suspicions, and a suspected cause before its confirmed symptom.
+ * more severe suspicions. A suspected cause comes before its symptom if that is confirmed, or not
+ * more severe.
  * @template {Verdict} V
  * @param {readonly V[]} verdicts
  * @returns {V[]}
@@ -100,8 +101,11 @@ function order (verdicts) {
     .filter(({ state, opportunity }) =>
       !opportunity && (state === 'confirmed' || state === 'suspected'))
     .sort((a, b) => rank(a) - rank(b) || byUrgency(a, b))
-  const causes = found.filter(({ diagnosis, state, severity }) => state === 'suspected' &&
-    severity !== 'info' && symptoms.get(diagnosis)?.includes(found[0].diagnosis))
+  const isWorthy = (/** @type {V} */ { severity }) => severity !== 'info' &&
+    (found[0].state === 'confirmed' ||
+      SEVERITIES.indexOf(severity) <= SEVERITIES.indexOf(found[0].severity))
+  const causes = found.filter(cause => cause.state === 'suspected' && isWorthy(cause) &&
+    symptoms.get(cause.diagnosis)?.includes(found[0].diagnosis))
   return [...new Set([...causes.slice(0, 1), ...found])]
 }
 

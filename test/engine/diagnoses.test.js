@@ -1424,6 +1424,22 @@ describe('resource-leak', () => {
     })
     expect(verdict('resource-leak')).toMatchObject({ state })
   })
+  it.each([
+    ['ignores connections that come and go', t => 20 + t / 3 + (t % 30 < 15 ? 60 : 0), 'ok'],
+    ['finds a leak beside connections that come and go', t => 20 + 4 * t + (t % 30 < 15 ? 60 : 0),
+      'confirmed']
+  ])('%s', (_, count, state) => {
+    const { verdict } = watch({
+      seconds: 120,
+      at: t => ({
+        values: {
+          ...open(descriptors({ socket: Math.round(count(t)) })),
+          resources: { TCPSocketWrap: Math.round(count(t)) }
+        }
+      })
+    })
+    expect(verdict('resource-leak')).toMatchObject({ state })
+  })
   it('ignores a pool of sixty threads that fills and stays', () => {
     const { verdict } = watch({
       seconds: 120,

@@ -155,6 +155,12 @@ describe('the headline', () => {
       'Suspected: js-heap-leak: js-heap-leak is suspected Also confirmed: heap-limit-thrash.'
     ],
     [
+      'a suspected symptom that is more severe than its cause',
+      [verdict('js-heap-leak', 'suspected'), verdict('resource-leak', 'suspected', warning)],
+      'suspected',
+      'Suspected: js-heap-leak: js-heap-leak is suspected Also suspected: resource-leak.'
+    ],
+    [
       'a confirmed finding before a suspicion that does not explain it',
       [
         verdict('js-heap-leak', 'suspected'),
