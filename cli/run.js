@@ -195,7 +195,9 @@ function writeReport (report, given, reportFile, ended) {
   else {
     const width = Math.min(out.columns || 100, 120)
     const lines = renderReport(report, { width, verbose: given.verbose, ended })
-    out.say('', ...lines, ...(given.listen === undefined ? sayHowToCapture(report) : []))
+    // A report on a source judges a process that has ended.
+    const mayCapture = given.listen === undefined && !report.source
+    out.say('', ...lines, ...(mayCapture ? sayHowToCapture(report) : []))
   }
 }
 

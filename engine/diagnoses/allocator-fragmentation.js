@@ -13,12 +13,7 @@ const { envChange, jemallocChange } = require('../fixes/malloc')
  * memory map exists from which to compute the saving.
  */
 const JEMALLOC_RECOVERED = 0.85
-/**
- * Share of the memory retained in thread arenas that a lower MALLOC_ARENA_MAX returned, in one
- * measurement.
- */
-const ARENA_MAX_RECOVERED = 0.4
-/** Least share of retained memory that a remedy must return to be listed. */
+/** Least share of retained memory that jemalloc must return to be listed. */
 const LEAST_RECOVERED = 0.1
 
 module.exports = defineDiagnosis({
@@ -107,48 +102,25 @@ module.exports = defineDiagnosis({
 
   fix (
     { retainedBytes: retained, rssBytes, jemallocSavingBytes, arenaShareRatio, trimmableBytes },
-    target
+    target,
+    limits
   ) {
     /** @param {number} saved bytes */
     const predicted = saved => [prediction('rssBytes', rssBytes, rssBytes - saved)]
     const jemalloc = jemallocSavingBytes ?? JEMALLOC_RECOVERED * retained
-    const fixes = [
-      {
-        title: 'Use jemalloc',
-        change: jemallocChange(target),
-        predicted: predicted(jemalloc),
-        risk: 'This replaces the allocator of the process: try it on one replica first. In ' +
-          'Alpine and ' +
-          'distroless images, copy the library into the image.'
-      }
-    ]
-    if (target.mallocEnv.MALLOC_ARENA_MAX === undefined) {
-      fixes.push({
-        title: 'Without a new library: fewer arenas',
-        change: envChange({ MALLOC_ARENA_MAX: '2' }),
-        // jemalloc also returns memory of the arenas, so fewer arenas cannot save more than
-        // jemalloc.
-        predicted: predicted(Math.min(jemalloc, ARENA_MAX_RECOVERED * arenaShareRatio * retained)),
-        risk: 'Threads of the pool share two arenas, with some lock contention. Memory in [heap] ' +
-          'does not change.'
-      })
-    }
-    // Largest saving first; remedies that save next to nothing are left out.
-    const lasting = fixes
-      .filter(({ predicted: [{ from, to }] }) => from - to >= LEAST_RECOVERED * retained)
-      .sort((a, b) => a.predicted[0].to - b.predicted[0].to)
-    if (target.mallocEnv.MALLOC_MMAP_THRESHOLD_ === undefined) {
-      lasting.push({
-        title: 'Without a new library, if the app uses large Buffers: separate memory for them',
-        change: envChange({ MALLOC_MMAP_THRESHOLD_: '32768' }),
-        // memwatch does not know the sizes. In measurements the setting saved between nothing and
-        // as much as jemalloc.
-        predicted: [],
-        risk: 'Each allocation of 32 KiB or more becomes a system call, which costs some CPU in ' +
-          'apps with many such Buffers. Memory of smaller ones does not change: if all are ' +
-          'smaller, the setting has no effect.'
-      })
-    }
+    // If jemalloc returns next to nothing, no other setting of malloc does.
+    const lasting = jemalloc >= LEAST_RECOVERED * retained
+      ? [
+          {
+            title: 'Use jemalloc',
+            change: jemallocChange(target),
+            predicted: predicted(jemalloc),
+            risk: 'This replaces the allocator of the process: try it on one replica first. In ' +
+              'Alpine and distroless images, copy the library into the image.'
+          },
+          ...settingsOf(target, arenaShareRatio >= limits.arenaShareRatio)
+        ]
+      : []
     const change = trimChange(target)
     if (!change) return lasting
     return [
@@ -163,6 +135,37 @@ module.exports = defineDiagnosis({
     ]
   }
 })
+
+/**
+ * Settings of glibc. They saved between nothing and as much as jemalloc in measurements, and
+ * nothing that memwatch can see tells how much, so no saving is predicted.
+ * @param {import('@memwatch/agent/protocol/frame').Hello} target
+ * @param {boolean} isInArenas true if thread arenas hold most of the retained memory
+ * @returns {import('./define-diagnosis').Fix[]}
+ */
+function settingsOf ({ mallocEnv }, isInArenas) {
+  const fixes = []
+  if (mallocEnv.MALLOC_ARENA_MAX === undefined && isInArenas) {
+    fixes.push({
+      title: 'Without a new library: try fewer arenas',
+      change: envChange({ MALLOC_ARENA_MAX: '2' }),
+      predicted: [],
+      risk: 'Threads of the pool share two arenas, with some lock contention. Some apps gain ' +
+        'nothing: compare RSS under the same load. Memory in [heap] does not change.'
+    })
+  }
+  if (mallocEnv.MALLOC_MMAP_THRESHOLD_ === undefined) {
+    fixes.push({
+      title: 'Without a new library, if the app uses large Buffers: separate memory for them',
+      change: envChange({ MALLOC_MMAP_THRESHOLD_: '32768' }),
+      predicted: [],
+      risk: 'Each allocation of 32 KiB or more becomes a system call, which costs some CPU in ' +
+        'apps with many such Buffers. Memory of smaller ones does not change: if all are ' +
+        'smaller, the setting has no effect.'
+    })
+  }
+  return fixes
+}
 
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */

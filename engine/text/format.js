@@ -50,7 +50,8 @@ function formatSeconds (seconds) {
  * @param {number} seconds
  * @returns {string} 12 ms
  */
-const formatMilliseconds = seconds => `${formatNumber(seconds * 1000)} ms`
+const formatMilliseconds = seconds =>
+  seconds > 0 && seconds < 1e-4 ? 'less than 0.1 ms' : `${formatNumber(seconds * 1000)} ms`
 
 /**
  * @param {number} bytes

@@ -226,20 +226,27 @@ describe('memwatch fix', () => {
   })
 })
 
-it('fewer arenas are predicted to save no more than jemalloc', () => {
+it('settings of glibc are listed after jemalloc, without a predicted saving', () => {
   const MIB = 2 ** 20
-  const [first, ...others] = allocatorFragmentation.fix(
+  const fixesOf = (changes = {}) => allocatorFragmentation.fix(
     /** @type {any} */ ({
       retainedBytes: 100 * MIB,
       rssBytes: 300 * MIB,
       jemallocSavingBytes: 30 * MIB,
       arenaShareRatio: 1,
-      trimmableBytes: 0
+      trimmableBytes: 0,
+      ...changes
     }),
     hello({ mallocEnv: {} }),
     allocatorFragmentation.limits
   )
+  const [first, ...others] = fixesOf()
   expect(first.change.env).toHaveProperty('LD_PRELOAD')
-  const arenas = others.find(({ change }) => change.env?.MALLOC_ARENA_MAX)
-  expect(arenas?.predicted[0].to).toBe(270 * MIB)
+  expect(first.predicted[0].to).toBe(270 * MIB)
+  expect(others.map(({ change, predicted }) => [change.env, predicted])).toEqual([
+    [{ MALLOC_ARENA_MAX: '2' }, []],
+    [{ MALLOC_MMAP_THRESHOLD_: '32768' }, []]
+  ])
+  expect(fixesOf({ arenaShareRatio: 0.4 })).toHaveLength(2)
+  expect(fixesOf({ jemallocSavingBytes: 5 * MIB })).toEqual([])
 })
