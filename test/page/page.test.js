@@ -233,7 +233,7 @@ describeWithTools('the page', ({ chromium }) => {
     await page.locator('#chart-memory canvas').waitFor()
     // If the parent collects the process before the exporter looks, the signal stays unknown.
     expect(await page.locator('.verdict .sentence').innerText()).toMatch(
-      /^(SIGSEGV|An unknown signal) ended it/
+      /^(It crashed with SIGSEGV|An unknown signal ended it)/
     )
     expect(await page.locator('#chart-memory .legend').innerText()).toMatch(
       /Heap, live|Code, files, workers \d/
