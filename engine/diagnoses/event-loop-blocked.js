@@ -34,6 +34,8 @@ module.exports = defineDiagnosis({
     'connectionsAccepted',
     'fewestTimers',
     'fewestConnections',
+    'liveHeapShareRatio',
+    'recentMajorsPerCpuSecond',
     'longBlocksSeen',
     'longBlocksSpanSeconds',
     'longBlocksWaitSeconds',
@@ -68,6 +70,11 @@ module.exports = defineDiagnosis({
     // The verdict is a guess if the thread's CPU time is unknown, and the thread waited for a CPU
     // during more than this share of its busy time.
     contendedRatio: 0.7,
+    // From this share of the heap limit and rate of major GCs on, V8 marks the heap in many steps,
+    // which neither Node.js nor V8's callbacks report: they took 24 to 36 % of wall time in an app
+    // at 0.76 of its limit. The verdict is a guess then.
+    markedShareRatio: 0.7,
+    markedMajorsPerCpuSecond: 0.3,
     // Length of the start phase, in which every app loads and compiles code.
     windowSeconds: 20,
     // If the thread uses a CPU during less than this share of its busy time, it waits inside a
@@ -110,7 +117,10 @@ module.exports = defineDiagnosis({
         `loop for up to ${ms(longest)}${often}; GC is ${formatRatio(signals.gcPauseRatio ?? 0)} ` +
         'of the time.',
       finding: {
-        waits, signal: areRare ? 'longBlocksWaitSeconds' : 'expectedWaitSeconds', seconds: mean
+        waits,
+        mayBeMarking: mayBeMarking(signals, limits),
+        signal: areRare ? 'longBlocksWaitSeconds' : 'expectedWaitSeconds',
+        seconds: mean
       },
       evidence: areRare
         ? showRare(signals, limits, waiters)
@@ -122,7 +132,7 @@ module.exports = defineDiagnosis({
     }
   },
 
-  fix ({ waits, signal, seconds }, target, limits) {
+  fix ({ waits, mayBeMarking, signal, seconds }, target, limits) {
     const capture = `${captureCommand(target, 'cpu_profile')} takes a profile.`
     return [
       {
@@ -141,7 +151,10 @@ module.exports = defineDiagnosis({
               'Avoid regular expressions that backtrack on input.'
         },
         predicted: [prediction(signal, seconds, limits.remainingWaitShareRatio * seconds)],
-        risk: 'More memory does not help, nor does a larger heap.'
+        risk: mayBeMarking
+          ? 'The live heap is near its limit: give it more room first, as V8 marks it in steps ' +
+            'that block the loop as well.'
+          : 'More memory does not help, nor does a larger heap.'
       }
     ]
   }
@@ -150,8 +163,8 @@ module.exports = defineDiagnosis({
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /**
- * @typedef {{ waits: boolean, signal: 'expectedWaitSeconds' | 'longBlocksWaitSeconds',
- *   seconds: number }} Finding seconds: mean wait
+ * @typedef {{ waits: boolean, mayBeMarking: boolean, seconds: number,
+ *   signal: 'expectedWaitSeconds' | 'longBlocksWaitSeconds' }} Finding seconds: mean wait
  * @typedef {{ longest: number, mean: number, isLong: boolean, areRare: boolean }} Delays seconds;
  *   isLong: true if they are long enough, and were observed for long enough, to confirm the finding
  */
@@ -254,14 +267,22 @@ function isLate (limits, busy, blocked, longest, mean) {
 }
 
 /**
- * True if the verdict is a guess: the CPU time of the thread is unknown, and the thread waited for
- * a CPU during most of its busy time.
+ * True if the verdict is a guess: V8 may block the loop, or the CPU time of the thread is unknown,
+ * and the thread waited for a CPU during most of its busy time.
  * @param {Signals} signals
  * @param {Limits} limits
  */
 const isGuess = (signals, limits) =>
-  signals.threadCpuRatio === null &&
-  (signals.runQueueWaitRatio ?? 0) >= limits.contendedRatio * signals.eventLoopUtilizationRatio
+  mayBeMarking(signals, limits) || (signals.threadCpuRatio === null &&
+    (signals.runQueueWaitRatio ?? 0) >= limits.contendedRatio * signals.eventLoopUtilizationRatio)
+
+/**
+ * True if V8 probably marks a nearly full heap in steps that nothing reports.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+const mayBeMarking = ({ liveHeapShareRatio: share, recentMajorsPerCpuSecond: majors }, limits) =>
+  (share ?? 0) >= limits.markedShareRatio && (majors ?? 0) >= limits.markedMajorsPerCpuSecond
 
 /**
  * @param {Signals} signals

@@ -1589,6 +1589,25 @@ it('two independent problems are both reported, one of them as primary', () => {
   expect(verdict('event-loop-blocked').state).toBe('confirmed')
 })
 
+it.each([
+  [60, 'confirmed', 'More memory does not help, nor does a larger heap.'],
+  [200, 'suspected', expect.stringMatching(/^The live heap is near its limit/)]
+])('blocks of a loop with %d of 256 MiB alive are %s: V8 may be marking the heap', (
+  liveMib, state, risk
+) => {
+  const { verdict } = watch({
+    seconds: 40,
+    at: t => ({
+      liveMib,
+      rssMib: 60 + liveMib,
+      majors: 0.5,
+      majorSeconds: 0.01,
+      values: { ...busyLoop(t), ...delays(t, 0.3) }
+    })
+  })
+  expect(verdict('event-loop-blocked')).toMatchObject({ state, fix: [{ risk }] })
+})
+
 describe('a thread that waits for a CPU', () => {
   /**
    * A busy loop with only a share of a core does that share of the work, and each step takes longer
