@@ -69,6 +69,9 @@ module.exports = defineDiagnosis({
       state: isSteady && majorsSeen >= limits.majors ? 'confirmed' : 'suspected',
       severity: severityByTime(secondsLeft, limits),
       secondsLeft: left.secondsLeft,
+      standing: contextsGrow
+        ? `The number of V8 contexts grew by ${formatNumber(contexts?.rise ?? 0)}`
+        : `Compiled code grew by ${formatBytes(codeRise)}`,
       summary: contextsGrow
         ? `${formatNumber(nativeContexts)} V8 contexts are alive. Their number grows by ` +
           `${formatNumber(perSecond)} a second, and major GCs do not free them.${full}`

@@ -116,7 +116,8 @@ const DESCRIPTOR_KINDS = Object.freeze(
 /**
  * Present count of one kind.
  * @typedef {{ name: string, of: typeof KINDS[number]['of'], descriptorsEach: number,
- *   isKnown: boolean, now: number, rise: number, perSecond: number, steady: number }} Count
+ *   isKnown: boolean, now: number, rise: number, perSecond: number, seconds: number,
+ *   steady: number }} Count seconds: span of the rise
  */
 
 /**
@@ -134,6 +135,7 @@ const countKinds = signals =>
       now: signals[now] ?? 0,
       rise: trend?.rise ?? 0,
       perSecond: trend?.slope ?? 0,
+      seconds: trend?.seconds ?? 0,
       steady: trend?.steadinessRatio ?? 0
     }
   })

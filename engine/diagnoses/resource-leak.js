@@ -72,7 +72,7 @@ module.exports = defineDiagnosis({
     const grown = findGrown(kinds, limits)
     const cause = findCause(kinds, grown, limits)
     if (!cause) return ok(`no handles pile up (${listActive(kinds)})`)
-    const { name, rise, perSecond, steady } = cause
+    const { name, rise, perSecond, seconds, steady } = cause
     if (steady < limits.levelsOffRatio) {
       return ok(`${name} grew by ${formatNumber(rise)} and level off`)
     }
@@ -85,6 +85,8 @@ module.exports = defineDiagnosis({
       state: isCertain ? 'confirmed' : 'suspected',
       severity: severityByTime(secondsLeft, limits),
       secondsLeft,
+      standing: `The number of ${told?.name ?? name} grew by ${formatNumber(rise)} in ` +
+        formatSeconds(seconds),
       summary: `${formatNumber(told?.open ?? cause.now)} ${told?.name ?? name}, ` +
         `${formatPerMinute(perSecond)} more ${told ? 'descriptors ' : ''}each minute, and none ` +
         'is closed.',
