@@ -99,8 +99,10 @@ const FOUND = ['confirmed', 'suspected']
  * @param {import('./watch-command').Report['targets']} targets
  */
 function inReadingOrder (targets) {
-  const rank = (/** @type {typeof targets[number]} */ { thread, headline: { state } }) =>
-    [...FOUND, ''].indexOf(FOUND.includes(state) ? state : '') * 2 + Number(thread !== 'main')
+  const rank = (/** @type {typeof targets[number]} */ { thread, headline: { state } }) => {
+    const found = FOUND.includes(state) ? FOUND.indexOf(state) : FOUND.length
+    return 2 * found + Number(thread !== 'main')
+  }
   return targets.toSorted((a, b) => rank(a) - rank(b))
 }
 

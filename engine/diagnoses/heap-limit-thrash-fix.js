@@ -70,7 +70,7 @@ const keepLess = ({ liveBytes }, target) => ({
       'objects.'
   },
   predicted: [],
-  risk: 'This takes time. Until then a restart gains some.'
+  risk: 'This takes time. A restart helps until then.'
 })
 
 /**

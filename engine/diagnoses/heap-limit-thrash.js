@@ -183,6 +183,7 @@ const sayPauses = signals =>
 function showEvidence (signals, limits, left, neededPauses) {
   const { liveHeapShareRatio: share, recentMajorsPerSecond: majors } = signals
   const { slope: growth = 0, fit = 0 } = signals.liveHeapTrend ?? {}
+  const mayLeak = growth > 0 && fit >= limits.growthFit
   return listEvidence(
     evidence('liveHeapShareRatio', share, limits.liveHeapShareRatio, (value, limit) =>
       `After a major GC ${formatBytes(signals.liveHeapBytes)} are left: ${value} of the limit. ` +
@@ -200,7 +201,7 @@ function showEvidence (signals, limits, left, neededPauses) {
       `${formatNumber(signals.recentMajorsPerCpuSecond)} major GCs, and ` +
         `${formatRatio(signals.recentGcCpuRatio)} in GCs of all kinds`
     ),
-    growth > 0 && fit >= limits.growthFit && evidence('liveHeapGrowthBytesPerSecond', growth, 0, value =>
+    mayLeak && evidence('liveHeapGrowthBytesPerSecond', growth, 0, value =>
       `The live heap still grows, by ${value}: the cause may be a leak.`)
   )
 }

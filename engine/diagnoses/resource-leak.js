@@ -218,11 +218,11 @@ function showEvidence (signals, limits, { cause, grown, told, load }) {
   const waits = load.throttled > 0
     ? `, and the CPU quota used up in ${formatRatio(load.throttled)} of its periods`
     : load.queued > 0 ? `, and it waits for a CPU ${formatRatio(load.queued)} of the time` : ''
+  // The cause of other growth needs no rise of its own.
+  const least = rise >= limits.rise ? ` (threshold ${formatNumber(limits.rise)})` : ''
   return listEvidence(
-    evidence(`${of}Rise`, rise, limits.rise, (value, limit) =>
-      // The cause of other growth needs no rise of its own.
-      `${value} more ${name} during the trend${rise >= limits.rise ? ` (threshold ${limit})` : ''}, ` +
-        `${formatNumber(now)} in total.`),
+    evidence(`${of}Rise`, rise, limits.rise, value =>
+      `${value} more ${name} during the trend${least}, ${formatNumber(now)} in total.`),
     told && evidence(told.signal, told.open, 0, value =>
       `At the last count by kind, ${value} of them were ${told.text}.`),
     name === 'threads' && showLoops(signals, limits, rise),

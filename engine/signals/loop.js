@@ -35,9 +35,9 @@ const READINGS_PER_SECOND = 10
 const LEAST_BLOCK_SECONDS = 0.01
 
 /**
- * Waits of requests that arrive at random, one per second, by frame. A block of L seconds adds L²/2
- * seconds. Frequent blocks add more than the longest block of a frame, so in a busy frame the mean
- * of the agent's readings counts.
+ * Waits of requests that arrive at random, one per second, by frame. A block of L seconds adds
+ * L²/2 seconds. Frequent blocks add more than the longest block of a frame, so in a busy frame the
+ * mean of the agent's readings counts.
  * @param {Window} window
  * @returns {{ times: readonly number[], longest: readonly number[], waits: number[],
  *   overSeconds: number }} longest: seconds; waits: sums in seconds. The first is 0, because the

@@ -32,7 +32,7 @@ function attachedVerdicts (target) {
         isFound && !suspects ? known.captureErrors.get(verdict.diagnosis) ?? null : null,
       holders: selectHolders(verdict, known.holders),
       mallocAddons: isFound && verdict.diagnosis === 'native-memory-leak' ? known.mallocAddons : null,
-      loadedAddons: isFound && isNative(verdict, known) ? nameAddons(target) : null,
+      loadedAddons: isFound && mayBelongToAddon(verdict, known) ? nameAddons(target) : null,
       openHandles: isFound && verdict.diagnosis === 'resource-leak' ? known.openHandles : null,
       knownBugs: isFound
         ? noteKnownBugs(verdict.diagnosis, knownBugsOf(target, known), suspects?.suspects ?? null)
@@ -50,7 +50,7 @@ const ADDON_PLACES = ['native', 'external']
  * @param {import('./case').Case} known
  * @returns {boolean} true if an addon may hold the memory that a verdict is about
  */
-function isNative ({ diagnosis }, { settled }) {
+function mayBelongToAddon ({ diagnosis }, { settled }) {
   if (diagnosis !== 'native-memory-leak') return false
   return ADDON_PLACES.includes(String(settled.get(diagnosis)?.judgement.finding?.place))
 }

@@ -39,7 +39,7 @@ class Case {
    */
   suspects = new Map()
   /**
-   * Reasons why the last capture was not possible, by the diagnosis that caused it.
+   * Reasons why the last capture failed or was refused, by the diagnosis that caused it.
    * @type {Map<string, string>}
    */
   captureErrors = new Map()

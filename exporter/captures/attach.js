@@ -8,6 +8,7 @@ const { findCase } = require('@memwatch/engine/verdicts/case')
  */
 const DIAGNOSES = { heap_profile: 'js-heap-leak', cpu_profile: 'event-loop-blocked' }
 
+/** Diagnosis of a full heap, which may grow or not. */
 const FULL_HEAP = 'heap-limit-thrash'
 /** Least growth during the profile of a full heap, as a share of its live objects. */
 const LEAST_GROWTH_SHARE = 0.01
@@ -21,6 +22,7 @@ const LEAST_GROWTH_SHARE = 0.01
 function attach (target, capture) {
   const { id, kind, diagnosis: cause, requestedUnixMs, error, suspects, retainers } = capture
   if (cause && error !== null) return attachError(target, cause, error)
+  if (cause) findCase(target).captureErrors.delete(cause)
   const atSeconds = (requestedUnixMs - target.hello.startedAtUnixMs) / 1000
   findCase(target).captured.set(kind, atSeconds)
   if (retainers && retainers.piles.length > 0) {
