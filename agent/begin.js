@@ -9,15 +9,17 @@ const { startGcs, stopGcs } = require('./collect/gc-start')
  */
 const LOAD_AFTER_MS = 40
 const LOAD_EVERY_MS = 1
-/** Age at the first frame. A process that ends earlier sends nothing. */
+/** Least age at the first frame. A process that ends earlier sends nothing. */
 const FIRST_FRAME_MS = 100
+/** Time after which a busy loop gets all remaining pieces at once. */
+const LOADED_AFTER_MS = 1000
 
 /**
  * States of the agent in this isolate. It enters each at most once, in this order.
  *
  *   waiting  the app starts: the agent only counts GCs
  *   loading  after 40 ms: the agent loads one piece each millisecond
- *   running  after 100 ms, with all remaining pieces: one frame each interval
+ *   running  after all pieces and 100 ms, or after a second: one frame each interval
  *   ended    the process ends, the agent failed, or it was stopped
  *
  * @typedef {'waiting' | 'loading' | 'running' | 'ended'} State
@@ -76,16 +78,21 @@ class Lifecycle {
 
   #startLoading () {
     this.#state = 'loading'
-    this.#timer = setTimeout(this.#fenced(() => this.#run()), FIRST_FRAME_MS - LOAD_AFTER_MS)
+    this.#timer = setTimeout(this.#fenced(() => this.#run()), LOADED_AFTER_MS - LOAD_AFTER_MS)
     this.#loadPiece()
   }
 
+  /** Loads one piece. After the last piece it only waits until the first frame is due. */
   #loadPiece () {
-    if (!this.#pieces.next().done) this.#pieceTimer = setTimeout(this.#onPiece, LOAD_EVERY_MS)
+    const isLoaded = this.#pieces.next().done
+    const leftMs = this.#beganMs + FIRST_FRAME_MS - nowMs()
+    if (isLoaded && leftMs <= 0) return this.#run()
+    this.#pieceTimer = setTimeout(this.#onPiece, isLoaded ? leftMs : LOAD_EVERY_MS)
   }
 
   #run () {
     this.#state = 'running'
+    clearTimeout(this.#timer)
     this.#loadRest()
     this.#agent?.run()
   }

@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * App of bench/attach.js: a server that allocates for each request, and a worker. `/memory` runs
- * full GCs in both threads, and answers with the remaining memory: the heap is the sum of both.
- * `/resources` lists what keeps the event loop alive.
+ * App of bench/attach.js: a server that allocates for each request, and a worker. `/memory` makes
+ * V8 free all it can in both threads, and answers with the remaining memory: the heap is the sum of
+ * both. `/resources` lists what keeps the event loop alive.
  */
 
 const http = require('node:http')
@@ -11,26 +11,39 @@ const { once } = require('node:events')
 const { Worker } = require('node:worker_threads')
 
 const ROWS = 300
-const GCS = 4
+/** V8 discards code that was not used during the last six or seven major GCs. */
+const GCS = 8
 /**
- * This GC also empties V8's cache of compiled scripts, which would keep scripts of the inspector
- * for some GCs. Node.js 18 and 20 ignore the flavor and run a full GC.
+ * Collects garbage as the inspector does: V8 then also empties its cache of compiled scripts, in
+ * each version of Node.js. `gc()` keeps that cache.
  */
-const EVERYTHING = { type: 'major', flavor: 'last-resort' }
+const COLLECT = `
+  const { Session } = require('node:inspector')
+  const session = new Session()
+  session.connect()
+  return new Promise(resolve => session.post('HeapProfiler.collectGarbage', () => {
+    // V8 crashes or hangs if a session ends within its own answer.
+    setImmediate(() => {
+      session.disconnect()
+      resolve()
+    })
+  }))`
+const collect = new Function('require', COLLECT)
 
 const worker = new Worker(`
   const { parentPort } = require('node:worker_threads')
-  parentPort.on('message', everything => {
-    gc(everything)
+  const collect = () => {${COLLECT}}
+  parentPort.on('message', async () => {
+    await collect()
     parentPort.postMessage(process.memoryUsage().heapUsed)
   })`, { eval: true })
 const server = http.createServer(async (request, response) => {
   if (request.url === '/memory') {
     let heapUsedInWorker = 0
     for (let i = 0; i < GCS; i++) {
-      /** @type {any} */ (globalThis).gc(EVERYTHING)
+      await collect(require)
       // The worker needs its own GC: the agent's modules there are garbage of the worker's heap.
-      worker.postMessage(EVERYTHING);
+      worker.postMessage('collect');
       [heapUsedInWorker] = await once(worker, 'message')
       await new Promise(resolve => setTimeout(resolve, 50))
     }

@@ -45,10 +45,15 @@ const READINGS_BEFORE = 5
 const READ_AGAIN_MS = 1000
 /** Number of rounds before measuring, until V8 has compiled their code. */
 const WARM_ROUNDS = 10
+/** Number of rounds after a memory reading, which has made V8 discard that code. */
+const WARM_AGAIN_ROUNDS = 3
 /** Number of memory readings between the rounds. */
 const READINGS = 20
-/** Upper bound of the memory that may remain: less than the agent's code takes. */
-const MOST_LEFT_BYTES = 1024 ** 2
+/**
+ * Upper bound of the heap that may remain: Node.js' own modules that the agent used, and their
+ * compiled code, about 1 MiB in each thread.
+ */
+const MOST_LEFT_BYTES = 3 * 1024 ** 2
 /** Node.js' own port may be in use by others. */
 const INSPECTOR_PORT = 9329
 const RESAMPLES = 1000
@@ -79,7 +84,7 @@ class Served {
    */
   constructor (node, inspectorPort) {
     const cpu = given['server-cpu']
-    const args = ['--expose-gc', `--inspect-port=${inspectorPort}`]
+    const args = [`--inspect-port=${inspectorPort}`]
     this.#app = fork(path.join(__dirname, 'attach-app.js'), {
       // taskset replaces itself by Node.js, so the process id is that of the server.
       ...(cpu === undefined
@@ -301,8 +306,11 @@ async function measure (version, rounds, { exporter, socket: { path: socket } })
   }
   const before = descriptorsOf(own.pid)
   const resources = await own.ask('resources')
-  for (let number = 0; number < WARM_ROUNDS; number++) await round('warm')
-  enter('warm')
+  const warm = async (/** @type {number} */ count) => {
+    for (let number = 0; number < count; number++) await round('warm')
+    enter('warm')
+  }
+  await warm(WARM_ROUNDS)
   const everyRounds = Math.max(1, Math.floor(rounds / READINGS))
   const attachMs = []
   for (let number = 0; number < rounds; number++) {
@@ -310,6 +318,7 @@ async function measure (version, rounds, { exporter, socket: { path: socket } })
     if ((number + 1) % everyRounds === 0) {
       await read()
       console.error(`${number + 1} rounds: ${own.aboveText(control)}`)
+      await warm(WARM_AGAIN_ROUNDS)
     }
   }
   const [{ taken, lost, sent }, other] = await Promise.all(both.map(served => served.rest()))

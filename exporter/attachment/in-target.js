@@ -7,31 +7,36 @@
  */
 
 /**
- * Runs work in a separate turn of the event loop, because the inspector may interrupt the app in
+ * Runs work in separate turns of the event loop, because the inspector may interrupt the app in
  * the middle of a function.
  * @param {NodeRequire} require
- * @param {(require: NodeRequire, given: any) => object} work
+ * @param {(require: NodeRequire, given: any) => object} work its answer, or a function: the work of
+ *   the next turn, so that the app's requests wait less
  * @param {any} given
  * @returns {Promise<string>} answer as JSON
  */
 function inOwnTurn (require, work, given) {
   return new Promise(resolve => {
-    const immediate = require('timers').setImmediate(() => {
-      let answer
-      try {
-        answer = work(require, given)
-      } catch (error) {
-        answer = { error: error instanceof Error ? error.message : 'unknown' }
-      }
-      resolve(JSON.stringify(answer))
-    })
-    // The interrupted function may belong to a request. Without this step the agent's timers would
-    // retain the values that the request has in AsyncLocalStorage.
-    for (const symbol of Object.getOwnPropertySymbols(immediate)) {
-      if (/^kResourceStore|AsyncContextFrame/.test(symbol.description ?? '')) {
-        Object.defineProperty(immediate, symbol, { value: undefined, writable: true })
+    const runNext = (/** @type {typeof work} */ step) => {
+      const immediate = require('timers').setImmediate(() => {
+        let answer
+        try {
+          answer = step(require, given)
+        } catch (error) {
+          answer = { error: error instanceof Error ? error.message : 'unknown' }
+        }
+        if (typeof answer === 'function') runNext(/** @type {typeof work} */ (answer))
+        else resolve(JSON.stringify(answer))
+      })
+      // The interrupted function may belong to a request. Without this step the agent's timers
+      // would retain the values that the request has in AsyncLocalStorage.
+      for (const symbol of Object.getOwnPropertySymbols(immediate)) {
+        if (/^kResourceStore|AsyncContextFrame/.test(symbol.description ?? '')) {
+          Object.defineProperty(immediate, symbol, { value: undefined, writable: true })
+        }
       }
     }
+    runNext(work)
   })
 }
 
@@ -83,8 +88,8 @@ function closeInspector (require) {
  *   override
  * @param {number} given.untilUnixMs time limit; a blocked app may call this function after memwatch
  *   has stopped waiting
- * @returns {{ refused?: 'running' | 'permission' | 'disabled' | 'late', name?: string }} name: name
- *   of the app, as reported by its agent
+ * @returns {{ refused?: 'running' | 'permission' | 'disabled' | 'late' } |
+ *   (() => () => () => { name: string })} turns; name: name of the app, as reported by its agent
  */
 function startAgent (require, { folder, env, defaults, untilUnixMs }) {
   const key = Symbol.for('memwatch.agent')
@@ -98,32 +103,41 @@ function startAgent (require, { folder, env, defaults, untilUnixMs }) {
   const load = createLoad()
   const config = load('./protocol/config').readConfig({ ...defaults, ...process.env, ...env })
   if (config.disabled) return { refused: 'disabled' }
-  if (config.gcHooks || config.allocatorAccess !== 'off') {
-    try {
-      // Node.js never unloads an addon, which retains the first module that loaded it.
-      createLoad()('./addon').loadAddon()
-    } catch {} // There is no addon; the agent reports the reason.
+  const loadAddon = () => {
+    if (config.gcHooks || config.allocatorAccess !== 'off') {
+      try {
+        // Node.js never unloads an addon, which retains the first module that loaded it.
+        createLoad()('./addon').loadAddon()
+      } catch {} // There is no addon; the agent reports the reason.
+    }
+    return begin
   }
-  const agent = load('./begin').begin(config, require('util').debuglog('memwatch'))
-  Object.defineProperty(globalThis, key, {
-    value: {
-      stop () {
-        // Without a goodbye the exporter would report that the process fell silent.
-        agent.end(0)
-        agent.stop()
-        // The agent's modules are removed from the cache: the next attach may use another version,
-        // and a detached app needs no code of the agent.
-        const isOwn = (/** @type {string} */ file) =>
-          file.startsWith(`${path}/`) && !file.slice(path.length).includes('/node_modules/')
-        for (const file of Object.keys(require.cache)) {
-          if (isOwn(file)) delete require.cache[file]
+  const begin = () => {
+    const agent = load('./begin').begin(config, require('util').debuglog('memwatch'))
+    Object.defineProperty(globalThis, key, {
+      value: {
+        stop () {
+          // Without a goodbye the exporter would report that the process fell silent.
+          agent.end(0)
+          agent.stop()
+          // The agent's modules are removed from the cache: the next attach may use another
+          // version, and a detached app needs no code of the agent.
+          const isOwn = (/** @type {string} */ file) =>
+            file.startsWith(`${path}/`) && !file.slice(path.length).includes('/node_modules/')
+          for (const file of Object.keys(require.cache)) {
+            if (isOwn(file)) delete require.cache[file]
+          }
         }
-      }
-    },
-    configurable: true
-  })
-  const { appName, scriptPath } = load('./identity')
-  return { name: config.name || appName(scriptPath()) }
+      },
+      configurable: true
+    })
+    return identify
+  }
+  const identify = () => {
+    const { appName, scriptPath } = load('./identity')
+    return { name: config.name || appName(scriptPath()) }
+  }
+  return loadAddon
 }
 
 /**
