@@ -24,6 +24,12 @@ const LEAST_INTERVAL_BYTES = { service: 32_768, watched: 1024 }
 /** Duration of a profile for a leak outside the heap, which yields few samples per second. */
 const OUTSIDE_SECONDS = { service: 120, watched: 15 }
 /**
+ * Least bytes on the heap that the owner of a handle retains: an idle socket retains some thousand.
+ */
+const OWNER_BYTES = 1024
+/** Number of samples of such owners that name a line: four would be enough. */
+const OWNER_SAMPLES = 12
+/**
  * Largest share of the time to the limit that a profile may take, because the real time may be half
  * of the estimated time.
  */
@@ -71,12 +77,13 @@ function planInHeap (mode, found) {
  * Plans the profile of a leak outside the JS heap. Each retained Buffer, zlib stream, socket or
  * worker has objects of some hundred bytes on the heap. To find these objects, samples are as close
  * together as the allocation rate permits. The upper bound of this rate, one semi-space per
- * scavenge, is its estimate.
+ * scavenge, is its estimate. The rate of new handles tells when there are enough samples.
  * docs/decisions/0065-profiles-find-owners-outside-the-heap.md
  * @param {Mode} mode
  * @param {Target} target
+ * @param {Found} found
  */
-function planOutsideHeap (mode, target) {
+function planOutsideHeap (mode, target, { diagnosis, evidence }) {
   const window = target.window()
   const { scavengesPerSecond = null, semiSpaceCapacityBytes = null } = window
     ? signalsOf(window)
@@ -85,9 +92,14 @@ function planOutsideHeap (mode, target) {
     ? Infinity
     : scavengesPerSecond * semiSpaceCapacityBytes
   const wanted = Math.max(LEAST_INTERVAL_BYTES[mode], bytesPerSecond / SAMPLES_PER_SECOND[mode])
+  const intervalBytes = Math.round(Math.min(wanted, INTERVAL_BYTES[mode]))
+  const handlesPerSecond = diagnosis === 'resource-leak'
+    ? evidence.find(({ signal }) => signal.endsWith('PerSecond'))?.value ?? 0
+    : 0
+  const enough = OWNER_SAMPLES * intervalBytes / Math.max(handlesPerSecond * OWNER_BYTES, 1)
   return {
-    intervalBytes: Math.round(Math.min(wanted, INTERVAL_BYTES[mode])),
-    seconds: OUTSIDE_SECONDS[mode]
+    intervalBytes,
+    seconds: Math.min(Math.max(enough, OUTSIDE_SECONDS.watched), OUTSIDE_SECONDS[mode])
   }
 }
 
@@ -120,8 +132,8 @@ function planCapture ({ what: kind, seconds, when }, target, found) {
   if (kind !== 'heap_profile') return { kind, seconds }
   if (found && !mayProfile(target, found)) return undefined
   const mode = 'runwayBelowSeconds' in when ? 'watched' : modeOf(target)
-  const plan = OUTSIDE_HEAP.has(found?.diagnosis ?? '')
-    ? planOutsideHeap(mode, target)
+  const plan = found && OUTSIDE_HEAP.has(found.diagnosis)
+    ? planOutsideHeap(mode, target, found)
     : planInHeap(mode, found)
   const left = found?.secondsLeft ?? Infinity
   const most = Math.min(seconds ?? Infinity, Math.max(LEAST_SECONDS, RUNWAY_SHARE * left))

@@ -1149,6 +1149,40 @@ describe('automatic captures', () => {
     expect(asked).toEqual([expect.objectContaining({ kind: 'heap_profile', intervalBytes })])
   })
   it.each([
+    // Without GCs the interval is the least: 32 KiB for a service.
+    ['capture', 0.1, 120],
+    ['capture', 5, 77],
+    ['capture', 40, 15],
+    ['force_gc', 40, 15]
+  ])('with %s profile a leak of %d handles a second for %d s', (command, value, seconds) => {
+    const asked = []
+    const { automatic } = make((_target, options) => {
+      asked.push(options)
+      return { finished: Promise.resolve() }
+    })
+    const target = new Target({ hello: hello({ commands: [command] }), name: 'a', thread: 'main' })
+    for (let i = 1; i <= 90; i++) {
+      target.take(frame({
+        sequence: i,
+        atUnixMs: 1_760_000_000_000 + 1000 * i,
+        uptimeSeconds: i,
+        values: {
+          spaces: { new_space: [0, 2 * MIB, MIB, 2 * MIB] },
+          gc: { 'minor/ordinary': gcRow(1, 0.001) }
+        }
+      }), 1_760_000_000_000 + 1000 * i)
+    }
+    automatic.changed(target, /** @type {any} */ ({
+      diagnosis: 'resource-leak',
+      state: 'suspected',
+      evidence: [
+        { signal: 'socketsRise', value: 300, limit: 16 },
+        { signal: 'socketsPerSecond', value, limit: 0 }
+      ]
+    }))
+    expect(asked).toEqual([expect.objectContaining({ kind: 'heap_profile', seconds })])
+  })
+  it.each([
     ['no GC ran that could free it', 0, []],
     ['heaps of other threads hold it', 1, ['silentWorkerHeapGrowthBytesPerSecond']]
   ])('do not profile memory outside the heap if %s', (_, majors, more) => {
