@@ -18,6 +18,8 @@ const ENOUGH_SEMI_SPACE = 16 * MIB
  * time in measurements.
  */
 const COMFORTABLE_SHARE = 0.65
+/** Room that the app should fill before V8 starts to mark again, as a share of the live heap. */
+const MARKING_ROOM_SHARE = 0.15
 /**
  * Share of the container that memwatch plans to use; the rest is for page cache, stacks and
  * unpredicted memory.
@@ -40,8 +42,7 @@ const LEAST_ROOM_SHARE = 0.02
 function giveRoom (finding, target) {
   const { fills, shareBytes, besideBytes } = finding
   const youngBytes = youngGenerationBytes(Math.max(finding.semiSpaceBytes, ENOUGH_SEMI_SPACE))
-  const wanted =
-    Math.ceil(finding.liveBytes / COMFORTABLE_SHARE / (STEP_MIB * MIB)) * STEP_MIB
+  const wanted = Math.ceil(comfortableBytes(finding) / (STEP_MIB * MIB)) * STEP_MIB
   const fits = shareBytes === null
     ? Infinity
     : Math.floor((CONTAINER_SHARE * shareBytes - besideBytes - youngBytes) / MIB)
@@ -55,6 +56,18 @@ function giveRoom (finding, target) {
   const raise = raiseLimit(finding, target, megabytes, youngBytes)
   return fills ? [less, raise] : [raise, less]
 }
+
+/**
+ * Limit of the old generation with which GC is cheap. V8 runs the next major GC at the latest
+ * halfway between the live heap and the limit, and starts to mark when less than a new space, two
+ * semi-spaces, is left until then (heap.cc, heap-controller.cc). With 218 MiB alive and semi-spaces
+ * of 32 MiB, V8 marked nearly all the time at a limit of 320 MiB, and a tenth of it at 416 MiB.
+ * @param {Finding} finding
+ */
+const comfortableBytes = ({ liveBytes, semiSpaceBytes }) => Math.max(
+  liveBytes / COMFORTABLE_SHARE,
+  liveBytes + 2 * (2 * Math.max(semiSpaceBytes, ENOUGH_SEMI_SPACE) + MARKING_ROOM_SHARE * liveBytes)
+)
 
 /**
  * @param {Finding} finding
