@@ -20,6 +20,8 @@ const ENOUGH_SEMI_SPACE = 16 * MIB
 const COMFORTABLE_SHARE = 0.65
 /** Room that the app should fill before V8 starts to mark again, as a share of the live heap. */
 const MARKING_ROOM_SHARE = 0.15
+/** Share of the room above the live heap that V8 uses before it runs the next major GC. */
+const USED_ROOM_SHARE = 0.5
 /**
  * Share of the container that memwatch plans to use; the rest is for page cache, stacks and
  * unpredicted memory.
@@ -66,7 +68,8 @@ function giveRoom (finding, target) {
  */
 const comfortableBytes = ({ liveBytes, semiSpaceBytes }) => Math.max(
   liveBytes / COMFORTABLE_SHARE,
-  liveBytes + 2 * (Math.max(semiSpaceBytes, ENOUGH_SEMI_SPACE) + MARKING_ROOM_SHARE * liveBytes)
+  liveBytes +
+    (Math.max(semiSpaceBytes, ENOUGH_SEMI_SPACE) + MARKING_ROOM_SHARE * liveBytes) / USED_ROOM_SHARE
 )
 
 /**
