@@ -31,7 +31,12 @@ const targets = {
       .filter(({ target }) => target.includes(name))
       .map(item => ({ ...item, headline: judged.get(key(item)) }))
       .sort((a, b) => rankHeadline(a) - rankHeadline(b))
-    return { count: all.length, targets: all.slice(skip).map(summarizeTarget) }
+    return {
+      count: all.length,
+      targets: all.slice(skip).map(summarizeTarget),
+      // Only an exporter may have none: a recording has its targets to the end.
+      ...watched.length === 0 && { note: 'No process is watched. deaths lists the ended ones.' }
+    }
   }
 }
 

@@ -12,6 +12,7 @@ const { replay } = require('../../engine/recording/replay')
 const { replayedApi } = require('../../exporter/expose/replayed')
 const { FILE: BASELINE } = require('../../scripts/baseline')
 const { answerOf, MOST_ANSWER_BYTES } = require('../../cli/mcp/answer')
+const { startExporter } = require('../support/exporter')
 const { freePort } = require('../support/free-port')
 const { checkAnswer, connectMcp, startMcp } = require('../support/mcp-client')
 const { MEMWATCH, memwatch } = require('../support/memwatch')
@@ -321,6 +322,20 @@ describe('the process memwatch mcp', () => {
     } finally {
       await mcp.stop()
       fs.rmSync(folder, { recursive: true })
+    }
+  })
+
+  it('points to the ended processes if an exporter watches none', async () => {
+    const exporter = await startExporter()
+    const mcp = await startMcp(['--url', exporter.url])
+    try {
+      expect(await mcp.call('targets')).toMatchObject({
+        count: 0, note: expect.stringMatching(/^No process is watched\. deaths lists /)
+      })
+      expect(await mcp.call('deaths')).toMatchObject({ deaths: [] })
+    } finally {
+      await mcp.stop()
+      await exporter.stop()
     }
   })
 
