@@ -6,7 +6,7 @@ const { runbookOf } = require('../text/runbook')
 
 /** Upper bounds of the lists in a verdict if several verdicts share an answer. */
 const most = {
-  sites: 8, packages: 5, piles: 5, knownBugs: 5, openHandles: 5, ruledOut: 20, evidence: 10
+  sites: 8, packages: 5, piles: 5, knownBugs: 5, openHandlesWhenFound: 5, ruledOut: 20, evidence: 10
 }
 
 /** @type {import('./define-tool').Tool} */
@@ -92,7 +92,7 @@ function detail (verdict) {
       knownBugs: knownBugs.map((/** @type {any} */ { id, likely, text, workaround, thread }) =>
         ({ id, likely, text, workaround, thread }))
     },
-    ...openHandles && { openHandles },
+    ...openHandles && { openHandlesWhenFound: openHandles },
     ...mallocAddons?.length > 0 && { mallocAddons },
     ...loadedAddons && { loadedAddons },
     fix,

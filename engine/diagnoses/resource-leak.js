@@ -88,8 +88,7 @@ module.exports = defineDiagnosis({
       standing: `The number of ${told?.name ?? name} grew by ${formatNumber(rise)} in ` +
         formatSeconds(seconds),
       summary: `${formatNumber(told?.open ?? cause.now)} ${told?.name ?? name}, ` +
-        `${formatPerMinute(perSecond)} more ${told ? 'descriptors ' : ''}each minute, and none ` +
-        'is closed.',
+        `${formatPerMinute(perSecond)} more ${told ? 'descriptors ' : ''}each minute: they pile up.`,
       finding: {
         kind: name,
         descriptorKind: told?.name,

@@ -88,10 +88,7 @@ class Case {
   followUps = new Map()
   /** Uptime at the last evaluation. */
   evaluatedAtSeconds = -Infinity
-  /**
-   * Uptime at the last computation of each diagnosis's fix, and the kind of its finding.
-   * @type {Map<string, { atSeconds: number, kind: string }>}
-   */
+  /** Kind of the finding to which the last fix belongs, by diagnosis. @type {Map<string, string>} */
   recommended = new Map()
 }
 

@@ -199,26 +199,24 @@ function standingSeverity (diagnosis, { state, judgement }, target) {
 }
 
 /**
- * Fix of a verdict. It stays the same while the verdict stands, because advice must not change with
- * each variation of the load. The predicted effect is recomputed when the process has doubled its
- * age, if the new fix makes the same change. A finding of another kind gets another fix.
+ * Fix of a verdict. Its change stays the same while the verdict stands, because advice must not
+ * change with each variation of the load; its predictions follow the load. A finding of another
+ * kind gets another fix.
  * @param {Judged['diagnosis']} diagnosis
  * @param {Judged['settled']} settled
  * @param {import('../history/target').Target} target
  * @param {(error: Error) => void} onError
  */
 function standingFix (diagnosis, { state, judgement: { finding } }, target, onError) {
-  const { evaluatedAtSeconds: nowSeconds, recommended, verdicts } = findCase(target)
+  const { recommended, verdicts } = findCase(target)
   const previous = verdicts.find(verdict => verdict.diagnosis === diagnosis.id)
-  const last = recommended.get(diagnosis.id)
   const kind = kindOf(finding)
   const standing =
     state === 'confirmed' && previous?.state === 'confirmed' && previous.fix.length > 0 &&
-    kind === last?.kind
+    kind === recommended.get(diagnosis.id)
       ? previous.fix
       : undefined
-  if (standing && nowSeconds < 2 * (last?.atSeconds ?? 0)) return standing
-  recommended.set(diagnosis.id, { atSeconds: nowSeconds, kind })
+  recommended.set(diagnosis.id, kind)
   const fix = finding ? recommend(diagnosis, finding, target, onError) : []
   return standing && !isDeepStrictEqual(standing[0].change, fix[0]?.change) ? standing : fix
 }
