@@ -207,8 +207,9 @@ function ruleOutLittle (signals, limits) {
   const isMuch = retained >= limits.roomyRetainedBytes && share >= limits.roomyShareRatio
   if (isMuch || !hasRoom(signals, signals.allocatorSlackBytes, limits)) return null
   const limit = findMemoryLimit(signals)
-  return ok(`malloc retains ${formatBytes(retained)} of freed memory, little compared with the ` +
-    `limit of ${formatBytes(limit)}, of which RSS fills ${formatRatio(rssBytes / limit)}`)
+  const most = signals.allocatorAsked === 1 ? '' : 'at most '
+  return ok(`malloc retains ${most}${formatBytes(retained)} of freed memory, little compared with ` +
+    `the limit of ${formatBytes(limit)}, of which RSS fills ${formatRatio(rssBytes / limit)}`)
 }
 
 /**

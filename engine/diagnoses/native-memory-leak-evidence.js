@@ -7,7 +7,10 @@ const { formatBytes } = require('../text/format')
 /** @typedef {import('./native-memory-leak').Limits} Limits */
 /** @typedef {import('./native-memory-leak').Signals} Signals */
 
-/** Places of memory outside the heap, each with its advice. */
+/**
+ * Places of memory outside the heap, each with its advice. In it PID is the process id, and CAPTURE
+ * the command that captures a heap profile.
+ */
 const PLACES = Object.freeze({
   buffers: {
     name: 'it is in Buffers that JavaScript still references',
@@ -15,7 +18,7 @@ const PLACES = Object.freeze({
     code: 'The signal arrayBuffers grows at the same time: a Map, an array, a cache without a ' +
       'limit, or a queue that fills faster than it empties holds Buffers or ArrayBuffers. Limit ' +
       'its size, or copy the needed part (Buffer.allocUnsafeSlow(n) and copy): a slice keeps the ' +
-      'whole Buffer. A sampling heap profile shows the code that allocates the Buffers.'
+      'whole Buffer. `CAPTURE` names the lines that create them.'
   },
   webassembly: {
     name: 'it is WebAssembly memory',
@@ -55,14 +58,14 @@ const PLACES = Object.freeze({
       'objects that are created per request.'
   },
   native: {
-    name: 'V8 does not count it: memory of native code, such as zlib, TLS or an addon',
+    name: 'V8 does not count it: memory of native code, such as zlib, TLS, SQLite or an addon',
     title: 'Close the objects that hold native memory',
-    code: 'Neither heap nor Buffers grow: native code allocated the memory. Search for zlib, ' +
-      'crypto and http2 streams that are created per request and never closed (call ' +
-      'stream.close() on every path, also when the client disconnects; pipeline() does this). ' +
-      'Remove native addons one by one. Captures that help: process.report (libuv handles), the ' +
-      'counts of active resources, and `jemalloc` heap profiling (MALLOC_CONF=prof:true) on a ' +
-      'replica.'
+    code: 'Neither heap nor Buffers grow: native code allocated the memory. `CAPTURE` names the ' +
+      'lines that create its JavaScript objects. Search for zlib, crypto and http2 streams and ' +
+      'SQLite statements that are created per request and never closed (call close() on every ' +
+      'path, also when the client disconnects; pipeline() does this for streams). Remove native ' +
+      'addons one by one. If no line is named: process.report (libuv handles), the counts of ' +
+      'active resources, and `jemalloc` heap profiling (MALLOC_CONF=prof:true) on a replica.'
   }
 })
 

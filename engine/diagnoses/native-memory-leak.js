@@ -3,6 +3,7 @@
 const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence, listEvidence, prediction } = require('./evidence')
 const { URGENCY_LIMITS } = require('./severity')
+const { captureCommand } = require('../fixes/command')
 const { FILLING_LIMITS } = require('./filling')
 const { judgeHours, pickStronger } = require('./judge-hours')
 const { LASTING_LIMITS } = require('./lasting-growth')
@@ -75,12 +76,14 @@ module.exports = defineDiagnosis({
     pickStronger(judgeMinutes(signals, limits), judgeLong(signals, limits)),
 
   /** @param {Finding} finding */
-  fix ({ place, growthBytesPerSecond }, { pid }) {
-    const { title, code } = PLACES[place]
+  fix ({ place, growthBytesPerSecond }, target) {
+    const { title, code: template } = PLACES[place]
+    const code = template.replaceAll('PID', String(target.pid))
+      .replaceAll('CAPTURE', () => captureCommand(target, 'heap_profile'))
     return [
       {
         title,
-        change: { code: code.replaceAll('PID', String(pid)) },
+        change: { code },
         predicted: [prediction('outsideHeapGrowthBytesPerSecond', growthBytesPerSecond, 0)],
         risk: 'Another allocator does not help: this memory is in use. A restart gains about as ' +
           'much time as the growth took.'
