@@ -15,7 +15,7 @@ const LEAST_SECONDS = 9
  * percent of the CPU for some seconds. A sample takes about 35 µs.
  */
 const INTERVAL_BYTES = { service: 524_288, watched: 131_072 }
-const SAMPLES_PER_SECOND = { service: 100, watched: 200 }
+const SAMPLES_PER_SECOND = { service: 200, watched: 1000 }
 /**
  * Least distance between samples: an app that allocates little may begin to allocate much at any
  * time, and then each sample costs CPU time.

@@ -1111,13 +1111,13 @@ describe('automatic captures', () => {
     expect(asked).toEqual([expect.objectContaining(expected)])
   })
   it.each([
-    // A service gets at most 100 samples a second, at least 32 KiB apart.
+    // A service gets at most 200 samples a second, at least 32 KiB apart.
     [['capture'], 0, 32_768],
-    [['capture'], 4 * MIB, 41_943],
+    [['capture'], 16 * MIB, 83_886],
     [['capture'], 1000 * MIB, 524_288],
-    // If a person waits for the profile, it takes twice as many samples, at shorter intervals.
+    // If a person waits for the profile, it takes five times as many, at shorter intervals.
     [['capture', 'force_gc'], 0, 1024],
-    [['capture', 'force_gc'], 4 * MIB, 20_972],
+    [['capture', 'force_gc'], 4 * MIB, 4194],
     [['capture', 'force_gc'], 1000 * MIB, 131_072],
     [['capture', 'force_gc'], undefined, 131_072]
   ])('with %j and %d allocated bytes a second, sample leaks outside the heap every %d bytes', (
