@@ -313,7 +313,7 @@ function judgeFewReadings (signals, limits, runway) {
   const { rise, slope: growth, seconds, fit, lateRatio: late } = keptTrend
   const room = runway + findTakenBytes(signals, limits, keptTrend, runway)
   const isKept =
-    kept >= limits.suspectedKeptRatio &&
+    kept >= limits.promotedKeptRatio &&
     isWorthSuspicion(rise, rise / (rise + room), limits) &&
     growth >= limits.slowestBytesPerSecond
   if (!isKept || late < limits.lateGrowthRatio || fit < limits.fit) return null
@@ -321,7 +321,7 @@ function judgeFewReadings (signals, limits, runway) {
   if (known) return known
   const fillsInSeconds = secondsToFill(signals, limits, runway, growth, late)
   const { secondsLeft, inTime } = timeLeft(fillsInSeconds, seconds, limits)
-  const isCertain = rise >= limits.certainRiseBytes && kept >= limits.promotedKeptRatio
+  const isCertain = rise >= limits.certainRiseBytes
   return {
     seconds,
     standing: sayStanding('The live heap', rise, seconds),

@@ -75,12 +75,9 @@ module.exports = defineDiagnosis({
     // it within a minute.
     suspectedRiseBytes: 16 * MIB,
     // If there are few readings, this share of the promoted bytes must have survived the next major
-    // GC. Leaks under limits of 1 to 4 GiB measured 0.95–1.00, garbage that is promoted early
+    // GC. Leaks under limits of 1 to 4 GiB measured 0.67–1.00, garbage that is promoted early
     // 0.0–0.3.
-    promotedKeptRatio: 0.8,
-    // A leaking app may promote much garbage as well, and the readings show what remained: a leak
-    // of 4 MiB/s measured 0.68. This share is enough for a suspicion.
-    suspectedKeptRatio: 0.5,
+    promotedKeptRatio: 0.5,
     // Least time over which promoted bytes bound the growth: in a shorter time little is promoted.
     boundSeconds: 30,
     // Share of the limit above which the live heap cannot rise any more: a flat line there proves

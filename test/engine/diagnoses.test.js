@@ -366,6 +366,14 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
     const { verdict } = watch({ seconds: 60, at: rarelyCollected(t => 10 + 0.6 * t) })
     expect(verdict('js-heap-leak').state).toBe('suspected')
   })
+  it.each([
+    // Share of the promoted bytes that survive: 3/4 and 3/8.
+    [1, 'suspected'],
+    [5, 'unknown']
+  ])('that promotes %d MiB/s of garbage beside 3 MiB/s of live objects is %s', (garbage, state) => {
+    const at = rarelyCollected(t => 10 + 3 * t, garbage)
+    expect(watch({ seconds: 60, at }).verdict('js-heap-leak').state).toBe(state)
+  })
   it('is suspected after less growth if the limit is near', () => {
     const at = t => ({ ...rarelyCollected(t => 10 + 0.4 * t)(t), heapLimitMib: 259 })
     expect(watch({ seconds: 60, at }).verdict('js-heap-leak').state).toBe('suspected')
