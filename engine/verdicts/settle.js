@@ -117,7 +117,7 @@ function standOn (found, weaker) {
       return {
         ...found,
         secondsLeft: null,
-        summary: `${standing}, but not in the latest readings: ${weaker.summary}. If that lasts, ` +
+        summary: `${standing}. By the latest readings, ${weaker.summary}. If that lasts, ` +
           'it is no problem. The evidence is older.',
         impact: undefined
       }

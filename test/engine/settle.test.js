@@ -57,7 +57,7 @@ describe('settle', () => {
     }
   )
   it.each([
-    ['ok', 'The heap grew by 5 MiB, but not in the latest readings: ok. If that lasts, it is no ' +
+    ['ok', 'The heap grew by 5 MiB. By the latest readings, ok. If that lasts, it is no ' +
       'problem. The evidence is older.'],
     ['unknown', 'The heap grew by 5 MiB; there are too few new readings to evaluate it again.'],
     ['suspected', 'The heap grew by 6 MiB.']
