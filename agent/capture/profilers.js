@@ -62,9 +62,12 @@ function inspect () {
   }
 }
 
-/** V8 samples each millisecond by default. @type {(() => Running | undefined)[]} */
+/**
+ * V8 samples each millisecond by default. The inspector is first: V8's own text of a profile is no
+ * JSON if the name of a regular expression contains a backslash (Node.js 24 and 26).
+ * @type {(() => Running | undefined)[]}
+ */
 const cpuProfilers = [
-  () => v8.startCpuProfile?.(),
   () => {
     const session = inspect()
     if (!session) return undefined
@@ -81,6 +84,7 @@ const cpuProfilers = [
       }
     }
   },
+  () => v8.startCpuProfile?.(),
   () => {
     const profiler = addon()
     if (!profiler) return undefined

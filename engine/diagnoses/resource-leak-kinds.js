@@ -48,7 +48,7 @@ const KINDS = Object.freeze(
       trend: 'socketsTrend',
       site: 'Search for connections that are opened per request and never closed: clients ' +
         'without keepAlive limits, responses whose body is never read or cancelled, servers ' +
-        'without a timeout for idle clients. `ss -tnp` lists their peers.'
+        'without a timeout for idle clients. `ss -tunp` lists their peers.'
     },
     {
       name: 'active timers',
@@ -86,7 +86,7 @@ const DESCRIPTOR_KINDS = Object.freeze(
       text: "sockets that are unref'd, such as idle connections of an http.Agent",
       site: 'They are sockets that no request uses. Search for `new http.Agent`, `new ' +
         'https.Agent`, `new Agent` of undici or a client that is created per request. Create one ' +
-        'and share it, and destroy() unused ones. `ss -tnp` lists their peers.'
+        'and share it, and destroy() unused ones. `ss -tunp` lists their peers.'
     },
     {
       name: 'pipes',

@@ -120,13 +120,24 @@ function addInternet (sockets, pid, protocol) {
   const listening = new Set(rows.filter(row => row[3] === LISTEN).map(row => portOf(row[1])))
   const name = protocol.slice(0, 3).toUpperCase()
   for (const [, local, remote, state, , , , , , inode] of rows) {
-    const port = portOf(local)
-    sockets.set(inode, state === LISTEN
-      ? `${name} sockets that listen`
-      : listening.has(port)
-        ? `${name} connections accepted on port ${port}`
-        : `${name} connections to ${addressOf(remote)}`)
+    sockets.set(inode, `${name} ${describe(local, remote, state, listening)}`)
   }
+}
+
+/**
+ * @param {string} local address
+ * @param {string} remote address
+ * @param {string} state
+ * @param {Set<number>} listening local ports
+ */
+function describe (local, remote, state, listening) {
+  const port = portOf(local)
+  if (state === LISTEN) return 'sockets that listen'
+  // A UDP socket without a peer has no remote port.
+  if (portOf(remote) === 0) return 'sockets without a peer'
+  return listening.has(port)
+    ? `connections accepted on port ${port}`
+    : `connections to ${addressOf(remote)}`
 }
 
 /** @param {string} text such as 0100007F:1F90 */

@@ -107,4 +107,18 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(readings[20].bytes).toBeGreaterThan(last.bytes + 50_000)
     for (const { samples, ids } of readings) expect(ids).toEqual(expect.arrayContaining(samples))
   })
+
+  it('a CPU profile of a regular expression with a backslash is JSON', async () => {
+    const names = await printed(
+      node,
+      `
+      const running = require('../../agent/capture/profilers').startCpuProfile()
+      const slow = /^(a+)+\\.\\d"$/
+      for (const end = Date.now() + 500; Date.now() < end;) slow.test('a'.repeat(20) + '!')
+      const { nodes } = JSON.parse(running.stop())
+      console.log(JSON.stringify(nodes.map(({ callFrame }) => callFrame.functionName)))
+    `
+    )
+    expect(names).toContain('RegExp: ^(a+)+\\.\\d"$')
+  })
 })

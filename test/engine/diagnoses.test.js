@@ -1349,7 +1349,7 @@ describe('resource-leak', () => {
         'idle sockets of an agent per request',
         t => ({ ...open(descriptors({ socket: 4 + 5 * t })), resources: { TCPServerWrap: 1 } }),
         /^449 idle sockets, 300 more descriptors each minute/,
-        /new http\.Agent.*ss -tnp/,
+        /new http\.Agent.*ss -tunp/,
         /449 of them were sockets.*unref'd/
       ],
       [
