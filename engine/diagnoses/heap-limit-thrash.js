@@ -85,6 +85,10 @@ module.exports = defineDiagnosis({
       keeps: !calm,
       // At the limit the process has seconds to live; below it GC only costs time.
       severity: left !== null || isOnBrink ? 'critical' : 'warning',
+      standing: `The live heap filled ${formatRatio(share)} of its limit` +
+        (left === null
+          ? `, and GC took ${sayPauses(signals)}`
+          : `, and its rate would fill the rest in about ${formatSeconds(left)}`),
       summary: `The live heap fills ${formatRatio(share)} of its limit of ` +
         `${formatBytes(signals.liveHeapBytes / share)}, and ` + (left === null
         ? `GC takes ${sayPauses(signals)}.`
