@@ -15,7 +15,7 @@
  * @param {any} given
  * @returns {Promise<string>} answer as JSON
  */
-function inOwnTurn (require, work, given) {
+function inOwnTurns (require, work, given) {
   return new Promise(resolve => {
     const runNext = (/** @type {typeof work} */ step) => {
       const immediate = require('timers').setImmediate(() => {
@@ -160,6 +160,6 @@ function stopAgent () {
  * @returns {string} expression for Runtime.evaluate
  */
 const expressionOf = (work, given) =>
-  `(${inOwnTurn})(require, ${work}, ${JSON.stringify(given ?? null)})`
+  `(${inOwnTurns})(require, ${work}, ${JSON.stringify(given ?? null)})`
 
 module.exports = { expressionOf, guardInspector, closeInspector, startAgent, stopAgent }

@@ -15,13 +15,16 @@ const LEAST_GROWTH_SHARE = 0.01
 
 /**
  * Attaches the suspects of a capture to the verdict that they explain, whether the capture was
- * automatic or requested.
+ * automatic or requested. The error of a failed capture belongs to the verdict that caused it.
  * @param {import('@memwatch/engine/history/target').Target} target
  * @param {import('./captures').Capture} capture
  */
 function attach (target, capture) {
   const { id, kind, diagnosis: cause, requestedUnixMs, error, suspects, retainers } = capture
-  if (cause && error !== null) return attachError(target, cause, error)
+  if (error) {
+    if (cause) attachError(target, cause, error)
+    return
+  }
   if (cause) findCase(target).captureErrors.delete(cause)
   const atSeconds = (requestedUnixMs - target.hello.startedAtUnixMs) / 1000
   findCase(target).captured.set(kind, atSeconds)

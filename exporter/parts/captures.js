@@ -1,6 +1,6 @@
 'use strict'
 
-const { attach, attachEarlier, attachError } = require('../captures/attach')
+const { attach, attachEarlier } = require('../captures/attach')
 
 /**
  * Restores captures, and attaches their suspects and holders to verdicts. Emits `captured` and
@@ -26,8 +26,7 @@ class CapturesPart {
     }
     exporter.on('open', target => attachEarlier(target, captures.all))
     captures.on('done', (capture, target) => {
-      if (!capture.error) attach(target, capture)
-      else if (capture.diagnosis) attachError(target, capture.diagnosis, capture.error)
+      attach(target, capture)
       exporter.emit(capture.error ? 'captureFailed' : 'captured', capture, target)
       if (capture.retainers) exporter.emit('holders', target)
     })

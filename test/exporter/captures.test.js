@@ -1111,6 +1111,28 @@ describe('automatic captures', () => {
     automatic.changed({ ...a, hello: { commands } }, leak('suspected', mibPerSecond))
     expect(asked).toEqual([expect.objectContaining(expected)])
   })
+  /**
+   * @param {string[]} commands that the agent accepts
+   * @param {number} [bytesPerSecond] undefined: the number of GCs is unknown
+   * @returns {Target} after ninety seconds
+   */
+  function allocating (commands, bytesPerSecond) {
+    const target = new Target({ hello: hello({ commands }), name: 'a', thread: 'main' })
+    for (let i = 1; i <= 90; i++) {
+      target.take(frame({
+        sequence: i,
+        atUnixMs: 1_760_000_000_000 + 1000 * i,
+        uptimeSeconds: i,
+        values: {
+          spaces: { new_space: [0, 2 * MIB, MIB, 2 * MIB] },
+          ...(bytesPerSecond !== undefined && {
+            gc: { 'minor/ordinary': gcRow(i * bytesPerSecond / MIB, i / 1000) }
+          })
+        }
+      }), 1_760_000_000_000 + 1000 * i)
+    }
+    return target
+  }
   it.each([
     // A service gets at most 200 samples a second, at least 32 KiB apart.
     [['capture'], 0, 32_768],
@@ -1129,20 +1151,7 @@ describe('automatic captures', () => {
       asked.push(options)
       return { finished: Promise.resolve() }
     })
-    const target = new Target({ hello: hello({ commands }), name: 'a', thread: 'main' })
-    for (let i = 1; i <= 90; i++) {
-      target.take(frame({
-        sequence: i,
-        atUnixMs: 1_760_000_000_000 + 1000 * i,
-        uptimeSeconds: i,
-        values: {
-          spaces: { new_space: [0, 2 * MIB, MIB, 2 * MIB] },
-          ...(bytesPerSecond !== undefined && {
-            gc: { 'minor/ordinary': gcRow(i * bytesPerSecond / MIB, i / 1000) }
-          })
-        }
-      }), 1_760_000_000_000 + 1000 * i)
-    }
+    const target = allocating(commands, bytesPerSecond)
     automatic.changed(
       target,
       /** @type {any} */ ({ diagnosis: 'resource-leak', state: 'suspected', evidence: [] })
@@ -1161,18 +1170,7 @@ describe('automatic captures', () => {
       asked.push(options)
       return { finished: Promise.resolve() }
     })
-    const target = new Target({ hello: hello({ commands: [command] }), name: 'a', thread: 'main' })
-    for (let i = 1; i <= 90; i++) {
-      target.take(frame({
-        sequence: i,
-        atUnixMs: 1_760_000_000_000 + 1000 * i,
-        uptimeSeconds: i,
-        values: {
-          spaces: { new_space: [0, 2 * MIB, MIB, 2 * MIB] },
-          gc: { 'minor/ordinary': gcRow(1, 0.001) }
-        }
-      }), 1_760_000_000_000 + 1000 * i)
-    }
+    const target = allocating([command], 0)
     automatic.changed(target, /** @type {any} */ ({
       diagnosis: 'resource-leak',
       state: 'suspected',

@@ -161,7 +161,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('attach on Node.js %s'
       const snapshot = await (await fetch(`http://127.0.0.1:${app.port}/${thread}`)).text()
       expect(snapshot).toContain('OfThisTest')
       // A class of the agent, and a function that the inspector evaluated.
-      expect(snapshot.match(/Lifecycle|inOwnTurn/g)).toBe(null)
+      expect(snapshot.match(/Lifecycle|inOwnTurns/g)).toBe(null)
     }
   })
 
