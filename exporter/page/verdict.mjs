@@ -65,6 +65,8 @@ function changeOf (change) {
   const line = h('pre', { tabindex: 0, role: 'region', 'aria-label': name }, text)
   if (form === 'code') line.classList.add('prose')
   const said = h('span', { class: 'said', role: 'status' })
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let clearing
   const button = (/** @type {typeof forms[number]} */ { name, text }, words = name) => h('button', {
     type: 'button',
     'aria-label': `Copy ${name}`,
@@ -74,7 +76,8 @@ function changeOf (change) {
       menu.removeAttribute('open')
       const isCopied = await copy(text, pressed)
       setText(said, isCopied ? `Copied: ${name}` : 'The browser does not allow copying')
-      setTimeout(() => setText(said, ''), COPIED_MS)
+      clearTimeout(clearing)
+      clearing = setTimeout(() => setText(said, ''), COPIED_MS)
     }
   }, words)
   const menu = h('details', {
