@@ -7,7 +7,8 @@ const { markdownCode, markdownText } = require('./markdown')
 /**
  * Lines of code that a capture identifies.
  * @typedef {object} Suspects
- * @property {'grown bytes' | 'allocated bytes' | 'busy seconds'} of
+ * @property {'grown bytes' | 'allocated bytes' | 'busy seconds' | 'native seconds'} of native
+ *   seconds: time in native code that may retain memory
  * @property {number} total total in this unit
  * @property {Suspect[]} sites sites, worst first
  * @property {PackageShare[]} [packages] shares of packages over all sites, worst first; absent in
@@ -26,7 +27,7 @@ const { markdownCode, markdownText } = require('./markdown')
  * @property {string | null} via package that acts on behalf of this line
  * @property {string[]} [through] builtin modules, packages and functions of V8 between this line
  *   and the allocation, including the line's own package; absent in captures of older versions
- * @property {string | null} call blocking call
+ * @property {string | null} call blocking call; a native function if the unit is native seconds
  * @property {string | null} instead recommended replacement
  * @property {number | null} longestSeconds longest uninterrupted run on the thread
  * @property {string} text one line
@@ -67,6 +68,9 @@ const NAMED_SITES = 3
 const LEAST_SHARE = 0.05
 /** The same for code of Node.js itself, which runs in every process. */
 const LEAST_NODE_SHARE = 0.5
+
+/** @param {string} of unit of suspects */
+const isTime = of => of.endsWith('seconds')
 
 /**
  * @param {Suspects | null} suspects
@@ -129,7 +133,7 @@ function markdown ({ knownBugs = [], ...capture }) {
     ({ function: name, file, line, value, share, via, inlinedIn, call, instead }) => [
       markdownCode(name),
       markdownCode(`${file}:${line}`),
-      suspects.of === 'busy seconds' ? formatSeconds(value) : formatBytes(value),
+      isTime(suspects.of) ? formatSeconds(value) : formatBytes(value),
       formatRatio(share),
       [
         inlinedIn && `perhaps, inlined into ${markdownCode(inlinedIn)}`,
@@ -166,7 +170,7 @@ function packagesMarkdown (packages = [], unit = '') {
     ['---', '---:', '---:'],
     ...packages.map(({ package: name, value, share }) => [
       markdownText(name),
-      unit === 'busy seconds' ? formatSeconds(value) : formatBytes(value),
+      isTime(unit) ? formatSeconds(value) : formatBytes(value),
       formatRatio(share)
     ])
   ])}\n`
@@ -188,6 +192,7 @@ module.exports = {
   holderText,
   packagesText,
   sourceText,
+  isTime,
   markdown,
   LEAST_SHARE,
   NAMED_SITES

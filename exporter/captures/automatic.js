@@ -246,6 +246,8 @@ class AutomaticCaptures {
 
   /** @param {Wish} wish */
   async #make ({ rule, target, options }) {
+    const { diagnosis = '' } = options
+    if (rule.isFallback && findCase(target).suspects.has(diagnosis)) return
     try {
       await this.#captures.request(target, options).finished
     } catch (error) {

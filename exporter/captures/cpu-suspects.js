@@ -48,14 +48,13 @@ const LINE_SHARE = 0.5
  *   block first, without the work of the agent
  */
 function cpuSuspects ({ nodes, samples, timeDeltas }, agentFolder) {
-  const byId = new Map(nodes.map(node => [node.id, node]))
-  for (const node of nodes) for (const child of node.children ?? []) /** @type {CpuNode} */ (byId.get(child)).parent = node.id
+  const stackOf = stacksOf({ nodes })
   /** @type {Map<number, Owned>} */
   const ownedBy = new Map()
   /** @param {number} id */
   const ownedOf = id => {
     let owned = ownedBy.get(id)
-    if (!owned) ownedBy.set(id, owned = ownedIn(stackOf(id, byId), agentFolder))
+    if (!owned) ownedBy.set(id, owned = ownedIn(stackOf(id), agentFolder))
     return owned
   }
   /** @type {Map<string, Gathered>} */
@@ -76,7 +75,7 @@ function cpuSuspects ({ nodes, samples, timeDeltas }, agentFolder) {
     // A sample stands for the time until the next one.
     const seconds = Math.max(0, timeDeltas[i + 1] ?? 0) / 1e6
     totalSeconds += seconds
-    const { callFrame } = /** @type {CpuNode} */ (byId.get(id))
+    const [{ callFrame }] = stackOf(id)
     if (callFrame.functionName === IDLE && callFrame.url === '') return endStretch()
     // A GC interrupts the function that runs, so its time belongs to that function.
     if (BETWEEN.has(callFrame.functionName)) {
@@ -219,18 +218,28 @@ function siteOf (
 }
 
 /**
- * @param {number} id
- * @param {Map<number, CpuNode>} byId
- * @returns {CpuNode[]} stack, the innermost frame first
+ * @param {Pick<CpuProfile, 'nodes'>} profile
+ * @returns {(id: number) => CpuNode[]} stack of a node, the innermost frame first
  */
-function stackOf (id, byId) {
-  const stack = []
-  for (
-    let node = byId.get(id);
-    node;
-    node = node.parent === undefined ? undefined : byId.get(node.parent)
-  ) { stack.push(node) }
-  return stack
+function stacksOf ({ nodes }) {
+  const byId = new Map(nodes.map(node => [node.id, node]))
+  for (const { id, children = [] } of nodes) {
+    for (const child of children) /** @type {CpuNode} */ (byId.get(child)).parent = id
+  }
+  /** @type {Map<number, CpuNode[]>} */
+  const stacks = new Map()
+  return id => {
+    let stack = stacks.get(id)
+    if (stack) return stack
+    stack = []
+    for (
+      let node = byId.get(id);
+      node;
+      node = node.parent === undefined ? undefined : byId.get(node.parent)
+    ) { stack.push(node) }
+    stacks.set(id, stack)
+    return stack
+  }
 }
 
-module.exports = { cpuSuspects }
+module.exports = { cpuSuspects, stacksOf }

@@ -104,20 +104,24 @@ function planOutsideHeap (mode, target, { diagnosis, evidence }) {
 }
 
 /**
- * True if a profile may run, and can show the owners of growing native memory. JavaScript objects
- * own Buffers, streams and most handles of native code. A profile runs full GCs, which would also
- * free memory that waits for a GC. So unless the operator allows full GCs, enough major GCs must
- * have run before. A profile does not show the heaps of other threads.
+ * True if native memory grows in a heap of another thread, which a profile does not show.
+ * @param {Found} found
+ */
+const isElsewhere = ({ diagnosis, evidence }) => diagnosis === 'native-memory-leak' &&
+  evidence.some(({ signal }) => signal === 'silentWorkerHeapGrowthBytesPerSecond')
+
+/**
+ * True if a heap profile may run, and can show the owners of growing native memory. JavaScript
+ * objects own Buffers, streams and most handles of native code. A profile runs full GCs, which
+ * would also free memory that waits for a GC. So unless the operator allows full GCs, enough major
+ * GCs must have run before.
  * @param {Target} target
  * @param {Found} found
  */
 function mayProfile (target, { diagnosis, evidence }) {
   if (diagnosis !== 'native-memory-leak') return true
   const majors = evidence.find(({ signal }) => signal === 'majorsSeen')
-  const mayCollect = modeOf(target) === 'watched' ||
-    (majors !== undefined && majors.value >= majors.limit)
-  return mayCollect &&
-    !evidence.some(({ signal }) => signal === 'silentWorkerHeapGrowthBytesPerSecond')
+  return modeOf(target) === 'watched' || (majors !== undefined && majors.value >= majors.limit)
 }
 
 /**
@@ -129,6 +133,7 @@ function mayProfile (target, { diagnosis, evidence }) {
  * @returns {Plan | undefined} undefined if the capture must wait
  */
 function planCapture ({ what: kind, seconds, when }, target, found) {
+  if (found && isElsewhere(found)) return undefined
   if (kind !== 'heap_profile') return { kind, seconds }
   if (found && !mayProfile(target, found)) return undefined
   const mode = 'runwayBelowSeconds' in when ? 'watched' : modeOf(target)

@@ -12,6 +12,7 @@
  *   rule about deaths, between two captures of one name
  * @property {number} [seconds] longest duration. A heap profile ends earlier when it has enough
  *   samples. Default: from plan-capture.js and the kind
+ * @property {boolean} [isFallback] the capture is omitted if the diagnosis has suspects by then
  * @property {string} [why] content of the capture, for the documentation
  *
  * @typedef {ByDiagnosis | BySignal | ByRunway | ByDeath} When
@@ -78,6 +79,13 @@ const defaultRules = Object.freeze([
   row('js-heap-leak', 'suspected', 'heap_profile', 'lines that allocate the surviving objects'),
   row('buffer-pool-pinning', 'suspected', 'heap_profile', 'lines that retain parts of the pool'),
   row('native-memory-leak', 'suspected', 'heap_profile', 'lines whose objects own native memory'),
+  Object.freeze({
+    ...row('native-memory-leak', 'suspected', 'cpu_profile', 'calls of native code, if no object owns the memory'),
+    name: 'native-memory-leak-calls',
+    isFallback: true,
+    // Calls that retain memory may be short and rare.
+    seconds: 15
+  }),
   row('heap-limit-thrash', 'suspected', 'heap_profile', 'lines that allocate the live objects'),
   row('container-limit-mismatch', 'confirmed', 'report', 'limits and flags of the process'),
   row('array-buffer-pile-up', 'suspected', 'allocation_profile', 'lines that allocate the Buffers'),

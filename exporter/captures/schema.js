@@ -13,8 +13,9 @@ const packages = {
 
 const suspects = object({
   of: {
-    enum: ['grown bytes', 'allocated bytes', 'busy seconds'],
-    description: 'unit of total and value'
+    enum: ['grown bytes', 'allocated bytes', 'busy seconds', 'native seconds'],
+    description: 'unit of total and value; native seconds: time in native code that may retain ' +
+      'memory, for a native memory leak without an owner in JavaScript'
   },
   total: number,
   sites: {
@@ -39,7 +40,10 @@ const suspects = object({
         description: 'builtin modules, packages and functions of V8 between this line and the ' +
           'allocation'
       },
-      call: { ...nullable('string'), description: 'what blocks' },
+      call: {
+        ...nullable('string'),
+        description: 'what blocks, or the native function that is called'
+      },
       instead: { ...nullable('string'), description: 'what does not' },
       longestSeconds: { ...nullable('number'), description: 'at a stretch' },
       text

@@ -2,13 +2,17 @@
 
 const { nameOwner, packageOf } = require('@memwatch/engine/text/code-owner')
 const { formatBytes, formatRatio, formatSeconds } = require('@memwatch/engine/text/format')
-const { LEAST_SHARE, NAMED_SITES } = require('@memwatch/engine/text/suspect-text')
+const { isTime, LEAST_SHARE, NAMED_SITES } = require('@memwatch/engine/text/suspect-text')
 const { blockingCallIn } = require('./blocking-calls')
 const { cpuSuspects } = require('./cpu-suspects')
-const { heapSuspects, findOwners } = require('./heap-suspects')
+const { appFirst, heapSuspects, findOwners } = require('./heap-suspects')
 const { InlinedCallees } = require('./inlined')
+const { nativeCalls } = require('./native-calls')
 const { OUTSIDE_HEAP } = require('./plan-capture')
 const { Sources } = require('./sources')
+
+/** Its CPU profile shows calls of native code. */
+const NATIVE_LEAK = 'native-memory-leak'
 
 /** Upper bound of the suspects stored for a capture. */
 const MOST_SITES = 10
@@ -41,63 +45,117 @@ const BLOCKED_SECONDS = 0.02
 function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.of(hello)) {
   if (kind === 'heap_profile' || kind === 'allocation_profile') {
     const before = parts.some(({ part }) => part === 'before') ? read('before') : undefined
-    const { totalBytes, sites: all } = heapSuspects(before, read('profile'), hello.agentFolder)
-    const owns = diagnosis !== null && OUTSIDE_HEAP.has(diagnosis)
-    const sites = owns ? findOwners(all) : all
     const of = kind === 'heap_profile' ? 'grown bytes' : 'allocated bytes'
-    const callees = new InlinedCallees(file => sources.text(file))
-    // For a heap profile one callee is named, the one that most likely retains the objects; in an
-    // allocation profile all callees may have allocated.
-    const inlinedAt = (/** @type {import('./heap-suspects').HeapSite} */ site) => of === 'allocated bytes' ? callees.allOf(site).slice(0, NAMED_SITES) : callees.of(site) ?? []
-    const found = withInlined(sites, inlinedAt).map(site => ({
-      ...locate(site, sources, hello.name),
-      value: site.bytes,
-      share: site.share,
-      via: site.via,
-      through: site.through.map(place => place.slice(0, MOST_NAME_LENGTH)),
-      inlinedIn: site.inlinedIn && placeOf(locate(site.inlinedIn, sources, hello.name)),
-      call: null,
-      instead: null,
-      longestSeconds: null
-    }))
-    return {
-      of,
-      total: totalBytes,
-      sites: merged(found).map(site => told(site, of, owns)),
-      packages: sumByPackage(found, hello.name)
-    }
+    const owns = diagnosis !== null && OUTSIDE_HEAP.has(diagnosis)
+    return heapSites({ before, after: read('profile') }, { of, owns }, hello, sources)
   }
   if (kind === 'cpu_profile') {
-    const { busySeconds, sites } = cpuSuspects(read('profile'), hello.agentFolder)
-    const found = sites.map(site => {
-      const blocking =
-        site.longestSeconds < BLOCKED_SECONDS
-          ? undefined
-          : site.call === null
-            ? blockingCallAt(site, sources)
-            : site
-      const { call, instead } = blocking ?? { call: null, instead: null }
-      return {
-        ...locate(site, sources, hello.name),
-        value: site.seconds,
-        share: site.share,
-        via: site.via,
-        through: [],
-        inlinedIn: null,
-        call,
-        instead,
-        longestSeconds: site.longestSeconds
-      }
-    })
-    return {
-      of: 'busy seconds',
-      total: busySeconds,
-      sites: merged(found).map(site => told(site, 'busy seconds')),
-      packages: sumByPackage(found, hello.name)
-    }
+    return diagnosis === NATIVE_LEAK
+      ? nativeSites(read('profile'), hello, sources)
+      : busySites(read('profile'), hello, sources)
   }
   return null
 }
+
+/** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */
+
+/**
+ * @param {{ before: import('./heap-suspects').HeapProfile | undefined,
+ *   after: import('./heap-suspects').HeapProfile }} profiles
+ * @param {{ of: 'grown bytes' | 'allocated bytes', owns: boolean }} options owns: true if objects
+ *   on the heap own the growing memory outside it
+ * @param {Hello} hello
+ * @param {Sources} sources
+ * @returns {Suspects}
+ */
+function heapSites ({ before, after }, { of, owns }, hello, sources) {
+  const { totalBytes, sites: all } = heapSuspects(before, after, hello.agentFolder)
+  const sites = owns ? findOwners(all) : appFirst(all)
+  const callees = new InlinedCallees(file => sources.text(file))
+  // For a heap profile one callee is named, the one that most likely retains the objects; in an
+  // allocation profile all callees may have allocated.
+  const inlinedAt = (/** @type {import('./heap-suspects').HeapSite} */ site) =>
+    of === 'allocated bytes'
+      ? callees.allOf(site).slice(0, NAMED_SITES)
+      : callees.of(site) ?? []
+  const found = withInlined(sites, inlinedAt).map(site => ({
+    ...locate(site, sources, hello.name),
+    value: site.bytes,
+    share: site.share,
+    via: site.via,
+    through: site.through.map(place => place.slice(0, MOST_NAME_LENGTH)),
+    inlinedIn: site.inlinedIn && placeOf(locate(site.inlinedIn, sources, hello.name)),
+    call: null,
+    instead: null,
+    longestSeconds: null
+  }))
+  return listed(found, { of, total: totalBytes, owns, app: hello.name })
+}
+
+/**
+ * @param {import('./cpu-suspects').CpuProfile} profile
+ * @param {Hello} hello
+ * @param {Sources} sources
+ * @returns {Suspects}
+ */
+function busySites (profile, hello, sources) {
+  const { busySeconds, sites } = cpuSuspects(profile, hello.agentFolder)
+  const found = sites.map(site => {
+    const blocking =
+      site.longestSeconds < BLOCKED_SECONDS
+        ? undefined
+        : site.call === null
+          ? blockingCallAt(site, sources)
+          : site
+    const { call, instead } = blocking ?? { call: null, instead: null }
+    return {
+      ...locate(site, sources, hello.name),
+      value: site.seconds,
+      share: site.share,
+      via: site.via,
+      through: [],
+      inlinedIn: null,
+      call,
+      instead,
+      longestSeconds: site.longestSeconds
+    }
+  })
+  return listed(found, { of: 'busy seconds', total: busySeconds, app: hello.name })
+}
+
+/**
+ * @param {import('./cpu-suspects').CpuProfile} profile
+ * @param {Hello} hello
+ * @param {Sources} sources
+ * @returns {Suspects}
+ */
+function nativeSites (profile, hello, sources) {
+  const { totalSeconds, sites } = nativeCalls(profile, hello.agentFolder)
+  const found = sites.map(site => ({
+    ...locate(site, sources, hello.name),
+    value: site.seconds,
+    share: site.share,
+    via: site.via,
+    through: [],
+    inlinedIn: null,
+    call: site.call.slice(0, MOST_NAME_LENGTH),
+    instead: null,
+    longestSeconds: null
+  }))
+  return listed(found, { of: 'native seconds', total: totalSeconds, app: hello.name })
+}
+
+/**
+ * @param {Omit<Suspect, 'text'>[]} found
+ * @param {{ of: Suspects['of'], total: number, owns?: boolean, app: string }} options
+ * @returns {Suspects}
+ */
+const listed = (found, { of, total, owns, app }) => ({
+  of,
+  total,
+  sites: merged(found).map(site => told(site, of, owns)),
+  packages: sumByPackage(found, app)
+})
 
 /**
  * Finds the blocking call on a line. V8's own work, such as JSON.parse, has no frame: its time is
@@ -213,7 +271,8 @@ function sumByPackage (sites, app) {
 const OF = {
   'grown bytes': 'of the growth during the profile',
   'allocated bytes': 'of all allocations',
-  'busy seconds': 'of the busy time'
+  'busy seconds': 'of the busy time',
+  'native seconds': 'of the time in native code, apart from input and output'
 }
 
 /**
@@ -229,7 +288,7 @@ function told (site, of, owns = false) {
   const amount = owns
     ? `allocates ${formatRatio(share)} of the objects that pile up at the same time`
     : longestSeconds === null
-      ? `${formatBytes(value)}, ${formatRatio(share)} ${OF[of]}`
+      ? `${isTime(of) ? '' : `${formatBytes(value)}, `}${formatRatio(share)} ${OF[of]}`
       : `${formatRatio(share)} ${OF[of]}, up to ${formatSeconds(longestSeconds)} at a stretch`
   const by = site.file.startsWith('node:') ? ' (Node.js itself, without a call of the app)' : ''
   const what = call === null ? '' : `: ${call}${instead ? `; ${instead} would not block` : ''}`

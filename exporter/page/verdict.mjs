@@ -201,8 +201,8 @@ export class EvidenceList {
  * @returns {HTMLElement[]}
  */
 export function suspectsTable ({ captureId, kind, suspects }, drawFlameGraph) {
-  const isTime = suspects.of === 'busy seconds'
-  const heads = ['Line', 'Package', 'Share', isTime ? 'Busy' : 'Size']
+  const isTime = suspects.of.endsWith('seconds')
+  const heads = ['Line', 'Package', 'Share', isTime ? 'Time' : 'Size']
   const graph = kind.endsWith('_profile') &&
     h('button', { type: 'button', onclick: () => drawFlameGraph(captureId) }, 'Flame graph')
   const rows = suspects.sites.slice(0, SHOWN_SUSPECTS).map((/** @type {any} */ site) => h('tr', {},

@@ -12,9 +12,10 @@ const { AutomaticCaptures } = require('../../exporter/captures/automatic')
 const { Quarantine } = require('../../exporter/data-folder/quarantine')
 const { blockingCallIn } = require('../../exporter/captures/blocking-calls')
 const { cpuSuspects } = require('../../exporter/captures/cpu-suspects')
-const { heapSuspects } = require('../../exporter/captures/heap-suspects')
+const { appFirst, heapSuspects } = require('../../exporter/captures/heap-suspects')
 const { parseBounded } = require('../../exporter/data-folder/bounded-json')
 const { InlinedCallees } = require('../../exporter/captures/inlined')
+const { nativeCalls } = require('../../exporter/captures/native-calls')
 const { toPprof } = require('../../exporter/captures/pprof')
 const { AppFiles } = require('../../exporter/captures/app-files')
 const { Sources } = require('../../exporter/captures/sources')
@@ -129,9 +130,9 @@ describe('suspects of a heap profile', () => {
       { kind: 'heap_profile', parts: [], diagnosis: null },
       () => profile, hello())
     expect(found?.sites.map(({ text }) => text)).toEqual([
+      'remember /srv/src/cache.js:42 – 1 MiB, 10 % of the growth during the profile',
       'write node:string_decoder:76 (Node.js itself, without a call of the app) – 9 MiB, 90 % of ' +
-        'the growth during the profile',
-      'remember /srv/src/cache.js:42 – 1 MiB, 10 % of the growth during the profile'
+        'the growth during the profile'
     ])
   })
   it('of growth outside the heap need enough samples, and prefer sites of the app', () => {
@@ -152,10 +153,18 @@ describe('suspects of a heap profile', () => {
     expect(namesOf('resource-leak', [9, 4, 4])).toEqual(['remember', 'warm'])
     expect(namesOf('native-memory-leak', [9, 3, 3])).toEqual(['nextTick'])
     expect(namesOf('native-memory-leak', [3, 3, 3])).toEqual([])
-    expect(namesOf('js-heap-leak', [9, 4, 3])).toEqual(['nextTick', 'remember', 'warm'])
+    expect(namesOf('js-heap-leak', [9, 4, 3])).toEqual(['remember', 'warm', 'nextTick'])
     // Timers of Node.js are a part of any growth.
     profile.head.children[0].selfSize = 5000
     expect(namesOf('resource-leak', [9, 3, 3])).toEqual([])
+  })
+  it('of Node.js itself come after sites of the app that stand out', () => {
+    const decoded = ['flush', 'node:string_decoder', 90, 840]
+    const linesOf = bytes => appFirst(
+      heapSuspects(undefined, heap(decoded, ['crawl', APP, 35, bytes])).sites
+    ).map(({ function: name }) => name)
+    expect(linesOf(160)).toEqual(['crawl', 'flush'])
+    expect(linesOf(16)).toEqual(['flush', 'crawl'])
   })
   it('name no place of few bytes', () => {
     const after = heap(['remember', APP, 41, 900, ['race', '', -1, 99], ['all', '', -1, 1]])
@@ -298,6 +307,58 @@ describe('suspects of a CPU profile', () => {
     ['return a + b', undefined]
   ])('name the call by the source line: %s', (line, call) => {
     expect(blockingCallIn(line)?.call).toBe(call)
+  })
+})
+
+describe('native calls of a CPU profile', () => {
+  const APP = '/srv/src/audit.js'
+  const queued = [['audit', APP, 26], ['postMessage', '', -1]]
+  const compressed = [['feed', APP, 50], ['Zlib', 'node:zlib', 700], ['init', '', -1]]
+  const written = [
+    ['serve', APP, 30],
+    ['writeGeneric', 'node:internal/stream_base_commons', 150],
+    ['writev', '', -1]
+  ]
+  const insert = [
+    ['save', APP, 60],
+    ['run', '/srv/node_modules/better-sqlite3/lib/statement.js', 5],
+    ['run', '', -1]
+  ]
+  const own = [['read', '/opt/memwatch/agent/collect/cpu.js', 1], ['cpuUsage', '', -1]]
+
+  it('are those of the app and its packages, without input, output and states of V8', () => {
+    const { sites, totalSeconds } = nativeCalls(cpu([
+      ...times(12, queued),
+      ...times(8, insert),
+      ...times(5, compressed),
+      ...times(200, written),
+      ...times(50, own),
+      ...times(50, [['serve', APP, 30], ['RegExp: a+', '', -1]]),
+      ...times(50, [['serve', APP, 30], ['(garbage collector)', '', -1]]),
+      ...times(50, [['serve', APP, 30]])
+    ]), '/opt/memwatch/agent')
+    expect(totalSeconds).toBeCloseTo(0.025)
+    expect(sites).toMatchObject([
+      { function: 'audit', file: APP, line: 27, call: 'postMessage', via: null, share: expect.closeTo(0.48) },
+      { function: 'save', line: 61, call: 'run', via: 'better-sqlite3', share: expect.closeTo(0.32) },
+      { function: 'feed', line: 51, call: 'init', share: expect.closeTo(0.2) }
+    ])
+  })
+  it('need four samples and more than a seventh of the time', () => {
+    const countOf = stacks => nativeCalls(cpu(stacks)).sites.length
+    expect(countOf(times(3, queued))).toBe(0)
+    expect(countOf(times(4, queued))).toBe(1)
+    expect(countOf([...times(100, queued), ...times(17, insert)])).toBe(1)
+  })
+  it('are the suspects of a native memory leak', () => {
+    const suspects = suspectsOf(
+      { kind: 'cpu_profile', parts: [], diagnosis: 'native-memory-leak' },
+      () => cpu(times(50, queued)),
+      hello()
+    )
+    const text = `audit ${APP}:27: postMessage – 100 % of the time in native code, apart from ` +
+      'input and output'
+    expect(suspects).toMatchObject({ of: 'native seconds', sites: [{ text }] })
   })
 })
 
@@ -1182,10 +1243,10 @@ describe('automatic captures', () => {
     expect(asked).toEqual([expect.objectContaining({ kind: 'heap_profile', seconds })])
   })
   it.each([
-    ['no GC ran that could free it', 0, []],
-    ['heaps of other threads hold it', 1, ['silentWorkerHeapGrowthBytesPerSecond']]
-  ])('do not profile memory outside the heap if %s', (_, majors, more) => {
-    const { automatic, asked } = make()
+    ['no GC ran that could free it', 0, [], [['a', 'cpu_profile', 'native-memory-leak']]],
+    ['heaps of other threads hold it', 1, ['silentWorkerHeapGrowthBytesPerSecond'], []]
+  ])('do not profile the heap for memory outside it if %s', async (_, majors, more, expected) => {
+    const { automatic, asked, next } = make()
     const grows = (value, signals = []) => /** @type {any} */ ({
       diagnosis: 'native-memory-leak',
       state: 'suspected',
@@ -1196,9 +1257,10 @@ describe('automatic captures', () => {
     })
     const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
     automatic.changed(target, grows(majors, more))
-    expect(asked).toEqual([])
+    expect(asked).toEqual(expected)
+    await next()
     automatic.changed(target, grows(1))
-    expect(asked).toEqual([['a', 'heap_profile', 'native-memory-leak']])
+    expect(asked.slice(expected.length)).toEqual([['a', 'heap_profile', 'native-memory-leak']])
   })
   it('profile memory outside the heap at once if full GCs are allowed', () => {
     const { automatic, asked } = make()
@@ -1226,6 +1288,22 @@ describe('automatic captures', () => {
     await new Promise(resolve => setImmediate(resolve))
     expect(asked).toEqual(['a', 'b'])
     expect(refused).toEqual(told)
+  })
+  it('profile native calls of a native leak only if a heap profile names no owner', async () => {
+    for (const isNamed of [false, true]) {
+      const { automatic, asked, next } = make()
+      const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
+      automatic.changed(target, {
+        diagnosis: 'native-memory-leak',
+        state: 'suspected',
+        evidence: [{ signal: 'majorsSeen', value: 3, limit: 3 }]
+      })
+      if (isNamed) findCase(target).suspects.set('native-memory-leak', /** @type {any} */ ({}))
+      await next()
+      await next()
+      expect(asked.map(([, kind]) => kind))
+        .toEqual(isNamed ? ['heap_profile'] : ['heap_profile', 'cpu_profile'])
+    }
   })
   it('that failed are named with the finding that caused them', () => {
     const captures = Object.assign(new EventEmitter(), { restore () {}, all: [] })
