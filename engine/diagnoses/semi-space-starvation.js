@@ -64,6 +64,8 @@ module.exports = defineDiagnosis({
     // basis, because the pauses of a throttled thread last several times longer by the clock.
     pauseRatio: 0.12,
     suspectedPauseRatio: 0.06,
+    // A confirmed finding stands down to this share: a load near the limit changes no state.
+    keptPauseRatio: 0.09,
     // An app with a large new space is not healthy either if GC takes this share of CPU time: its
     // objects outlive a new space of any size. An app with 40 concurrent requests of 1 MB measured
     // 0.28 to 0.38.
@@ -110,12 +112,20 @@ module.exports = defineDiagnosis({
     const isSettled =
       signals.gcWindowSeconds >= limits.gcWindowSeconds &&
       (promotesTooEarly || (signals.lifeCpuSeconds ?? 0) >= limits.lifeCpuSeconds)
+    const isConfirmed = cpuRatio >= limits.pauseRatio && isSettled
+    /** @param {[force: string, promote: string, takes: string]} verbs */
+    const tell = ([force, promote, takes]) =>
+      `Semi-spaces of at most ${formatBytes(semiSpaceMaxBytes)} ${force} ` +
+      `${formatNumber(scavengesPerSecond)} scavenges a second` +
+      `${promotesTooEarly ? ` and ${promote} garbage` : ''}: GC ${takes} ` +
+      wallAndCpu(signals, wallRatio, cpuRatio)
+    const now = tell(['force', 'promote', 'takes'])
     return {
-      state: cpuRatio >= limits.pauseRatio && isSettled ? 'confirmed' : 'suspected',
-      summary: `Semi-spaces of at most ${formatBytes(semiSpaceMaxBytes)} force ` +
-        `${formatNumber(scavengesPerSecond)} scavenges a second` +
-        `${promotesTooEarly ? ' and promote garbage' : ''}: GC takes ` +
-        `${wallAndCpu(signals, wallRatio, cpuRatio)}.`,
+      state: isConfirmed ? 'confirmed' : 'suspected',
+      keeps: isSettled && cpuRatio >= limits.keptPauseRatio,
+      // A confirmed finding is told in the past once its evidence is older.
+      standing: isConfirmed ? tell(['forced', 'promoted', 'took']) : now,
+      summary: `${now}.`,
       finding: {
         semiSpaceBytes: semiSpaceMaxBytes,
         scavengesPerSecond,

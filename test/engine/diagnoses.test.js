@@ -518,6 +518,20 @@ describe('semi-space-starvation', () => {
     expect([...watch({ seconds: 60, ...app }).ever]).toEqual([null])
   })
 
+  it.each([
+    [0.07, 0.03, 'confirmed', /: GC takes 10 % of the time/],
+    [0.06, 0.01, 'suspected', /: GC takes 7 % of the time/]
+  ])('after confirmation, with %d of the time in scavenges and %d in major GCs, is %s: %s',
+    (scavengeSeconds, majorSeconds, state, summary) => {
+      const { verdict } = watch({
+        seconds: 240,
+        at: t => t < 60 ? starving : { ...starving, scavengeSeconds, majorSeconds }
+      })
+      expect(verdict('semi-space-starvation')).toMatchObject({
+        state, summary: expect.stringMatching(summary)
+      })
+    })
+
   it('does not call an app healthy whose GCs cost much in spite of a large new space', () => {
     const withScavenges = (/** @type {number} */ scavengeSeconds) =>
       watch({
