@@ -86,6 +86,8 @@ class Case {
    * @type {Map<string, import('./follow-up').FollowUp>}
    */
   followUps = new Map()
+  /** Uptime at the first evaluation. */
+  evaluatedSinceSeconds = NaN
   /** Uptime at the last evaluation. */
   evaluatedAtSeconds = -Infinity
   /** Kind of the finding to which the last fix belongs, by diagnosis. @type {Map<string, string>} */
@@ -105,4 +107,11 @@ function findCase (target) {
   return found
 }
 
-module.exports = { Case, findCase }
+/**
+ * True if a target has a finding; an opportunity is not a problem.
+ * @param {import('../history/target').Target} target
+ */
+const isIll = target => findCase(target).verdicts.some(({ state, opportunity }) =>
+  !opportunity && (state === 'suspected' || state === 'confirmed'))
+
+module.exports = { Case, findCase, isIll }

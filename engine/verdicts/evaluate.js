@@ -3,14 +3,19 @@
 const { isDeepStrictEqual } = require('node:util')
 const { signalsOf } = require('../signals')
 const { diagnoses: allDiagnoses } = require('../diagnoses')
-const { findCase } = require('./case')
+const { findCase, isIll } = require('./case')
 const { judge } = require('./judge')
 const { settle } = require('./settle')
 const { SEVERITIES } = require('../diagnoses/define-diagnosis')
 const { formatSeconds } = require('../text/format')
 
-/** Interval of evaluations, in the target's own time: the same live and in a replay. */
+/**
+ * Interval of evaluations, in the target's own time: the same live and in a replay. A target
+ * without a finding is evaluated less often after some minutes, because its states change slowly.
+ */
 const EVALUATE_EVERY_SECONDS = 2
+const RARELY_EVERY_SECONDS = 5
+const RARELY_AFTER_SECONDS = 600
 
 /**
  * Time that a lower severity must last before it applies. Alerts wait for half of this time before
@@ -47,18 +52,21 @@ const LOWER_AFTER_SECONDS = 300
  * @param {import('../history/target').Target} target
  * @param
  *   {{ diagnoses?: typeof allDiagnoses, onError?: (error: Error) => void, everySeconds?: number }}
- *   [options]
+ *   [options] everySeconds: lower bound of the interval
  * @returns {Verdict[]} verdicts whose state changed
  */
 function evaluate (
   target,
-  { diagnoses = allDiagnoses, onError = () => {}, everySeconds = EVALUATE_EVERY_SECONDS } = {}
+  { diagnoses = allDiagnoses, onError = () => {}, everySeconds = 0 } = {}
 ) {
   const known = findCase(target)
   const nowSeconds = target.frame?.uptimeSeconds ?? -Infinity
-  if (nowSeconds - known.evaluatedAtSeconds < everySeconds) return []
+  const isKnown = nowSeconds - known.evaluatedSinceSeconds > RARELY_AFTER_SECONDS
+  const ownSeconds = isKnown && !isIll(target) ? RARELY_EVERY_SECONDS : EVALUATE_EVERY_SECONDS
+  if (nowSeconds - known.evaluatedAtSeconds < Math.max(everySeconds, ownSeconds)) return []
   const window = target.window()
   if (!window) return []
+  if (known.evaluatedAtSeconds === -Infinity) known.evaluatedSinceSeconds = window.nowSeconds
   known.evaluatedAtSeconds = window.nowSeconds
 
   const signals = signalsOf(window)

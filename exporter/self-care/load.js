@@ -4,7 +4,7 @@ const os = require('node:os')
 const v8 = require('node:v8')
 const { performance } = require('node:perf_hooks')
 const { splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
-const { findCase } = require('@memwatch/engine/verdicts/case')
+const { isIll } = require('@memwatch/engine/verdicts/case')
 const { semiSpaceMax, youngGenerationBytes } = require('@memwatch/engine/v8/heap-sizing')
 
 /**
@@ -40,7 +40,7 @@ const levels = Object.freeze([
   },
   {
     gives:
-      'it evaluates healthy targets every 10 s instead of every 2 s, and drops most of the ' +
+      'it evaluates healthy targets every 10 s instead of every 2 to 5 s, and drops most of the ' +
         'history that is not on disk',
     memoryRatio: 0.8,
     loopRatio: 0.8,
@@ -277,19 +277,12 @@ class Load {
 
   /**
    * @param {import('@memwatch/engine/history/target').Target} target
-   * @returns {number} seconds between two evaluations
+   * @returns {number} least seconds between two evaluations
    */
   evaluateSeconds (target) {
     return isIll(target) ? levels[0].evaluateSeconds : this.now.evaluateSeconds
   }
 }
-
-/**
- * True if a target has a finding; an opportunity is not a problem.
- * @param {import('@memwatch/engine/history/target').Target} target
- */
-const isIll = target => findCase(target).verdicts.some(({ state, opportunity }) =>
-  !opportunity && (state === 'suspected' || state === 'confirmed'))
 
 module.exports = {
   Load, MEASURE_EVERY_MS, levels, loopReader, nextLevel, memoryLimitBytes, ownRssBytes

@@ -12,7 +12,8 @@ const { defined } = require('../support/defined')
  * numbers belong to a small healthy app in a container of 512 MiB.
  */
 function watch ({
-  seconds, at, attachedAtSeconds = 0, helloChanges = {}, onTarget = (_target, _t) => {}
+  seconds, at, attachedAtSeconds = 0, helloChanges = {}, everySeconds = 0,
+  onTarget = (_target, _t) => {}
 }) {
   const target = new Target({ hello: hello(helloChanges), name: 'api', thread: 'main' })
   const states = new Set()
@@ -73,7 +74,7 @@ function watch ({
       }),
       0
     )
-    evaluate(target)
+    evaluate(target, { everySeconds })
     states.add(primaryOf(findCase(target).verdicts)?.diagnosis ?? null)
   }
   const verdict = id =>
@@ -2237,4 +2238,24 @@ it('sockets that pile up before an always busy loop may be unanswered requests',
     'suspected',
     'suspected'
   ])
+})
+
+it.each([
+  ['every two seconds in its first ten minutes, then every five', {}, 600, [2, 5], 0],
+  ['every two seconds with a finding', { scavenges: 190, scavengeSeconds: 0.3 }, 600, [2, 2], 0],
+  ['no more often than the exporter allows', {}, 10, [10, 10], 10]
+])('a target is evaluated %s', (_, load, changeSeconds, intervals, everySeconds) => {
+  const evaluatedAt = /** @type {Set<number>} */ (new Set())
+  watch({
+    seconds: 900,
+    everySeconds,
+    attachedAtSeconds: 5000,
+    at: () => load,
+    onTarget: target => evaluatedAt.add(findCase(target).evaluatedAtSeconds)
+  })
+  const times = [...evaluatedAt].filter(Number.isFinite).map(seconds => seconds - 5000)
+  const between = times.slice(1).map((seconds, i) => [times[i], seconds - times[i]])
+  const early = between.filter(([at]) => at < changeSeconds).map(([, seconds]) => seconds)
+  const late = between.filter(([at]) => at > changeSeconds + 5).map(([, seconds]) => seconds)
+  expect([Math.max(...early), Math.max(...late)]).toEqual(intervals)
 })
