@@ -98,7 +98,7 @@ module.exports = defineDiagnosis({
       (perCpuSecond >= limits.majorsPerCpuSecond ? limits.majorRatio : limits.costlyMajorRatio)
     const waits = waiting >= limits.waitingBytes && share >= limits.waitingShareRatio
     if (!collects || !waits) {
-      return ok(`${formatBytes(waiting)} of unused Buffers wait for a GC, and ` +
+      return ok(`up to ${formatBytes(waiting)} of unused Buffers wait between GCs, and ` +
         `${formatNumber(majors)} major GCs a second run for them ` +
         `(${wallAndCpu(signals, pauses, cpuRatio)})`)
     }
@@ -117,7 +117,7 @@ module.exports = defineDiagnosis({
         ? 'confirmed'
         : 'suspected',
       severity: !isCostly && hasRoom(signals, waiting, limits) ? 'info' : 'warning',
-      summary: `${formatBytes(waiting)} of unused Buffers wait for a GC, and V8 runs ` +
+      summary: `Up to ${formatBytes(waiting)} of unused Buffers wait between GCs, and V8 runs ` +
         `${formatNumber(majors)} major GCs a second to free them.`,
       finding: {
         majorsPerSecond: majors,

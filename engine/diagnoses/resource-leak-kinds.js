@@ -79,12 +79,12 @@ const KINDS = Object.freeze(
 const DESCRIPTOR_KINDS = Object.freeze(
   /** @type {const} */ ([
     {
-      name: 'idle sockets',
+      name: 'inactive sockets',
       opened: 'sockets',
       open: 'socketDescriptorsOpen',
       trend: 'socketDescriptorsTrend',
-      text: "sockets that are unref'd, such as idle connections of an http.Agent",
-      site: 'They are sockets that no request uses. Search for `new http.Agent`, `new ' +
+      text: 'sockets that Node.js does not list as active, such as idle connections of an http.Agent',
+      site: 'They are sockets that nothing waits for. Search for `new http.Agent`, `new ' +
         'https.Agent`, `new Agent` of undici or a client that is created per request. Create one ' +
         'and share it, and destroy() unused ones. `ss -tunp` lists their peers.'
     },

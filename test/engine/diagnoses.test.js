@@ -1363,9 +1363,9 @@ describe('resource-leak', () => {
       [
         'idle sockets of an agent per request',
         t => ({ ...open(descriptors({ socket: 4 + 5 * t })), resources: { TCPServerWrap: 1 } }),
-        /^449 idle sockets, 300 more descriptors each minute/,
+        /^449 inactive sockets, 300 more descriptors each minute/,
         /new http\.Agent.*ss -tunp/,
-        /449 of them were sockets.*unref'd/
+        /449 of them were sockets.*as active/
       ],
       [
         'files that nobody closes',
