@@ -32,8 +32,8 @@ function judgeMachine (signals, limits, describe, machineBytes) {
       evidence('heapSizeLimitBytes', heapLimit, limits.blindRatio * machineBytes, (value, limit) =>
         `The heap may grow to ${value}; the machine has ${limit}.`)
     ],
-    impact: 'V8 has no reason to run a full GC before the machine has no memory left. The kernel ' +
-      'then kills this process or another one, and the log has no message about a heap.'
+    impact: 'V8 does not run more GCs when the machine is nearly out of memory. If the heap then ' +
+      'grows, the kernel kills this process or another one, and the log has no message about a heap.'
   }
 }
 

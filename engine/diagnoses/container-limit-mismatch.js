@@ -213,8 +213,8 @@ function judgeAlone (signals, limits, finding, target) {
       hits && evidence('containerLimitHitsPerSecond', hits, 0, value =>
         `Memory use reached the limit ${value}; each time the kernel had to reclaim memory.`)
     ),
-    impact: 'V8 has no reason to run a GC before the container is full. The kernel kills the ' +
-      'process (exit 137, OOMKilled), and the log has no message about a heap.'
+    impact: 'V8 does not run more GCs when the container is nearly full. If the heap then grows, ' +
+      'the kernel kills the process (exit 137, OOMKilled), and the log has no message about a heap.'
   }
 }
 
