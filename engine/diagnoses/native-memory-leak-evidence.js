@@ -63,9 +63,11 @@ const PLACES = Object.freeze({
     code: 'Neither heap nor Buffers grow: native code allocated the memory. `CAPTURE` names the ' +
       'lines that create its JavaScript objects. Search for zlib, crypto and http2 streams and ' +
       'SQLite statements that are created per request and never closed (call close() on every ' +
-      'path, also when the client disconnects; pipeline() does this for streams). Remove native ' +
-      'addons one by one. If no line is named: process.report (libuv handles), the counts of ' +
-      'active resources, and `jemalloc` heap profiling (MALLOC_CONF=prof:true) on a replica.'
+      'path, also when the client disconnects; pipeline() does this for streams). Messages that ' +
+      'a worker or port reads too slowly, and rows of an in-memory database, count as well. ' +
+      'Remove native addons one by one. If no line is named: process.report (libuv handles), the ' +
+      'counts of active resources, and `jemalloc` heap profiling (MALLOC_CONF=prof:true) on a ' +
+      'replica.'
   }
 })
 
