@@ -22,6 +22,24 @@ const betweenLooks = track => window => {
   return last < 2 ? 0 : (values[last] - values[1]) / (times[last] - times[1])
 }
 
+/** Least number of readings of a range, and how old they may be if frames are rare. */
+const LEAST_READINGS = 3
+const OLDEST_SECONDS = 300
+
+/**
+ * Readings of the last seconds. If the loop is blocked for longer than that, these are the last few
+ * frames: one reading shows no range.
+ * @param {import('../history/window').Window} window
+ * @param {import('../history/tracks').TrackName} track
+ * @returns {number[]}
+ */
+function readLately (window, track) {
+  const { values } = window.points(track, RATE_SECONDS)
+  return values.length >= LEAST_READINGS
+    ? values
+    : window.points(track, OLDEST_SECONDS).values.slice(-LEAST_READINGS)
+}
+
 const externalAcrossMajors = acrossMajors('externalBytes')
 
 /**
@@ -40,7 +58,7 @@ module.exports = {
     help: 'Retained external memory (Buffers, ArrayBuffers, WebAssembly): minimum of the last ' +
       `${RATE_SECONDS} s.`,
     compute: window => {
-      const { values } = window.points('externalBytes', RATE_SECONDS)
+      const values = readLately(window, 'externalBytes')
       return values.length > 0 ? Math.min(...values) : null
     }
   }),
@@ -48,7 +66,7 @@ module.exports = {
     unit: 'bytes',
     help: `Peak of external memory: 90th percentile of the peaks of the last ${RATE_SECONDS} s.`,
     compute: window => {
-      const { values } = window.points('externalPeakBytes', RATE_SECONDS)
+      const values = readLately(window, 'externalPeakBytes')
       return values.length > 0 ? quantile(values, 0.9) : null
     }
   }),
@@ -57,8 +75,8 @@ module.exports = {
     help: `Short-lived external memory of the last ${RATE_SECONDS} s: 90th percentile of its ` +
       'peaks, less its minimum and its growth across major GCs.',
     compute: window => {
-      const peaks = window.points('externalPeakBytes', RATE_SECONDS).values
-      const readings = window.points('externalBytes', RATE_SECONDS).values
+      const peaks = readLately(window, 'externalPeakBytes')
+      const readings = readLately(window, 'externalBytes')
       return peaks.length === 0 || readings.length === 0
         ? null
         : Math.max(0, quantile(peaks, 0.9) - Math.min(...readings) - keptLately(window))

@@ -26,8 +26,8 @@ const { RATE_SECONDS } = require('../history/window')
  * @property {number} [toSeconds]
  */
 
-/** Window of run queue readings, which come 5 s apart, and later if the loop is late. */
-const WAIT_SECONDS = [RATE_SECONDS, 2 * RATE_SECONDS]
+/** Windows of run queue readings, which come 5 s apart, and later if the loop is late. */
+const WAIT_SECONDS = [RATE_SECONDS, 2 * RATE_SECONDS, 10 * RATE_SECONDS]
 const THROTTLED_SECONDS = 2 * RATE_SECONDS
 /** Window that covers the start phase of a process. */
 const LIFE_SECONDS = 600
