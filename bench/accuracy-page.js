@@ -14,6 +14,7 @@ const { formatValue } = require('../engine/text/format')
  * @property {string} thread judged thread
  * @property {string | null} expected diagnosis
  * @property {string | null} found primary diagnosis of the main thread, otherwise of a worker
+ * @property {boolean} mayStarve true for a healthy app that starves with so little CPU
  * @property {string | null} had diagnosis that a repaired app had before
  * @property {number | null} confirmedAfterSeconds
  * @property {string[]} others other suspected or confirmed diagnoses
@@ -24,14 +25,17 @@ const { formatValue } = require('../engine/text/format')
  *   form, measured at the end of this run
  */
 
+const STARVES = 'semi-space-starvation'
+
 /**
  * True if an app with a problem got its diagnosis, a healthy app none, and a repaired app no longer
  * has its own. A repaired app may have another diagnosis, because a fix may reveal the next
  * bottleneck.
  * @param {Result} result
  */
-function isRight ({ app, form, expected, found, opportunities, had }) {
+function isRight ({ app, form, expected, found, opportunities, mayStarve, had }) {
   if (form === 'fixed') return found !== had && found !== 'nothing reported'
+  if (mayStarve && found === STARVES) return true
   const opportunity = apps.find(({ id }) => id === app)?.opportunity
   return found === expected && (!opportunity || opportunities.includes(opportunity))
 }

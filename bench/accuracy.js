@@ -106,6 +106,7 @@ async function resultOf (run) {
     opportunities: found
       .filter(({ opportunity }) => opportunity)
       .map(({ diagnosis }) => diagnosis),
+    mayStarve: Number(given.cpus ?? Infinity) <= (app.starvesAtCores ?? 0),
     had: form === 'fixed' ? app.diagnosis : null,
     fix,
     measured: readPredicted(
@@ -135,7 +136,7 @@ async function live (run, fix) {
       recordingOf(run),
       ...(given.cpus === undefined
         ? []
-        : ['--cpus', given.cpus, '--for', String(Math.round(stretch(given.cpus) * app.seconds))]),
+        : ['--cpus', given.cpus, '--for', String(Math.round(stretch(app, given.cpus) * app.seconds))]),
       ...repair.args
     ],
     {
@@ -159,10 +160,12 @@ const MOST_STRETCH = 4
 /**
  * Multiple by which a run is longer: a slow pod needs more time for the same work, and so for the
  * same leak.
+ * @param {import('../lab').LabApp} app
  * @param {string} cpus
  * @returns {number} multiple of the seconds of a run
  */
-const stretch = cpus => Math.min(MOST_STRETCH, Math.max(1, APP_CORES / Number(cpus)))
+const stretch = ({ followsClock }, cpus) =>
+  followsClock ? 1 : Math.min(MOST_STRETCH, Math.max(1, APP_CORES / Number(cpus)))
 
 /** @type {Record<string, string>} */
 const majors = {}
@@ -210,6 +213,7 @@ async function main () {
             `found ${result.found ?? '–'}`,
             result.confirmedAfterSeconds?.toFixed(0) ?? '',
             isRight(result) ? 'right' : 'WRONG',
+            result.mayStarve ? 'truly starves with so little CPU' : '',
             result.others.join(', ') || '–',
             result.opportunities.join(', ')
           ].join('\t')

@@ -195,9 +195,8 @@ function writeReport (report, given, reportFile, ended) {
   else {
     const width = Math.min(out.columns || 100, 120)
     const lines = renderReport(report, { width, verbose: given.verbose, ended })
-    // A report on a source judges a process that has ended.
-    const mayCapture = given.listen === undefined && !report.source
-    out.say('', ...lines, ...(mayCapture ? sayHowToCapture(report) : []))
+    const mayCapture = given.listen === undefined
+    out.say('', ...lines, ...(mayCapture ? sayHowToCapture(report, ended !== undefined) : []))
   }
 }
 
@@ -205,12 +204,15 @@ function writeReport (report, given, reportFile, ended) {
  * Explains how to use `memwatch capture`, which some fixes name. It needs an exporter at a known
  * address.
  * @param {Pick<import('./watch/watch-command').Report, 'targets'>} report
+ * @param {boolean} isStored true for a report on a recording or another source, which judges a
+ *   process that ran before
  */
-function sayHowToCapture ({ targets }) {
+function sayHowToCapture ({ targets }, isStored) {
   const fixes = targets.flatMap(({ verdicts }) => verdicts.flatMap(({ fix }) => fix))
-  return fixes.some(({ change }) => change.code?.includes('memwatch capture'))
-    ? ['', 'memwatch capture works while this command runs with --listen 127.0.0.1:16369.']
-    : []
+  if (!fixes.some(({ change }) => change.code?.includes('memwatch capture'))) return []
+  return ['', isStored
+    ? 'Lines of code are named only while the process runs: by memwatch run, or by an exporter.'
+    : 'memwatch capture works while this command runs with --listen 127.0.0.1:16369.']
 }
 
 /**

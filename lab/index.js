@@ -21,6 +21,9 @@ const path = require('node:path')
  * @property {{ line?: RegExp, call?: string }} [suspect] defect in its code: the line that
  *   allocates retained objects, or the blocking call
  * @property {number} seconds time until the problem is visible
+ * @property {boolean} [followsClock] true if its stages take no longer with less CPU
+ * @property {number} [starvesAtCores] a healthy app starves with a CPU quota of so many cores or
+ *   less: --max-semi-space-size=16 was measured to save CPU time there
  * @property {string} about one sentence
  */
 
@@ -391,6 +394,7 @@ const apps = [
     toNode: 25,
     nodeArgs: ['--max-semi-space-size=64', '--min-semi-space-size=64', '--max-old-space-size=128'],
     seconds: 110,
+    followsClock: true,
     about:
       'An API with heavy load after its start and hardly any load later: the new space keeps its ' +
         'largest size.'
@@ -404,6 +408,7 @@ const apps = [
     toNode: 25,
     nodeArgs: ['--max-semi-space-size=64', '--min-semi-space-size=64', '--max-old-space-size=128'],
     seconds: 110,
+    followsClock: true,
     about: 'A worker that has one large import and then waits for work.'
   }),
   app({
@@ -415,6 +420,7 @@ const apps = [
     toNode: 25,
     nodeArgs: ['--max-semi-space-size=64', '--min-semi-space-size=64', '--max-old-space-size=128'],
     seconds: 110,
+    followsClock: true,
     about: 'A mirror that copies everything once and then waits for rare changes.'
   }),
   app({
@@ -453,6 +459,7 @@ const apps = [
     title: 'Steady JSON API',
     diagnosis: null,
     seconds: 40,
+    starvesAtCores: 0.1,
     about: 'A small JSON API under steady load: the heap is a sawtooth above a constant floor.'
   }),
   app({
@@ -477,6 +484,7 @@ const apps = [
     title: 'Batch worker',
     diagnosis: null,
     seconds: 60,
+    starvesAtCores: 0.25,
     about:
       'The app loads, handles and drops a batch every fifteen seconds: the live heap returns to ' +
       'the same floor.'
@@ -523,6 +531,7 @@ const apps = [
     title: 'Load that grows, then stays',
     diagnosis: null,
     seconds: 75,
+    starvesAtCores: 0.1,
     about:
       'Load ramps up for 40 s: the live heap grows with the requests held open, and stops with ' +
         'them.'
