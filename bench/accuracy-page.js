@@ -13,7 +13,8 @@ const { formatValue } = require('../engine/text/format')
  * @property {'broken' | 'fixed'} form
  * @property {string} thread judged thread
  * @property {string | null} expected diagnosis
- * @property {string | null} found primary diagnosis of the main thread, otherwise of a worker
+ * @property {string | null} found primary diagnosis of the main thread, otherwise of a worker,
+ *   otherwise the last confirmed one that did not last
  * @property {boolean} mayStarve true for a healthy app that starves with so little CPU
  * @property {string | null} had diagnosis that a repaired app had before
  * @property {number | null} confirmedAfterSeconds

@@ -82,7 +82,13 @@ async function resultOf (run) {
   if (!fs.existsSync(summaryOf(run))) {
     fs.writeFileSync(summaryOf(run), JSON.stringify(await live(run, broken?.fix ?? null)))
   }
-  const { targets } = await replayFile(recordingOf(run))
+  /** Last confirmed finding that did not last. @type {string | null} */
+  let withdrawn = null
+  const { targets } = await replayFile(recordingOf(run), {
+    onVerdict: (_target, { diagnosis, state, opportunity }) => {
+      if (state === 'confirmed' && !opportunity) withdrawn = diagnosis
+    }
+  })
   const primaryOn = target => primaryOf(findCase(target).verdicts)
   const ill = targets.find(target => target.thread === 'main' && primaryOn(target)) ??
     targets.find(primaryOn)
@@ -98,7 +104,8 @@ async function resultOf (run) {
     form,
     thread: judged?.thread ?? 'main',
     expected: form === 'broken' ? app.diagnosis : null,
-    found: judged ? (primary?.diagnosis ?? null) : 'nothing reported',
+    // V8 may return the memory of an idle app later, and a healthy app must never have a finding.
+    found: judged ? (primary?.diagnosis ?? withdrawn) : 'nothing reported',
     confirmedAfterSeconds: primary?.confirmedAfterSeconds ?? null,
     others: found
       .filter(({ diagnosis, opportunity }) => !opportunity && diagnosis !== primary?.diagnosis)
@@ -136,7 +143,7 @@ async function live (run, fix) {
       recordingOf(run),
       ...(given.cpus === undefined
         ? []
-        : ['--cpus', given.cpus, '--for', String(Math.round(stretch(app, given.cpus) * app.seconds))]),
+        : ['--cpus', given.cpus, '--for', String(Math.round(stretch(given.cpus) * app.seconds))]),
       ...repair.args
     ],
     {
@@ -160,12 +167,10 @@ const MOST_STRETCH = 4
 /**
  * Multiple by which a run is longer: a slow pod needs more time for the same work, and so for the
  * same leak.
- * @param {import('../lab').LabApp} app
  * @param {string} cpus
  * @returns {number} multiple of the seconds of a run
  */
-const stretch = ({ followsClock }, cpus) =>
-  followsClock ? 1 : Math.min(MOST_STRETCH, Math.max(1, APP_CORES / Number(cpus)))
+const stretch = cpus => Math.min(MOST_STRETCH, Math.max(1, APP_CORES / Number(cpus)))
 
 /** @type {Record<string, string>} */
 const majors = {}

@@ -21,7 +21,6 @@ const path = require('node:path')
  * @property {{ line?: RegExp, call?: string }} [suspect] defect in its code: the line that
  *   allocates retained objects, or the blocking call
  * @property {number} seconds time until the problem is visible
- * @property {boolean} [followsClock] true if its stages take no longer with less CPU
  * @property {number} [starvesAtCores] a healthy app starves with a CPU quota of so many cores or
  *   less: --max-semi-space-size=16 was measured to save CPU time there
  * @property {string} about one sentence
@@ -394,7 +393,6 @@ const apps = [
     toNode: 25,
     nodeArgs: ['--max-semi-space-size=64', '--min-semi-space-size=64', '--max-old-space-size=128'],
     seconds: 110,
-    followsClock: true,
     about:
       'An API with heavy load after its start and hardly any load later: the new space keeps its ' +
         'largest size.'
@@ -408,7 +406,6 @@ const apps = [
     toNode: 25,
     nodeArgs: ['--max-semi-space-size=64', '--min-semi-space-size=64', '--max-old-space-size=128'],
     seconds: 110,
-    followsClock: true,
     about: 'A worker that has one large import and then waits for work.'
   }),
   app({
@@ -420,7 +417,6 @@ const apps = [
     toNode: 25,
     nodeArgs: ['--max-semi-space-size=64', '--min-semi-space-size=64', '--max-old-space-size=128'],
     seconds: 110,
-    followsClock: true,
     about: 'A mirror that copies everything once and then waits for rare changes.'
   }),
   app({

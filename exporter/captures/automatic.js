@@ -247,7 +247,8 @@ class AutomaticCaptures {
   /** @param {Wish} wish */
   async #make ({ rule, target, options }) {
     const { diagnosis = '' } = options
-    if (rule.isFallback && findCase(target).suspects.has(diagnosis)) return
+    const known = findCase(target).suspects.get(diagnosis)?.suspects.sites ?? []
+    if (rule.isNeeded && !rule.isNeeded(known)) return
     try {
       await this.#captures.request(target, options).finished
     } catch (error) {

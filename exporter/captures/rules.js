@@ -1,5 +1,8 @@
 'use strict'
 
+const { originOf } = require('@memwatch/engine/text/code-owner')
+const { isDataOfNode } = require('./data-handlers')
+
 /**
  * Built-in rules of the captures that the exporter starts by itself. Rules of an operator have the
  * same form and are read by read-rules.js.
@@ -12,7 +15,8 @@
  *   rule about deaths, between two captures of one name
  * @property {number} [seconds] longest duration. A heap profile ends earlier when it has enough
  *   samples. Default: from plan-capture.js and the kind
- * @property {boolean} [isFallback] the capture is omitted if the diagnosis has suspects by then
+ * @property {(known: readonly { file: string }[]) => boolean} [isNeeded] with the suspects that the
+ *   diagnosis has when the capture would begin: false omits it
  * @property {string} [why] content of the capture, for the documentation
  *
  * @typedef {ByDiagnosis | BySignal | ByRunway | ByDeath} When
@@ -32,6 +36,11 @@
  */
 
 const HOUR = 3600
+
+/** @typedef {readonly { file: string }[]} Sites */
+
+/** @param {{ file: string }} site */
+const isOfApp = ({ file }) => originOf(file) !== 'node'
 
 /**
  * A rule for one diagnosis. A profile, which names lines of code, takes time, so it begins with the
@@ -80,10 +89,18 @@ const defaultRules = Object.freeze([
   row('buffer-pool-pinning', 'suspected', 'heap_profile', 'lines that retain parts of the pool'),
   row('native-memory-leak', 'suspected', 'heap_profile', 'lines whose objects own native memory'),
   Object.freeze({
-    ...row('native-memory-leak', 'suspected', 'cpu_profile', 'calls of native code, if no object owns the memory'),
+    ...row('native-memory-leak', 'suspected', 'cpu_profile',
+      'calls of native code, if no object owns the memory'),
     name: 'native-memory-leak-calls',
-    isFallback: true,
+    isNeeded: (/** @type {Sites} */ known) => !known.some(isOfApp),
     // Calls that retain memory may be short and rare.
+    seconds: 15
+  }),
+  Object.freeze({
+    ...row('js-heap-leak', 'suspected', 'cpu_profile',
+      'handlers of data, if Node.js itself allocates what survives'),
+    name: 'js-heap-leak-handlers',
+    isNeeded: (/** @type {Sites} */ known) => known.some(isDataOfNode) && !known.some(isOfApp),
     seconds: 15
   }),
   row('heap-limit-thrash', 'suspected', 'heap_profile', 'lines that allocate the live objects'),

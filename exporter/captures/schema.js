@@ -13,9 +13,10 @@ const packages = {
 
 const suspects = object({
   of: {
-    enum: ['grown bytes', 'allocated bytes', 'busy seconds', 'native seconds'],
+    enum: ['grown bytes', 'allocated bytes', 'busy seconds', 'native seconds', 'handler seconds'],
     description: 'unit of total and value; native seconds: time in native code that may retain ' +
-      'memory, for a native memory leak without an owner in JavaScript'
+      'memory, for a native memory leak without an owner in JavaScript; handler seconds: time in ' +
+      'functions that handle data which Node.js reads, for a leak of such data'
   },
   total: number,
   sites: {

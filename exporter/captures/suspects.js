@@ -5,14 +5,12 @@ const { formatBytes, formatRatio, formatSeconds } = require('@memwatch/engine/te
 const { isTime, LEAST_SHARE, NAMED_SITES } = require('@memwatch/engine/text/suspect-text')
 const { blockingCallIn } = require('./blocking-calls')
 const { cpuSuspects } = require('./cpu-suspects')
+const { dataHandlers } = require('./data-handlers')
 const { appFirst, heapSuspects, findOwners } = require('./heap-suspects')
 const { InlinedCallees } = require('./inlined')
 const { nativeCalls } = require('./native-calls')
 const { OUTSIDE_HEAP } = require('./plan-capture')
 const { Sources } = require('./sources')
-
-/** Its CPU profile shows calls of native code. */
-const NATIVE_LEAK = 'native-memory-leak'
 
 /** Upper bound of the suspects stored for a capture. */
 const MOST_SITES = 10
@@ -49,12 +47,15 @@ function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.
     const owns = diagnosis !== null && OUTSIDE_HEAP.has(diagnosis)
     return heapSites({ before, after: read('profile') }, { of, owns }, hello, sources)
   }
-  if (kind === 'cpu_profile') {
-    return diagnosis === NATIVE_LEAK
-      ? nativeSites(read('profile'), hello, sources)
-      : busySites(read('profile'), hello, sources)
+  if (kind !== 'cpu_profile') return null
+  const profile = read('profile')
+  switch (diagnosis) {
+    case 'native-memory-leak':
+      return timeSites(nativeCalls(profile, hello.agentFolder), 'native seconds', hello, sources)
+    case 'js-heap-leak':
+      return timeSites(dataHandlers(profile, hello.agentFolder), 'handler seconds', hello, sources)
+    default: return busySites(profile, hello, sources)
   }
-  return null
 }
 
 /** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */
@@ -124,13 +125,13 @@ function busySites (profile, hello, sources) {
 }
 
 /**
- * @param {import('./cpu-suspects').CpuProfile} profile
+ * @param {ReturnType<typeof nativeCalls>} time of one kind
+ * @param {'native seconds' | 'handler seconds'} of
  * @param {Hello} hello
  * @param {Sources} sources
  * @returns {Suspects}
  */
-function nativeSites (profile, hello, sources) {
-  const { totalSeconds, sites } = nativeCalls(profile, hello.agentFolder)
+function timeSites ({ totalSeconds, sites }, of, hello, sources) {
   const found = sites.map(site => ({
     ...locate(site, sources, hello.name),
     value: site.seconds,
@@ -138,11 +139,11 @@ function nativeSites (profile, hello, sources) {
     via: site.via,
     through: [],
     inlinedIn: null,
-    call: site.call.slice(0, MOST_NAME_LENGTH),
+    call: site.call?.slice(0, MOST_NAME_LENGTH) ?? null,
     instead: null,
     longestSeconds: null
   }))
-  return listed(found, { of: 'native seconds', total: totalSeconds, app: hello.name })
+  return listed(found, { of, total: totalSeconds, app: hello.name })
 }
 
 /**
@@ -272,7 +273,8 @@ const OF = {
   'grown bytes': 'of the growth during the profile',
   'allocated bytes': 'of all allocations',
   'busy seconds': 'of the busy time',
-  'native seconds': 'of the time in native code, apart from input and output'
+  'native seconds': 'of the time in native code, apart from input and output',
+  'handler seconds': 'of the time in handlers of data that Node.js reads'
 }
 
 /**

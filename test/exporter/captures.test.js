@@ -12,6 +12,7 @@ const { AutomaticCaptures } = require('../../exporter/captures/automatic')
 const { Quarantine } = require('../../exporter/data-folder/quarantine')
 const { blockingCallIn } = require('../../exporter/captures/blocking-calls')
 const { cpuSuspects } = require('../../exporter/captures/cpu-suspects')
+const { dataHandlers } = require('../../exporter/captures/data-handlers')
 const { appFirst, heapSuspects } = require('../../exporter/captures/heap-suspects')
 const { parseBounded } = require('../../exporter/data-folder/bounded-json')
 const { InlinedCallees } = require('../../exporter/captures/inlined')
@@ -359,6 +360,36 @@ describe('native calls of a CPU profile', () => {
     const text = `audit ${APP}:27: postMessage – 100 % of the time in native code, apart from ` +
       'input and output'
     expect(suspects).toMatchObject({ of: 'native seconds', sites: [{ text }] })
+  })
+})
+
+describe('data handlers of a CPU profile', () => {
+  const APP = '/srv/src/syslog.js'
+  const read = [['onStreamRead', 'node:internal/stream_base_commons', 170],
+    ['readableAddChunkPushByteMode', 'node:internal/streams/readable', 460],
+    ['emit', 'node:events', 500]]
+  const handled = [...read, ['', APP, 19], ['onRecord', APP, 10], ['keep', APP, 4]]
+  const ofPackage = [...read, ['parse', '/srv/node_modules/csv/index.js', 7], ['row', APP, 30]]
+  const render = [['listOnTimeout', 'node:internal/timers', 500], ['render', APP, 50]]
+
+  it('are the functions that streams call, with the time of everything that these call', () => {
+    const { sites, totalSeconds } = dataHandlers(cpu([
+      ...times(30, handled), ...times(10, ofPackage), ...times(90, read), ...times(90, render)
+    ]))
+    expect(totalSeconds).toBeCloseTo(0.04)
+    expect(sites).toMatchObject([
+      { function: '(anonymous)', file: APP, line: 20, share: expect.closeTo(0.75) },
+      { function: 'row', line: 31, share: expect.closeTo(0.25) }
+    ])
+  })
+  it('are the suspects of a leak of data that Node.js allocates', () => {
+    const suspects = suspectsOf(
+      { kind: 'cpu_profile', parts: [], diagnosis: 'js-heap-leak' },
+      () => cpu(times(50, handled)),
+      hello()
+    )
+    const text = `(anonymous) ${APP}:20 – 100 % of the time in handlers of data that Node.js reads`
+    expect(suspects).toMatchObject({ of: 'handler seconds', sites: [{ text }] })
   })
 })
 
@@ -1289,21 +1320,29 @@ describe('automatic captures', () => {
     expect(asked).toEqual(['a', 'b'])
     expect(refused).toEqual(told)
   })
-  it('profile native calls of a native leak only if a heap profile names no owner', async () => {
-    for (const isNamed of [false, true]) {
-      const { automatic, asked, next } = make()
-      const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
-      automatic.changed(target, {
-        diagnosis: 'native-memory-leak',
-        state: 'suspected',
-        evidence: [{ signal: 'majorsSeen', value: 3, limit: 3 }]
-      })
-      if (isNamed) findCase(target).suspects.set('native-memory-leak', /** @type {any} */ ({}))
-      await next()
-      await next()
-      expect(asked.map(([, kind]) => kind))
-        .toEqual(isNamed ? ['heap_profile'] : ['heap_profile', 'cpu_profile'])
-    }
+  const DECODER = 'node:string_decoder'
+  it.each([
+    ['native-memory-leak', 'nothing', [], true],
+    ['native-memory-leak', 'Node.js itself', ['node:zlib'], true],
+    ['native-memory-leak', 'the app', ['app.js'], false],
+    ['js-heap-leak', 'nothing', [], false],
+    ['js-heap-leak', 'data of Node.js', [DECODER, 'node:internal/streams/readable'], true],
+    ['js-heap-leak', 'Node.js itself', ['node:internal/timers'], false],
+    ['js-heap-leak', 'the app', ['app.js', DECODER], false]
+  ])('of a %s whose heap profile names %s', async (diagnosis, _, files, isNeeded) => {
+    const { automatic, asked, next } = make()
+    const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
+    automatic.changed(target, {
+      diagnosis,
+      state: 'suspected',
+      evidence: [{ signal: 'majorsSeen', value: 3, limit: 3 }]
+    })
+    const sites = files.map(file => ({ file }))
+    findCase(target).suspects.set(diagnosis, /** @type {any} */ ({ suspects: { sites } }))
+    await next()
+    await next()
+    expect(asked.map(([, kind]) => kind))
+      .toEqual(isNeeded ? ['heap_profile', 'cpu_profile'] : ['heap_profile'])
   })
   it('that failed are named with the finding that caused them', () => {
     const captures = Object.assign(new EventEmitter(), { restore () {}, all: [] })
