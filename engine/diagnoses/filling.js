@@ -37,4 +37,17 @@ function findCertainBytes (limits, { rise, runway, seconds }) {
   return Math.min(share * (rise + runway), limits.certainRiseBytes)
 }
 
-module.exports = { FILLING_LIMITS, MAY_FILL, findCertainBytes }
+/**
+ * A line with the growth before it that already followed it. This growth counts for the size of the
+ * rise, but not for its time: the start of the process belongs to the ten minutes of a cache.
+ * @template {Record<'rise' | 'seconds', number>} L
+ * @param {L} line
+ * @param {number | null} lineSeconds length with that growth
+ * @returns {L & { overSeconds: number }} overSeconds: time of the rise
+ */
+function extendLine (line, lineSeconds) {
+  const overSeconds = Math.max(line.seconds, lineSeconds ?? 0)
+  return { ...line, overSeconds, rise: line.rise * overSeconds / line.seconds }
+}
+
+module.exports = { FILLING_LIMITS, MAY_FILL, extendLine, findCertainBytes }

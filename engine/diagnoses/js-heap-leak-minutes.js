@@ -2,7 +2,7 @@
 
 const { ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence } = require('./evidence')
-const { MAY_FILL, findCertainBytes } = require('./filling')
+const { MAY_FILL, extendLine, findCertainBytes } = require('./filling')
 const { severityByTime } = require('./severity')
 const { formatPerHour, ruleOutKnownRise, sayStanding, timeLeft } = require('./lasting-growth')
 const {
@@ -224,7 +224,7 @@ function secondsToFill (signals, limits, runway, growth, late) {
  */
 function judgeLine (signals, limits, line, mayBeCertain = true) {
   const { rise, growth, seconds, fit, late, runway, room } = line
-  const whole = sinceStart(signals, limits, line)
+  const whole = wholeOf(signals, limits, line)
   const growing = { rise: whole.rise, seconds: whole.seconds, runway: room }
   const certainBytes = findCertainBytes(limits, growing)
   const isCertain = mayBeCertain && fit >= limits.fit && whole.rise >= certainBytes
@@ -270,17 +270,37 @@ function sinceStart ({ unwatchedSeconds, liveHeapBytes }, limits, line) {
 }
 
 /**
+ * All growth along a line: since the start of the process, or with the warm-up that the trend
+ * excludes.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Line} line
- * @param {{ rise: number, seconds: number }} whole the line, or all growth since the start
+ * @returns {Whole}
+ */
+function wholeOf (signals, limits, line) {
+  const unwatched = sinceStart(signals, limits, line)
+  return unwatched === line
+    ? extendLine(line, signals.liveHeapLineSeconds)
+    : { ...unwatched, overSeconds: unwatched.seconds }
+}
+
+/**
+ * @typedef {{ rise: number, seconds: number, overSeconds: number }} Whole bytes; time that counts
+ *   against a cache that fills; time of the rise
+ */
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Line} line
+ * @param {Whole} whole all growth along the line
  * @param {number} certainBytes least rise for a confirmed finding
  */
 function showLine (signals, limits, line, whole, certainBytes) {
   const { rise, growth, seconds, fit, late, room } = line
   const way = formatRatio(whole.rise / (whole.rise + room))
-  const before = whole.seconds > seconds
-    ? `, and at this rate by ${formatBytes(whole.rise)} since the start`
+  const before = whole.overSeconds > seconds
+    ? `, and at this rate by ${formatBytes(whole.rise)} in ${formatSeconds(whole.overSeconds)}`
     : ''
   return [
     evidence('liveHeapGrowthBytesPerSecond', growth, 0, value =>

@@ -23,6 +23,7 @@ module.exports = defineDiagnosis({
   uses: [
     'liveHeapBytes',
     'liveHeapTrend',
+    'liveHeapLineSeconds',
     'liveHeapAgeSeconds',
     'heapRunwayBytes',
     'rssTrend',

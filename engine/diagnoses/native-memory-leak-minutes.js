@@ -2,7 +2,7 @@
 
 const { ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence } = require('./evidence')
-const { MAY_FILL, findCertainBytes } = require('./filling')
+const { MAY_FILL, extendLine, findCertainBytes } = require('./filling')
 const { severityByTime } = require('./severity')
 const { ruleOutKnownRise, sayStanding, timeLeft } = require('./lasting-growth')
 const {
@@ -141,10 +141,11 @@ function judgeLine (signals, limits, line) {
   const { rise, growth, seconds, steady, runway } = line
   const mayBeFreed = isFreedInDoubt(signals, limits, rise)
   const place = findPlace(signals, limits, rise, growth)
+  const whole = extendLine(line, signals.outsideHeapLineSeconds)
   const neededBytes = mayBeFreed
     ? limits.churningRunwayShareRatio * (rise + runway)
-    : findCertainBytes(limits, line)
-  const isEnough = steady >= limits.steadinessRatio && rise >= neededBytes
+    : findCertainBytes(limits, whole)
+  const isEnough = steady >= limits.steadinessRatio && whole.rise >= neededBytes
   const pauses = (signals.outsideHeapLatelyRatio ?? 1) < limits.pausesRatio
   const isCertain = isEnough && !pauses && signals.majorsSeen >= limits.majors
   const { secondsLeft, inTime } = timeLeft(pauses ? Infinity : runway / growth, seconds, limits)
@@ -165,7 +166,7 @@ function judgeLine (signals, limits, line) {
       `${PLACES[place].name}${isCertain ? '' : `; ${MAY_FILL}`}.`,
     finding: { place, growthBytesPerSecond: growth },
     evidence: listEvidence(
-      showLine(signals, limits, line, neededBytes),
+      showLine(signals, limits, line, whole, neededBytes),
       ...showPlace(place, signals, limits, growth),
       showFreed(signals, limits, rise, mayBeFreed)
     ),
@@ -192,9 +193,11 @@ const isFreedInDoubt = (signals, limits, rise) =>
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Line} line
+ * @param {Line & { overSeconds: number }} whole the line with earlier growth along it
  * @param {number} neededBytes
  */
-function showLine (signals, limits, { rise, growth, seconds, steady, share }, neededBytes) {
+function showLine (signals, limits, line, whole, neededBytes) {
+  const { rise, growth, seconds, steady } = line
   const { majorsSeen, outsideHeapReadings: readings } = signals
   const external = signals.externalTrend?.rise ?? 0
   const buffers = signals.arrayBuffersTrend?.rise ?? 0
@@ -209,8 +212,9 @@ function showLine (signals, limits, { rise, growth, seconds, steady, share }, ne
         : 'No major GC ran in the second half of this time: the growth may be garbage.'),
     evidence('outsideHeapSteadinessRatio', steady, limits.steadinessRatio, (value, limit) =>
       `Steadiness of the growth: ${value} (threshold ${limit}; 1 is a straight, continuing line).`),
-    evidence('outsideHeapRiseBytes', rise, neededBytes, (value, limit) =>
-      `Memory outside the heap has risen by ${value}, ${formatRatio(share)} of the way to ` +
+    evidence('outsideHeapRiseBytes', whole.rise, neededBytes, (value, limit) =>
+      `Memory outside the heap has risen by ${value} in ${formatSeconds(whole.overSeconds)}, ` +
+      `${formatRatio(whole.rise / (whole.rise + whole.runway))} of the way to ` +
       `${nameLimit(signals)} (threshold ${limit}).`),
     evidence('externalRiseBytes', external, limits.placeShareRatio * rise, value =>
       `V8 counts ${value} of the growth as external memory${inBuffers}.`)

@@ -20,6 +20,7 @@ module.exports = defineDiagnosis({
   requires: ['outsideHeapBytes', 'outsideHeapReadings', 'majorsSeen', 'memoryRunwayBytes'],
   uses: [
     'outsideHeapTrend',
+    'outsideHeapLineSeconds',
     'outsideHeapLatelyRatio',
     'externalTrend',
     'arrayBuffersTrend',

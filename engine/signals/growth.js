@@ -205,6 +205,36 @@ function steadiness ({ trend: found }) {
   return found.fit * Math.max(0, Math.min(1, late, halves))
 }
 
+/** Time before a line in which readings on it are sought. */
+const BEFORE_SECONDS = 900
+/** Distance from the line, as a share of its rise, within which a reading is on it. */
+const ON_LINE_SHARE = 0.1
+
+/**
+ * Length of a rising line with the earlier readings that already lay on it. A trend excludes the
+ * warm-up of the process, but a leak that begins with the process grows through it.
+ * @param {Window} window
+ * @param {TrackName} track
+ * @param {Found} found
+ * @param {boolean} [afterMajors] true: only the readings right after major GCs
+ * @returns {number | null} seconds, at least the span of the trend; null without a rise
+ */
+function lineSeconds (window, track, { trend: line }, afterMajors = false) {
+  if (!line || line.slope <= 0) return null
+  const { startX, spanX, slope, intercept, rise } = line
+  const seconds = window.nowSeconds - startX + BEFORE_SECONDS
+  const { times, values } = afterMajors
+    ? pointsAfterMajors(window, track, seconds)
+    : window.points(track, seconds)
+  let earliest = startX
+  for (let i = times.length - 1; i >= 0; i--) {
+    if (times[i] >= startX) continue
+    if (Math.abs(values[i] - intercept - slope * times[i]) > ON_LINE_SHARE * rise) break
+    earliest = times[i]
+  }
+  return spanX + startX - earliest
+}
+
 const LIVE_HEAP = readingsOf('liveHeapBytes', true)
 
 /**
@@ -218,6 +248,7 @@ module.exports = {
   countForcedReadings,
   growthAfterMajors,
   growthOf,
+  lineSeconds,
   liveHeapTrend,
   pointsAfterMajors,
   steadiness,

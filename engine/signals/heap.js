@@ -2,7 +2,9 @@
 
 const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
 const { median } = require('../statistics/quantile')
-const { countForcedReadings, liveHeapTrend, pointsAfterMajors } = require('./growth')
+const {
+  countForcedReadings, lineSeconds, liveHeapTrend, pointsAfterMajors
+} = require('./growth')
 const { readOldLimit } = require('./heap-sizes')
 const { besideHeapBytes } = require('./memory')
 const { secondsUntilTrend } = require('./readings-due')
@@ -110,6 +112,12 @@ module.exports = {
   }),
   liveHeapTrend: bytesTrend('the live heap across major GCs', window =>
     trendOf(liveHeapTrend(window))),
+  liveHeapLineSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: 'Time for which the live heap has grown along the line of its trend, with the warm-up ' +
+      'that the trend excludes.',
+    compute: window => lineSeconds(window, 'liveHeapBytes', liveHeapTrend(window), true)
+  }),
   heapRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help:

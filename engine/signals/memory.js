@@ -8,7 +8,7 @@ const {
   answer, NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReusedBytes, slackBytes,
   retained
 } = require('./native-memory')
-const { growthAfterMajors, growthOf, steadiness } = require('./growth')
+const { growthAfterMajors, growthOf, lineSeconds, steadiness } = require('./growth')
 const { partOfRoom } = require('./shared-room')
 const { bytesTrend, trendOf } = require('./trend-signal')
 
@@ -133,6 +133,12 @@ module.exports = {
   }),
   outsideHeapTrend: bytesTrend('the memory outside the heap across major GCs', window =>
     trendOf(outsideTrend(window))),
+  outsideHeapLineSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: 'Time for which the memory outside the heap has grown along the line of its trend, ' +
+      'with the warm-up that the trend excludes.',
+    compute: window => lineSeconds(window, 'outsideHeapBytes', outsideTrend(window))
+  }),
   outsideHeapLatelyRatio: /** @type {Signal} */ ({
     unit: 'ratio',
     expected: 'after a minute',

@@ -21,6 +21,8 @@ const MOST_PEAKS_SHARE = 0.4
  * @typedef {object} Trend
  * @property {number} points number of readings before merging
  * @property {number} spanX last x less first x
+ * @property {number} startX first x
+ * @property {number} intercept y of the line at x = 0
  * @property {number} slope Theil–Sen, units of y per unit of x
  * @property {number} rise growth of y over spanX, along the line
  * @property {number} fit r² of that line, 0–1: 1 is a straight line
@@ -97,7 +99,10 @@ function trend (allX, allY) {
   if (spanX <= 0) return null
   // Shortcut for constant series, as most counts of most apps are. It gives the same result as the
   // code below in a tenth of the time.
-  if (isConstant(floor.y)) return { points: allX.length, spanX, ...LEVEL }
+  const startX = floor.x[0]
+  if (isConstant(floor.y)) {
+    return { points: allX.length, spanX, startX, intercept: floor.y[0], ...LEVEL }
+  }
   const withPeaks = theilSen(floor.x, floor.y)
   if (!withPeaks) return null
   const kept = withoutPeaks(floor.x, floor.y, withPeaks)
@@ -110,6 +115,8 @@ function trend (allX, allY) {
   return {
     points: allX.length,
     spanX,
+    startX,
+    intercept: line.intercept,
     slope: line.slope,
     rise: withinRange(line.slope * spanX, y),
     fit: Number.isFinite(fit) ? Math.max(0, fit) : 0,

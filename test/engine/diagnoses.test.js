@@ -1510,6 +1510,41 @@ describe('native-memory-leak', () => {
   })
 })
 
+describe('growth from the start of the process, far from any limit', () => {
+  /** @param {(t: number) => number} grownMib */
+  const inHeap = grownMib => (/** @type {number} */ t) => ({
+    liveMib: 10 + grownMib(t),
+    rssMib: 90 + grownMib(t),
+    majors: t % 10 === 0 ? 1 : 0,
+    heapLimitMib: 4144,
+    values: { containerLimitBytes: undefined }
+  })
+  /** @param {(t: number) => number} grownMib */
+  const outside = grownMib => (/** @type {number} */ t) => ({
+    nativeMib: 12 + grownMib(t),
+    rssMib: 60 + grownMib(t),
+    majors: t % 10 === 0 ? 1 : 0,
+    values: { containerLimitBytes: 4096 * MIB }
+  })
+  it.each(/** @type {const} */ ([
+    ['js-heap-leak', inHeap], ['native-memory-leak', outside]
+  ]))('%s: 1 MiB/s is confirmed in its tenth minute, and a cache of 480 MiB never', (id, grows) => {
+    const leak = watch({ seconds: 595, at: grows(t => t) }).verdict(id)
+    expect(leak).toMatchObject({ state: 'confirmed' })
+    // The trend alone sees it 100 s later.
+    expect(leak.confirmedAfterSeconds).toBeGreaterThan(512)
+    const states = new Set()
+    watch({
+      seconds: 900,
+      at: grows(t => Math.min(480, 0.8 * t)),
+      onTarget: target => states.add(findCase(target).verdicts
+        .find(({ diagnosis }) => diagnosis === id)?.state)
+    })
+    expect([...states]).toContain('suspected')
+    expect([...states]).not.toContain('confirmed')
+  })
+})
+
 describe.each(CASES)('%s', (id, app, lookAlikes) => {
   it('is confirmed, with evidence, impact and a fix', () => {
     const { primary, verdict } = watch({ seconds: 120, ...app })
