@@ -10,6 +10,8 @@ const DIAGNOSES = { heap_profile: 'js-heap-leak', cpu_profile: 'event-loop-block
 
 /** Diagnosis of a full heap, which may grow or not. */
 const FULL_HEAP = 'heap-limit-thrash'
+/** Share of the time in native code from which one call explains native memory. */
+const MAIN_CALL_SHARE = 0.5
 /** Least growth during the profile of a full heap, as a share of its live objects. */
 const LEAST_GROWTH_SHARE = 0.01
 
@@ -38,6 +40,9 @@ function attach (target, capture) {
   const { liveHeapBytes = 0 } = target.values
   // A heap that is full and does not grow has no suspects: its growth is noise.
   if (diagnosis === FULL_HEAP && suspects.total < LEAST_GROWTH_SHARE * liveHeapBytes) return
+  // Calls of native code are the weaker evidence, unless most of the time is in one of them.
+  const isWeak = suspects.of === 'native seconds' && suspects.sites[0].share < MAIN_CALL_SHARE
+  if (isWeak && findCase(target).suspects.has(diagnosis)) return
   const attached = { captureId: id, kind, atUnixMs: requestedUnixMs, suspects }
   findCase(target).suspects.set(diagnosis, attached)
 }

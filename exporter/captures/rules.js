@@ -15,7 +15,7 @@ const { isDataOfNode } = require('./data-handlers')
  *   rule about deaths, between two captures of one name
  * @property {number} [seconds] longest duration. A heap profile ends earlier when it has enough
  *   samples. Default: from plan-capture.js and the kind
- * @property {(known: readonly { file: string }[]) => boolean} [isNeeded] with the suspects that the
+ * @property {(known: Sites) => boolean} [isNeeded] with the suspects that the
  *   diagnosis has when the capture would begin: false omits it
  * @property {string} [why] content of the capture, for the documentation
  *
@@ -37,7 +37,13 @@ const { isDataOfNode } = require('./data-handlers')
 
 const HOUR = 3600
 
-/** @typedef {readonly { file: string }[]} Sites */
+/**
+ * Share of the objects that pile up from which a line of the app is their owner. In a quiet heap,
+ * timers and requests have smaller shares.
+ */
+const OWNER_SHARE = 0.4
+
+/** @typedef {readonly { file: string, share: number }[]} Sites */
 
 /** @param {{ file: string }} site */
 const isOfApp = ({ file }) => originOf(file) !== 'node'
@@ -92,7 +98,8 @@ const defaultRules = Object.freeze([
     ...row('native-memory-leak', 'suspected', 'cpu_profile',
       'calls of native code, if no object owns the memory'),
     name: 'native-memory-leak-calls',
-    isNeeded: (/** @type {Sites} */ known) => !known.some(isOfApp),
+    isNeeded: (/** @type {Sites} */ known) =>
+      !known.some(site => isOfApp(site) && site.share >= OWNER_SHARE),
     // Calls that retain memory may be short and rare.
     seconds: 15
   }),

@@ -1325,11 +1325,12 @@ describe('automatic captures', () => {
     ['native-memory-leak', 'nothing', [], true],
     ['native-memory-leak', 'Node.js itself', ['node:zlib'], true],
     ['native-memory-leak', 'the app', ['app.js'], false],
+    ['native-memory-leak', 'a timer of the app', ['app.js'], true, 0.3],
     ['js-heap-leak', 'nothing', [], false],
     ['js-heap-leak', 'data of Node.js', [DECODER, 'node:internal/streams/readable'], true],
     ['js-heap-leak', 'Node.js itself', ['node:internal/timers'], false],
     ['js-heap-leak', 'the app', ['app.js', DECODER], false]
-  ])('of a %s whose heap profile names %s', async (diagnosis, _, files, isNeeded) => {
+  ])('of a %s whose heap profile names %s', async (diagnosis, _, files, isNeeded, share = 0.5) => {
     const { automatic, asked, next } = make()
     const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
     automatic.changed(target, {
@@ -1337,13 +1338,26 @@ describe('automatic captures', () => {
       state: 'suspected',
       evidence: [{ signal: 'majorsSeen', value: 3, limit: 3 }]
     })
-    const sites = files.map(file => ({ file }))
+    const sites = files.map(file => ({ file, share: Number(share) }))
     findCase(target).suspects.set(diagnosis, /** @type {any} */ ({ suspects: { sites } }))
     await next()
     await next()
     expect(asked.map(([, kind]) => kind))
       .toEqual(isNeeded ? ['heap_profile', 'cpu_profile'] : ['heap_profile'])
   })
+  it.each([[0.4, 'heap'], [0.6, 'cpu']])(
+    'of native calls with %d of the time: the suspects are by the %s profile', (share, id) => {
+      const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
+      const captured = (id, of, share) => attach(target, /** @type {any} */ ({
+        id,
+        kind: `${id}_profile`,
+        diagnosis: 'native-memory-leak',
+        suspects: { of, total: 1, sites: [{ file: 'app.js', share }] }
+      }))
+      captured('heap', 'grown bytes', 0.3)
+      captured('cpu', 'native seconds', share)
+      expect(findCase(target).suspects.get('native-memory-leak')?.captureId).toBe(id)
+    })
   it('that failed are named with the finding that caused them', () => {
     const captures = Object.assign(new EventEmitter(), { restore () {}, all: [] })
     const exporter = Object.assign(new EventEmitter(), { captures })
