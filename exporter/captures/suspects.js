@@ -139,12 +139,27 @@ function timeSites ({ totalSeconds, sites }, of, hello, sources) {
     via: site.via,
     through: [],
     inlinedIn: null,
-    call: site.call?.slice(0, MOST_NAME_LENGTH) ?? null,
+    call: site.call !== null && mayCall(site, site.call, sources) ? site.call : null,
     instead: null,
     longestSeconds: null
   }))
   return listed(found, { of, total: totalSeconds, app: hello.name })
 }
+
+/** Lines of a function in which its calls are sought. */
+const MOST_FUNCTION_LINES = 100
+const CALL_NAME = /^[A-Za-z_$][\w$]*$/
+
+/**
+ * True if the text of a function contains a call of this name. V8 confuses the names of functions
+ * of Node-API addons, because all of them begin at one address.
+ * @param {import('./cpu-sites').CpuTimeSite} site
+ * @param {string} name
+ * @param {Sources} sources
+ */
+const mayCall = ({ file, line }, name, sources) => CALL_NAME.test(name) &&
+  sources.lines(file, line, line + MOST_FUNCTION_LINES)
+    .some(text => text.includes(`${name}(`) || text.includes(`${name} (`))
 
 /**
  * @param {Omit<Suspect, 'text'>[]} found
