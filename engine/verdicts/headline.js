@@ -42,8 +42,13 @@ function summarize (verdicts) {
   const found = order(verdicts)
   const confirmed = found.filter(({ state }) => state === 'confirmed')
   const unknown = verdicts.filter(({ severity, state, opportunity, open }) =>
-    state === 'unknown' && !opportunity && (severity === 'critical' || open?.until === 'cause'))
-  const undecided = unknown.filter(({ open }) => open !== null && DECIDABLE.includes(open.until))
+    state === 'unknown' && !opportunity &&
+    (severity === 'critical' || (open !== null && BY_USER.includes(open.until))))
+  // What only the user can decide comes first: waiting does not.
+  const isByUser = (/** @type {Verdict} */ { open }) => BY_USER.includes(open?.until ?? '')
+  const undecided = unknown
+    .filter(({ open }) => open !== null && DECIDABLE.includes(open.until))
+    .sort((a, b) => Number(isByUser(b)) - Number(isByUser(a)))
   const notLookedAt = unknown.filter(({ open }) => open?.until === 'never')
     .map(({ diagnosis, summary }) => ({ diagnosis, text: summary }))
   const open = undecided.map(({ diagnosis }) => diagnosis)
@@ -80,6 +85,7 @@ function summarize (verdicts) {
  * being healthy.
  */
 const DECIDABLE = ['readings', 'setting', 'cause']
+const BY_USER = ['setting', 'cause']
 const NOT_JUDGED = 'Undecided: no check has an answer yet. Run it longer.'
 const NOTHING_TO_JUDGE = 'Undecided: no check is possible in this environment.'
 
@@ -112,7 +118,8 @@ function order (verdicts) {
 /** @param {MaybeAttached[]} found */
 function describeFound ([first, ...others]) {
   const { diagnosis, summary } = first
-  const state = first.state === 'confirmed' ? 'Confirmed' : 'Suspected'
+  const certainty = first.state === 'confirmed' ? 'Confirmed' : 'Suspected'
+  const state = first.severity === 'info' ? `${certainty}, no problem at present` : certainty
   const lines = shortText(first.suspects?.suspects ?? null)
   const holder = holderText(first.holders ?? null)
   const also = ['confirmed', 'suspected'].flatMap(state => {

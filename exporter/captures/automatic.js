@@ -4,6 +4,7 @@ const { CommandError } = require('../commands/commands')
 const { processOf } = require('@memwatch/engine/history/identity')
 const { figures, signalsOf } = require('@memwatch/engine/signals/index')
 const { findCase } = require('@memwatch/engine/verdicts/case')
+const { kinds } = require('./kinds')
 const { planCapture } = require('./plan-capture')
 const { defaultRules } = require('./rules')
 
@@ -39,6 +40,10 @@ const MOST_DEATHS = 1000
 
 /** @param {CaptureRule} rule */
 const isUrgent = ({ when }) => 'runwayBelowSeconds' in when
+
+/** @param {Wish} wish */
+const secondsOf = ({ rule, options: { seconds } }) =>
+  rule.isLast ? Infinity : seconds ?? kinds[rule.what].seconds
 
 /** @param {Target} target */
 const keyOf = ({ name, thread }) => JSON.stringify([name, thread])
@@ -107,6 +112,7 @@ class AutomaticCaptures {
         (found.state === 'confirmed' || found.state === when.state)
       if (isMet) this.#wish(rule, target, found)
     }
+    this.#next()
   }
 
   /**
@@ -117,6 +123,7 @@ class AutomaticCaptures {
     this.#checkRunway(target)
     this.#checkSignals(target)
     if (this.#deaths.size > 0) this.#checkSuccessor(target)
+    this.#next()
   }
 
   /** @param {Target} target */
@@ -223,7 +230,6 @@ class AutomaticCaptures {
     asked.set(rule.name, this.#now())
     const options = { ...plan, rule: rule.name, diagnosis: found?.diagnosis }
     this.#waiting.push({ rule, target, options })
-    this.#next()
   }
 
   #next () {
@@ -231,11 +237,13 @@ class AutomaticCaptures {
       const running = [...this.#running]
       if (running.some(({ rule }) => isUrgent(rule) === urgent)) continue
       // A process makes one capture at a time.
-      const index = this.#waiting.findIndex(({ rule, target: { hello } }) =>
+      const ready = this.#waiting.filter(({ rule, target: { hello } }) =>
         isUrgent(rule) === urgent &&
         !running.some(other => processOf(other.target.hello) === processOf(hello)))
-      if (index < 0) continue
-      const [wish] = this.#waiting.splice(index, 1)
+      if (ready.length === 0) continue
+      // The shortest first: a quick answer does not wait for a capture of two minutes.
+      const wish = ready.reduce((best, next) => secondsOf(next) < secondsOf(best) ? next : best)
+      this.#waiting.splice(this.#waiting.indexOf(wish), 1)
       this.#running.add(wish)
       this.#make(wish).finally(() => {
         this.#running.delete(wish)

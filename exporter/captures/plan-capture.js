@@ -110,6 +110,21 @@ function planOutsideHeap (mode, target, { diagnosis, evidence }) {
 const isElsewhere = ({ diagnosis, evidence }) => diagnosis === 'native-memory-leak' &&
   evidence.some(({ signal }) => signal === 'silentWorkerHeapGrowthBytesPerSecond')
 
+/** Share of the growth from which V8's own count of external memory explains it. */
+const EXTERNAL_SHARE = 0.5
+
+/**
+ * True if most of the growing native memory is counted by V8: JavaScript objects own it, such as
+ * Buffers, and calls of native code do not show them.
+ * @param {Found} found
+ */
+function isOwned ({ diagnosis, evidence }) {
+  if (diagnosis !== 'native-memory-leak') return false
+  const valueOf = (/** @type {string} */ name) =>
+    evidence.find(({ signal }) => signal === name)?.value ?? 0
+  return valueOf('externalRiseBytes') > EXTERNAL_SHARE * valueOf('outsideHeapRiseBytes')
+}
+
 /**
  * True if a heap profile may run, and can show the owners of growing native memory. JavaScript
  * objects own Buffers, streams and most handles of native code. A profile runs full GCs, which
@@ -134,6 +149,7 @@ function mayProfile (target, { diagnosis, evidence }) {
  */
 function planCapture ({ what: kind, seconds, when }, target, found) {
   if (found && isElsewhere(found)) return undefined
+  if (kind === 'cpu_profile' && found && isOwned(found)) return undefined
   if (kind !== 'heap_profile') return { kind, seconds }
   if (found && !mayProfile(target, found)) return undefined
   const mode = 'runwayBelowSeconds' in when ? 'watched' : modeOf(target)

@@ -17,6 +17,8 @@ const { isDataOfNode } = require('./data-handlers')
  *   samples. Default: from plan-capture.js and the kind
  * @property {(known: Sites) => boolean} [isNeeded] with the suspects that the
  *   diagnosis has when the capture would begin: false omits it
+ * @property {boolean} [isLast] waits for all other captures of the process; by default the
+ *   shortest capture begins first
  * @property {string} [why] content of the capture, for the documentation
  *
  * @typedef {ByDiagnosis | BySignal | ByRunway | ByDeath} When
@@ -108,6 +110,7 @@ const defaultRules = Object.freeze([
       'handlers of data, if Node.js itself allocates what survives'),
     name: 'js-heap-leak-handlers',
     isNeeded: (/** @type {Sites} */ known) => known.some(isDataOfNode) && !known.some(isOfApp),
+    isLast: true,
     seconds: 15
   }),
   row('heap-limit-thrash', 'suspected', 'heap_profile', 'lines that allocate the live objects'),

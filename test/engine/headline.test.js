@@ -52,6 +52,18 @@ describe('the headline', () => {
       'Confirmed: a: a is confirmed Also suspected: js-heap-leak.'
     ],
     [
+      'that a finding of severity info is no problem at present',
+      [verdict('a', 'confirmed', { severity: 'info' })],
+      'confirmed',
+      'Confirmed, no problem at present: a: a is confirmed'
+    ],
+    [
+      'what only a setting decides before what waiting decides',
+      [unknown('js-heap-leak', 'readings', 30), { ...unknown('a', 'setting'), ...warning }],
+      'undecided',
+      'Undecided: a: a is unknown. Also open: js-heap-leak. Run it about 30 s longer.'
+    ],
+    [
       'of two equally severe findings the one with less time left',
       [
         verdict('js-heap-leak', 'suspected', { secondsLeft: 900 }),

@@ -1298,7 +1298,9 @@ describe('automatic captures', () => {
     expect(asked).toEqual(expected)
     await next()
     automatic.changed(target, grows(1))
-    expect(asked.slice(expected.length)).toEqual([['a', 'heap_profile', 'native-memory-leak']])
+    await next()
+    // The shorter CPU profile has its turn first, at the latest now.
+    expect(asked.map(([, kind]) => kind)).toEqual(['cpu_profile', 'heap_profile'])
   })
   it('profile memory outside the heap at once if full GCs are allowed', () => {
     const { automatic, asked } = make()
@@ -1327,6 +1329,30 @@ describe('automatic captures', () => {
     expect(asked).toEqual(['a', 'b'])
     expect(refused).toEqual(told)
   })
+  it.each([
+    // In a service the heap profile of native memory takes two minutes.
+    [['capture'], 0, ['cpu_profile', 'heap_profile']],
+    [['capture', 'force_gc'], 0, ['heap_profile', 'cpu_profile']],
+    // JavaScript objects own Buffers.
+    [['capture'], 9, ['heap_profile']]
+  ])('with %j of a native leak, %d of 10 MiB external: the shortest first', async (
+    commands, external, kinds
+  ) => {
+    const { automatic, asked, next } = make()
+    const target = new Target({ hello: hello({ commands }), name: 'a', thread: 'main' })
+    automatic.changed(target, {
+      diagnosis: 'native-memory-leak',
+      state: 'suspected',
+      evidence: /** @type {any} */ ([
+        { signal: 'majorsSeen', value: 3, limit: 3 },
+        { signal: 'outsideHeapRiseBytes', value: 10 * MIB, limit: 1 },
+        { signal: 'externalRiseBytes', value: external * MIB, limit: 1 }
+      ])
+    })
+    await next()
+    await next()
+    expect(asked.map(([, kind]) => kind)).toEqual(kinds)
+  })
   const DECODER = 'node:string_decoder'
   it.each([
     ['native-memory-leak', 'nothing', [], true],
@@ -1339,7 +1365,8 @@ describe('automatic captures', () => {
     ['js-heap-leak', 'the app', ['app.js', DECODER], false]
   ])('of a %s whose heap profile names %s', async (diagnosis, _, files, isNeeded, share = 0.5) => {
     const { automatic, asked, next } = make()
-    const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
+    const commands = ['capture', 'force_gc']
+    const target = new Target({ hello: hello({ commands }), name: 'a', thread: 'main' })
     automatic.changed(target, {
       diagnosis,
       state: 'suspected',
