@@ -16,6 +16,9 @@ const JEMALLOC_RECOVERED = 0.85
 /** Least share of retained memory that jemalloc must return to be listed. */
 const LEAST_RECOVERED = 0.1
 
+/** Time after which malloc's memory, or its own answer, is known for long enough. */
+const SOON_SECONDS = 60
+
 module.exports = defineDiagnosis({
   id: 'allocator-fragmentation',
   title: 'malloc keeps memory that the app has freed',
@@ -199,7 +202,7 @@ function ruleOutLittle (signals, limits) {
     const now = signals.allocatorSlackNowBytes ?? retained
     if (!isLittle(now)) {
       return unknown(`${formatBytes(now)} of malloc's memory are free or used by native code, for ` +
-        'less than a minute: too short to judge')
+        'less than a minute: too short to judge', { waitSeconds: SOON_SECONDS })
     }
     return ok(`malloc retains at most ${formatBytes(retained)} of freed memory ` +
       `(${formatRatio(share)} of RSS)`)
@@ -223,11 +226,13 @@ function ruleOutInUse (signals, limits) {
   if (signals.allocatorAsked === 1 || moves) return null
   const outside = `${formatBytes(nativeBytes)} outside the heap`
   if (retained >= limits.openBytes && retained / rssBytes >= limits.openShareRatio) {
-    return unknown(
-      `${outside} hardly change: in use by native code, or freed and retained. malloc's ` +
-        'statistics decide: start the app with MEMWATCH_ALLOCATOR_ACCESS=read',
-      { openUntil: 'setting' }
-    )
+    const doubt = `${outside} hardly change: in use by native code, or freed and retained`
+    return signals.allocatorAnswerDue === 1
+      ? unknown(`${doubt}; memwatch will query malloc`, { waitSeconds: SOON_SECONDS })
+      : unknown(
+        `${doubt}. malloc's statistics decide: start the app with MEMWATCH_ALLOCATOR_ACCESS=read`,
+        { openUntil: 'setting' }
+      )
   }
   return ok(`${outside} are constant, and Buffers hardly change: the memory is in use, not freed`)
 }

@@ -281,12 +281,12 @@ function wholeOf (signals, limits, line) {
   const unwatched = sinceStart(signals, limits, line)
   return unwatched === line
     ? extendLine(line, signals.liveHeapLineSeconds)
-    : { ...unwatched, overSeconds: unwatched.seconds }
+    : { ...unwatched, overSeconds: unwatched.seconds, isSinceStart: true }
 }
 
 /**
- * @typedef {{ rise: number, seconds: number, overSeconds: number }} Whole bytes; time that counts
- *   against a cache that fills; time of the rise
+ * @typedef {{ rise: number, seconds: number, overSeconds: number, isSinceStart?: boolean }} Whole
+ *   bytes; time that counts against a cache that fills; time of the rise
  */
 
 /**
@@ -300,7 +300,8 @@ function showLine (signals, limits, line, whole, certainBytes) {
   const { rise, growth, seconds, fit, late, room } = line
   const way = formatRatio(whole.rise / (whole.rise + room))
   const before = whole.overSeconds > seconds
-    ? `, and at this rate by ${formatBytes(whole.rise)} in ${formatSeconds(whole.overSeconds)}`
+    ? `, and at this rate by ${formatBytes(whole.rise)} ` +
+      (whole.isSinceStart ? 'since the start' : `in ${formatSeconds(whole.overSeconds)}`)
     : ''
   return [
     evidence('liveHeapGrowthBytesPerSecond', growth, 0, value =>

@@ -42,8 +42,8 @@ function summarize (verdicts) {
   const found = order(verdicts)
   const confirmed = found.filter(({ state }) => state === 'confirmed')
   const unknown = verdicts.filter(({ severity, state, opportunity, open }) =>
-    state === 'unknown' && !opportunity &&
-    (severity === 'critical' || (open !== null && BY_USER.includes(open.until))))
+    state === 'unknown' && !opportunity && (severity === 'critical' ||
+      (open !== null && (BY_USER.includes(open.until) || open.waitSeconds !== null))))
   // What only the user can decide comes first: waiting does not.
   const isByUser = (/** @type {Verdict} */ { open }) => BY_USER.includes(open?.until ?? '')
   const undecided = unknown
