@@ -21,6 +21,11 @@ const SAMPLES_PER_SECOND = { service: 200, watched: 1000 }
  * time, and then each sample costs CPU time.
  */
 const LEAST_INTERVAL_BYTES = { service: 32_768, watched: 1024 }
+/**
+ * Duration of the CPU profile of a leak. Calls that retain memory may be short and rare, but the
+ * profiler makes the app's event loop look busy: docs/captures.md.
+ */
+const CPU_SECONDS = { service: 5, watched: 15 }
 /** Duration of a profile for a leak outside the heap, which yields few samples per second. */
 const OUTSIDE_SECONDS = { service: 120, watched: 15 }
 /**
@@ -147,9 +152,10 @@ function mayProfile (target, { diagnosis, evidence }) {
  * @param {Found} [found] verdict that caused the capture
  * @returns {Plan | undefined} undefined if the capture must wait
  */
-function planCapture ({ what: kind, seconds, when }, target, found) {
+function planCapture ({ what: kind, seconds, when, isNeeded }, target, found) {
   if (found && isElsewhere(found)) return undefined
   if (kind === 'cpu_profile' && found && isOwned(found)) return undefined
+  if (isNeeded) return { kind, seconds: seconds ?? CPU_SECONDS[modeOf(target)] }
   if (kind !== 'heap_profile') return { kind, seconds }
   if (found && !mayProfile(target, found)) return undefined
   const mode = 'runwayBelowSeconds' in when ? 'watched' : modeOf(target)

@@ -101,17 +101,14 @@ const defaultRules = Object.freeze([
       'calls of native code, if no object owns the memory'),
     name: 'native-memory-leak-calls',
     isNeeded: (/** @type {Sites} */ known) =>
-      !known.some(site => isOfApp(site) && site.share >= OWNER_SHARE),
-    // Calls that retain memory may be short and rare.
-    seconds: 15
+      !known.some(site => isOfApp(site) && site.share >= OWNER_SHARE)
   }),
   Object.freeze({
     ...row('js-heap-leak', 'suspected', 'cpu_profile',
       'handlers of data, if Node.js itself allocates what survives'),
     name: 'js-heap-leak-handlers',
     isNeeded: (/** @type {Sites} */ known) => known.some(isDataOfNode) && !known.some(isOfApp),
-    isLast: true,
-    seconds: 15
+    isLast: true
   }),
   row('heap-limit-thrash', 'suspected', 'heap_profile', 'lines that allocate the live objects'),
   row('container-limit-mismatch', 'confirmed', 'report', 'limits and flags of the process'),

@@ -197,7 +197,7 @@ function byLastMoments (signal, { moments, oomKills, silentGrowthBytes, unreacha
   return say(
     'signal',
     oomKills === undefined ? 'possible' : 'likely',
-    `An unknown signal ended it: it crashed, or was killed; ${memory}.`
+    `An unknown signal ended it: a stop by SIGTERM, a kill or a crash; ${memory}.`
   )
 }
 
