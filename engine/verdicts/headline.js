@@ -44,7 +44,7 @@ function summarize (verdicts) {
   const unknown = verdicts.filter(({ severity, state, opportunity, open }) =>
     state === 'unknown' && !opportunity && (severity === 'critical' ||
       (open !== null && (BY_USER.includes(open.until) || open.waitSeconds !== null))))
-  // What only the user can decide comes first: waiting does not.
+  // Checks that only the user can decide come first, because waiting does not help them.
   const isByUser = (/** @type {Verdict} */ { open }) => BY_USER.includes(open?.until ?? '')
   const undecided = unknown
     .filter(({ open }) => open !== null && DECIDABLE.includes(open.until))
