@@ -34,6 +34,8 @@ const LOWER_AFTER_SECONDS = 300
  * @property {number | null} confirmedAfterSeconds age of the isolate when the verdict was confirmed
  * @property {number | null} secondsLeft time until its growth reaches a limit, from the last frame;
  *   null without growth, or if unknown
+ * @property {boolean} isHeld true for a finding that is kept, although the latest readings do not
+ *   show it
  * @property {import('../diagnoses/define-diagnosis').Open | null} open null for a decided verdict
  * @property {string} summary one sentence
  * @property {import('../diagnoses/define-diagnosis').Evidence[]} evidence
@@ -173,6 +175,7 @@ function verdictOf (diagnosis, settled, ruledOut, target, onError) {
     opportunity: diagnosis.opportunity ?? false,
     confirmedAfterSeconds: state === 'confirmed' ? settled.confirmedAtSeconds : null,
     secondsLeft: found ? (judgement.secondsLeft ?? null) : null,
+    isHeld: found && settled.seenAtSeconds < findCase(target).evaluatedAtSeconds,
     open:
       state === 'unknown'
         ? { until: judgement.openUntil ?? 'readings', waitSeconds: judgement.waitSeconds ?? null }

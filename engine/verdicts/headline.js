@@ -95,7 +95,7 @@ const symptoms = new Map(diagnoses.map(({ id, explains }) => [id, explains]))
 /**
  * Orders findings: the one to act on first comes first. A finding of severity info comes after all
  * more severe suspicions. A suspected cause comes before its symptom if that is confirmed, or not
- * more severe.
+ * more severe, unless the latest readings do not show the cause.
  * @template {Verdict} V
  * @param {readonly V[]} verdicts
  * @returns {V[]}
@@ -110,7 +110,8 @@ function order (verdicts) {
   const isWorthy = (/** @type {V} */ { severity }) => severity !== 'info' &&
     (found[0].state === 'confirmed' ||
       SEVERITIES.indexOf(severity) <= SEVERITIES.indexOf(found[0].severity))
-  const causes = found.filter(cause => cause.state === 'suspected' && isWorthy(cause) &&
+  const causes = found.filter(cause =>
+    cause.state === 'suspected' && !cause.isHeld && isWorthy(cause) &&
     symptoms.get(cause.diagnosis)?.includes(found[0].diagnosis))
   return [...new Set([...causes.slice(0, 1), ...found])]
 }

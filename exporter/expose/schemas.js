@@ -56,6 +56,10 @@ const verdict = object({
     ...nullable('number'),
     description: 'age of the isolate when the verdict was confirmed'
   },
+  isHeld: {
+    type: 'boolean',
+    description: 'a finding that is kept although the latest readings do not show it'
+  },
   secondsLeft: {
     ...nullable('number'),
     description: 'time from the last frame until the process reaches a limit, at the present ' +

@@ -529,9 +529,13 @@ describe('semi-space-starvation', () => {
         at: t => t < 60 ? starving : { ...starving, scavengeSeconds, majorSeconds }
       })
       expect(verdict('semi-space-starvation')).toMatchObject({
-        state, summary: expect.stringMatching(summary)
+        state, isHeld: false, summary: expect.stringMatching(summary)
       })
     })
+  it('is held while the latest readings do not show it', () => {
+    const { verdict } = watch({ seconds: 100, at: t => t < 60 ? starving : {} })
+    expect(verdict('semi-space-starvation')).toMatchObject({ state: 'confirmed', isHeld: true })
+  })
 
   it('does not call an app healthy whose GCs cost much in spite of a large new space', () => {
     const withScavenges = (/** @type {number} */ scavengeSeconds) =>

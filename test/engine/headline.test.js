@@ -52,6 +52,15 @@ describe('the headline', () => {
       'Confirmed: a: a is confirmed Also suspected: js-heap-leak.'
     ],
     [
+      'a confirmed symptom before a cause that the latest readings do not show',
+      [
+        verdict('js-heap-leak', 'suspected', { isHeld: true }),
+        verdict('heap-limit-thrash', 'confirmed')
+      ],
+      'confirmed',
+      'Confirmed: heap-limit-thrash: heap-limit-thrash is confirmed Also suspected: js-heap-leak.'
+    ],
+    [
       'that a finding of severity info is no problem at present',
       [verdict('a', 'confirmed', { severity: 'info' })],
       'confirmed',
