@@ -232,14 +232,14 @@ function showFreed (signals, limits, rise, mayBeFreed) {
   const least = limits.churnShareRatio * rise
   if (freed !== null) {
     return evidence('allocatorSlackRiseBytes', freed, least, (value, limit) =>
-      `malloc itself counts ${value} of the growth as free (threshold ${limit}): the growing ` +
-      'memory is in use.')
+      `malloc itself counts ${value} of the growth as free (threshold ${limit}): it does not ` +
+      'retain the growing memory.')
   }
   return evidence('bufferChurnBytes', signals.bufferChurnBytes ?? 0, least, (value, limit) =>
     mayBeFreed
       ? `Buffers of ${value} are allocated and freed: retained memory of malloc is not ruled out.`
-      : `Buffers of only ${value} are allocated and freed (threshold ${limit}): the growing ` +
-        'memory is in use, and another allocator would not return it.')
+      : `Buffers of only ${value} are allocated and freed (threshold ${limit}): malloc does not ` +
+        'retain the growing memory, and another allocator would not return it.')
 }
 
 module.exports = { judgeMinutes }

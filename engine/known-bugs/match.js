@@ -61,8 +61,8 @@ function findKnownBugs ({ node, packages }) {
 /**
  * Selects the known bugs that may cause a verdict. If a suspect passes through the code of some
  * bugs, only the bugs with the most such places are selected, as likely causes. A trap needs a
- * certain use of its package. If the verdict has suspects, a trap and a bug of Node.js are left out
- * unless one of them passes through its code.
+ * certain use of its package. If the verdict has suspects, a bug is left out unless one of them
+ * passes through its code.
  * @param {string} diagnosis
  * @param {readonly KnownBugMatch[]} matches
  * @param {Pick<import('../text/suspect-text').Suspects, 'sites'> | null} suspects of the verdict
@@ -93,17 +93,15 @@ const countPlaces = ({ suspects }, sites) => Math.max(0, ...suspects
 
 /**
  * True for a bug that needs a suspect to be selected. Every process contains all of Node.js, so its
- * traps always need one, and its other bugs if the verdict has suspects. Traps of packages need one
- * if the verdict has suspects.
+ * traps always need one. If the suspects pass through modules or packages, all bugs need one that
+ * passes through their code: suspects elsewhere speak against them.
  * @param {KnownBug} bug
  * @param {Pick<import('../text/suspect-text').Suspects, 'sites'> | null} suspects
  */
 function needsSuspect ({ kind, package: name, suspects: places }, suspects) {
-  const isOfNode = name === 'node'
-  const hasSuspects = (suspects?.sites ?? []).length > 0
-  return hasSuspects
-    ? kind === 'trap' || (isOfNode && places.length > 0)
-    : kind === 'trap' && isOfNode
+  const sites = suspects?.sites ?? []
+  const isTold = places.length > 0 && sites.some(({ through = [] }) => through.length > 0)
+  return isTold || (kind === 'trap' && (name === 'node' || sites.length > 0))
 }
 
 /**
