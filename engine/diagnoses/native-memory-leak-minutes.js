@@ -160,13 +160,13 @@ function judgeLine (signals, limits, line) {
     keeps: isEnough,
     standing: sayStanding('Memory outside the JS heap', rise, seconds),
     summary: (pauses
-      ? `Memory outside the JS heap grew by ${rate}, but hardly in the last minute, and was not ` +
-        'returned: '
+      ? `Memory outside the JS heap grew by ${rate}, but hardly in the last half minute, and was ` +
+        'not returned: '
       : `Memory outside the JS heap grows by ${rate} and is not returned: `) +
       `${PLACES[place].name}${isCertain ? '' : `; ${MAY_FILL}`}.`,
     finding: { place, growthBytesPerSecond: growth },
     evidence: listEvidence(
-      showLine(signals, limits, line, whole, neededBytes),
+      showLine(signals, limits, line, whole, { neededBytes, pauses }),
       ...showPlace(place, signals, limits, growth),
       showFreed(signals, limits, rise, mayBeFreed)
     ),
@@ -194,9 +194,9 @@ const isFreedInDoubt = (signals, limits, rise) =>
  * @param {Limits} limits
  * @param {Line} line
  * @param {Line & { overSeconds: number }} whole the line with earlier growth along it
- * @param {number} neededBytes
+ * @param {{ neededBytes: number, pauses: boolean }} options pauses: it hardly grew lately
  */
-function showLine (signals, limits, line, whole, neededBytes) {
+function showLine (signals, limits, line, whole, { neededBytes, pauses }) {
   const { rise, growth, seconds, steady } = line
   const { majorsSeen, outsideHeapReadings: readings } = signals
   const external = signals.externalTrend?.rise ?? 0
@@ -204,7 +204,8 @@ function showLine (signals, limits, line, whole, neededBytes) {
   const inBuffers = buffers > 0 ? `, ${formatBytes(buffers)} of that in Buffers` : ''
   return [
     evidence('outsideHeapGrowthBytesPerSecond', growth, 0, value =>
-      `Resident memory outside the heap grows: ${value}, over ${formatSeconds(seconds)} and ` +
+      `Resident memory outside the heap ${pauses ? 'grew' : 'grows'}: ${value}, over ` +
+      `${formatSeconds(seconds)} and ` +
       `${formatNumber(readings)} readings.`),
     evidence('majorsSeen', majorsSeen, limits.majors, value =>
       majorsSeen >= limits.majors

@@ -21,7 +21,7 @@ const { bytesTrend, trendOf } = require('./trend-signal')
 const ANSWER_SECONDS = 120
 
 /** Window that shows whether growth goes on, and the least share of it that must be known. */
-const LATELY_SECONDS = 60
+const LATELY_SECONDS = 30
 const LATELY_LEAST_SHARE = 0.75
 
 const outsideTrend = growthAfterMajors('outsideHeapBytes')
@@ -141,7 +141,7 @@ module.exports = {
   }),
   outsideHeapLatelyRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    expected: 'after a minute',
+    expected: 'after half a minute',
     help: `Growth of the memory outside the heap in the last ${LATELY_SECONDS} s, as a share of ` +
       'its trend across major GCs, which may be rare.',
     compute: window => {
