@@ -5,15 +5,6 @@ const { cpuSites } = require('./cpu-sites')
 
 /** Modules that pass data from sockets, files and other streams to the app. */
 const READS = /^node:internal\/streams\//
-/** Modules that allocate and decode such data. */
-const ALLOCATES = /^node:(?:string_decoder|buffer|net|_http_\w+|internal\/(?:streams\/|deps\/undici))/
-
-/**
- * True if Node.js itself allocates what is retained, and it is data for the app, such as decoded
- * text.
- * @param {{ file: string }} site
- */
-const isDataOfNode = ({ file }) => ALLOCATES.test(file)
 
 /**
  * Finds the functions that get data from streams. Node.js allocates these data before it calls the
@@ -32,4 +23,4 @@ const dataHandlers = (profile, agentFolder) => cpuSites(profile, agentFolder, st
   return handler ? { callFrame: handler.callFrame, via: null, call: null } : null
 })
 
-module.exports = { dataHandlers, isDataOfNode }
+module.exports = { dataHandlers }

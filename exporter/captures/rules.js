@@ -1,7 +1,6 @@
 'use strict'
 
 const { originOf } = require('@memwatch/engine/text/code-owner')
-const { isDataOfNode } = require('./data-handlers')
 
 /**
  * Built-in rules of the captures that the exporter starts by itself. Rules of an operator have the
@@ -15,10 +14,9 @@ const { isDataOfNode } = require('./data-handlers')
  *   rule about deaths, between two captures of one name
  * @property {number} [seconds] longest duration. A heap profile ends earlier when it has enough
  *   samples. Default: from plan-capture.js and the kind
- * @property {(known: Sites) => boolean} [isNeeded] with the suspects that the
- *   diagnosis has when the capture would begin: false omits it
- * @property {boolean} [isLast] waits for all other captures of the process; by default the
- *   shortest capture begins first
+ * @property {(known: Sites) => boolean} [isNeeded] false omits the capture; called with the
+ *   suspects that the diagnosis has when the capture would begin
+ * @property {boolean} [isLast] waits for all other captures; by default the shortest begins first
  * @property {string} [why] content of the capture, for the documentation
  *
  * @typedef {ByDiagnosis | BySignal | ByRunway | ByDeath} When
@@ -45,10 +43,16 @@ const HOUR = 3600
  */
 const OWNER_SHARE = 0.4
 
+/** Modules of Node.js that allocate data for the app, such as decoded text. */
+const OF_DATA = /^node:(?:string_decoder|buffer|net|_http_\w+|internal\/(?:streams\/|deps\/undici))/
+
 /** @typedef {readonly { file: string, share: number }[]} Sites */
 
 /** @param {{ file: string }} site */
 const isOfApp = ({ file }) => originOf(file) !== 'node'
+
+/** @param {{ file: string }} site */
+const isDataOfNode = ({ file }) => OF_DATA.test(file)
 
 /**
  * A rule for one diagnosis. A profile, which names lines of code, takes time, so it begins with the
