@@ -19,9 +19,8 @@ const {
 
 /**
  * Line along which the memory outside the heap grows.
- * @typedef {Record<'rise' | 'growth' | 'seconds' | 'steady' | 'share' | 'runway', number>} Line
- *   rise and runway: bytes; growth: bytes a second; steady: ratio; share: part of the way to the
- *   limit
+ * @typedef {Record<'rise' | 'growth' | 'seconds' | 'steady' | 'runway', number>} Line
+ *   rise and runway: bytes; growth: bytes a second; steady: ratio
  * @typedef {(signals: Signals, limits: Limits, line: Line) => Dismissal | null} Question
  */
 
@@ -43,7 +42,7 @@ function judgeMinutes (signals, limits) {
   }
   const { rise, slope: growth, seconds, steadinessRatio } = trend
   const steady = steadinessRatio ?? 0
-  const line = { rise, growth, seconds, steady, share: rise / (rise + runway), runway }
+  const line = { rise, growth, seconds, steady, runway }
   if (rise < limits.riseBytes) return judgeSmall(signals, limits, line)
   if (steadinessRatio === null) return unknown(`${sayGrew(rise)}: ${TOO_FEW}`)
   return ruleOutFlat(signals, limits, line) ??
