@@ -218,9 +218,9 @@ module.exports = {
   }),
   jemallocSavingBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Predicted saving of RSS under jemalloc, average of the last ten minutes without the ' +
-      "start: allocatorSlackBytes less jemalloc's overhead and the memory it retains for a " +
-      'second.',
+    help: 'Predicted saving of RSS under jemalloc: allocatorSlackBytes, its average over the last ' +
+      `ten minutes without the start or, if higher, its minimum over the last ${RATE_SECONDS} s, ` +
+      "less jemalloc's overhead and the memory it retains for a second.",
     compute: jemallocSavingBytes
   }),
   allocatorTrimmableBytes: /** @type {Signal} */ ({
