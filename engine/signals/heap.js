@@ -195,7 +195,8 @@ module.exports = {
     unit: 'seconds',
     expected: `while the live heap rises at each of ${LEAST_FILL_READINGS} major GCs`,
     help: `Time until the live heap reaches its limit, at the rate of the last ${FILL_SECONDS} ` +
-      's; null unless it rose in that time and fell at no major GC.',
+      's or of its last step, whichever is lower; null unless it rose in that time and fell at no ' +
+      'major GC.',
     compute: window => {
       const { times, values } = newReadings(window, FILL_SECONDS)
       const limit = readOldLimit(window)
@@ -204,7 +205,9 @@ module.exports = {
       if (limit === null || values.length < LEAST_FILL_READINGS || seconds < LEAST_FILL_SECONDS) {
         return null
       }
-      const perSecond = (values[last] - values[0]) / seconds
+      // An app that has loaded its data stops growing: the last step counts if it was slower.
+      const lately = (values[last] - values[last - 1]) / (times[last] - times[last - 1])
+      const perSecond = Math.min((values[last] - values[0]) / seconds, lately)
       if (perSecond <= 0 || values.some((value, i) => i > 0 && value < values[i - 1])) return null
       return Math.max(0, (limit - values[last]) / perSecond - (window.nowSeconds - times[last]))
     }
