@@ -1249,6 +1249,13 @@ describe('a live heap that fills its limit within a minute', () => {
   it('is no finding if it rises slowly', () => {
     expect(states(t => ({ ...filling(0)(t), liveMib: 160 + t / 4 }), 40).state).toBe('ok')
   })
+  it('is no finding once the app has loaded its data', () => {
+    const at = t => ({ ...filling(14)(t), liveMib: 20 + 14 * Math.min(t, 12) + t / 9 })
+    expect(states(at, 12)).toMatchObject({ state: 'suspected', isHeld: false })
+    expect(states(at, 16)).toMatchObject({
+      isHeld: true, summary: expect.stringMatching(/^The live heap filled .* there is room\./)
+    })
+  })
   it('is no finding if it fell at a major GC', () => {
     expect(states(filling(14, t => t >= 8 ? -40 : 0), 16).state).toBe('ok')
   })
