@@ -42,7 +42,7 @@ function judgeMinutes (signals, limits, runway) {
       judgeWithoutReadings(signals, limits) ??
       unknown(
         `${formatNumber(readings)} of the ${limits.readings} readings of the live heap that are ` +
-          'needed after the warm-up; each major GC gives one',
+          'needed; each major GC after the first fifth of its life gives one',
         { waitSeconds: signals.liveHeapReadingsDueSeconds }
       )
   }
