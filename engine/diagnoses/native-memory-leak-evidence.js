@@ -12,6 +12,15 @@ const { formatBytes } = require('../text/format')
  * the command that captures a heap profile.
  */
 const PLACES = Object.freeze({
+  waiting: {
+    name: 'it waits for a major GC of the app',
+    title: 'Release the native memory at once',
+    code: 'JavaScript objects that are garbage already own the memory, and V8 runs no GC for it, ' +
+      'because native code does not report it to V8. Search for objects of native addons that ' +
+      'are created per request: call their free(), close(), destroy() or dispose() after the ' +
+      'last use. If they have none, update the addon, or create fewer of them at a time. ' +
+      '`CAPTURE` names the lines that create them.'
+  },
   buffers: {
     name: 'it is in Buffers that JavaScript still references',
     title: 'Drop the references to retained Buffers',

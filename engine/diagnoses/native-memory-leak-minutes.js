@@ -31,6 +31,16 @@ const {
  * @returns {Judgement}
  */
 function judgeMinutes (signals, limits) {
+  const judged = judgeTrend(signals, limits)
+  return judged.state === 'ok' ? judgeWaiting(signals, limits) ?? judged : judged
+}
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @returns {Judgement}
+ */
+function judgeTrend (signals, limits) {
   const {
     outsideHeapReadings: readings,
     outsideHeapTrend: trend,
@@ -51,6 +61,41 @@ function judgeMinutes (signals, limits) {
     ruleOutFreed(signals, limits, rise) ??
     ruleOutKnown(signals, limits, line) ??
     judgeLine(signals, limits, line)
+}
+
+/**
+ * Judges native memory that only the full GCs of memwatch keep from growing.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @returns {Judgement | null} null if there is little of it, or if the app runs enough major GCs
+ */
+function judgeWaiting (signals, limits) {
+  const { forcedFreedBytes: freed, forcedFreedBytesPerSecond: perSecond } = signals
+  const { ownMajorsPerForcedRatio: own } = signals
+  if (freed === null || perSecond === null || own === null) return null
+  if (
+    freed < limits.forcedFreedBytes || perSecond < limits.forcedFreedBytesPerSecond ||
+    own > limits.ownMajorsPerForcedRatio
+  ) return null
+  const rate = formatValue(perSecond, 'bytesPerSecond')
+  return {
+    state: 'suspected',
+    severity: 'warning',
+    standing: `Full GCs of memwatch freed about ${formatBytes(freed)} of native memory each`,
+    summary: `Native memory waits for a GC: full GCs of memwatch free about ${formatBytes(freed)} ` +
+      `of it each, ${rate}. Without them it grows until V8 runs a major GC for another reason.`,
+    finding: { place: /** @type {const} */ ('waiting'), growthBytesPerSecond: perSecond },
+    evidence: listEvidence(
+      evidence('forcedFreedBytes', freed, limits.forcedFreedBytes, (value, limit) =>
+        `Each full GC of memwatch frees about ${value} outside the heap and Buffers (threshold ` +
+        `${limit}).`),
+      evidence('forcedFreedBytesPerSecond', perSecond, limits.forcedFreedBytesPerSecond,
+        (value, limit) => `That is ${value} (threshold ${limit}).`),
+      evidence('ownMajorsPerForcedRatio', own, limits.ownMajorsPerForcedRatio, () =>
+        `V8 ran ${formatNumber(own)} major GCs of its own for each of them.`)
+    ),
+    impact: 'Without these GCs, as in production, RSS is higher: MEMWATCH_FORCED_GC=off shows it.'
+  }
 }
 
 const TOO_FEW = 'too few readings to know whether it continues'

@@ -5,8 +5,8 @@ const { RATE_SECONDS } = require('../history/window')
 const { trend } = require('../statistics/trend')
 const { jemallocSavingBytes } = require('./jemalloc-saving')
 const {
-  answer, NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReusedBytes, slackBytes,
-  retained
+  answer, forcedFrees, NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReusedBytes,
+  slackBytes, retained
 } = require('./native-memory')
 const { growthAfterMajors, growthOf, lineSeconds, steadiness } = require('./growth')
 const { partOfRoom } = require('./shared-room')
@@ -153,6 +153,33 @@ module.exports = {
       const third = Math.ceil(values.length / 3)
       const grown = median(values.slice(-third)) - median(values.slice(0, third))
       return grown / (2 / 3 * spanSeconds) / slope
+    }
+  }),
+  forcedFreedBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    expected: 'where memwatch runs full GCs',
+    onMainThread: true,
+    help: 'Memory outside the heap and Buffers that one full GC of memwatch frees: median of the ' +
+      'last ten minutes without the start.',
+    compute: window => forcedFrees(window)?.eachBytes ?? null
+  }),
+  forcedFreedBytesPerSecond: /** @type {Signal} */ ({
+    unit: 'bytesPerSecond',
+    expected: 'where memwatch runs full GCs',
+    onMainThread: true,
+    help: 'Memory outside the heap and Buffers that full GCs of memwatch free, per second.',
+    compute: window => forcedFrees(window)?.perSecond ?? null
+  }),
+  ownMajorsPerForcedRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    expected: 'where memwatch runs full GCs',
+    help: 'Major GCs of the app per full GC of memwatch, over the same time.',
+    compute: window => {
+      const seconds = window.settledSeconds(NATIVE_SECONDS)
+      const own = (window.increase('ordinaryMajors', seconds)?.increase ?? 0) +
+        (window.increase('externalMajors', seconds)?.increase ?? 0)
+      const { forced = 0 } = forcedFrees(window) ?? {}
+      return forced > 0 ? own / forced : null
     }
   }),
   nativeBytes: /** @type {Signal} */ ({

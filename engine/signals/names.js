@@ -41,6 +41,9 @@ const NAMES = Object.freeze({
     'besideHeapBytes', 'nativeBytes', 'outsideHeapBytes', 'outsideHeapReadings'
   ]),
   ...nameAll('growth of memory outside the heap', ['outsideHeapGrowthBytesPerSecond']),
+  ...nameAll('native memory that waits for a GC', [
+    'forcedFreedBytes', 'forcedFreedBytesPerSecond', 'ownMajorsPerForcedRatio'
+  ]),
   ...nameAll('memory that malloc holds', ['allocatorSlackBytes', 'allocatorSlackNowBytes']),
   ...nameAll('memory that is left', ['memoryRunwayBytes']),
   ...nameAll('mean wait for the event loop', [

@@ -27,6 +27,37 @@ const typicalNativeBytes = window => {
   return values.length > 0 ? median(values) : null
 }
 
+/** Full GCs that are enough to judge what they free. */
+const LEAST_FORCED = 3
+/** Time after a GC within which native code returns what it freed. */
+const RETURN_SECONDS = 4
+
+/**
+ * Native memory that the full GCs of memwatch free. Without them it would wait for a major GC of
+ * the app, which may come late, because V8 does not count this memory.
+ * @param {Window} window
+ * @returns {{ eachBytes: number, perSecond: number, forced: number } | null} median of what one GC
+ *   frees; bytes a second; number of these GCs. Null with too few of them
+ */
+const forcedFrees = window => window.once('freed by forced GCs', () => {
+  const seconds = window.settledSeconds(NATIVE_SECONDS)
+  const { times: gcs } = window.pointsOnChange('forcedMajors', 'forcedMajors', seconds)
+  const { times, values } = window.points('nativeBytes', seconds)
+  const freed = []
+  for (const gc of gcs) {
+    const next = times.findIndex(time => time >= gc)
+    if (next < 1) continue
+    const after = values.slice(next).filter((_, i) => times[next + i] <= gc + RETURN_SECONDS)
+    freed.push(Math.max(0, values[next - 1] - Math.min(...after)))
+  }
+  if (freed.length < LEAST_FORCED) return null
+  return {
+    eachBytes: median(freed),
+    perSecond: freed.reduce((sum, bytes) => sum + bytes, 0) / (times[times.length - 1] - times[0]),
+    forced: freed.length
+  }
+})
+
 /**
  * Memory outside the heap at each moment, with and without Buffers.
  * @param {Window} window
@@ -132,6 +163,7 @@ const retained = window => window.once('retained', () => {
 })
 
 module.exports = {
+  forcedFrees,
   answer,
   NATIVE_SECONDS,
   TYPICAL_SECONDS,

@@ -333,6 +333,9 @@ export const charts = [
       ordinaryMajorPauseRatio: levelOf(rate('ordinaryMajorPauseSeconds')),
       externalMajorPauseRatio: levelOf(rate('externalMajorPauseSeconds')),
       gcsLastMinute: text,
+      forcedFreedBytes: text,
+      forcedFreedBytesPerSecond: text,
+      ownMajorsPerForcedRatio: text,
       majorsSeen: text,
       ordinaryMajorsSeen: text
     }

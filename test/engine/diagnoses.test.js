@@ -23,7 +23,8 @@ function watch ({
     majors: 0,
     majorSeconds: 0,
     externalMajors: 0,
-    externalMajorSeconds: 0
+    externalMajorSeconds: 0,
+    forcedMajors: 0
   }
   for (let t = 1; t <= seconds; t++) {
     onTarget(target, t)
@@ -41,6 +42,7 @@ function watch ({
       majorSeconds: 0.01,
       externalMajors: 0,
       externalMajorSeconds: 0,
+      forcedMajors: 0,
       ...at(t)
     }
     for (const name of Object.keys(totals)) totals[name] += now[name]
@@ -68,7 +70,10 @@ function watch ({
           gc: {
             'minor/ordinary': gcRow(totals.scavenges, totals.scavengeSeconds),
             'major/ordinary': gcRow(totals.majors, totals.majorSeconds),
-            'major/external': gcRow(totals.externalMajors, totals.externalMajorSeconds)
+            'major/external': gcRow(totals.externalMajors, totals.externalMajorSeconds),
+            ...(totals.forcedMajors > 0 && {
+              'major/memwatch': gcRow(totals.forcedMajors, 0.01 * totals.forcedMajors)
+            })
           }
         }
       }),
@@ -1518,6 +1523,32 @@ describe('native-memory-leak', () => {
     })
     expect(verdict('native-memory-leak')).toMatchObject({ state: 'confirmed' })
     expect(verdict('native-memory-leak').confirmedAfterSeconds).toBeLessThan(170)
+  })
+})
+
+describe('native memory that only the full GCs of memwatch free', () => {
+  /**
+   * @param {number} mibPerSecond garbage outside the heap; a forced GC each eight seconds frees it
+   * @param {number} ownMajors major GCs of the app a second
+   */
+  const state = (mibPerSecond, ownMajors) => watch({
+    seconds: 100,
+    at: t => ({
+      nativeMib: 20 + mibPerSecond * (t % 8),
+      rssMib: 70 + mibPerSecond * (t % 8),
+      majors: ownMajors,
+      majorSeconds: 0.001,
+      forcedMajors: t % 8 === 0 ? 1 : 0
+    })
+  }).verdict('native-memory-leak')
+  it('is suspected, with its rate', () => {
+    const found = state(5, 0)
+    expect(found).toMatchObject({ state: 'suspected', secondsLeft: null })
+    expect(found.summary).toContain('free about 35 MiB of it each, 2')
+    expect(found.fix[0].predicted[0]).toMatchObject({ signal: 'forcedFreedBytesPerSecond', to: 0 })
+  })
+  it.each([['little', 1, 0], ['freed by the app itself', 5, 1]])('is no finding: %s', (_, ...of) => {
+    expect(state(...of).state).toBe('ok')
   })
 })
 
