@@ -73,10 +73,7 @@ function judgeWaiting (signals, limits) {
   const { forcedFreedBytes: freed, forcedFreedBytesPerSecond: perSecond } = signals
   const { ownMajorsPerForcedRatio: own } = signals
   if (freed === null || perSecond === null || own === null) return null
-  if (
-    freed < limits.forcedFreedBytes || perSecond < limits.forcedFreedBytesPerSecond ||
-    own > limits.ownMajorsPerForcedRatio
-  ) return null
+  if (freed < limits.forcedFreedBytes || own > limits.ownMajorsPerForcedRatio) return null
   const rate = formatValue(perSecond, 'bytesPerSecond')
   return {
     state: 'suspected',
@@ -89,8 +86,7 @@ function judgeWaiting (signals, limits) {
       evidence('forcedFreedBytes', freed, limits.forcedFreedBytes, (value, limit) =>
         `Each full GC of memwatch frees about ${value} outside the heap and Buffers (threshold ` +
         `${limit}).`),
-      evidence('forcedFreedBytesPerSecond', perSecond, limits.forcedFreedBytesPerSecond,
-        (value, limit) => `That is ${value} (threshold ${limit}).`),
+      evidence('forcedFreedBytesPerSecond', perSecond, 0, value => `That is ${value}.`),
       evidence('ownMajorsPerForcedRatio', own, limits.ownMajorsPerForcedRatio, () =>
         `V8 ran ${formatNumber(own)} major GCs of its own for each of them.`)
     ),

@@ -61,11 +61,10 @@ module.exports = defineDiagnosis({
     // Memory outside the heap that fills this share of its room must stop growing, even if it
     // leaks, because the kernel reclaims pages and throttles the process.
     nearLimitRatio: 0.85,
-    // Native memory waits for a GC if each full GC of memwatch frees this much of it, at this rate,
-    // and the app runs hardly more major GCs itself. Healthy apps measured at most 9 MB and 1 MB/s;
-    // pictures of 1 MB, ten a second, measured 19 to 32 MB and 1.2 to 3.5 MB/s.
+    // Native memory waits for a GC if each full GC of memwatch frees this much of it, and the app
+    // runs hardly more major GCs itself. Healthy apps measured at most 9 MB. Pictures of 1 MB, ten
+    // a second, measured 19 to 32 MB.
     forcedFreedBytes: 16 * 2 ** 20,
-    forcedFreedBytesPerSecond: 2 ** 20,
     ownMajorsPerForcedRatio: 1.5,
     // Growth is attributed to one kind of memory if that kind makes up more than this share of the
     // growth.
