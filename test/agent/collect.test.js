@@ -864,7 +864,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       const { resources, threads } = Object.assign({}, ...frames.map(({ values }) => values))
       // Kinds are counted again only after a change of 5 %, so the total of the same time counts:
       // on a busy machine workers still start after it.
-      const untilTold = frames.slice(0, frames.findLastIndex(({ values }) => values.descriptors) + 1)
+      const toldAt = frames.findLastIndex(({ values }) => values.descriptors)
+      const untilTold = frames.slice(0, toldAt + 1)
       const { openFileDescriptors } = Object.assign({}, ...untilTold.map(({ values }) => values))
       const sum = Object.values(last).reduce((a, b) => a + b)
       expect(Math.abs(sum - openFileDescriptors)).toBeLessThan(12)
