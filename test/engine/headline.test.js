@@ -36,9 +36,10 @@ const verdict = (diagnosis, state, changes = {}) =>
  * @param {string} diagnosis
  * @param {string} until
  * @param {number | null} [waitSeconds]
+ * @param {object} [changes]
  */
-const unknown = (diagnosis, until, waitSeconds = null) =>
-  verdict(diagnosis, 'unknown', { open: { until, waitSeconds } })
+const unknown = (diagnosis, until, waitSeconds = null, changes = {}) =>
+  verdict(diagnosis, 'unknown', { open: { until, waitSeconds }, ...changes })
 const warning = { severity: 'warning' }
 
 describe('the headline', () => {
@@ -68,7 +69,7 @@ describe('the headline', () => {
     ],
     [
       'what only a setting decides before what waiting decides',
-      [unknown('js-heap-leak', 'readings', 30), { ...unknown('a', 'setting'), ...warning }],
+      [unknown('js-heap-leak', 'readings', 30), unknown('a', 'setting', null, warning)],
       'undecided',
       'Undecided: a: a is unknown. Also open: js-heap-leak. Run it about 30 s longer.'
     ],

@@ -1370,7 +1370,7 @@ describe('automatic captures', () => {
     automatic.changed(target, {
       diagnosis,
       state: 'suspected',
-      evidence: [{ signal: 'majorsSeen', value: 3, limit: 3 }]
+      evidence: /** @type {any} */ ([{ signal: 'majorsSeen', value: 3, limit: 3 }])
     })
     const sites = files.map(file => ({ file, share: Number(share) }))
     findCase(target).suspects.set(diagnosis, /** @type {any} */ ({ suspects: { sites } }))
