@@ -2,6 +2,7 @@
 
 // Changes of memory outside the heap over time. A single scan shows only one moment.
 
+const { isOwnGc } = require('@memwatch/agent/protocol/frame')
 const { median } = require('../statistics/quantile')
 const { bufferChurnBytes } = require('./buffers')
 const { residentNow } = require('../memory/anatomy')
@@ -40,6 +41,8 @@ const RETURN_SECONDS = 4
  *   frees; bytes a second; number of these GCs. Null with too few of them
  */
 const forcedFrees = window => window.once('freed by forced GCs', () => {
+  // Most processes never receive such a command.
+  if (!Object.keys(window.values.gc ?? {}).some(isOwnGc)) return null
   const seconds = window.settledSeconds(NATIVE_SECONDS)
   const { times: gcs } = window.pointsOnChange('forcedMajors', 'forcedMajors', seconds)
   const { times, values } = window.points('nativeBytes', seconds)
