@@ -495,10 +495,20 @@ describe('triage', () => {
   })
 
   it('writes the file even if the process dies during the watch', async () => {
-    const app = await start([await ownPort(), plain])
-    const file = path.join(folder, 'dead.memwatch.tgz')
-    const done = memwatch(['triage', String(app.pid), '--for', '60', '--out', file])
-    await eventually(() => app.output, output => output.includes('Debugger ending'))
+    const watch = async () => {
+      const app = await start([await ownPort(), plain])
+      const file = path.join(folder, `dead-${app.pid}.memwatch.tgz`)
+      const done = memwatch(['triage', String(app.pid), '--for', '60', '--out', file])
+      const isAttached = await eventually(
+        () => app.output, output => output.includes('Debugger ending'), 20_000
+      ).catch(() => false)
+      if (!isAttached) console.warn(`not attached within 20 s: ${app.output}`)
+      return { app, file, done, isAttached }
+    }
+    // A busy machine once took longer: the second attempt decides.
+    const first = await watch()
+    const { app, file, done, isAttached } = first.isAttached ? first : await watch()
+    expect(isAttached).toBeTruthy()
     const opened = () => fs.readdirSync(`/proc/${app.pid}/fd`).length
     const before = opened()
     // Wait for the agent's files.
