@@ -42,7 +42,7 @@ function judgeMinutes (signals, limits, runway) {
       judgeWithoutReadings(signals, limits) ??
       unknown(
         `${formatNumber(readings)} of the ${limits.readings} readings of the live heap that are ` +
-          'needed; each major GC after the first fifth of its life gives one',
+          "needed; each major GC after the first fifth of the process's life gives one",
         { waitSeconds: signals.liveHeapReadingsDueSeconds }
       )
   }

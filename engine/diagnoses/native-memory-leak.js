@@ -87,6 +87,7 @@ module.exports = defineDiagnosis({
   /** @param {Finding} finding */
   fix ({ place, growthBytesPerSecond }, target) {
     const { title, code: template } = PLACES[place]
+    const isGarbage = place === 'waiting'
     const code = template.replaceAll('PID', String(target.pid))
       .replaceAll('CAPTURE', () => captureCommand(target, 'heap_profile'))
     return [
@@ -95,12 +96,14 @@ module.exports = defineDiagnosis({
         change: { code },
         predicted: [
           prediction(
-            place === 'waiting' ? 'forcedFreedBytesPerSecond' : 'outsideHeapGrowthBytesPerSecond',
+            isGarbage ? 'forcedFreedBytesPerSecond' : 'outsideHeapGrowthBytesPerSecond',
             growthBytesPerSecond, 0
           )
         ],
-        risk: 'Another allocator does not help: this memory is in use. A restart gains about as ' +
-          'much time as the growth took.'
+        risk: isGarbage
+          ? 'Another allocator does not help. Code that still uses a released object fails.'
+          : 'Another allocator does not help: this memory is in use. A restart gains about as ' +
+            'much time as the growth took.'
       }
     ]
   }

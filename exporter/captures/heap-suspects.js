@@ -176,7 +176,8 @@ function findOwners (sites) {
  * @returns {HeapSite[]}
  */
 function appFirst (sites) {
-  const leading = sites.filter(({ file, share }) => !file.startsWith('node:') && share >= OWNER_SHARE)
+  const leading = sites.filter(({ file, share }) =>
+    !file.startsWith('node:') && share >= OWNER_SHARE)
   return [...leading, ...sites.filter(site => !leading.includes(site))]
 }
 

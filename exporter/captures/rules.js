@@ -41,7 +41,7 @@ const HOUR = 3600
  * Share of the objects that pile up from which a line of the app is their owner. In a quiet heap,
  * timers and requests have smaller shares.
  */
-const OWNER_SHARE = 0.4
+const MAIN_OWNER_SHARE = 0.4
 
 /** Modules of Node.js that allocate data for the app, such as decoded text. */
 const OF_DATA = /^node:(?:string_decoder|buffer|net|_http_\w+|internal\/(?:streams\/|deps\/undici))/
@@ -105,7 +105,7 @@ const defaultRules = Object.freeze([
       'calls of native code, if no object owns the memory'),
     name: 'native-memory-leak-calls',
     isNeeded: (/** @type {Sites} */ known) =>
-      !known.some(site => isOfApp(site) && site.share >= OWNER_SHARE)
+      !known.some(site => isOfApp(site) && site.share >= MAIN_OWNER_SHARE)
   }),
   Object.freeze({
     ...row('js-heap-leak', 'suspected', 'cpu_profile',

@@ -80,15 +80,9 @@ function heapSites ({ before, after }, { of, owns }, hello, sources) {
       ? callees.allOf(site).slice(0, NAMED_SITES)
       : callees.of(site) ?? []
   const found = withInlined(sites, inlinedAt).map(site => ({
-    ...locate(site, sources, hello.name),
-    value: site.bytes,
-    share: site.share,
-    via: site.via,
+    ...suspectAt(site, site.bytes, sources, hello.name),
     through: site.through.map(place => place.slice(0, MOST_NAME_LENGTH)),
-    inlinedIn: site.inlinedIn && placeOf(locate(site.inlinedIn, sources, hello.name)),
-    call: null,
-    instead: null,
-    longestSeconds: null
+    inlinedIn: site.inlinedIn && placeOf(locate(site.inlinedIn, sources, hello.name))
   }))
   return listed(found, { of, total: totalBytes, owns, app: hello.name })
 }
@@ -110,12 +104,7 @@ function busySites (profile, hello, sources) {
           : site
     const { call, instead } = blocking ?? { call: null, instead: null }
     return {
-      ...locate(site, sources, hello.name),
-      value: site.seconds,
-      share: site.share,
-      via: site.via,
-      through: [],
-      inlinedIn: null,
+      ...suspectAt(site, site.seconds, sources, hello.name),
       call,
       instead,
       longestSeconds: site.longestSeconds
@@ -133,15 +122,8 @@ function busySites (profile, hello, sources) {
  */
 function timeSites ({ totalSeconds, sites }, of, hello, sources) {
   const found = sites.map(site => ({
-    ...locate(site, sources, hello.name),
-    value: site.seconds,
-    share: site.share,
-    via: site.via,
-    through: [],
-    inlinedIn: null,
-    call: site.call !== null && mayCall(site, site.call, sources) ? site.call : null,
-    instead: null,
-    longestSeconds: null
+    ...suspectAt(site, site.seconds, sources, hello.name),
+    call: site.call !== null && mayCall(site, site.call, sources) ? site.call : null
   }))
   return listed(found, { of, total: totalSeconds, app: hello.name })
 }
@@ -224,6 +206,25 @@ const withInlined = (sites, inlinedAt) => sites.flatMap((site, i) => {
       inlinedIn: site
     }))
   ]
+})
+
+/**
+ * @param {Parameters<typeof locate>[0] & { share: number, via: string | null }} site
+ * @param {number} value in the unit of the suspects
+ * @param {Sources} sources
+ * @param {string} app
+ * @returns {Omit<Suspect, 'text'>} suspect of which only place and amount are known
+ */
+const suspectAt = (site, value, sources, app) => ({
+  ...locate(site, sources, app),
+  value,
+  share: site.share,
+  via: site.via,
+  through: [],
+  inlinedIn: null,
+  call: null,
+  instead: null,
+  longestSeconds: null
 })
 
 /** @param {{ function: string, file: string, line: number }} site */
