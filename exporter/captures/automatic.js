@@ -21,6 +21,11 @@ const SIGNALS_EVERY_SECONDS = 2
  * Age at death above which the death predicts nothing about the first minutes of the next process.
  */
 const MOST_LIFE_SECONDS = 1200
+/** Upper bound of attempts at one capture, and the time between two of them. */
+const MOST_ATTEMPTS = 3
+const RETRY_AFTER_MS = 60_000
+/** Errors that a busy machine causes; the others remain. */
+const MAY_PASS = new Set(['failed', 'no_answer'])
 /** Start and duration of the profile of the next process, as shares of the dead process's age. */
 const FROM_SHARE = 0.5
 const LENGTH_SHARE = 0.25
@@ -35,11 +40,17 @@ const MOST_DEATHS = 1000
  * @typedef {import('./plan-capture').Target} Target
  * @typedef {import('./plan-capture').Found} Found
  * @typedef {Parameters<import('./captures').Captures['request']>[1]} Options
- * @typedef {{ rule: CaptureRule, target: Target, options: Options }} Wish
+ * @typedef {{ rule: CaptureRule, target: Target, options: Options, attempt: number }} Wish
  */
 
 /** @param {CaptureRule} rule */
 const isUrgent = ({ when }) => 'runwayBelowSeconds' in when
+
+/**
+ * @param {import('./rules').ByDiagnosis} when
+ * @param {Found} found
+ */
+const isMet = (when, { state }) => state === 'confirmed' || state === when.state
 
 /** @param {Wish} wish */
 const secondsOf = ({ rule, options: { seconds } }) =>
@@ -56,6 +67,7 @@ const keyOf = ({ name, thread }) => JSON.stringify([name, thread])
 class AutomaticCaptures {
   #captures
   #now
+  #isFree
   #onRefused
   #rules
   #runwayRules
@@ -65,6 +77,13 @@ class AutomaticCaptures {
    * @type {WeakMap<Target, Map<string, number>>}
    */
   #askedAt = new WeakMap()
+  /**
+   * Rules about diagnoses that are met, but whose captures were not possible yet: the exporter was
+   * overloaded, the capture failed, or has to wait. Each with the number of its next attempt and
+   * the earliest time of it.
+   * @type {WeakMap<Target, Map<CaptureRule, { attempt: number, fromMs: number }>>}
+   */
+  #open = new WeakMap()
   /**
    * Uptime since which the condition of a rule about a signal holds, and uptime of the last
    * reading, by rule.
@@ -83,16 +102,20 @@ class AutomaticCaptures {
 
   /**
    * @param {Pick<import('./captures').Captures, 'request'>} captures
-   * @param {{ rules?: readonly CaptureRule[], now?: () => number, onRefused?: (target: Target,
-   *   error: CommandError, diagnosis?: string) => void }} [options] now: ms; onRefused: called if
-   *   the agent accepts no captures
+   * @param {{ rules?: readonly CaptureRule[], now?: () => number, isFree?: () => boolean,
+   *   onRefused?: (target: Target, error: CommandError, diagnosis?: string) => void }} [options]
+   *   now: ms; isFree: false while the exporter is overloaded and requests no captures; onRefused:
+   *   called if the agent accepts no captures
    */
-  constructor (
-    captures,
-    { rules = defaultRules, now = () => performance.now(), onRefused = () => {} } = {}
-  ) {
+  constructor (captures, {
+    rules = defaultRules,
+    now = () => performance.now(),
+    isFree = () => true,
+    onRefused = () => {}
+  } = {}) {
     this.#captures = captures
     this.#now = now
+    this.#isFree = isFree
     this.#onRefused = onRefused
     this.#rules = rules
     this.#runwayRules = rules.filter(isUrgent)
@@ -105,13 +128,17 @@ class AutomaticCaptures {
    * @param {Found} found
    */
   changed (target, found) {
-    this.#checkRunway(target)
+    const open = this.#open.get(target) ?? new Map()
+    this.#open.set(target, open)
     for (const rule of this.#rules) {
       const { when } = rule
-      const isMet = 'diagnosis' in when && when.diagnosis === found.diagnosis &&
-        (found.state === 'confirmed' || found.state === when.state)
-      if (isMet) this.#wish(rule, target, found)
+      if (!('diagnosis' in when) || when.diagnosis !== found.diagnosis) continue
+      if (isMet(when, found)) open.set(rule, { attempt: 1, fromMs: this.#now() })
+      else open.delete(rule)
     }
+    if (!this.#isFree()) return
+    this.#checkRunway(target)
+    this.#checkOpen(target, [found])
     this.#next()
   }
 
@@ -120,10 +147,25 @@ class AutomaticCaptures {
    * @param {Target} target
    */
   seen (target) {
+    if (!this.#isFree()) return
     this.#checkRunway(target)
+    this.#checkOpen(target, findCase(target).verdicts)
     this.#checkSignals(target)
     if (this.#deaths.size > 0) this.#checkSuccessor(target)
     this.#next()
+  }
+
+  /**
+   * @param {Target} target
+   * @param {readonly Found[]} verdicts
+   */
+  #checkOpen (target, verdicts) {
+    for (const [rule, { attempt, fromMs }] of this.#open.get(target) ?? []) {
+      const when = /** @type {import('./rules').ByDiagnosis} */ (rule.when)
+      const found = verdicts.find(({ diagnosis }) => diagnosis === when.diagnosis)
+      if (!found || !isMet(when, found) || this.#now() < fromMs) continue
+      if (this.#wish(rule, target, found, attempt)) this.#open.get(target)?.delete(rule)
+    }
   }
 
   /** @param {Target} target */
@@ -206,19 +248,20 @@ class AutomaticCaptures {
    * @param {CaptureRule} rule whose condition is met
    * @param {Target} target
    * @param {Found} [found] verdict that caused the capture
+   * @param {number} [attempt]
+   * @returns {boolean} false if the capture is not possible yet
    */
-  #wish (rule, target, found) {
+  #wish (rule, target, found, attempt = 1) {
     const asked = this.#askedAt.get(target) ?? new Map()
     this.#askedAt.set(target, asked)
     const isKnown = [...this.#waiting, ...this.#running].some(other =>
       other.target === target && other.rule.what === rule.what)
-    if (
-      isKnown ||
-      this.#now() - (asked.get(rule.name) ?? -Infinity) < 1000 * rule.everySeconds ||
-      this.#waiting.length >= MOST_WAITING
-    ) { return }
+    const isRecent = attempt === 1 &&
+      this.#now() - (asked.get(rule.name) ?? -Infinity) < 1000 * rule.everySeconds
+    if (isKnown || isRecent) return true
+    if (this.#waiting.length >= MOST_WAITING) return false
     const plan = planCapture(rule, target, found)
-    if (!plan) return
+    if (!plan) return false
     for (const other of this.#rules) {
       const { when, what } = other
       // The last profile of a leak, shortly before the limit, replaces the profiles requested for
@@ -229,7 +272,8 @@ class AutomaticCaptures {
     }
     asked.set(rule.name, this.#now())
     const options = { ...plan, rule: rule.name, diagnosis: found?.diagnosis }
-    this.#waiting.push({ rule, target, options })
+    this.#waiting.push({ rule, target, options, attempt })
+    return true
   }
 
   #next () {
@@ -253,18 +297,35 @@ class AutomaticCaptures {
   }
 
   /** @param {Wish} wish */
-  async #make ({ rule, target, options }) {
+  async #make (wish) {
+    const { rule, target, options, attempt } = wish
     const { diagnosis = '' } = options
     const known = findCase(target).suspects.get(diagnosis)?.suspects.sites ?? []
     if (rule.isNeeded && !rule.isNeeded(known)) return
     try {
-      await this.#captures.request(target, options).finished
+      const { errorCode } = await this.#captures.request(target, options).finished
+      if (errorCode !== null && MAY_PASS.has(errorCode)) {
+        this.#tryAgain(wish, { attempt: attempt + 1, afterMs: RETRY_AFTER_MS })
+      }
     } catch (error) {
       if (!(error instanceof CommandError)) throw error
-      // A process with another running capture is tried again.
-      if (error.code === 'busy') this.#askedAt.get(target)?.delete(rule.name)
-      else if (error.code === 'not_enabled') this.#onRefused(target, error, options.diagnosis)
+      if (error.code === 'busy') {
+        // A process with another running capture is tried again.
+        this.#askedAt.get(target)?.delete(rule.name)
+        this.#tryAgain(wish, { attempt, afterMs: 0 })
+      } else if (error.code === 'not_enabled') {
+        this.#onRefused(target, error, options.diagnosis)
+      }
     }
+  }
+
+  /**
+   * @param {Wish} wish
+   * @param {{ attempt: number, afterMs: number }} next
+   */
+  #tryAgain ({ rule, target }, { attempt, afterMs }) {
+    if (!('diagnosis' in rule.when) || attempt > MOST_ATTEMPTS) return
+    this.#open.get(target)?.set(rule, { attempt, fromMs: this.#now() + afterMs })
   }
 }
 

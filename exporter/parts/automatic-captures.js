@@ -15,6 +15,7 @@ class AutomaticCapturesPart {
     const told = new WeakSet()
     const automatic = new AutomaticCaptures(exporter.captures, {
       rules: captureRules,
+      isFree: () => exporter.load.level === 0,
       onRefused (target, { message }, diagnosis) {
         if (diagnosis) attachError(target, diagnosis, message)
         if (told.has(target)) return
@@ -22,10 +23,8 @@ class AutomaticCapturesPart {
         exporter.log.warn({ target: target.name, diagnosis }, `no capture: ${message}`)
       }
     })
-    // An overloaded exporter requests no captures.
-    const isFree = () => exporter.load.level === 0
-    exporter.on('verdict', (target, verdict) => { if (isFree()) automatic.changed(target, verdict) })
-    exporter.on('frame', target => { if (isFree()) automatic.seen(target) })
+    exporter.on('verdict', (target, verdict) => automatic.changed(target, verdict))
+    exporter.on('frame', target => automatic.seen(target))
     exporter.on('death', (death, target) => automatic.died(death, target))
   }
 }

@@ -37,6 +37,9 @@ const captureRules = () =>
       'profile, the exporter keeps the samples of the first third (`isPartial`). `after-death` ' +
       'captures the next process at half the age of the dead one, if the dead process lived for ' +
       'twenty minutes or less.',
+    'While the exporter is overloaded, it requests no captures. A capture for a diagnosis follows ' +
+      'later if the diagnosis remains. A capture that fails or is not answered is requested again ' +
+      'a minute later, up to three times in all.',
     '## Rules of your own\n\n`--capture-rules FILE` names a JSON array. The key `captureRules` of ' +
       'the [config file](config.md) may contain the array itself.',
     '```json\n[\n' +

@@ -125,8 +125,11 @@ describe('rules of an operator', () => {
 })
 
 describe('a rule', () => {
-  /** @param {readonly any[]} [rules] */
-  function make (rules) {
+  /**
+   * @param {readonly any[]} [rules]
+   * @param {() => boolean} [isFree]
+   */
+  function make (rules, isFree) {
     const time = { now: 0 }
     const asked = []
     const finish = []
@@ -135,13 +138,13 @@ describe('a rule', () => {
         asked.push({ target: target.name, ...options })
         return { finished: new Promise(resolve => finish.push(resolve)) }
       }
-    }), { rules, now: () => time.now })
+    }), { rules, isFree, now: () => time.now })
     return {
       automatic,
       asked,
       time,
-      next: async () => {
-        finish.shift()?.()
+      next: async (/** @type {string | null} */ errorCode = null) => {
+        finish.shift()?.({ errorCode })
         await new Promise(resolve => setImmediate(resolve))
       }
     }
@@ -270,6 +273,42 @@ describe('a rule', () => {
     automatic.seen(next)
     expect(asked).toEqual([])
   })
+  it('about a diagnosis acts after an overload of the exporter, if the diagnosis remains', () => {
+    let isFree = false
+    const { automatic, asked } = make(undefined, () => isFree)
+    const [lasting, over] = [1, 2].map(pid => targetOf(`app-${pid}`, { pid }))
+    for (const target of [lasting, over]) {
+      findCase(target).verdicts = [leak(null)]
+      automatic.changed(target, leak(null))
+    }
+    automatic.changed(over, leak(null, { state: 'ok' }))
+    automatic.seen(lasting)
+    expect(asked).toEqual([])
+    isFree = true
+    automatic.seen(over)
+    automatic.seen(lasting)
+    automatic.seen(lasting)
+    expect(asked).toMatchObject([{ target: 'app-1', rule: 'js-heap-leak' }])
+  })
+  it.each([['failed', 3], ['no_answer', 3], ['snapshot_not_allowed', 1], [null, 1]])(
+    'about a diagnosis is tried again a minute later after the error %s, up to %d times',
+    async (errorCode, attempts) => {
+      const { automatic, asked, time, next } = make()
+      const target = targetOf()
+      findCase(target).verdicts = [leak(null)]
+      automatic.changed(target, leak(null))
+      await next(errorCode)
+      time.now = 59_999
+      automatic.seen(target)
+      expect(asked).toHaveLength(1)
+      for (let minute = 1; minute < 10; minute++) {
+        time.now = 60_000 * minute
+        automatic.seen(target)
+        await next(errorCode)
+      }
+      expect(asked).toHaveLength(attempts)
+    }
+  )
   it('is tried again if another capture of the process is running', async () => {
     const asked = []
     const automatic = new AutomaticCaptures(/** @type {any} */ ({

@@ -1157,7 +1157,7 @@ describe('automatic captures', () => {
     const automatic = new AutomaticCaptures(/** @type {any} */ ({
       request: request ?? ((target, options) => {
         asked.push([target.name, options.kind, options.diagnosis])
-        return { finished: new Promise(resolve => finish.push(() => resolve(undefined))) }
+        return { finished: new Promise(resolve => finish.push(() => resolve({ errorCode: null }))) }
       })
     }), { now: () => time.now, onRefused })
     return {
@@ -1205,7 +1205,7 @@ describe('automatic captures', () => {
     const asked = []
     const { automatic } = make((_target, options) => {
       asked.push(options)
-      return { finished: Promise.resolve() }
+      return { finished: Promise.resolve({ errorCode: null }) }
     })
     automatic.changed({ ...a, hello: { commands } }, leak('suspected', mibPerSecond))
     expect(asked).toEqual([expect.objectContaining(expected)])
@@ -1248,7 +1248,7 @@ describe('automatic captures', () => {
     const asked = []
     const { automatic } = make((_target, options) => {
       asked.push(options)
-      return { finished: Promise.resolve() }
+      return { finished: Promise.resolve({ errorCode: null }) }
     })
     const target = allocating(commands, bytesPerSecond)
     automatic.changed(
@@ -1267,7 +1267,7 @@ describe('automatic captures', () => {
     const asked = []
     const { automatic } = make((_target, options) => {
       asked.push(options)
-      return { finished: Promise.resolve() }
+      return { finished: Promise.resolve({ errorCode: null }) }
     })
     const target = allocating([command], 0)
     automatic.changed(target, /** @type {any} */ ({
