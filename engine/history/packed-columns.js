@@ -171,13 +171,28 @@ class Packed {
    * @param {number} column
    * @param {number} from first row
    */
-  addTo (points, column, from) {
-    // Most columns of a block are constant or absent.
+  addTo ({ times, values }, column, from) {
+    const { doubles } = this
+    const singles = this.#singles
     const start = this.#starts[column]
-    const first = this.doubles[ROWS + column]
-    if (start === CONSTANT && Number.isNaN(first)) return
+    const first = doubles[ROWS + column]
+    // Most columns of a block are constant or absent.
+    if (start === CONSTANT) {
+      if (Number.isNaN(first)) return
+      for (let i = from; i < ROWS; i++) {
+        times.push(doubles[i])
+        values.push(first)
+      }
+      return
+    }
+    const isSingle = start < singles.length
+    const numbers = isSingle ? singles : doubles
+    const at = isSingle ? start : start - singles.length
     for (let i = from; i < ROWS; i++) {
-      add(points, this.doubles[i], start === CONSTANT ? first : this.valueAt(i, column))
+      const value = isSingle ? first + numbers[at + i] : numbers[at + i]
+      if (Number.isNaN(value)) continue
+      times.push(doubles[i])
+      values.push(value)
     }
   }
 

@@ -17,22 +17,4 @@ const TELLABLE = Object.freeze(['glibc', 'jemalloc', 'mimalloc', 'tcmalloc'])
  */
 const canTellRetained = allocator => TELLABLE.includes(allocator)
 
-/**
- * Memory that malloc retains: freed by the app, not returned to the OS. It equals the slack if
- * malloc was queried. Otherwise native code may use the slack. If enough of the slack moved, all of
- * it counts as free, and otherwise only the part that moved.
- *
- * @param {{ slackBytes: number, movedBytes: number, asked: boolean }} of
- * @returns {{ bytes: number, least: number, most: number }}
- */
-function retainedOf ({ slackBytes, movedBytes, asked }) {
-  const moved = Math.min(slackBytes, movedBytes)
-  if (asked) return { bytes: slackBytes, least: slackBytes, most: slackBytes }
-  return {
-    bytes: movedBytes >= MOVED_SHARE * slackBytes ? slackBytes : moved,
-    least: moved,
-    most: slackBytes
-  }
-}
-
-module.exports = { canTellRetained, retainedOf, MOVED_SHARE }
+module.exports = { canTellRetained, MOVED_SHARE }

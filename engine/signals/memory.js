@@ -6,7 +6,7 @@ const { trend } = require('../statistics/trend')
 const { jemallocSavingBytes } = require('./jemalloc-saving')
 const {
   answer, forcedFrees, NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReusedBytes,
-  slackBytes, retained
+  slackBytes, retainedBytes
 } = require('./native-memory')
 const { growthAfterMajors, growthOf, lineSeconds, steadiness } = require('./growth')
 const { partOfRoom } = require('./shared-room')
@@ -241,7 +241,7 @@ module.exports = {
     help: 'Memory that malloc retains: freed by the app, not returned. An estimate from its ' +
       "movement if malloc's statistics were not read; absent where no estimate is possible, as " +
       'with musl.',
-    compute: window => retained(window)?.bytes ?? null
+    compute: retainedBytes
   }),
   jemallocSavingBytes: /** @type {Signal} */ ({
     unit: 'bytes',
@@ -256,9 +256,9 @@ module.exports = {
       'pieces or at the end of arenas.',
     compute: window => {
       const { scan } = window
-      const found = retained(window)
-      return scan && found && scan.slackBytes > 0
-        ? scan.trimmableBytes * Math.min(1, found.bytes / scan.slackBytes)
+      const retained = retainedBytes(window)
+      return scan && retained !== null && scan.slackBytes > 0
+        ? scan.trimmableBytes * Math.min(1, retained / scan.slackBytes)
         : null
     }
   }),

@@ -7,7 +7,7 @@ const { median } = require('../statistics/quantile')
 const { bufferChurnBytes } = require('./buffers')
 const { residentNow } = require('../memory/anatomy')
 const { NATIVE_BASE_BYTES } = require('../memory/parts')
-const { canTellRetained, retainedOf } = require('../memory/retained')
+const { canTellRetained, MOVED_SHARE } = require('../memory/retained')
 
 /** @typedef {import('../history/window').Window} Window */
 
@@ -148,21 +148,21 @@ const slackBytes = window => {
 }
 
 /**
+ * Typical memory that malloc retains: freed by the app, not returned to the OS. It equals the slack
+ * if malloc was queried. Otherwise native code may use the slack. If enough of the slack moved, all
+ * of it counts as free, and otherwise only the part that moved.
  * @param {Window} window
- * @returns {number} bytes of memory outside the heap that were freed and used again
+ * @returns {number | null} bytes; null for an unknown allocator
  */
-const movedBytes = window => window.once('moved', () =>
-  Math.max(bufferChurnBytes.compute(window) ?? 0, nativeReusedBytes(window)))
-
-/**
- * Typical memory retained by malloc, with bounds; null for an unknown allocator.
- * @param {Window} window
- */
-const retained = window => window.once('retained', () => {
+const retainedBytes = window => window.once('retained', () => {
   const slack = canTellRetained(window.hello.allocator) ? slackBytes(window) : null
   if (slack === null) return null
-  const { asked } = answer(window)
-  return retainedOf({ slackBytes: slack, movedBytes: movedBytes(window), asked })
+  const enough = MOVED_SHARE * slack
+  const churn = bufferChurnBytes.compute(window) ?? 0
+  // The second reading is the dearer one, and most of the time it is not needed.
+  if (answer(window).asked || churn >= enough) return slack
+  const reused = nativeReusedBytes(window)
+  return reused >= enough ? slack : Math.max(churn, reused)
 })
 
 module.exports = {
@@ -173,5 +173,5 @@ module.exports = {
   typicalNativeBytes,
   nativeReusedBytes,
   slackBytes,
-  retained
+  retainedBytes
 }

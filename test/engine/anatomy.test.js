@@ -2,7 +2,6 @@
 
 const { anatomyOf, residentNow } = require('../../engine/memory/anatomy')
 const { parts } = require('../../engine/memory/parts')
-const { retainedOf } = require('../../engine/memory/retained')
 const { scanOf } = require('../../engine/memory/scan')
 const { NO_WORKERS } = require('../../engine/history/tracks')
 const { Target } = require('../../engine/history/target')
@@ -409,51 +408,47 @@ describe('the memory of malloc', () => {
   })
 })
 
-it('retained memory is the memory that moved before, or the amount in malloc’s answer', () => {
-  expect(retainedOf({ slackBytes: 100, movedBytes: 12, asked: false })).toEqual({
-    bytes: 100,
-    least: 12,
-    most: 100
-  })
-  expect(retainedOf({ slackBytes: 100, movedBytes: 11.9, asked: false })).toEqual({
-    bytes: 11.9,
-    least: 11.9,
-    most: 100
-  })
-  expect(retainedOf({ slackBytes: 100, movedBytes: 500, asked: false })).toEqual({
-    bytes: 100,
-    least: 100,
-    most: 100
-  })
-  expect(retainedOf({ slackBytes: 100, movedBytes: 0, asked: true })).toEqual({
-    bytes: 100,
-    least: 100,
-    most: 100
-  })
-})
-
 /** @type {[allocator: Allocator, retainedMib: number | null, unknown: RegExp][]} */
 const UNASKED = [
   ['glibc', 23, /MEMWATCH_ALLOCATOR_ACCESS=read/],
   ['musl', null, /: musl's malloc has no statistics of it$/],
   ['other', null, /: this malloc has no statistics of it$/]
 ]
-it.each(UNASKED)('without an answer, memory of %s that moved is retained or unknown', (
-  allocator, retainedMib, unknown
-) => {
+/**
+ * Signals after a minute in which Buffers come and go each second.
+ * @param {number} mib size of these Buffers
+ * @param {{ allocator?: Allocator }} [of]
+ */
+function signalsAfterChurn (mib, { allocator = 'glibc' } = {}) {
   const target = new Target({ hello: hello({ allocator }), name: 'api', thread: 'main' })
-  // The app allocates and frees Buffers of 45 MiB, and malloc keeps the memory.
   for (let second = 1; second <= 60; second++) {
-    const taken = second % 2 === 0 ? 45 * MIB : 0
+    const taken = second % 2 === 0 ? mib * MIB : 0
     target.take(frame({
       sequence: second,
       uptimeSeconds: second,
       values: {
-        ...VALUES, externalBytes: VALUES.externalBytes + taken, arrayBuffersBytes: 30 * MIB + taken
+        ...VALUES,
+        externalBytes: VALUES.externalBytes + taken,
+        arrayBuffersBytes: 30 * MIB + taken
       }
     }), 1000 * second)
   }
-  const bytes = signalsOf(defined(target.window())).allocatorRetainedBytes
+  return signalsOf(defined(target.window()))
+}
+it.each(UNASKED)('without an answer, memory of %s that moved is retained or unknown', (
+  allocator, retainedMib, unknown
+) => {
+  // The app allocates and frees Buffers of 45 MiB, and malloc keeps the memory.
+  const { allocatorRetainedBytes: bytes } = signalsAfterChurn(45, { allocator })
   expect(bytes === null ? null : Math.round(bytes / MIB)).toBe(retainedMib)
   expect(anatomy({}, VALUES, { allocator }).unknown).toMatch(unknown)
 })
+
+it.each([[1, 45, 1], [2, 44, 2], [8, 41, 41]])(
+  'if Buffers of %d MiB come and go in %d MiB of slack, malloc retains %d MiB',
+  (churnMib, slackMib, retainedMib) => {
+    const { allocatorRetainedBytes, allocatorSlackBytes } = signalsAfterChurn(churnMib)
+    const bytes = [allocatorSlackBytes, allocatorRetainedBytes]
+    expect(bytes.map(value => Math.round(defined(value) / MIB))).toEqual([slackMib, retainedMib])
+  }
+)
