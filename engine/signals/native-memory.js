@@ -159,7 +159,7 @@ const retainedBytes = window => window.once('retained', () => {
   if (slack === null) return null
   const enough = MOVED_SHARE * slack
   const churn = bufferChurnBytes.compute(window) ?? 0
-  // The second reading is the dearer one, and most of the time it is not needed.
+  // The second value costs more to compute, and is often not needed.
   if (answer(window).asked || churn >= enough) return slack
   const reused = nativeReusedBytes(window)
   return reused >= enough ? slack : Math.max(churn, reused)

@@ -36,7 +36,12 @@ function attach (target, capture) {
     findCase(target).holders = { ...of, refused, piles }
   }
   const diagnosis = cause ?? DIAGNOSES[kind]
-  if (!suspects || suspects.sites.length === 0 || !diagnosis) return
+  if (!suspects || suspects.sites.length === 0 || !diagnosis) {
+    // The second reading of a profile does not confirm the suspects of the first one.
+    const isOfReading = diagnosis && findCase(target).suspects.get(diagnosis)?.captureId === id
+    if (isOfReading) findCase(target).suspects.delete(diagnosis)
+    return
+  }
   const { liveHeapBytes = 0 } = target.values
   // A heap that is full and does not grow has no suspects: its growth is noise.
   if (diagnosis === FULL_HEAP && suspects.total < LEAST_GROWTH_SHARE * liveHeapBytes) return

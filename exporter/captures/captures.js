@@ -20,6 +20,11 @@ const HUNG_UP = 'ERR_STREAM_PREMATURE_CLOSE'
 const MOST_FAILED = 20
 /** Size limit of profiles that are analysed; larger profiles have no suspects. */
 const MOST_PROFILE_BYTES = 64 * 2 ** 20
+/**
+ * Shortest heap profile whose first reading is analysed while it runs. It arrives after a third of
+ * the time, and someone may be waiting for a line of code.
+ */
+const EARLY_FROM_SECONDS = 15
 /** Time without data after which a capture fails. */
 const STALLED_MS = 60_000
 
@@ -54,7 +59,8 @@ const STALLED_MS = 60_000
 
 /**
  * Requests captures from agents, receives and stores them. Emits `done` (capture, target) after
- * success or failure.
+ * success or failure, and before it `reading` (capture, target) once the first reading of a long
+ * heap profile has suspects.
  */
 class Captures extends EventEmitter {
   #commands
@@ -212,10 +218,10 @@ class Captures extends EventEmitter {
       suspects: null,
       retainers: null
     }
-    const running = new RunningCapture(capture)
+    const running = new RunningCapture(capture, target)
     this.#running.set(capture.id, running)
     this.#busy.add(process)
-    const finished = this.#make(target, running, { intervalBytes, force }).finally(() => {
+    const finished = this.#make(running, { intervalBytes, force }).finally(() => {
       this.#running.delete(capture.id)
       this.#busy.delete(process)
       const key = `${kind} ${capture.state}`
@@ -244,16 +250,36 @@ class Captures extends EventEmitter {
     // If writing fails, the connection is closed, so that the agent does not wait.
     written.catch(() => socket.destroy())
     running.arrive(part, written)
+    if (part === 'before' && running.capture.seconds >= EARLY_FROM_SECONDS) {
+      this.#readEarly(running, written)
+    }
     return true
   }
 
   /**
-   * @param {import('@memwatch/engine/history/target').Target} target
+   * Finds suspects in the first reading of a heap profile. The second reading replaces them.
+   * @param {RunningCapture} running
+   * @param {Promise<{ bytes: number, sha256: string }>} written
+   */
+  async #readEarly ({ capture, target }, written) {
+    try {
+      const { bytes, sha256 } = await written
+      const suspects = this.#pointAt(capture, target.hello, { isEarly: true })
+      if (capture.state !== 'running' || !suspects || suspects.sites.length === 0) return
+      capture.parts = [{ part: 'before', bytes, sha256 }]
+      capture.suspects = suspects
+      this.emit('reading', capture, target)
+    } catch {
+      // The end of the capture reports that the reading is incomplete.
+    }
+  }
+
+  /**
    * @param {RunningCapture} running
    * @param {{ intervalBytes?: number, force: boolean }} options
    */
-  async #make (target, running, { intervalBytes, force }) {
-    const { capture } = running
+  async #make (running, { intervalBytes, force }) {
+    const { capture, target } = running
     const { kind, seconds, id } = capture
     try {
       const headroomBytes = headroomOf(target)
@@ -268,14 +294,17 @@ class Captures extends EventEmitter {
         },
         answerWithinMs: 1000 * (2 * seconds + PATIENCE_SECONDS)
       })
+      /** @type {Capture['parts']} */
+      const complete = []
       for (const [part, sent] of Object.entries(parts)) {
         const { bytes, sha256 } = await running.part(part)
         if (bytes !== sent) {
           throw new Error(`${part}: the agent sent ${sent} bytes, and ${bytes} ` +
           'arrived')
         }
-        capture.parts.push({ part, bytes, sha256 })
+        complete.push({ part, bytes, sha256 })
       }
+      capture.parts = complete
       capture.suspects = this.#pointAt(capture, target.hello)
       capture.retainers = await this.#findRetainers(capture, target.hello)
       this.#keep(capture)
@@ -344,15 +373,16 @@ class Captures extends EventEmitter {
   /**
    * @param {Capture} capture
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
+   * @param {{ isEarly?: boolean }} [options] isEarly: true to read the first reading only
    * @returns {Capture['suspects']} null for a profile that does not fit in memory; the profile can
    *   still be downloaded
    * @throws {Error} if a part is not a profile
    */
-  #pointAt (capture, hello) {
+  #pointAt (capture, hello, { isEarly = false } = {}) {
     try {
       return this.#suspectsOf(
-        capture,
-        part => this.profile(capture, part, MOST_PROFILE_BYTES),
+        { ...capture, isEarly },
+        part => this.profile(capture, isEarly ? 'before' : part, MOST_PROFILE_BYTES),
         hello
       )
     } catch (error) {
@@ -369,6 +399,7 @@ class Captures extends EventEmitter {
     Object.assign(capture, {
       state: 'failed',
       finishedUnixMs: this.#now(),
+      parts: [],
       error: error.message,
       errorCode: error instanceof CommandError ? error.code : 'failed'
     })

@@ -13,9 +13,13 @@ class RunningCapture {
   /** @type {Map<string, () => void>} */
   #awaited = new Map()
 
-  /** @param {import('./captures').Capture} capture */
-  constructor (capture) {
+  /**
+   * @param {import('./captures').Capture} capture
+   * @param {import('@memwatch/engine/history/target').Target} target
+   */
+  constructor (capture, target) {
     this.capture = capture
+    this.target = target
   }
 
   /**

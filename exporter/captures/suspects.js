@@ -32,7 +32,9 @@ const BLOCKED_SECONDS = 0.02
  */
 
 /**
- * @param {Pick<import('./captures').Capture, 'kind' | 'parts' | 'diagnosis'>} capture
+ * @param {Pick<import('./captures').Capture, 'kind' | 'parts' | 'diagnosis'> &
+ *   { isEarly?: boolean }} capture isEarly: true for a heap profile of which only the first reading
+ *   exists; it also contains objects of unfinished requests
  * @param {(part: string) => any} read reads a part of the capture as a profile
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello hello of the target whose files may
  *   be read
@@ -40,12 +42,17 @@ const BLOCKED_SECONDS = 0.02
  * @returns {Suspects | null} null for a kind that names no lines
  * @throws {Error} when a part is no profile
  */
-function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.of(hello)) {
+function suspectsOf (
+  { kind, parts, diagnosis, isEarly = false },
+  read,
+  hello,
+  sources = Sources.of(hello)
+) {
   if (kind === 'heap_profile' || kind === 'allocation_profile') {
     const before = parts.some(({ part }) => part === 'before') ? read('before') : undefined
     const of = kind === 'heap_profile' ? 'grown bytes' : 'allocated bytes'
     const owns = diagnosis !== null && OUTSIDE_HEAP.has(diagnosis)
-    return heapSites({ before, after: read('profile') }, { of, owns }, hello, sources)
+    return heapSites({ before, after: read('profile') }, { of, owns, isEarly }, hello, sources)
   }
   if (kind !== 'cpu_profile') return null
   const profile = read('profile')
@@ -63,15 +70,16 @@ function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.
 /**
  * @param {{ before: import('./heap-suspects').HeapProfile | undefined,
  *   after: import('./heap-suspects').HeapProfile }} profiles
- * @param {{ of: 'grown bytes' | 'allocated bytes', owns: boolean }} options owns: true if objects
- *   on the heap own the growing memory outside it
+ * @param {{ of: 'grown bytes' | 'allocated bytes', owns: boolean, isEarly: boolean }} options
+ *   owns: true if objects on the heap own the growing memory outside it; isEarly: true to name only
+ *   sites with enough samples
  * @param {Hello} hello
  * @param {Sources} sources
  * @returns {Suspects}
  */
-function heapSites ({ before, after }, { of, owns }, hello, sources) {
+function heapSites ({ before, after }, { of, owns, isEarly }, hello, sources) {
   const { totalBytes, sites: all } = heapSuspects(before, after, hello.agentFolder)
-  const sites = owns ? findOwners(all) : appFirst(all)
+  const sites = owns || isEarly ? findOwners(all) : appFirst(all)
   const callees = new InlinedCallees(file => sources.text(file))
   // For a heap profile one callee is named, the one that most likely retains the objects; in an
   // allocation profile all callees may have allocated.
@@ -79,11 +87,17 @@ function heapSites ({ before, after }, { of, owns }, hello, sources) {
     of === 'allocated bytes'
       ? callees.allOf(site).slice(0, NAMED_SITES)
       : callees.of(site) ?? []
-  const found = withInlined(sites, inlinedAt).map(site => ({
-    ...suspectAt(site, site.bytes, sources, hello.name),
-    through: site.through.map(place => place.slice(0, MOST_NAME_LENGTH)),
-    inlinedIn: site.inlinedIn && placeOf(locate(site.inlinedIn, sources, hello.name))
-  }))
+  const found = withInlined(sites, inlinedAt).flatMap(site => {
+    const suspect = suspectAt(site, site.bytes, sources, hello.name)
+    const caller = site.inlinedIn && locate(site.inlinedIn, sources, hello.name)
+    // A bundle is one file with many packages, in which methods of any package have a called name.
+    if (caller && caller.package !== suspect.package) return []
+    return {
+      ...suspect,
+      through: site.through.map(place => place.slice(0, MOST_NAME_LENGTH)),
+      inlinedIn: caller && placeOf(caller)
+    }
+  })
   return listed(found, { of, total: totalBytes, owns, app: hello.name })
 }
 

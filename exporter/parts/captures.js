@@ -25,6 +25,7 @@ class CapturesPart {
       exporter.log.error(error, 'saved captures not restored')
     }
     exporter.on('open', target => attachEarlier(target, captures.all))
+    captures.on('reading', (capture, target) => attach(target, capture))
     captures.on('done', (capture, target) => {
       attach(target, capture)
       exporter.emit(capture.error ? 'captureFailed' : 'captured', capture, target)

@@ -33,10 +33,11 @@ const captureRules = () =>
     table(['name', 'condition', 'kind', 'at most', 'once in', 'shows'], rows),
     'A heap profile takes as long as its samples need: up to 30 s in the JS heap, 120 s outside ' +
       'it, and at most half of the time to the limit. One capture runs at a time; only `last-minute` ' +
-      'does not wait for captures of other processes. When a process dies during a heap ' +
-      'profile, the exporter keeps the samples of the first third (`isPartial`). `after-death` ' +
-      'captures the next process at half the age of the dead one, if the dead process lived for ' +
-      'twenty minutes or less.',
+      'does not wait for captures of other processes. A profile of 15 s and more names its first ' +
+      'suspects after a third of the time, and those of the whole time replace them. When a ' +
+      'process dies during a heap profile, the exporter keeps the samples of the first third ' +
+      '(`isPartial`). `after-death` captures the next process at half the age of the dead one, if ' +
+      'the dead process lived for twenty minutes or less.',
     'While the exporter is overloaded, it requests no captures. A capture for a diagnosis follows ' +
       'later if the diagnosis remains. A capture that fails or is not answered is requested again ' +
       'a minute later, up to three times in all.',

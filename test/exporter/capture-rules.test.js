@@ -3,7 +3,9 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
+const { once } = require('node:events')
 const { Readable } = require('node:stream')
+const { attach } = require('../../exporter/captures/attach')
 const { AutomaticCaptures } = require('../../exporter/captures/automatic')
 const { Captures } = require('../../exporter/captures/captures')
 const { kinds } = require('../../exporter/captures/kinds')
@@ -327,18 +329,105 @@ describe('a rule', () => {
   })
 })
 
-describe('a heap profile whose process dies', () => {
-  const READING = JSON.stringify({
-    head: {
-      callFrame: { functionName: '(root)', url: '', lineNumber: -1, columnNumber: -1 },
-      selfSize: 0,
-      children: [{
-        callFrame: { functionName: 'leak', url: 'file:///srv/a.js', lineNumber: 4, columnNumber: 0 },
-        selfSize: 1000,
-        children: []
-      }]
+/**
+ * Text of a heap profile with one function.
+ * @param {string} functionName
+ * @param {number} [samples]
+ */
+const readingOf = (functionName, samples = 1) => JSON.stringify({
+  head: {
+    callFrame: { functionName: '(root)', url: '', lineNumber: -1, columnNumber: -1 },
+    selfSize: 0,
+    children: [{
+      id: 1,
+      callFrame: { functionName, url: 'file:///srv/a.js', lineNumber: 4, columnNumber: 0 },
+      selfSize: 1000 * samples,
+      children: []
+    }]
+  },
+  samples: Array.from({ length: samples }, () => ({ nodeId: 1 }))
+})
+/**
+ * @param {Captures} captures
+ * @param {string} id
+ * @param {string} part
+ * @param {string} text
+ */
+const arrive = (captures, id, part, text) => {
+  const socket = Object.assign(Readable.from([Buffer.from(text)]), { setTimeout: () => {} })
+  captures.take({ type: 'capture', id, part }, /** @type {any} */ (socket), Buffer.alloc(0))
+}
+
+describe('the first reading of a heap profile', () => {
+  /** @param {number} [seconds] */
+  function make (seconds = 30) {
+    /** @type {(answer: object) => void} */
+    let answer = () => {}
+    const captures = new Captures({
+      commands: /** @type {any} */ ({
+        assertTakes: () => {},
+        carryOut: () => new Promise(resolve => { answer = resolve })
+      }),
+      store: new CaptureStore(folder, { maxBytes: 2 ** 20, keepMs: 1e9 }),
+      suspectsOf,
+      retainersOf: /** @type {any} */ async () => null
+    })
+    const target = new Target({ hello: hello(), name: 'shop', thread: 'main' })
+    for (const event of ['reading', 'done']) {
+      captures.on(event, capture => attach(target, capture))
     }
+    const { capture, finished } =
+      captures.request(target, { kind: 'heap_profile', seconds, diagnosis: 'js-heap-leak' })
+    return {
+      capture,
+      captures,
+      named: () => findCase(target).suspects.get('js-heap-leak')?.suspects.sites
+        .map(({ function: name }) => name),
+      /** @param {Record<string, string>} parts */
+      finish (parts) {
+        const lengths = Object.entries(parts).map(([part, { length }]) => [part, length])
+        answer({ parts: Object.fromEntries(lengths) })
+        return finished
+      }
+    }
+  }
+
+  it.each([
+    ['replaced by', readingOf('second', 9), ['second']],
+    ['withdrawn without', '{"head":{"callFrame":{},"selfSize":0,"children":[]}}', undefined]
+  ])('has suspects, which are %s those of the second', async (_, profile, expected) => {
+    const { capture, captures, finish, named } = make()
+    const before = readingOf('first', 4)
+    const read = once(captures, 'reading')
+    arrive(captures, capture.id, 'before', before)
+    await read
+    expect(named()).toEqual(['first'])
+    expect(capture).toMatchObject({ state: 'running', parts: [{ part: 'before' }] })
+    arrive(captures, capture.id, 'profile', profile)
+    await finish({ before, profile })
+    expect(capture).toMatchObject({
+      state: 'done', error: null, parts: [{ part: 'before' }, { part: 'profile' }]
+    })
+    expect(named()).toEqual(expected)
   })
+  it.each([
+    ['with too few samples', 30, readingOf('first', 3)],
+    ['of a short profile', 12, readingOf('first', 9)],
+    ['that is no profile', 30, '{}']
+  ])('%s has no suspects of its own', async (_, seconds, before) => {
+    const { capture, captures, finish, named } = make(seconds)
+    let readings = 0
+    captures.on('reading', () => readings++)
+    arrive(captures, capture.id, 'before', before)
+    const profile = readingOf('second', 9)
+    arrive(captures, capture.id, 'profile', profile)
+    await finish({ before, profile })
+    expect([readings, named()]).toEqual([0, before === '{}' ? undefined : ['second']])
+  })
+})
+
+describe('a heap profile whose process dies', () => {
+  const READING = readingOf('leak')
   /**
    * @param {Record<string, string>} parts that arrived before the process died
    * @param {import('../../exporter/captures/kinds').KindName} [kind]
@@ -359,11 +448,7 @@ describe('a heap profile whose process dies', () => {
     })
     const target = new Target({ hello: hello(), name: 'shop', thread: 'main' })
     const { capture, finished } = captures.request(target, { kind })
-    for (const [part, text] of Object.entries(parts)) {
-      const socket = Object.assign(Readable.from([Buffer.from(text)]), { setTimeout: () => {} })
-      const message = { type: /** @type {const} */ ('capture'), id: capture.id, part }
-      captures.take(message, /** @type {any} */ (socket), Buffer.alloc(0))
-    }
+    for (const [part, text] of Object.entries(parts)) arrive(captures, capture.id, part, text)
     die()
     return { capture: await finished, store }
   }

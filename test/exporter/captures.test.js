@@ -431,6 +431,35 @@ describe('suspects', () => {
     )
     expect(markdown(/** @type {any} */ ({ ...capture, target: 'shop', thread: 'main', pid: 1, node: '20', requestedUnixMs: 0, suspects }))).toContain('| `load` | `src/cache.ts:42` |')
   })
+  it('name no function of another package of the same bundle as inlined', () => {
+    const bundle = path.join(folder, 'bundle.js')
+    const source = [
+      'const rows = []',
+      'class Other { keep (row) { rows.push(row) } }',
+      'const handler = request => { store.keep(request) }'
+    ]
+    fs.writeFileSync(bundle, source.join('\n') + '\n//# sourceMappingURL=bundle.js.map\n')
+    const inlinedOf = other => {
+      fs.writeFileSync(`${bundle}.map`, JSON.stringify({
+        version: 3, sources: ['src/index.ts', other], names: [], mappings: 'AAAA;ACAA;ADAA'
+      }))
+      const profile = {
+        head: {
+          callFrame: ROOT, selfSize: 0, children: [{
+            callFrame: { functionName: 'handler', url: bundle, lineNumber: 2, columnNumber: 16 },
+            selfSize: 1000,
+            children: []
+          }]
+        }
+      }
+      const heap = { kind: 'heap_profile', parts: [{ part: 'profile' }], diagnosis: null }
+      return suspectsOf(/** @type {any} */ (heap), () => profile, hello(), files())?.sites
+        .filter(({ inlinedIn }) => inlinedIn).map(({ file }) => file)
+    }
+    fs.writeFileSync(path.join(folder, 'package.json'), '{"name":"shop"}')
+    expect(inlinedOf('src/other.ts')).toEqual(['src/other.ts'])
+    expect(inlinedOf('node_modules/rows/index.ts')).toEqual([])
+  })
   it.each([
     ['package.json', '{}', 'src/cache.js', 'src/cache.js'],
     ['package.json', 'not JSON', 'src/cache.js', 'src/cache.js'],
