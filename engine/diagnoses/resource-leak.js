@@ -25,6 +25,8 @@ module.exports = defineDiagnosis({
     'maxFileDescriptors',
     'listenerWarnings',
     'loadGrowthRatio',
+    'liveHeapBytes',
+    'liveHeapShareRatio',
     'liveHeapTrend',
     'rssTrend',
     'memoryRunwayBytes',
@@ -181,8 +183,9 @@ function weighLoad (signals, limits) {
 
 /**
  * The limit that the growth reaches first. Handles cost memory, too: a worker takes some 10 MiB and
- * only a few descriptors, so workers exhaust memory long before descriptors.
- * @typedef {{ of: 'descriptors' | 'memory', secondsLeft: number }} Bound
+ * only a few descriptors, so workers exhaust memory long before descriptors. A timer has no
+ * descriptor, and its function may hold much of the heap.
+ * @typedef {{ of: 'descriptors' | 'memory' | 'heap', secondsLeft: number }} Bound
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Count} cause
@@ -197,11 +200,20 @@ function findBound (signals, limits, { descriptorsEach, perSecond }) {
     const secondsLeft = (most - (fileDescriptorsOpen ?? 0)) / descriptorsPerSecond
     bounds.push({ of: 'descriptors', secondsLeft })
   }
-  if (memoryRunwayBytes !== null && (rssTrend?.steadinessRatio ?? 0) >= limits.steadinessRatio) {
-    const { slope, seconds } = /** @type {NonNullable<typeof rssTrend>} */ (rssTrend)
-    const { secondsLeft } = timeLeft(memoryRunwayBytes / slope, seconds, limits)
-    if (secondsLeft !== null) bounds.push({ of: 'memory', secondsLeft })
+  /**
+   * @param {Bound['of']} of
+   * @param {number | null} runwayBytes
+   * @param {typeof rssTrend} trend of the memory
+   */
+  const push = (of, runwayBytes, trend) => {
+    if (runwayBytes === null || (trend?.steadinessRatio ?? 0) < limits.steadinessRatio) return
+    const { slope, seconds } = /** @type {NonNullable<typeof trend>} */ (trend)
+    const { secondsLeft } = timeLeft(runwayBytes / slope, seconds, limits)
+    if (secondsLeft !== null) bounds.push({ of, secondsLeft })
   }
+  push('memory', memoryRunwayBytes, rssTrend)
+  const { liveHeapBytes: live, liveHeapShareRatio: share } = signals
+  push('heap', live === null || !share ? null : live / share - live, signals.liveHeapTrend)
   return bounds.sort((a, b) => a.secondsLeft - b.secondsLeft)[0] ?? null
 }
 
@@ -281,6 +293,10 @@ function describeImpact (signals, bound) {
     const limit = signals.containerLimitBytes === null ? "the machine's memory" : 'the container limit'
     return `RSS grows by ${formatBytes(signals.rssTrend?.slope ?? 0)}/s and reaches ${limit} ` +
       `${inTime}: then the kernel kills the process.`
+  }
+  if (bound.of === 'heap') {
+    return `The live heap grows by ${formatBytes(signals.liveHeapTrend?.slope ?? 0)}/s and reaches ` +
+      `the heap size limit ${inTime}: then V8 ends the process.`
   }
   return `The limit of ${formatNumber(signals.maxFileDescriptors ?? 0)} open files is reached ` +
     `${inTime}: then every accept, connect and open fails (EMFILE).`

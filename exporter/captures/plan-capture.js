@@ -20,14 +20,18 @@ const SAMPLES_PER_SECOND = { service: 200, watched: 1000 }
  * Least distance between samples: an app that allocates little may begin to allocate much at any
  * time, and then each sample costs CPU time.
  */
-const LEAST_INTERVAL_BYTES = { service: 32_768, watched: 1024 }
+const LEAST_INTERVAL_BYTES = { service: 8192, watched: 1024 }
 /**
  * Duration of the CPU profile of a leak. Calls that retain memory may be short and rare, but the
  * profiler makes the app's event loop look busy: docs/captures.md.
  */
 const CPU_SECONDS = { service: 5, watched: 15 }
-/** Duration of a profile for a leak outside the heap, which yields few samples per second. */
+/**
+ * Longest duration of a profile for a leak outside the heap, which yields few samples per second.
+ * Samples that are closer together than this need less time.
+ */
 const OUTSIDE_SECONDS = { service: 120, watched: 15 }
+const OUTSIDE_INTERVAL_BYTES = 16_384
 /**
  * Least bytes on the heap that the owner of a handle retains: an idle socket retains some thousand.
  */
@@ -102,10 +106,8 @@ function planOutsideHeap (mode, target, { diagnosis, evidence }) {
     ? evidence.find(({ signal }) => signal.endsWith('PerSecond'))?.value ?? 0
     : 0
   const enough = OWNER_SAMPLES * intervalBytes / Math.max(handlesPerSecond * OWNER_BYTES, 1)
-  return {
-    intervalBytes,
-    seconds: Math.min(Math.max(enough, OUTSIDE_SECONDS.watched), OUTSIDE_SECONDS[mode])
-  }
+  const most = Math.min(1, intervalBytes / OUTSIDE_INTERVAL_BYTES) * OUTSIDE_SECONDS[mode]
+  return { intervalBytes, seconds: Math.max(Math.min(enough, most), OUTSIDE_SECONDS.watched) }
 }
 
 /**

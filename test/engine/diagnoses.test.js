@@ -1269,12 +1269,15 @@ describe('a live heap that fills its limit within a minute', () => {
 describe('resource-leak', () => {
   it.each([
     // One worker a second, each with 10 descriptors and 4 MiB: memory of 512 MiB is used up first.
-    ['memory', { rssMib: 4 }, 32, 'the container limit in about'],
-    ['descriptors', { rssMib: 0 }, 1940, 'open files is reached in about']
+    ['memory', { rssMib: 4, liveMib: 0 }, 32, 'the container limit in about'],
+    // Each with 1 MiB in the heap, which ends before the container does.
+    ['heap', { rssMib: 1, liveMib: 1 }, 177, 'the heap size limit in about'],
+    ['descriptors', { rssMib: 0, liveMib: 0 }, 1940, 'open files is reached in about']
   ])('tells the time until %s are used up first', (_, each, secondsLeft, impact) => {
     const { verdict } = watch({
       seconds: 72,
       at: t => ({
+        liveMib: 10 + each.liveMib * t,
         rssMib: 90 + each.rssMib * t,
         nativeMib: 12 + each.rssMib * t,
         values: { openFileDescriptors: 30 + 10 * t, maxFileDescriptors: 20_000, threads: 11 + t }

@@ -1262,8 +1262,8 @@ describe('automatic captures', () => {
     return target
   }
   it.each([
-    // A service gets at most 200 samples a second, at least 32 KiB apart.
-    [['capture'], 0, 32_768],
+    // A service gets at most 200 samples a second, at least 8 KiB apart.
+    [['capture'], 0, 8192],
     [['capture'], 16 * MIB, 83_886],
     [['capture'], 1000 * MIB, 524_288],
     // If a person waits for the profile, it takes five times as many, at shorter intervals.
@@ -1287,18 +1287,20 @@ describe('automatic captures', () => {
     expect(asked).toEqual([expect.objectContaining({ kind: 'heap_profile', intervalBytes })])
   })
   it.each([
-    // Without GCs the interval is the least: 32 KiB for a service.
-    ['capture', 0.1, 120],
-    ['capture', 5, 77],
-    ['capture', 40, 15],
-    ['force_gc', 40, 15]
-  ])('with %s profile a leak of %d handles a second for %d s', (command, value, seconds) => {
+    ['capture', 0, 0.1, 60],
+    ['capture', 16 * MIB, 0.1, 120],
+    ['capture', 0, 2, 48],
+    ['capture', 0, 40, 15],
+    ['force_gc', 0, 40, 15]
+  ])('with %s and %d allocated bytes a second, profile a leak of %d handles a second for %d s', (
+    command, bytesPerSecond, value, seconds
+  ) => {
     const asked = []
     const { automatic } = make((_target, options) => {
       asked.push(options)
       return { finished: Promise.resolve({ errorCode: null }) }
     })
-    const target = allocating([command], 0)
+    const target = allocating([command], bytesPerSecond)
     automatic.changed(target, /** @type {any} */ ({
       diagnosis: 'resource-leak',
       state: 'suspected',
