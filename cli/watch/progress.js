@@ -12,6 +12,11 @@ const BAR_WIDTH = 20
 /** Window of the trend of RSS. */
 const TREND_SECONDS = 60
 const SPARK_WIDTH = 8
+/**
+ * Time after which the user learns why nothing has reported. An app reports once it has loaded, and
+ * with a tenth of a core this takes some seconds.
+ */
+const SILENT_MS = 15_000
 /** Least change of RSS that counts as a trend, as a share. */
 const TREND_SHARE = 0.03
 
@@ -29,6 +34,8 @@ class Progress {
   #found = new Set()
   /** @type {NodeJS.Timeout | undefined} */
   #timer
+  /** @type {NodeJS.Timeout | undefined} */
+  #silence
 
   /**
    * @param {import('../program/output').Output} output
@@ -72,6 +79,12 @@ class Progress {
       const found = death && (death.holders.refused ?? holderText(death.holders))
       if (found) this.say(`${death.target} ${death.thread}: ${found}`)
     })
+    this.#silence = setTimeout(() => {
+      if (exporter.targets.some(({ frame }) => frame)) return
+      this.say('no Node.js process has reported yet: an app reports when its event loop turns, ' +
+        'or at its end if it computes without a pause')
+    }, SILENT_MS)
+    this.#silence.unref()
     if (!this.#output.isTerminal) return
     this.#timer = setInterval(() => this.#redraw(exporter), 1000)
     this.#timer.unref()
@@ -79,6 +92,7 @@ class Progress {
 
   stop () {
     clearInterval(this.#timer)
+    clearTimeout(this.#silence)
     this.#output.clear()
   }
 
