@@ -83,13 +83,12 @@ function environmentOf ({ env }, { nodeOptions, pod }) {
  * @returns {never}
  * @throws {NoPatchError}
  */
-function refuse ({ code, flag }, form) {
+function refuse ({ code, flag, note }, form) {
   if (code) throw new NoPatchError(`the fix is a change of the code: ${code}`)
   if (flag) {
-    throw new NoPatchError(
-      `the fix is a flag for the command line of node: ${flag}. NODE_OPTIONS cannot set it: the ` +
-        'command line already sets the flag, or this Node.js does not accept it in NODE_OPTIONS'
-    )
+    throw new NoPatchError(`the fix is a flag for the command line of node: ${flag}. ` + (note ??
+      'NODE_OPTIONS cannot set it: the command line already sets the flag, or this Node.js does ' +
+      'not accept it in NODE_OPTIONS'))
   }
   throw new NoPatchError(`the fix does not change ${form}`)
 }

@@ -6,6 +6,7 @@ const { diagnoses: allDiagnoses } = require('../diagnoses')
 const { findCase, isIll } = require('./case')
 const { judge } = require('./judge')
 const { settle } = require('./settle')
+const { forSharedContainer } = require('../fixes/shared-container')
 const { SEVERITIES } = require('../diagnoses/define-diagnosis')
 const { formatSeconds } = require('../text/format')
 
@@ -248,7 +249,8 @@ const kindOf = (finding = {}) =>
  */
 function recommend (diagnosis, finding, target, onError) {
   try {
-    return diagnosis.fix(finding, target.hello, diagnosis.limits)
+    return diagnosis.fix(finding, target.hello, diagnosis.limits).map(fix =>
+      ({ ...fix, change: forSharedContainer(fix.change, target) }))
   } catch (cause) {
     onError(new Error(`the fix of ${diagnosis.id} failed`, { cause }))
     return []

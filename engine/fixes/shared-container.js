@@ -1,0 +1,40 @@
+'use strict'
+
+/** @typedef {import('../diagnoses/define-diagnosis').Change} Change */
+
+const MIB = 2 ** 20
+const PERCENT = 100
+/** Share of a heap that live objects may fill before GCs become frequent. */
+const LIVE_SHARE = 0.7
+const HEAP_SIZE = /(?:^| )--max-old-space-size(-percentage)?=(\d+)/
+
+/**
+ * Change for a process that shares its container. A variable reaches every process of the
+ * container, and the heap size that suits one of them may kill another.
+ * @param {Change} change
+ * @param {Pick<import('../history/target').Target, 'neighbours' | 'workers' | 'values'>} target
+ * @returns {Change} only the flag, with a note, if its heap size does not suit all processes
+ */
+function forSharedContainer (change, { neighbours, workers, values }) {
+  const { flag, env } = change
+  const size = HEAP_SIZE.exec(flag ?? '')
+  if (flag === undefined || !env || !size || neighbours.processes === 0) return change
+  const { containerLimitBytes: limit = Infinity, rssBytes = 0, heapPhysicalBytes = 0 } = values
+  const oldBytes = size[1] ? limit * Number(size[2]) / PERCENT : Number(size[2]) * MIB
+  const heaps = 1 + workers.count + neighbours.heaps
+  const outside = Math.max(0, rssBytes - heapPhysicalBytes) +
+    neighbours.memoryBytes - neighbours.heapBytes
+  // The live heap of each neighbour is not known here, only their sum.
+  const isEnough = neighbours.liveHeapBytes <= LIVE_SHARE * oldBytes
+  if (isEnough && oldBytes * heaps + outside <= limit) return change
+  const others = neighbours.processes === 1
+    ? 'the other process'
+    : `the other ${neighbours.processes} processes`
+  return {
+    flag,
+    note: 'Start only this process with the flag; for workers of node:cluster, ' +
+      `setupPrimary({ execArgv }) sets it. A variable would reach ${others} of the container, too.`
+  }
+}
+
+module.exports = { forSharedContainer }
