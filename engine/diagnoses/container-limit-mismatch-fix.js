@@ -47,6 +47,9 @@ function chooseHeaps (finding, target, limits) {
   const keep = limitHeap(finding, target, sizes)
   // A container that is large enough needs no request for memory.
   const asks = neededBytes > limit ? [askForMemory(finding, sizes)] : []
+  if (finding.processes > 1 && finding.heapLimitBytes <= megabytes * MIB + sizes.youngBytes) {
+    return [...asks, lowerOthers(finding)]
+  }
   if (megabytes * MIB < live / limits.liveShareRatio) return [...asks, keep]
   const seesLimit = target.constrainedBytes !== undefined && target.constrainedBytes <= limit
   if (!seesLimit || !target.allowedFlags.includes(PERCENTAGE)) return [keep, ...asks]
@@ -138,6 +141,22 @@ function limitHeap (finding, target, sizes) {
       : `The size was chosen when ${formatBytes(live)} of objects were live.`) + part
   }
 }
+
+/**
+ * The limit of this process fits its share already; a fitting size would be larger.
+ * @param {Finding} finding
+ * @returns {Fix}
+ */
+const lowerOthers = ({ heapLimitBytes, shareBytes }) => ({
+  title: 'Keep the heap limit of this process, and lower those of the others',
+  change: {
+    code: `The heap limit of this process, ${formatBytes(heapLimitBytes)}, fits its share of the ` +
+      `container, ${formatBytes(shareBytes)}. The findings of the other processes name the sizes ` +
+      'that fit them.'
+  },
+  predicted: [],
+  risk: 'V8 runs GCs in the other processes earlier and more often.'
+})
 
 /**
  * @param {Finding} finding

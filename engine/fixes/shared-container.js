@@ -24,8 +24,7 @@ function forSharedContainer (change, { neighbours, workers, values }) {
   const heaps = 1 + workers.count + neighbours.heaps
   const outside = Math.max(0, rssBytes - heapPhysicalBytes) +
     neighbours.memoryBytes - neighbours.heapBytes
-  // The live heap of each neighbour is not known here, only their sum.
-  const isEnough = neighbours.liveHeapBytes <= LIVE_SHARE * oldBytes
+  const isEnough = neighbours.largestLiveHeapBytes <= LIVE_SHARE * oldBytes
   if (isEnough && oldBytes * heaps + outside <= limit) return change
   const others = neighbours.processes === 1
     ? 'the other process'

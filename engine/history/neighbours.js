@@ -46,7 +46,9 @@ function addNeighbours (processes, own) {
     sum.heaps += 1 + workers.count
     sum.memoryBytes += memoryBytes
     sum.heapBytes += heapBytes
-    sum.liveHeapBytes += Math.min(values.liveHeapBytes ?? heapBytes, memoryBytes)
+    const liveBytes = Math.min(values.liveHeapBytes ?? heapBytes, memoryBytes)
+    sum.liveHeapBytes += liveBytes
+    sum.largestLiveHeapBytes = Math.max(sum.largestLiveHeapBytes, liveBytes)
     sum.heapLimitBytes += (values.heapSizeLimitBytes ?? 0) + workers.heapLimitBytes
   }
   const names = /** @type {(keyof typeof sum)[]} */ (Object.keys(sum))

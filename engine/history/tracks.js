@@ -24,6 +24,7 @@ const { semiSpaceCapacity } = require('../v8/heap-spaces')
  * @property {number} memoryBytes resident anonymous memory
  * @property {number} heapBytes part of memoryBytes that belongs to V8 heaps
  * @property {number} liveHeapBytes sum over main threads, after their last major GC
+ * @property {number} largestLiveHeapBytes largest of them
  * @property {number} heapLimitBytes
  * @typedef {object} Moment
  * @property {Values} values newest value of every field
@@ -45,7 +46,13 @@ const { semiSpaceCapacity } = require('../v8/heap-spaces')
 const NO_WORKERS = Object.freeze({ count: 0, heapBytes: 0, heapLimitBytes: 0, externalBytes: 0 })
 /** @type {Neighbours} */
 const NO_NEIGHBOURS = Object.freeze({
-  processes: 0, heaps: 0, memoryBytes: 0, heapBytes: 0, liveHeapBytes: 0, heapLimitBytes: 0
+  processes: 0,
+  heaps: 0,
+  memoryBytes: 0,
+  heapBytes: 0,
+  liveHeapBytes: 0,
+  largestLiveHeapBytes: 0,
+  heapLimitBytes: 0
 })
 
 /**

@@ -3,6 +3,7 @@
 const { findCase } = require('../../engine/verdicts/case')
 const { Targets } = require('../../engine/history/targets')
 const { evaluate } = require('../../engine/verdicts/evaluate')
+const { patchOf } = require('../../engine/fixes/patch')
 const { signalsOf } = require('../../engine/signals')
 const { hello, frame, MIB } = require('../support/frames')
 const { openSession } = require('../support/open-session')
@@ -180,6 +181,49 @@ describe('processes that share a container', () => {
     }
     sessions[299].frame(frame({ sequence: 2, values: values() }))
     expect(targets.all[299].neighbours).toMatchObject({ processes: 256, memoryBytes: 2 ** 53 })
+  })
+})
+
+describe('the fix of a process that shares a container', () => {
+  /**
+   * Of one large process with three small ones.
+   * @param {number} i
+   * @param {number[]} liveMib of each process
+   */
+  function fixOf (i, liveMib, heapLimitMib = 600) {
+    const app = watch(alone(liveMib.length))
+    live(app, 8, (_t, i) => ({
+      liveMib: liveMib[i],
+      heapMib: liveMib[i] + 10,
+      rssMib: liveMib[i] + 80,
+      heapLimitMib,
+      limitMib: 1500
+    }))
+    return app.verdict(i, 'container-limit-mismatch').fix
+  }
+
+  it('is no variable if the heap size would be too small for another process', () => {
+    const [{ change }] = fixOf(1, [400, 10, 10, 10])
+    expect(change).toEqual({
+      flag: expect.stringMatching(/^--max-old-space-size=\d+$/),
+      note: expect.stringContaining('reach the other 3 processes of the container')
+    })
+    expect(() => patchOf(
+      { title: '', change, risk: '' },
+      /** @type {any} */ ({ target: 'shop', nodeOptions: [] }),
+      'node-options'
+    )).toThrow('Start only this process with the flag')
+  })
+  it('is a variable if the heap size suits all processes', () => {
+    const [{ change }] = fixOf(1, [100, 100, 100, 100])
+    expect(change.env).toEqual({ NODE_OPTIONS: change.flag })
+  })
+  it('does not raise a heap limit that fits the share of its process', () => {
+    const fix = fixOf(0, [400, 10, 10, 10])
+    expect(fix).toEqual([expect.objectContaining({
+      title: 'Keep the heap limit of this process, and lower those of the others',
+      change: { code: expect.stringContaining('600 MiB, fits its share of the container') }
+    })])
   })
 })
 
