@@ -186,7 +186,7 @@ describe('processes that share a container', () => {
 
 describe('the fix of a process that shares a container', () => {
   /**
-   * Of one large process with three small ones.
+   * Reads the fix of one process.
    * @param {number} i
    * @param {number[]} liveMib of each process
    */
