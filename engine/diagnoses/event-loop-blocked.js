@@ -60,6 +60,9 @@ module.exports = defineDiagnosis({
     // loads or compiles has such blocks close together. Blocks that are spread over a minute recur.
     longBlocks: 3,
     longBlocksSpanSeconds: 60,
+    // One block of this length is enough for a suspicion: the health check of a container, each ten
+    // seconds, fails, and clients give up.
+    hangSeconds: 10,
     // Least share of time in which the loop is busy with work other than GC.
     busyRatio: 0.15,
     // GC is the explanation if it takes this share of the busy time.
@@ -105,11 +108,12 @@ module.exports = defineDiagnosis({
     }
     const isCertain = isLong && waiters !== 'perhaps' && !isGuess(signals, limits)
     const waits = !areRare && waitsInside(signals, limits)
-    const times = `${ms(mean)} on average, up to ${ms(longest)}`
-    const often = areRare
-      ? `, ${formatNumber(signals.longBlocksSeen ?? 0)} times in ` +
-        formatSeconds(signals.longBlocksSpanSeconds ?? 0)
-      : ''
+    const waited = `${ms(mean)} on average, up to ${ms(longest)}`
+    const count = signals.longBlocksSeen ?? 0
+    const times = count === 1
+      ? ', once'
+      : `, ${formatNumber(count)} times in ${formatSeconds(signals.longBlocksSpanSeconds ?? 0)}`
+    const often = areRare ? times : ''
     return {
       state: isCertain ? 'confirmed' : 'suspected',
       ...(waiters === 'perhaps' && { severity: 'info' }),
@@ -126,8 +130,8 @@ module.exports = defineDiagnosis({
         ? showRare(signals, limits, waiters)
         : showEvidence(signals, limits, { waiters, waits }),
       impact: waiters === 'clients'
-        ? `Every request, timer and answer waits: ${times}; health checks may time out.`
-        : `Every timer and answer waits: ${times}. No server listens: in a batch program this is ` +
+        ? `Every request, timer and answer waits: ${waited}; health checks may time out.`
+        : `Every timer and answer waits: ${waited}. No server listens: in a batch program this is ` +
           'harmless.'
     }
   },
@@ -240,7 +244,8 @@ function findRare (signals, limits) {
   const { longBlocksWaitSeconds: mean, longestBlockSeconds: longest } = signals
   if (mean === null || seconds === null || longest === null) return null
   const areMany = (count ?? 0) >= limits.longBlocks && seconds >= limits.windowSeconds
-  if (!areMany || mean < limits.expectedWaitSeconds) return null
+  const isEnough = areMany || longest >= limits.hangSeconds
+  if (!isEnough || mean < limits.expectedWaitSeconds) return null
   return { longest, mean, isLong: seconds >= limits.longBlocksSpanSeconds, areRare: true }
 }
 
@@ -330,12 +335,18 @@ function showEvidence (signals, limits, { waiters, waits }) {
 function showRare (signals, limits, waiters) {
   const { longBlocksSeen: count, longBlocksWaitSeconds: mean } = signals
   const { longBlocksSpanSeconds: seconds, longestBlockSeconds: longest } = signals
+  const isHang = (count ?? 0) < limits.longBlocks
   return listEvidence(
-    evidence('longBlocksSeen', count ?? 0, limits.longBlocks, (value, limit) =>
-      `In the last minutes it computed ${value} times for half a second or longer in one piece ` +
-      `(threshold ${limit}), not counting GC or waits for a CPU.`),
-    evidence('longBlocksSpanSeconds', seconds ?? 0, limits.longBlocksSpanSeconds, (value, limit) =>
-      `These blocks are spread over ${value} (threshold ${limit}).`),
+    isHang
+      ? evidence('longestBlockSeconds', longest ?? 0, limits.hangSeconds, (value, limit) =>
+        `In the last minutes it computed for ${value} in one piece (threshold ${limit}), not ` +
+        'counting GC or waits for a CPU.')
+      : evidence('longBlocksSeen', count ?? 0, limits.longBlocks, (value, limit) =>
+        `In the last minutes it computed ${value} times for half a second or longer in one piece ` +
+        `(threshold ${limit}), not counting GC or waits for a CPU.`),
+    !isHang &&
+      evidence('longBlocksSpanSeconds', seconds ?? 0, limits.longBlocksSpanSeconds, (value, limit) =>
+        `These blocks are spread over ${value} (threshold ${limit}).`),
     evidence('longBlocksWaitSeconds', mean ?? 0, limits.expectedWaitSeconds, () =>
       `Because of them timers and requests wait ${ms(mean ?? 0)} on average (threshold ` +
       `${ms(limits.expectedWaitSeconds)}); the longest took ${ms(longest ?? 0)}.`),

@@ -48,10 +48,12 @@ function formatSeconds (seconds) {
 
 /**
  * @param {number} seconds
- * @returns {string} 12 ms
+ * @returns {string} 12 ms; from ten seconds on in seconds
  */
-const formatMilliseconds = seconds =>
-  seconds > 0 && seconds < 1e-4 ? 'less than 0.1 ms' : `${formatNumber(seconds * 1000)} ms`
+function formatMilliseconds (seconds) {
+  if (seconds >= 10) return formatSeconds(seconds)
+  return seconds > 0 && seconds < 1e-4 ? 'less than 0.1 ms' : `${formatNumber(seconds * 1000)} ms`
+}
 
 /**
  * @param {number} bytes

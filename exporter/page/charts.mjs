@@ -429,6 +429,7 @@ export const charts = [
       longBlocksSeen: text,
       longBlocksSpanSeconds: text,
       longBlocksWaitSeconds: text,
+      longestBlockSeconds: text,
       serversListening: text,
       fewestTimers: text,
       fewestConnections: text

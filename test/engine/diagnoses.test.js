@@ -2202,6 +2202,30 @@ describe('a blocked loop', () => {
       signal: 'longBlocksWaitSeconds'
     })])
   })
+  it.each([
+    [12, 'suspected', /blocks the event loop for up to 12 s, once; GC/],
+    [9, 'ok', /late by/]
+  ])('that happens once and takes %d s is %s', (blockSeconds, state, summary) => {
+    const { verdict } = watch({
+      seconds: 120,
+      at: t => {
+        const blocked = t < 60 ? 0 : blockSeconds
+        return {
+          values: {
+            ...busyLoop(t, 0.01),
+            eventLoopActiveSeconds: 0.01 * t + blocked,
+            threadCpuUserSeconds: 0.01 * t + blocked,
+            threadCpuSystemSeconds: 0,
+            ...delays(t, t === 60 ? blockSeconds : 0.01),
+            resources: { TCPServerWrap: 1 }
+          }
+        }
+      }
+    })
+    const found = verdict('event-loop-blocked')
+    expect(found).toMatchObject({ state, summary: expect.stringMatching(summary) })
+    expect(found.evidence.map(({ signal }) => signal)).not.toContain('longBlocksSeen')
+  })
   it('of a server that closed some minutes ago may still concern clients', () => {
     const { verdict } = watch({
       seconds: 240,
