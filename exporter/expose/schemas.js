@@ -180,6 +180,15 @@ const memory = {
 
 const targetName = { target: text, thread: text, pid: { type: 'integer' }, node: text }
 
+/** The present state of a target: its values and verdicts are those of its last frame. */
+const presence = {
+  up: { type: 'boolean', description: 'false once it ended or several frames are missing' },
+  silence: {
+    enum: [...Object.keys(silenceCauses), null],
+    description: 'cause of the silence; null while the target sends frames, and after its end'
+  }
+}
+
 const targets = array(
   object({
     ...targetName,
@@ -214,11 +223,7 @@ const targets = array(
       ...nullable('string'),
       description: `reason for the observer: ${GC_HOOKS_MISSING.join(', ')}`
     },
-    up: { type: 'boolean' },
-    silence: {
-      enum: [...Object.keys(silenceCauses), null],
-      description: 'cause of the silence; null while the target sends frames, and after its end'
-    },
+    ...presence,
     uptimeSeconds: number,
     lastFrameUnixMs: number,
     framesLost: { type: 'integer' },
@@ -233,6 +238,7 @@ const targets = array(
 
 const diagnoses = array(object({
   ...targetName,
+  ...presence,
   memory,
   headline,
   primary: { anyOf: [verdict, { type: 'null' }] },

@@ -43,6 +43,14 @@ function targetRoutes (server, { targets, deathWatch, omit }) {
     ])
   }
   /**
+   * @param {Target} target
+   * @returns its present state, while its values and verdicts are those of its last frame
+   */
+  const presenceOf = target => ({
+    up: target.isUp(steadyUnixMs()),
+    silence: deathWatch.silenceOf(target) ?? null
+  })
+  /**
    * Sends a list whose items are serialized one by one: a target that cannot be serialized is left
    * out.
    * @param {import('fastify').FastifyRequest} request
@@ -66,8 +74,8 @@ function targetRoutes (server, { targets, deathWatch, omit }) {
         response: { 200: schemas.targets, ...schemas.refusals }
       }
     },
-    async (request, reply) =>
-      each(request, reply, target => describeTarget(target, deathWatch.silenceOf(target) ?? null))
+    async (request, reply) => each(request, reply, target =>
+      ({ ...describeTarget(target), ...presenceOf(target) }))
   )
   server.get(
     '/api/v1/diagnoses',
@@ -79,16 +87,16 @@ function targetRoutes (server, { targets, deathWatch, omit }) {
         response: { 200: schemas.diagnoses, ...schemas.refusals }
       }
     },
-    async (request, reply) => each(request, reply, judgedTarget)
+    async (request, reply) => each(request, reply, target =>
+      ({ ...judgedTarget(target), ...presenceOf(target) }))
   )
 }
 
 /**
  * An item of /api/v1/targets.
  * @param {Target} target
- * @param {import('../deaths/silence').SilenceCause | null} silence
  */
-function describeTarget (target, silence) {
+function describeTarget (target) {
   return {
     ...nameOf(target),
     pod: target.hello.pod ?? null,
@@ -98,8 +106,6 @@ function describeTarget (target, silence) {
     allocator: target.hello.allocator,
     gcCounter: target.hello.gcCounter ?? null,
     gcHooksMissing: target.hello.gcHooksMissing ?? null,
-    up: target.isUp(steadyUnixMs()),
-    silence,
     uptimeSeconds: target.frame?.uptimeSeconds,
     lastFrameUnixMs: target.frame?.atUnixMs,
     framesLost: target.framesLost,
@@ -161,7 +167,7 @@ function verdictsOf (target) {
 }
 
 /**
- * A target and its verdicts: an item of /api/v1/diagnoses and of the report of `memwatch run`.
+ * A target and its verdicts: an item of the report of `memwatch run`.
  * @param {Target} target
  */
 function judgedTarget (target) {

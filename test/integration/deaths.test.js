@@ -136,23 +136,24 @@ it('a stopped app and a blocked one are distinguished, and neither is dead', asy
   try {
     await watched('stopped')
     stopped.child.kill('SIGSTOP')
-    const silence = () =>
+    const silence = (list = 'targets') =>
       exporter
-        .get('/api/v1/targets')
+        .get(`/api/v1/${list}`)
         .then(response => response.json())
         .then(targets =>
           Object.fromEntries(targets.map(({ target, silence }) => [target, silence]))
         )
     expect(
-      await eventually(silence, ({ stopped, blocked, waiting }) =>
+      await eventually(() => silence(), ({ stopped, blocked, waiting }) =>
         Boolean(stopped && blocked && waiting)
       )
     ).toEqual({ stopped: 'stopped', blocked: 'loop_blocked', waiting: 'waiting' })
+    expect(await silence('diagnoses')).toEqual(await silence())
     expect(await exporter.metrics()).toMatch(
       /memwatch_target_silence_seconds\{target="blocked",thread="main",cause="loop_blocked"\} \d/
     )
     stopped.child.kill('SIGCONT')
-    expect(await eventually(silence, ({ stopped }) => stopped === null)).toMatchObject({
+    expect(await eventually(() => silence(), ({ stopped }) => stopped === null)).toMatchObject({
       stopped: null
     })
     expect(exporter.exporter.deaths).toEqual([])
