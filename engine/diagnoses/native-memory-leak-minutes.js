@@ -202,7 +202,8 @@ function judgeLine (signals, limits, line) {
     summary: (pauses
       ? `Memory outside the JS heap grew by ${rate}, but hardly in the last half minute, and was ` +
         'not returned: '
-      : `Memory outside the JS heap grows by ${rate} and is not returned: `) +
+      : `Memory outside the JS heap grows by ${rate} and ` +
+        `${inTime ? `reaches ${nameLimit(signals)} ${inTime}` : 'is not returned'}: `) +
       `${PLACES[place].name}${isCertain ? '' : `; ${MAY_FILL}`}.`,
     finding: { place, growthBytesPerSecond: growth },
     evidence: listEvidence(

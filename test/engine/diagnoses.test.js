@@ -1,6 +1,7 @@
 'use strict'
 
 const { Target } = require('../../engine/history/target')
+const { formatSeconds } = require('../../engine/text/format')
 const { findCase } = require('../../engine/verdicts/case')
 const { evaluate, primaryOf } = require('../../engine/verdicts/evaluate')
 const { severityByTime } = require('../../engine/diagnoses/severity')
@@ -1526,6 +1527,16 @@ describe('native-memory-leak', () => {
     })
     expect(verdict('native-memory-leak')).toMatchObject({ state: 'confirmed' })
     expect(verdict('native-memory-leak').confirmedAfterSeconds).toBeLessThan(170)
+  })
+  it('names the time until the container is full', () => {
+    const { verdict } = watch({
+      seconds: 100,
+      at: t => ({ nativeMib: 12 + 2 * t, rssMib: 60 + 2 * t, majors: 1 })
+    })
+    const { summary, secondsLeft } = verdict('native-memory-leak')
+    const left = formatSeconds(defined(secondsLeft))
+    expect(summary)
+      .toContain(`grows by 120 MiB/min and reaches the container limit in about ${left}: `)
   })
 })
 
