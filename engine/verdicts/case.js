@@ -90,6 +90,8 @@ class Case {
   evaluatedSinceSeconds = NaN
   /** Uptime at the last evaluation. */
   evaluatedAtSeconds = -Infinity
+  /** RSS at the last evaluation. */
+  evaluatedRssBytes = 0
   /** Kind of the finding to which the last fix belongs, by diagnosis. @type {Map<string, string>} */
   recommended = new Map()
 }

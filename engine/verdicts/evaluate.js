@@ -12,11 +12,13 @@ const { formatSeconds } = require('../text/format')
 
 /**
  * Interval of evaluations, in the target's own time: the same live and in a replay. A target
- * without a finding is evaluated less often after some minutes, because its states change slowly.
+ * without a finding is evaluated less often after some minutes, because its states change slowly,
+ * unless its RSS rises by this factor meanwhile.
  */
 const EVALUATE_EVERY_SECONDS = 2
-const RARELY_EVERY_SECONDS = 5
+const RARELY_EVERY_SECONDS = 8
 const RARELY_AFTER_SECONDS = 600
+const RISE_RATIO = 1.1
 
 /**
  * Time that a lower severity must last before it applies. Alerts wait for half of this time before
@@ -65,12 +67,15 @@ function evaluate (
   const known = findCase(target)
   const nowSeconds = target.frame?.uptimeSeconds ?? -Infinity
   const isKnown = nowSeconds - known.evaluatedSinceSeconds > RARELY_AFTER_SECONDS
-  const ownSeconds = isKnown && !isIll(target) ? RARELY_EVERY_SECONDS : EVALUATE_EVERY_SECONDS
+  const { rssBytes = 0 } = target.values
+  const isCalm = isKnown && !isIll(target) && rssBytes < RISE_RATIO * known.evaluatedRssBytes
+  const ownSeconds = isCalm ? RARELY_EVERY_SECONDS : EVALUATE_EVERY_SECONDS
   if (nowSeconds - known.evaluatedAtSeconds < Math.max(everySeconds, ownSeconds)) return []
   const window = target.window()
   if (!window) return []
   if (known.evaluatedAtSeconds === -Infinity) known.evaluatedSinceSeconds = window.nowSeconds
   known.evaluatedAtSeconds = window.nowSeconds
+  known.evaluatedRssBytes = rssBytes
 
   const signals = signalsOf(window)
   const judged = diagnoses.map(diagnosis => {

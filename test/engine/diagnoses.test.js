@@ -2355,8 +2355,24 @@ it('sockets that pile up before an always busy loop may be unanswered requests',
   ])
 })
 
+it.each([[90, 8], [98, 8], [100, 2]])(
+  'a calm target whose RSS goes from 90 to %d MiB is evaluated within %d s',
+  (rssMib, withinSeconds) => {
+    const evaluatedAt = /** @type {Set<number>} */ (new Set())
+    const rise = 801
+    watch({
+      seconds: 820,
+      at: t => ({ rssMib: t < rise ? 90 : rssMib }),
+      onTarget: target => evaluatedAt.add(findCase(target).evaluatedAtSeconds)
+    })
+    const before = Math.max(...[...evaluatedAt].filter(seconds => seconds < rise))
+    const next = Math.min(...[...evaluatedAt].filter(seconds => seconds >= rise))
+    expect(next).toBe(Math.max(rise, before + withinSeconds))
+  }
+)
+
 it.each([
-  ['every two seconds in its first ten minutes, then every five', {}, 600, [2, 5], 0],
+  ['every two seconds in its first ten minutes, then every eight', {}, 600, [2, 8], 0],
   ['every two seconds with a finding', { scavenges: 190, scavengeSeconds: 0.3 }, 600, [2, 2], 0],
   ['no more often than the exporter allows', {}, 10, [10, 10], 10]
 ])('a target is evaluated %s', (_, load, changeSeconds, intervals, everySeconds) => {
@@ -2371,6 +2387,6 @@ it.each([
   const times = [...evaluatedAt].filter(Number.isFinite).map(seconds => seconds - 5000)
   const between = times.slice(1).map((seconds, i) => [times[i], seconds - times[i]])
   const early = between.filter(([at]) => at < changeSeconds).map(([, seconds]) => seconds)
-  const late = between.filter(([at]) => at > changeSeconds + 5).map(([, seconds]) => seconds)
+  const late = between.filter(([at]) => at > changeSeconds + 8).map(([, seconds]) => seconds)
   expect([Math.max(...early), Math.max(...late)]).toEqual(intervals)
 })
