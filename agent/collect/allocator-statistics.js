@@ -1,9 +1,8 @@
 'use strict'
 
 const { measureCpu } = require('../primordials')
+const { shareAt } = require('./memory-map')
 
-/** Share of a core for readings; a slow reading makes the next ones rarer. */
-const MOST_SHARE = 0.0005
 const RAREST_SECONDS = 600
 /** Chunks are not aligned to pages: the mean chunk can return one page less than its size. */
 const PAGE_BYTES = 4096
@@ -87,7 +86,7 @@ function convert ({
 
 /**
  * Malloc's own statistics, in frames with resident memory, so that both describe one moment.
- * Expensive readings are rare: malloc walks through all free chunks.
+ * Expensive readings are rare, like slow scans: malloc walks through all free chunks.
  *
  * @param {Pick<import('../allocator-access').AllocatorAccess, 'readStatistics'>} access
  * @param {typeof measureCpu} [measure]
@@ -104,7 +103,7 @@ function allocatorStatistics (access, measure = measureCpu) {
       const cpuSeconds = measure()
       const statistics = convert(access.readStatistics())
       if (statistics) values.allocatorBytes = statistics
-      const waitSeconds = isFirst ? 0 : Math.min(cpuSeconds() / MOST_SHARE, RAREST_SECONDS)
+      const waitSeconds = isFirst ? 0 : Math.min(cpuSeconds() / shareAt(nowSeconds), RAREST_SECONDS)
       nextAt = statistics ? nowSeconds + waitSeconds : Infinity
       isFirst = false
     }

@@ -17,8 +17,14 @@ const LEAST_MOVED_BYTES = 2 ** 20
  * for.
  */
 const SMAPS_EVERY_SECONDS = 120
-/** Share of a core for scans; a slow scan makes the next ones rarer. */
+/**
+ * Share of a core for scans; a slow scan makes the next ones rarer. In the first minutes memory
+ * changes most, and someone may be waiting: with the later share, an app of 240 MiB on a busy
+ * machine had one scan in its first minute.
+ */
 const MOST_SHARE = 0.0005
+const EARLY_SHARE = 0.002
+const EARLY_SECONDS = 120
 const RAREST_SECONDS = 600
 /** A scan takes milliseconds, up to dozens: between pieces of this length the app has its turns. */
 const PIECE_SECONDS = 0.0004
@@ -240,7 +246,8 @@ class MemoryMap {
       values.residentBytes = { ...resident, other: Math.max(0, rssAnonBytes - known) }
     }
     const least = this.#reader.usesSmaps() && resident ? SMAPS_EVERY_SECONDS : EVERY_SECONDS
-    const restSeconds = Math.min(Math.max(least, tookSeconds / MOST_SHARE), RAREST_SECONDS)
+    const restSeconds =
+      Math.min(Math.max(least, tookSeconds / shareAt(nowSeconds)), RAREST_SECONDS)
     this.#nextAtSeconds = nowSeconds + restSeconds
     this.#restsUntilSeconds = nowSeconds + this.#atRestEverySeconds
     this.#reportedAnonBytes = (resident && rssAnonBytes) ?? NaN
@@ -264,6 +271,12 @@ class MemoryMap {
 }
 
 /**
+ * @param {number} nowSeconds uptime
+ * @returns {number} share of a core for readings of memory
+ */
+const shareAt = nowSeconds => nowSeconds < EARLY_SECONDS ? EARLY_SHARE : MOST_SHARE
+
+/**
  * @param {() => void} work
  * @param {number} ms
  */
@@ -272,4 +285,4 @@ function setLater (work, ms) {
   return () => clearTimeout(timer)
 }
 
-module.exports = { MemoryMap }
+module.exports = { MemoryMap, shareAt }

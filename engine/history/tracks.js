@@ -3,7 +3,7 @@
 const {
   fields, OWN_CAUSE, PAUSE_ROW, SPACE_ROW, isOwnGc
 } = require('@memwatch/agent/protocol/frame')
-const { residentNow } = require('../memory/anatomy')
+const { isStale, residentNow } = require('../memory/anatomy')
 const { heapResident, nativeMemory, outsideHeap } = require('../memory/frame-parts')
 const { semiSpaceCapacity } = require('../v8/heap-spaces')
 
@@ -225,7 +225,11 @@ const tracks = Object.freeze({
     long: true,
     unit: 'bytes',
     keep: 'min',
-    read: (values, workers, scan) => scan && residentNow({ values, workers, scan })?.slack
+    // Absent while malloc's statistics are out of date, because its free part is unknown then.
+    read: (values, workers, scan) => {
+      const resident = scan && residentNow({ values, workers, scan })
+      return resident && !isStale(resident) ? resident.slack : undefined
+    }
   }),
   outsideHeapBytes: /** @type {Track} */ ({
     long: true,

@@ -100,6 +100,16 @@ function residentNow ({ values, workers, scan }) {
   }
 }
 
+/** Growth of malloc's memory, as a share of it, after which its last statistics are out of date. */
+const STALE_SHARE = 0.1
+
+/**
+ * Tells if malloc obtained so much memory since its last statistics that its free part is unknown.
+ * @param {NonNullable<ReturnType<typeof residentNow>>} resident
+ */
+const isStale = ({ native, external, slack, since }) =>
+  since > STALE_SHARE * (native + external + slack + since)
+
 /**
  * @param {object} of values, workers and scan as in residentNow
  * @param {Values} of.values
@@ -199,4 +209,4 @@ function heapParts ({ spaces = {}, liveHeapBytes, heapPhysicalBytes = 0 }, heap)
   return { heap_live: live, heap_garbage: used - live, heap_slack: old - used, new_space: newSpace }
 }
 
-module.exports = { anatomyOf, residentNow }
+module.exports = { anatomyOf, isStale, residentNow }

@@ -5,7 +5,7 @@
 const { isOwnGc } = require('@memwatch/agent/protocol/frame')
 const { median } = require('../statistics/quantile')
 const { bufferChurnBytes } = require('./buffers')
-const { residentNow } = require('../memory/anatomy')
+const { isStale, residentNow } = require('../memory/anatomy')
 const { NATIVE_BASE_BYTES } = require('../memory/parts')
 const { canTellRetained, MOVED_SHARE } = require('../memory/retained')
 
@@ -114,9 +114,6 @@ const lastReturnedBytes = window => window.once('last returned', () => {
   return returned
 })
 
-/** Growth of malloc's memory, as a share of it, after which its last statistics are out of date. */
-const STALE_SHARE = 0.1
-
 /**
  * Memory that malloc obtained since its last statistics, and whether these are still valid.
  * @param {Window} window
@@ -126,9 +123,8 @@ const STALE_SHARE = 0.1
 const answer = window => window.once('answer of malloc', () => {
   const resident = window.scan?.asked ? residentNow(window) : null
   if (!resident) return { asked: false, sinceBytes: 0 }
-  const { native, external, slack, since } = resident
-  const isStale = since > STALE_SHARE * (native + external + slack + since)
-  return { asked: !isStale, sinceBytes: isStale ? since : 0 }
+  const isOutOfDate = isStale(resident)
+  return { asked: !isOutOfDate, sinceBytes: isOutOfDate ? resident.since : 0 }
 })
 
 /**
