@@ -47,7 +47,8 @@ function chooseHeaps (finding, target, limits) {
   const keep = limitHeap(finding, target, sizes)
   // A container that is large enough needs no request for memory.
   const asks = neededBytes > limit ? [askForMemory(finding, sizes)] : []
-  if (finding.processes > 1 && finding.heapLimitBytes <= megabytes * MIB + sizes.youngBytes) {
+  const isPart = finding.shareBytes < limit
+  if (isPart && finding.heapLimitBytes <= megabytes * MIB + sizes.youngBytes) {
     return [...asks, lowerOthers(finding)]
   }
   if (megabytes * MIB < live / limits.liveShareRatio) return [...asks, keep]
@@ -147,12 +148,12 @@ function limitHeap (finding, target, sizes) {
  * @param {Finding} finding
  * @returns {Fix}
  */
-const lowerOthers = ({ heapLimitBytes, shareBytes }) => ({
+const lowerOthers = ({ heapLimitBytes, shareBytes, limitBytes }) => ({
   title: 'Keep the heap limit of this process, and lower those of the others',
   change: {
     code: `The heap limit of this process, ${formatBytes(heapLimitBytes)}, fits its share of the ` +
-      `container, ${formatBytes(shareBytes)}. The findings of the other processes name the sizes ` +
-      'that fit them.'
+      `container, ${formatBytes(shareBytes)}. Lower the heap limits of the other processes, so ` +
+      `that all heaps and the memory outside them fit into ${formatBytes(limitBytes)}.`
   },
   predicted: [],
   risk: 'V8 runs GCs in the other processes earlier and more often.'

@@ -100,7 +100,7 @@ module.exports = defineDiagnosis({
     const dismissed = ruleOut(signals, limits)
     const delays = dismissed ? findRare(signals, limits) : findFrequent(signals, limits)
     if (dismissed && !delays) return dismissed
-    const { longest, mean, isLong, areRare } = /** @type {Delays} */ (delays)
+    const { longest, mean, isLong, areRare, isHang } = /** @type {Delays} */ (delays)
     const waiters = findWaiters(signals, limits)
     if (waiters === 'nobody') {
       return ok(`it computes for up to ${ms(longest)} at a time, like a batch job: no server ` +
@@ -127,7 +127,7 @@ module.exports = defineDiagnosis({
         seconds: mean
       },
       evidence: areRare
-        ? showRare(signals, limits, waiters)
+        ? showRare(signals, limits, { waiters, isHang })
         : showEvidence(signals, limits, { waiters, waits }),
       impact: waiters === 'clients'
         ? `Every request, timer and answer waits: ${waited}; health checks may time out.`
@@ -169,8 +169,9 @@ module.exports = defineDiagnosis({
 /**
  * @typedef {{ waits: boolean, mayBeMarking: boolean, seconds: number,
  *   signal: 'expectedWaitSeconds' | 'longBlocksWaitSeconds' }} Finding seconds: mean wait
- * @typedef {{ longest: number, mean: number, isLong: boolean, areRare: boolean }} Delays seconds;
- *   isLong: true if they are long enough, and were observed for long enough, to confirm the finding
+ * @typedef {{ longest: number, mean: number, isLong: boolean, areRare: boolean, isHang: boolean }}
+ *   Delays seconds; isLong: true if they are long enough, and were observed for long enough, to
+ *   confirm the finding; isHang: true for few blocks, of which one is very long
  */
 /** @typedef {ReturnType<typeof findWaiters>} Waiters */
 
@@ -230,11 +231,13 @@ const findFrequent = (signals, limits) => ({
   isLong:
     signals.expectedWaitCpuSeconds * outsideMajors(signals) >= limits.expectedWaitSeconds &&
     signals.loopWindowSeconds >= limits.windowSeconds,
-  areRare: false
+  areRare: false,
+  isHang: false
 })
 
 /**
- * Long blocks that recur within minutes. They are few, but they delay many requests.
+ * Long blocks that recur within minutes, or one very long block. They are few, but they delay many
+ * requests.
  * @param {Signals} signals
  * @param {Limits} limits
  * @returns {Delays | null}
@@ -244,9 +247,10 @@ function findRare (signals, limits) {
   const { longBlocksWaitSeconds: mean, longestBlockSeconds: longest } = signals
   if (mean === null || seconds === null || longest === null) return null
   const areMany = (count ?? 0) >= limits.longBlocks && seconds >= limits.windowSeconds
-  const isEnough = areMany || longest >= limits.hangSeconds
-  if (!isEnough || mean < limits.expectedWaitSeconds) return null
-  return { longest, mean, isLong: seconds >= limits.longBlocksSpanSeconds, areRare: true }
+  const isHang = !areMany && longest >= limits.hangSeconds
+  if (!(areMany || isHang) || mean < limits.expectedWaitSeconds) return null
+  const isLong = areMany && seconds >= limits.longBlocksSpanSeconds
+  return { longest, mean, isLong, areRare: true, isHang }
 }
 
 /**
@@ -330,12 +334,11 @@ function showEvidence (signals, limits, { waiters, waits }) {
 /**
  * @param {Signals} signals
  * @param {Limits} limits
- * @param {Waiters} waiters
+ * @param {{ waiters: Waiters, isHang: boolean }} found
  */
-function showRare (signals, limits, waiters) {
+function showRare (signals, limits, { waiters, isHang }) {
   const { longBlocksSeen: count, longBlocksWaitSeconds: mean } = signals
   const { longBlocksSpanSeconds: seconds, longestBlockSeconds: longest } = signals
-  const isHang = (count ?? 0) < limits.longBlocks
   return listEvidence(
     isHang
       ? evidence('longestBlockSeconds', longest ?? 0, limits.hangSeconds, (value, limit) =>
@@ -348,7 +351,8 @@ function showRare (signals, limits, waiters) {
       evidence('longBlocksSpanSeconds', seconds ?? 0, limits.longBlocksSpanSeconds, (value, limit) =>
         `These blocks are spread over ${value} (threshold ${limit}).`),
     evidence('longBlocksWaitSeconds', mean ?? 0, limits.expectedWaitSeconds, () =>
-      `Because of them timers and requests wait ${ms(mean ?? 0)} on average (threshold ` +
+      `Because of ${count === 1 ? 'this block' : 'such blocks'} timers and requests wait ` +
+      `${ms(mean ?? 0)} on average (threshold ` +
       `${ms(limits.expectedWaitSeconds)}); the longest took ${ms(longest ?? 0)}.`),
     waitersEvidence(waiters, signals)
   )

@@ -23,7 +23,8 @@ const { findKnownBugs, noteKnownBugs } = require('../known-bugs/match')
 function attachedVerdicts (target) {
   const known = findCase(target)
   return known.verdicts.map(verdict => {
-    const suspects = known.suspects.get(verdict.diagnosis) ?? null
+    const { diagnosis } = verdict
+    const suspects = known.earlySuspects.get(diagnosis) ?? known.suspects.get(diagnosis) ?? null
     const isFound = verdict.state === 'suspected' || verdict.state === 'confirmed'
     return {
       ...verdict,

@@ -39,6 +39,11 @@ class Case {
    */
   suspects = new Map()
   /**
+   * Suspects of the first readings of profiles that still run, by diagnosis.
+   * @type {Map<string, AttachedSuspects>}
+   */
+  earlySuspects = new Map()
+  /**
    * Reasons why the last capture failed or was refused, by the diagnosis that caused it.
    * @type {Map<string, string>}
    */

@@ -18,11 +18,15 @@ const LEAST_GROWTH_SHARE = 0.01
 /**
  * Attaches the suspects of a capture to the verdict that they explain, whether the capture was
  * automatic or requested. The error of a failed capture belongs to the verdict that caused it.
+ * Suspects of a running capture come from its first reading: they stand until the capture ends.
  * @param {import('@memwatch/engine/history/target').Target} target
  * @param {import('./captures').Capture} capture
  */
 function attach (target, capture) {
   const { id, kind, diagnosis: cause, requestedUnixMs, error, suspects, retainers } = capture
+  const diagnosis = cause ?? DIAGNOSES[kind]
+  const { earlySuspects } = findCase(target)
+  if (earlySuspects.get(diagnosis)?.captureId === id) earlySuspects.delete(diagnosis)
   if (error) {
     if (cause) attachError(target, cause, error)
     return
@@ -35,13 +39,7 @@ function attach (target, capture) {
     const of = { captureId: id, file: null, atUnixMs: requestedUnixMs, sinceUnixMs }
     findCase(target).holders = { ...of, refused, piles }
   }
-  const diagnosis = cause ?? DIAGNOSES[kind]
-  if (!suspects || suspects.sites.length === 0 || !diagnosis) {
-    // The second reading of a profile does not confirm the suspects of the first one.
-    const isOfReading = diagnosis && findCase(target).suspects.get(diagnosis)?.captureId === id
-    if (isOfReading) findCase(target).suspects.delete(diagnosis)
-    return
-  }
+  if (!suspects || suspects.sites.length === 0 || !diagnosis) return
   const { liveHeapBytes = 0 } = target.values
   // A heap that is full and does not grow has no suspects: its growth is noise.
   if (diagnosis === FULL_HEAP && suspects.total < LEAST_GROWTH_SHARE * liveHeapBytes) return
@@ -49,7 +47,8 @@ function attach (target, capture) {
   const isWeak = suspects.of === 'native seconds' && suspects.sites[0].share < MAIN_CALL_SHARE
   if (isWeak && findCase(target).suspects.has(diagnosis)) return
   const attached = { captureId: id, kind, atUnixMs: requestedUnixMs, suspects }
-  findCase(target).suspects.set(diagnosis, attached)
+  const isRunning = capture.state === 'running'
+  findCase(target)[isRunning ? 'earlySuspects' : 'suspects'].set(diagnosis, attached)
 }
 
 /**

@@ -22,9 +22,9 @@ const SIGNALS_EVERY_SECONDS = 2
  */
 const MOST_LIFE_SECONDS = 1200
 /** Upper bound of attempts at one capture, and the time between two of them. */
-const MOST_ATTEMPTS = 3
+const MOST_ATTEMPTS = 2
 const RETRY_AFTER_MS = 60_000
-/** Errors that a busy machine causes; the others remain. */
+/** Errors that a busy machine may cause. */
 const MAY_PASS = new Set(['failed', 'no_answer'])
 /** Start and duration of the profile of the next process, as shares of the dead process's age. */
 const FROM_SHARE = 0.5
@@ -133,8 +133,8 @@ class AutomaticCaptures {
     for (const rule of this.#rules) {
       const { when } = rule
       if (!('diagnosis' in when) || when.diagnosis !== found.diagnosis) continue
-      if (isMet(when, found)) open.set(rule, { attempt: 1, fromMs: this.#now() })
-      else open.delete(rule)
+      if (!isMet(when, found)) open.delete(rule)
+      else if (!open.has(rule)) open.set(rule, { attempt: 1, fromMs: this.#now() })
     }
     if (!this.#isFree()) return
     this.#checkRunway(target)
@@ -258,7 +258,10 @@ class AutomaticCaptures {
       other.target === target && other.rule.what === rule.what)
     const isRecent = attempt === 1 &&
       this.#now() - (asked.get(rule.name) ?? -Infinity) < 1000 * rule.everySeconds
-    if (isKnown || isRecent) return true
+    // A second attempt waits for another capture of the same kind, which may not explain this
+    // diagnosis.
+    if (isKnown) return attempt === 1
+    if (isRecent) return true
     if (this.#waiting.length >= MOST_WAITING) return false
     const plan = planCapture(rule, target, found)
     if (!plan) return false
@@ -268,7 +271,9 @@ class AutomaticCaptures {
       // the diagnosis of the leak.
       const isCovered = isUrgent(rule) && what === rule.what && 'diagnosis' in when &&
         when.diagnosis === found?.diagnosis
-      if (isCovered) asked.set(other.name, this.#now())
+      if (!isCovered) continue
+      asked.set(other.name, this.#now())
+      this.#open.get(target)?.delete(other)
     }
     asked.set(rule.name, this.#now())
     const options = { ...plan, rule: rule.name, diagnosis: found?.diagnosis }
@@ -291,7 +296,7 @@ class AutomaticCaptures {
       this.#running.add(wish)
       this.#make(wish).finally(() => {
         this.#running.delete(wish)
-        this.#next()
+        if (this.#isFree()) this.#next()
       })
     }
   }

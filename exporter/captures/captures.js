@@ -262,16 +262,15 @@ class Captures extends EventEmitter {
    * @param {Promise<{ bytes: number, sha256: string }>} written
    */
   async #readEarly ({ capture, target }, written) {
-    try {
-      const { bytes, sha256 } = await written
+    const reading = await written.then(part => {
       const suspects = this.#pointAt(capture, target.hello, { isEarly: true })
-      if (capture.state !== 'running' || !suspects || suspects.sites.length === 0) return
-      capture.parts = [{ part: 'before', bytes, sha256 }]
-      capture.suspects = suspects
-      this.emit('reading', capture, target)
-    } catch {
+      return { part, suspects }
       // The end of the capture reports that the reading is incomplete.
-    }
+    }).catch(() => undefined)
+    if (capture.state !== 'running' || !reading?.suspects?.sites.length) return
+    capture.parts = [{ part: 'before', ...reading.part }]
+    capture.suspects = reading.suspects
+    this.emit('reading', capture, target)
   }
 
   /**

@@ -106,15 +106,16 @@ class InlinedCallees {
    * Finds the callee that most likely allocates the retained objects attributed to its caller.
    * @param {{ file: string, line: number, column: number }} place place of the caller, with line
    *   and column from 1
+   * @param {(callee: Callee) => boolean} [mayBe] false for a callee that is no candidate
    * @returns {Callee | undefined} undefined if the caller itself retains objects, or if no callee
    *   is likelier
    */
-  of (place) {
+  of (place, mayBe = () => true) {
     return this.#withinBudget(() => {
       const module = this.#moduleOf(place.file)
       const node = module && innermost(module, place)
       if (!node || keeps(node, this.#visits)) return undefined
-      const found = this.#calleesOf(module, node, DEPTH)
+      const found = this.#calleesOf(module, node, DEPTH).filter(mayBe)
       return (
         found.find(callee => callee.keeps) ?? (allocates(node, this.#visits) ? undefined : found[0])
       )
@@ -125,9 +126,10 @@ class InlinedCallees {
    * Finds all callees whose allocations, retained or not, may be attributed to the caller.
    * @param {{ file: string, line: number, column: number }} place place of the caller, with line
    *   and column from 1
+   * @param {(callee: Callee) => boolean} [mayBe] false for a callee that is no candidate
    * @returns {Callee[]} each callee once, in the order of calls
    */
-  allOf (place) {
+  allOf (place, mayBe = () => true) {
     /** @type {Callee[]} */
     const found = this.#withinBudget(() => {
       const module = this.#moduleOf(place.file)
@@ -140,7 +142,7 @@ class InlinedCallees {
       const key = `${callee.line}:${callee.column}:${callee.file}`
       if (!byPlace.has(key)) byPlace.set(key, callee)
     }
-    return [...byPlace.values()]
+    return [...byPlace.values()].filter(mayBe)
   }
 
   /**

@@ -117,6 +117,13 @@ function planOutsideHeap (mode, target, { diagnosis, evidence }) {
 const isElsewhere = ({ diagnosis, evidence }) => diagnosis === 'native-memory-leak' &&
   evidence.some(({ signal }) => signal === 'silentWorkerHeapGrowthBytesPerSecond')
 
+/**
+ * True if the event loop was blocked once: a profile would show what the app does afterwards.
+ * @param {Found} found
+ */
+const isOver = ({ diagnosis, evidence }) => diagnosis === 'event-loop-blocked' &&
+  evidence.some(({ signal }) => signal === 'longestBlockSeconds')
+
 /** Share of the growth from which V8's own count of external memory explains it. */
 const EXTERNAL_SHARE = 0.5
 
@@ -155,7 +162,7 @@ function mayProfile (target, { diagnosis, evidence }) {
  * @returns {Plan | undefined} undefined if the capture must wait
  */
 function planCapture ({ what: kind, seconds, when, isNeeded }, target, found) {
-  if (found && isElsewhere(found)) return undefined
+  if (found && (isElsewhere(found) || isOver(found))) return undefined
   if (kind === 'cpu_profile' && found && isOwned(found)) return undefined
   if (isNeeded) return { kind, seconds: seconds ?? CPU_SECONDS[modeOf(target)] }
   if (kind !== 'heap_profile') return { kind, seconds }

@@ -83,22 +83,21 @@ function heapSites ({ before, after }, { of, owns, isEarly }, hello, sources) {
   const callees = new InlinedCallees(file => sources.text(file))
   // For a heap profile one callee is named, the one that most likely retains the objects; in an
   // allocation profile all callees may have allocated.
-  const inlinedAt = (/** @type {import('./heap-suspects').HeapSite} */ site) =>
-    of === 'allocated bytes'
-      ? callees.allOf(site).slice(0, NAMED_SITES)
-      : callees.of(site) ?? []
-  const found = withInlined(sites, inlinedAt).flatMap(site => {
-    const suspect = suspectAt(site, site.bytes, sources, hello.name)
-    const caller = site.inlinedIn && locate(site.inlinedIn, sources, hello.name)
+  const inlinedAt = (/** @type {import('./heap-suspects').HeapSite} */ site) => {
+    const owner = locate(site, sources, hello.name).package
     // A bundle is one file with many packages, in which methods of any package have a called name.
-    if (caller && caller.package !== suspect.package) return []
-    return {
-      ...suspect,
-      through: site.through.map(place => place.slice(0, MOST_NAME_LENGTH)),
-      inlinedIn: caller && placeOf(caller)
-    }
-  })
-  return listed(found, { of, total: totalBytes, owns, app: hello.name })
+    const mayBe = (/** @type {import('./inlined').Callee} */ { name, ...callee }) =>
+      locate({ ...callee, function: name }, sources, hello.name).package === owner
+    return of === 'allocated bytes'
+      ? callees.allOf(site, mayBe).slice(0, NAMED_SITES)
+      : callees.of(site, mayBe) ?? []
+  }
+  const found = withInlined(sites, inlinedAt).map(site => ({
+    ...suspectAt(site, site.bytes, sources, hello.name),
+    through: site.through.map(place => place.slice(0, MOST_NAME_LENGTH)),
+    inlinedIn: site.inlinedIn && placeOf(locate(site.inlinedIn, sources, hello.name))
+  }))
+  return listed(found, { of, total: totalBytes, owns, isEarly, app: hello.name })
 }
 
 /**
@@ -159,13 +158,14 @@ const mayCall = ({ file, line }, name, sources) => CALL_NAME.test(name) &&
 
 /**
  * @param {Omit<Suspect, 'text'>[]} found
- * @param {{ of: Suspects['of'], total: number, owns?: boolean, app: string }} options
+ * @param {{ of: Suspects['of'], total: number, owns?: boolean, isEarly?: boolean, app: string }}
+ *   options
  * @returns {Suspects}
  */
-const listed = (found, { of, total, owns, app }) => ({
+const listed = (found, { of, total, owns, isEarly, app }) => ({
   of,
   total,
-  sites: merged(found).map(site => told(site, of, owns)),
+  sites: merged(found).map(site => told(site, of, { owns, isEarly })),
   packages: sumByPackage(found, app)
 })
 
@@ -310,11 +310,11 @@ const OF = {
 /**
  * @param {Omit<Suspect, 'text'>} site
  * @param {Suspects['of']} of
- * @param {boolean} [owns] true if the growth consists of objects that own memory or handles outside
- *   the heap
+ * @param {{ owns?: boolean, isEarly?: boolean }} options owns: true if the growth consists of
+ *   objects that own memory or handles outside the heap; isEarly: true while the profile runs
  * @returns {Suspect}
  */
-function told (site, of, owns = false) {
+function told (site, of, { owns = false, isEarly = false }) {
   const { call, instead, via, inlinedIn, value, share, longestSeconds } = site
   if (inlinedIn) return { ...site, text: `${placeOf(site)} – perhaps, inlined into ${inlinedIn}` }
   const amount = owns
@@ -322,9 +322,10 @@ function told (site, of, owns = false) {
     : longestSeconds === null
       ? `${isTime(of) ? '' : `${formatBytes(value)}, `}${formatRatio(share)} ${OF[of]}`
       : `${formatRatio(share)} ${OF[of]}, up to ${formatSeconds(longestSeconds)} at a stretch`
+  const soFar = isEarly ? ' so far; the profile still runs' : ''
   const by = site.file.startsWith('node:') ? ' (Node.js itself, without a call of the app)' : ''
   const what = call === null ? '' : `: ${call}${instead ? `; ${instead} would not block` : ''}`
-  return { ...site, text: `${placeOf(site)}${by}${via ? ` (in ${via})` : ''}${what} – ${amount}` }
+  return { ...site, text: `${placeOf(site)}${by}${via ? ` (in ${via})` : ''}${what} – ${amount}${soFar}` }
 }
 
 module.exports = { suspectsOf }

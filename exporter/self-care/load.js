@@ -40,7 +40,7 @@ const levels = Object.freeze([
   },
   {
     gives:
-      'it evaluates healthy targets every 10 s instead of every 2 to 5 s, and drops most of the ' +
+      'it evaluates healthy targets every 10 s instead of every 2 to 8 s, and drops most of the ' +
         'history that is not on disk',
     memoryRatio: 0.8,
     loopRatio: 0.8,

@@ -39,8 +39,8 @@ const captureRules = () =>
       '(`isPartial`). `after-death` captures the next process at half the age of the dead one, if ' +
       'the dead process lived for twenty minutes or less.',
     'While the exporter is overloaded, it requests no captures. A capture for a diagnosis follows ' +
-      'later if the diagnosis remains. A capture that fails or is not answered is requested again ' +
-      'a minute later, up to three times in all.',
+      'later if the diagnosis remains. If it fails or is not answered, it is requested once more, ' +
+      'a minute later.',
     '## Rules of your own\n\n`--capture-rules FILE` names a JSON array. The key `captureRules` of ' +
       'the [config file](config.md) may contain the array itself.',
     '```json\n[\n' +

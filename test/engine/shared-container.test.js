@@ -218,11 +218,34 @@ describe('the fix of a process that shares a container', () => {
     const [{ change }] = fixOf(1, [100, 100, 100, 100])
     expect(change.env).toEqual({ NODE_OPTIONS: change.flag })
   })
+  it('of memory.high, which has no shares, lowers the heap limit of each process', () => {
+    const { diagnoses } = require('../../engine/diagnoses')
+    const { fix, limits } = defined(
+      diagnoses.find(({ id }) => id === 'container-limit-mismatch')
+    )
+    const finding = {
+      limitBytes: 1000 * MIB,
+      shareBytes: 1000 * MIB,
+      besideBytes: 50 * MIB,
+      heapLimitBytes: 600 * MIB,
+      rssBytes: 300 * MIB,
+      liveBytes: 100 * MIB,
+      heaps: 2,
+      ownHeaps: 1,
+      processes: 2,
+      othersLiveBytes: 100 * MIB,
+      othersBesideBytes: 50 * MIB,
+      semiSpaceBytes: 16 * MIB
+    }
+    expect(fix(finding, hello(), limits)[0].title).toMatch(/^Keep each heap of this process below/)
+  })
   it('does not raise a heap limit that fits the share of its process', () => {
     const fix = fixOf(0, [400, 10, 10, 10])
     expect(fix).toEqual([expect.objectContaining({
       title: 'Keep the heap limit of this process, and lower those of the others',
-      change: { code: expect.stringContaining('600 MiB, fits its share of the container') }
+      change: {
+        code: expect.stringMatching(/600 MiB, fits its share .* fit into 1500 MiB\.$/)
+      }
     })])
   })
 })

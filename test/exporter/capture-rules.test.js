@@ -14,6 +14,7 @@ const { defaultRules } = require('../../exporter/captures/rules')
 const { CaptureStore } = require('../../exporter/captures/store')
 const { suspectsOf } = require('../../exporter/captures/suspects')
 const { CommandError } = require('../../exporter/commands/commands')
+const { attachedVerdicts } = require('../../engine/verdicts/attached')
 const { readConfig } = require('../../exporter/config')
 const { readConfigFile } = require('../../exporter/config-file')
 const { reasons } = require('../../exporter/deaths/reasons')
@@ -292,7 +293,7 @@ describe('a rule', () => {
     automatic.seen(lasting)
     expect(asked).toMatchObject([{ target: 'app-1', rule: 'js-heap-leak' }])
   })
-  it.each([['failed', 3], ['no_answer', 3], ['snapshot_not_allowed', 1], [null, 1]])(
+  it.each([['failed', 2], ['no_answer', 2], ['snapshot_not_allowed', 1], [null, 1]])(
     'about a diagnosis is tried again a minute later after the error %s, up to %d times',
     async (errorCode, attempts) => {
       const { automatic, asked, time, next } = make()
@@ -311,6 +312,75 @@ describe('a rule', () => {
       expect(asked).toHaveLength(attempts)
     }
   )
+  it('about a diagnosis is tried again even if the diagnosis is confirmed meanwhile', async () => {
+    const { automatic, asked, time, next } = make()
+    const target = targetOf()
+    automatic.changed(target, leak(null))
+    await next('failed')
+    const confirmed = leak(null, { state: 'confirmed' })
+    findCase(target).verdicts = [confirmed]
+    time.now = 10_000
+    automatic.changed(target, confirmed)
+    expect(asked).toHaveLength(1)
+    time.now = 60_000
+    automatic.seen(target)
+    expect(asked).toHaveLength(2)
+  })
+  it('about a diagnosis is not tried again if the last minute replaced it', async () => {
+    const { automatic, asked, time, next } = make()
+    const target = targetOf()
+    findCase(target).verdicts = [leak(null)]
+    automatic.changed(target, leak(null))
+    await next('failed')
+    findCase(target).verdicts = [leak(50)]
+    time.now = 20_000
+    automatic.seen(target)
+    await next()
+    time.now = 60_000
+    automatic.seen(target)
+    expect(asked.map(({ rule }) => rule)).toEqual(['js-heap-leak', 'last-minute'])
+  })
+  it('is tried again after a capture of the same kind for another diagnosis', async () => {
+    const { automatic, asked, time, next } = make()
+    const target = targetOf()
+    const handles = leak(null, { diagnosis: 'resource-leak' })
+    findCase(target).verdicts = [handles, leak(null)]
+    automatic.changed(target, handles)
+    await next('failed')
+    time.now = 59_000
+    automatic.changed(target, leak(null))
+    time.now = 61_000
+    automatic.seen(target)
+    await next()
+    automatic.seen(target)
+    expect(asked.map(({ rule }) => rule)).toEqual(['resource-leak', 'js-heap-leak', 'resource-leak'])
+  })
+  it('starts no waiting capture while the exporter is overloaded', async () => {
+    let isFree = true
+    const { automatic, asked, next } = make(undefined, () => isFree)
+    const [one, two] = [1, 2].map(pid => targetOf(`app-${pid}`, { pid }))
+    for (const target of [one, two]) automatic.changed(target, leak(null))
+    isFree = false
+    await next()
+    expect(asked).toHaveLength(1)
+    isFree = true
+    automatic.seen(one)
+    expect(asked.map(({ target }) => target)).toEqual(['app-1', 'app-2'])
+  })
+  it('about a blocked loop waits for a second block, as the first one is over', () => {
+    const { automatic, asked } = make()
+    const target = targetOf()
+    const blocked = signal => leak(null, {
+      diagnosis: 'event-loop-blocked', evidence: [{ signal, value: 12 }]
+    })
+    findCase(target).verdicts = [blocked('longestBlockSeconds')]
+    automatic.changed(target, blocked('longestBlockSeconds'))
+    automatic.seen(target)
+    expect(asked).toEqual([])
+    findCase(target).verdicts = [blocked('longBlocksSeen')]
+    automatic.seen(target)
+    expect(asked).toMatchObject([{ kind: 'cpu_profile', rule: 'event-loop-blocked' }])
+  })
   it('is tried again if another capture of the process is running', async () => {
     const asked = []
     const automatic = new AutomaticCaptures(/** @type {any} */ ({
@@ -373,6 +443,9 @@ describe('the first reading of a heap profile', () => {
       retainersOf: /** @type {any} */ async () => null
     })
     const target = new Target({ hello: hello(), name: 'shop', thread: 'main' })
+    findCase(target).verdicts = /** @type {any} */ ([
+      { diagnosis: 'js-heap-leak', state: 'suspected' }
+    ])
     for (const event of ['reading', 'done']) {
       captures.on(event, capture => attach(target, capture))
     }
@@ -381,7 +454,8 @@ describe('the first reading of a heap profile', () => {
     return {
       capture,
       captures,
-      named: () => findCase(target).suspects.get('js-heap-leak')?.suspects.sites
+      target,
+      named: () => attachedVerdicts(target)[0].suspects?.suspects.sites
         .map(({ function: name }) => name),
       /** @param {Record<string, string>} parts */
       finish (parts) {
@@ -409,6 +483,28 @@ describe('the first reading of a heap profile', () => {
       state: 'done', error: null, parts: [{ part: 'before' }, { part: 'profile' }]
     })
     expect(named()).toEqual(expected)
+  })
+  it('hides earlier suspects only until the capture ends without new ones', async () => {
+    const { capture, captures, finish, named, target } = make()
+    findCase(target).suspects.set('js-heap-leak', /** @type {any} */ ({
+      captureId: 'earlier', suspects: { sites: [{ function: 'earlier' }] }
+    }))
+    const before = readingOf('first', 4)
+    const profile = '{"head":{"callFrame":{},"selfSize":0,"children":[]}}'
+    const read = once(captures, 'reading')
+    arrive(captures, capture.id, 'before', before)
+    await read
+    expect(named()).toEqual(['first'])
+    arrive(captures, capture.id, 'profile', profile)
+    await finish({ before, profile })
+    expect(named()).toEqual(['earlier'])
+  })
+  it('says that the profile still runs', async () => {
+    const { capture, captures } = make()
+    const read = once(captures, 'reading')
+    arrive(captures, capture.id, 'before', readingOf('first', 4))
+    await read
+    expect(capture.suspects?.sites[0].text).toMatch(/so far; the profile still runs$/)
   })
   it.each([
     ['with too few samples', 30, readingOf('first', 3)],

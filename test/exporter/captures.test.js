@@ -436,12 +436,13 @@ describe('suspects', () => {
     const source = [
       'const rows = []',
       'class Other { keep (row) { rows.push(row) } }',
-      'const handler = request => { store.keep(request) }'
+      'const handler = request => { store.keep(request); hold(request) }',
+      'function hold (row) { rows.push(row) }'
     ]
     fs.writeFileSync(bundle, source.join('\n') + '\n//# sourceMappingURL=bundle.js.map\n')
     const inlinedOf = other => {
       fs.writeFileSync(`${bundle}.map`, JSON.stringify({
-        version: 3, sources: ['src/index.ts', other], names: [], mappings: 'AAAA;ACAA;ADAA'
+        version: 3, sources: ['src/index.ts', other], names: [], mappings: 'AAAA;ACAA;ADAA;AAAA'
       }))
       const profile = {
         head: {
@@ -458,7 +459,7 @@ describe('suspects', () => {
     }
     fs.writeFileSync(path.join(folder, 'package.json'), '{"name":"shop"}')
     expect(inlinedOf('src/other.ts')).toEqual(['src/other.ts'])
-    expect(inlinedOf('node_modules/rows/index.ts')).toEqual([])
+    expect(inlinedOf('node_modules/rows/index.ts')).toEqual(['src/index.ts'])
   })
   it.each([
     ['package.json', '{}', 'src/cache.js', 'src/cache.js'],
