@@ -1,9 +1,8 @@
 'use strict'
 
 const { measureCpu } = require('../primordials')
-const { shareAt } = require('./memory-map')
+const { restAfter } = require('./memory-map')
 
-const RAREST_SECONDS = 600
 /** Chunks are not aligned to pages: the mean chunk can return one page less than its size. */
 const PAGE_BYTES = 4096
 
@@ -103,7 +102,7 @@ function allocatorStatistics (access, measure = measureCpu) {
       const cpuSeconds = measure()
       const statistics = convert(access.readStatistics())
       if (statistics) values.allocatorBytes = statistics
-      const waitSeconds = isFirst ? 0 : Math.min(cpuSeconds() / shareAt(nowSeconds), RAREST_SECONDS)
+      const waitSeconds = isFirst ? 0 : restAfter(cpuSeconds(), nowSeconds)
       nextAt = statistics ? nowSeconds + waitSeconds : Infinity
       isFirst = false
     }

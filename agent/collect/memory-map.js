@@ -17,12 +17,12 @@ const LEAST_MOVED_BYTES = 2 ** 20
  * for.
  */
 const SMAPS_EVERY_SECONDS = 120
-/**
- * Share of a core for scans; a slow scan makes the next ones rarer. In the first minutes memory
- * changes most, and someone may be waiting: with the later share, an app of 240 MiB on a busy
- * machine had one scan in its first minute.
- */
+/** Share of a core for scans; a slow scan makes the next ones rarer. */
 const MOST_SHARE = 0.0005
+/**
+ * The same in the first minutes of a process, in which memory changes most. With the later share,
+ * an app of 240 MiB on a busy machine had one scan in its first minute.
+ */
 const EARLY_SHARE = 0.002
 const EARLY_SECONDS = 120
 const RAREST_SECONDS = 600
@@ -246,9 +246,7 @@ class MemoryMap {
       values.residentBytes = { ...resident, other: Math.max(0, rssAnonBytes - known) }
     }
     const least = this.#reader.usesSmaps() && resident ? SMAPS_EVERY_SECONDS : EVERY_SECONDS
-    const restSeconds =
-      Math.min(Math.max(least, tookSeconds / shareAt(nowSeconds)), RAREST_SECONDS)
-    this.#nextAtSeconds = nowSeconds + restSeconds
+    this.#nextAtSeconds = nowSeconds + Math.max(least, restAfter(tookSeconds, nowSeconds))
     this.#restsUntilSeconds = nowSeconds + this.#atRestEverySeconds
     this.#reportedAnonBytes = (resident && rssAnonBytes) ?? NaN
     this.#state = STATES.idle
@@ -271,10 +269,14 @@ class MemoryMap {
 }
 
 /**
+ * @param {number} tookSeconds CPU time of a reading of memory
  * @param {number} nowSeconds uptime
- * @returns {number} share of a core for readings of memory
+ * @returns {number} seconds until the next one, so that readings stay within their share of a core
  */
-const shareAt = nowSeconds => nowSeconds < EARLY_SECONDS ? EARLY_SHARE : MOST_SHARE
+const restAfter = (tookSeconds, nowSeconds) => Math.min(
+  tookSeconds / (nowSeconds < EARLY_SECONDS ? EARLY_SHARE : MOST_SHARE),
+  RAREST_SECONDS
+)
 
 /**
  * @param {() => void} work
@@ -285,4 +287,4 @@ function setLater (work, ms) {
   return () => clearTimeout(timer)
 }
 
-module.exports = { MemoryMap, shareAt }
+module.exports = { MemoryMap, restAfter }

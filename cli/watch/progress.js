@@ -35,7 +35,7 @@ class Progress {
   /** @type {NodeJS.Timeout | undefined} */
   #timer
   /** @type {NodeJS.Timeout | undefined} */
-  #silence
+  #silenceTimer
 
   /**
    * @param {import('../program/output').Output} output
@@ -79,12 +79,12 @@ class Progress {
       const found = death && (death.holders.refused ?? holderText(death.holders))
       if (found) this.say(`${death.target} ${death.thread}: ${found}`)
     })
-    this.#silence = setTimeout(() => {
+    this.#silenceTimer = setTimeout(() => {
       if (exporter.targets.some(({ frame }) => frame)) return
       this.say('no Node.js process has reported yet: an app reports when its event loop turns, ' +
         'or at its end if it computes without a pause')
     }, SILENT_MS)
-    this.#silence.unref()
+    this.#silenceTimer.unref()
     if (!this.#output.isTerminal) return
     this.#timer = setInterval(() => this.#redraw(exporter), 1000)
     this.#timer.unref()
@@ -92,7 +92,7 @@ class Progress {
 
   stop () {
     clearInterval(this.#timer)
-    clearTimeout(this.#silence)
+    clearTimeout(this.#silenceTimer)
     this.#output.clear()
   }
 

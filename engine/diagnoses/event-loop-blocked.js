@@ -109,11 +109,7 @@ module.exports = defineDiagnosis({
     const isCertain = isLong && waiters !== 'perhaps' && !isGuess(signals, limits)
     const waits = !areRare && waitsInside(signals, limits)
     const waited = `${ms(mean)} on average, up to ${ms(longest)}`
-    const count = signals.longBlocksSeen ?? 0
-    const times = count === 1
-      ? ', once'
-      : `, ${formatNumber(count)} times in ${formatSeconds(signals.longBlocksSpanSeconds ?? 0)}`
-    const often = areRare ? times : ''
+    const often = areRare ? sayOften(signals) : ''
     return {
       state: isCertain ? 'confirmed' : 'suspected',
       ...(waiters === 'perhaps' && { severity: 'info' }),
@@ -251,6 +247,16 @@ function findRare (signals, limits) {
   if (!(areMany || isHang) || mean < limits.expectedWaitSeconds) return null
   const isLong = areMany && seconds >= limits.longBlocksSpanSeconds
   return { longest, mean, isLong, areRare: true, isHang }
+}
+
+/**
+ * @param {Signals} signals
+ * @returns {string} frequency of long blocks, to follow their length
+ */
+function sayOften ({ longBlocksSeen: count, longBlocksSpanSeconds: seconds }) {
+  return count === 1
+    ? ', once'
+    : `, ${formatNumber(count ?? 0)} times in ${formatSeconds(seconds ?? 0)}`
 }
 
 /**

@@ -1,11 +1,11 @@
 'use strict'
 
+const { comfortableOldBytes } = require('../v8/fitting-sizes')
+
 /** @typedef {import('../diagnoses/define-diagnosis').Change} Change */
 
 const MIB = 2 ** 20
 const PERCENT = 100
-/** Share of a heap that live objects may fill before GCs become frequent. */
-const LIVE_SHARE = 0.7
 const HEAP_SIZE = /(?:^| )--max-old-space-size(-percentage)?=(\d+)/
 
 /**
@@ -24,7 +24,7 @@ function forSharedContainer (change, { neighbours, workers, values }) {
   const heaps = 1 + workers.count + neighbours.heaps
   const outside = Math.max(0, rssBytes - heapPhysicalBytes) +
     neighbours.memoryBytes - neighbours.heapBytes
-  const isEnough = neighbours.largestLiveHeapBytes <= LIVE_SHARE * oldBytes
+  const isEnough = comfortableOldBytes(neighbours.largestLiveHeapBytes) <= oldBytes
   if (isEnough && oldBytes * heaps + outside <= limit) return change
   const others = neighbours.processes === 1
     ? 'the other process'

@@ -262,14 +262,20 @@ class Captures extends EventEmitter {
    * @param {Promise<{ bytes: number, sha256: string }>} written
    */
   async #readEarly ({ capture, target }, written) {
-    const reading = await written.then(part => {
-      const suspects = this.#pointAt(capture, target.hello, { isEarly: true })
-      return { part, suspects }
-      // The end of the capture reports that the reading is incomplete.
-    }).catch(() => undefined)
-    if (capture.state !== 'running' || !reading?.suspects?.sites.length) return
-    capture.parts = [{ part: 'before', ...reading.part }]
-    capture.suspects = reading.suspects
+    /** @type {Capture['suspects']} */
+    let suspects
+    /** @type {Capture['parts']} */
+    let parts
+    try {
+      const { bytes, sha256 } = await written
+      parts = [{ part: 'before', bytes, sha256 }]
+      suspects = this.#pointAt(capture, target.hello, { isEarly: true })
+    } catch {
+      // The end of the capture reports an incomplete reading.
+      return
+    }
+    if (capture.state !== 'running' || !suspects || suspects.sites.length === 0) return
+    Object.assign(capture, { parts, suspects })
     this.emit('reading', capture, target)
   }
 

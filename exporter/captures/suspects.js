@@ -325,7 +325,8 @@ function told (site, of, { owns = false, isEarly = false }) {
   const soFar = isEarly ? ' so far; the profile still runs' : ''
   const by = site.file.startsWith('node:') ? ' (Node.js itself, without a call of the app)' : ''
   const what = call === null ? '' : `: ${call}${instead ? `; ${instead} would not block` : ''}`
-  return { ...site, text: `${placeOf(site)}${by}${via ? ` (in ${via})` : ''}${what} – ${amount}${soFar}` }
+  const where = `${placeOf(site)}${by}${via ? ` (in ${via})` : ''}${what}`
+  return { ...site, text: `${where} – ${amount}${soFar}` }
 }
 
 module.exports = { suspectsOf }

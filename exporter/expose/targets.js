@@ -43,8 +43,8 @@ function targetRoutes (server, { targets, deathWatch, omit }) {
     ])
   }
   /**
+   * Present state of a target, whose values and verdicts are those of its last frame.
    * @param {Target} target
-   * @returns its present state, while its values and verdicts are those of its last frame
    */
   const presenceOf = target => ({
     up: target.isUp(steadyUnixMs()),
@@ -167,7 +167,8 @@ function verdictsOf (target) {
 }
 
 /**
- * A target and its verdicts: an item of the report of `memwatch run`.
+ * A target and its verdicts: an item of the report of `memwatch run`, and of /api/v1/diagnoses
+ * together with the present state.
  * @param {Target} target
  */
 function judgedTarget (target) {

@@ -66,15 +66,17 @@ it('draws one line with state, trend and GC of a recorded leak', async () => {
 })
 
 it.each([
-  ['nothing reports', [], [expect.stringContaining('no Node.js process has reported yet')]],
-  ['a process has not sent a frame', [{}], [expect.stringContaining('when its event loop turns')]],
-  ['a process reported, which needs no line', [{ frame: {} }], []]
-])('says after a while why nothing is known: %s', (_, targets, expected) => {
+  ['without a process', [], [expect.stringContaining('no Node.js process has reported yet')]],
+  ['with a process that has sent no frame', [{}], [expect.stringContaining('when its event loop turns')]],
+  ['but not if a process has reported', [{ frame: {} }], []]
+])('says after a while why nothing is known, %s', (_, targets, expected) => {
   jest.useFakeTimers()
   try {
     /** @type {string[]} */
     const lines = []
-    const output = { isTerminal: false, clear () {}, say: (/** @type {string} */ line) => lines.push(line) }
+    const output = {
+      isTerminal: false, clear () {}, say: (/** @type {string} */ line) => lines.push(line)
+    }
     const progress = new Progress(/** @type {any} */ (output))
     const exporter = Object.assign(new EventEmitter(), { targets })
     progress.start(/** @type {any} */ (exporter), { host: '127.0.0.1', port: 1 })

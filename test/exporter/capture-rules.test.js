@@ -353,7 +353,8 @@ describe('a rule', () => {
     automatic.seen(target)
     await next()
     automatic.seen(target)
-    expect(asked.map(({ rule }) => rule)).toEqual(['resource-leak', 'js-heap-leak', 'resource-leak'])
+    expect(asked.map(({ rule }) => rule))
+      .toEqual(['resource-leak', 'js-heap-leak', 'resource-leak'])
   })
   it('starts no waiting capture while the exporter is overloaded', async () => {
     let isFree = true
