@@ -355,8 +355,11 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(await said(first, [...lines, ...lines, proved(first, 3), proved(first, 5)]))
       .toEqual([true, true, true, 'not_trusted', 'not_trusted', 'not_trusted', 'not_trusted', true])
     first.socket.destroy()
-    await until(() => connections[1]?.of('frame').length > 0)
-    const [, second] = connections
+    // On a busy machine the agent may need more than one attempt to connect.
+    const isNext = connection =>
+      connection !== first && !connection.isClosed && connection.of('frame').length > 0
+    await until(() => connections.some(isNext))
+    const [second] = connections.filter(isNext)
     expect(second.messages[0].nonce).toMatch(/^[0-9a-f]{32}$/)
     expect(second.messages[0].nonce).not.toBe(first.messages[0].nonce)
     expect(await said(second, [...lines, proved(second, 1)]))
