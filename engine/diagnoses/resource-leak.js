@@ -28,6 +28,7 @@ module.exports = defineDiagnosis({
     'liveHeapBytes',
     'liveHeapShareRatio',
     'liveHeapTrend',
+    'heapSizeLimitBytes',
     'rssTrend',
     'memoryRunwayBytes',
     'containerLimitBytes',
@@ -80,13 +81,16 @@ module.exports = defineDiagnosis({
     }
     const told = name === 'open file descriptors' ? findDescriptorKind(signals, limits) : undefined
     const load = weighLoad(signals, limits)
-    const isCertain = steady >= limits.steadinessRatio && !load.grows && !load.isSaturated
+    const isSteady = steady >= limits.steadinessRatio
+    const isCertain = isSteady && !load.grows && !load.isSaturated
     const bound = findBound(signals, limits, cause)
     const secondsLeft = bound?.secondsLeft ?? null
     return {
       state: isCertain ? 'confirmed' : 'suspected',
       severity: severityByTime(secondsLeft, limits),
       secondsLeft,
+      // Handles that pile up may cause load. It does not refute what was confirmed before.
+      keeps: isSteady,
       standing: `The number of ${told?.name ?? name} grew by ${formatNumber(rise)} in ` +
         formatSeconds(seconds),
       summary: `${formatNumber(told?.open ?? cause.now)} ${told?.name ?? name}, ` +
@@ -211,9 +215,12 @@ function findBound (signals, limits, { descriptorsEach, perSecond }) {
     const { secondsLeft } = timeLeft(runwayBytes / slope, seconds, limits)
     if (secondsLeft !== null) bounds.push({ of, secondsLeft })
   }
-  push('memory', memoryRunwayBytes, rssTrend)
-  const { liveHeapBytes: live, liveHeapShareRatio: share } = signals
-  push('heap', live === null || !share ? null : live / share - live, signals.liveHeapTrend)
+  const { liveHeapBytes: live, liveHeapShareRatio: share, liveHeapTrend, heapSizeLimitBytes } = signals
+  // Until the live heap has a trend, all of the growth may be in the heap.
+  const mayBeHeap = liveHeapTrend === null && memoryRunwayBytes !== null &&
+    (heapSizeLimitBytes ?? 0) - (live ?? 0) < memoryRunwayBytes
+  if (!mayBeHeap) push('memory', memoryRunwayBytes, rssTrend)
+  push('heap', live === null || !share ? null : live / share - live, liveHeapTrend)
   return bounds.sort((a, b) => a.secondsLeft - b.secondsLeft)[0] ?? null
 }
 

@@ -95,16 +95,17 @@ function settle (before, judgement, nowSeconds) {
 function standOn (found, weaker) {
   const { standing } = found
   if (standing === undefined) return found
-  const { severity, evidence, standing: latest } = weaker
+  const { severity, evidence, keeps, secondsLeft, impact, standing: latest } = weaker
   switch (weaker.state) {
     case 'suspected':
       return {
         ...found,
         severity,
         evidence,
-        secondsLeft: null,
+        // Growth that goes on has a time to its limit.
+        secondsLeft: (keeps && secondsLeft) || null,
         summary: `${latest ?? standing}.`,
-        impact: undefined
+        impact: keeps ? impact : undefined
       }
     case 'unknown':
       return {

@@ -1348,6 +1348,37 @@ describe('resource-leak', () => {
     })
     expect(verdict('resource-leak').state).toBe(state)
   })
+  it('stays confirmed when the handles themselves cause load', () => {
+    const { verdict } = watch({
+      seconds: 300,
+      at: t => {
+        const active = 0.02 * t + 0.001 * Math.max(0, t - 100) ** 2
+        return {
+          values: {
+            resources: { Timeout: 5 * t },
+            eventLoopActiveSeconds: active,
+            eventLoopIdleSeconds: t - active
+          }
+        }
+      }
+    })
+    const { state, evidence } = verdict('resource-leak')
+    expect(state).toBe('confirmed')
+    expect(evidence.find(({ signal }) => signal === 'loadGrowthRatio').value).toBeGreaterThan(1.25)
+  })
+  it('tells no time by RSS while the heap may be full first', () => {
+    const { verdict } = watch({
+      seconds: 60,
+      at: t => ({
+        majors: 0,
+        rssMib: 90 + t,
+        nativeMib: 12 + t,
+        heapLimitMib: 100,
+        values: { resources: { Timeout: 5 * t } }
+      })
+    })
+    expect(verdict('resource-leak')).toMatchObject({ state: 'confirmed', secondsLeft: null })
+  })
   it('advises on the named kind, even if another kind confirmed it', () => {
     const { verdict } = watch({
       seconds: 120,

@@ -76,6 +76,21 @@ describe('settle', () => {
       state: 'confirmed', judgement: { summary, impact: undefined }
     })
   })
+  it('keeps a finding while the same growth goes on, with its new forecast', () => {
+    const found = { ...judgement('confirmed'), standing: 'Sockets grew by 50', secondsLeft: 90 }
+    const weaker = {
+      ...judgement('suspected'),
+      standing: 'Sockets grew by 60',
+      keeps: true,
+      secondsLeft: 80,
+      impact: '80 s are left.'
+    }
+    const confirmed = settle(settle(undefined, found, 0), found, 2)
+    expect(settle(confirmed, weaker, 4000)).toMatchObject({
+      state: 'confirmed',
+      judgement: { summary: 'Sockets grew by 60.', secondsLeft: 80, impact: '80 s are left.' }
+    })
+  })
 })
 
 describe('evaluate', () => {
