@@ -197,6 +197,7 @@ function weighLoad (signals, limits) {
  */
 function findBound (signals, limits, { descriptorsEach, perSecond }) {
   const { maxFileDescriptors: most, fileDescriptorsOpen, memoryRunwayBytes, rssTrend } = signals
+  const { liveHeapBytes: live, liveHeapShareRatio: share, liveHeapTrend } = signals
   /** @type {Bound[]} */
   const bounds = []
   const descriptorsPerSecond = signals.fileDescriptorsTrend?.slope ?? perSecond
@@ -215,10 +216,9 @@ function findBound (signals, limits, { descriptorsEach, perSecond }) {
     const { secondsLeft } = timeLeft(runwayBytes / slope, seconds, limits)
     if (secondsLeft !== null) bounds.push({ of, secondsLeft })
   }
-  const { liveHeapBytes: live, liveHeapShareRatio: share, liveHeapTrend, heapSizeLimitBytes } = signals
   // Until the live heap has a trend, all of the growth may be in the heap.
-  const mayBeHeap = liveHeapTrend === null && memoryRunwayBytes !== null &&
-    (heapSizeLimitBytes ?? 0) - (live ?? 0) < memoryRunwayBytes
+  const heapRoomBytes = (signals.heapSizeLimitBytes ?? 0) - (live ?? 0)
+  const mayBeHeap = liveHeapTrend === null && heapRoomBytes < (memoryRunwayBytes ?? 0)
   if (!mayBeHeap) push('memory', memoryRunwayBytes, rssTrend)
   push('heap', live === null || !share ? null : live / share - live, liveHeapTrend)
   return bounds.sort((a, b) => a.secondsLeft - b.secondsLeft)[0] ?? null

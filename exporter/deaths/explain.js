@@ -17,6 +17,13 @@ const THRASH_RATIO = 0.3
  */
 const RECORD_RATIO = 0.1
 /**
+ * Time within which a growing live heap would have filled the heap. V8 may end the process before
+ * the heap reaches its limit, when major GCs free little and promotion needs room.
+ */
+const FULL_SOON_SECONDS = 10
+/** Least number of readings after major GCs that show a growing live heap. */
+const LEAST_READINGS = 3
+/**
  * Lower thresholds for an aborted process, because few other causes than a full heap abort Node.js.
  */
 const ABORTED_RECORD_RATIO = 0.03
@@ -223,6 +230,7 @@ function nearHeapLimit (
     oldLimitBytes,
     heapGrowthBytesPerSecond,
     heapRecordBytes,
+    heapRise,
     gcPauseRatio,
     silentSeconds,
     intervalSeconds
@@ -234,9 +242,11 @@ function nearHeapLimit (
   if (oldBytes >= nearRatio * oldLimitBytes) {
     return gcPauseRatio >= THRASH_RATIO ? 'certain' : 'likely'
   }
-  if (heapGrowthBytesPerSecond * (silentSeconds + intervalSeconds) >= left) return 'likely'
+  const unseenSeconds = silentSeconds + intervalSeconds
+  if (heapGrowthBytesPerSecond * unseenSeconds >= left) return 'likely'
   // A loop that fills the heap without a pause sends no frame, but its growth is visible in RSS.
   if (silentGrowthBytes !== undefined && silentGrowthBytes >= left / 2) return 'likely'
+  if (growsWithin(heapRise, unseenSeconds + FULL_SOON_SECONDS) >= left) return 'possible'
   if (heapRecordBytes >= recordRatio * oldLimitBytes) return 'possible'
   const intervals = countIntervals(silentSeconds, { intervalSeconds })
   const silent = intervals >= silentIntervals && silentSeconds < HUNG_SECONDS
@@ -244,6 +254,16 @@ function nearHeapLimit (
     silentGrowthBytes !== undefined && silentGrowthBytes < recordRatio * oldLimitBytes
   return silent && !stoodStill ? 'possible' : undefined
 }
+
+/**
+ * @param {import('./last-moments').HeapRise | null} rise
+ * @param {number} seconds
+ * @returns {number} bytes that the live heap gains in this time; 0 unless every major GC showed a
+ *   rise
+ */
+const growsWithin = (rise, seconds) => rise && rise.readings >= LEAST_READINGS && rise.falls === 0
+  ? seconds * (rise.toBytes - rise.fromBytes) / rise.seconds
+  : 0
 
 /**
  * Estimates from the last moments whether the container reached its limit.
@@ -305,12 +325,10 @@ function memoryText ({
 }) {
   const parts = []
   if (rssBytes !== undefined) {
-    parts.push(
-      `RSS was ${formatBytes(rssBytes)}${containerLimitBytes
-? ' of the container limit of ' +
-        `${formatBytes(containerLimitBytes)}`
-: ''}`
-    )
+    const limit = containerLimitBytes
+      ? ` of the container limit of ${formatBytes(containerLimitBytes)}`
+      : ''
+    parts.push(`RSS was ${formatBytes(rssBytes)}${limit}`)
   }
   if (heapUsedBytes !== undefined && heapSizeLimitBytes !== undefined) {
     parts.push(`the heap ${formatBytes(heapUsedBytes)} of ${formatBytes(heapSizeLimitBytes)}`)

@@ -21,9 +21,9 @@ const reasons = Object.freeze({
   heap_oom: {
     title: 'V8 ran out of heap',
     known:
-      'SIGABRT, or an unknown signal, in one of three situations: the heap was near its limit, it ' +
-        'rose steeply, or RSS rose by the free part of the heap limit while the event loop was ' +
-        'blocked',
+      'SIGABRT, or an unknown signal, in one of these situations: the heap was near its limit, ' +
+        'would have reached it within ten seconds, or rose steeply; or RSS rose by the free part ' +
+        'of the heap limit while the event loop was blocked',
     counted: true
   },
   crash: {

@@ -34,6 +34,10 @@ const moments = (changes = {}) => ({
 const full = { containerBytes: 470 * MIB, rssBytes: 470 * MIB }
 const heapFull = { heapUsedBytes: 260 * MIB, oldBytes: 250 * MIB, gcPauseRatio: 0.6 }
 const signal = name => ({ code: null, signal: name })
+/** 5 MiB/s, shown by five major GCs. */
+const heapRise = (changes = {}) => ({
+  fromBytes: 100 * MIB, toBytes: 200 * MIB, seconds: 20, readings: 5, falls: 0, ...changes
+})
 
 describe('the explanation of a process that ran out of heap', () => {
   const rise = (changes = {}) => ({
@@ -310,6 +314,24 @@ describe('the reason of a death', () => {
       'SIGABRT, the heap above its maximum by a thirtieth of its limit',
       { exit: signal('SIGABRT'), moments: { heapRecordBytes: 9 * MIB } },
       'heap_oom',
+      'possible'
+    ],
+    [
+      'no signal, a live heap that would have been full within ten seconds',
+      { moments: { oldBytes: 200 * MIB, heapRise: heapRise() } },
+      'heap_oom',
+      'possible'
+    ],
+    [
+      'no signal, the same growth with a fall',
+      { moments: { oldBytes: 200 * MIB, heapRise: heapRise({ falls: 1 }) } },
+      'signal',
+      'possible'
+    ],
+    [
+      'no signal, the same growth with more room',
+      { moments: { oldBytes: 190 * MIB, heapRise: heapRise() } },
+      'signal',
       'possible'
     ],
     ['no signal after 20 s of silence', { moments: { silentSeconds: 20 } }, 'hung', 'likely'],
