@@ -1,5 +1,7 @@
 'use strict'
 
+const { PAUSE_ROW } = require('@memwatch/agent/protocol/frame')
+
 /** Frames of event loop delay in the window: half a minute at one frame a second. */
 const FRAMES = 30
 
@@ -28,10 +30,14 @@ class RecentDelay {
     const [countBefore, sumBefore, , bucketsBefore] = this.#rows[0]
     const [countNow, sumNow, , bucketsNow] = this.#rows[this.#rows.length - 1]
     const count = countNow - countBefore
+    let longestSeconds = 0
+    for (let i = 1; i < this.#rows.length; i++) {
+      longestSeconds = Math.max(longestSeconds, this.#rows[i][PAUSE_ROW.longestSeconds])
+    }
     return {
       count,
       meanSeconds: count > 0 ? (sumNow - sumBefore) / count : 0,
-      longestSeconds: Math.max(0, ...this.#rows.slice(1).map(([, , longest]) => longest)),
+      longestSeconds,
       buckets: bucketsNow.map((value, i) => value - bucketsBefore[i])
     }
   }

@@ -204,12 +204,14 @@ class Window {
   }
 
   /**
-   * A trend, recomputed only when its points changed: see Trends.
-   * @param {string} name of the trend
+   * A trend, or another value over a span, recomputed only when its points changed: see Trends.
+   * @template T
+   * @param {string} name of the value
    * @param {number} spanSeconds length of its window
-   * @param {() => import('../statistics/trends').Found} compute
+   * @param {() => T} compute
+   * @returns {T}
    */
-  trend (name, spanSeconds, compute) {
+  overSpan (name, spanSeconds, compute) {
     return this.#trends.get(name, this.nowSeconds, Math.min(spanSeconds, this.nowSeconds), compute)
   }
 

@@ -147,7 +147,7 @@ module.exports = {
     unit: 'bytes',
     help: 'Memory of short-lived Buffers: largest fall of external memory in the last two hours, ' +
       'without the start.',
-    compute: window => {
+    compute: window => window.overSpan('churn of Buffers', CHURN_SECONDS, () => {
       const seconds = window.settledSeconds(CHURN_SECONDS)
       const peaks = window.points('externalPeakBytes', seconds)
       const readings = window.points('externalBytes', seconds)
@@ -160,6 +160,6 @@ module.exports = {
         fall = Math.max(fall, highest - value)
       })
       return fall
-    }
+    })
   })
 }

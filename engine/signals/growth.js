@@ -110,7 +110,7 @@ function growth (window, { track, afterMajors, spans }) {
   let readings = 0
   for (const span of spans) {
     const seconds = Math.min(span.seconds, window.nowSeconds - warmUp)
-    const found = window.trend(span.name, seconds, () => {
+    const found = window.overSpan(span.name, seconds, () => {
       const { times, values } = afterMajors
         ? settledPoints(window, track, seconds)
         : window.points(track, seconds)

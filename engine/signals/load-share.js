@@ -46,7 +46,7 @@ const mostLoadShare = (window, level, spanSeconds) =>
 function weigh (window, level, spanSeconds) {
   if (window.settledSeconds(spanSeconds) < LEAST_SECONDS) return null
   const name = `load of ${level} in ${spanSeconds}`
-  return window.trend(name, spanSeconds, () => explain(window, level, spanSeconds))
+  return window.overSpan(name, spanSeconds, () => explain(window, level, spanSeconds))
 }
 
 /**

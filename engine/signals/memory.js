@@ -29,7 +29,7 @@ const rssGrowth = growthOf('rssBytes')
 const slackGrowth = growthOf('allocatorSlackBytes')
 
 /** @param {import('../history/window').Window} window */
-const nativeGrowth = window => window.trend('nativeBytes', NATIVE_SECONDS, () => {
+const nativeGrowth = window => window.overSpan('nativeBytes', NATIVE_SECONDS, () => {
   const { times, values } = window.points('nativeBytes', NATIVE_SECONDS)
   return { trend: trend(times, values), readings: times.length }
 })

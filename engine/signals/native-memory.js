@@ -87,7 +87,7 @@ function readingsOutside (window, seconds) {
  * @returns {number} largest such fall of native memory in the last ten minutes, without the start
  *   phase
  */
-const nativeReusedBytes = window => window.once('native reused', () => {
+const nativeReusedBytes = window => window.overSpan('native reused', NATIVE_SECONDS, () => {
   let highest = { native: 0, outside: 0 }
   let reused = 0
   for (const reading of readingsOutside(window, window.settledSeconds(NATIVE_SECONDS))) {
@@ -153,10 +153,11 @@ const slackBytes = window => {
 const retainedBytes = window => window.once('retained', () => {
   const slack = canTellRetained(window.hello.allocator) ? slackBytes(window) : null
   if (slack === null) return null
+  if (answer(window).asked) return slack
   const enough = MOVED_SHARE * slack
   const churn = bufferChurnBytes.compute(window) ?? 0
   // The second value costs more to compute, and is often not needed.
-  if (answer(window).asked || churn >= enough) return slack
+  if (churn >= enough) return slack
   const reused = nativeReusedBytes(window)
   return reused >= enough ? slack : Math.max(churn, reused)
 })

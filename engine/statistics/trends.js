@@ -15,22 +15,23 @@ const OLDEST_SECONDS = 300
  */
 
 /**
- * Cached trends, each valid until its next merged point is due. A trend uses a fixed number of
- * merged points, so each point covers a fixed share of the span. Recomputing it earlier would give
- * nearly the same result.
+ * Cached trends and other values over a span, each valid until the next merged point is due. A
+ * trend uses a fixed number of merged points, so each point covers a fixed share of the span.
+ * Recomputing it earlier would give nearly the same result.
  */
 class Trends {
-  /** @type {Map<string, { atSeconds: number, found: Found }>} */
+  /** @type {Map<string, { atSeconds: number, found: any }>} */
   #known = new Map()
   /** @type {Map<string, { version: number, result: any }>} */
   #versions = new Map()
 
   /**
+   * @template T
    * @param {string} name
    * @param {number} nowSeconds
    * @param {number} spanSeconds
-   * @param {() => Found} compute
-   * @returns {Found}
+   * @param {() => T} compute
+   * @returns {T}
    */
   get (name, nowSeconds, spanSeconds, compute) {
     const known = this.#known.get(name)
