@@ -1451,6 +1451,37 @@ describe('automatic captures', () => {
   })
 })
 
+describe('suspects of a first reading', () => {
+  const make = diagnosis => {
+    const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
+    target.take(frame({ values: { liveHeapBytes: 100 * MIB } }), 0)
+    const known = findCase(target)
+    known.verdicts = /** @type {any} */ ([{ diagnosis, state: 'suspected' }])
+    /** @param {object} changes */
+    const capture = changes => attach(target, /** @type {any} */ ({
+      id: 'new', kind: 'heap_profile', diagnosis, requestedUnixMs: 0, state: 'running', ...changes
+    }))
+    const found = (total, file) => ({ of: 'grown bytes', total, sites: [{ file, share: 1 }] })
+    const shown = () => attachedVerdicts(target)[0].suspects?.suspects.sites[0].file
+    return { capture, found, shown }
+  }
+  it('hide earlier ones while the profile runs, and end with its failure', () => {
+    const { capture, found, shown } = make('js-heap-leak')
+    capture({ id: 'old', state: 'done', suspects: found(9 * MIB, 'old.js') })
+    capture({ suspects: found(9 * MIB, 'first.js') })
+    expect(shown()).toBe('first.js')
+    capture({ state: 'failed', error: 'the process ended' })
+    expect(shown()).toBe('old.js')
+  })
+  it('of a full heap count only if the heap grew by a hundredth', () => {
+    const { capture, found, shown } = make('heap-limit-thrash')
+    capture({ suspects: found(0.9 * MIB, 'noise.js') })
+    expect(shown()).toBeUndefined()
+    capture({ suspects: found(1.1 * MIB, 'grows.js') })
+    expect(shown()).toBe('grows.js')
+  })
+})
+
 it('the store has the defaults of the command line', () => {
   expect([
     options.capturesMax.read(options.capturesMax.default),
