@@ -92,7 +92,7 @@ class Case {
    */
   followUps = new Map()
   /** Uptime at the first evaluation. */
-  evaluatedSinceSeconds = NaN
+  evaluatedSinceSeconds = Infinity
   /** Uptime at the last evaluation. */
   evaluatedAtSeconds = -Infinity
   /** RSS at the last evaluation. */

@@ -11,13 +11,13 @@ const { SEVERITIES } = require('../diagnoses/define-diagnosis')
 const { formatSeconds } = require('../text/format')
 
 /**
- * Interval of evaluations, in the target's own time: the same live and in a replay. A target
- * without a finding is evaluated less often after some minutes, because its states change slowly,
- * unless its RSS rises by this factor meanwhile.
+ * Bounds of the interval of evaluations, in the target's own time: the same live and in a replay. A
+ * target without a finding is evaluated less often the longer it was watched, because its states
+ * change more slowly, unless its RSS rises by this factor meanwhile.
  */
-const EVALUATE_EVERY_SECONDS = 2
-const RARELY_EVERY_SECONDS = 8
-const RARELY_AFTER_SECONDS = 600
+const LEAST_INTERVAL_SECONDS = 2
+const MOST_INTERVAL_SECONDS = 8
+const INTERVAL_SHARE = 1 / 60
 const RISE_RATIO = 1.1
 
 /**
@@ -66,11 +66,12 @@ function evaluate (
 ) {
   const known = findCase(target)
   const nowSeconds = target.frame?.uptimeSeconds ?? -Infinity
-  const isKnown = nowSeconds - known.evaluatedSinceSeconds > RARELY_AFTER_SECONDS
   const { rssBytes = 0 } = target.values
-  const isCalm = isKnown && !isIll(target) && rssBytes < RISE_RATIO * known.evaluatedRssBytes
-  const ownSeconds = isCalm ? RARELY_EVERY_SECONDS : EVALUATE_EVERY_SECONDS
-  if (nowSeconds - known.evaluatedAtSeconds < Math.max(everySeconds, ownSeconds)) return []
+  const isCalm = !isIll(target) && rssBytes < RISE_RATIO * known.evaluatedRssBytes
+  const watchedSeconds = isCalm ? nowSeconds - known.evaluatedSinceSeconds : 0
+  const ownSeconds = Math.min(MOST_INTERVAL_SECONDS, INTERVAL_SHARE * watchedSeconds)
+  const leastSeconds = Math.max(LEAST_INTERVAL_SECONDS, everySeconds, ownSeconds)
+  if (nowSeconds - known.evaluatedAtSeconds < leastSeconds) return []
   const window = target.window()
   if (!window) return []
   if (known.evaluatedAtSeconds === -Infinity) known.evaluatedSinceSeconds = window.nowSeconds
