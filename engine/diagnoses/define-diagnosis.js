@@ -60,6 +60,8 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  *   last as long to withdraw the judgement
  * @property {boolean} [keeps] true if the evidence is too close to the limits to withdraw an
  *   earlier finding
+ * @property {boolean} [refutes] with `ok`: true if the evidence withdraws an earlier suspicion at
+ *   once
  * @property {string} [standing] beginning of the summary while newer, weaker evidence has not
  *   lasted long enough to withdraw the finding: a clause without momentary values and without a
  *   full stop
@@ -68,7 +70,7 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
 /**
  * A judgement without a finding.
  * @typedef {Pick<Judgement, 'state' | 'summary' | 'openUntil' | 'waitSeconds' | 'seconds' |
- *   'keeps'>} Dismissal
+ *   'keeps' | 'refutes'>} Dismissal
  */
 
 /**
@@ -149,7 +151,7 @@ function defineDiagnosis (definition) {
 /**
  * Dismissal of a problem that is ruled out.
  * @param {string} summary the reason
- * @param {Pick<Dismissal, 'seconds' | 'keeps'>} [more]
+ * @param {Pick<Dismissal, 'seconds' | 'keeps' | 'refutes'>} [more]
  * @returns {Dismissal}
  */
 const ok = (summary, more) => ({ state: 'ok', summary, ...more })

@@ -47,7 +47,8 @@ function judgeMinutes (signals, limits, runway) {
       )
   }
   const line = lineOf(signals, limits, trend, runway)
-  return judgeFlat(signals, limits, line) ??
+  return ruleOutReleased(signals, limits, line) ??
+    judgeFlat(signals, limits, line) ??
     ruleOutFilling(signals, limits, line) ??
     ruleOutKnown(signals, limits, line) ??
     judgeLine(signals, limits, line)
@@ -87,6 +88,14 @@ function judgeLastMinute (signals, limits, runway) {
   // Growth since the start is more evidence than a few readings.
   const mayBeCertain = sinceStart(signals, limits, line) !== line
   return isSteep ? judgeLine(signals, limits, line, mayBeCertain) : null
+}
+
+/** Did the app release what had grown? @type {Question} */
+function ruleOutReleased (signals, limits, { rise, seconds }) {
+  if ((signals.liveHeapFallRatio ?? 0) < limits.fallShareRatio) return null
+  return ok(`${sayRose(rise, seconds)}, then fell, and is at ` +
+    `${formatBytes(signals.liveHeapBytes ?? 0)} now: the app released what had grown`,
+  { refutes: true })
 }
 
 /** Does the live heap rise by an amount worth a suspicion? @type {Question} */

@@ -23,6 +23,7 @@ module.exports = defineDiagnosis({
   uses: [
     'liveHeapBytes',
     'liveHeapTrend',
+    'liveHeapFallRatio',
     'liveHeapLineSeconds',
     'liveHeapAgeSeconds',
     'heapRunwayBytes',
@@ -69,6 +70,9 @@ module.exports = defineDiagnosis({
     lateGrowthRatio: 0.6,
     // A suspicion is withdrawn if the growth falls below this share of the rate.
     levelsOffRatio: 0.4,
+    // A live heap that falls by this share of its rise was released, so nothing leaks. A cache of
+    // two generations fell by 0.55 when it dropped the older one.
+    fallShareRatio: 0.5,
     ...FILLING_LIMITS,
     // Growth below this share of the way to the limit is not worth a suspicion.
     suspectedRunwayShareRatio: 0.05,

@@ -112,6 +112,24 @@ module.exports = {
   }),
   liveHeapTrend: bytesTrend('the live heap across major GCs', window =>
     trendOf(liveHeapTrend(window))),
+  liveHeapFallRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    expected: 'while the live heap has a rising trend',
+    afterEvent: true,
+    help: 'Fall of the live heap below its highest reading, and below the end of its rising ' +
+      'trend, as a share of the rise.',
+    compute: window => {
+      const { trend: line } = liveHeapTrend(window)
+      const { liveHeapBytes: now } = window.values
+      if (!line || line.rise <= 0 || now === undefined) return null
+      const end = line.intercept + line.slope * (line.startX + line.spanX)
+      if (end <= now) return 0
+      const { values } = pointsAfterMajors(window, 'liveHeapBytes', window.nowSeconds - line.startX)
+      // A single high reading is far above the line, and the line far above a sawtooth.
+      const from = Math.min(end, Math.max(now, ...values))
+      return (from - now) / line.rise
+    }
+  }),
   liveHeapLineSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
     help: 'Time for which the live heap has grown along the line of its trend, with the warm-up ' +

@@ -1901,6 +1901,25 @@ describe('a thread that waits for a CPU', () => {
   })
 })
 
+describe('a live heap that grew and fell', () => {
+  const fallen = (fallMib, seconds = 248) => watch({
+    seconds,
+    at: t => ({
+      liveMib: 20 + t * 0.5 - (t >= 240 ? fallMib : 0),
+      majors: t % 8 === 0 ? 1 : 0
+    })
+  })
+  it('is no leak at once if it fell by half of its rise', () => {
+    expect(fallen(0, 239).verdict('js-heap-leak').state).toBe('suspected')
+    expect(fallen(80).verdict('js-heap-leak')).toMatchObject({
+      state: 'ok', summary: expect.stringContaining('then fell, and is at 63 MiB now')
+    })
+  })
+  it('stays suspected if it fell by less', () => {
+    expect(fallen(20).verdict('js-heap-leak').state).toBe('suspected')
+  })
+})
+
 describe('the bound of a live heap without major GCs', () => {
   /**
    * Creates a quiet app that runs no major GC, and promotes this many MiB per hour.
