@@ -1,10 +1,10 @@
 'use strict'
 
-const { defineDiagnosis, ok } = require('./define-diagnosis')
+const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
 const { NATIVE_BASE_BYTES } = require('../memory/parts')
 const { cpuTimeEvidence, evidence, listEvidence, prediction, wallAndCpu } = require('./evidence')
 const { ROOM_LIMITS, hasRoom } = require('./severity')
-const { formatBytes, formatNumber, formatRatio } = require('../text/format')
+const { formatBytes, formatNumber, formatRatio, formatSeconds } = require('../text/format')
 const { flagsInForce } = require('../v8/flags')
 
 /**
@@ -51,6 +51,7 @@ module.exports = defineDiagnosis({
     'ordinaryMajorsPerSecond',
     'webassemblyGrowthBytesPerSecond',
     'externalTrend',
+    'liveHeapAgeSeconds',
     'cpuTimeRatio',
     'cpuThrottledRatio'
   ],
@@ -58,6 +59,8 @@ module.exports = defineDiagnosis({
     // Least garbage in Buffers at one time, and its least share of RSS.
     waitingBytes: 40 * 2 ** 20,
     waitingShareRatio: 0.2,
+    // Without a major GC for this long, Buffers that stay allocated may be garbage.
+    unseenSeconds: 60,
     // Least rate and cost of the full collections that run only for Buffers. The rate is per
     // CPU-second, because a thread that waits for a CPU drops fewer Buffers.
     majorsPerCpuSecond: 1,
@@ -98,7 +101,7 @@ module.exports = defineDiagnosis({
       (perCpuSecond >= limits.majorsPerCpuSecond ? limits.majorRatio : limits.costlyMajorRatio)
     const waits = waiting >= limits.waitingBytes && share >= limits.waitingShareRatio
     if (!collects || !waits) {
-      return ok(`up to ${formatBytes(waiting)} of unused Buffers wait between GCs, and ` +
+      return judgeUnseen(signals, limits) ?? ok(`up to ${formatBytes(waiting)} of unused Buffers wait between GCs, and ` +
         `${formatNumber(majors)} major GCs a second run for them ` +
         `(${wallAndCpu(signals, pauses, cpuRatio)})`)
     }
@@ -208,6 +211,19 @@ function waitingOf (signals, limits) {
   return Math.max(
     externalWaitingBytes, areForBuffers ? Math.min(externalPeakBytes, COLLECTED_FROM_BYTES) : 0
   )
+}
+
+/**
+ * Buffers that stay allocated while no major GC runs may all be garbage.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @returns {import('./define-diagnosis').Dismissal | null}
+ */
+function judgeUnseen ({ externalFloorBytes: bytes, rssBytes, liveHeapAgeSeconds: age }, limits) {
+  const isMuch = bytes >= limits.waitingBytes && bytes >= limits.waitingShareRatio * rssBytes
+  if (!isMuch || age === null || age < limits.unseenSeconds) return null
+  return unknown(`${formatBytes(bytes)} of Buffers are allocated, and no major GC has run for ` +
+    `${formatSeconds(age)}: some of them may be unused`)
 }
 
 /**

@@ -1901,6 +1901,20 @@ describe('a thread that waits for a CPU', () => {
   })
 })
 
+describe('Buffers that stay allocated', () => {
+  it.each([
+    ['may be unused once no major GC has run for a minute', 100, 30, 'unknown'],
+    ['are in use as far as the last major GC shows', 100, 70, 'ok'],
+    ['are not worth a question if they are few', 10, 30, 'ok']
+  ])('%s', (_, externalMib, lastMajor, state) => {
+    const { verdict } = watch({
+      seconds: 100,
+      at: t => ({ externalMib, rssMib: 100 + externalMib, majors: t <= lastMajor ? 1 : 0 })
+    })
+    expect(verdict('array-buffer-pile-up').state).toBe(state)
+  })
+})
+
 describe('a live heap that grew and fell', () => {
   const fallen = (fallMib, seconds = 248) => watch({
     seconds,
