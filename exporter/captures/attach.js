@@ -48,6 +48,8 @@ function attach (target, capture) {
   if (isWeak && findCase(target).suspects.has(diagnosis)) return
   const attached = { captureId: id, kind, atUnixMs: requestedUnixMs, suspects }
   const isRunning = capture.state === 'running'
+  // While the first samples name only Node.js itself, later ones may name the app.
+  if (isRunning && suspects.sites[0].file?.startsWith('node:')) return
   findCase(target)[isRunning ? 'earlySuspects' : 'suspects'].set(diagnosis, attached)
 }
 

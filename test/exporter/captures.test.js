@@ -1473,6 +1473,13 @@ describe('suspects of a first reading', () => {
     capture({ state: 'failed', error: 'the process ended' })
     expect(shown()).toBe('old.js')
   })
+  it('are not shown while they name Node.js itself', () => {
+    const { capture, found, shown } = make('native-memory-leak')
+    capture({ suspects: found(9 * MIB, 'node:internal/timers') })
+    expect(shown()).toBeUndefined()
+    capture({ state: 'done', suspects: found(9 * MIB, 'node:internal/timers') })
+    expect(shown()).toBe('node:internal/timers')
+  })
   it('of a full heap count only if the heap grew by a hundredth', () => {
     const { capture, found, shown } = make('heap-limit-thrash')
     capture({ suspects: found(0.9 * MIB, 'noise.js') })
