@@ -6,7 +6,7 @@ const { fitHeaps } = require('./container-limit-mismatch-fix')
 const { judgeMachine } = require('./container-limit-mismatch-machine')
 const { findResize, judgeRaised } = require('./container-limit-mismatch-resized')
 const { judgeTogether } = require('./container-limit-mismatch-together')
-const { formatBytes, formatRatio } = require('../text/format')
+const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
 
 module.exports = defineDiagnosis({
   id: 'container-limit-mismatch',
@@ -21,6 +21,8 @@ module.exports = defineDiagnosis({
     'containerHighHitsPerSecond',
     'memoryPressureRatio',
     'rssShareRatio',
+    'rssTrend',
+    'memoryRunwayBytes',
     'heapResidentBytes',
     'containerLimitHitsPerSecond',
     'semiSpaceMaxBytes',
@@ -50,6 +52,10 @@ module.exports = defineDiagnosis({
     // A heap is about to outgrow its container if RSS reaches this share of the container's limit.
     rssShareRatio: 0.85,
     suspectedRssShareRatio: 0.7,
+    // The same is true if RSS reached this share, and grows in a line that ends at the limit soon.
+    growingRssShareRatio: 0.5,
+    steadinessRatio: 0.6,
+    soonSeconds: 120,
     // The heap is the cause if its resident memory reaches this share of the same limit.
     heapShareRatio: 0.4,
     // Share of time spent waiting for memory above memory.high.
@@ -193,10 +199,11 @@ function judgeAlone (signals, limits, finding, target) {
   const used = signals.rssShareRatio ?? 0
   const heapShare = (signals.heapResidentBytes ?? 0) / limit
   const isPressed = used >= limits.rssShareRatio && heapShare >= limits.heapShareRatio
+  const fills = fillsSoon(signals, limits)
   return {
     state: isBlind || isPressed ? 'confirmed' : 'suspected',
     // Far below the limit there is no risk yet.
-    severity: used >= limits.suspectedRssShareRatio ? 'warning' : 'info',
+    severity: used >= limits.suspectedRssShareRatio || fills ? 'warning' : 'info',
     summary: `V8 may use ${formatBytes(heapLimit)} of heap, and ${formatBytes(beside)} are in ` +
       `use outside it: together more than the container's ${formatBytes(limit)}.`,
     finding,
@@ -210,12 +217,27 @@ function judgeAlone (signals, limits, finding, target) {
       evidence('rssBytes', rssBytes, limits.rssShareRatio * limit, (value, limit) =>
         `RSS is ${value}. The finding is severe from ${limit} on, if the heap fills ` +
         `${formatRatio(limits.heapShareRatio)} of the container (now ${formatRatio(heapShare)}).`),
+      fills && evidence('rssGrowthBytesPerSecond', signals.rssTrend?.slope ?? 0, 0, value =>
+        `RSS grows by ${value}, and would reach the limit within ` +
+        `${formatSeconds(limits.soonSeconds)}.`),
       hits && evidence('containerLimitHitsPerSecond', hits, 0, value =>
         `Memory use reached the limit ${value}; each time the kernel had to reclaim memory.`)
     ),
     impact: 'V8 does not run more GCs when the container is nearly full. If the heap then grows, ' +
       'the kernel kills the process (exit 137, OOMKilled), and the log has no message about a heap.'
   }
+}
+
+/**
+ * Does RSS grow in a line that ends at the container's limit soon?
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+function fillsSoon ({ rssShareRatio, rssTrend, memoryRunwayBytes }, limits) {
+  if (rssTrend === null || memoryRunwayBytes === null) return false
+  return (rssShareRatio ?? 0) >= limits.growingRssShareRatio &&
+    (rssTrend.steadinessRatio ?? 0) >= limits.steadinessRatio &&
+    memoryRunwayBytes <= limits.soonSeconds * rssTrend.slope
 }
 
 /**

@@ -1901,6 +1901,18 @@ describe('a thread that waits for a CPU', () => {
   })
 })
 
+it.each([
+  ['and grows to the limit within two minutes', 3, 'warning'],
+  ['and would need longer', 1, 'info'],
+  ['and stays', 0, 'info']
+])('a heap larger than its container, of which RSS fills half %s', (_, mibPerSecond, severity) => {
+  const { verdict } = watch({
+    seconds: 60,
+    at: t => ({ heapLimitMib: 2000, rssMib: 320 + mibPerSecond * (t - 60) })
+  })
+  expect(verdict('container-limit-mismatch')).toMatchObject({ state: 'confirmed', severity })
+})
+
 describe('Buffers that stay allocated', () => {
   it.each([
     ['may be unused once no major GC has run for a minute', 100, 30, 'unknown'],
