@@ -22,7 +22,7 @@ const PLACES = Object.freeze({
       '`CAPTURE` names the lines that create them.'
   },
   buffers: {
-    name: 'it is in Buffers that JavaScript still references',
+    name: 'it is in Buffers',
     title: 'Drop the references to retained Buffers',
     code: 'The signal arrayBuffers grows at the same time: a Map, an array, a cache without a ' +
       'limit, or a queue that fills faster than it empties holds Buffers or ArrayBuffers. Limit ' +
