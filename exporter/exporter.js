@@ -138,9 +138,12 @@ class Exporter extends GuardedEmitter {
     await this.#parts.drained()
   }
 
-  /** Resolves when each heap snapshot that V8 wrote before a death is analysed. */
+  /**
+   * Resolves when the captures of ended processes are analysed, and the heap snapshots that V8
+   * wrote before a death.
+   */
   async analysed () {
-    await this.deathSnapshots.idle()
+    await Promise.all([this.captures.idle(), this.deathSnapshots.idle()])
   }
 
   /**

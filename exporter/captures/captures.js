@@ -160,6 +160,12 @@ class Captures extends EventEmitter {
     this.#store.remove(id)
   }
 
+  /** Resolves when no capture of a target that has ended is being analysed. */
+  async idle () {
+    const ended = [...this.#running.values()].filter(({ target }) => !target.connected)
+    await Promise.all(ended.map(({ finished }) => finished))
+  }
+
   /** Deletes the files that must not outlive this process. */
   close () {
     this.#closing.abort()
@@ -228,6 +234,7 @@ class Captures extends EventEmitter {
       this.counts.set(key, (this.counts.get(key) ?? 0) + 1)
       this.emit('done', capture, target)
     }).then(() => capture)
+    running.finished = finished
     return { capture, finished }
   }
 

@@ -10,6 +10,8 @@ const PART_WITHIN_MS = 10_000
 class RunningCapture {
   /** @type {Map<string, Promise<{ bytes: number, sha256: string }>>} */
   arrived = new Map()
+  /** Resolves when the capture has ended. @type {Promise<unknown> | undefined} */
+  finished
   /** @type {Map<string, () => void>} */
   #awaited = new Map()
 

@@ -544,10 +544,16 @@ describe('a heap profile whose process dies', () => {
       retainersOf: /** @type {any} */ async () => null
     })
     const target = new Target({ hello: hello(), name: 'shop', thread: 'main' })
-    const { capture, finished } = captures.request(target, { kind })
+    const { capture } = captures.request(target, { kind })
     for (const [part, text] of Object.entries(parts)) arrive(captures, capture.id, part, text)
+    // The target is still connected: nobody waits for its captures.
+    await captures.idle()
+    expect(capture.state).toBe('running')
+    target.connected = false
+    const idle = captures.idle()
     die()
-    return { capture: await finished, store }
+    await idle
+    return { capture, store }
   }
 
   it.each([
