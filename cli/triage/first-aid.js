@@ -4,7 +4,9 @@ const { formatBytes, formatSeconds } = require('@memwatch/engine/text/format')
 
 const LEAK = Object.freeze({
   rollBack: 'Roll back if the growth began with the last release',
-  raise: 'Raise the memory limit only to gain time: the growth continues'
+  raise: 'Raise the memory limit only to gain time: the growth continues',
+  raiseHeap: 'Raise the limit that is reached first, of the heap or of the container, only to gain ' +
+    'time: the growth continues'
 })
 
 /**
@@ -13,10 +15,10 @@ const LEAK = Object.freeze({
  * @type {Readonly<Record<string, readonly string[]>>}
  */
 const measures = Object.freeze({
-  'js-heap-leak': [LEAK.rollBack, LEAK.raise],
+  'js-heap-leak': [LEAK.rollBack, LEAK.raiseHeap],
   'native-memory-leak': [LEAK.rollBack, LEAK.raise],
   'resource-leak': [LEAK.rollBack, 'Raise the limit of open files only to gain time'],
-  'context-leak': [LEAK.rollBack, LEAK.raise],
+  'context-leak': [LEAK.rollBack, LEAK.raiseHeap],
   'buffer-pool-pinning': [LEAK.rollBack],
   'heap-limit-thrash': ['Raise the heap limit, or start more processes, to shorten its GCs'],
   'allocator-fragmentation': [

@@ -60,8 +60,8 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  *   last as long to withdraw the judgement
  * @property {boolean} [keeps] true if the evidence is too close to the limits to withdraw an
  *   earlier finding
- * @property {boolean} [refutes] with `ok`: true if the evidence withdraws an earlier suspicion at
- *   once
+ * @property {boolean} [refutes] with `ok` and `unknown`: true if the evidence withdraws an earlier
+ *   suspicion at once
  * @property {string} [standing] beginning of the summary while newer, weaker evidence has not
  *   lasted long enough to withdraw the finding: a clause without momentary values and without a
  *   full stop
@@ -159,7 +159,7 @@ const ok = (summary, more) => ({ state: 'ok', summary, ...more })
 /**
  * Dismissal of a problem for which evidence is missing.
  * @param {string} summary the missing evidence
- * @param {Pick<Dismissal, 'openUntil' | 'waitSeconds' | 'seconds'>} [more]
+ * @param {Pick<Dismissal, 'openUntil' | 'waitSeconds' | 'seconds' | 'refutes'>} [more]
  * @returns {Dismissal}
  */
 const unknown = (summary, more) => ({ state: 'unknown', summary, ...more })

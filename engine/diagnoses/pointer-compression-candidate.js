@@ -37,7 +37,8 @@ module.exports = defineDiagnosis({
     'unreadAddonsLoaded',
     'heapResidentBytes',
     'liveHeapTrend',
-    'keptTrend'
+    'keptTrend',
+    'rssTrend'
   ],
   limits: {
     // Largest live heap. Pointer compression limits each isolate to a cage of 4 GiB, which must
@@ -134,8 +135,9 @@ function ruleOutGain ({ liveHeapHighestBytes: live, rssBytes }, limits, target, 
  */
 function ruleOutHeap (signals, limits) {
   const { liveHeapHighestBytes: live, pointerSpaceShareRatio: share } = signals
-  if ((findRise(signals) ?? 0) > limits.growthShareRatio * live) {
-    return unknown('the live heap grows, and its final size is unknown')
+  // Until the live heap has a trend, growing RSS may be a growing heap.
+  if ((findRise(signals) ?? signals.rssTrend?.rise ?? 0) > limits.growthShareRatio * live) {
+    return unknown('the live heap grows, and its final size is unknown', { refutes: true })
   }
   if (live > limits.liveHeapBytes) {
     return ok(`a heap of ${formatBytes(live)} comes too near the 4 GiB that an isolate with ` +
