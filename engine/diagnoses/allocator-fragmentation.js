@@ -62,6 +62,8 @@ module.exports = defineDiagnosis({
     growthFit: 0.8,
     growthShareRatio: 0.2,
     lateGrowthRatio: 0.5,
+    // The app uses most of the retained memory again if this share of it is left.
+    reusedShareRatio: 0.5,
     // Threshold that the evidence shows: above it, the arenas of threads retain more than [heap]
     // does.
     arenaShareRatio: 0.5
@@ -83,6 +85,8 @@ module.exports = defineDiagnosis({
     const closer = limit === null
       ? ''
       : ` and bring the ${formatBytes(limit)} limit of the container closer`
+    const now = signals.allocatorSlackNowBytes ?? retained
+    const isReused = now < limits.reusedShareRatio * retained
     const isOpen = risesInLine(signals, limits) || signals.allocatorAnswerDue === 1
     return {
       state: isOpen ? 'suspected' : 'confirmed',
@@ -90,7 +94,9 @@ module.exports = defineDiagnosis({
       keeps: signals.allocatorAnswerDue === 1,
       severity: hasRoom(signals, signals.allocatorSlackBytes, limits) ? 'info' : 'warning',
       summary: `glibc malloc keeps ${about}${formatBytes(retained)} that the app has freed: ` +
-        `${formatRatio(retained / rssBytes)} of RSS.`,
+        `${formatRatio(retained / rssBytes)} of RSS` + (isReused
+        ? `, in the median of the last minute. At the moment the app uses all but ${formatBytes(now)}.`
+        : '.'),
       finding: {
         retainedBytes: retained,
         rssBytes,

@@ -60,7 +60,7 @@ module.exports = defineDiagnosis({
     waitingBytes: 40 * 2 ** 20,
     waitingShareRatio: 0.2,
     // Without a major GC for this long, Buffers that stay allocated may be garbage.
-    unseenSeconds: 60,
+    unseenSeconds: 30,
     // Least rate and cost of the full collections that run only for Buffers. The rate is per
     // CPU-second, because a thread that waits for a CPU drops fewer Buffers.
     majorsPerCpuSecond: 1,

@@ -1913,11 +1913,35 @@ it.each([
   expect(verdict('container-limit-mismatch')).toMatchObject({ state: 'confirmed', severity })
 })
 
+it.each([
+  [300, /: 81 % of RSS\.$/],
+  [5, /in the median of the last minute\. At the moment the app uses all but 5 MiB\.$/]
+])('malloc that keeps 300 MiB, of which %d are free now, is told so', (nowMib, summary) => {
+  const { judge, limits } = require('../../engine/diagnoses/allocator-fragmentation')
+  const signals = {
+    allocatorAsked: 1,
+    allocatorAnswerDue: 0,
+    allocatorSlackBytes: 300 * MIB,
+    allocatorSlackNowBytes: nowMib * MIB,
+    allocatorSlackTrend: null,
+    bufferChurnBytes: 300 * MIB,
+    nativeReusedBytes: 300 * MIB,
+    nativeTrend: null,
+    rssBytes: 370 * MIB,
+    containerLimitBytes: null,
+    containerShareBytes: null,
+    memoryRunwayBytes: null
+  }
+  const found = judge(/** @type {any} */ (signals), limits, hello({ allocator: 'glibc' }))
+  expect(found.state).toBe('confirmed')
+  expect(found.summary).toMatch(summary)
+})
+
 describe('Buffers that stay allocated', () => {
   it.each([
-    ['may be unused once no major GC has run for a minute', 100, 30, 'unknown'],
-    ['are in use as far as the last major GC shows', 100, 70, 'ok'],
-    ['are not worth a question if they are few', 10, 30, 'ok']
+    ['may be unused once no major GC has run for half a minute', 100, 60, 'unknown'],
+    ['are in use as far as the last major GC shows', 100, 80, 'ok'],
+    ['are not worth a question if they are few', 10, 60, 'ok']
   ])('%s', (_, externalMib, lastMajor, state) => {
     const { verdict } = watch({
       seconds: 100,
