@@ -102,7 +102,7 @@ module.exports = defineDiagnosis({
     const waits = waiting >= limits.waitingBytes && share >= limits.waitingShareRatio
     if (!collects || !waits) {
       return judgeUnseen(signals, limits) ?? ok(`up to ${formatBytes(waiting)} of unused Buffers wait between GCs, and ` +
-        `${formatNumber(majors)} major GCs a second run for them ` +
+        `V8 counts ${formatNumber(majors)} major GCs a second for them ` +
         `(${wallAndCpu(signals, pauses, cpuRatio)})`)
     }
     const isCostly = cpuRatio >= limits.certainMajorRatio

@@ -193,8 +193,11 @@ function ruleOut (signals, limits) {
     return ok(`${heldBack(signals)}: raise the CPU limit; the code is not the cause`)
   }
   if (gc >= limits.gcShareRatio * busy) {
+    const what = (queued ?? 0) > gc
+      ? `, and the thread waits for a CPU ${formatRatio(queued ?? 0)} of the time: both delay the loop`
+      : ': GC blocks the loop'
     return ok(`the loop is late by ${ms(mean)} on average, but GC takes ${formatRatio(gc)} of ` +
-      'the time: GC blocks the loop')
+      `the time${what}`)
   }
   const outside = outsideMajors(signals) * mean
   if (outside < limits.suspectedExpectedWaitSeconds) {

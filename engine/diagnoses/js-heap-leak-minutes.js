@@ -320,8 +320,8 @@ function showLine (signals, limits, line, whole, certainBytes) {
       `The growth is ${fit >= limits.fit ? 'a straight line' : 'not yet a straight line'}: r² ` +
       `${value} (threshold ${limit}).`),
     evidence('liveHeapLateGrowthRatio', late, limits.lateGrowthRatio, (value, limit) =>
-      `The growth does not level off: at the end it had ${value} of its mean rate. The rate of a ` +
-      `cache that fills falls below ${limit}.`),
+      `The growth does not level off: at the end it had ${value} of its mean rate. The rate of most ` +
+      `caches that fill falls below ${limit} in time.`),
     evidence('liveHeapRiseBytes', whole.rise, certainBytes, (_, limit) =>
       `The live heap has risen by ${formatBytes(rise)}${before}: ${way} of the way to the limit (threshold ` +
       `${limit}).`)
@@ -379,16 +379,16 @@ function judgeFewReadings (signals, limits, runway) {
 function showKept (signals, limits, kept, { rise, slope, seconds, fit, lateRatio }) {
   return [
     evidence('keptRiseBytes', rise, limits.certainRiseBytes, (value, limit) =>
-      `The live heap rose by ${value} in ${formatSeconds(seconds)}. Caches that fill stay below ` +
-      `${limit}.`),
+      `The live heap rose by ${value} in ${formatSeconds(seconds)}. Most caches that fill stay ` +
+      `below ${limit}.`),
     evidence('promotedKeptRatio', kept, limits.promotedKeptRatio, (value, limit) =>
       `Of the bytes promoted between two major GCs, ${value} survived the second one (threshold ` +
       `${limit}).`),
     evidence('keptGrowthFit', fit, limits.fit, (value, limit) =>
       `The readings lie on a straight line: r² ${value} (threshold ${limit}).`),
     evidence('keptLateGrowthRatio', lateRatio, limits.lateGrowthRatio, (value, limit) =>
-      `The growth continues at ${value} of its rate. The rate of a cache that fills falls below ` +
-        `${limit}.`),
+      `The growth continues at ${value} of its rate. The rate of most caches that fill falls below ` +
+        `${limit} in time.`),
     evidence('liveHeapGrowthBytesPerSecond', slope, 0, value =>
       `More memory is in use after each major GC: ${value}${sayForced(signals)}.`)
   ]
