@@ -12,8 +12,8 @@ const INTERVAL_BYTES = 131_072
 /** Lower bound, so that a peer cannot slow the app down with a small interval. */
 const LEAST_INTERVAL_BYTES = 1024
 /**
- * At an interval below INTERVAL_BYTES a profile ends early, after about this many samples: one
- * second of CPU time, at 30 µs each.
+ * At INTERVAL_BYTES and below, a profile ends early after about this many samples: one second of
+ * CPU time, at 30 µs each.
  */
 const MOST_SAMPLES = 30_000
 const CHECK_SECONDS = 0.25
@@ -47,7 +47,7 @@ function start ({ collected, intervalBytes = INTERVAL_BYTES }) {
  * @returns {import('./index').Tools['wait']} a wait that ends early after enough samples
  */
 function waitBounded (intervalBytes, { wait, gcs }) {
-  if (intervalBytes >= INTERVAL_BYTES) return wait
+  if (intervalBytes > INTERVAL_BYTES) return wait
   let before = gcs()
   let samples = 0
   return async seconds => {

@@ -17,10 +17,14 @@ const LEAST_SECONDS = 9
 const INTERVAL_BYTES = { service: 524_288, watched: 131_072 }
 const SAMPLES_PER_SECOND = { service: 200, watched: 1000 }
 /**
- * Least distance between samples: an app that allocates little may begin to allocate much at any
- * time, and then each sample costs CPU time.
+ * Least distance between samples, of growth inside and outside the heap: an app that allocates
+ * little may begin to allocate much at any time, and then each sample costs CPU time. Growth inside
+ * the heap has enough samples at a larger distance.
  */
-const LEAST_INTERVAL_BYTES = { service: 8192, watched: 1024 }
+const LEAST_INTERVAL_BYTES = {
+  inside: { service: 131_072, watched: 131_072 },
+  outside: { service: 8192, watched: 1024 }
+}
 /**
  * Duration of the CPU profile of a leak. Calls that retain memory may be short and rare, but the
  * profiler makes the app's event loop look busy: docs/captures.md.
@@ -69,13 +73,35 @@ const OUTSIDE_HEAP = new Set(['native-memory-leak', 'resource-leak', 'buffer-poo
 const modeOf = ({ hello }) => hello.commands?.includes('force_gc') ? 'watched' : 'service'
 
 /**
+ * Distance of samples that the app can bear. The upper bound of its allocation rate, one semi-space
+ * per scavenge, is the estimate of this rate.
+ * @param {Mode} mode
+ * @param {Target} target
+ * @param {keyof typeof LEAST_INTERVAL_BYTES} where place of the growth
+ * @returns {number} bytes
+ */
+function chooseInterval (mode, target, where) {
+  const window = target.window()
+  const { scavengesPerSecond = null, semiSpaceCapacityBytes = null } = window
+    ? signalsOf(window)
+    : {}
+  const bytesPerSecond = scavengesPerSecond === null || semiSpaceCapacityBytes === null
+    ? Infinity
+    : scavengesPerSecond * semiSpaceCapacityBytes
+  const least = LEAST_INTERVAL_BYTES[where][mode]
+  const wanted = Math.max(least, bytesPerSecond / SAMPLES_PER_SECOND[mode])
+  return Math.round(Math.min(wanted, INTERVAL_BYTES[mode]))
+}
+
+/**
  * Plans the profile of a leak in the JS heap: its duration depends on the time that enough samples
  * take.
  * @param {Mode} mode
+ * @param {Target} target
  * @param {Found} [found]
  */
-function planInHeap (mode, found) {
-  const intervalBytes = INTERVAL_BYTES[mode]
+function planInHeap (mode, target, found) {
+  const intervalBytes = chooseInterval(mode, target, 'inside')
   const growth =
     found?.evidence.find(({ signal }) => signal === 'liveHeapGrowthBytesPerSecond')?.value ?? 0
   const seconds = Math.max(SAMPLES * intervalBytes / Math.max(growth, 1), LEAST_SECONDS)
@@ -85,23 +111,15 @@ function planInHeap (mode, found) {
 /**
  * Plans the profile of a leak outside the JS heap. Each retained Buffer, zlib stream, socket or
  * worker has objects of some hundred bytes on the heap. To find these objects, samples are as close
- * together as the allocation rate permits. The upper bound of this rate, one semi-space per
- * scavenge, is its estimate. The rate of new handles tells when there are enough samples.
+ * together as the allocation rate permits. The rate of new handles tells when there are enough
+ * samples.
  * docs/decisions/0065-profiles-find-owners-outside-the-heap.md
  * @param {Mode} mode
  * @param {Target} target
  * @param {Found} found
  */
 function planOutsideHeap (mode, target, { diagnosis, evidence }) {
-  const window = target.window()
-  const { scavengesPerSecond = null, semiSpaceCapacityBytes = null } = window
-    ? signalsOf(window)
-    : {}
-  const bytesPerSecond = scavengesPerSecond === null || semiSpaceCapacityBytes === null
-    ? Infinity
-    : scavengesPerSecond * semiSpaceCapacityBytes
-  const wanted = Math.max(LEAST_INTERVAL_BYTES[mode], bytesPerSecond / SAMPLES_PER_SECOND[mode])
-  const intervalBytes = Math.round(Math.min(wanted, INTERVAL_BYTES[mode]))
+  const intervalBytes = chooseInterval(mode, target, 'outside')
   const handlesPerSecond = diagnosis === 'resource-leak'
     ? evidence.find(({ signal }) => signal.endsWith('PerSecond'))?.value ?? 0
     : 0
@@ -170,7 +188,7 @@ function planCapture ({ what: kind, seconds, when, isNeeded }, target, found) {
   const mode = 'runwayBelowSeconds' in when ? 'watched' : modeOf(target)
   const plan = found && OUTSIDE_HEAP.has(found.diagnosis)
     ? planOutsideHeap(mode, target, found)
-    : planInHeap(mode, found)
+    : planInHeap(mode, target, found)
   const left = found?.secondsLeft ?? Infinity
   const most = Math.min(seconds ?? Infinity, Math.max(LEAST_SECONDS, RUNWAY_SHARE * left))
   return { kind, ...plan, seconds: Math.ceil(Math.min(plan.seconds, most)) }

@@ -1200,7 +1200,7 @@ describe('automatic captures', () => {
       }
     }
   }
-  const [a, b] = /** @type {any[]} */ ([{ name: 'a', hello: {} }, { name: 'b', hello: {} }])
+  const [a, b] = ['a', 'b'].map(name => new Target({ hello: hello(), name, thread: 'main' }))
   const leak = (state, mibPerSecond = 1) => /** @type {any} */ ({
     diagnosis: 'js-heap-leak',
     state,
@@ -1224,21 +1224,6 @@ describe('automatic captures', () => {
     time.now = 3_600_000
     automatic.changed(a, leak('suspected'))
     expect(asked).toHaveLength(3)
-  })
-  it.each([
-    [['capture'], 0.1, { seconds: 30, intervalBytes: 524_288 }],
-    [['capture'], 1, { seconds: 16, intervalBytes: 524_288 }],
-    [['capture'], 10, { seconds: 9, intervalBytes: 524_288 }],
-    [['capture', 'force_gc'], 0.1, { seconds: 30, intervalBytes: 131_072 }],
-    [['capture', 'force_gc'], 1, { seconds: 9, intervalBytes: 131_072 }]
-  ])('with %j profile a leak of %d MiB/s for %j seconds', (commands, mibPerSecond, expected) => {
-    const asked = []
-    const { automatic } = make((_target, options) => {
-      asked.push(options)
-      return { finished: Promise.resolve({ errorCode: null }) }
-    })
-    automatic.changed({ ...a, hello: { commands } }, leak('suspected', mibPerSecond))
-    expect(asked).toEqual([expect.objectContaining(expected)])
   })
   /**
    * @param {string[]} commands that the agent accepts
@@ -1286,6 +1271,26 @@ describe('automatic captures', () => {
       /** @type {any} */ ({ diagnosis: 'resource-leak', state: 'suspected', evidence: [] })
     )
     expect(asked).toEqual([expect.objectContaining({ kind: 'heap_profile', intervalBytes })])
+  })
+  it.each([
+    ['capture', undefined, 0.1, { seconds: 30, intervalBytes: 524_288 }],
+    ['capture', undefined, 1, { seconds: 16, intervalBytes: 524_288 }],
+    ['capture', undefined, 10, { seconds: 9, intervalBytes: 524_288 }],
+    ['capture', 40 * MIB, 1, { seconds: 9, intervalBytes: 209_715 }],
+    ['capture', 80 * MIB, 1, { seconds: 13, intervalBytes: 419_430 }],
+    ['capture', 0, 0.2, { seconds: 20, intervalBytes: 131_072 }],
+    ['force_gc', undefined, 0.1, { seconds: 30, intervalBytes: 131_072 }],
+    ['force_gc', 0, 1, { seconds: 9, intervalBytes: 131_072 }]
+  ])('with %s and %d allocated bytes a second, profile a leak of %d MiB/s for %j', (
+    command, bytesPerSecond, mibPerSecond, expected
+  ) => {
+    const asked = []
+    const { automatic } = make((_target, options) => {
+      asked.push(options)
+      return { finished: Promise.resolve({ errorCode: null }) }
+    })
+    automatic.changed(allocating([command], bytesPerSecond), leak('suspected', mibPerSecond))
+    expect(asked).toEqual([expect.objectContaining(expected)])
   })
   it.each([
     ['capture', 0, 0.1, 60],
