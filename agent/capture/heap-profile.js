@@ -44,19 +44,20 @@ function start ({ collected, intervalBytes = INTERVAL_BYTES }) {
 /**
  * @param {number} intervalBytes
  * @param {import('./index').Tools} tools
- * @returns {import('./index').Tools['wait']} a wait that ends early after enough samples
+ * @returns {(seconds: number, share?: number) => Promise<unknown>} a wait that ends early once the
+ *   profile has this share of MOST_SAMPLES
  */
 function waitBounded (intervalBytes, { wait, gcs }) {
   if (intervalBytes > INTERVAL_BYTES) return wait
   let before = gcs()
   let samples = 0
-  return async seconds => {
+  return async (seconds, share = 1) => {
     for (let waited = 0; waited < seconds; waited += CHECK_SECONDS) {
       await wait(Math.min(CHECK_SECONDS, seconds - waited))
       const now = gcs()
       samples += (now - before) * readSemiSpaceBytes() / intervalBytes
       before = now
-      if (samples >= MOST_SAMPLES) return
+      if (samples >= share * MOST_SAMPLES) return
     }
   }
 }
@@ -79,7 +80,7 @@ async function * heapProfile ({ seconds, intervalBytes = INTERVAL_BYTES }, tools
   let profile
   try {
     if (running.read) {
-      await wait(seconds * FIRST_SHARE)
+      await wait(seconds * FIRST_SHARE, FIRST_SHARE)
       yield { part: 'before', chunks: textChunks(running.read()) }
     }
     await wait(seconds * (running.read ? 1 - FIRST_SHARE : 1))

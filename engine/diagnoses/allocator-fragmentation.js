@@ -86,7 +86,8 @@ module.exports = defineDiagnosis({
       ? ''
       : ` and bring the ${formatBytes(limit)} limit of the container closer`
     const now = signals.allocatorSlackNowBytes ?? retained
-    const isReused = now < limits.reusedShareRatio * retained
+    const isReused =
+      signals.allocatorAnswerDue !== 1 && now < limits.reusedShareRatio * retained
     const isOpen = risesInLine(signals, limits) || signals.allocatorAnswerDue === 1
     return {
       state: isOpen ? 'suspected' : 'confirmed',
@@ -105,7 +106,7 @@ module.exports = defineDiagnosis({
         trimmableBytes: signals.allocatorTrimmableBytes ?? 0
       },
       evidence: showEvidence(signals, limits),
-      impact: `${formatBytes(retained)} of RSS are unused${closer}.`
+      impact: `${formatBytes(isReused ? now : retained)} of RSS are unused${closer}.`
     }
   },
 

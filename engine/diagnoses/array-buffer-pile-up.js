@@ -1,10 +1,10 @@
 'use strict'
 
-const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
+const { defineDiagnosis, ok } = require('./define-diagnosis')
 const { NATIVE_BASE_BYTES } = require('../memory/parts')
 const { cpuTimeEvidence, evidence, listEvidence, prediction, wallAndCpu } = require('./evidence')
 const { ROOM_LIMITS, hasRoom } = require('./severity')
-const { formatBytes, formatNumber, formatRatio, formatSeconds } = require('../text/format')
+const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { flagsInForce } = require('../v8/flags')
 
 /**
@@ -51,6 +51,7 @@ module.exports = defineDiagnosis({
     'ordinaryMajorsPerSecond',
     'webassemblyGrowthBytesPerSecond',
     'externalTrend',
+    'arrayBuffersFloorBytes',
     'liveHeapAgeSeconds',
     'cpuTimeRatio',
     'cpuThrottledRatio'
@@ -59,7 +60,8 @@ module.exports = defineDiagnosis({
     // Least garbage in Buffers at one time, and its least share of RSS.
     waitingBytes: 40 * 2 ** 20,
     waitingShareRatio: 0.2,
-    // Without a major GC for this long, Buffers that stay allocated may be garbage.
+    // Without a major GC for this long, Buffers that stay allocated may be garbage. No finding
+    // follows, as no GC runs for them, but the reason says so.
     unseenSeconds: 30,
     // Least rate and cost of the full collections that run only for Buffers. The rate is per
     // CPU-second, because a thread that waits for a CPU drops fewer Buffers.
@@ -101,9 +103,9 @@ module.exports = defineDiagnosis({
       (perCpuSecond >= limits.majorsPerCpuSecond ? limits.majorRatio : limits.costlyMajorRatio)
     const waits = waiting >= limits.waitingBytes && share >= limits.waitingShareRatio
     if (!collects || !waits) {
-      return judgeUnseen(signals, limits) ?? ok(`up to ${formatBytes(waiting)} of unused Buffers wait between GCs, and ` +
-        `V8 counts ${formatNumber(majors)} major GCs a second for them ` +
-        `(${wallAndCpu(signals, pauses, cpuRatio)})`)
+      return ok(`up to ${formatBytes(waiting)} of unused Buffers wait between GCs, and V8 counts ` +
+        `${formatNumber(majors)} major GCs a second for them ` +
+        `(${wallAndCpu(signals, pauses, cpuRatio)})${sayUnseen(signals, limits)}`)
     }
     const isCostly = cpuRatio >= limits.certainMajorRatio
     const isMuch =
@@ -217,13 +219,14 @@ function waitingOf (signals, limits) {
  * Buffers that stay allocated while no major GC runs may all be garbage.
  * @param {Signals} signals
  * @param {Limits} limits
- * @returns {import('./define-diagnosis').Dismissal | null}
+ * @returns {string} end of the reason; empty if they are few, or a major GC ran lately
  */
-function judgeUnseen ({ externalFloorBytes: bytes, rssBytes, liveHeapAgeSeconds: age }, limits) {
+function sayUnseen ({ arrayBuffersFloorBytes, rssBytes, liveHeapAgeSeconds: age }, limits) {
+  const bytes = arrayBuffersFloorBytes ?? 0
   const isMuch = bytes >= limits.waitingBytes && bytes >= limits.waitingShareRatio * rssBytes
-  if (!isMuch || age === null || age < limits.unseenSeconds) return null
-  return unknown(`${formatBytes(bytes)} of Buffers are allocated, and no major GC has run for ` +
-    `${formatSeconds(age)}: some of them may be unused`)
+  if (!isMuch || (age !== null && age < limits.unseenSeconds)) return ''
+  return `; only the next major GC shows how many of the ${formatBytes(bytes)} of Buffers that ` +
+    'stay allocated are in use'
 }
 
 /**

@@ -52,8 +52,10 @@ module.exports = defineDiagnosis({
     // A heap is about to outgrow its container if RSS reaches this share of the container's limit.
     rssShareRatio: 0.85,
     suspectedRssShareRatio: 0.7,
-    // The same is true if RSS reached this share, and grows in a line that ends at the limit soon.
+    // There is a risk, too, if RSS and the heap reached these shares of the limit, and RSS grows in
+    // a line that ends at the limit soon.
     growingRssShareRatio: 0.5,
+    growingHeapShareRatio: 0.25,
     steadinessRatio: 0.6,
     soonSeconds: 120,
     // The heap is the cause if its resident memory reaches this share of the same limit.
@@ -178,7 +180,8 @@ function ruleOut (signals, limits, limit) {
       formatBytes(limit))
   }
   const used = signals.rssShareRatio ?? 0
-  if (heapLimit > limits.blindRatio * limit || used >= limits.suspectedRssShareRatio) return null
+  if (heapLimit > limits.blindRatio * limit || used >= limits.suspectedRssShareRatio ||
+    fillsSoon(signals, limits, limit)) return null
   return ok(`${full} and the other memory would not fit the container's ${formatBytes(limit)}, ` +
     `but RSS is only ${formatRatio(used)} of it`)
 }
@@ -199,7 +202,7 @@ function judgeAlone (signals, limits, finding, target) {
   const used = signals.rssShareRatio ?? 0
   const heapShare = (signals.heapResidentBytes ?? 0) / limit
   const isPressed = used >= limits.rssShareRatio && heapShare >= limits.heapShareRatio
-  const fills = fillsSoon(signals, limits)
+  const fills = fillsSoon(signals, limits, limit)
   return {
     state: isBlind || isPressed ? 'confirmed' : 'suspected',
     // Far below the limit there is no risk yet.
@@ -229,13 +232,16 @@ function judgeAlone (signals, limits, finding, target) {
 }
 
 /**
- * Does RSS grow in a line that ends at the container's limit soon?
+ * Does RSS grow in a line that ends at the container's limit soon, and is much of it heap?
  * @param {Signals} signals
  * @param {Limits} limits
+ * @param {number} limit bytes, of the container
  */
-function fillsSoon ({ rssShareRatio, rssTrend, memoryRunwayBytes }, limits) {
+function fillsSoon (signals, limits, limit) {
+  const { rssShareRatio, rssTrend, memoryRunwayBytes, heapResidentBytes } = signals
   if (rssTrend === null || memoryRunwayBytes === null) return false
   return (rssShareRatio ?? 0) >= limits.growingRssShareRatio &&
+    (heapResidentBytes ?? 0) >= limits.growingHeapShareRatio * limit &&
     (rssTrend.steadinessRatio ?? 0) >= limits.steadinessRatio &&
     memoryRunwayBytes <= limits.soonSeconds * rssTrend.slope
 }

@@ -47,11 +47,12 @@ function judgeMinutes (signals, limits, runway) {
       )
   }
   const line = lineOf(signals, limits, trend, runway)
-  return ruleOutReleased(signals, limits, line) ??
-    judgeFlat(signals, limits, line) ??
+  const judged = judgeFlat(signals, limits, line) ??
     ruleOutFilling(signals, limits, line) ??
     ruleOutKnown(signals, limits, line) ??
     judgeLine(signals, limits, line)
+  const isFound = judged.state === 'suspected' || judged.state === 'confirmed'
+  return isFound ? judged : withRelease(signals, limits, line, judged)
 }
 
 /**
@@ -90,12 +91,22 @@ function judgeLastMinute (signals, limits, runway) {
   return isSteep ? judgeLine(signals, limits, line, mayBeCertain) : null
 }
 
-/** Did the app release what had grown? @type {Question} */
-function ruleOutReleased (signals, limits, { rise, seconds }) {
-  if ((signals.liveHeapFallRatio ?? 0) < limits.fallShareRatio) return null
-  return ok(`${sayRose(rise, seconds)}, then fell, and is at ` +
-    `${formatBytes(signals.liveHeapBytes ?? 0)} now: the app released what had grown`,
-  { refutes: true })
+/**
+ * Judgement of a heap that grew and fell. The app released what had grown, so the growth is no
+ * longer suspected; what remains may still contain a leak.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Line} line
+ * @param {Judgement} judged without a finding
+ * @returns {Judgement}
+ */
+function withRelease (signals, limits, { rise, seconds, score, share }, judged) {
+  const grew = score >= limits.score && isWorthSuspicion(rise, share, limits)
+  const isFull = judgeNearLimit(signals, limits, '') !== null
+  const fell = (signals.liveHeapFallRatio ?? 0) >= limits.fallShareRatio
+  if (!grew || !fell || isFull) return judged
+  return unknown(`${sayRose(rise, seconds)}, then fell, and is at ` +
+    `${formatBytes(signals.liveHeapBytes ?? 0)} now: a new trend has to form`, { refutes: true })
 }
 
 /** Does the live heap rise by an amount worth a suspicion? @type {Question} */

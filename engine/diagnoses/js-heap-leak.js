@@ -70,8 +70,8 @@ module.exports = defineDiagnosis({
     lateGrowthRatio: 0.6,
     // A suspicion is withdrawn if the growth falls below this share of the rate.
     levelsOffRatio: 0.4,
-    // A live heap that falls by this share of its rise was released, so nothing leaks. A cache of
-    // two generations fell by 0.55 when it dropped the older one.
+    // A live heap that falls by this share of its rise is no longer suspected. A cache of two
+    // generations fell by 0.55 when it dropped the older one.
     fallShareRatio: 0.5,
     ...FILLING_LIMITS,
     // Growth below this share of the way to the limit is not worth a suspicion.

@@ -135,9 +135,12 @@ function ruleOutGain ({ liveHeapHighestBytes: live, rssBytes }, limits, target, 
  */
 function ruleOutHeap (signals, limits) {
   const { liveHeapHighestBytes: live, pointerSpaceShareRatio: share } = signals
-  // Until the live heap has a trend, growing RSS may be a growing heap.
-  if ((findRise(signals) ?? signals.rssTrend?.rise ?? 0) > limits.growthShareRatio * live) {
+  const rise = findRise(signals)
+  if ((rise ?? 0) > limits.growthShareRatio * live) {
     return unknown('the live heap grows, and its final size is unknown', { refutes: true })
+  }
+  if (rise === null && (signals.rssTrend?.rise ?? 0) > limits.growthShareRatio * live) {
+    return unknown('RSS grows, and the live heap has no trend yet', { refutes: true })
   }
   if (live > limits.liveHeapBytes) {
     return ok(`a heap of ${formatBytes(live)} comes too near the 4 GiB that an isolate with ` +

@@ -29,6 +29,7 @@ module.exports = defineDiagnosis({
     'liveHeapShareRatio',
     'liveHeapTrend',
     'heapSizeLimitBytes',
+    'outsideHeapTrend',
     'rssTrend',
     'memoryRunwayBytes',
     'containerLimitBytes',
@@ -52,6 +53,10 @@ module.exports = defineDiagnosis({
     soonSeconds: LASTING_LIMITS.soonSeconds,
     // A load that grows by this factor explains a larger number of handles.
     loadGrowthRatio: 1.25,
+    // Handles that grew much more than the load cause it. A load that needs them grows with them.
+    causesShareRatio: 0.5,
+    // Memory outside the heap that grows at this share of the rate of RSS explains its growth.
+    outsideShareRatio: 0.5,
     // A kind that accounts for more than this share of the new descriptors is their cause.
     causeShareRatio: 0.5,
     // Limits of a saturated process: its loop is busy nearly all the time, its CPU quota is used up
@@ -89,8 +94,7 @@ module.exports = defineDiagnosis({
       state: isCertain ? 'confirmed' : 'suspected',
       severity: severityByTime(secondsLeft, limits),
       secondsLeft,
-      // Handles that pile up may cause load. It does not refute what was confirmed before.
-      keeps: isSteady,
+      keeps: isSteady && causesLoad(cause, load, limits),
       standing: `The number of ${told?.name ?? name} grew by ${formatNumber(rise)} in ` +
         formatSeconds(seconds),
       summary: `${formatNumber(told?.open ?? cause.now)} ${told?.name ?? name}, ` +
@@ -186,6 +190,16 @@ function weighLoad (signals, limits) {
 }
 
 /**
+ * True if the handles grew much more than the load, so that they may cause it. Then a growing load
+ * does not refute what was confirmed before.
+ * @param {Count} cause
+ * @param {ReturnType<typeof weighLoad>} load
+ * @param {Limits} limits
+ */
+const causesLoad = ({ now, rise }, { growthRatio, isSaturated }, { causesShareRatio }) =>
+  !isSaturated && growthRatio - 1 < causesShareRatio * rise / Math.max(1, now - rise)
+
+/**
  * The limit that the growth reaches first. Handles cost memory, too: a worker takes some 10 MiB and
  * only a few descriptors, so workers exhaust memory long before descriptors. A timer has no
  * descriptor, and its function may hold much of the heap.
@@ -217,8 +231,11 @@ function findBound (signals, limits, { descriptorsEach, perSecond }) {
     if (secondsLeft !== null) bounds.push({ of, secondsLeft })
   }
   // Until the live heap has a trend, all of the growth may be in the heap.
-  const heapRoomBytes = (signals.heapSizeLimitBytes ?? 0) - (live ?? 0)
-  const mayBeHeap = liveHeapTrend === null && heapRoomBytes < (memoryRunwayBytes ?? 0)
+  const heapRoomBytes = (signals.heapSizeLimitBytes ?? Infinity) - (live ?? 0)
+  const isOutside = (signals.outsideHeapTrend?.slope ?? 0) >=
+    limits.outsideShareRatio * (rssTrend?.slope ?? 0)
+  const mayBeHeap =
+    liveHeapTrend === null && !isOutside && heapRoomBytes < (memoryRunwayBytes ?? 0)
   if (!mayBeHeap) push('memory', memoryRunwayBytes, rssTrend)
   push('heap', live === null || !share ? null : live / share - live, liveHeapTrend)
   return bounds.sort((a, b) => a.secondsLeft - b.secondsLeft)[0] ?? null

@@ -42,6 +42,27 @@ const LEAST_FILL_READINGS = 4
 /** Shortest span of major GCs: a burst within a moment is no trend. */
 const LEAST_FILL_SECONDS = 5
 
+/** Time for which a fall must last: objects of requests come and go. */
+const FALL_SECONDS = 15
+
+/**
+ * @param {import('../history/window').Window} window
+ * @returns {number | null} null without a rising trend
+ */
+function fallRatio (window) {
+  const { trend: line } = liveHeapTrend(window)
+  const { liveHeapBytes: now } = window.values
+  if (!line || line.rise <= 0 || now === undefined) return null
+  const end = line.intercept + line.slope * (line.startX + line.spanX)
+  if (end <= now) return 0
+  const { nowSeconds } = window
+  const { times, values } = pointsAfterMajors(window, 'liveHeapBytes', nowSeconds - line.startX)
+  const since = times.findIndex(time => time >= nowSeconds - FALL_SECONDS)
+  const lately = Math.max(...values.slice(since < 0 ? -1 : since))
+  // A single high reading is far above the line, and the line far above a sawtooth.
+  return Math.max(0, Math.min(end, Math.max(...values)) - lately) / line.rise
+}
+
 /**
  * Readings of the live heap in a short window. The first row of a window repeats an older reading,
  * so a window of twice the length is read: a short window would date that reading too late, and
@@ -117,18 +138,8 @@ module.exports = {
     expected: 'while the live heap has a rising trend',
     afterEvent: true,
     help: 'Fall of the live heap below its highest reading, and below the end of its rising ' +
-      'trend, as a share of the rise.',
-    compute: window => {
-      const { trend: line } = liveHeapTrend(window)
-      const { liveHeapBytes: now } = window.values
-      if (!line || line.rise <= 0 || now === undefined) return null
-      const end = line.intercept + line.slope * (line.startX + line.spanX)
-      if (end <= now) return 0
-      const { values } = pointsAfterMajors(window, 'liveHeapBytes', window.nowSeconds - line.startX)
-      // A single high reading is far above the line, and the line far above a sawtooth.
-      const from = Math.min(end, Math.max(now, ...values))
-      return (from - now) / line.rise
-    }
+      `trend, as a share of the rise. All readings of the last ${FALL_SECONDS} s must show it.`,
+    compute: fallRatio
   }),
   liveHeapLineSeconds: /** @type {Signal} */ ({
     unit: 'seconds',

@@ -60,7 +60,8 @@ function settle (before, judgement, nowSeconds) {
       withdrawals
     }
   }
-  const isRefuted = judgement.refutes && before?.state === 'suspected'
+  // Evidence that recurs is one finding, so only the first suspicion is withdrawn at once.
+  const isRefuted = judgement.refutes && before?.state === 'suspected' && withdrawals === 0
   if (before && !isRefuted && STATE_RANK[judgement.state] < STATE_RANK[before.state]) {
     // The time until a confirmed verdict is withdrawn does not run while evidence is missing, or
     // while it is close to the limits that raised the verdict.
@@ -104,7 +105,7 @@ function standOn (found, weaker) {
         severity,
         evidence,
         // Growth that goes on has a time to its limit.
-        secondsLeft: (keeps && secondsLeft) || null,
+        secondsLeft: keeps ? secondsLeft ?? null : null,
         summary: `${latest ?? standing}.`,
         impact: keeps ? impact : undefined
       }

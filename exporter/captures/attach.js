@@ -49,7 +49,7 @@ function attach (target, capture) {
   const attached = { captureId: id, kind, atUnixMs: requestedUnixMs, suspects }
   const isRunning = capture.state === 'running'
   // While the first samples name only Node.js itself, later ones may name the app.
-  if (isRunning && suspects.sites[0].file?.startsWith('node:')) return
+  if (isRunning && suspects.sites.every(({ file }) => file.startsWith('node:'))) return
   findCase(target)[isRunning ? 'earlySuspects' : 'suspects'].set(diagnosis, attached)
 }
 

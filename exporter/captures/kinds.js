@@ -27,9 +27,9 @@ const kinds = Object.freeze({
     mostSeconds: 300,
     extension: 'heapprofile',
     mediaType: 'application/json',
-    help: 'samples one allocation in 128 KiB (automatic captures: one in 512 KiB, more for a leak ' +
-      'outside the heap); compares two readings, each after a full GC, to show growth; opens in ' +
-      'Chrome DevTools and speedscope'
+    help: 'samples one allocation in 128 KiB (automatic captures: one in 1 to 512 KiB, by the ' +
+      'allocation rate); compares two readings, each after a full GC, to show growth; ends early ' +
+      'if the app allocates much; opens in Chrome DevTools and speedscope'
   },
   allocation_profile: {
     title: 'all allocations, by function, also short-lived ones',

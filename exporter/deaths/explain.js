@@ -21,8 +21,6 @@ const RECORD_RATIO = 0.1
  * the heap reaches its limit, when major GCs free little and promotion needs room.
  */
 const FULL_SOON_SECONDS = 10
-/** Least number of readings after major GCs that show a growing live heap. */
-const LEAST_READINGS = 3
 /**
  * Lower thresholds for an aborted process, because few other causes than a full heap abort Node.js.
  */
@@ -242,11 +240,12 @@ function nearHeapLimit (
   if (oldBytes >= nearRatio * oldLimitBytes) {
     return gcPauseRatio >= THRASH_RATIO ? 'certain' : 'likely'
   }
-  const unseenSeconds = silentSeconds + intervalSeconds
-  if (heapGrowthBytesPerSecond * unseenSeconds >= left) return 'likely'
+  if (heapGrowthBytesPerSecond * (silentSeconds + intervalSeconds) >= left) return 'likely'
   // A loop that fills the heap without a pause sends no frame, but its growth is visible in RSS.
   if (silentGrowthBytes !== undefined && silentGrowthBytes >= left / 2) return 'likely'
-  if (growsWithin(heapRise, unseenSeconds + FULL_SOON_SECONDS) >= left) return 'possible'
+  const growth = heapRise?.liveBytesPerSecond ?? 0
+  const isRecent = silentSeconds < HUNG_SECONDS
+  if (isRecent && growth * (intervalSeconds + FULL_SOON_SECONDS) >= left) return 'possible'
   if (heapRecordBytes >= recordRatio * oldLimitBytes) return 'possible'
   const intervals = countIntervals(silentSeconds, { intervalSeconds })
   const silent = intervals >= silentIntervals && silentSeconds < HUNG_SECONDS
@@ -254,16 +253,6 @@ function nearHeapLimit (
     silentGrowthBytes !== undefined && silentGrowthBytes < recordRatio * oldLimitBytes
   return silent && !stoodStill ? 'possible' : undefined
 }
-
-/**
- * @param {import('./last-moments').HeapRise | null} rise
- * @param {number} seconds
- * @returns {number} bytes that the live heap gains in this time; 0 unless every major GC showed a
- *   rise
- */
-const growsWithin = (rise, seconds) => rise && rise.readings >= LEAST_READINGS && rise.falls === 0
-  ? seconds * (rise.toBytes - rise.fromBytes) / rise.seconds
-  : 0
 
 /**
  * Estimates from the last moments whether the container reached its limit.

@@ -51,6 +51,8 @@ const RECORD_SECONDS = 60
  * @property {number} toBytes
  * @property {number} seconds
  * @property {number} readings number of readings after major GCs
+ * @property {number} liveBytesPerSecond growth of the live heap; 0 unless each of its readings is
+ *   higher than the one before, and there are enough
  * @property {number} falls number of readings that are lower than the previous one
  */
 
@@ -162,8 +164,22 @@ function riseOf (window) {
     toBytes: Math.max(values[last], used.values[used.values.length - 1] ?? 0),
     seconds: Math.max(times[last], used.times[used.times.length - 1] ?? 0) - times[0],
     readings: live.values.length,
+    liveBytesPerSecond: steadyGrowth(live),
     falls: live.values.filter((value, i) => i > 0 && value < live.values[i - 1]).length
   }
+}
+
+/**
+ * @param {{ times: number[], values: number[] }} points
+ * @returns {number} growth per second; 0 with too few readings, or unless each of them is higher
+ *   than the one before
+ */
+function steadyGrowth ({ times, values }) {
+  const last = values.length - 1
+  const isSteady = values.every((value, i) => i === 0 || value > values[i - 1])
+  return values.length >= LEAST_READINGS && isSteady && times[last] > times[0]
+    ? (values[last] - values[0]) / (times[last] - times[0])
+    : 0
 }
 
 /**

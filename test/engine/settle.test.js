@@ -76,19 +76,29 @@ describe('settle', () => {
       state: 'confirmed', judgement: { summary, impact: undefined }
     })
   })
-  it('keeps a finding while the same growth goes on, with its new forecast', () => {
+  it('withdraws only the first suspicion at once when it is refuted', () => {
+    const suspected = { ...judgement('suspected'), seconds: 600 }
+    const refuted = { ...judgement('unknown'), refutes: true }
+    const first = settle(settle(undefined, suspected, 600), refuted, 602)
+    expect(first).toMatchObject({ state: 'unknown', withdrawals: 1 })
+    expect(settle(settle(first, suspected, 800), refuted, 802).state).toBe('suspected')
+    const confirmed = judgement('confirmed')
+    const certain = settle(settle(undefined, confirmed, 0), confirmed, 2)
+    expect(settle(certain, refuted, 4).state).toBe('confirmed')
+  })
+  it.each([80, 0])('keeps a finding while the same growth goes on, with %d s left', secondsLeft => {
     const found = { ...judgement('confirmed'), standing: 'Sockets grew by 50', secondsLeft: 90 }
     const weaker = {
       ...judgement('suspected'),
       standing: 'Sockets grew by 60',
       keeps: true,
-      secondsLeft: 80,
-      impact: '80 s are left.'
+      secondsLeft,
+      impact: 'Little time is left.'
     }
     const confirmed = settle(settle(undefined, found, 0), found, 2)
     expect(settle(confirmed, weaker, 4000)).toMatchObject({
       state: 'confirmed',
-      judgement: { summary: 'Sockets grew by 60.', secondsLeft: 80, impact: '80 s are left.' }
+      judgement: { summary: 'Sockets grew by 60.', secondsLeft, impact: 'Little time is left.' }
     })
   })
 })

@@ -35,8 +35,8 @@ const full = { containerBytes: 470 * MIB, rssBytes: 470 * MIB }
 const heapFull = { heapUsedBytes: 260 * MIB, oldBytes: 250 * MIB, gcPauseRatio: 0.6 }
 const signal = name => ({ code: null, signal: name })
 /** 5 MiB/s, shown by five major GCs. */
-const heapRise = (changes = {}) => ({
-  fromBytes: 100 * MIB, toBytes: 200 * MIB, seconds: 20, readings: 5, falls: 0, ...changes
+const heapRise = (liveBytesPerSecond = 5 * MIB) => ({
+  fromBytes: 100 * MIB, toBytes: 200 * MIB, seconds: 20, readings: 5, falls: 0, liveBytesPerSecond
 })
 
 describe('the explanation of a process that ran out of heap', () => {
@@ -46,6 +46,7 @@ describe('the explanation of a process that ran out of heap', () => {
     seconds: 23,
     readings: 6,
     falls: 0,
+    liveBytesPerSecond: 10 * MIB,
     ...changes
   })
   it.each([
@@ -318,15 +319,24 @@ describe('the reason of a death', () => {
     ],
     [
       'no signal, a live heap that would have been full within ten seconds',
-      { moments: { oldBytes: 200 * MIB, heapRise: heapRise() } },
+      { moments: { oldBytes: 205 * MIB, heapRise: heapRise() } },
       'heap_oom',
       'possible'
     ],
     [
-      'no signal, the same growth with a fall',
-      { moments: { oldBytes: 200 * MIB, heapRise: heapRise({ falls: 1 }) } },
+      'no signal, the same memory without steady growth',
+      { moments: { oldBytes: 205 * MIB, heapRise: heapRise(0) } },
       'signal',
       'possible'
+    ],
+    [
+      'no signal, the same growth before a long silence with constant RSS',
+      {
+        moments: { oldBytes: 205 * MIB, heapRise: heapRise(), silentSeconds: 12 },
+        silentGrowthBytes: 0
+      },
+      'hung',
+      'likely'
     ],
     [
       'no signal, the same growth with more room',
