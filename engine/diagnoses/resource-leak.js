@@ -45,6 +45,9 @@ module.exports = defineDiagnosis({
     // Least steadiness of growth that is straight and does not slow down. Leaks measure 0.8–1, and
     // pools that fill fall towards 0.
     steadinessRatio: 0.6,
+    // Least steadiness of a confirmed finding. A pool of connections that grew in steps to its
+    // maximum of 60, while other processes kept its server waiting, measured up to 0.75.
+    certainSteadinessRatio: 0.8,
     // Below this steadiness the growth levels off, as in a pool that fills.
     levelsOffRatio: 0.3,
     ...URGENCY_LIMITS,
@@ -87,7 +90,8 @@ module.exports = defineDiagnosis({
     const told = name === 'open file descriptors' ? findDescriptorKind(signals, limits) : undefined
     const load = weighLoad(signals, limits)
     const isSteady = steady >= limits.steadinessRatio
-    const isCertain = isSteady && !load.grows && !load.isSaturated
+    const isCertain =
+      steady >= limits.certainSteadinessRatio && !load.grows && !load.isSaturated
     const bound = findBound(signals, limits, cause)
     const secondsLeft = bound?.secondsLeft ?? null
     return {

@@ -171,6 +171,8 @@ function workGrowth (window, track, { less, least = 0 } = {}) {
   if (!all || !late || !lateTwo || all.overSeconds <= lateTwo.overSeconds) return null
   const increase = all.increase - lateTwo.increase
   const early = increase / (all.overSeconds - lateTwo.overSeconds)
+  // A thread that waits for longer than its loop is active shows no work.
+  if (less && late.increase === 0) return null
   return early > 0 && increase >= least ? late.increase / late.overSeconds / early : null
 }
 

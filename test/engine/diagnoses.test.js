@@ -1370,6 +1370,17 @@ describe('resource-leak', () => {
     const load = evidence.find(({ signal }) => signal === 'loadGrowthRatio')
     expect(load?.value).toBeGreaterThan(1.25)
   })
+  it('is not confirmed by a pool that grew in steps', () => {
+    const steps = [[0, 11], [33, 40], [44, 28], [47, 53], [55, 60]]
+    const open = t => defined(steps.findLast(([since]) => t >= since))[1]
+    for (let seconds = 50; seconds <= 75; seconds++) {
+      const { verdict } = watch({
+        seconds,
+        at: t => ({ values: { resources: { TCPSocketWrap: open(t) } } })
+      })
+      expect(verdict('resource-leak').state).not.toBe('confirmed')
+    }
+  })
   it('tells no time by RSS while the heap may be full first', () => {
     const { verdict } = watch({
       seconds: 60,
