@@ -21,8 +21,10 @@ module.exports = defineDiagnosis({
     'liveHeapBytes'
   ],
   limits: {
-    // Least number of observed slabs.
+    // Least number of observed slabs, for a large and for a small share. Two of nine slabs were
+    // alive in an app whose Buffers do not belong to the pool.
     slabsFollowed: 6,
+    suspectedSlabsFollowed: 20,
     // Share of slabs that are alive after two major GCs. The second GC frees every slab whose
     // slices are all temporary.
     slabsKeptRatio: 0.5,
@@ -110,10 +112,12 @@ function ruleOut (signals, limits) {
   }
   const seen = `${formatNumber(followed)} slabs of the Buffer pool were observed to their end`
   if (followed <= 0) return ok(`${seen}: the retained Buffers do not belong to the pool`)
-  if (followed < limits.slabsFollowed || kept === null) {
+  const isFew = (kept ?? 0) < limits.slabsKeptRatio && followed < limits.suspectedSlabsFollowed
+  const isSmall = kept !== null && kept < limits.suspectedSlabsKeptRatio
+  if (kept === null || followed < limits.slabsFollowed || (isFew && !isSmall)) {
     return unknown(`${seen}: too few to compute a share`)
   }
-  if (kept >= limits.suspectedSlabsKeptRatio) return null
+  if (!isSmall) return null
   return ok(`${formatRatio(kept)} of ${formatNumber(followed)} pool slabs outlived their use: ` +
     'slices do not keep them alive')
 }

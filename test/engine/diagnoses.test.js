@@ -1978,6 +1978,25 @@ it.each([
   expect(stale.summary).toMatch(/: 81 % of RSS\.$/)
 })
 
+it.each([[2, 9, 'unknown'], [8, 9, 'confirmed'], [2, 30, 'ok'], [9, 30, 'suspected']])(
+  '%d of %d slabs that outlive their use', (bufferSlabsKept, bufferSlabsFollowed, state) => {
+    const { verdict } = watch({
+      seconds: 60,
+      at: t => ({
+        externalMib: 90,
+        rssMib: 180,
+        values: {
+          arrayBuffersBytes: 88 * MIB,
+          bufferPoolBytes: 65_536,
+          bufferSlabsFollowed: t < 50 ? 0 : bufferSlabsFollowed,
+          bufferSlabsKept: t < 50 ? 0 : bufferSlabsKept
+        }
+      })
+    })
+    expect(verdict('buffer-pool-pinning').state).toBe(state)
+  }
+)
+
 describe('Buffers that stay allocated', () => {
   const MAY = '; only the next major GC shows how many of the 100 MiB of Buffers that stay ' +
     'allocated are in use'
