@@ -1,7 +1,9 @@
 'use strict'
 
 const { ok } = require('./define-diagnosis')
-const { formatBytes, formatNumber, formatRatio, formatSeconds } = require('../text/format')
+const {
+  formatBytes, formatNumber, formatRatio, formatSeconds, formatValue
+} = require('../text/format')
 
 const SECONDS_PER_HOUR = 3600
 
@@ -257,7 +259,8 @@ function ruleOutKnownRise (limits, rise, { grew, load, level, earlierHigh: high,
  * @param {number} seconds
  */
 const sayStanding = (name, rise, seconds) =>
-  `${name} grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}`
+  `${name} grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}, ` +
+  formatValue(rise / seconds, 'bytesPerSecond')
 
 module.exports = {
   LASTING_LIMITS, formatPerHour, judgeLasting, ruleOutKnownRise, sayStanding, timeLeft

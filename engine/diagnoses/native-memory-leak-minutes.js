@@ -59,8 +59,25 @@ function judgeTrend (signals, limits) {
     judgeSlow(signals, limits, line) ??
     ruleOutFilling(signals, limits, line) ??
     ruleOutFreed(signals, limits, rise) ??
+    ruleOutPages(signals, limits, line) ??
     ruleOutKnown(signals, limits, line) ??
     judgeLine(signals, limits, line)
+}
+
+/**
+ * Rules out growth of native code that the memory map does not show: V8 keeps pages that GCs
+ * emptied, and does not count them.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Line} line
+ * @returns {Dismissal | null}
+ */
+function ruleOutPages (signals, limits, { rise, growth }) {
+  const { mappedNativeBytes: bytes } = signals
+  if (bytes === null || findPlace(signals, limits, rise, growth) !== 'native') return null
+  if (bytes >= limits.placeShareRatio * rise) return null
+  return ok(`memory outside the heap grew by ${formatBytes(rise)}, but malloc has only ` +
+    `${formatBytes(bytes)}: the rest are pages that V8 keeps for its heap`)
 }
 
 /**

@@ -34,6 +34,7 @@ module.exports = defineDiagnosis({
     'containerLimitBytes',
     'allocatorAsked',
     'allocatorSlackTrend',
+    'mappedNativeBytes',
     'outsideHeapLastingTrend',
     'outsideHeapLoadShareRatio',
     'outsideHeapEarlierHighBytes',

@@ -1,5 +1,6 @@
 'use strict'
 
+const { residentNow } = require('../memory/anatomy')
 const { median } = require('../statistics/quantile')
 const { RATE_SECONDS } = require('../history/window')
 const { trend } = require('../statistics/trend')
@@ -218,6 +219,17 @@ module.exports = {
     onMainThread: true,
     help: 'The newest reading of allocatorSlackBytes, which lags behind a sudden change.',
     compute: window => window.last('allocatorSlackBytes') ?? null
+  }),
+  mappedNativeBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    expected: 'on the main thread, on Linux from /proc, within seconds',
+    onMainThread: true,
+    help: 'Memory of malloc and of the malloc of addons by the newest scan of the memory map, and ' +
+      'memory that was obtained since.',
+    compute: window => {
+      const found = window.scan ? residentNow(window) : null
+      return found && found.native + found.slack + found.since + found.addonMalloc
+    }
   }),
   allocatorSlackTrend: bytesTrend('memory that malloc holds beyond need', window =>
     trendOf(slackGrowth(window))),

@@ -44,7 +44,9 @@ const NAMES = Object.freeze({
   ...nameAll('native memory that waits for a GC', [
     'forcedFreedBytes', 'forcedFreedBytesPerSecond', 'ownMajorsPerForcedRatio'
   ]),
-  ...nameAll('memory that malloc holds', ['allocatorSlackBytes', 'allocatorSlackNowBytes']),
+  ...nameAll('memory that malloc holds', [
+    'allocatorSlackBytes', 'allocatorSlackNowBytes', 'mappedNativeBytes'
+  ]),
   ...nameAll('memory that is left', ['memoryRunwayBytes']),
   ...nameAll('mean wait for the event loop', [
     'expectedWaitCpuSeconds', 'expectedWaitSeconds', 'longBlocksWaitSeconds'

@@ -1997,6 +1997,28 @@ it.each([[2, 9, 'unknown'], [8, 9, 'confirmed'], [2, 30, 'ok'], [9, 30, 'suspect
   }
 )
 
+it.each([
+  ['10 MiB', 10, 'ok'], ['as much', 40, 'suspected'], ['an unknown amount', null, 'suspected']
+])('memory outside the heap that grew by 30 MiB, of which malloc has %s', (_, mib, expected) => {
+  const { judge, limits } = require('../../engine/diagnoses/native-memory-leak')
+  const known = {
+    outsideHeapBytes: 60 * MIB,
+    outsideHeapReadings: 20,
+    majorsSeen: 5,
+    memoryRunwayBytes: 800 * MIB,
+    outsideHeapTrend: {
+      rise: 30 * MIB, slope: 0.2 * MIB, seconds: 150, fit: 0.95, score: 5, lateRatio: 1,
+      halvesRatio: 1, steadinessRatio: 0.95
+    },
+    mappedNativeBytes: mib === null ? null : mib * MIB
+  }
+  // All other signals are unknown.
+  const signals = new Proxy(known, { get: (of, name) => of[name] ?? null })
+  const { state, summary } = judge(/** @type {any} */ (signals), limits, hello())
+  expect(state).toBe(expected)
+  if (state === 'ok') expect(summary).toContain('pages that V8 keeps for its heap')
+})
+
 describe('Buffers that stay allocated', () => {
   const MAY = '; only the next major GC shows how many of the 100 MiB of Buffers that stay ' +
     'allocated are in use'
