@@ -5,8 +5,8 @@ const { formatBytes, formatSeconds } = require('@memwatch/engine/text/format')
 const LEAK = Object.freeze({
   rollBack: 'Roll back if the growth began with the last release',
   raise: 'Raise the memory limit only to gain time: the growth continues',
-  raiseHeap: 'Raise the limit that is reached first, of the heap or of the container, only to gain ' +
-    'time: the growth continues'
+  raiseHeap: 'Raise the limit that is reached first, of the heap or of the container, only to ' +
+    'gain time: the growth continues'
 })
 
 /**

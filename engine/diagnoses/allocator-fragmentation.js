@@ -96,7 +96,8 @@ module.exports = defineDiagnosis({
       severity: hasRoom(signals, signals.allocatorSlackBytes, limits) ? 'info' : 'warning',
       summary: `glibc malloc keeps ${about}${formatBytes(retained)} that the app has freed: ` +
         `${formatRatio(retained / rssBytes)} of RSS` + (isReused
-        ? `, in the median of the last minute. At the moment the app uses all but ${formatBytes(now)}.`
+        ? ', in the median of the last minute. At the moment the app uses all but ' +
+          `${formatBytes(now)}.`
         : '.'),
       finding: {
         retainedBytes: retained,

@@ -112,14 +112,14 @@ function ruleOut (signals, limits) {
   }
   const seen = `${formatNumber(followed)} slabs of the Buffer pool were observed to their end`
   if (followed <= 0) return ok(`${seen}: the retained Buffers do not belong to the pool`)
-  const isFew = (kept ?? 0) < limits.slabsKeptRatio && followed < limits.suspectedSlabsFollowed
-  const isSmall = kept !== null && kept < limits.suspectedSlabsKeptRatio
-  if (kept === null || followed < limits.slabsFollowed || (isFew && !isSmall)) {
-    return unknown(`${seen}: too few to compute a share`)
+  const tooFew = unknown(`${seen}: too few to compute a share`)
+  if (kept === null || followed < limits.slabsFollowed) return tooFew
+  if (kept < limits.suspectedSlabsKeptRatio) {
+    return ok(`${formatRatio(kept)} of ${formatNumber(followed)} pool slabs outlived their use: ` +
+      'slices do not keep them alive')
   }
-  if (!isSmall) return null
-  return ok(`${formatRatio(kept)} of ${formatNumber(followed)} pool slabs outlived their use: ` +
-    'slices do not keep them alive')
+  const isEnough = kept >= limits.slabsKeptRatio || followed >= limits.suspectedSlabsFollowed
+  return isEnough ? null : tooFew
 }
 
 /**

@@ -194,7 +194,8 @@ function ruleOut (signals, limits) {
   }
   if (gc >= limits.gcShareRatio * busy) {
     const what = (queued ?? 0) > gc
-      ? `, and the thread waits for a CPU ${formatRatio(queued ?? 0)} of the time: both delay the loop`
+      ? `, and the thread waits for a CPU ${formatRatio(queued ?? 0)} of the time: both delay ` +
+        'the loop'
       : ': GC blocks the loop'
     return ok(`the loop is late by ${ms(mean)} on average, but GC takes ${formatRatio(gc)} of ` +
       `the time${what}`)

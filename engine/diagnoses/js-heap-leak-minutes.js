@@ -102,9 +102,8 @@ function judgeLastMinute (signals, limits, runway) {
  */
 function withRelease (signals, limits, { rise, seconds, score, share }, judged) {
   const grew = score >= limits.score && isWorthSuspicion(rise, share, limits)
-  const isFull = judgeNearLimit(signals, limits, '') !== null
   const fell = (signals.liveHeapFallRatio ?? 0) >= limits.fallShareRatio
-  if (!grew || !fell || isFull) return judged
+  if (!grew || !fell || isNearLimit(signals, limits)) return judged
   return unknown(`${sayRose(rise, seconds)}, then fell, and is at ` +
     `${formatBytes(signals.liveHeapBytes ?? 0)} now: a new trend has to form`, { refutes: true })
 }
@@ -197,10 +196,17 @@ const sayLevelsOff = (rise, late) =>
  * @returns {Dismissal | null} null if there is room to grow
  */
 function judgeNearLimit (signals, limits, does) {
-  if ((signals.liveHeapShareRatio ?? 0) < limits.nearLimitRatio) return null
+  if (!isNearLimit(signals, limits)) return null
   return unknown(`the live heap ${does}: only a larger heap limit would show a ` +
     'leak', { openUntil: 'setting' })
 }
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+const isNearLimit = ({ liveHeapShareRatio: share }, { nearLimitRatio }) =>
+  (share ?? 0) >= nearLimitRatio
 
 /**
  * Does the load explain the rise, or was the live heap as large before?
@@ -331,8 +337,8 @@ function showLine (signals, limits, line, whole, certainBytes) {
       `The growth is ${fit >= limits.fit ? 'a straight line' : 'not yet a straight line'}: r² ` +
       `${value} (threshold ${limit}).`),
     evidence('liveHeapLateGrowthRatio', late, limits.lateGrowthRatio, (value, limit) =>
-      `The growth does not level off: at the end it had ${value} of its mean rate. The rate of most ` +
-      `caches that fill falls below ${limit} in time.`),
+      `The growth does not level off: at the end it had ${value} of its mean rate. The rate of ` +
+      `most caches that fill falls below ${limit} in time.`),
     evidence('liveHeapRiseBytes', whole.rise, certainBytes, (_, limit) =>
       `The live heap has risen by ${formatBytes(rise)}${before}: ${way} of the way to the limit (threshold ` +
       `${limit}).`)
@@ -398,8 +404,8 @@ function showKept (signals, limits, kept, { rise, slope, seconds, fit, lateRatio
     evidence('keptGrowthFit', fit, limits.fit, (value, limit) =>
       `The readings lie on a straight line: r² ${value} (threshold ${limit}).`),
     evidence('keptLateGrowthRatio', lateRatio, limits.lateGrowthRatio, (value, limit) =>
-      `The growth continues at ${value} of its rate. The rate of most caches that fill falls below ` +
-        `${limit} in time.`),
+      `The growth continues at ${value} of its rate. The rate of most caches that fill falls ` +
+        `below ${limit} in time.`),
     evidence('liveHeapGrowthBytesPerSecond', slope, 0, value =>
       `More memory is in use after each major GC: ${value}${sayForced(signals)}.`)
   ]

@@ -56,9 +56,10 @@ module.exports = defineDiagnosis({
     soonSeconds: LASTING_LIMITS.soonSeconds,
     // A load that grows by this factor explains a larger number of handles.
     loadGrowthRatio: 1.25,
-    // Handles that grew much more than the load cause it. A load that needs them grows with them.
-    causesShareRatio: 0.5,
-    // Memory outside the heap that grows at this share of the rate of RSS explains its growth.
+    // A load that needs the handles grows with them. A load that grows by less than this share of
+    // their growth may be their effect.
+    effectShareRatio: 0.5,
+    // If memory outside the heap grows at this share of the rate of RSS, the growth is there.
     outsideShareRatio: 0.5,
     // A kind that accounts for more than this share of the new descriptors is their cause.
     causeShareRatio: 0.5,
@@ -200,8 +201,8 @@ function weighLoad (signals, limits) {
  * @param {ReturnType<typeof weighLoad>} load
  * @param {Limits} limits
  */
-const causesLoad = ({ now, rise }, { growthRatio, isSaturated }, { causesShareRatio }) =>
-  !isSaturated && growthRatio - 1 < causesShareRatio * rise / Math.max(1, now - rise)
+const causesLoad = ({ now, rise }, { growthRatio, isSaturated }, { effectShareRatio }) =>
+  !isSaturated && growthRatio - 1 < effectShareRatio * rise / Math.max(1, now - rise)
 
 /**
  * The limit that the growth reaches first. Handles cost memory, too: a worker takes some 10 MiB and
