@@ -1,7 +1,9 @@
 'use strict'
 
 const { CaptureError, stopAfter, textChunks } = require('./parts')
-const { NO_PROFILER, startHeapProfile } = require('./profilers')
+const { NO_PROFILER, inspectHeap, startHeapProfile } = require('./profilers')
+const { debug } = require('../guard')
+const { nowMs } = require('../primordials')
 const { getHeapSpaceStatistics } = require('../v8-functions')
 
 /**
@@ -20,14 +22,17 @@ const CHECK_SECONDS = 0.25
 /** Share of the duration that passes before the first reading. */
 const FIRST_SHARE = 1 / 3
 
-/** @param {{ collected: boolean, intervalBytes?: number }} options */
-function start ({ collected, intervalBytes = INTERVAL_BYTES }) {
+/**
+ * @param {{ collected: boolean, intervalBytes?: number }} options
+ * @param {typeof startHeapProfile} begin
+ */
+function start ({ collected, intervalBytes = INTERVAL_BYTES }, begin = startHeapProfile) {
   if (!(Number.isSafeInteger(intervalBytes) && intervalBytes >= LEAST_INTERVAL_BYTES)) {
     throw new CaptureError('bad_arguments', `intervalBytes: ${LEAST_INTERVAL_BYTES} or more`)
   }
   let running
   try {
-    running = startHeapProfile({ intervalBytes, collected })
+    running = begin({ intervalBytes, collected })
   } catch (error) {
     throw new CaptureError('not_supported', 'another heap profiler runs here: ' +
       `${/** @type {Error} */ (error).message}`)
@@ -44,15 +49,15 @@ function start ({ collected, intervalBytes = INTERVAL_BYTES }) {
 /**
  * @param {number} intervalBytes
  * @param {import('./index').Tools} tools
- * @returns {(seconds: number, share?: number) => Promise<unknown>} a wait that ends early once the
- *   profile has this share of MOST_SAMPLES
+ * @returns {(seconds: number, share?: number, isOver?: () => boolean) => Promise<unknown>} a wait
+ *   that ends early once the profile has this share of MOST_SAMPLES, or is over
  */
 function waitBounded (intervalBytes, { wait, gcs }) {
   if (intervalBytes > INTERVAL_BYTES) return wait
   let before = gcs()
   let samples = 0
-  return async (seconds, share = 1) => {
-    for (let waited = 0; waited < seconds; waited += CHECK_SECONDS) {
+  return async (seconds, share = 1, isOver = () => false) => {
+    for (let waited = 0; waited < seconds && !isOver(); waited += CHECK_SECONDS) {
       await wait(Math.min(CHECK_SECONDS, seconds - waited))
       const now = gcs()
       samples += (now - before) * readSemiSpaceBytes() / intervalBytes
@@ -69,18 +74,62 @@ function readSemiSpaceBytes () {
 }
 
 /**
+ * A heap profile that began before it was requested. While nobody requests it, it is not read, so
+ * that no full GC runs for it.
+ */
+class EarlyProfile {
+  /** @type {import('./profilers').RunningHeap | undefined} */
+  #running
+  #beganMs = nowMs()
+
+  /**
+   * @param {Pick<import('./index').CaptureArguments, 'seconds' | 'intervalBytes'>} args seconds: it
+   *   ends after this time unless it is taken
+   * @param {Pick<import('./index').Tools, 'wait' | 'gcs'>} tools
+   * @throws {CaptureError} where a profile cannot end without a reading
+   */
+  constructor ({ seconds, intervalBytes = INTERVAL_BYTES }, tools) {
+    this.#running = start({ collected: false, intervalBytes }, inspectHeap)
+    waitBounded(intervalBytes, tools)(seconds, 1, () => !this.isRunning)
+      .then(() => this.drop())
+      .catch(error => debug('early profile: %s', error))
+  }
+
+  /** True until it is taken or has ended. */
+  get isRunning () {
+    return this.#running !== undefined
+  }
+
+  /**
+   * @returns {{ running: import('./profilers').RunningHeap, seconds: number } | undefined} the
+   *   running profile, which the caller has to end, and its age; undefined: it has ended
+   */
+  take () {
+    const running = this.#running
+    this.#running = undefined
+    return running && { running, seconds: (nowMs() - this.#beganMs) / 1000 }
+  }
+
+  drop () {
+    this.take()?.running.drop?.()
+  }
+}
+
+/**
  * Live bytes by allocation site, read twice, early and late: a leak is in both readings, and larger
- * in the second. V8 runs a full GC before each reading, so that it contains only live objects.
+ * in the second. V8 runs a full GC before each reading, so that it contains only live objects. A
+ * profile that began before this request is continued: its first reading waits less.
  * @type {import('./index').Capture}
  */
 async function * heapProfile ({ seconds, intervalBytes = INTERVAL_BYTES }, tools) {
-  const running = start({ collected: false, intervalBytes })
+  const early = tools.early?.take()
+  const running = early?.running ?? start({ collected: false, intervalBytes })
   const wait = waitBounded(intervalBytes, tools)
   /** @type {string | undefined} */
   let profile
   try {
     if (running.read) {
-      await wait(seconds * FIRST_SHARE, FIRST_SHARE)
+      await wait(Math.max(0, seconds * FIRST_SHARE - (early?.seconds ?? 0)), FIRST_SHARE)
       yield { part: 'before', chunks: textChunks(running.read()) }
     }
     await wait(seconds * (running.read ? 1 - FIRST_SHARE : 1))
@@ -91,9 +140,11 @@ async function * heapProfile ({ seconds, intervalBytes = INTERVAL_BYTES }, tools
 }
 
 /** Allocated bytes by site, live or not. @type {import('./index').Capture} */
-async function * allocationProfile ({ seconds }, { wait }) {
+async function * allocationProfile ({ seconds }, { wait, early }) {
+  // An isolate has one sampling heap profiler.
+  early?.drop()
   const profile = await stopAfter(start({ collected: true }), () => wait(seconds))
   yield { part: 'profile', chunks: textChunks(profile) }
 }
 
-module.exports = { allocationProfile, heapProfile }
+module.exports = { EarlyProfile, allocationProfile, heapProfile }

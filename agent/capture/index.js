@@ -22,6 +22,7 @@ const { send } = require('./send')
  * @typedef {object} Tools
  * @property {(seconds: number) => Promise<void>} wait waits, and does not keep the process alive
  * @property {() => number} gcs GCs so far
+ * @property {import('./heap-profile').EarlyProfile} [early] heap profile that began before
  *
  * @typedef {(args: CaptureArguments, tools: Tools) => AsyncGenerator<Part>} Capture
  */
@@ -36,6 +37,9 @@ const kinds = {
   heap_snapshot: { mostSeconds: 0, load: () => require('./heap-snapshot').heapSnapshot }
 }
 
+/** Longest time that a heap profile runs without a request for it. */
+const MOST_EARLY_SECONDS = 120
+
 /** @type {Tools['wait']} */
 const wait = seconds => new Promise(resolve => { setTimeout(resolve, 1000 * seconds) })
 
@@ -46,6 +50,8 @@ const wait = seconds => new Promise(resolve => { setTimeout(resolve, 1000 * seco
  */
 function captures ({ address, allowSnapshot, counts }) {
   let busy = false
+  /** @type {Tools['early']} */
+  let early
   /**
    * @param {any} args
    * @returns {CaptureError | undefined}
@@ -77,22 +83,53 @@ function captures ({ address, allowSnapshot, counts }) {
       try {
         /** @type {Record<string, number>} */
         const parts = {}
-        for await (const { part, chunks } of kinds[args.kind].load()(args, { wait, ...counts })) {
+        const tools = { wait, ...counts, early }
+        for await (const { part, chunks } of kinds[args.kind].load()(args, tools)) {
           parts[part] = await send({ address, header: { id, part }, chunks })
         }
         return { ok: true, parts }
       } catch (error) {
-        debug('capture: %s', error)
-        if (error instanceof CaptureError) {
-          return { ok: false, reason: error.reason, message: error.message, ...error.figures }
-        }
-        const message = String(/** @type {Error} */ (error)?.message ?? error)
-        return { ok: false, reason: 'failed', message: plainText(message, 256) }
+        return refuse(error)
       } finally {
         busy = false
       }
+    },
+
+    /**
+     * Begins a heap profile that a later `capture` continues. Without one it ends unread. Never
+     * throws.
+     * @param {any} args unchecked: seconds and intervalBytes, as for `capture`
+     * @returns {Omit<import('../protocol/frame').Answer, 'id'>}
+     */
+    sampleHeap (args) {
+      if (busy || early?.isRunning) {
+        return { ok: false, reason: 'busy', message: 'one capture at a time' }
+      }
+      if (!(args?.seconds >= 0 && args.seconds <= MOST_EARLY_SECONDS)) {
+        return { ok: false, reason: 'bad_arguments', message: `seconds: 0 to ${MOST_EARLY_SECONDS}` }
+      }
+      try {
+        const { EarlyProfile } = require('./heap-profile')
+        early = new EarlyProfile(args, { wait, ...counts })
+        return { ok: true }
+      } catch (error) {
+        return refuse(error)
+      }
     }
   }
+}
+
+/**
+ * @param {unknown} error
+ * @returns {Omit<import('../protocol/frame').Answer, 'id'>}
+ */
+function refuse (error) {
+  debug('capture: %s', error)
+  if (error instanceof CaptureError) {
+    return { ok: false, reason: error.reason, message: error.message, ...error.figures }
+  }
+  const message = String(/** @type {Error} */ (error)?.message ?? error)
+  return { ok: false, reason: 'failed', message: plainText(message, 256) }
 }
 
 module.exports = { captures, kinds }

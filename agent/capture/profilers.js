@@ -106,6 +106,8 @@ const cpuProfilers = [
 /**
  * @typedef {object} RunningHeap
  * @property {() => string} [read] profile so far; absent where unsupported
+ * @property {() => void} [drop] ends the profile without a reading, and so without a full GC;
+ *   absent where unsupported
  * @property {() => string} stop
  */
 
@@ -116,38 +118,47 @@ const cpuProfilers = [
 const COLLECTED = { includeObjectsCollectedByMajorGC: true, includeObjectsCollectedByMinorGC: true }
 
 /**
+ * @param {HeapOptions} options
+ * @returns {RunningHeap | undefined}
+ * @throws {Error} if the app runs this profiler itself
+ */
+function inspectHeap ({ intervalBytes, collected }) {
+  const session = inspect()
+  if (!session) return undefined
+  const end = () => session.end()
+  try {
+    if (isSampling(session)) throw new Error('it would end with this profile')
+    if (collected && !knowsCollected(session)) {
+      end()
+      return undefined
+    }
+    session.post('HeapProfiler.startSampling', {
+      samplingInterval: intervalBytes,
+      ...(collected && COLLECTED)
+    })
+  } catch (error) {
+    end()
+    throw error
+  }
+  return {
+    read: () => readHeapProfile(session, 'HeapProfiler.getSamplingProfile'),
+    drop: end,
+    stop () {
+      try {
+        return readHeapProfile(session, 'HeapProfiler.stopSampling')
+      } finally {
+        end()
+      }
+    }
+  }
+}
+
+/**
  * The inspector is first here: only it allows readings of a running profile.
  * @type {((options: HeapOptions) => RunningHeap | undefined)[]}
  */
 const heapProfilers = [
-  ({ intervalBytes, collected }) => {
-    const session = inspect()
-    if (!session) return undefined
-    const end = () => session.end()
-    try {
-      if (collected && !knowsCollected(session)) {
-        end()
-        return undefined
-      }
-      session.post('HeapProfiler.startSampling', {
-        samplingInterval: intervalBytes,
-        ...(collected && COLLECTED)
-      })
-    } catch (error) {
-      end()
-      throw error
-    }
-    return {
-      read: () => readHeapProfile(session, 'HeapProfiler.getSamplingProfile'),
-      stop () {
-        try {
-          return readHeapProfile(session, 'HeapProfiler.stopSampling')
-        } finally {
-          end()
-        }
-      }
-    }
-  },
+  inspectHeap,
   ({ intervalBytes, collected }) =>
     v8.startHeapProfile?.({
       sampleInterval: intervalBytes,
@@ -205,6 +216,21 @@ function readHeapProfile (session, method) {
 }
 
 /**
+ * True if the isolate's sampling heap profiler runs. V8 has one, which all sessions share: a second
+ * start succeeds, and ends the first profile when it stops. While no profile runs, this reading
+ * fails at once, without a GC.
+ * @param {NonNullable<ReturnType<typeof inspect>>} session
+ */
+function isSampling (session) {
+  try {
+    session.post('HeapProfiler.getSamplingProfile')
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
  * An inspector ignores unknown parameters and validates known ones. So it knows this parameter if
  * it rejects an invalid value.
  * @param {NonNullable<ReturnType<typeof inspect>>} session
@@ -238,6 +264,7 @@ const NO_PROFILER = `this Node has no inspector, or does not permit it, and ${AD
 
 module.exports = {
   NO_PROFILER,
+  inspectHeap,
   startCpuProfile: () => first(cpuProfilers),
   startHeapProfile: (/** @type {HeapOptions} */ options) => first(heapProfilers.map(start => () => start(options)))
 }

@@ -360,9 +360,10 @@ const fields = Object.freeze({
  */
 
 /**
- * @typedef {'look' | 'trim' | 'capture' | 'force_gc'} CommandName `look`: a frame now, with all
- *   rarely read values. `trim`: such a frame, then malloc returns free memory to the system, by
- *   malloc_trim(0) or its nearest equivalent. `capture`: capture/index.js. `force_gc`: one full GC,
+ * @typedef {'look' | 'trim' | 'capture' | 'sample_heap' | 'force_gc'} CommandName `look`: a frame
+ *   now, with all rarely read values. `trim`: such a frame, then malloc returns free memory to the
+ *   system, by malloc_trim(0) or its nearest equivalent. `capture`: capture/index.js.
+ *   `sample_heap`: begins a heap profile that a later `capture` continues. `force_gc`: one full GC,
  *   for a reading of the live heap: forced-gc.js
  * @typedef {object} Answer to a command
  * @property {string} id id of the command

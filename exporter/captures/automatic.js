@@ -5,7 +5,7 @@ const { processOf } = require('@memwatch/engine/history/identity')
 const { figures, signalsOf } = require('@memwatch/engine/signals/index')
 const { findCase } = require('@memwatch/engine/verdicts/case')
 const { kinds } = require('./kinds')
-const { planCapture } = require('./plan-capture')
+const { planCapture, planEarlyProfile } = require('./plan-capture')
 const { defaultRules } = require('./rules')
 
 /**
@@ -26,6 +26,15 @@ const MOST_ATTEMPTS = 2
 const RETRY_AFTER_MS = 60_000
 /** Errors that a busy machine may cause. */
 const MAY_PASS = new Set(['failed', 'no_answer'])
+/**
+ * Growth of RSS, and straightness of its line, from which a heap profile begins before a diagnosis
+ * is suspected. It is read only if the suspicion follows, so it runs no full GC in a healthy app.
+ */
+const GROWTH = { riseBytes: 16 * 2 ** 20, fit: 0.9 }
+const GROWTH_EVERY_SECONDS = 4
+const EARLY_EVERY_SECONDS = 3600
+/** Diagnoses of such growth. */
+const OF_GROWTH = new Set(['js-heap-leak', 'native-memory-leak'])
 /** Start and duration of the profile of the next process, as shares of the dead process's age. */
 const FROM_SHARE = 0.5
 const LENGTH_SHARE = 0.25
@@ -72,6 +81,7 @@ class AutomaticCaptures {
   #rules
   #runwayRules
   #signalRules
+  #growthRules
   /**
    * Time of the last capture of each target, by rule.
    * @type {WeakMap<Target, Map<string, number>>}
@@ -100,8 +110,11 @@ class AutomaticCaptures {
   /** Running captures: at most one urgent capture and one other. @type {Set<Wish>} */
   #running = new Set()
 
+  /** Uptime from which the growth of each target is checked again. @type {WeakMap<Target, number>} */
+  #growthFromSeconds = new WeakMap()
+
   /**
-   * @param {Pick<import('./captures').Captures, 'request'>} captures
+   * @param {Pick<import('./captures').Captures, 'request' | 'sampleHeap'>} captures
    * @param {{ rules?: readonly CaptureRule[], now?: () => number, isFree?: () => boolean,
    *   onRefused?: (target: Target, error: CommandError, diagnosis?: string) => void }} [options]
    *   now: ms; isFree: false while the exporter is overloaded and requests no captures; onRefused:
@@ -120,6 +133,8 @@ class AutomaticCaptures {
     this.#rules = rules
     this.#runwayRules = rules.filter(isUrgent)
     this.#signalRules = rules.filter(({ when }) => 'signal' in when)
+    this.#growthRules = rules.filter(({ when, what }) =>
+      what === 'heap_profile' && 'diagnosis' in when && OF_GROWTH.has(when.diagnosis))
   }
 
   /**
@@ -151,6 +166,7 @@ class AutomaticCaptures {
     this.#checkRunway(target)
     this.#checkOpen(target, findCase(target).verdicts)
     this.#checkSignals(target)
+    this.#checkGrowth(target)
     if (this.#deaths.size > 0) this.#checkSuccessor(target)
     this.#next()
   }
@@ -242,6 +258,30 @@ class AutomaticCaptures {
       known.since.set(rule.name, since)
       if (nowSeconds - since >= when.forSeconds) this.#wish(rule, target)
     }
+  }
+
+  /**
+   * Begins the profile of a growing process before the suspicion: when it follows, the lines that
+   * allocate what grew are known at once.
+   * @param {Target} target
+   */
+  #checkGrowth (target) {
+    const nowSeconds = target.frame?.uptimeSeconds ?? 0
+    if (nowSeconds < (this.#growthFromSeconds.get(target) ?? 0)) return
+    this.#growthFromSeconds.set(target, nowSeconds + GROWTH_EVERY_SECONDS)
+    if (!target.hello.commands?.includes('sample_heap')) return
+    const { verdicts } = findCase(target)
+    const isOpen = this.#growthRules.some(({ when }) => verdicts.some(({ diagnosis, state }) =>
+      state === 'unknown' && 'diagnosis' in when && when.diagnosis === diagnosis))
+    const window = isOpen ? target.window() : undefined
+    if (!window) return
+    const { rssTrend } = signalsOf(window)
+    if (!rssTrend || rssTrend.rise < GROWTH.riseBytes || rssTrend.fit < GROWTH.fit) return
+    this.#growthFromSeconds.set(target, nowSeconds + EARLY_EVERY_SECONDS)
+    this.#captures.sampleHeap(target, planEarlyProfile(target)).catch(error => {
+      // The profile begins with the suspicion then.
+      if (!(error instanceof CommandError)) throw error
+    })
   }
 
   /**

@@ -21,10 +21,12 @@ const MOST_FAILED = 20
 /** Size limit of profiles that are analysed; larger profiles have no suspects. */
 const MOST_PROFILE_BYTES = 64 * 2 ** 20
 /**
- * Shortest heap profile whose first reading is analysed while it runs. It arrives after a third of
- * the time, and someone may be waiting for a line of code.
+ * Least age of a heap profile at its first reading from which this reading is analysed while the
+ * profile runs: someone may be waiting for a line of code.
  */
-const EARLY_FROM_SECONDS = 15
+const EARLY_FROM_SECONDS = 5
+/** Share of the duration after which the agent reads a heap profile for the first time. */
+const FIRST_READING_SHARE = 1 / 3
 /** Time without data after which a capture fails. */
 const STALLED_MS = 60_000
 
@@ -75,6 +77,12 @@ class Captures extends EventEmitter {
   #busy = new Set()
   /** The newest failed captures, oldest first. @type {Capture[]} */
   #failed = []
+  /**
+   * Heap profiles that began before they were requested.
+   * @type {WeakMap<import('@memwatch/engine/history/target').Target, { fromUnixMs: number,
+   *   untilUnixMs: number }>}
+   */
+  #early = new WeakMap()
   /** Ended captures by kind and state. @type {Map<string, number>} */
   counts = new Map()
 
@@ -224,7 +232,7 @@ class Captures extends EventEmitter {
       suspects: null,
       retainers: null
     }
-    const running = new RunningCapture(capture, target)
+    const running = new RunningCapture(capture, target, this.#takeEarly(target, kind))
     this.#running.set(capture.id, running)
     this.#busy.add(process)
     const finished = this.#make(running, { intervalBytes, force }).finally(() => {
@@ -257,10 +265,35 @@ class Captures extends EventEmitter {
     // If writing fails, the connection is closed, so that the agent does not wait.
     written.catch(() => socket.destroy())
     running.arrive(part, written)
-    if (part === 'before' && running.capture.seconds >= EARLY_FROM_SECONDS) {
-      this.#readEarly(running, written)
-    }
+    const { capture: { seconds }, sampledSeconds } = running
+    const age = Math.max(FIRST_READING_SHARE * seconds, sampledSeconds)
+    if (part === 'before' && age >= EARLY_FROM_SECONDS) this.#readEarly(running, written)
     return true
+  }
+
+  /**
+   * Begins a heap profile that a later capture continues. The agent does not read it without one.
+   * @param {import('@memwatch/engine/history/target').Target} target
+   * @param {{ seconds: number, intervalBytes: number }} args seconds: it ends after this time
+   * @throws {CommandError}
+   */
+  async sampleHeap (target, args) {
+    await this.#commands.carryOut(target, 'sample_heap', { args })
+    const fromUnixMs = this.#now()
+    this.#early.set(target, { fromUnixMs, untilUnixMs: fromUnixMs + 1000 * args.seconds })
+  }
+
+  /**
+   * @param {import('@memwatch/engine/history/target').Target} target
+   * @param {import('./kinds').KindName} kind
+   * @returns {number} age in seconds of the heap profile that this capture continues; 0 without one
+   */
+  #takeEarly (target, kind) {
+    const early = this.#early.get(target)
+    const nowMs = this.#now()
+    if (kind !== 'heap_profile' || !early || nowMs >= early.untilUnixMs) return 0
+    this.#early.delete(target)
+    return (nowMs - early.fromUnixMs) / 1000
   }
 
   /**
@@ -317,7 +350,10 @@ class Captures extends EventEmitter {
         complete.push({ part, bytes, sha256 })
       }
       capture.parts = complete
-      capture.suspects = this.#pointAt(capture, target.hello)
+      const suspects = this.#pointAt(capture, target.hello)
+      // In a profile that began early, most samples are in the first reading.
+      const isInFirst = running.sampledSeconds > seconds && suspects?.sites.length === 0
+      if (!isInFirst) capture.suspects = suspects
       capture.retainers = await this.#findRetainers(capture, target.hello)
       this.#keep(capture)
     } catch (error) {

@@ -18,10 +18,12 @@ class RunningCapture {
   /**
    * @param {import('./captures').Capture} capture
    * @param {import('@memwatch/engine/history/target').Target} target
+   * @param {number} [sampledSeconds] age of the heap profile that it continues
    */
-  constructor (capture, target) {
+  constructor (capture, target, sampledSeconds = 0) {
     this.capture = capture
     this.target = target
+    this.sampledSeconds = sampledSeconds
   }
 
   /**

@@ -56,6 +56,8 @@ const REFUSALS = {
 /** Hint for all commands: an agent offers no commands on a socket that it cannot trust. */
 const OR_TRUST = 'if other users may write to the folder of its socket, also set ' +
   'MEMWATCH_TOKEN_FILE to the same file for agent and exporter'
+const CAPTURE_ENABLED_BY = 'update an older agent, connect it over a Unix socket, and start the ' +
+  `app without MEMWATCH_CAPTURES=off; ${OR_TRUST}`
 const TRIM_ENABLED_BY = 'start the app with MEMWATCH_ALLOCATOR_ACCESS=trim, over a Unix socket, ' +
   `and with the package @memwatch/allocator or Node 26; ${OR_TRUST}`
 
@@ -66,8 +68,8 @@ const TRIM_ENABLED_BY = 'start the app with MEMWATCH_ALLOCATOR_ACCESS=trim, over
 const ENABLED_BY = {
   look: TRIM_ENABLED_BY,
   trim: TRIM_ENABLED_BY,
-  capture: 'update an older agent, connect it over a Unix socket, and start the app without ' +
-    `MEMWATCH_CAPTURES=off; ${OR_TRUST}`,
+  capture: CAPTURE_ENABLED_BY,
+  sample_heap: CAPTURE_ENABLED_BY,
   force_gc: `start the app with MEMWATCH_FORCED_GC=allow, over a Unix socket; ${OR_TRUST}`
 }
 

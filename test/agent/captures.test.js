@@ -86,6 +86,97 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect({ waited, parts }).toEqual({ waited: 0.5, parts: ['before', 'profile'] })
   })
 
+  it('a heap profile may begin before its request, and then waits less for a reading', async () => {
+    const { majors, dropped, waits, named, left } = await printed(
+      node,
+      `
+      const { EarlyProfile, heapProfile } = require('../../agent/capture/heap-profile')
+      const { PerformanceObserver } = require('perf_hooks')
+      let majors = 0
+      new PerformanceObserver(list => { for (const { detail } of list.getEntries()) if (detail.kind === 4) majors++ }).observe({ entryTypes: ['gc'] })
+      const kept = []
+      function keep () { for (let i = 0; i < 1000; i++) kept.push({ i, text: ['row ' + i] }) }
+      const turn = () => new Promise(resolve => setImmediate(resolve))
+      const waits = []
+      const tools = { gcs: () => 0, wait: async seconds => { waits.push(seconds) } }
+      async function profile () {
+        const unread = new EarlyProfile({ seconds: 2, intervalBytes: 1024 }, tools)
+        keep()
+        while (unread.isRunning) await turn()
+        await turn()
+        const dropped = majors
+        waits.length = 0
+        const early = new EarlyProfile({ seconds: 9, intervalBytes: 1024 }, { ...tools, wait: () => new Promise(() => {}) })
+        keep()
+        await turn()
+        await turn()
+        const before = majors
+        const parts = heapProfile({ kind: 'heap_profile', seconds: 0.0003, intervalBytes: 1024 }, { ...tools, early })
+        const [chunk] = (await parts.next()).value.chunks
+        await parts.return()
+        console.log(JSON.stringify({ dropped, majors: before, waits, named: chunk.includes('"keep"'), left: early.isRunning }))
+        process.exit()
+      }
+      profile()
+    `
+    )
+    expect({ majors, dropped, waits, named, left })
+      .toEqual({ majors: 0, dropped: 0, waits: [], named: true, left: false })
+  })
+
+  it('a heap profile leaves the running heap profile of the app alone', async () => {
+    const { reasons, named } = await printed(
+      node,
+      `
+      const { Session } = require('inspector')
+      const { captures } = require('../../agent/capture')
+      const own = new Session()
+      own.connect()
+      own.post('HeapProfiler.startSampling', { samplingInterval: 1024 })
+      const kept = []
+      function keep () { for (let i = 0; i < 1000; i++) kept.push({ i, text: ['row ' + i] }) }
+      keep()
+      const agent = captures({ address: {}, allowSnapshot: false, counts: { gcs: () => 0 } })
+      const args = { seconds: 0, intervalBytes: 1024 }
+      async function capture () {
+        const reasons = [agent.sampleHeap(args).message]
+        for (const kind of ['heap_profile', 'allocation_profile']) {
+          reasons.push((await agent.capture('id', { kind, ...args })).message)
+        }
+        own.post('HeapProfiler.getSamplingProfile', (_, { profile }) => {
+          console.log(JSON.stringify({ reasons, named: JSON.stringify(profile).includes('"keep"') }))
+          process.exit()
+        })
+      }
+      capture()
+    `
+    )
+    expect(reasons).toEqual(Array(3).fill(expect.stringMatching(/^another heap profiler runs here/)))
+    expect(named).toBe(true)
+  })
+
+  it('an isolate samples its heap once, and an allocation profile comes first', async () => {
+    const answers = await printed(
+      node,
+      `
+      const { captures } = require('../../agent/capture')
+      const { EarlyProfile, allocationProfile } = require('../../agent/capture/heap-profile')
+      const tools = { gcs: () => 0, wait: () => new Promise(() => {}) }
+      const { sampleHeap } = captures({ address: {}, allowSnapshot: false, counts: tools })
+      const of = args => { const { ok, reason } = sampleHeap(args); return reason ?? ok }
+      const bad = [undefined, { seconds: 121 }, { seconds: -1 }, { seconds: 'a' }, { seconds: 1, intervalBytes: 1023 }].map(of)
+      const args = { seconds: 90, intervalBytes: 8192 }
+      const early = new EarlyProfile(args, tools)
+      const beside = of(args)
+      allocationProfile({ seconds: 0 }, { ...tools, early }).next().catch(() => {})
+      const left = early.isRunning
+      console.log(JSON.stringify({ bad, beside, left }))
+      process.exit()
+    `
+    )
+    expect(answers).toEqual({ bad: Array(5).fill('bad_arguments'), beside: 'not_supported', left: false })
+  })
+
   it('a heap profile excludes the allocations of the capture itself', async () => {
     const readings = await printed(
       node,

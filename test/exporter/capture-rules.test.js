@@ -429,21 +429,35 @@ const arrive = (captures, id, part, text) => {
   captures.take({ type: 'capture', id, part }, /** @type {any} */ (socket), Buffer.alloc(0))
 }
 
+/** A profile without samples. */
+const EMPTY = '{"head":{"callFrame":{},"selfSize":0,"children":[]}}'
+
 describe('the first reading of a heap profile', () => {
-  /** @param {number} [seconds] */
-  function make (seconds = 30) {
+  /**
+   * @param {number} [seconds]
+   * @param {number} [sampledSeconds] age of a profile that began before; 0 without one
+   */
+  async function make (seconds = 30, sampledSeconds = 0) {
     /** @type {(answer: object) => void} */
     let answer = () => {}
+    const time = { nowMs: 1_760_000_000_000 }
     const captures = new Captures({
       commands: /** @type {any} */ ({
         assertTakes: () => {},
-        carryOut: () => new Promise(resolve => { answer = resolve })
+        carryOut: (_target, command) => command === 'sample_heap'
+          ? Promise.resolve({ ok: true })
+          : new Promise(resolve => { answer = resolve })
       }),
       store: new CaptureStore(folder, { maxBytes: 2 ** 20, keepMs: 1e9 }),
       suspectsOf,
-      retainersOf: /** @type {any} */ async () => null
+      retainersOf: /** @type {any} */ async () => null,
+      now: () => time.nowMs
     })
     const target = new Target({ hello: hello(), name: 'shop', thread: 'main' })
+    if (sampledSeconds > 0) {
+      await captures.sampleHeap(target, { seconds: 90, intervalBytes: 8192 })
+      time.nowMs += 1000 * sampledSeconds
+    }
     findCase(target).verdicts = /** @type {any} */ ([
       { diagnosis: 'js-heap-leak', state: 'suspected' }
     ])
@@ -469,9 +483,9 @@ describe('the first reading of a heap profile', () => {
 
   it.each([
     ['replaced by', readingOf('second', 9), ['second']],
-    ['withdrawn without', '{"head":{"callFrame":{},"selfSize":0,"children":[]}}', undefined]
+    ['withdrawn without', EMPTY, undefined]
   ])('has suspects, which are %s those of the second', async (_, profile, expected) => {
-    const { capture, captures, finish, named } = make()
+    const { capture, captures, finish, named } = await make()
     const before = readingOf('first', 4)
     const read = once(captures, 'reading')
     arrive(captures, capture.id, 'before', before)
@@ -486,12 +500,12 @@ describe('the first reading of a heap profile', () => {
     expect(named()).toEqual(expected)
   })
   it('hides earlier suspects only until the capture ends without new ones', async () => {
-    const { capture, captures, finish, named, target } = make()
+    const { capture, captures, finish, named, target } = await make()
     findCase(target).suspects.set('js-heap-leak', /** @type {any} */ ({
       captureId: 'earlier', suspects: { sites: [{ function: 'earlier' }] }
     }))
     const before = readingOf('first', 4)
-    const profile = '{"head":{"callFrame":{},"selfSize":0,"children":[]}}'
+    const profile = EMPTY
     const read = once(captures, 'reading')
     arrive(captures, capture.id, 'before', before)
     await read
@@ -501,18 +515,36 @@ describe('the first reading of a heap profile', () => {
     expect(named()).toEqual(['earlier'])
   })
   it('says that the profile still runs', async () => {
-    const { capture, captures } = make()
+    const { capture, captures } = await make()
     const read = once(captures, 'reading')
     arrive(captures, capture.id, 'before', readingOf('first', 4))
     await read
     expect(capture.suspects?.sites[0].text).toMatch(/so far; the profile still runs$/)
   })
   it.each([
+    ['has', 'first', 8, EMPTY, ['first']],
+    ['has', 'first', 89, readingOf('second', 9), ['second']],
+    ['has no', undefined, 0, EMPTY, undefined],
+    ['has no', undefined, 91, EMPTY, undefined]
+  ])('of a short profile %s suspects (%s) if it began %d s before', async (
+    _, early, sampledSeconds, profile, expected
+  ) => {
+    const { capture, captures, finish, named } = await make(6, sampledSeconds)
+    const before = readingOf('first', 4)
+    const read = once(captures, 'reading')
+    arrive(captures, capture.id, 'before', before)
+    if (early) await read
+    expect(named()).toEqual(early && [early])
+    arrive(captures, capture.id, 'profile', profile)
+    await finish({ before, profile })
+    expect(named()).toEqual(expected)
+  })
+  it.each([
     ['with too few samples', 30, readingOf('first', 3)],
     ['of a short profile', 12, readingOf('first', 9)],
     ['that is no profile', 30, '{}']
   ])('%s has no suspects of its own', async (_, seconds, before) => {
-    const { capture, captures, finish, named } = make(seconds)
+    const { capture, captures, finish, named } = await make(seconds)
     let readings = 0
     captures.on('reading', () => readings++)
     arrive(captures, capture.id, 'before', before)

@@ -1184,7 +1184,13 @@ describe('automatic captures', () => {
     const asked = []
     /** @type {(() => void)[]} */
     const finish = []
+    /** @type {object[]} */
+    const sampled = []
     const automatic = new AutomaticCaptures(/** @type {any} */ ({
+      sampleHeap: async (target, args) => {
+        sampled.push(args)
+        if (target.name === 'old') throw new CommandError('unknown_command', 'no')
+      },
       request: request ?? ((target, options) => {
         asked.push([target.name, options.kind, options.diagnosis])
         return { finished: new Promise(resolve => finish.push(() => resolve({ errorCode: null }))) }
@@ -1193,6 +1199,7 @@ describe('automatic captures', () => {
     return {
       automatic,
       asked,
+      sampled,
       time,
       next: async () => {
         finish.shift()?.()
@@ -1348,6 +1355,51 @@ describe('automatic captures', () => {
     )
     expect(asked).toEqual([['a', 'heap_profile', 'native-memory-leak']])
   })
+  describe('begin a heap profile before the suspicion', () => {
+    /**
+     * @param {object} [changes]
+     * @param {number} [changes.mibPerSecond] growth of RSS
+     * @param {string} [changes.state] of js-heap-leak
+     * @param {string[]} [changes.commands] that the agent accepts
+     * @param {string} [changes.name]
+     * @returns {object[]} arguments of the profiles that begin within two minutes
+     */
+    function profilesOf ({
+      mibPerSecond = 1, state = 'unknown', commands = ['capture', 'sample_heap'], name = 'a'
+    }) {
+      const { automatic, asked, sampled } = make()
+      const target = new Target({ hello: hello({ commands }), name, thread: 'main' })
+      findCase(target).verdicts = /** @type {any} */ ([{ diagnosis: 'js-heap-leak', state }])
+      for (let i = 1; i <= 120; i++) {
+        target.take(frame({
+          sequence: i,
+          atUnixMs: 1_760_000_000_000 + 1000 * i,
+          uptimeSeconds: i,
+          values: {
+            rssBytes: (60 + i * mibPerSecond) * MIB,
+            spaces: { new_space: [0, 2 * MIB, MIB, 2 * MIB] },
+            gc: { 'minor/ordinary': gcRow(2 * i, i / 1000) }
+          }
+        }), 1_760_000_000_000 + 1000 * i)
+        automatic.seen(target)
+      }
+      expect(asked).toEqual([])
+      return sampled
+    }
+    it.each([
+      // 2 MiB/s: a sample each 20 KiB is a hundred a second.
+      ['of a service', {}, [{ seconds: 90, intervalBytes: 20_972 }]],
+      ['that a person watches', { commands: ['sample_heap', 'force_gc'] },
+        [{ seconds: 90, intervalBytes: 6991 }]],
+      ['whose agent fails', { name: 'old' }, [{ seconds: 90, intervalBytes: 20_972 }]],
+      ['of an older agent', { commands: ['capture'] }, []],
+      ['without growth', { mibPerSecond: 0.1 }, []],
+      ['that is judged already', { state: 'ok' }, []],
+      ['that has its own profile', { state: 'suspected' }, []]
+    ])('once, if RSS grows: %s', (_, changes, expected) => {
+      expect(profilesOf(changes)).toEqual(expected)
+    })
+  })
   it.each([
     ['not_enabled', [['a', 'no', 'js-heap-leak'], ['b', 'no', 'js-heap-leak']]],
     // The process has ended, so nothing can be changed.
@@ -1368,12 +1420,14 @@ describe('automatic captures', () => {
   })
   it.each([
     // In a service the heap profile of native memory takes two minutes.
-    [['capture'], 0, ['cpu_profile', 'heap_profile']],
-    [['capture', 'force_gc'], 0, ['heap_profile', 'cpu_profile']],
+    [['capture'], 0, ['cpu_profile', 'heap_profile'], 3],
+    [['capture', 'force_gc'], 0, ['heap_profile', 'cpu_profile'], 3],
     // JavaScript objects own Buffers.
-    [['capture'], 9, ['heap_profile']]
+    [['capture'], 9, ['heap_profile'], 3],
+    // V8 runs major GCs because of Buffers: a profile need not wait for one.
+    [['capture'], 9, ['heap_profile'], 0]
   ])('with %j of a native leak, %d of 10 MiB external: the shortest first', async (
-    commands, external, kinds
+    commands, external, kinds, majors
   ) => {
     const { automatic, asked, next } = make()
     const target = new Target({ hello: hello({ commands }), name: 'a', thread: 'main' })
@@ -1381,7 +1435,7 @@ describe('automatic captures', () => {
       diagnosis: 'native-memory-leak',
       state: 'suspected',
       evidence: /** @type {any} */ ([
-        { signal: 'majorsSeen', value: 3, limit: 3 },
+        { signal: 'majorsSeen', value: majors, limit: 3 },
         { signal: 'outsideHeapRiseBytes', value: 10 * MIB, limit: 1 },
         { signal: 'externalRiseBytes', value: external * MIB, limit: 1 }
       ])
