@@ -1357,7 +1357,7 @@ describe('automatic captures', () => {
   })
   describe('begin a heap profile before the suspicion', () => {
     /**
-     * @param {object} [changes]
+     * @param {object} changes
      * @param {number} [changes.mibPerSecond] growth of RSS
      * @param {string} [changes.state] of js-heap-leak
      * @param {string[]} [changes.commands] that the agent accepts
