@@ -37,7 +37,7 @@ module.exports = defineDiagnosis({
     // Share of the pinned memory that a fix frees; copies of the retained data use the rest.
     releasedShareRatio: 0.9
   },
-  explains: ['native-memory-leak', 'allocator-fragmentation'],
+  explains: ['allocator-fragmentation'],
   holds: 'buffers',
   runbook: 'MemwatchBufferPoolPinning',
 
@@ -58,8 +58,8 @@ module.exports = defineDiagnosis({
         `Buffers${steady > limits.growsSteadinessRatio ? ', and it grows' : ''}.`,
       finding: { slabBytes: slab, pinnedBytes, rssBytes },
       evidence: showEvidence(signals, limits, kept),
-      impact: `Up to ${formatBytes(kept * floor)} are held by slices that need only a fraction ` +
-        'of it. If the slices fill their slabs, they are a cache: limit its size.'
+      impact: `Up to ${formatBytes(kept * floor)} are held by slices that may need only a ` +
+        'fraction of it. If the slices fill their slabs, they are a cache: limit its size.'
     }
   },
 
@@ -77,7 +77,8 @@ module.exports = defineDiagnosis({
         predicted: [
           prediction('rssBytes', rssBytes, rssBytes - limits.releasedShareRatio * pinnedBytes)
         ],
-        risk: 'Each kept part costs a small allocation. Temporary parts need no copy.'
+        risk: 'Each kept part costs a small allocation. Temporary parts need no copy. If the kept ' +
+          'parts fill their slabs, this frees nothing.'
       },
       {
         title: 'Or make the slabs smaller',

@@ -77,7 +77,9 @@ module.exports = defineDiagnosis({
     churnShareRatio: 0.6,
     churningRunwayShareRatio: 0.6
   },
-  explains: ['allocator-fragmentation', 'container-limit-mismatch'],
+  // Slices that fill their slabs keep all of them alive, too: while Buffers grow, the growth is told
+  // first.
+  explains: ['buffer-pool-pinning', 'allocator-fragmentation', 'container-limit-mismatch'],
   holds: 'buffers',
   runbook: 'MemwatchNativeMemoryLeak',
 

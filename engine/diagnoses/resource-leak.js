@@ -91,19 +91,20 @@ module.exports = defineDiagnosis({
     const told = name === 'open file descriptors' ? findDescriptorKind(signals, limits) : undefined
     const load = weighLoad(signals, limits)
     const isSteady = steady >= limits.steadinessRatio
-    const isCertain =
-      steady >= limits.certainSteadinessRatio && !load.grows && !load.isSaturated
+    const mayBeLoad = load.grows || load.isSaturated
+    const isCertain = steady >= limits.certainSteadinessRatio && !mayBeLoad
     const bound = findBound(signals, limits, cause)
     const secondsLeft = bound?.secondsLeft ?? null
     return {
       state: isCertain ? 'confirmed' : 'suspected',
-      severity: severityByTime(secondsLeft, limits),
+      severity: mayBeLoad ? 'warning' : severityByTime(secondsLeft, limits),
       secondsLeft,
       keeps: isSteady && causesLoad(cause, load, limits),
       standing: `The number of ${told?.name ?? name} grew by ${formatNumber(rise)} in ` +
         formatSeconds(seconds),
       summary: `${formatNumber(told?.open ?? cause.now)} ${told?.name ?? name}, ` +
-        `${formatPerMinute(perSecond)} more ${told ? 'descriptors ' : ''}each minute: they pile up.`,
+        `${formatPerMinute(perSecond)} more ${told ? 'descriptors ' : ''}each minute: they pile ` +
+        `up${mayBeLoad ? ', or the load needs them' : ''}.`,
       finding: {
         kind: name,
         descriptorKind: told?.name,

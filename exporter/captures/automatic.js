@@ -294,8 +294,10 @@ class AutomaticCaptures {
   #wish (rule, target, found, attempt = 1) {
     const asked = this.#askedAt.get(target) ?? new Map()
     this.#askedAt.set(target, asked)
+    // A capture with isNeeded may be omitted when its turn comes, so it replaces no other one.
     const isKnown = [...this.#waiting, ...this.#running].some(other =>
-      other.target === target && other.rule.what === rule.what)
+      other.target === target && (other.rule.name === rule.name ||
+        (other.rule.what === rule.what && !other.rule.isNeeded && !rule.isNeeded)))
     const isRecent = attempt === 1 &&
       this.#now() - (asked.get(rule.name) ?? -Infinity) < 1000 * rule.everySeconds
     // A second attempt waits for another capture of the same kind, which may not explain this

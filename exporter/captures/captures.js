@@ -6,6 +6,7 @@ const { CommandError } = require('../commands/commands')
 const { parseBounded } = require('../data-folder/bounded-json')
 const { readRegularFile } = require('../data-folder/regular-file')
 const { processOf } = require('@memwatch/engine/history/identity')
+const { findCase } = require('@memwatch/engine/verdicts/case')
 const { kinds } = require('./kinds')
 const { RunningCapture } = require('./running-capture')
 
@@ -350,7 +351,7 @@ class Captures extends EventEmitter {
         complete.push({ part, bytes, sha256 })
       }
       capture.parts = complete
-      const suspects = this.#pointAt(capture, target.hello)
+      const suspects = this.#pointAt(capture, target.hello, { heap: this.#heapProfileOf(running) })
       // In a profile that began early, most samples are in the first reading.
       const isInFirst = running.sampledSeconds > seconds && suspects?.sites.length === 0
       if (!isInFirst) capture.suspects = suspects
@@ -365,6 +366,26 @@ class Captures extends EventEmitter {
       // actual cause.
       this.#fail(capture, broken.find(({ code }) => code !== HUNG_UP) ?? /** @type {Error} */ (error))
       this.#store.remove(id)
+    }
+  }
+
+  /**
+   * @param {RunningCapture} running
+   * @returns {import('./suspects').HeapProfiles | undefined} the heap profile that names the present
+   *   suspects of its diagnosis, for a CPU profile; undefined: there is none
+   */
+  #heapProfileOf ({ capture: { kind, diagnosis }, target }) {
+    if (kind !== 'cpu_profile' || diagnosis === null) return undefined
+    const known = findCase(target).suspects.get(diagnosis)
+    const heap = known?.kind === 'heap_profile' ? this.get(known.captureId) : undefined
+    if (!heap || heap.state !== 'done') return undefined
+    const read = (/** @type {string} */ part) => this.profile(heap, part, MOST_PROFILE_BYTES)
+    const hasBefore = heap.parts.some(({ part }) => part === 'before')
+    try {
+      return { before: hasBefore ? read('before') : undefined, after: read('profile') }
+    } catch {
+      // The store removed its files, or they are too large by now.
+      return undefined
     }
   }
 
@@ -421,17 +442,20 @@ class Captures extends EventEmitter {
   /**
    * @param {Capture} capture
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
-   * @param {{ isEarly?: boolean }} [options] isEarly: true to read the first reading only
+   * @param {{ isEarly?: boolean, heap?: import('./suspects').HeapProfiles }} [options] isEarly:
+   *   true to read the first reading only; heap: the heap profile of the same diagnosis
    * @returns {Capture['suspects']} null for a profile that does not fit in memory; the profile can
    *   still be downloaded
    * @throws {Error} if a part is not a profile
    */
-  #pointAt (capture, hello, { isEarly = false } = {}) {
+  #pointAt (capture, hello, { isEarly = false, heap } = {}) {
     try {
       return this.#suspectsOf(
         { ...capture, isEarly },
         part => this.profile(capture, isEarly ? 'before' : part, MOST_PROFILE_BYTES),
-        hello
+        hello,
+        undefined,
+        heap
       )
     } catch (error) {
       if (error instanceof RangeError) return null

@@ -192,9 +192,10 @@ function mayProfile (target, found) {
  * @param {Found} [found] verdict that caused the capture
  * @returns {Plan | undefined} undefined if the capture must wait
  */
-function planCapture ({ what: kind, seconds, when, isNeeded }, target, found) {
+function planCapture ({ what: kind, seconds, when, isNeeded, namesInner }, target, found) {
   if (found && (isElsewhere(found) || isOver(found))) return undefined
-  if (kind === 'cpu_profile' && found && isOwned(found)) return undefined
+  const showsCalls = kind === 'cpu_profile' && !namesInner
+  if (showsCalls && found && isOwned(found)) return undefined
   if (isNeeded) return { kind, seconds: seconds ?? CPU_SECONDS[modeOf(target)] }
   if (kind !== 'heap_profile') return { kind, seconds }
   if (found && !mayProfile(target, found)) return undefined

@@ -16,6 +16,8 @@ const { originOf } = require('@memwatch/engine/text/code-owner')
  *   samples. Default: from plan-capture.js and the kind
  * @property {(known: Sites) => boolean} [isNeeded] false omits the capture; called with the
  *   suspects that the diagnosis has when the capture would begin
+ * @property {boolean} [namesInner] true for a CPU profile that names functions inside the first
+ *   suspect, not calls of native code
  * @property {boolean} [isLast] waits for all other captures; by default the shortest begins first
  * @property {string} [why] content of the capture, for the documentation
  *
@@ -47,6 +49,10 @@ const MAIN_OWNER_SHARE = 0.4
 const OF_DATA = /^node:(?:string_decoder|buffer|net|_http_\w+|internal\/(?:streams\/|deps\/undici))/
 
 /** @typedef {readonly { file: string, share: number }[]} Sites */
+
+/** True if the function that allocates most is in a package. */
+const isOfPackage = (/** @type {Sites} */ [first]) =>
+  first !== undefined && first.share >= MAIN_OWNER_SHARE && originOf(first.file) === 'dependency'
 
 /** @param {{ file: string }} site */
 const isOfApp = ({ file }) => originOf(file) !== 'node'
@@ -114,6 +120,15 @@ const defaultRules = Object.freeze([
     isNeeded: (/** @type {Sites} */ known) => known.some(isDataOfNode) && !known.some(isOfApp),
     isLast: true
   }),
+  ...['js-heap-leak', 'native-memory-leak'].map(diagnosis => Object.freeze({
+    ...row(diagnosis, 'suspected', 'cpu_profile',
+      'functions of the app inside a package that allocates what survives'),
+    name: `${diagnosis}-inner-calls`,
+    seconds: 5,
+    isNeeded: isOfPackage,
+    namesInner: true,
+    isLast: true
+  })),
   row('heap-limit-thrash', 'suspected', 'heap_profile', 'lines that allocate the live objects'),
   row('container-limit-mismatch', 'confirmed', 'report', 'limits and flags of the process'),
   row('array-buffer-pile-up', 'suspected', 'allocation_profile', 'lines that allocate the Buffers'),

@@ -1,6 +1,6 @@
 'use strict'
 
-const { nameOwner, packageOf } = require('@memwatch/engine/text/code-owner')
+const { nameOwner, originOf, packageOf } = require('@memwatch/engine/text/code-owner')
 const { formatBytes, formatRatio, formatSeconds } = require('@memwatch/engine/text/format')
 const { isTime, LEAST_SHARE, NAMED_SITES } = require('@memwatch/engine/text/suspect-text')
 const { blockingCallIn } = require('./blocking-calls')
@@ -8,6 +8,7 @@ const { cpuSuspects } = require('./cpu-suspects')
 const { dataHandlers } = require('./data-handlers')
 const { appFirst, heapSuspects, findOwners } = require('./heap-suspects')
 const { InlinedCallees } = require('./inlined')
+const { innerCalls } = require('./inner-calls')
 const { nativeCalls } = require('./native-calls')
 const { OUTSIDE_HEAP } = require('./plan-capture')
 const { Sources } = require('./sources')
@@ -39,6 +40,7 @@ const BLOCKED_SECONDS = 0.02
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello hello of the target whose files may
  *   be read
  * @param {Sources} [sources] files of the app
+ * @param {HeapProfiles} [heap] the heap profile of the same diagnosis, for a CPU profile
  * @returns {Suspects | null} null for a kind that names no lines
  * @throws {Error} when a part is no profile
  */
@@ -46,16 +48,19 @@ function suspectsOf (
   { kind, parts, diagnosis, isEarly = false },
   read,
   hello,
-  sources = Sources.of(hello)
+  sources = Sources.of(hello),
+  heap = undefined
 ) {
+  const owns = diagnosis !== null && OUTSIDE_HEAP.has(diagnosis)
   if (kind === 'heap_profile' || kind === 'allocation_profile') {
     const before = parts.some(({ part }) => part === 'before') ? read('before') : undefined
     const of = kind === 'heap_profile' ? 'grown bytes' : 'allocated bytes'
-    const owns = diagnosis !== null && OUTSIDE_HEAP.has(diagnosis)
     return heapSites({ before, after: read('profile') }, { of, owns, isEarly }, hello, sources)
   }
   if (kind !== 'cpu_profile') return null
   const profile = read('profile')
+  const inner = heap && innerSites(profile, heap, owns, hello, sources)
+  if (inner) return inner
   switch (diagnosis) {
     case 'native-memory-leak':
       return timeSites(nativeCalls(profile, hello.agentFolder), 'native seconds', hello, sources)
@@ -66,10 +71,45 @@ function suspectsOf (
 }
 
 /** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */
+/**
+ * @typedef {{ before: import('./heap-suspects').HeapProfile | undefined,
+ *   after: import('./heap-suspects').HeapProfile }} HeapProfiles both readings of a heap profile
+ */
 
 /**
- * @param {{ before: import('./heap-suspects').HeapProfile | undefined,
- *   after: import('./heap-suspects').HeapProfile }} profiles
+ * Suspects of a heap profile whose leading site is in a package, with the functions of the app that
+ * run inside it first.
+ * @param {import('./cpu-suspects').CpuProfile} profile
+ * @param {HeapProfiles} heap
+ * @param {boolean} owns
+ * @param {Hello} hello
+ * @param {Sources} sources
+ * @returns {Suspects | null} null if another site leads; without sites if no function of the app
+ *   runs there
+ */
+function innerSites (profile, heap, owns, hello, sources) {
+  const { sites: all } = heapSuspects(heap.before, heap.after, hello.agentFolder)
+  const [outer] = owns ? findOwners(all) : appFirst(all)
+  if (!outer || originOf(outer.file) !== 'dependency') return null
+  const suspects = heapSites(heap, { of: 'grown bytes', owns, isEarly: false }, hello, sources)
+  const [{ value, share, through }] = suspects.sites
+  const place = placeOf(suspects.sites[0])
+  const inner = innerCalls(profile, outer, hello.agentFolder).map(site => ({
+    ...suspectAt(site, value, sources, hello.name),
+    share,
+    through,
+    inlinedIn: place,
+    text: `${placeOf(locate(site, sources, hello.name))} – perhaps: runs inside ${place}, for ` +
+      `${formatRatio(site.share)} of the time of the app's functions there`
+  }))
+  if (inner.length === 0) return { ...suspects, sites: [], packages: [] }
+  // Callees found in a profile replace those that only the text of the function names.
+  const others = suspects.sites.filter(({ inlinedIn }) => inlinedIn !== place)
+  return { ...suspects, sites: [...inner, ...others].slice(0, MOST_SITES) }
+}
+
+/**
+ * @param {HeapProfiles} profiles
  * @param {{ of: 'grown bytes' | 'allocated bytes', owns: boolean, isEarly: boolean }} options
  *   owns: true if objects on the heap own the growing memory outside it; isEarly: true to name only
  *   sites with enough samples

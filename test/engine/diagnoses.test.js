@@ -1370,6 +1370,26 @@ describe('resource-leak', () => {
     const load = evidence.find(({ signal }) => signal === 'loadGrowthRatio')
     expect(load?.value).toBeGreaterThan(1.25)
   })
+  it.each([
+    ['critical, as it ends the process', 0, 'critical', /they pile up\.$/],
+    ['no more than a warning while the load grows, too', 0.002, 'warning',
+      /they pile up, or the load needs them\.$/]
+  ])('is %s', (_, growth, severity, summary) => {
+    const { verdict } = watch({
+      seconds: 90,
+      at: t => ({
+        values: {
+          resources: { TCPSocketWrap: 5 * t },
+          openFileDescriptors: 30 + 5 * t,
+          maxFileDescriptors: 1024,
+          eventLoopActiveSeconds: 0.02 * t + growth * t * t,
+          eventLoopIdleSeconds: t - 0.02 * t - growth * t * t
+        }
+      })
+    })
+    expect(verdict('resource-leak')).toMatchObject({ severity })
+    expect(verdict('resource-leak').summary).toMatch(summary)
+  })
   it('is not confirmed by a pool that grew in steps', () => {
     const steps = [[0, 11], [33, 40], [44, 28], [47, 53], [55, 60]]
     const open = t => defined(steps.findLast(([since]) => t >= since))[1]

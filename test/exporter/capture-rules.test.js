@@ -555,6 +555,50 @@ describe('the first reading of a heap profile', () => {
   })
 })
 
+describe('a CPU profile of a leak', () => {
+  it.each([
+    ['js-heap-leak', true, true],
+    ['event-loop-blocked', true, false],
+    ['js-heap-leak', false, false]
+  ])('of %s is read beside the heap profile of the leak: %s', async (diagnosis, isStored, isRead) => {
+    /** @type {any[]} */
+    const heaps = []
+    /** @type {(answer: object) => void} */
+    let answer = () => {}
+    const captures = new Captures({
+      commands: /** @type {any} */ ({
+        assertTakes: () => {},
+        carryOut: () => new Promise(resolve => { answer = resolve })
+      }),
+      store: new CaptureStore(folder, { maxBytes: 2 ** 20, keepMs: 1e9 }),
+      suspectsOf: (capture, read, of, sources, heap) => {
+        heaps.push(heap && [heap.before, heap.after].map(profile => JSON.stringify(profile)))
+        return capture.kind === 'heap_profile' ? suspectsOf(capture, read, of) : null
+      },
+      retainersOf: /** @type {any} */ async () => null
+    })
+    captures.on('done', capture => attach(target, capture))
+    const target = new Target({ hello: hello(), name: 'shop', thread: 'main' })
+    /**
+     * @param {any} options
+     * @param {Record<string, string>} parts
+     */
+    const make = (options, parts) => {
+      const { capture, finished } = captures.request(target, options)
+      for (const [part, text] of Object.entries(parts)) arrive(captures, capture.id, part, text)
+      answer({
+        parts: Object.fromEntries(Object.entries(parts).map(([part, { length }]) => [part, length]))
+      })
+      return finished.then(() => capture)
+    }
+    const [before, profile] = [readingOf('first', 4), readingOf('second', 9)]
+    const { id } = await make({ kind: 'heap_profile', diagnosis: 'js-heap-leak' }, { before, profile })
+    if (!isStored) captures.remove(id)
+    await make({ kind: 'cpu_profile', diagnosis }, { profile: '{}' })
+    expect(heaps.at(-1)).toEqual(isRead ? [before, profile] : undefined)
+  })
+})
+
 describe('a heap profile whose process dies', () => {
   const READING = readingOf('leak')
   /**

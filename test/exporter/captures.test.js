@@ -400,6 +400,46 @@ describe('data handlers of a CPU profile', () => {
   })
 })
 
+describe('functions of the app inside a package', () => {
+  const [OUTER, APP] = ['/srv/node_modules/fastify/lib/handle.js', '/srv/src/dispatch.js']
+  const outer = ['preHandler', OUTER, 170]
+  const handler = [outer, ['', APP, 3], ['dispatch', APP, 12]]
+  const keep = [...handler, ['keep', APP, 6], ['addEventListener', 'node:internal/event_target', 609]]
+  const send = [outer, ['send', '/srv/node_modules/fastify/lib/reply.js', 700]]
+  const other = [['serve', OUTER, 9], ['other', APP, 40]]
+  const calls = cpu([
+    ...times(80, keep), ...times(20, handler), ...times(90, send), ...times(90, other)
+  ])
+  const found = (profile, heapProfile, diagnosis = 'js-heap-leak') => suspectsOf(
+    { kind: 'cpu_profile', parts: [], diagnosis }, () => profile, hello(), undefined,
+    { before: undefined, after: heapProfile }
+  )
+  const PLACE = `preHandler ${OUTER}:171`
+
+  it('come before the package that allocates, if V8 may have inlined them', () => {
+    const suspects = found(calls, heap(['preHandler', OUTER, 170, 9 * MIB], ['', APP, 40, MIB]))
+    expect(suspects?.of).toBe('grown bytes')
+    expect(suspects?.sites.map(({ text, inlinedIn, share }) => [text, inlinedIn, share])).toEqual([
+      [`keep ${APP}:7 – perhaps: runs inside ${PLACE}, for 80 % of the time of the app's ` +
+        'functions there', PLACE, 0.9],
+      [`dispatch ${APP}:13 – perhaps: runs inside ${PLACE}, for 20 % of the time of the app's ` +
+        'functions there', PLACE, 0.9],
+      [`(anonymous) ${APP}:4 – perhaps: runs inside ${PLACE}, for 100 % of the time of the app's ` +
+        'functions there', PLACE, 0.9],
+      [`${PLACE} – 9 MiB, 90 % of the growth during the profile`, null, 0.9],
+      [`(anonymous) ${APP}:41 – 1 MiB, 10 % of the growth during the profile`, null, 0.1]
+    ])
+    expect(suspects?.packages).toMatchObject([{ package: 'fastify' }, {}])
+  })
+  it('are none if no function of the app runs there', () => {
+    expect(found(cpu([...times(90, send), ...times(90, other)]),
+      heap(['preHandler', OUTER, 170, 9 * MIB]))).toMatchObject({ sites: [] })
+  })
+  it('are not sought in code of the app', () => {
+    expect(found(calls, heap(['keep', APP, 6, 9 * MIB]))).toMatchObject({ of: 'handler seconds' })
+  })
+})
+
 describe('suspects', () => {
   const write = profile => {
     const text = JSON.stringify(profile)
@@ -1453,7 +1493,10 @@ describe('automatic captures', () => {
     ['js-heap-leak', 'nothing', [], false],
     ['js-heap-leak', 'data of Node.js', [DECODER, 'node:internal/streams/readable'], true],
     ['js-heap-leak', 'Node.js itself', ['node:internal/timers'], false],
-    ['js-heap-leak', 'the app', ['app.js', DECODER], false]
+    ['js-heap-leak', 'the app', ['app.js', DECODER], false],
+    ['js-heap-leak', 'a package', ['/srv/node_modules/fastify/lib/handle.js', 'app.js'], true],
+    ['native-memory-leak', 'a package', ['/srv/node_modules/fastify/lib/handle.js'], true],
+    ['js-heap-leak', 'a package, and much else', ['/srv/node_modules/a/b.js'], false, 0.3]
   ])('of a %s whose heap profile names %s', async (diagnosis, _, files, isNeeded, share = 0.5) => {
     const { automatic, asked, next } = make()
     const commands = ['capture', 'force_gc']
