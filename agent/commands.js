@@ -32,8 +32,7 @@ const MAX_ID_LENGTH = 64
  * @param {object} options
  * @param {{ path: string }} options.address source of the commands
  * @param {Access} [options.access] allows `trim`
- * @param {Pick<ReturnType<typeof import('./capture').captures>, 'capture' | 'sampleHeap'>}
- *   [options.captures] allows captures
+ * @param {ReturnType<typeof import('./capture').captures>} [options.captures] allows captures
  * @param {Pick<import('./forced-gc').ForcedGc, 'run'>} [options.forcedGc] allows full GCs
  * @param {string} [options.tokenFile] commands must prove knowledge of its content
  * @param {() => void} options.sendExtraFrame sends a frame with all expensive values
@@ -85,6 +84,7 @@ function commands (
     if (command === 'trim' && access) return trim(access)
     if (command === 'capture' && captures) return captures.capture(id, args)
     if (command === 'sample_heap' && captures) return captures.sampleHeap(args)
+    if (command === 'count_slices' && captures) return captures.countSlices()
     if (command === 'force_gc' && forcedGc) return forcedGc.run()
     return { ok: false, reason: 'unknown_command' }
   }

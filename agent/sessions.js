@@ -79,7 +79,7 @@ class Sessions {
     /** @type {import('./protocol/frame').CommandName[]} */
     const names = []
     if (this.#trimmable) names.push('look', 'trim')
-    if (this.#config.captures) names.push('capture', 'sample_heap')
+    if (this.#config.captures) names.push('capture', 'sample_heap', 'count_slices')
     if (this.#config.forcedGc !== 'off') names.push('force_gc')
     return names
   }

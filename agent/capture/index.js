@@ -115,6 +115,18 @@ function captures ({ address, allowSnapshot, counts }) {
       } catch (error) {
         return refuse(error)
       }
+    },
+
+    /**
+     * Counts slices of the Buffer pool: slices.js. Never throws.
+     * @returns {Omit<import('../protocol/frame').Answer, 'id'>}
+     */
+    countSlices () {
+      try {
+        return require('./slices').countSlices()
+      } catch (error) {
+        return refuse(error)
+      }
     }
   }
 }

@@ -264,6 +264,7 @@ const NO_PROFILER = `this Node has no inspector, or does not permit it, and ${AD
 
 module.exports = {
   NO_PROFILER,
+  inspect,
   inspectHeap,
   startCpuProfile: () => first(cpuProfilers),
   startHeapProfile: (/** @type {HeapOptions} */ options) => first(heapProfilers.map(start => () => start(options)))

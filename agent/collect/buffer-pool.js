@@ -13,6 +13,15 @@ const EVERY_FRAMES = 2
  */
 const MAJORS = 2
 
+/** @type {{ slabs: number, bytes: number } | undefined} */
+let counted
+
+/**
+ * Sets the result of a count of slices, which frames send from now on.
+ * @param {{ slabs: number, bytes: number }} count
+ */
+const setCounted = count => { counted = count }
+
 /**
  * Slabs of Node's Buffer pool that small slices keep alive. Buffer.from and allocUnsafe cut small
  * Buffers from a slab (Buffer.poolSize), and one slice keeps a used-up slab alive. The collector
@@ -37,7 +46,10 @@ function bufferPool ({ majors, slab = () => Buffer.allocUnsafe(1).buffer }) {
     current = new WeakRef(inUse)
   }
   return {
-    fields: ['bufferPoolBytes', 'bufferSlabsFollowed', 'bufferSlabsKept'],
+    fields: [
+      'bufferPoolBytes', 'bufferSlabsFollowed', 'bufferSlabsKept', 'bufferSlabsCounted',
+      'bufferSlicesBytes'
+    ],
     read (values, { count }) {
       if (count % EVERY_FRAMES === 0 || !current) sample()
       while (left.length > 0 && majors() - left[0].leftAt > MAJORS) {
@@ -47,8 +59,12 @@ function bufferPool ({ majors, slab = () => Buffer.allocUnsafe(1).buffer }) {
       values.bufferPoolBytes = Buffer.poolSize
       values.bufferSlabsFollowed = followed
       values.bufferSlabsKept = kept
+      if (counted) {
+        values.bufferSlabsCounted = counted.slabs
+        values.bufferSlicesBytes = counted.bytes
+      }
     }
   }
 }
 
-module.exports = { bufferPool }
+module.exports = { bufferPool, setCounted }

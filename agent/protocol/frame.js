@@ -286,6 +286,10 @@ const fields = Object.freeze({
     'slabs of the Buffer pool followed beyond two major GCs after the pool left them'
   ),
   bufferSlabsKept: counter('count', 'isolate', 'followed slabs that a slice kept alive'),
+  bufferSlabsCounted: gauge('count', 'isolate',
+    'slabs that slices kept alive at the last command count_slices'
+  ),
+  bufferSlicesBytes: gauge('bytes', 'isolate', 'bytes of these slices'),
   addons: counts('count', 'process',
     'loaded .node files by `abi/name`, from scans of the memory map; abi is v8, node_api or unread'
   ),
@@ -360,11 +364,12 @@ const fields = Object.freeze({
  */
 
 /**
- * @typedef {'look' | 'trim' | 'capture' | 'sample_heap' | 'force_gc'} CommandName `look`: a frame
- *   now, with all rarely read values. `trim`: such a frame, then malloc returns free memory to the
- *   system, by malloc_trim(0) or its nearest equivalent. `capture`: capture/index.js.
- *   `sample_heap`: begins a heap profile that a later `capture` continues. `force_gc`: one full GC,
- *   for a reading of the live heap: forced-gc.js
+ * @typedef {'look' | 'trim' | 'capture' | 'sample_heap' | 'count_slices' | 'force_gc'} CommandName
+ *   `look`: a frame now, with all rarely read values. `trim`: such a frame, then malloc returns
+ *   free memory to the system, by malloc_trim(0) or its nearest equivalent. `capture`:
+ *   capture/index.js. `sample_heap`: begins a heap profile that a later `capture` continues.
+ *   `count_slices`: capture/slices.js. `force_gc`: one full GC, for a reading of the live heap:
+ *   forced-gc.js
  * @typedef {object} Answer to a command
  * @property {string} id id of the command
  * @property {boolean} ok

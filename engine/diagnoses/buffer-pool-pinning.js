@@ -3,7 +3,7 @@
 const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence, prediction } = require('./evidence')
 const { median } = require('../statistics/quantile')
-const { formatBytes, formatKibibytes, formatNumber, formatRatio } = require('../text/format')
+const { formatBytes, formatKibibytes, formatNumber, formatRatio, formatValue } = require('../text/format')
 
 /** Recommended size of a slab: it pins little, and still serves several small Buffers. */
 const SMALL_SLAB_BYTES = 1024
@@ -16,6 +16,7 @@ module.exports = defineDiagnosis({
   requires: ['bufferPoolBytes', 'arrayBuffersFloorBytes', 'rssBytes', 'bufferSlabsFollowed'],
   uses: [
     'bufferSlabsKeptRatio',
+    'bufferSlicesFillRatio',
     'arrayBuffersBytes',
     'arrayBuffersTrend',
     'liveHeapBytes'
@@ -29,6 +30,8 @@ module.exports = defineDiagnosis({
     // slices are all temporary.
     slabsKeptRatio: 0.5,
     suspectedSlabsKeptRatio: 0.2,
+    // Slices that fill more of their slabs are Buffers in use: copies of them free little.
+    slicesFillRatio: 0.5,
     // Retained Buffers below this are no problem, whatever slabs they belong to.
     arrayBuffersFloorBytes: 48 * 2 ** 20,
     arrayBuffersShareRatio: 0.25,
@@ -42,24 +45,33 @@ module.exports = defineDiagnosis({
   runbook: 'MemwatchBufferPoolPinning',
 
   /** @returns {import('./define-diagnosis').Judgement<Finding>} */
-  judge (signals, limits) {
+  judge (signals, limits, { commands }) {
     const dismissed = ruleOut(signals, limits)
     if (dismissed) return dismissed
     const { bufferPoolBytes: slab, arrayBuffersFloorBytes: floor, rssBytes } = signals
     const kept = signals.bufferSlabsKeptRatio ?? 0
     // The retained bytes lie between the level half a minute ago, which has grown since, and the
     // present level, which includes garbage.
-    const pinnedBytes = kept * median([floor, signals.arrayBuffersBytes ?? floor])
-    const steady = signals.arrayBuffersTrend?.steadinessRatio ?? 0
+    const fill = signals.bufferSlicesFillRatio
+    const heldBytes = kept * median([floor, signals.arrayBuffersBytes ?? floor])
+    const pinnedBytes = (1 - (fill ?? 0)) * heldBytes
+    const { slope = 0, steadinessRatio: steady = null } = signals.arrayBuffersTrend ?? {}
+    const grows = (steady ?? 0) > limits.growsSteadinessRatio
+    // The level half a minute ago is too low for Buffers that grow.
+    const told = grows ? signals.arrayBuffersBytes ?? floor : floor
+    // Agents that cannot count slices leave the size of the slices unknown.
+    const isCounted = fill !== null || !commands?.includes('count_slices')
     return {
-      state: kept >= limits.slabsKeptRatio ? 'confirmed' : 'suspected',
+      state: kept >= limits.slabsKeptRatio && isCounted ? 'confirmed' : 'suspected',
       summary: `${formatRatio(kept)} of the Buffer pool's slabs of ${formatKibibytes(slab)} stay ` +
-        `alive because the app keeps slices of them: ${formatBytes(floor)} stay in ` +
-        `Buffers${steady > limits.growsSteadinessRatio ? ', and it grows' : ''}.`,
+        `alive because the app keeps slices of them: ${formatBytes(told)} stay in Buffers` +
+        `${grows ? `, and grow by ${formatValue(slope, 'bytesPerSecond')}` : ''}.`,
       finding: { slabBytes: slab, pinnedBytes, rssBytes },
       evidence: showEvidence(signals, limits, kept),
-      impact: `Up to ${formatBytes(kept * floor)} are held by slices that may need only a ` +
-        'fraction of it. If the slices fill their slabs, they are a cache: limit its size.'
+      impact: fill === null
+        ? `Up to ${formatBytes(kept * floor)} are held by slices that may need only a fraction ` +
+          'of it. If the slices fill their slabs, they are a cache: limit its size.'
+        : `About ${formatBytes(pinnedBytes)} are held by slices that do not use them.`
     }
   },
 
@@ -119,6 +131,11 @@ function ruleOut (signals, limits) {
     return ok(`${formatRatio(kept)} of ${formatNumber(followed)} pool slabs outlived their use: ` +
       'slices do not keep them alive')
   }
+  const fill = signals.bufferSlicesFillRatio
+  if (fill !== null && fill >= limits.slicesFillRatio) {
+    return ok(`slices keep ${formatRatio(kept)} of the pool's slabs alive, and fill ` +
+      `${formatRatio(fill)} of them: these Buffers are in use`)
+  }
   const isEnough = kept >= limits.slabsKeptRatio || followed >= limits.suspectedSlabsFollowed
   return isEnough ? null : tooFew
 }
@@ -130,11 +147,14 @@ function ruleOut (signals, limits) {
  */
 function showEvidence (signals, limits, kept) {
   const { bufferPoolBytes: slab, arrayBuffersFloorBytes: floor, rssBytes } = signals
-  const { arrayBuffersTrend, bufferSlabsFollowed: followed } = signals
+  const { arrayBuffersTrend, bufferSlabsFollowed: followed, bufferSlicesFillRatio: fill } = signals
   return listEvidence(
     evidence('bufferSlabsKeptRatio', kept, limits.slabsKeptRatio, (value, limit) =>
       `Of ${formatNumber(followed)} checked slabs, ${value} were still alive two major GCs ` +
       `after they were used up (threshold ${limit}).`),
+    fill !== null && evidence('bufferSlicesFillRatio', fill, limits.slicesFillRatio, (value, limit) =>
+      `Slices fill ${value} of the slabs that they keep alive (threshold ${limit}), by a count of ` +
+      'all Buffers.'),
     evidence('arrayBuffersFloorBytes', floor, limits.arrayBuffersFloorBytes, (value, limit) =>
       `${value} of Buffers are retained, ${formatRatio(floor / rssBytes)} of RSS (threshold ` +
       `${limit}).`),

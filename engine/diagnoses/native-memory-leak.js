@@ -77,8 +77,7 @@ module.exports = defineDiagnosis({
     churnShareRatio: 0.6,
     churningRunwayShareRatio: 0.6
   },
-  // Slices that fill their slabs keep all of them alive, too, so the growth of Buffers comes first.
-  explains: ['buffer-pool-pinning', 'allocator-fragmentation', 'container-limit-mismatch'],
+  explains: ['allocator-fragmentation', 'container-limit-mismatch'],
   holds: 'buffers',
   runbook: 'MemwatchNativeMemoryLeak',
 

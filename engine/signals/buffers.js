@@ -143,6 +143,15 @@ module.exports = {
       return followed && kept && followed.increase > 0 ? kept.increase / followed.increase : null
     }
   }),
+  bufferSlicesFillRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'Share of the living slabs of the Buffer pool that slices fill, by the last count of all ' +
+      'Buffers.',
+    compute: ({ values }) => {
+      const { bufferSlabsCounted: slabs, bufferSlicesBytes: bytes, bufferPoolBytes: slab } = values
+      return slabs && bytes !== undefined && slab ? Math.min(1, bytes / (slabs * slab)) : null
+    }
+  }),
   bufferChurnBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: 'Memory of short-lived Buffers: largest fall of external memory in the last two hours, ' +

@@ -35,6 +35,9 @@ const GROWTH_EVERY_SECONDS = 4
 const EARLY_EVERY_SECONDS = 3600
 /** Diagnoses of such growth. */
 const OF_GROWTH = new Set(['js-heap-leak', 'native-memory-leak'])
+/** Diagnosis of slabs that stay alive, and time between two attempts to count their slices. */
+const OF_SLABS = 'buffer-pool-pinning'
+const SLICES_EVERY_SECONDS = 3600
 /** Start and duration of the profile of the next process, as shares of the dead process's age. */
 const FROM_SHARE = 0.5
 const LENGTH_SHARE = 0.25
@@ -51,6 +54,11 @@ const MOST_DEATHS = 1000
  * @typedef {Parameters<import('./captures').Captures['request']>[1]} Options
  * @typedef {{ rule: CaptureRule, target: Target, options: Options, attempt: number }} Wish
  */
+
+/** @param {unknown} error */
+function ignoreRefusal (error) {
+  if (!(error instanceof CommandError)) throw error
+}
 
 /** @param {CaptureRule} rule */
 const isUrgent = ({ when }) => 'runwayBelowSeconds' in when
@@ -110,11 +118,14 @@ class AutomaticCaptures {
   /** Running captures: at most one urgent capture and one other. @type {Set<Wish>} */
   #running = new Set()
 
+  /** Uptime from which slices may be counted again. @type {WeakMap<Target, number>} */
+  #slicesFromSeconds = new WeakMap()
   /** Uptime from which the growth of each target is checked again. @type {WeakMap<Target, number>} */
   #growthFromSeconds = new WeakMap()
 
   /**
-   * @param {Pick<import('./captures').Captures, 'request' | 'sampleHeap'>} captures
+   * @param {Pick<import('./captures').Captures, 'request' | 'sampleHeap' |
+   *   'countSlices'>} captures
    * @param {{ rules?: readonly CaptureRule[], now?: () => number, isFree?: () => boolean,
    *   onRefused?: (target: Target, error: CommandError, diagnosis?: string) => void }} [options]
    *   now: ms; isFree: false while the exporter is overloaded and requests no captures; onRefused:
@@ -167,6 +178,7 @@ class AutomaticCaptures {
     this.#checkOpen(target, findCase(target).verdicts)
     this.#checkSignals(target)
     this.#checkGrowth(target)
+    this.#checkSlices(target)
     if (this.#deaths.size > 0) this.#checkSuccessor(target)
     this.#next()
   }
@@ -278,10 +290,25 @@ class AutomaticCaptures {
     const { rssTrend } = signalsOf(window)
     if (!rssTrend || rssTrend.rise < GROWTH.riseBytes || rssTrend.fit < GROWTH.fit) return
     this.#growthFromSeconds.set(target, nowSeconds + EARLY_EVERY_SECONDS)
-    this.#captures.sampleHeap(target, planEarlyProfile(target)).catch(error => {
-      // The profile begins with the suspicion then.
-      if (!(error instanceof CommandError)) throw error
-    })
+    // Without it, the profile begins with the suspicion.
+    this.#captures.sampleHeap(target, planEarlyProfile(target)).catch(ignoreRefusal)
+  }
+
+  /**
+   * Counts slices once if slabs of the Buffer pool stay alive: only a count tells slices of a few
+   * bytes from slices that fill their slabs.
+   * @param {Target} target
+   */
+  #checkSlices (target) {
+    const nowSeconds = target.frame?.uptimeSeconds ?? 0
+    const { commands } = target.hello
+    const isDone = target.values.bufferSlabsCounted !== undefined ||
+      nowSeconds < (this.#slicesFromSeconds.get(target) ?? 0)
+    if (isDone || !commands?.includes('count_slices')) return
+    const found = findCase(target).verdicts.find(({ diagnosis }) => diagnosis === OF_SLABS)
+    if (found?.state !== 'suspected') return
+    this.#slicesFromSeconds.set(target, nowSeconds + SLICES_EVERY_SECONDS)
+    this.#captures.countSlices(target).catch(ignoreRefusal)
   }
 
   /**

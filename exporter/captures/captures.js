@@ -285,6 +285,15 @@ class Captures extends EventEmitter {
   }
 
   /**
+   * Lets the agent count the slices of the Buffer pool. Its frames have the counts then.
+   * @param {import('@memwatch/engine/history/target').Target} target
+   * @throws {CommandError}
+   */
+  async countSlices (target) {
+    await this.#commands.carryOut(target, 'count_slices')
+  }
+
+  /**
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('./kinds').KindName} kind
    * @returns {number} age in seconds of the heap profile that this capture continues; 0 without one

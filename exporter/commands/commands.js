@@ -70,6 +70,7 @@ const ENABLED_BY = {
   trim: TRIM_ENABLED_BY,
   capture: CAPTURE_ENABLED_BY,
   sample_heap: CAPTURE_ENABLED_BY,
+  count_slices: CAPTURE_ENABLED_BY,
   force_gc: `start the app with MEMWATCH_FORCED_GC=allow, over a Unix socket; ${OR_TRUST}`
 }
 

@@ -285,7 +285,8 @@ export const charts = [
       mallocArenaShareRatio: text,
       bufferPoolBytes: level,
       bufferChurnBytes: text,
-      bufferSlabsKeptRatio: text
+      bufferSlabsKeptRatio: text,
+      bufferSlicesFillRatio: text
     }
   },
   {

@@ -359,7 +359,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
           expect(await ended).toMatchObject({ code: 7, signal: null, stdout: 'up\n', stderr: '' })
           const [{ hello, frames, broken }] = collector.connections
           expect(hello.allocatorAccess).toBe('addon')
-          expect(hello.commands).toEqual(over === 'unix' ? ['look', 'trim', 'capture', 'sample_heap'] : undefined)
+          expect(hello.commands).toEqual(over === 'unix' ? ['look', 'trim', 'capture', 'sample_heap', 'count_slices'] : undefined)
           expect(broken).toEqual([])
           const { values } = frames.find(({ values }) => values.allocatorBytes)
           expect(values.allocatorBytes.heap_in_use).toBeGreaterThan(MIB)

@@ -177,6 +177,38 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(answers).toEqual({ bad: Array(5).fill('bad_arguments'), beside: 'not_supported', left: false })
   })
 
+  it.each([
+    // Each slab has several temporary slices, and one that is kept.
+    ['small', 'Buffer.poolSize >>> 4', 16, 0.01, 0.1],
+    ['large', '(Buffer.poolSize >>> 1) - 100', 1, 0.9, 1]
+  ])('slices of the Buffer pool that are %s are counted', async (_, size, each, least, most) => {
+    const { answer, values } = await printed(
+      node,
+      `
+      const { captures } = require('../../agent/capture')
+      const pool = require('../../agent/collect/buffer-pool').bufferPool({ majors: () => 0 })
+      const kept = []
+      const size = ${size}
+      for (let i = 0; i < 3200; i++) {
+        const slice = Buffer.allocUnsafe(size)
+        if (i % ${each} === 0) kept.push(slice.subarray(0, size))
+      }
+      const own = Buffer.allocUnsafeSlow(size)
+      const before = {}
+      pool.read(before, { count: 0 })
+      const answer = captures({ address: {}, allowSnapshot: false, counts: { gcs: () => 0 } }).countSlices()
+      const values = {}
+      pool.read(values, { count: 2 })
+      console.log(JSON.stringify({ answer, values, before, kept: kept.length + own.length }))
+    `
+    )
+    expect(answer).toEqual({ ok: true, blockedSeconds: expect.any(Number) })
+    const { bufferSlabsCounted: slabs, bufferSlicesBytes: bytes, bufferPoolBytes: slab } = values
+    expect(slabs).toBeGreaterThan(150)
+    expect(bytes / (slabs * slab)).toBeGreaterThan(least)
+    expect(bytes / (slabs * slab)).toBeLessThanOrEqual(most)
+  })
+
   it('a heap profile excludes the allocations of the capture itself', async () => {
     const readings = await printed(
       node,

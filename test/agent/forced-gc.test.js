@@ -286,7 +286,7 @@ describe.each(EACH)('on Node %s, by the %s', (_, counter, node, hooks) => {
     ['it is off', { MEMWATCH_FORCED_GC: 'off' }]
   ])('the agent refuses the command if %s', async (_, env) => {
     const target = await watched('setInterval(() => {}, 1000)', { env })
-    expect(target.hello.commands).toEqual(['capture', 'sample_heap'])
+    expect(target.hello.commands).toEqual(['capture', 'sample_heap', 'count_slices'])
     await expect(force(target)).rejects.toThrow('MEMWATCH_FORCED_GC=allow')
     // Even if the hello lists the command, the agent refuses it, because the operator has not
     // allowed it.

@@ -275,7 +275,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     watched(file)
     await until(() => connections[0]?.of('frame').length > 0)
     const [connection] = connections
-    expect(connection.of('hello')[0].commands).toEqual(['look', 'trim', 'capture', 'sample_heap'])
+    expect(connection.of('hello')[0].commands).toEqual(['look', 'trim', 'capture', 'sample_heap', 'count_slices'])
     const ids = Array.from({ length: 25 }, (_, i) => `number ${i}`)
     const text = ids.map(id => command({ id })).join('')
     const began = performance.now()

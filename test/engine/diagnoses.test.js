@@ -2018,6 +2018,38 @@ it.each([[2, 9, 'unknown'], [8, 9, 'confirmed'], [2, 30, 'ok'], [9, 30, 'suspect
 )
 
 it.each([
+  ['unknown, from an older agent', ['capture'], {}, 'confirmed', 79],
+  ['not counted yet', ['capture', 'count_slices'], {}, 'suspected', 79],
+  ['a tenth of them', ['count_slices'], { bufferSlabsCounted: 100, bufferSlicesBytes: 10 * 65_536 },
+    'confirmed', 71],
+  ['half of them', ['count_slices'], { bufferSlabsCounted: 100, bufferSlicesBytes: 50 * 65_536 },
+    'ok', null],
+  ['more, as slices overlap', [], { bufferSlabsCounted: 100, bufferSlicesBytes: 120 * 65_536 },
+    'ok', null]
+])('slabs whose slices fill %s', (_, commands, counted, state, freedMib) => {
+  const { verdict } = watch({
+    seconds: 60,
+    helloChanges: { commands },
+    at: t => ({
+      externalMib: 90,
+      rssMib: 180,
+      values: {
+        arrayBuffersBytes: 88 * MIB,
+        bufferPoolBytes: 65_536,
+        bufferSlabsFollowed: t,
+        bufferSlabsKept: t,
+        ...counted
+      }
+    })
+  })
+  const found = verdict('buffer-pool-pinning')
+  expect(found.state).toBe(state)
+  const [copies] = found.fix ?? []
+  const freed = copies && copies.predicted[0].from - copies.predicted[0].to
+  expect(freed === undefined ? null : Math.round(freed / MIB)).toBe(freedMib)
+})
+
+it.each([
   ['10 MiB', 10, 'ok'], ['as much', 40, 'suspected'], ['an unknown amount', null, 'suspected']
 ])('memory outside the heap that grew by 30 MiB, of which malloc has %s', (_, mib, expected) => {
   const { judge, limits } = require('../../engine/diagnoses/native-memory-leak')

@@ -53,14 +53,6 @@ describe('the headline', () => {
       'Confirmed: a: a is confirmed Also suspected: js-heap-leak.'
     ],
     [
-      'the growth of Buffers before their slabs that stay alive',
-      [verdict('buffer-pool-pinning', 'confirmed', warning),
-        verdict('native-memory-leak', 'suspected')],
-      'suspected',
-      'Suspected: native-memory-leak: native-memory-leak is suspected ' +
-        'Also confirmed: buffer-pool-pinning.'
-    ],
-    [
       'a confirmed symptom before a cause that the latest readings do not show',
       [
         verdict('js-heap-leak', 'suspected', { isHeld: true }),

@@ -1224,9 +1224,15 @@ describe('automatic captures', () => {
     const asked = []
     /** @type {(() => void)[]} */
     const finish = []
+    /** @type {string[]} */
+    const counted = []
     /** @type {object[]} */
     const sampled = []
     const automatic = new AutomaticCaptures(/** @type {any} */ ({
+      countSlices: async target => {
+        counted.push(target.name)
+        if (target.name === 'old') throw new CommandError('not_supported', 'no')
+      },
       sampleHeap: async (target, args) => {
         sampled.push(args)
         if (target.name === 'old') throw new CommandError('unknown_command', 'no')
@@ -1239,6 +1245,7 @@ describe('automatic captures', () => {
     return {
       automatic,
       asked,
+      counted,
       sampled,
       time,
       next: async () => {
@@ -1394,6 +1401,26 @@ describe('automatic captures', () => {
       /** @type {any} */ ({ diagnosis: 'native-memory-leak', state: 'suspected', evidence: [] })
     )
     expect(asked).toEqual([['a', 'heap_profile', 'native-memory-leak']])
+  })
+  it.each([
+    ['once', {}, ['a']],
+    ['once, even if it fails', { name: 'old' }, ['old']],
+    ['not by an older agent', { commands: ['capture'] }, []],
+    ['not if they were counted', { values: { bufferSlabsCounted: 9 } }, []],
+    ['not without a suspicion', { state: 'ok' }, []],
+    ['not once confirmed', { state: 'confirmed' }, []]
+  ])('count the slices of slabs that stay alive: %s', (_, changes, expected) => {
+    const { automatic, counted } = make()
+    const { name, commands, values, state } = {
+      name: 'a', commands: ['count_slices'], values: {}, state: 'suspected', ...changes
+    }
+    const target = new Target({ hello: hello({ commands }), name, thread: 'main' })
+    findCase(target).verdicts = /** @type {any} */ ([{ diagnosis: 'buffer-pool-pinning', state }])
+    for (let i = 1; i <= 9; i++) {
+      target.take(frame({ sequence: i, uptimeSeconds: i, values }), 1_760_000_000_000 + 1000 * i)
+      automatic.seen(target)
+    }
+    expect(counted).toEqual(expected)
   })
   describe('begin a heap profile before the suspicion', () => {
     /**
