@@ -58,13 +58,14 @@ const PLACES = Object.freeze({
       'have none, update the addon, or replace one addon at a time on a replica.'
   },
   external: {
-    name: 'V8 counts it as external memory that is no Buffer: WebAssembly memories, or objects ' +
-      'of an addon',
+    name: 'V8 counts it as external memory: WebAssembly memories, or Buffers and other objects of ' +
+      'an addon',
     title: 'Drop the objects that own external memory',
     code: 'The signal external grows at the same time, arrayBuffers does not: the app keeps ' +
-      'WebAssembly.Memory objects or instances (create one and reuse it), or never closes ' +
-      'handles of an addon. Search for new WebAssembly.Memory, WebAssembly.instantiate and addon ' +
-      'objects that are created per request.'
+      'Buffers that an addon filled (such as images of sharp), WebAssembly.Memory objects or ' +
+      'instances (create one and reuse it), or never closes handles of an addon. Search for a ' +
+      'cache without a limit, new WebAssembly.Memory, WebAssembly.instantiate and addon objects ' +
+      'that are created per request.'
   },
   native: {
     name: 'V8 does not count it: memory of native code, such as zlib, TLS, SQLite or an addon',

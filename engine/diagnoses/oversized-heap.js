@@ -123,7 +123,8 @@ function ruleOut (signals, limits, waste) {
     // The heap is its median of a minute, so a growing heap may be smaller than its live objects.
     return ok(heapResidentBytes < live
       ? `the heap holds little besides ${formatBytes(live)} of live objects`
-      : `${holds} for ${formatBytes(live)} of live objects: in proportion`)
+      : `${holds} for ${formatBytes(live)} of live objects: ` +
+        (waste > 0 ? `a limit would free ${formatBytes(waste)} at most` : 'in proportion'))
   }
   if (gcWindowSeconds < limits.windowSeconds) {
     return unknown(`${holds}, but was watched only for ${formatSeconds(gcWindowSeconds)}`)
