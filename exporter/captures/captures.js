@@ -26,6 +26,8 @@ const MOST_PROFILE_BYTES = 64 * 2 ** 20
  * profile runs: someone may be waiting for a line of code.
  */
 const EARLY_FROM_SECONDS = 5
+/** Kinds of captures with which a heap profile that began early ends. */
+const ENDS_EARLY = new Set(['heap_profile', 'allocation_profile'])
 /** Share of the duration after which the agent reads a heap profile for the first time. */
 const FIRST_READING_SHARE = 1 / 3
 /** Time without data after which a capture fails. */
@@ -301,9 +303,11 @@ class Captures extends EventEmitter {
   #takeEarly (target, kind) {
     const early = this.#early.get(target)
     const nowMs = this.#now()
-    if (kind !== 'heap_profile' || !early || nowMs >= early.untilUnixMs) return 0
+    if (!ENDS_EARLY.has(kind)) return 0
     this.#early.delete(target)
-    return (nowMs - early.fromUnixMs) / 1000
+    return kind !== 'heap_profile' || !early || nowMs >= early.untilUnixMs
+      ? 0
+      : (nowMs - early.fromUnixMs) / 1000
   }
 
   /**
