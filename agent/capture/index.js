@@ -1,6 +1,6 @@
 'use strict'
 
-const { Promise, setTimeout } = require('../primordials')
+const { Promise, nowMs, setTimeout } = require('../primordials')
 const { debug } = require('../guard')
 const { plainText } = require('../protocol/text-rules')
 const { CaptureError } = require('./parts')
@@ -37,11 +37,51 @@ const kinds = {
   heap_snapshot: { mostSeconds: 0, load: () => require('./heap-snapshot').heapSnapshot }
 }
 
-/** Longest time that a heap profile runs without a request for it. */
+/**
+ * Longest time that a heap profile runs without a request for it, and time between two such
+ * profiles, whoever asks. A refusal counts as well: if the app runs a profile, V8 reads it before
+ * the agent knows.
+ */
 const MOST_EARLY_SECONDS = 120
+const EARLY_EVERY_MS = 3_500_000
 
 /** @type {Tools['wait']} */
 const wait = seconds => new Promise(resolve => { setTimeout(resolve, 1000 * seconds) })
+
+const BUSY = Object.freeze({ ok: false, reason: 'busy', message: 'one capture at a time' })
+
+/**
+ * Heap profiles that begin before they are requested.
+ * @param {Pick<Tools, 'gcs'>} counts
+ */
+function earlyProfiles (counts) {
+  /** @type {Tools['early']} */
+  let last
+  let beganMs = -Infinity
+  return {
+    last: () => last,
+    /**
+     * @param {any} args unchecked
+     * @returns {Omit<import('../protocol/frame').Answer, 'id'>}
+     */
+    begin (args) {
+      if (!(args?.seconds >= 0 && args.seconds <= MOST_EARLY_SECONDS)) {
+        return { ok: false, reason: 'bad_arguments', message: `seconds: 0 to ${MOST_EARLY_SECONDS}` }
+      }
+      if (nowMs() - beganMs < EARLY_EVERY_MS) {
+        return { ok: false, reason: 'too_soon', message: 'a profile began less than an hour ago' }
+      }
+      beganMs = nowMs()
+      try {
+        const { EarlyProfile } = require('./heap-profile')
+        last = new EarlyProfile(args, { wait, ...counts })
+        return { ok: true }
+      } catch (error) {
+        return refuse(error)
+      }
+    }
+  }
+}
 
 /**
  * Captures of this isolate, one at a time.
@@ -50,8 +90,7 @@ const wait = seconds => new Promise(resolve => { setTimeout(resolve, 1000 * seco
  */
 function captures ({ address, allowSnapshot, counts }) {
   let busy = false
-  /** @type {Tools['early']} */
-  let early
+  const early = earlyProfiles(counts)
   /**
    * @param {any} args
    * @returns {CaptureError | undefined}
@@ -83,7 +122,7 @@ function captures ({ address, allowSnapshot, counts }) {
       try {
         /** @type {Record<string, number>} */
         const parts = {}
-        const tools = { wait, ...counts, early }
+        const tools = { wait, ...counts, early: early.last() }
         for await (const { part, chunks } of kinds[args.kind].load()(args, tools)) {
           parts[part] = await send({ address, header: { id, part }, chunks })
         }
@@ -101,27 +140,14 @@ function captures ({ address, allowSnapshot, counts }) {
      * @param {any} args unchecked: seconds and intervalBytes, as for `capture`
      * @returns {Omit<import('../protocol/frame').Answer, 'id'>}
      */
-    sampleHeap (args) {
-      if (busy || early?.isRunning) {
-        return { ok: false, reason: 'busy', message: 'one capture at a time' }
-      }
-      if (!(args?.seconds >= 0 && args.seconds <= MOST_EARLY_SECONDS)) {
-        return { ok: false, reason: 'bad_arguments', message: `seconds: 0 to ${MOST_EARLY_SECONDS}` }
-      }
-      try {
-        const { EarlyProfile } = require('./heap-profile')
-        early = new EarlyProfile(args, { wait, ...counts })
-        return { ok: true }
-      } catch (error) {
-        return refuse(error)
-      }
-    },
+    sampleHeap: args => busy ? BUSY : early.begin(args),
 
     /**
      * Counts slices of the Buffer pool: slices.js. Never throws.
      * @returns {Omit<import('../protocol/frame').Answer, 'id'>}
      */
     countSlices () {
+      if (busy) return BUSY
       try {
         return require('./slices').countSlices()
       } catch (error) {

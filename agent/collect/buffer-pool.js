@@ -1,5 +1,7 @@
 'use strict'
 
+const { Buffer: NodeBuffer } = require('node:buffer')
+
 /** Limit of followed slabs: enough to estimate a share, and few enough to cost nothing. */
 const FOLLOWED = 32
 /**
@@ -13,14 +15,22 @@ const EVERY_FRAMES = 2
  */
 const MAJORS = 2
 
-/** @type {{ slabs: number, bytes: number } | undefined} */
+/** Time for which a count of slices holds: the app may retain other slices later. */
+const COUNT_HOLDS_MS = 3_600_000
+
+/** @type {{ slabsBytes: number, slicesBytes: number } | undefined} */
 let counted
+let countedAtMs = 0
 
 /**
- * Sets the result of a count of slices, which frames send from now on.
- * @param {{ slabs: number, bytes: number }} count
+ * Sets the result of a count of slices, which frames send for an hour.
+ * @param {{ slabsBytes: number, slicesBytes: number }} count
+ * @param {number} atMs
  */
-const setCounted = count => { counted = count }
+function setCounted (count, atMs) {
+  counted = count
+  countedAtMs = atMs
+}
 
 /**
  * Slabs of Node's Buffer pool that small slices keep alive. Buffer.from and allocUnsafe cut small
@@ -32,7 +42,7 @@ const setCounted = count => { counted = count }
  *   far; slab: the current one
  * @returns {import('./collector').Collector}
  */
-function bufferPool ({ majors, slab = () => Buffer.allocUnsafe(1).buffer }) {
+function bufferPool ({ majors, slab = () => NodeBuffer.allocUnsafe(1).buffer }) {
   /** @type {{ ref: WeakRef<ArrayBufferLike>, leftAt: number }[]} former slabs, oldest first */
   const left = []
   /** @type {WeakRef<ArrayBufferLike> | undefined} */
@@ -47,21 +57,21 @@ function bufferPool ({ majors, slab = () => Buffer.allocUnsafe(1).buffer }) {
   }
   return {
     fields: [
-      'bufferPoolBytes', 'bufferSlabsFollowed', 'bufferSlabsKept', 'bufferSlabsCounted',
-      'bufferSlicesBytes'
+      'bufferPoolBytes', 'bufferSlabsFollowed', 'bufferSlabsKept', 'bufferSlabsCountedBytes',
+      'bufferSlicesCountedBytes'
     ],
-    read (values, { count }) {
+    read (values, { count, nowSeconds }) {
       if (count % EVERY_FRAMES === 0 || !current) sample()
       while (left.length > 0 && majors() - left[0].leftAt > MAJORS) {
         followed++
         if (left.shift()?.ref.deref() !== undefined) kept++
       }
-      values.bufferPoolBytes = Buffer.poolSize
+      values.bufferPoolBytes = NodeBuffer.poolSize
       values.bufferSlabsFollowed = followed
       values.bufferSlabsKept = kept
-      if (counted) {
-        values.bufferSlabsCounted = counted.slabs
-        values.bufferSlicesBytes = counted.bytes
+      if (counted && 1000 * nowSeconds - countedAtMs < COUNT_HOLDS_MS) {
+        values.bufferSlabsCountedBytes = counted.slabsBytes
+        values.bufferSlicesCountedBytes = counted.slicesBytes
       }
     }
   }

@@ -286,10 +286,10 @@ const fields = Object.freeze({
     'slabs of the Buffer pool followed beyond two major GCs after the pool left them'
   ),
   bufferSlabsKept: counter('count', 'isolate', 'followed slabs that a slice kept alive'),
-  bufferSlabsCounted: gauge('count', 'isolate',
-    'slabs that slices kept alive at the last command count_slices'
+  bufferSlabsCountedBytes: gauge('bytes', 'isolate',
+    'slabs that slices kept alive at the command count_slices, for an hour'
   ),
-  bufferSlicesBytes: gauge('bytes', 'isolate', 'bytes of these slices'),
+  bufferSlicesCountedBytes: gauge('bytes', 'isolate', 'bytes of these slices'),
   addons: counts('count', 'process',
     'loaded .node files by `abi/name`, from scans of the memory map; abi is v8, node_api or unread'
   ),

@@ -17,6 +17,7 @@ module.exports = defineDiagnosis({
   uses: [
     'bufferSlabsKeptRatio',
     'bufferSlicesFillRatio',
+    'bufferSlabsCountedBytes',
     'arrayBuffersBytes',
     'arrayBuffersTrend',
     'liveHeapBytes'
@@ -32,6 +33,8 @@ module.exports = defineDiagnosis({
     suspectedSlabsKeptRatio: 0.2,
     // Slices that fill more of their slabs are Buffers in use: copies of them free little.
     slicesFillRatio: 0.5,
+    // A count decides if it found this share of the slabs that stay alive.
+    countedShareRatio: 0.5,
     // Retained Buffers below this are no problem, whatever slabs they belong to.
     arrayBuffersFloorBytes: 48 * 2 ** 20,
     arrayBuffersShareRatio: 0.25,
@@ -52,7 +55,7 @@ module.exports = defineDiagnosis({
     const kept = signals.bufferSlabsKeptRatio ?? 0
     // The retained bytes lie between the level half a minute ago, which has grown since, and the
     // present level, which includes garbage.
-    const fill = signals.bufferSlicesFillRatio
+    const fill = fillOf(signals, limits)
     const heldBytes = kept * median([floor, signals.arrayBuffersBytes ?? floor])
     const pinnedBytes = (1 - (fill ?? 0)) * heldBytes
     const { slope = 0, steadinessRatio: steady = null } = signals.arrayBuffersTrend ?? {}
@@ -113,6 +116,17 @@ module.exports = defineDiagnosis({
 /** @typedef {Record<'slabBytes' | 'pinnedBytes' | 'rssBytes', number>} Finding */
 
 /**
+ * Share of their slabs that slices fill; null if a count found none of them, or too few.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+function fillOf (signals, { countedShareRatio }) {
+  const { bufferSlicesFillRatio: fill, bufferSlabsCountedBytes: counted } = signals
+  const { bufferSlabsKeptRatio: kept, arrayBuffersFloorBytes: floor } = signals
+  return (counted ?? 0) >= countedShareRatio * (kept ?? 0) * floor ? fill : null
+}
+
+/**
  * Do Buffers retain much memory, in slabs of the pool that outlive their use?
  * @param {Signals} signals
  * @param {Limits} limits
@@ -131,7 +145,7 @@ function ruleOut (signals, limits) {
     return ok(`${formatRatio(kept)} of ${formatNumber(followed)} pool slabs outlived their use: ` +
       'slices do not keep them alive')
   }
-  const fill = signals.bufferSlicesFillRatio
+  const fill = fillOf(signals, limits)
   if (fill !== null && fill >= limits.slicesFillRatio) {
     return ok(`slices keep ${formatRatio(kept)} of the pool's slabs alive, and fill ` +
       `${formatRatio(fill)} of them: these Buffers are in use`)
@@ -147,7 +161,8 @@ function ruleOut (signals, limits) {
  */
 function showEvidence (signals, limits, kept) {
   const { bufferPoolBytes: slab, arrayBuffersFloorBytes: floor, rssBytes } = signals
-  const { arrayBuffersTrend, bufferSlabsFollowed: followed, bufferSlicesFillRatio: fill } = signals
+  const { arrayBuffersTrend, bufferSlabsFollowed: followed } = signals
+  const fill = fillOf(signals, limits)
   return listEvidence(
     evidence('bufferSlabsKeptRatio', kept, limits.slabsKeptRatio, (value, limit) =>
       `Of ${formatNumber(followed)} checked slabs, ${value} were still alive two major GCs ` +

@@ -97,7 +97,7 @@ module.exports = defineDiagnosis({
     const secondsLeft = bound?.secondsLeft ?? null
     return {
       state: isCertain ? 'confirmed' : 'suspected',
-      severity: mayBeLoad ? 'warning' : severityByTime(secondsLeft, limits),
+      severity: severityOf(bound, mayBeLoad, limits),
       secondsLeft,
       keeps: isSteady && causesLoad(cause, load, limits),
       standing: `The number of ${told?.name ?? name} grew by ${formatNumber(rise)} in ` +
@@ -138,6 +138,18 @@ module.exports = defineDiagnosis({
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /** @typedef {import('./resource-leak-kinds').Count} Count */
 /** @typedef {{ kind: string, descriptorKind?: string, perSecond: number }} Finding */
+
+/**
+ * Severity by the time to the limit. Handles that the load may need are urgent only if they
+ * themselves reach a limit: growing memory has causes and findings of its own.
+ * @param {Bound | null} bound
+ * @param {boolean} mayBeLoad
+ * @param {Limits} limits
+ */
+const severityOf = (bound, mayBeLoad, limits) =>
+  mayBeLoad && bound?.of !== 'descriptors'
+    ? 'warning'
+    : severityByTime(bound?.secondsLeft ?? null, limits)
 
 /**
  * Kinds that pile up, the steadiest and largest first.

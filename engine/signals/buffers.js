@@ -147,10 +147,13 @@ module.exports = {
     unit: 'ratio',
     help: 'Share of the living slabs of the Buffer pool that slices fill, by the last count of all ' +
       'Buffers.',
-    compute: ({ values }) => {
-      const { bufferSlabsCounted: slabs, bufferSlicesBytes: bytes, bufferPoolBytes: slab } = values
-      return slabs && bytes !== undefined && slab ? Math.min(1, bytes / (slabs * slab)) : null
-    }
+    compute: ({ values: { bufferSlabsCountedBytes: slabs, bufferSlicesCountedBytes: bytes } }) =>
+      slabs && bytes !== undefined ? Math.min(1, bytes / slabs) : null
+  }),
+  bufferSlabsCountedBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'Living slabs of the Buffer pool at the last count of all Buffers.',
+    compute: window => window.values.bufferSlabsCountedBytes ?? null
   }),
   bufferChurnBytes: /** @type {Signal} */ ({
     unit: 'bytes',

@@ -35,9 +35,12 @@ const GROWTH_EVERY_SECONDS = 4
 const EARLY_EVERY_SECONDS = 3600
 /** Diagnoses of such growth. */
 const OF_GROWTH = new Set(['js-heap-leak', 'native-memory-leak'])
-/** Diagnosis of slabs that stay alive, and time between two attempts to count their slices. */
+/**
+ * Diagnosis of slabs that stay alive, and time between two attempts to count their slices, longer
+ * than in the agent.
+ */
 const OF_SLABS = 'buffer-pool-pinning'
-const SLICES_EVERY_SECONDS = 3600
+const SLICES_EVERY_SECONDS = 660
 /** Start and duration of the profile of the next process, as shares of the dead process's age. */
 const FROM_SHARE = 0.5
 const LENGTH_SHARE = 0.25
@@ -192,6 +195,9 @@ class AutomaticCaptures {
       const when = /** @type {import('./rules').ByDiagnosis} */ (rule.when)
       const found = verdicts.find(({ diagnosis }) => diagnosis === when.diagnosis)
       if (!found || !isMet(when, found) || this.#now() < fromMs) continue
+      const hasProfile =
+        findCase(target).suspects.get(when.diagnosis)?.kind === 'heap_profile'
+      if (rule.namesInner && !hasProfile) continue
       if (this.#wish(rule, target, found, attempt)) this.#open.get(target)?.delete(rule)
     }
   }
@@ -302,7 +308,7 @@ class AutomaticCaptures {
   #checkSlices (target) {
     const nowSeconds = target.frame?.uptimeSeconds ?? 0
     const { commands } = target.hello
-    const isDone = target.values.bufferSlabsCounted !== undefined ||
+    const isDone = target.values.bufferSlabsCountedBytes !== undefined ||
       nowSeconds < (this.#slicesFromSeconds.get(target) ?? 0)
     if (isDone || !commands?.includes('count_slices')) return
     const found = findCase(target).verdicts.find(({ diagnosis }) => diagnosis === OF_SLABS)
@@ -345,7 +351,10 @@ class AutomaticCaptures {
       this.#open.get(target)?.delete(other)
     }
     asked.set(rule.name, this.#now())
-    const options = { ...plan, rule: rule.name, diagnosis: found?.diagnosis }
+    const { name, namesInner } = rule
+    const options = {
+      ...plan, rule: name, diagnosis: found?.diagnosis, ...(namesInner && { namesInner })
+    }
     this.#waiting.push({ rule, target, options, attempt })
     return true
   }

@@ -193,14 +193,18 @@ class Captures extends EventEmitter {
    * outcome.
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {{ kind: import('./kinds').KindName, seconds?: number, intervalBytes?: number, force?:
-   *   boolean, diagnosis?: string, rule?: string }} options intervalBytes: mean distance between
-   *   two samples of a heap profile; default: the agent's own
+   *   boolean, diagnosis?: string, rule?: string, namesInner?: boolean }} options intervalBytes:
+   *   mean distance between two samples of a heap profile; default: the agent's own. namesInner:
+   *   see rules.js
    * @returns {{ capture: Capture, finished: Promise<Capture> }} finished never rejects
    * @throws {CommandError} busy, or not_enabled
    */
   request (
     target,
-    { kind, seconds = kinds[kind].seconds, intervalBytes, force = false, diagnosis, rule }
+    {
+      kind, seconds = kinds[kind].seconds, intervalBytes, force = false, diagnosis, rule,
+      namesInner = false
+    }
   ) {
     const { hello, name, thread } = target
     const process = `${processOf(hello)} ${hello.startTimeTicks}`
@@ -238,7 +242,7 @@ class Captures extends EventEmitter {
     const running = new RunningCapture(capture, target, this.#takeEarly(target, kind))
     this.#running.set(capture.id, running)
     this.#busy.add(process)
-    const finished = this.#make(running, { intervalBytes, force }).finally(() => {
+    const finished = this.#make(running, { intervalBytes, force, namesInner }).finally(() => {
       this.#running.delete(capture.id)
       this.#busy.delete(process)
       const key = `${kind} ${capture.state}`
@@ -335,9 +339,9 @@ class Captures extends EventEmitter {
 
   /**
    * @param {RunningCapture} running
-   * @param {{ intervalBytes?: number, force: boolean }} options
+   * @param {{ intervalBytes?: number, force: boolean, namesInner: boolean }} options
    */
-  async #make (running, { intervalBytes, force }) {
+  async #make (running, { intervalBytes, force, namesInner }) {
     const { capture, target } = running
     const { kind, seconds, id } = capture
     try {
@@ -364,10 +368,13 @@ class Captures extends EventEmitter {
         complete.push({ part, bytes, sha256 })
       }
       capture.parts = complete
-      const suspects = this.#pointAt(capture, target.hello, { heap: this.#heapProfileOf(running) })
+      const heap = namesInner ? this.#heapProfileOf(running) : undefined
+      const suspects = this.#pointAt(capture, target.hello, { heap })
       // In a profile that began early, most samples are in the first reading.
       const isInFirst = running.sampledSeconds > seconds && suspects?.sites.length === 0
-      if (!isInFirst) capture.suspects = suspects
+      capture.suspects = isInFirst && capture.suspects
+        ? this.#pointAt(capture, target.hello, { isEarly: true, isOver: true })
+        : suspects
       capture.retainers = await this.#findRetainers(capture, target.hello)
       this.#keep(capture)
     } catch (error) {
@@ -384,21 +391,20 @@ class Captures extends EventEmitter {
 
   /**
    * @param {RunningCapture} running
-   * @returns {import('./suspects').HeapProfiles | undefined} the heap profile that names the present
-   *   suspects of its diagnosis, for a CPU profile; undefined: there is none
+   * @returns {import('./suspects').HeapProfiles | null} the heap profile that names the present
+   *   suspects of its diagnosis; null: there is none
    */
-  #heapProfileOf ({ capture: { kind, diagnosis }, target }) {
-    if (kind !== 'cpu_profile' || diagnosis === null) return undefined
-    const known = findCase(target).suspects.get(diagnosis)
+  #heapProfileOf ({ capture: { diagnosis }, target }) {
+    const known = findCase(target).suspects.get(diagnosis ?? '')
     const heap = known?.kind === 'heap_profile' ? this.get(known.captureId) : undefined
-    if (!heap || heap.state !== 'done') return undefined
+    if (heap?.state !== 'done') return null
     const read = (/** @type {string} */ part) => this.profile(heap, part, MOST_PROFILE_BYTES)
     const hasBefore = heap.parts.some(({ part }) => part === 'before')
     try {
       return { before: hasBefore ? read('before') : undefined, after: read('profile') }
     } catch {
-      // The store removed its files, or they are too large by now.
-      return undefined
+      // The store removed its files.
+      return null
     }
   }
 
@@ -455,16 +461,16 @@ class Captures extends EventEmitter {
   /**
    * @param {Capture} capture
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
-   * @param {{ isEarly?: boolean, heap?: import('./suspects').HeapProfiles }} [options] isEarly:
-   *   true to read the first reading only; heap: the heap profile of the same diagnosis
+   * @param {{ isEarly?: boolean, isOver?: boolean, heap?: import('./suspects').HeapProfiles | null
+   *   }} [options] isEarly: true to read the first reading only; isOver, heap: suspects.js
    * @returns {Capture['suspects']} null for a profile that does not fit in memory; the profile can
    *   still be downloaded
    * @throws {Error} if a part is not a profile
    */
-  #pointAt (capture, hello, { isEarly = false, heap } = {}) {
+  #pointAt (capture, hello, { isEarly = false, isOver = false, heap } = {}) {
     try {
       return this.#suspectsOf(
-        { ...capture, isEarly },
+        { ...capture, ...(isEarly && { parts: [] }), isEarly, isOver },
         part => this.profile(capture, isEarly ? 'before' : part, MOST_PROFILE_BYTES),
         hello,
         undefined,

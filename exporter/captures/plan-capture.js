@@ -20,7 +20,7 @@ const SAMPLES_PER_SECOND = { service: 200, watched: 1000 }
  * Duration of a profile that begins before its diagnosis is suspected. A leak is usually suspected
  * 20 to 40 s after its growth shows.
  */
-const EARLY_SECONDS = 90
+const EARLY_SECONDS = 60
 /**
  * Samples per second of such a profile: in a service about 0.35 % of a core, as most growth is no
  * leak.

@@ -34,18 +34,20 @@ const BLOCKED_SECONDS = 0.02
 
 /**
  * @param {Pick<import('./captures').Capture, 'kind' | 'parts' | 'diagnosis'> &
- *   { isEarly?: boolean }} capture isEarly: true for a heap profile of which only the first reading
- *   exists; it also contains objects of unfinished requests
+ *   { isEarly?: boolean, isOver?: boolean }} capture isEarly: true for a heap profile of which only
+ *   the first reading is used; it also contains objects of unfinished requests. isOver: true if the
+ *   profile no longer runs
  * @param {(part: string) => any} read reads a part of the capture as a profile
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello hello of the target whose files may
  *   be read
  * @param {Sources} [sources] files of the app
- * @param {HeapProfiles} [heap] the heap profile of the same diagnosis, for a CPU profile
+ * @param {HeapProfiles | null} [heap] for a CPU profile that names functions inside a package: the
+ *   heap profile that named the package; null if it is gone
  * @returns {Suspects | null} null for a kind that names no lines
  * @throws {Error} when a part is no profile
  */
 function suspectsOf (
-  { kind, parts, diagnosis, isEarly = false },
+  { kind, parts, diagnosis, isEarly = false, isOver = false },
   read,
   hello,
   sources = Sources.of(hello),
@@ -55,12 +57,15 @@ function suspectsOf (
   if (kind === 'heap_profile' || kind === 'allocation_profile') {
     const before = parts.some(({ part }) => part === 'before') ? read('before') : undefined
     const of = kind === 'heap_profile' ? 'grown bytes' : 'allocated bytes'
-    return heapSites({ before, after: read('profile') }, { of, owns, isEarly }, hello, sources)
+    const profiles = { before, after: read('profile') }
+    return heapSites(profiles, { of, owns, isEarly, isOver }, hello, sources)
   }
   if (kind !== 'cpu_profile') return null
   const profile = read('profile')
-  const inner = heap && innerSites(profile, heap, owns, hello, sources)
-  if (inner) return inner
+  if (heap !== undefined) {
+    return (heap && innerSites(profile, heap, owns, hello, sources)) ??
+      { of: 'grown bytes', total: 0, sites: [], packages: [] }
+  }
   switch (diagnosis) {
     case 'native-memory-leak':
       return timeSites(nativeCalls(profile, hello.agentFolder), 'native seconds', hello, sources)
@@ -84,14 +89,13 @@ function suspectsOf (
  * @param {boolean} owns
  * @param {Hello} hello
  * @param {Sources} sources
- * @returns {Suspects | null} null if another site leads; without sites if no function of the app
- *   runs there
+ * @returns {Suspects | null} null if another site leads, or if no function of the app runs there
  */
 function innerSites (profile, heap, owns, hello, sources) {
   const { sites: all } = heapSuspects(heap.before, heap.after, hello.agentFolder)
   const [outer] = owns ? findOwners(all) : appFirst(all)
   if (!outer || originOf(outer.file) !== 'dependency') return null
-  const suspects = heapSites(heap, { of: 'grown bytes', owns, isEarly: false }, hello, sources)
+  const suspects = heapSites(heap, { of: 'grown bytes', owns }, hello, sources)
   const [{ value, share, through }] = suspects.sites
   const place = placeOf(suspects.sites[0])
   const inner = innerCalls(profile, outer, hello.agentFolder).map(site => ({
@@ -102,7 +106,7 @@ function innerSites (profile, heap, owns, hello, sources) {
     text: `${placeOf(locate(site, sources, hello.name))} – perhaps: runs inside ${place}, for ` +
       `${formatRatio(site.share)} of the time of the app's functions there`
   }))
-  if (inner.length === 0) return { ...suspects, sites: [], packages: [] }
+  if (inner.length === 0) return null
   // Callees found in a profile replace those that only the text of the function names.
   const others = suspects.sites.filter(({ inlinedIn }) => inlinedIn !== place)
   return { ...suspects, sites: [...inner, ...others].slice(0, MOST_SITES) }
@@ -110,14 +114,14 @@ function innerSites (profile, heap, owns, hello, sources) {
 
 /**
  * @param {HeapProfiles} profiles
- * @param {{ of: 'grown bytes' | 'allocated bytes', owns: boolean, isEarly: boolean }} options
- *   owns: true if objects on the heap own the growing memory outside it; isEarly: true to name only
- *   sites with enough samples
+ * @param {{ of: 'grown bytes' | 'allocated bytes', owns: boolean, isEarly?: boolean,
+ *   isOver?: boolean }} options owns: true if objects on the heap own the growing memory outside
+ *   it; isEarly: true to name only sites with enough samples; isOver: true if it no longer runs
  * @param {Hello} hello
  * @param {Sources} sources
  * @returns {Suspects}
  */
-function heapSites ({ before, after }, { of, owns, isEarly }, hello, sources) {
+function heapSites ({ before, after }, { of, owns, isEarly, isOver }, hello, sources) {
   const { totalBytes, sites: all } = heapSuspects(before, after, hello.agentFolder)
   const sites = owns || isEarly ? findOwners(all) : appFirst(all)
   const callees = new InlinedCallees(file => sources.text(file))
@@ -137,7 +141,9 @@ function heapSites ({ before, after }, { of, owns, isEarly }, hello, sources) {
     through: site.through.map(place => place.slice(0, MOST_NAME_LENGTH)),
     inlinedIn: site.inlinedIn && placeOf(locate(site.inlinedIn, sources, hello.name))
   }))
-  return listed(found, { of, total: totalBytes, owns, isEarly, app: hello.name })
+  return listed(found, {
+    of, total: totalBytes, owns, isEarly: isEarly && !isOver, app: hello.name
+  })
 }
 
 /**

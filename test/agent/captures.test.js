@@ -163,18 +163,19 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       const { EarlyProfile, allocationProfile } = require('../../agent/capture/heap-profile')
       const tools = { gcs: () => 0, wait: () => new Promise(() => {}) }
       const { sampleHeap } = captures({ address: {}, allowSnapshot: false, counts: tools })
-      const of = args => { const { ok, reason } = sampleHeap(args); return reason ?? ok }
-      const bad = [undefined, { seconds: 121 }, { seconds: -1 }, { seconds: 'a' }, { seconds: 1, intervalBytes: 1023 }].map(of)
+      const bad = [undefined, { seconds: 121 }, { seconds: -1 }, { seconds: 'a' }].map(args => sampleHeap(args).reason)
       const args = { seconds: 90, intervalBytes: 8192 }
       const early = new EarlyProfile(args, tools)
-      const beside = of(args)
+      const beside = [sampleHeap(args).reason, sampleHeap(args).reason]
       allocationProfile({ seconds: 0 }, { ...tools, early }).next().catch(() => {})
       const left = early.isRunning
       console.log(JSON.stringify({ bad, beside, left }))
       process.exit()
     `
     )
-    expect(answers).toEqual({ bad: Array(5).fill('bad_arguments'), beside: 'not_supported', left: false })
+    expect(answers).toEqual({
+      bad: Array(4).fill('bad_arguments'), beside: ['not_supported', 'too_soon'], left: false
+    })
   })
 
   it.each([
@@ -182,7 +183,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     ['small', 'Buffer.poolSize >>> 4', 16, 0.01, 0.1],
     ['large', '(Buffer.poolSize >>> 1) - 100', 1, 0.9, 1]
   ])('slices of the Buffer pool that are %s are counted', async (_, size, each, least, most) => {
-    const { answer, values } = await printed(
+    const { answer, values, again, old, traces } = await printed(
       node,
       `
       const { captures } = require('../../agent/capture')
@@ -193,20 +194,42 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
         const slice = Buffer.allocUnsafe(size)
         if (i % ${each} === 0) kept.push(slice.subarray(0, size))
       }
-      const own = Buffer.allocUnsafeSlow(size)
-      const before = {}
-      pool.read(before, { count: 0 })
-      const answer = captures({ address: {}, allowSnapshot: false, counts: { gcs: () => 0 } }).countSlices()
+      const own = [Buffer.allocUnsafeSlow(size), Object.create(Buffer.prototype)]
+      own[0].constructor = null
+      const seconds = performance.now() / 1000
+      pool.read({}, { count: 0, nowSeconds: seconds })
+      globalThis.Buffer = undefined
+      const { countSlices } = captures({ address: {}, allowSnapshot: false, counts: { gcs: () => 0 } })
+      const answer = countSlices()
       const values = {}
-      pool.read(values, { count: 2 })
-      console.log(JSON.stringify({ answer, values, before, kept: kept.length + own.length }))
+      pool.read(values, { count: 1, nowSeconds: seconds + 5 })
+      const old = {}
+      pool.read(old, { count: 1, nowSeconds: seconds + 3700 })
+      const traces = Object.getOwnPropertySymbols(process).map(String).filter(name => name.includes('memwatch'))
+      console.log(JSON.stringify({ answer, values, again: countSlices(), old, traces, kept: kept.length + own.length }))
     `
     )
     expect(answer).toEqual({ ok: true, blockedSeconds: expect.any(Number) })
-    const { bufferSlabsCounted: slabs, bufferSlicesBytes: bytes, bufferPoolBytes: slab } = values
-    expect(slabs).toBeGreaterThan(150)
-    expect(bytes / (slabs * slab)).toBeGreaterThan(least)
-    expect(bytes / (slabs * slab)).toBeLessThanOrEqual(most)
+    const { bufferSlabsCountedBytes: slabs, bufferSlicesCountedBytes: bytes } = values
+    expect(slabs / values.bufferPoolBytes).toBeGreaterThan(150)
+    expect(bytes / slabs).toBeGreaterThan(least)
+    expect(bytes / slabs).toBeLessThanOrEqual(most)
+    expect(again).toEqual({ ok: false, reason: 'too_soon', message: expect.any(String) })
+    expect(old).not.toHaveProperty('bufferSlabsCountedBytes')
+    expect(traces).toEqual([])
+  })
+
+  it('slices are not counted in a large heap', async () => {
+    const answer = await printed(
+      node,
+      `
+      const { captures } = require('../../agent/capture')
+      const large = Array.from({ length: 500_000 }, (_, i) => ({ i, text: 'row ' + i }))
+      const { countSlices } = captures({ address: {}, allowSnapshot: false, counts: { gcs: () => 0 } })
+      console.log(JSON.stringify({ ...countSlices(), length: large.length }))
+    `
+    )
+    expect(answer).toMatchObject({ ok: false, reason: 'not_supported' })
   })
 
   it('a heap profile excludes the allocations of the capture itself', async () => {

@@ -1371,17 +1371,19 @@ describe('resource-leak', () => {
     expect(load?.value).toBeGreaterThan(1.25)
   })
   it.each([
-    ['critical, as it ends the process', 0, 'critical', /they pile up\.$/],
-    ['no more than a warning while the load grows, too', 0.002, 'warning',
+    ['critical, as it ends the process', 0, 1024, 'critical', /they pile up\.$/],
+    ['critical at a limit of its own, even if the load grows', 0.002, 1024, 'critical',
+      /they pile up, or the load needs them\.$/],
+    ['no more than a warning while the load grows, too', 0.002, undefined, 'warning',
       /they pile up, or the load needs them\.$/]
-  ])('is %s', (_, growth, severity, summary) => {
+  ])('is %s', (_, growth, maxFileDescriptors, severity, summary) => {
     const { verdict } = watch({
       seconds: 90,
       at: t => ({
         values: {
           resources: { TCPSocketWrap: 5 * t },
           openFileDescriptors: 30 + 5 * t,
-          maxFileDescriptors: 1024,
+          ...(maxFileDescriptors && { maxFileDescriptors }),
           eventLoopActiveSeconds: 0.02 * t + growth * t * t,
           eventLoopIdleSeconds: t - 0.02 * t - growth * t * t
         }
@@ -2020,11 +2022,13 @@ it.each([[2, 9, 'unknown'], [8, 9, 'confirmed'], [2, 30, 'ok'], [9, 30, 'suspect
 it.each([
   ['unknown, from an older agent', ['capture'], {}, 'confirmed', 79],
   ['not counted yet', ['capture', 'count_slices'], {}, 'suspected', 79],
-  ['a tenth of them', ['count_slices'], { bufferSlabsCounted: 100, bufferSlicesBytes: 10 * 65_536 },
+  ['a tenth of them', ['count_slices'], { bufferSlabsCountedBytes: 80 * MIB, bufferSlicesCountedBytes: 8 * MIB },
     'confirmed', 71],
-  ['half of them', ['count_slices'], { bufferSlabsCounted: 100, bufferSlicesBytes: 50 * 65_536 },
+  ['half of them', ['count_slices'], { bufferSlabsCountedBytes: 80 * MIB, bufferSlicesCountedBytes: 40 * MIB },
     'ok', null],
-  ['more, as slices overlap', [], { bufferSlabsCounted: 100, bufferSlicesBytes: 120 * 65_536 },
+  ['half of a few of them', ['count_slices'],
+    { bufferSlabsCountedBytes: 9 * MIB, bufferSlicesCountedBytes: 5 * MIB }, 'suspected', 79],
+  ['more, as slices overlap', [], { bufferSlabsCountedBytes: 80 * MIB, bufferSlicesCountedBytes: 96 * MIB },
     'ok', null]
 ])('slabs whose slices fill %s', (_, commands, counted, state, freedMib) => {
   const { verdict } = watch({

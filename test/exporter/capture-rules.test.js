@@ -556,11 +556,12 @@ describe('the first reading of a heap profile', () => {
 })
 
 describe('a CPU profile of a leak', () => {
+  const [before, profile] = [readingOf('first', 4), readingOf('second', 9)]
   it.each([
-    ['js-heap-leak', true, true],
-    ['event-loop-blocked', true, false],
-    ['js-heap-leak', false, false]
-  ])('of %s is read beside the heap profile of the leak: %s', async (diagnosis, isStored, isRead) => {
+    ['is read with the heap profile', true, true, [before, profile]],
+    ['has no heap profile, if that was removed', true, false, null],
+    ['of native calls is read alone', false, true, undefined]
+  ])('%s', async (_, namesInner, isStored, expected) => {
     /** @type {any[]} */
     const heaps = []
     /** @type {(answer: object) => void} */
@@ -591,11 +592,10 @@ describe('a CPU profile of a leak', () => {
       })
       return finished.then(() => capture)
     }
-    const [before, profile] = [readingOf('first', 4), readingOf('second', 9)]
     const { id } = await make({ kind: 'heap_profile', diagnosis: 'js-heap-leak' }, { before, profile })
     if (!isStored) captures.remove(id)
-    await make({ kind: 'cpu_profile', diagnosis }, { profile: '{}' })
-    expect(heaps.at(-1)).toEqual(isRead ? [before, profile] : undefined)
+    await make({ kind: 'cpu_profile', diagnosis: 'js-heap-leak', namesInner }, { profile: '{}' })
+    expect(heaps.at(-1)).toEqual(expected)
   })
 })
 
