@@ -140,9 +140,7 @@ async function * heapProfile ({ seconds, intervalBytes = INTERVAL_BYTES }, tools
 }
 
 /** Allocated bytes by site, live or not. @type {import('./index').Capture} */
-async function * allocationProfile ({ seconds }, { wait, early }) {
-  // An isolate has one sampling heap profiler.
-  early?.drop()
+async function * allocationProfile ({ seconds }, { wait }) {
   const profile = await stopAfter(start({ collected: true }), () => wait(seconds))
   yield { part: 'profile', chunks: textChunks(profile) }
 }

@@ -122,6 +122,8 @@ function captures ({ address, allowSnapshot, counts }) {
       try {
         /** @type {Record<string, number>} */
         const parts = {}
+        // One profiler at a time: two of them cost more, and share what V8 has once.
+        if (args.kind !== 'heap_profile') early.last()?.drop()
         const tools = { wait, ...counts, early: early.last() }
         for await (const { part, chunks } of kinds[args.kind].load()(args, tools)) {
           parts[part] = await send({ address, header: { id, part }, chunks })

@@ -71,8 +71,14 @@ const cpuProfilers = [
   () => {
     const session = inspect()
     if (!session) return undefined
-    session.post('Profiler.enable')
-    session.post('Profiler.start')
+    try {
+      collect(session)
+      session.post('Profiler.enable')
+      session.post('Profiler.start')
+    } catch (error) {
+      session.end()
+      throw error
+    }
     return {
       stop () {
         try {
@@ -228,6 +234,18 @@ function isSampling (session) {
   } catch {
     return false
   }
+}
+
+/**
+ * Runs a full GC, so that none is due while a CPU profile begins:
+ * docs/decisions/0076-a-full-gc-before-cpu-profiles.md.
+ * @param {NonNullable<ReturnType<typeof inspect>>} session
+ */
+function collect (session) {
+  // A reading of the app's own heap profile runs a full GC, too.
+  if (isSampling(session)) return
+  session.post('HeapProfiler.startSampling')
+  session.post('HeapProfiler.stopSampling')
 }
 
 /**

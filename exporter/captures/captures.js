@@ -26,8 +26,6 @@ const MOST_PROFILE_BYTES = 64 * 2 ** 20
  * profile runs: someone may be waiting for a line of code.
  */
 const EARLY_FROM_SECONDS = 5
-/** Kinds of captures with which a heap profile that began early ends. */
-const ENDS_EARLY = new Set(['heap_profile', 'allocation_profile'])
 /** Share of the duration after which the agent reads a heap profile for the first time. */
 const FIRST_READING_SHARE = 1 / 3
 /** Time without data after which a capture fails. */
@@ -307,7 +305,7 @@ class Captures extends EventEmitter {
   #takeEarly (target, kind) {
     const early = this.#early.get(target)
     const nowMs = this.#now()
-    if (!ENDS_EARLY.has(kind)) return 0
+    // The agent ends it with a capture of another kind.
     this.#early.delete(target)
     return kind !== 'heap_profile' || !early || nowMs >= early.untilUnixMs
       ? 0

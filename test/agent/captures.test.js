@@ -86,6 +86,23 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect({ waited, parts }).toEqual({ waited: 0.5, parts: ['before', 'profile'] })
   })
 
+  it('a CPU profile begins with a full GC', async () => {
+    const { majors } = await printed(
+      node,
+      `
+      const { PerformanceObserver } = require('perf_hooks')
+      const majors = []
+      new PerformanceObserver(list => { for (const { detail, startTime } of list.getEntries()) if (detail.kind === 4) majors.push(startTime) }).observe({ entryTypes: ['gc'] })
+      const began = performance.now()
+      const running = require('../../agent/capture/profilers').startCpuProfile()
+      const ended = performance.now()
+      JSON.parse(running.stop())
+      setTimeout(() => console.log(JSON.stringify({ majors: majors.filter(at => at >= began && at <= ended).length })), 20)
+    `
+    )
+    expect(majors).toBeGreaterThanOrEqual(1)
+  })
+
   it('a heap profile may begin before its request, and then waits less for a reading', async () => {
     const { majors, dropped, waits, named, left } = await printed(
       node,
@@ -155,26 +172,30 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(named).toBe(true)
   })
 
-  it('an isolate samples its heap once, and an allocation profile comes first', async () => {
+  it('an isolate samples its heap once, and ends that with any other capture', async () => {
     const answers = await printed(
       node,
       `
       const { captures } = require('../../agent/capture')
-      const { EarlyProfile, allocationProfile } = require('../../agent/capture/heap-profile')
+      const { EarlyProfile } = require('../../agent/capture/heap-profile')
       const tools = { gcs: () => 0, wait: () => new Promise(() => {}) }
       const { sampleHeap } = captures({ address: {}, allowSnapshot: false, counts: tools })
       const bad = [undefined, { seconds: 121 }, { seconds: -1 }, { seconds: 'a' }].map(args => sampleHeap(args).reason)
       const args = { seconds: 90, intervalBytes: 8192 }
       const early = new EarlyProfile(args, tools)
       const beside = [sampleHeap(args).reason, sampleHeap(args).reason]
-      allocationProfile({ seconds: 0 }, { ...tools, early }).next().catch(() => {})
-      const left = early.isRunning
-      console.log(JSON.stringify({ bad, beside, left }))
+      early.drop()
+      const agent = captures({ address: {}, allowSnapshot: false, counts: tools })
+      const began = agent.sampleHeap(args).ok
+      agent.capture('id', { kind: 'cpu_profile', seconds: 9 })
+      let left
+      try { left = new EarlyProfile(args, tools).isRunning } catch (error) { left = error.message }
+      console.log(JSON.stringify({ bad, beside, began, left }))
       process.exit()
     `
     )
     expect(answers).toEqual({
-      bad: Array(4).fill('bad_arguments'), beside: ['not_supported', 'too_soon'], left: false
+      bad: Array(4).fill('bad_arguments'), beside: ['not_supported', 'too_soon'], began: true, left: true
     })
   })
 
