@@ -149,7 +149,6 @@ function captures ({ address, allowSnapshot, counts }) {
      * @returns {Omit<import('../protocol/frame').Answer, 'id'>}
      */
     countSlices () {
-      if (busy) return BUSY
       try {
         return require('./slices').countSlices()
       } catch (error) {

@@ -314,7 +314,11 @@ class AutomaticCaptures {
     const found = findCase(target).verdicts.find(({ diagnosis }) => diagnosis === OF_SLABS)
     if (found?.state !== 'suspected') return
     this.#slicesFromSeconds.set(target, nowSeconds + SLICES_EVERY_SECONDS)
-    this.#captures.countSlices(target).catch(ignoreRefusal)
+    this.#captures.countSlices(target).catch(error => {
+      ignoreRefusal(error)
+      // An app that was blocked for a while may answer later.
+      if (error.code === 'no_answer') this.#slicesFromSeconds.delete(target)
+    })
   }
 
   /**
