@@ -22,8 +22,7 @@ function addressInHosts (hosts, name) {
 
 /**
  * Resolves a name for net.connect by the hosts file, then DNS, without search domains. The
- * getaddrinfo of dns.lookup runs in a thread that cannot be cancelled: an app would wait for a
- * silent name server, even in process.exit.
+ * thread of dns.lookup cannot be cancelled: an app would wait for it even in process.exit.
  * @param {string} name
  * @param {object} _options
  * @param {(error: Error | null, address: string, family: number) => void} callback

@@ -19,6 +19,8 @@ const LEAST_INTERVAL_BYTES = 1024
  */
 const MOST_SAMPLES = 30_000
 const CHECK_SECONDS = 0.25
+const MOST_EARLY_SECONDS = 120
+const EARLY_EVERY_MS = 3_500_000
 /** Share of the duration that passes before the first reading. */
 const FIRST_SHARE = 1 / 3
 
@@ -73,20 +75,16 @@ function readSemiSpaceBytes () {
   return (newSpace?.space_size ?? 0) / 2
 }
 
-/**
- * A heap profile that began before it was requested. While nobody requests it, it is not read, so
- * that no full GC runs for it.
- */
+/** A heap profile that began before its request. Without one it ends unread: no full GC runs. */
 class EarlyProfile {
   /** @type {import('./profilers').RunningHeap | undefined} */
   #running
   #beganMs = nowMs()
 
   /**
-   * @param {Pick<import('./index').CaptureArguments, 'seconds' | 'intervalBytes'>} args seconds: it
-   *   ends after this time unless it is taken
+   * @param {Pick<import('./index').CaptureArguments, 'seconds' | 'intervalBytes'>} args
    * @param {Pick<import('./index').Tools, 'wait' | 'gcs'>} tools
-   * @throws {CaptureError} where a profile cannot end without a reading
+   * @throws {CaptureError}
    */
   constructor ({ seconds, intervalBytes = INTERVAL_BYTES }, tools) {
     this.#running = start({ collected: false, intervalBytes }, inspectHeap)
@@ -95,15 +93,11 @@ class EarlyProfile {
       .catch(error => debug('early profile: %s', error))
   }
 
-  /** True until it is taken or has ended. */
   get isRunning () {
     return this.#running !== undefined
   }
 
-  /**
-   * @returns {{ running: import('./profilers').RunningHeap, seconds: number } | undefined} the
-   *   running profile, which the caller has to end, and its age; undefined: it has ended
-   */
+  /** The running profile, which the caller has to end, and its age; undefined: it has ended. */
   take () {
     const running = this.#running
     this.#running = undefined
@@ -113,6 +107,25 @@ class EarlyProfile {
   drop () {
     this.take()?.running.drop?.()
   }
+}
+
+let earlyAtMs = -Infinity
+
+/**
+ * Begins an early profile, at most once in EARLY_EVERY_MS. A refusal counts, as it may cost a GC.
+ * @param {any} args unchecked
+ * @param {Pick<import('./index').Tools, 'wait' | 'gcs'>} tools
+ * @throws {CaptureError}
+ */
+function beginEarly (args, tools) {
+  if (!(args?.seconds >= 0 && args.seconds <= MOST_EARLY_SECONDS)) {
+    throw new CaptureError('bad_arguments', `seconds: 0 to ${MOST_EARLY_SECONDS}`)
+  }
+  if (nowMs() - earlyAtMs < EARLY_EVERY_MS) {
+    throw new CaptureError('too_soon', 'a profile began less than an hour ago')
+  }
+  earlyAtMs = nowMs()
+  return new EarlyProfile(args, tools)
 }
 
 /**
@@ -145,4 +158,4 @@ async function * allocationProfile ({ seconds }, { wait }) {
   yield { part: 'profile', chunks: textChunks(profile) }
 }
 
-module.exports = { EarlyProfile, allocationProfile, heapProfile }
+module.exports = { EarlyProfile, allocationProfile, beginEarly, heapProfile }

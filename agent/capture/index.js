@@ -1,6 +1,6 @@
 'use strict'
 
-const { Promise, nowMs, setTimeout } = require('../primordials')
+const { Promise, setTimeout } = require('../primordials')
 const { debug } = require('../guard')
 const { plainText } = require('../protocol/text-rules')
 const { CaptureError } = require('./parts')
@@ -20,7 +20,7 @@ const { send } = require('./send')
  * @typedef {{ part: string, chunks: Iterable<Buffer> | AsyncIterable<Buffer> }} Part
  *
  * @typedef {object} Tools
- * @property {(seconds: number) => Promise<void>} wait waits, and does not keep the process alive
+ * @property {(seconds: number) => Promise<void>} wait does not keep the process alive
  * @property {() => number} gcs GCs so far
  * @property {import('./heap-profile').EarlyProfile} [early] heap profile that began before
  *
@@ -37,51 +37,10 @@ const kinds = {
   heap_snapshot: { mostSeconds: 0, load: () => require('./heap-snapshot').heapSnapshot }
 }
 
-/**
- * Longest time that a heap profile runs without a request for it, and time between two such
- * profiles, whoever asks. A refusal counts as well: if the app runs a profile, V8 reads it before
- * the agent knows.
- */
-const MOST_EARLY_SECONDS = 120
-const EARLY_EVERY_MS = 3_500_000
-
 /** @type {Tools['wait']} */
 const wait = seconds => new Promise(resolve => { setTimeout(resolve, 1000 * seconds) })
 
 const BUSY = Object.freeze({ ok: false, reason: 'busy', message: 'one capture at a time' })
-
-/**
- * Heap profiles that begin before they are requested.
- * @param {Pick<Tools, 'gcs'>} counts
- */
-function earlyProfiles (counts) {
-  /** @type {Tools['early']} */
-  let last
-  let beganMs = -Infinity
-  return {
-    last: () => last,
-    /**
-     * @param {any} args unchecked
-     * @returns {Omit<import('../protocol/frame').Answer, 'id'>}
-     */
-    begin (args) {
-      if (!(args?.seconds >= 0 && args.seconds <= MOST_EARLY_SECONDS)) {
-        return { ok: false, reason: 'bad_arguments', message: `seconds: 0 to ${MOST_EARLY_SECONDS}` }
-      }
-      if (nowMs() - beganMs < EARLY_EVERY_MS) {
-        return { ok: false, reason: 'too_soon', message: 'a profile began less than an hour ago' }
-      }
-      beganMs = nowMs()
-      try {
-        const { EarlyProfile } = require('./heap-profile')
-        last = new EarlyProfile(args, { wait, ...counts })
-        return { ok: true }
-      } catch (error) {
-        return refuse(error)
-      }
-    }
-  }
-}
 
 /**
  * Captures of this isolate, one at a time.
@@ -90,7 +49,8 @@ function earlyProfiles (counts) {
  */
 function captures ({ address, allowSnapshot, counts }) {
   let busy = false
-  const early = earlyProfiles(counts)
+  /** @type {Tools['early']} */
+  let early
   /**
    * @param {any} args
    * @returns {CaptureError | undefined}
@@ -123,8 +83,8 @@ function captures ({ address, allowSnapshot, counts }) {
         /** @type {Record<string, number>} */
         const parts = {}
         // One profiler at a time: two of them cost more, and share what V8 has once.
-        if (args.kind !== 'heap_profile') early.last()?.drop()
-        const tools = { wait, ...counts, early: early.last() }
+        if (args.kind !== 'heap_profile') early?.drop()
+        const tools = { wait, ...counts, early }
         for await (const { part, chunks } of kinds[args.kind].load()(args, tools)) {
           parts[part] = await send({ address, header: { id, part }, chunks })
         }
@@ -137,24 +97,31 @@ function captures ({ address, allowSnapshot, counts }) {
     },
 
     /**
-     * Begins a heap profile that a later `capture` continues. Without one it ends unread. Never
-     * throws.
+     * Begins a heap profile that a later `capture` continues. Never throws.
      * @param {any} args unchecked: seconds and intervalBytes, as for `capture`
-     * @returns {Omit<import('../protocol/frame').Answer, 'id'>}
      */
-    sampleHeap: args => busy ? BUSY : early.begin(args),
+    sampleHeap (args) {
+      if (busy) return BUSY
+      return attempt(() => {
+        early = require('./heap-profile').beginEarly(args, { wait, ...counts })
+        return { ok: true }
+      })
+    },
 
-    /**
-     * Counts slices of the Buffer pool: slices.js. Never throws.
-     * @returns {Omit<import('../protocol/frame').Answer, 'id'>}
-     */
-    countSlices () {
-      try {
-        return require('./slices').countSlices()
-      } catch (error) {
-        return refuse(error)
-      }
-    }
+    /** Counts slices of the Buffer pool. Never throws. */
+    countSlices: () => attempt(require('./slices').countSlices)
+  }
+}
+
+/**
+ * @param {() => Omit<import('../protocol/frame').Answer, 'id'>} work
+ * @returns {Omit<import('../protocol/frame').Answer, 'id'>}
+ */
+function attempt (work) {
+  try {
+    return work()
+  } catch (error) {
+    return refuse(error)
   }
 }
 

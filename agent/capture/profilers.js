@@ -222,9 +222,8 @@ function readHeapProfile (session, method) {
 }
 
 /**
- * True if the isolate's sampling heap profiler runs. V8 has one, which all sessions share: a second
- * start succeeds, and ends the first profile when it stops. While no profile runs, this reading
- * fails at once, without a GC.
+ * True if the isolate's sampling heap profiler runs, which all sessions share: the end of a second
+ * profile ends the first. Otherwise this reading fails at once, without a GC.
  * @param {NonNullable<ReturnType<typeof inspect>>} session
  */
 function isSampling (session) {
@@ -242,8 +241,7 @@ function isSampling (session) {
  * @param {NonNullable<ReturnType<typeof inspect>>} session
  */
 function collect (session) {
-  // A reading of the app's own heap profile runs a full GC, too.
-  if (isSampling(session)) return
+  if (isSampling(session)) return // this ran a full GC
   session.post('HeapProfiler.startSampling')
   session.post('HeapProfiler.stopSampling')
 }

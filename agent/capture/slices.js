@@ -8,20 +8,16 @@ const { CaptureError } = require('./parts')
 const { NO_PROFILER, inspect } = require('./profilers')
 
 /**
- * Largest heap whose Buffers are counted: V8 runs full GCs and passes over the heap. That took 70
- * to 130 ms with 8 MiB, 280 to 470 ms with 40 MiB, and five seconds with 440 MiB.
+ * Largest heap whose Buffers are counted, and least room below its limit: V8 runs full GCs and
+ * passes over the heap, in 70 to 130 ms with 8 MiB, and in five seconds with 440 MiB.
  */
 const MOST_HEAP_BYTES = 32 * 2 ** 20
-/** Least room below the heap's limit, for the list of all Buffers. */
 const LEAST_ROOM_BYTES = 64 * 2 ** 20
-/** Time between two counts, whoever asks. */
 const EVERY_MS = 600_000
 
-/** Name by which code of the inspector finds what it needs, while it counts. */
-const SHARED = 'memwatch.slices'
-const EXPRESSION = `process[Symbol.for('${SHARED}')]`
-
-/** Prototype of all views of bytes, such as Buffer. */
+/** Code of the inspector finds what it needs under this name, while it counts. */
+const SHARED = Symbol.for('memwatch.slices')
+const EXPRESSION = "process[Symbol.for('memwatch.slices')]"
 const VIEWS = Object.getPrototypeOf(NodeBuffer.prototype)
 /** Getters that apps cannot define on a view of their own. */
 const [bufferOf, lengthOf] = ['buffer', 'byteLength'].map(name =>
@@ -31,7 +27,7 @@ const [bufferOf, lengthOf] = ['buffer', 'byteLength'].map(name =>
 let countedAtMs = -Infinity
 
 /**
- * @param {object[]} views objects with the prototype VIEWS, not all of them views
+ * @param {object[]} views objects with the prototype VIEWS
  * @param {number} slabBytes
  */
 function sumUp (views, slabBytes) {
@@ -52,16 +48,15 @@ function sumUp (views, slabBytes) {
 }
 
 /**
- * Counts the slices that keep slabs of the Buffer pool alive, and their bytes. No other way tells
- * slices of a few bytes from slices that fill their slabs.
- * @returns {{ ok: true, blockedSeconds: number }} blockedSeconds: pause of the app; frames have the
- *   result
- * @throws {CaptureError} without an inspector, too soon after the last count, or if the heap is too
- *   large or too full
+ * Counts the slices that keep slabs of the Buffer pool alive, for the next frames:
+ * docs/decisions/0075-slices-are-counted.md.
+ * @returns {{ ok: true, blockedSeconds: number }} blockedSeconds: pause of the app
+ * @throws {CaptureError} if that is not possible, or too soon
  */
 function countSlices () {
   const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics()
-  if (nowMs() - countedAtMs < EVERY_MS) {
+  const beganMs = nowMs()
+  if (beganMs - countedAtMs < EVERY_MS) {
     throw new CaptureError('too_soon', 'the agent counted slices less than ten minutes ago')
   }
   if (used > MOST_HEAP_BYTES || limit - used < LEAST_ROOM_BYTES) {
@@ -69,17 +64,17 @@ function countSlices () {
   }
   const session = inspect()
   if (!session) throw new CaptureError('not_supported', NO_PROFILER)
-  const beganMs = countedAtMs = nowMs()
+  countedAtMs = beganMs
   let result
-  const shared = {
-    views: VIEWS,
-    take (/** @type {object[]} */ found) {
-      result = sumUp(found, NodeBuffer.allocUnsafe(1).buffer.byteLength)
+  const value = {
+    VIEWS,
+    take (/** @type {object[]} */ views) {
+      result = sumUp(views, NodeBuffer.allocUnsafe(1).buffer.byteLength)
     }
   }
-  Object.defineProperty(process, Symbol.for(SHARED), { value: shared, configurable: true })
+  Object.defineProperty(process, SHARED, { value, configurable: true })
   try {
-    const { result: views } = session.post('Runtime.evaluate', { expression: `${EXPRESSION}.views` })
+    const { result: views } = session.post('Runtime.evaluate', { expression: `${EXPRESSION}.VIEWS` })
     const { objects } = session.post('Runtime.queryObjects', { prototypeObjectId: views.objectId })
     session.post('Runtime.callFunctionOn', {
       objectId: objects.objectId,
@@ -88,7 +83,7 @@ function countSlices () {
     })
   } finally {
     session.end()
-    Reflect.deleteProperty(process, Symbol.for(SHARED))
+    Reflect.deleteProperty(process, SHARED)
   }
   if (!result) throw new CaptureError('not_supported', 'the inspector does not reach this process')
   setCounted(result, nowMs())

@@ -33,10 +33,9 @@ function setCounted (count, atMs) {
 }
 
 /**
- * Slabs of Node's Buffer pool that small slices keep alive. Buffer.from and allocUnsafe cut small
- * Buffers from a slab (Buffer.poolSize), and one slice keeps a used-up slab alive. The collector
- * samples the current slab every second frame, follows it weakly, and counts it as kept if it
- * survives two major GCs after the pool left it.
+ * Slabs of Node's Buffer pool that slices keep alive. The collector samples the current slab every
+ * second frame, follows it weakly, and counts it as kept if it survives two major GCs after the
+ * pool left it.
  *
  * @param {{ majors: () => number, slab?: () => ArrayBufferLike }} dependencies majors: major GCs so
  *   far; slab: the current one

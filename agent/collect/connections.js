@@ -6,9 +6,8 @@ const diagnostics = require('node:diagnostics_channel')
 const ACCEPTED = 'net.server.socket'
 
 /**
- * Connections that servers of this isolate accepted: they show that the app has clients. The app's
- * active resources do not show all servers. A server on a Unix socket is listed as a pipe, as
- * stdout may be; for a worker of node:cluster the primary process listens.
+ * Connections that servers of this isolate accepted: they show that the app has clients. Active
+ * resources do not show all servers, such as those on a Unix socket or of node:cluster.
  *
  * @param {{ subscribe?: typeof diagnostics.subscribe, unsubscribe?: typeof diagnostics.unsubscribe
  *   }} [dependencies] functions of Node 18.7+

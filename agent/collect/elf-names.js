@@ -23,10 +23,8 @@ const MOST_TABLE_WORDS = 1024
 
 /**
  * Position of the dynamic string table in an ELF file: names that a shared library imports and
- * exports. elf(5), https://refspecs.linuxfoundation.org/elf/gabi4+/ch5.dynamic.html
- *
- * It reads 32-bit words from an array, without calls: it runs once or twice per process, and V8
- * would have to compile each function of Buffer first.
+ * exports: elf(5). It reads 32-bit words without calls, as V8 would have to compile each function
+ * of Buffer first.
  *
  * @param {Uint32Array} words filled by `read`
  * @param {(at: number, bytes: number) => number} read reads at most that many bytes of the file

@@ -42,10 +42,9 @@ const STATES = Object.freeze({
 })
 
 /**
- * Watches the observer of GCs. Reports say that it keeps major GCs going on an idle loop, as each
- * delivery causes the next GC (nodejs/node#62721, on 24.14 and 25.9). No version reproduced such a
- * loop under twelve loads. So its assumed signs are major GCs without scavenges while heap and
- * external memory stand still. An app's own GCs follow allocation, which moves one of the two.
+ * Watches the observer of GCs. Reports say that each delivery causes the next major GC on an idle
+ * loop (nodejs/node#62721, on 24.14 and 25.9). No version reproduced it under twelve loads. So its
+ * assumed signs are major GCs without scavenges while heap and external memory stand still.
  *
  * A break disconnects the observer for some frames and ends a loop that only keeps itself going.
  * After three breaks in a row that lowered the CPU time, breaks become longer. Observing never ends

@@ -9,8 +9,8 @@ const LIMIT_FILES = Object.freeze({ 1: 'memory.limit_in_bytes', 2: 'memory.max' 
 
 /**
  * Name of the memory cgroup with the tightest limit of this process: processes with the same name
- * share one limit. The name is the inode of its folder, as the path reads `/` inside every
- * container with a cgroup namespace. The kernel numbers inodes upwards and does not soon reuse one.
+ * share one limit. The name is the inode of its folder, as the path is `/` in every container with
+ * a cgroup namespace.
  *
  * @param {{ read?: (file: string) => string, exists?: (file: string) => boolean,
  *   readInode?: (folder: string) => number }} [dependencies]

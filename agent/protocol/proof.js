@@ -5,8 +5,8 @@ const { stringifyJson } = require('../primordials')
 /**
  * An exporter proves that it knows the shared token without sending it: the process at the other
  * end of the socket must not learn it. The proof is an HMAC-SHA256 over the command, the process,
- * the nonce of the connection (`nonce` of its hello) and the number of the command on it. An agent
- * accepts growing numbers only, so each proof is good for one command, once.
+ * the nonce of the hello and the number of the command. An agent accepts growing numbers only, so
+ * each proof is good for one command, once.
  *
  * @typedef {object} Asked
  * @property {string} id

@@ -3,6 +3,41 @@
 const { PROTOCOL_VERSION } = require('@memwatch/agent/protocol/frame')
 const { isObject, rebuilds, rebuildValues } = require('./rebuild')
 
+/*
+ * Lines between agent and exporter. The fields are in agent/protocol/frame.js.
+ *
+ * An agent opens one connection per isolate and writes NDJSON lines: one `hello`, one `frame` a
+ * second and, if possible, one `bye`. Counters are cumulative since the isolate started, so a lost
+ * frame loses no event.
+ *
+ *   {"v":1,"type":"hello", ...Hello}
+ *   {"v":1,"type":"frame","sequence":7,"atUnixMs":1760000000000,"uptimeSeconds":7.1,
+ *    "values":{"rssBytes":...,...}}
+ *   {"v":1,"type":"bye","sequence":8,"atUnixMs":...,"exitCode":0}
+ *
+ * An agent executes the `commands` of its hello if it trusts their sender. Without a token it
+ * trusts a Unix socket that belongs, with its folder, to the agent's own user or root. With a token
+ * each command needs a `proof`, which covers the growing `sequence` and the hello's `nonce`:
+ * agent/protocol/proof.js.
+ *
+ *   {"v":1,"type":"command","id":"...","command":"capture","sequence":3,"proof":"...",
+ *    "args":{"kind":"cpu_profile","seconds":5}}
+ *   {"v":1,"type":"answer","id":"...", ...Answer}
+ *
+ * Commands: `look`: a frame now, with all rarely read values. `trim`: such a frame, then malloc
+ * returns free memory to the system, by malloc_trim(0) or its nearest equivalent. `capture`:
+ * capture/index.js of the agent. `sample_heap`: begins a heap profile that a later `capture`
+ * continues. `count_slices`: capture/slices.js. `force_gc`: one full GC, for a reading of the live
+ * heap: forced-gc.js.
+ *
+ * A capture precedes the answer. Each part has its own connection: this line, then bytes to the
+ * end.
+ *
+ *   {"v":1,"type":"capture","id":"...","part":"profile"}
+ *
+ * A reader ignores unknown fields; a known field of the wrong shape rejects the frame.
+ */
+
 /**
  * Reasons to reject a line, in the order of the checks. Each is a label value of
  * memwatch_exporter_lines_rejected_total.

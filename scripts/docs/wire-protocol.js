@@ -3,6 +3,7 @@
 const {
   fields, GC_HOOKS_MISSING, PROTOCOL_VERSION, MAX_LINE_BYTES
 } = require('@memwatch/agent/protocol/frame')
+const { FIELD_SOURCES } = require('@memwatch/engine/decode/field-sources')
 const { REJECT_REASONS } = require('../../engine/decode/decode')
 const { page } = require('./page')
 const { table } = require('../markdown')
@@ -28,7 +29,7 @@ const wireProtocol = () =>
         field.kind,
         field.scope,
         field.shape,
-        field.source
+        FIELD_SOURCES[/** @type {keyof typeof fields} */ (name)]
       ])
     ),
     '## Rejected lines\n\nReasons, as counted in ' +

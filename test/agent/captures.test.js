@@ -185,6 +185,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       const early = new EarlyProfile(args, tools)
       const beside = [sampleHeap(args).reason, sampleHeap(args).reason]
       early.drop()
+      // A fresh module: a profile may begin again.
+      delete require.cache[require.resolve('../../agent/capture/heap-profile')]
       const agent = captures({ address: {}, allowSnapshot: false, counts: tools })
       const began = agent.sampleHeap(args).ok
       agent.capture('id', { kind: 'cpu_profile', seconds: 9 })

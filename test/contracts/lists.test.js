@@ -9,6 +9,7 @@ const { targetMetrics } = require('../../exporter/catalog/target-metrics')
 const { compatMetrics } = require('../../exporter/catalog/compat-metrics')
 const { exporterMetrics } = require('../../exporter/catalog/exporter-metrics')
 const { fields, GC_PAUSE_BOUNDS_SECONDS } = require('@memwatch/agent/protocol/frame')
+const { FIELD_SOURCES } = require('@memwatch/engine/decode/field-sources')
 const { apps } = require('@memwatch/lab')
 
 const { charts, partGroups } = require('../../scripts/page-charts')
@@ -286,8 +287,9 @@ describe('metric names', () => {
 })
 
 it('each field of the wire contract names its source', () => {
-  for (const [name, { source, unit }] of Object.entries(fields)) {
-    expect(source).not.toBe('')
+  expect(Object.keys(FIELD_SOURCES)).toEqual(Object.keys(fields))
+  for (const [name, { unit }] of Object.entries(fields)) {
+    expect(FIELD_SOURCES[/** @type {keyof typeof fields} */ (name)]).not.toBe('')
     if (unit === 'bytes' && name !== 'spaces') expect(name).toMatch(/Bytes$/)
   }
 })
