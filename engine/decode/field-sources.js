@@ -15,7 +15,8 @@ const FIELD_SOURCES = Object.freeze({
   dataBytes: '/proc/self/status VmData',
   threads: '/proc/self/status Threads',
   openFileDescriptors: 'entries of /proc/self/fd, every 5 s',
-  descriptors: 'links of /proc/self/fd by kind: socket, pipe, file, eventpoll (one a loop), eventfd, ' +
+  descriptors:
+    'links of /proc/self/fd by kind: socket, pipe, file, eventpoll (one a loop), eventfd, ' +
     'inotify, io_uring, timerfd, signalfd, pidfd, other. When openFileDescriptors changed by 5 ' +
     '%, every 10 s at most; more than 512 are sampled',
   maxFileDescriptors: '/proc/self/limits Max open files, soft',
@@ -24,12 +25,15 @@ const FIELD_SOURCES = Object.freeze({
   mallocHeapBytes: '/proc/self/maps [heap]: extent of the main malloc arena, with residentBytes',
   mallocArenaBytes: '/proc/self/maps: writable part of the 64 MiB glibc arenas, with residentBytes',
   mallocArenas: '/proc/self/maps: number of 64 MiB glibc arenas, with residentBytes',
-  workerThreads: '/proc/self/maps: number of stacks of 4 MiB, those of worker threads, with residentBytes',
+  workerThreads:
+    '/proc/self/maps: number of stacks of 4 MiB, those of worker threads, with residentBytes',
   v8MappedBytes: '/proc/self/maps: writable mappings where V8 places its pages, with residentBytes',
-  residentBytes: '/proc/self/pagemap, else smaps: resident part of malloc_heap ([heap]), malloc_arenas, ' +
-    'malloc_mapped, mimalloc, webassembly and stacks; other is the rest of RssAnon, the V8 ' +
-    'heap mostly. Every 10 s while RssAnon moves, else every 60 s; larger memories sampled',
-  allocatorBytes: 'malloc itself, if MEMWATCH_ALLOCATOR_ACCESS allows it: malloc_info(3), jemalloc ' +
+  residentBytes:
+    '/proc/self/pagemap, else smaps: resident part of malloc_heap ([heap]), malloc_arenas, ' +
+    'malloc_mapped, mimalloc, webassembly and stacks; other is the rest of RssAnon, the V8 heap ' +
+    'mostly. Every 10 s while RssAnon moves, else every 60 s; larger memories sampled',
+  allocatorBytes:
+    'malloc itself, if MEMWATCH_ALLOCATOR_ACCESS allows it: malloc_info(3), jemalloc ' +
     'mallctl(3), tcmalloc, mimalloc; see collect/allocator-statistics.js. With residentBytes, ' +
     'more rarely if expensive',
   containerLimitBytes: 'cgroup memory.max or memory.limit_in_bytes, parents walked',
@@ -62,33 +66,42 @@ const FIELD_SOURCES = Object.freeze({
   nativeContexts: 'v8.getHeapStatistics().number_of_native_contexts',
   detachedContexts: 'v8.getHeapStatistics().number_of_detached_contexts',
   spaces: 'v8.getHeapSpaceStatistics()',
-  gc: 'V8\'s GC callbacks by the addon, else PerformanceObserver \'gc\', every entry; cause ' +
+  gc:
+    "V8's GC callbacks by the addon, else PerformanceObserver 'gc', every entry; cause " +
     'memwatch: GCs on the command force_gc',
-  gcObserverStopped: '1 if GCs were not observed since the previous frame, because observing may cause GCs: ' +
+  gcObserverStopped:
+    '1 if GCs were not observed since the previous frame, because observing may cause GCs: ' +
     'collect/gc-watchdog.js. Absent at first',
-  gcUnobservedSeconds: 'time without observed GCs, for the same reason; gc does not change. Absent before the ' +
+  gcUnobservedSeconds:
+    'time without observed GCs, for the same reason; gc does not change. Absent before the ' +
     'first time',
-  liveHeapBytes: 'used bytes of all spaces but the new ones, read in V8\'s callback at the end of a major ' +
-    'GC, else in the callback of the observer; absent before the first',
+  liveHeapBytes:
+    "used bytes of all spaces but the new ones, read in V8's callback at the end of a major GC, " +
+    'else in the callback of the observer; absent before the first',
   liveHeapMajors: 'number of major GCs when liveHeapBytes was read; it identifies the reading',
   eventLoopActiveSeconds: 'performance.eventLoopUtilization().active',
   eventLoopIdleSeconds: 'performance.eventLoopUtilization().idle',
   eventLoopIterations: 'performance.nodeTiming.uvMetricsInfo.loopCount, Node 20+',
-  eventLoopDelay: 'lateness of the agent\'s own timer, see collect/delay.js',
+  eventLoopDelay: "lateness of the agent's own timer, see collect/delay.js",
   threadCpuUserSeconds: 'process.threadCpuUsage().user, Node 22+',
   threadCpuSystemSeconds: 'process.threadCpuUsage().system, Node 22+',
-  runQueueWaitSeconds: '/proc/thread-self/schedstat: time this thread was ready and another had its CPU, ' +
+  runQueueWaitSeconds:
+    '/proc/thread-self/schedstat: time this thread was ready and another had its CPU, ' +
     'throttling included; every 5 frames',
   resources: 'process.getActiveResourcesInfo(), by type',
-  connectionsAccepted: 'diagnostics_channel net.server.socket: connections that servers accepted since the agent ' +
+  connectionsAccepted:
+    'diagnostics_channel net.server.socket: connections that servers accepted since the agent ' +
     'started, Node 18.7+',
-  listenerWarnings: 'process \'warning\': MaxListenersExceededWarning, one for each emitter and event',
+  listenerWarnings:
+    "process 'warning': MaxListenersExceededWarning, one for each emitter and event",
   bufferPoolBytes: 'Buffer.poolSize: size of a slab for small Buffers',
-  bufferSlabsFollowed: 'slabs of the Buffer pool followed beyond two major GCs after the pool left them',
+  bufferSlabsFollowed:
+    'slabs of the Buffer pool followed beyond two major GCs after the pool left them',
   bufferSlabsKept: 'followed slabs that a slice kept alive',
   bufferSlabsCountedBytes: 'slabs that slices kept alive at the command count_slices, for an hour',
   bufferSlicesCountedBytes: 'bytes of these slices',
-  addons: 'loaded .node files by `abi/name`, from scans of the memory map; abi is v8, node_api or ' +
+  addons:
+    'loaded .node files by `abi/name`, from scans of the memory map; abi is v8, node_api or ' +
     'unread',
   agentErrors: 'errors caught by the guard of the agent',
   framesDropped: 'frames dropped: too long, or the exporter was away or slow for too long',

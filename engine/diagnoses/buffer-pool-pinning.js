@@ -3,7 +3,9 @@
 const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence, prediction } = require('./evidence')
 const { median } = require('../statistics/quantile')
-const { formatBytes, formatKibibytes, formatNumber, formatRatio, formatValue } = require('../text/format')
+const {
+  formatBytes, formatKibibytes, formatNumber, formatRatio, formatValue
+} = require('../text/format')
 
 /** Recommended size of a slab: it pins little, and still serves several small Buffers. */
 const SMALL_SLAB_BYTES = 1024
@@ -92,8 +94,8 @@ module.exports = defineDiagnosis({
         predicted: [
           prediction('rssBytes', rssBytes, rssBytes - limits.releasedShareRatio * pinnedBytes)
         ],
-        risk: 'Each kept part costs a small allocation. Temporary parts need no copy. If the kept ' +
-          'parts fill their slabs, this frees nothing.'
+        risk: 'Each kept part costs a small allocation. Temporary parts need no copy. If the ' +
+          'kept parts fill their slabs, this frees nothing.'
       },
       {
         title: 'Or make the slabs smaller',
@@ -167,9 +169,10 @@ function showEvidence (signals, limits, kept) {
     evidence('bufferSlabsKeptRatio', kept, limits.slabsKeptRatio, (value, limit) =>
       `Of ${formatNumber(followed)} checked slabs, ${value} were still alive two major GCs ` +
       `after they were used up (threshold ${limit}).`),
-    fill !== null && evidence('bufferSlicesFillRatio', fill, limits.slicesFillRatio, (value, limit) =>
-      `Slices fill ${value} of the slabs that they keep alive (threshold ${limit}), by a count of ` +
-      'all Buffers.'),
+    fill !== null &&
+      evidence('bufferSlicesFillRatio', fill, limits.slicesFillRatio, (value, limit) =>
+        `Slices fill ${value} of the slabs that they keep alive (threshold ${limit}), by a count ` +
+        'of all Buffers.'),
     evidence('arrayBuffersFloorBytes', floor, limits.arrayBuffersFloorBytes, (value, limit) =>
       `${value} of Buffers are retained, ${formatRatio(floor / rssBytes)} of RSS (threshold ` +
       `${limit}).`),

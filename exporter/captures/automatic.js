@@ -123,7 +123,7 @@ class AutomaticCaptures {
 
   /** Uptime from which slices may be counted again. @type {WeakMap<Target, number>} */
   #slicesFromSeconds = new WeakMap()
-  /** Uptime from which the growth of each target is checked again. @type {WeakMap<Target, number>} */
+  /** Uptime from which growth is checked again. @type {WeakMap<Target, number>} */
   #growthFromSeconds = new WeakMap()
 
   /**

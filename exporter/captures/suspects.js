@@ -98,14 +98,12 @@ function innerSites (profile, heap, owns, hello, sources) {
   const suspects = heapSites(heap, { of: 'grown bytes', owns }, hello, sources)
   const [{ value, share, through }] = suspects.sites
   const place = placeOf(suspects.sites[0])
-  const inner = innerCalls(profile, outer, hello.agentFolder).map(site => ({
-    ...suspectAt(site, value, sources, hello.name),
-    share,
-    through,
-    inlinedIn: place,
-    text: `${placeOf(locate(site, sources, hello.name))} – perhaps: runs inside ${place}, for ` +
+  const inner = innerCalls(profile, outer, hello.agentFolder).map(site => {
+    const found = suspectAt(site, value, sources, hello.name)
+    const text = `${placeOf(found)} – perhaps: runs inside ${place}, for ` +
       `${formatRatio(site.share)} of the time of the app's functions there`
-  }))
+    return { ...found, share, through, inlinedIn: place, text }
+  })
   if (inner.length === 0) return null
   // Callees found in a profile replace those that only the text of the function names.
   const others = suspects.sites.filter(({ inlinedIn }) => inlinedIn !== place)
