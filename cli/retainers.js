@@ -33,8 +33,8 @@ const command = new Command('retainers')
   .addHelpText(
     'after',
     `
-The analysis runs in a separate process, at the lowest priority. It refuses a snapshot that needs
-more memory than --memory, and prints the needed size. A redacted copy keeps names of classes,
+The analysis runs in a separate process, at a low priority. It refuses a snapshot that needs more
+memory than --memory, and prints the needed size. A redacted copy keeps names of classes,
 functions, variables and files, and property names that look like identifiers; all other text
 becomes "redacted N".
 

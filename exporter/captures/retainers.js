@@ -67,8 +67,8 @@ function defaultMemory () {
 }
 
 /**
- * Analyses or redacts a heap snapshot in a side process with the lowest priority and a bounded
- * heap. The side process refuses a snapshot that would take more memory than is allowed.
+ * Analyses or redacts a heap snapshot in a side process with a low priority and a bounded heap.
+ * The side process refuses a snapshot that would take more memory than is allowed.
  * @param {Job} job
  * @param {object} [options]
  * @param {(what: string) => void} [options.onProgress]
