@@ -402,7 +402,7 @@ function showKept (signals, limits, kept, { rise, slope, seconds, fit, lateRatio
       `Of the bytes promoted between two major GCs, ${value} survived the second one (threshold ` +
       `${limit}).`),
     evidence('keptGrowthFit', fit, limits.fit, (value, limit) =>
-      `The readings lie on a straight line: r² ${value} (threshold ${limit}).`),
+      `The growth is a straight line: r² ${value} (threshold ${limit}).`),
     evidence('keptLateGrowthRatio', lateRatio, limits.lateGrowthRatio, (value, limit) =>
       `The growth continues at ${value} of its rate. The rate of most caches that fill falls ` +
         `below ${limit} in time.`),

@@ -8,7 +8,8 @@ const { pointsAfterMajors } = require('./growth')
  * Growth of the live heap where major GCs are rare. V8 collects a large heap ever more rarely, so a
  * leak under a limit of gigabytes gives few readings of the live heap. Between two readings, the
  * growth of the old spaces is the promoted bytes; the second reading shows how many of them
- * survived. If nearly all survive, the old spaces measure the live heap between major GCs, too.
+ * survived. If nearly all survive, the old spaces measure the live heap between major GCs, too:
+ * with only two readings, their growth since then has to continue the line.
  *
  * @typedef {import('./index').Signal} Signal
  * @typedef {import('../history/window').Window} Window
@@ -19,15 +20,18 @@ const { pointsAfterMajors } = require('./growth')
  *   old spaces
  * @property {number} seconds duration of the rise
  * @property {number} slope bytes per second (Theil–Sen)
- * @property {number} fit r² of the line through the readings
+ * @property {number} fit r² of the line through the readings, or with only two of them, of the line
+ *   of the old spaces since
  * @property {number} lateRatio the lower of two slopes, relative to the whole slope: the slope at
  *   the end of the readings, and the slope of the old spaces since
  */
 
 /** Longest window of the line. */
 const SPAN_SECONDS = 7200
-/** Least number of intervals between major GCs for a trend. */
-const LEAST_READINGS = 3
+/** Readings that form a line; between fewer, any growth is straight. */
+const LINE_READINGS = 3
+/** Least number of readings for a trend. */
+const LEAST_READINGS = 2
 /** With this many readings growth.js computes the trend of the live heap itself. */
 const MOST_READINGS = 12
 /** The first share of a process's life is its warm-up: it is left out if enough readings remain. */
@@ -66,7 +70,7 @@ const keptGrowth = window => window.once('kept growth', () => {
   const warm = all.times.findIndex(time => time >= window.nowSeconds * WARM_UP_SHARE)
   const settled = Math.max(
     0,
-    Math.min(warm < 0 ? Infinity : warm, all.times.length - LEAST_READINGS)
+    Math.min(warm < 0 ? Infinity : warm, all.times.length - LINE_READINGS)
   )
   const from = lastAtFloor(all.values, settled)
   const readings = all.times.length - from
@@ -106,15 +110,32 @@ const keptGrowth = window => window.once('kept growth', () => {
   const goneOn = tells && since > 0 ? Math.min(since, line.slope) * sinceSeconds : 0
   const allSeconds = goneOn > 0 ? seconds + sinceSeconds : seconds
   if (allSeconds < LEAST_SECONDS) return null
+  const isLine = readings >= LINE_READINGS
+  // Of two readings, the first may not belong to the start, when modules load.
+  const isSettled = isLine || (tells && times[0] >= WARM_UP_SHARE * times[last])
+  if (!isSettled) return null
   return {
     keptRatio,
     rise: line.slope * seconds + goneOn,
     seconds: allSeconds,
     slope: line.slope,
-    fit: Math.max(0, rSquared(times, live, line)),
+    fit: isLine ? Math.max(0, rSquared(times, live, line)) : fitSince(old, times[last]),
     lateRatio: Math.min(lastSlope, since) / line.slope
   }
 })
+
+/**
+ * @param {ReturnType<typeof oldSpaces>} old
+ * @param {number} seconds uptime
+ * @returns {number} r² of the line through the used bytes of the old spaces since then
+ */
+function fitSince (old, seconds) {
+  const times = old.times.filter(time => time > seconds)
+  const from = old.times.length - times.length
+  const bytes = times.map((_, i) => old.usedAt(from + i))
+  const line = theilSen(times, bytes)
+  return line ? Math.max(0, rSquared(times, bytes, line)) : 0
+}
 
 /**
  * @param {number[]} live
@@ -153,7 +174,7 @@ const FIGURES = Object.freeze(/** @type {const} */ ([
 module.exports = {
   promotedKeptRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    expected: 'after three major GCs',
+    expected: 'after two major GCs',
     afterEvent: true,
     help: 'Share of the bytes promoted between major GCs that survived the next one: near 1 they ' +
       'are retained, near 0 they become garbage.',

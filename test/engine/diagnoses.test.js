@@ -337,13 +337,15 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
   /**
    * @param {(t: number) => number} liveMibAt
    * @param {number} [garbageMib] garbage promoted each second, which the next major GC frees
+   * @param {number[]} [majorsAt]
+   * @returns {(t: number) => object} numbers of second t
    */
-  const rarelyCollected = (liveMibAt, garbageMib = 0) => (/** @type {number} */ t) => {
-    const last = MAJORS_AT.findLast(at => at <= t) ?? 0
+  const rarelyCollected = (liveMibAt, garbageMib = 0, majorsAt = MAJORS_AT) => t => {
+    const last = majorsAt.findLast(at => at <= t) ?? 0
     const oldMib = liveMibAt(t) + garbageMib * (t - last)
     return {
       liveMib: liveMibAt(last),
-      majors: MAJORS_AT.includes(t) ? 1 : 0,
+      majors: majorsAt.includes(t) ? 1 : 0,
       scavenges: 0.3,
       heapLimitMib: 4144,
       rssMib: 90 + oldMib,
@@ -380,6 +382,16 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
   ])('that promotes %d MiB/s of garbage beside 3 MiB/s of live objects is %s', (garbage, state) => {
     const at = rarelyCollected(t => 10 + 3 * t, garbage)
     expect(watch({ seconds: 60, at }).verdict('js-heap-leak').state).toBe(state)
+  })
+  it.each([
+    ['a leak', t => 10 + 1.2 * t, 0, 'suspected'],
+    ['a leak beside as much promoted garbage', t => 10 + 1.2 * t, 1.1, 'suspected'],
+    ['a little growth beside promoted garbage', t => 10 + 0.4 * t, 3, 'unknown'],
+    ['a start that loads modules', t => Math.min(10 + 6 * t, 90), 0, 'unknown'],
+    ['a burst of 60 MiB', t => t < 35 ? 10 + t : 70, 0, 'unknown']
+  ])('with two major GCs in 70 s: %s is judged', (_, liveMibAt, garbageMib, state) => {
+    const at = rarelyCollected(liveMibAt, garbageMib, [8, 25])
+    expect(watch({ seconds: 70, at }).verdict('js-heap-leak').state).toBe(state)
   })
   it('is suspected after less growth if the limit is near', () => {
     const at = t => ({ ...rarelyCollected(t => 10 + 0.4 * t)(t), heapLimitMib: 259 })
