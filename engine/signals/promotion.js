@@ -54,8 +54,8 @@ const LATE_SHARE = 1 / 4
  */
 const FLOOR_SHARE = 0.1
 /**
- * Least duration of the growth: the readings plus the time since. Garbage that survives a few
- * scavenges is promoted, too, so growth over a shorter time proves nothing.
+ * Least time from the first reading until now, and until the last reading. Garbage that survives a
+ * few scavenges is promoted, too, so growth over a shorter time proves nothing.
  */
 const LEAST_SECONDS = 30
 const LEAST_LINE_SECONDS = 10
@@ -78,7 +78,7 @@ const keptGrowth = window => window.once('kept growth', () => {
   const times = all.times.slice(from)
   const live = all.values.slice(from)
   const seconds = times[times.length - 1] - times[0]
-  if (seconds < LEAST_LINE_SECONDS) return null
+  if (seconds < LEAST_LINE_SECONDS || window.nowSeconds - times[0] < LEAST_SECONDS) return null
   const line = theilSen(times, live)
   if (!line || line.slope <= 0) return null
 
@@ -108,8 +108,6 @@ const keptGrowth = window => window.once('kept growth', () => {
   // Major GCs of a large heap are minutes apart. The growth of the old spaces since the last major
   // GC is added to the rise, up to the amount that the line predicts; the rest may be garbage.
   const goneOn = tells && since > 0 ? Math.min(since, line.slope) * sinceSeconds : 0
-  const allSeconds = goneOn > 0 ? seconds + sinceSeconds : seconds
-  if (allSeconds < LEAST_SECONDS) return null
   const isLine = readings >= LINE_READINGS
   // Of two readings, the first may not belong to the start, when modules load.
   const isSettled = isLine || (tells && times[0] >= WARM_UP_SHARE * times[last])
@@ -117,7 +115,7 @@ const keptGrowth = window => window.once('kept growth', () => {
   return {
     keptRatio,
     rise: line.slope * seconds + goneOn,
-    seconds: allSeconds,
+    seconds: goneOn > 0 ? seconds + sinceSeconds : seconds,
     slope: line.slope,
     fit: isLine ? Math.max(0, rSquared(times, live, line)) : fitSince(old, times[last]),
     lateRatio: Math.min(lastSlope, since) / line.slope
