@@ -1,7 +1,7 @@
 'use strict'
 
 const { isOfAgent, nameOf, originOf, ownerOf, pathOf } = require('./call-frames')
-const { packageOf } = require('@memwatch/engine/text/code-owner')
+const { originOf: originOfFile, packageOf } = require('@memwatch/engine/text/code-owner')
 
 /**
  * A sampling heap profile of the DevTools protocol: bytes that were allocated while it ran and are
@@ -170,15 +170,26 @@ function findOwners (sites) {
 }
 
 /**
- * Sites of the app and its packages that stand out come before those of Node.js itself: what
- * Node.js allocates without a call of the app, such as text from a socket, is retained by the app.
+ * Sites that stand out in the app's own code come first, then those of packages, then all others.
+ * What a package or Node.js allocates without a call of the app, such as a parsed request, is
+ * usually retained by the app.
  * @param {HeapSite[]} sites sites, most growth first
  * @returns {HeapSite[]}
  */
 function appFirst (sites) {
-  const leading = sites.filter(({ file, share }) =>
-    !file.startsWith('node:') && share >= OWNER_SHARE)
+  const leading = ['app', 'dependency'].flatMap(origin => sites.filter(({ file, share }) =>
+    originOfFile(file) === origin && share >= OWNER_SHARE))
   return [...leading, ...sites.filter(site => !leading.includes(site))]
 }
 
-module.exports = { appFirst, heapSuspects, findOwners }
+/**
+ * @param {HeapSite[]} sites sites, most growth first
+ * @returns {HeapSite | null} the site with the most growth outside Node.js; null if it is in the
+ *   app's own code
+ */
+function leadingPackage (sites) {
+  const first = sites.find(({ file }) => originOfFile(file) !== 'node')
+  return first && originOfFile(first.file) === 'dependency' ? first : null
+}
+
+module.exports = { appFirst, heapSuspects, findOwners, leadingPackage }

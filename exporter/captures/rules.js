@@ -50,9 +50,12 @@ const OF_DATA = /^node:(?:string_decoder|buffer|net|_http_\w+|internal\/(?:strea
 
 /** @typedef {readonly { file: string, share: number }[]} Sites */
 
-/** True if the function that allocates most is in a package. */
-const isOfPackage = (/** @type {Sites} */ [first]) =>
-  first !== undefined && first.share >= MAIN_OWNER_SHARE && originOf(first.file) === 'dependency'
+/** @param {Sites} sites */
+function isOfPackage (sites) {
+  const share = Math.max(...sites.map(({ share }) => share))
+  const most = sites.find(site => site.share === share)
+  return most !== undefined && share >= MAIN_OWNER_SHARE && originOf(most.file) === 'dependency'
+}
 
 /** @param {{ file: string }} site */
 const isOfApp = ({ file }) => originOf(file) !== 'node'

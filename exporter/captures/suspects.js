@@ -1,12 +1,12 @@
 'use strict'
 
-const { nameOwner, originOf, packageOf } = require('@memwatch/engine/text/code-owner')
+const { nameOwner, packageOf } = require('@memwatch/engine/text/code-owner')
 const { formatBytes, formatRatio, formatSeconds } = require('@memwatch/engine/text/format')
 const { isTime, LEAST_SHARE, NAMED_SITES } = require('@memwatch/engine/text/suspect-text')
 const { blockingCallIn } = require('./blocking-calls')
 const { cpuSuspects } = require('./cpu-suspects')
 const { dataHandlers } = require('./data-handlers')
-const { appFirst, heapSuspects, findOwners } = require('./heap-suspects')
+const { appFirst, findOwners, heapSuspects, leadingPackage } = require('./heap-suspects')
 const { InlinedCallees } = require('./inlined')
 const { innerCalls } = require('./inner-calls')
 const { nativeCalls } = require('./native-calls')
@@ -82,22 +82,24 @@ function suspectsOf (
  */
 
 /**
- * Suspects of a heap profile whose leading site is in a package, with the functions of the app that
- * run inside it first.
+ * Suspects of a heap profile in which a package allocates most, with the functions of the app that
+ * run inside this package first.
  * @param {import('./cpu-suspects').CpuProfile} profile
  * @param {HeapProfiles} heap
  * @param {boolean} owns
  * @param {Hello} hello
  * @param {Sources} sources
- * @returns {Suspects | null} null if another site leads, or if no function of the app runs there
+ * @returns {Suspects | null} null if no package leads, or if no function of the app runs there
  */
 function innerSites (profile, heap, owns, hello, sources) {
   const { sites: all } = heapSuspects(heap.before, heap.after, hello.agentFolder)
-  const [outer] = owns ? findOwners(all) : appFirst(all)
-  if (!outer || originOf(outer.file) !== 'dependency') return null
+  const outer = leadingPackage(owns ? findOwners(all) : all)
+  if (!outer) return null
   const suspects = heapSites(heap, { of: 'grown bytes', owns }, hello, sources)
-  const [{ value, share, through }] = suspects.sites
-  const place = placeOf(suspects.sites[0])
+  const place = placeOf(locate(outer, sources, hello.name))
+  const known = suspects.sites.find(site => placeOf(site) === place)
+  if (!known) return null
+  const { value, share, through } = known
   const inner = innerCalls(profile, outer, hello.agentFolder).map(site => {
     const found = suspectAt(site, value, sources, hello.name)
     const text = `${placeOf(found)} – perhaps: runs inside ${place}, for ` +
@@ -121,7 +123,7 @@ function innerSites (profile, heap, owns, hello, sources) {
  */
 function heapSites ({ before, after }, { of, owns, isEarly, isOver }, hello, sources) {
   const { totalBytes, sites: all } = heapSuspects(before, after, hello.agentFolder)
-  const sites = owns || isEarly ? findOwners(all) : appFirst(all)
+  const sites = appFirst(owns || isEarly ? findOwners(all) : all)
   const callees = new InlinedCallees(file => sources.text(file))
   // For a heap profile one callee is named, the one that most likely retains the objects; in an
   // allocation profile all callees may have allocated.

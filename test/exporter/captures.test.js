@@ -159,6 +159,14 @@ describe('suspects of a heap profile', () => {
     profile.head.children[0].selfSize = 5000
     expect(namesOf('resource-leak', [9, 3, 3])).toEqual([])
   })
+  it('of packages come after those of the app that stand out', () => {
+    const parse = ['parse', '/srv/node_modules/parser/index.js', 6, 840]
+    const linesOf = bytes => appFirst(
+      heapSuspects(undefined, heap(parse, ['quote', APP, 35, bytes])).sites
+    ).map(({ function: name }) => name)
+    expect(linesOf(160)).toEqual(['quote', 'parse'])
+    expect(linesOf(16)).toEqual(['parse', 'quote'])
+  })
   it('of Node.js itself come after sites of the app that stand out', () => {
     const decoded = ['flush', 'node:string_decoder', 90, 840]
     const linesOf = bytes => appFirst(
@@ -426,8 +434,8 @@ describe('functions of the app inside a package', () => {
         'functions there', PLACE, 0.9],
       [`(anonymous) ${APP}:4 – perhaps: runs inside ${PLACE}, for 100 % of the time of the app's ` +
         'functions there', PLACE, 0.9],
-      [`${PLACE} – 9 MiB, 90 % of the growth during the profile`, null, 0.9],
-      [`(anonymous) ${APP}:41 – 1 MiB, 10 % of the growth during the profile`, null, 0.1]
+      [`(anonymous) ${APP}:41 – 1 MiB, 10 % of the growth during the profile`, null, 0.1],
+      [`${PLACE} – 9 MiB, 90 % of the growth during the profile`, null, 0.9]
     ])
     expect(suspects?.packages).toMatchObject([{ package: 'fastify' }, {}])
   })
