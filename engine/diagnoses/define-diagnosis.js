@@ -159,7 +159,7 @@ const ok = (summary, more) => ({ state: 'ok', summary, ...more })
 /**
  * Dismissal of a problem for which evidence is missing.
  * @param {string} summary the missing evidence
- * @param {Pick<Dismissal, 'openUntil' | 'waitSeconds' | 'seconds' | 'refutes'>} [more]
+ * @param {Pick<Dismissal, 'openUntil' | 'waitSeconds' | 'seconds' | 'keeps' | 'refutes'>} [more]
  * @returns {Dismissal}
  */
 const unknown = (summary, more) => ({ state: 'unknown', summary, ...more })

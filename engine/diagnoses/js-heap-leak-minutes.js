@@ -129,7 +129,9 @@ function judgeFlat (signals, limits, line) {
     judgeFewReadings(signals, limits, runway) ??
     judgeYoung(limits, line, mayRise && goesOn) ??
     // A rise that has ended is no straight line either.
-    (mayRise && lateAtMost < limits.levelsOffRatio ? ok(sayLevelsOff(rise, lateAtMost)) : null) ??
+    (mayRise && lateAtMost < limits.levelsOffRatio
+      ? judgeSlower(signals, limits, rise, lateAtMost)
+      : null) ??
     ok(`the live heap ${nameCourse(growth, rises, limits)}: ` +
       `${formatValue(growth, 'bytesPerSecond')} over ${formatSeconds(seconds)}` +
       sayForced(signals))
@@ -178,7 +180,24 @@ const isWorthSuspicion = (rise, share, limits) =>
 function ruleOutFilling (signals, limits, { rise, late }) {
   if (late >= limits.lateGrowthRatio) return null
   return judgeNearLimit(signals, limits, 'slows down just under its limit, as any growth does') ??
-    ok(sayLevelsOff(rise, late), { keeps: late >= limits.levelsOffRatio })
+    judgeSlower(signals, limits, rise, late)
+}
+
+/**
+ * Judges growth that slows down. An app whose loop fills up serves fewer requests, so its leak
+ * slows down as well.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} rise bytes
+ * @param {number} late growth at the end as a share of the mean growth
+ * @returns {Dismissal}
+ */
+function judgeSlower (signals, limits, rise, late) {
+  const busy = late < limits.endedRatio ? 0 : signals.liveHeapFilledLoopRatio ?? 0
+  return busy >= limits.filledLoopRatio
+    ? unknown(`${sayLevelsOff(rise, late)}, but the event loop is busy ${formatRatio(busy)} of ` +
+      'the time now: a slower app also leaks more slowly', { keeps: true })
+    : ok(sayLevelsOff(rise, late), { keeps: late >= limits.levelsOffRatio })
 }
 
 /**

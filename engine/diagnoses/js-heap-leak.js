@@ -24,6 +24,7 @@ module.exports = defineDiagnosis({
     'liveHeapBytes',
     'liveHeapTrend',
     'liveHeapFallRatio',
+    'liveHeapFilledLoopRatio',
     'liveHeapLineSeconds',
     'liveHeapAgeSeconds',
     'heapRunwayBytes',
@@ -70,6 +71,10 @@ module.exports = defineDiagnosis({
     lateGrowthRatio: 0.6,
     // A suspicion is withdrawn if the growth falls below this share of the rate.
     levelsOffRatio: 0.4,
+    // A loop that became busy for this share of the time slows the app down, and its growth too.
+    filledLoopRatio: 0.95,
+    // Growth below this share of its rate has ended, however busy the loop is.
+    endedRatio: 0.1,
     // A live heap that falls by this share of its rise is no longer suspected. A cache of two
     // generations fell by 0.55 when it dropped the older one.
     fallShareRatio: 0.5,

@@ -78,6 +78,38 @@ function newReadings (window, seconds) {
     : { times: times.slice(from), values: values.slice(from) }
 }
 
+/** The loop had room while it was busy for less than this share of the time. */
+const ROOM_RATIO = 0.8
+
+/**
+ * @param {import('../history/window').Window} window
+ * @returns {number | null} share of the time in which the loop was busy, in the last third of a
+ *   rise of the live heap; null if it had no room in the first third of the process's life either
+ */
+function filledLoop (window) {
+  const { trend: line } = liveHeapTrend(window)
+  if (!line || line.rise <= 0) return null
+  const life = window.nowSeconds
+  const hadRoom = busyRatio(window, life, 2 * life / 3) < ROOM_RATIO
+  const late = busyRatio(window, (life - line.startX) / 3)
+  return hadRoom && Number.isFinite(late) ? late : null
+}
+
+/**
+ * @param {import('../history/window').Window} window
+ * @param {number} from seconds before now
+ * @param {number} [to] seconds before now
+ * @returns {number} share of the time in which the loop was busy; NaN without readings
+ */
+function busyRatio (window, from, to = 0) {
+  /** @param {'eventLoopActiveSeconds' | 'eventLoopIdleSeconds'} track */
+  const increase = track =>
+    (window.increase(track, from)?.increase ?? NaN) -
+    (to > 0 ? window.increase(track, to)?.increase ?? NaN : 0)
+  const active = increase('eventLoopActiveSeconds')
+  return active / (active + increase('eventLoopIdleSeconds'))
+}
+
 module.exports = {
   heapSizeLimitBytes: /** @type {Signal} */ ({
     unit: 'bytes',
@@ -140,6 +172,14 @@ module.exports = {
     help: 'Fall of the live heap below its highest reading, and below the end of its rising ' +
       `trend, as a share of the rise. All readings of the last ${FALL_SECONDS} s must show it.`,
     compute: fallRatio
+  }),
+  liveHeapFilledLoopRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    expected: 'while the live heap has a rising trend',
+    help: 'Share of wall time in which the event loop was busy, in the last third of the rise of ' +
+      `the live heap. Null if it was busy for ${ROOM_RATIO * 100} % of the first third of the ` +
+      "process's life.",
+    compute: filledLoop
   }),
   liveHeapLineSeconds: /** @type {Signal} */ ({
     unit: 'seconds',

@@ -113,7 +113,9 @@ function standOn (found, weaker) {
       return {
         ...found,
         secondsLeft: null,
-        summary: `${standing}; there are too few new readings to evaluate it again.`,
+        summary: weaker.keeps
+          ? `${standing}. By the latest readings, ${weaker.summary}.`
+          : `${standing}; there are too few new readings to evaluate it again.`,
         impact: undefined
       }
     default:

@@ -331,6 +331,37 @@ describe('js-heap-leak', () => {
   })
 })
 
+describe('a live heap whose growth slows down', () => {
+  /** @param {(t: number) => number} busyAt share of the time in which the loop is busy at second t */
+  const slowing = busyAt => {
+    let activeSeconds = 0
+    return (/** @type {number} */ t) => {
+      activeSeconds += busyAt(t)
+      return {
+        liveMib: 10 + 100 * (1 - Math.exp(-t / 80)),
+        heapLimitMib: 4144,
+        values: {
+          containerLimitBytes: undefined,
+          eventLoopActiveSeconds: activeSeconds,
+          eventLoopIdleSeconds: t - activeSeconds
+        }
+      }
+    }
+  }
+  const judged = busyAt => watch({ seconds: 400, at: slowing(busyAt) }).verdict('js-heap-leak')
+  it('is ruled out if the loop has room', () => {
+    expect(judged(() => 0.3).state).toBe('ok')
+  })
+  it('is ruled out if the loop never had room, as in a batch program', () => {
+    expect(judged(() => 1).state).toBe('ok')
+  })
+  it('stays suspected if the loop filled up meanwhile', () => {
+    expect(judged(t => Math.min(1, t / 200))).toMatchObject({
+      state: 'suspected', summary: expect.stringContaining('a slower app also leaks more slowly')
+    })
+  })
+})
+
 describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', () => {
   /** Times of major GCs, which V8 runs ever more rarely as a heap grows. */
   const MAJORS_AT = [3, 10, 40, 70, 140, 250, 400, 560, 800]
