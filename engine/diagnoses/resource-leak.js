@@ -25,6 +25,7 @@ module.exports = defineDiagnosis({
     'maxFileDescriptors',
     'listenerWarnings',
     'loadGrowthRatio',
+    'connectionsKeptRatio',
     'liveHeapBytes',
     'liveHeapShareRatio',
     'liveHeapTrend',
@@ -63,6 +64,12 @@ module.exports = defineDiagnosis({
     outsideShareRatio: 0.5,
     // A kind that accounts for more than this share of the new descriptors is their cause.
     causeShareRatio: 0.5,
+    // Bounds of the connections that stay open, as a share of those that a server accepted: their
+    // clients may connect and stay. Below, most connections end; above, the app opens others.
+    keptLeastRatio: 0.5,
+    keptMostRatio: 1.25,
+    // Handles of one connection, such as timers of its heartbeat.
+    handlesEach: 3,
     // Limits of a saturated process: its loop is busy nearly all the time, its CPU quota is used up
     // in many periods, or it mostly waits for a CPU. It responds more slowly than clients send, so
     // its work does not show the load. A healthy server with 0.1 of a core used up its quota in a
@@ -89,9 +96,9 @@ module.exports = defineDiagnosis({
       return ok(`${name} grew by ${formatNumber(rise)} and level off`)
     }
     const told = name === 'open file descriptors' ? findDescriptorKind(signals, limits) : undefined
-    const load = weighLoad(signals, limits)
+    const load = weighLoad(signals, limits, cause)
     const isSteady = steady >= limits.steadinessRatio
-    const mayBeLoad = load.grows || load.isSaturated
+    const mayBeLoad = load.grows || load.isSaturated || load.isClients
     const isCertain = steady >= limits.certainSteadinessRatio && !mayBeLoad
     const bound = findBound(signals, limits, cause)
     const secondsLeft = bound?.secondsLeft ?? null
@@ -104,7 +111,11 @@ module.exports = defineDiagnosis({
         formatSeconds(seconds),
       summary: `${formatNumber(told?.open ?? cause.now)} ${told?.name ?? name}, ` +
         `${formatPerMinute(perSecond)} more ${told ? 'descriptors ' : ''}each minute: they pile ` +
-        `up${mayBeLoad ? ', or the load needs them' : ''}.`,
+        `up${!mayBeLoad
+? ''
+: load.isClients
+? ', or clients connect and stay'
+          : ', or the load needs them'}.`,
       finding: {
         kind: name,
         descriptorKind: told?.name,
@@ -191,12 +202,13 @@ const listActive = kinds =>
     .join(', ') || 'none active'
 
 /**
- * Decides if the additional handles follow from a higher load, or from a process that cannot keep
- * up with its load.
+ * Decides if the additional handles follow from a higher load, from clients that connect and stay,
+ * or from a process that cannot keep up with its load.
  * @param {Signals} signals
  * @param {Limits} limits
+ * @param {Count} cause
  */
-function weighLoad (signals, limits) {
+function weighLoad (signals, limits, cause) {
   const growthRatio = signals.loadGrowthRatio ?? 1
   const busy = signals.eventLoopUtilizationRatio ?? 0
   const throttled = signals.cpuThrottledRatio ?? 0
@@ -204,7 +216,14 @@ function weighLoad (signals, limits) {
   const grows = growthRatio >= limits.loadGrowthRatio
   const isSaturated = busy >= limits.saturatedRatio || throttled >= limits.throttledRatio ||
     queued >= limits.queuedRatio
-  return { growthRatio, grows, busy, throttled, queued, isSaturated }
+  const kept = signals.connectionsKeptRatio ?? 0
+  const sockets = signals.socketsTrend?.slope ?? 0
+  // Sockets that nothing waits for show only as descriptors.
+  const open = Math.max(sockets, signals.fileDescriptorsTrend?.slope ?? 0)
+  const isClients = kept >= limits.keptLeastRatio &&
+    kept * open <= limits.keptMostRatio * sockets &&
+    cause.perSecond <= limits.handlesEach * sockets
+  return { growthRatio, grows, busy, throttled, queued, isSaturated, kept, isClients }
 }
 
 /**
@@ -288,6 +307,9 @@ function showEvidence (signals, limits, { cause, grown, told, load }) {
           `amount, threshold ${limit}): a growing load may need them, or they cause the work.`
         : `The load does not grow: CPU time and allocation are at most ${value} of their former ` +
           'amounts.'),
+    load.isClients && evidence('connectionsKeptRatio', load.kept, limits.keptLeastRatio, value =>
+      `${value} of the connections that servers accepted meanwhile stay open: clients may ` +
+      'connect and stay, such as browsers with a WebSocket.'),
     load.isSaturated &&
       evidence('eventLoopUtilizationRatio', load.busy, limits.saturatedRatio, value =>
         `The event loop is busy ${value} of the time${waits}: unanswered requests pile up ` +

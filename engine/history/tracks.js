@@ -305,6 +305,7 @@ const tracks = Object.freeze({
   ),
   timers: long(resources(['Timeout', 'Immediate'])),
   servers: /** @type {Track} */ ({ ...resources(['TCPServerWrap']), keep: 'max' }),
+  connectionsAccepted: long(field('connectionsAccepted')),
   connections: resources(['TCPSocketWrap', 'TLSWrap', 'UDPWrap', 'HTTP2SESSION', 'QuicSession']),
   watchers: long(resources(['FSEvent', 'FSEventWrap', 'StatWatcher'])),
   childProcesses: long(resources(['ProcessWrap', 'Process', 'Worker', 'MessagePort'])),

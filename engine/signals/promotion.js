@@ -109,7 +109,7 @@ const keptGrowth = window => window.once('kept growth', () => {
   // GC is added to the rise, up to the amount that the line predicts; the rest may be garbage.
   const goneOn = tells && since > 0 ? Math.min(since, line.slope) * sinceSeconds : 0
   const isLine = readings >= LINE_READINGS
-  // Of two readings, the first may not belong to the start, when modules load.
+  // The first of two readings may not belong to the start, when modules load.
   const isSettled = isLine || (tells && times[0] >= WARM_UP_SHARE * times[last])
   if (!isSettled) return null
   return {

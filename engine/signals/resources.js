@@ -78,9 +78,28 @@ const countAddons = ({ values: { addons } }, prefix) =>
       0
     )
 
+/**
+ * @param {import('../history/window').Window} window
+ * @returns {number | null}
+ */
+function connectionsKept (window) {
+  const { trend: line } = growthOf('sockets')(window)
+  if (!line || line.rise <= 0) return null
+  const accepted = window.increase('connectionsAccepted', window.nowSeconds - line.startX)
+  if (!accepted || accepted.increase <= 0) return null
+  return line.slope / (accepted.increase / accepted.overSeconds)
+}
+
 module.exports = {
   socketsOpen: now('sockets', 'Sockets and pipes'),
   socketsTrend: trend('sockets', 'sockets and pipes'),
+  connectionsKeptRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    expected: 'while sockets of a server pile up',
+    help: 'Growth of sockets and pipes, divided by the connections that servers of the isolate ' +
+      'accepted meanwhile: near 1 if clients connect and stay connected.',
+    compute: connectionsKept
+  }),
   timersActive: now('timers', 'Active timers'),
   timersTrend: trend('timers', 'active timers'),
   watchersActive: now('watchers', 'File watchers'),

@@ -411,6 +411,7 @@ export const charts = [
       cpuThrottledRatio: levelOf(throttled),
       runQueueWaitRatio: levelOf(rate('runQueueWaitSeconds')),
       memoryPressureRatio: levelOf(rate('memoryPressureSomeSeconds')),
+      connectionsKeptRatio: text,
       loadGrowthRatio: text
     }
   },

@@ -332,7 +332,7 @@ describe('js-heap-leak', () => {
 })
 
 describe('a live heap whose growth slows down', () => {
-  /** @param {(t: number) => number} busyAt share of the time in which the loop is busy at second t */
+  /** @param {(t: number) => number} busyAt busy share of the loop's time at second t */
   const slowing = busyAt => {
     let activeSeconds = 0
     return (/** @type {number} */ t) => {
@@ -1434,6 +1434,31 @@ describe('resource-leak', () => {
     })
     expect(verdict('resource-leak')).toMatchObject({ severity })
     expect(verdict('resource-leak').summary).toMatch(summary)
+  })
+  it.each(/** @type {[string, number, { timersEach?: number, descriptorsEach?: number }, string,
+    RegExp][]} */ ([
+      ['clients that connect and stay', 5, {}, 'suspected', /or clients connect and stay\.$/],
+      ['clients with a timer each', 5, { timersEach: 5 }, 'suspected', /or clients connect and stay\.$/],
+      ['timers that outnumber the clients', 5, { timersEach: 50 }, 'confirmed', /active timers.*up\.$/],
+      ['connections that the app opens, too', 2.5, {}, 'confirmed', /they pile up\.$/],
+      ['unlisted sockets, too', 5, { descriptorsEach: 10 }, 'confirmed', /they pile up\.$/],
+      ['connections of which most end', 30, {}, 'confirmed', /they pile up\.$/],
+      ['connections without a server', 0, {}, 'confirmed', /they pile up\.$/]
+    ]))('by %s', (_, acceptedPerSecond, others, state, summary) => {
+    const { timersEach = 0, descriptorsEach = 0 } = others
+    const { verdict } = watch({
+      seconds: 90,
+      at: t => ({
+        values: {
+          resources: { TCPSocketWrap: 5 * t, Timeout: timersEach * t },
+          ...(descriptorsEach && { openFileDescriptors: 30 + descriptorsEach * t }),
+          connectionsAccepted: acceptedPerSecond * t
+        }
+      })
+    })
+    expect(verdict('resource-leak')).toMatchObject({
+      state, summary: expect.stringMatching(summary)
+    })
   })
   it('is not confirmed by a pool that grew in steps', () => {
     const steps = [[0, 11], [33, 40], [44, 28], [47, 53], [55, 60]]
