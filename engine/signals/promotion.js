@@ -43,6 +43,8 @@ const WARM_UP_SHARE = 0.2
  * earlier, a steady leak appeared at 0.1–0.3 of its rate.
  */
 const LEAST_SINCE_SECONDS = 10
+/** The same for a line over less than LEAST_SECONDS, which proves growth only if it goes on. */
+const LEAST_YOUNG_SECONDS = 5
 /**
  * Least part of the line over which the present rate is measured: forced GCs follow each other so
  * closely that a burst of the app would look like the present rate.
@@ -67,12 +69,7 @@ const LEAST_LINE_SECONDS = 10
  */
 const keptGrowth = window => window.once('kept growth', () => {
   const all = pointsAfterMajors(window, 'liveHeapBytes', SPAN_SECONDS)
-  const warm = all.times.findIndex(time => time >= window.nowSeconds * WARM_UP_SHARE)
-  const settled = Math.max(
-    0,
-    Math.min(warm < 0 ? Infinity : warm, all.times.length - LINE_READINGS)
-  )
-  const from = lastAtFloor(all.values, settled)
+  const from = lastAtFloor(all.values, warmUpEnd(window, all.times))
   const readings = all.times.length - from
   if (readings < LEAST_READINGS || readings > MOST_READINGS) return null
   const times = all.times.slice(from)
@@ -83,14 +80,7 @@ const keptGrowth = window => window.once('kept growth', () => {
   if (!line || line.slope <= 0) return null
 
   const old = oldSpaces(window)
-  let promoted = 0
-  for (let i = 1, at = 0; i < times.length; i++) {
-    let highest = live[i]
-    for (; at < old.times.length && old.times[at] <= times[i]; at++) {
-      if (old.times[at] > times[i - 1]) highest = Math.max(highest, old.usedAt(at))
-    }
-    promoted += Math.max(0, highest - live[i - 1])
-  }
+  const promoted = promotedBytes(old, times, live)
   if (promoted <= 0) return null
   const last = live.length - 1
   const keptRatio = Math.max(0, live[last] - live[0]) / promoted
@@ -100,18 +90,20 @@ const keptGrowth = window => window.once('kept growth', () => {
   const lastSeconds = times[last] - times[before]
   const lastSlope = (live[last] - live[before]) / lastSeconds
   const sinceSeconds = window.nowSeconds - times[last]
-  const isKnown = sinceSeconds >= Math.max(LEAST_SINCE_SECONDS, lastSeconds)
+  const isLine = readings >= LINE_READINGS
+  const isYoung = isLine && seconds < LEAST_SECONDS
+  const isKnown = sinceSeconds >=
+    (isYoung ? LEAST_YOUNG_SECONDS : Math.max(LEAST_SINCE_SECONDS, lastSeconds))
   const tells = isKnown && old.times.length > 0
+  // The first of two readings may not belong to the start, when modules load.
+  const isSettled = isLine || times[0] >= WARM_UP_SHARE * times[last]
+  if (!isSettled || (!tells && (isYoung || !isLine))) return null
   const since = tells
     ? keptRatio * (old.usedAt(old.times.length - 1) - live[last]) / sinceSeconds
     : lastSlope
   // Major GCs of a large heap are minutes apart. The growth of the old spaces since the last major
   // GC is added to the rise, up to the amount that the line predicts; the rest may be garbage.
   const goneOn = tells && since > 0 ? Math.min(since, line.slope) * sinceSeconds : 0
-  const isLine = readings >= LINE_READINGS
-  // The first of two readings may not belong to the start, when modules load.
-  const isSettled = isLine || (tells && times[0] >= WARM_UP_SHARE * times[last])
-  if (!isSettled) return null
   return {
     keptRatio,
     rise: line.slope * seconds + goneOn,
@@ -121,6 +113,37 @@ const keptGrowth = window => window.once('kept growth', () => {
     lateRatio: Math.min(lastSlope, since) / line.slope
   }
 })
+
+/**
+ * @param {ReturnType<typeof oldSpaces>} old
+ * @param {readonly number[]} times times of readings
+ * @param {readonly number[]} live live heap at these times, bytes
+ * @returns {number} sum of the growth of the old spaces from each reading to the next major GC
+ */
+function promotedBytes (old, times, live) {
+  let promoted = 0
+  for (let i = 1, at = 0; i < times.length; i++) {
+    let highest = live[i]
+    for (; at < old.times.length && old.times[at] <= times[i]; at++) {
+      if (old.times[at] > times[i - 1]) highest = Math.max(highest, old.usedAt(at))
+    }
+    promoted += Math.max(0, highest - live[i - 1])
+  }
+  return promoted
+}
+
+/**
+ * @param {Window} window
+ * @param {readonly number[]} times times of readings
+ * @returns {number} index of the first reading to use: the first after the warm-up, or an earlier
+ *   one if too few readings remain, or if all that remain follow the GCs of one capture
+ */
+function warmUpEnd (window, times) {
+  const warm = times.findIndex(time => time >= window.nowSeconds * WARM_UP_SHARE)
+  const at = Math.max(0, Math.min(warm < 0 ? Infinity : warm, times.length - LINE_READINGS))
+  const apart = times.findLastIndex(time => times[times.length - 1] - time >= LEAST_LINE_SECONDS)
+  return apart < 0 ? at : Math.min(at, apart)
+}
 
 /**
  * @param {ReturnType<typeof oldSpaces>} old

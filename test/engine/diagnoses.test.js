@@ -424,6 +424,19 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
     const at = rarelyCollected(liveMibAt, garbageMib, [8, 25])
     expect(watch({ seconds: 70, at }).verdict('js-heap-leak').state).toBe(state)
   })
+  it('stays suspected if the warm-up ends between the readings of a capture and those before', () => {
+    const majorsAt = [3, 12, 55, 56, 63]
+    const at = rarelyCollected(t => 10 + 2.3 * t, 0, majorsAt)
+    for (let seconds = 57; seconds <= 95; seconds += 2) {
+      expect(watch({ seconds, at }).verdict('js-heap-leak').state).toBe('suspected')
+    }
+  })
+  it('is not suspected if it grew for less than half a minute, and stopped', () => {
+    const at = rarelyCollected(t => 10 + 5 * Math.min(t, 38), 0, [2, 13, 20, 27, 38])
+    for (let seconds = 30; seconds <= 60; seconds += 2) {
+      expect(watch({ seconds, at }).verdict('js-heap-leak').state).not.toBe('suspected')
+    }
+  })
   it('is suspected after less growth if the limit is near', () => {
     const at = t => ({ ...rarelyCollected(t => 10 + 0.4 * t)(t), heapLimitMib: 259 })
     expect(watch({ seconds: 60, at }).verdict('js-heap-leak').state).toBe('suspected')
