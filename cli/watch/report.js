@@ -170,10 +170,14 @@ class ReportText {
    * @param {import('./watch-command').Report} report
    */
   addEnd ({ source, attached, command, durationSeconds, exit, ending, targets, deaths }) {
-    const how = exit.signal ? `ended by ${exit.signal}` : `exit status ${exit.code}`
+    const how = exit.signal
+      ? `ended by ${exit.signal}`
+      : exit.code === null ? 'end unknown' : `exit status ${exit.code}`
     const duration = formatSeconds(durationSeconds)
     const title = source?.title ?? (attached ? titleOf(attached) : how)
-    this.#say(`memwatch: ${command.join(' ')} – ${duration}, ${title}`)
+    // An exporter starts no command.
+    const what = command.length > 0 ? command.join(' ') : 'recording of an exporter'
+    this.#say(`memwatch: ${what} – ${duration}, ${title}`)
     for (const note of source?.notes ?? []) this.#say({ text: note, style: 'yellow' })
     if (source && targets.length === 0) this.#say('The recording contains no process.')
     if (ending) {

@@ -257,8 +257,8 @@ const isFreedInDoubt = (signals, limits, rise) =>
 function showLine (signals, limits, line, whole, { neededBytes, pauses }) {
   const { rise, growth, seconds, steady } = line
   const { majorsSeen, outsideHeapReadings: readings } = signals
-  const external = signals.externalTrend?.rise ?? 0
-  const buffers = signals.arrayBuffersTrend?.rise ?? 0
+  const external = Math.max(0, signals.externalTrend?.rise ?? 0)
+  const buffers = Math.min(external, signals.arrayBuffersTrend?.rise ?? 0)
   const inBuffers = buffers > 0 ? `, ${formatBytes(buffers)} of that in Buffers` : ''
   return [
     evidence('outsideHeapGrowthBytesPerSecond', growth, 0, value =>
@@ -290,7 +290,7 @@ function showFreed (signals, limits, rise, mayBeFreed) {
   const freed = freedBytes(signals)
   const least = limits.churnShareRatio * rise
   if (freed !== null) {
-    return evidence('allocatorSlackRiseBytes', freed, least, (value, limit) =>
+    return evidence('allocatorSlackRiseBytes', Math.max(0, freed), least, (value, limit) =>
       `malloc itself counts ${value} of the growth as free (threshold ${limit}): it does not ` +
       'retain the growing memory.')
   }

@@ -62,8 +62,13 @@ module.exports = defineDiagnosis({
     effectShareRatio: 0.5,
     // If memory outside the heap grows at this share of the rate of RSS, the growth is there.
     outsideShareRatio: 0.5,
+    // Kinds that grow by at least this share of the growth of the largest are alike.
+    alikeRatio: 0.7,
     // A kind that accounts for more than this share of the new descriptors is their cause.
     causeShareRatio: 0.5,
+    // The same for a cause in place of the descriptors: exactly half of them may be the other ends
+    // of the same connections.
+    sourceShareRatio: 0.55,
     // Bounds of the connections that stay open, as a share of those that a server accepted: their
     // clients may connect and stay. Below, most connections end; above, the app opens others.
     keptLeastRatio: 0.5,
@@ -163,15 +168,23 @@ const severityOf = (bound, mayBeLoad, limits) =>
     : severityByTime(bound?.secondsLeft ?? null, limits)
 
 /**
- * Kinds that pile up, the steadiest and largest first.
+ * Kinds that pile up: first those that grow much and steadily, in the order of KINDS, because the
+ * largest of several alike would change at each evaluation.
  * @param {Count[]} kinds
  * @param {Limits} limits
  */
-const findGrown = (kinds, limits) =>
-  kinds
+function findGrown (kinds, limits) {
+  const weight = (/** @type {Count} */ { steady, rise }) => steady * rise
+  const grown = kinds
     .filter(({ now, rise, steady }) =>
       rise >= limits.rise && rise >= limits.riseShareRatio * now && steady > 0)
-    .sort((a, b) => b.steady * b.rise - a.steady * a.rise)
+  const most = Math.max(...grown.map(weight))
+  const isMuch = (/** @type {Count} */ kind) => weight(kind) >= limits.alikeRatio * most
+  return [
+    ...grown.filter(isMuch),
+    ...grown.filter(kind => !isMuch(kind)).sort((a, b) => weight(b) - weight(a))
+  ]
+}
 
 /**
  * Cause of growing descriptors: the kind of resource that opens them. The result is at least as
@@ -183,14 +196,14 @@ const findGrown = (kinds, limits) =>
  * @param {Limits} limits
  * @returns {Count | undefined} undefined if nothing grows
  */
-function findCause (kinds, grown, { steadinessRatio, levelsOffRatio, causeShareRatio }) {
+function findCause (kinds, grown, { steadinessRatio, levelsOffRatio, sourceShareRatio }) {
   const worst = grown.find(({ steady }) => steady >= steadinessRatio) ?? grown[0]
   if (!worst?.descriptorsEach) return worst
   // Kinds are compared by rate, not by rise, because they are counted at different intervals and a
   // rise ends at the last count.
   const source = kinds.find(({ steady, descriptorsEach, perSecond }) =>
     steady >= Math.min(levelsOffRatio, worst.steady) &&
-    descriptorsEach * perSecond >= causeShareRatio * worst.perSecond)
+    descriptorsEach * perSecond >= sourceShareRatio * worst.perSecond)
   return source ? { ...source, steady: Math.max(source.steady, worst.steady) } : worst
 }
 

@@ -113,7 +113,7 @@ function standOn (found, weaker) {
       return {
         ...found,
         secondsLeft: null,
-        summary: weaker.keeps
+        summary: weaker.keeps || weaker.openUntil === 'setting'
           ? `${standing}. By the latest readings, ${weaker.summary}.`
           : `${standing}; there are too few new readings to evaluate it again.`,
         impact: undefined
