@@ -123,7 +123,7 @@ function judgeFlat (signals, limits, line) {
       'little to judge')
   }
   const filled = formatRatio(signals.liveHeapShareRatio ?? 0)
-  return judgeNearLimit(signals, limits, `fills ${filled} of its limit, where growth is not ` +
+  return judgeNearLimit(signals, limits, line, `fills ${filled} of its limit, where growth is not ` +
     'visible') ??
     // Growth that began recently is not a line over all readings yet.
     judgeFewReadings(signals, limits, runway) ??
@@ -177,9 +177,11 @@ const isWorthSuspicion = (rise, share, limits) =>
   share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
 
 /** Does the growth slow down, as it does in a cache that fills? @type {Question} */
-function ruleOutFilling (signals, limits, { rise, late }) {
+function ruleOutFilling (signals, limits, line) {
+  const { rise, late } = line
   if (late >= limits.lateGrowthRatio) return null
-  return judgeNearLimit(signals, limits, 'slows down just under its limit, as any growth does') ??
+  const slows = 'slows down just under its limit, as any growth does'
+  return judgeNearLimit(signals, limits, line, slows) ??
     judgeSlower(signals, limits, rise, late)
 }
 
@@ -211,14 +213,31 @@ const sayLevelsOff = (rise, late) =>
 /**
  * @param {Signals} signals
  * @param {Limits} limits
+ * @param {Line} line
  * @param {string} does predicate of the live heap in the sentence, such as `slows down`
  * @returns {Dismissal | null} null if there is room to grow
  */
-function judgeNearLimit (signals, limits, does) {
+function judgeNearLimit (signals, limits, line, does) {
   if (!isNearLimit(signals, limits)) return null
+  if (hasEnded(signals, limits, line)) {
+    const filled = formatRatio(signals.liveHeapShareRatio ?? 0)
+    return ok(`the live heap grew by ${formatBytes(line.rise)} and stays at ${filled} of its ` +
+      'limit, which growth at that rate would have reached long ago')
+  }
   return unknown(`the live heap ${does}: only a larger heap limit would show a ` +
     'leak', { openUntil: 'setting' })
 }
+
+/**
+ * Did the growth end just below the limit? Otherwise the process would have died since. GC that
+ * takes most of the time slows down any growth.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Line} line
+ */
+const hasEnded = ({ recentGcPauseRatio: pauses }, limits, { rise, lateAtMost, runway }) =>
+  pauses !== null && pauses < limits.slowedByGcRatio &&
+  lateAtMost < limits.endedRatio && rise >= limits.endedRoomRatio * runway
 
 /**
  * @param {Signals} signals

@@ -325,6 +325,14 @@ describe('js-heap-leak', () => {
     const { verdict } = watch({ seconds: 100, at: t => ({ liveMib: 10 + t, majors: 0 }) })
     expect(verdict('js-heap-leak').state).toBe('unknown')
   })
+  it('is withdrawn if it stays just below the limit, which it would have reached', () => {
+    const at = t => ({ liveMib: Math.min(10 + t, 250) })
+    expect(watch({ seconds: 460, at }).verdict('js-heap-leak')).toMatchObject({
+      state: 'ok', summary: expect.stringContaining('stays at 98 % of its limit')
+    })
+    const inGc = t => ({ ...at(t), majorSeconds: 0.6 })
+    expect(watch({ seconds: 460, at: inGc }).verdict('js-heap-leak').state).toBe('confirmed')
+  })
   it('stays confirmed just below the limit, where growth must slow down', () => {
     const { primary } = watch({ seconds: 400, at: t => ({ liveMib: Math.min(10 + t, 250) }) })
     expect(primary?.diagnosis).toBe('js-heap-leak')
