@@ -40,6 +40,7 @@ function judgeMinutes (signals, limits, runway) {
     return judgeLastMinute(signals, limits, runway) ??
       judgeFewReadings(signals, limits, runway) ??
       judgeWithoutReadings(signals, limits) ??
+      judgeStopped(signals, limits) ??
       unknown(
         `${formatNumber(readings)} of the ${limits.readings} readings of the live heap that are ` +
           "needed; each major GC after the first fifth of the process's life gives one",
@@ -229,14 +230,19 @@ function judgeNearLimit (signals, limits, line, does) {
 }
 
 /**
- * Did the growth end just below the limit? Otherwise the process would have died since. GC that
- * takes most of the time slows down any growth.
+ * Did the growth end just below the limit? Otherwise the process would have died since. A lower
+ * load stops a leak as well, and GC that takes most of the time slows it down.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Line} line
  */
-const hasEnded = ({ recentGcPauseRatio: pauses }, limits, { rise, lateAtMost, runway }) =>
+const hasEnded = (
+  { gcPauseRatio: pauses, loadGrowthRatio: load },
+  limits,
+  { rise, lateAtMost, runway }
+) =>
   pauses !== null && pauses < limits.slowedByGcRatio &&
+  load !== null && load >= limits.steadyLoadRatio &&
   lateAtMost < limits.endedRatio && rise >= limits.endedRoomRatio * runway
 
 /**
@@ -395,7 +401,7 @@ function showLine (signals, limits, line, whole, certainBytes) {
 function judgeFewReadings (signals, limits, runway) {
   const { promotedKeptRatio: kept, keptTrend } = signals
   if (kept === null || keptTrend === null) return null
-  const { rise, slope: growth, seconds, fit, lateRatio: late } = keptTrend
+  const { rise, slope: growth, seconds, fit, lateRatio: late, isLine } = keptTrend
   const room = runway + findTakenBytes(signals, limits, keptTrend, runway)
   const isKept =
     kept >= limits.promotedKeptRatio &&
@@ -406,7 +412,7 @@ function judgeFewReadings (signals, limits, runway) {
   if (known) return known
   const fillsInSeconds = secondsToFill(signals, limits, runway, growth, late)
   const { secondsLeft, inTime } = timeLeft(fillsInSeconds, seconds, limits)
-  const isCertain = rise >= limits.certainRiseBytes
+  const isCertain = isLine && rise >= limits.certainRiseBytes
   return {
     seconds,
     standing: sayStanding('The live heap', rise, seconds),
@@ -448,6 +454,18 @@ function showKept (signals, limits, kept, { rise, slope, seconds, fit, lateRatio
       `More memory is in use after each major GC: ${value}${sayForced(signals)}.`)
   ]
 }
+
+/**
+ * Withdraws a suspicion by few readings if the last ones no longer grow.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @returns {Dismissal | null}
+ */
+const judgeStopped = ({ keptTrend: line }, { endedRatio }) =>
+  line?.isLine && line.lastRatio < endedRatio
+    ? unknown(`${sayRose(line.rise, line.seconds)}, and not between the last major GCs`,
+      { refutes: true })
+    : null
 
 /**
  * Rules out a leak in a quiet app with too few major GCs for readings. Its live heap cannot have

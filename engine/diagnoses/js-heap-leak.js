@@ -39,7 +39,8 @@ module.exports = defineDiagnosis({
     'socketsTrend',
     'timersTrend',
     'listenerWarnings',
-    'recentGcPauseRatio',
+    'gcPauseRatio',
+    'loadGrowthRatio',
     'promotedKeptRatio',
     'keptTrend',
     'liveHeapReadingsDueSeconds',
@@ -77,9 +78,10 @@ module.exports = defineDiagnosis({
     // Growth below this share of its rate has ended, however busy the loop is.
     endedRatio: 0.1,
     // Growth that ended just below the limit would have filled the room twice within the last third
-    // of its line, unless GC took most of the time.
+    // of its line, unless GC took most of the time, or the load fell below this share.
     endedRoomRatio: 6,
     slowedByGcRatio: 0.5,
+    steadyLoadRatio: 0.7,
     // A live heap that falls by this share of its rise is no longer suspected. A cache of two
     // generations fell by 0.55 when it dropped the older one.
     fallShareRatio: 0.5,

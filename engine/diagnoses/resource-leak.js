@@ -73,8 +73,10 @@ module.exports = defineDiagnosis({
     // clients may connect and stay. Below, most connections end; above, the app opens others.
     keptLeastRatio: 0.5,
     keptMostRatio: 1.25,
-    // Handles of one connection, such as timers of its heartbeat.
-    handlesEach: 3,
+    // Timers of one connection, such as those of its heartbeat.
+    timersEach: 2,
+    // Clients that connect and stay for longer than this time are a part of the load, which grows.
+    clientsSeconds: 600,
     // Limits of a saturated process: its loop is busy nearly all the time, its CPU quota is used up
     // in many periods, or it mostly waits for a CPU. It responds more slowly than clients send, so
     // its work does not show the load. A healthy server with 0.1 of a core used up its quota in a
@@ -101,7 +103,7 @@ module.exports = defineDiagnosis({
       return ok(`${name} grew by ${formatNumber(rise)} and level off`)
     }
     const told = name === 'open file descriptors' ? findDescriptorKind(signals, limits) : undefined
-    const load = weighLoad(signals, limits, cause)
+    const load = weighLoad(signals, limits, cause, told?.name)
     const isSteady = steady >= limits.steadinessRatio
     const mayBeLoad = load.grows || load.isSaturated || load.isClients
     const isCertain = steady >= limits.certainSteadinessRatio && !mayBeLoad
@@ -111,16 +113,12 @@ module.exports = defineDiagnosis({
       state: isCertain ? 'confirmed' : 'suspected',
       severity: severityOf(bound, mayBeLoad, limits),
       secondsLeft,
-      keeps: isSteady && causesLoad(cause, load, limits),
+      keeps: isSteady && !load.isClients && causesLoad(cause, load, limits),
       standing: `The number of ${told?.name ?? name} grew by ${formatNumber(rise)} in ` +
         formatSeconds(seconds),
       summary: `${formatNumber(told?.open ?? cause.now)} ${told?.name ?? name}, ` +
         `${formatPerMinute(perSecond)} more ${told ? 'descriptors ' : ''}each minute: they pile ` +
-        `up${!mayBeLoad
-? ''
-: load.isClients
-? ', or clients connect and stay'
-          : ', or the load needs them'}.`,
+        `up${describeLoad(load)}.`,
       finding: {
         kind: name,
         descriptorKind: told?.name,
@@ -220,8 +218,9 @@ const listActive = kinds =>
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Count} cause
+ * @param {string} [descriptorKind] kind of descriptors, if they are the cause
  */
-function weighLoad (signals, limits, cause) {
+function weighLoad (signals, limits, cause, descriptorKind) {
   const growthRatio = signals.loadGrowthRatio ?? 1
   const busy = signals.eventLoopUtilizationRatio ?? 0
   const throttled = signals.cpuThrottledRatio ?? 0
@@ -230,13 +229,36 @@ function weighLoad (signals, limits, cause) {
   const isSaturated = busy >= limits.saturatedRatio || throttled >= limits.throttledRatio ||
     queued >= limits.queuedRatio
   const kept = signals.connectionsKeptRatio ?? 0
+  const isClients = cause.seconds < limits.clientsSeconds && kept >= limits.keptLeastRatio &&
+    isOfConnections(signals, limits, { cause, kept, descriptorKind })
+  return { growthRatio, grows, busy, throttled, queued, isSaturated, kept, isClients }
+}
+
+/**
+ * Could the handles belong to the connections that servers accepted?
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {{ cause: Count, kept: number, descriptorKind: string | undefined }} found kept: new
+ *   sockets for each accepted connection
+ */
+function isOfConnections (signals, limits, { cause, kept, descriptorKind }) {
   const sockets = signals.socketsTrend?.slope ?? 0
   // Sockets that nothing waits for show only as descriptors.
   const open = Math.max(sockets, signals.fileDescriptorsTrend?.slope ?? 0)
-  const isClients = kept >= limits.keptLeastRatio &&
-    kept * open <= limits.keptMostRatio * sockets &&
-    cause.perSecond <= limits.handlesEach * sockets
-  return { growthRatio, grows, busy, throttled, queued, isSaturated, kept, isClients }
+  if (kept * open > limits.keptMostRatio * sockets) return false
+  switch (cause.of) {
+    case 'sockets': return true
+    case 'timers': return cause.perSecond <= limits.timersEach * sockets
+    case 'fileDescriptors':
+      return descriptorKind === undefined || descriptorKind === 'inactive sockets'
+    default: return false
+  }
+}
+
+/** @param {ReturnType<typeof weighLoad>} load */
+function describeLoad ({ grows, isSaturated, isClients }) {
+  if (isClients) return ', or clients connect and stay'
+  return grows || isSaturated ? ', or the load needs them' : ''
 }
 
 /**
@@ -321,7 +343,7 @@ function showEvidence (signals, limits, { cause, grown, told, load }) {
         : `The load does not grow: CPU time and allocation are at most ${value} of their former ` +
           'amounts.'),
     load.isClients && evidence('connectionsKeptRatio', load.kept, limits.keptLeastRatio, value =>
-      `${value} of the connections that servers accepted meanwhile stay open: clients may ` +
+      `${value} new sockets for each connection that servers accepted meanwhile: clients may ` +
       'connect and stay, such as browsers with a WebSocket.'),
     load.isSaturated &&
       evidence('eventLoopUtilizationRatio', load.busy, limits.saturatedRatio, value =>

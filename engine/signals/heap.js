@@ -80,18 +80,20 @@ function newReadings (window, seconds) {
 
 /** The loop had room while it was busy for less than this share of the time. */
 const ROOM_RATIO = 0.8
+/** Longest time before now in which the loop may have had room. */
+const ROOM_SECONDS = 600
 
 /**
  * @param {import('../history/window').Window} window
  * @returns {number | null} share of the time in which the loop was busy, in the last third of a
- *   rise of the live heap; null if it had no room in the first third of the process's life either
+ *   rise of the live heap; null if it had no room ten minutes ago, or at the start, either
  */
 function filledLoop (window) {
   const { trend: line } = liveHeapTrend(window)
   if (!line || line.rise <= 0) return null
-  const life = window.nowSeconds
-  const hadRoom = busyRatio(window, life, 2 * life / 3) < ROOM_RATIO
-  const late = busyRatio(window, (life - line.startX) / 3)
+  const span = Math.min(window.nowSeconds, ROOM_SECONDS)
+  const hadRoom = busyRatio(window, span, 2 * span / 3) < ROOM_RATIO
+  const late = busyRatio(window, Math.min(span, window.nowSeconds - line.startX) / 3)
   return hadRoom && Number.isFinite(late) ? late : null
 }
 
@@ -178,7 +180,7 @@ module.exports = {
     expected: 'while the live heap has a rising trend',
     help: 'Share of wall time in which the event loop was busy, in the last third of the rise of ' +
       `the live heap. Null if it was busy for ${ROOM_RATIO * 100} % of the first third of the ` +
-      "process's life.",
+      'last ten minutes, or of the life of a younger process.',
     compute: filledLoop
   }),
   liveHeapLineSeconds: /** @type {Signal} */ ({

@@ -1,7 +1,7 @@
 'use strict'
 
 const { theilSen } = require('../statistics/theil-sen')
-const { rSquared } = require('../statistics/trend')
+const { MAX_POINTS, rSquared } = require('../statistics/trend')
 const { pointsAfterMajors } = require('./growth')
 
 /**
@@ -22,6 +22,8 @@ const { pointsAfterMajors } = require('./growth')
  * @property {number} slope bytes per second (Theil–Sen)
  * @property {number} fit r² of the line through the readings, or with only two of them, of the line
  *   of the old spaces since
+ * @property {boolean} isLine true with enough readings for a line of their own
+ * @property {number} lastRatio slope at the end of the readings, relative to the whole slope
  * @property {number} lateRatio the lower of two slopes, relative to the whole slope: the slope at
  *   the end of the readings, and the slope of the old spaces since
  */
@@ -110,6 +112,8 @@ const keptGrowth = window => window.once('kept growth', () => {
     seconds: goneOn > 0 ? seconds + sinceSeconds : seconds,
     slope: line.slope,
     fit: isLine ? Math.max(0, rSquared(times, live, line)) : fitSince(old, times[last]),
+    isLine,
+    lastRatio: lastSlope / line.slope,
     lateRatio: Math.min(lastSlope, since) / line.slope
   }
 })
@@ -151,9 +155,11 @@ function warmUpEnd (window, times) {
  * @returns {number} r² of the line through the used bytes of the old spaces since then
  */
 function fitSince (old, seconds) {
-  const times = old.times.filter(time => time > seconds)
-  const from = old.times.length - times.length
-  const bytes = times.map((_, i) => old.usedAt(from + i))
+  const from = old.times.findIndex(time => time > seconds)
+  if (from < 0) return 0
+  const step = Math.ceil((old.times.length - from) / MAX_POINTS)
+  const at = old.times.map((_, i) => i).filter(i => i >= from && (i - from) % step === 0)
+  const [times, bytes] = [at.map(i => old.times[i]), at.map(old.usedAt)]
   const line = theilSen(times, bytes)
   return line ? Math.max(0, rSquared(times, bytes, line)) : 0
 }

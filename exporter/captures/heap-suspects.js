@@ -169,17 +169,21 @@ function findOwners (sites) {
   return ofApp.length > 0 ? ofApp : owners.filter(({ share }) => share >= NODE_OWNER_SHARE)
 }
 
+/** Number of the app's own sites that may come before a package with more growth. */
+const MOST_AHEAD = 2
+
 /**
- * Sites that stand out in the app's own code come first, then those of packages, then all others.
+ * Sites of the app's own code that stand out come first, then those of packages, then all others.
  * What a package or Node.js allocates without a call of the app, such as a parsed request, is
  * usually retained by the app.
  * @param {HeapSite[]} sites sites, most growth first
  * @returns {HeapSite[]}
  */
 function appFirst (sites) {
-  const leading = ['app', 'dependency'].flatMap(origin => sites.filter(({ file, share }) =>
-    originOfFile(file) === origin && share >= OWNER_SHARE))
-  return [...leading, ...sites.filter(site => !leading.includes(site))]
+  const leading = sites.filter(({ file, share }) =>
+    originOfFile(file) !== 'node' && share >= OWNER_SHARE)
+  const ofApp = leading.filter(({ file }) => originOfFile(file) === 'app').slice(0, MOST_AHEAD)
+  return [...new Set([...ofApp, ...leading, ...sites])]
 }
 
 /**

@@ -84,7 +84,8 @@ function writeAll (descriptor, bytes) {
 }
 
 process.once('message', async job => {
-  os.setPriority(PRIORITY_BELOW_NORMAL)
+  // A process may not raise its priority.
+  if (os.getPriority() < PRIORITY_BELOW_NORMAL) os.setPriority(PRIORITY_BELOW_NORMAL)
   /** @type {Answer} */
   const answer = await work(/** @type {Job} */ (job)).catch(error => {
     const { code, message, predictedBytes, allowedBytes } = error

@@ -166,6 +166,9 @@ describe('suspects of a heap profile', () => {
     ).map(({ function: name }) => name)
     expect(linesOf(160)).toEqual(['quote', 'parse'])
     expect(linesOf(16)).toEqual(['parse', 'quote'])
+    const own = ['a', 'b', 'c'].map((name, i) => [name, APP, i, 200 - i])
+    expect(appFirst(heapSuspects(undefined, heap(parse, ...own)).sites).map(site => site.function))
+      .toEqual(['a', 'b', 'parse', 'c'])
   })
   it('of Node.js itself come after sites of the app that stand out', () => {
     const decoded = ['flush', 'node:string_decoder', 90, 840]
