@@ -146,16 +146,27 @@ const LEAST_SCAVENGES = 10
  * @returns {number | null} ratio
  */
 function loadGrowth (window) {
-  const work = workGrowth(window, 'threadCpuSeconds') ??
-    workGrowth(window, 'eventLoopActiveSeconds', { less: 'runQueueWaitSeconds' })
+  const work = workGrowth(window, 'threadCpuSeconds') ?? estimatedGrowth(window)
   const allocation = workGrowth(window, 'scavenges', { least: LEAST_SCAVENGES })
   return work === null ? null : Math.max(work, allocation ?? 0)
 }
 
 /**
+ * Growth of the work where no CPU time of the thread is known. On a busy machine the difference
+ * between activity and waits is inaccurate, and CPU time of the process is not.
  * @param {Window} window
- * @param {'threadCpuSeconds' | 'eventLoopActiveSeconds' | 'scavenges'} track counter of the app's
- *   work
+ * @returns {number | null} ratio
+ */
+function estimatedGrowth (window) {
+  const active = workGrowth(window, 'eventLoopActiveSeconds', { less: 'runQueueWaitSeconds' })
+  const process = workGrowth(window, 'processCpuSeconds')
+  return active === null ? process : Math.max(active, process ?? 0)
+}
+
+/**
+ * @param {Window} window
+ * @param {'threadCpuSeconds' | 'processCpuSeconds' | 'eventLoopActiveSeconds' | 'scavenges'} track
+ *   counter of the app's work
  * @param {{ less?: 'runQueueWaitSeconds', least?: number }} [options] less: counter of a part of
  *   `track` that is no work; least: least increase at the beginning
  * @returns {number | null} ratio
@@ -199,7 +210,8 @@ module.exports = {
     unit: 'ratio',
     help: 'Load in the last third of the last ten minutes, divided by the load in the first ' +
       'third; 1 is a steady load. The load is CPU time of the thread, or event loop activity ' +
-      'without waits for a CPU if that is unknown; or the rate of scavenges if that grew more.',
+      'without waits for a CPU, or CPU time of the process, if that is unknown; or the rate of ' +
+      'scavenges if that grew more.',
     compute: loadGrowth
   }),
   expectedWaitSeconds: /** @type {Signal} */ ({

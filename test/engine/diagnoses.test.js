@@ -1659,6 +1659,27 @@ describe('resource-leak', () => {
     })
     expect(verdict('resource-leak')).toMatchObject({ state })
   })
+  it.each([
+    ['confirmed if the process takes a steady CPU time', t => 0.05 * t, 'confirmed'],
+    ['suspected if the process takes ever more of it', t => 4e-4 * t * t, 'suspected']
+  ])('that waits for a busy CPU, on a Node.js without CPU time of the thread, is %s', (
+    _, processCpu, state
+  ) => {
+    const { verdict } = watch({
+      seconds: 90,
+      at: t => ({
+        values: {
+          resources: { Timeout: 5 * t },
+          eventLoopActiveSeconds: 0.1 * t,
+          eventLoopIdleSeconds: 0.9 * t,
+          runQueueWaitSeconds: 0.06 * t,
+          cpuUserSeconds: processCpu(t),
+          cpuSystemSeconds: 0
+        }
+      })
+    })
+    expect(verdict('resource-leak')).toMatchObject({ state })
+  })
   // Connections of a server, five seconds apart.
   const comeAndGo = [5, 6, 8, 9, 10, 12, 13, 59, 36, 21, 22, 46, 46, 20, 62, 80, 80, 80]
   it.each([
