@@ -75,7 +75,8 @@ module.exports = defineDiagnosis({
     keptMostRatio: 1.25,
     // Timers of one connection, such as those of its heartbeat.
     timersEach: 2,
-    // Clients that connect and stay for longer than this time are a part of the load, which grows.
+    // Clients explain no growth that takes longer: a load that grows for so long also takes more
+    // CPU time.
     clientsSeconds: 600,
     // Limits of a saturated process: its loop is busy nearly all the time, its CPU quota is used up
     // in many periods, or it mostly waits for a CPU. It responds more slowly than clients send, so
