@@ -84,6 +84,12 @@ class Captures extends EventEmitter {
    *   untilUnixMs: number }>}
    */
   #early = new WeakMap()
+  /**
+   * Heap profiles that began before their capture. Their second reading alone has more samples than
+   * its growth since the first one, and a few objects of unfinished requests among them.
+   * @type {WeakSet<Capture>}
+   */
+  #whole = new WeakSet()
   /** Ended captures by kind and state. @type {Map<string, number>} */
   counts = new Map()
 
@@ -366,10 +372,10 @@ class Captures extends EventEmitter {
         complete.push({ part, bytes, sha256 })
       }
       capture.parts = complete
+      if (running.sampledSeconds > seconds) this.#whole.add(capture)
       const heap = namesInner ? this.#heapProfileOf(running) : undefined
       const suspects = this.#pointAt(capture, target.hello, { heap })
-      // In a profile that began early, most samples are in the first reading.
-      const isInFirst = running.sampledSeconds > seconds && suspects?.sites.length === 0
+      const isInFirst = this.#whole.has(capture) && suspects?.sites.length === 0
       capture.suspects = isInFirst && capture.suspects
         ? this.#pointAt(capture, target.hello, { isEarly: true, isOver: true })
         : suspects
@@ -397,13 +403,22 @@ class Captures extends EventEmitter {
     const heap = known?.kind === 'heap_profile' ? this.get(known.captureId) : undefined
     if (heap?.state !== 'done') return null
     const read = (/** @type {string} */ part) => this.profile(heap, part, MOST_PROFILE_BYTES)
-    const hasBefore = heap.parts.some(({ part }) => part === 'before')
+    const hasBefore = this.#partsOf(heap).some(({ part }) => part === 'before')
     try {
       return { before: hasBefore ? read('before') : undefined, after: read('profile') }
     } catch {
       // The store removed its files.
       return null
     }
+  }
+
+  /**
+   * @param {Capture} capture
+   * @returns {Capture['parts']} parts in which suspects are sought
+   */
+  #partsOf (capture) {
+    const { parts } = capture
+    return this.#whole.has(capture) ? parts.filter(({ part }) => part !== 'before') : parts
   }
 
   /** @param {Capture} capture a complete capture */
@@ -468,7 +483,7 @@ class Captures extends EventEmitter {
   #pointAt (capture, hello, { isEarly = false, isOver = false, heap } = {}) {
     try {
       return this.#suspectsOf(
-        { ...capture, ...(isEarly && { parts: [] }), isEarly, isOver },
+        { ...capture, parts: isEarly ? [] : this.#partsOf(capture), isEarly, isOver },
         part => this.profile(capture, isEarly ? 'before' : part, MOST_PROFILE_BYTES),
         hello,
         undefined,

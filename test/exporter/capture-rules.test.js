@@ -539,6 +539,18 @@ describe('the first reading of a heap profile', () => {
     await finish({ before, profile })
     expect(named()).toEqual(expected)
   })
+  it('of a profile that began before is no part of the second one', async () => {
+    const { capture, captures, finish, named } = await make(6, 40)
+    const before = readingOf('first', 9)
+    const read = once(captures, 'reading')
+    arrive(captures, capture.id, 'before', before)
+    await read
+    // The same objects are alive in the second reading, and none are new.
+    arrive(captures, capture.id, 'profile', before)
+    await finish({ before, profile: before })
+    expect(named()).toEqual(['first'])
+    expect(capture.suspects?.sites[0].text).toMatch(/of the growth during the profile$/)
+  })
   it.each([
     ['with too few samples', 30, readingOf('first', 3)],
     ['of a short profile', 12, readingOf('first', 9)],
