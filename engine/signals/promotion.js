@@ -20,8 +20,8 @@ const { pointsAfterMajors } = require('./growth')
  *   old spaces
  * @property {number} seconds duration of the rise
  * @property {number} slope bytes per second (Theil–Sen)
- * @property {number} fit r² of the line through the readings, or with only two of them, of the line
- *   of the old spaces since
+ * @property {number} fit r² of the line through the readings; with only two readings, r² of the
+ *   line of the old spaces since then
  * @property {boolean} isLine true with enough readings for a line of their own
  * @property {number} lastRatio slope at the end of the readings, relative to the whole slope
  * @property {number} lateRatio the lower of two slopes, relative to the whole slope: the slope at

@@ -174,8 +174,8 @@ const MOST_AHEAD = 2
 
 /**
  * Sites of the app's own code that stand out come first, then those of packages, then all others.
- * What a package or Node.js allocates without a call of the app, such as a parsed request, is
- * usually retained by the app.
+ * The app usually retains objects that a package or Node.js allocates without a call of the app,
+ * such as a parsed request.
  * @param {HeapSite[]} sites sites, most growth first
  * @returns {HeapSite[]}
  */

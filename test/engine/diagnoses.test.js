@@ -327,8 +327,8 @@ describe('js-heap-leak', () => {
   })
   it.each([
     ['is withdrawn if it', {}, 0.3, 'ok'],
-    ['is kept if GC takes most of the time of a heap that', { majorSeconds: 0.6 }, 0.3, 'confirmed'],
-    ['is kept if the load has ended of a heap that', { scavenges: 0 }, 0, 'confirmed']
+    ['is kept in GC for most of the time if it', { majorSeconds: 0.6 }, 0.3, 'confirmed'],
+    ['is kept without load if it', { scavenges: 0 }, 0, 'confirmed']
   ])('%s stays just below the limit, which it would have reached', (_, numbers, busy, state) => {
     const at = t => {
       const active = 0.3 * Math.min(t, 240) + busy * Math.max(0, t - 240)
@@ -439,7 +439,7 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
     const at = rarelyCollected(liveMibAt, garbageMib, [8, 25])
     expect(watch({ seconds: 70, at }).verdict('js-heap-leak').state).toBe(state)
   })
-  it('stays suspected if the warm-up ends between the readings of a capture and those before', () => {
+  it('stays suspected if the warm-up ends just before the readings of a capture', () => {
     const majorsAt = [3, 12, 55, 56, 63]
     const at = rarelyCollected(t => 10 + 2.3 * t, 0, majorsAt)
     for (let seconds = 57; seconds <= 95; seconds += 2) {
@@ -1474,10 +1474,10 @@ describe('resource-leak', () => {
   })
   it.each(/** @type {[string, number, { timersEach?: number, descriptorsEach?: number,
     filesEach?: number }, string, RegExp][]} */ ([
-      ['clients that connect and stay', 5, {}, 'suspected', /or clients connect and stay\.$/],
-      ['clients with a timer each', 5, { timersEach: 5 }, 'suspected', /or clients connect and stay\.$/],
-      ['files that nobody closes beside clients', 5, { filesEach: 8 }, 'confirmed', /open files.*up\.$/],
-      ['timers that outnumber the clients', 5, { timersEach: 50 }, 'confirmed', /active timers.*up\.$/],
+      ['clients that connect and stay', 5, {}, 'suspected', /clients connect and stay\.$/],
+      ['clients with a timer each', 5, { timersEach: 5 }, 'suspected', /connect and stay\.$/],
+      ['open files beside clients', 5, { filesEach: 8 }, 'confirmed', /open files.*up\.$/],
+      ['many timers beside clients', 5, { timersEach: 50 }, 'confirmed', /active timers.*up\.$/],
       ['connections that the app opens, too', 2.5, {}, 'confirmed', /they pile up\.$/],
       ['unlisted sockets, too', 5, { descriptorsEach: 10 }, 'confirmed', /they pile up\.$/],
       ['connections of which most end', 30, {}, 'confirmed', /they pile up\.$/],

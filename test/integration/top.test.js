@@ -56,7 +56,9 @@ it('memwatch top shows targets with findings first, cut to the width of the term
       ['target', 'RSS', 'of limit', 'heap', 'GC', 'loop', 'RSS, 5 min', 'verdict']
     ])
     expect(rows).toEqual([
-      expect.stringMatching(/^[~!] blocked .* MiB .* % .* (Suspected|Confirmed).*: event-loop-blocked: /),
+      expect.stringMatching(
+        /^[~!] blocked .* MiB .* % .* (Suspected|Confirmed).*: event-loop-blocked: /
+      ),
       expect.stringMatching(/^\? calm .* MiB .* % .*Undecided: /)
     ])
   } finally {

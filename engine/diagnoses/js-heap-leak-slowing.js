@@ -1,0 +1,94 @@
+'use strict'
+
+// Growth of the live heap that slows down, or that is just below its limit.
+
+const { ok, unknown } = require('./define-diagnosis')
+const { formatBytes, formatRatio } = require('../text/format')
+
+/** @typedef {import('./js-heap-leak').Limits} Limits */
+/** @typedef {import('./js-heap-leak').Signals} Signals */
+/** @typedef {import('./js-heap-leak-minutes').Line} Line */
+/** @typedef {import('./define-diagnosis').Dismissal} Dismissal */
+
+/**
+ * Does the growth slow down, as it does in a cache that fills?
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Line} line
+ * @returns {Dismissal | null}
+ */
+function ruleOutFilling (signals, limits, line) {
+  const { rise, late } = line
+  if (late >= limits.lateGrowthRatio) return null
+  const slows = 'slows down just under its limit, as any growth does'
+  return judgeNearLimit(signals, limits, line, slows) ??
+    judgeSlower(signals, limits, rise, late)
+}
+
+/**
+ * Judges growth that slows down. An app whose loop fills up serves fewer requests, so its leak
+ * slows down as well.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} rise bytes
+ * @param {number} late growth at the end as a share of the mean growth
+ * @returns {Dismissal}
+ */
+function judgeSlower (signals, limits, rise, late) {
+  const busy = late < limits.endedRatio ? 0 : signals.liveHeapFilledLoopRatio ?? 0
+  return busy >= limits.filledLoopRatio
+    ? unknown(`${sayLevelsOff(rise, late)}, but the event loop is busy ${formatRatio(busy)} of ` +
+      'the time now: a slower app also leaks more slowly', { keeps: true })
+    : ok(sayLevelsOff(rise, late), { keeps: late >= limits.levelsOffRatio })
+}
+
+/**
+ * @param {number} rise bytes
+ * @param {number} late growth at the end as a share of the mean growth
+ */
+const sayLevelsOff = (rise, late) =>
+  `the live heap grew by ${formatBytes(rise)} and is levelling off: it continues at ` +
+  `${formatRatio(Math.max(0, late))} of the rate`
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Line} line
+ * @param {string} does predicate of the live heap in the sentence, such as `slows down`
+ * @returns {Dismissal | null} null if there is room to grow
+ */
+function judgeNearLimit (signals, limits, line, does) {
+  if (!isNearLimit(signals, limits)) return null
+  if (hasEnded(signals, limits, line)) {
+    const filled = formatRatio(signals.liveHeapShareRatio ?? 0)
+    return ok(`the live heap grew by ${formatBytes(line.rise)} and stays at ${filled} of its ` +
+      'limit, which growth at that rate would have reached long ago')
+  }
+  return unknown(`the live heap ${does}: only a larger heap limit would show a ` +
+    'leak', { openUntil: 'setting' })
+}
+
+/**
+ * Did the growth end just below the limit? Otherwise the process would have died since. A lower
+ * load stops a leak as well, and GC that takes most of the time slows it down.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Line} line
+ */
+const hasEnded = (
+  { gcPauseRatio: pauses, loadGrowthRatio: load },
+  limits,
+  { rise, lateAtMost, runway }
+) =>
+  pauses !== null && pauses < limits.slowedByGcRatio &&
+  load !== null && load >= limits.steadyLoadRatio &&
+  lateAtMost < limits.endedRatio && rise >= limits.endedRoomRatio * runway
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+const isNearLimit = ({ liveHeapShareRatio: share }, { nearLimitRatio }) =>
+  (share ?? 0) >= nearLimitRatio
+
+module.exports = { isNearLimit, judgeNearLimit, judgeSlower, ruleOutFilling }
