@@ -74,7 +74,8 @@ function countSlices () {
   }
   Object.defineProperty(process, SHARED, { value, configurable: true })
   try {
-    const { result: views } = session.post('Runtime.evaluate', { expression: `${EXPRESSION}.VIEWS` })
+    const { result: views } =
+      session.post('Runtime.evaluate', { expression: `${EXPRESSION}.VIEWS` })
     const { objects } = session.post('Runtime.queryObjects', { prototypeObjectId: views.objectId })
     session.post('Runtime.callFunctionOn', {
       objectId: objects.objectId,
