@@ -90,18 +90,21 @@ const COUNTS_ITS_DESCRIPTORS = `
   const counting = setInterval(() => { most = Math.max(most, readdirSync('/proc/self/fd').length) }, 3)
   setTimeout(() => { clearInterval(counting); console.log(most) }, 3200)`
 
-/** Starts and terminates workers whose descriptors Node.js does not close for them. */
+/**
+ * Starts workers whose descriptors Node.js does not close for them, and terminates them at a
+ * SIGUSR2.
+ */
 const TERMINATES_WORKERS = `
   const { Worker } = require('worker_threads')
   const { readdirSync } = require('fs')
   const count = () => readdirSync('/proc/self/fd').length
+  const told = new Promise(resolve => process.once('SIGUSR2', resolve))
   setTimeout(async () => {
     const before = count()
-    await Promise.all(Array.from({ length: ${WORKERS} }, async (_, i) => {
-      const worker = new Worker('setTimeout(() => require("worker_threads").parentPort.postMessage(1), 400); setInterval(() => {}, 1000)', { eval: true, trackUnmanagedFds: false })
-      await new Promise(resolve => worker.once('message', resolve))
-      await worker.terminate()
-    }))
+    const workers = Array.from({ length: ${WORKERS} }, () =>
+      new Worker('setInterval(() => {}, 1000)', { eval: true, trackUnmanagedFds: false }))
+    await told
+    await Promise.all(workers.map(worker => worker.terminate()))
     console.log(count() - before)
   }, 600)`
 
@@ -143,20 +146,23 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
   })
 
   it('a terminated worker leaves no descriptor open, even if untracked by Node.js', async () => {
-    const { code, stdout } = await spawnWatched({
+    const { child, ended } = spawnWatched({
       node,
       args: [file('workers.js', TERMINATES_WORKERS)],
       socket: collector.address,
-      env: QUICK
-    }).ended
+      env: QUICK,
+      timeoutMs: 60_000
+    })
+    await collector.until(
+      all => all.filter(one => one.hello?.threadId > 0 && one.frames.length > 0).length === WORKERS,
+      50_000
+    )
+    child.kill('SIGUSR2')
+    const { code, stdout } = await ended
     expect(code).toBe(0)
-    expect(
-      collector.connections.filter(({ hello, frames }) => hello?.threadId > 0 && frames.length > 0)
-        .length
-    ).toBeGreaterThan(WORKERS / 2)
     // The main thread may be scanning its memory map at this moment.
     expect(Number(stdout)).toBeLessThanOrEqual(1)
-  })
+  }, 70_000)
 
   it('the agent leaves files alone that get the numbers of its closed descriptors', async () => {
     const target = file(`target-${path.basename(collector.address)}-${process.hrtime()[1]}`)
