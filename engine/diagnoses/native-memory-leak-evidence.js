@@ -27,7 +27,9 @@ const PLACES = Object.freeze({
     code: 'The signal arrayBuffers grows at the same time: a Map, an array, a cache without a ' +
       'limit, or a queue that fills faster than it empties holds Buffers or ArrayBuffers. Limit ' +
       'its size, or copy the needed part (Buffer.allocUnsafeSlow(n) and copy): a slice keeps the ' +
-      'whole Buffer. `CAPTURE` names the lines that create them.'
+      'whole Buffer. `CAPTURE` names the lines that create them. It has too few samples of a few ' +
+      'large ones: if the app runs with MEMWATCH_ALLOW_SNAPSHOT=1, `memwatch capture` with ' +
+      'heap_snapshot names their holder.'
   },
   webassembly: {
     name: 'it is WebAssembly memory',

@@ -2,7 +2,7 @@
 
 /**
  * Kind of owner of a piece of code. app: written by those who run it; dependency: below
- * node_modules; node: of Node.js itself; native: no JavaScript.
+ * node_modules; node: of Node.js itself; native: no JavaScript, also WebAssembly.
  * @typedef {'app' | 'dependency' | 'node' | 'native'} Origin
  */
 
@@ -14,7 +14,7 @@ const PACKAGE = /(?:^|[\\/])node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)(?=[\\/]
  * @returns {Origin}
  */
 function originOf (file) {
-  if (file === '') return 'native'
+  if (file === '' || file.startsWith('wasm:')) return 'native'
   if (file.startsWith('node:')) return 'node'
   return /(^|[\\/])node_modules[\\/]/.test(file) ? 'dependency' : 'app'
 }

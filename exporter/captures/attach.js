@@ -1,5 +1,6 @@
 'use strict'
 
+const { originOf } = require('@memwatch/engine/text/code-owner')
 const { findCase } = require('@memwatch/engine/verdicts/case')
 
 /**
@@ -14,6 +15,9 @@ const FULL_HEAP = 'heap-limit-thrash'
 const MAIN_CALL_SHARE = 0.5
 /** Least growth during the profile of a full heap, as a share of its live objects. */
 const LEAST_GROWTH_SHARE = 0.01
+
+/** @param {{ file: string }} site */
+const isOfNode = ({ file }) => originOf(file) === 'node'
 
 /**
  * Attaches the suspects of a capture to the verdict that they explain, whether the capture was
@@ -43,13 +47,16 @@ function attach (target, capture) {
   const { liveHeapBytes = 0 } = target.values
   // A heap that is full and does not grow has no suspects: its growth is noise.
   if (diagnosis === FULL_HEAP && suspects.total < LEAST_GROWTH_SHARE * liveHeapBytes) return
-  // Calls of native code are the weaker evidence, unless most of the time is in one of them.
+  // Calls of native code are the weaker evidence, unless most of the time is in one of them, or a
+  // heap profile names only Node.js itself.
+  const known = findCase(target).suspects.get(diagnosis)?.suspects.sites ?? []
   const isWeak = suspects.of === 'native seconds' && suspects.sites[0].share < MAIN_CALL_SHARE
-  if (isWeak && findCase(target).suspects.has(diagnosis)) return
+  if (isWeak && !known.every(isOfNode)) return
   const attached = { captureId: id, kind, atUnixMs: requestedUnixMs, suspects }
   const isRunning = capture.state === 'running'
-  // While the first samples name only Node.js itself, later ones may name the app.
-  if (isRunning && suspects.sites.every(({ file }) => file.startsWith('node:'))) return
+  // While the first samples name only Node.js itself, later ones may name the app. At the end they
+  // replace no other suspects.
+  if (suspects.sites.every(isOfNode) && (isRunning || !known.every(isOfNode))) return
   findCase(target)[isRunning ? 'earlySuspects' : 'suspects'].set(diagnosis, attached)
 }
 

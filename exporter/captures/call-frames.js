@@ -14,6 +14,9 @@ const SEPARATORS = ['/', '\\']
 /** @param {CallFrame} frame */
 const originOf = ({ url }) => originOfFile(url)
 
+/** @param {CallFrame} frame */
+const isWebAssembly = ({ url }) => url.startsWith('wasm:')
+
 /**
  * @param {string} url of a call frame
  * @returns {string} path of the file; for other scripts the URL
@@ -57,4 +60,4 @@ function ownerOf (stack) {
   return { owner: undefined, callees: stack.slice().reverse() }
 }
 
-module.exports = { originOf, pathOf, nameOf, ownerOf, isOfAgent }
+module.exports = { isWebAssembly, originOf, pathOf, nameOf, ownerOf, isOfAgent }

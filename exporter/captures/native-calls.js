@@ -1,6 +1,6 @@
 'use strict'
 
-const { originOf, ownerOf } = require('./call-frames')
+const { isWebAssembly, originOf, ownerOf } = require('./call-frames')
 const { cpuSites } = require('./cpu-sites')
 const { packageOf } = require('@memwatch/engine/text/code-owner')
 
@@ -13,9 +13,20 @@ const NO_CALL = /^\(|^RegExp: /
 const RETAINING = /^node:(?:internal\/)?_?(?:buffer|crypto|messag|sqlite|tls|vm|webstorage|worker|zlib)/
 
 /**
- * Finds calls of native code that may retain native memory: of addons and of Node.js, without its
- * functions for input and output. Used if no JavaScript object owns the growing memory, such as
- * messages that wait in a queue, or rows of an in-memory database.
+ * The native function that JavaScript called. WebAssembly has a frame for each of its functions,
+ * and only the first one is called by name.
+ * @param {{ callFrame: import('./call-frames').CallFrame }[]} stack frames, the innermost first
+ */
+function entryOf (stack) {
+  const caller = stack.findIndex(({ callFrame }) => originOf(callFrame) !== 'native')
+  const entry = stack.slice(0, caller).findLast(({ callFrame }) => isWebAssembly(callFrame))
+  return (entry ?? stack[0]).callFrame
+}
+
+/**
+ * Finds calls of native code that may retain native memory: of addons, of WebAssembly and of
+ * Node.js, without its functions for input and output. Used if no JavaScript object owns the
+ * growing memory, such as messages that wait in a queue, or rows of an in-memory database.
  * @param {import('./cpu-suspects').CpuProfile} profile
  * @param {string} [agentFolder]
  */
@@ -28,7 +39,7 @@ const nativeCalls = (profile, agentFolder) => cpuSites(profile, agentFolder, sta
   if (!owner || !isRetaining) return null
   const dependency = callees.find(({ callFrame }) => originOf(callFrame) === 'dependency')
   const via = dependency ? packageOf(dependency.callFrame.url) : null
-  return { callFrame: owner.callFrame, via, call: called.functionName }
+  return { callFrame: owner.callFrame, via, call: entryOf(stack).functionName }
 })
 
 module.exports = { nativeCalls }

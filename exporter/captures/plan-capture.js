@@ -153,19 +153,28 @@ const isElsewhere = ({ diagnosis, evidence }) => diagnosis === 'native-memory-le
 const isOver = ({ diagnosis, evidence }) => diagnosis === 'event-loop-blocked' &&
   evidence.some(({ signal }) => signal === 'longestBlockSeconds')
 
+/**
+ * True if WebAssembly memory grows: its calls show up in a few seconds, as they compute much.
+ * @param {Found['evidence']} evidence
+ */
+const isOfWebAssembly = evidence =>
+  evidence.some(({ signal }) => signal === 'webassemblyGrowthBytesPerSecond')
+
 /** Share of the growth from which V8's own count of external memory explains it. */
 const EXTERNAL_SHARE = 0.5
 
 /**
  * True if most of the growing native memory is counted by V8: JavaScript objects own it, such as
- * Buffers, and calls of native code do not show them.
+ * Buffers, and calls of native code do not show them. V8 also counts WebAssembly memory, which
+ * grows by calls of WebAssembly, without a new object.
  * @param {Found} found
  */
 function isOwned ({ diagnosis, evidence }) {
   if (diagnosis !== 'native-memory-leak') return false
   const valueOf = (/** @type {string} */ name) =>
     evidence.find(({ signal }) => signal === name)?.value ?? 0
-  return valueOf('externalRiseBytes') > EXTERNAL_SHARE * valueOf('outsideHeapRiseBytes')
+  return !isOfWebAssembly(evidence) &&
+    valueOf('externalRiseBytes') > EXTERNAL_SHARE * valueOf('outsideHeapRiseBytes')
 }
 
 /**
@@ -196,7 +205,10 @@ function planCapture ({ what: kind, seconds, when, isNeeded, namesInner }, targe
   if (found && (isElsewhere(found) || isOver(found))) return undefined
   const showsCalls = kind === 'cpu_profile' && !namesInner
   if (showsCalls && found && isOwned(found)) return undefined
-  if (isNeeded) return { kind, seconds: seconds ?? CPU_SECONDS[modeOf(target)] }
+  if (isNeeded) {
+    const mode = found && isOfWebAssembly(found.evidence) ? 'service' : modeOf(target)
+    return { kind, seconds: seconds ?? CPU_SECONDS[mode] }
+  }
   if (kind !== 'heap_profile') return { kind, seconds }
   if (found && !mayProfile(target, found)) return undefined
   const mode = 'runwayBelowSeconds' in when ? 'watched' : modeOf(target)

@@ -111,7 +111,7 @@ const defaultRules = Object.freeze([
   row('native-memory-leak', 'suspected', 'heap_profile', 'lines whose objects own native memory'),
   Object.freeze({
     ...row('native-memory-leak', 'suspected', 'cpu_profile',
-      'calls of native code, if no object owns the memory'),
+      'calls of native code and WebAssembly, if no object owns the memory'),
     name: 'native-memory-leak-calls',
     isNeeded: (/** @type {Sites} */ known) =>
       !known.some(site => isOfApp(site) && site.share >= MAIN_OWNER_SHARE)

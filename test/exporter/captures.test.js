@@ -5,6 +5,7 @@ const os = require('node:os')
 const path = require('node:path')
 const { execFileSync, spawn } = require('node:child_process')
 const { EventEmitter, once } = require('node:events')
+const { Session } = require('node:inspector/promises')
 const { gunzipSync } = require('node:zlib')
 const { Profile } = require('pprof-format')
 const { attach, attachError } = require('../../exporter/captures/attach')
@@ -355,6 +356,34 @@ describe('native calls of a CPU profile', () => {
       { function: 'save', line: 61, call: 'run', via: 'better-sqlite3', share: expect.closeTo(0.32) },
       { function: 'feed', line: 51, call: 'init', share: expect.closeTo(0.2) }
     ])
+  })
+  it('are calls of WebAssembly, by the function that JavaScript called', async () => {
+    // (func (export "spin") (param i32) (loop (br_if 0 (local.tee 0 (i32.sub (local.get 0) 1)))))
+    const { instance } = await WebAssembly.instantiate(Buffer.from(
+      '0061736d01000000010501' + '60017f0003020100070801047370696e0000' +
+      '0a10010e000340200041016b22000d000b0b', 'hex'))
+    const spin = /** @type {(rounds: number) => void} */ (instance.exports.spin)
+    const session = new Session()
+    session.connect()
+    await session.post('Profiler.enable')
+    await session.post('Profiler.start')
+    const parse = () => spin(1e8)
+    parse()
+    const { profile } = await session.post('Profiler.stop')
+    session.disconnect()
+    const { sites } = nativeCalls(/** @type {any} */ (profile))
+    expect(sites).toMatchObject([{
+      function: 'parse',
+      file: __filename,
+      // Some versions know no names of functions that were compiled before the profile began.
+      call: expect.stringMatching(/^(?:spin$|wasm-function|js-to-wasm)/)
+    }])
+    const file = 'wasm://wasm/1f'
+    const allocated = [['read', APP, 9], ['malloc', file, 0]]
+    const { sites: [inner] } = nativeCalls(cpu([
+      ...times(3, allocated), ...times(3, [...allocated, ['scan', file, 0]])
+    ]))
+    expect(inner).toMatchObject({ function: 'read', call: 'malloc', share: 1 })
   })
   it('need four samples and more than a seventh of the time', () => {
     const countOf = stacks => nativeCalls(cpu(stacks)).sites.length
@@ -1503,9 +1532,11 @@ describe('automatic captures', () => {
     // JavaScript objects own Buffers.
     [['capture'], 9, ['heap_profile'], 3],
     // V8 runs major GCs because of Buffers: a profile need not wait for one.
-    [['capture'], 9, ['heap_profile'], 0]
+    [['capture'], 9, ['heap_profile'], 0],
+    // V8 also counts WebAssembly memory, which grows by calls.
+    [['capture', 'force_gc'], 9, ['cpu_profile', 'heap_profile'], 3, true]
   ])('with %j of a native leak, %d of 10 MiB external: the shortest first', async (
-    commands, external, kinds, majors
+    commands, external, kinds, majors, isWebAssembly = false
   ) => {
     const { automatic, asked, next } = make()
     const target = new Target({ hello: hello({ commands }), name: 'a', thread: 'main' })
@@ -1515,7 +1546,8 @@ describe('automatic captures', () => {
       evidence: /** @type {any} */ ([
         { signal: 'majorsSeen', value: majors, limit: 3 },
         { signal: 'outsideHeapRiseBytes', value: 10 * MIB, limit: 1 },
-        { signal: 'externalRiseBytes', value: external * MIB, limit: 1 }
+        { signal: 'externalRiseBytes', value: external * MIB, limit: 1 },
+        ...isWebAssembly ? [{ signal: 'webassemblyGrowthBytesPerSecond', value: MIB }] : []
       ])
     })
     await next()
@@ -1554,18 +1586,31 @@ describe('automatic captures', () => {
     expect(asked.map(([, kind]) => kind))
       .toEqual(isNeeded ? ['heap_profile', 'cpu_profile'] : ['heap_profile'])
   })
-  it.each([[0.4, 'heap'], [0.6, 'cpu']])(
-    'of native calls with %d of the time: the suspects are by the %s profile', (share, id) => {
+  it.each([
+    [0.4, 'app.js', 'heap', 'heap'],
+    [0.6, 'app.js', 'cpu', 'heap'],
+    // A heap profile that names only Node.js itself is the weaker evidence.
+    [0.4, 'node:internal/timers', 'cpu', 'cpu']
+  ])(
+    'of native calls with %d of the time, and of objects by %s: by the %s profile, or by the %s ' +
+      'profile in the other order', (share, file, first, second) => {
       const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
-      const captured = (id, of, share) => attach(target, /** @type {any} */ ({
+      const captured = (id, of, site) => attach(target, /** @type {any} */ ({
         id,
         kind: `${id}_profile`,
         diagnosis: 'native-memory-leak',
-        suspects: { of, total: 1, sites: [{ file: 'app.js', share }] }
+        suspects: { of, total: 1, sites: [site] }
       }))
-      captured('heap', 'grown bytes', 0.3)
-      captured('cpu', 'native seconds', share)
-      expect(findCase(target).suspects.get('native-memory-leak')?.captureId).toBe(id)
+      const heap = () => captured('heap', 'grown bytes', { file, share: 0.3 })
+      const cpu = () => captured('cpu', 'native seconds', { file: 'app.js', share })
+      const { suspects } = findCase(target)
+      heap()
+      cpu()
+      expect(suspects.get('native-memory-leak')?.captureId).toBe(first)
+      suspects.clear()
+      cpu()
+      heap()
+      expect(suspects.get('native-memory-leak')?.captureId).toBe(second)
     })
   it('that failed are named with the finding that caused them', () => {
     const captures = Object.assign(new EventEmitter(), { restore () {}, all: [] })
@@ -1589,7 +1634,7 @@ describe('automatic captures', () => {
     })
     attach(target, { ...capture, error: 'too large', suspects: null, retainers: null })
     expect(errorOf()).toBe('too large')
-    attach(target, { ...capture, error: null, suspects: { sites: [{}] }, retainers: null })
+    attach(target, { ...capture, error: null, suspects: { sites: [{ file: 'app.js' }] }, retainers: null })
     expect(errorOf()).toBeNull()
   })
 })
