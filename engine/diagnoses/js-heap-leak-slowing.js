@@ -3,7 +3,7 @@
 // Growth of the live heap that slows down, or that is just below its limit.
 
 const { ok, unknown } = require('./define-diagnosis')
-const { formatBytes, formatRatio } = require('../text/format')
+const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
 
 /** @typedef {import('./js-heap-leak').Limits} Limits */
 /** @typedef {import('./js-heap-leak').Signals} Signals */
@@ -59,30 +59,44 @@ const sayLevelsOff = (rise, late) =>
  */
 function judgeNearLimit (signals, limits, line, does) {
   if (!isNearLimit(signals, limits)) return null
-  if (hasEnded(signals, limits, line)) {
-    const filled = formatRatio(signals.liveHeapShareRatio ?? 0)
+  const filled = formatRatio(signals.liveHeapShareRatio ?? 0)
+  if (isUnhindered(signals, limits) && hasEnded(limits, line)) {
     return ok(`the live heap grew by ${formatBytes(line.rise)} and stays at ${filled} of its ` +
       'limit, which growth at that rate would have reached long ago')
+  }
+  if (isUnhindered(signals, limits) && stands(limits, line)) {
+    return ok(`the live heap stays at ${filled} of its limit, and has not grown for ` +
+      formatSeconds(line.seconds))
   }
   return unknown(`the live heap ${does}: only a larger heap limit would show a ` +
     'leak', { openUntil: 'setting' })
 }
 
 /**
- * Did the growth end just below the limit? Otherwise the process would have died since. A lower
- * load stops a leak as well, and GC that takes most of the time slows it down.
+ * True if a leak would go on: a lower load stops a leak, and GC that takes most of the time slows
+ * it down.
  * @param {Signals} signals
+ * @param {Limits} limits
+ */
+const isUnhindered = ({ gcPauseRatio: pauses, loadGrowthRatio: load }, limits) =>
+  pauses !== null && pauses < limits.slowedByGcRatio &&
+  load !== null && load >= limits.steadyLoadRatio
+
+/**
+ * Did the growth end just below the limit? Otherwise the process would have died since.
  * @param {Limits} limits
  * @param {Line} line
  */
-const hasEnded = (
-  { gcPauseRatio: pauses, loadGrowthRatio: load },
-  limits,
-  { rise, lateAtMost, runway }
-) =>
-  pauses !== null && pauses < limits.slowedByGcRatio &&
-  load !== null && load >= limits.steadyLoadRatio &&
+const hasEnded = (limits, { rise, lateAtMost, runway }) =>
   lateAtMost < limits.endedRatio && rise >= limits.endedRoomRatio * runway
+
+/**
+ * Has the live heap been the same for so long that growth would show, or have filled the room?
+ * @param {Limits} limits
+ * @param {Line} line
+ */
+const stands = (limits, { rise, score, seconds, runway }) =>
+  score < limits.score && seconds >= limits.stoodSeconds && rise <= limits.stoodRoomRatio * runway
 
 /**
  * @param {Signals} signals

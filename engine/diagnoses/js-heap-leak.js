@@ -82,6 +82,10 @@ module.exports = defineDiagnosis({
     endedRoomRatio: 6,
     slowedByGcRatio: 0.5,
     steadyLoadRatio: 0.7,
+    // The same, if the line begins after the growth: it lasted this long without a trend, and rose
+    // by at most this share of the room.
+    stoodSeconds: 60,
+    stoodRoomRatio: 0.25,
     // A live heap that falls by this share of its rise is no longer suspected. A cache of two
     // generations fell by 0.55 when it dropped the older one.
     fallShareRatio: 0.5,

@@ -123,7 +123,7 @@ function standOn (found, weaker) {
         ...found,
         secondsLeft: null,
         summary: `${standing}. By the latest readings, ${weaker.summary}. If that lasts, ` +
-          'it is no problem. The evidence is older.',
+          'this finding ends. The evidence is older.',
         impact: undefined
       }
   }

@@ -340,6 +340,22 @@ describe('js-heap-leak', () => {
     }
     expect(watch({ seconds: 460, at }).verdict('js-heap-leak').state).toBe(state)
   })
+  it.each([
+    ['is withdrawn', 0.3, 'ok'],
+    ['is kept, without load,', 0, 'confirmed']
+  ])('%s long after fast growth ended just below the limit', (_, busy, state) => {
+    const at = t => {
+      const active = 0.3 * Math.min(t, 60) + busy * Math.max(0, t - 60)
+      return {
+        liveMib: Math.min(10 + 4 * t, 250) + t % 3 / 2,
+        majors: t <= 60 || t % 4 === 0 ? 1 : 0,
+        values: { eventLoopActiveSeconds: active, eventLoopIdleSeconds: t - active }
+      }
+    }
+    const before = watch({ seconds: 90, at }).verdict('js-heap-leak').state
+    expect([before, watch({ seconds: 400, at }).verdict('js-heap-leak').state])
+      .toEqual(['confirmed', state])
+  })
   it('stays confirmed just below the limit, where growth must slow down', () => {
     const { primary } = watch({ seconds: 400, at: t => ({ liveMib: Math.min(10 + t, 250) }) })
     expect(primary?.diagnosis).toBe('js-heap-leak')

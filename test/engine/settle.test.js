@@ -57,8 +57,8 @@ describe('settle', () => {
     }
   )
   it.each([
-    ['ok', 'The heap grew by 5 MiB. By the latest readings, ok. If that lasts, it is no ' +
-      'problem. The evidence is older.'],
+    ['ok', 'The heap grew by 5 MiB. By the latest readings, ok. If that lasts, this ' +
+      'finding ends. The evidence is older.'],
     ['unknown', 'The heap grew by 5 MiB; there are too few new readings to evaluate it again.'],
     ['suspected', 'The heap grew by 6 MiB.']
   ])('keeps a finding while judged "%s", without its forecast', (state, summary) => {
