@@ -130,12 +130,15 @@ async function diagnose (files, given) {
     targets: targets.map(judgedTarget),
     deaths: []
   }
+  const past = targets.filter(target => ended?.has(target))
   writeReport(
     report,
     given,
     given.report === undefined ? undefined : openFile('--report', given.report),
-    targets.filter(target => ended?.has(target)).map(({ hello: { pid }, thread, frame }) =>
-      ({ pid, thread, afterSeconds: frame?.uptimeSeconds ?? 0 }))
+    {
+      ended: past.map(({ hello: { pid }, thread, frame }) =>
+        ({ pid, thread, afterSeconds: frame?.uptimeSeconds ?? 0 }))
+    }
   )
   return failOnStatus(report, given.failOn) ?? 0
 }

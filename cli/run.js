@@ -133,7 +133,8 @@ async function runAndReport (words, given, { env = {}, shown = words } = {}) {
     err.say(text)
     return status
   }
-  writeReport(report, given, reportFile)
+  const isOver = !endedByUs && report.exit.code !== null
+  writeReport(report, given, reportFile, { isOver })
   return failOnStatus(report, given.failOn) ?? statusOf(report, endedByUs)
 }
 
@@ -187,14 +188,14 @@ function readReportOptions (given) {
  * @param {import('./watch/watch-command').Report} report
  * @param {Pick<ReportOptions, 'json' | 'verbose' | 'listen'>} given
  * @param {number} [reportFile] descriptor
- * @param {import('./watch/report').Ended[]} [ended] isolates of ended processes
+ * @param {Pick<NonNullable<Parameters<typeof renderReport>[1]>, 'ended' | 'isOver'>} [how]
  */
-function writeReport (report, given, reportFile, ended) {
+function writeReport (report, given, reportFile, { ended, isOver } = {}) {
   if (reportFile !== undefined) fs.writeFileSync(reportFile, `${toJson(report, 2)}\n`)
   if (given.json) out.json(report, 2)
   else {
     const width = Math.min(out.columns || 100, 120)
-    const lines = renderReport(report, { width, verbose: given.verbose, ended })
+    const lines = renderReport(report, { width, verbose: given.verbose, ended, isOver })
     const mayCapture = given.listen === undefined
     out.say('', ...lines, ...(mayCapture ? sayHowToCapture(report, ended !== undefined) : []))
   }

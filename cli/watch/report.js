@@ -55,16 +55,20 @@ const STYLES = Object.freeze(/** @type {const} */ ({
  * Renders the report for a terminal: finding, evidence, fix, expected effect.
  *
  * @param {import('./watch-command').Report} report
- * @param {{ width?: number, verbose?: boolean, ended?: readonly Ended[] }} [options] verbose: print
- *   every finding with all its evidence and fixes, and the checks without a finding
+ * @param {{ width?: number, verbose?: boolean, ended?: readonly Ended[], isOver?: boolean }}
+ *   [options] verbose: print every finding with all its evidence and fixes, and the checks without
+ *   a finding; isOver: true if the command ended by itself, as a batch program does
  * @returns {Line[]}
  */
-function renderReport (report, { width = 100, verbose = false, ended = [] } = {}) {
+function renderReport (
+  report,
+  { width = 100, verbose = false, ended = [], isOver = false } = {}
+) {
   const steps = verbose ? [0] : [0, ...Object.values(SHORTER)]
   /** @type {Line[]} */
   let lines = []
   for (const shorter of steps) {
-    lines = renderLines(report, new ReportText(width, verbose, shorter), ended)
+    lines = renderLines(report, new ReportText(width, verbose, shorter), { ended, isOver })
     if (lines.length <= MOST_LINES) break
   }
   return lines
@@ -73,9 +77,9 @@ function renderReport (report, { width = 100, verbose = false, ended = [] } = {}
 /**
  * @param {import('./watch-command').Report} report
  * @param {ReportText} text
- * @param {readonly Ended[]} ended
+ * @param {{ ended: readonly Ended[], isOver: boolean }} options
  */
-function renderLines (report, text, ended) {
+function renderLines (report, text, { ended, isOver }) {
   text.addEnd(report)
   const deaths = report.deaths.filter(({ reason }) => reason !== 'clean')
   for (const target of inReadingOrder(report.targets)) {
@@ -83,7 +87,7 @@ function renderLines (report, text, ended) {
       pid === target.pid && (thread === 'main' || thread === target.thread))
     const end = ended.find(({ pid, thread }) => pid === target.pid && thread === target.thread)
     text.addTarget(target, {
-      source: report.source, died, endedAfterSeconds: end?.afterSeconds
+      source: report.source, died, isOver, endedAfterSeconds: end?.afterSeconds
     })
   }
   if (report.source) text.addSource(report.source)
@@ -219,9 +223,10 @@ class ReportText {
    * @param {object} about
    * @param {import('../sources').Told} [about.source]
    * @param {boolean} about.died true if its process crashed or was killed
+   * @param {boolean} [about.isOver] true if the command ended by itself
    * @param {number} [about.endedAfterSeconds] age at which it ended, if known
    */
-  addTarget (target, { source, died, endedAfterSeconds }) {
+  addTarget (target, { source, died, isOver = false, endedAfterSeconds }) {
     const { thread, pid, node, headline, verdicts, memory } = target
     this.lines.push('')
     this.#say({ text: `${target.target} ${thread}, pid ${pid}, Node ${node}`, style: 'bold' })
@@ -230,7 +235,7 @@ class ReportText {
       .sort((a, b) =>
         Number(b.diagnosis === headline.diagnosis) - Number(a.diagnosis === headline.diagnosis)
       )
-    const isPast = died || (source && endedAfterSeconds !== undefined)
+    const isPast = died || isOver || (source && endedAfterSeconds !== undefined)
     const { state, text } = isPast ? sayPast(target, died) : headline
     if (endedAfterSeconds !== undefined) {
       // The predicted times to a limit refer to the last frame, so they are marked for an ended

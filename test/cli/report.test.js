@@ -49,10 +49,12 @@ const MIXED = [
 ]
 
 it.each([
-  ['main', 'heap_oom', 'Undecided: it ended before js-heap-leak could be decided.'],
-  ['worker-1', 'heap_oom', 'Undecided: js-heap-leak. Run it longer.'],
-  ['main', 'clean', 'Undecided: js-heap-leak. Run it longer.']
-])('advises a longer run only for a living target: %s ended, %s', (thread, reason, text) => {
+  ['main', 'heap_oom', false, 'Undecided: it ended before js-heap-leak could be decided.'],
+  ['worker-1', 'heap_oom', false, 'Undecided: js-heap-leak. Run it longer.'],
+  ['main', 'clean', false, 'Undecided: js-heap-leak. Run it longer.'],
+  // A batch program ended by itself.
+  ['main', 'clean', true, 'Undecided: it ended before js-heap-leak could be decided.']
+])('advises a longer run only if it is possible: %s ended, %s, %j', (thread, reason, isOver, text) => {
   const lines = linesOf({
     exit: { code: null, signal: 'SIGABRT' },
     deaths: [{ target: 'app', thread, pid: 1, reason, text: 'HOW IT ENDED' }],
@@ -63,7 +65,8 @@ it.each([
         open: ['js-heap-leak'],
         text: 'Undecided: js-heap-leak. Run it longer.'
       }
-    }
+    },
+    options: { isOver }
   })
   expect(lines).toContain(`  ${text}`)
 })
