@@ -213,7 +213,7 @@ function ruleOutLittle (signals, limits) {
         'less than a minute: too short to judge', { waitSeconds: SOON_SECONDS })
     }
     return ok(`malloc retains at most ${formatBytes(retained)} of freed memory ` +
-      `(${formatRatio(share)} of RSS)`)
+      `(${formatRatio(share)} of RSS), in the median of the last minute`)
   }
   const isMuch = retained >= limits.roomyRetainedBytes && share >= limits.roomyShareRatio
   if (isMuch || !hasRoom(signals, signals.allocatorSlackBytes, limits)) return null

@@ -58,6 +58,11 @@ module.exports = defineDiagnosis({
     growingHeapShareRatio: 0.25,
     steadinessRatio: 0.6,
     soonSeconds: 120,
+    // The same, before the steadiness is known: a straight line over all readings of a young
+    // process that ends at the limit at once.
+    youngScore: 3,
+    youngFit: 0.95,
+    atOnceSeconds: 30,
     // The heap is the cause if its resident memory reaches this share of the same limit.
     heapShareRatio: 0.4,
     // Share of time spent waiting for memory above memory.high.
@@ -218,11 +223,13 @@ function judgeAlone (signals, limits, finding, target) {
       isBlind && evidence('heapSizeLimitBytes', heapLimit, limits.blindRatio * limit, () =>
         resize ? whyKept(resize, limit) : whyBlind(target, limit)),
       evidence('rssBytes', rssBytes, limits.rssShareRatio * limit, (value, limit) =>
-        `RSS is ${value}. The finding is severe from ${limit} on, if the heap fills ` +
-        `${formatRatio(limits.heapShareRatio)} of the container (now ${formatRatio(heapShare)}).`),
+        `RSS is ${value} in the median of the last half minute. The finding is severe from ` +
+        `${limit} on, if the heap fills ${formatRatio(limits.heapShareRatio)} of the container ` +
+        `(now ${formatRatio(heapShare)}).`),
       fills && evidence('rssGrowthBytesPerSecond', signals.rssTrend?.slope ?? 0, 0, value =>
         `RSS grows by ${value}, and would reach the limit within ` +
-        `${formatSeconds(limits.soonSeconds)}.`),
+        `${formatSeconds(limits.soonSeconds)}: ` +
+        `${formatBytes(signals.memoryRunwayBytes ?? 0)} are left.`),
       hits && evidence('containerLimitHitsPerSecond', hits, 0, value =>
         `Memory use reached the limit ${value}; each time the kernel had to reclaim memory.`)
     ),
@@ -238,12 +245,16 @@ function judgeAlone (signals, limits, finding, target) {
  * @param {number} limit bytes, of the container
  */
 function fillsSoon (signals, limits, limit) {
-  const { rssShareRatio, rssTrend, memoryRunwayBytes, heapResidentBytes } = signals
-  if (rssTrend === null || memoryRunwayBytes === null) return false
-  return (rssShareRatio ?? 0) >= limits.growingRssShareRatio &&
-    (heapResidentBytes ?? 0) >= limits.growingHeapShareRatio * limit &&
-    (rssTrend.steadinessRatio ?? 0) >= limits.steadinessRatio &&
-    memoryRunwayBytes <= limits.soonSeconds * rssTrend.slope
+  const { rssTrend, memoryRunwayBytes: runway, heapResidentBytes } = signals
+  if (rssTrend === null || runway === null) return false
+  const { slope, score, fit, steadinessRatio } = rssTrend
+  const [isLine, seconds] = steadinessRatio === null
+    ? [score >= limits.youngScore && fit >= limits.youngFit, limits.atOnceSeconds]
+    : [steadinessRatio >= limits.steadinessRatio, limits.soonSeconds]
+  // The median of RSS lags behind fast growth.
+  return isLine && runway <= seconds * slope &&
+    runway <= (1 - limits.growingRssShareRatio) * limit &&
+    (heapResidentBytes ?? 0) >= limits.growingHeapShareRatio * limit
 }
 
 /**

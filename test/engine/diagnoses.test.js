@@ -2122,6 +2122,21 @@ it.each([
 })
 
 it.each([
+  ['fills it in a line', 15, 300, 'warning'],
+  ['grows slowly', 5, 150, 'info'],
+  ['stops below half of it', 15, 180, 'info']
+])('a young heap larger than its container of 512 MiB that %s', (_, perSecond, most, severity) => {
+  const { verdict } = watch({
+    seconds: 18,
+    at: t => {
+      const grown = Math.min(perSecond * t, most)
+      return { heapLimitMib: 4096, heapMib: 20 + grown, rssMib: 60 + grown }
+    }
+  })
+  expect(verdict('container-limit-mismatch')).toMatchObject({ state: 'confirmed', severity })
+})
+
+it.each([
   [300, /: 81 % of RSS\.$/],
   [5, /in the median of the last minute\. At the moment the app uses all but 5 MiB\.$/]
 ])('malloc that keeps 300 MiB, of which %d are free now, is told so', (nowMib, summary) => {
