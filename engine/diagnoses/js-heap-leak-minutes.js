@@ -132,6 +132,7 @@ function judgeFlat (signals, limits, line) {
     // Growth that began recently is not a line over all readings yet.
     judgeFewReadings(signals, limits, runway) ??
     judgeYoung(limits, line, mayRise && goesOn) ??
+    judgeShort(limits, line) ??
     // A rise that has ended is no straight line either.
     (mayRise && lateAtMost < limits.levelsOffRatio
       ? judgeSlower(signals, limits, rise, lateAtMost)
@@ -140,6 +141,19 @@ function judgeFlat (signals, limits, line) {
       `${formatValue(growth, 'bytesPerSecond')} over ${formatSeconds(seconds)}` +
       sayForced(signals))
 }
+
+/**
+ * Judges a straight rise with so few readings that a single lower one hides it, such as that of a
+ * second full GC that memwatch ran right after the first.
+ * @param {Limits} limits
+ * @param {Line} line
+ * @returns {Dismissal | null}
+ */
+const judgeShort = (limits, { rise, growth, seconds, fit, score, lateAtMost, share }) =>
+  score < limits.score && growth >= limits.slowestBytesPerSecond && fit >= limits.suspectedFit &&
+  lateAtMost >= limits.lateGrowthRatio && isWorthSuspicion(rise, share, limits)
+    ? unknown(`${sayRose(rise, seconds)}: too few readings to judge`, { keeps: true })
+    : null
 
 /**
  * Judges growth that began late, and is no straight line over all readings yet.

@@ -462,6 +462,17 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
       expect(watch({ seconds, at }).verdict('js-heap-leak').state).toBe('suspected')
     }
   })
+  it.each([[2, 'unknown', 'too few readings to judge'], [0.02, 'ok', 'does not grow in a']])(
+    'at %d MiB/s beside promoted garbage, with seven readings of which one is lower: %s',
+    (perSecond, state, summary) => {
+      const majorsAt = [3, 15, 21, 27, 33, 42, 43]
+      const liveMibAt = t => 10 + perSecond * (t === 43 ? 41.9 : t)
+      const at = rarelyCollected(liveMibAt, 5, majorsAt)
+      expect(watch({ seconds: 46, at }).verdict('js-heap-leak')).toMatchObject({
+        state, summary: expect.stringContaining(summary)
+      })
+    }
+  )
   it('is not suspected if it grew for less than half a minute, and stopped', () => {
     const at = rarelyCollected(t => 10 + 5 * Math.min(t, 38), 0, [2, 13, 20, 27, 38])
     for (let seconds = 30; seconds <= 60; seconds += 2) {
