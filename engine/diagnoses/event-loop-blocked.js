@@ -96,12 +96,12 @@ module.exports = defineDiagnosis({
   runbook: 'MemwatchEventLoopBlocked',
 
   /** @returns {import('./define-diagnosis').Judgement<Finding>} */
-  judge (signals, limits) {
+  judge (signals, limits, { threadId }) {
     const dismissed = ruleOut(signals, limits)
     const delays = dismissed ? findRare(signals, limits) : findFrequent(signals, limits)
     if (dismissed && !delays) return dismissed
     const { longest, mean, isLong, areRare, isHang } = /** @type {Delays} */ (delays)
-    const waiters = findWaiters(signals, limits)
+    const waiters = findWaiters(signals, limits, threadId > 0)
     if (waiters === 'nobody') {
       return ok(`it computes for up to ${ms(longest)} at a time, like a batch job: no server ` +
         'listens, no timer is always pending and no connection stays open, so no client waits')
@@ -127,8 +127,8 @@ module.exports = defineDiagnosis({
         : showEvidence(signals, limits, { waiters, waits }),
       impact: waiters === 'clients'
         ? `Every request, timer and answer waits: ${waited}; health checks may time out.`
-        : `Every timer and answer waits: ${waited}. No server listens: in a batch program this is ` +
-          'harmless.'
+        : `Every timer and answer waits: ${waited}. No server listens: in a batch program, or in ` +
+          'a worker for such work, this is harmless.'
     }
   },
 
@@ -389,19 +389,21 @@ function waitsInside ({ threadCpuRatio, eventLoopUtilizationRatio: busy, cpuTime
 /**
  * Work that waits for a blocked loop. clients: a server listens or has accepted connections, or
  * this is unknown. timers: some timers are always pending, and the loop waits for them. perhaps:
- * timers are pending in a loop without pauses, or outgoing connections are open.
+ * timers are pending in a loop without pauses or in a worker, which often exists for such work, or
+ * outgoing connections are open.
  * @param {Signals} signals
  * @param {Limits} limits
+ * @param {boolean} isWorker
  * @returns {'clients' | 'timers' | 'perhaps' | 'nobody'}
  */
-function findWaiters (signals, { batchBusyRatio }) {
+function findWaiters (signals, { batchBusyRatio }, isWorker) {
   const { serversListening, connectionsAccepted, fewestTimers, fewestConnections } = signals
   if (serversListening !== 0 || connectionsAccepted !== 0) return 'clients'
   // Compare the busy time with the time in which the thread did not wait for a CPU. Given more CPU,
   // a batch program stays as busy, while a loop that waits for timers pauses more.
   const waited = signals.runQueueWaitRatio ?? 0
   const ownBusy = (signals.eventLoopUtilizationRatio - waited) / (1 - waited)
-  if (fewestTimers && ownBusy < batchBusyRatio) return 'timers'
+  if (fewestTimers && !isWorker && ownBusy < batchBusyRatio) return 'timers'
   return fewestTimers || fewestConnections ? 'perhaps' : 'nobody'
 }
 

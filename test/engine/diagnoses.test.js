@@ -2526,10 +2526,12 @@ describe('a blocked loop', () => {
   /**
    * @param {object} values
    * @param {number} [busy]
+   * @param {object} [helloChanges]
    */
-  const blocked = (values, busy = 0.8) =>
+  const blocked = (values, busy = 0.8, helloChanges = {}) =>
     watch({
       seconds: 60,
+      helloChanges,
       at: t => ({ values: { ...busyLoop(t, busy), ...delays(t, 0.4), ...values } })
     }).verdict('event-loop-blocked')
 
@@ -2564,10 +2566,11 @@ describe('a blocked loop', () => {
     )
   })
   it.each([
-    ['timers of a loop that hardly pauses', withTimers, 0.91],
-    ['connections to others', { ...batch, resources: { TCPSocketWrap: 1 } }, 0.5]
-  ])('is only suspected with %s', (_, values, busy) => {
-    const verdict = blocked(values, busy)
+    ['timers of a loop that hardly pauses', withTimers, 0.91, 0],
+    ['connections to others', { ...batch, resources: { TCPSocketWrap: 1 } }, 0.5, 0],
+    ['timers of a worker, which often exists for such work', withTimers, 0.89, 1]
+  ])('is only suspected with %s', (_, values, busy, threadId) => {
+    const verdict = blocked(values, busy, { threadId })
     expect(verdict).toMatchObject({ state: 'suspected', severity: 'info' })
     expect(verdict.evidence.map(({ text }) => text)).toContainEqual(
       expect.stringMatching(/always (pending|open): it is unknown whether a client waits/)
