@@ -3,10 +3,9 @@
 const { EventEmitter } = require('node:events')
 const { randomUUID } = require('node:crypto')
 const { CommandError } = require('../commands/commands')
-const { parseBounded } = require('../data-folder/bounded-json')
-const { readRegularFile } = require('../data-folder/regular-file')
 const { processOf } = require('@memwatch/engine/history/identity')
 const { findCase } = require('@memwatch/engine/verdicts/case')
+const { CaptureAnalysis } = require('./analysis')
 const { kinds } = require('./kinds')
 const { RunningCapture } = require('./running-capture')
 
@@ -19,8 +18,6 @@ const PATIENCE_SECONDS = 300
 const HUNG_UP = 'ERR_STREAM_PREMATURE_CLOSE'
 /** Upper bound of failed captures in memory. */
 const MOST_FAILED = 20
-/** Size limit of profiles that are analysed; larger profiles have no suspects. */
-const MOST_PROFILE_BYTES = 64 * 2 ** 20
 /**
  * Least age of a heap profile at its first reading from which this reading is analysed while the
  * profile runs: someone may be waiting for a line of code.
@@ -68,8 +65,7 @@ const STALLED_MS = 60_000
 class Captures extends EventEmitter {
   #commands
   #store
-  #suspectsOf
-  #retainersOf
+  #analysis
   #closing = new AbortController()
   #now
   /** @type {Map<string, RunningCapture>} */
@@ -84,12 +80,6 @@ class Captures extends EventEmitter {
    *   untilUnixMs: number }>}
    */
   #early = new WeakMap()
-  /**
-   * Heap profiles that began before their capture. Their second reading alone has more samples than
-   * its growth since the first one, and a few objects of unfinished requests among them.
-   * @type {WeakSet<Capture>}
-   */
-  #whole = new WeakSet()
   /** Ended captures by kind and state. @type {Map<string, number>} */
   counts = new Map()
 
@@ -105,8 +95,8 @@ class Captures extends EventEmitter {
     super()
     this.#commands = commands
     this.#store = store
-    this.#suspectsOf = suspectsOf
-    this.#retainersOf = retainersOf
+    const { signal } = this.#closing
+    this.#analysis = new CaptureAnalysis({ store, suspectsOf, retainersOf, signal })
     this.#now = now
   }
 
@@ -154,10 +144,8 @@ class Captures extends EventEmitter {
    * @returns {any} profile as the app sent it, unchecked
    * @throws {Error} if it is larger, not JSON, or does not fit in memory
    */
-  profile ({ id }, part, maxBytes) {
-    return parseBounded(
-      readRegularFile(this.#store.fileOf(id, part), { maxBytes }).toString('utf8')
-    )
+  profile (capture, part, maxBytes) {
+    return this.#analysis.profile(capture, part, maxBytes)
   }
 
   /**
@@ -331,7 +319,7 @@ class Captures extends EventEmitter {
     try {
       const { bytes, sha256 } = await written
       parts = [{ part: 'before', bytes, sha256 }]
-      suspects = this.#pointAt(capture, target.hello, { isEarly: true })
+      suspects = this.#analysis.findEarlySuspects(capture, target.hello)
     } catch {
       // The end of the capture reports an incomplete reading.
       return
@@ -372,14 +360,11 @@ class Captures extends EventEmitter {
         complete.push({ part, bytes, sha256 })
       }
       capture.parts = complete
-      if (running.sampledSeconds > seconds) this.#whole.add(capture)
-      const heap = namesInner ? this.#heapProfileOf(running) : undefined
-      const suspects = this.#pointAt(capture, target.hello, { heap })
-      const isInFirst = this.#whole.has(capture) && suspects?.sites.length === 0
-      capture.suspects = isInFirst && capture.suspects
-        ? this.#pointAt(capture, target.hello, { isEarly: true, isOver: true })
-        : suspects
-      capture.retainers = await this.#findRetainers(capture, target.hello)
+      capture.suspects = this.#analysis.findSuspects(capture, target.hello, {
+        isWhole: running.sampledSeconds > seconds,
+        heap: namesInner ? this.#heapProfilesOf(running) : undefined
+      })
+      capture.retainers = await this.#analysis.findRetainers(capture, target.hello)
       this.#keep(capture)
     } catch (error) {
       if (await this.#keepFirstReading(running, target.hello)) return
@@ -398,27 +383,10 @@ class Captures extends EventEmitter {
    * @returns {import('./suspects').HeapProfiles | null} the heap profile that names the present
    *   suspects of its diagnosis; null: there is none
    */
-  #heapProfileOf ({ capture: { diagnosis }, target }) {
+  #heapProfilesOf ({ capture: { diagnosis }, target }) {
     const known = findCase(target).suspects.get(diagnosis ?? '')
     const heap = known?.kind === 'heap_profile' ? this.get(known.captureId) : undefined
-    if (heap?.state !== 'done') return null
-    const read = (/** @type {string} */ part) => this.profile(heap, part, MOST_PROFILE_BYTES)
-    const hasBefore = this.#partsOf(heap).some(({ part }) => part === 'before')
-    try {
-      return { before: hasBefore ? read('before') : undefined, after: read('profile') }
-    } catch {
-      // The store removed its files.
-      return null
-    }
-  }
-
-  /**
-   * @param {Capture} capture
-   * @returns {Capture['parts']} parts in which suspects are sought
-   */
-  #partsOf (capture) {
-    const { parts } = capture
-    return this.#whole.has(capture) ? parts.filter(({ part }) => part !== 'before') : parts
+    return heap?.state === 'done' ? this.#analysis.heapProfiles(heap) : null
   }
 
   /** @param {Capture} capture a complete capture */
@@ -444,7 +412,7 @@ class Captures extends EventEmitter {
       this.#store.renamePart(id, 'before', 'profile')
       capture.parts = [{ part: 'profile', bytes, sha256 }]
       // This throws if the reading is incomplete.
-      capture.suspects = this.#pointAt(capture, hello)
+      capture.suspects = this.#analysis.findSuspects(capture, hello)
       if (!capture.suspects) return false
       capture.isPartial = true
       this.#keep(capture)
@@ -452,46 +420,6 @@ class Captures extends EventEmitter {
     } catch {
       capture.parts = []
       return false
-    }
-  }
-
-  /**
-   * @param {Capture} capture
-   * @param {import('@memwatch/agent/protocol/frame').Hello} hello
-   * @returns {Promise<Capture['retainers']>} null for a kind of capture that contains no objects
-   */
-  async #findRetainers (capture, { name: app, agentFolder }) {
-    if (capture.kind !== 'heap_snapshot') return null
-    const fileOf = (/** @type {Capture} */ { id, parts }) => this.#store.fileOf(id, parts[0].part)
-    /** @type {Capture | undefined} */
-    const before = this.#store.all.findLast(other =>
-      other.kind === capture.kind && isOfSameIsolate(other, capture))
-    const earlier = before && { file: fileOf(before), atUnixMs: before.requestedUnixMs }
-    const { signal } = this.#closing
-    return this.#retainersOf(fileOf(capture), { earlier, app, agentFolder, signal })
-  }
-
-  /**
-   * @param {Capture} capture
-   * @param {import('@memwatch/agent/protocol/frame').Hello} hello
-   * @param {{ isEarly?: boolean, isOver?: boolean, heap?: import('./suspects').HeapProfiles | null
-   *   }} [options] isEarly: true to read the first reading only; isOver, heap: suspects.js
-   * @returns {Capture['suspects']} null for a profile that does not fit in memory; the profile can
-   *   still be downloaded
-   * @throws {Error} if a part is not a profile
-   */
-  #pointAt (capture, hello, { isEarly = false, isOver = false, heap } = {}) {
-    try {
-      return this.#suspectsOf(
-        { ...capture, parts: isEarly ? [] : this.#partsOf(capture), isEarly, isOver },
-        part => this.profile(capture, isEarly ? 'before' : part, MOST_PROFILE_BYTES),
-        hello,
-        undefined,
-        heap
-      )
-    } catch (error) {
-      if (error instanceof RangeError) return null
-      throw error
     }
   }
 
@@ -511,14 +439,6 @@ class Captures extends EventEmitter {
     if (this.#failed.length > MOST_FAILED) this.#failed.shift()
   }
 }
-
-/**
- * @param {Capture} a
- * @param {Capture} b
- */
-const isOfSameIsolate = (a, b) =>
-  a.pid === b.pid && a.host === b.host && a.thread === b.thread &&
-  a.startedAtUnixMs === b.startedAtUnixMs
 
 /**
  * Free memory of the container.
