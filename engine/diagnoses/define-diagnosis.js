@@ -61,7 +61,7 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {boolean} [keeps] true if the evidence is too close to the limits to withdraw an
  *   earlier finding
  * @property {boolean} [refutes] with `unknown`: true if the evidence withdraws the first suspicion
- *   at once
+ *   at once, and a confirmed finding once it has lasted as long as that of `ok` has to
  * @property {string} [standing] beginning of the summary while newer, weaker evidence has not
  *   lasted long enough to withdraw the finding: a clause without momentary values and without a
  *   full stop

@@ -128,7 +128,7 @@ function judgeFlat (signals, limits, line) {
   }
   const filled = formatRatio(signals.liveHeapShareRatio ?? 0)
   const fills = `fills ${filled} of its limit, where growth is not visible`
-  return judgeNearLimit(signals, limits, line, fills) ??
+  return judgeNearLimit(signals, limits, fills) ??
     // Growth that began recently is not a line over all readings yet.
     judgeFewReadings(signals, limits, runway) ??
     judgeYoung(limits, line, mayRise && goesOn) ??

@@ -21,7 +21,7 @@ function ruleOutFilling (signals, limits, line) {
   const { rise, late } = line
   if (late >= limits.lateGrowthRatio) return null
   const slows = 'slows down just under its limit, as any growth does'
-  return judgeNearLimit(signals, limits, line, slows) ??
+  return judgeNearLimit(signals, limits, slows) ??
     judgeSlower(signals, limits, rise, late)
 }
 
@@ -53,20 +53,17 @@ const sayLevelsOff = (rise, late) =>
 /**
  * @param {Signals} signals
  * @param {Limits} limits
- * @param {Line} line
  * @param {string} does predicate of the live heap in the sentence, such as `slows down`
  * @returns {Dismissal | null} null if there is room to grow
  */
-function judgeNearLimit (signals, limits, line, does) {
+function judgeNearLimit (signals, limits, does) {
   if (!isNearLimit(signals, limits)) return null
-  const filled = formatRatio(signals.liveHeapShareRatio ?? 0)
-  if (isUnhindered(signals, limits) && hasEnded(limits, line)) {
-    return ok(`the live heap grew by ${formatBytes(line.rise)} and stays at ${filled} of its ` +
-      'limit, which growth at that rate would have reached long ago')
-  }
-  if (isUnhindered(signals, limits) && stands(limits, line)) {
-    return ok(`the live heap stays at ${filled} of its limit, and has not grown for ` +
-      formatSeconds(line.seconds))
+  if (isUnhindered(signals, limits) && stands(signals, limits)) {
+    const filled = formatRatio(signals.liveHeapShareRatio ?? 0)
+    const seconds = formatSeconds(signals.liveHeapStandsSeconds ?? 0)
+    return unknown(`the live heap has stayed at ${filled} of its limit for ${seconds}, although ` +
+      'growth as fast as before would have filled the rest. Only a larger heap limit would show ' +
+      'a slower leak', { openUntil: 'setting', refutes: true })
   }
   return unknown(`the live heap ${does}: only a larger heap limit would show a ` +
     'leak', { openUntil: 'setting' })
@@ -83,20 +80,14 @@ const isUnhindered = ({ gcPauseRatio: pauses, loadGrowthRatio: load }, limits) =
   load !== null && load >= limits.steadyLoadRatio
 
 /**
- * Did the growth end just below the limit? Otherwise the process would have died since.
+ * Has the live heap been just below its limit for longer than the rise to it took? If that growth
+ * went on, the process would have died since: more than half of the limit was filled in that time.
+ * @param {Signals} signals
  * @param {Limits} limits
- * @param {Line} line
  */
-const hasEnded = (limits, { rise, lateAtMost, runway }) =>
-  lateAtMost < limits.endedRatio && rise >= limits.endedRoomRatio * runway
-
-/**
- * Has the live heap been the same for so long that growth would show, or have filled the room?
- * @param {Limits} limits
- * @param {Line} line
- */
-const stands = (limits, { rise, score, seconds, runway }) =>
-  score < limits.score && seconds >= limits.stoodSeconds && rise <= limits.stoodRoomRatio * runway
+const stands = ({ liveHeapStandsSeconds: stands, liveHeapRoseSeconds: rose }, limits) =>
+  stands !== null && rose !== null &&
+  stands >= Math.max(limits.stoodSeconds, limits.stoodRiseRatio * rose)
 
 /**
  * @param {Signals} signals

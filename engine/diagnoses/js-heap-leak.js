@@ -24,6 +24,8 @@ module.exports = defineDiagnosis({
     'liveHeapBytes',
     'liveHeapTrend',
     'liveHeapFallRatio',
+    'liveHeapStandsSeconds',
+    'liveHeapRoseSeconds',
     'liveHeapFilledLoopRatio',
     'liveHeapLineSeconds',
     'liveHeapAgeSeconds',
@@ -77,15 +79,13 @@ module.exports = defineDiagnosis({
     filledLoopRatio: 0.95,
     // Growth below this share of its rate has ended, however busy the loop is.
     endedRatio: 0.1,
-    // Growth that ended just below the limit would have filled the room twice within the last third
-    // of its line, unless GC took most of the time, or the load fell below this share.
-    endedRoomRatio: 6,
+    // The growth of a live heap has ended if it has stayed just below its limit for this time, and
+    // for this multiple of the time that the second half of its rise took. GC that takes most of
+    // the time slows a leak down, and so does a load that fell below this share.
+    stoodSeconds: 60,
+    stoodRiseRatio: 1.5,
     slowedByGcRatio: 0.5,
     steadyLoadRatio: 0.7,
-    // The same, if the line begins after the growth: it lasted this long without a trend, and rose
-    // by at most this share of the room.
-    stoodSeconds: 60,
-    stoodRoomRatio: 0.25,
     // A live heap that falls by this share of its rise is no longer suspected. A cache of two
     // generations fell by 0.55 when it dropped the older one.
     fallShareRatio: 0.5,

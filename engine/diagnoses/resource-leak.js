@@ -26,6 +26,7 @@ module.exports = defineDiagnosis({
     'listenerWarnings',
     'loadGrowthRatio',
     'connectionsKeptRatio',
+    'socketsEarlierGrowthRatio',
     'liveHeapBytes',
     'liveHeapShareRatio',
     'liveHeapTrend',
@@ -76,9 +77,10 @@ module.exports = defineDiagnosis({
     keptMostRatio: 1.25,
     // Timers of one connection, such as those of its heartbeat.
     timersEach: 2,
-    // Clients explain no growth that takes longer: a load that grows for so long also takes more
-    // CPU time.
+    // Clients explain no growth that takes longer, or that was half as fast before the last ten
+    // minutes: a load that grows for so long also takes more CPU time.
     clientsSeconds: 600,
+    earlierGrowthRatio: 0.5,
     // Limits of a saturated process: its loop is busy nearly all the time, its CPU quota is used up
     // in many periods, or it mostly waits for a CPU. It responds more slowly than clients send, so
     // its work does not show the load. A healthy server with 0.1 of a core used up its quota in a
@@ -99,7 +101,7 @@ module.exports = defineDiagnosis({
     }
     const grown = findGrown(kinds, limits)
     const cause = findCause(kinds, grown, limits)
-    if (!cause) return ok(`no handles pile up (${listActive(kinds)})`)
+    if (!cause) return ruleOut(kinds, limits)
     const { name, rise, perSecond, seconds, steady } = cause
     if (steady < limits.levelsOffRatio) {
       return ok(`${name} grew by ${formatNumber(rise)} and level off`)
@@ -207,6 +209,20 @@ function findCause (kinds, grown, { steadinessRatio, levelsOffRatio, sourceShare
   return source ? { ...source, steady: Math.max(source.steady, worst.steady) } : worst
 }
 
+/**
+ * Rules out a leak if no kind grows by much. A leak that goes on adds an ever smaller share.
+ * @param {Count[]} kinds
+ * @param {Limits} limits
+ */
+function ruleOut (kinds, limits) {
+  const grows = kinds.find(({ rise, steady }) =>
+    rise >= limits.rise && steady >= limits.steadinessRatio)
+  if (!grows) return ok(`no handles pile up (${listActive(kinds)})`)
+  const { name, rise, now } = grows
+  return ok(`${name} grew by ${formatNumber(rise)}, little beside the ${formatNumber(now)} that ` +
+    'are open', { keeps: true })
+}
+
 /** @param {Count[]} kinds */
 const listActive = kinds =>
   kinds
@@ -231,7 +247,9 @@ function weighLoad (signals, limits, cause, descriptorKind) {
   const isSaturated = busy >= limits.saturatedRatio || throttled >= limits.throttledRatio ||
     queued >= limits.queuedRatio
   const kept = signals.connectionsKeptRatio ?? 0
-  const isClients = cause.seconds < limits.clientsSeconds && kept >= limits.keptLeastRatio &&
+  const isClients = cause.seconds < limits.clientsSeconds &&
+    (signals.socketsEarlierGrowthRatio ?? 0) < limits.earlierGrowthRatio &&
+    kept >= limits.keptLeastRatio &&
     isOfConnections(signals, limits, { cause, kept, descriptorKind })
   return { growthRatio, grows, busy, throttled, queued, isSaturated, kept, isClients }
 }

@@ -23,6 +23,7 @@ const signals = Object.freeze({
   ...require('./heap'),
   ...require('./promotion'),
   ...require('./heap-bound'),
+  ...require('./standing-heap'),
   ...require('./lasting'),
   ...require('./gc'),
   ...require('./memory'),

@@ -3,6 +3,7 @@
 const { growthOf, steadiness } = require('./growth')
 const { acrossMajors, bytesTrend, countTrend, trendOf } = require('./trend-signal')
 const { QUICK_SECONDS, loadShare, mostLoadShare } = require('./load-share')
+const { median } = require('../statistics/quantile')
 const { DAY_SECONDS } = require('../statistics/unexplained-growth')
 
 /** The load counts as the cause of a rise if it explains this share of the rise. */
@@ -90,6 +91,30 @@ function connectionsKept (window) {
   return line.slope / (accepted.increase / accepted.overSeconds)
 }
 
+/** The recent growth of sockets, and the growth before it, in seconds before now. */
+const EARLIER = Object.freeze({ from: 900, to: 600 })
+/** Length of the slices whose medians are compared. */
+const SLICE_SECONDS = 60
+
+/**
+ * @param {import('../history/window').Window} window
+ * @returns {number | null} null without growth in the last ten minutes, or in a younger process
+ */
+function earlierGrowth (window) {
+  const { times, values } = window.points('sockets', EARLIER.from)
+  const { nowSeconds } = window
+  /** @param {number} before seconds */
+  const at = before => {
+    const from = nowSeconds - before
+    const near = values.filter((_, i) => times[i] >= from && times[i] <= from + SLICE_SECONDS)
+    return near.length > 0 ? median(near) : NaN
+  }
+  const [oldest, before, now] = [EARLIER.from, EARLIER.to, SLICE_SECONDS].map(at)
+  const recently = (now - before) / (EARLIER.to - SLICE_SECONDS)
+  const earlier = (before - oldest) / (EARLIER.from - EARLIER.to)
+  return recently > 0 && Number.isFinite(earlier) ? earlier / recently : null
+}
+
 module.exports = {
   socketsOpen: now('sockets', 'Sockets and pipes'),
   socketsTrend: trend('sockets', 'sockets and pipes'),
@@ -99,6 +124,14 @@ module.exports = {
     help: 'Growth of sockets and pipes, divided by the connections that servers of the isolate ' +
       'accepted meanwhile: near 1 if clients connect and stay connected.',
     compute: connectionsKept
+  }),
+  socketsEarlierGrowthRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    expected: 'after fifteen minutes, while sockets pile up',
+    afterEvent: true,
+    help: 'Growth of sockets and pipes per second from fifteen to ten minutes ago, divided by that ' +
+      'of the last ten minutes.',
+    compute: earlierGrowth
   }),
   timersActive: now('timers', 'Active timers'),
   timersTrend: trend('timers', 'active timers'),

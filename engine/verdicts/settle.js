@@ -38,7 +38,8 @@ const LONGEST_SECONDS = 43_200
 /**
  * Hysteresis of verdicts. A verdict is raised when judgements agree, and withdrawn when the
  * evidence against it has lasted half as long as the evidence for it, or refutes a suspicion.
- * Missing evidence (`unknown`) withdraws no confirmed verdict: an idle minute proves nothing.
+ * Missing evidence (`unknown`, unless it refutes) withdraws no confirmed verdict: an idle minute
+ * proves nothing.
  *
  * @param {SettledState | undefined} before
  * @param {Judgement} judgement
@@ -65,7 +66,8 @@ function settle (before, judgement, nowSeconds) {
   if (before && !isRefuted && STATE_RANK[judgement.state] < STATE_RANK[before.state]) {
     // The time until a confirmed verdict is withdrawn does not run while evidence is missing, or
     // while it is close to the limits that raised the verdict.
-    const standsStill = judgement.keeps || (wasConfirmed && judgement.state === 'unknown')
+    const isMissing = judgement.state === 'unknown' && !judgement.refutes
+    const standsStill = judgement.keeps || (wasConfirmed && isMissing)
     const seenAtSeconds = standsStill ? nowSeconds : before.seenAtSeconds
     if (nowSeconds - seenAtSeconds < withdrawAfterSeconds(before)) {
       const stands = standOn(before.judgement, judgement)

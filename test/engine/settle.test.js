@@ -86,6 +86,15 @@ describe('settle', () => {
     const certain = settle(settle(undefined, confirmed, 0), confirmed, 2)
     expect(settle(certain, refuted, 4).state).toBe('confirmed')
   })
+  it('withdraws a confirmed finding that is refuted for long enough, but none without readings', () => {
+    const confirmed = { ...judgement('confirmed'), seconds: 100 }
+    const certain = settle(settle(undefined, confirmed, 0), confirmed, 2)
+    const missing = judgement('unknown')
+    const refuted = { ...missing, refutes: true }
+    expect(settle(certain, refuted, 51).state).toBe('confirmed')
+    expect(settle(certain, refuted, 52).state).toBe('unknown')
+    expect(settle(certain, missing, 4000).state).toBe('confirmed')
+  })
   it.each([80, 0])('keeps a finding while the same growth goes on, with %d s left', secondsLeft => {
     const found = { ...judgement('confirmed'), standing: 'Sockets grew by 50', secondsLeft: 90 }
     const weaker = {
