@@ -149,9 +149,8 @@ function judgeFlat (signals, limits, line) {
  * @param {Line} line
  * @returns {Dismissal | null}
  */
-const judgeShort = (limits, { rise, growth, seconds, fit, score, lateAtMost, share }) =>
-  score < limits.score && growth >= limits.slowestBytesPerSecond && fit >= limits.suspectedFit &&
-  lateAtMost >= limits.lateGrowthRatio && isWorthSuspicion(rise, share, limits)
+const judgeShort = (limits, { rise, seconds, fit, score, share }) =>
+  score < limits.score && fit >= limits.suspectedFit && isWorthSuspicion(rise, share, limits)
     ? unknown(`${sayRose(rise, seconds)}: too few readings to judge`, { keeps: true })
     : null
 

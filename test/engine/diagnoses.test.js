@@ -2160,13 +2160,13 @@ it.each([
 it.each([
   ['fills it in a line', 19, t => 16 * t, 'warning'],
   ['grows slowly', 19, t => 5 * t, 'info'],
-  ['stops below half of it', 19, t => Math.min(16 * t, 180), 'info'],
-  ['would need 18 s to fill it', 14, t => 14.3 * t, 'info'],
-  ['grows in one step', 19, t => t < 12 ? t : 290, 'info']
+  ['stops below half of it', 19, t => Math.min(16 * t, 140), 'info'],
+  ['would need 18 s to fill it', 16, t => 12 * t, 'info'],
+  ['grows in steps', 19, t => 150 * ((t >= 4) + (t >= 12)), 'info']
 ])('a young heap larger than its container of 512 MiB that %s', (_, seconds, grown, severity) => {
   const { verdict } = watch({
     seconds,
-    at: t => ({ heapLimitMib: 4096, heapMib: 20 + grown(t), rssMib: 60 + grown(t) })
+    at: t => ({ heapLimitMib: 4096, heapMib: 80 + grown(t), rssMib: 100 + grown(t) })
   })
   expect(verdict('container-limit-mismatch')).toMatchObject({ state: 'confirmed', severity })
 })
