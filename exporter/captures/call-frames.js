@@ -50,14 +50,17 @@ const nameOf = ({ functionName }) => functionName === '' ? '(anonymous)' : funct
  * @template {{ callFrame: CallFrame }} Node
  * @param {Node[]} stack frames, the innermost first
  * @returns {{ owner: Node | undefined, callees: Node[] }} owner: the innermost frame of the app's
- *   own code, otherwise of a dependency; callees: the frames that it called, the outermost first
+ *   own code, otherwise of a dependency, otherwise the function of WebAssembly that Node.js called;
+ *   callees: the frames that it called, the outermost first
  */
 function ownerOf (stack) {
-  for (const origin of ['app', 'dependency']) {
-    const at = stack.findIndex(({ callFrame }) => originOf(callFrame) === origin)
-    if (at >= 0) return { owner: stack[at], callees: stack.slice(0, at).reverse() }
-  }
-  return { owner: undefined, callees: stack.slice().reverse() }
+  const at = ['app', 'dependency']
+    .map(origin => stack.findIndex(({ callFrame }) => originOf(callFrame) === origin))
+    .concat(stack.findLastIndex(({ callFrame }) => isWebAssembly(callFrame)))
+    .find(index => index >= 0)
+  return at === undefined
+    ? { owner: undefined, callees: stack.slice().reverse() }
+    : { owner: stack[at], callees: stack.slice(0, at).reverse() }
 }
 
 module.exports = { isWebAssembly, originOf, pathOf, nameOf, ownerOf, isOfAgent }

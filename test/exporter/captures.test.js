@@ -384,6 +384,10 @@ describe('native calls of a CPU profile', () => {
       ...times(3, allocated), ...times(3, [...allocated, ['scan', file, 0]])
     ]))
     expect(inner).toMatchObject({ function: 'read', call: 'malloc', share: 1 })
+    // Node.js may call WebAssembly directly, for example in a timer.
+    const timer = [['listOnTimeout', 'node:internal/timers', 5], ['tick', file, 0]]
+    const { sites: [outer] } = nativeCalls(cpu(times(5, [...timer, ['scan', file, 0]])))
+    expect(outer).toMatchObject({ function: 'tick', file, share: 1 })
   })
   it('need four samples and more than a seventh of the time', () => {
     const countOf = stacks => nativeCalls(cpu(stacks)).sites.length
