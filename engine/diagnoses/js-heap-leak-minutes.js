@@ -151,7 +151,7 @@ function judgeFlat (signals, limits, line) {
  */
 const judgeShort = (limits, { rise, seconds, fit, score, share }) =>
   score < limits.score && fit >= limits.suspectedFit && isWorthSuspicion(rise, share, limits)
-    ? unknown(`${sayRose(rise, seconds)}: too few readings to judge`, { keeps: true })
+    ? unknown(`${sayRose(rise, seconds)}: too few readings to judge`, { seconds, keeps: true })
     : null
 
 /**
