@@ -81,7 +81,7 @@ const isUnhindered = ({ gcPauseRatio: pauses, loadGrowthRatio: load }, limits) =
 
 /**
  * Has the live heap been just below its limit for longer than the rise to it took? If that growth
- * went on, the process would have died since: more than half of the limit was filled in that time.
+ * went on, the process would have died since: nearly half of the limit was filled in that time.
  * @param {Signals} signals
  * @param {Limits} limits
  */
