@@ -147,9 +147,60 @@ const LEAST_SCAVENGES = 10
  */
 function loadGrowth (window) {
   const work = workGrowth(window, 'threadCpuSeconds') ?? estimatedGrowth(window)
-  const allocation = workGrowth(window, 'scavenges', { least: LEAST_SCAVENGES })
-  return work === null ? null : Math.max(work, allocation ?? 0)
+  return work === null ? null : Math.max(work, allocationGrowth(window) ?? 0)
 }
+
+/** Least share of the frames of the last third that the first third must have. */
+const ALIKE_FRAMES_SHARE = 0.9
+
+/**
+ * Growth of the bytes that the app allocates. A scavenge stands for a full semi-space. With few
+ * scavenges, the used heap rises between two frames by what was allocated.
+ * @param {Window} window
+ * @returns {number | null} ratio; null if older frames are not all known any more
+ */
+function allocationGrowth (window) {
+  const scavenges = workGrowth(window, 'scavenges', { least: LEAST_SCAVENGES })
+  if (scavenges !== null) return scavenges * semiSpaceGrowth(window)
+  const [early, late] = thirds(window, 'heapUsedBytes').map(values =>
+    values.map((value, i) => i > 0 ? Math.max(0, value - values[i - 1]) : 0))
+  const isKnown = early.length > 1 && early.length >= ALIKE_FRAMES_SHARE * late.length
+  return isKnown && mean(early) > 0 ? mean(late) / mean(early) : null
+}
+
+/**
+ * Growth of the semi-spaces, and so of the bytes that a scavenge stands for.
+ * @param {Window} window
+ * @returns {number} ratio of the means of the last and the first third; 1 if they are unknown
+ */
+function semiSpaceGrowth (window) {
+  const [before, now] = thirds(window, 'semiSpaceCapacityBytes').map(mean)
+  return before > 0 && now > 0 ? now / before : 1
+}
+
+/**
+ * @param {Window} window
+ * @param {import('../history/tracks').TrackName} track
+ * @returns {number[][]} values of the first and of the last third of the time that is compared
+ */
+function thirds (window, track) {
+  const span = loadSpan(window)
+  const { times, values } = window.points(track, span)
+  return [span, span / 3].map(seconds => {
+    const from = window.nowSeconds - seconds
+    return values.filter((_, i) => times[i] >= from && times[i] <= from + span / 3)
+  })
+}
+
+/** @param {number[]} values */
+const mean = values => values.reduce((sum, value) => sum + value, 0) / values.length
+
+/**
+ * Time over which the load is compared: without the start of the process.
+ * @param {Window} window
+ * @returns {number} seconds
+ */
+const loadSpan = window => Math.min(600, 0.8 * window.nowSeconds)
 
 /**
  * Growth of the work where no CPU time of the thread is known. On a busy machine the difference
@@ -172,7 +223,7 @@ function estimatedGrowth (window) {
  * @returns {number | null} ratio
  */
 function workGrowth (window, track, { less, least = 0 } = {}) {
-  const span = Math.min(600, 0.8 * window.nowSeconds)
+  const span = loadSpan(window)
   const work = (/** @type {number} */ seconds) => {
     const all = window.increase(track, seconds)
     const waited = less && window.increase(less, seconds)

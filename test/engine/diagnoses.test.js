@@ -1543,6 +1543,28 @@ describe('resource-leak', () => {
       state, summary: expect.stringMatching(summary)
     })
   })
+  it.each([
+    ['scavenges of growing semi-spaces', t => ({ scavenges: 2, semiMib: t < 45 ? 1 : 4 }), 'load'],
+    ['scavenges of equal semi-spaces', () => ({ scavenges: 2, semiMib: 4 }), 'up'],
+    ['a heap that rises ever faster between its few GCs',
+      t => ({ scavenges: 0, usedMib: 20 + (t % 10) * t / 20 }), 'load'],
+    ['a heap that rises evenly between its few GCs',
+      t => ({ scavenges: 0, usedMib: 20 + (t % 10) }), 'up']
+  ])('of a young process with steady CPU time, and %s', (_, numbers, ending) => {
+    const at = t => ({
+      ...numbers(t),
+      values: {
+        heapUsedBytes: (numbers(t).usedMib ?? 20) * MIB,
+        resources: { TCPSocketWrap: 3 * t },
+        eventLoopActiveSeconds: 0.04 * t,
+        eventLoopIdleSeconds: 0.96 * t
+      }
+    })
+    const { state, summary } = watch({ seconds: 90, at }).verdict('resource-leak')
+    expect({ state, summary }).toEqual(ending === 'up'
+      ? { state: 'confirmed', summary: expect.stringMatching(/they pile up\.$/) }
+      : { state: 'suspected', summary: expect.stringMatching(/or the load needs them\.$/) })
+  })
   it.each([[3850, 'suspected'], [4500, 'confirmed'], [6000, 'confirmed']])(
     'of two sockets a second from 3,600 s on, beside clients that come back, is at %d s %s',
     (seconds, state) => {
@@ -2162,7 +2184,7 @@ it.each([
   ['grows slowly', 19, t => 5 * t, 'info'],
   ['stops below half of it', 19, t => Math.min(16 * t, 140), 'info'],
   ['would need 18 s to fill it', 16, t => 12 * t, 'info'],
-  ['grows in steps', 19, t => 150 * ((t >= 4) + (t >= 12)), 'info']
+  ['grows in steps', 19, t => (t < 4 ? 0 : t < 12 ? 150 : 300), 'info']
 ])('a young heap larger than its container of 512 MiB that %s', (_, seconds, grown, severity) => {
   const { verdict } = watch({
     seconds,
