@@ -223,10 +223,7 @@ function judgeAlone (signals, limits, finding, target) {
         `The container's limit is ${value}; heap and other memory together may reach ${worst}.`),
       isBlind && evidence('heapSizeLimitBytes', heapLimit, limits.blindRatio * limit, () =>
         resize ? whyKept(resize, limit) : whyBlind(target, limit)),
-      evidence('rssBytes', rssBytes, limits.rssShareRatio * limit, (value, limit) =>
-        `RSS is ${value} in the median of the last half minute. The finding is severe from ` +
-        `${limit} on, if the heap fills ${formatRatio(limits.heapShareRatio)} of the container ` +
-        `(now ${formatRatio(heapShare)}).`),
+      showRss(rssBytes, limit, isBlind ? null : heapShare, limits),
       fills > 0 && evidence('rssGrowthBytesPerSecond', signals.rssTrend?.slope ?? 0, 0, value =>
         `RSS grows by ${value}, and would reach the limit within ${formatSeconds(fills)}: ` +
         `${formatBytes(signals.memoryRunwayBytes ?? 0)} are left.`),
@@ -236,6 +233,23 @@ function judgeAlone (signals, limits, finding, target) {
     impact: 'V8 does not run more GCs when the container is nearly full. If the heap then grows, ' +
       'the kernel kills the process (exit 137, OOMKilled), and the log has no message about a heap.'
   }
+}
+
+/**
+ * @param {number} rssBytes
+ * @param {number} limit bytes, of the container
+ * @param {number | null} heapShare share of the container that the heap fills; null if a heap that
+ *   may outgrow the container makes the finding certain
+ * @param {Limits} limits
+ */
+function showRss (rssBytes, limit, heapShare, limits) {
+  const share = heapShare === null ? limits.suspectedRssShareRatio : limits.rssShareRatio
+  return evidence('rssBytes', rssBytes, share * limit, (value, limit) =>
+    `RSS is ${value} in the median of the last half minute. The finding is ` +
+    (heapShare === null
+      ? `a warning from ${limit} on.`
+      : `certain from ${limit} on, if the heap fills ${formatRatio(limits.heapShareRatio)} of the ` +
+        `container (now ${formatRatio(heapShare)}).`))
 }
 
 /**
