@@ -58,7 +58,7 @@ const sayLevelsOff = (rise, late) =>
  */
 function judgeNearLimit (signals, limits, does) {
   if (!isNearLimit(signals, limits)) return null
-  if (isUnhindered(signals, limits) && stands(signals, limits)) {
+  if (stands(signals, limits)) {
     const filled = formatRatio(signals.liveHeapShareRatio ?? 0)
     const seconds = formatSeconds(signals.liveHeapStandsSeconds ?? 0)
     return unknown(`the live heap has stayed at ${filled} of its limit for ${seconds}, although ` +
@@ -70,24 +70,20 @@ function judgeNearLimit (signals, limits, does) {
 }
 
 /**
- * True if a leak would go on: a lower load stops a leak, and GC that takes most of the time slows
- * it down.
+ * Has the live heap been just below its limit for a long time, and for much of the work that its
+ * rise took? If that growth went on, the process would have died since: nearly half of the limit
+ * was filled by that work. A lower load stops a leak, and GC that takes most of the time slows it
+ * down.
  * @param {Signals} signals
  * @param {Limits} limits
  */
-const isUnhindered = ({ gcPauseRatio: pauses, loadGrowthRatio: load }, limits) =>
-  pauses !== null && pauses < limits.slowedByGcRatio &&
-  load !== null && load >= limits.steadyLoadRatio
-
-/**
- * Has the live heap been just below its limit for longer than the rise to it took? If that growth
- * went on, the process would have died since: nearly half of the limit was filled in that time.
- * @param {Signals} signals
- * @param {Limits} limits
- */
-const stands = ({ liveHeapStandsSeconds: stands, liveHeapRoseSeconds: rose }, limits) =>
-  stands !== null && rose !== null &&
-  stands >= Math.max(limits.stoodSeconds, limits.stoodRiseRatio * rose)
+function stands (signals, limits) {
+  const { liveHeapStandsSeconds: stood, liveHeapRoseSeconds: rose } = signals
+  const { liveHeapStandLoadRatio: load, gcPauseRatio: pauses } = signals
+  if (stood === null || rose === null || load === null || pauses === null) return false
+  return pauses < limits.slowedByGcRatio && load >= limits.loadedRatio &&
+    stood >= limits.stoodSeconds && load * stood >= limits.stoodWorkRatio * rose
+}
 
 /**
  * @param {Signals} signals

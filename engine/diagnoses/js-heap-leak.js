@@ -26,6 +26,7 @@ module.exports = defineDiagnosis({
     'liveHeapFallRatio',
     'liveHeapStandsSeconds',
     'liveHeapRoseSeconds',
+    'liveHeapStandLoadRatio',
     'liveHeapFilledLoopRatio',
     'liveHeapLineSeconds',
     'liveHeapAgeSeconds',
@@ -42,7 +43,6 @@ module.exports = defineDiagnosis({
     'timersTrend',
     'listenerWarnings',
     'gcPauseRatio',
-    'loadGrowthRatio',
     'promotedKeptRatio',
     'keptTrend',
     'liveHeapReadingsDueSeconds',
@@ -80,12 +80,12 @@ module.exports = defineDiagnosis({
     // Growth below this share of its rate has ended, however busy the loop is.
     endedRatio: 0.1,
     // The growth of a live heap has ended if it has stayed just below its limit for this time, and
-    // for this multiple of the time that the second half of its rise took. GC that takes most of
-    // the time slows a leak down, and so does a load that fell below this share.
+    // for this share of the work that the second half of its rise took. GC that takes most of the
+    // time slows a leak down, and so does a load that fell below this share of that in the rise.
     stoodSeconds: 60,
-    stoodRiseRatio: 1.5,
+    stoodWorkRatio: 0.75,
     slowedByGcRatio: 0.5,
-    steadyLoadRatio: 0.7,
+    loadedRatio: 0.3,
     // A live heap that falls by this share of its rise is no longer suspected. A cache of two
     // generations fell by 0.55 when it dropped the older one.
     fallShareRatio: 0.5,

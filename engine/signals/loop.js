@@ -150,50 +150,50 @@ function loadGrowth (window) {
   return work === null ? null : Math.max(work, allocationGrowth(window) ?? 0)
 }
 
-/** Least share of the frames of the last third that the first third must have. */
-const ALIKE_FRAMES_SHARE = 0.9
+/** Age up to which V8 compiles the code of a process, and enlarges its semi-spaces. */
+const YOUNG_SECONDS = 180
 
 /**
- * Growth of the bytes that the app allocates. A scavenge stands for a full semi-space. With few
- * scavenges, the used heap rises between two frames by what was allocated.
+ * Growth of the bytes that the app allocates. A scavenge stands for a semi-space, which has its
+ * final size after some minutes. In a young process with few scavenges, the used heap rises between
+ * two frames by what was allocated.
  * @param {Window} window
- * @returns {number | null} ratio; null if older frames are not all known any more
+ * @returns {number | null} ratio
  */
 function allocationGrowth (window) {
   const scavenges = workGrowth(window, 'scavenges', { least: LEAST_SCAVENGES })
-  if (scavenges !== null) return scavenges * semiSpaceGrowth(window)
-  const [early, late] = thirds(window, 'heapUsedBytes').map(values =>
-    values.map((value, i) => i > 0 ? Math.max(0, value - values[i - 1]) : 0))
-  const isKnown = early.length > 1 && early.length >= ALIKE_FRAMES_SHARE * late.length
-  return isKnown && mean(early) > 0 ? mean(late) / mean(early) : null
-}
-
-/**
- * Growth of the semi-spaces, and so of the bytes that a scavenge stands for.
- * @param {Window} window
- * @returns {number} ratio of the means of the last and the first third; 1 if they are unknown
- */
-function semiSpaceGrowth (window) {
-  const [before, now] = thirds(window, 'semiSpaceCapacityBytes').map(mean)
-  return before > 0 && now > 0 ? now / before : 1
+  if (window.nowSeconds > YOUNG_SECONDS) return scavenges
+  const capacities = window.points('semiSpaceCapacityBytes')
+  const capacityAt = new Map(capacities.times.map((time, i) => [time, capacities.values[i]]))
+  return scavenges === null
+    ? compareThirds(window, 'heapUsedBytes', rise => Math.max(0, rise))
+    : compareThirds(window, 'scavenges', (count, time) => count * (capacityAt.get(time) ?? NaN))
 }
 
 /**
  * @param {Window} window
  * @param {import('../history/tracks').TrackName} track
- * @returns {number[][]} values of the first and of the last third of the time that is compared
+ * @param {(difference: number, time: number) => number} amountOf amount that a difference between
+ *   two frames stands for
+ * @returns {number | null} amount a second in the last third of the time that is compared, divided
+ *   by that in the first third
  */
-function thirds (window, track) {
+function compareThirds (window, track, amountOf) {
   const span = loadSpan(window)
   const { times, values } = window.points(track, span)
-  return [span, span / 3].map(seconds => {
+  const [before, now] = [span, span / 3].map(seconds => {
     const from = window.nowSeconds - seconds
-    return values.filter((_, i) => times[i] >= from && times[i] <= from + span / 3)
+    let amount = 0
+    let duration = 0
+    for (let i = 1; i < times.length; i++) {
+      if (times[i - 1] < from || times[i] > from + span / 3) continue
+      amount += amountOf(values[i] - values[i - 1], times[i])
+      duration += times[i] - times[i - 1]
+    }
+    return amount / duration
   })
+  return before > 0 && now >= 0 ? now / before : null
 }
-
-/** @param {number[]} values */
-const mean = values => values.reduce((sum, value) => sum + value, 0) / values.length
 
 /**
  * Time over which the load is compared: without the start of the process.
@@ -261,8 +261,9 @@ module.exports = {
     unit: 'ratio',
     help: 'Load in the last third of the last ten minutes, divided by the load in the first ' +
       'third; 1 is a steady load. The load is CPU time of the thread, or event loop activity ' +
-      'without waits for a CPU, or CPU time of the process, if that is unknown; or the rate of ' +
-      'scavenges if that grew more.',
+      'without waits for a CPU, or CPU time of the process, if that is unknown; or allocation if ' +
+      'that grew more: the rate of scavenges, in the first minutes with the size of the ' +
+      'semi-spaces, or the rises of the used heap.',
     compute: loadGrowth
   }),
   expectedWaitSeconds: /** @type {Signal} */ ({

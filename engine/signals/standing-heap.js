@@ -19,8 +19,8 @@ const RISE_SHARE = 0.5
 
 /**
  * @param {Window} window
- * @returns {{ standsSeconds: number, roseSeconds: number } | null} null while the live heap is
- *   below its level
+ * @returns {{ sinceSeconds: number, standsSeconds: number, roseSeconds: number } | null}
+ *   sinceSeconds: uptime; null while the live heap is below its level
  */
 const findStanding = window => window.once('standingHeap', () => {
   const { times, values } = pointsAfterMajors(window, 'liveHeapBytes', SPAN_SECONDS)
@@ -31,8 +31,28 @@ const findStanding = window => window.once('standingHeap', () => {
   const half = values.findLastIndex((value, i) => i <= below && value <= RISE_SHARE * highest)
   // The heap was empty at the start of the process.
   const from = half < 0 ? 0 : times[half]
-  return { standsSeconds: times[times.length - 1] - since, roseSeconds: since - from }
+  return {
+    sinceSeconds: since,
+    standsSeconds: times[times.length - 1] - since,
+    roseSeconds: since - from
+  }
 })
+
+/**
+ * @param {Window} window
+ * @returns {number | null}
+ */
+function standLoad (window) {
+  const found = findStanding(window)
+  if (!found) return null
+  const { sinceSeconds, roseSeconds } = found
+  const work = (/** @type {number} */ seconds) =>
+    window.increase('workSeconds', seconds)?.increase ?? NaN
+  const stood = window.nowSeconds - sinceSeconds
+  const since = work(stood)
+  const rising = (work(stood + roseSeconds) - since) / roseSeconds
+  return rising > 0 && since >= 0 ? since / stood / rising : null
+}
 
 module.exports = {
   liveHeapStandsSeconds: /** @type {Signal} */ ({
@@ -50,5 +70,13 @@ module.exports = {
     help: 'Time that the live heap took to rise from half of its highest level to this level, or ' +
       'from the start of the process, if no reading was that low.',
     compute: window => findStanding(window)?.roseSeconds ?? null
+  }),
+  liveHeapStandLoadRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    expected: 'while the live heap is at its highest level',
+    afterEvent: true,
+    help: 'CPU time of the thread per second since the live heap is at its highest level, divided ' +
+      'by that during the rise to it.',
+    compute: standLoad
   })
 }
