@@ -746,6 +746,32 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       return { ...end, ...defined(collector.connections.at(-1)) }
     }
 
+    /**
+     * Runs code that defines act(), calls it after the first frame, and ends the process after the
+     * frame in which the expected values are, however busy the machine is.
+     * @param {string} code
+     * @param {(values: any) => boolean} isDone
+     * @param {NodeJS.ProcessEnv} [env]
+     */
+    async function runAfterFirstFrame (code, isDone, env) {
+      const { child, ended } = spawnWatched({
+        node,
+        args: ['-e', `${code}
+          setInterval(() => {}, 1000)
+          process.once('SIGUSR2', () => { process.once('SIGUSR2', () => process.exit()); act() })`],
+        socket: collector.address,
+        env: { MEMWATCH_INTERVAL_SECONDS: '0.2', ...env },
+        timeoutMs: 50_000
+      })
+      const lastOf = (/** @type {any[]} */ all) => all.at(-1)?.frames.at(-1)
+      await collector.until(lastOf, 20_000)
+      child.kill('SIGUSR2')
+      await collector.until(all => isDone(lastOf(all).values), 20_000)
+      child.kill('SIGUSR2')
+      expect((await ended).code).toBe(0)
+      return defined(collector.connections.at(-1))
+    }
+
     // V8 sometimes places its code directly after [heap]. Then [heap] cannot grow, and malloc maps
     // memory elsewhere. So the test compares frames with the size of [heap] in the kernel's map.
     it('reports the memory of malloc', async () => {
@@ -979,24 +1005,23 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       ['TCP', 'listen(0)', 'TCPServerWrap'],
       ['a Unix socket', 'listen("/tmp/memwatch-test-" + process.pid + ".sock")', 'PipeWrap']
     ])('counts connections that a server on %s accepted', async (_, listen, type) => {
-      const { frames } = await run(
+      const { frames } = await runAfterFirstFrame(
         `
       const net = require('node:net')
       const server = net.createServer(socket => socket.on('error', () => {}).end('hi'))
       server.${listen}
-      setTimeout(() => {
+      function act () {
         const to = server.address()
         for (let i = 0; i < 3; i++) net.connect(to.port ?? to).on('error', () => {}).resume()
-      }, 400)
-      setTimeout(() => server.close(), 1200)`,
-        { MEMWATCH_INTERVAL_SECONDS: '0.2' }
+      }`,
+        ({ connectionsAccepted }) => connectionsAccepted === 3
       )
       expect(frames[0].values).toMatchObject({
         connectionsAccepted: 0,
         resources: expect.objectContaining({ [type]: 1 })
       })
       expect(frames.at(-1).values.connectionsAccepted).toBe(3)
-    })
+    }, 60_000)
 
     it('counts connections of a cluster worker, for which the primary listens', async () => {
       const script = path.join(os.tmpdir(), `memwatch-cluster-${process.pid}.js`)
@@ -1010,38 +1035,43 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
         http.createServer((_, response) => response.end('hi')).listen(0, '127.0.0.1', function () {
           const { port } = this.address()
           setTimeout(() => http.get({ port, agent: false }, answer => answer.resume()), 400)
-          setTimeout(() => process.exit(), 1200)
+          process.once('SIGUSR2', () => process.exit())
         })
       }`
       )
       const { ended } = spawnWatched({
-        node, args: [script], socket: collector.address, env: { MEMWATCH_INTERVAL_SECONDS: '0.2' }
+        node,
+        args: [script],
+        socket: collector.address,
+        env: { MEMWATCH_INTERVAL_SECONDS: '0.2' },
+        timeoutMs: 50_000
       })
+      const worker = await collector.until(all => all.find(({ frames }) =>
+        frames.at(-1)?.values.connectionsAccepted > 0
+      ), 20_000)
+      process.kill(worker.hello.pid, 'SIGUSR2')
       expect((await ended).code).toBe(0)
       fs.rmSync(script)
-      const worker = collector.connections.find(({ frames }) =>
-        frames.at(-1)?.values.connectionsAccepted > 0
-      )
       expect(worker?.frames.at(-1).values.connectionsAccepted).toBe(1)
       expect(worker?.frames.every(({ values }) => !values.resources?.TCPServerWrap)).toBe(true)
     })
 
     it('counts each emitter with too many listeners once', async () => {
-      const { frames } = await run(
+      const { frames } = await runAfterFirstFrame(
         `
       const { EventEmitter } = require('node:events')
-      setTimeout(() => {
+      function act () {
         for (let emitter = 0; emitter < 3; emitter++) {
           const it = new EventEmitter()
           for (let i = 0; i < 15; i++) it.on('x', () => {})
         }
-      }, 300)
-      setTimeout(() => {}, 900)`,
-        { MEMWATCH_INTERVAL_SECONDS: '0.2', NODE_NO_WARNINGS: '1' }
+      }`,
+        ({ listenerWarnings }) => listenerWarnings > 0,
+        { NODE_NO_WARNINGS: '1' }
       )
       expect(frames[0].values.listenerWarnings).toBe(0)
       expect(frames.at(-1).values.listenerWarnings).toBe(3)
-    })
+    }, 60_000)
 
     // Node 18 does not report the turns of its loop.
     ;(version.startsWith('18.') ? it.skip : it)(
