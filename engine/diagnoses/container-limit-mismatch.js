@@ -187,7 +187,7 @@ function ruleOut (signals, limits, limit) {
   }
   const used = signals.rssShareRatio ?? 0
   if (heapLimit > limits.blindRatio * limit || used >= limits.suspectedRssShareRatio ||
-    fillsSoon(signals, limits, limit) > 0) return null
+    fillsWithin(signals, limits, limit) > 0) return null
   return ok(`${full} and the other memory would not fit the container's ${formatBytes(limit)}, ` +
     `but RSS is only ${formatRatio(used)} of it`)
 }
@@ -208,11 +208,11 @@ function judgeAlone (signals, limits, finding, target) {
   const used = signals.rssShareRatio ?? 0
   const heapShare = (signals.heapResidentBytes ?? 0) / limit
   const isPressed = used >= limits.rssShareRatio && heapShare >= limits.heapShareRatio
-  const fills = fillsSoon(signals, limits, limit)
+  const within = fillsWithin(signals, limits, limit)
   return {
     state: isBlind || isPressed ? 'confirmed' : 'suspected',
     // Far below the limit there is no risk yet.
-    severity: used >= limits.suspectedRssShareRatio || fills > 0 ? 'warning' : 'info',
+    severity: used >= limits.suspectedRssShareRatio || within > 0 ? 'warning' : 'info',
     summary: `V8 may use ${formatBytes(heapLimit)} of heap, and ${formatBytes(beside)} are in ` +
       `use outside it: together more than the container's ${formatBytes(limit)}.`,
     finding,
@@ -224,8 +224,8 @@ function judgeAlone (signals, limits, finding, target) {
       isBlind && evidence('heapSizeLimitBytes', heapLimit, limits.blindRatio * limit, () =>
         resize ? whyKept(resize, limit) : whyBlind(target, limit)),
       showRss(rssBytes, limit, isBlind ? null : heapShare, limits),
-      fills > 0 && evidence('rssGrowthBytesPerSecond', signals.rssTrend?.slope ?? 0, 0, value =>
-        `RSS grows by ${value}, and would reach the limit within ${formatSeconds(fills)}: ` +
+      within > 0 && evidence('rssGrowthBytesPerSecond', signals.rssTrend?.slope ?? 0, 0, value =>
+        `RSS grows by ${value}, and would reach the limit within ${formatSeconds(within)}: ` +
         `${formatBytes(signals.memoryRunwayBytes ?? 0)} are left.`),
       hits && evidence('containerLimitHitsPerSecond', hits, 0, value =>
         `Memory use reached the limit ${value}; each time the kernel had to reclaim memory.`)
@@ -248,8 +248,8 @@ function showRss (rssBytes, limit, heapShare, limits) {
     `RSS is ${value} in the median of the last half minute. The finding is ` +
     (heapShare === null
       ? `a warning from ${limit} on.`
-      : `certain from ${limit} on, if the heap fills ${formatRatio(limits.heapShareRatio)} of the ` +
-        `container (now ${formatRatio(heapShare)}).`))
+      : `certain from ${limit} on, if the heap fills ${formatRatio(limits.heapShareRatio)} of ` +
+        `the container (now ${formatRatio(heapShare)}).`))
 }
 
 /**
@@ -259,7 +259,7 @@ function showRss (rssBytes, limit, heapShare, limits) {
  * @param {number} limit bytes, of the container
  * @returns {number} seconds within which it reaches the limit; 0 if it does not soon
  */
-function fillsSoon (signals, limits, limit) {
+function fillsWithin (signals, limits, limit) {
   const { rssTrend, memoryRunwayBytes: runway, heapResidentBytes } = signals
   if (rssTrend === null || runway === null) return 0
   const { slope, score, fit, steadinessRatio } = rssTrend

@@ -61,9 +61,9 @@ function judgeNearLimit (signals, limits, does) {
   if (stands(signals, limits)) {
     const filled = formatRatio(signals.liveHeapShareRatio ?? 0)
     const seconds = formatSeconds(signals.liveHeapStandsSeconds ?? 0)
-    return unknown(`the live heap has stayed at ${filled} of its limit for ${seconds}, although ` +
-      'growth as fast as before would have filled the rest. Only a larger heap limit would show ' +
-      'a slower leak', { openUntil: 'setting', refutes: true })
+    return unknown(`the live heap has stayed at ${filled} of its limit for ${seconds}, and the ` +
+      'earlier growth would have filled the rest: only a larger heap limit would show a slower ' +
+      'leak', { openUntil: 'setting', refutes: true })
   }
   return unknown(`the live heap ${does}: only a larger heap limit would show a ` +
     'leak', { openUntil: 'setting' })

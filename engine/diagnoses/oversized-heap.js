@@ -151,8 +151,8 @@ function showEvidence (signals, limits, waste) {
         ? `After each major GC at most ${value} were in use.`
         : `No major GC was needed yet; with their garbage the old spaces hold ${value}.`),
     evidence('ordinaryMajorsSeen', majors ?? 0, 0, value =>
-      `${value} major GCs in at most ten minutes${pause ? `, ${formatSeconds(pause)} each` : ''}: the ` +
-      'rest is garbage.'),
+      `${value} major GCs in at most ten minutes` +
+      `${pause ? `, ${formatSeconds(pause)} each` : ''}: the rest is garbage.`),
     evidence('semiSpaceCapacityBytes', semiSpaceCapacityBytes, ENOUGH_SEMI_SPACE, value =>
       `The new space takes up to two halves of ${value}.`),
     evidence('rssBytes', rssBytes, waste / limits.wasteShareRatio, value =>

@@ -210,7 +210,8 @@ function findCause (kinds, grown, { steadinessRatio, levelsOffRatio, sourceShare
 }
 
 /**
- * Rules out a leak if no kind grows by much. A leak that goes on adds an ever smaller share.
+ * Rules out a leak if no kind grows by a large share. A leak that continues adds an ever smaller
+ * share, so steady growth keeps an earlier finding.
  * @param {Count[]} kinds
  * @param {Limits} limits
  */

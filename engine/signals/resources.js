@@ -129,8 +129,8 @@ module.exports = {
     unit: 'ratio',
     expected: 'after fifteen minutes, while sockets pile up',
     afterEvent: true,
-    help: 'Growth of sockets and pipes per second from fifteen to ten minutes ago, divided by that ' +
-      'of the last ten minutes.',
+    help: 'Growth of sockets and pipes per second from fifteen to ten minutes ago, divided by ' +
+      'their growth per second in the last ten minutes.',
     compute: earlierGrowth
   }),
   timersActive: now('timers', 'Active timers'),

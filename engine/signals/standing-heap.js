@@ -75,8 +75,8 @@ module.exports = {
     unit: 'ratio',
     expected: 'while the live heap is at its highest level',
     afterEvent: true,
-    help: 'CPU time of the thread per second since the live heap is at its highest level, divided ' +
-      'by that during the rise to it.',
+    help: 'CPU time per second without GC since the live heap is at its highest level, divided ' +
+      'by the CPU time per second during the rise.',
     compute: standLoad
   })
 }

@@ -6,6 +6,9 @@
  * @typedef {'app' | 'dependency' | 'node' | 'native'} Origin
  */
 
+/** @param {string} file name of a script */
+const isWebAssembly = file => file.startsWith('wasm:')
+
 /** A folder of packages, with the name of a package. The last one in a path counts. */
 const PACKAGE = /(?:^|[\\/])node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)(?=[\\/])/g
 
@@ -14,7 +17,7 @@ const PACKAGE = /(?:^|[\\/])node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)(?=[\\/]
  * @returns {Origin}
  */
 function originOf (file) {
-  if (file === '' || file.startsWith('wasm:')) return 'native'
+  if (file === '' || isWebAssembly(file)) return 'native'
   if (file.startsWith('node:')) return 'node'
   return /(^|[\\/])node_modules[\\/]/.test(file) ? 'dependency' : 'app'
 }
@@ -44,4 +47,4 @@ const nameOwner = (file, app) => {
   return packageOf(file) ?? (origin === 'node' ? 'node' : origin === 'native' ? 'native code' : app)
 }
 
-module.exports = { originOf, packageOf, nameOwner }
+module.exports = { isWebAssembly, originOf, packageOf, nameOwner }

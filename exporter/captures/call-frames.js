@@ -1,7 +1,9 @@
 'use strict'
 
 const { fileURLToPath } = require('node:url')
-const { originOf: originOfFile } = require('@memwatch/engine/text/code-owner')
+const {
+  isWebAssembly: isWebAssemblyFile, originOf: originOfFile
+} = require('@memwatch/engine/text/code-owner')
 
 const SEPARATORS = ['/', '\\']
 
@@ -15,7 +17,7 @@ const SEPARATORS = ['/', '\\']
 const originOf = ({ url }) => originOfFile(url)
 
 /** @param {CallFrame} frame */
-const isWebAssembly = ({ url }) => url.startsWith('wasm:')
+const isWebAssembly = ({ url }) => isWebAssemblyFile(url)
 
 /**
  * @param {string} url of a call frame

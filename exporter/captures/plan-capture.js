@@ -40,6 +40,8 @@ const LEAST_INTERVAL_BYTES = {
  * profiler makes the app's event loop look busy: docs/captures.md.
  */
 const CPU_SECONDS = { service: 5, watched: 15 }
+/** The same if WebAssembly memory grows: WebAssembly computes much, so its calls show soon. */
+const WEBASSEMBLY_CPU_SECONDS = 5
 /**
  * Longest duration of a profile for a leak outside the heap, which yields few samples per second.
  * Samples that are closer together than this need less time.
@@ -154,10 +156,10 @@ const isOver = ({ diagnosis, evidence }) => diagnosis === 'event-loop-blocked' &
   evidence.some(({ signal }) => signal === 'longestBlockSeconds')
 
 /**
- * True if WebAssembly memory grows: its calls show up in a few seconds, as they compute much.
- * @param {Found['evidence']} evidence
+ * True if WebAssembly memory grows.
+ * @param {Found} found
  */
-const isOfWebAssembly = evidence =>
+const isOfWebAssembly = ({ evidence }) =>
   evidence.some(({ signal }) => signal === 'webassemblyGrowthBytesPerSecond')
 
 /** Share of the growth from which V8's own count of external memory explains it. */
@@ -169,12 +171,12 @@ const EXTERNAL_SHARE = 0.5
  * grows by calls of WebAssembly, without a new object.
  * @param {Found} found
  */
-function isOwned ({ diagnosis, evidence }) {
-  if (diagnosis !== 'native-memory-leak') return false
+function isOwned (found) {
+  const { diagnosis, evidence } = found
+  if (diagnosis !== 'native-memory-leak' || isOfWebAssembly(found)) return false
   const valueOf = (/** @type {string} */ name) =>
     evidence.find(({ signal }) => signal === name)?.value ?? 0
-  return !isOfWebAssembly(evidence) &&
-    valueOf('externalRiseBytes') > EXTERNAL_SHARE * valueOf('outsideHeapRiseBytes')
+  return valueOf('externalRiseBytes') > EXTERNAL_SHARE * valueOf('outsideHeapRiseBytes')
 }
 
 /**
@@ -206,8 +208,9 @@ function planCapture ({ what: kind, seconds, when, isNeeded, namesInner }, targe
   const showsCalls = kind === 'cpu_profile' && !namesInner
   if (showsCalls && found && isOwned(found)) return undefined
   if (isNeeded) {
-    const mode = found && isOfWebAssembly(found.evidence) ? 'service' : modeOf(target)
-    return { kind, seconds: seconds ?? CPU_SECONDS[mode] }
+    const isShort = found !== undefined && isOfWebAssembly(found)
+    const enough = isShort ? WEBASSEMBLY_CPU_SECONDS : CPU_SECONDS[modeOf(target)]
+    return { kind, seconds: seconds ?? enough }
   }
   if (kind !== 'heap_profile') return { kind, seconds }
   if (found && !mayProfile(target, found)) return undefined

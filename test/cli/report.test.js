@@ -54,7 +54,7 @@ it.each([
   ['main', 'clean', false, 'Undecided: js-heap-leak. Run it longer.'],
   // A batch program ended by itself.
   ['main', 'clean', true, 'Undecided: it ended before js-heap-leak could be decided.']
-])('advises a longer run only if it is possible: %s ended, %s, %j', (thread, reason, isOver, text) => {
+])('a longer run is advised only if possible: %s ended, %s, %j', (thread, reason, isOver, text) => {
   const lines = linesOf({
     exit: { code: null, signal: 'SIGABRT' },
     deaths: [{ target: 'app', thread, pid: 1, reason, text: 'HOW IT ENDED' }],

@@ -86,7 +86,7 @@ describe('settle', () => {
     const certain = settle(settle(undefined, confirmed, 0), confirmed, 2)
     expect(settle(certain, refuted, 4).state).toBe('confirmed')
   })
-  it('withdraws a confirmed finding that is refuted for long enough, but none without readings', () => {
+  it('withdraws a confirmed finding that is refuted for long, and none without readings', () => {
     const confirmed = { ...judgement('confirmed'), seconds: 100 }
     const certain = settle(settle(undefined, confirmed, 0), confirmed, 2)
     const missing = judgement('unknown')

@@ -1638,7 +1638,8 @@ describe('automatic captures', () => {
     })
     attach(target, { ...capture, error: 'too large', suspects: null, retainers: null })
     expect(errorOf()).toBe('too large')
-    attach(target, { ...capture, error: null, suspects: { sites: [{ file: 'app.js' }] }, retainers: null })
+    const suspects = { sites: [{ file: 'app.js' }] }
+    attach(target, { ...capture, error: null, suspects, retainers: null })
     expect(errorOf()).toBeNull()
   })
 })
