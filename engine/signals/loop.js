@@ -175,13 +175,12 @@ function allocationGrowth (window) {
  * @param {import('../history/tracks').TrackName} track
  * @param {(difference: number, time: number) => number} amountOf amount that a difference between
  *   two frames stands for
- * @returns {number | null} amount a second in the last third of the time that is compared, divided
- *   by that in the first third
+ * @returns {number | null} ratio
  */
 function compareThirds (window, track, amountOf) {
   const span = loadSpan(window)
   const { times, values } = window.points(track, span)
-  const [before, now] = [span, span / 3].map(seconds => {
+  const [early, middle, late] = [span, span * 2 / 3, span / 3].map(seconds => {
     const from = window.nowSeconds - seconds
     let amount = 0
     let duration = 0
@@ -192,8 +191,18 @@ function compareThirds (window, track, amountOf) {
     }
     return amount / duration
   })
-  return before > 0 && now >= 0 ? now / before : null
+  return ratioOf(early, middle, late)
 }
+
+/**
+ * A load that stopped growing, or fell, still explains handles that it needed before.
+ * @param {number} early work per second in the first third of the time; all may be NaN
+ * @param {number} middle
+ * @param {number} late
+ * @returns {number | null}
+ */
+const ratioOf = (early, middle, late) =>
+  early > 0 && late >= 0 ? Math.max(late, middle || 0) / early : null
 
 /**
  * Time over which the load is compared: without the start of the process.
@@ -232,10 +241,13 @@ function workGrowth (window, track, { less, least = 0 } = {}) {
   const [all, late, lateTwo] = [work(span), work(span / 3), work((span * 2) / 3)]
   if (!all || !late || !lateTwo || all.overSeconds <= lateTwo.overSeconds) return null
   const increase = all.increase - lateTwo.increase
-  const early = increase / (all.overSeconds - lateTwo.overSeconds)
   // A thread that waits for longer than its loop is active shows no work.
-  if (less && late.increase === 0) return null
-  return early > 0 && increase >= least ? late.increase / late.overSeconds / early : null
+  if (increase < least || (less && late.increase === 0)) return null
+  return ratioOf(
+    increase / (all.overSeconds - lateTwo.overSeconds),
+    (lateTwo.increase - late.increase) / (lateTwo.overSeconds - late.overSeconds),
+    late.increase / late.overSeconds
+  )
 }
 
 /** @param {Window} window */

@@ -282,16 +282,23 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     const run = ({ agent = AGENT, before = [], env = {}, code = FORCES }) => {
       app = spawnBounded(node, ['--expose-gc', ...before, '-r', agent, '-e', code], {
         env: environment({
-          MEMWATCH_SOCKET: collector.address, MEMWATCH_INTERVAL_SECONDS: '0.1', ...env
+          NODE_DEBUG: 'memwatch', // prints errors of the agent
+          MEMWATCH_SOCKET: collector.address,
+          MEMWATCH_INTERVAL_SECONDS: '0.1',
+          ...env
         })
       })
     }
     /** @returns {Promise<any>} the hello, as soon as frames contain the app's counts */
-    const helloOf = () => collector.until(connections => {
-      const { hello, frames } = connections.at(-1) ?? { frames: [] }
-      const values = frames.at(-1)?.values
-      return values?.gc['major/forced']?.[0] > 10 && values.agentErrors === 0 && hello
-    })
+    const helloOf = async () => {
+      const { hello, values } = await collector.until(connections => {
+        const { hello, frames } = connections.at(-1) ?? { frames: [] }
+        const values = frames.at(-1)?.values
+        return hello && values?.gc['major/forced']?.[0] > 10 && { hello, values }
+      })
+      expect([values.agentErrors, app?.printed()]).toEqual([0, ''])
+      return hello
+    }
     /**
      * Creates a copy of the agent, like `memwatch install-agent`.
      * @param {(addon: string) => void} change receives the path of its addon

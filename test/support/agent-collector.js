@@ -116,8 +116,7 @@ async function startCollector ({ over = 'unix', mode = 'normal' } = {}) {
         finish()
         reject(
           new Error(
-            `not seen in ${timeoutMs} ms: ${look}; received: ` +
-              `${JSON.stringify(connections)?.slice(0, 2000)}`
+            `not seen in ${timeoutMs} ms: ${look}; received: ` + connections.map(describe).join()
           )
         )
       }, timeoutMs)
@@ -136,6 +135,13 @@ async function startCollector ({ over = 'unix', mode = 'normal' } = {}) {
     }
   }
 }
+
+/**
+ * State of a connection, as the message of a failed test shows it: its end, with the newest frame.
+ * @param {Connection} connection
+ */
+const describe = ({ frames, ...rest }) =>
+  `${frames.length} frames, ` + JSON.stringify({ ...rest, newest: frames.at(-1) }).slice(0, 4000)
 
 /**
  * @param {Connection} connection
@@ -181,8 +187,8 @@ function environment (changes = {}) {
  * @param {{ env?: NodeJS.ProcessEnv, cwd?: string, uid?: number, gid?: number, stdin?: string,
  *   timeoutMs?: number }} [options] env: in full
  * @returns {{ child: import('node:child_process').ChildProcess, ended: Promise<Ended>, said: (text:
- *   string) => Promise<string> }}
- *   said: resolves to its stdout once it contains that text
+ *   string) => Promise<string>, printed: () => string }}
+ *   said: resolves to its stdout once it contains that text; printed: its stderr so far
  */
 function spawnBounded (
   command,
@@ -230,7 +236,7 @@ function spawnBounded (
         look()
       })
     )
-  return { child, ended, said }
+  return { child, ended, said, printed: () => stderr }
 }
 
 /**
