@@ -12,6 +12,9 @@ const NO_CALL = /^\(|^RegExp: /
  */
 const RETAINING = /^node:(?:internal\/)?_?(?:buffer|crypto|messag|sqlite|tls|vm|webstorage|worker|zlib)/
 
+/** Share of the time in native code from which one call explains native memory. */
+const MAIN_CALL_SHARE = 0.5
+
 /**
  * The native function that JavaScript called. WebAssembly has a frame for each of its functions,
  * and only the first one is called by name.
@@ -42,4 +45,4 @@ const nativeCalls = (profile, agentFolder) => cpuSites(profile, agentFolder, sta
   return { callFrame: owner.callFrame, via, call: entryOf(stack).functionName }
 })
 
-module.exports = { nativeCalls }
+module.exports = { MAIN_CALL_SHARE, nativeCalls }
