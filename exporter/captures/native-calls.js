@@ -35,7 +35,9 @@ function entryOf (stack) {
  */
 const nativeCalls = (profile, agentFolder) => cpuSites(profile, agentFolder, stack => {
   const [{ callFrame: called }] = stack
-  if (originOf(called) !== 'native' || NO_CALL.test(called.functionName)) return null
+  const isNative = originOf(called) === 'native' && !NO_CALL.test(called.functionName)
+  // V8 has no frame for many native functions: their time is that of the function that calls them.
+  if (!isNative && !RETAINING.test(called.url)) return null
   const { owner, callees } = ownerOf(stack)
   const isRetaining = callees.every(({ callFrame }) =>
     originOf(callFrame) !== 'node' || RETAINING.test(callFrame.url))

@@ -398,6 +398,12 @@ describe('native calls of a CPU profile', () => {
     const { sites: [outer] } = nativeCalls(cpu(times(5, [...timer, ['scan', file, 0]])))
     expect(outer).toMatchObject({ function: 'tick', file, share: 1 })
   })
+  it('are the time of functions of Node.js that keep native objects, as V8 may show no call', () => {
+    const posted = [['audit', APP, 26], ['postMessage', 'node:internal/worker', 381]]
+    const emitted = [['serve', APP, 30], ['emit', 'node:events', 470]]
+    expect(nativeCalls(cpu([...times(9, posted), ...times(90, emitted)])).sites)
+      .toMatchObject([{ function: 'audit', call: 'postMessage', share: 1 }])
+  })
   it('need four samples and more than a seventh of the time', () => {
     const countOf = stacks => nativeCalls(cpu(stacks)).sites.length
     expect(countOf(times(3, queued))).toBe(0)
