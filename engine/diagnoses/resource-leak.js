@@ -56,7 +56,7 @@ module.exports = defineDiagnosis({
     // Bounds of the predicted time, shared with growth of memory.
     tellsAheadRatio: LASTING_LIMITS.tellsAheadRatio,
     soonSeconds: LASTING_LIMITS.soonSeconds,
-    // A load that grows by this factor explains a larger number of handles.
+    // A load that grew by this factor explains a larger number of handles.
     loadGrowthRatio: 1.25,
     // A load that needs the handles grows with them. A load that grows by less than this share of
     // their growth may be their effect.
@@ -359,9 +359,9 @@ function showEvidence (signals, limits, { cause, grown, told, load }) {
       'a pool that fills falls towards 0).'),
     evidence('loadGrowthRatio', load.growthRatio, limits.loadGrowthRatio, (value, limit) =>
       load.grows
-        ? `The thread's work grows as well (CPU time or allocation, ${value} of its former ` +
-          `amount, threshold ${limit}): a growing load may need them, or they cause the work.`
-        : `The load does not grow: CPU time and allocation are at most ${value} of their former ` +
+        ? `The thread's work grew as well (CPU time or allocation, ${value} of its former ` +
+          `amount, threshold ${limit}): the load may need them, or they cause the work.`
+        : `The load did not grow: CPU time and allocation were at most ${value} of their former ` +
           'amounts.'),
     load.isClients && evidence('connectionsKeptRatio', load.kept, limits.keptLeastRatio, value =>
       `${value} new sockets for each connection that servers accepted meanwhile: clients may ` +

@@ -195,11 +195,12 @@ function compareThirds (window, track, amountOf) {
 }
 
 /**
- * A load that stopped growing, or fell, still explains handles that it needed before.
- * @param {number} early work per second in the first third of the time; all may be NaN
+ * Growth of the load in the last or the middle third of a time. After the load has stopped growing,
+ * or falls again, it still explains handles that it needed before, as in a pool of connections.
+ * @param {number} early work per second in the first third; each may be NaN
  * @param {number} middle
  * @param {number} late
- * @returns {number | null}
+ * @returns {number | null} ratio
  */
 const ratioOf = (early, middle, late) =>
   early > 0 && late >= 0 ? Math.max(late, middle || 0) / early : null
@@ -271,11 +272,11 @@ module.exports = {
   }),
   loadGrowthRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'Load in the last third of the last ten minutes, divided by the load in the first ' +
-      'third; 1 is a steady load. The load is CPU time of the thread, or event loop activity ' +
-      'without waits for a CPU, or CPU time of the process, if that is unknown; or allocation if ' +
-      'that grew more: the rate of scavenges, in the first minutes with the size of the ' +
-      'semi-spaces, or the rises of the used heap.',
+    help: 'Load in the last third of the last ten minutes, or in the middle third if it was ' +
+      'higher then, divided by the load in the first third; 1 is a steady load. The load is CPU ' +
+      'time of the thread, or event loop activity without waits for a CPU, or CPU time of the ' +
+      'process, if that is unknown; or allocation if that grew more: the rate of scavenges, in ' +
+      'the first minutes with the size of the semi-spaces, or the rises of the used heap.',
     compute: loadGrowth
   }),
   expectedWaitSeconds: /** @type {Signal} */ ({

@@ -1582,6 +1582,24 @@ describe('resource-leak', () => {
       expect(watch({ seconds, at, everySeconds: 10 }).verdict('resource-leak').state).toBe(state)
     }
   )
+  it('is not confirmed by a pool that grew with a load that fell again', () => {
+    const [peak, most] = [105, 4]
+    // Active time of a load that quadruples until the peak, and falls to a quarter of that.
+    const active = t => t < peak
+      ? 0.02 * (t + (most - 1) * t * t / 2 / peak)
+      : 0.02 * (peak * (most + 1) / 2 + (t - peak) * most / 4)
+    for (let seconds = 40; seconds <= 180; seconds += 4) {
+      const at = t => ({
+        values: {
+          resources: { TCPSocketWrap: 12 + 380 * (Math.min(t, peak) / peak) ** 1.5 },
+          eventLoopActiveSeconds: active(t),
+          eventLoopIdleSeconds: t - active(t)
+        }
+      })
+      const { state } = watch({ seconds, at }).verdict('resource-leak')
+      expect([seconds, state]).not.toEqual([seconds, 'confirmed'])
+    }
+  })
   it('is not confirmed by a pool that grew in steps', () => {
     const steps = [[0, 11], [33, 40], [44, 28], [47, 53], [55, 60]]
     const open = t => defined(steps.findLast(([since]) => t >= since))[1]
