@@ -56,7 +56,7 @@ module.exports = defineDiagnosis({
     // Bounds of the predicted time, shared with growth of memory.
     tellsAheadRatio: LASTING_LIMITS.tellsAheadRatio,
     soonSeconds: LASTING_LIMITS.soonSeconds,
-    // A load that grew by this factor explains a larger number of handles.
+    // A load that grows by this factor explains a larger number of handles.
     loadGrowthRatio: 1.25,
     // A load that needs the handles grows with them. A load that grows by less than this share of
     // their growth may be their effect.
@@ -70,16 +70,18 @@ module.exports = defineDiagnosis({
     // The same for a cause in place of the descriptors: exactly half of them may be the other ends
     // of the same connections.
     sourceShareRatio: 0.55,
-    // Bounds of the connections that stay open, as a share of those that a server accepted: their
+    // Bounds of the sockets that stay open, for each connection that a server accepted: their
     // clients may connect and stay. Clients may also come back: a gateway whose 900 devices
-    // connected anew every 40 s had 0.28. Above, the app opens others.
+    // connected anew every 40 s had 0.28. For its clients, an app may open others: gateways whose
+    // load and pool grew in their first minutes, as straight as a leak, had 1.9 and 3.
     keptLeastRatio: 0.05,
-    keptMostRatio: 1.25,
+    keptMostRatio: 8,
     // Timers of one connection, such as those of its heartbeat.
     timersEach: 2,
     // Clients explain no growth that takes longer, or that was half as fast before the last ten
-    // minutes: a load that grows for so long also takes more CPU time.
-    clientsSeconds: 600,
+    // minutes: a load that grows for so long also takes more CPU time. In a new process growth over
+    // this time is ten minutes old, with the start.
+    clientsSeconds: 450,
     earlierGrowthRatio: 0.5,
     // Limits of a saturated process: its loop is busy nearly all the time, its CPU quota is used up
     // in many periods, or it mostly waits for a CPU. It responds more slowly than clients send, so
@@ -359,13 +361,14 @@ function showEvidence (signals, limits, { cause, grown, told, load }) {
       'a pool that fills falls towards 0).'),
     evidence('loadGrowthRatio', load.growthRatio, limits.loadGrowthRatio, (value, limit) =>
       load.grows
-        ? `The thread's work grew as well (CPU time or allocation, ${value} of its former ` +
-          `amount, threshold ${limit}): the load may need them, or they cause the work.`
-        : `The load did not grow: CPU time and allocation were at most ${value} of their former ` +
+        ? `The thread's work grows as well (CPU time or allocation, ${value} of its former ` +
+          `amount, threshold ${limit}): a growing load may need them, or they cause the work.`
+        : `The load does not grow: CPU time and allocation are at most ${value} of their former ` +
           'amounts.'),
     load.isClients && evidence('connectionsKeptRatio', load.kept, limits.keptLeastRatio, value =>
       `${value} new sockets for each connection that servers accepted meanwhile: clients may ` +
-      'connect and stay, such as browsers with a WebSocket.'),
+      'connect and stay, such as browsers with a WebSocket, and the app may open connections for ' +
+      'them.'),
     load.isSaturated &&
       evidence('eventLoopUtilizationRatio', load.busy, limits.saturatedRatio, value =>
         `The event loop is busy ${value} of the time${waits}: unanswered requests pile up ` +

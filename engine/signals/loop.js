@@ -175,12 +175,13 @@ function allocationGrowth (window) {
  * @param {import('../history/tracks').TrackName} track
  * @param {(difference: number, time: number) => number} amountOf amount that a difference between
  *   two frames stands for
- * @returns {number | null} ratio
+ * @returns {number | null} amount a second in the last third of the time that is compared, divided
+ *   by that in the first third
  */
 function compareThirds (window, track, amountOf) {
   const span = loadSpan(window)
   const { times, values } = window.points(track, span)
-  const [early, middle, late] = [span, span * 2 / 3, span / 3].map(seconds => {
+  const [before, now] = [span, span / 3].map(seconds => {
     const from = window.nowSeconds - seconds
     let amount = 0
     let duration = 0
@@ -191,19 +192,8 @@ function compareThirds (window, track, amountOf) {
     }
     return amount / duration
   })
-  return ratioOf(early, middle, late)
+  return before > 0 && now >= 0 ? now / before : null
 }
-
-/**
- * Growth of the load in the last or the middle third of a time. After the load has stopped growing,
- * or falls again, it still explains handles that it needed before, as in a pool of connections.
- * @param {number} early work per second in the first third; each may be NaN
- * @param {number} middle
- * @param {number} late
- * @returns {number | null} ratio
- */
-const ratioOf = (early, middle, late) =>
-  early > 0 && late >= 0 ? Math.max(late, middle || 0) / early : null
 
 /**
  * Time over which the load is compared: without the start of the process.
@@ -242,13 +232,10 @@ function workGrowth (window, track, { less, least = 0 } = {}) {
   const [all, late, lateTwo] = [work(span), work(span / 3), work((span * 2) / 3)]
   if (!all || !late || !lateTwo || all.overSeconds <= lateTwo.overSeconds) return null
   const increase = all.increase - lateTwo.increase
+  const early = increase / (all.overSeconds - lateTwo.overSeconds)
   // A thread that waits for longer than its loop is active shows no work.
-  if (increase < least || (less && late.increase === 0)) return null
-  return ratioOf(
-    increase / (all.overSeconds - lateTwo.overSeconds),
-    (lateTwo.increase - late.increase) / (lateTwo.overSeconds - late.overSeconds),
-    late.increase / late.overSeconds
-  )
+  if (less && late.increase === 0) return null
+  return early > 0 && increase >= least ? late.increase / late.overSeconds / early : null
 }
 
 /** @param {Window} window */
@@ -272,11 +259,11 @@ module.exports = {
   }),
   loadGrowthRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'Load in the last third of the last ten minutes, or in the middle third if it was ' +
-      'higher then, divided by the load in the first third; 1 is a steady load. The load is CPU ' +
-      'time of the thread, or event loop activity without waits for a CPU, or CPU time of the ' +
-      'process, if that is unknown; or allocation if that grew more: the rate of scavenges, in ' +
-      'the first minutes with the size of the semi-spaces, or the rises of the used heap.',
+    help: 'Load in the last third of the last ten minutes, divided by the load in the first ' +
+      'third; 1 is a steady load. The load is CPU time of the thread, or event loop activity ' +
+      'without waits for a CPU, or CPU time of the process, if that is unknown; or allocation if ' +
+      'that grew more: the rate of scavenges, in the first minutes with the size of the ' +
+      'semi-spaces, or the rises of the used heap.',
     compute: loadGrowth
   }),
   expectedWaitSeconds: /** @type {Signal} */ ({

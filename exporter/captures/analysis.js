@@ -53,17 +53,16 @@ class CaptureAnalysis {
    * Suspects of a complete capture.
    * @param {Capture} capture
    * @param {Hello} hello
-   * @param {{ isWhole?: boolean, heap?: import('./suspects').HeapProfiles | null,
-   *   namesInner?: boolean }} [options] isWhole: true for a heap profile that began long before the
-   *   capture; heap, namesInner: see suspects.js
+   * @param {{ isWhole?: boolean, heap?: import('./suspects').HeapProfiles | null }} [options]
+   *   isWhole: true for a heap profile that began long before the capture; heap: see suspects.js
    * @returns {Capture['suspects']} null for a profile that does not fit in memory; the profile can
    *   still be downloaded
    * @throws {Error} if a part is not a profile
    */
-  findSuspects (capture, hello, { isWhole = false, heap, namesInner } = {}) {
+  findSuspects (capture, hello, { isWhole = false, heap } = {}) {
     if (isWhole) this.#whole.add(capture)
     const parts = this.#partsOf(capture)
-    const suspects = this.#read(capture, hello, { parts, heap, namesInner })
+    const suspects = this.#read(capture, hello, { parts, heap })
     // The first reading may have named sites that the whole profile does not.
     return isWhole && suspects?.sites.length === 0 && capture.suspects
       ? this.findEarlySuspects(capture, hello, { isOver: true })
@@ -127,13 +126,13 @@ class CaptureAnalysis {
    * @param {Capture} capture
    * @param {Hello} hello
    * @param {{ parts: Capture['parts'], isEarly?: boolean, isOver?: boolean,
-   *   heap?: import('./suspects').HeapProfiles | null, namesInner?: boolean }} options
+   *   heap?: import('./suspects').HeapProfiles | null }} options
    * @returns {Capture['suspects']}
    */
-  #read (capture, hello, { parts, isEarly = false, isOver = false, heap, namesInner = false }) {
+  #read (capture, hello, { parts, isEarly = false, isOver = false, heap }) {
     try {
       return this.#suspectsOf(
-        { ...capture, parts, isEarly, isOver, namesInner },
+        { ...capture, parts, isEarly, isOver },
         part => this.profile(capture, isEarly ? 'before' : part),
         hello,
         undefined,

@@ -2,7 +2,6 @@
 
 const { originOf } = require('@memwatch/engine/text/code-owner')
 const { findCase } = require('@memwatch/engine/verdicts/case')
-const { MAIN_CALL_SHARE } = require('./native-calls')
 
 /**
  * Diagnosis that a requested capture can explain, by the kind of the capture.
@@ -12,6 +11,8 @@ const DIAGNOSES = { heap_profile: 'js-heap-leak', cpu_profile: 'event-loop-block
 
 /** Diagnosis of a full heap, which may grow or not. */
 const FULL_HEAP = 'heap-limit-thrash'
+/** Share of the time in native code from which one call explains native memory. */
+const MAIN_CALL_SHARE = 0.5
 /** Least growth during the profile of a full heap, as a share of its live objects. */
 const LEAST_GROWTH_SHARE = 0.01
 

@@ -362,8 +362,7 @@ class Captures extends EventEmitter {
       capture.parts = complete
       capture.suspects = this.#analysis.findSuspects(capture, target.hello, {
         isWhole: running.sampledSeconds > seconds,
-        heap: this.#heapProfilesOf(running),
-        namesInner
+        heap: namesInner ? this.#heapProfilesOf(running) : undefined
       })
       capture.retainers = await this.#analysis.findRetainers(capture, target.hello)
       this.#keep(capture)
@@ -381,11 +380,10 @@ class Captures extends EventEmitter {
 
   /**
    * @param {RunningCapture} running
-   * @returns {import('./suspects').HeapProfiles | null} for a CPU profile: the heap profile that
-   *   names the present suspects of its diagnosis; null: there is none
+   * @returns {import('./suspects').HeapProfiles | null} the heap profile that names the present
+   *   suspects of its diagnosis; null: there is none
    */
-  #heapProfilesOf ({ capture: { diagnosis, kind }, target }) {
-    if (kind !== 'cpu_profile') return null
+  #heapProfilesOf ({ capture: { diagnosis }, target }) {
     const known = findCase(target).suspects.get(diagnosis ?? '')
     const heap = known?.kind === 'heap_profile' ? this.get(known.captureId) : undefined
     return heap?.state === 'done' ? this.#analysis.heapProfiles(heap) : null

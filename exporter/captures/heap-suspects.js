@@ -20,7 +20,6 @@ const { originOf: originOfFile, packageOf } = require('@memwatch/engine/text/cod
  * @property {number} share of all growth
  * @property {number} samples number of samples behind it
  * @property {string | null} via package that allocates for the site
- * @property {ReadonlySet<string>} callers functions of the app around it, by positionOf()
  * @property {string[]} through builtin modules, packages and functions of V8 between the site and
  *   the allocation, including the site's own package; most bytes first
  */
@@ -49,28 +48,7 @@ function placeOf (frame) {
   }
 }
 
-/**
- * @typedef {Omit<HeapSite, 'share' | 'through' | 'callers'> &
- *   { callers: Set<string>, places: Map<string, number> }} SiteBytes
- */
-
-/**
- * @param {{ file: string, line: number, column: number }} site
- * @returns {string} key of the function at this place
- */
-const positionOf = ({ file, line, column }) => `${file}:${line}:${column}`
-
-/** @param {import('./call-frames').CallFrame} frame */
-const placeIn = ({ url, lineNumber, columnNumber }) =>
-  ({ file: pathOf(url), line: lineNumber + 1, column: columnNumber + 1 })
-
-/**
- * True if a function contains a site: it is the same function, or it called that function.
- * @param {HeapSite} site
- * @param {{ file: string, line: number, column: number }} outer
- */
-const isWithin = (site, outer) =>
-  positionOf(site) === positionOf(outer) || site.callers.has(positionOf(outer))
+/** @typedef {Omit<HeapSite, 'share' | 'through'> & { places: Map<string, number> }} SiteBytes */
 
 /**
  * @param {SiteBytes} site
@@ -117,17 +95,15 @@ function bytesBySite ({ head, samples = [] }, agentFolder) {
     ])
     const site = sites.get(key) ?? {
       function: nameOf(callFrame),
-      ...placeIn(callFrame),
+      file: pathOf(callFrame.url),
+      line: callFrame.lineNumber + 1,
+      column: callFrame.columnNumber + 1,
       bytes: 0,
       samples: 0,
       via,
-      callers: new Set(),
       places: new Map()
     }
     sites.set(key, site)
-    for (const { callFrame: caller } of stack.slice(owner ? stack.indexOf(owner) + 1 : 0)) {
-      if (originOf(caller) === 'app') site.callers.add(positionOf(placeIn(caller)))
-    }
     site.bytes += node.selfSize
     site.samples += samplesOf.get(node.id) ?? 0
     const places = new Set([callFrame, ...callees.map(({ callFrame }) => callFrame)].map(placeOf))
@@ -220,4 +196,4 @@ function leadingPackage (sites) {
   return first && originOfFile(first.file) === 'dependency' ? first : null
 }
 
-module.exports = { appFirst, heapSuspects, findOwners, isWithin, leadingPackage }
+module.exports = { appFirst, heapSuspects, findOwners, leadingPackage }

@@ -12,8 +12,11 @@ const NO_CALL = /^\(|^RegExp: /
  */
 const RETAINING = /^node:(?:internal\/)?_?(?:buffer|crypto|messag|sqlite|tls|vm|webstorage|worker|zlib)/
 
-/** Share of the time in native code from which one call explains native memory. */
-const MAIN_CALL_SHARE = 0.5
+/**
+ * Functions of Node.js whose own time is that of the native function they call: V8 shows no frame
+ * for it. Elsewhere, as in node:buffer, the own time may be that of ordinary JavaScript.
+ */
+const ONLY_CALLS_NATIVE = /^node:internal\/worker$/
 
 /**
  * The native function that JavaScript called. WebAssembly has a frame for each of its functions,
@@ -36,8 +39,7 @@ function entryOf (stack) {
 const nativeCalls = (profile, agentFolder) => cpuSites(profile, agentFolder, stack => {
   const [{ callFrame: called }] = stack
   const isNative = originOf(called) === 'native' && !NO_CALL.test(called.functionName)
-  // V8 has no frame for many native functions: their time is that of the function that calls them.
-  if (!isNative && !RETAINING.test(called.url)) return null
+  if (!isNative && !ONLY_CALLS_NATIVE.test(called.url)) return null
   const { owner, callees } = ownerOf(stack)
   const isRetaining = callees.every(({ callFrame }) =>
     originOf(callFrame) !== 'node' || RETAINING.test(callFrame.url))
@@ -47,4 +49,4 @@ const nativeCalls = (profile, agentFolder) => cpuSites(profile, agentFolder, sta
   return { callFrame: owner.callFrame, via, call: entryOf(stack).functionName }
 })
 
-module.exports = { MAIN_CALL_SHARE, nativeCalls }
+module.exports = { nativeCalls }

@@ -6,10 +6,10 @@ const { isTime, LEAST_SHARE, NAMED_SITES } = require('@memwatch/engine/text/susp
 const { blockingCallIn } = require('./blocking-calls')
 const { cpuSuspects } = require('./cpu-suspects')
 const { dataHandlers } = require('./data-handlers')
-const { appFirst, findOwners, heapSuspects, isWithin, leadingPackage } = require('./heap-suspects')
+const { appFirst, findOwners, heapSuspects, leadingPackage } = require('./heap-suspects')
 const { InlinedCallees } = require('./inlined')
 const { innerCalls } = require('./inner-calls')
-const { MAIN_CALL_SHARE, nativeCalls } = require('./native-calls')
+const { nativeCalls } = require('./native-calls')
 const { OUTSIDE_HEAP } = require('./plan-capture')
 const { Sources } = require('./sources')
 
@@ -34,25 +34,24 @@ const BLOCKED_SECONDS = 0.02
 
 /**
  * @param {Pick<import('./captures').Capture, 'kind' | 'parts' | 'diagnosis'> &
- *   { isEarly?: boolean, isOver?: boolean, namesInner?: boolean }} capture isEarly: true for a heap
- *   profile of which only the first reading is used; it also contains objects of unfinished
- *   requests. isOver: true if the profile no longer runs. namesInner: true for a CPU profile that
- *   names functions inside a package
+ *   { isEarly?: boolean, isOver?: boolean }} capture isEarly: true for a heap profile of which only
+ *   the first reading is used; it also contains objects of unfinished requests. isOver: true if the
+ *   profile no longer runs
  * @param {(part: string) => any} read reads a part of the capture as a profile
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello hello of the target whose files may
  *   be read
  * @param {Sources} [sources] files of the app
- * @param {HeapProfiles | null} [heap] for a CPU profile: the heap profile that named the present
- *   suspects, if there is one
+ * @param {HeapProfiles | null} [heap] for a CPU profile that names functions inside a package: the
+ *   heap profile that named the package; null if it is gone
  * @returns {Suspects | null} null for a kind that names no lines
  * @throws {Error} when a part is no profile
  */
 function suspectsOf (
-  { kind, parts, diagnosis, isEarly = false, isOver = false, namesInner = false },
+  { kind, parts, diagnosis, isEarly = false, isOver = false },
   read,
   hello,
   sources = Sources.of(hello),
-  heap = null
+  heap = undefined
 ) {
   const owns = diagnosis !== null && OUTSIDE_HEAP.has(diagnosis)
   if (kind === 'heap_profile' || kind === 'allocation_profile') {
@@ -63,13 +62,13 @@ function suspectsOf (
   }
   if (kind !== 'cpu_profile') return null
   const profile = read('profile')
-  if (namesInner) {
+  if (heap !== undefined) {
     return (heap && innerSites(profile, heap, owns, hello, sources)) ??
       { of: 'grown bytes', total: 0, sites: [], packages: [] }
   }
   switch (diagnosis) {
     case 'native-memory-leak':
-      return nativeSites(nativeCalls(profile, hello.agentFolder), heap, hello, sources)
+      return timeSites(nativeCalls(profile, hello.agentFolder), 'native seconds', hello, sources)
     case 'js-heap-leak':
       return timeSites(dataHandlers(profile, hello.agentFolder), 'handler seconds', hello, sources)
     default: return busySites(profile, hello, sources)
@@ -114,40 +113,17 @@ function innerSites (profile, heap, owns, hello, sources) {
 }
 
 /**
- * Suspects of the calls of native code, unless objects of the heap profile are created inside the
- * function that spends most of the time in such calls. Then these objects own the memory: the calls
- * that take the time, such as the encoding of an image, retain nothing.
- * @param {ReturnType<typeof nativeCalls>} calls
- * @param {HeapProfiles | null} heap
- * @param {Hello} hello
- * @param {Sources} sources
- * @returns {Suspects}
- */
-function nativeSites (calls, heap, hello, sources) {
-  const byTime = timeSites(calls, 'native seconds', hello, sources)
-  const main = calls.sites.find(({ share }) => share >= MAIN_CALL_SHARE)
-  if (!heap || !main) return byTime
-  const isNamed = (/** @type {import('./heap-suspects').HeapSite} */ site) => isWithin(site, main)
-  const owned = heapSites(heap, { of: 'grown bytes', owns: true, isNamed }, hello, sources)
-  return owned.sites.length > 0 ? owned : byTime
-}
-
-/**
  * @param {HeapProfiles} profiles
  * @param {{ of: 'grown bytes' | 'allocated bytes', owns: boolean, isEarly?: boolean,
- *   isOver?: boolean, isNamed?: (site: import('./heap-suspects').HeapSite) => boolean }} options
- *   owns: true if objects on the heap own the growing memory outside it; isEarly: true to name only
- *   sites with enough samples; isOver: true if it no longer runs; isNamed: false for sites to leave
- *   out
+ *   isOver?: boolean }} options owns: true if objects on the heap own the growing memory outside
+ *   it; isEarly: true to name only sites with enough samples; isOver: true if it no longer runs
  * @param {Hello} hello
  * @param {Sources} sources
  * @returns {Suspects}
  */
-function heapSites (
-  { before, after }, { of, owns, isEarly, isOver, isNamed = () => true }, hello, sources
-) {
+function heapSites ({ before, after }, { of, owns, isEarly, isOver }, hello, sources) {
   const { totalBytes, sites: all } = heapSuspects(before, after, hello.agentFolder)
-  const sites = appFirst(owns || isEarly ? findOwners(all) : all).filter(isNamed)
+  const sites = appFirst(owns || isEarly ? findOwners(all) : all)
   const callees = new InlinedCallees(file => sources.text(file))
   // For a heap profile one callee is named, the one that most likely retains the objects; in an
   // allocation profile all callees may have allocated.
