@@ -33,7 +33,7 @@ const EARLY_SAMPLES_PER_SECOND = { service: 100, watched: 300 }
  */
 const LEAST_INTERVAL_BYTES = {
   inside: { service: 131_072, watched: 131_072 },
-  outside: { service: 8192, watched: 1024 }
+  outside: { service: 4096, watched: 1024 }
 }
 /**
  * Duration of the CPU profile of a leak. Calls that retain memory may be short and rare, but the
@@ -44,10 +44,11 @@ const CPU_SECONDS = { service: 5, watched: 15 }
 const WEBASSEMBLY_CPU_SECONDS = 5
 /**
  * Longest duration of a profile for a leak outside the heap, which yields few samples per second.
- * Samples that are closer together than this need less time.
+ * Samples that are closer together than this need less time, down to half of it.
  */
 const OUTSIDE_SECONDS = { service: 120, watched: 15 }
 const OUTSIDE_INTERVAL_BYTES = 16_384
+const LEAST_OUTSIDE_SHARE = 0.5
 /**
  * Least bytes on the heap that the owner of a handle retains: an idle socket retains some thousand.
  */
@@ -137,7 +138,8 @@ function planOutsideHeap (mode, target, { diagnosis, evidence }) {
     ? evidence.find(({ signal }) => signal.endsWith('PerSecond'))?.value ?? 0
     : 0
   const enough = OWNER_SAMPLES * intervalBytes / Math.max(handlesPerSecond * OWNER_BYTES, 1)
-  const most = Math.min(1, intervalBytes / OUTSIDE_INTERVAL_BYTES) * OUTSIDE_SECONDS[mode]
+  const share = Math.max(LEAST_OUTSIDE_SHARE, Math.min(1, intervalBytes / OUTSIDE_INTERVAL_BYTES))
+  const most = share * OUTSIDE_SECONDS[mode]
   return { intervalBytes, seconds: Math.max(Math.min(enough, most), OUTSIDE_SECONDS.watched) }
 }
 

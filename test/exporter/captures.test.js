@@ -1352,8 +1352,8 @@ describe('automatic captures', () => {
     return target
   }
   it.each([
-    // A service gets at most 200 samples a second, at least 8 KiB apart.
-    [['capture'], 0, 8192],
+    // A service gets at most 200 samples a second, at least 4 KiB apart.
+    [['capture'], 0, 4096],
     [['capture'], 16 * MIB, 83_886],
     [['capture'], 1000 * MIB, 524_288],
     // If a person waits for the profile, it takes five times as many, at shorter intervals.
@@ -1399,7 +1399,7 @@ describe('automatic captures', () => {
   it.each([
     ['capture', 0, 0.1, 60],
     ['capture', 16 * MIB, 0.1, 120],
-    ['capture', 0, 2, 48],
+    ['capture', 0, 2, 24],
     ['capture', 0, 40, 15],
     ['force_gc', 0, 40, 15]
   ])('with %s and %d allocated bytes a second, profile a leak of %d handles a second for %d s', (
