@@ -114,6 +114,7 @@ function standOn (found, weaker) {
     case 'unknown':
       return {
         ...found,
+        evidence: markEarlier(found),
         secondsLeft: null,
         summary: weaker.keeps || weaker.openUntil === 'setting'
           ? `${standing}. By the latest readings, ${weaker.summary}.`
@@ -123,13 +124,21 @@ function standOn (found, weaker) {
     default:
       return {
         ...found,
+        evidence: markEarlier(found),
         secondsLeft: null,
         summary: `${standing}. By the latest readings, ${weaker.summary}. If that lasts, ` +
-          'this finding ends. The evidence is older.',
+          'this finding ends.',
         impact: undefined
       }
   }
 }
+
+/** Beginning of evidence that is older than the summary beside it. */
+const EARLIER = 'Earlier: '
+
+/** @param {Judgement} found @returns {Judgement['evidence']} */
+const markEarlier = ({ evidence }) => evidence?.map(item =>
+  item.text.startsWith(EARLIER) ? item : { ...item, text: EARLIER + item.text })
 
 /**
  * Time for which a state is held. An open diagnosis is ruled out only after half the time for which

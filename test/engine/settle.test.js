@@ -58,23 +58,31 @@ describe('settle', () => {
   )
   it.each([
     ['ok', 'The heap grew by 5 MiB. By the latest readings, ok. If that lasts, this ' +
-      'finding ends. The evidence is older.'],
-    ['unknown', 'The heap grew by 5 MiB; there are too few new readings to evaluate it again.'],
-    ['suspected', 'The heap grew by 6 MiB.']
-  ])('keeps a finding while judged "%s", without its forecast', (state, summary) => {
+      'finding ends.', 'Earlier: It grows.'],
+    ['unknown', 'The heap grew by 5 MiB; there are too few new readings to evaluate it again.',
+      'Earlier: It grows.'],
+    ['suspected', 'The heap grew by 6 MiB.', 'It grows slower.']
+  ])('keeps a finding while judged "%s", without its forecast', (state, summary, text) => {
+    const proof = (/** @type {string} */ text) => /** @type {any} */ ([{ text }])
     const found = {
       state: /** @type {const} */ ('confirmed'),
       summary: 'The heap grows, and is full in 5 min.',
       standing: 'The heap grew by 5 MiB',
+      evidence: proof('It grows.'),
       impact: '5 min are left.'
     }
     const weaker = {
-      ...judgement(state), ...(state === 'suspected' && { standing: 'The heap grew by 6 MiB' })
+      ...judgement(state),
+      ...(state === 'suspected' &&
+        { standing: 'The heap grew by 6 MiB', evidence: proof('It grows slower.') })
     }
-    const confirmed = settle(settle(undefined, found, 0), found, 2)
-    expect(settle(confirmed, weaker, 4)).toMatchObject({
-      state: 'confirmed', judgement: { summary, impact: undefined }
-    })
+    let kept = settle(settle(undefined, found, 0), found, 2)
+    for (const seconds of [4, 6]) {
+      kept = settle(kept, weaker, seconds)
+      expect(kept).toMatchObject({
+        state: 'confirmed', judgement: { summary, evidence: [{ text }], impact: undefined }
+      })
+    }
   })
   it('withdraws only the first suspicion at once when it is refuted', () => {
     const suspected = { ...judgement('suspected'), seconds: 600 }
