@@ -97,14 +97,18 @@ function findPlace (signals, { placeShareRatio }, rise, growth) {
   if ((signals.webassemblyGrowthBytesPerSecond ?? 0) > placeShareRatio * growth) {
     return 'webassembly'
   }
-  if ((signals.arrayBuffersTrend?.rise ?? 0) > placeShareRatio * rise) return 'buffers'
+  const external = signals.externalTrend?.rise ?? 0
+  const buffers = signals.arrayBuffersTrend?.rise ?? 0
+  const isCounted = external > placeShareRatio * rise
+  // Buffers with a little other external memory may together exceed the share.
+  if (buffers > placeShareRatio * (isCounted ? external : rise)) return 'buffers'
   if ((signals.silentWorkerHeapGrowthBytesPerSecond ?? 0) > placeShareRatio * growth) {
     return 'silentWorkers'
   }
   if ((signals.addonMallocGrowthBytesPerSecond ?? 0) > placeShareRatio * growth) {
     return 'addonMalloc'
   }
-  return (signals.externalTrend?.rise ?? 0) > placeShareRatio * rise ? 'external' : 'native'
+  return isCounted ? 'external' : 'native'
 }
 
 /**

@@ -276,7 +276,7 @@ function showLine (signals, limits, line, whole, { neededBytes, pauses }) {
       `${formatRatio(whole.rise / (whole.rise + whole.runway))} of the way to ` +
       `${nameLimit(signals)} (threshold ${limit}).`),
     evidence('externalRiseBytes', external, limits.placeShareRatio * rise, value =>
-      `V8 counts ${value} of the growth as external memory${inBuffers}.`)
+      `V8 counts ${value} of ${formatBytes(rise)} as external memory${inBuffers}.`)
   ]
 }
 
@@ -297,8 +297,8 @@ function showFreed (signals, limits, rise, mayBeFreed) {
   return evidence('bufferChurnBytes', signals.bufferChurnBytes ?? 0, least, (value, limit) =>
     mayBeFreed
       ? `Buffers of ${value} are allocated and freed: retained memory of malloc is not ruled out.`
-      : `Buffers of only ${value} are allocated and freed (threshold ${limit}): malloc does not ` +
-        'retain the growing memory, and another allocator would not return it.')
+      : `Buffers of only ${value} are allocated and freed (threshold ${limit}): malloc retains the ` +
+        'growth only if native code frees memory as well.')
 }
 
 module.exports = { judgeMinutes }

@@ -103,7 +103,7 @@ module.exports = defineDiagnosis({
         ],
         risk: isGarbage
           ? 'Another allocator does not help. Code that still uses a released object fails.'
-          : 'Another allocator does not help: this memory is in use. A restart gains about as ' +
+          : 'Another allocator may slow the growth, and does not end it. A restart gains about as ' +
             'much time as the growth took.'
       }
     ]

@@ -1834,6 +1834,21 @@ describe('native-memory-leak', () => {
     })
     expect(verdict('native-memory-leak')).toMatchObject({ state: 'suspected' })
   })
+  it.each([[0.9, 'it is in Buffers'], [0.4, 'V8 counts it as external memory']])(
+    'of %d MiB/s of Buffers among 1.1 of external memory and 2 in all names the place',
+    (buffersMib, place) => {
+      const { verdict } = watch({
+        seconds: 100,
+        at: t => ({
+          externalMib: 2 + 1.1 * t,
+          nativeMib: 12 + 0.9 * t,
+          rssMib: 60 + 2 * t,
+          values: { arrayBuffersBytes: buffersMib * t * MIB }
+        })
+      })
+      expect(verdict('native-memory-leak').summary).toContain(place)
+    }
+  )
   it('stays confirmed while a quiet heap has no major GC', () => {
     const mib = t => 2.4 * t
     const { verdict } = watch({
