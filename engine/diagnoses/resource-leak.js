@@ -278,6 +278,14 @@ function isOfConnections (signals, limits, { cause, kept, descriptorKind }) {
   }
 }
 
+/**
+ * The highest threshold of steadiness that growth has reached.
+ * @param {number} steady
+ * @param {Limits} limits
+ */
+const stepBelow = (steady, { steadinessRatio, levelsOffRatio }) =>
+  steady >= steadinessRatio ? steadinessRatio : levelsOffRatio
+
 /** @param {ReturnType<typeof weighLoad>} load */
 function describeLoad ({ grows, isSaturated, isClients }) {
   if (isClients) return ', or clients connect and stay'
@@ -356,7 +364,7 @@ function showEvidence (signals, limits, { cause, grown, told, load }) {
     told && evidence(told.signal, told.open, 0, value =>
       `At the last count by kind, ${value} of them were ${told.text}.`),
     name === 'threads' && showLoops(signals, limits, rise),
-    evidence(`${of}SteadinessRatio`, steady, limits.steadinessRatio, (value, limit) =>
+    evidence(`${of}SteadinessRatio`, steady, stepBelow(steady, limits), (value, limit) =>
       `Steadiness of the growth: ${value} (threshold ${limit}; 1 is a straight, continuing line; ` +
       'a pool that fills falls towards 0).'),
     evidence('loadGrowthRatio', load.growthRatio, limits.loadGrowthRatio, (value, limit) =>

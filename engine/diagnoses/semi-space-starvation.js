@@ -283,11 +283,12 @@ function ruleOutCauses (signals, limits, causes) {
 function showEvidence (signals, limits, target, { promotesTooEarly, wallRatio, cpuRatio }) {
   const { semiSpaceMaxBytes: most, semiSpaceCapacityBytes: now, scavengesPerSecond } = signals
   const { ordinaryMajorPauseRatio: majorRatio, ordinaryMajorsPerSecond: majors } = signals
-  const because = semiSpaceMax(target, signals.heapSizeLimitBytes)?.because ?? ''
+  const allowed = semiSpaceMax(target, signals.heapSizeLimitBytes)
+  const isChosenByV8 = allowed?.origin !== 'flag' && allowed?.origin !== 'resource-limits'
   const live = formatBytes(signals.liveHeapBytes ?? 0)
   return listEvidence(
     evidence('semiSpaceMaxBytes', most, limits.semiSpaceMaxBytes, (value, limit) =>
-      `A semi-space may hold at most ${value}, less than ${limit}: ${because}.`),
+      `A semi-space may hold at most ${value}, less than ${limit}: ${allowed?.because ?? ''}.`),
     evidence('semiSpaceCapacityBytes', now, most, value =>
       `The semi-space has ${value} and cannot grow further.`),
     evidence('scavengesPerSecond', scavengesPerSecond, limits.scavengesPerCpuSecond, value =>
@@ -306,7 +307,7 @@ function showEvidence (signals, limits, target, { promotesTooEarly, wallRatio, c
       `${formatNumber(signals.scavengesPerCpuSecond)} scavenges, and ${formatRatio(cpuRatio)} in ` +
         'them and the major GCs they cause'
     ),
-    sinceUpgrade(target, most)
+    isChosenByV8 && sinceUpgrade(target, most)
   )
 }
 

@@ -253,7 +253,11 @@ function locate (site, sources, app) {
  *   null })[]}
  */
 const withInlined = (sites, inlinedAt) => sites.flatMap((site, i) => {
-  const callees = i < NAMED_SITES && site.share >= LEAST_SHARE ? [inlinedAt(site)].flat() : []
+  const isNamed = (/** @type {import('./inlined').Callee} */ { name, file, line }) =>
+    sites.some(other => other.file === file && other.line === line && other.function === name)
+  const callees = i < NAMED_SITES && site.share >= LEAST_SHARE
+    ? [inlinedAt(site)].flat().filter(callee => !isNamed(callee))
+    : []
   return [
     { ...site, inlinedIn: null },
     ...callees.map(({ name, file, line, column }) => ({

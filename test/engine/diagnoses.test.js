@@ -617,6 +617,13 @@ describe('semi-space-starvation', () => {
     })
     expect(Object.keys(defined(primary).fix[0].change)).toEqual(['flag'])
   })
+  it.each([[[], true], [['--max-semi-space-size=1'], false]])(
+    'with the flags %j mentions an upgrade: %s', (execArgv, mentions) => {
+      const { primary } = watch({ seconds: 30, at: () => starving, helloChanges: { execArgv } })
+      const texts = defined(primary).evidence.map(({ text }) => text).join(' ')
+      expect(texts.includes('began with an upgrade')).toBe(mentions)
+    }
+  )
   it('keeps existing NODE_OPTIONS', () => {
     const nodeOptions = ['--enable-source-maps', '--require', '/x/node_modules/memwatch/index.js']
     const { primary } = watch({ seconds: 30, at: () => starving, helloChanges: { nodeOptions } })

@@ -644,6 +644,19 @@ describe('suspects', () => {
       `; remember ${file}:2 – perhaps, inlined into (anonymous) ${file}:1`
     )
   })
+  it('name no function twice that the profile itself names', () => {
+    const file = path.join(folder, 'app.js')
+    fs.writeFileSync(file, 'setInterval(() => remember())\n' +
+      'const kept = []; function remember () { kept.push({}) }\n')
+    const profile = heap(['', file, 0, 1000], ['remember', file, 1, 600])
+    const [anonymous, remember] = profile.head.children
+    anonymous.callFrame.columnNumber = 12
+    remember.callFrame.columnNumber = 35
+    const suspects = suspectsOf(
+      /** @type {any} */ ({ ...capture, kind: 'heap_profile' }), write(profile), hello(), files()
+    )
+    expect(suspects?.sites.map(site => site.function)).toEqual(['(anonymous)', 'remember'])
+  })
   it('of Node.js itself are named in a headline only if they explain most of it', () => {
     const site = (file, share) => ({ file, share, text: file })
     const sites = [site('node:internal/timers', 0.38), site('app.js', 0.2)]
