@@ -136,7 +136,10 @@ function standOn (found, weaker) {
 /** Beginning of evidence that is older than the summary beside it. */
 const EARLIER = 'Earlier: '
 
-/** @param {Judgement} found @returns {Judgement['evidence']} */
+/**
+ * @param {Judgement} found
+ * @returns {Judgement['evidence']}
+ */
 const markEarlier = ({ evidence }) => evidence?.map(item =>
   item.text.startsWith(EARLIER) ? item : { ...item, text: EARLIER + item.text })
 
