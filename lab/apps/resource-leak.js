@@ -5,25 +5,19 @@
 const http = require('node:http')
 const net = require('node:net')
 const { appRun } = require('../app-run')
+const { startBackend } = require('../backend')
 const { withLoad } = require('../with-load')
 const { sendJson } = require('../json')
 
 /** @type {Set<net.Socket>} open connections, as in the registry of a driver */
 const open = new Set()
 const run = appRun({ figures: () => ({ open: open.size }) })
-const backend = net.createServer(socket => {
-  socket
-    .on('error', () => {})
-    .on('data', () => socket.write('pong'))
-    .resume()
-})
-backend.listen(0, '127.0.0.1')
+const backend = startBackend(run)
 let count = 0
 
-const server = http.createServer((request, response) => {
+const server = http.createServer(async (request, response) => {
   if (count++ % 10 !== 0) return sendJson(response, { ok: true })
-  const { port } = /** @type {net.AddressInfo} */ (backend.address())
-  const socket = net.connect(port, '127.0.0.1')
+  const socket = net.connect(await backend, '127.0.0.1')
   open.add(socket)
   socket.on('error', () => {}).on('close', () => open.delete(socket))
   socket.once('data', () => {
