@@ -53,8 +53,11 @@ const LEAST_OUTSIDE_SHARE = 0.5
  * Least bytes on the heap that the owner of a handle retains: an idle socket retains some thousand.
  */
 const OWNER_BYTES = 1024
-/** Number of samples of such owners that name a line: four would be enough. */
-const OWNER_SAMPLES = 12
+/**
+ * Number of samples of such owners that name a line. Four would be enough, and the first reading has
+ * a third of them; with half as many, objects of the warm-up came first.
+ */
+const OWNER_SAMPLES = 24
 /**
  * Largest share of the time to the limit that a profile may take, because the real time may be half
  * of the estimated time.

@@ -1412,7 +1412,7 @@ describe('automatic captures', () => {
   it.each([
     ['capture', 0, 0.1, 60],
     ['capture', 16 * MIB, 0.1, 120],
-    ['capture', 0, 2, 24],
+    ['capture', 0, 2, 48],
     ['capture', 0, 40, 15],
     ['force_gc', 0, 40, 15]
   ])('with %s and %d allocated bytes a second, profile a leak of %d handles a second for %d s', (
