@@ -54,8 +54,8 @@ const LEAST_OUTSIDE_SHARE = 0.5
  */
 const OWNER_BYTES = 1024
 /**
- * Number of samples of such owners that name a line. Four would be enough, and the first reading has
- * a third of them. With half as many, objects of the warm-up came first.
+ * Number of samples of such owners that name a line. Four would be enough, and the first reading
+ * has a third of them. With half as many, objects of the warm-up came first.
  */
 const OWNER_SAMPLES = 24
 /**
