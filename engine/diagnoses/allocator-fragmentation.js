@@ -98,8 +98,9 @@ module.exports = defineDiagnosis({
       risesInLine(signals, limits) || signals.allocatorAnswerDue === 1 || mayBeInUse
     return {
       state: isOpen ? 'suspected' : 'confirmed',
-      // While malloc's answer is out of date, this judgement does not withdraw an earlier finding.
-      keeps: signals.allocatorAnswerDue === 1,
+      // While malloc's answer is out of date, or less memory comes and goes than before, this
+      // judgement does not withdraw an earlier finding.
+      keeps: signals.allocatorAnswerDue === 1 || mayBeInUse,
       severity: hasRoom(signals, signals.allocatorSlackBytes, limits) ? 'info' : 'warning',
       summary: `glibc malloc keeps ${mayBeInUse ? 'up to ' : about}${formatBytes(retained)} that ` +
         `the app has freed${mayBeInUse ? ', or native code uses a part of it' : ''}: ` +
@@ -114,8 +115,9 @@ module.exports = defineDiagnosis({
         arenaShareRatio: signals.mallocArenaShareRatio ?? 0,
         trimmableBytes: signals.allocatorTrimmableBytes ?? 0
       },
-      evidence: showEvidence(signals, limits),
-      impact: `${formatBytes(isReused ? now : retained)} of RSS are unused${closer}.`
+      evidence: showEvidence(signals, limits, mayBeInUse),
+      impact: `${mayBeInUse ? 'Up to ' : ''}${formatBytes(isReused ? now : retained)} of RSS are ` +
+        `unused${closer}.`
     }
   },
 
@@ -271,18 +273,23 @@ const findMoved = ({ bufferChurnBytes, nativeReusedBytes }) =>
 /**
  * @param {Signals} signals
  * @param {Limits} limits
+ * @param {boolean} mayBeInUse
  */
-function showEvidence (signals, limits) {
+function showEvidence (signals, limits, mayBeInUse) {
   const { allocatorSlackBytes: retained, rssBytes, nativeTrend: trend } = signals
   const inArenas = signals.mallocArenaShareRatio ?? 0
   const moved = findMoved(signals)
   const isChurn = moved === (signals.bufferChurnBytes ?? 0)
+  const certain = mayBeInUse
+    ? `, and ${formatBytes(limits.certainMovedShareRatio * retained)} to be certain`
+    : ''
   return listEvidence(
     evidence('allocatorSlackBytes', retained, limits.retainedBytes, (value, limit) =>
       signals.allocatorAsked === 1
         ? `malloc itself counts ${value} of its resident memory as free (threshold ${limit}).`
         : (signals.allocatorAnswerDue === 1 ? 'memwatch will query malloc. ' : '') +
-          `About ${value} of malloc's resident memory are not in use (threshold ${limit}).`),
+          `${mayBeInUse ? 'Up to' : 'About'} ${value} of malloc's resident memory are not in use ` +
+          `(threshold ${limit}).`),
     evidence('rssBytes', rssBytes, retained / limits.retainedShareRatio, value =>
       `RSS is ${value}, of which malloc keeps ${formatRatio(retained / rssBytes)}.`),
     evidence('mallocArenaShareRatio', inArenas, limits.arenaShareRatio, value =>
@@ -291,7 +298,7 @@ function showEvidence (signals, limits) {
     moved > 0 && evidence(
       isChurn ? 'bufferChurnBytes' : 'nativeReusedBytes', moved, limits.movedShareRatio * retained,
       (value, limit) => `Up to ${value} of native memory and Buffers were freed (threshold ` +
-        `${limit}), but RSS did not fall.`),
+        `${limit}${certain}), but RSS did not fall.`),
     trend && evidence(
       'nativeRiseBytes', trend.rise, limits.growthShareRatio * signals.nativeBytes,
       (value, limit) => risesInLine(signals, limits)

@@ -92,7 +92,7 @@ const PLACES = Object.freeze({
  * @param {number} growth bytes per second, of all memory outside the heap
  * @returns {keyof typeof PLACES}
  */
-function findPlace (signals, { placeShareRatio }, rise, growth) {
+function findPlace (signals, { placeShareRatio, countedShareRatio }, rise, growth) {
   // WebAssembly comes first, because the buffer of its memory is an ArrayBuffer, too.
   if ((signals.webassemblyGrowthBytesPerSecond ?? 0) > placeShareRatio * growth) {
     return 'webassembly'
@@ -101,7 +101,9 @@ function findPlace (signals, { placeShareRatio }, rise, growth) {
   const buffers = signals.arrayBuffersTrend?.rise ?? 0
   const isCounted = external > placeShareRatio * rise
   // Buffers with a little other external memory may together exceed the share.
-  if (buffers > placeShareRatio * (isCounted ? external : rise)) return 'buffers'
+  if (buffers > placeShareRatio * rise || (isCounted && buffers > countedShareRatio * external)) {
+    return 'buffers'
+  }
   if ((signals.silentWorkerHeapGrowthBytesPerSecond ?? 0) > placeShareRatio * growth) {
     return 'silentWorkers'
   }

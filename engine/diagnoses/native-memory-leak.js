@@ -70,6 +70,8 @@ module.exports = defineDiagnosis({
     // Growth is attributed to one kind of memory if that kind makes up more than this share of the
     // growth.
     placeShareRatio: 0.5,
+    // Memory that V8 counts is in Buffers if they make up this share of it.
+    countedShareRatio: 0.8,
     ...FILLING_LIMITS,
     ...URGENCY_LIMITS,
     // If Buffers of this share of the rise come and go, freed memory that malloc retains may look

@@ -76,12 +76,13 @@ module.exports = defineDiagnosis({
     // load and pool grew in their first minutes, as straight as a leak, had 1.9 and 3.
     keptLeastRatio: 0.05,
     keptMostRatio: 8,
+    // From this ratio on, clients are a weak explanation: they do not withdraw a confirmed finding.
+    keptWeakRatio: 4,
     // Timers of one connection, such as those of its heartbeat.
     timersEach: 2,
     // Clients explain no growth that takes longer, or that was half as fast before the last ten
-    // minutes: a load that grows for so long also takes more CPU time. In a new process growth over
-    // this time is ten minutes old, with the start.
-    clientsSeconds: 450,
+    // minutes: a load that grows for so long also takes more CPU time.
+    clientsSeconds: 600,
     earlierGrowthRatio: 0.5,
     // Limits of a saturated process: its loop is busy nearly all the time, its CPU quota is used up
     // in many periods, or it mostly waits for a CPU. It responds more slowly than clients send, so
@@ -119,7 +120,8 @@ module.exports = defineDiagnosis({
       state: isCertain ? 'confirmed' : 'suspected',
       severity: severityOf(bound, mayBeLoad, limits),
       secondsLeft,
-      keeps: isSteady && !load.isClients && causesLoad(cause, load, limits),
+      keeps: isSteady && causesLoad(cause, load, limits) &&
+        (!load.isClients || load.kept >= limits.keptWeakRatio),
       standing: `The number of ${told?.name ?? name} grew by ${formatNumber(rise)} in ` +
         formatSeconds(seconds),
       summary: `${formatNumber(told?.open ?? cause.now)} ${told?.name ?? name}, ` +
@@ -283,8 +285,8 @@ function isOfConnections (signals, limits, { cause, kept, descriptorKind }) {
  * @param {number} steady
  * @param {Limits} limits
  */
-const stepBelow = (steady, { steadinessRatio, levelsOffRatio }) =>
-  steady >= steadinessRatio ? steadinessRatio : levelsOffRatio
+const stepBelow = (steady, { certainSteadinessRatio, steadinessRatio, levelsOffRatio }) =>
+  [certainSteadinessRatio, steadinessRatio].find(step => steady >= step) ?? levelsOffRatio
 
 /** @param {ReturnType<typeof weighLoad>} load */
 function describeLoad ({ grows, isSaturated, isClients }) {
@@ -373,8 +375,9 @@ function showEvidence (signals, limits, { cause, grown, told, load }) {
           `amount, threshold ${limit}): a growing load may need them, or they cause the work.`
         : `The load does not grow: CPU time and allocation are at most ${value} of their former ` +
           'amounts.'),
-    load.isClients && evidence('connectionsKeptRatio', load.kept, limits.keptLeastRatio, value =>
-      `${value} new sockets for each connection that servers accepted meanwhile: clients may ` +
+    load.isClients && evidence('connectionsKeptRatio', load.kept, limits.keptLeastRatio, () =>
+      `${formatNumber(load.kept)} new sockets for each connection that servers accepted ` +
+      `meanwhile (clients explain up to ${formatNumber(limits.keptMostRatio)}): clients may ` +
       'connect and stay, such as browsers with a WebSocket, and the app may open connections for ' +
       'them.'),
     load.isSaturated &&

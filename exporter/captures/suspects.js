@@ -252,10 +252,11 @@ function locate (site, sources, app) {
  * @returns {(import('./heap-suspects').HeapSite & { inlinedIn: import('./heap-suspects').HeapSite |
  *   null })[]}
  */
-const withInlined = (sites, inlinedAt) => sites.flatMap((site, i) => {
+const withInlined = (sites, inlinedAt) => sites.flatMap(site => {
+  const named = sites.slice(0, NAMED_SITES).filter(({ share }) => share >= LEAST_SHARE)
   const isNamed = (/** @type {import('./inlined').Callee} */ { name, file, line }) =>
-    sites.some(other => other.file === file && other.line === line && other.function === name)
-  const callees = i < NAMED_SITES && site.share >= LEAST_SHARE
+    named.some(other => other.file === file && other.line === line && other.function === name)
+  const callees = named.includes(site)
     ? [inlinedAt(site)].flat().filter(callee => !isNamed(callee))
     : []
   return [

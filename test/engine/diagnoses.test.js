@@ -708,6 +708,30 @@ describe('allocator-fragmentation', () => {
       'Without a new library: fewer arenas'
     )
   })
+  it('is confirmed if Buffers come and go in half of it', () => {
+    const { state, evidence } = watch({ seconds: 120, at: t => fragmenting(t, 82) })
+      .verdict('allocator-fragmentation')
+    const valueOf = name => defined(evidence.find(({ signal }) => signal === name)).value
+    const movedShare = valueOf('bufferChurnBytes') / valueOf('allocatorSlackBytes')
+    expect(state).toBe('confirmed')
+    expect(movedShare).toBeGreaterThan(0.4)
+    expect(movedShare).toBeLessThan(0.6)
+  })
+  it('stays confirmed if the app then keeps more native memory', () => {
+    const { state, summary } = watch({
+      seconds: 300,
+      at: t => {
+        const more = t < 150 ? 0 : 90
+        const { nativeMib, spanMib, rssMib, ...others } = fragmenting(t, 82)
+        return {
+          ...others, nativeMib: nativeMib + more, spanMib: spanMib + more, rssMib: rssMib + more
+        }
+      }
+    }).verdict('allocator-fragmentation')
+    expect({ state, summary }).toEqual({
+      state: 'confirmed', summary: expect.stringContaining('keeps about')
+    })
+  })
   it('is suspected if Buffers come and go in a small part of it: native code may use the rest', () => {
     const { verdict, ever } = watch({ seconds: 120, at: t => fragmenting(t, 40) })
     expect(verdict('allocator-fragmentation')).toMatchObject({
@@ -1591,14 +1615,40 @@ describe('resource-leak', () => {
       ? { state: 'confirmed', summary: expect.stringMatching(/they pile up\.$/) }
       : { state: 'suspected', summary: expect.stringMatching(/or the load needs them\.$/) })
   })
-  it('of sockets beside new clients is confirmed within ten minutes', () => {
-    const at = t => ({
-      values: { resources: { TCPSocketWrap: 20 + t }, connectionsAccepted: 3 * t }
-    })
-    const stateAt = seconds =>
-      watch({ seconds, at, everySeconds: 10 }).verdict('resource-leak').state
-    expect([60, 500, 600].map(stateAt)).toEqual(['suspected', 'suspected', 'confirmed'])
+  it.each([[60, 'suspected'], [600, 'suspected'], [800, 'confirmed']])(
+    'of a socket a second beside new clients is at %d s %s', (seconds, state) => {
+      const at = t => ({
+        values: { resources: { TCPSocketWrap: 20 + t }, connectionsAccepted: 3 * t }
+      })
+      expect(watch({ seconds, at, everySeconds: 10 }).verdict('resource-leak').state).toBe(state)
+    }
+  )
+  it('stays confirmed if a few clients connect later, and not if many do', () => {
+    const stateWith = (/** @type {number} */ perSecond) => watch({
+      seconds: 300,
+      at: t => ({
+        values: {
+          resources: { TCPSocketWrap: 5 * t },
+          connectionsAccepted: 0.1 * t + perSecond * Math.max(0, t - 100)
+        }
+      })
+    }).verdict('resource-leak').state
+    expect([1.2, 5].map(stateWith)).toEqual(['confirmed', 'suspected'])
   })
+  it.each([[0.4, 0.3], [0.7, 0.6], [0.9, 0.8]])(
+    'of a steadiness of %d shows the threshold %d, which it has reached', (steady, limit) => {
+      const { diagnoses } = require('../../engine/diagnoses')
+      const { judge, limits } = defined(diagnoses.find(({ id }) => id === 'resource-leak'))
+      const signals = {
+        timersActive: 80,
+        timersTrend: { rise: 60, slope: 1, seconds: 60, steadinessRatio: steady },
+        maxFileDescriptors: null, loadGrowthRatio: 1, listenerWarnings: null, liveHeapTrend: null
+      }
+      expect(judge(/** @type {any} */ (signals), limits, hello()).evidence).toContainEqual(
+        expect.objectContaining({ signal: 'timersSteadinessRatio', value: steady, limit })
+      )
+    }
+  )
   it.each([[3850, 'suspected'], [4500, 'confirmed'], [6000, 'confirmed']])(
     'of two sockets a second from 3,600 s on, beside clients that come back, is at %d s %s',
     (seconds, state) => {
@@ -1841,7 +1891,7 @@ describe('native-memory-leak', () => {
     })
     expect(verdict('native-memory-leak')).toMatchObject({ state: 'suspected' })
   })
-  it.each([[0.9, 'it is in Buffers'], [0.4, 'V8 counts it as external memory']])(
+  it.each([[1, 'it is in Buffers'], [0.7, 'V8 counts it as external memory']])(
     'of %d MiB/s of Buffers among 1.1 of external memory and 2 in all names the place',
     (buffersMib, place) => {
       const { verdict } = watch({
