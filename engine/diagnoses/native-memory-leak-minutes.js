@@ -291,8 +291,7 @@ function showFreed (signals, limits, rise, mayBeFreed) {
   const least = limits.churnShareRatio * rise
   if (freed !== null) {
     return evidence('allocatorSlackRiseBytes', Math.max(0, freed), least, (value, limit) =>
-      `malloc itself counts ${value} of the growth as free (threshold ${limit}): it does not ` +
-      'retain the growing memory.')
+      `malloc itself counts ${value} of the growth as free (threshold ${limit}): the rest is in use.`)
   }
   return evidence('bufferChurnBytes', signals.bufferChurnBytes ?? 0, least, (value, limit) =>
     mayBeFreed
