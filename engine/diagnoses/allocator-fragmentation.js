@@ -51,7 +51,7 @@ module.exports = defineDiagnosis({
     // Memory counts as freed only if Buffers come and go in at least this share of it. This does
     // not apply to memory that malloc itself reported as free.
     movedShareRatio: MOVED_SHARE,
-    // Without malloc's own report, a finding is certain only if Buffers come and go in this share.
+    // Without malloc's own report, a finding is certain only if this share of it comes and goes.
     // The lab's apps measured 0.5 to 1.5. A healthy WebSocket server measured 0.21: zlib used the
     // rest for its compressed connections.
     certainMovedShareRatio: 0.4,
@@ -280,7 +280,7 @@ function showEvidence (signals, limits, mayBeInUse) {
   const inArenas = signals.mallocArenaShareRatio ?? 0
   const moved = findMoved(signals)
   const isChurn = moved === (signals.bufferChurnBytes ?? 0)
-  const certain = mayBeInUse
+  const needed = mayBeInUse
     ? `, and ${formatBytes(limits.certainMovedShareRatio * retained)} to be certain`
     : ''
   return listEvidence(
@@ -298,7 +298,7 @@ function showEvidence (signals, limits, mayBeInUse) {
     moved > 0 && evidence(
       isChurn ? 'bufferChurnBytes' : 'nativeReusedBytes', moved, limits.movedShareRatio * retained,
       (value, limit) => `Up to ${value} of native memory and Buffers were freed (threshold ` +
-        `${limit}${certain}), but RSS did not fall.`),
+        `${limit}${needed}), but RSS did not fall.`),
     trend && evidence(
       'nativeRiseBytes', trend.rise, limits.growthShareRatio * signals.nativeBytes,
       (value, limit) => risesInLine(signals, limits)

@@ -291,13 +291,14 @@ function showFreed (signals, limits, rise, mayBeFreed) {
   const least = limits.churnShareRatio * rise
   if (freed !== null) {
     return evidence('allocatorSlackRiseBytes', Math.max(0, freed), least, (value, limit) =>
-      `malloc itself counts ${value} of the growth as free (threshold ${limit}): the rest is in use.`)
+      `malloc itself counts ${value} of the growth as free (threshold ${limit}): the rest is in ` +
+      'use.')
   }
   return evidence('bufferChurnBytes', signals.bufferChurnBytes ?? 0, least, (value, limit) =>
     mayBeFreed
       ? `Buffers of ${value} are allocated and freed: retained memory of malloc is not ruled out.`
-      : `Buffers of only ${value} are allocated and freed (threshold ${limit}): malloc retains the ` +
-        'growth only if native code frees memory as well.')
+      : `Buffers of only ${value} are allocated and freed (threshold ${limit}): malloc retains ` +
+        'the growth only if native code frees memory as well.')
 }
 
 module.exports = { judgeMinutes }

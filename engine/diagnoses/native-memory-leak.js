@@ -105,8 +105,8 @@ module.exports = defineDiagnosis({
         ],
         risk: isGarbage
           ? 'Another allocator does not help. Code that still uses a released object fails.'
-          : 'Another allocator may slow the growth, and does not end it. A restart gains about as ' +
-            'much time as the growth took.'
+          : 'Another allocator may slow the growth, and does not end it. A restart gains about ' +
+            'as much time as the growth took.'
       }
     ]
   }

@@ -285,7 +285,7 @@ function isOfConnections (signals, limits, { cause, kept, descriptorKind }) {
  * @param {number} steady
  * @param {Limits} limits
  */
-const stepBelow = (steady, { certainSteadinessRatio, steadinessRatio, levelsOffRatio }) =>
+const reachedThreshold = (steady, { certainSteadinessRatio, steadinessRatio, levelsOffRatio }) =>
   [certainSteadinessRatio, steadinessRatio].find(step => steady >= step) ?? levelsOffRatio
 
 /** @param {ReturnType<typeof weighLoad>} load */
@@ -366,7 +366,7 @@ function showEvidence (signals, limits, { cause, grown, told, load }) {
     told && evidence(told.signal, told.open, 0, value =>
       `At the last count by kind, ${value} of them were ${told.text}.`),
     name === 'threads' && showLoops(signals, limits, rise),
-    evidence(`${of}SteadinessRatio`, steady, stepBelow(steady, limits), (value, limit) =>
+    evidence(`${of}SteadinessRatio`, steady, reachedThreshold(steady, limits), (value, limit) =>
       `Steadiness of the growth: ${value} (threshold ${limit}; 1 is a straight, continuing line; ` +
       'a pool that fills falls towards 0).'),
     evidence('loadGrowthRatio', load.growthRatio, limits.loadGrowthRatio, (value, limit) =>

@@ -245,33 +245,36 @@ function locate (site, sources, app) {
 }
 
 /**
- * Sites, each followed by functions that may have been inlined into it.
+ * Sites, each followed by functions that may have been inlined into it, unless they are named as
+ * sites themselves.
  * @param {import('./heap-suspects').HeapSite[]} sites
  * @param {(site: import('./heap-suspects').HeapSite) => import('./inlined').Callee |
  *   import('./inlined').Callee[]} inlinedAt
  * @returns {(import('./heap-suspects').HeapSite & { inlinedIn: import('./heap-suspects').HeapSite |
  *   null })[]}
  */
-const withInlined = (sites, inlinedAt) => sites.flatMap(site => {
+function withInlined (sites, inlinedAt) {
   const named = sites.slice(0, NAMED_SITES).filter(({ share }) => share >= LEAST_SHARE)
   const isNamed = (/** @type {import('./inlined').Callee} */ { name, file, line }) =>
     named.some(other => other.file === file && other.line === line && other.function === name)
-  const callees = named.includes(site)
-    ? [inlinedAt(site)].flat().filter(callee => !isNamed(callee))
-    : []
-  return [
-    { ...site, inlinedIn: null },
-    ...callees.map(({ name, file, line, column }) => ({
-      ...site,
-      function: name,
-      file,
-      line,
-      column,
-      through: [packageOf(file) ?? '', ...site.through].filter(Boolean),
-      inlinedIn: site
-    }))
-  ]
-})
+  return sites.flatMap(site => {
+    const callees = named.includes(site)
+      ? [inlinedAt(site)].flat().filter(callee => !isNamed(callee))
+      : []
+    return [
+      { ...site, inlinedIn: null },
+      ...callees.map(({ name, file, line, column }) => ({
+        ...site,
+        function: name,
+        file,
+        line,
+        column,
+        through: [packageOf(file) ?? '', ...site.through].filter(Boolean),
+        inlinedIn: site
+      }))
+    ]
+  })
+}
 
 /**
  * @param {Parameters<typeof locate>[0] & { share: number, via: string | null }} site

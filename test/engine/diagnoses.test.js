@@ -732,11 +732,11 @@ describe('allocator-fragmentation', () => {
       state: 'confirmed', summary: expect.stringContaining('keeps about')
     })
   })
-  it('is suspected if Buffers come and go in a small part of it: native code may use the rest', () => {
+  it('is suspected if Buffers come and go in a small part: native code may use the rest', () => {
     const { verdict, ever } = watch({ seconds: 120, at: t => fragmenting(t, 40) })
     expect(verdict('allocator-fragmentation')).toMatchObject({
       state: 'suspected',
-      summary: expect.stringMatching(/^glibc malloc keeps up to .*, or native code uses a part of it/)
+      summary: expect.stringMatching(/^glibc malloc keeps up to .*, or native code uses a part/)
     })
     expect([...ever]).not.toContain('allocator-fragmentation')
   })

@@ -116,7 +116,7 @@ async function startCollector ({ over = 'unix', mode = 'normal' } = {}) {
         finish()
         reject(
           new Error(
-            `not seen in ${timeoutMs} ms: ${look}; received: ` + connections.map(describe).join()
+            `not seen in ${timeoutMs} ms: ${look}; received: ` + connections.map(sayState).join()
           )
         )
       }, timeoutMs)
@@ -140,7 +140,7 @@ async function startCollector ({ over = 'unix', mode = 'normal' } = {}) {
  * State of a connection, as the message of a failed test shows it: its end, with the newest frame.
  * @param {Connection} connection
  */
-const describe = ({ frames, ...rest }) =>
+const sayState = ({ frames, ...rest }) =>
   `${frames.length} frames, ` + JSON.stringify({ ...rest, newest: frames.at(-1) }).slice(0, 4000)
 
 /**
