@@ -39,6 +39,24 @@ const COUNTED_BY_GROUP = { otel: { startUnknown: true } }
  */
 const plainGcKind = kind => kind.replace('minor_mark_sweep', 'minor')
 
+/**
+ * Samples of memwatch_diagnosis. All targets share them, as each scrape would create thousands of
+ * equal ones.
+ */
+const DIAGNOSIS_SAMPLES = diagnoses.map(({ id }) => {
+  /**
+   * @param {'confirmed' | 'suspected'} state
+   * @param {0 | 1} value
+   */
+  const sample = (state, value) => ({ labels: { diagnosis: id, state }, value })
+  return {
+    id,
+    confirmed: sample('confirmed', 1),
+    notConfirmed: sample('confirmed', 0),
+    suspected: sample('suspected', 1)
+  }
+})
+
 /** @param {string} key of the `gc` field */
 const gcLabels = key => {
   const [kind, cause] = key.split('/')
@@ -122,17 +140,14 @@ const targetMetrics = Object.freeze([
     help: 'Verdict of each diagnosis: state `confirmed` is 1 or 0; state `suspected` is 1 or ' +
       'absent.',
     // Symptoms of a confirmed cause have the state `ok` here, so that they cause no alerts.
-    read: target =>
-      diagnoses.flatMap(({ id }) => {
-        const state = findCase(target).verdicts.find(({ diagnosis }) => diagnosis === id)?.state
-        const confirmed = {
-          labels: { diagnosis: id, state: 'confirmed' },
-          value: state === 'confirmed' ? 1 : 0
-        }
-        return state === 'suspected'
-          ? [confirmed, { labels: { diagnosis: id, state }, value: 1 }]
-          : [confirmed]
+    read: target => {
+      const { verdicts } = findCase(target)
+      return DIAGNOSIS_SAMPLES.flatMap(({ id, confirmed, notConfirmed, suspected }) => {
+        const state = verdicts.find(({ diagnosis }) => diagnosis === id)?.state
+        if (state === 'suspected') return [notConfirmed, suspected]
+        return state === 'confirmed' ? confirmed : notConfirmed
       })
+    }
   },
   {
     name: 'memwatch_verdict_info',

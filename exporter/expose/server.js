@@ -154,6 +154,15 @@ function notFoundHandler (server) {
 }
 
 /**
+ * A stream for a single reader. Readable.from() would await a promise for each part.
+ * @param {readonly Buffer[]} parts
+ */
+function streamOf (parts) {
+  let next = 0
+  return new Readable({ read () { this.push(parts[next++] ?? null) } })
+}
+
+/**
  * @param {import('fastify').FastifyInstance} server
  * @param {Source & import('node:events').EventEmitter} exporter
  * @param {object} parts
@@ -181,7 +190,7 @@ function routes (server, exporter, { scrapes, limits, omit }) {
     return reply
       .type(contentType)
       .header('content-length', length)
-      .send(Readable.from(parts, { objectMode: false }))
+      .send(streamOf(parts))
   })
   targetRoutes(server, { targets: watched, deathWatch, omit })
   knownBugRoutes(server, watched)

@@ -2,7 +2,7 @@
 
 const { TextParts } = require('../../exporter/expose/text-parts')
 
-const PART = 16_384
+const PART = 65_536
 
 /** @param {string[]} pieces */
 function written (pieces) {
