@@ -93,6 +93,14 @@ it('says of an ended process when it ended, and that times to a limit are past',
   expect(render(MIXED, { ended: [{ ...ended[0], pid: 2 }] }).join('\n')).not.toContain('It ended')
 })
 
+it('says of a program that ended by itself that times to a limit are past', () => {
+  const isOver = { isOver: true }
+  expect(render(MIXED, isOver).join('\n')).toContain('  The program ended by itself. The times to ' +
+    'a limit below were predicted before the end.\n  THE HEADLINE')
+  expect(render([verdict('ok', 'context-leak')], isOver).join('\n')).not.toContain('by itself')
+  expect(render(MIXED).join('\n')).not.toContain('by itself')
+})
+
 it('counts the checks that found nothing', () => {
   const lines = render(MIXED)
   expect(lines).toContain('  2 ruled out, 1 undecided (-v lists them)')
