@@ -78,10 +78,14 @@ module.exports = defineDiagnosis({
     keptMostRatio: 8,
     // From this ratio on, clients are a weak explanation: they do not withdraw a confirmed finding.
     keptWeakRatio: 4,
+    // Fewer new sockets may be a pool that fills: an http.Agent of Node.js keeps so many idle
+    // connections for each origin by default (maxFreeSockets), and a pool of a client library
+    // seldom has more.
+    pooledSockets: 256,
     // Timers of one connection, such as those of its heartbeat.
     timersEach: 2,
-    // Clients explain no growth that takes longer, or that was half as fast before the last ten
-    // minutes: a load that grows for so long also takes more CPU time.
+    // Clients and pools explain no growth that takes longer, or that was half as fast before the
+    // last ten minutes: a load that grows for so long also takes more CPU time.
     clientsSeconds: 600,
     earlierGrowthRatio: 0.5,
     // Limits of a saturated process: its loop is busy nearly all the time, its CPU quota is used up
@@ -112,7 +116,7 @@ module.exports = defineDiagnosis({
     const told = name === 'open file descriptors' ? findDescriptorKind(signals, limits) : undefined
     const load = weighLoad(signals, limits, cause, told?.name)
     const isSteady = steady >= limits.steadinessRatio
-    const mayBeLoad = load.grows || load.isSaturated || load.isClients
+    const mayBeLoad = load.grows || load.isSaturated || load.isClients || load.isPool
     const isCertain = steady >= limits.certainSteadinessRatio && !mayBeLoad
     const bound = findBound(signals, limits, cause)
     const secondsLeft = bound?.secondsLeft ?? null
@@ -237,7 +241,7 @@ const listActive = kinds =>
 
 /**
  * Decides if the additional handles follow from a higher load, from clients that connect and stay,
- * or from a process that cannot keep up with its load.
+ * from a pool that fills, or from a process that cannot keep up with its load.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Count} cause
@@ -252,11 +256,13 @@ function weighLoad (signals, limits, cause, descriptorKind) {
   const isSaturated = busy >= limits.saturatedRatio || throttled >= limits.throttledRatio ||
     queued >= limits.queuedRatio
   const kept = signals.connectionsKeptRatio ?? 0
-  const isClients = cause.seconds < limits.clientsSeconds &&
-    (signals.socketsEarlierGrowthRatio ?? 0) < limits.earlierGrowthRatio &&
-    kept >= limits.keptLeastRatio &&
+  const isRecent = cause.seconds < limits.clientsSeconds &&
+    (signals.socketsEarlierGrowthRatio ?? 0) < limits.earlierGrowthRatio
+  const isClients = isRecent && kept >= limits.keptLeastRatio &&
     isOfConnections(signals, limits, { cause, kept, descriptorKind })
-  return { growthRatio, grows, busy, throttled, queued, isSaturated, kept, isClients }
+  const isPool = isRecent && cause.rise < limits.pooledSockets &&
+    (cause.of === 'sockets' || descriptorKind === 'inactive sockets')
+  return { growthRatio, grows, busy, throttled, queued, isSaturated, kept, isClients, isPool }
 }
 
 /**
@@ -289,9 +295,10 @@ const reachedThreshold = (steady, { certainSteadinessRatio, steadinessRatio, lev
   [certainSteadinessRatio, steadinessRatio].find(step => steady >= step) ?? levelsOffRatio
 
 /** @param {ReturnType<typeof weighLoad>} load */
-function describeLoad ({ grows, isSaturated, isClients }) {
+function describeLoad ({ grows, isSaturated, isClients, isPool }) {
   if (isClients) return ', or clients connect and stay'
-  return grows || isSaturated ? ', or the load needs them' : ''
+  if (grows || isSaturated) return ', or the load needs them'
+  return isPool ? ', or a pool of connections fills' : ''
 }
 
 /**
@@ -380,6 +387,9 @@ function showEvidence (signals, limits, { cause, grown, told, load }) {
       `meanwhile (clients explain up to ${formatNumber(limits.keptMostRatio)}): clients may ` +
       'connect and stay, such as browsers with a WebSocket, and the app may open connections for ' +
       'them.'),
+    load.isPool && evidence(`${of}Rise`, rise, limits.pooledSockets, (_, limit) =>
+      `A pool may fill: an http.Agent of Node.js keeps up to ${limit} idle connections for each ` +
+      'origin.'),
     load.isSaturated &&
       evidence('eventLoopUtilizationRatio', load.busy, limits.saturatedRatio, value =>
         `The event loop is busy ${value} of the time${waits}: unanswered requests pile up ` +

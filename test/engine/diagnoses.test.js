@@ -1605,7 +1605,7 @@ describe('resource-leak', () => {
       ...numbers(t),
       values: {
         heapUsedBytes: (numbers(t).usedMib ?? 20) * MIB,
-        resources: { TCPSocketWrap: 3 * t },
+        resources: { TCPSocketWrap: 5 * t },
         eventLoopActiveSeconds: 0.04 * t,
         eventLoopIdleSeconds: 0.96 * t
       }
@@ -1614,6 +1614,29 @@ describe('resource-leak', () => {
     expect({ state, summary }).toEqual(ending === 'up'
       ? { state: 'confirmed', summary: expect.stringMatching(/they pile up\.$/) }
       : { state: 'suspected', summary: expect.stringMatching(/or the load needs them\.$/) })
+  })
+  it.each(/** @type {[string, number, object, string, RegExp][]} */ ([
+    ['a few sockets', 90, { socketsEach: 2.5 }, 'suspected', /or a pool of connections fills\.$/],
+    ['a few idle sockets', 90, { idleEach: 2.5 }, 'suspected',
+      /inactive sockets.*or a pool of connections fills\.$/],
+    ['more sockets than a pool has', 180, { socketsEach: 2.5 }, 'confirmed', /they pile up\.$/],
+    ['a few sockets for too long', 800, { socketsEach: 0.2 }, 'confirmed', /they pile up\.$/],
+    ['a few files', 90, { filesEach: 2.5 }, 'confirmed', /open files.*they pile up\.$/]
+  ]))('of %s without a load, after %d s', (_, seconds, each, state, summary) => {
+    const { socketsEach = 0, idleEach = 0, filesEach = 0 } = each
+    const { verdict } = watch({
+      seconds,
+      at: t => ({
+        values: {
+          resources: { TCPSocketWrap: socketsEach * t },
+          openFileDescriptors: 30 + (socketsEach + idleEach + filesEach) * t,
+          descriptors: { socket: (socketsEach + idleEach) * t, file: 30 + filesEach * t }
+        }
+      })
+    })
+    expect(verdict('resource-leak')).toMatchObject({
+      state, summary: expect.stringMatching(summary)
+    })
   })
   it.each([[60, 'suspected'], [600, 'suspected'], [800, 'confirmed']])(
     'of a socket a second beside new clients is at %d s %s', (seconds, state) => {
