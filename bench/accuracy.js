@@ -98,6 +98,8 @@ async function resultOf (run) {
   const found = targets.flatMap(target => findCase(target).verdicts)
     .filter(({ state }) => state === 'suspected' || state === 'confirmed')
   const fix = primary?.fix[0] ?? null
+  const isSuspected = app.isOnlySuspected && form === 'broken' &&
+    found.some(({ diagnosis }) => diagnosis === app.diagnosis)
   return {
     node: majorOf(node),
     app: app.id,
@@ -105,7 +107,9 @@ async function resultOf (run) {
     thread: judged?.thread ?? 'main',
     expected: form === 'broken' ? app.diagnosis : null,
     // V8 may return the memory of an idle app later, and a healthy app must never have a finding.
-    found: judged ? (primary?.diagnosis ?? withdrawn) : 'nothing reported',
+    found: judged
+      ? (primary?.diagnosis ?? withdrawn ?? (isSuspected ? app.diagnosis : null))
+      : 'nothing reported',
     confirmedAfterSeconds: primary?.confirmedAfterSeconds ?? null,
     others: found
       .filter(({ diagnosis, opportunity }) => !opportunity && diagnosis !== primary?.diagnosis)

@@ -78,8 +78,12 @@ const statesOf = target =>
  */
 function isRight (name, { expected, gone, primary, states }) {
   if (gone !== null) return primary !== gone
-  const opportunity = appOf(name).app.opportunity
-  const found = Object.values(states).flatMap(states => opportunity ? states[opportunity] : [])
+  const { opportunity, isOnlySuspected } = appOf(name).app
+  const statesAt = (/** @type {string} */ id) => Object.values(states).map(states => states[id])
+  if (expected !== null && isOnlySuspected) {
+    return primary === null && statesAt(expected).includes('suspected')
+  }
+  const found = opportunity ? statesAt(opportunity) : []
   return primary === expected &&
     (!opportunity || found.includes('suspected') || found.includes('confirmed'))
 }

@@ -82,6 +82,12 @@ module.exports = defineDiagnosis({
     // connections for each origin by default (maxFreeSockets), and a pool of a client library
     // seldom has more.
     pooledSockets: 256,
+    // Fewer new processes or workers may be a pool as well. Pools seldom have more than a few for
+    // each core.
+    pooledProcesses: 64,
+    // Timers that grow for a shorter time may be timeouts that have not ended yet. Node.js itself
+    // has timeouts of up to five minutes (requestTimeout of http.Server).
+    waitingSeconds: 300,
     // Timers of one connection, such as those of its heartbeat.
     timersEach: 2,
     // Clients and pools explain no growth that takes longer, or that was half as fast before the
@@ -116,7 +122,7 @@ module.exports = defineDiagnosis({
     const told = name === 'open file descriptors' ? findDescriptorKind(signals, limits) : undefined
     const load = weighLoad(signals, limits, cause, told?.name)
     const isSteady = steady >= limits.steadinessRatio
-    const mayBeLoad = load.grows || load.isSaturated || load.isClients || load.isPool
+    const mayBeLoad = load.grows || load.isSaturated || load.isClients || load.mayEnd !== null
     const isCertain = steady >= limits.certainSteadinessRatio && !mayBeLoad
     const bound = findBound(signals, limits, cause)
     const secondsLeft = bound?.secondsLeft ?? null
@@ -241,7 +247,7 @@ const listActive = kinds =>
 
 /**
  * Decides if the additional handles follow from a higher load, from clients that connect and stay,
- * from a pool that fills, or from a process that cannot keep up with its load.
+ * from growth that ends by itself, or from a process that cannot keep up with its load.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Count} cause
@@ -260,10 +266,48 @@ function weighLoad (signals, limits, cause, descriptorKind) {
     (signals.socketsEarlierGrowthRatio ?? 0) < limits.earlierGrowthRatio
   const isClients = isRecent && kept >= limits.keptLeastRatio &&
     isOfConnections(signals, limits, { cause, kept, descriptorKind })
-  const isPool = isRecent && cause.rise < limits.pooledSockets &&
-    (cause.of === 'sockets' || descriptorKind === 'inactive sockets')
-  return { growthRatio, grows, busy, throttled, queued, isSaturated, kept, isClients, isPool }
+  const mayEnd = isRecent ? findEnd(limits, cause, descriptorKind) : null
+  return { growthRatio, grows, busy, throttled, queued, isSaturated, kept, isClients, mayEnd }
 }
+
+/**
+ * The reason why the growth may end by itself.
+ * @param {Limits} limits
+ * @param {Count} cause
+ * @param {string} [descriptorKind]
+ * @returns {'sockets' | 'processes' | 'timeouts' | null} null if nothing suggests it
+ */
+function findEnd (limits, { of, rise, seconds }, descriptorKind) {
+  switch (of) {
+    case 'timers': return seconds < limits.waitingSeconds ? 'timeouts' : null
+    case 'children':
+    case 'threads': return rise < limits.pooledProcesses ? 'processes' : null
+    case 'sockets': return rise < limits.pooledSockets ? 'sockets' : null
+    default:
+      return descriptorKind === 'inactive sockets' && rise < limits.pooledSockets ? 'sockets' : null
+  }
+}
+
+/** Texts of reasons why growth may end by itself: in the summary, and as evidence. */
+const ENDS = Object.freeze({
+  sockets: {
+    text: 'a pool of connections fills',
+    /** @param {Limits} limits */
+    why: ({ pooledSockets }) => 'A pool may fill: an http.Agent of Node.js keeps up to ' +
+      `${pooledSockets} idle connections for each origin.`
+  },
+  processes: {
+    text: 'a pool fills',
+    /** @param {Limits} limits */
+    why: ({ pooledProcesses }) => `A pool may fill: fewer than ${pooledProcesses} are new.`
+  },
+  timeouts: {
+    text: 'timeouts that have not ended yet',
+    /** @param {Limits} limits */
+    why: ({ waitingSeconds }) => 'They may be timeouts that wait: Node.js itself has timeouts of ' +
+      `${formatSeconds(waitingSeconds)}, and only an interval never ends by itself.`
+  }
+})
 
 /**
  * Could the handles belong to the connections that servers accepted?
@@ -295,10 +339,10 @@ const reachedThreshold = (steady, { certainSteadinessRatio, steadinessRatio, lev
   [certainSteadinessRatio, steadinessRatio].find(step => steady >= step) ?? levelsOffRatio
 
 /** @param {ReturnType<typeof weighLoad>} load */
-function describeLoad ({ grows, isSaturated, isClients, isPool }) {
+function describeLoad ({ grows, isSaturated, isClients, mayEnd }) {
   if (isClients) return ', or clients connect and stay'
   if (grows || isSaturated) return ', or the load needs them'
-  return isPool ? ', or a pool of connections fills' : ''
+  return mayEnd ? `, or ${ENDS[mayEnd].text}` : ''
 }
 
 /**
@@ -365,6 +409,7 @@ function showEvidence (signals, limits, { cause, grown, told, load }) {
   const waits = load.throttled > 0
     ? `, and the CPU quota used up in ${formatRatio(load.throttled)} of its periods`
     : load.queued > 0 ? `, and it waits for a CPU ${formatRatio(load.queued)} of the time` : ''
+  const ends = load.mayEnd && ENDS[load.mayEnd]
   // The cause of other growth needs no rise of its own.
   const least = rise >= limits.rise ? ` (threshold ${formatNumber(limits.rise)})` : ''
   return listEvidence(
@@ -387,9 +432,7 @@ function showEvidence (signals, limits, { cause, grown, told, load }) {
       `meanwhile (clients explain up to ${formatNumber(limits.keptMostRatio)}): clients may ` +
       'connect and stay, such as browsers with a WebSocket, and the app may open connections for ' +
       'them.'),
-    load.isPool && evidence(`${of}Rise`, rise, limits.pooledSockets, (_, limit) =>
-      `A pool may fill: an http.Agent of Node.js keeps up to ${limit} idle connections for each ` +
-      'origin.'),
+    ends && evidence(`${of}Rise`, rise, limits.rise, () => ends.why(limits)),
     load.isSaturated &&
       evidence('eventLoopUtilizationRatio', load.busy, limits.saturatedRatio, value =>
         `The event loop is busy ${value} of the time${waits}: unanswered requests pile up ` +

@@ -1083,8 +1083,12 @@ const CASES = [
   ],
   [
     'resource-leak',
-    { seconds: 90, at: t => ({ values: { resources: { Timeout: 5 * t } } }) },
+    { seconds: 90, at: t => ({ values: { resources: { FSEventWrap: 5 * t } } }) },
     {
+      'timeouts of a minute': t => ({ values: { resources: { Timeout: 20 * Math.min(t, 60) } } }),
+      'a pool of processes that fills and stays': t => ({
+        values: { resources: { ProcessWrap: Math.min(0.6 * t, 36) } }
+      }),
       'a pool that fills and stays': t => ({
         values: { resources: { TCPSocketWrap: Math.min(5 * t, 60) } }
       }),
@@ -1460,15 +1464,15 @@ describe('resource-leak', () => {
       // Sockets have the higher score (steadiness x rise), but are less than the required share of
       // all.
       socketsOpen: 200, socketsTrend: { rise: 60, slope: 1, steadinessRatio: 0.9 },
-      timersActive: 80, timersTrend: { rise: 50, slope: 0.1, steadinessRatio: 0.8 },
+      watchersActive: 80, watchersTrend: { rise: 50, slope: 0.1, steadinessRatio: 0.8 },
       maxFileDescriptors: null, loadGrowthRatio: 1, listenerWarnings: null, liveHeapTrend: null
     }
     const { state, summary, finding } = judge(signals, limits, hello())
     expect({ state, summary }).toEqual({
       state: 'confirmed',
-      summary: expect.stringContaining('80 active timers')
+      summary: expect.stringContaining('80 file watchers')
     })
-    expect(fix(finding, hello(), limits)[0].title).toContain('active timers')
+    expect(fix(finding, hello(), limits)[0].title).toContain('file watchers')
   })
 
   it('names the kind whose rate explains the descriptors, even if it is counted less often', () => {
@@ -1499,7 +1503,7 @@ describe('resource-leak', () => {
         const active = 0.02 * t + waited
         return {
           values: {
-            resources: { Timeout: 5 * t },
+            resources: { FSEventWrap: 5 * t },
             eventLoopActiveSeconds: active,
             eventLoopIdleSeconds: t - active,
             runQueueWaitSeconds: waited
@@ -1519,7 +1523,7 @@ describe('resource-leak', () => {
         const active = 0.02 * t + growth * Math.max(0, t - 100) ** 2
         return {
           values: {
-            resources: { Timeout: 5 * t },
+            resources: { FSEventWrap: 5 * t },
             eventLoopActiveSeconds: active,
             eventLoopIdleSeconds: t - active
           }
@@ -1558,7 +1562,8 @@ describe('resource-leak', () => {
       ['clients that connect and stay', 5, {}, 'suspected', /clients connect and stay\.$/],
       ['clients with a timer each', 5, { timersEach: 5 }, 'suspected', /connect and stay\.$/],
       ['open files beside clients', 5, { filesEach: 8 }, 'confirmed', /open files.*up\.$/],
-      ['many timers beside clients', 5, { timersEach: 50 }, 'confirmed', /active timers.*up\.$/],
+      ['many timers beside clients', 5, { timersEach: 50 }, 'suspected',
+        /active timers.*timeouts that have not ended yet\.$/],
       ['connections that the app opens for clients', 1, {}, 'suspected', /connect and stay\.$/],
       ['connections that the app opens for few clients', 0.5, {}, 'confirmed', /they pile up\.$/],
       ['unlisted sockets for clients', 5, { descriptorsEach: 35 }, 'suspected',
@@ -1621,16 +1626,31 @@ describe('resource-leak', () => {
       /inactive sockets.*or a pool of connections fills\.$/],
     ['more sockets than a pool has', 180, { socketsEach: 2.5 }, 'confirmed', /they pile up\.$/],
     ['a few sockets for too long', 800, { socketsEach: 0.2 }, 'confirmed', /they pile up\.$/],
-    ['a few files', 90, { filesEach: 2.5 }, 'confirmed', /open files.*they pile up\.$/]
+    ['a few files', 90, { filesEach: 2.5 }, 'confirmed', /open files.*they pile up\.$/],
+    ['timers', 90, { timersEach: 20 }, 'suspected', /or timeouts that have not ended yet\.$/],
+    ['timers for longer than timeouts take', 420, { timersEach: 20 }, 'confirmed', /pile up\.$/],
+    ['a few processes', 90, { childrenEach: 0.6 }, 'suspected', /pile up, or a pool fills\.$/],
+    ['many processes', 90, { childrenEach: 1.5 }, 'confirmed', /they pile up\.$/],
+    ['a few processes for too long', 1500, { childrenEach: 0.08 }, 'confirmed', /they pile up\.$/],
+    ['a few workers', 90, { threadsEach: 0.6 }, 'suspected', /pile up, or a pool fills\.$/]
   ]))('of %s without a load, after %d s', (_, seconds, each, state, summary) => {
-    const { socketsEach = 0, idleEach = 0, filesEach = 0 } = each
+    const {
+      socketsEach = 0, idleEach = 0, filesEach = 0, timersEach = 0, childrenEach = 0,
+      threadsEach = 0
+    } = each
     const { verdict } = watch({
       seconds,
       at: t => ({
         values: {
-          resources: { TCPSocketWrap: socketsEach * t },
-          openFileDescriptors: 30 + (socketsEach + idleEach + filesEach) * t,
-          descriptors: { socket: (socketsEach + idleEach) * t, file: 30 + filesEach * t }
+          resources: {
+            TCPSocketWrap: socketsEach * t,
+            Timeout: timersEach * t,
+            ProcessWrap: childrenEach * t
+          },
+          openFileDescriptors: 30 + (socketsEach + idleEach + filesEach + 3 * childrenEach +
+            5 * threadsEach) * t,
+          descriptors: { socket: (socketsEach + idleEach) * t, file: 30 + filesEach * t },
+          threads: 11 + threadsEach * t
         }
       })
     })
@@ -1703,7 +1723,7 @@ describe('resource-leak', () => {
         rssMib: 90 + t,
         heapMib: 20 + t,
         heapLimitMib: 100,
-        values: { resources: { Timeout: 5 * t } }
+        values: { resources: { FSEventWrap: 5 * t } }
       })
     })
     expect(verdict('resource-leak')).toMatchObject({ state: 'confirmed', secondsLeft: null })
@@ -1724,7 +1744,7 @@ describe('resource-leak', () => {
   })
   it('advises on the named kind, even if another kind confirmed it', () => {
     const { verdict } = watch({
-      seconds: 120,
+      seconds: 140,
       at: t => ({
         values: {
           ...open(descriptors({ pipe: 9 + 2 * t, eventpoll: 3 + t, eventfd: 3 + t })),
@@ -1851,7 +1871,7 @@ describe('resource-leak', () => {
       seconds: 90,
       at: t => ({
         values: {
-          resources: { Timeout: 5 * t },
+          resources: { FSEventWrap: 5 * t },
           eventLoopActiveSeconds: 0.1 * t,
           eventLoopIdleSeconds: 0.9 * t,
           runQueueWaitSeconds: 0.06 * t,

@@ -69,10 +69,9 @@ describe('recordings of real runs', () => {
       fixed.filter(([, { gone, ever }]) => ever.includes(String(gone))).map(([name]) => name)
     ).toEqual([])
   })
-  it('of apps with a problem have the right primary finding in 97 % of cases', () => {
-    const ill = Object.values(baseline).filter(({ expected }) => expected !== null)
-    expect(
-      ill.filter(({ expected, primary }) => expected === primary).length / ill.length
-    ).toBeGreaterThanOrEqual(0.97)
+  it('of apps with a problem have the right finding in 97 % of cases', () => {
+    const ill = Object.entries(baseline).filter(([, { expected }]) => expected !== null)
+    expect(ill.filter(([name, one]) => isRight(name, one)).length / ill.length)
+      .toBeGreaterThanOrEqual(0.97)
   })
 })
