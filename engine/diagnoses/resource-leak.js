@@ -125,7 +125,7 @@ module.exports = defineDiagnosis({
     const mayBeLoad = load.grows || load.isSaturated || load.isClients || load.mayEnd !== null
     const isCertain = steady >= limits.certainSteadinessRatio && !mayBeLoad
     const bound = findBound(signals, limits, cause)
-    const secondsLeft = bound?.secondsLeft ?? null
+    const secondsLeft = bound && !bound.isFar ? bound.secondsLeft : null
     return {
       state: isCertain ? 'confirmed' : 'suspected',
       severity: severityOf(bound, mayBeLoad, limits),
@@ -359,13 +359,14 @@ const causesLoad = ({ now, rise }, { growthRatio, isSaturated }, { effectShareRa
  * The limit that the growth reaches first. Handles cost memory, too: a worker takes some 10 MiB and
  * only a few descriptors, so workers exhaust memory long before descriptors. A timer has no
  * descriptor, and its function may hold much of the heap.
- * @typedef {{ of: 'descriptors' | 'memory' | 'heap', secondsLeft: number }} Bound
+ * @typedef {{ of: 'descriptors' | 'memory' | 'heap', secondsLeft: number, isFar: boolean }} Bound
+ *   isFar: too far away to predict the time
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Count} cause
  * @returns {Bound | null} null if no limit is known, or the growth reaches none
  */
-function findBound (signals, limits, { descriptorsEach, perSecond }) {
+function findBound (signals, limits, { of: kind, descriptorsEach, perSecond, seconds }) {
   const { maxFileDescriptors: most, fileDescriptorsOpen, memoryRunwayBytes, rssTrend } = signals
   const { liveHeapBytes: live, liveHeapShareRatio: share, liveHeapTrend } = signals
   /** @type {Bound[]} */
@@ -373,7 +374,8 @@ function findBound (signals, limits, { descriptorsEach, perSecond }) {
   const descriptorsPerSecond = signals.fileDescriptorsTrend?.slope ?? perSecond
   if (most !== null && descriptorsEach > 0 && descriptorsPerSecond > 0) {
     const secondsLeft = (most - (fileDescriptorsOpen ?? 0)) / descriptorsPerSecond
-    bounds.push({ of: 'descriptors', secondsLeft })
+    const isFar = timeLeft(secondsLeft, seconds, limits).secondsLeft === null
+    bounds.push({ of: 'descriptors', secondsLeft, isFar })
   }
   /**
    * @param {Bound['of']} of
@@ -384,13 +386,14 @@ function findBound (signals, limits, { descriptorsEach, perSecond }) {
     if (runwayBytes === null || (trend?.steadinessRatio ?? 0) < limits.steadinessRatio) return
     const { slope, seconds } = /** @type {NonNullable<typeof trend>} */ (trend)
     const { secondsLeft } = timeLeft(runwayBytes / slope, seconds, limits)
-    if (secondsLeft !== null) bounds.push({ of, secondsLeft })
+    if (secondsLeft !== null) bounds.push({ of, secondsLeft, isFar: false })
   }
-  // Until the live heap has a trend, all of the growth may be in the heap.
+  // Until the live heap has a trend, all of the growth may be in the heap. Workers and processes
+  // have heaps of their own.
   const heapRoomBytes = (signals.heapSizeLimitBytes ?? Infinity) - (live ?? 0)
   const isOutside = (signals.outsideHeapTrend?.slope ?? 0) >=
     limits.outsideShareRatio * (rssTrend?.slope ?? 0)
-  const mayBeHeap =
+  const mayBeHeap = kind !== 'children' && kind !== 'threads' &&
     liveHeapTrend === null && !isOutside && heapRoomBytes < (memoryRunwayBytes ?? 0)
   if (!mayBeHeap) push('memory', memoryRunwayBytes, rssTrend)
   push('heap', live === null || !share ? null : live / share - live, liveHeapTrend)
@@ -474,6 +477,10 @@ function describeImpact (signals, bound) {
   if (bound === null) {
     return 'Each holds memory, in and outside the heap' +
       `${signals.liveHeapTrend?.rise ? ', and the live heap grows with them' : ''}.`
+  }
+  if (bound.isFar) {
+    return `At this rate the limit of ${formatNumber(signals.maxFileDescriptors ?? 0)} open files ` +
+      'is more than an hour away: at the limit every accept, connect and open fails (EMFILE).'
   }
   const inTime = `in about ${formatSeconds(bound.secondsLeft)}`
   if (bound.of === 'memory') {

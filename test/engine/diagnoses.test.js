@@ -1715,6 +1715,27 @@ describe('resource-leak', () => {
       expect(verdict('resource-leak').state).not.toBe('confirmed')
     }
   })
+  it('tells the time by RSS for workers, which have heaps of their own', () => {
+    const { verdict } = watch({
+      seconds: 60,
+      at: t => ({
+        majors: 0,
+        rssMib: 90 + 2 * t,
+        heapLimitMib: 100,
+        values: { threads: 11 + t, openFileDescriptors: 30 + 5 * t, maxFileDescriptors: 1e6 }
+      })
+    })
+    expect(verdict('resource-leak').impact).toMatch(/^RSS grows by 2 MiB\/s .* in about /)
+  })
+  it('tells no time to a limit of descriptors that is far away, and how serious it is', () => {
+    const { verdict } = watch({
+      seconds: 90,
+      at: t => ({ values: { openFileDescriptors: 30 + 2 * t, maxFileDescriptors: 20_000 } })
+    })
+    expect(verdict('resource-leak')).toMatchObject({
+      severity: 'critical', secondsLeft: null, impact: expect.stringContaining('an hour away')
+    })
+  })
   it('tells no time by RSS while the heap may be full first', () => {
     const { verdict } = watch({
       seconds: 60,
