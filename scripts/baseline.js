@@ -80,8 +80,8 @@ function isRight (name, { expected, gone, primary, states }) {
   if (gone !== null) return primary !== gone
   const { opportunity, isOnlySuspected } = appOf(name).app
   const statesAt = (/** @type {string} */ id) => Object.values(states).map(states => states[id])
-  if (expected !== null && isOnlySuspected) {
-    return primary === null && statesAt(expected).includes('suspected')
+  if (expected !== null && isOnlySuspected && primary === null) {
+    return statesAt(expected).includes('suspected')
   }
   const found = opportunity ? statesAt(opportunity) : []
   return primary === expected &&

@@ -237,17 +237,15 @@ class ReportText {
       )
     const isPast = died || isOver || (source && endedAfterSeconds !== undefined)
     const { state, text } = isPast ? sayPast(target, died) : headline
-    const wasOver = isOver && !died && found.length > 0
-    if (endedAfterSeconds !== undefined || wasOver) {
-      const ending = endedAfterSeconds === undefined
-        ? 'The program ended by itself.'
-        : `It ended after ${formatSeconds(endedAfterSeconds)}.`
-      // The predicted times to a limit refer to the last frame, so they are marked for an ended
-      // process.
-      const past = found.length > 0
-        ? ' The times to a limit below were predicted before the end.'
-        : ''
-      this.#say(ending + past, 2)
+    // The predicted times to a limit refer to the last frame, so they are marked for an ended
+    // process.
+    const past = found.some(({ secondsLeft }) => secondsLeft !== null)
+      ? ' The times to a limit below were predicted before the end.'
+      : ''
+    if (endedAfterSeconds !== undefined) {
+      this.#say(`It ended after ${formatSeconds(endedAfterSeconds)}.${past}`, 2)
+    } else if (isOver && past) {
+      this.#say(`The program ended by itself.${past}`, 2)
     }
     this.#say({ text, style: STYLES[state] }, 2)
     found.forEach((verdict, i) => {

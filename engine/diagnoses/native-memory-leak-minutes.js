@@ -237,13 +237,6 @@ function judgeLine (signals, limits, line) {
 }
 
 /**
- * @param {Parameters<typeof findPlace>[0]} signals
- * @returns {number} bytes by which the Buffers grew, at most all that V8 counts
- */
-const countBuffers = ({ externalTrend, arrayBuffersTrend }) =>
-  Math.min(Math.max(0, externalTrend?.rise ?? 0), arrayBuffersTrend?.rise ?? 0)
-
-/**
  * Names the place of the growth. Where Buffers are much less than all of it, the text gives their
  * part, as the rate is that of all memory outside the heap.
  * @param {keyof typeof PLACES} place
@@ -252,7 +245,7 @@ const countBuffers = ({ externalTrend, arrayBuffersTrend }) =>
  * @param {number} rise bytes
  */
 function sayPlace (place, signals, { countedShareRatio }, rise) {
-  const buffers = countBuffers(signals)
+  const buffers = signals.arrayBuffersTrend?.rise ?? 0
   return place === 'buffers' && buffers < countedShareRatio * rise
     ? `${formatBytes(buffers)} of ${formatBytes(rise)} are in Buffers`
     : PLACES[place].name
@@ -280,7 +273,7 @@ function showLine (signals, limits, line, whole, { neededBytes, pauses }) {
   const { rise, growth, seconds, steady } = line
   const { majorsSeen, outsideHeapReadings: readings } = signals
   const external = Math.max(0, signals.externalTrend?.rise ?? 0)
-  const buffers = countBuffers(signals)
+  const buffers = Math.min(external, signals.arrayBuffersTrend?.rise ?? 0)
   const inBuffers = buffers > 0 ? `, ${formatBytes(buffers)} of that in Buffers` : ''
   return [
     evidence('outsideHeapGrowthBytesPerSecond', growth, 0, value =>

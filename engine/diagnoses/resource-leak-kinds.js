@@ -117,7 +117,8 @@ const DESCRIPTOR_KINDS = Object.freeze(
  * Present count of one kind.
  * @typedef {{ name: string, of: typeof KINDS[number]['of'], descriptorsEach: number,
  *   isKnown: boolean, now: number, rise: number, perSecond: number, seconds: number,
- *   steady: number }} Count seconds: span of the rise
+ *   risingSeconds: number, steady: number }} Count seconds: length of the trend; risingSeconds:
+ *   time in which the count rose, at most that length
  */
 
 /**
@@ -136,6 +137,7 @@ const countKinds = signals =>
       rise: trend?.rise ?? 0,
       perSecond: trend?.slope ?? 0,
       seconds: trend?.seconds ?? 0,
+      risingSeconds: trend?.risingSeconds ?? 0,
       steady: trend?.steadinessRatio ?? 0
     }
   })

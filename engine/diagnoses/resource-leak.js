@@ -85,13 +85,16 @@ module.exports = defineDiagnosis({
     // Fewer new processes or workers may be a pool as well. Pools seldom have more than a few for
     // each core.
     pooledProcesses: 64,
+    // A pool does not fill for longer, because it fills by simultaneous requests. A leak rises for
+    // nearly the whole ten minutes of the trend.
+    poolSeconds: 540,
     // Timers that grow for a shorter time may be timeouts that have not ended yet. Node.js itself
     // has timeouts of up to five minutes (requestTimeout of http.Server).
-    waitingSeconds: 300,
+    waitingSeconds: 330,
     // Timers of one connection, such as those of its heartbeat.
     timersEach: 2,
-    // Clients and pools explain no growth that takes longer, or that was half as fast before the
-    // last ten minutes: a load that grows for so long also takes more CPU time.
+    // Clients explain no growth that takes longer, or that was half as fast before the last ten
+    // minutes: a load that grows for so long also takes more CPU time.
     clientsSeconds: 600,
     earlierGrowthRatio: 0.5,
     // Limits of a saturated process: its loop is busy nearly all the time, its CPU quota is used up
@@ -122,13 +125,17 @@ module.exports = defineDiagnosis({
     const told = name === 'open file descriptors' ? findDescriptorKind(signals, limits) : undefined
     const load = weighLoad(signals, limits, cause, told?.name)
     const isSteady = steady >= limits.steadinessRatio
-    const mayBeLoad = load.grows || load.isSaturated || load.isClients || load.mayEnd !== null
-    const isCertain = steady >= limits.certainSteadinessRatio && !mayBeLoad
+    const mayBeLoad = load.grows || load.isSaturated || load.isClients
+    const isCertain =
+      steady >= limits.certainSteadinessRatio && !mayBeLoad && load.mayEnd === null
     const bound = findBound(signals, limits, cause)
     const secondsLeft = bound && !bound.isFar ? bound.secondsLeft : null
     return {
       state: isCertain ? 'confirmed' : 'suspected',
-      severity: severityOf(bound, mayBeLoad, limits),
+      // The memory of workers and processes has no finding of its own.
+      severity: severityOf(
+        bound, mayBeLoad || (load.mayEnd !== null && load.mayEnd !== 'processes'), limits
+      ),
       secondsLeft,
       keeps: isSteady && causesLoad(cause, load, limits) &&
         (!load.isClients || load.kept >= limits.keptWeakRatio),
@@ -172,14 +179,14 @@ module.exports = defineDiagnosis({
 /** @typedef {{ kind: string, descriptorKind?: string, perSecond: number }} Finding */
 
 /**
- * Severity by the time to the limit. Handles that the load may need are urgent only if they
+ * Severity by the time to the limit. Handles that the app may need are urgent only if they
  * themselves reach a limit: growing memory has causes and findings of its own.
  * @param {Bound | null} bound
- * @param {boolean} mayBeLoad
+ * @param {boolean} mayBeNeeded
  * @param {Limits} limits
  */
-const severityOf = (bound, mayBeLoad, limits) =>
-  mayBeLoad && bound?.of !== 'descriptors'
+const severityOf = (bound, mayBeNeeded, limits) =>
+  mayBeNeeded && bound?.of !== 'descriptors'
     ? 'warning'
     : severityByTime(bound?.secondsLeft ?? null, limits)
 
@@ -262,11 +269,11 @@ function weighLoad (signals, limits, cause, descriptorKind) {
   const isSaturated = busy >= limits.saturatedRatio || throttled >= limits.throttledRatio ||
     queued >= limits.queuedRatio
   const kept = signals.connectionsKeptRatio ?? 0
-  const isRecent = cause.seconds < limits.clientsSeconds &&
-    (signals.socketsEarlierGrowthRatio ?? 0) < limits.earlierGrowthRatio
-  const isClients = isRecent && kept >= limits.keptLeastRatio &&
+  const isClients = cause.seconds < limits.clientsSeconds &&
+    (signals.socketsEarlierGrowthRatio ?? 0) < limits.earlierGrowthRatio &&
+    kept >= limits.keptLeastRatio &&
     isOfConnections(signals, limits, { cause, kept, descriptorKind })
-  const mayEnd = isRecent ? findEnd(limits, cause, descriptorKind) : null
+  const mayEnd = findEnd(limits, cause, descriptorKind)
   return { growthRatio, grows, busy, throttled, queued, isSaturated, kept, isClients, mayEnd }
 }
 
@@ -277,9 +284,10 @@ function weighLoad (signals, limits, cause, descriptorKind) {
  * @param {string} [descriptorKind]
  * @returns {'sockets' | 'processes' | 'timeouts' | null} null if nothing suggests it
  */
-function findEnd (limits, { of, rise, seconds }, descriptorKind) {
+function findEnd (limits, { of, rise, risingSeconds }, descriptorKind) {
+  if (of === 'timers') return risingSeconds < limits.waitingSeconds ? 'timeouts' : null
+  if (risingSeconds >= limits.poolSeconds) return null
   switch (of) {
-    case 'timers': return seconds < limits.waitingSeconds ? 'timeouts' : null
     case 'children':
     case 'threads': return rise < limits.pooledProcesses ? 'processes' : null
     case 'sockets': return rise < limits.pooledSockets ? 'sockets' : null
@@ -303,9 +311,8 @@ const ENDS = Object.freeze({
   },
   timeouts: {
     text: 'timeouts that have not ended yet',
-    /** @param {Limits} limits */
-    why: ({ waitingSeconds }) => 'They may be timeouts that wait: Node.js itself has timeouts of ' +
-      `${formatSeconds(waitingSeconds)}, and only an interval never ends by itself.`
+    why: () => 'They may be timeouts that wait: Node.js itself has timeouts of up to five ' +
+      'minutes, and only an interval never ends by itself.'
   }
 })
 
@@ -373,7 +380,7 @@ function findBound (signals, limits, { of: kind, descriptorsEach, perSecond, sec
   const bounds = []
   const descriptorsPerSecond = signals.fileDescriptorsTrend?.slope ?? perSecond
   if (most !== null && descriptorsEach > 0 && descriptorsPerSecond > 0) {
-    const secondsLeft = (most - (fileDescriptorsOpen ?? 0)) / descriptorsPerSecond
+    const secondsLeft = Math.max(0, most - (fileDescriptorsOpen ?? 0)) / descriptorsPerSecond
     const isFar = timeLeft(secondsLeft, seconds, limits).secondsLeft === null
     bounds.push({ of: 'descriptors', secondsLeft, isFar })
   }

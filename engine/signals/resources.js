@@ -15,6 +15,9 @@ const LOAD_SHARE = 0.5
  */
 const FALL_SHARE = 0.5
 
+/** Share of a rise at either end that does not count for its duration. */
+const EDGE_SHARE = 0.1
+
 /**
  * @typedef {import('./index').Signal} Signal
  * @typedef {import('../history/tracks').TrackName} TrackName
@@ -47,6 +50,24 @@ function largestFall (window, track, seconds) {
 }
 
 /**
+ * Duration of a rise. The window of a trend may be longer, as it includes a level part before the
+ * rise, or after it.
+ * @param {import('../history/window').Window} window
+ * @param {TrackName} track
+ * @param {number} seconds
+ * @returns {number} seconds
+ */
+function risingSeconds (window, track, seconds) {
+  const { times, values } = window.points(track, seconds)
+  const first = values[0]
+  const rise = values[values.length - 1] - first
+  if (rise <= 0) return 0
+  const from = values.findLastIndex(value => value <= first + EDGE_SHARE * rise)
+  const to = values.findIndex(value => value >= first + (1 - EDGE_SHARE) * rise)
+  return Math.max(0, times[to] - times[from]) / (1 - 2 * EDGE_SHARE)
+}
+
+/**
  * Growth of a count. Growth that the load explains does not count as steady, nor does growth with a
  * large fall: handles that pile up are not closed.
  * @param {TrackName} track
@@ -56,15 +77,26 @@ function trend (track, what) {
   const growth = growthOf(track)
   return countTrend(what, window => {
     const found = growth(window)
-    const steady = steadiness(found)
-    if (!found.trend || !steady) return trendOf(found, steady)
-    const { spanX: seconds, rise } = found.trend
-    if (largestFall(window, track, seconds) > FALL_SHARE * rise) return trendOf(found, 0)
-    const share = found.trend.spanX > QUICK_SECONDS
-      ? mostLoadShare(window, track, DAY_SECONDS)
-      : loadShare(window, track)
-    return trendOf(found, (share ?? 0) >= LOAD_SHARE ? 0 : steady)
+    const line = trendOf(found, steadinessOf(window, track, found))
+    return line && { ...line, risingSeconds: risingSeconds(window, track, line.seconds) }
   })
+}
+
+/**
+ * @param {import('../history/window').Window} window
+ * @param {TrackName} track
+ * @param {ReturnType<ReturnType<typeof growthOf>>} found
+ * @returns {number | null} null without a trend
+ */
+function steadinessOf (window, track, found) {
+  const steady = steadiness(found)
+  if (!found.trend || !steady) return steady
+  const { spanX: seconds, rise } = found.trend
+  if (largestFall(window, track, seconds) > FALL_SHARE * rise) return 0
+  const share = seconds > QUICK_SECONDS
+    ? mostLoadShare(window, track, DAY_SECONDS)
+    : loadShare(window, track)
+  return (share ?? 0) >= LOAD_SHARE ? 0 : steady
 }
 
 /**

@@ -24,6 +24,8 @@ const { growthAfterMajors, steadiness } = require('./growth')
  *   first, lower for a pool that fills; null if the first half did not rise
  * @property {number | null} steadinessRatio likelihood of continued growth, 0–1; null over too
  *   short a time
+ * @property {number} [risingSeconds] time in which a count rose, at most the span; only for counts
+ *   of handles
  */
 
 /**

@@ -8,7 +8,7 @@ const { renderReport } = require('../../cli/watch/report')
  */
 const verdict = (state, diagnosis) => ({
   diagnosis, state, summary: `why of ${diagnosis}`, title: `title of ${diagnosis}`,
-  severity: 'warning', confirmedAfterSeconds: 5, evidence: [], fix: [], suspects: null,
+  severity: 'warning', confirmedAfterSeconds: 5, secondsLeft: 600, evidence: [], fix: [], suspects: null,
   knownBugs: []
 })
 
@@ -97,6 +97,8 @@ it('says of a program that ended by itself that times to a limit are past', () =
   const isOver = { isOver: true }
   expect(render(MIXED, isOver).join('\n')).toContain('  The program ended by itself. The times to ' +
     'a limit below were predicted before the end.\n  THE HEADLINE')
+  const timeless = { ...verdict('confirmed', 'js-heap-leak'), secondsLeft: null }
+  expect(render([timeless], isOver).join('\n')).not.toContain('by itself')
   expect(render([verdict('ok', 'context-leak')], isOver).join('\n')).not.toContain('by itself')
   expect(render(MIXED).join('\n')).not.toContain('by itself')
 })

@@ -9,11 +9,11 @@ const { hello, frame, gcRow, MIB } = require('../support/frames')
 const { defined } = require('../support/defined')
 
 /**
- * A target fed one frame a second. `at(t)` returns the relevant numbers of second t. All other
- * numbers belong to a small healthy app in a container of 512 MiB.
+ * A target fed one frame each `intervalSeconds`. `at(t)` returns the relevant numbers of frame t.
+ * All other numbers belong to a small healthy app in a container of 512 MiB.
  */
 function watch ({
-  seconds, at, attachedAtSeconds = 0, helloChanges = {}, everySeconds = 0,
+  seconds, at, attachedAtSeconds = 0, helloChanges = {}, everySeconds = 0, intervalSeconds = 1,
   onTarget = (_target, _t) => {}
 }) {
   const target = new Target({ hello: hello(helloChanges), name: 'api', thread: 'main' })
@@ -51,7 +51,7 @@ function watch ({
     target.take(
       frame({
         sequence: t,
-        uptimeSeconds: attachedAtSeconds + t,
+        uptimeSeconds: attachedAtSeconds + t * intervalSeconds,
         values: {
           rssBytes: now.rssMib * MIB,
           rssAnonBytes: (heapMib + now.externalMib + now.nativeMib) * MIB,
@@ -1628,7 +1628,7 @@ describe('resource-leak', () => {
     ['a few sockets for too long', 800, { socketsEach: 0.2 }, 'confirmed', /they pile up\.$/],
     ['a few files', 90, { filesEach: 2.5 }, 'confirmed', /open files.*they pile up\.$/],
     ['timers', 90, { timersEach: 20 }, 'suspected', /or timeouts that have not ended yet\.$/],
-    ['timers for longer than timeouts take', 420, { timersEach: 20 }, 'confirmed', /pile up\.$/],
+    ['timers for longer than timeouts take', 480, { timersEach: 20 }, 'confirmed', /pile up\.$/],
     ['a few processes', 90, { childrenEach: 0.6 }, 'suspected', /pile up, or a pool fills\.$/],
     ['many processes', 90, { childrenEach: 1.5 }, 'confirmed', /they pile up\.$/],
     ['a few processes for too long', 1500, { childrenEach: 0.08 }, 'confirmed', /they pile up\.$/],
@@ -1657,6 +1657,36 @@ describe('resource-leak', () => {
     expect(verdict('resource-leak')).toMatchObject({
       state, summary: expect.stringMatching(summary)
     })
+    const isExplained = verdict('resource-leak').evidence
+      .some(({ text }) => /A pool may fill|may be timeouts/.test(text))
+    expect(isExplained).toBe(state === 'suspected')
+  })
+  // Frames of real agents come a little later than each second.
+  it.each(/** @type {[string, string, (t: number) => object][]} */ ([
+    ['a leak of few workers', 'confirmed', t => ({ threads: 11 + 0.1 * t })],
+    ['a leak of few workers beside a rising number of sockets', 'confirmed',
+      t => ({ threads: 11 + 0.1 * t, resources: { TCPSocketWrap: t / 180 } })],
+    ['a leak of timers', 'confirmed', t => ({ resources: { Timeout: 5 * t } })],
+    ['a pool of workers that fills for five minutes, beside rising sockets', 'suspected',
+      t => ({ threads: 11 + 0.2 * Math.min(300, t), resources: { TCPSocketWrap: t / 180 } })],
+    ['a pool of sockets that fills for seven minutes', 'suspected',
+      t => ({ resources: { TCPSocketWrap: 0.5 * Math.min(420, t) } })],
+    ['timeouts of five minutes', 'suspected',
+      t => ({ resources: { Timeout: 5 * Math.min(300, t) } })]
+  ]))('in an old service %s is at most %s', (_, most, valuesAt) => {
+    const START = 1200
+    const states = new Set()
+    watch({
+      seconds: START + 660,
+      intervalSeconds: 1.003,
+      everySeconds: 5,
+      at: t => ({ values: valuesAt(Math.max(0, t - START)) }),
+      onTarget: target => states.add(
+        findCase(target).verdicts.find(({ diagnosis }) => diagnosis === 'resource-leak')?.state
+      )
+    })
+    expect(states).toContain('suspected')
+    expect(states.has('confirmed')).toBe(most === 'confirmed')
   })
   it.each([[60, 'suspected'], [600, 'suspected'], [800, 'confirmed']])(
     'of a socket a second beside new clients is at %d s %s', (seconds, state) => {
@@ -1726,6 +1756,19 @@ describe('resource-leak', () => {
       })
     })
     expect(verdict('resource-leak').impact).toMatch(/^RSS grows by 2 MiB\/s .* in about /)
+  })
+  it('a pool of workers that fills memory fast is urgent', () => {
+    const { verdict } = watch({
+      seconds: 60,
+      at: t => ({
+        majors: 0,
+        rssMib: 90 + 4.4 * t,
+        values: { threads: 11 + 0.4 * t, openFileDescriptors: 30 + 2 * t, maxFileDescriptors: 1e6 }
+      })
+    })
+    expect(verdict('resource-leak')).toMatchObject({
+      state: 'suspected', severity: 'critical', summary: expect.stringMatching(/a pool fills/)
+    })
   })
   it('tells no time to a limit of descriptors that is far away, and how serious it is', () => {
     const { verdict } = watch({
