@@ -86,10 +86,13 @@ describeWithTools('lab apps, live', () => {
   it('timers, which may be timeouts, are only suspected', async () => {
     const target = await runs['resource-leak-jobs']
     expect(target.primary).toBeNull()
-    expect(target.verdicts.find(({ diagnosis }) => diagnosis === 'resource-leak')).toMatchObject({
-      state: 'suspected',
-      summary: expect.stringMatching(/active timers.*timeouts that have not ended yet/)
+    // On a busy machine the summary has another reason, too.
+    const { state, summary, evidence } =
+      target.verdicts.find(({ diagnosis }) => diagnosis === 'resource-leak')
+    expect({ state, summary }).toEqual({
+      state: 'suspected', summary: expect.stringMatching(/ active timers, .* they pile up, or /)
     })
+    expect(evidence.map(({ text }) => text).join('\n')).toMatch(/They may be timeouts that wait/)
   })
 
   it('a cache that fills up is no finding', async () => {
