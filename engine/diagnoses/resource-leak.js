@@ -3,11 +3,12 @@
 const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence, prediction } = require('./evidence')
 const { LASTING_LIMITS, timeLeft } = require('./lasting-growth')
+const { causesLoad, describeDoubts, showDoubts, weighDoubts } = require('./resource-leak-doubts')
 const { URGENCY_LIMITS, severityByTime } = require('./severity')
 const {
   DESCRIPTOR_KINDS, KINDS, countKinds, findDescriptorKind
 } = require('./resource-leak-kinds')
-const { formatBytes, formatNumber, formatRatio, formatSeconds } = require('../text/format')
+const { formatBytes, formatNumber, formatSeconds } = require('../text/format')
 
 const SECONDS_PER_MINUTE = 60
 
@@ -123,33 +124,28 @@ module.exports = defineDiagnosis({
       return ok(`${name} grew by ${formatNumber(rise)} and level off`)
     }
     const told = name === 'open file descriptors' ? findDescriptorKind(signals, limits) : undefined
-    const load = weighLoad(signals, limits, cause, told?.name)
+    const doubts = weighDoubts(signals, limits, cause, told?.name)
     const isSteady = steady >= limits.steadinessRatio
-    const mayBeLoad = load.grows || load.isSaturated || load.isClients
-    const isCertain =
-      steady >= limits.certainSteadinessRatio && !mayBeLoad && load.mayEnd === null
+    const isCertain = steady >= limits.certainSteadinessRatio && doubts.isCertain
     const bound = findBound(signals, limits, cause)
     const secondsLeft = bound && !bound.isFar ? bound.secondsLeft : null
     return {
       state: isCertain ? 'confirmed' : 'suspected',
-      // The memory of workers and processes has no finding of its own.
-      severity: severityOf(
-        bound, mayBeLoad || (load.mayEnd !== null && load.mayEnd !== 'processes'), limits
-      ),
+      severity: severityOf(bound, doubts.isPressing, limits),
       secondsLeft,
-      keeps: isSteady && causesLoad(cause, load, limits) &&
-        (!load.isClients || load.kept >= limits.keptWeakRatio),
+      keeps: isSteady && causesLoad(cause, doubts, limits) &&
+        (!doubts.isClients || doubts.kept >= limits.keptWeakRatio),
       standing: `The number of ${told?.name ?? name} grew by ${formatNumber(rise)} in ` +
         formatSeconds(seconds),
       summary: `${formatNumber(told?.open ?? cause.now)} ${told?.name ?? name}, ` +
         `${formatPerMinute(perSecond)} more ${told ? 'descriptors ' : ''}each minute: they pile ` +
-        `up${describeLoad(load)}.`,
+        `up${describeDoubts(doubts)}.`,
       finding: {
         kind: name,
         descriptorKind: told?.name,
         perSecond
       },
-      evidence: showEvidence(signals, limits, { cause, grown, told, load }),
+      evidence: showEvidence(signals, limits, { cause, grown, told, doubts }),
       impact: describeImpact(signals, bound)
     }
   },
@@ -182,11 +178,11 @@ module.exports = defineDiagnosis({
  * Severity by the time to the limit. Handles that the app may need are urgent only if they
  * themselves reach a limit: growing memory has causes and findings of its own.
  * @param {Bound | null} bound
- * @param {boolean} mayBeNeeded
+ * @param {boolean} isPressing
  * @param {Limits} limits
  */
-const severityOf = (bound, mayBeNeeded, limits) =>
-  mayBeNeeded && bound?.of !== 'descriptors'
+const severityOf = (bound, isPressing, limits) =>
+  !isPressing && bound?.of !== 'descriptors'
     ? 'warning'
     : severityByTime(bound?.secondsLeft ?? null, limits)
 
@@ -253,114 +249,12 @@ const listActive = kinds =>
     .join(', ') || 'none active'
 
 /**
- * Decides if the additional handles follow from a higher load, from clients that connect and stay,
- * from growth that ends by itself, or from a process that cannot keep up with its load.
- * @param {Signals} signals
- * @param {Limits} limits
- * @param {Count} cause
- * @param {string} [descriptorKind] kind of descriptors, if they are the cause
- */
-function weighLoad (signals, limits, cause, descriptorKind) {
-  const growthRatio = signals.loadGrowthRatio ?? 1
-  const busy = signals.eventLoopUtilizationRatio ?? 0
-  const throttled = signals.cpuThrottledRatio ?? 0
-  const queued = signals.runQueueWaitRatio ?? 0
-  const grows = growthRatio >= limits.loadGrowthRatio
-  const isSaturated = busy >= limits.saturatedRatio || throttled >= limits.throttledRatio ||
-    queued >= limits.queuedRatio
-  const kept = signals.connectionsKeptRatio ?? 0
-  const isClients = cause.seconds < limits.clientsSeconds &&
-    (signals.socketsEarlierGrowthRatio ?? 0) < limits.earlierGrowthRatio &&
-    kept >= limits.keptLeastRatio &&
-    isOfConnections(signals, limits, { cause, kept, descriptorKind })
-  const mayEnd = findEnd(limits, cause, descriptorKind)
-  return { growthRatio, grows, busy, throttled, queued, isSaturated, kept, isClients, mayEnd }
-}
-
-/**
- * The reason why the growth may end by itself.
- * @param {Limits} limits
- * @param {Count} cause
- * @param {string} [descriptorKind]
- * @returns {'sockets' | 'processes' | 'timeouts' | null} null if nothing suggests it
- */
-function findEnd (limits, { of, rise, risingSeconds }, descriptorKind) {
-  if (of === 'timers') return risingSeconds < limits.waitingSeconds ? 'timeouts' : null
-  if (risingSeconds >= limits.poolSeconds) return null
-  switch (of) {
-    case 'children':
-    case 'threads': return rise < limits.pooledProcesses ? 'processes' : null
-    case 'sockets': return rise < limits.pooledSockets ? 'sockets' : null
-    default:
-      return descriptorKind === 'inactive sockets' && rise < limits.pooledSockets ? 'sockets' : null
-  }
-}
-
-/** Texts of reasons why growth may end by itself: in the summary, and as evidence. */
-const ENDS = Object.freeze({
-  sockets: {
-    text: 'a pool of connections fills',
-    /** @param {Limits} limits */
-    why: ({ pooledSockets }) => 'A pool may fill: an http.Agent of Node.js keeps up to ' +
-      `${pooledSockets} idle connections for each origin.`
-  },
-  processes: {
-    text: 'a pool fills',
-    /** @param {Limits} limits */
-    why: ({ pooledProcesses }) => `A pool may fill: fewer than ${pooledProcesses} are new.`
-  },
-  timeouts: {
-    text: 'timeouts that have not ended yet',
-    why: () => 'They may be timeouts that wait: Node.js itself has timeouts of up to five ' +
-      'minutes, and only an interval never ends by itself.'
-  }
-})
-
-/**
- * Could the handles belong to the connections that servers accepted?
- * @param {Signals} signals
- * @param {Limits} limits
- * @param {{ cause: Count, kept: number, descriptorKind: string | undefined }} found kept: new
- *   sockets for each accepted connection
- */
-function isOfConnections (signals, limits, { cause, kept, descriptorKind }) {
-  const sockets = signals.socketsTrend?.slope ?? 0
-  // Sockets that nothing waits for show only as descriptors.
-  const open = Math.max(sockets, signals.fileDescriptorsTrend?.slope ?? 0)
-  if (kept * open > limits.keptMostRatio * sockets) return false
-  switch (cause.of) {
-    case 'sockets': return true
-    case 'timers': return cause.perSecond <= limits.timersEach * sockets
-    case 'fileDescriptors':
-      return descriptorKind === undefined || descriptorKind === 'inactive sockets'
-    default: return false
-  }
-}
-
-/**
  * The highest threshold of steadiness that growth has reached.
  * @param {number} steady
  * @param {Limits} limits
  */
 const reachedThreshold = (steady, { certainSteadinessRatio, steadinessRatio, levelsOffRatio }) =>
   [certainSteadinessRatio, steadinessRatio].find(step => steady >= step) ?? levelsOffRatio
-
-/** @param {ReturnType<typeof weighLoad>} load */
-function describeLoad ({ grows, isSaturated, isClients, mayEnd }) {
-  if (isClients) return ', or clients connect and stay'
-  if (grows || isSaturated) return ', or the load needs them'
-  return mayEnd ? `, or ${ENDS[mayEnd].text}` : ''
-}
-
-/**
- * True if the handles grew much more than the load, so that they may cause it. Then a growing load
- * does not refute what was confirmed before.
- * @param {Count} cause
- * @param {ReturnType<typeof weighLoad>} load
- * @param {Limits} limits
- */
-const causesLoad = ({ now, rise }, { growthRatio, isSaturated }, { effectShareRatio }) =>
-  !isSaturated && growthRatio - 1 < effectShareRatio * rise / Math.max(1, now - rise)
 
 /**
  * The limit that the growth reaches first. Handles cost memory, too: a worker takes some 10 MiB and
@@ -411,15 +305,11 @@ function findBound (signals, limits, { of: kind, descriptorsEach, perSecond, sec
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {{ cause: Count, grown: Count[], told: ReturnType<typeof findDescriptorKind>,
- *   load: ReturnType<typeof weighLoad> }} found
+ *   doubts: ReturnType<typeof weighDoubts> }} found
  */
-function showEvidence (signals, limits, { cause, grown, told, load }) {
+function showEvidence (signals, limits, { cause, grown, told, doubts }) {
   const { name, of, now, rise, perSecond, steady } = cause
   const { listenerWarnings } = signals
-  const waits = load.throttled > 0
-    ? `, and the CPU quota used up in ${formatRatio(load.throttled)} of its periods`
-    : load.queued > 0 ? `, and it waits for a CPU ${formatRatio(load.queued)} of the time` : ''
-  const ends = load.mayEnd && ENDS[load.mayEnd]
   // The cause of other growth needs no rise of its own.
   const least = rise >= limits.rise ? ` (threshold ${formatNumber(limits.rise)})` : ''
   return listEvidence(
@@ -431,22 +321,7 @@ function showEvidence (signals, limits, { cause, grown, told, load }) {
     evidence(`${of}SteadinessRatio`, steady, reachedThreshold(steady, limits), (value, limit) =>
       `Steadiness of the growth: ${value} (threshold ${limit}; 1 is a straight, continuing line; ` +
       'a pool that fills falls towards 0).'),
-    evidence('loadGrowthRatio', load.growthRatio, limits.loadGrowthRatio, (value, limit) =>
-      load.grows
-        ? `The thread's work grows as well (CPU time or allocation, ${value} of its former ` +
-          `amount, threshold ${limit}): a growing load may need them, or they cause the work.`
-        : `The load does not grow: CPU time and allocation are at most ${value} of their former ` +
-          'amounts.'),
-    load.isClients && evidence('connectionsKeptRatio', load.kept, limits.keptLeastRatio, () =>
-      `${formatNumber(load.kept)} new sockets for each connection that servers accepted ` +
-      `meanwhile (clients explain up to ${formatNumber(limits.keptMostRatio)}): clients may ` +
-      'connect and stay, such as browsers with a WebSocket, and the app may open connections for ' +
-      'them.'),
-    ends && evidence(`${of}Rise`, rise, limits.rise, () => ends.why(limits)),
-    load.isSaturated &&
-      evidence('eventLoopUtilizationRatio', load.busy, limits.saturatedRatio, value =>
-        `The event loop is busy ${value} of the time${waits}: unanswered requests pile up ` +
-        'as well.'),
+    ...showDoubts(doubts, limits, cause),
     grown
       .filter(kind => kind.name !== name)
       .map(kind => evidence(`${kind.of}Rise`, kind.rise, limits.rise, value =>
@@ -486,8 +361,9 @@ function describeImpact (signals, bound) {
       `${signals.liveHeapTrend?.rise ? ', and the live heap grows with them' : ''}.`
   }
   if (bound.isFar) {
-    return `At this rate the limit of ${formatNumber(signals.maxFileDescriptors ?? 0)} open files ` +
-      'is more than an hour away: at the limit every accept, connect and open fails (EMFILE).'
+    const most = formatNumber(signals.maxFileDescriptors ?? 0)
+    return `At this rate the limit of ${most} open files is more than an hour away: at ` +
+      'the limit every accept, connect and open fails (EMFILE).'
   }
   const inTime = `in about ${formatSeconds(bound.secondsLeft)}`
   if (bound.of === 'memory') {

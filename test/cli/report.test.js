@@ -8,8 +8,8 @@ const { renderReport } = require('../../cli/watch/report')
  */
 const verdict = (state, diagnosis) => ({
   diagnosis, state, summary: `why of ${diagnosis}`, title: `title of ${diagnosis}`,
-  severity: 'warning', confirmedAfterSeconds: 5, secondsLeft: 600, evidence: [], fix: [], suspects: null,
-  knownBugs: []
+  severity: 'warning', confirmedAfterSeconds: 5, secondsLeft: 600, evidence: [], fix: [],
+  suspects: null, knownBugs: []
 })
 
 /**

@@ -1,0 +1,158 @@
+'use strict'
+
+const { evidence } = require('./evidence')
+const { formatNumber, formatRatio } = require('../text/format')
+
+/** @typedef {import('./resource-leak').Limits} Limits */
+/** @typedef {import('./resource-leak').Signals} Signals */
+/** @typedef {import('./resource-leak-kinds').Count} Count */
+
+/**
+ * Decides if the additional handles follow from a higher load, from clients that connect and stay,
+ * from growth that ends by itself, or from a process that cannot keep up with its load.
+ * `isCertain`: nothing of that is likely. `isPressing`: the time to any limit is urgent.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Count} cause
+ * @param {string} [descriptorKind] kind of descriptors, if they are the cause
+ */
+function weighDoubts (signals, limits, cause, descriptorKind) {
+  const growthRatio = signals.loadGrowthRatio ?? 1
+  const busy = signals.eventLoopUtilizationRatio ?? 0
+  const throttled = signals.cpuThrottledRatio ?? 0
+  const queued = signals.runQueueWaitRatio ?? 0
+  const grows = growthRatio >= limits.loadGrowthRatio
+  const isSaturated = busy >= limits.saturatedRatio || throttled >= limits.throttledRatio ||
+    queued >= limits.queuedRatio
+  const kept = signals.connectionsKeptRatio ?? 0
+  const isClients = cause.seconds < limits.clientsSeconds &&
+    (signals.socketsEarlierGrowthRatio ?? 0) < limits.earlierGrowthRatio &&
+    kept >= limits.keptLeastRatio &&
+    isOfConnections(signals, limits, { cause, kept, descriptorKind })
+  const mayEnd = findEnd(limits, cause, descriptorKind)
+  const mayBeLoad = grows || isSaturated || isClients
+  return {
+    growthRatio,
+    grows,
+    busy,
+    throttled,
+    queued,
+    isSaturated,
+    kept,
+    isClients,
+    mayEnd,
+    isCertain: !mayBeLoad && mayEnd === null,
+    // The memory of workers and processes has no finding of its own.
+    isPressing: !mayBeLoad && (mayEnd === null || mayEnd === 'processes')
+  }
+}
+
+/**
+ * The reason why the growth may end by itself.
+ * @param {Limits} limits
+ * @param {Count} cause
+ * @param {string} [descriptorKind]
+ * @returns {'sockets' | 'processes' | 'timeouts' | null} null if nothing suggests it
+ */
+function findEnd (limits, { of, rise, risingSeconds }, descriptorKind) {
+  if (of === 'timers') return risingSeconds < limits.waitingSeconds ? 'timeouts' : null
+  if (risingSeconds >= limits.poolSeconds) return null
+  switch (of) {
+    case 'children':
+    case 'threads': return rise < limits.pooledProcesses ? 'processes' : null
+    case 'sockets': return rise < limits.pooledSockets ? 'sockets' : null
+    default:
+      return descriptorKind === 'inactive sockets' && rise < limits.pooledSockets ? 'sockets' : null
+  }
+}
+
+/** Texts of reasons why growth may end by itself: in the summary, and as evidence. */
+const ENDS = Object.freeze({
+  sockets: {
+    text: 'a pool of connections fills',
+    /** @param {Limits} limits */
+    why: ({ pooledSockets }) => 'A pool may fill: an http.Agent of Node.js keeps up to ' +
+      `${pooledSockets} idle connections for each origin.`
+  },
+  processes: {
+    text: 'a pool fills',
+    /** @param {Limits} limits */
+    why: ({ pooledProcesses }) => `A pool may fill: fewer than ${pooledProcesses} are new.`
+  },
+  timeouts: {
+    text: 'are timeouts that have not ended yet',
+    why: () => 'They may be timeouts that wait: Node.js itself has timeouts of up to five ' +
+      'minutes, and only an interval never ends by itself.'
+  }
+})
+
+/**
+ * Could the handles belong to the connections that servers accepted?
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {{ cause: Count, kept: number, descriptorKind: string | undefined }} found kept: new
+ *   sockets for each accepted connection
+ */
+function isOfConnections (signals, limits, { cause, kept, descriptorKind }) {
+  const sockets = signals.socketsTrend?.slope ?? 0
+  // Sockets that nothing waits for show only as descriptors.
+  const open = Math.max(sockets, signals.fileDescriptorsTrend?.slope ?? 0)
+  if (kept * open > limits.keptMostRatio * sockets) return false
+  switch (cause.of) {
+    case 'sockets': return true
+    case 'timers': return cause.perSecond <= limits.timersEach * sockets
+    case 'fileDescriptors':
+      return descriptorKind === undefined || descriptorKind === 'inactive sockets'
+    default: return false
+  }
+}
+
+/** @param {ReturnType<typeof weighDoubts>} load */
+function describeDoubts ({ grows, isSaturated, isClients, mayEnd }) {
+  if (isClients) return ', or clients connect and stay'
+  if (grows || isSaturated) return ', or the load needs them'
+  return mayEnd ? `, or ${ENDS[mayEnd].text}` : ''
+}
+
+/**
+ * Evidence for each doubt, and for a load that does not grow.
+ * @param {ReturnType<typeof weighDoubts>} doubts
+ * @param {Limits} limits
+ * @param {Count} cause
+ */
+function showDoubts (doubts, limits, { of, rise }) {
+  const waits = doubts.throttled > 0
+    ? `, and the CPU quota used up in ${formatRatio(doubts.throttled)} of its periods`
+    : doubts.queued > 0 ? `, and it waits for a CPU ${formatRatio(doubts.queued)} of the time` : ''
+  const ends = doubts.mayEnd && ENDS[doubts.mayEnd]
+  return [
+    evidence('loadGrowthRatio', doubts.growthRatio, limits.loadGrowthRatio, (value, limit) =>
+      doubts.grows
+        ? `The thread's work grows as well (CPU time or allocation, ${value} of its former ` +
+          `amount, threshold ${limit}): a growing load may need them, or they cause the work.`
+        : `The load does not grow: CPU time and allocation are at most ${value} of their former ` +
+          'amounts.'),
+    doubts.isClients && evidence('connectionsKeptRatio', doubts.kept, limits.keptLeastRatio, () =>
+      `${formatNumber(doubts.kept)} new sockets for each connection that servers accepted ` +
+      `meanwhile (clients explain up to ${formatNumber(limits.keptMostRatio)}): clients may ` +
+      'connect and stay, such as browsers with a WebSocket, and the app may open connections for ' +
+      'them.'),
+    ends && evidence(`${of}Rise`, rise, limits.rise, () => ends.why(limits)),
+    doubts.isSaturated &&
+      evidence('eventLoopUtilizationRatio', doubts.busy, limits.saturatedRatio, value =>
+        `The event loop is busy ${value} of the time${waits}: unanswered requests pile up ` +
+        'as well.')
+  ]
+}
+
+/**
+ * True if the handles grew much more than the load, so that they may cause it. Then a growing load
+ * does not refute what was confirmed before.
+ * @param {Count} cause
+ * @param {ReturnType<typeof weighDoubts>} doubts
+ * @param {Limits} limits
+ */
+const causesLoad = ({ now, rise }, { growthRatio, isSaturated }, { effectShareRatio }) =>
+  !isSaturated && growthRatio - 1 < effectShareRatio * rise / Math.max(1, now - rise)
+
+module.exports = { causesLoad, describeDoubts, showDoubts, weighDoubts }
