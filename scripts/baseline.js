@@ -10,7 +10,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { replayFile } = require('../cli/sources/replay-file')
 const { findCase } = require('../engine/verdicts/case')
-const { primaryOf } = require('../engine/verdicts/evaluate')
+const { primaryOf } = require('../engine/verdicts/urgency')
 const { apps } = require('../lab')
 
 const FOLDER = path.join(__dirname, '../test/recordings')

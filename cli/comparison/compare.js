@@ -2,7 +2,7 @@
 
 const { findCase } = require('@memwatch/engine/verdicts/case')
 const { isApplied } = require('@memwatch/engine/verdicts/applied')
-const { primaryOf } = require('@memwatch/engine/verdicts/evaluate')
+const { primaryOf } = require('@memwatch/engine/verdicts/urgency')
 const { outcomesOf, readPredicted } = require('@memwatch/engine/verdicts/outcome')
 const { figures, figureNames } = require('./figures')
 const { spreadOf, isApart } = require('./spread')

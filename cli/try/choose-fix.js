@@ -1,7 +1,7 @@
 'use strict'
 
 const { findCase } = require('@memwatch/engine/verdicts/case')
-const { primaryOf } = require('@memwatch/engine/verdicts/evaluate')
+const { primaryOf } = require('@memwatch/engine/verdicts/urgency')
 const { fromOutside } = require('./from-outside')
 const { UsageError } = require('../program/usage-error')
 

@@ -1,7 +1,6 @@
 'use strict'
 
-const { byUrgency } = require('./evaluate')
-const { diagnoses } = require('../diagnoses')
+const { byUrgency } = require('./urgency')
 const { SEVERITIES } = require('../diagnoses/define-diagnosis')
 const { holderText, shortText } = require('../text/suspect-text')
 const { formatSeconds } = require('../text/format')
@@ -89,8 +88,15 @@ const BY_USER = ['setting', 'cause']
 const NOT_JUDGED = 'Undecided: no check has an answer yet. Run it longer.'
 const NOTHING_TO_JUDGE = 'Undecided: no check is possible in this environment.'
 
-/** Symptoms by their cause. @type {ReadonlyMap<string, readonly string[]>} */
-const symptoms = new Map(diagnoses.map(({ id, explains }) => [id, explains]))
+/**
+ * @param {string} id of a diagnosis
+ * @returns {readonly string[]} ids of the diagnoses that it explains
+ */
+function symptomsOf (id) {
+  // The diagnoses are loaded for the first finding: an exporter starts without them.
+  const { diagnoses } = require('../diagnoses')
+  return diagnoses.find(diagnosis => diagnosis.id === id)?.explains ?? []
+}
 
 /**
  * Orders findings: the one to act on first comes first. A finding of severity info comes after all
@@ -112,7 +118,7 @@ function order (verdicts) {
       SEVERITIES.indexOf(severity) <= SEVERITIES.indexOf(found[0].severity))
   const causes = found.filter(cause =>
     cause.state === 'suspected' && !cause.isHeld && isWorthy(cause) &&
-    symptoms.get(cause.diagnosis)?.includes(found[0].diagnosis))
+    symptomsOf(cause.diagnosis).includes(found[0].diagnosis))
   return [...new Set([...causes.slice(0, 1), ...found])]
 }
 

@@ -1,7 +1,5 @@
 'use strict'
 
-const { diagnoses } = require('../diagnoses')
-
 /** @typedef {import('../text/suspect-text').Pile} Pile */
 
 /**
@@ -34,8 +32,6 @@ const IS_ABOUT = Object.freeze({
   handles: (_, { sinceUnixMs }) => sinceUnixMs !== null
 })
 
-const held = new Map(diagnoses.map(({ id, holds }) => [id, holds]))
-
 /**
  * @param {Pick<import('./evaluate').Verdict, 'diagnosis' | 'state'>} verdict
  * @param {Holders | null} holders holders of its target
@@ -43,8 +39,11 @@ const held = new Map(diagnoses.map(({ id, holds }) => [id, holds]))
  *   any
  */
 function selectHolders ({ diagnosis, state }, holders) {
-  const holds = held.get(diagnosis)
-  if (!holders || !holds || (state !== 'suspected' && state !== 'confirmed')) return null
+  if (!holders || (state !== 'suspected' && state !== 'confirmed')) return null
+  // The diagnoses are loaded for the first finding: an exporter starts without them.
+  const { diagnoses } = require('../diagnoses')
+  const holds = diagnoses.find(({ id }) => id === diagnosis)?.holds
+  if (!holds) return null
   const piles = holders.piles.filter(pile => IS_ABOUT[holds](pile, holders)).slice(0, MOST_PILES)
   return piles.length === 0 ? null : { ...holders, piles }
 }

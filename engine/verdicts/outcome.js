@@ -2,7 +2,6 @@
 
 const { median } = require('../statistics/quantile')
 const { cpuTimeOrAll } = require('../signals/cpu-time')
-const { figures, signalsOf } = require('../signals/index')
 
 /** @typedef {import('../diagnoses/define-diagnosis').Fix['predicted'][number]} Predicted */
 
@@ -39,6 +38,8 @@ const RUN_SECONDS = 600
 function readPredicted (target, predicted, spanSeconds = RUN_SECONDS) {
   const window = target?.window()
   if (!window) return {}
+  // The signals are loaded with the first frame: an exporter starts without them.
+  const { figures, signalsOf } = require('../signals/index')
   const signals = signalsOf(window)
   // RSS rises and falls with the load, and at the start of the process.
   const rss = window.points('rssBytes', window.settledSeconds(spanSeconds)).values

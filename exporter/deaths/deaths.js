@@ -3,7 +3,7 @@
 const { gzipSync, gunzipSync } = require('node:zlib')
 const { findCase } = require('@memwatch/engine/verdicts/case')
 const { shortText } = require('@memwatch/engine/text/suspect-text')
-const { primaryOf } = require('@memwatch/engine/verdicts/evaluate')
+const { primaryOf } = require('@memwatch/engine/verdicts/urgency')
 const { parseBounded } = require('../data-folder/bounded-json')
 const { rebuild } = require('../data-folder/contract')
 const { exactBuffer } = require('@memwatch/engine/history/exact-buffer')

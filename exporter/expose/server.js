@@ -13,11 +13,11 @@ const { followUpRoutes } = require('./follow-ups')
 const { knownBugRoutes } = require('./known-bugs')
 const { lateCompilers } = require('./late-compilers')
 const { liveRoutes } = require('./live')
-const { createMetrics } = require('./metrics')
 const { NAMES_TARGETS } = require('./named-target')
 const { openApiRoutes } = require('./openapi')
 const { pageRoutes } = require('./page')
 const { recordingRoutes } = require('./recording')
+const { lazily } = require('../lazily')
 const { shareScrapes } = require('./shared-scrapes')
 const { seriesRoutes } = require('./series')
 const { planRoutes } = require('./plan')
@@ -70,7 +70,10 @@ const OPEN = { config: { access: 'open' } }
 function createServer (exporter, { omit = () => {} } = {}) {
   const { config: { compat, token, trustLoopback = true }, log } = exporter
   const targets = () => exporter.targets
-  const metrics = createMetrics({ targets, state: () => exporter.state, compat })
+  const scrapes = lazily(() => {
+    const { createMetrics } = require('./metrics')
+    return shareScrapes(createMetrics({ targets, state: () => exporter.state, compat }))
+  })
   const limits = new ClientLimits({ isReady: () => exporter.isReady })
   const server = fastify({
     ...NAMES_TARGETS,
@@ -102,7 +105,7 @@ function createServer (exporter, { omit = () => {} } = {}) {
   })
   server.addHook('onRequest', async (_, reply) => { reply.headers(HEADERS) })
   server.addHook('preParsing', authorize({ token, trustLoopback }))
-  routes(server, exporter, { scrapes: shareScrapes(metrics), limits, omit })
+  routes(server, exporter, { scrapes, limits, omit })
   return server
 }
 
@@ -166,7 +169,7 @@ function streamOf (parts) {
  * @param {import('fastify').FastifyInstance} server
  * @param {Source & import('node:events').EventEmitter} exporter
  * @param {object} parts
- * @param {ReturnType<typeof shareScrapes>} parts.scrapes
+ * @param {() => ReturnType<typeof shareScrapes>} parts.scrapes
  * @param {ClientLimits} parts.limits
  * @param {(target: import('@memwatch/engine/history/target').Target, error: Error) => void} parts.omit
  */
@@ -184,7 +187,7 @@ function routes (server, exporter, { scrapes, limits, omit }) {
         'too many scrapes are running: try again in a second'
       )
     }
-    const { contentType, length, parts } = await scrapes.text(request.headers.accept)
+    const { contentType, length, parts } = await scrapes().text(request.headers.accept)
     // The metrics of a thousand targets are 20 MB; sent in one piece they would block the event
     // loop for a tenth of a second.
     return reply

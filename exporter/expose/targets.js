@@ -6,7 +6,7 @@ const { pageOf } = require('./pagination')
 const { anatomyIn } = require('@memwatch/engine/signals/anatomy-in')
 const { parts } = require('@memwatch/engine/memory/parts')
 const { attachedVerdicts } = require('@memwatch/engine/verdicts/attached')
-const { primaryOf } = require('@memwatch/engine/verdicts/evaluate')
+const { primaryOf } = require('@memwatch/engine/verdicts/urgency')
 const { summarize } = require('@memwatch/engine/verdicts/headline')
 const { withKubernetes } = require('@memwatch/engine/fixes/forms')
 

@@ -119,8 +119,23 @@ const decoders = {
   death: { schema: deathRecord, complete: record => record },
   explained: { schema: explanation, complete: record => record },
   retracted: { schema: retraction, complete: record => record },
-  advised: { schema: object({ advice }), complete: record => record },
-  followed: { schema: object({ followUp }), complete: record => record }
+  advised: {
+    schema: object({ advice }),
+    complete: record => isKnown(record.advice.diagnosis) ? record : undefined
+  },
+  followed: {
+    schema: object({ followUp }),
+    complete: record => isKnown(record.followUp.diagnosis) ? record : undefined
+  }
+}
+
+/**
+ * The id of a diagnosis is also a label of metrics.
+ * @param {string} id
+ */
+function isKnown (id) {
+  const { diagnoses } = require('@memwatch/engine/diagnoses/index')
+  return diagnoses.some(diagnosis => diagnosis.id === id)
 }
 
 /**

@@ -7,7 +7,6 @@ const {
   findAttempts, judgeFollowUp, findLevel, describeLost, ENDINGS
 } = require('@memwatch/engine/verdicts/follow-up')
 const { FollowUpReadings } = require('@memwatch/engine/verdicts/follow-up-readings')
-const { readParents, readRelease } = require('./release')
 
 /** Time between readings, in the time of the target. */
 const EVERY_SECONDS = 10
@@ -62,8 +61,8 @@ class FollowUps extends EventEmitter {
    * @param {number} [options.everySeconds] seconds between readings
    * @param {number} [options.settleSeconds] see FollowUpReadings
    * @param {number} [options.leastReadings] least number of readings for a comparison
-   * @param {typeof readRelease} [options.releaseOf]
-   * @param {typeof readParents} [options.parentsOf]
+   * @param {typeof import('./release').readRelease} [options.releaseOf]
+   * @param {typeof import('./release').readParents} [options.parentsOf]
    */
   constructor ({ targets, ...options }) {
     super()
@@ -161,7 +160,7 @@ class FollowUps extends EventEmitter {
     ].filter(advice => advice.workload === workload && advice.thread === thread &&
       advice.confirmedAtUnixMs < startedAtUnixMs)
     if (advised.length === 0) return []
-    const parents = (this.#options.parentsOf ?? readParents)(target.hello)
+    const parents = (this.#options.parentsOf ?? require('./release').readParents)(target.hello)
     const setup = { ...this.#setupOf(target), release: this.#releaseOf(target), parents }
     return findAttempts(advised, setup)
       .map(attempt => ({ attempt, followUp: beginFollowUp(target, attempt) }))
@@ -265,7 +264,7 @@ class FollowUps extends EventEmitter {
 
   /** @param {Target} target */
   #releaseOf ({ hello }) {
-    return (this.#options.releaseOf ?? readRelease)(hello)
+    return (this.#options.releaseOf ?? require('./release').readRelease)(hello)
   }
 }
 

@@ -1,7 +1,6 @@
 'use strict'
 
 const { array, nullable, number, object, text } = require('@memwatch/engine/text/json-schema')
-const { diagnoses } = require('@memwatch/engine/diagnoses/index')
 const { ENDINGS } = require('@memwatch/engine/verdicts/follow-up')
 
 /** JSON Schemas of follow-ups: the API and the records on disk have the same form. */
@@ -10,16 +9,13 @@ const outcome = object({
   signal: text, name: text, unit: text, from: number, to: number, measured: number
 })
 
-/** The id is also a label of metrics, so a record on disk must name a known diagnosis. */
-const diagnosis = { enum: diagnoses.map(({ id }) => id) }
-
 const followUp = object({
   id: text,
   workload: { ...text, description: 'name that the processes of an app share' },
   target: { ...text, description: 'name of the process that runs with the change' },
   thread: text,
   pid: { type: 'integer' },
-  diagnosis,
+  diagnosis: text,
   title: text,
   fix: { ...text, description: 'title of the fix' },
   change: { ...text, description: 'the change on one line' },
@@ -81,7 +77,7 @@ const advice = object({
   workload: text,
   thread: text,
   target: text,
-  diagnosis,
+  diagnosis: text,
   title: text,
   atUnixMs: number,
   confirmedAtUnixMs: number,

@@ -1,7 +1,7 @@
 'use strict'
 
 const { attachError } = require('../captures/attach')
-const { AutomaticCaptures } = require('../captures/automatic')
+const { lazily } = require('../lazily')
 
 /** Captures targets by the rules of --capture-rules, unless --auto-captures is off. */
 class AutomaticCapturesPart {
@@ -13,19 +13,22 @@ class AutomaticCapturesPart {
     if (autoCaptures === false) return
     /** @type {WeakSet<object>} */
     const told = new WeakSet()
-    const automatic = new AutomaticCaptures(exporter.captures, {
-      rules: captureRules,
-      isFree: () => exporter.load.level === 0,
-      onRefused (target, { message }, diagnosis) {
-        if (diagnosis) attachError(target, diagnosis, message)
-        if (told.has(target)) return
-        told.add(target)
-        exporter.log.warn({ target: target.name, diagnosis }, `no capture: ${message}`)
-      }
+    const automatic = lazily(() => {
+      const { AutomaticCaptures } = require('../captures/automatic')
+      return new AutomaticCaptures(exporter.captures, {
+        rules: captureRules,
+        isFree: () => exporter.load.level === 0,
+        onRefused (target, { message }, diagnosis) {
+          if (diagnosis) attachError(target, diagnosis, message)
+          if (told.has(target)) return
+          told.add(target)
+          exporter.log.warn({ target: target.name, diagnosis }, `no capture: ${message}`)
+        }
+      })
     })
-    exporter.on('verdict', (target, verdict) => automatic.changed(target, verdict))
-    exporter.on('frame', target => automatic.seen(target))
-    exporter.on('death', (death, target) => automatic.died(death, target))
+    exporter.on('verdict', (target, verdict) => automatic().changed(target, verdict))
+    exporter.on('frame', target => automatic().seen(target))
+    exporter.on('death', (death, target) => automatic().died(death, target))
   }
 }
 

@@ -1,6 +1,6 @@
 'use strict'
 
-const { ForcedReadings } = require('../commands/forced-readings')
+const { lazily } = require('../lazily')
 
 /** Requests full GCs if a leak check lacks readings and the app allows them. */
 class ForcedReadingsPart {
@@ -8,11 +8,14 @@ class ForcedReadingsPart {
 
   /** @param {import('../exporter').Exporter} exporter */
   start (exporter) {
-    const readings = new ForcedReadings(exporter.commands)
+    const readings = lazily(() => {
+      const { ForcedReadings } = require('../commands/forced-readings')
+      return new ForcedReadings(exporter.commands)
+    })
     exporter.on('frame', target => {
       // An overloaded exporter requests no GCs.
       if (exporter.load.level > 0) return
-      readings.seen(target)?.catch(error => exporter.log.error(error, 'full GC not requested'))
+      readings().seen(target)?.catch(error => exporter.log.error(error, 'full GC not requested'))
     })
   }
 }

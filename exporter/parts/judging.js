@@ -1,7 +1,9 @@
 'use strict'
 
-const { evaluate } = require('@memwatch/engine/verdicts/evaluate')
 const { InTurns } = require('../in-turns')
+const { lazily } = require('../lazily')
+
+const engine = lazily(() => require('@memwatch/engine/verdicts/evaluate'))
 
 /**
  * Evaluates targets. Emits `verdict` (target, verdict) for each diagnosis that changed its state.
@@ -36,7 +38,7 @@ class JudgingPart {
    * @param {import('@memwatch/engine/history/target').Target} target
    */
   #judge (exporter, target) {
-    const changed = evaluate(target, {
+    const changed = engine().evaluate(target, {
       everySeconds: exporter.load.evaluateSeconds(target),
       onError: error => {
         this.#diagnosisErrors++

@@ -2,7 +2,8 @@
 
 const { settle } = require('../../engine/verdicts/settle')
 const { findCase } = require('../../engine/verdicts/case')
-const { evaluate, primaryOf } = require('../../engine/verdicts/evaluate')
+const { evaluate } = require('../../engine/verdicts/evaluate')
+const { primaryOf } = require('../../engine/verdicts/urgency')
 const { Target } = require('../../engine/history/target')
 const { hello, frame } = require('../support/frames')
 const { defined } = require('../support/defined')
