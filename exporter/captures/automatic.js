@@ -83,6 +83,13 @@ const keyOf = ({ name, thread }) => JSON.stringify([name, thread])
  * Captures that the exporter starts by itself, as its rules say. They run one at a time, because
  * simultaneous problems of many targets usually have one cause. Only the capture of a process that
  * will soon reach its limit does not wait for the others.
+ *
+ * A capture waits while the exporter is overloaded, while the process or this class is busy with
+ * another one, while a plan waits for readings (plan-capture.js), and 60 s after a failure. It is
+ * dropped if its rule ran within its `everySeconds`, if 20 others wait, or if the verdict no longer
+ * meets the rule. Before all that, a verdict waits for its evaluation (verdicts/evaluate.js), and
+ * for agreement (verdicts/settle.js). Heap snapshots that V8 wrote are analysed one after another
+ * (deaths/death-snapshots.js).
  */
 class AutomaticCaptures {
   #captures
