@@ -5,6 +5,8 @@ const { steadyUnixMs } = require('../clock')
 const { processOf } = require('@memwatch/engine/history/identity')
 const { LATE_INTERVALS, SILENT_INTERVALS, countIntervals } = require('@memwatch/engine/history/silence')
 const { Witness } = require('../process/witness')
+const { lastMoments, oomKillsSince } = require('./last-moments')
+const { explainDeath } = require('./explain')
 const { advise } = require('./advise')
 const { deathOf } = require('./deaths')
 const { Watched } = require('./watched')
@@ -331,9 +333,6 @@ class DeathWatch extends EventEmitter {
    *   away
    */
   #report (watched, isGone, unwatched) {
-    // These are loaded with the first death: an exporter starts without them.
-    const { lastMoments, oomKillsSince } = require('./last-moments')
-    const { explainDeath } = require('./explain')
     const { target, loss, exit, byeCode } = watched
     const diedAtUnixMs = Math.round(loss?.sinceUnixMs ?? this.#now())
     const moments = lastMoments(target, diedAtUnixMs)

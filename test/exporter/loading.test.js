@@ -38,7 +38,7 @@ it('loads the diagnoses with the first frame, so that a sidecar starts without t
     execFileSync(process.execPath, ['-e', PROGRAM], { cwd: ROOT, encoding: 'utf8' })
   )
   const judges = /^engine\/(diagnoses\/(?!define-diagnosis)|signals\/index)/
-  const late = /^exporter\/(catalog\/target-metrics|deaths\/explain|captures\/automatic)/
+  const late = /^exporter\/(catalog\/target-metrics|captures\/automatic)/
   expect(ready.length).toBeGreaterThan(100)
   expect(ready.filter(file => judges.test(file) || late.test(file))).toEqual([])
   expect(framed.filter(file => judges.test(file)).length).toBeGreaterThan(10)
