@@ -25,14 +25,16 @@ COPY exporter exporter
 COPY mcp mcp
 COPY otlp otlp
 COPY deploy/image/licences.js deploy/image/healthcheck.js deploy/image/start.sh ./
-# Source maps, TypeScript, tests and manuals of packages are for people who work on those packages. Each README stays, because
-# some packages have their licence in it.
+# Source maps, TypeScript, tests and manuals serve only the authors of a package. Each README stays,
+# because some packages have their licence in it.
 # The apps of memwatch simulate stay out of production: npm ci only needed the name of their package.
 RUN npm pkg delete devDependencies scripts overrides \
  && npm pkg set --json 'workspaces=["agent","allocator","cli","engine","exporter","mcp","otlp"]' \
  && rm -r lab node_modules/@memwatch/lab \
- && find . -path '*/node_modules/*' \( -name '*.map' -o -name '*.ts' -o -name '*.mts' -o -name '*.cts' -o -iname changelog.md -o -iname history.md \) -type f -delete \
- && find . -depth -path '*/node_modules/*' -type d \( -name test -o -name tests -o -name docs -o -name examples -o -name benchmark -o -name benchmarks \) -exec rm -r {} + \
+ && find . -path '*/node_modules/*' -type f \( -name '*.map' -o -name '*.ts' -o -name '*.mts' \
+      -o -name '*.cts' -o -iname changelog.md -o -iname history.md \) -delete \
+ && find . -depth -path '*/node_modules/*' -type d \( -name test -o -name tests -o -name docs \
+      -o -name examples -o -name benchmark -o -name benchmarks \) -exec rm -r {} + \
  && npm sbom --sbom-format cyclonedx > sbom.cdx.json \
  && npm query '*' | node licences.js > licences.txt \
  && rm -rf licences.js .npmrc package-lock.json \

@@ -107,7 +107,7 @@ function isOfConnections (signals, limits, { cause, kept, descriptorKind }) {
   }
 }
 
-/** @param {ReturnType<typeof weighDoubts>} load */
+/** @param {ReturnType<typeof weighDoubts>} doubts */
 function describeDoubts ({ grows, isSaturated, isClients, mayEnd }) {
   if (isClients) return ', or clients connect and stay'
   if (grows || isSaturated) return ', or the load needs them'
