@@ -13,8 +13,12 @@ const { freePort } = require('../support/free-port')
 
 /** Size limit of all files of the page, compressed. */
 const MOST_BYTES = 150_000
-/** Time limit for showing a verdict, after the API has it. */
-const SHOWN_WITHIN_MS = 2000
+/**
+ * Most requests that the page of a target may have sent before it shows a verdict, counted from
+ * the verdict's arrival in the API. The page asks every two seconds. A count of its requests holds
+ * on a machine that slows the browser down, too.
+ */
+const SHOWN_WITHIN_REQUESTS = 2
 
 /** Objects of one class held by a variable. */
 const PILING = `class Session { constructor (i) { this.text = 'x'.repeat(200) + i } }
@@ -97,14 +101,15 @@ describeWithTools('the page', ({ chromium }) => {
         ),
       60_000
     )
+    let requests = 0
+    target.on('request', request => { if (/diagnoses/.test(request.url())) requests++ })
     await Promise.all([
       list
         .getByRole('row', { name: /^event-loop-blocked.*Confirmed: event-loop-blocked: / })
-        .waitFor({ timeout: SHOWN_WITHIN_MS }),
-      target
-        .locator('.band .state', { hasText: 'confirmed' })
-        .waitFor({ timeout: SHOWN_WITHIN_MS })
+        .waitFor(),
+      target.locator('.band .state', { hasText: 'confirmed' }).waitFor()
     ])
+    expect(requests).toBeLessThanOrEqual(SHOWN_WITHIN_REQUESTS)
     expect(complaints).toEqual([])
     await close()
   }, 120_000)
@@ -135,7 +140,7 @@ describeWithTools('the page', ({ chromium }) => {
     const why = page.getByRole('region', { name: 'Why' })
     expect(await why.locator('li').count()).toBe(verdict.evidence.length)
     expect(await why.locator('li:visible').count()).toBe(3)
-    expect(await why.locator('.mini .course').count()).toBeGreaterThan(0)
+    await why.locator('.mini .course').first().waitFor({ state: 'attached' })
     const others = page.getByRole('region', { name: 'Other diagnoses' })
     const ruledOut = others.locator('summary', { hasText: /^✓ \d+ ruled out$/ })
     const count = Number((await ruledOut.innerText()).match(/\d+/)?.[0])
@@ -167,7 +172,7 @@ describeWithTools('the page', ({ chromium }) => {
       expect(await chart.locator('.legend').innerText()).toMatch(/\d/)
       expect(await chart.locator('canvas').evaluate(coloursOf)).toBeGreaterThan(2)
     }
-    await page.locator('#chart-young .legend li', { hasText: 'threshold' }).first().waitFor()
+    await page.locator('#chart-young .legend li', { hasText: 'threshold' }).first().waitFor({ state: 'attached' })
     const lefts = await charts.locator('.u-over').evaluateAll(plots =>
       plots.map(plot => /** @type {HTMLElement} */ (plot).offsetLeft))
     expect(new Set(lefts).size).toBe(1)
@@ -211,7 +216,7 @@ describeWithTools('the page', ({ chromium }) => {
     await page.getByRole('button', { name: /^Flame graph, / }).click()
     const flame = page.frameLocator('iframe')
     await flame.getByText('healthy-steady main cpu_profile').first().waitFor({ timeout: 20_000 })
-    await flame.locator('canvas').first().waitFor()
+    await flame.locator('canvas').first().waitFor({ state: 'attached' })
     await page.getByRole('button', { name: 'Close' }).click()
   }, 90_000)
 
@@ -287,7 +292,7 @@ describeWithTools('the page', ({ chromium }) => {
         ['#target=semi-space-starvation&thread=main', '#chart-resources canvas']
       ]) {
         await page.goto(`${exporter.url}/${hash}`)
-        await page.locator(ready).first().waitFor()
+        await page.locator(ready).first().waitFor({ state: 'attached' })
         await page.evaluate(axe.source)
         const { violations, passes } = await page.evaluate(() => globalThis.axe.run())
         expect(passes.length).toBeGreaterThan(10)
