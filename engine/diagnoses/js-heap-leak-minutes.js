@@ -132,7 +132,7 @@ function judgeFlat (signals, limits, line) {
     // Growth that began recently is not a line over all readings yet.
     judgeFewReadings(signals, limits, runway) ??
     judgeYoung(limits, line, mayRise && goesOn) ??
-    judgeShort(limits, line) ??
+    judgeDoubtful(signals, limits, line) ??
     // A rise that has ended is no straight line either.
     (mayRise && lateAtMost < limits.levelsOffRatio
       ? judgeSlower(signals, limits, rise, lateAtMost)
@@ -143,16 +143,30 @@ function judgeFlat (signals, limits, line) {
 }
 
 /**
- * Judges a straight rise with so few readings that a single lower one hides it, such as that of a
- * second full GC that memwatch ran right after the first.
+ * Judges a rise that is no line yet, but is more than chance would explain. With few readings a
+ * single one hides the line, such as that of a second full GC that memwatch ran right after the
+ * first. Once there are hours of readings, they decide.
+ * @param {Signals} signals
  * @param {Limits} limits
  * @param {Line} line
  * @returns {Dismissal | null}
  */
-const judgeShort = (limits, { rise, seconds, fit, score, share }) =>
-  score < limits.score && fit >= limits.suspectedFit && isWorthSuspicion(rise, share, limits)
-    ? unknown(`${sayRose(rise, seconds)}: too few readings to judge`, { seconds, keeps: true })
+function judgeDoubtful (signals, limits, line) {
+  const { rise, growth, seconds, fit, score, lateAtMost, share, runway } = line
+  if (growth < limits.slowestBytesPerSecond || lateAtMost < limits.levelsOffRatio) return null
+  const isLine = score < limits.score && fit >= limits.suspectedFit &&
+    isWorthSuspicion(rise, share, limits)
+  const isNear = growth * limits.criticalSeconds >= runway
+  const isLikely = signals.liveHeapLastingTrend === null && isNear &&
+    score >= limits.doubtScore && rise >= limits.lastingLeastBytes
+  if (isLine) {
+    return unknown(`${sayRose(rise, seconds)}: too few readings to judge`, { seconds, keeps: true })
+  }
+  return isLikely
+    ? unknown(`the live heap may have grown by ${formatBytes(rise)} in ` +
+      `${formatSeconds(seconds)}: too few readings to judge`, { seconds })
     : null
+}
 
 /**
  * Judges growth that began late, and is no straight line over all readings yet.

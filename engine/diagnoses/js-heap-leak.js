@@ -66,6 +66,9 @@ module.exports = defineDiagnosis({
     readings: 7,
     // Mann–Kendall score of the growth. A flat series reaches 3 once in a thousand times.
     score: 3,
+    // Score of a rise that keeps a leak from being ruled out. A flat series reaches 2 once in 44
+    // times.
+    doubtScore: 2,
     // r² that makes a rise worth a suspicion: the rise is five times the scatter around the line.
     suspectedFit: 0.85,
     // r² of the line: leaks measured 0.98–1.00, caches that fill up 0.67–0.84 once they slow down.

@@ -35,9 +35,10 @@ const HEADLINE_STATES = Object.freeze(['confirmed', 'suspected', 'undecided', 'l
 /**
  * @param {readonly MaybeAttached[]} verdicts verdicts; if they come from attachedVerdicts, the
  *   summary also names suspects
+ * @param {number} [workers] number of workers of the thread's process: each is judged by itself
  * @returns {Headline}
  */
-function summarize (verdicts) {
+function summarize (verdicts, workers = 0) {
   const found = order(verdicts)
   const confirmed = found.filter(({ state }) => state === 'confirmed')
   const unknown = verdicts.filter(({ severity, state, opportunity, open }) =>
@@ -75,7 +76,11 @@ function summarize (verdicts) {
     const text = `Nothing found in ${checks}. Not checked: ${missing}.`
     return { ...base, state: 'limited', text }
   }
-  const text = `Healthy: ${checks} ruled out.${othersOpen(verdicts)}${toGain(verdicts)}`
+  const judgedApart = workers === 1
+    ? 'Its worker has verdicts of its own'
+    : `Its ${workers} workers have verdicts of their own`
+  const where = workers === 0 ? '' : ` for the main thread. ${judgedApart}`
+  const text = `Healthy: ${checks} ruled out${where}.${othersOpen(verdicts)}${toGain(verdicts)}`
   return { ...base, state: 'ok', text }
 }
 

@@ -123,7 +123,7 @@ function rowOf (target, deathWatch) {
     gcRatio: shareOf(target, 'gcPauseSeconds'),
     pod: target.hello.pod?.name ?? null,
     wasteBytes: wasteOf(verdicts),
-    headline: summarize(verdicts)
+    headline: summarize(verdicts, target.workers.count)
   }
 }
 

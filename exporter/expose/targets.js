@@ -176,7 +176,7 @@ function judgedTarget (target) {
   return {
     ...nameOf(target),
     memory: memoryOf(target),
-    headline: summarize(verdicts),
+    headline: summarize(verdicts, target.workers.count),
     primary: primaryOf(verdicts),
     verdicts
   }

@@ -487,6 +487,16 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
       })
     }
   )
+  it.each([
+    [0.26, 'unknown', 'may have grown by 14 MiB in 55 s: too few readings to judge'],
+    [0.05, 'ok', 'hardly grows: 3 MiB/min']
+  ])('at %d MiB/s, with a reading during a burst, is %s', (perSecond, state, summary) => {
+    const liveMibAt = t => 10 + perSecond * t + (t === 53 ? 20 : 0)
+    const at = rarelyCollected(liveMibAt, 5, [3, 18, 24, 34, 53, 63, 66, 70])
+    expect(watch({ seconds: 71, at }).verdict('js-heap-leak')).toMatchObject({
+      state, summary: expect.stringContaining(summary)
+    })
+  })
   it('is not suspected if it grew for less than half a minute, and stopped', () => {
     const at = rarelyCollected(t => 10 + 5 * Math.min(t, 38), 0, [2, 13, 20, 27, 38])
     for (let seconds = 30; seconds <= 60; seconds += 2) {

@@ -161,6 +161,13 @@ describe('the headline', () => {
   })
 
   it.each([
+    [0, 'Healthy: 1 check ruled out.'],
+    [1, 'Healthy: 1 check ruled out for the main thread. Its worker has verdicts of its own.'],
+    [3, 'Healthy: 1 check ruled out for the main thread. Its 3 workers have verdicts of their own.']
+  ])('names %d workers of a healthy main thread, which are judged by themselves', (count, text) => {
+    expect(summarize([verdict('a', 'ok')], count)).toMatchObject({ state: 'ok', text })
+  })
+  it.each([
     [
       'a suspected leak before a confirmed finding without urgency',
       [
