@@ -44,7 +44,8 @@ module.exports = defineDiagnosis({
     'containerShareBytes',
     'cpuTimeRatio',
     'cpuThrottledRatio',
-    'externalMajorsPerSecond'
+    'externalMajorsPerSecond',
+    'externalWaitingBytes'
   ],
   limits: {
     // A semi-space of this size or more is not small: with enough memory V8 chooses 16 MiB or more
@@ -83,9 +84,9 @@ module.exports = defineDiagnosis({
     // and its growth causes the major GCs. Starving apps keep 0.02 of these bytes, and a leak of 2
     // MiB/s keeps 0.3.
     keptShareRatio: 0.15,
-    // V8 starts no major GC for less promoted garbage. Starving apps measured 20 MiB between two
-    // major GCs. V8 12.4 does not report that large Buffers forced a GC; apps with such GCs
-    // measured 1.4 MiB.
+    // V8 starts no major GC for less garbage. Starving apps measured 20 MiB promoted between two
+    // major GCs. If less is promoted, Buffers fill the rest (V8 12.4 does not report that they
+    // forced a GC; apps with such GCs measured 1.4 MiB), or V8 allocates in the old space.
     promotedPerMajorBytes: 8 * MIB,
     // If short-lived objects cause no major GCs, scavenges alone must reach this rate per
     // CPU-second.
@@ -108,25 +109,31 @@ module.exports = defineDiagnosis({
     if (harmless) return harmless
     const { semiSpaceMaxBytes, scavengesPerSecond, rssBytes } = signals
     const { scavengePauseRatio, ordinaryMajorPauseRatio, gcPauseRatio } = signals
-    const { promotesTooEarly, wallRatio, cpuRatio } = causes
+    const { isDirect, promotesTooEarly, wallRatio, cpuRatio } = causes
     const isSettled =
       signals.gcWindowSeconds >= limits.gcWindowSeconds &&
       (promotesTooEarly || (signals.lifeCpuSeconds ?? 0) >= limits.lifeCpuSeconds)
-    const isConfirmed = cpuRatio >= limits.pauseRatio && isSettled
-    /** @param {[force: string, promote: string, takes: string]} verbs */
-    const tell = ([force, promote, takes]) =>
-      `Semi-spaces of at most ${formatBytes(semiSpaceMaxBytes)} ${force} ` +
-      `${formatNumber(scavengesPerSecond)} scavenges a second` +
-      `${promotesTooEarly ? ` and ${promote} garbage` : ''}: GC ${takes} ` +
+    const isConfirmed = cpuRatio >= limits.pauseRatio && isSettled && !isDirect
+    const sizes = `Semi-spaces of at most ${formatBytes(semiSpaceMaxBytes)}`
+    const majors = formatNumber(signals.ordinaryMajorsPerSecond)
+    /** @param {[force: string, promote: string, takes: string, hold: string]} verbs */
+    const tell = ([force, promote, takes, hold]) =>
+      (isDirect
+        ? `${sizes} ${hold} so little that V8 probably allocates short-lived objects in the old ` +
+          `space, and ${majors} major GCs a second free them: GC ${takes} `
+        : `${sizes} ${force} ${formatNumber(scavengesPerSecond)} scavenges a second` +
+          `${promotesTooEarly ? ` and ${promote} garbage` : ''}: GC ${takes} `) +
       wallAndCpu(signals, wallRatio, cpuRatio)
-    const now = tell(['force', 'promote', 'takes'])
+    const now = tell(['force', 'promote', 'takes', 'hold'])
     return {
       state: isConfirmed ? 'confirmed' : 'suspected',
       keeps: isSettled && cpuRatio >= limits.keptPauseRatio,
       // A confirmed finding is told in the past once its evidence is older.
-      standing: isConfirmed ? tell(['forced', 'promoted', 'took']) : now,
+      standing: isConfirmed ? tell(['forced', 'promoted', 'took', 'held']) : now,
       summary: `${now}.`,
       finding: {
+        isDirect,
+        majorsPerSecond: signals.ordinaryMajorsPerSecond,
         semiSpaceBytes: semiSpaceMaxBytes,
         scavengesPerSecond,
         scavengePauseRatio,
@@ -142,10 +149,12 @@ module.exports = defineDiagnosis({
   },
 
   fix (finding, target, limits) {
-    const { rssBytes, shareBytes, gcPauseRatio, ...now } = finding
+    const { isDirect, majorsPerSecond, rssBytes, shareBytes, gcPauseRatio, ...now } = finding
     // Processes that share the container have the same problem, and get the same advice.
     const spareBytes = (shareBytes ?? Infinity) - (rssBytes ?? 0)
-    const choice = SEMI_SPACE_CHOICES.filter(bytes => bytes > now.semiSpaceBytes)
+    // Only scavenges predict the effect of a size. Without them, it is the first that is not small.
+    const sizes = isDirect ? [limits.semiSpaceMaxBytes] : SEMI_SPACE_CHOICES
+    const choice = sizes.filter(bytes => bytes > now.semiSpaceBytes)
       .map(bytes => predictYoungGeneration(now, bytes))
       // A larger size must save enough time for its memory, and must fit the container.
       .reduce((best, next) =>
@@ -163,8 +172,13 @@ module.exports = defineDiagnosis({
         title: `Let semi-spaces grow to ${megabytes} MiB`,
         change: nodeFlagChange(target, { '--max-semi-space-size': megabytes }),
         predicted: [
-          prediction('gcPauseRatio', gcPauseRatio, Math.max(0, gcPauseRatio - savedRatio)),
-          prediction('scavengesPerSecond', now.scavengesPerSecond, choice.scavengesPerSecond),
+          // What V8 allocates in the old space, no scavenge has counted.
+          ...(isDirect
+            ? [prediction('ordinaryMajorsPerSecond', majorsPerSecond, 0)]
+            : [
+                prediction('gcPauseRatio', gcPauseRatio, Math.max(0, gcPauseRatio - savedRatio)),
+                prediction('scavengesPerSecond', now.scavengesPerSecond, choice.scavengesPerSecond)
+              ]),
           ...(rssBytes === null
             ? []
             : [prediction('rssBytes', rssBytes, rssBytes + choice.extraBytes)])
@@ -182,9 +196,10 @@ module.exports = defineDiagnosis({
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */
 /**
- * @typedef {Record<'semiSpaceBytes' | 'scavengesPerSecond' | 'scavengePauseRatio' |
- *   'ordinaryMajorPauseRatio' | 'gcPauseRatio', number> & Record<'rssBytes' | 'shareBytes',
- *   number | null>} Finding
+ * @typedef {Record<'semiSpaceBytes' | 'majorsPerSecond' | 'scavengesPerSecond' |
+ *   'scavengePauseRatio' | 'ordinaryMajorPauseRatio' | 'gcPauseRatio', number> &
+ *   Record<'rssBytes' | 'shareBytes', number | null> & { isDirect: boolean }} Finding isDirect: V8
+ *   allocates in the old space
  */
 /** @typedef {ReturnType<typeof weighCauses>} Causes */
 
@@ -245,10 +260,19 @@ function weighCauses (signals, limits) {
     signals.cpuTimeRatio === null
       ? majors >= limits.ordinaryMajorsPerSecond
       : signals.ordinaryMajorCpuRatio >= limits.ordinaryMajorRatio
+  const areFrequent = areOrdinary && areMany && !isKept
+  const scavengesTooOften = signals.scavengesPerCpuSecond >= limits.scavengesPerCpuSecond
+  // V8 allocates in the old space what often survived, or is larger than the new space. Neither
+  // promotion nor Buffers fill it between two of these major GCs.
+  const isDirect = !isPromotion && !scavengesTooOften && areFrequent &&
+    majors >= limits.ordinaryMajorsPerSecond &&
+    signals.gcWindowSeconds >= limits.gcWindowSeconds &&
+    (signals.externalWaitingBytes ?? Infinity) < limits.promotedPerMajorBytes
   return {
     isPromotion,
-    promotesTooEarly: isPromotion && !isKept && areOrdinary && areMany,
-    scavengesTooOften: signals.scavengesPerCpuSecond >= limits.scavengesPerCpuSecond,
+    isDirect,
+    promotesTooEarly: isPromotion && areFrequent,
+    scavengesTooOften,
     wallRatio: signals.scavengePauseRatio + signals.ordinaryMajorPauseRatio,
     cpuRatio: signals.scavengeCpuRatio + signals.ordinaryMajorCpuRatio
   }
@@ -261,8 +285,18 @@ function weighCauses (signals, limits) {
  * @param {Causes} causes
  */
 function ruleOutCauses (signals, limits, causes) {
-  const { isPromotion, promotesTooEarly, scavengesTooOften, wallRatio, cpuRatio } = causes
+  const { isPromotion, isDirect, promotesTooEarly, scavengesTooOften, wallRatio, cpuRatio } = causes
   const majors = formatNumber(signals.ordinaryMajorsPerSecond)
+  if (isDirect) {
+    const live = signals.liveHeapBytes ?? Infinity
+    if (live <= limits.semiSpaceMaxBytes) return null
+    return unknown(
+      `${majors} major GCs a second free little that was promoted: V8 probably allocates in the ` +
+        'old space, and whether a larger semi-space holds these objects beside ' +
+        `${formatBytes(live)} of live heap is open. memwatch compare measures it`,
+      { openUntil: 'cause' }
+    )
+  }
   if (!isPromotion && !scavengesTooOften) {
     return ok(`scavenges promote at most ${formatBytes(signals.promotedPerMajorBytes ?? 0)} ` +
       `between two major GCs (${majors}/s): these have another cause, such as Buffers`)
@@ -280,7 +314,8 @@ function ruleOutCauses (signals, limits, causes) {
  * @param {Hello} target
  * @param {Causes} causes
  */
-function showEvidence (signals, limits, target, { promotesTooEarly, wallRatio, cpuRatio }) {
+function showEvidence (signals, limits, target, causes) {
+  const { isDirect, promotesTooEarly, wallRatio, cpuRatio } = causes
   const { semiSpaceMaxBytes: most, semiSpaceCapacityBytes: now, scavengesPerSecond } = signals
   const { ordinaryMajorPauseRatio: majorRatio, ordinaryMajorsPerSecond: majors } = signals
   const allowed = semiSpaceMax(target, signals.heapSizeLimitBytes)
@@ -293,12 +328,17 @@ function showEvidence (signals, limits, target, { promotesTooEarly, wallRatio, c
       `The semi-space has ${value} and cannot grow further.`),
     evidence('scavengesPerSecond', scavengesPerSecond, limits.scavengesPerCpuSecond, value =>
       `${value} scavenges, ${formatRatio(signals.scavengePauseRatio)} of wall time.`),
-    evidence('ordinaryMajorPauseRatio', majorRatio, limits.ordinaryMajorRatio, (value, limit) =>
-      `${formatNumber(majors)} ordinary major GCs a second, ${value} of wall time; ` +
-      (promotesTooEarly
-        ? `more than ${limit} while the live heap stays at ${live} means that V8 promotes ` +
-          'short-lived objects.'
-        : `${limit} of CPU time would mean premature promotion.`)),
+    isDirect
+      ? evidence('ordinaryMajorsPerSecond', majors, limits.ordinaryMajorsPerSecond, value =>
+        `${value} ordinary major GCs, ${formatRatio(majorRatio)} of wall time; scavenges promoted ` +
+        `at most ${formatBytes(signals.promotedPerMajorBytes ?? 0)} before each, and Buffers did ` +
+        'not cause them.')
+      : evidence('ordinaryMajorPauseRatio', majorRatio, limits.ordinaryMajorRatio, (value, limit) =>
+        `${formatNumber(majors)} ordinary major GCs a second, ${value} of wall time; ` +
+        (promotesTooEarly
+          ? `more than ${limit} while the live heap stays at ${live} means that V8 promotes ` +
+            'short-lived objects.'
+          : `${limit} of CPU time would mean premature promotion.`)),
     evidence('gcPauseRatio', signals.gcPauseRatio ?? wallRatio, limits.pauseRatio, (value, limit) =>
       `GC pauses take ${value} of wall time. A change is worthwhile if scavenges and the major ` +
       `GCs that they cause take ${limit} of CPU time.`),

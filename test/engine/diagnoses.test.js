@@ -676,6 +676,33 @@ describe('semi-space-starvation', () => {
         state, isHeld: false, summary: expect.stringMatching(summary)
       })
     })
+  it.each([
+    ['a live heap that a semi-space of 16 MiB holds', 10, 60 * MIB, 'suspected'],
+    ['a larger live heap', 22, 60 * MIB, 'unknown'],
+    ['Buffers that wait for a GC', 10, 120 * MIB, 'ok']
+  ])('of an app whose major GCs free little that was promoted, with %s, is %s',
+    (_, liveMib, externalPeakBytes, state) => {
+      const { verdict } = watch({
+        seconds: 60,
+        at: () => ({
+          scavenges: 36,
+          scavengeSeconds: 0.02,
+          majors: 12,
+          majorSeconds: 0.05,
+          liveMib,
+          values: { externalBytes: 60 * MIB, externalPeakBytes }
+        })
+      })
+      const found = verdict('semi-space-starvation')
+      expect(found.state).toBe(state)
+      expect(found.fix.map(({ change, predicted: [{ signal, from, to }] }) =>
+        [change.flag, signal, Math.round(from), to]
+      )).toEqual(
+        state === 'suspected'
+          ? [['--max-semi-space-size=16', 'ordinaryMajorsPerSecond', 12, 0]]
+          : []
+      )
+    })
   it('is held while the latest readings do not show it', () => {
     const { verdict } = watch({ seconds: 100, at: t => t < 60 ? starving : {} })
     expect(verdict('semi-space-starvation')).toMatchObject({ state: 'confirmed', isHeld: true })
