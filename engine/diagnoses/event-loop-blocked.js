@@ -143,10 +143,10 @@ module.exports = defineDiagnosis({
           code: waits
             ? 'Look for the …Sync family in code that runs per request: execSync, spawnSync, ' +
               'readFileSync, writeFileSync on slow disks, Atomics.wait. Each has an asynchronous ' +
-              `variant. If a CPU profile exists, the suspects name the call: ${capture}`
-            : `If a CPU profile exists, the suspects name the line and the call: ${capture} Then ` +
-              'use the asynchronous variant of crypto and zlib calls (pbkdf2, scrypt, gzip ' +
-              'instead of …Sync), a worker thread for computations, smaller pieces with ' +
+              `variant. The suspects of a CPU profile name the call: ${capture}`
+            : `The suspects of a CPU profile name the line and often the call: ${capture} Then ` +
+              'use the asynchronous variant of crypto and zlib calls (pbkdf2, scrypt, ' +
+              'gzip, brotliCompress instead of …Sync), a worker thread for computations, smaller pieces with ' +
               'setImmediate between them, and streams instead of JSON.parse of large bodies. ' +
               'Avoid regular expressions that backtrack on input.'
         },

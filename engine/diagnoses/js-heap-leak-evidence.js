@@ -50,8 +50,9 @@ function showGrownWith (signals, rise, limits) {
       `The old space grew by ${value}, the large object space by ` +
       `${formatBytes(large?.rise ?? 0)}, code by ${formatBytes(code?.rise ?? 0)}.`),
     COUNTS
-      .map(([of, name]) => ({ of, name, count: signals[`${of}Trend`]?.rise ?? 0 }))
-      .filter(({ count }) => count >= limits.grownWith)
+      .map(([of, name]) => ({ of, name, trend: signals[`${of}Trend`] }))
+      .map(({ trend, ...what }) => ({ ...what, count: trend?.rise ?? 0, score: trend?.score ?? 0 }))
+      .filter(({ count, score }) => count >= limits.grownWith && score >= limits.score)
       .map(({ of, name, count }) =>
         evidence(`${of}Rise`, count, 0, value => `At the same time, ${name} grew by ${value}.`)),
     listenerWarnings && evidence('listenerWarnings', listenerWarnings, 0, value =>

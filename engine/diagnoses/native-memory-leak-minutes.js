@@ -273,7 +273,7 @@ function showLine (signals, limits, line, whole, { neededBytes, pauses }) {
   const { rise, growth, seconds, steady } = line
   const { majorsSeen, outsideHeapReadings: readings } = signals
   const external = Math.max(0, signals.externalTrend?.rise ?? 0)
-  const buffers = Math.min(external, signals.arrayBuffersTrend?.rise ?? 0)
+  const buffers = Math.min(external, rise, signals.arrayBuffersTrend?.rise ?? 0)
   const inBuffers = buffers > 0 ? `, ${formatBytes(buffers)} of that in Buffers` : ''
   return [
     evidence('outsideHeapGrowthBytesPerSecond', growth, 0, value =>
@@ -290,8 +290,10 @@ function showLine (signals, limits, line, whole, { neededBytes, pauses }) {
       `Memory outside the heap has risen by ${value} in ${formatSeconds(whole.overSeconds)}, ` +
       `${formatRatio(whole.rise / (whole.rise + whole.runway))} of the way to ` +
       `${nameLimit(signals)} (threshold ${limit}).`),
+    // V8 also counts Buffers whose pages the app has not written, which are not resident.
     evidence('externalRiseBytes', external, limits.placeShareRatio * rise, value =>
-      `V8 counts ${value} of ${formatBytes(rise)} as external memory${inBuffers}.`)
+      `V8 counts ${external > rise ? 'all' : value} of ${formatBytes(rise)} as external ` +
+      `memory${inBuffers}.`)
   ]
 }
 

@@ -65,7 +65,7 @@ module.exports = defineDiagnosis({
     return {
       // Without a trend the heap may still grow, and a growing heap has a more urgent problem.
       state: signals.unreadAddonsLoaded || rise === null ? 'suspected' : 'confirmed',
-      summary: `Most of the live heap of ${formatBytes(live)} is objects: pointer compression ` +
+      summary: `Most of the live heap of up to ${formatBytes(live)} is objects: pointer compression ` +
         `would save about ${formatBytes(gain)}, between ` +
         `${formatBytes(gainOf(signals, SAVED_SHARE.least))} and ` +
         `${formatBytes(gainOf(signals, SAVED_SHARE.most))}.` +

@@ -172,7 +172,7 @@ module.exports = defineDiagnosis({
         title: `Let semi-spaces grow to ${megabytes} MiB`,
         change: nodeFlagChange(target, { '--max-semi-space-size': megabytes }),
         predicted: [
-          // What V8 allocates in the old space, no scavenge has counted.
+          // No scavenge has counted what V8 allocates in the old space.
           ...(isDirect
             ? [prediction('ordinaryMajorsPerSecond', majorsPerSecond, 0)]
             : [

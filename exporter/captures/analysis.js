@@ -53,16 +53,17 @@ class CaptureAnalysis {
    * Suspects of a complete capture.
    * @param {Capture} capture
    * @param {Hello} hello
-   * @param {{ isWhole?: boolean, heap?: import('./suspects').HeapProfiles | null }} [options]
-   *   isWhole: true for a heap profile that began long before the capture; heap: see suspects.js
+   * @param {{ isWhole?: boolean, heap?: import('./suspects').HeapProfiles | null,
+   *   namesHandlers?: boolean }} [options] isWhole: true for a heap profile that began long before
+   *   the capture; the others: see suspects.js
    * @returns {Capture['suspects']} null for a profile that does not fit in memory; the profile can
    *   still be downloaded
    * @throws {Error} if a part is not a profile
    */
-  findSuspects (capture, hello, { isWhole = false, heap } = {}) {
+  findSuspects (capture, hello, { isWhole = false, heap, namesHandlers } = {}) {
     if (isWhole) this.#whole.add(capture)
     const parts = this.#partsOf(capture)
-    const suspects = this.#read(capture, hello, { parts, heap })
+    const suspects = this.#read(capture, hello, { parts, heap, namesHandlers })
     // The first reading may have named sites that the whole profile does not.
     return isWhole && suspects?.sites.length === 0 && capture.suspects
       ? this.findEarlySuspects(capture, hello, { isOver: true })
@@ -126,13 +127,13 @@ class CaptureAnalysis {
    * @param {Capture} capture
    * @param {Hello} hello
    * @param {{ parts: Capture['parts'], isEarly?: boolean, isOver?: boolean,
-   *   heap?: import('./suspects').HeapProfiles | null }} options
+   *   heap?: import('./suspects').HeapProfiles | null, namesHandlers?: boolean }} options
    * @returns {Capture['suspects']}
    */
-  #read (capture, hello, { parts, isEarly = false, isOver = false, heap }) {
+  #read (capture, hello, { parts, isEarly = false, isOver = false, heap, namesHandlers }) {
     try {
       return this.#suspectsOf(
-        { ...capture, parts, isEarly, isOver },
+        { ...capture, parts, isEarly, isOver, namesHandlers },
         part => this.profile(capture, isEarly ? 'before' : part),
         hello,
         undefined,

@@ -204,7 +204,7 @@ class AutomaticCaptures {
       if (!found || !isMet(when, found) || this.#now() < fromMs) continue
       const hasProfile =
         findCase(target).suspects.get(when.diagnosis)?.kind === 'heap_profile'
-      if (rule.namesInner && !hasProfile) continue
+      if (rule.names === 'inner' && !hasProfile) continue
       if (this.#wish(rule, target, found, attempt)) this.#open.get(target)?.delete(rule)
     }
   }
@@ -362,9 +362,9 @@ class AutomaticCaptures {
       this.#open.get(target)?.delete(other)
     }
     asked.set(rule.name, this.#now())
-    const { name, namesInner } = rule
+    const { name, names } = rule
     const options = {
-      ...plan, rule: name, diagnosis: found?.diagnosis, ...(namesInner && { namesInner })
+      ...plan, rule: name, diagnosis: found?.diagnosis, ...(names && { names })
     }
     this.#waiting.push({ rule, target, options, attempt })
     return true

@@ -185,17 +185,16 @@ class Captures extends EventEmitter {
    * outcome.
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {{ kind: import('./kinds').KindName, seconds?: number, intervalBytes?: number, force?:
-   *   boolean, diagnosis?: string, rule?: string, namesInner?: boolean }} options intervalBytes:
-   *   mean distance between two samples of a heap profile; default: the agent's own. namesInner:
-   *   see rules.js
+   *   boolean, diagnosis?: string, rule?: string, names?: import('./rules').CaptureRule['names']
+   *   }} options intervalBytes: mean distance between two samples of a heap profile; default: the
+   *   agent's own. names: see rules.js
    * @returns {{ capture: Capture, finished: Promise<Capture> }} finished never rejects
    * @throws {CommandError} busy, or not_enabled
    */
   request (
     target,
     {
-      kind, seconds = kinds[kind].seconds, intervalBytes, force = false, diagnosis, rule,
-      namesInner = false
+      kind, seconds = kinds[kind].seconds, intervalBytes, force = false, diagnosis, rule, names
     }
   ) {
     const { hello, name, thread } = target
@@ -234,7 +233,7 @@ class Captures extends EventEmitter {
     const running = new RunningCapture(capture, target, this.#takeEarly(target, kind))
     this.#running.set(capture.id, running)
     this.#busy.add(process)
-    const finished = this.#make(running, { intervalBytes, force, namesInner }).finally(() => {
+    const finished = this.#make(running, { intervalBytes, force, names }).finally(() => {
       this.#running.delete(capture.id)
       this.#busy.delete(process)
       const key = `${kind} ${capture.state}`
@@ -331,9 +330,10 @@ class Captures extends EventEmitter {
 
   /**
    * @param {RunningCapture} running
-   * @param {{ intervalBytes?: number, force: boolean, namesInner: boolean }} options
+   * @param {{ intervalBytes?: number, force: boolean,
+   *   names?: import('./rules').CaptureRule['names'] }} options
    */
-  async #make (running, { intervalBytes, force, namesInner }) {
+  async #make (running, { intervalBytes, force, names }) {
     const { capture, target } = running
     const { kind, seconds, id } = capture
     try {
@@ -362,7 +362,8 @@ class Captures extends EventEmitter {
       capture.parts = complete
       capture.suspects = this.#analysis.findSuspects(capture, target.hello, {
         isWhole: running.sampledSeconds > seconds,
-        heap: namesInner ? this.#heapProfilesOf(running) : undefined
+        heap: names === 'inner' ? this.#heapProfilesOf(running) : undefined,
+        namesHandlers: names === 'handlers'
       })
       capture.retainers = await this.#analysis.findRetainers(capture, target.hello)
       this.#keep(capture)

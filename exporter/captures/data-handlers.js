@@ -4,13 +4,13 @@ const { originOf } = require('./call-frames')
 const { cpuSites } = require('./cpu-sites')
 
 /** Modules that pass data from sockets, files and other streams to the app. */
-const READS = /^node:internal\/streams\//
+const READS = /^node:(?:internal\/streams\/|dgram$)/
 
 /**
- * Finds the functions that get data from streams. Node.js allocates these data before it calls the
- * app, so a heap profile of retained data names no function of the app. V8 may also inline the
- * function into Node.js, and then counts what it allocates for Node.js. A CPU profile separates
- * them. The time of a function includes everything that it calls.
+ * Finds the functions that get data from streams, or datagrams. Node.js allocates these data before
+ * it calls the app, so a heap profile of retained data names no function of the app. V8 may also
+ * inline the function into Node.js, and then counts what it allocates for Node.js. A CPU profile
+ * separates them. The time of a function includes everything that it calls.
  * @param {import('./cpu-suspects').CpuProfile} profile
  * @param {string} [agentFolder]
  */

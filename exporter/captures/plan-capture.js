@@ -208,10 +208,11 @@ function mayProfile (target, found) {
  * @param {Found} [found] verdict that caused the capture
  * @returns {Plan | undefined} undefined if the capture must wait
  */
-function planCapture ({ what: kind, seconds, when, isNeeded, namesInner }, target, found) {
+function planCapture ({ what: kind, seconds, when, isNeeded, names }, target, found) {
   if (found && (isElsewhere(found) || isOver(found))) return undefined
-  const showsCalls = kind === 'cpu_profile' && !namesInner
+  const showsCalls = kind === 'cpu_profile' && names === undefined
   if (showsCalls && found && isOwned(found)) return undefined
+  if (names === 'handlers' && found && !isOwned(found)) return undefined
   if (isNeeded) {
     const isShort = found !== undefined && isOfWebAssembly(found)
     const enough = isShort ? WEBASSEMBLY_CPU_SECONDS : CPU_SECONDS[modeOf(target)]

@@ -16,8 +16,9 @@ const { originOf } = require('@memwatch/engine/text/code-owner')
  *   samples. Default: from plan-capture.js and the kind
  * @property {(known: Sites) => boolean} [isNeeded] false omits the capture; called with the
  *   suspects that the diagnosis has when the capture would begin
- * @property {boolean} [namesInner] true for a CPU profile that names functions inside the first
- *   suspect, not calls of native code
+ * @property {'inner' | 'handlers'} [names] for a CPU profile: functions inside the first suspect,
+ *   or handlers of data that Node.js reads; by default what its diagnosis asks for, such as calls
+ *   of native code
  * @property {boolean} [isLast] waits for all other captures; by default the shortest begins first
  * @property {string} [why] content of the capture, for the documentation
  *
@@ -117,6 +118,15 @@ const defaultRules = Object.freeze([
       !known.some(site => isOfApp(site) && site.share >= MAIN_OWNER_SHARE)
   }),
   Object.freeze({
+    ...row('native-memory-leak', 'suspected', 'cpu_profile',
+      'handlers of data, if Buffers grow that no line of the app allocates'),
+    name: 'native-memory-leak-handlers',
+    seconds: 10,
+    isNeeded: (/** @type {Sites} */ known) => !known.some(isOfApp),
+    names: /** @type {const} */ ('handlers'),
+    isLast: true
+  }),
+  Object.freeze({
     ...row('js-heap-leak', 'suspected', 'cpu_profile',
       'handlers of data, if Node.js itself allocates what survives'),
     name: 'js-heap-leak-handlers',
@@ -129,7 +139,7 @@ const defaultRules = Object.freeze([
     name: `${diagnosis}-inner-calls`,
     seconds: 5,
     isNeeded: isOfPackage,
-    namesInner: true,
+    names: /** @type {const} */ ('inner'),
     isLast: true
   })),
   row('heap-limit-thrash', 'suspected', 'heap_profile', 'lines that allocate the live objects'),

@@ -570,10 +570,11 @@ describe('the first reading of a heap profile', () => {
 describe('a CPU profile of a leak', () => {
   const [before, profile] = [readingOf('first', 4), readingOf('second', 9)]
   it.each([
-    ['is read with the heap profile', true, true, [before, profile]],
-    ['has no heap profile, if that was removed', true, false, null],
-    ['of native calls is read alone', false, true, undefined]
-  ])('%s', async (_, namesInner, isStored, expected) => {
+    ['is read with the heap profile', 'inner', true, [before, profile]],
+    ['has no heap profile, if that was removed', 'inner', false, null],
+    ['of native calls is read alone', undefined, true, undefined],
+    ['of handlers is read alone', 'handlers', true, undefined]
+  ])('%s', async (_, names, isStored, expected) => {
     /** @type {any[]} */
     const heaps = []
     /** @type {(answer: object) => void} */
@@ -606,7 +607,7 @@ describe('a CPU profile of a leak', () => {
     }
     const { id } = await make({ kind: 'heap_profile', diagnosis: 'js-heap-leak' }, { before, profile })
     if (!isStored) captures.remove(id)
-    await make({ kind: 'cpu_profile', diagnosis: 'js-heap-leak', namesInner }, { profile: '{}' })
+    await make({ kind: 'cpu_profile', diagnosis: 'js-heap-leak', names }, { profile: '{}' })
     expect(heaps.at(-1)).toEqual(expected)
   })
 })

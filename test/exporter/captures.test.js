@@ -439,6 +439,17 @@ describe('data handlers of a CPU profile', () => {
       { function: 'row', line: 31, share: expect.closeTo(0.25) }
     ])
   })
+  it('are the suspects of Buffers that Node.js receives as datagrams', () => {
+    const received = [['onMessage', 'node:dgram', 930], ['emit', 'node:events', 500], ['', APP, 19]]
+    const suspects = suspectsOf(
+      { kind: 'cpu_profile', parts: [], diagnosis: 'native-memory-leak', namesHandlers: true },
+      () => cpu([...times(50, received), ...times(90, render)]),
+      hello()
+    )
+    expect(suspects).toMatchObject({
+      of: 'handler seconds', sites: [{ file: APP, line: 20, share: 1 }]
+    })
+  })
   it('are the suspects of a leak of data that Node.js allocates', () => {
     const suspects = suspectsOf(
       { kind: 'cpu_profile', parts: [], diagnosis: 'js-heap-leak' },
@@ -1301,7 +1312,9 @@ describe('automatic captures', () => {
         if (target.name === 'old') throw new CommandError('unknown_command', 'no')
       },
       request: request ?? ((target, options) => {
-        asked.push([target.name, options.kind, options.diagnosis])
+        asked.push([
+          target.name, options.kind, options.diagnosis, ...(options.names ? [options.names] : [])
+        ])
         return { finished: new Promise(resolve => finish.push(() => resolve({ errorCode: null }))) }
       })
     }), { now: () => time.now, onRefused })
@@ -1552,10 +1565,10 @@ describe('automatic captures', () => {
     // In a service the heap profile of native memory takes two minutes.
     [['capture'], 0, ['cpu_profile', 'heap_profile'], 3],
     [['capture', 'force_gc'], 0, ['heap_profile', 'cpu_profile'], 3],
-    // JavaScript objects own Buffers.
-    [['capture'], 9, ['heap_profile'], 3],
+    // JavaScript objects own Buffers. The CPU profile names handlers of data.
+    [['capture'], 9, ['heap_profile', 'cpu_profile'], 3],
     // V8 runs major GCs because of Buffers: a profile need not wait for one.
-    [['capture'], 9, ['heap_profile'], 0],
+    [['capture'], 9, ['heap_profile', 'cpu_profile'], 0],
     // V8 also counts WebAssembly memory, which grows by calls.
     [['capture', 'force_gc'], 9, ['cpu_profile', 'heap_profile'], 3, true]
   ])('with %j of a native leak, %d of 10 MiB external: the shortest first', async (
@@ -1576,6 +1589,30 @@ describe('automatic captures', () => {
     await next()
     await next()
     expect(asked.map(([, kind]) => kind)).toEqual(kinds)
+  })
+  it.each([
+    [[], ['heap_profile', 'handlers']],
+    [[{ file: 'node:internal/buffer', share: 0.9 }], ['heap_profile', 'handlers']],
+    [[{ file: 'app.js', share: 0.2 }], ['heap_profile']]
+  ])('of Buffers whose heap profile names %j', async (sites, expected) => {
+    const { automatic, asked, next } = make()
+    const target = new Target({
+      hello: hello({ commands: ['capture', 'force_gc'] }), name: 'a', thread: 'main'
+    })
+    automatic.changed(target, {
+      diagnosis: 'native-memory-leak',
+      state: 'suspected',
+      evidence: /** @type {any} */ ([
+        { signal: 'outsideHeapRiseBytes', value: 10 * MIB, limit: 1 },
+        { signal: 'externalRiseBytes', value: 9 * MIB, limit: 1 }
+      ])
+    })
+    findCase(target).suspects.set(
+      'native-memory-leak', /** @type {any} */ ({ kind: 'heap_profile', suspects: { sites } })
+    )
+    await next()
+    await next()
+    expect(asked.map(([, kind, , names = kind]) => names)).toEqual(expected)
   })
   const DECODER = 'node:string_decoder'
   it.each([
