@@ -145,9 +145,10 @@ module.exports = defineDiagnosis({
               'readFileSync, writeFileSync on slow disks, Atomics.wait. Each has an asynchronous ' +
               `variant. The suspects of a CPU profile name the call: ${capture}`
             : `The suspects of a CPU profile name the line and often the call: ${capture} Then ` +
-              'use the asynchronous variant of crypto and zlib calls (pbkdf2, scrypt, ' +
-              'gzip, brotliCompress instead of …Sync), a worker thread for computations, smaller pieces with ' +
-              'setImmediate between them, and streams instead of JSON.parse of large bodies. ' +
+              'use the asynchronous variant of crypto and zlib calls (pbkdf2, scrypt, gzip, ' +
+              'brotliCompress instead of …Sync), a worker thread for computations, smaller ' +
+              'pieces with setImmediate between them, and streams instead of JSON.parse of large ' +
+              'bodies. ' +
               'Avoid regular expressions that backtrack on input.'
         },
         predicted: [prediction(signal, seconds, limits.remainingWaitShareRatio * seconds)],

@@ -152,14 +152,15 @@ module.exports = defineDiagnosis({
     const { isDirect, majorsPerSecond, rssBytes, shareBytes, gcPauseRatio, ...now } = finding
     // Processes that share the container have the same problem, and get the same advice.
     const spareBytes = (shareBytes ?? Infinity) - (rssBytes ?? 0)
-    // Only scavenges predict the effect of a size. Without them, it is the first that is not small.
-    const sizes = isDirect ? [limits.semiSpaceMaxBytes] : SEMI_SPACE_CHOICES
-    const choice = sizes.filter(bytes => bytes > now.semiSpaceBytes)
+    // Only scavenges predict the effect of a size. Without them, the first that is not small is
+    // large enough.
+    const most = isDirect ? limits.semiSpaceMaxBytes : Infinity
+    const choice = SEMI_SPACE_CHOICES.filter(bytes => bytes > now.semiSpaceBytes && bytes <= most)
       .map(bytes => predictYoungGeneration(now, bytes))
       // A larger size must save enough time for its memory, and must fit the container.
       .reduce((best, next) =>
         next.extraBytes < limits.spareShareRatio * spareBytes &&
-        next.gcPauseRatio < best.gcPauseRatio - best.worthRatio
+        (isDirect || next.gcPauseRatio < best.gcPauseRatio - best.worthRatio)
           ? next
           : best
       )

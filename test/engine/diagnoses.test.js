@@ -703,6 +703,21 @@ describe('semi-space-starvation', () => {
           : []
       )
     })
+  it('of such an app in a full container proposes a size that fits', () => {
+    const { verdict } = watch({
+      seconds: 60,
+      at: () => ({
+        scavenges: 36,
+        scavengeSeconds: 0.02,
+        majors: 12,
+        majorSeconds: 0.05,
+        rssMib: 500,
+        liveMib: 10,
+        values: { externalBytes: 60 * MIB, externalPeakBytes: 60 * MIB }
+      })
+    })
+    expect(verdict('semi-space-starvation').fix[0].change.flag).toBe('--max-semi-space-size=4')
+  })
   it('is held while the latest readings do not show it', () => {
     const { verdict } = watch({ seconds: 100, at: t => t < 60 ? starving : {} })
     expect(verdict('semi-space-starvation')).toMatchObject({ state: 'confirmed', isHeld: true })
