@@ -27,17 +27,6 @@ const insteadOf = {
   generateKeySync: 'crypto.generateKey',
   generatePrimeSync: 'crypto.generatePrime',
   randomFillSync: 'crypto.randomFill',
-  gzipSync: 'zlib.gzip',
-  gunzipSync: 'zlib.gunzip',
-  deflateSync: 'zlib.deflate',
-  inflateSync: 'zlib.inflate',
-  deflateRawSync: 'zlib.deflateRaw',
-  inflateRawSync: 'zlib.inflateRaw',
-  unzipSync: 'zlib.unzip',
-  brotliCompressSync: 'zlib.brotliCompress',
-  brotliDecompressSync: 'zlib.brotliDecompress',
-  zstdCompressSync: 'zlib.zstdCompress',
-  zstdDecompressSync: 'zlib.zstdDecompress',
   // This is a function of Node.js before 20 and since 22, and a function of V8 in between.
   structuredClone: 'a smaller object, or transfer'
 }
@@ -78,16 +67,23 @@ const inSource = [
   }
 ]
 
+/** Node.js has one function, of this name, for all synchronous methods of zlib. */
+const OF_ZLIB = 'syncBufferWrapper'
+const ZLIB = Object.freeze({
+  call: 'a …Sync method of zlib', instead: 'the same method without Sync'
+})
+
 /**
  * @param {string} name of a function of Node
  * @returns {{ call: string, instead: string } | undefined}
  */
-const blockingCall = name =>
-  Object.hasOwn(insteadOf, name)
-    ? { call: name, instead: insteadOf[name] }
-    : /[a-z]Sync$/.test(name)
-      ? { call: name, instead: `${name.slice(0, -4)} with a callback, or a worker thread` }
-      : undefined
+function blockingCall (name) {
+  if (name === OF_ZLIB) return ZLIB
+  if (Object.hasOwn(insteadOf, name)) return { call: name, instead: insteadOf[name] }
+  return /[a-z]Sync$/.test(name)
+    ? { call: name, instead: `${name.slice(0, -4)} with a callback, or a worker thread` }
+    : undefined
+}
 
 /**
  * @param {string} line of source

@@ -6,7 +6,7 @@ const path = require('node:path')
 const { execFileSync, spawn } = require('node:child_process')
 const { EventEmitter, once } = require('node:events')
 const { Session } = require('node:inspector/promises')
-const { gunzipSync } = require('node:zlib')
+const { brotliCompressSync, gunzipSync } = require('node:zlib')
 const { Profile } = require('pprof-format')
 const { attach, attachError } = require('../../exporter/captures/attach')
 const { AutomaticCaptures } = require('../../exporter/captures/automatic')
@@ -244,6 +244,13 @@ describe('suspects of a CPU profile', () => {
       }
     ])
     expect(sites[0].longestSeconds).toBeCloseTo(0.3)
+  })
+  it('name synchronous methods of zlib, which share one function of Node.js', () => {
+    // The name is real: a Node.js that changed it would no longer be recognised.
+    const pack = [['pack', APP, 10], [brotliCompressSync.name, 'node:zlib', 60], ['run', '', -1]]
+    expect(cpuSuspects(cpu([...times(300, pack), [idle]])).sites).toMatchObject([{
+      function: 'pack', call: 'a …Sync method of zlib', instead: 'the same method without Sync'
+    }])
   })
   it.each(['internal/structured_clone', 'internal/worker/js_transferable'])(
     'name structuredClone if it is a function of Node: in %s',
