@@ -60,8 +60,8 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  *   last as long to withdraw the judgement
  * @property {boolean} [keeps] true if the evidence is too close to the limits to withdraw an
  *   earlier finding
- * @property {boolean} [refutes] with `unknown`: true if the evidence withdraws the first suspicion
- *   at once, and a confirmed finding once it has lasted as long as that of `ok` has to
+ * @property {boolean} [refutes] true if the evidence withdraws the first suspicion at once; with
+ *   `unknown` it also withdraws a confirmed finding, once it has lasted as long as `ok` has to
  * @property {string} [standing] beginning of the summary while newer, weaker evidence has not
  *   lasted long enough to withdraw the finding: a clause without momentary values and without a
  *   full stop
@@ -151,7 +151,7 @@ function defineDiagnosis (definition) {
 /**
  * Dismissal of a problem that is ruled out.
  * @param {string} summary the reason
- * @param {Pick<Dismissal, 'seconds' | 'keeps'>} [more]
+ * @param {Pick<Dismissal, 'seconds' | 'keeps' | 'refutes'>} [more]
  * @returns {Dismissal}
  */
 const ok = (summary, more) => ({ state: 'ok', summary, ...more })

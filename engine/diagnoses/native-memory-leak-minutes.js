@@ -77,7 +77,7 @@ function ruleOutPages (signals, limits, { rise, growth }) {
   if (bytes === null || findPlace(signals, limits, rise, growth) !== 'native') return null
   if (bytes >= limits.placeShareRatio * rise) return null
   return ok(`memory outside the heap grew by ${formatBytes(rise)}, but malloc has only ` +
-    `${formatBytes(bytes)}: the rest are pages that V8 keeps for its heap`)
+    `${formatBytes(bytes)}: the rest are pages that V8 keeps for its heap`, { refutes: true })
 }
 
 /**

@@ -2554,9 +2554,13 @@ it.each([
   }
   // All other signals are unknown.
   const signals = new Proxy(known, { get: (of, name) => of[name] ?? null })
-  const { state, summary } = judge(/** @type {any} */ (signals), limits, hello())
+  const { state, summary, refutes } = judge(/** @type {any} */ (signals), limits, hello())
   expect(state).toBe(expected)
-  if (state === 'ok') expect(summary).toContain('pages that V8 keeps for its heap')
+  if (state === 'ok') {
+    expect({ summary, refutes }).toEqual({
+      summary: expect.stringContaining('pages that V8 keeps for its heap'), refutes: true
+    })
+  }
 })
 
 describe('Buffers that stay allocated', () => {
