@@ -80,7 +80,7 @@ function attemptOf ({ before, after }, chosen, kept, { by }) {
           summary: verdict.summary
         }
       : null,
-    headline: first ? summarize(attachedVerdicts(first)) : null,
+    headline: first ? summarize(attachedVerdicts(first), first.workers.count) : null,
     skipped,
     comparison,
     kept

@@ -88,6 +88,9 @@ module.exports = defineDiagnosis({
     // major GCs. If less is promoted, Buffers fill the rest (V8 12.4 does not report that they
     // forced a GC; apps with such GCs measured 1.4 MiB), or V8 allocates in the old space.
     promotedPerMajorBytes: 8 * MIB,
+    // Length of the history behind an open verdict about such major GCs: it changes after half of
+    // this time, so that a load near the limits changes it seldom.
+    directSeconds: 60,
     // If short-lived objects cause no major GCs, scavenges alone must reach this rate per
     // CPU-second.
     scavengesPerCpuSecond: 50,
@@ -154,13 +157,13 @@ module.exports = defineDiagnosis({
     const spareBytes = (shareBytes ?? Infinity) - (rssBytes ?? 0)
     // Only scavenges predict the effect of a size. Without them, the first that is not small is
     // large enough.
-    const most = isDirect ? limits.semiSpaceMaxBytes : Infinity
-    const choice = SEMI_SPACE_CHOICES.filter(bytes => bytes > now.semiSpaceBytes && bytes <= most)
+    const sizes = isDirect ? [limits.semiSpaceMaxBytes] : SEMI_SPACE_CHOICES
+    const choice = sizes.filter(bytes => bytes > now.semiSpaceBytes)
       .map(bytes => predictYoungGeneration(now, bytes))
       // A larger size must save enough time for its memory, and must fit the container.
       .reduce((best, next) =>
         next.extraBytes < limits.spareShareRatio * spareBytes &&
-        (isDirect || next.gcPauseRatio < best.gcPauseRatio - best.worthRatio)
+        next.gcPauseRatio < best.gcPauseRatio - best.worthRatio
           ? next
           : best
       )
@@ -253,7 +256,9 @@ function weighCauses (signals, limits) {
   const { ordinaryMajorsPerSecond: majors } = signals
   const promoted = signals.promotedPerMajorBytes ?? Infinity
   const isPromotion = promoted >= limits.promotedPerMajorBytes
-  const isKept = (signals.keptPerMajorBytes ?? 0) >= limits.keptShareRatio * promoted
+  // Each of these GCs frees that much at least, and less would make noise decide.
+  const freed = Math.max(promoted, limits.promotedPerMajorBytes)
+  const isKept = (signals.keptPerMajorBytes ?? 0) >= limits.keptShareRatio * freed
   // V8 does not report which major GCs its marking steps prepare: the steps count for the more
   // frequent kind.
   const areOrdinary = majors > 0 && majors >= (signals.externalMajorsPerSecond ?? 0)
@@ -267,6 +272,7 @@ function weighCauses (signals, limits) {
   // promotion nor Buffers fill it between two of these major GCs.
   const isDirect = !isPromotion && !scavengesTooOften && areFrequent &&
     majors >= limits.ordinaryMajorsPerSecond &&
+    signals.ordinaryMajorCpuRatio >= limits.ordinaryMajorRatio &&
     signals.gcWindowSeconds >= limits.gcWindowSeconds &&
     (signals.externalWaitingBytes ?? Infinity) < limits.promotedPerMajorBytes
   return {
@@ -290,12 +296,16 @@ function ruleOutCauses (signals, limits, causes) {
   const majors = formatNumber(signals.ordinaryMajorsPerSecond)
   if (isDirect) {
     const live = signals.liveHeapBytes ?? Infinity
-    if (live <= limits.semiSpaceMaxBytes) return null
+    const isSmall = live <= limits.semiSpaceMaxBytes
+    if (isSmall && fits(signals, limits)) return null
     return unknown(
       `${majors} major GCs a second free little that was promoted: V8 probably allocates in the ` +
-        'old space, and whether a larger semi-space holds these objects beside ' +
-        `${formatBytes(live)} of live heap is open. memwatch compare measures it`,
-      { openUntil: 'cause' }
+        'old space, ' +
+        (isSmall
+          ? 'and the container has no room for a larger semi-space'
+          : 'and whether a larger semi-space holds these objects beside ' +
+            `${formatBytes(live)} of live heap is open; memwatch compare measures it`),
+      { openUntil: 'cause', seconds: limits.directSeconds }
     )
   }
   if (!isPromotion && !scavengesTooOften) {
@@ -307,6 +317,17 @@ function ruleOutCauses (signals, limits, causes) {
   return ok('scavenges and the major GCs they cause take ' +
     `${wallAndCpu(signals, wallRatio, cpuRatio)} (${formatNumber(signals.scavengesPerSecond)} ` +
     `scavenges/s, ${majors} major GCs/s)`)
+}
+
+/**
+ * True if the container has room for a semi-space that is not small.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+function fits ({ containerShareBytes: share, rssBytes, semiSpaceMaxBytes }, limits) {
+  const spareBytes = (share ?? Infinity) - (rssBytes ?? 0)
+  return newSpaceBytes(limits.semiSpaceMaxBytes - semiSpaceMaxBytes) <
+    limits.spareShareRatio * spareBytes
 }
 
 /**
@@ -332,8 +353,8 @@ function showEvidence (signals, limits, target, causes) {
     isDirect
       ? evidence('ordinaryMajorsPerSecond', majors, limits.ordinaryMajorsPerSecond, value =>
         `${value} ordinary major GCs, ${formatRatio(majorRatio)} of wall time; scavenges promoted ` +
-        `at most ${formatBytes(signals.promotedPerMajorBytes ?? 0)} before each, and Buffers did ` +
-        'not cause them.')
+        `at most ${formatBytes(signals.promotedPerMajorBytes ?? 0)} before each, and few ` +
+        'Buffers waited for them.')
       : evidence('ordinaryMajorPauseRatio', majorRatio, limits.ordinaryMajorRatio, (value, limit) =>
         `${formatNumber(majors)} ordinary major GCs a second, ${value} of wall time; ` +
         (promotesTooEarly
@@ -341,8 +362,11 @@ function showEvidence (signals, limits, target, causes) {
             'short-lived objects.'
           : `${limit} of CPU time would mean premature promotion.`)),
     evidence('gcPauseRatio', signals.gcPauseRatio ?? wallRatio, limits.pauseRatio, (value, limit) =>
-      `GC pauses take ${value} of wall time. A change is worthwhile if scavenges and the major ` +
-      `GCs that they cause take ${limit} of CPU time.`),
+      `GC pauses take ${value} of wall time. ` +
+      (isDirect
+        ? 'V8 also marks between them and in other threads, which no pause shows.'
+        : 'A change is worthwhile if scavenges and the major GCs that they cause take ' +
+          `${limit} of CPU time.`)),
     cpuTimeEvidence(
       signals,
       `${formatNumber(signals.scavengesPerCpuSecond)} scavenges, and ${formatRatio(cpuRatio)} in ` +

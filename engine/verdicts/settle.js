@@ -116,7 +116,7 @@ function standOn (found, weaker) {
         ...found,
         evidence: markEarlier(found),
         secondsLeft: null,
-        summary: weaker.keeps || weaker.openUntil === 'setting'
+        summary: weaker.keeps || weaker.openUntil === 'setting' || weaker.openUntil === 'cause'
           ? `${standing}. By the latest readings, ${weaker.summary}.`
           : `${standing}; there are too few new readings to evaluate it again.`,
         impact: undefined

@@ -205,6 +205,8 @@ class AutomaticCaptures {
       const hasProfile =
         findCase(target).suspects.get(when.diagnosis)?.kind === 'heap_profile'
       if (rule.names === 'inner' && !hasProfile) continue
+      // Handlers are named only if the heap profile of the leak names no line of the app.
+      if (rule.names === 'handlers' && !findCase(target).captured.has('heap_profile')) continue
       if (this.#wish(rule, target, found, attempt)) this.#open.get(target)?.delete(rule)
     }
   }

@@ -61,6 +61,10 @@ function isOfPackage (sites) {
 /** @param {{ file: string }} site */
 const isOfApp = ({ file }) => originOf(file) !== 'node'
 
+/** @param {Sites} known */
+const hasNoMainOwner = known =>
+  !known.some(site => isOfApp(site) && site.share >= MAIN_OWNER_SHARE)
+
 /** @param {{ file: string }} site */
 const isDataOfNode = ({ file }) => OF_DATA.test(file)
 
@@ -114,15 +118,14 @@ const defaultRules = Object.freeze([
     ...row('native-memory-leak', 'suspected', 'cpu_profile',
       'calls of native code and WebAssembly, if no object owns the memory'),
     name: 'native-memory-leak-calls',
-    isNeeded: (/** @type {Sites} */ known) =>
-      !known.some(site => isOfApp(site) && site.share >= MAIN_OWNER_SHARE)
+    isNeeded: hasNoMainOwner
   }),
   Object.freeze({
     ...row('native-memory-leak', 'suspected', 'cpu_profile',
       'handlers of data, if Buffers grow that no line of the app allocates'),
     name: 'native-memory-leak-handlers',
     seconds: 10,
-    isNeeded: (/** @type {Sites} */ known) => !known.some(isOfApp),
+    isNeeded: hasNoMainOwner,
     names: /** @type {const} */ ('handlers'),
     isLast: true
   }),

@@ -67,13 +67,33 @@ function suspectsOf (
     return (heap && innerSites(profile, heap, owns, hello, sources)) ??
       { of: 'grown bytes', total: 0, sites: [], packages: [] }
   }
-  switch (namesHandlers ? 'js-heap-leak' : diagnosis) {
+  if (namesHandlers) return handlersOfBuffers(profile, hello, sources)
+  switch (diagnosis) {
     case 'native-memory-leak':
       return timeSites(nativeCalls(profile, hello.agentFolder), 'native seconds', hello, sources)
     case 'js-heap-leak':
       return timeSites(dataHandlers(profile, hello.agentFolder), 'handler seconds', hello, sources)
     default: return busySites(profile, hello, sources)
   }
+}
+
+/**
+ * Least share of the busy time in handlers of data that makes them suspects of Buffers: nearly
+ * every server has such a handler.
+ */
+const LEAST_HANDLER_SHARE = 0.1
+
+/**
+ * @param {import('./cpu-suspects').CpuProfile} profile
+ * @param {Hello} hello
+ * @param {Sources} sources
+ * @returns {Suspects} without sites if the app spends its time elsewhere
+ */
+function handlersOfBuffers (profile, hello, sources) {
+  const found = dataHandlers(profile, hello.agentFolder)
+  const { busySeconds } = cpuSuspects(profile, hello.agentFolder)
+  const isMuch = found.totalSeconds >= LEAST_HANDLER_SHARE * busySeconds
+  return timeSites(isMuch ? found : { ...found, sites: [] }, 'handler seconds', hello, sources)
 }
 
 /** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */

@@ -448,14 +448,15 @@ describe('data handlers of a CPU profile', () => {
   })
   it('are the suspects of Buffers that Node.js receives as datagrams', () => {
     const received = [['onMessage', 'node:dgram', 930], ['emit', 'node:events', 500], ['', APP, 19]]
-    const suspects = suspectsOf(
+    const suspectsBeside = (/** @type {number} */ others) => suspectsOf(
       { kind: 'cpu_profile', parts: [], diagnosis: 'native-memory-leak', namesHandlers: true },
-      () => cpu([...times(50, received), ...times(90, render)]),
+      () => cpu([...times(50, received), ...times(others, render)]),
       hello()
     )
-    expect(suspects).toMatchObject({
+    expect(suspectsBeside(90)).toMatchObject({
       of: 'handler seconds', sites: [{ file: APP, line: 20, share: 1 }]
     })
+    expect(suspectsBeside(900)?.sites).toEqual([])
   })
   it('are the suspects of a leak of data that Node.js allocates', () => {
     const suspects = suspectsOf(
@@ -1572,10 +1573,10 @@ describe('automatic captures', () => {
     // In a service the heap profile of native memory takes two minutes.
     [['capture'], 0, ['cpu_profile', 'heap_profile'], 3],
     [['capture', 'force_gc'], 0, ['heap_profile', 'cpu_profile'], 3],
-    // JavaScript objects own Buffers. The CPU profile names handlers of data.
-    [['capture'], 9, ['heap_profile', 'cpu_profile'], 3],
+    // JavaScript objects own Buffers.
+    [['capture'], 9, ['heap_profile'], 3],
     // V8 runs major GCs because of Buffers: a profile need not wait for one.
-    [['capture'], 9, ['heap_profile', 'cpu_profile'], 0],
+    [['capture'], 9, ['heap_profile'], 0],
     // V8 also counts WebAssembly memory, which grows by calls.
     [['capture', 'force_gc'], 9, ['cpu_profile', 'heap_profile'], 3, true]
   ])('with %j of a native leak, %d of 10 MiB external: the shortest first', async (
@@ -1598,25 +1599,30 @@ describe('automatic captures', () => {
     expect(asked.map(([, kind]) => kind)).toEqual(kinds)
   })
   it.each([
-    [[], ['heap_profile', 'handlers']],
-    [[{ file: 'node:internal/buffer', share: 0.9 }], ['heap_profile', 'handlers']],
-    [[{ file: 'app.js', share: 0.2 }], ['heap_profile']]
-  ])('of Buffers whose heap profile names %j', async (sites, expected) => {
+    [[], true, ['heap_profile', 'handlers']],
+    [[], false, ['heap_profile']],
+    [[{ file: 'node:internal/buffer', share: 0.9 }], true, ['heap_profile', 'handlers']],
+    [[{ file: 'app.js', share: 0.2 }], true, ['heap_profile', 'handlers']],
+    [[{ file: 'app.js', share: 0.4 }], true, ['heap_profile']]
+  ])('of Buffers whose heap profile names %j, ended: %s', async (sites, hasEnded, expected) => {
     const { automatic, asked, next } = make()
     const target = new Target({
       hello: hello({ commands: ['capture', 'force_gc'] }), name: 'a', thread: 'main'
     })
-    automatic.changed(target, {
+    const found = /** @type {any} */ ({
       diagnosis: 'native-memory-leak',
       state: 'suspected',
-      evidence: /** @type {any} */ ([
+      evidence: [
         { signal: 'outsideHeapRiseBytes', value: 10 * MIB, limit: 1 },
         { signal: 'externalRiseBytes', value: 9 * MIB, limit: 1 }
-      ])
+      ]
     })
+    automatic.changed(target, found)
     findCase(target).suspects.set(
       'native-memory-leak', /** @type {any} */ ({ kind: 'heap_profile', suspects: { sites } })
     )
+    if (hasEnded) findCase(target).captured.set('heap_profile', 40)
+    automatic.changed(target, found)
     await next()
     await next()
     expect(asked.map(([, kind, , names = kind]) => names)).toEqual(expected)
