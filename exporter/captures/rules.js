@@ -124,7 +124,6 @@ const defaultRules = Object.freeze([
     ...row('native-memory-leak', 'suspected', 'cpu_profile',
       'handlers of data, if Buffers grow that no line of the app allocates'),
     name: 'native-memory-leak-handlers',
-    seconds: 10,
     isNeeded: hasNoMainOwner,
     names: /** @type {const} */ ('handlers'),
     isLast: true

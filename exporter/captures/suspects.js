@@ -81,7 +81,7 @@ function suspectsOf (
  * Least share of the busy time in handlers of data that makes them suspects of Buffers: nearly
  * every server has such a handler.
  */
-const LEAST_HANDLER_SHARE = 0.1
+const LEAST_HANDLER_SHARE = 0.03
 
 /**
  * @param {import('./cpu-suspects').CpuProfile} profile

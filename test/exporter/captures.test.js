@@ -456,7 +456,7 @@ describe('data handlers of a CPU profile', () => {
     expect(suspectsBeside(90)).toMatchObject({
       of: 'handler seconds', sites: [{ file: APP, line: 20, share: 1 }]
     })
-    expect(suspectsBeside(900)?.sites).toEqual([])
+    expect(suspectsBeside(2000)?.sites).toEqual([])
   })
   it('are the suspects of a leak of data that Node.js allocates', () => {
     const suspects = suspectsOf(
