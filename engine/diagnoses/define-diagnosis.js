@@ -170,4 +170,7 @@ const unknown = (summary, more) => ({ state: 'unknown', summary, ...more })
  */
 const STATE_RANK = Object.freeze({ unknown: 0, ok: 1, suspected: 2, confirmed: 3 })
 
-module.exports = { defineDiagnosis, ok, unknown, SEVERITIES, STATE_RANK }
+/** Requirements of an `unknown` verdict that waiting does not meet. @type {readonly string[]} */
+const BY_USER = Object.freeze(['setting', 'cause'])
+
+module.exports = { defineDiagnosis, ok, unknown, BY_USER, SEVERITIES, STATE_RANK }

@@ -88,9 +88,9 @@ module.exports = defineDiagnosis({
     // major GCs. If less is promoted, Buffers fill the rest (V8 12.4 does not report that they
     // forced a GC; apps with such GCs measured 1.4 MiB), or V8 allocates in the old space.
     promotedPerMajorBytes: 8 * MIB,
-    // Length of the history behind an open verdict about such major GCs: it changes after half of
-    // this time, so that a load near the limits changes it seldom.
-    directSeconds: 60,
+    // An undecided verdict about such major GCs ends after half of this time without them, so a
+    // load near the limits seldom changes it.
+    pretenuringSeconds: 60,
     // If short-lived objects cause no major GCs, scavenges alone must reach this rate per
     // CPU-second.
     scavengesPerCpuSecond: 50,
@@ -112,30 +112,30 @@ module.exports = defineDiagnosis({
     if (harmless) return harmless
     const { semiSpaceMaxBytes, scavengesPerSecond, rssBytes } = signals
     const { scavengePauseRatio, ordinaryMajorPauseRatio, gcPauseRatio } = signals
-    const { isDirect, promotesTooEarly, wallRatio, cpuRatio } = causes
+    const { pretenures, promotesTooEarly, wallRatio, cpuRatio } = causes
     const isSettled =
       signals.gcWindowSeconds >= limits.gcWindowSeconds &&
       (promotesTooEarly || (signals.lifeCpuSeconds ?? 0) >= limits.lifeCpuSeconds)
-    const isConfirmed = cpuRatio >= limits.pauseRatio && isSettled && !isDirect
+    const isConfirmed = cpuRatio >= limits.pauseRatio && isSettled && !pretenures
     const sizes = `Semi-spaces of at most ${formatBytes(semiSpaceMaxBytes)}`
     const majors = formatNumber(signals.ordinaryMajorsPerSecond)
-    /** @param {[force: string, promote: string, takes: string, hold: string]} verbs */
-    const tell = ([force, promote, takes, hold]) =>
-      (isDirect
-        ? `${sizes} ${hold} so little that V8 probably allocates short-lived objects in the old ` +
+    /** @param {[force: string, promote: string, takes: string]} verbs */
+    const tell = ([force, promote, takes]) =>
+      (pretenures
+        ? `${sizes} hold so little that V8 probably allocates short-lived objects in the old ` +
           `space, and ${majors} major GCs a second free them: GC ${takes} `
         : `${sizes} ${force} ${formatNumber(scavengesPerSecond)} scavenges a second` +
           `${promotesTooEarly ? ` and ${promote} garbage` : ''}: GC ${takes} `) +
       wallAndCpu(signals, wallRatio, cpuRatio)
-    const now = tell(['force', 'promote', 'takes', 'hold'])
+    const now = tell(['force', 'promote', 'takes'])
     return {
       state: isConfirmed ? 'confirmed' : 'suspected',
       keeps: isSettled && cpuRatio >= limits.keptPauseRatio,
       // A confirmed finding is told in the past once its evidence is older.
-      standing: isConfirmed ? tell(['forced', 'promoted', 'took', 'held']) : now,
+      standing: isConfirmed ? tell(['forced', 'promoted', 'took']) : now,
       summary: `${now}.`,
       finding: {
-        isDirect,
+        pretenures,
         majorsPerSecond: signals.ordinaryMajorsPerSecond,
         semiSpaceBytes: semiSpaceMaxBytes,
         scavengesPerSecond,
@@ -152,17 +152,15 @@ module.exports = defineDiagnosis({
   },
 
   fix (finding, target, limits) {
-    const { isDirect, majorsPerSecond, rssBytes, shareBytes, gcPauseRatio, ...now } = finding
-    // Processes that share the container have the same problem, and get the same advice.
-    const spareBytes = (shareBytes ?? Infinity) - (rssBytes ?? 0)
+    const { pretenures, majorsPerSecond, rssBytes, shareBytes, gcPauseRatio, ...now } = finding
     // Only scavenges predict the effect of a size. Without them, the first that is not small is
     // large enough.
-    const sizes = isDirect ? [limits.semiSpaceMaxBytes] : SEMI_SPACE_CHOICES
+    const sizes = pretenures ? [limits.semiSpaceMaxBytes] : SEMI_SPACE_CHOICES
     const choice = sizes.filter(bytes => bytes > now.semiSpaceBytes)
       .map(bytes => predictYoungGeneration(now, bytes))
       // A larger size must save enough time for its memory, and must fit the container.
       .reduce((best, next) =>
-        next.extraBytes < limits.spareShareRatio * spareBytes &&
+        hasRoom(next.extraBytes, rssBytes, shareBytes, limits) &&
         next.gcPauseRatio < best.gcPauseRatio - best.worthRatio
           ? next
           : best
@@ -177,7 +175,7 @@ module.exports = defineDiagnosis({
         change: nodeFlagChange(target, { '--max-semi-space-size': megabytes }),
         predicted: [
           // No scavenge has counted what V8 allocates in the old space.
-          ...(isDirect
+          ...(pretenures
             ? [prediction('ordinaryMajorsPerSecond', majorsPerSecond, 0)]
             : [
                 prediction('gcPauseRatio', gcPauseRatio, Math.max(0, gcPauseRatio - savedRatio)),
@@ -202,8 +200,8 @@ module.exports = defineDiagnosis({
 /**
  * @typedef {Record<'semiSpaceBytes' | 'majorsPerSecond' | 'scavengesPerSecond' |
  *   'scavengePauseRatio' | 'ordinaryMajorPauseRatio' | 'gcPauseRatio', number> &
- *   Record<'rssBytes' | 'shareBytes', number | null> & { isDirect: boolean }} Finding isDirect: V8
- *   allocates in the old space
+ *   Record<'rssBytes' | 'shareBytes', number | null> & { pretenures: boolean }} Finding pretenures:
+ *   V8 allocates in the old space
  */
 /** @typedef {ReturnType<typeof weighCauses>} Causes */
 
@@ -256,7 +254,7 @@ function weighCauses (signals, limits) {
   const { ordinaryMajorsPerSecond: majors } = signals
   const promoted = signals.promotedPerMajorBytes ?? Infinity
   const isPromotion = promoted >= limits.promotedPerMajorBytes
-  // Each of these GCs frees that much at least, and less would make noise decide.
+  // A smaller volume would be within the noise of the live heap.
   const freed = Math.max(promoted, limits.promotedPerMajorBytes)
   const isKept = (signals.keptPerMajorBytes ?? 0) >= limits.keptShareRatio * freed
   // V8 does not report which major GCs its marking steps prepare: the steps count for the more
@@ -268,16 +266,16 @@ function weighCauses (signals, limits) {
       : signals.ordinaryMajorCpuRatio >= limits.ordinaryMajorRatio
   const areFrequent = areOrdinary && areMany && !isKept
   const scavengesTooOften = signals.scavengesPerCpuSecond >= limits.scavengesPerCpuSecond
-  // V8 allocates in the old space what often survived, or is larger than the new space. Neither
-  // promotion nor Buffers fill it between two of these major GCs.
-  const isDirect = !isPromotion && !scavengesTooOften && areFrequent &&
+  // V8 pretenures: it allocates in the old space what often survived, or is larger than the new
+  // space. Neither promotion nor Buffers fill the old space between two of these major GCs.
+  const pretenures = !isPromotion && !scavengesTooOften && areFrequent &&
     majors >= limits.ordinaryMajorsPerSecond &&
     signals.ordinaryMajorCpuRatio >= limits.ordinaryMajorRatio &&
     signals.gcWindowSeconds >= limits.gcWindowSeconds &&
     (signals.externalWaitingBytes ?? Infinity) < limits.promotedPerMajorBytes
   return {
     isPromotion,
-    isDirect,
+    pretenures,
     promotesTooEarly: isPromotion && areFrequent,
     scavengesTooOften,
     wallRatio: signals.scavengePauseRatio + signals.ordinaryMajorPauseRatio,
@@ -292,12 +290,15 @@ function weighCauses (signals, limits) {
  * @param {Causes} causes
  */
 function ruleOutCauses (signals, limits, causes) {
-  const { isPromotion, isDirect, promotesTooEarly, scavengesTooOften, wallRatio, cpuRatio } = causes
+  const { isPromotion, pretenures, promotesTooEarly, scavengesTooOften } = causes
+  const { wallRatio, cpuRatio } = causes
   const majors = formatNumber(signals.ordinaryMajorsPerSecond)
-  if (isDirect) {
+  if (pretenures) {
     const live = signals.liveHeapBytes ?? Infinity
     const isSmall = live <= limits.semiSpaceMaxBytes
-    if (isSmall && fits(signals, limits)) return null
+    const { semiSpaceMaxBytes: size, rssBytes, containerShareBytes } = signals
+    const mostBytes = newSpaceBytes(limits.semiSpaceMaxBytes - size)
+    if (isSmall && hasRoom(mostBytes, rssBytes, containerShareBytes, limits)) return null
     return unknown(
       `${majors} major GCs a second free little that was promoted: V8 probably allocates in the ` +
         'old space, ' +
@@ -305,7 +306,7 @@ function ruleOutCauses (signals, limits, causes) {
           ? 'and the container has no room for a larger semi-space'
           : 'and whether a larger semi-space holds these objects beside ' +
             `${formatBytes(live)} of live heap is open; memwatch compare measures it`),
-      { openUntil: 'cause', seconds: limits.directSeconds }
+      { openUntil: 'cause', seconds: limits.pretenuringSeconds }
     )
   }
   if (!isPromotion && !scavengesTooOften) {
@@ -320,14 +321,16 @@ function ruleOutCauses (signals, limits, causes) {
 }
 
 /**
- * True if the container has room for a semi-space that is not small.
- * @param {Signals} signals
- * @param {Limits} limits
+ * True if the container has room for a larger new space. Processes that share the container have
+ * the same problem, and get the same advice.
+ * @param {number} extraBytes
+ * @param {number | null} rssBytes
+ * @param {number | null} shareBytes part of the container's memory that this process may have
+ * @param {{ spareShareRatio: number }} limits
+ * @returns {boolean}
  */
-function fits ({ containerShareBytes: share, rssBytes, semiSpaceMaxBytes }, limits) {
-  const spareBytes = (share ?? Infinity) - (rssBytes ?? 0)
-  return newSpaceBytes(limits.semiSpaceMaxBytes - semiSpaceMaxBytes) <
-    limits.spareShareRatio * spareBytes
+function hasRoom (extraBytes, rssBytes, shareBytes, { spareShareRatio }) {
+  return extraBytes < spareShareRatio * ((shareBytes ?? Infinity) - (rssBytes ?? 0))
 }
 
 /**
@@ -337,7 +340,7 @@ function fits ({ containerShareBytes: share, rssBytes, semiSpaceMaxBytes }, limi
  * @param {Causes} causes
  */
 function showEvidence (signals, limits, target, causes) {
-  const { isDirect, promotesTooEarly, wallRatio, cpuRatio } = causes
+  const { pretenures, promotesTooEarly, wallRatio, cpuRatio } = causes
   const { semiSpaceMaxBytes: most, semiSpaceCapacityBytes: now, scavengesPerSecond } = signals
   const { ordinaryMajorPauseRatio: majorRatio, ordinaryMajorsPerSecond: majors } = signals
   const allowed = semiSpaceMax(target, signals.heapSizeLimitBytes)
@@ -350,10 +353,10 @@ function showEvidence (signals, limits, target, causes) {
       `The semi-space has ${value} and cannot grow further.`),
     evidence('scavengesPerSecond', scavengesPerSecond, limits.scavengesPerCpuSecond, value =>
       `${value} scavenges, ${formatRatio(signals.scavengePauseRatio)} of wall time.`),
-    isDirect
+    pretenures
       ? evidence('ordinaryMajorsPerSecond', majors, limits.ordinaryMajorsPerSecond, value =>
-        `${value} ordinary major GCs, ${formatRatio(majorRatio)} of wall time; scavenges promoted ` +
-        `at most ${formatBytes(signals.promotedPerMajorBytes ?? 0)} before each, and few ` +
+        `${value} ordinary major GCs, ${formatRatio(majorRatio)} of wall time; scavenges ` +
+        `promoted at most ${formatBytes(signals.promotedPerMajorBytes ?? 0)} before each, and few ` +
         'Buffers waited for them.')
       : evidence('ordinaryMajorPauseRatio', majorRatio, limits.ordinaryMajorRatio, (value, limit) =>
         `${formatNumber(majors)} ordinary major GCs a second, ${value} of wall time; ` +
@@ -363,7 +366,7 @@ function showEvidence (signals, limits, target, causes) {
           : `${limit} of CPU time would mean premature promotion.`)),
     evidence('gcPauseRatio', signals.gcPauseRatio ?? wallRatio, limits.pauseRatio, (value, limit) =>
       `GC pauses take ${value} of wall time. ` +
-      (isDirect
+      (pretenures
         ? 'V8 also marks between them and in other threads, which no pause shows.'
         : 'A change is worthwhile if scavenges and the major GCs that they cause take ' +
           `${limit} of CPU time.`)),

@@ -1,7 +1,7 @@
 'use strict'
 
 const { byUrgency } = require('./urgency')
-const { SEVERITIES } = require('../diagnoses/define-diagnosis')
+const { BY_USER, SEVERITIES } = require('../diagnoses/define-diagnosis')
 const { holderText, shortText } = require('../text/suspect-text')
 const { formatSeconds } = require('../text/format')
 
@@ -76,11 +76,8 @@ function summarize (verdicts, workers = 0) {
     const text = `Nothing found in ${checks}. Not checked: ${missing}.`
     return { ...base, state: 'limited', text }
   }
-  const judgedApart = workers === 1
-    ? 'Its worker has verdicts of its own'
-    : `Its ${workers} workers have verdicts of their own`
-  const where = workers === 0 ? '' : ` for the main thread. ${judgedApart}`
-  const text = `Healthy: ${checks} ruled out${where}.${othersOpen(verdicts)}${toGain(verdicts)}`
+  const text = `Healthy: ${checks} ruled out${nameWorkers(workers)}.` +
+    `${othersOpen(verdicts)}${toGain(verdicts)}`
   return { ...base, state: 'ok', text }
 }
 
@@ -89,7 +86,6 @@ function summarize (verdicts, workers = 0) {
  * being healthy.
  */
 const DECIDABLE = ['readings', 'setting', 'cause']
-const BY_USER = ['setting', 'cause']
 const NOT_JUDGED = 'Undecided: no check has an answer yet. Run it longer.'
 const NOTHING_TO_JUDGE = 'Undecided: no check is possible in this environment.'
 
@@ -166,6 +162,15 @@ function describeOpen ([first, ...others]) {
   }
   const waitSeconds = Math.max(...waits.map(Number))
   return { text: `${reason} Run it about ${formatSeconds(waitSeconds)} longer.`, waitSeconds }
+}
+
+/** @param {number} count */
+function nameWorkers (count) {
+  if (count === 0) return ''
+  const have = count === 1
+    ? 'Its worker has verdicts of its own'
+    : `Its ${count} workers have verdicts of their own`
+  return ` for the main thread. ${have}`
 }
 
 /** @param {readonly Verdict[]} verdicts */

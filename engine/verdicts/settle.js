@@ -1,6 +1,6 @@
 'use strict'
 
-const { STATE_RANK } = require('../diagnoses/define-diagnosis')
+const { BY_USER, STATE_RANK } = require('../diagnoses/define-diagnosis')
 
 /**
  * Evaluations in a row that must agree before a verdict is raised. A single exceptional window
@@ -116,7 +116,7 @@ function standOn (found, weaker) {
         ...found,
         evidence: markEarlier(found),
         secondsLeft: null,
-        summary: weaker.keeps || weaker.openUntil === 'setting' || weaker.openUntil === 'cause'
+        summary: weaker.keeps || BY_USER.includes(weaker.openUntil ?? '')
           ? `${standing}. By the latest readings, ${weaker.summary}.`
           : `${standing}; there are too few new readings to evaluate it again.`,
         impact: undefined

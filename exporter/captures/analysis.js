@@ -54,16 +54,16 @@ class CaptureAnalysis {
    * @param {Capture} capture
    * @param {Hello} hello
    * @param {{ isWhole?: boolean, heap?: import('./suspects').HeapProfiles | null,
-   *   namesHandlers?: boolean }} [options] isWhole: true for a heap profile that began long before
-   *   the capture; the others: see suspects.js
+   *   names?: import('./rules').CaptureRule['names'] }} [options] isWhole: true for a heap profile
+   *   that began long before the capture; heap: see suspects.js; names: see rules.js
    * @returns {Capture['suspects']} null for a profile that does not fit in memory; the profile can
    *   still be downloaded
    * @throws {Error} if a part is not a profile
    */
-  findSuspects (capture, hello, { isWhole = false, heap, namesHandlers } = {}) {
+  findSuspects (capture, hello, { isWhole = false, heap, names } = {}) {
     if (isWhole) this.#whole.add(capture)
     const parts = this.#partsOf(capture)
-    const suspects = this.#read(capture, hello, { parts, heap, namesHandlers })
+    const suspects = this.#read(capture, hello, { parts, heap, names })
     // The first reading may have named sites that the whole profile does not.
     return isWhole && suspects?.sites.length === 0 && capture.suspects
       ? this.findEarlySuspects(capture, hello, { isOver: true })
@@ -127,13 +127,14 @@ class CaptureAnalysis {
    * @param {Capture} capture
    * @param {Hello} hello
    * @param {{ parts: Capture['parts'], isEarly?: boolean, isOver?: boolean,
-   *   heap?: import('./suspects').HeapProfiles | null, namesHandlers?: boolean }} options
+   *   heap?: import('./suspects').HeapProfiles | null,
+   *   names?: import('./rules').CaptureRule['names'] }} options
    * @returns {Capture['suspects']}
    */
-  #read (capture, hello, { parts, isEarly = false, isOver = false, heap, namesHandlers }) {
+  #read (capture, hello, { parts, isEarly = false, isOver = false, heap, names }) {
     try {
       return this.#suspectsOf(
-        { ...capture, parts, isEarly, isOver, namesHandlers },
+        { ...capture, parts, isEarly, isOver, names },
         part => this.profile(capture, isEarly ? 'before' : part),
         hello,
         undefined,

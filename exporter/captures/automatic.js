@@ -205,7 +205,7 @@ class AutomaticCaptures {
       const hasProfile =
         findCase(target).suspects.get(when.diagnosis)?.kind === 'heap_profile'
       if (rule.names === 'inner' && !hasProfile) continue
-      // Handlers are named only if the heap profile of the leak names no line of the app.
+      // A heap profile may name a line of the app, which is better than a handler.
       if (rule.names === 'handlers' && !findCase(target).captured.has('heap_profile')) continue
       if (this.#wish(rule, target, found, attempt)) this.#open.get(target)?.delete(rule)
     }

@@ -363,7 +363,7 @@ class Captures extends EventEmitter {
       capture.suspects = this.#analysis.findSuspects(capture, target.hello, {
         isWhole: running.sampledSeconds > seconds,
         heap: names === 'inner' ? this.#heapProfilesOf(running) : undefined,
-        namesHandlers: names === 'handlers'
+        names
       })
       capture.retainers = await this.#analysis.findRetainers(capture, target.hello)
       this.#keep(capture)

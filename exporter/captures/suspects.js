@@ -34,10 +34,9 @@ const BLOCKED_SECONDS = 0.02
 
 /**
  * @param {Pick<import('./captures').Capture, 'kind' | 'parts' | 'diagnosis'> &
- *   { isEarly?: boolean, isOver?: boolean, namesHandlers?: boolean }} capture isEarly: true for a
- *   heap profile of which only the first reading is used; it also contains objects of unfinished
- *   requests. isOver: true if the profile no longer runs. namesHandlers: true for a CPU profile
- *   that names handlers of data, as it does for a leak of the JS heap
+ *   { isEarly?: boolean, isOver?: boolean, names?: import('./rules').CaptureRule['names'] }} capture
+ *   isEarly: true for a heap profile of which only the first reading is used; it also contains
+ *   objects of unfinished requests. isOver: true if the profile no longer runs. names: see rules.js
  * @param {(part: string) => any} read reads a part of the capture as a profile
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello hello of the target whose files may
  *   be read
@@ -48,7 +47,7 @@ const BLOCKED_SECONDS = 0.02
  * @throws {Error} when a part is no profile
  */
 function suspectsOf (
-  { kind, parts, diagnosis, isEarly = false, isOver = false, namesHandlers = false },
+  { kind, parts, diagnosis, isEarly = false, isOver = false, names },
   read,
   hello,
   sources = Sources.of(hello),
@@ -67,7 +66,7 @@ function suspectsOf (
     return (heap && innerSites(profile, heap, owns, hello, sources)) ??
       { of: 'grown bytes', total: 0, sites: [], packages: [] }
   }
-  if (namesHandlers) return handlersOfBuffers(profile, hello, sources)
+  if (names === 'handlers') return handlersOfBuffers(profile, hello, sources)
   switch (diagnosis) {
     case 'native-memory-leak':
       return timeSites(nativeCalls(profile, hello.agentFolder), 'native seconds', hello, sources)

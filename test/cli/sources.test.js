@@ -263,8 +263,8 @@ describe('a GC profile', () => {
   const starvingApp = path.join(folder, 'starving.js')
   const steadyApp = path.join(__dirname, '../../lab/apps/healthy-steady.js')
   beforeAll(() => {
-    // Each order stays for 300 further ones: too long for a small new space. The app allocates all
-    // the time, so GCs remain frequent on a busy machine, where a GC profile tells no CPU time.
+    // Each order stays for 300 further ones: too long for a small new space. A GC profile contains
+    // no CPU time, so the app allocates all the time: its GCs remain frequent on a busy machine.
     fs.writeFileSync(
       starvingApp,
       `

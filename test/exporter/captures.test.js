@@ -449,7 +449,7 @@ describe('data handlers of a CPU profile', () => {
   it('are the suspects of Buffers that Node.js receives as datagrams', () => {
     const received = [['onMessage', 'node:dgram', 930], ['emit', 'node:events', 500], ['', APP, 19]]
     const suspectsBeside = (/** @type {number} */ others) => suspectsOf(
-      { kind: 'cpu_profile', parts: [], diagnosis: 'native-memory-leak', namesHandlers: true },
+      { kind: 'cpu_profile', parts: [], diagnosis: 'native-memory-leak', names: 'handlers' },
       () => cpu([...times(50, received), ...times(others, render)]),
       hello()
     )

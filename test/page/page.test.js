@@ -172,7 +172,10 @@ describeWithTools('the page', ({ chromium }) => {
       expect(await chart.locator('.legend').innerText()).toMatch(/\d/)
       expect(await chart.locator('canvas').evaluate(coloursOf)).toBeGreaterThan(2)
     }
-    await page.locator('#chart-young .legend li', { hasText: 'threshold' }).first().waitFor({ state: 'attached' })
+    await page
+      .locator('#chart-young .legend li', { hasText: 'threshold' })
+      .first()
+      .waitFor()
     const lefts = await charts.locator('.u-over').evaluateAll(plots =>
       plots.map(plot => /** @type {HTMLElement} */ (plot).offsetLeft))
     expect(new Set(lefts).size).toBe(1)
