@@ -71,6 +71,9 @@ module.exports = defineDiagnosis({
     // machine runs fewer and longer collections. Apps that drop Buffers and have a lower rate of
     // major GCs measured at most 0.0035.
     costlyMajorRatio: 0.01,
+    // Least rate of full collections for Buffers that shows unused Buffers where it is known that
+    // external memory does not grow: each of them runs because it grew by `collectedFromBytes`.
+    countedMajorsPerCpuSecond: 0.2,
     // Rate, cost or share of RSS that confirms the finding.
     certainMajorsPerCpuSecond: 2,
     certainMajorRatio: 0.02,
@@ -206,8 +209,10 @@ module.exports = defineDiagnosis({
 function waitingOf (signals, limits) {
   const { externalWaitingBytes, externalPeakBytes, externalTrend } = signals
   const keptPerSecond = (externalTrend?.slope ?? 0) * (externalTrend?.fit ?? 0)
+  const isFlat = externalTrend !== null && keptPerSecond <= 0
+  const least = isFlat ? limits.countedMajorsPerCpuSecond : limits.majorsPerCpuSecond
   const areForBuffers =
-    signals.externalMajorsPerCpuSecond >= 1 &&
+    signals.externalMajorsPerCpuSecond >= least &&
     signals.externalMajorsPerSecond > keptPerSecond / limits.collectedFromBytes &&
     (signals.webassemblyGrowthBytesPerSecond ?? 0) < limits.webassemblyGrowthBytesPerSecond
   return Math.max(

@@ -2577,6 +2577,25 @@ describe('Buffers that stay allocated', () => {
   })
 })
 
+describe('one large Buffer after the other', () => {
+  it('count as unused although every reading shows the same external memory', () => {
+    const { verdict } = watch({
+      seconds: 60,
+      at: t => ({
+        externalMib: 54,
+        rssMib: 104,
+        externalMajors: t % 2,
+        externalMajorSeconds: 0.002 * (t % 2)
+      })
+    })
+    // The GCs cost too little for a finding, but the reason counts the Buffers.
+    expect(verdict('array-buffer-pile-up')).toMatchObject({
+      state: 'ok',
+      summary: expect.stringContaining('up to 48 MiB of unused Buffers wait between GCs')
+    })
+  })
+})
+
 describe('a live heap that grew and fell', () => {
   /**
    * @param {(t: number) => number} lost MiB by which the live heap is below its line
