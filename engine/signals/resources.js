@@ -78,7 +78,10 @@ function trend (track, what) {
   return countTrend(what, window => {
     const found = growth(window)
     const line = trendOf(found, steadinessOf(window, track, found))
-    return line && { ...line, risingSeconds: risingSeconds(window, track, line.seconds) }
+    if (!line) return null
+    // Most counts of most apps are constant, and nobody asks how long those rose.
+    line.risingSeconds = line.rise > 0 ? risingSeconds(window, track, line.seconds) : 0
+    return line
   })
 }
 
