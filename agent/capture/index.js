@@ -14,6 +14,7 @@ const { send } = require('./send')
  * @property {string} kind
  * @property {number} seconds
  * @property {number} [intervalBytes] mean bytes between two samples of a heap profile
+ * @property {number} [intervalMicroseconds] between two samples of a CPU profile
  * @property {boolean} force makes a snapshot even if it may end the process
  * @property {number} [headroomBytes] memory available to the process, as the exporter knows it
  *

@@ -35,10 +35,11 @@ function countFromZero (frame) {
   frame.columnNumber--
 }
 
+/** @typedef {{ post: (method: string, params?: object) => any, end: () => void }} Session */
+
 /**
  * Inspector session with this isolate itself: `post` returns the answer.
- * @returns {{ post: (method: string, params?: object) => any, end: () => void } | undefined}
- *   undefined: a build without inspector, or denied
+ * @returns {Session | undefined} undefined: a build without inspector, or denied
  */
 function inspect () {
   let session
@@ -62,18 +63,26 @@ function inspect () {
   }
 }
 
+/** Lower bound, as for the bytes of heap-profile.js. */
+const LEAST_MICROSECONDS = 250
+
 /**
  * V8 samples each millisecond by default. The inspector is first: V8's own text of a profile is no
  * JSON if the name of a regular expression contains a backslash (Node.js 24 and 26).
- * @type {(() => Running | undefined)[]}
+ * @type {((intervalMicroseconds?: number) => Running | undefined)[]}
  */
 const cpuProfilers = [
-  () => {
+  interval => {
     const session = inspect()
     if (!session) return undefined
     try {
       collect(session)
       session.post('Profiler.enable')
+      if (interval) {
+        session.post('Profiler.setSamplingInterval', {
+          interval: Math.max(LEAST_MICROSECONDS, interval)
+        })
+      }
       session.post('Profiler.start')
     } catch (error) {
       session.end()
@@ -202,7 +211,7 @@ const OWN_FOLDERS =
 const isOwn = ({ callFrame: { url } }) => OWN_FOLDERS.some(folder => url.startsWith(folder))
 
 /**
- * @param {NonNullable<ReturnType<typeof inspect>>} session
+ * @param {Session} session
  * @param {string} method
  * @returns {string} heap profile without allocations of captures
  */
@@ -224,7 +233,7 @@ function readHeapProfile (session, method) {
 /**
  * True if the isolate's sampling heap profiler runs, which all sessions share: the end of a second
  * profile ends the first. Otherwise this reading fails at once, without a GC.
- * @param {NonNullable<ReturnType<typeof inspect>>} session
+ * @param {Session} session
  */
 function isSampling (session) {
   try {
@@ -238,7 +247,7 @@ function isSampling (session) {
 /**
  * Runs a full GC, so that none is due while a CPU profile begins:
  * docs/decisions/0076-a-full-gc-before-cpu-profiles.md.
- * @param {NonNullable<ReturnType<typeof inspect>>} session
+ * @param {Session} session
  */
 function collect (session) {
   if (isSampling(session)) return // this ran a full GC
@@ -249,7 +258,7 @@ function collect (session) {
 /**
  * An inspector ignores unknown parameters and validates known ones. So it knows this parameter if
  * it rejects an invalid value.
- * @param {NonNullable<ReturnType<typeof inspect>>} session
+ * @param {Session} session
  */
 function knowsCollected (session) {
   try {
@@ -264,13 +273,14 @@ function knowsCollected (session) {
 }
 
 /**
- * @template T
- * @param {(() => T | undefined)[]} starts
+ * @template T, O
+ * @param {((options: O) => T | undefined)[]} starts
+ * @param {O} options
  * @returns {T | undefined} first available profiler
  */
-function first (starts) {
+function first (starts, options) {
   for (const start of starts) {
-    const running = start()
+    const running = start(options)
     if (running) return running
   }
 }
@@ -282,6 +292,6 @@ module.exports = {
   NO_PROFILER,
   inspect,
   inspectHeap,
-  startCpuProfile: () => first(cpuProfilers),
-  startHeapProfile: (/** @type {HeapOptions} */ options) => first(heapProfilers.map(start => () => start(options)))
+  startCpuProfile: (/** @type {number=} */ interval) => first(cpuProfilers, interval),
+  startHeapProfile: (/** @type {HeapOptions} */ options) => first(heapProfilers, options)
 }

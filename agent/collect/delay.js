@@ -27,8 +27,9 @@ const MAX_CORRECTIONS = 5000
  *            would miss occasional blocks
  *   slowing  the loop is idle: each tick waits twice as long as the one before
  *   resting  ticks would be rarer than frames: the frame's own timer is the tick
+ *
+ * @typedef {'close' | 'slowing' | 'resting'} State
  */
-const STATES = Object.freeze({ close: 'close', slowing: 'slowing', resting: 'resting' })
 
 /**
  * Event loop delay: lateness of a timer due at a random moment.
@@ -48,8 +49,8 @@ class EventLoopDelay {
   /** @type {readonly (keyof import('./collector').Values)[]} */
   fields = ['eventLoopDelay', 'externalPeakBytes']
 
-  /** @type {keyof typeof STATES} */
-  #state = STATES.resting
+  /** @type {State} */
+  #state = 'resting'
   #frameMs
   #onTimer
   #buckets = new Buckets(DELAY_BOUNDS_SECONDS)
@@ -81,7 +82,7 @@ class EventLoopDelay {
   }
 
   start () {
-    this.#state = STATES.close
+    this.#state = 'close'
     this.#schedule(readNowMs())
   }
 
@@ -91,7 +92,7 @@ class EventLoopDelay {
    */
   read (values, { nowSeconds }) {
     this.#activity.addOwnTurns(FRAME_TURNS)
-    if (this.#state === STATES.resting) this.#tickByFrame(nowSeconds * 1000)
+    if (this.#state === 'resting') this.#tickByFrame(nowSeconds * 1000)
     values.eventLoopDelay = this.#buckets.row
     values.externalPeakBytes = Math.max(this.#externalPeakBytes, values.externalBytes ?? 0)
   }
@@ -108,7 +109,7 @@ class EventLoopDelay {
   /** @param {number} nowMs time of the tick */
   #tick (nowMs) {
     this.#activity.addOwnTurns(1)
-    if (this.#state === STATES.close && ++this.#ticks < FULL_EVERY_TICKS) {
+    if (this.#state === 'close' && ++this.#ticks < FULL_EVERY_TICKS) {
       this.#record(nowMs - this.#dueMs)
       this.#schedule(nowMs)
     } else if (this.#fullTick(nowMs)) {
@@ -121,7 +122,7 @@ class EventLoopDelay {
     this.#intervalMs = this.#frameMs
     this.#dueMs = this.#dueMs > 0 ? Math.min(nowMs, this.#dueMs + this.#frameMs) : nowMs
     this.#fullTick(nowMs)
-    if (this.#state === STATES.resting) {
+    if (this.#state === 'resting') {
       this.#dueMs = nowMs
       this.#ownMsWhenSet = this.#ownGc.totalMs
     }
@@ -136,7 +137,7 @@ class EventLoopDelay {
     this.#record(nowMs - this.#dueMs)
     // A block between close ticks delays one of them. So only rare ticks need the turns of the
     // loop.
-    const isBusy = this.#activity.measure(this.#state !== STATES.close)
+    const isBusy = this.#activity.measure(this.#state !== 'close')
     const { longestBlockSeconds } = this.#activity
     if (longestBlockSeconds > this.#buckets.longestSeconds) {
       this.#buckets.longestSeconds = longestBlockSeconds
@@ -151,11 +152,11 @@ class EventLoopDelay {
     const isClose = nowMs < this.#closeUntilMs
     this.#intervalMs = isClose ? BUSY_MS : this.#intervalMs * 2
     if (this.#intervalMs >= this.#frameMs) {
-      this.#state = STATES.resting
+      this.#state = 'resting'
       this.#timer = undefined
       return
     }
-    this.#state = isClose ? STATES.close : STATES.slowing
+    this.#state = isClose ? 'close' : 'slowing'
     this.#schedule(nowMs)
   }
 

@@ -34,12 +34,9 @@ const AGAIN_AFTER_SECONDS = 600
  *   watching    the observer is connected, without signs of a loop
  *   suspecting  major GCs follow each other closely; ten such frames in a row start a break
  *   paused      a break: the observer is disconnected for some frames; then watching
+ *
+ * @typedef {'watching' | 'suspecting' | 'paused'} State
  */
-const STATES = Object.freeze({
-  watching: 'watching',
-  suspecting: 'suspecting',
-  paused: 'paused'
-})
 
 /**
  * Watches the observer of GCs. Reports say that each delivery causes the next major GC on an idle
@@ -54,8 +51,8 @@ class GcWatchdog {
   /** Duration of all breaks so far, up to the last frame. */
   unobservedSeconds = 0
 
-  /** @type {keyof typeof STATES} */
-  #state = STATES.watching
+  /** @type {State} */
+  #state = 'watching'
   /** Frames in this state. */
   #frames = 0
   /** Length of the current break. */
@@ -90,7 +87,7 @@ class GcWatchdog {
 
   /** True during a break: no GC is counted until the next frame. */
   get onBreak () {
-    return this.#state === STATES.paused
+    return this.#state === 'paused'
   }
 
   /** Call it each frame. @param {Seen} seen */
@@ -108,12 +105,12 @@ class GcWatchdog {
     const isChase = newMajors >= SUSPECT_PER_SECOND * seconds &&
       scavenges - last.scavenges < newMajors / 2
     if (!isChase || atSeconds < this.#notBeforeSeconds) {
-      this.#state = STATES.watching
+      this.#state = 'watching'
       return
     }
     const isStill = this.#heapUsed.add(heapUsedBytes) < STILL_BYTES &&
       this.#external.add(externalBytes) < STILL_BYTES
-    if (this.#state === STATES.watching || !isStill) {
+    if (this.#state === 'watching' || !isStill) {
       this.#suspect(atSeconds, heapUsedBytes, externalBytes)
     } else if (++this.#frames >= SUSPECT_FRAMES) {
       this.#pause(atSeconds)
@@ -126,7 +123,7 @@ class GcWatchdog {
    * @param {number} externalBytes
    */
   #suspect (atSeconds, heapUsedBytes, externalBytes) {
-    this.#state = STATES.suspecting
+    this.#state = 'suspecting'
     this.#heapUsed.begin(heapUsedBytes)
     this.#external.begin(externalBytes)
     this.#beginFrames(atSeconds)
@@ -139,7 +136,7 @@ class GcWatchdog {
     const isProven = this.#helped >= PROOFS
     const longFrames = LONG_BREAK_FRAMES * 2 ** (this.#helped - PROOFS)
     this.#breakFrames = isProven ? Math.min(longFrames, LONGEST_BREAK_FRAMES) : BREAK_FRAMES
-    this.#state = STATES.paused
+    this.#state = 'paused'
     this.#beginFrames(atSeconds)
     this.#disconnect()
   }
@@ -152,7 +149,7 @@ class GcWatchdog {
       this.#helped = 0
       this.#notBeforeSeconds = atSeconds + AGAIN_AFTER_SECONDS
     }
-    this.#state = STATES.watching
+    this.#state = 'watching'
     this.#resumedAtSeconds = atSeconds
     this.#connect()
   }

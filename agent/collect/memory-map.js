@@ -50,15 +50,9 @@ const MOST_ATTEMPTS = 3
  *   any      -- a frame on command: it scans in one go and reports --> idle
  *   any      -- /proc is unreadable, for now --> idle, forever --> closed
  *   any      -- stop --> closed
+ *
+ * @typedef {'idle' | 'waiting' | 'scanning' | 'scanned' | 'urgent' | 'closed'} State
  */
-const STATES = Object.freeze({
-  idle: 'idle',
-  waiting: 'waiting',
-  scanning: 'scanning',
-  scanned: 'scanned',
-  urgent: 'urgent',
-  closed: 'closed'
-})
 
 /** @typedef {import('./collector').Values} Values */
 /**
@@ -82,8 +76,8 @@ class MemoryMap {
     'residentBytes'
   ]
 
-  /** @type {keyof typeof STATES} */
-  #state = process.platform === 'linux' ? STATES.idle : STATES.closed
+  /** @type {State} */
+  #state = process.platform === 'linux' ? 'idle' : 'closed'
   /** @type {MemoryScan | undefined} */
   #scan
   /** Cancels the timer of `waiting` and `scanning`. @type {(() => void) | undefined} */
@@ -131,7 +125,7 @@ class MemoryMap {
   }
 
   start () {
-    if (this.#state === STATES.idle) this.#wait(0)
+    if (this.#state === 'idle') this.#wait(0)
   }
 
   /**
@@ -140,35 +134,35 @@ class MemoryMap {
    */
   read (values, { nowSeconds, isOnDemand = false }) {
     if (this.#isMixed(values)) this.#refuseMixed()
-    if (this.#state === STATES.urgent || isOnDemand) this.#scanAtOnce(values, isOnDemand)
-    if (this.#state === STATES.scanned) this.#report(values, nowSeconds)
-    if (this.#state === STATES.idle && this.#isDue(values, nowSeconds)) {
+    if (this.#state === 'urgent' || isOnDemand) this.#scanAtOnce(values, isOnDemand)
+    if (this.#state === 'scanned') this.#report(values, nowSeconds)
+    if (this.#state === 'idle' && this.#isDue(values, nowSeconds)) {
       this.#wait(Math.max(0, this.#frameMs - this.#leadMs))
     }
   }
 
   stop () {
     this.#cancel()
-    this.#state = STATES.closed
+    this.#state = 'closed'
   }
 
   /** @param {number} ms until a scan begins */
   #wait (ms) {
-    this.#state = STATES.waiting
+    this.#state = 'waiting'
     this.#cancelTimer = this.#later(this.#begin, ms)
   }
 
   #scanPiece () {
     const scan = /** @type {MemoryScan} */ (this.#scan)
-    this.#state = STATES.scanning
+    this.#state = 'scanning'
     this.#cancelTimer = undefined
     try {
-      if (scan.runFor(PIECE_SECONDS)) this.#state = STATES.scanned
+      if (scan.runFor(PIECE_SECONDS)) this.#state = 'scanned'
       else this.#cancelTimer = this.#later(this.#continue, BETWEEN_PIECES_MS)
     } catch (error) {
-      this.#fail(error, STATES.idle)
+      this.#fail(error, 'idle')
     }
-    if (this.#state === STATES.scanning) return
+    if (this.#state === 'scanning') return
     const lastedMs = (this.#clock.now() - scan.beganSeconds) * 1000
     this.#leadMs = Math.min(LEAD_FACTOR * lastedMs + LEAST_LEAD_MS, MOST_LEAD_MS)
   }
@@ -179,13 +173,13 @@ class MemoryMap {
    * @param {boolean} isOnDemand report the result in any case
    */
   #scanAtOnce (values, isOnDemand) {
-    if (this.#state === STATES.closed) return
-    const again = this.#state === STATES.urgent ? STATES.urgent : STATES.idle
+    if (this.#state === 'closed') return
+    const again = this.#state === 'urgent' ? 'urgent' : 'idle'
     this.#cancel()
     this.#scan = this.#newScan(this.#scan?.tookSeconds)
     try {
       this.#scan.runToEnd()
-      this.#state = STATES.scanned
+      this.#state = 'scanned'
     } catch (error) {
       this.#fail(error, again)
     }
@@ -195,8 +189,8 @@ class MemoryMap {
   /** Repeats a mixed scan in one go, or in pieces if that takes too long. */
   #refuseMixed () {
     const { tookSeconds } = /** @type {MemoryScan} */ (this.#scan)
-    if (tookSeconds < MOST_AT_ONCE_SECONDS) this.#state = STATES.urgent
-    else if (this.#isWorthAnother()) this.#state = STATES.idle
+    if (tookSeconds < MOST_AT_ONCE_SECONDS) this.#state = 'urgent'
+    else if (this.#isWorthAnother()) this.#state = 'idle'
   }
 
   #isWorthAnother () {
@@ -205,10 +199,10 @@ class MemoryMap {
 
   /**
    * @param {unknown} error
-   * @param {keyof typeof STATES} again state for another scan
+   * @param {State} again state for another scan
    */
   #fail (error, again) {
-    this.#state = isTemporary(error) ? again : STATES.closed
+    this.#state = isTemporary(error) ? again : 'closed'
   }
 
   #cancel () {
@@ -225,7 +219,7 @@ class MemoryMap {
 
   /** @param {Values} values */
   #isMixed ({ rssAnonBytes }) {
-    return this.#state === STATES.scanned && this.#scan?.isMixed(rssAnonBytes) === true
+    return this.#state === 'scanned' && this.#scan?.isMixed(rssAnonBytes) === true
   }
 
   /**
@@ -249,7 +243,7 @@ class MemoryMap {
     this.#nextAtSeconds = nowSeconds + Math.max(least, restAfter(tookSeconds, nowSeconds))
     this.#restsUntilSeconds = nowSeconds + this.#atRestEverySeconds
     this.#reportedAnonBytes = (resident && rssAnonBytes) ?? NaN
-    this.#state = STATES.idle
+    this.#state = 'idle'
     this.#scan = undefined
     this.#attempts = 0
   }

@@ -8,8 +8,9 @@ const { markdownCode, markdownText } = require('./markdown')
  * Lines of code that a capture identifies.
  * @typedef {object} Suspects
  * @property {'grown bytes' | 'allocated bytes' | 'busy seconds' | 'native seconds' |
- *   'handler seconds'} of native seconds: time in native code that may retain memory; handler
- *   seconds: time in functions that handle data which Node.js reads
+ *   'handler seconds' | 'opening seconds'} of native seconds: time in native code that may retain
+ *   memory; handler seconds: time in functions that handle data which Node.js reads; opening
+ *   seconds: time in calls that open files
  * @property {number} total total in this unit
  * @property {Suspect[]} sites sites, worst first
  * @property {PackageShare[]} [packages] shares of packages over all sites, worst first; absent in

@@ -340,10 +340,9 @@ class AutomaticCaptures {
   #wish (rule, target, found, attempt = 1) {
     const asked = this.#askedAt.get(target) ?? new Map()
     this.#askedAt.set(target, asked)
-    // A capture with isNeeded may be omitted when its turn comes, so it replaces no other one.
     const isKnown = [...this.#waiting, ...this.#running].some(other =>
       other.target === target && (other.rule.name === rule.name ||
-        (other.rule.what === rule.what && !other.rule.isNeeded && !rule.isNeeded)))
+        (other.rule.what === rule.what && isPlain(other.rule) && isPlain(rule))))
     const isRecent = attempt === 1 &&
       this.#now() - (asked.get(rule.name) ?? -Infinity) < 1000 * rule.everySeconds
     // A second attempt waits for another capture of the same kind, which may not explain this
@@ -424,5 +423,12 @@ class AutomaticCaptures {
     this.#open.get(target)?.set(rule, { attempt, fromMs: this.#now() + afterMs })
   }
 }
+
+/**
+ * True if the capture of a rule may replace another one of its kind. A capture with isNeeded may be
+ * omitted when its turn comes, and one with names may name nothing.
+ * @param {CaptureRule} rule
+ */
+const isPlain = ({ isNeeded, names }) => !isNeeded && !names
 
 module.exports = { AutomaticCaptures }

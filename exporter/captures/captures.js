@@ -185,16 +185,18 @@ class Captures extends EventEmitter {
    * outcome.
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {{ kind: import('./kinds').KindName, seconds?: number, intervalBytes?: number, force?:
-   *   boolean, diagnosis?: string, rule?: string, names?: import('./rules').CaptureRule['names']
-   *   }} options intervalBytes: mean distance between two samples of a heap profile; default: the
-   *   agent's own. names: see rules.js
+   *   boolean, diagnosis?: string, rule?: string, names?: import('./rules').CaptureRule['names'],
+   *   intervalMicroseconds?: number }} options intervalBytes: mean distance between two samples of
+   *   a heap profile, and intervalMicroseconds of a CPU profile; default: the agent's own. names:
+   *   see rules.js
    * @returns {{ capture: Capture, finished: Promise<Capture> }} finished never rejects
    * @throws {CommandError} busy, or not_enabled
    */
   request (
     target,
     {
-      kind, seconds = kinds[kind].seconds, intervalBytes, force = false, diagnosis, rule, names
+      kind, seconds = kinds[kind].seconds, intervalBytes, intervalMicroseconds, force = false,
+      diagnosis, rule, names
     }
   ) {
     const { hello, name, thread } = target
@@ -233,7 +235,8 @@ class Captures extends EventEmitter {
     const running = new RunningCapture(capture, target, this.#takeEarly(target, kind))
     this.#running.set(capture.id, running)
     this.#busy.add(process)
-    const finished = this.#make(running, { intervalBytes, force, names }).finally(() => {
+    const given = { intervalBytes, intervalMicroseconds, force }
+    const finished = this.#make(running, given, names).finally(() => {
       this.#running.delete(capture.id)
       this.#busy.delete(process)
       const key = `${kind} ${capture.state}`
@@ -330,10 +333,11 @@ class Captures extends EventEmitter {
 
   /**
    * @param {RunningCapture} running
-   * @param {{ intervalBytes?: number, force: boolean,
-   *   names?: import('./rules').CaptureRule['names'] }} options
+   * @param {{ intervalBytes?: number, intervalMicroseconds?: number, force: boolean }} given
+   *   arguments of the agent's capture
+   * @param {import('./rules').CaptureRule['names']} names
    */
-  async #make (running, { intervalBytes, force, names }) {
+  async #make (running, given, names) {
     const { capture, target } = running
     const { kind, seconds, id } = capture
     try {
@@ -343,8 +347,7 @@ class Captures extends EventEmitter {
         args: {
           kind,
           seconds,
-          force,
-          ...(intervalBytes && { intervalBytes }),
+          ...given,
           ...(headroomBytes !== undefined && { headroomBytes })
         },
         answerWithinMs: 1000 * (2 * seconds + PATIENCE_SECONDS)

@@ -40,6 +40,13 @@ const LEAST_INTERVAL_BYTES = {
  * profiler makes the app's event loop look busy: docs/captures.md.
  */
 const CPU_SECONDS = { service: 5, watched: 15 }
+/**
+ * Distance of the samples of a CPU profile that names functions of a few microseconds, and its
+ * duration. Its samples cost twice the CPU time of V8's usual ones, at four times their number.
+ */
+const FINE = Object.freeze({
+  intervalMicroseconds: 250, seconds: Object.freeze({ service: 5, watched: 10 })
+})
 /** The same if WebAssembly memory grows: WebAssembly computes much, so its calls show soon. */
 const WEBASSEMBLY_CPU_SECONDS = 5
 /**
@@ -77,7 +84,7 @@ const OUTSIDE_HEAP = new Set(['native-memory-leak', 'resource-leak', 'buffer-poo
  *   'evidence'>} Found
  * @typedef {keyof typeof INTERVAL_BYTES} Mode
  * @typedef {Pick<Parameters<import('./captures').Captures['request']>[1], 'kind' | 'seconds' |
- *   'intervalBytes'>} Plan
+ *   'intervalBytes' | 'intervalMicroseconds'>} Plan
  */
 
 /**
@@ -167,6 +174,13 @@ const isOver = ({ diagnosis, evidence }) => diagnosis === 'event-loop-blocked' &
 const isOfWebAssembly = ({ evidence }) =>
   evidence.some(({ signal }) => signal === 'webassemblyGrowthBytesPerSecond')
 
+/**
+ * True if open files pile up.
+ * @param {Found} found
+ */
+const isOfFiles = ({ evidence }) =>
+  evidence.some(({ signal }) => signal === 'fileDescriptorsOfFiles')
+
 /** Share of the growth from which V8's own count of external memory explains it. */
 const EXTERNAL_SHARE = 0.5
 
@@ -213,6 +227,11 @@ function planCapture ({ what: kind, seconds, when, isNeeded, names }, target, fo
   const showsCalls = kind === 'cpu_profile' && names === undefined
   if (showsCalls && found && isOwned(found)) return undefined
   if (names === 'handlers' && found && !isOwned(found)) return undefined
+  if (names === 'opens' && found && !isOfFiles(found)) return undefined
+  if (names) {
+    const { intervalMicroseconds, seconds: usual } = FINE
+    return { kind, seconds: seconds ?? usual[modeOf(target)], intervalMicroseconds }
+  }
   if (isNeeded) {
     const isShort = found !== undefined && isOfWebAssembly(found)
     const enough = isShort ? WEBASSEMBLY_CPU_SECONDS : CPU_SECONDS[modeOf(target)]

@@ -16,9 +16,9 @@ const { originOf } = require('@memwatch/engine/text/code-owner')
  *   samples. Default: from plan-capture.js and the kind
  * @property {(known: Sites) => boolean} [isNeeded] false omits the capture; called with the
  *   suspects that the diagnosis has when the capture would begin
- * @property {'inner' | 'handlers'} [names] for a CPU profile: functions inside the first suspect,
- *   or handlers of data that Node.js reads; by default what its diagnosis asks for, such as calls
- *   of native code
+ * @property {'inner' | 'handlers' | 'opens'} [names] for a CPU profile: functions inside the first
+ *   suspect, handlers of data that Node.js reads, or calls that open files; by default what its
+ *   diagnosis asks for, such as calls of native code
  * @property {boolean} [isLast] waits for all other captures; by default the shortest begins first
  * @property {string} [why] content of the capture, for the documentation
  *
@@ -111,6 +111,12 @@ const defaultRules = Object.freeze([
   }),
   row('context-leak', 'suspected', 'heap_profile', 'lines that create the objects of the contexts'),
   row('resource-leak', 'suspected', 'heap_profile', 'lines that open the handles that stay open'),
+  Object.freeze({
+    ...row('resource-leak', 'suspected', 'cpu_profile', 'calls that open files, if files pile up'),
+    name: 'resource-leak-opens',
+    names: /** @type {const} */ ('opens'),
+    isLast: true
+  }),
   row('js-heap-leak', 'suspected', 'heap_profile', 'lines that allocate the surviving objects'),
   row('buffer-pool-pinning', 'suspected', 'heap_profile', 'lines that retain parts of the pool'),
   row('native-memory-leak', 'suspected', 'heap_profile', 'lines whose objects own native memory'),

@@ -13,10 +13,14 @@ const packages = {
 
 const suspects = object({
   of: {
-    enum: ['grown bytes', 'allocated bytes', 'busy seconds', 'native seconds', 'handler seconds'],
+    enum: [
+      'grown bytes', 'allocated bytes', 'busy seconds', 'native seconds', 'handler seconds',
+      'opening seconds'
+    ],
     description: 'unit of total and value; native seconds: time in native code that may retain ' +
       'memory, for a native memory leak without an owner in JavaScript; handler seconds: time in ' +
-      'functions that handle data which Node.js reads, for a leak of such data'
+      'functions that handle data which Node.js reads, for a leak of such data; opening seconds: ' +
+      'time in calls that open files, for files that stay open'
   },
   total: number,
   sites: {

@@ -6,6 +6,7 @@ const { isTime, LEAST_SHARE, NAMED_SITES } = require('@memwatch/engine/text/susp
 const { blockingCallIn } = require('./blocking-calls')
 const { cpuSuspects } = require('./cpu-suspects')
 const { dataHandlers } = require('./data-handlers')
+const { fileOpens } = require('./file-opens')
 const { appFirst, findOwners, heapSuspects, leadingPackage } = require('./heap-suspects')
 const { InlinedCallees } = require('./inlined')
 const { innerCalls } = require('./inner-calls')
@@ -67,6 +68,9 @@ function suspectsOf (
       { of: 'grown bytes', total: 0, sites: [], packages: [] }
   }
   if (names === 'handlers') return handlersOfBuffers(profile, hello, sources)
+  if (names === 'opens') {
+    return timeSites(fileOpens(profile, hello.agentFolder), 'opening seconds', hello, sources)
+  }
   switch (diagnosis) {
     case 'native-memory-leak':
       return timeSites(nativeCalls(profile, hello.agentFolder), 'native seconds', hello, sources)
@@ -194,7 +198,7 @@ function busySites (profile, hello, sources) {
 
 /**
  * @param {ReturnType<typeof nativeCalls>} time of one kind
- * @param {'native seconds' | 'handler seconds'} of
+ * @param {'native seconds' | 'handler seconds' | 'opening seconds'} of
  * @param {Hello} hello
  * @param {Sources} sources
  * @returns {Suspects}
@@ -378,7 +382,8 @@ const OF = {
   'allocated bytes': 'of all allocations',
   'busy seconds': 'of the busy time',
   'native seconds': 'of the time in native code, apart from input and output',
-  'handler seconds': 'of the time in handlers of data that Node.js reads'
+  'handler seconds': 'of the time in handlers of data that Node.js reads',
+  'opening seconds': 'of the time in calls that open files'
 }
 
 /**

@@ -86,6 +86,34 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect({ waited, parts }).toEqual({ waited: 0.5, parts: ['before', 'profile'] })
   })
 
+  it.each([[undefined, []], [250, [250]], [1, [250]]])(
+    'a CPU profile with an interval of %p sets %j',
+    async (given, set) => {
+      expect(await printed(
+        node,
+        `
+        const { Session } = require('inspector')
+        const { post } = Session.prototype
+        const set = []
+        Session.prototype.post = function (method, params, done) {
+          if (method === 'Profiler.setSamplingInterval') set.push(params.interval)
+          return post.call(this, method, params, done)
+        }
+        const { cpuProfile } = require('../../agent/capture/cpu-profile')
+        ;(async () => {
+          const args = { seconds: 1, intervalMicroseconds: ${given} }
+          for await (const { chunks } of cpuProfile(args, { wait: async () => {} })) {
+            let text = ''
+            for await (const chunk of chunks) text += chunk
+            JSON.parse(text)
+          }
+          console.log(JSON.stringify(set))
+        })()
+      `
+      )).toEqual(set)
+    }
+  )
+
   it('a CPU profile begins with a full GC', async () => {
     const { majors } = await printed(
       node,

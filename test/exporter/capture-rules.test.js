@@ -36,8 +36,8 @@ const own = rules => rules.filter(rule => !defaultRules.includes(rule))
 
 describe('the built-in rules', () => {
   it('have a row for each diagnosis, each with a name of its own', () => {
-    const ofDiagnoses = defaultRules.flatMap(({ when, isNeeded }) =>
-      'diagnosis' in when && !isNeeded ? [when.diagnosis] : [])
+    const ofDiagnoses = defaultRules.flatMap(({ when, isNeeded, names }) =>
+      'diagnosis' in when && !isNeeded && !names ? [when.diagnosis] : [])
     expect(ofDiagnoses.sort()).toEqual(diagnoses.map(({ id }) => id).sort())
     expect(new Set(defaultRules.map(({ name }) => name)).size).toBe(defaultRules.length)
   })
@@ -209,6 +209,38 @@ describe('a rule', () => {
       expect(asked).toMatchObject([{ seconds }])
     }
   )
+  it.each([
+    ['files', 'fileDescriptorsOfFiles', [], 5], ['files', 'fileDescriptorsOfFiles', ['force_gc'], 10],
+    ['sockets', 'fileDescriptorsOfSockets', [], null]
+  ])('samples the calls that open files if %s pile up (%s, %j)', (_, signal, commands, seconds) => {
+    const { automatic, asked } =
+      make(defaultRules.filter(({ name }) => name === 'resource-leak-opens'))
+    automatic.changed(targetOf('shop', { commands: ['capture', ...commands] }), leak(null, {
+      diagnosis: 'resource-leak', evidence: [{ signal, value: 400 }]
+    }))
+    expect(asked).toEqual(seconds === null
+      ? []
+      : [{
+        target: 'shop',
+        kind: 'cpu_profile',
+        rule: 'resource-leak-opens',
+        diagnosis: 'resource-leak',
+        names: 'opens',
+        seconds,
+        intervalMicroseconds: 250
+      }])
+  })
+  it('that samples the calls that open files replaces no other CPU profile', async () => {
+    const { automatic, asked, next } = make(defaultRules.filter(({ name }) =>
+      ['resource-leak-opens', 'event-loop-blocked'].includes(name)))
+    const target = targetOf('shop', { commands: ['capture'] })
+    automatic.changed(target, leak(null, {
+      diagnosis: 'resource-leak', evidence: [{ signal: 'fileDescriptorsOfFiles', value: 400 }]
+    }))
+    automatic.changed(target, leak(null, { diagnosis: 'event-loop-blocked', evidence: [] }))
+    await next()
+    expect(asked.map(({ rule }) => rule)).toEqual(['resource-leak-opens', 'event-loop-blocked'])
+  })
   it('about a diagnosis waits for its state', () => {
     const { automatic, asked } = make(own(read({
       ...RULE, when: { diagnosis: 'js-heap-leak', state: 'confirmed' }, what: 'gc_trace'

@@ -469,6 +469,41 @@ describe('data handlers of a CPU profile', () => {
   })
 })
 
+describe('calls that open files, of a CPU profile', () => {
+  const [APP, SEND] = ['/srv/src/fonts.js', '/srv/node_modules/send/index.js']
+  const opened = [['serve', APP, 9], ['open', 'node:fs', 500], ['open', '', -1]]
+  const promised = [['load', APP, 30], ['open', 'node:internal/fs/promises', 600]]
+  const streamed = [['save', APP, 40], ['createWriteStream', 'node:fs', 3000],
+    ['WriteStream', 'node:internal/fs/streams', 400]]
+  const ofPackage = [['page', APP, 50], ['stream', SEND, 700],
+    ['createReadStream', 'node:fs', 2900], ['ReadStream', 'node:internal/fs/streams', 150]]
+  const whole = [['read', APP, 60], ['readFileSync', 'node:fs', 440], ['openSync', 'node:fs', 550]]
+  const other = [['click', APP, 70], ['open', '/srv/src/menu.js', 5]]
+  const render = [['render', APP, 80]]
+  const profile = cpu([...times(20, opened), ...times(20, promised), ...times(20, streamed),
+    ...times(20, ofPackage), ...times(90, whole), ...times(90, other), ...times(900, render)])
+
+  it('belong to the function of the app, without files that Node.js closes itself', () => {
+    const suspects = suspectsOf(
+      { kind: 'cpu_profile', parts: [], diagnosis: 'resource-leak', names: 'opens' },
+      () => profile,
+      hello()
+    )
+    const share = expect.closeTo(0.25)
+    expect(suspects).toMatchObject({
+      of: 'opening seconds',
+      sites: [
+        { function: 'serve', file: APP, line: 10, share, via: null },
+        { function: 'load', line: 31, share, via: null },
+        { function: 'save', line: 41, share, via: null },
+        { function: 'page', line: 51, share, via: 'send' }
+      ]
+    })
+    expect(suspects?.sites).toHaveLength(4)
+    expect(suspects?.sites[0].text).toMatch(/ – 25 % of the time in calls that open files$/)
+  })
+})
+
 describe('functions of the app inside a package', () => {
   const [OUTER, APP] = ['/srv/node_modules/fastify/lib/handle.js', '/srv/src/dispatch.js']
   const outer = ['preHandler', OUTER, 170]
