@@ -49,9 +49,12 @@ function attach (target, capture) {
   if (diagnosis === FULL_HEAP && suspects.total < LEAST_GROWTH_SHARE * liveHeapBytes) return
   // Calls of native code are the weaker evidence, unless most of the time is in one of them, or a
   // heap profile names only Node.js itself.
-  const known = findCase(target).suspects.get(diagnosis)?.suspects.sites ?? []
+  const { of = null, sites: known = [] } =
+    findCase(target).suspects.get(diagnosis)?.suspects ?? {}
   const isWeak = suspects.of === 'native seconds' && suspects.sites[0].share < MAIN_CALL_SHARE
   if (isWeak && !known.every(isOfNode)) return
+  // A heap profile shows other growth than files: their descriptors are numbers.
+  if (of === 'opening seconds' && suspects.of === 'grown bytes') return
   const attached = { captureId: id, kind, atUnixMs: requestedUnixMs, suspects }
   const isRunning = capture.state === 'running'
   // While the first samples name only Node.js itself, later ones may name the app. At the end they

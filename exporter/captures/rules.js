@@ -114,8 +114,7 @@ const defaultRules = Object.freeze([
   Object.freeze({
     ...row('resource-leak', 'suspected', 'cpu_profile', 'calls that open files, if files pile up'),
     name: 'resource-leak-opens',
-    names: /** @type {const} */ ('opens'),
-    isLast: true
+    names: /** @type {const} */ ('opens')
   }),
   row('js-heap-leak', 'suspected', 'heap_profile', 'lines that allocate the surviving objects'),
   row('buffer-pool-pinning', 'suspected', 'heap_profile', 'lines that retain parts of the pool'),

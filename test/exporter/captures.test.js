@@ -480,27 +480,34 @@ describe('calls that open files, of a CPU profile', () => {
   const whole = [['read', APP, 60], ['readFileSync', 'node:fs', 440], ['openSync', 'node:fs', 550]]
   const other = [['click', APP, 70], ['open', '/srv/src/menu.js', 5]]
   const render = [['render', APP, 80]]
-  const profile = cpu([...times(20, opened), ...times(20, promised), ...times(20, streamed),
-    ...times(20, ofPackage), ...times(90, whole), ...times(90, other), ...times(900, render)])
+  const others = [...times(90, whole), ...times(90, other), ...times(900, render)]
+  const suspectsAt = (/** @type {any[]} */ opens) => suspectsOf(
+    { kind: 'cpu_profile', parts: [], diagnosis: 'resource-leak', names: 'opens' },
+    () => cpu([...opens, ...others]),
+    hello()
+  )
+  const share = expect.closeTo(0.5)
 
   it('belong to the function of the app, without files that Node.js closes itself', () => {
-    const suspects = suspectsOf(
-      { kind: 'cpu_profile', parts: [], diagnosis: 'resource-leak', names: 'opens' },
-      () => profile,
-      hello()
-    )
-    const share = expect.closeTo(0.25)
+    const suspects =
+      suspectsAt([...times(20, opened), ...times(20, promised), ...times(50, streamed)])
     expect(suspects).toMatchObject({
       of: 'opening seconds',
       sites: [
         { function: 'serve', file: APP, line: 10, share, via: null },
-        { function: 'load', line: 31, share, via: null },
+        { function: 'load', line: 31, share, via: null }
+      ]
+    })
+    expect(suspects?.sites).toHaveLength(2)
+    expect(suspects?.sites[0].text).toMatch(/ – 50 % of the time in calls that open files$/)
+  })
+  it('are those that create streams, if there are no others', () => {
+    expect(suspectsAt([...times(20, streamed), ...times(20, ofPackage)])).toMatchObject({
+      sites: [
         { function: 'save', line: 41, share, via: null },
         { function: 'page', line: 51, share, via: 'send' }
       ]
     })
-    expect(suspects?.sites).toHaveLength(4)
-    expect(suspects?.sites[0].text).toMatch(/ – 25 % of the time in calls that open files$/)
   })
 })
 
@@ -1720,6 +1727,18 @@ describe('automatic captures', () => {
       heap()
       expect(suspects.get('native-memory-leak')?.captureId).toBe(second)
     })
+  it('of calls that open files stay when a heap profile ends', () => {
+    const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
+    for (const [id, of] of [['opens', 'opening seconds'], ['heap', 'grown bytes']]) {
+      attach(target, /** @type {any} */ ({
+        id,
+        kind: 'cpu_profile',
+        diagnosis: 'resource-leak',
+        suspects: { of, total: 1, sites: [{ file: 'app.js', share: 1 }] }
+      }))
+    }
+    expect(findCase(target).suspects.get('resource-leak')?.captureId).toBe('opens')
+  })
   it('that failed are named with the finding that caused them', () => {
     const captures = Object.assign(new EventEmitter(), { restore () {}, all: [] })
     const exporter = Object.assign(new EventEmitter(), { captures })
