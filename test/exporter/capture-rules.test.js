@@ -221,14 +221,14 @@ describe('a rule', () => {
     expect(asked).toEqual(seconds === null
       ? []
       : [{
-        target: 'shop',
-        kind: 'cpu_profile',
-        rule: 'resource-leak-opens',
-        diagnosis: 'resource-leak',
-        names: 'opens',
-        seconds,
-        intervalMicroseconds: 250
-      }])
+          target: 'shop',
+          kind: 'cpu_profile',
+          rule: 'resource-leak-opens',
+          diagnosis: 'resource-leak',
+          names: 'opens',
+          seconds,
+          intervalMicroseconds: 250
+        }])
   })
   it('that samples the calls that open files replaces no other CPU profile', async () => {
     const { automatic, asked, next } = make(defaultRules.filter(({ name }) =>
