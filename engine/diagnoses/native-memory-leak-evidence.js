@@ -40,6 +40,14 @@ const PLACES = Object.freeze({
       'instance and reuse it. Inside one instance, search for memory that is never freed: each ' +
       'malloc() or constructor of such a package needs its free(), delete() or close().'
   },
+  workers: {
+    name: 'worker threads hold it, in Buffers or other external memory',
+    title: 'Drop the references to retained Buffers in the worker threads',
+    code: 'The external memory of worker threads grows at the same time: a Map, an array, a cache ' +
+      'without a limit, or a queue in the code of a worker holds Buffers, ArrayBuffers or ' +
+      'WebAssembly memories. Limit its size. `CAPTURE --thread worker-1` names the lines that ' +
+      'create them; memwatch top lists the threads.'
+  },
   silentWorkers: {
     name: 'it is in the V8 heaps of worker threads that send no frames',
     title: 'Drop the references in the worker threads',
@@ -104,6 +112,7 @@ function findPlace (signals, { placeShareRatio, countedShareRatio }, rise, growt
   if (buffers > placeShareRatio * rise || (isCounted && buffers > countedShareRatio * external)) {
     return 'buffers'
   }
+  if ((signals.workersExternalTrend?.rise ?? 0) > placeShareRatio * rise) return 'workers'
   if ((signals.silentWorkerHeapGrowthBytesPerSecond ?? 0) > placeShareRatio * growth) {
     return 'silentWorkers'
   }
@@ -152,15 +161,23 @@ const nameLimit = ({ containerLimitBytes }) =>
  * @param {keyof typeof PLACES} place
  * @param {Signals} signals
  * @param {Limits} limits
- * @param {number} growth bytes per second, of all memory outside the heap
+ * @param {{ rise: number, growth: number }} line bytes, and bytes per second, of all memory outside
+ *   the heap
  */
-const showPlace = (place, signals, limits, growth) => [
+const showPlace = (place, signals, limits, { rise, growth }) => [
   place === 'webassembly' &&
     evidence(
       'webassemblyGrowthBytesPerSecond',
       signals.webassemblyGrowthBytesPerSecond ?? 0,
       limits.placeShareRatio * growth,
       value => `WebAssembly memories grow by ${value}, as the memory map shows.`
+    ),
+  place === 'workers' &&
+    evidence(
+      'workersExternalRiseBytes',
+      signals.workersExternalTrend?.rise ?? 0,
+      limits.placeShareRatio * rise,
+      value => `Buffers and other external memory of worker threads grew by ${value}.`
     ),
   place === 'silentWorkers' &&
     evidence(

@@ -225,7 +225,7 @@ function judgeLine (signals, limits, line) {
     finding: { place, growthBytesPerSecond: growth },
     evidence: listEvidence(
       showLine(signals, limits, line, whole, { neededBytes, pauses }),
-      ...showPlace(place, signals, limits, growth),
+      ...showPlace(place, signals, limits, line),
       showFreed(signals, limits, rise, mayBeFreed)
     ),
     impact: `There is room for ${formatBytes(runway)} below ` +

@@ -106,7 +106,7 @@ module.exports = defineDiagnosis({
     throttledRatio: 0.25,
     queuedRatio: 0.7
   },
-  explains: ['js-heap-leak', 'heap-limit-thrash'],
+  explains: ['js-heap-leak'],
   holds: 'handles',
   runbook: 'MemwatchResourceLeak',
 

@@ -189,6 +189,12 @@ const tracks = Object.freeze({
     keep: 'min',
     read: (_values, _workers, scan) => scan?.silentHeapBytes
   }),
+  workersExternalBytes: /** @type {Track} */ ({
+    long: true,
+    unit: 'bytes',
+    keep: 'min',
+    read: (_values, { count, externalBytes }) => count > 0 ? externalBytes : undefined
+  }),
   addonMallocBytes: /** @type {Track} */ ({
     long: true,
     unit: 'bytes',

@@ -2,7 +2,8 @@
 
 const { quantile } = require('../statistics/quantile')
 const { RATE_SECONDS } = require('../history/window')
-const { acrossMajors, bytesTrend } = require('./trend-signal')
+const { growthOf } = require('./growth')
+const { acrossMajors, bytesTrend, trendOf } = require('./trend-signal')
 
 /** @typedef {import('./index').Signal} Signal */
 
@@ -41,6 +42,7 @@ function readLately (window, track) {
 }
 
 const externalAcrossMajors = acrossMajors('externalBytes')
+const workersExternal = growthOf('workersExternalBytes')
 
 /**
  * Growth across major GCs, multiplied by the r² of its line. The rest of the growth is noise:
@@ -83,6 +85,8 @@ module.exports = {
     }
   }),
   externalTrend: bytesTrend('external memory across major GCs', externalAcrossMajors),
+  workersExternalTrend: bytesTrend('external memory of worker threads', window =>
+    trendOf(workersExternal(window))),
   arrayBuffersTrend: bytesTrend(
     'Buffers and ArrayBuffers across major GCs',
     acrossMajors('arrayBuffersBytes')

@@ -115,8 +115,7 @@ function order (verdicts) {
       !opportunity && (state === 'confirmed' || state === 'suspected'))
     .sort((a, b) => rank(a) - rank(b) || byUrgency(a, b))
   const isWorthy = (/** @type {V} */ { severity }) => severity !== 'info' &&
-    (found[0].state === 'confirmed' ||
-      SEVERITIES.indexOf(severity) <= SEVERITIES.indexOf(found[0].severity))
+    SEVERITIES.indexOf(severity) <= SEVERITIES.indexOf(found[0].severity)
   const causes = found.filter(cause =>
     cause.state === 'suspected' && !cause.isHeld && isWorthy(cause) &&
     symptomsOf(cause.diagnosis).includes(found[0].diagnosis))

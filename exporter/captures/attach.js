@@ -9,6 +9,8 @@ const { findCase } = require('@memwatch/engine/verdicts/case')
  */
 const DIAGNOSES = { heap_profile: 'js-heap-leak', cpu_profile: 'event-loop-blocked' }
 
+/** Diagnosis of objects that pile up. */
+const OF_OBJECTS = 'js-heap-leak'
 /** Diagnosis of a full heap, which may grow or not. */
 const FULL_HEAP = 'heap-limit-thrash'
 /** Share of the time in native code from which one call explains native memory. */
@@ -30,7 +32,7 @@ function attach (target, capture) {
   const { id, kind, diagnosis: cause, requestedUnixMs, error, suspects, retainers } = capture
   const diagnosis = cause ?? DIAGNOSES[kind]
   const { earlySuspects } = findCase(target)
-  if (earlySuspects.get(diagnosis)?.captureId === id) earlySuspects.delete(diagnosis)
+  for (const [of, { captureId }] of earlySuspects) if (captureId === id) earlySuspects.delete(of)
   if (error) {
     if (cause) attachError(target, cause, error)
     return
@@ -60,7 +62,14 @@ function attach (target, capture) {
   // While the first samples name only Node.js itself, later ones may name the app. At the end they
   // replace no other suspects.
   if (suspects.sites.every(isOfNode) && (isRunning || !known.every(isOfNode))) return
-  findCase(target)[isRunning ? 'earlySuspects' : 'suspects'].set(diagnosis, attached)
+  const all = findCase(target)[isRunning ? 'earlySuspects' : 'suspects']
+  all.set(diagnosis, attached)
+  // Handles that pile up hold objects. One heap profile is made for both findings.
+  const isShared = diagnosis === 'resource-leak' && kind === 'heap_profile' &&
+    !findCase(target).suspects.has(OF_OBJECTS) &&
+    findCase(target).verdicts.some(({ diagnosis, state }) =>
+      diagnosis === OF_OBJECTS && (state === 'suspected' || state === 'confirmed'))
+  if (isShared) all.set(OF_OBJECTS, attached)
 }
 
 /**

@@ -5,7 +5,7 @@ const { processOf } = require('@memwatch/engine/history/identity')
 const { figures, signalsOf } = require('@memwatch/engine/signals/index')
 const { findCase } = require('@memwatch/engine/verdicts/case')
 const { kinds } = require('./kinds')
-const { planCapture, planEarlyProfile } = require('./plan-capture')
+const { findThread, planCapture, planEarlyProfile } = require('./plan-capture')
 const { defaultRules } = require('./rules')
 
 /**
@@ -55,7 +55,8 @@ const MOST_DEATHS = 1000
  * @typedef {import('./plan-capture').Target} Target
  * @typedef {import('./plan-capture').Found} Found
  * @typedef {Parameters<import('./captures').Captures['request']>[1]} Options
- * @typedef {{ rule: CaptureRule, target: Target, options: Options, attempt: number }} Wish
+ * @typedef {{ rule: CaptureRule, target: Target, thread: Target, options: Options,
+ *   attempt: number }} Wish thread: the target that is captured
  */
 
 /** @param {unknown} error */
@@ -96,6 +97,7 @@ class AutomaticCaptures {
   #now
   #isFree
   #onRefused
+  #targets
   #rules
   #runwayRules
   #signalRules
@@ -137,20 +139,23 @@ class AutomaticCaptures {
    * @param {Pick<import('./captures').Captures, 'request' | 'sampleHeap' |
    *   'countSlices'>} captures
    * @param {{ rules?: readonly CaptureRule[], now?: () => number, isFree?: () => boolean,
-   *   onRefused?: (target: Target, error: CommandError, diagnosis?: string) => void }} [options]
-   *   now: ms; isFree: false while the exporter is overloaded and requests no captures; onRefused:
-   *   called if the agent accepts no captures
+   *   onRefused?: (target: Target, error: CommandError, diagnosis?: string) => void,
+   *   targets?: () => readonly Target[] }} [options] now: ms; isFree: false while the exporter is
+   *   overloaded and requests no captures; onRefused: called if the agent accepts no captures;
+   *   targets: all watched targets
    */
   constructor (captures, {
     rules = defaultRules,
     now = () => performance.now(),
     isFree = () => true,
-    onRefused = () => {}
+    onRefused = () => {},
+    targets = () => []
   } = {}) {
     this.#captures = captures
     this.#now = now
     this.#isFree = isFree
     this.#onRefused = onRefused
+    this.#targets = targets
     this.#rules = rules
     this.#runwayRules = rules.filter(isUrgent)
     this.#signalRules = rules.filter(({ when }) => 'signal' in when)
@@ -350,7 +355,8 @@ class AutomaticCaptures {
     if (isKnown) return attempt === 1
     if (isRecent) return true
     if (this.#waiting.length >= MOST_WAITING) return false
-    const plan = planCapture(rule, target, found)
+    const thread = findThread(target, found, this.#targets)
+    const plan = planCapture(rule, thread, found)
     if (!plan) return false
     for (const other of this.#rules) {
       const { when, what } = other
@@ -367,7 +373,7 @@ class AutomaticCaptures {
     const options = {
       ...plan, rule: name, diagnosis: found?.diagnosis, ...(names && { names })
     }
-    this.#waiting.push({ rule, target, options, attempt })
+    this.#waiting.push({ rule, target, thread, options, attempt })
     return true
   }
 
@@ -393,12 +399,12 @@ class AutomaticCaptures {
 
   /** @param {Wish} wish */
   async #make (wish) {
-    const { rule, target, options, attempt } = wish
+    const { rule, target, thread, options, attempt } = wish
     const { diagnosis = '' } = options
     const known = findCase(target).suspects.get(diagnosis)?.suspects.sites ?? []
     if (rule.isNeeded && !rule.isNeeded(known)) return
     try {
-      const { errorCode } = await this.#captures.request(target, options).finished
+      const { errorCode } = await this.#captures.request(thread, options).finished
       if (errorCode !== null && MAY_PASS.has(errorCode)) {
         this.#tryAgain(wish, { attempt: attempt + 1, afterMs: RETRY_AFTER_MS })
       }

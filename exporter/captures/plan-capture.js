@@ -1,6 +1,7 @@
 'use strict'
 
 const { kinds } = require('./kinds')
+const { processOf } = require('@memwatch/engine/history/identity')
 const { signalsOf } = require('@memwatch/engine/signals/index')
 
 /**
@@ -181,6 +182,9 @@ const isOfWebAssembly = ({ evidence }) =>
 const isOfFiles = ({ evidence }) =>
   evidence.some(({ signal }) => signal === 'fileDescriptorsOfFiles')
 
+/** Evidence of external memory that grows in worker threads. */
+const OF_WORKERS = 'workersExternalRiseBytes'
+
 /** Share of the growth from which V8's own count of external memory explains it. */
 const EXTERNAL_SHARE = 0.5
 
@@ -195,7 +199,30 @@ function isOwned (found) {
   if (diagnosis !== 'native-memory-leak' || isOfWebAssembly(found)) return false
   const valueOf = (/** @type {string} */ name) =>
     evidence.find(({ signal }) => signal === name)?.value ?? 0
-  return valueOf('externalRiseBytes') > EXTERNAL_SHARE * valueOf('outsideHeapRiseBytes')
+  const external = Math.max(valueOf('externalRiseBytes'), valueOf(OF_WORKERS))
+  return external > EXTERNAL_SHARE * valueOf('outsideHeapRiseBytes')
+}
+
+/**
+ * Finds the thread whose code a profile must show: the main thread judges the memory of the whole
+ * process, and external memory may grow in a worker.
+ * @param {Target} target
+ * @param {Found | undefined} found verdict of this target
+ * @param {() => readonly Target[]} targets all watched targets
+ * @returns {Target}
+ */
+function findThread (target, found, targets) {
+  if (!found?.evidence.some(({ signal }) => signal === OF_WORKERS)) return target
+  const process = processOf(target.hello)
+  return targets()
+    .filter(({ hello }) => hello.threadId > 0 && processOf(hello) === process)
+    .reduce((most, other) => riseOf(other) > riseOf(most) ? other : most, target)
+}
+
+/** @param {Target} target */
+function riseOf (target) {
+  const window = target.hello.threadId > 0 ? target.window() : undefined
+  return window ? signalsOf(window).externalTrend?.rise ?? 0 : 0
 }
 
 /**
@@ -262,4 +289,4 @@ function planEarlyProfile (target) {
   }
 }
 
-module.exports = { OUTSIDE_HEAP, planCapture, planEarlyProfile }
+module.exports = { findThread, OUTSIDE_HEAP, planCapture, planEarlyProfile }

@@ -277,6 +277,7 @@ export const charts = [
       arrayBuffersRiseBytes: rise('arrayBuffersBytes'),
       webassemblyGrowthBytesPerSecond: text,
       silentWorkerHeapGrowthBytesPerSecond: text,
+      workersExternalRiseBytes: text,
       addonMallocGrowthBytesPerSecond: text,
       arrayBuffersFloorBytes: levelOf(last('arrayBuffersBytes')),
       externalWaitingBytes: levelOf(last('externalBytes')),

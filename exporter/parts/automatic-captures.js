@@ -18,6 +18,7 @@ class AutomaticCapturesPart {
       return new AutomaticCaptures(exporter.captures, {
         rules: captureRules,
         isFree: () => exporter.load.level === 0,
+        targets: () => exporter.targets,
         onRefused (target, { message }, diagnosis) {
           if (diagnosis) attachError(target, diagnosis, message)
           if (told.has(target)) return

@@ -1,6 +1,12 @@
 'use strict'
 
 const { attach, attachEarlier } = require('../captures/attach')
+const { diagnoses } = require('@memwatch/engine/diagnoses/index')
+const { processOf } = require('@memwatch/engine/history/identity')
+
+/** Diagnoses that the main thread judges for the whole process. */
+const OF_PROCESS = new Set(
+  diagnoses.filter(({ scope }) => scope === 'process').map(({ id }) => id))
 
 /**
  * Restores captures, and attaches their suspects and holders to verdicts. Emits `captured` and
@@ -25,9 +31,20 @@ class CapturesPart {
       exporter.log.error(error, 'saved captures not restored')
     }
     exporter.on('open', target => attachEarlier(target, captures.all))
-    captures.on('reading', (capture, target) => attach(target, capture))
-    captures.on('done', (capture, target) => {
+    // A capture of a worker may be due to a verdict of its main thread about the whole process.
+    const attachBoth = (
+      /** @type {import('../captures/captures').Capture} */ capture,
+      /** @type {import('@memwatch/engine/history/target').Target} */ target
+    ) => {
       attach(target, capture)
+      const main = target.hello.threadId > 0 && OF_PROCESS.has(capture.diagnosis ?? '') &&
+        exporter.targets.find(({ hello }) =>
+          hello.threadId === 0 && processOf(hello) === processOf(target.hello))
+      if (main) attach(main, capture)
+    }
+    captures.on('reading', attachBoth)
+    captures.on('done', (capture, target) => {
+      attachBoth(capture, target)
       exporter.emit(capture.error ? 'captureFailed' : 'captured', capture, target)
       if (capture.retainers) exporter.emit('holders', target)
     })

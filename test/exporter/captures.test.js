@@ -1727,6 +1727,24 @@ describe('automatic captures', () => {
       heap()
       expect(suspects.get('native-memory-leak')?.captureId).toBe(second)
     })
+  it.each([
+    ['suspected', true, ['early', 'heap']], ['ok', true, [undefined, undefined]],
+    ['confirmed', false, ['own', 'own']]
+  ])('of handles are those of objects that pile up: %s, shared %p', (state, isShared, ids) => {
+    const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
+    const known = findCase(target)
+    known.verdicts = /** @type {any} */ ([{ diagnosis: 'js-heap-leak', state, evidence: [] }])
+    const suspects = { of: 'grown bytes', total: 1, sites: [{ file: 'app.js', share: 1 }] }
+    const done = /** @type {any} */ ({ kind: 'heap_profile', requestedUnixMs: 0, suspects })
+    if (!isShared) attach(target, { ...done, id: 'own', diagnosis: 'js-heap-leak' })
+    const ofHandles = { ...done, diagnosis: 'resource-leak' }
+    const shown = () => attachedVerdicts(target)[0].suspects?.captureId
+    attach(target, { ...ofHandles, id: 'early', state: 'running' })
+    const early = shown()
+    attach(target, { ...ofHandles, id: 'early', state: 'running', suspects: null, error: 'gone' })
+    attach(target, { ...ofHandles, id: 'heap' })
+    expect([early, shown()]).toEqual(ids)
+  })
   it('of calls that open files stay when a heap profile ends', () => {
     const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
     for (const [id, of] of [['opens', 'opening seconds'], ['heap', 'grown bytes']]) {
