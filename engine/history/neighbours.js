@@ -51,9 +51,24 @@ function addNeighbours (processes, own) {
     sum.largestLiveHeapBytes = Math.max(sum.largestLiveHeapBytes, liveBytes)
     sum.heapLimitBytes += (values.heapSizeLimitBytes ?? 0) + workers.heapLimitBytes
   }
-  const names = /** @type {(keyof typeof sum)[]} */ (Object.keys(sum))
+  const names = /** @type {Exclude<keyof typeof sum, 'limitBytes'>[]} */ (Object.keys(sum))
   for (const name of names) sum[name] = Math.min(sum[name], MOST_NUMBER)
   return sum
 }
 
-module.exports = { memoryContainerOf, addNeighbours }
+/**
+ * Memory that a worker cannot use: that of the other threads of its process, and of the other
+ * processes in the container.
+ * @param {import('./target').Target | undefined} main main thread of its process
+ * @param {import('./target').Target} worker
+ * @returns {import('./tracks').Neighbours | undefined} undefined without a limit
+ */
+function addOtherThreads (main, { values: { heapPhysicalBytes = 0, externalBytes = 0 } }) {
+  const { rssBytes, containerLimitBytes: limitBytes } = main?.values ?? {}
+  if (!main || rssBytes === undefined || limitBytes === undefined) return undefined
+  const others = Math.max(0, rssBytes - heapPhysicalBytes - externalBytes)
+  const memoryBytes = Math.min(others + main.neighbours.memoryBytes, MOST_NUMBER)
+  return { ...NO_NEIGHBOURS, memoryBytes, limitBytes }
+}
+
+module.exports = { memoryContainerOf, addNeighbours, addOtherThreads }

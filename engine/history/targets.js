@@ -5,7 +5,7 @@ const { wellFormed } = require('../text/json')
 const { DOWN_INTERVALS, countIntervals } = require('./silence')
 const { identityOf, processOf } = require('./identity')
 const { Target } = require('./target')
-const { addNeighbours, memoryContainerOf } = require('./neighbours')
+const { addNeighbours, addOtherThreads, memoryContainerOf } = require('./neighbours')
 const { addWorkers } = require('./workers')
 
 /**
@@ -263,6 +263,11 @@ class Targets extends EventEmitter {
    *   frame
    */
   #neighboursOf (target) {
+    if (target.hello.threadId > 0) {
+      const threads = this.#threadsOf(target.hello)
+      return () =>
+        addOtherThreads([...threads].find(({ hello }) => hello.threadId === 0), target)
+    }
     const container = target.hello.threadId === 0 ? memoryContainerOf(target.hello) : undefined
     const processes = container === undefined ? undefined : this.#byContainer.get(container)
     if (!processes) return () => undefined

@@ -18,7 +18,8 @@ const { semiSpaceCapacity } = require('../v8/heap-spaces')
  * @property {number} heapBytes resident
  * @property {number} heapLimitBytes
  * @property {number} externalBytes
- * @typedef {object} Neighbours other processes that share the memory limit of the container, summed
+ * @typedef {object} Neighbours other processes that share the memory limit of the container,
+ *   summed. For a worker, memoryBytes includes the other threads of its process
  * @property {number} processes
  * @property {number} heaps number of V8 heaps, of main threads and workers
  * @property {number} memoryBytes resident anonymous memory
@@ -26,6 +27,8 @@ const { semiSpaceCapacity } = require('../v8/heap-spaces')
  * @property {number} liveHeapBytes sum over main threads, after their last major GC
  * @property {number} largestLiveHeapBytes largest of them
  * @property {number} heapLimitBytes
+ * @property {number} [limitBytes] for a worker: memory limit of the container, which only the main
+ *   thread reports
  * @typedef {object} Moment
  * @property {Values} values newest value of every field
  * @property {Workers} workers
@@ -252,8 +255,7 @@ const tracks = Object.freeze({
     unit: 'bytes',
     keep: 'min',
     long: true,
-    read: (values, workers, scan, { processes, memoryBytes }) =>
-      processes > 0 ? memoryBytes : undefined
+    read: (values, workers, scan, { memoryBytes }) => memoryBytes > 0 ? memoryBytes : undefined
   }),
   eventLoopActiveSeconds: field('eventLoopActiveSeconds'),
   eventLoopIdleSeconds: field('eventLoopIdleSeconds'),

@@ -2553,6 +2553,33 @@ it.each([
   }
 })
 
+it.each([
+  ['20 MiB', 20, 'suspected', / worker threads hold it/], ['10 MiB', 10, 'ok', /pages that V8/],
+  ['an unknown part', null, 'ok', /pages that V8/]
+])('memory outside the heap that grew by 30 MiB, of which workers have %s', (_, mib, expected, text) => {
+  const { judge, fix, limits } = require('../../engine/diagnoses/native-memory-leak')
+  const line = {
+    slope: 0.2 * MIB, seconds: 150, fit: 0.95, score: 5, lateRatio: 1, halvesRatio: 1,
+    steadinessRatio: 0.95
+  }
+  const known = {
+    outsideHeapBytes: 60 * MIB,
+    outsideHeapReadings: 20,
+    majorsSeen: 0,
+    memoryRunwayBytes: 800 * MIB,
+    outsideHeapTrend: { ...line, rise: 30 * MIB },
+    workersExternalTrend: mib === null ? null : { ...line, rise: mib * MIB },
+    mappedNativeBytes: 10 * MIB
+  }
+  const signals = new Proxy(known, { get: (of, name) => of[name] ?? null })
+  const { state, summary, finding, evidence } =
+    judge(/** @type {any} */ (signals), limits, hello())
+  expect({ state, summary }).toEqual({ state: expected, summary: expect.stringMatching(text) })
+  if (!finding) return
+  expect(evidence).toContainEqual(expect.objectContaining({ signal: 'workersExternalRiseBytes' }))
+  expect(fix(finding, hello(), limits)[0].change.code).toMatch(/heap_profile --thread worker-1` /)
+})
+
 describe('Buffers that stay allocated', () => {
   const MAY = '; only the next major GC shows how many of the 100 MiB of Buffers that stay ' +
     'allocated are in use'

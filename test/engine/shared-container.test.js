@@ -51,6 +51,41 @@ function watch (hellos) {
 const live = (app, seconds, of) => { for (let t = 1; t <= seconds; t++) app.step(i => of(t, i)) }
 const alone = index => Array.from({ length: index }, () => ({}))
 
+describe('worker threads in a container', () => {
+  it.each([
+    ['that leak alike share its room', 1, 2, 15],
+    ['that leak alone have it all', 1, 0, 90],
+    ['have their part before enough major GCs', 0, 2, 15]
+  ])('%s', (_, majors, otherPerSecond, secondsLeft) => {
+    const perSecond = [0, 2, otherPerSecond]
+    const { sessions, signals } = watch(perSecond.map((_, threadId) => ({ pid: 100, threadId })))
+    for (let t = 1; t <= 60; t++) {
+      const heapsMib = perSecond.map(mib => 10 + mib * t)
+      sessions.forEach((session, i) => {
+        const heapBytes = heapsMib[i] * MIB
+        session.frame(frame({
+          sequence: t,
+          uptimeSeconds: t,
+          values: {
+            heapPhysicalBytes: heapBytes,
+            heapSizeLimitBytes: 2000 * MIB,
+            liveHeapBytes: heapBytes,
+            liveHeapMajors: majors * t,
+            spaces: { old_space: [heapBytes, heapBytes, 0, heapBytes] },
+            // Only the main thread knows them.
+            ...(i === 0 && {
+              rssBytes: (90 + heapsMib[0] + heapsMib[1] + heapsMib[2]) * MIB,
+              containerLimitBytes: 420 * MIB
+            })
+          }
+        }))
+      })
+    }
+    const runway = defined(signals(1).heapRunwayBytes)
+    expect(runway / perSecond[1] / MIB).toBeCloseTo(secondsLeft, -0.5)
+  })
+})
+
 describe('processes that share a container', () => {
   it('are judged together: the sum of five heaps exceeds it, although each one fits', () => {
     const app = watch(alone(5))

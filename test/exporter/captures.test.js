@@ -1519,6 +1519,54 @@ describe('automatic captures', () => {
     // The shorter CPU profile has its turn first, at the latest now.
     expect(asked.map(([, kind]) => kind)).toEqual(['cpu_profile', 'heap_profile'])
   })
+  it('profile the worker whose Buffers grow fastest, for a verdict of its main thread', async () => {
+    const threads = [['main', 0, 50], ['worker-1', 1, 1], ['worker-2', 2, 2], ['other', 1, 9]]
+      .map(([thread, threadId, perFrame]) => {
+        const pid = thread === 'other' ? 9 : 1
+        const target = new Target({
+          hello: hello({ pid, threadId, commands: ['capture', 'force_gc'] }),
+          name: 'a',
+          thread: String(thread)
+        })
+        for (let t = 1; t <= 40; t++) {
+          const values = { externalBytes: perFrame * t * MIB, liveHeapMajors: t }
+          const at = { sequence: t, atUnixMs: 1000 * t, uptimeSeconds: t }
+          target.take(frame({ ...at, values }), 1000 * t)
+        }
+        return target
+      })
+    const captured = []
+    const automatic = new AutomaticCaptures(/** @type {any} */ ({
+      request: target => {
+        captured.push(target.thread)
+        return { finished: new Promise(() => {}) }
+      }
+    }), { targets: () => threads })
+    const ofBuffers = signals => /** @type {any} */ ({
+      diagnosis: 'native-memory-leak',
+      state: 'suspected',
+      evidence: [
+        ...signals.map(signal => ({ signal, value: 40, limit: 1 })),
+        { signal: 'outsideHeapRiseBytes', value: 60, limit: 1 }
+      ]
+    })
+    automatic.changed(threads[0], ofBuffers(['workersExternalRiseBytes']))
+    expect(captured).toEqual(['worker-2'])
+    const suspects = { of: 'grown bytes', total: 1, sites: [{ file: 'app.js', share: 1 }] }
+    const captures = Object.assign(new EventEmitter(), { restore () {}, all: [] })
+    const exporter = Object.assign(new EventEmitter(), { captures, targets: threads })
+    new CapturesPart().start(/** @type {any} */ (exporter))
+    captures.emit('done', {
+      id: '1', kind: 'heap_profile', diagnosis: 'native-memory-leak', error: null, suspects
+    }, threads[2])
+    captures.emit('done', {
+      id: '2', kind: 'heap_profile', diagnosis: 'js-heap-leak', error: null, suspects
+    }, threads[2])
+    const shownBy = target => [...findCase(target).suspects.keys()]
+    expect(threads.map(shownBy)).toEqual([
+      ['native-memory-leak'], [], ['native-memory-leak', 'js-heap-leak'], []
+    ])
+  })
   it('profile memory outside the heap at once if full GCs are allowed', () => {
     const { automatic, asked } = make()
     const commands = ['capture', 'force_gc']
