@@ -358,7 +358,10 @@ class ReportText {
     if (verdict.impact) this.#say(`Impact: ${verdict.impact}`, 2)
     const shown = verdict.evidence.slice(0, this.#mostEvidence())
     const all = verdict.evidence.length
-    this.#say(all > shown.length ? `Evidence (${shown.length} of ${all}, -v lists them)` : 'Evidence', 2)
+    const left = shown.length === 0
+      ? ': -v lists it'
+      : all > shown.length ? ` (${shown.length} of ${all}, -v lists them)` : ''
+    this.#say(`Evidence${left}`, 2)
     for (const { text } of shown) this.#say(`- ${text}`, 4)
     if (mallocAddons && mallocAddons.length > 0) {
       this.#say(`Addons with their own malloc: ${mallocAddons.join(', ')}`, 2)

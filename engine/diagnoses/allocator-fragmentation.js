@@ -279,6 +279,7 @@ function showEvidence (signals, limits, mayBeInUse) {
   const { allocatorSlackBytes: retained, rssBytes, nativeTrend: trend } = signals
   const inArenas = signals.mallocArenaShareRatio ?? 0
   const moved = findMoved(signals)
+  const leastMoved = limits.movedShareRatio * retained
   const isChurn = moved === (signals.bufferChurnBytes ?? 0)
   const needed = mayBeInUse
     ? `, and ${formatBytes(limits.certainMovedShareRatio * retained)} to be certain`
@@ -295,8 +296,8 @@ function showEvidence (signals, limits, mayBeInUse) {
     evidence('mallocArenaShareRatio', inArenas, limits.arenaShareRatio, value =>
       `${formatRatio(1 - inArenas)} of the retained memory is in [heap], the main arena, and ` +
       `${value} in the arenas of threads.`),
-    moved > 0 && evidence(
-      isChurn ? 'bufferChurnBytes' : 'nativeReusedBytes', moved, limits.movedShareRatio * retained,
+    moved > (signals.allocatorAsked === 1 ? leastMoved : 0) && evidence(
+      isChurn ? 'bufferChurnBytes' : 'nativeReusedBytes', moved, leastMoved,
       (value, limit) => `Up to ${value} of native memory and Buffers were freed (threshold ` +
         `${limit}${needed}), but RSS did not fall.`),
     trend && evidence(

@@ -21,7 +21,10 @@ module.exports = defineDiagnosis({
     'containerHighHitsPerSecond',
     'memoryPressureRatio',
     'rssShareRatio',
+    'rssPeakShareRatio',
     'rssTrend',
+    'allocatorAsked',
+    'allocatorRetainedBytes',
     'memoryRunwayBytes',
     'heapResidentBytes',
     'containerLimitHitsPerSecond',
@@ -185,6 +188,11 @@ function ruleOut (signals, limits, limit) {
     return ok(`${full} and the memory outside it (${formatBytes(beside)}) fit the container's ` +
       formatBytes(limit))
   }
+  const freed = signals.allocatorAsked === 1 ? signals.allocatorRetainedBytes ?? 0 : 0
+  if (heapLimit + beside - freed <= limit) {
+    return ok(`${full} and the memory in use outside it (${formatBytes(beside - freed)}) fit the ` +
+      `container's ${formatBytes(limit)}; malloc keeps another ${formatBytes(freed)} of freed memory`)
+  }
   const used = signals.rssShareRatio ?? 0
   if (heapLimit > limits.blindRatio * limit || used >= limits.suspectedRssShareRatio ||
     fillsWithin(signals, limits, limit) > 0) return null
@@ -209,10 +217,13 @@ function judgeAlone (signals, limits, finding, target) {
   const heapShare = (signals.heapResidentBytes ?? 0) / limit
   const isPressed = used >= limits.rssShareRatio && heapShare >= limits.heapShareRatio
   const within = fillsWithin(signals, limits, limit)
+  const peak = signals.rssPeakShareRatio ?? 0
+  const reached = peak >= limits.rssShareRatio
   return {
     state: isBlind || isPressed ? 'confirmed' : 'suspected',
     // Far below the limit there is no risk yet.
-    severity: used >= limits.suspectedRssShareRatio || within > 0 ? 'warning' : 'info',
+    severity:
+      used >= limits.suspectedRssShareRatio || reached || within > 0 ? 'warning' : 'info',
     summary: `V8 may use ${formatBytes(heapLimit)} of heap, and ${formatBytes(beside)} are in ` +
       `use outside it: together more than the container's ${formatBytes(limit)}.`,
     finding,
@@ -224,6 +235,8 @@ function judgeAlone (signals, limits, finding, target) {
       isBlind && evidence('heapSizeLimitBytes', heapLimit, limits.blindRatio * limit, () =>
         resize ? whyKept(resize, limit) : whyBlind(target, limit)),
       showRss(rssBytes, limit, isBlind ? null : heapShare, limits),
+      reached && evidence('rssPeakShareRatio', peak, limits.rssShareRatio, (value, limit) =>
+        `RSS reached ${value} of the limit in that time (a warning from ${limit} on).`),
       within > 0 && evidence('rssGrowthBytesPerSecond', signals.rssTrend?.slope ?? 0, 0, value =>
         `RSS grows by ${value}, and would reach the limit within ${formatSeconds(within)}: ` +
         `${formatBytes(signals.memoryRunwayBytes ?? 0)} are left.`),

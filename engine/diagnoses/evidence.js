@@ -48,7 +48,7 @@ function cpuTimeEvidence ({ cpuTimeRatio, cpuThrottledRatio }, judged) {
   if (cpuTimeRatio === null || cpuTimeRatio >= NEARLY_ALL) return []
   const why = cpuThrottledRatio
     ? `its CPU quota throttled the container in ${formatRatio(cpuThrottledRatio)} of the periods`
-    : 'other processes or a CPU quota took the rest'
+    : 'other threads, other processes or a CPU quota took the rest'
   return [
     evidence(
       'cpuTimeRatio',

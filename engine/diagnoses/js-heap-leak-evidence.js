@@ -54,7 +54,8 @@ function showGrownWith (signals, rise, limits) {
       .map(({ trend, ...what }) => ({ ...what, count: trend?.rise ?? 0, score: trend?.score ?? 0 }))
       .filter(({ count, score }) => count >= limits.grownWith && score >= limits.score)
       .map(({ of, name, count }) =>
-        evidence(`${of}Rise`, count, 0, value => `At the same time, ${name} grew by ${value}.`)),
+        evidence(`${of}Rise`, Math.round(count), 0, value =>
+          `At the same time, ${name} grew by ${value}.`)),
     listenerWarnings && evidence('listenerWarnings', listenerWarnings, 0, value =>
       `Node warned of ${value} emitter(s) with too many listeners.`)
   )

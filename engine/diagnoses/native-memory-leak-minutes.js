@@ -292,8 +292,8 @@ function showLine (signals, limits, line, whole, { neededBytes, pauses }) {
       `${nameLimit(signals)} (threshold ${limit}).`),
     // V8 also counts Buffers whose pages the app has not written, which are not resident.
     evidence('externalRiseBytes', external, limits.placeShareRatio * rise, value =>
-      `V8 counts ${external > rise ? 'all' : value} of ${formatBytes(rise)} as external ` +
-      `memory${inBuffers}.`)
+      `V8 counts ${external > rise ? 'all' : value} of the ${formatBytes(rise)} of the trend as ` +
+      `external memory${inBuffers}.`)
   ]
 }
 

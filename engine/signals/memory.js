@@ -64,6 +64,17 @@ module.exports = {
       return values.length > 0 && containerLimitBytes ? median(values) / containerLimitBytes : null
     }
   }),
+  rssPeakShareRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: `Highest RSS of the last ${RATE_SECONDS} s, divided by the memory limit of the container.`,
+    compute: window => {
+      const { values } = window.points('rssBytes', RATE_SECONDS)
+      const { containerLimitBytes } = window.values
+      return values.length > 0 && containerLimitBytes
+        ? Math.max(...values) / containerLimitBytes
+        : null
+    }
+  }),
   memoryRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     expected: 'on Linux, from /proc',

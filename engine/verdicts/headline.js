@@ -67,7 +67,9 @@ function summarize (verdicts, workers = 0) {
     return { ...base, state: certainty, diagnosis, severity, text }
   }
   if (verdicts.length === 0) return { ...base, state: 'undecided', text: NOT_JUDGED }
-  if (undecided.length > 0) return { ...base, state: 'undecided', ...describeOpen(undecided) }
+  if (undecided.length > 0) {
+    return { ...base, state: 'undecided', ...describeOpen(undecided, workers) }
+  }
   const ruledOut = verdicts.filter(({ state, opportunity }) => state === 'ok' && !opportunity)
   if (ruledOut.length === 0) return { ...base, state: 'undecided', text: NOTHING_TO_JUDGE }
   const checks = `${ruledOut.length} ${ruledOut.length === 1 ? 'check' : 'checks'}`
@@ -76,7 +78,8 @@ function summarize (verdicts, workers = 0) {
     const text = `Nothing found in ${checks}. Not checked: ${missing}.`
     return { ...base, state: 'limited', text }
   }
-  const text = `Healthy: ${checks} ruled out${nameWorkers(workers)}.` +
+  const forThread = workers > 0 ? ' for the main thread' : ''
+  const text = `Healthy: ${checks} ruled out${forThread}.${nameWorkers(workers)}` +
     `${othersOpen(verdicts)}${toGain(verdicts)}`
   return { ...base, state: 'ok', text }
 }
@@ -144,14 +147,16 @@ function describeFound ([first, ...others]) {
 
 /**
  * @param {Verdict[]} open
+ * @param {number} workers
  * @returns {{ text: string, waitSeconds: number | null }}
  */
-function describeOpen ([first, ...others]) {
+function describeOpen ([first, ...others], workers) {
   const open = [first, ...others]
   const also = others.length > 0
     ? ` Also open: ${others.map(({ diagnosis }) => diagnosis).join(', ')}.`
     : ''
-  const reason = `Undecided: ${first.diagnosis}: ${first.summary}.${also}`
+  const reason =
+    `Undecided: ${first.diagnosis}: ${first.summary}.${also}${nameWorkers(workers)}`
   const waiting = open.filter(({ open }) => open?.until === 'readings')
   // No open check will be decided by waiting: the summary names the setting to change.
   if (waiting.length === 0) return { text: reason, waitSeconds: null }
@@ -166,10 +171,9 @@ function describeOpen ([first, ...others]) {
 /** @param {number} count */
 function nameWorkers (count) {
   if (count === 0) return ''
-  const have = count === 1
-    ? 'Its worker has verdicts of its own'
-    : `Its ${count} workers have verdicts of their own`
-  return ` for the main thread. ${have}`
+  return count === 1
+    ? ' Its worker has verdicts of its own.'
+    : ` Its ${count} workers have verdicts of their own.`
 }
 
 /** @param {readonly Verdict[]} verdicts */

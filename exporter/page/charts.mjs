@@ -182,6 +182,7 @@ export const charts = [
     ],
     evidence: {
       rssBytes: level,
+      rssPeakShareRatio: text,
       rssGrowthBytesPerSecond: slope('rssBytes'),
       containerLimitBytes: levelOf(last('rssBytes')),
       containerHeapLimitBytes: text, // The value covers several processes, and the chart only one.
