@@ -19,7 +19,9 @@ const kinds = Object.freeze({
     mostSeconds: 60,
     extension: 'cpuprofile',
     mediaType: 'application/json',
-    help: 'one sample a millisecond; opens in Chrome DevTools, VS Code and speedscope'
+    help:
+      'one sample a millisecond (automatic captures that seek rare calls: four); opens in Chrome ' +
+      'DevTools, VS Code and speedscope'
   },
   heap_profile: {
     title: 'allocations that survive GCs, by function',
