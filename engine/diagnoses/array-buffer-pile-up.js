@@ -99,14 +99,15 @@ module.exports = defineDiagnosis({
   judge (signals, limits, target) {
     const { externalMajorsPerSecond: majors, externalMajorPauseRatio: pauses, rssBytes } = signals
     const { externalMajorsPerCpuSecond: perCpuSecond, externalMajorCpuRatio: cpuRatio } = signals
-    const waiting = waitingOf(signals, limits)
+    const waiting = waitingOf(signals, limits, limits.majorsPerCpuSecond)
     const share = waiting / rssBytes
     const collects =
       cpuRatio >=
       (perCpuSecond >= limits.majorsPerCpuSecond ? limits.majorRatio : limits.costlyMajorRatio)
     const waits = waiting >= limits.waitingBytes && share >= limits.waitingShareRatio
     if (!collects || !waits) {
-      return ok(`up to ${formatBytes(waiting)} of unused Buffers wait between GCs, and V8 counts ` +
+      const counted = waitingOf(signals, limits, limits.countedMajorsPerCpuSecond)
+      return ok(`up to ${formatBytes(counted)} of unused Buffers wait between GCs, and V8 counts ` +
         `${formatNumber(majors)} major GCs a second for them ` +
         `(${wallAndCpu(signals, pauses, cpuRatio)})${sayUnseen(signals, limits)}`)
     }
@@ -205,12 +206,14 @@ module.exports = defineDiagnosis({
  * @param {Pick<Signals, 'externalWaitingBytes' | 'externalPeakBytes' | 'externalMajorsPerSecond' |
  *   'externalMajorsPerCpuSecond' | 'externalTrend' | 'webassemblyGrowthBytesPerSecond'>} signals
  * @param {Limits} limits
+ * @param {number} flatMajors least rate of these collections where external memory does not grow,
+ *   per CPU-second
  */
-function waitingOf (signals, limits) {
+function waitingOf (signals, limits, flatMajors) {
   const { externalWaitingBytes, externalPeakBytes, externalTrend } = signals
   const keptPerSecond = (externalTrend?.slope ?? 0) * (externalTrend?.fit ?? 0)
   const isFlat = externalTrend !== null && keptPerSecond <= 0
-  const least = isFlat ? limits.countedMajorsPerCpuSecond : limits.majorsPerCpuSecond
+  const least = isFlat ? flatMajors : limits.majorsPerCpuSecond
   const areForBuffers =
     signals.externalMajorsPerCpuSecond >= least &&
     signals.externalMajorsPerSecond > keptPerSecond / limits.collectedFromBytes &&

@@ -69,6 +69,8 @@ module.exports = defineDiagnosis({
     atOnceSeconds: 15,
     // The heap is the cause if its resident memory reaches this share of the same limit.
     heapShareRatio: 0.4,
+    // The text tells freed memory of malloc from this share of the memory outside the heap on.
+    freedShareRatio: 0.2,
     // Share of time spent waiting for memory above memory.high.
     pressureRatio: 0.1,
     // A young generation above this share of the container is too large: V8 derived its size from
@@ -188,13 +190,10 @@ function ruleOut (signals, limits, limit) {
     return ok(`${full} and the memory outside it (${formatBytes(beside)}) fit the container's ` +
       formatBytes(limit))
   }
-  const freed = signals.allocatorAsked === 1 ? signals.allocatorRetainedBytes ?? 0 : 0
-  if (heapLimit + beside - freed <= limit) {
-    return ok(`${full} and the memory in use outside it (${formatBytes(beside - freed)}) fit the ` +
-      `container's ${formatBytes(limit)}; malloc keeps another ${formatBytes(freed)} of freed memory`)
-  }
   const used = signals.rssShareRatio ?? 0
-  if (heapLimit > limits.blindRatio * limit || used >= limits.suspectedRssShareRatio ||
+  const isNear = used >= limits.suspectedRssShareRatio ||
+    (signals.rssPeakShareRatio ?? 0) >= limits.rssShareRatio
+  if (heapLimit > limits.blindRatio * limit || isNear ||
     fillsWithin(signals, limits, limit) > 0) return null
   return ok(`${full} and the other memory would not fit the container's ${formatBytes(limit)}, ` +
     `but RSS is only ${formatRatio(used)} of it`)
@@ -219,13 +218,18 @@ function judgeAlone (signals, limits, finding, target) {
   const within = fillsWithin(signals, limits, limit)
   const peak = signals.rssPeakShareRatio ?? 0
   const reached = peak >= limits.rssShareRatio
+  const freed = signals.allocatorAsked === 1 ? signals.allocatorRetainedBytes ?? 0 : 0
+  const isFreed = freed >= limits.freedShareRatio * beside
   return {
     state: isBlind || isPressed ? 'confirmed' : 'suspected',
     // Far below the limit there is no risk yet.
     severity:
       used >= limits.suspectedRssShareRatio || reached || within > 0 ? 'warning' : 'info',
-    summary: `V8 may use ${formatBytes(heapLimit)} of heap, and ${formatBytes(beside)} are in ` +
-      `use outside it: together more than the container's ${formatBytes(limit)}.`,
+    summary: `V8 may use ${formatBytes(heapLimit)} of heap, and ${formatBytes(beside)} are ` +
+      (isFreed
+        ? `resident outside it, of which malloc counts ${formatBytes(freed)} as free`
+        : 'in use outside it') +
+      `: together more than the container's ${formatBytes(limit)}.`,
     finding,
     evidence: listEvidence(
       evidence('heapSizeLimitBytes', heapLimit, limit - beside, (value, limit) =>

@@ -113,6 +113,22 @@ function findTakenBytes (signals, limits, { slope, seconds }, runway) {
 const sayForced = ({ liveHeapForcedReadings: count }) =>
   count ? `; ${formatNumber(count)} of the last readings follow full GCs that memwatch ran` : ''
 
+/**
+ * Room for the growth of a thread. Other threads and processes fill the container of a worker at
+ * the same time.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} runway room left to the thread's own limit, in bytes
+ * @param {number} growth of the thread, bytes a second
+ * @returns {number} bytes
+ */
+function shareRoom (signals, { leastPartRatio }, runway, growth) {
+  const { threadRoomBytes: room, otherThreadsGrowthBytesPerSecond: others } = signals
+  if (room === null || others === null) return runway
+  const part = growth / (growth + others)
+  return part < leastPartRatio ? runway : Math.min(runway, part * room)
+}
+
 module.exports = {
-  PATTERNS, findGrowing, findTakenBytes, nameLimit, sayForced, showGrownWith, showSharers
+  PATTERNS, findGrowing, findTakenBytes, nameLimit, sayForced, shareRoom, showGrownWith, showSharers
 }

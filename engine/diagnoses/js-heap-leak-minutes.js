@@ -9,7 +9,7 @@ const {
   isNearLimit, judgeNearLimit, judgeSlower, ruleOutFilling
 } = require('./js-heap-leak-slowing')
 const {
-  findGrowing, findTakenBytes, nameLimit, sayForced, showGrownWith, showSharers
+  findGrowing, findTakenBytes, nameLimit, sayForced, shareRoom, showGrownWith, showSharers
 } = require('./js-heap-leak-evidence')
 const {
   formatBytes, formatNumber, formatRatio, formatSeconds, formatValue
@@ -248,7 +248,8 @@ function secondsToFill (signals, limits, runway, growth, late) {
  * @returns {Judgement}
  */
 function judgeLine (signals, limits, line, mayBeCertain = true) {
-  const { rise, growth, seconds, fit, late, runway, room } = line
+  const { rise, growth, seconds, fit, late, room } = line
+  const runway = shareRoom(signals, limits, line.runway, growth)
   const whole = wholeOf(signals, limits, line)
   const growing = { rise: whole.rise, seconds: whole.seconds, runway: room }
   const certainBytes = findCertainBytes(limits, growing)
@@ -349,15 +350,15 @@ function showLine (signals, limits, line, whole, certainBytes) {
  * rarely that enough readings take many minutes.
  * @param {Signals} signals
  * @param {Limits} limits
- * @param {number} runway bytes
+ * @param {number} ownRunway bytes
  * @returns {Judgement | null} null if too few objects survived, or the growth is not a straight
  *   line
  */
-function judgeFewReadings (signals, limits, runway) {
+function judgeFewReadings (signals, limits, ownRunway) {
   const { promotedKeptRatio: kept, keptTrend } = signals
   if (kept === null || keptTrend === null) return null
   const { rise, slope: growth, seconds, fit, lateRatio: late, isLine } = keptTrend
-  const room = runway + findTakenBytes(signals, limits, keptTrend, runway)
+  const room = ownRunway + findTakenBytes(signals, limits, keptTrend, ownRunway)
   const isKept =
     kept >= limits.promotedKeptRatio &&
     isWorthSuspicion(rise, rise / (rise + room), limits) &&
@@ -365,6 +366,7 @@ function judgeFewReadings (signals, limits, runway) {
   if (!isKept || late < limits.lateGrowthRatio || fit < limits.fit) return null
   const known = ruleOutKnown(signals, limits, { rise, seconds })
   if (known) return known
+  const runway = shareRoom(signals, limits, ownRunway, growth)
   const fillsInSeconds = secondsToFill(signals, limits, runway, growth, late)
   const { secondsLeft, inTime } = timeLeft(fillsInSeconds, seconds, limits)
   const isCertain = isLine && rise >= limits.certainRiseBytes

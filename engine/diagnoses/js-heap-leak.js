@@ -23,6 +23,8 @@ module.exports = defineDiagnosis({
   uses: [
     'liveHeapBytes',
     'liveHeapTrend',
+    'threadRoomBytes',
+    'otherThreadsGrowthBytesPerSecond',
     'liveHeapFallRatio',
     'liveHeapStandsSeconds',
     'liveHeapRoseSeconds',
@@ -110,6 +112,9 @@ module.exports = defineDiagnosis({
     // The container's limit is reached first if it leaves less than this share of the room below
     // the heap's own limit.
     ownRunwayRatio: 0.99,
+    // A worker whose heap grows by less than this share of all growth in its container is not told
+    // the time at which the other memory fills the container.
+    leastPartRatio: 0.1,
     ...URGENCY_LIMITS,
     // Growth that was first seen at this age may have begun at the start of the process. It did if
     // the same rate since the start explains this share of the live heap, and not much more.

@@ -45,7 +45,7 @@ const PLACES = Object.freeze({
     title: 'Drop the references to retained Buffers in the worker threads',
     code: 'The external memory of worker threads grows at the same time: a Map, an array, a cache ' +
       'without a limit, or a queue in the code of a worker holds Buffers, ArrayBuffers or ' +
-      'WebAssembly memories. Limit its size. `CAPTURE --thread worker-1` names the lines that ' +
+      'WebAssembly memories. Limit its size. `CAPTURE --thread worker-N` names the lines that ' +
       'create them; memwatch top lists the threads.'
   },
   silentWorkers: {
@@ -112,7 +112,7 @@ function findPlace (signals, { placeShareRatio, countedShareRatio }, rise, growt
   if (buffers > placeShareRatio * rise || (isCounted && buffers > countedShareRatio * external)) {
     return 'buffers'
   }
-  if ((signals.workersExternalTrend?.rise ?? 0) > placeShareRatio * rise) return 'workers'
+  if ((signals.workersExternalTrend?.slope ?? 0) > placeShareRatio * growth) return 'workers'
   if ((signals.silentWorkerHeapGrowthBytesPerSecond ?? 0) > placeShareRatio * growth) {
     return 'silentWorkers'
   }
@@ -161,10 +161,9 @@ const nameLimit = ({ containerLimitBytes }) =>
  * @param {keyof typeof PLACES} place
  * @param {Signals} signals
  * @param {Limits} limits
- * @param {{ rise: number, growth: number }} line bytes, and bytes per second, of all memory outside
- *   the heap
+ * @param {number} growth bytes per second, of all memory outside the heap
  */
-const showPlace = (place, signals, limits, { rise, growth }) => [
+const showPlace = (place, signals, limits, growth) => [
   place === 'webassembly' &&
     evidence(
       'webassemblyGrowthBytesPerSecond',
@@ -174,10 +173,10 @@ const showPlace = (place, signals, limits, { rise, growth }) => [
     ),
   place === 'workers' &&
     evidence(
-      'workersExternalRiseBytes',
-      signals.workersExternalTrend?.rise ?? 0,
-      limits.placeShareRatio * rise,
-      value => `Buffers and other external memory of worker threads grew by ${value}.`
+      'workersExternalGrowthBytesPerSecond',
+      signals.workersExternalTrend?.slope ?? 0,
+      limits.placeShareRatio * growth,
+      value => `Buffers and other external memory of worker threads grow by ${value}.`
     ),
   place === 'silentWorkers' &&
     evidence(

@@ -204,7 +204,9 @@ function judgeLine (signals, limits, line) {
     : findCertainBytes(limits, whole)
   const isEnough = steady >= limits.steadinessRatio && whole.rise >= neededBytes
   const pauses = (signals.outsideHeapLatelyRatio ?? 1) < limits.pausesRatio
-  const isCertain = isEnough && !pauses && signals.majorsSeen >= limits.majors
+  // The GCs of the main thread free no Buffers of workers.
+  const isCollected = place !== 'workers' && signals.majorsSeen >= limits.majors
+  const isCertain = isEnough && !pauses && isCollected
   const { secondsLeft, inTime } = timeLeft(pauses ? Infinity : runway / growth, seconds, limits)
   const rate = formatValue(growth, 'bytesPerSecond')
   return {
@@ -224,8 +226,8 @@ function judgeLine (signals, limits, line) {
       `${sayPlace(place, signals, limits, rise)}${isCertain ? '' : `; ${MAY_FILL}`}.`,
     finding: { place, growthBytesPerSecond: growth },
     evidence: listEvidence(
-      showLine(signals, limits, line, whole, { neededBytes, pauses }),
-      ...showPlace(place, signals, limits, line),
+      showLine(signals, limits, line, whole, { neededBytes, pauses, place }),
+      ...showPlace(place, signals, limits, growth),
       showFreed(signals, limits, rise, mayBeFreed)
     ),
     impact: `There is room for ${formatBytes(runway)} below ` +
@@ -267,20 +269,22 @@ const isFreedInDoubt = (signals, limits, rise) =>
  * @param {Limits} limits
  * @param {Line} line
  * @param {Line & { overSeconds: number }} whole the line with earlier growth along it
- * @param {{ neededBytes: number, pauses: boolean }} options pauses: it hardly grew lately
+ * @param {{ neededBytes: number, pauses: boolean, place: keyof typeof PLACES }} options pauses: it
+ *   hardly grew lately
  */
-function showLine (signals, limits, line, whole, { neededBytes, pauses }) {
+function showLine (signals, limits, line, whole, { neededBytes, pauses, place }) {
   const { rise, growth, seconds, steady } = line
   const { majorsSeen, outsideHeapReadings: readings } = signals
   const external = Math.max(0, signals.externalTrend?.rise ?? 0)
   const buffers = Math.min(external, rise, signals.arrayBuffersTrend?.rise ?? 0)
   const inBuffers = buffers > 0 ? `, ${formatBytes(buffers)} of that in Buffers` : ''
-  return [
+  const isOfMain = place !== 'workers'
+  return listEvidence(
     evidence('outsideHeapGrowthBytesPerSecond', growth, 0, value =>
       `Resident memory outside the heap ${pauses ? 'grew' : 'grows'}: ${value}, over ` +
       `${formatSeconds(seconds)} and ` +
       `${formatNumber(readings)} readings.`),
-    evidence('majorsSeen', majorsSeen, limits.majors, value =>
+    isOfMain && evidence('majorsSeen', majorsSeen, limits.majors, value =>
       majorsSeen >= limits.majors
         ? `${value} major GCs in the second half of this time did not free it.`
         : 'No major GC ran in the second half of this time: the growth may be garbage.'),
@@ -291,10 +295,10 @@ function showLine (signals, limits, line, whole, { neededBytes, pauses }) {
       `${formatRatio(whole.rise / (whole.rise + whole.runway))} of the way to ` +
       `${nameLimit(signals)} (threshold ${limit}).`),
     // V8 also counts Buffers whose pages the app has not written, which are not resident.
-    evidence('externalRiseBytes', external, limits.placeShareRatio * rise, value =>
+    isOfMain && evidence('externalRiseBytes', external, limits.placeShareRatio * rise, value =>
       `V8 counts ${external > rise ? 'all' : value} of the ${formatBytes(rise)} of the trend as ` +
       `external memory${inBuffers}.`)
-  ]
+  )
 }
 
 /**

@@ -152,7 +152,7 @@ function judgeLong (signals, limits) {
           collected
             ? `${value} major GCs in the last minutes did not free it.`
             : 'No major GC ran lately: the growth may be garbage.'),
-        ...showPlace(place, signals, limits, { rise, growth: growthBytesPerSecond }),
+        ...showPlace(place, signals, limits, growthBytesPerSecond),
         mayBeFreed &&
           evidence(
             'bufferChurnBytes', signals.bufferChurnBytes ?? 0, limits.churnShareRatio * rise,

@@ -57,16 +57,17 @@ function addNeighbours (processes, own) {
 }
 
 /**
- * Memory that a worker cannot use: that of the other threads of its process, and of the other
- * processes in the container.
+ * Memory that the heap of a worker cannot use: all other memory of its process, and that of the
+ * other processes in the container.
  * @param {import('./target').Target | undefined} main main thread of its process
  * @param {import('./target').Target} worker
- * @returns {import('./tracks').Neighbours | undefined} undefined without a limit
+ * @returns {import('./tracks').Neighbours | undefined} undefined without a limit, or
+ *   while the main thread is not connected
  */
-function addOtherThreads (main, { values: { heapPhysicalBytes = 0, externalBytes = 0 } }) {
+function addOtherThreads (main, { values: { heapPhysicalBytes = 0 } }) {
   const { rssBytes, containerLimitBytes: limitBytes } = main?.values ?? {}
-  if (!main || rssBytes === undefined || limitBytes === undefined) return undefined
-  const others = Math.max(0, rssBytes - heapPhysicalBytes - externalBytes)
+  if (!main?.connected || rssBytes === undefined || limitBytes === undefined) return undefined
+  const others = Math.max(0, rssBytes - heapPhysicalBytes)
   const memoryBytes = Math.min(others + main.neighbours.memoryBytes, MOST_NUMBER)
   return { ...NO_NEIGHBOURS, memoryBytes, limitBytes }
 }

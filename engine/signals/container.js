@@ -1,6 +1,6 @@
 'use strict'
 
-const { shareOfLimit } = require('./shared-room')
+const { neighboursGrowth, shareOfLimit } = require('./shared-room')
 
 /** @typedef {import('./index').Signal} Signal */
 
@@ -59,6 +59,20 @@ module.exports = {
     unit: 'bytes',
     help: 'Live heaps of the other processes, after the last major GC of each.',
     compute: ({ neighbours }) => neighbours.liveHeapBytes
+  }),
+  threadRoomBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: "For a worker: memory that its container's limit leaves beside all other memory in it.",
+    compute: ({ neighbours: { limitBytes, memoryBytes }, values: { liveHeapBytes } }) =>
+      limitBytes === undefined || liveHeapBytes === undefined
+        ? null
+        : Math.max(0, limitBytes - memoryBytes - liveHeapBytes)
+  }),
+  otherThreadsGrowthBytesPerSecond: /** @type {Signal} */ ({
+    unit: 'bytesPerSecond',
+    help: 'For a worker: growth of that other memory.',
+    compute: window =>
+      window.neighbours.limitBytes === undefined ? null : neighboursGrowth(window)
   }),
   containerShareBytes: /** @type {Signal} */ ({
     unit: 'bytes',

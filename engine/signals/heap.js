@@ -3,7 +3,7 @@
 const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
 const { median } = require('../statistics/quantile')
 const {
-  countForcedReadings, growthOf, lineSeconds, liveHeapTrend, pointsAfterMajors
+  countForcedReadings, lineSeconds, liveHeapTrend, pointsAfterMajors
 } = require('./growth')
 const { readOldLimit } = require('./heap-sizes')
 const { besideHeapBytes } = require('./memory')
@@ -15,24 +15,20 @@ const { oldUsedBytes } = require('../v8/heap-spaces')
 
 /** @typedef {import('./index').Signal} Signal */
 
-const oldSpaceGrowth = growthOf('oldSpaceBytes')
-
 /**
  * @param {import('../history/window').Window} window
  * @param {number | undefined} heapBytes live heap
  * @returns {number | null} bytes
  */
 function runwayFrom (window, heapBytes) {
-  const { heapSizeLimitBytes, containerLimitBytes = window.neighbours.limitBytes } = window.values
+  const { heapSizeLimitBytes, containerLimitBytes } = window.values
   if (heapBytes === undefined || heapSizeLimitBytes === undefined) return null
   // The heap shares the container with all other resident memory.
   const beside = besideHeapBytes.compute(window) ?? 0
   const own = (readOldLimit(window) ?? heapSizeLimitBytes) - heapBytes
   if (containerLimitBytes === undefined) return Math.max(0, own)
   const left = containerLimitBytes - beside - window.neighbours.memoryBytes - heapBytes
-  // With few major GCs yet, the old space shows the growth; it includes garbage.
-  const { trend: line } = liveHeapTrend(window)
-  const part = partOfRoom(window, (line ?? oldSpaceGrowth(window).trend)?.slope)
+  const part = partOfRoom(window, liveHeapTrend(window).trend?.slope)
   return Math.max(0, Math.min(own, left * part))
 }
 

@@ -17,16 +17,16 @@ function neighboursGrowth (window) {
 }
 
 /**
- * This process's share of the room left in its container, or that of a worker. Neighbours that grow
- * also use the room: each of five processes with equal leaks has a fifth of it, and a process that
- * leaks alone has all of it.
+ * This process's share of the room left in its container. Neighbours that grow also use the room:
+ * each of five processes with equal leaks has a fifth of it, and a process that leaks alone has all
+ * of it.
  *
  * @param {import('../history/window').Window} window
- * @param {number | undefined} growthBytesPerSecond growth of this process, or of this worker
+ * @param {number | undefined} growthBytesPerSecond growth of this process
  * @returns {number} ratio, 1 without neighbours that grow
  */
 function partOfRoom (window, growthBytesPerSecond = 0) {
-  if (window.neighbours.memoryBytes === 0 || growthBytesPerSecond <= 0) return 1
+  if (window.neighbours.processes === 0 || growthBytesPerSecond <= 0) return 1
   return growthBytesPerSecond / (growthBytesPerSecond + neighboursGrowth(window))
 }
 
@@ -46,4 +46,4 @@ function shareOfLimit ({ values, neighbours }) {
   return filesBytes + (containerLimitBytes - filesBytes) * part
 }
 
-module.exports = { partOfRoom, shareOfLimit }
+module.exports = { neighboursGrowth, partOfRoom, shareOfLimit }

@@ -1,5 +1,6 @@
 'use strict'
 
+const { diagnoses } = require('@memwatch/engine/diagnoses/index')
 const { originOf } = require('@memwatch/engine/text/code-owner')
 const { findCase } = require('@memwatch/engine/verdicts/case')
 
@@ -9,6 +10,9 @@ const { findCase } = require('@memwatch/engine/verdicts/case')
  */
 const DIAGNOSES = { heap_profile: 'js-heap-leak', cpu_profile: 'event-loop-blocked' }
 
+/** Diagnoses that the main thread judges for the whole process. */
+const OF_PROCESS = new Set(
+  diagnoses.filter(({ scope }) => scope === 'process').map(({ id }) => id))
 /** Diagnosis of objects that pile up. */
 const OF_OBJECTS = 'js-heap-leak'
 /** Diagnosis of a full heap, which may grow or not. */
@@ -55,20 +59,25 @@ function attach (target, capture) {
     findCase(target).suspects.get(diagnosis)?.suspects ?? {}
   const isWeak = suspects.of === 'native seconds' && suspects.sites[0].share < MAIN_CALL_SHARE
   if (isWeak && !known.every(isOfNode)) return
-  // A heap profile shows other growth than files: their descriptors are numbers.
-  if (of === 'opening seconds' && suspects.of === 'grown bytes') return
+  // File descriptors are numbers: while they pile up, a heap profile shows other growth, unless
+  // most of it has one owner, such as open streams.
+  const isOfFiles = of === 'opening seconds' && suspects.of === 'grown bytes' &&
+    findCase(target).verdicts.some(({ evidence }) =>
+      evidence.some(({ signal }) => signal === 'fileDescriptorsOfFiles'))
+  if (isOfFiles && suspects.sites[0].share < MAIN_CALL_SHARE) return
   const attached = { captureId: id, kind, atUnixMs: requestedUnixMs, suspects }
   const isRunning = capture.state === 'running'
   // While the first samples name only Node.js itself, later ones may name the app. At the end they
   // replace no other suspects.
   if (suspects.sites.every(isOfNode) && (isRunning || !known.every(isOfNode))) return
   const all = findCase(target)[isRunning ? 'earlySuspects' : 'suspects']
-  all.set(diagnosis, attached)
   // Handles that pile up hold objects. One heap profile is made for both findings.
+  const ofObjects = findCase(target).suspects.get(OF_OBJECTS)
   const isShared = diagnosis === 'resource-leak' && kind === 'heap_profile' &&
-    !findCase(target).suspects.has(OF_OBJECTS) &&
+    (!ofObjects || ofObjects.captureId === findCase(target).suspects.get(diagnosis)?.captureId) &&
     findCase(target).verdicts.some(({ diagnosis, state }) =>
       diagnosis === OF_OBJECTS && (state === 'suspected' || state === 'confirmed'))
+  all.set(diagnosis, attached)
   if (isShared) all.set(OF_OBJECTS, attached)
 }
 
@@ -89,14 +98,17 @@ function attachError (target, diagnosis, error) {
  */
 function attachEarlier (target, captures) {
   const { hello, thread } = target
+  // A capture of a worker may be due to a verdict of the main thread.
+  const isOf = (/** @type {import('./captures').Capture} */ capture) => capture.thread === thread ||
+    (hello.threadId === 0 && OF_PROCESS.has(capture.diagnosis ?? ''))
   for (const capture of captures.slice().reverse()) {
     const isSame =
       capture.pid === hello.pid &&
       capture.host === (hello.host ?? null) &&
       capture.startedAtUnixMs === hello.startedAtUnixMs &&
-      capture.thread === thread
+      isOf(capture)
     if (isSame) attach(target, capture)
   }
 }
 
-module.exports = { attach, attachEarlier, attachError }
+module.exports = { attach, attachEarlier, attachError, OF_PROCESS }

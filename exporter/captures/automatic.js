@@ -55,8 +55,8 @@ const MOST_DEATHS = 1000
  * @typedef {import('./plan-capture').Target} Target
  * @typedef {import('./plan-capture').Found} Found
  * @typedef {Parameters<import('./captures').Captures['request']>[1]} Options
- * @typedef {{ rule: CaptureRule, target: Target, thread: Target, options: Options,
- *   attempt: number }} Wish thread: the target that is captured
+ * @typedef {{ rule: CaptureRule, target: Target, found: Found | undefined, options: Options,
+ *   attempt: number }} Wish
  */
 
 /** @param {unknown} error */
@@ -373,7 +373,7 @@ class AutomaticCaptures {
     const options = {
       ...plan, rule: name, diagnosis: found?.diagnosis, ...(names && { names })
     }
-    this.#waiting.push({ rule, target, thread, options, attempt })
+    this.#waiting.push({ rule, target, found, options, attempt })
     return true
   }
 
@@ -399,10 +399,12 @@ class AutomaticCaptures {
 
   /** @param {Wish} wish */
   async #make (wish) {
-    const { rule, target, thread, options, attempt } = wish
+    const { rule, target, found, options, attempt } = wish
     const { diagnosis = '' } = options
     const known = findCase(target).suspects.get(diagnosis)?.suspects.sites ?? []
     if (rule.isNeeded && !rule.isNeeded(known)) return
+    // A pool may have replaced the worker while the capture waited.
+    const thread = findThread(target, found, this.#targets)
     try {
       const { errorCode } = await this.#captures.request(thread, options).finished
       if (errorCode !== null && MAY_PASS.has(errorCode)) {

@@ -11,33 +11,31 @@ const STREAMS = /^(?:create)?(?:Read|Write)Stream$/
 const OF_FILES = /^node:(?:fs$|internal\/fs\/)/
 
 /**
- * Finds the functions that open files, and without any those that create streams of files. A file
+ * Finds the functions that open files, and after them those that create streams of files. A file
  * descriptor is a number, so a heap profile shows nobody who keeps one. All opened files count,
  * also those that are closed again.
  * @param {import('./cpu-suspects').CpuProfile} profile
  * @param {string} [agentFolder]
  */
 function fileOpens (profile, agentFolder) {
-  const opens = callsOf(OPENS, profile, agentFolder)
-  return opens.sites.length > 0 ? opens : callsOf(STREAMS, profile, agentFolder)
+  const found = cpuSites(profile, agentFolder, stack => {
+    // The function of Node.js that JavaScript of the app or of a package called.
+    const caller = stack.findIndex(({ callFrame }) => isOfUser(callFrame))
+    const called = stack[caller - 1]?.callFrame
+    const isOpen = called && OF_FILES.test(called.url) &&
+      (OPENS.test(called.functionName) || STREAMS.test(called.functionName))
+    const { owner, callees } = ownerOf(stack)
+    if (!isOpen || !owner) return null
+    const dependency = callees.find(({ callFrame }) => originOf(callFrame) === 'dependency')
+    const via = dependency ? packageOf(dependency.callFrame.url) : null
+    return { callFrame: owner.callFrame, via, call: called.functionName }
+  })
+  const isStream = (/** @type {typeof found.sites[number]} */ { call }) => STREAMS.test(call ?? '')
+  return {
+    ...found,
+    sites: [...found.sites].sort((a, b) => Number(isStream(a)) - Number(isStream(b)))
+  }
 }
-
-/**
- * @param {RegExp} names
- * @param {import('./cpu-suspects').CpuProfile} profile
- * @param {string} [agentFolder]
- */
-const callsOf = (names, profile, agentFolder) => cpuSites(profile, agentFolder, stack => {
-  // The function of Node.js that JavaScript of the app or of a package called.
-  const caller = stack.findIndex(({ callFrame }) => isOfUser(callFrame))
-  const called = stack[caller - 1]?.callFrame
-  if (!called || !names.test(called.functionName) || !OF_FILES.test(called.url)) return null
-  const { owner, callees } = ownerOf(stack)
-  if (!owner) return null
-  const dependency = callees.find(({ callFrame }) => originOf(callFrame) === 'dependency')
-  const via = dependency ? packageOf(dependency.callFrame.url) : null
-  return { callFrame: owner.callFrame, via, call: called.functionName }
-})
 
 /** @param {import('./call-frames').CallFrame} frame */
 const isOfUser = frame => ['app', 'dependency'].includes(originOf(frame))

@@ -183,7 +183,7 @@ const isOfFiles = ({ evidence }) =>
   evidence.some(({ signal }) => signal === 'fileDescriptorsOfFiles')
 
 /** Evidence of external memory that grows in worker threads. */
-const OF_WORKERS = 'workersExternalRiseBytes'
+const OF_WORKERS = 'workersExternalGrowthBytesPerSecond'
 
 /** Share of the growth from which V8's own count of external memory explains it. */
 const EXTERNAL_SHARE = 0.5
@@ -199,8 +199,8 @@ function isOwned (found) {
   if (diagnosis !== 'native-memory-leak' || isOfWebAssembly(found)) return false
   const valueOf = (/** @type {string} */ name) =>
     evidence.find(({ signal }) => signal === name)?.value ?? 0
-  const external = Math.max(valueOf('externalRiseBytes'), valueOf(OF_WORKERS))
-  return external > EXTERNAL_SHARE * valueOf('outsideHeapRiseBytes')
+  return evidence.some(({ signal }) => signal === OF_WORKERS) ||
+    valueOf('externalRiseBytes') > EXTERNAL_SHARE * valueOf('outsideHeapRiseBytes')
 }
 
 /**
@@ -215,7 +215,8 @@ function findThread (target, found, targets) {
   if (!found?.evidence.some(({ signal }) => signal === OF_WORKERS)) return target
   const process = processOf(target.hello)
   return targets()
-    .filter(({ hello }) => hello.threadId > 0 && processOf(hello) === process)
+    .filter(({ hello, connected }) =>
+      connected && hello.threadId > 0 && processOf(hello) === process)
     .reduce((most, other) => riseOf(other) > riseOf(most) ? other : most, target)
 }
 

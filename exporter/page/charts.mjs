@@ -278,7 +278,7 @@ export const charts = [
       arrayBuffersRiseBytes: rise('arrayBuffersBytes'),
       webassemblyGrowthBytesPerSecond: text,
       silentWorkerHeapGrowthBytesPerSecond: text,
-      workersExternalRiseBytes: text,
+      workersExternalGrowthBytesPerSecond: text,
       addonMallocGrowthBytesPerSecond: text,
       arrayBuffersFloorBytes: levelOf(last('arrayBuffersBytes')),
       externalWaitingBytes: levelOf(last('externalBytes')),

@@ -1,12 +1,7 @@
 'use strict'
 
-const { attach, attachEarlier } = require('../captures/attach')
-const { diagnoses } = require('@memwatch/engine/diagnoses/index')
+const { attach, attachEarlier, OF_PROCESS } = require('../captures/attach')
 const { processOf } = require('@memwatch/engine/history/identity')
-
-/** Diagnoses that the main thread judges for the whole process. */
-const OF_PROCESS = new Set(
-  diagnoses.filter(({ scope }) => scope === 'process').map(({ id }) => id))
 
 /**
  * Restores captures, and attaches their suspects and holders to verdicts. Emits `captured` and

@@ -2565,10 +2565,10 @@ it.each([
   const known = {
     outsideHeapBytes: 60 * MIB,
     outsideHeapReadings: 20,
-    majorsSeen: 0,
-    memoryRunwayBytes: 800 * MIB,
+    majorsSeen: 5,
+    memoryRunwayBytes: 30 * MIB,
     outsideHeapTrend: { ...line, rise: 30 * MIB },
-    workersExternalTrend: mib === null ? null : { ...line, rise: mib * MIB },
+    workersExternalTrend: mib === null ? null : { ...line, slope: 0.2 * MIB * mib / 30 },
     mappedNativeBytes: 10 * MIB
   }
   const signals = new Proxy(known, { get: (of, name) => of[name] ?? null })
@@ -2576,8 +2576,12 @@ it.each([
     judge(/** @type {any} */ (signals), limits, hello())
   expect({ state, summary }).toEqual({ state: expected, summary: expect.stringMatching(text) })
   if (!finding) return
-  expect(evidence).toContainEqual(expect.objectContaining({ signal: 'workersExternalRiseBytes' }))
-  expect(fix(finding, hello(), limits)[0].change.code).toMatch(/heap_profile --thread worker-1` /)
+  const signalsShown = evidence?.map(({ signal }) => signal)
+  expect(signalsShown).toContain('workersExternalGrowthBytesPerSecond')
+  // Both are of the main thread alone.
+  expect(signalsShown).not.toEqual(expect.arrayContaining(['majorsSeen']))
+  expect(signalsShown).not.toEqual(expect.arrayContaining(['externalRiseBytes']))
+  expect(fix(finding, hello(), limits)[0].change.code).toMatch(/heap_profile --thread worker-N` /)
 })
 
 describe('Buffers that stay allocated', () => {
