@@ -1,6 +1,5 @@
 'use strict'
 
-const { diagnoses } = require('@memwatch/engine/diagnoses/index')
 const { originOf } = require('@memwatch/engine/text/code-owner')
 const { findCase } = require('@memwatch/engine/verdicts/case')
 
@@ -10,9 +9,8 @@ const { findCase } = require('@memwatch/engine/verdicts/case')
  */
 const DIAGNOSES = { heap_profile: 'js-heap-leak', cpu_profile: 'event-loop-blocked' }
 
-/** Diagnoses that the main thread judges for the whole process. */
-const OF_PROCESS = new Set(
-  diagnoses.filter(({ scope }) => scope === 'process').map(({ id }) => id))
+/** Diagnosis that the main thread judges for the whole process, and whose cause may be in a worker. */
+const OF_PROCESS = 'native-memory-leak'
 /** Diagnosis of objects that pile up. */
 const OF_OBJECTS = 'js-heap-leak'
 /** Diagnosis of a full heap, which may grow or not. */
@@ -100,7 +98,7 @@ function attachEarlier (target, captures) {
   const { hello, thread } = target
   // A capture of a worker may be due to a verdict of the main thread.
   const isOf = (/** @type {import('./captures').Capture} */ capture) => capture.thread === thread ||
-    (hello.threadId === 0 && OF_PROCESS.has(capture.diagnosis ?? ''))
+    (hello.threadId === 0 && capture.diagnosis === OF_PROCESS)
   for (const capture of captures.slice().reverse()) {
     const isSame =
       capture.pid === hello.pid &&

@@ -32,7 +32,7 @@ class CapturesPart {
       /** @type {import('@memwatch/engine/history/target').Target} */ target
     ) => {
       attach(target, capture)
-      const main = target.hello.threadId > 0 && OF_PROCESS.has(capture.diagnosis ?? '') &&
+      const main = target.hello.threadId > 0 && capture.diagnosis === OF_PROCESS &&
         exporter.targets.find(({ hello }) =>
           hello.threadId === 0 && processOf(hello) === processOf(target.hello))
       if (main) attach(main, capture)
