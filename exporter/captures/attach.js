@@ -9,7 +9,7 @@ const { findCase } = require('@memwatch/engine/verdicts/case')
  */
 const DIAGNOSES = { heap_profile: 'js-heap-leak', cpu_profile: 'event-loop-blocked' }
 
-/** Diagnosis that the main thread judges for the whole process, and whose cause may be in a worker. */
+/** Diagnosis of a main thread about the whole process, whose cause may be in a worker. */
 const OF_PROCESS = 'native-memory-leak'
 /** Diagnosis of objects that pile up. */
 const OF_OBJECTS = 'js-heap-leak'

@@ -1568,6 +1568,15 @@ describe('automatic captures', () => {
     expect(threads.map(shownBy)).toEqual([
       ['native-memory-leak'], [], ['native-memory-leak', 'js-heap-leak'], []
     ])
+    // The captures that an exporter finds after its restart.
+    const { pid, startedAtUnixMs } = threads[2].hello
+    const ofWorker = { kind: 'heap_profile', thread: 'worker-2', pid, startedAtUnixMs, host: null }
+    captures.all = /** @type {any} */ (['native-memory-leak', 'js-heap-leak'].map(diagnosis =>
+      ({ ...ofWorker, id: diagnosis, diagnosis, error: null, suspects })))
+    const again = [threads[0], threads[1]]
+      .map(({ hello, name, thread }) => new Target({ hello, name, thread }))
+    for (const target of again) exporter.emit('open', target)
+    expect(again.map(shownBy)).toEqual([['native-memory-leak'], []])
   })
   it('profile memory outside the heap at once if full GCs are allowed', () => {
     const { automatic, asked } = make()
