@@ -63,7 +63,7 @@ function inspect () {
   }
 }
 
-/** Lower bound, as for the bytes of heap-profile.js. */
+/** Lower bound, so that a peer cannot slow the app down with a short interval. */
 const LEAST_MICROSECONDS = 250
 
 /**

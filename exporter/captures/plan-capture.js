@@ -42,8 +42,8 @@ const LEAST_INTERVAL_BYTES = {
  */
 const CPU_SECONDS = { service: 5, watched: 15 }
 /**
- * Distance of the samples of a CPU profile that names functions of a few microseconds, and its
- * duration. Its samples cost twice the CPU time of V8's usual ones, at four times their number.
+ * Interval of the samples of a CPU profile that seeks calls of a few microseconds, and its
+ * duration. The samples cost twice the CPU time of V8's usual ones, at four times their number.
  */
 const FINE = Object.freeze({
   intervalMicroseconds: 250, seconds: Object.freeze({ service: 5, watched: 10 })
@@ -220,7 +220,10 @@ function findThread (target, found, targets) {
     .reduce((most, other) => riseOf(other) > riseOf(most) ? other : most, target)
 }
 
-/** @param {Target} target */
+/**
+ * @param {Target} target
+ * @returns {number} growth of the external memory of a worker, in bytes; 0 for a main thread
+ */
 function riseOf (target) {
   const window = target.hello.threadId > 0 ? target.window() : undefined
   return window ? signalsOf(window).externalTrend?.rise ?? 0 : 0
