@@ -13,13 +13,6 @@ const { freePort } = require('../support/free-port')
 
 /** Size limit of all files of the page, compressed. */
 const MOST_BYTES = 150_000
-/**
- * Most requests that the page of a target may have sent before it shows a verdict, counted from
- * the verdict's arrival in the API. The page asks every two seconds. A count of its requests holds
- * on a machine that slows the browser down, too.
- */
-const SHOWN_WITHIN_REQUESTS = 2
-
 /** Objects of one class held by a variable. */
 const PILING = `class Session { constructor (i) { this.text = 'x'.repeat(200) + i } }
   const sessions = new Map()
@@ -83,7 +76,7 @@ describeWithTools('the page', ({ chromium }) => {
     await exporter.stop()
   }, 60_000)
 
-  it('shows a verdict within two seconds of the API, in the list and on its target', async () => {
+  it('shows a verdict from the first answer that has it, in the list and on its target', async () => {
     start('event-loop-blocked')
     await eventually(
       () => json('targets'),
@@ -92,24 +85,23 @@ describeWithTools('the page', ({ chromium }) => {
     )
     const list = await open()
     const { page: target, close, complaints } = await openPage(chromium)
+    // The first answer with the verdict is the last one that the page gets: so the test holds on a
+    // machine that slows the browser down, and fails for a page that needs a second answer.
+    const isFound = ({ diagnosis, state }) =>
+      diagnosis === 'event-loop-blocked' && state === 'confirmed'
+    let found = false
+    await target.route('**/api/v1/diagnoses*', async route => {
+      if (found) return
+      const response = await route.fetch()
+      if (found) return
+      found = (await response.json())[0]?.verdicts.some(isFound)
+      await route.fulfill({ response })
+    })
     await target.goto(`${exporter.url}/#target=event-loop-blocked`)
-    await eventually(
-      () => verdictsOf('event-loop-blocked'),
-      verdicts =>
-        verdicts.some(
-          ({ diagnosis, state }) => diagnosis === 'event-loop-blocked' && state === 'confirmed'
-        ),
-      60_000
-    )
-    let requests = 0
-    target.on('request', request => { if (/diagnoses/.test(request.url())) requests++ })
-    await Promise.all([
-      list
-        .getByRole('row', { name: /^event-loop-blocked.*Confirmed: event-loop-blocked: / })
-        .waitFor(),
-      target.locator('.band .state', { hasText: 'confirmed' }).waitFor()
-    ])
-    expect(requests).toBeLessThanOrEqual(SHOWN_WITHIN_REQUESTS)
+    await target.locator('.band .state', { hasText: 'confirmed' }).waitFor({ timeout: 90_000 })
+    await list
+      .getByRole('row', { name: /^event-loop-blocked.*Confirmed: event-loop-blocked: / })
+      .waitFor()
     expect(complaints).toEqual([])
     await close()
   }, 120_000)
