@@ -18,7 +18,7 @@ const { formatSeconds } = require('../text/format')
  */
 const LEAST_INTERVAL_SECONDS = 2
 const MOST_INTERVAL_SECONDS = 8
-const INTERVAL_SHARE = 1 / 30
+const INTERVAL_SHARE = 1 / 20
 const RISE_RATIO = 1.1
 
 /**
