@@ -123,6 +123,20 @@ function findPlace (signals, { placeShareRatio, countedShareRatio }, rise, growt
 }
 
 /**
+ * Major GCs that would have freed garbage at this place: the GCs of a worker free its Buffers.
+ * @param {keyof typeof PLACES} place
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+function findMajors (place, signals, limits) {
+  const signal =
+    place === 'workers' ? /** @type {const} */ ('workersMajorsSeen') : /** @type {const} */ ('majorsSeen')
+  const count = signals[signal] ?? 0
+  const of = place === 'workers' ? ' of the worker' : ''
+  return { signal, count, of, isCollected: count >= limits.majors }
+}
+
+/**
  * Growth of the freed memory that malloc retains, in bytes; null if malloc was not queried.
  * @param {Signals} signals
  */
@@ -195,5 +209,5 @@ const showPlace = (place, signals, limits, growth) => [
 ]
 
 module.exports = {
-  PLACES, churns, findPlace, freedBytes, nameLimit, ruleOutFreed, showPlace
+  PLACES, churns, findMajors, findPlace, freedBytes, nameLimit, ruleOutFreed, showPlace
 }

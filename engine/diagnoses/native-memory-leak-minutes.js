@@ -6,7 +6,7 @@ const { MAY_FILL, extendLine, findCertainBytes } = require('./filling')
 const { severityByTime } = require('./severity')
 const { ruleOutKnownRise, sayStanding, timeLeft } = require('./lasting-growth')
 const {
-  PLACES, churns, findPlace, freedBytes, nameLimit, ruleOutFreed, showPlace
+  PLACES, churns, findMajors, findPlace, freedBytes, nameLimit, ruleOutFreed, showPlace
 } = require('./native-memory-leak-evidence')
 const {
   formatBytes, formatNumber, formatRatio, formatSeconds, formatValue
@@ -204,8 +204,7 @@ function judgeLine (signals, limits, line) {
     : findCertainBytes(limits, whole)
   const isEnough = steady >= limits.steadinessRatio && whole.rise >= neededBytes
   const pauses = (signals.outsideHeapLatelyRatio ?? 1) < limits.pausesRatio
-  // The GCs of the main thread free no Buffers of workers.
-  const isCollected = place !== 'workers' && signals.majorsSeen >= limits.majors
+  const { isCollected } = findMajors(place, signals, limits)
   const isCertain = isEnough && !pauses && isCollected
   const { secondsLeft, inTime } = timeLeft(pauses ? Infinity : runway / growth, seconds, limits)
   const rate = formatValue(growth, 'bytesPerSecond')
@@ -274,7 +273,8 @@ const isFreedInDoubt = (signals, limits, rise) =>
  */
 function showLine (signals, limits, line, whole, { neededBytes, pauses, place }) {
   const { rise, growth, seconds, steady } = line
-  const { majorsSeen, outsideHeapReadings: readings } = signals
+  const { outsideHeapReadings: readings } = signals
+  const majors = findMajors(place, signals, limits)
   const external = Math.max(0, signals.externalTrend?.rise ?? 0)
   const buffers = Math.min(external, rise, signals.arrayBuffersTrend?.rise ?? 0)
   const inBuffers = buffers > 0 ? `, ${formatBytes(buffers)} of that in Buffers` : ''
@@ -284,10 +284,10 @@ function showLine (signals, limits, line, whole, { neededBytes, pauses, place })
       `Resident memory outside the heap ${pauses ? 'grew' : 'grows'}: ${value}, over ` +
       `${formatSeconds(seconds)} and ` +
       `${formatNumber(readings)} readings.`),
-    isOfMain && evidence('majorsSeen', majorsSeen, limits.majors, value =>
-      majorsSeen >= limits.majors
-        ? `${value} major GCs in the second half of this time did not free it.`
-        : 'No major GC ran in the second half of this time: the growth may be garbage.'),
+    evidence(majors.signal, majors.count, limits.majors, value =>
+      majors.isCollected
+        ? `${value} major GCs${majors.of} in the second half of this time did not free it.`
+        : `No major GC${majors.of} ran in the second half of this time: the growth may be garbage.`),
     evidence('outsideHeapSteadinessRatio', steady, limits.steadinessRatio, (value, limit) =>
       `Steadiness of the growth: ${value} (threshold ${limit}; 1 is a straight, continuing line).`),
     evidence('outsideHeapRiseBytes', whole.rise, neededBytes, (value, limit) =>

@@ -9,7 +9,7 @@ const { judgeHours, pickStronger } = require('./judge-hours')
 const { LASTING_LIMITS } = require('./lasting-growth')
 const { judgeMinutes } = require('./native-memory-leak-minutes')
 const {
-  PLACES, churns, findPlace, nameLimit, ruleOutFreed, showPlace
+  PLACES, churns, findMajors, findPlace, nameLimit, ruleOutFreed, showPlace
 } = require('./native-memory-leak-evidence')
 
 module.exports = defineDiagnosis({
@@ -29,6 +29,7 @@ module.exports = defineDiagnosis({
     'arrayBuffersTrend',
     'webassemblyGrowthBytesPerSecond',
     'workersExternalTrend',
+    'workersMajorsSeen',
     'silentWorkerHeapGrowthBytesPerSecond',
     'addonMallocGrowthBytesPerSecond',
     'bufferChurnBytes',
@@ -136,8 +137,8 @@ function judgeLong (signals, limits) {
     // use.
     const mayBeFreed =
       churns(signals, limits, rise) && (trend.steadyDays ?? 0) < limits.certainDays
-    const collected = signals.majorsSeen >= limits.majors
     const place = findPlace(signals, limits, rise, growthBytesPerSecond)
+    const majors = findMajors(place, signals, limits)
     return {
       name: 'Memory outside the JS heap',
       limitName: nameLimit(signals),
@@ -146,12 +147,12 @@ function judgeLong (signals, limits) {
       aftermath: ", and the kernel kills the process without a message in the app's log",
       finding: { place, growthBytesPerSecond },
       cause: PLACES[place].name,
-      isOpen: mayBeFreed || !collected,
+      isOpen: mayBeFreed || !majors.isCollected,
       evidence: listEvidence(
-        evidence('majorsSeen', signals.majorsSeen, limits.majors, value =>
-          collected
-            ? `${value} major GCs in the last minutes did not free it.`
-            : 'No major GC ran lately: the growth may be garbage.'),
+        evidence(majors.signal, majors.count, limits.majors, value =>
+          majors.isCollected
+            ? `${value} major GCs${majors.of} in the last minutes did not free it.`
+            : `No major GC${majors.of} ran lately: the growth may be garbage.`),
         ...showPlace(place, signals, limits, growthBytesPerSecond),
         mayBeFreed &&
           evidence(

@@ -18,6 +18,7 @@ const { semiSpaceCapacity } = require('../v8/heap-spaces')
  * @property {number} heapBytes resident
  * @property {number} heapLimitBytes
  * @property {number} externalBytes
+ * @property {Iterable<import('./target').Target>} threads of the process, with the main one
  * @typedef {object} Neighbours other processes that share the memory limit of the container,
  *   summed. For a worker, memoryBytes includes the other threads of its process
  * @property {number} processes
@@ -46,7 +47,9 @@ const { semiSpaceCapacity } = require('../v8/heap-spaces')
  */
 
 /** @type {Workers} */
-const NO_WORKERS = Object.freeze({ count: 0, heapBytes: 0, heapLimitBytes: 0, externalBytes: 0 })
+const NO_WORKERS = Object.freeze({
+  count: 0, heapBytes: 0, heapLimitBytes: 0, externalBytes: 0, threads: []
+})
 /** @type {Neighbours} */
 const NO_NEIGHBOURS = Object.freeze({
   processes: 0,

@@ -20,7 +20,8 @@ function addWorkers (threads) {
     count,
     heapBytes: Math.min(heapBytes, MOST_NUMBER),
     heapLimitBytes: Math.min(heapLimitBytes, MOST_NUMBER),
-    externalBytes: Math.min(externalBytes, MOST_NUMBER)
+    externalBytes: Math.min(externalBytes, MOST_NUMBER),
+    threads
   }
 }
 

@@ -25,6 +25,15 @@ const ANSWER_SECONDS = 120
 const LATELY_SECONDS = 30
 const LATELY_LEAST_SHARE = 0.75
 
+/** Least share of all workers' external memory: the growth may be that of such a worker. */
+const HOLDER_SHARE = 0.1
+/** Window whose second half must contain a major GC, which frees garbage outside the heap. */
+const COLLECTED_SECONDS = 600
+
+/** @param {import('../history/window').Window} window */
+const majorsSeen = window =>
+  window.increase('liveHeapMajors', window.settledSeconds(COLLECTED_SECONDS) / 2)?.increase ?? 0
+
 const outsideTrend = growthAfterMajors('outsideHeapBytes')
 const rssGrowth = growthOf('rssBytes')
 const slackGrowth = growthOf('allocatorSlackBytes')
@@ -140,8 +149,22 @@ module.exports = {
     unit: 'count',
     help: 'Major GCs in the second half of the last ten minutes, or of the time since the ' +
       'warm-up of a younger process. Each major GC also frees garbage outside the heap.',
-    compute: window =>
-      window.increase('liveHeapMajors', window.settledSeconds(600) / 2)?.increase ?? 0
+    compute: majorsSeen
+  }),
+  workersMajorsSeen: /** @type {Signal} */ ({
+    unit: 'count',
+    expected: 'with worker threads',
+    onMainThread: true,
+    help: 'Major GCs in the same time in the worker that had the fewest, among workers with a ' +
+      'tenth or more of the external memory of all workers.',
+    compute: ({ workers: { externalBytes, threads } }) => {
+      const counts = [...threads]
+        .filter(({ hello, values }) => hello.threadId !== 0 &&
+          (values.externalBytes ?? 0) >= HOLDER_SHARE * externalBytes)
+        .map(worker => worker.window())
+        .map(window => (window ? majorsSeen(window) : 0))
+      return counts.length > 0 ? Math.min(...counts) : null
+    }
   }),
   outsideHeapTrend: bytesTrend('the memory outside the heap across major GCs', window =>
     trendOf(outsideTrend(window))),

@@ -341,6 +341,7 @@ export const charts = [
       forcedFreedBytesPerSecond: text,
       ownMajorsPerForcedRatio: text,
       majorsSeen: text,
+      workersMajorsSeen: text,
       ordinaryMajorsSeen: text
     }
   },

@@ -2554,9 +2554,15 @@ it.each([
 })
 
 it.each([
-  ['20 MiB', 20, 'suspected', / worker threads hold it/], ['10 MiB', 10, 'ok', /pages that V8/],
-  ['an unknown part', null, 'ok', /pages that V8/]
-])('memory outside the heap that grew by 30 MiB, of which workers have %s', (_, mib, expected, text) => {
+  ['30 MiB, of which workers have 20 MiB', 30, 20, 2, 'suspected', / worker threads hold it/],
+  ['130 MiB, of which workers have 80 MiB', 130, 80, 0, 'suspected', / or a cache that still/],
+  ['130 MiB, of which workers have 80 MiB that two GCs of theirs did not free', 130, 80, 2,
+    'confirmed', / other external memory\.$/],
+  ['30 MiB, of which workers have 10 MiB', 30, 10, 2, 'ok', /pages that V8/],
+  ['30 MiB, of which workers have an unknown part', 30, null, null, 'ok', /pages that V8/]
+])('memory outside the heap that grew by %s', (
+  _, riseMib, mib, workersMajorsSeen, expected, text
+) => {
   const { judge, fix, limits } = require('../../engine/diagnoses/native-memory-leak')
   const line = {
     slope: 0.2 * MIB, seconds: 150, fit: 0.95, score: 5, lateRatio: 1, halvesRatio: 1,
@@ -2567,8 +2573,9 @@ it.each([
     outsideHeapReadings: 20,
     majorsSeen: 5,
     memoryRunwayBytes: 30 * MIB,
-    outsideHeapTrend: { ...line, rise: 30 * MIB },
-    workersExternalTrend: mib === null ? null : { ...line, slope: 0.2 * MIB * mib / 30 },
+    outsideHeapTrend: { ...line, rise: riseMib * MIB },
+    workersExternalTrend: mib === null ? null : { ...line, slope: 0.2 * MIB * mib / riseMib },
+    workersMajorsSeen,
     mappedNativeBytes: 10 * MIB
   }
   const signals = new Proxy(known, { get: (of, name) => of[name] ?? null })
@@ -2577,7 +2584,9 @@ it.each([
   expect({ state, summary }).toEqual({ state: expected, summary: expect.stringMatching(text) })
   if (!finding) return
   const signalsShown = evidence?.map(({ signal }) => signal)
-  expect(signalsShown).toContain('workersExternalGrowthBytesPerSecond')
+  expect(signalsShown).toEqual(expect.arrayContaining([
+    'workersExternalGrowthBytesPerSecond', 'workersMajorsSeen'
+  ]))
   // Both are of the main thread alone.
   expect(signalsShown).not.toEqual(expect.arrayContaining(['majorsSeen']))
   expect(signalsShown).not.toEqual(expect.arrayContaining(['externalRiseBytes']))
