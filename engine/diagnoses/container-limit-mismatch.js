@@ -22,6 +22,7 @@ module.exports = defineDiagnosis({
     'memoryPressureRatio',
     'rssShareRatio',
     'rssPeakShareRatio',
+    'besideHeapPeakBytes',
     'rssTrend',
     'allocatorAsked',
     'allocatorRetainedBytes',
@@ -55,6 +56,8 @@ module.exports = defineDiagnosis({
     // A heap is about to outgrow its container if RSS reaches this share of the container's limit.
     rssShareRatio: 0.85,
     suspectedRssShareRatio: 0.7,
+    // A suspicion stands while all values are at least this share of their limits.
+    keepsRatio: 0.95,
     // There is a risk, too, if RSS and the heap reached these shares of the limit, and RSS grows in
     // a line that ends at the limit soon.
     growingRssShareRatio: 0.5,
@@ -120,11 +123,12 @@ module.exports = defineDiagnosis({
 /** @typedef {import('./define-diagnosis').Judgement<Finding>} Judgement */
 
 /**
- * Memory beside the heaps, in bytes. Heaps of workers count as heaps.
+ * Memory beside the heaps at the busiest moment of the last day, in bytes. Heaps of workers count
+ * as heaps.
  * @param {Signals} signals
  */
-const findBeside = ({ besideHeapBytes, workerHeapBytes }) =>
-  Math.max(0, besideHeapBytes - (workerHeapBytes ?? 0))
+const findBeside = ({ besideHeapBytes, besideHeapPeakBytes, workerHeapBytes }) =>
+  Math.max(0, Math.max(besideHeapBytes, besideHeapPeakBytes ?? 0) - (workerHeapBytes ?? 0))
 
 /**
  * @param {Signals} signals
@@ -186,17 +190,20 @@ function ruleOut (signals, limits, limit) {
   const { heapSizeLimitBytes: heapLimit } = signals
   const beside = findBeside(signals)
   const full = `a full heap (${formatBytes(heapLimit)})`
+  const used = Math.max(signals.rssShareRatio ?? 0, signals.rssPeakShareRatio ?? 0)
+  const isNear = used >= limits.suspectedRssShareRatio
+  const keeps = {
+    keeps: heapLimit + beside > limits.keepsRatio * limit &&
+    used >= limits.keepsRatio * limits.suspectedRssShareRatio
+  }
   if (heapLimit + beside <= limit) {
     return ok(`${full} and the memory outside it (${formatBytes(beside)}) fit the container's ` +
-      formatBytes(limit))
+      formatBytes(limit), keeps)
   }
-  const used = signals.rssShareRatio ?? 0
-  const isNear = used >= limits.suspectedRssShareRatio ||
-    (signals.rssPeakShareRatio ?? 0) >= limits.rssShareRatio
   if (heapLimit > limits.blindRatio * limit || isNear ||
     fillsWithin(signals, limits, limit) > 0) return null
   return ok(`${full} and the other memory would not fit the container's ${formatBytes(limit)}, ` +
-    `but RSS is only ${formatRatio(used)} of it`)
+    `but RSS reaches only ${formatRatio(used)} of it`, keeps)
 }
 
 /**
@@ -240,7 +247,7 @@ function judgeAlone (signals, limits, finding, target) {
         resize ? whyKept(resize, limit) : whyBlind(target, limit)),
       showRss(rssBytes, limit, isBlind ? null : heapShare, limits),
       reached && evidence('rssPeakShareRatio', peak, limits.rssShareRatio, (value, limit) =>
-        `RSS reached ${value} of the limit in that time (a warning from ${limit} on).`),
+        `RSS reached ${value} of the limit within the last minute or day (a warning from ${limit} on).`),
       within > 0 && evidence('rssGrowthBytesPerSecond', signals.rssTrend?.slope ?? 0, 0, value =>
         `RSS grows by ${value}, and would reach the limit within ${formatSeconds(within)}: ` +
         `${formatBytes(signals.memoryRunwayBytes ?? 0)} are left.`),

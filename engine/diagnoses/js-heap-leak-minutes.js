@@ -109,7 +109,7 @@ function withRelease (signals, limits, { rise, seconds, score, share }, judged) 
   const fell = (signals.liveHeapFallRatio ?? 0) >= limits.fallShareRatio
   if (!grew || !fell || isNearLimit(signals, limits)) return judged
   return unknown(`${sayRose(rise, seconds)}, then fell, and is at ` +
-    `${formatBytes(signals.liveHeapBytes ?? 0)} now: a new trend has to form`, { refutes: true })
+    `${formatBytes(signals.liveHeapBytes ?? 0)} now: a new trend has to form`, { seconds, refutes: true })
 }
 
 /** Does the live heap rise by an amount worth a suspicion? @type {Question} */
@@ -364,6 +364,9 @@ function judgeFewReadings (signals, limits, ownRunway) {
     isWorthSuspicion(rise, rise / (rise + room), limits) &&
     growth >= limits.slowestBytesPerSecond
   if (!isKept || late < limits.lateGrowthRatio || fit < limits.fit) return null
+  // Among the readings of hours, a few rise by chance.
+  const isOld = signals.liveHeapEarlierHighBytes !== null
+  if (isOld && keptTrend.newRatio < limits.keptNewRatio) return null
   const known = ruleOutKnown(signals, limits, { rise, seconds })
   if (known) return known
   const runway = shareRoom(signals, limits, ownRunway, growth)

@@ -104,6 +104,8 @@ module.exports = defineDiagnosis({
     // GC. Leaks under limits of 1 to 4 GiB measured 0.67–1.00, garbage that is promoted early
     // 0.0–0.3.
     promotedKeptRatio: 0.5,
+    // After two hours, growth over few readings counts if this part of it exceeds all earlier ones.
+    keptNewRatio: 0.5,
     // Least time over which promoted bytes bound the growth: in a shorter time little is promoted.
     boundSeconds: 30,
     // Share of the limit above which the live heap cannot rise any more: a flat line there proves

@@ -1,6 +1,7 @@
 'use strict'
 
 const { ok } = require('./define-diagnosis')
+const { DAY_SECONDS } = require('../statistics/unexplained-growth')
 const {
   formatBytes, formatNumber, formatRatio, formatSeconds, formatValue
 } = require('../text/format')
@@ -49,7 +50,7 @@ const LASTING_LIMITS = Object.freeze({
   loadMovesRatio: 0.25,
   // Length of history that distinguishes a daily wave from a line. A suspicion stands until then: a
   // quiet evening does not refute growth in the morning.
-  dayTellsSeconds: 20 * SECONDS_PER_HOUR,
+  dayTellsSeconds: 30 * SECONDS_PER_HOUR,
   movedSeconds: 2 * SECONDS_PER_HOUR,
   steadySeconds: 4 * SECONDS_PER_HOUR,
   unseenSeconds: 9 * SECONDS_PER_HOUR,
@@ -112,7 +113,7 @@ function judgeLasting (trend, { peakRunway, limitInSeconds }, limits, what) {
   const { slope: growth, rise, seconds, steadyDays: days } = trend
   const share = rise > 0 ? rise / (rise + peakRunway) : 0
   const keeps =
-    (days === null && seconds < limits.dayTellsSeconds) ||
+    (days === null && seconds < limits.dayTellsSeconds) || returns(trend, limits) ||
     (trend.lateRatio < limits.lastingLateRatio && trend.lateRatio >= limits.lastingLevelsOffRatio)
   const found = { seconds, growth, rise, share, keeps, limitInSeconds: null, because: '', also: '' }
   const harmless = explainLasting(trend, share, limits)
@@ -169,20 +170,32 @@ function explainLasting (trend, share, limits) {
     return `${grew} and is levelling off: its last third grew at no more than ` +
       `${formatRatio(Math.max(0, lateRatio))} of the rate`
   }
+  if (returns(trend, limits)) {
+    return `${grew}, and was as high at the same hours of an earlier day`
+  }
   return days === 0 ? `${grew}, but not against the same hours of the day before` : null
 }
+
+/**
+ * True if the level only returns to that of an earlier day, as after a weekend.
+ * @param {LastingTrend} trend
+ * @param {LastingLimits} limits
+ */
+const returns = ({ aboveAllDays, slope }, limits) =>
+  aboveAllDays !== null && aboveAllDays < limits.newShareRatio * slope * DAY_SECONDS
 
 /**
  * True if neither the load nor the hour of the day can explain this growth.
  * @param {LastingTrend} trend
  * @param {LastingLimits} limits
  */
-function isNoLoad ({ score, steadyDays, bendRatio, leastRatio, seconds, loadMovesRatio }, limits) {
-  if (score < limits.lastingCertainScore) return false
-  if (steadyDays !== null) return true
-  return bendRatio <= limits.lastingBendRatio &&
-    leastRatio >= limits.leastRatio &&
-    seconds >= secondsWithoutDays(loadMovesRatio, limits)
+function isNoLoad (trend, limits) {
+  if (trend.score < limits.lastingCertainScore) return false
+  if (trend.steadyDays !== null) return true
+  return trend.bendRatio <= limits.lastingBendRatio &&
+    trend.plainLateRatio >= limits.lastingLateRatio &&
+    trend.leastRatio >= limits.leastRatio &&
+    trend.seconds >= secondsWithoutDays(trend.loadMovesRatio, limits)
 }
 
 /**

@@ -3,6 +3,7 @@
 const { DAY_SECONDS, unexplainedGrowth } = require('../statistics/unexplained-growth')
 const { median } = require('../statistics/quantile')
 const { heapRunwayBytes } = require('./heap')
+const { peakOfDay } = require('./day-peak')
 const { QUICK_SECONDS, loadShare } = require('./load-share')
 
 /**
@@ -44,6 +45,8 @@ const lastingGrowth = (window, level) =>
       )
       const spans = end > RECENT_SECONDS + DAY_SECONDS ? [since, end - RECENT_SECONDS] : [since]
       let best = null
+      /** @type {number | null} */
+      let aboveAllDays = null
       for (const from of spans) {
         const rows = times.map((_, i) => i).filter(i => times[i] >= from)
         const pick = (/** @type {number[]} */ column) => rows.map(i => column[i])
@@ -52,10 +55,12 @@ const lastingGrowth = (window, level) =>
           level: pick(columns[level]),
           loads: [columns.workSeconds, columns.scavenges].map(pick)
         })
+        if (from === since) aboveAllDays = found?.aboveAllDays ?? null
         if (!best || (found && isStronger(found, best))) best = found
       }
       return best && {
         ...best,
+        aboveAllDays,
         rise: best.slope * best.seconds,
         score: best.error > 0 ? best.slope / best.error : 0
       }
@@ -85,25 +90,6 @@ const earlierHigh = (window, level) => window.lasting(`high of ${level}`, ({ tim
   )
   return values.length > 0 ? Math.max(...values) : null
 })
-
-/**
- * Present estimate of the level at the busiest moment of a day: its value on the last day, plus the
- * growth since.
- * @param {Window} window
- * @param {Level | 'rssBytes'} level
- * @param {number} slope bytes a second
- */
-const peakNow = (window, level, slope) =>
-  window.lasting(`peak of ${level}`, ({ times, columns }) => {
-    const end = times[times.length - 1] ?? 0
-    let peak = 0
-    columns[level].forEach((value, i) => {
-      if (times[i] > end - DAY_SECONDS && value + slope * (end - times[i]) > peak) {
-        peak = value + slope * (end - times[i])
-      }
-    })
-    return peak
-  })
 
 /**
  * Time until a limit is reached, if the coming days resemble the past ones and growth continues.
@@ -196,7 +182,7 @@ module.exports = {
         0,
         runway +
           liveHeapBytes -
-          Math.max(liveHeapBytes, peakNow(window, 'liveHeapBytes', growth.slope))
+          Math.max(liveHeapBytes, peakOfDay(window, 'liveHeapBytes', growth.slope))
       )
     }
   }),
@@ -227,7 +213,7 @@ module.exports = {
       const limit = memoryLimit(window)
       const { rssBytes } = window.values
       if (!growth || limit === null || rssBytes === undefined) return null
-      return Math.max(0, limit - Math.max(rssBytes, peakNow(window, 'rssBytes', growth.slope)))
+      return Math.max(0, limit - Math.max(rssBytes, peakOfDay(window, 'rssBytes', growth.slope)))
     }
   }),
   memoryLimitInSeconds: /** @type {Signal} */ ({

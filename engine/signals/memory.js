@@ -4,6 +4,7 @@ const { residentNow } = require('../memory/anatomy')
 const { median } = require('../statistics/quantile')
 const { RATE_SECONDS } = require('../history/window')
 const { trend } = require('../statistics/trend')
+const { peakOfDay } = require('./day-peak')
 const { jemallocSavingBytes } = require('./jemalloc-saving')
 const {
   answer, forcedFrees, NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReusedBytes,
@@ -29,6 +30,13 @@ const LATELY_LEAST_SHARE = 0.75
 const HOLDER_SHARE = 0.1
 /** Window whose second half must contain a major GC, which frees garbage outside the heap. */
 const COLLECTED_SECONDS = 600
+
+/** @param {import('../history/window').Window} window */
+const besideHeap = window => {
+  const { rssBytes } = window.values
+  const heap = window.last('heapResidentBytes')
+  return rssBytes === undefined || heap === undefined ? null : Math.max(0, rssBytes - heap)
+}
 
 /** @param {import('../history/window').Window} window */
 const majorsSeen = window =>
@@ -75,12 +83,13 @@ module.exports = {
   }),
   rssPeakShareRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: `Highest RSS of the last ${RATE_SECONDS} s, divided by the memory limit of the container.`,
+    help: `Highest RSS of the last ${RATE_SECONDS} s, and in steps of ten minutes of the last day, ` +
+      'divided by the memory limit of the container.',
     compute: window => {
       const { values } = window.points('rssBytes', RATE_SECONDS)
       const { containerLimitBytes } = window.values
       return values.length > 0 && containerLimitBytes
-        ? Math.max(...values) / containerLimitBytes
+        ? Math.max(...values, peakOfDay(window, 'rssBytes')) / containerLimitBytes
         : null
     }
   }),
@@ -102,11 +111,7 @@ module.exports = {
     unit: 'bytes',
     expected: 'on Linux, from /proc',
     help: 'Resident memory that is not the V8 heap.',
-    compute: window => {
-      const { rssBytes } = window.values
-      const heap = window.last('heapResidentBytes')
-      return rssBytes === undefined || heap === undefined ? null : Math.max(0, rssBytes - heap)
-    }
+    compute: besideHeap
   }),
   containerLimitHitsPerSecond: /** @type {Signal} */ ({
     unit: 'perSecond',
@@ -144,6 +149,18 @@ module.exports = {
     help: 'Readings of the memory outside the heap since the warm-up; only those after a major ' +
       'GC, if there are enough.',
     compute: window => outsideTrend(window).readings
+  }),
+  besideHeapPeakBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    expected: 'on Linux, from /proc',
+    help: 'Resident memory that is not the V8 heap, at its highest of the last day, in steps of ' +
+      'ten minutes.',
+    compute: window => {
+      const beside = besideHeap(window)
+      const now = window.last('outsideHeapBytes')
+      if (beside === null || now === undefined) return beside
+      return beside + Math.max(0, peakOfDay(window, 'outsideHeapBytes') - now)
+    }
   }),
   majorsSeen: /** @type {Signal} */ ({
     unit: 'count',

@@ -23,6 +23,8 @@ const { pointsAfterMajors } = require('./growth')
  * @property {number} fit r² of the line through the readings; with only two readings, r² of the
  *   line of the old spaces since then
  * @property {boolean} isLine true with enough readings for a line of their own
+ * @property {number} newRatio part of the growth between the readings that exceeds all earlier
+ *   readings of the window
  * @property {number} lastRatio slope at the end of the readings, relative to the whole slope
  * @property {number} lateRatio the lower of two slopes, relative to the whole slope: the slope at
  *   the end of the readings, and the slope of the old spaces since
@@ -113,6 +115,8 @@ const keptGrowth = window => window.once('kept growth', () => {
     slope: line.slope,
     fit: isLine ? Math.max(0, rSquared(times, live, line)) : fitSince(old, times[last]),
     isLine,
+    newRatio: (live[last] - Math.max(live[0], ...all.values.slice(0, from))) /
+      (live[last] - live[0]),
     lastRatio: lastSlope / line.slope,
     lateRatio: Math.min(lastSlope, since) / line.slope
   }

@@ -49,6 +49,8 @@ const LEAST_SLOPE = Number.EPSILON
  * @property {number} readings
  * @property {number} lateRatio slope of the last third relative to the whole slope, at the upper
  *   end of its error: 1 if the growth continues
+ * @property {number} plainLateRatio the same with the effect of the hour of the day: a wave fitted
+ *   to less than two days bends as a cache that fills
  * @property {number} bendRatio largest difference of a third's slope from the whole slope, beyond
  *   its error: 0 is a straight line
  * @property {number} loadRise part of the rise between the first and last reading that the load
@@ -60,6 +62,8 @@ const LEAST_SLOPE = Number.EPSILON
  * @property {number | null} steadyDays number of consecutive days up to now whose growth resembles
  *   the mean growth, each compared with the same hours of the previous day; null until two days can
  *   be compared
+ * @property {number | null} aboveAllDays median by which the last day exceeds the same ten minutes
+ *   of all earlier days; null until there are two earlier days
  */
 
 /**
@@ -93,24 +97,18 @@ function unexplainedGrowth ({ times, level, loads, daily = true }) {
   if (!best) return null
   const [slope, perLoad = 0] = best.coefficients
   const explained = load ? load.map(value => perLoad * value) : new Float64Array(y.length)
-  const line = best.residuals.map((value, i) => value + slope * best.at[i])
-  const thirds = [0, 1, 2].map(third =>
-    slopeWithin(
-      best.at,
-      line,
-      best.at[0] + (seconds * third) / 3,
-      best.at[0] + (seconds * (third + 1)) / 3
-    )
-  )
-  const late = thirds[2]
+  const unexplained = y.map((value, i) => value - explained[i])
+  const thirds = thirdsOf(best)
   const whole_ = Math.max(LEAST_SLOPE, Math.abs(slope))
+  const plain = kind === 'waves' ? fit(seasonOf('none', t), t, y, load ? [load] : []) : best
   return {
     slope,
     error: best.errors[0],
     leastRatio: slope > 0 ? least / slope : 0,
     seconds,
     readings: y.length,
-    lateRatio: late ? (late.slope + late.error) / whole_ : 1,
+    lateRatio: lateRatio(thirds, slope),
+    plainLateRatio: plain ? lateRatio(thirdsOf(plain), plain.coefficients[0]) : 1,
     bendRatio: Math.max(
       0,
       ...thirds.map(third => (third ? (Math.abs(third.slope - slope) - third.error) / whole_ : 0))
@@ -120,15 +118,34 @@ function unexplainedGrowth ({ times, level, loads, daily = true }) {
       : 0,
     loadSwing: load ? quantile(explained, 0.9) - quantile(explained, 0.1) : 0,
     loadMovesRatio: present.length === 0 ? null : Math.max(...present.map(movesRatio)),
-    steadyDays: daily
-      ? steadyDays(
-        t,
-        y.map((value, i) => value - explained[i]),
-        slope
-      )
-      : null
+    steadyDays: daily ? steadyDays(t, unexplained, slope) : null,
+    aboveAllDays: daily ? aboveAllDays(t, unexplained) : null
   }
 }
+
+/**
+ * @typedef {NonNullable<ReturnType<typeof slopeWithin>>} Third slope of a third of the time
+ */
+
+/**
+ * Slopes of the three thirds of the time, without the effects of load and hour.
+ * @param {NonNullable<ReturnType<typeof fit>>} found
+ * @returns {(Third | null)[]}
+ */
+function thirdsOf ({ coefficients: [slope], residuals, at }) {
+  const line = residuals.map((value, i) => value + slope * at[i])
+  const seconds = at[at.length - 1] - at[0]
+  return [0, 1, 2].map(third =>
+    slopeWithin(at, line, at[0] + (seconds * third) / 3, at[0] + (seconds * (third + 1)) / 3)
+  )
+}
+
+/**
+ * @param {(Third | null)[]} thirds
+ * @param {number} slope of the whole time
+ */
+const lateRatio = ([, , late], slope) =>
+  late ? (late.slope + late.error) / Math.max(LEAST_SLOPE, Math.abs(slope)) : 1
 
 /**
  * Selects the load that explains the level best.
@@ -290,6 +307,30 @@ function steadyDays (t, y, slope) {
     if (slope <= 0 || median(differences) < AGREES_RATIO * slope * DAY_SECONDS) return agreeing
     agreeing++
   }
+}
+
+/**
+ * Excess of the last day over all earlier days. After a quiet weekend a level rises to that of the
+ * week before, and does not exceed it.
+ * @param {Float64Array} t
+ * @param {Float64Array} y without the part that the load explains
+ */
+function aboveAllDays (t, y) {
+  const end = t[t.length - 1]
+  const slotOf = (/** @type {number} */ time) =>
+    Math.round((time % DAY_SECONDS) / SLOT_SECONDS)
+  /** Readings of earlier days by the ten minutes of the day. @type {Map<number, number[]>} */
+  const earlier = new Map()
+  for (let i = 0; t[i] <= end - DAY_SECONDS; i++) {
+    const slot = slotOf(t[i])
+    earlier.set(slot, [...earlier.get(slot) ?? [], y[i]])
+  }
+  const above = []
+  for (let i = t.length - 1; t[i] > end - DAY_SECONDS; i--) {
+    const known = earlier.get(slotOf(t[i])) ?? []
+    if (known.length > 1) above.push(y[i] - Math.max(...known))
+  }
+  return above.length >= (DAY_SHARE * DAY_SECONDS) / SLOT_SECONDS ? median(above) : null
 }
 
 module.exports = { unexplainedGrowth, DAY_SECONDS }

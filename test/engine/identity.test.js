@@ -234,7 +234,7 @@ describe('targets', () => {
         .frame(frame({ values: { heapPhysicalBytes: 2 ** 53, externalBytes: 2 ** 53 } }))
     }
     main.frame(frame())
-    expect(targets.all[0].workers).toEqual({
+    expect(targets.all[0].workers).toMatchObject({
       count: 4,
       heapBytes: 2 ** 53,
       heapLimitBytes: 0,
