@@ -1,10 +1,10 @@
 'use strict'
 
-const { defineDiagnosis, ok } = require('./define-diagnosis')
+const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
 const { NATIVE_BASE_BYTES } = require('../memory/parts')
 const { cpuTimeEvidence, evidence, listEvidence, prediction, wallAndCpu } = require('./evidence')
 const { ROOM_LIMITS, hasRoom } = require('./severity')
-const { formatBytes, formatNumber, formatRatio } = require('../text/format')
+const { formatBytes, formatNumber, formatRatio, formatSeconds } = require('../text/format')
 const { flagsInForce } = require('../v8/flags')
 
 /**
@@ -86,6 +86,9 @@ module.exports = defineDiagnosis({
     collectedFromBytes: 32 * 2 ** 20,
     ...ROOM_LIMITS,
     windowSeconds: 15,
+    // In its first seconds an app reads its files: the Buffers that it uses look like those that
+    // wait, and the median of RSS is that of the time before.
+    leastWindowSeconds: 5,
     // Share of the full collections for Buffers that remains if each Buffer is released at once.
     remainingMajorsShareRatio: 0.1,
     // Share of the pauses of these collections that remains when scavenges free young Buffers
@@ -105,6 +108,9 @@ module.exports = defineDiagnosis({
       cpuRatio >=
       (perCpuSecond >= limits.majorsPerCpuSecond ? limits.majorRatio : limits.costlyMajorRatio)
     const waits = waiting >= limits.waitingBytes && share >= limits.waitingShareRatio
+    if (collects && waits && signals.gcWindowSeconds < limits.leastWindowSeconds) {
+      return unknown(`Buffers were watched for less than ${formatSeconds(limits.leastWindowSeconds)}`)
+    }
     if (!collects || !waits) {
       const counted = waitingOf(signals, limits, limits.countedMajorsPerCpuSecond)
       return ok(`up to ${formatBytes(counted)} of unused Buffers wait between GCs, and V8 counts ` +
@@ -283,7 +289,7 @@ function showEvidence (signals, limits, target, waiting) {
       `${formatNumber(perCpuSecond)} such GCs, which take ${formatRatio(cpuRatio)}`
     ),
     evidence('rssBytes', rssBytes, waiting / limits.waitingShareRatio, value =>
-      `RSS is ${value}: ${formatRatio(waiting / rssBytes)} of it are unused Buffers.`),
+      `RSS is ${value}: ${formatRatio(Math.min(1, waiting / rssBytes))} of it are unused Buffers.`),
     regression(target) !== null &&
       evidence('ordinaryMajorsPerSecond', signals.ordinaryMajorsPerSecond ?? 0, 0, () =>
         `Node ${target.node} (V8 ${target.v8}) frees short-lived Buffers by major GCs; other ` +

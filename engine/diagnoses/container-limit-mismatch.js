@@ -22,6 +22,7 @@ module.exports = defineDiagnosis({
     'memoryPressureRatio',
     'rssShareRatio',
     'rssPeakShareRatio',
+    'rssDayPeakShareRatio',
     'besideHeapPeakBytes',
     'rssTrend',
     'allocatorAsked',
@@ -190,8 +191,9 @@ function ruleOut (signals, limits, limit) {
   const { heapSizeLimitBytes: heapLimit } = signals
   const beside = findBeside(signals)
   const full = `a full heap (${formatBytes(heapLimit)})`
-  const used = Math.max(signals.rssShareRatio ?? 0, signals.rssPeakShareRatio ?? 0)
-  const isNear = used >= limits.suspectedRssShareRatio
+  const used = Math.max(signals.rssShareRatio ?? 0, signals.rssDayPeakShareRatio ?? 0)
+  const isNear = used >= limits.suspectedRssShareRatio ||
+    (signals.rssPeakShareRatio ?? 0) >= limits.rssShareRatio
   const keeps = {
     keeps: heapLimit + beside > limits.keepsRatio * limit &&
     used >= limits.keepsRatio * limits.suspectedRssShareRatio
@@ -247,7 +249,7 @@ function judgeAlone (signals, limits, finding, target) {
         resize ? whyKept(resize, limit) : whyBlind(target, limit)),
       showRss(rssBytes, limit, isBlind ? null : heapShare, limits),
       reached && evidence('rssPeakShareRatio', peak, limits.rssShareRatio, (value, limit) =>
-        `RSS reached ${value} of the limit within the last minute or day (a warning from ${limit} on).`),
+        `RSS reached ${value} of the limit in that time (a warning from ${limit} on).`),
       within > 0 && evidence('rssGrowthBytesPerSecond', signals.rssTrend?.slope ?? 0, 0, value =>
         `RSS grows by ${value}, and would reach the limit within ${formatSeconds(within)}: ` +
         `${formatBytes(signals.memoryRunwayBytes ?? 0)} are left.`),

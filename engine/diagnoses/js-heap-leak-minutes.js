@@ -364,9 +364,9 @@ function judgeFewReadings (signals, limits, ownRunway) {
     isWorthSuspicion(rise, rise / (rise + room), limits) &&
     growth >= limits.slowestBytesPerSecond
   if (!isKept || late < limits.lateGrowthRatio || fit < limits.fit) return null
-  // Among the readings of hours, a few rise by chance.
-  const isOld = signals.liveHeapEarlierHighBytes !== null
-  if (isOld && keptTrend.newRatio < limits.keptNewRatio) return null
+  // Of the readings of many minutes, a few in a row rise by chance.
+  const areMany = (signals.liveHeapTrend?.seconds ?? 0) >= limits.keptManySeconds
+  if (areMany && keptTrend.newRatio < limits.keptNewRatio) return null
   const known = ruleOutKnown(signals, limits, { rise, seconds })
   if (known) return known
   const runway = shareRoom(signals, limits, ownRunway, growth)

@@ -104,7 +104,9 @@ module.exports = defineDiagnosis({
     // GC. Leaks under limits of 1 to 4 GiB measured 0.67–1.00, garbage that is promoted early
     // 0.0–0.3.
     promotedKeptRatio: 0.5,
-    // After two hours, growth over few readings counts if this part of it exceeds all earlier ones.
+    // If the readings span this time, growth over the last few of them counts if this part of it
+    // exceeds all earlier ones.
+    keptManySeconds: 300,
     keptNewRatio: 0.5,
     // Least time over which promoted bytes bound the growth: in a shorter time little is promoted.
     boundSeconds: 30,

@@ -60,6 +60,9 @@ const LASTING_LIMITS = Object.freeze({
   // A time to the limit is reported only if the standard error of the rate is at most this share of
   // the rate.
   rateErrorRatio: 0.15,
+  // The same for the difference between the rates with and without the hour of the day, which bends
+  // as a cache that fills does.
+  rateModelsRatio: 0.1,
   // Until two days are known, the time is also reported only if the load leaves this share of the
   // growth unexplained.
   rateLeastRatio: 0.7,
@@ -114,7 +117,8 @@ function judgeLasting (trend, { peakRunway, limitInSeconds }, limits, what) {
   const share = rise > 0 ? rise / (rise + peakRunway) : 0
   const keeps =
     (days === null && seconds < limits.dayTellsSeconds) || returns(trend, limits) ||
-    (trend.lateRatio < limits.lastingLateRatio && trend.lateRatio >= limits.lastingLevelsOffRatio)
+    (trend.score >= limits.lastingScore && trend.lateRatio < limits.lastingLateRatio &&
+      trend.lateRatio >= limits.lastingLevelsOffRatio)
   const found = { seconds, growth, rise, share, keeps, limitInSeconds: null, because: '', also: '' }
   const harmless = explainLasting(trend, share, limits)
   if (harmless) return { ...found, state: 'ok', summary: `${what} ${harmless}` }
@@ -125,7 +129,8 @@ function judgeLasting (trend, { peakRunway, limitInSeconds }, limits, what) {
     (days ?? 0) >= limits.certainDays &&
     seconds >= limits.certainDaysSeconds &&
     rise >= limits.certainDaysRiseBytes
-  const isRateKnown = isSure && 1 / trend.score <= limits.rateErrorRatio
+  const isRateKnown = isSure && 1 / trend.score <= limits.rateErrorRatio &&
+    Math.abs(1 - trend.plainRatio) <= limits.rateModelsRatio
   // The rate by day differs from the rate at night. Until full days are known, only a near limit
   // can be predicted.
   const isNear =

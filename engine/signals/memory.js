@@ -83,14 +83,24 @@ module.exports = {
   }),
   rssPeakShareRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: `Highest RSS of the last ${RATE_SECONDS} s, and in steps of ten minutes of the last day, ` +
-      'divided by the memory limit of the container.',
+    help: `Highest RSS of the last ${RATE_SECONDS} s, divided by the memory limit of the container.`,
     compute: window => {
       const { values } = window.points('rssBytes', RATE_SECONDS)
       const { containerLimitBytes } = window.values
       return values.length > 0 && containerLimitBytes
-        ? Math.max(...values, peakOfDay(window, 'rssBytes')) / containerLimitBytes
+        ? Math.max(...values) / containerLimitBytes
         : null
+    }
+  }),
+  rssDayPeakShareRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    expected: 'after ten minutes',
+    help: 'Highest RSS of the last day, in steps of ten minutes, divided by the memory limit of ' +
+      'the container.',
+    compute: window => {
+      const peak = peakOfDay(window, 'rssBytes')
+      const { containerLimitBytes } = window.values
+      return peak > 0 && containerLimitBytes ? peak / containerLimitBytes : null
     }
   }),
   memoryRunwayBytes: /** @type {Signal} */ ({

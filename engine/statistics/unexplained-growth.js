@@ -51,6 +51,8 @@ const LEAST_SLOPE = Number.EPSILON
  *   end of its error: 1 if the growth continues
  * @property {number} plainLateRatio the same with the effect of the hour of the day: a wave fitted
  *   to less than two days bends as a cache that fills
+ * @property {number} plainRatio slope with the effect of the hour of the day, relative to the
+ *   slope: far from 1 if the growth bends
  * @property {number} bendRatio largest difference of a third's slope from the whole slope, beyond
  *   its error: 0 is a straight line
  * @property {number} loadRise part of the rise between the first and last reading that the load
@@ -108,6 +110,7 @@ function unexplainedGrowth ({ times, level, loads, daily = true }) {
     seconds,
     readings: y.length,
     lateRatio: lateRatio(thirds, slope),
+    plainRatio: plain && slope > 0 ? plain.coefficients[0] / slope : 1,
     plainLateRatio: plain ? lateRatio(thirdsOf(plain), plain.coefficients[0]) : 1,
     bendRatio: Math.max(
       0,

@@ -118,7 +118,7 @@ function standOn (found, weaker) {
         secondsLeft: null,
         summary: weaker.keeps || BY_USER.includes(weaker.openUntil ?? '')
           ? `${standing}. By the latest readings, ${weaker.summary}.`
-          : `${standing}; there are too few new readings to evaluate it again.`,
+          : `${standing}; since then there are too few readings to judge it anew.`,
         impact: undefined
       }
     default:

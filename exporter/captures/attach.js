@@ -18,7 +18,7 @@ const FULL_HEAP = 'heap-limit-thrash'
 /** Share of the time in native code from which one call explains native memory. */
 const MAIN_CALL_SHARE = 0.5
 /** Least growth during the profile of a full heap, as a share of its live objects. */
-const LEAST_GROWTH_SHARE = 0.01
+const LEAST_GROWTH_SHARE = 0.05
 
 /** @param {{ file: string }} site */
 const isOfNode = ({ file }) => originOf(file) === 'node'

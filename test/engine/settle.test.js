@@ -60,7 +60,7 @@ describe('settle', () => {
   it.each([
     ['ok', 'The heap grew by 5 MiB. By the latest readings, ok. If that lasts, this ' +
       'finding ends.', 'Earlier: It grows.'],
-    ['unknown', 'The heap grew by 5 MiB; there are too few new readings to evaluate it again.',
+    ['unknown', 'The heap grew by 5 MiB; since then there are too few readings to judge it anew.',
       'Earlier: It grows.'],
     ['suspected', 'The heap grew by 6 MiB.', 'It grows slower.']
   ])('keeps a finding while judged "%s", without its forecast', (state, summary, text) => {

@@ -138,7 +138,9 @@ describe('a service that lives for days', () => {
     ['healthy, swing 300', 2.1],
     ['leak 2, swing 300', 2.6],
     ['leak 20, flat, 1 GiB', 1],
-    ['native 3, swing 200', 2.6]
+    ['native 3, swing 200', 2.6],
+    ['healthy, cache of 300 fills in a night', 1.5],
+    ['healthy, Buffers swing up to the room beside the heap', 2.1]
   ])('%s: judged in time, right, and without reversals', (name, days) => {
     const options = { days, frameSeconds: 60, judgeSeconds: 300 }
     expect(judge(named(name), simulate(named(name), options)).broken).toEqual([])

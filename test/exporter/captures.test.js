@@ -1886,11 +1886,11 @@ describe('suspects of a first reading', () => {
     capture({ state: 'done', suspects: found(9 * MIB, 'node:internal/timers') })
     expect(shown()).toBe('node:internal/timers')
   })
-  it('of a full heap count only if the heap grew by a hundredth', () => {
+  it('of a full heap count only if the heap grew by a twentieth', () => {
     const { capture, found, shown } = make('heap-limit-thrash')
-    capture({ suspects: found(0.9 * MIB, 'noise.js') })
+    capture({ suspects: found(4.9 * MIB, 'noise.js') })
     expect(shown()).toBeUndefined()
-    capture({ suspects: found(1.1 * MIB, 'grows.js') })
+    capture({ suspects: found(5.1 * MIB, 'grows.js') })
     expect(shown()).toBe('grows.js')
   })
 })
