@@ -84,6 +84,22 @@ const SCENARIOS = [
     seed: 161351
   },
   {
+    name: 'healthy, cache of 300 fills in ten hours, swing 170',
+    fill: 284,
+    fillHours: 3.3,
+    swing: 170,
+    base: 156,
+    limit: 1536,
+    heapLimit: 1075,
+    majorsSeconds: 196,
+    startHour: 10,
+    startDay: 6,
+    noise: 5.2,
+    loadNoise: 0.1,
+    weekend: 0.4,
+    seed: 118602
+  },
+  {
     name: 'healthy, quiet weekends, load unseen, starts at night',
     swing: 142,
     weekend: 0.7,

@@ -60,9 +60,6 @@ const LASTING_LIMITS = Object.freeze({
   // A time to the limit is reported only if the standard error of the rate is at most this share of
   // the rate.
   rateErrorRatio: 0.15,
-  // The same for the difference between the rates with and without the hour of the day, which bends
-  // as a cache that fills does.
-  rateModelsRatio: 0.1,
   // Until two days are known, the time is also reported only if the load leaves this share of the
   // growth unexplained.
   rateLeastRatio: 0.7,
@@ -129,8 +126,7 @@ function judgeLasting (trend, { peakRunway, limitInSeconds }, limits, what) {
     (days ?? 0) >= limits.certainDays &&
     seconds >= limits.certainDaysSeconds &&
     rise >= limits.certainDaysRiseBytes
-  const isRateKnown = isSure && 1 / trend.score <= limits.rateErrorRatio &&
-    Math.abs(1 - trend.plainRatio) <= limits.rateModelsRatio
+  const isRateKnown = isSure && 1 / trend.score <= limits.rateErrorRatio
   // The rate by day differs from the rate at night. Until full days are known, only a near limit
   // can be predicted.
   const isNear =
@@ -198,7 +194,6 @@ function isNoLoad (trend, limits) {
   if (trend.score < limits.lastingCertainScore) return false
   if (trend.steadyDays !== null) return true
   return trend.bendRatio <= limits.lastingBendRatio &&
-    trend.plainLateRatio >= limits.lastingLateRatio &&
     trend.leastRatio >= limits.leastRatio &&
     trend.seconds >= secondsWithoutDays(trend.loadMovesRatio, limits)
 }

@@ -20,6 +20,8 @@ const WAVES = [1, 2]
 const LOAD_SCORE = 3
 /** Half width of a 95 % confidence interval of the slope, in standard errors. */
 const ERRORS = 2
+/** Time constants of a cache that fills, as shares of the time. */
+const FILL_SHARES = [1 / 8, 1 / 4]
 /**
  * Readings in the moving average of a load. A single reading is noisier than the level, and would
  * explain too little of it.
@@ -49,10 +51,6 @@ const LEAST_SLOPE = Number.EPSILON
  * @property {number} readings
  * @property {number} lateRatio slope of the last third relative to the whole slope, at the upper
  *   end of its error: 1 if the growth continues
- * @property {number} plainLateRatio the same with the effect of the hour of the day: a wave fitted
- *   to less than two days bends as a cache that fills
- * @property {number} plainRatio slope with the effect of the hour of the day, relative to the
- *   slope: far from 1 if the growth bends
  * @property {number} bendRatio largest difference of a third's slope from the whole slope, beyond
  *   its error: 0 is a straight line
  * @property {number} loadRise part of the rise between the first and last reading that the load
@@ -100,18 +98,27 @@ function unexplainedGrowth ({ times, level, loads, daily = true }) {
   const [slope, perLoad = 0] = best.coefficients
   const explained = load ? load.map(value => perLoad * value) : new Float64Array(y.length)
   const unexplained = y.map((value, i) => value - explained[i])
-  const thirds = thirdsOf(best)
+  const line = best.residuals.map((value, i) => value + slope * best.at[i])
+  const thirds = [0, 1, 2].map(third =>
+    slopeWithin(
+      best.at,
+      line,
+      best.at[0] + (seconds * third) / 3,
+      best.at[0] + (seconds * (third + 1)) / 3
+    )
+  )
+  const late = thirds[2]
   const whole_ = Math.max(LEAST_SLOPE, Math.abs(slope))
-  const plain = kind === 'waves' ? fit(seasonOf('none', t), t, y, load ? [load] : []) : best
+  const leastSlope = daily && kind !== 'slots'
+    ? Math.min(least, leastBesideFill(t, y, present))
+    : least
   return {
     slope,
     error: best.errors[0],
-    leastRatio: slope > 0 ? least / slope : 0,
+    leastRatio: slope > 0 ? leastSlope / slope : 0,
     seconds,
     readings: y.length,
-    lateRatio: lateRatio(thirds, slope),
-    plainRatio: plain && slope > 0 ? plain.coefficients[0] / slope : 1,
-    plainLateRatio: plain ? lateRatio(thirdsOf(plain), plain.coefficients[0]) : 1,
+    lateRatio: late ? (late.slope + late.error) / whole_ : 1,
     bendRatio: Math.max(
       0,
       ...thirds.map(third => (third ? (Math.abs(third.slope - slope) - third.error) / whole_ : 0))
@@ -127,28 +134,24 @@ function unexplainedGrowth ({ times, level, loads, daily = true }) {
 }
 
 /**
- * @typedef {NonNullable<ReturnType<typeof slopeWithin>>} Third slope of a third of the time
+ * Lower bound of the slope if a cache filled meanwhile: its level approaches a bound exponentially.
+ * @param {Float64Array} t
+ * @param {Float64Array} y
+ * @param {Float64Array[]} loads that the level may follow as well
  */
-
-/**
- * Slopes of the three thirds of the time, without the effects of load and hour.
- * @param {NonNullable<ReturnType<typeof fit>>} found
- * @returns {(Third | null)[]}
- */
-function thirdsOf ({ coefficients: [slope], residuals, at }) {
-  const line = residuals.map((value, i) => value + slope * at[i])
-  const seconds = at[at.length - 1] - at[0]
-  return [0, 1, 2].map(third =>
-    slopeWithin(at, line, at[0] + (seconds * third) / 3, at[0] + (seconds * (third + 1)) / 3)
-  )
+function leastBesideFill (t, y, loads) {
+  const seconds = t[t.length - 1] - t[0]
+  let least = Infinity
+  for (const share of FILL_SHARES) {
+    const fill = t.map(time => -Math.exp((t[0] - time) / (share * seconds)))
+    for (const beside of [[], ...loads.map(load => [load])]) {
+      const found = fit(seasonOf('none', t), t, y, [fill, ...beside])
+      if (!found || found.coefficients[1] <= ERRORS * found.errors[1]) continue
+      least = Math.min(least, found.coefficients[0] - ERRORS * found.errors[0])
+    }
+  }
+  return least
 }
-
-/**
- * @param {(Third | null)[]} thirds
- * @param {number} slope of the whole time
- */
-const lateRatio = ([, , late], slope) =>
-  late ? (late.slope + late.error) / Math.max(LEAST_SLOPE, Math.abs(slope)) : 1
 
 /**
  * Selects the load that explains the level best.
