@@ -364,7 +364,7 @@ function judgeFewReadings (signals, limits, ownRunway) {
     isWorthSuspicion(rise, rise / (rise + room), limits) &&
     growth >= limits.slowestBytesPerSecond
   if (!isKept || late < limits.lateGrowthRatio || fit < limits.fit) return null
-  // Of the readings of many minutes, a few in a row rise by chance.
+  // In many minutes a few readings in a row rise by chance.
   const areMany = (signals.liveHeapTrend?.seconds ?? 0) >= limits.keptManySeconds
   if (areMany && keptTrend.newRatio < limits.keptNewRatio) return null
   const known = ruleOutKnown(signals, limits, { rise, seconds })
