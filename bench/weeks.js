@@ -170,6 +170,24 @@ const SCENARIOS = [
   { name: 'leak 20, swing 150, 1.5 GiB', heapLeak: 20, swing: 150, limit: 1536, heapLimit: 1152 },
   { name: 'leak 20, swing 300, no limit', heapLeak: 20, swing: 300 },
   {
+    name: 'leak 20, swing 200, 1.5 GiB',
+    heapLeak: 20,
+    swing: 200,
+    limit: 1536,
+    heapLimit: 1100,
+    base: 300
+  },
+  {
+    name: 'leak 10 by request, swing 60, 1 GiB',
+    heapLeak: 10,
+    swing: 60,
+    limit: 1024,
+    heapLimit: 700,
+    base: 200,
+    leaksByLoad: true,
+    startHour: 14
+  },
+  {
     name: 'leak 10, after a cache of 200',
     heapLeak: 10,
     fill: 200,

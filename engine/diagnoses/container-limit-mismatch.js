@@ -173,7 +173,7 @@ function judgeThrottled (signals, limits) {
         `Tasks of the cgroup wait for memory ${value} of the time (threshold ${limit}).`),
       evidence('containerHighHitsPerSecond', hits, 0, value =>
         `memory.high is exceeded ${value}.`),
-      evidence('heapSizeLimitBytes', heapLimit, high - findBeside(signals), (value, limit) =>
+      evidence('heapSizeLimitBytes', heapLimit, Math.max(0, high - findBeside(signals)), (value, limit) =>
         `The heap may grow to ${value}; ${limit} would fit below memory.high.`)
     ],
     impact: 'The kernel throttles every allocation: the app stalls, although it has not reached ' +
@@ -228,7 +228,10 @@ function judgeAlone (signals, limits, finding, target) {
   const peak = signals.rssPeakShareRatio ?? 0
   const reached = peak >= limits.rssShareRatio
   const freed = signals.allocatorAsked === 1 ? signals.allocatorRetainedBytes ?? 0 : 0
-  const isFreed = freed >= limits.freedShareRatio * beside
+  const isPast = limits.keepsRatio * (signals.besideHeapPeakBytes ?? 0) > signals.besideHeapBytes
+  const isFreed = !isPast && freed >= limits.freedShareRatio * beside
+  const day = signals.rssDayPeakShareRatio ?? 0
+  const wasNear = used < limits.suspectedRssShareRatio && day >= limits.suspectedRssShareRatio
   return {
     state: isBlind || isPressed ? 'confirmed' : 'suspected',
     // Far below the limit there is no risk yet.
@@ -237,17 +240,20 @@ function judgeAlone (signals, limits, finding, target) {
     summary: `V8 may use ${formatBytes(heapLimit)} of heap, and ${formatBytes(beside)} are ` +
       (isFreed
         ? `resident outside it, of which malloc counts ${formatBytes(freed)} as free`
-        : 'in use outside it') +
+        : isPast ? 'in use outside it at the busiest time of a day' : 'in use outside it') +
       `: together more than the container's ${formatBytes(limit)}.`,
     finding,
     evidence: listEvidence(
-      evidence('heapSizeLimitBytes', heapLimit, limit - beside, (value, limit) =>
+      evidence('heapSizeLimitBytes', heapLimit, Math.max(0, limit - beside), (value, limit) =>
         `The heap may grow to ${value}; ${limit} would fit beside the other resident memory.`),
       evidence('containerLimitBytes', limit, heapLimit + beside, (value, worst) =>
         `The container's limit is ${value}; heap and other memory together may reach ${worst}.`),
       isBlind && evidence('heapSizeLimitBytes', heapLimit, limits.blindRatio * limit, () =>
         resize ? whyKept(resize, limit) : whyBlind(target, limit)),
       showRss(rssBytes, limit, isBlind ? null : heapShare, limits),
+      wasNear && evidence('rssDayPeakShareRatio', day, limits.suspectedRssShareRatio,
+        (value, limit) => `RSS reached ${value} of the limit at the busiest time of the last day ` +
+          `(threshold ${limit}).`),
       reached && evidence('rssPeakShareRatio', peak, limits.rssShareRatio, (value, limit) =>
         `RSS reached ${value} of the limit in that time (a warning from ${limit} on).`),
       within > 0 && evidence('rssGrowthBytesPerSecond', signals.rssTrend?.slope ?? 0, 0, value =>

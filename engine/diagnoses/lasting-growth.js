@@ -113,9 +113,11 @@ function judgeLasting (trend, { peakRunway, limitInSeconds }, limits, what) {
   const { slope: growth, rise, seconds, steadyDays: days } = trend
   const share = rise > 0 ? rise / (rise + peakRunway) : 0
   const keeps =
-    (days === null && seconds < limits.dayTellsSeconds) || returns(trend, limits) ||
-    (trend.score >= limits.lastingScore && trend.lateRatio < limits.lastingLateRatio &&
-      trend.lateRatio >= limits.lastingLevelsOffRatio)
+    (days === null && seconds < limits.dayTellsSeconds) ||
+    // Only growth keeps a finding: a level that is flat or falls is below earlier days, too.
+    (trend.score >= limits.lastingScore && (trend.lateRatio < limits.lastingLateRatio
+      ? trend.lateRatio >= limits.lastingLevelsOffRatio
+      : returns(trend, limits)))
   const found = { seconds, growth, rise, share, keeps, limitInSeconds: null, because: '', also: '' }
   const harmless = explainLasting(trend, share, limits)
   if (harmless) return { ...found, state: 'ok', summary: `${what} ${harmless}` }

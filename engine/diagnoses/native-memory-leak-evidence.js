@@ -132,7 +132,7 @@ function findMajors (place, signals, limits) {
   const signal =
     place === 'workers' ? /** @type {const} */ ('workersMajorsSeen') : /** @type {const} */ ('majorsSeen')
   const count = signals[signal] ?? 0
-  const of = place === 'workers' ? ' of the worker' : ''
+  const of = place === 'workers' ? ' of each of these workers' : ''
   return { signal, count, of, isCollected: count >= limits.majors }
 }
 

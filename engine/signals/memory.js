@@ -26,8 +26,8 @@ const ANSWER_SECONDS = 120
 const LATELY_SECONDS = 30
 const LATELY_LEAST_SHARE = 0.75
 
-/** Least share of all workers' external memory: the growth may be that of such a worker. */
-const HOLDER_SHARE = 0.1
+/** Least external memory of a worker that may hold the growth, as a share of the largest one. */
+const HOLDER_SHARE = 0.5
 /** Window whose second half must contain a major GC, which frees garbage outside the heap. */
 const COLLECTED_SECONDS = 600
 
@@ -182,12 +182,14 @@ module.exports = {
     unit: 'count',
     expected: 'with worker threads',
     onMainThread: true,
-    help: 'Major GCs in the same time in the worker that had the fewest, among workers with a ' +
-      'tenth or more of the external memory of all workers.',
-    compute: ({ workers: { externalBytes, threads } }) => {
+    help: 'Major GCs in the same time in the worker that had the fewest, among the workers with ' +
+      'the most external memory: half of the largest one, or more.',
+    compute: ({ workers: { threads } }) => {
+      const bytesOf = (/** @type {import('../history/target').Target} */ { hello, values }) =>
+        hello.threadId === 0 ? 0 : values.externalBytes ?? 0
+      const largest = Math.max(0, ...[...threads].map(bytesOf))
       const counts = [...threads]
-        .filter(({ hello, values }) => hello.threadId !== 0 &&
-          (values.externalBytes ?? 0) >= HOLDER_SHARE * externalBytes)
+        .filter(worker => bytesOf(worker) > 0 && bytesOf(worker) >= HOLDER_SHARE * largest)
         .map(worker => worker.window())
         .map(window => (window ? majorsSeen(window) : 0))
       return counts.length > 0 ? Math.min(...counts) : null

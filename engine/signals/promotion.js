@@ -115,8 +115,9 @@ const keptGrowth = window => window.once('kept growth', () => {
     slope: line.slope,
     fit: isLine ? Math.max(0, rSquared(times, live, line)) : fitSince(old, times[last]),
     isLine,
-    newRatio: (live[last] - Math.max(live[0], ...all.values.slice(0, from))) /
-      (live[last] - live[0]),
+    newRatio: live[last] > live[0]
+      ? (live[last] - Math.max(live[0], ...all.values.slice(0, from))) / (live[last] - live[0])
+      : 0,
     lastRatio: lastSlope / line.slope,
     lateRatio: Math.min(lastSlope, since) / line.slope
   }

@@ -22,6 +22,8 @@ const LOAD_SCORE = 3
 const ERRORS = 2
 /** Time constants of a cache that fills, as shares of the time. */
 const FILL_SHARES = [1 / 8, 1 / 4]
+/** A cache is no explanation if it makes the sum of squares larger by this factor. */
+const MOST_WORSE = 1.5
 /**
  * Readings in the moving average of a load. A single reading is noisier than the level, and would
  * explain too little of it.
@@ -33,6 +35,8 @@ const LEAST_READINGS = 8
 const MISSING_SHARE = 0.05
 /** Share of a day that must be present in two days before they are compared. */
 const DAY_SHARE = 0.4
+/** From this number of earlier days on, one of them may be an exception. */
+const LEAST_DAYS_WITH_EXCEPTION = 4
 /**
  * A day agrees with the others if it grew by this share of the mean growth per day.
  */
@@ -63,7 +67,7 @@ const LEAST_SLOPE = Number.EPSILON
  *   the mean growth, each compared with the same hours of the previous day; null until two days can
  *   be compared
  * @property {number | null} aboveAllDays median by which the last day exceeds the same ten minutes
- *   of all earlier days; null until there are two earlier days
+ *   of all earlier days, of four or more but one; null until there are two earlier days
  */
 
 /**
@@ -110,7 +114,7 @@ function unexplainedGrowth ({ times, level, loads, daily = true }) {
   const late = thirds[2]
   const whole_ = Math.max(LEAST_SLOPE, Math.abs(slope))
   const leastSlope = daily && kind !== 'slots'
-    ? Math.min(least, leastBesideFill(t, y, present))
+    ? Math.min(least, leastBesideFill(t, y, present, sumOfSquares(best.residuals)))
     : least
   return {
     slope,
@@ -138,8 +142,9 @@ function unexplainedGrowth ({ times, level, loads, daily = true }) {
  * @param {Float64Array} t
  * @param {Float64Array} y
  * @param {Float64Array[]} loads that the level may follow as well
+ * @param {number} squares sum of the squared residuals without a cache
  */
-function leastBesideFill (t, y, loads) {
+function leastBesideFill (t, y, loads, squares) {
   const seconds = t[t.length - 1] - t[0]
   let least = Infinity
   for (const share of FILL_SHARES) {
@@ -147,6 +152,7 @@ function leastBesideFill (t, y, loads) {
     for (const beside of [[], ...loads.map(load => [load])]) {
       const found = fit(seasonOf('none', t), t, y, [fill, ...beside])
       if (!found || found.coefficients[1] <= ERRORS * found.errors[1]) continue
+      if (sumOfSquares(found.residuals) > MOST_WORSE * squares) continue
       least = Math.min(least, found.coefficients[0] - ERRORS * found.errors[0])
     }
   }
@@ -204,6 +210,9 @@ function movesRatio (load) {
   return middle > 0 ? (quantile(load, 0.95) - quantile(load, 0.05)) / middle : 0
 }
 
+/** Ten minutes of the day. @param {number} time seconds */
+const slotOf = time => Math.floor((time % DAY_SECONDS) / SLOT_SECONDS)
+
 /**
  * Transformation that removes the hour of the day from a column.
  * @typedef {object} Season
@@ -232,7 +241,7 @@ function seasonOf (kind, t) {
         )
     return { rows: all, lost: 1, without: centred, waves }
   }
-  const slots = Array.from(t, time => Math.floor((time % DAY_SECONDS) / SLOT_SECONDS))
+  const slots = Array.from(t, slotOf)
   const counts = new Map()
   for (const slot of slots) counts.set(slot, (counts.get(slot) ?? 0) + 1)
   const rows = all.filter(i => counts.get(slots[i]) > 1)
@@ -316,15 +325,13 @@ function steadyDays (t, y, slope) {
 }
 
 /**
- * Excess of the last day over all earlier days. After a quiet weekend a level rises to that of the
- * week before, and does not exceed it.
+ * Excess of the last day over all earlier days, but for one exceptional day of four or more. After
+ * a quiet weekend a level rises to that of the week before, and does not exceed it.
  * @param {Float64Array} t
  * @param {Float64Array} y without the part that the load explains
  */
 function aboveAllDays (t, y) {
   const end = t[t.length - 1]
-  const slotOf = (/** @type {number} */ time) =>
-    Math.round((time % DAY_SECONDS) / SLOT_SECONDS)
   /** Readings of earlier days by the ten minutes of the day. @type {Map<number, number[]>} */
   const earlier = new Map()
   for (let i = 0; t[i] <= end - DAY_SECONDS; i++) {
@@ -333,8 +340,9 @@ function aboveAllDays (t, y) {
   }
   const above = []
   for (let i = t.length - 1; t[i] > end - DAY_SECONDS; i--) {
-    const known = earlier.get(slotOf(t[i])) ?? []
-    if (known.length > 1) above.push(y[i] - Math.max(...known))
+    const known = (earlier.get(slotOf(t[i])) ?? []).sort((a, b) => b - a)
+    const highest = known.length < LEAST_DAYS_WITH_EXCEPTION ? 0 : 1
+    if (known.length > 1) above.push(y[i] - known[highest])
   }
   return above.length >= (DAY_SHARE * DAY_SECONDS) / SLOT_SECONDS ? median(above) : null
 }

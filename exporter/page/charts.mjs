@@ -183,6 +183,7 @@ export const charts = [
     evidence: {
       rssBytes: level,
       rssPeakShareRatio: text,
+      rssDayPeakShareRatio: text,
       rssGrowthBytesPerSecond: slope('rssBytes'),
       containerLimitBytes: levelOf(last('rssBytes')),
       containerHeapLimitBytes: text, // The value covers several processes, and the chart only one.

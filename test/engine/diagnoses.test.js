@@ -2593,6 +2593,67 @@ it.each([
   expect(fix(finding, hello(), limits)[0].change.code).toMatch(/heap_profile --thread worker-N` /)
 })
 
+it.each([
+  ['two workers alike', [[100, 28], [90, 5]], 5],
+  ['twelve workers alike', Array(12).fill([100, 28]), 28],
+  ['a worker beside one with few Buffers', [[100, 28], [20, 0]], 28],
+  ['a worker without a GC beside one with many', [[100, 0], [60, 9]], 0],
+  ['workers without external memory', [[0, 3]], null]
+])('GCs of %s count', (_, workers, expected) => {
+  const { signals } = require('../../engine/signals')
+  const threads = [[500, 99], ...workers].map(([mib, increase], threadId) => ({
+    hello: { threadId },
+    values: { externalBytes: mib * MIB },
+    window: () => ({ settledSeconds: seconds => seconds, increase: () => ({ increase }) })
+  }))
+  const window = /** @type {any} */ ({ workers: { threads } })
+  expect(signals.workersMajorsSeen.compute(window)).toBe(expected)
+})
+
+it('a container is judged by its busiest time of a day, and says so', () => {
+  const { judge, limits } = require('../../engine/diagnoses/container-limit-mismatch')
+  const known = {
+    heapSizeLimitBytes: 765 * MIB,
+    besideHeapBytes: 90 * MIB,
+    besideHeapPeakBytes: 600 * MIB,
+    rssBytes: 250 * MIB,
+    rssShareRatio: 0.25,
+    rssDayPeakShareRatio: 0.75,
+    containerLimitBytes: 1024 * MIB
+  }
+  const judged = values => judge(/** @type {any} */ (
+    new Proxy({ ...known, ...values }, { get: (of, name) => of[name] ?? null })
+  ), limits, hello())
+  const { state, summary, evidence } = judged({})
+  expect({ state, summary }).toEqual({
+    state: 'suspected',
+    summary: expect.stringContaining('600 MiB are in use outside it at the busiest time of a day')
+  })
+  expect(evidence?.map(({ signal }) => signal)).toContain('rssDayPeakShareRatio')
+  expect(judged({ besideHeapPeakBytes: 100 * MIB }).state).toBe('ok')
+  expect(judged({ rssDayPeakShareRatio: 0.6 }).state).toBe('ok')
+})
+
+it.each([[3, 'unknown'], [20, 'confirmed']])(
+  'Buffers that wait in the first %d s are %s',
+  (gcWindowSeconds, expected) => {
+    const { judge, limits } = require('../../engine/diagnoses/array-buffer-pile-up')
+    const known = {
+      externalWaitingBytes: 200 * MIB,
+      externalPeakBytes: 220 * MIB,
+      externalFloorBytes: 20 * MIB,
+      externalMajorsPerSecond: 5,
+      externalMajorPauseRatio: 0.05,
+      externalMajorsPerCpuSecond: 5,
+      externalMajorCpuRatio: 0.05,
+      rssBytes: 300 * MIB,
+      gcWindowSeconds
+    }
+    const signals = new Proxy(known, { get: (of, name) => of[name] ?? null })
+    expect(judge(/** @type {any} */ (signals), limits, hello()).state).toBe(expected)
+  }
+)
+
 describe('Buffers that stay allocated', () => {
   const MAY = '; only the next major GC shows how many of the 100 MiB of Buffers that stay ' +
     'allocated are in use'

@@ -145,6 +145,13 @@ describe('a service that lives for days', () => {
     const options = { days, frameSeconds: 60, judgeSeconds: 300 }
     expect(judge(named(name), simulate(named(name), options)).broken).toEqual([])
   })
+  it('is no finding any more days after its growth ended', () => {
+    const service = { fill: 400, fillHours: 30, limit: 2048, heapLimit: 1434, base: 300, seed: 3 }
+    const { changes } = simulate(service, { days: 5.2, frameSeconds: 120, judgeSeconds: 600 })
+    const states = changes.filter(({ diagnosis }) => diagnosis === 'js-heap-leak')
+      .map(({ state }) => state)
+    expect(states.slice(-2)).toEqual(['confirmed', 'ok'])
+  })
   it('does not change its state for a rise that passes within minutes', () => {
     const service = named('healthy, swing 300, 1.5 GiB')
     expect(judge(service, simulate(service, { days: 1 })).broken).toEqual([])
