@@ -305,21 +305,11 @@ function slopeWithin (t, y, from, to) {
  * @param {number} slope
  */
 function steadyDays (t, y, slope) {
-  const byTime = new Map(Array.from(t, (time, i) => [Math.round(time / SLOT_SECONDS), y[i]]))
-  const end = t[t.length - 1]
   let agreeing = 0
   for (let day = 0; ; day++) {
-    /** @type {number[]} */
-    const differences = []
-    for (let i = 0; i < t.length; i++) {
-      if (t[i] <= end - (day + 1) * DAY_SECONDS || t[i] > end - day * DAY_SECONDS) continue
-      const before = byTime.get(Math.round((t[i] - DAY_SECONDS) / SLOT_SECONDS))
-      if (before !== undefined) differences.push(y[i] - before)
-    }
-    if (differences.length < (DAY_SHARE * DAY_SECONDS) / SLOT_SECONDS) {
-      return day === 0 ? null : agreeing
-    }
-    if (slope <= 0 || median(differences) < AGREES_RATIO * slope * DAY_SECONDS) return agreeing
+    const grown = growthBetween(t, y, day, day + 1)
+    if (grown === null) return day === 0 ? null : agreeing
+    if (slope <= 0 || grown < AGREES_RATIO * slope * DAY_SECONDS) return agreeing
     agreeing++
   }
 }
@@ -331,20 +321,32 @@ function steadyDays (t, y, slope) {
  * @param {Float64Array} y without the part that the load explains
  */
 function aboveAllDays (t, y) {
-  const end = t[t.length - 1]
-  /** Readings of earlier days by the ten minutes of the day. @type {Map<number, number[]>} */
-  const earlier = new Map()
-  for (let i = 0; t[i] <= end - DAY_SECONDS; i++) {
-    const slot = slotOf(t[i])
-    earlier.set(slot, [...earlier.get(slot) ?? [], y[i]])
-  }
+  /** @type {number[]} */
   const above = []
-  for (let i = t.length - 1; t[i] > end - DAY_SECONDS; i--) {
-    const known = (earlier.get(slotOf(t[i])) ?? []).sort((a, b) => b - a)
-    const highest = known.length < LEAST_DAYS_WITH_EXCEPTION ? 0 : 1
-    if (known.length > 1) above.push(y[i] - known[highest])
+  for (let day = 1, grown; (grown = growthBetween(t, y, 0, day)) !== null; day++) above.push(grown)
+  above.sort((a, b) => a - b)
+  if (above.length < 2) return null
+  return above[above.length < LEAST_DAYS_WITH_EXCEPTION ? 0 : 1]
+}
+
+/**
+ * Growth from an earlier day to a later one: median over the same ten minutes of both.
+ * @param {Float64Array} t
+ * @param {Float64Array} y
+ * @param {number} later days before now
+ * @param {number} earlier days before now
+ * @returns {number | null} null if too little of the days is known
+ */
+function growthBetween (t, y, later, earlier) {
+  const byTime = new Map(Array.from(t, (time, i) => [Math.round(time / SLOT_SECONDS), y[i]]))
+  const end = t[t.length - 1]
+  const differences = []
+  for (let i = 0; i < t.length; i++) {
+    if (t[i] <= end - (later + 1) * DAY_SECONDS || t[i] > end - later * DAY_SECONDS) continue
+    const before = byTime.get(Math.round((t[i] - (earlier - later) * DAY_SECONDS) / SLOT_SECONDS))
+    if (before !== undefined) differences.push(y[i] - before)
   }
-  return above.length >= (DAY_SHARE * DAY_SECONDS) / SLOT_SECONDS ? median(above) : null
+  return differences.length < (DAY_SHARE * DAY_SECONDS) / SLOT_SECONDS ? null : median(differences)
 }
 
 module.exports = { unexplainedGrowth, DAY_SECONDS }
