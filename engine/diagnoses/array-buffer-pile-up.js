@@ -109,7 +109,8 @@ module.exports = defineDiagnosis({
       (perCpuSecond >= limits.majorsPerCpuSecond ? limits.majorRatio : limits.costlyMajorRatio)
     const waits = waiting >= limits.waitingBytes && share >= limits.waitingShareRatio
     if (collects && waits && signals.gcWindowSeconds < limits.leastWindowSeconds) {
-      return unknown(`Buffers were watched for less than ${formatSeconds(limits.leastWindowSeconds)}`)
+      return unknown('Buffers were watched for less than ' +
+        formatSeconds(limits.leastWindowSeconds))
     }
     if (!collects || !waits) {
       const counted = waitingOf(signals, limits, limits.countedMajorsPerCpuSecond)

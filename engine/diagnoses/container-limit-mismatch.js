@@ -160,6 +160,7 @@ const describeRoom = (signals, limitBytes, shareBytes = limitBytes) => ({
  */
 function judgeThrottled (signals, limits) {
   const { containerHighBytes: high, heapSizeLimitBytes: heapLimit } = signals
+  const beside = findBeside(signals)
   const pressure = signals.memoryPressureRatio ?? 0
   const hits = signals.containerHighHitsPerSecond ?? 0
   if (high === null || pressure < limits.pressureRatio || hits <= 0) return null
@@ -173,7 +174,7 @@ function judgeThrottled (signals, limits) {
         `Tasks of the cgroup wait for memory ${value} of the time (threshold ${limit}).`),
       evidence('containerHighHitsPerSecond', hits, 0, value =>
         `memory.high is exceeded ${value}.`),
-      evidence('heapSizeLimitBytes', heapLimit, Math.max(0, high - findBeside(signals)), (value, limit) =>
+      evidence('heapSizeLimitBytes', heapLimit, Math.max(0, high - beside), (value, limit) =>
         `The heap may grow to ${value}; ${limit} would fit below memory.high.`)
     ],
     impact: 'The kernel throttles every allocation: the app stalls, although it has not reached ' +
@@ -196,7 +197,7 @@ function ruleOut (signals, limits, limit) {
     (signals.rssPeakShareRatio ?? 0) >= limits.rssShareRatio
   const keeps = {
     keeps: heapLimit + beside > limits.keepsRatio * limit &&
-    used >= limits.keepsRatio * limits.suspectedRssShareRatio
+      used >= limits.keepsRatio * limits.suspectedRssShareRatio
   }
   if (heapLimit + beside <= limit) {
     return ok(`${full} and the memory outside it (${formatBytes(beside)}) fit the container's ` +

@@ -109,7 +109,8 @@ function withRelease (signals, limits, { rise, seconds, score, share }, judged) 
   const fell = (signals.liveHeapFallRatio ?? 0) >= limits.fallShareRatio
   if (!grew || !fell || isNearLimit(signals, limits)) return judged
   return unknown(`${sayRose(rise, seconds)}, then fell, and is at ` +
-    `${formatBytes(signals.liveHeapBytes ?? 0)} now: a new trend has to form`, { seconds, refutes: true })
+    `${formatBytes(signals.liveHeapBytes ?? 0)} now: a new trend has to form`,
+  { seconds, refutes: true })
 }
 
 /** Does the live heap rise by an amount worth a suspicion? @type {Question} */

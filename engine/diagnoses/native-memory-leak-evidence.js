@@ -129,10 +129,10 @@ function findPlace (signals, { placeShareRatio, countedShareRatio }, rise, growt
  * @param {Limits} limits
  */
 function findMajors (place, signals, limits) {
-  const signal =
-    place === 'workers' ? /** @type {const} */ ('workersMajorsSeen') : /** @type {const} */ ('majorsSeen')
+  const [signal, of] = place === 'workers'
+    ? /** @type {const} */ (['workersMajorsSeen', ' of each of these workers'])
+    : /** @type {const} */ (['majorsSeen', ''])
   const count = signals[signal] ?? 0
-  const of = place === 'workers' ? ' of each of these workers' : ''
   return { signal, count, of, isCollected: count >= limits.majors }
 }
 

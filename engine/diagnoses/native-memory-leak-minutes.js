@@ -287,7 +287,8 @@ function showLine (signals, limits, line, whole, { neededBytes, pauses, place })
     evidence(majors.signal, majors.count, limits.majors, value =>
       majors.isCollected
         ? `${value} major GCs${majors.of} in the second half of this time did not free it.`
-        : `No major GC${majors.of} ran in the second half of this time: the growth may be garbage.`),
+        : `No major GC${majors.of} ran in the second half of this time: the growth may be ` +
+          'garbage.'),
     evidence('outsideHeapSteadinessRatio', steady, limits.steadinessRatio, (value, limit) =>
       `Steadiness of the growth: ${value} (threshold ${limit}; 1 is a straight, continuing line).`),
     evidence('outsideHeapRiseBytes', whole.rise, neededBytes, (value, limit) =>

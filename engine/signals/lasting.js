@@ -55,6 +55,7 @@ const lastingGrowth = (window, level) =>
           level: pick(columns[level]),
           loads: [columns.workSeconds, columns.scavenges].map(pick)
         })
+        // The recent part may lack the days before a weekend.
         if (from === since) aboveAllDays = found?.aboveAllDays ?? null
         if (!best || (found && isStronger(found, best))) best = found
       }

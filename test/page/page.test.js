@@ -76,7 +76,7 @@ describeWithTools('the page', ({ chromium }) => {
     await exporter.stop()
   }, 60_000)
 
-  it('shows a verdict from the first answer that has it, in the list and on its target', async () => {
+  it('shows a verdict from the first answer with it, in the list and on its target', async () => {
     start('event-loop-blocked')
     await eventually(
       () => json('targets'),
