@@ -28,7 +28,10 @@ async function report () {
   const pauseSeconds = values
     .filter(({ metricName }) => metricName?.endsWith('_sum'))
     .reduce((sum, { value }) => sum + value, 0)
-  console.log(JSON.stringify({ promClient: count, promClientPauseSeconds: pauseSeconds }))
+  const otherHooks = /** @type {any} */ (globalThis).countOtherGcs?.()
+  console.log(
+    JSON.stringify({ promClient: count, promClientPauseSeconds: pauseSeconds, otherHooks })
+  )
   process.exit(0)
 }
 

@@ -291,4 +291,4 @@ class SimulatedService {
   }
 }
 
-module.exports = { SimulatedService, HOUR, DAY }
+module.exports = { SimulatedService, randomAt, HOUR, DAY }

@@ -9,6 +9,7 @@
  *   npm run bench:weeks
  *   npm run bench:weeks -- --days 10 --only native --frame-seconds 1 --judge-seconds 2
  *   npm run bench:weeks -- --service '{"heapLeak":2,"swing":300}'
+ *   npm run bench:weeks -- --random 20 --seed 7
  *
  * Ends with 1 when one of the limits below is broken.
  */
@@ -17,6 +18,7 @@ const { parseArgs } = require('node:util')
 const { findCase } = require('../engine/verdicts/case')
 const { evaluate } = require('../engine/verdicts/evaluate')
 const { Target } = require('../engine/history/target')
+const { randomServices } = require('./random-services')
 const { SimulatedService, HOUR, DAY } = require('./simulated-service')
 
 /**
@@ -383,6 +385,8 @@ function main () {
       days: { type: 'string' },
       only: { type: 'string', default: '' },
       service: { type: 'string' },
+      random: { type: 'string' },
+      seed: { type: 'string', default: '1' },
       'frame-seconds': { type: 'string', default: String(FRAME_SECONDS) },
       'judge-seconds': { type: 'string', default: String(JUDGE_SECONDS) },
       changes: { type: 'boolean', default: false },
@@ -396,6 +400,8 @@ function main () {
   --days N             days that each service is watched (default 5, some 9)
   --only TEXT          those whose name contains it
   --service JSON       one of your own: the properties are in bench/simulated-service.js
+  --random N           N services with random properties, instead of those of the bench
+  --seed N             other random services, reproducible (default 1)
   --frame-seconds N    simulated time between frames (default ${FRAME_SECONDS}; live 1)
   --judge-seconds N    simulated time between evaluations (default ${JUDGE_SECONDS}; live 2)
   --changes            print each change of a state
@@ -404,7 +410,9 @@ function main () {
   }
   const scenarios = given.service
     ? [{ name: given.service, ...JSON.parse(given.service) }]
-    : SCENARIOS.filter(({ name }) => name.includes(given.only))
+    : given.random
+      ? randomServices(Number(given.random), Number(given.seed))
+      : SCENARIOS.filter(({ name }) => name.includes(given.only))
   let failed = 0
   for (const scenario of scenarios) {
     const said = simulate(scenario, {
@@ -416,6 +424,9 @@ function main () {
     if (row.broken.length > 0) failed++
     if (given.json) console.log(JSON.stringify(row))
     else print(row)
+    if (given.random && row.broken.length > 0 && !given.json) {
+      console.log(`         --service '${JSON.stringify({ ...scenario, name: undefined })}'`)
+    }
     if (!given.changes) continue
     for (const { seconds, diagnosis, state, summary } of said.changes) {
       if (row.changes[diagnosis] > 1) {
