@@ -48,6 +48,7 @@ const signed = (value, digits) => `${value > 0 ? '+' : ''}${value.toFixed(digits
  * @param {number} digits
  */
 const cell = (values, digits) => {
+  if (values.length === 0) return '–'
   const { middle, least, most } = middleOf(values)
   return `${signed(middle, digits)} (${signed(least, digits)} … ${signed(most, digits)})`
 }
