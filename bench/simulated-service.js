@@ -82,6 +82,22 @@ function officeLoad (hour) {
   return ramp(8) - ramp(18) - 0.3 * (ramp(12) - ramp(13))
 }
 
+/**
+ * Garbage in the old spaces.
+ * @param {number} load
+ * @param {number} seconds since the last major GC
+ */
+const garbageBytes = (load, seconds) => GARBAGE_BYTES * (0.2 + load) * seconds
+/** @param {number} oldBytes used in the old spaces */
+const heapBytes = oldBytes => oldBytes + 8 * MIB + 3 * SEMI_SPACE_BYTES
+/**
+ * @param {number} oldBytes used in the old spaces
+ * @param {number} nativeBytes
+ * @returns {number} RSS
+ */
+const residentBytes = (oldBytes, nativeBytes) =>
+  heapBytes(oldBytes) + EXTERNAL_BYTES + nativeBytes + FILE_BYTES
+
 class SimulatedService {
   #cpuSeconds = 0
   #scavenges = 0
@@ -195,18 +211,34 @@ class SimulatedService {
   }
 
   /**
-   * Time at which a limit is reached, by the same arithmetic without noise.
+   * Live heap that a major GC leaves.
+   * @param {number} majors count up to this GC
+   * @param {boolean} [noisy] false: without the noise of a reading
+   * @returns {number} bytes
+   */
+  #liveAfter (majors, noisy = true) {
+    const { majorsSeconds, noise, seed } = this.service
+    const { live } = this.levels(Math.max(1, majors * majorsSeconds))
+    return Math.max(MIB, live + (noisy ? noise * MIB * gaussAt(seed + 1, majors) : 0))
+  }
+
+  /**
+   * Time at which the live heap after a major GC reaches the heap size limit, or RSS before the
+   * next one reaches the container's.
    * @param {number} days to look ahead
+   * @param {boolean} [noisy] true: the first time, by the noise of a single reading
    * @returns {number} seconds since the start; Infinity: never
    */
-  endSeconds (days) {
+  endSeconds (days, noisy = true) {
+    const { majorsSeconds } = this.service
     const { heap, container } = this.limits
-    for (let seconds = 60; seconds <= days * DAY; seconds += 300) {
-      const { live, native } = this.levels(seconds)
-      if (
-        live >= heap ||
-        live + native + EXTERNAL_BYTES + FILE_BYTES + 3 * SEMI_SPACE_BYTES >= container
-      ) { return seconds }
+    for (let majors = 1; majors * majorsSeconds <= days * DAY; majors++) {
+      const live = this.#liveAfter(majors, noisy)
+      const seconds = majors * majorsSeconds
+      if (live >= heap) return seconds
+      const next = seconds + majorsSeconds - 1
+      const garbage = garbageBytes(this.load(next), majorsSeconds)
+      if (residentBytes(live + garbage, this.levels(next).native) >= container) return next
     }
     return Infinity
   }
@@ -217,7 +249,7 @@ class SimulatedService {
    * @returns {import('@memwatch/agent/protocol/frame').Frame & { type: 'frame' }}
    */
   frame (seconds) {
-    const { majorsSeconds, noise, loadNoise, limit, seed, loadIsSeen, heapLimit } = this.service
+    const { majorsSeconds, loadNoise, limit, seed, loadIsSeen, heapLimit } = this.service
     const passed = seconds - this.#seconds
     this.#seconds = seconds
     const load = Math.max(
@@ -229,19 +261,14 @@ class SimulatedService {
     this.#scavenges += passed * SCAVENGES * (0.1 + seen)
     const majors = Math.floor(seconds / majorsSeconds)
     const level = this.levels(seconds)
-    if (majors !== this.#last.majors) {
-      const at = this.levels(Math.max(1, majors * majorsSeconds))
-      this.#last = {
-        majors,
-        live: Math.max(MIB, at.live + noise * MIB * gaussAt(seed + 1, majors))
-      }
-    }
+    if (majors !== this.#last.majors) this.#last = { majors, live: this.#liveAfter(majors) }
     const { live } = this.#last
-    const old = live + GARBAGE_BYTES * (0.2 + load) * (seconds - majors * majorsSeconds)
+    const old = live + garbageBytes(load, seconds - majors * majorsSeconds)
     const young = SEMI_SPACE_BYTES * (0.2 + 0.8 * ((seconds * 0.37) % 1))
-    const total = old + 8 * MIB + 3 * SEMI_SPACE_BYTES
+    const total = heapBytes(old)
     const native = level.native + MIB * gaussAt(seed + 2, Math.floor(seconds / 10))
-    const anonymous = total + EXTERNAL_BYTES + native
+    const rss = residentBytes(old, native)
+    const anonymous = rss - FILE_BYTES
     const pauseSeconds = 0.002 * this.#scavenges
     const scavenges = Math.floor(this.#scavenges)
     this.#sequence++
@@ -251,7 +278,7 @@ class SimulatedService {
       atUnixMs: this.hello.startedAtUnixMs + 1000 * seconds,
       uptimeSeconds: seconds,
       values: {
-        rssBytes: anonymous + FILE_BYTES,
+        rssBytes: rss,
         rssAnonBytes: anonymous,
         rssFileBytes: FILE_BYTES,
         cpuUserSeconds: 0.95 * this.#cpuSeconds,

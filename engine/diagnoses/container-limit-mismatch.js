@@ -23,6 +23,7 @@ module.exports = defineDiagnosis({
     'rssShareRatio',
     'rssPeakShareRatio',
     'rssDayPeakShareRatio',
+    'rssLatePeakShareRatio',
     'besideHeapPeakBytes',
     'rssTrend',
     'allocatorAsked',
@@ -57,7 +58,7 @@ module.exports = defineDiagnosis({
     // A heap is about to outgrow its container if RSS reaches this share of the container's limit.
     rssShareRatio: 0.85,
     suspectedRssShareRatio: 0.7,
-    // A suspicion stands while all values are at least this share of their limits.
+    // A finding stands while all values are at least this share of their limits.
     keepsRatio: 0.95,
     // There is a risk, too, if RSS and the heap reached these shares of the limit, and RSS grows in
     // a line that ends at the limit soon.
@@ -132,6 +133,14 @@ const findBeside = ({ besideHeapBytes, besideHeapPeakBytes, workerHeapBytes }) =
   Math.max(0, Math.max(besideHeapBytes, besideHeapPeakBytes ?? 0) - (workerHeapBytes ?? 0))
 
 /**
+ * RSS at the busiest moment, relative to the container's limit. RSS rises with garbage until a
+ * major GC, and with the load until night: a finding that is true at that moment stands.
+ * @param {Signals} signals
+ */
+const findBusiest = ({ rssLatePeakShareRatio, rssDayPeakShareRatio }) =>
+  Math.max(rssLatePeakShareRatio ?? 0, rssDayPeakShareRatio ?? 0)
+
+/**
  * @param {Signals} signals
  * @param {number} limitBytes memory into which all heaps must fit
  * @param {number} [shareBytes] this process's part of it
@@ -197,7 +206,7 @@ function ruleOut (signals, limits, limit) {
     (signals.rssPeakShareRatio ?? 0) >= limits.rssShareRatio
   const keeps = {
     keeps: heapLimit + beside > limits.keepsRatio * limit &&
-      used >= limits.keepsRatio * limits.suspectedRssShareRatio
+      findBusiest(signals) >= limits.keepsRatio * limits.suspectedRssShareRatio
   }
   if (heapLimit + beside <= limit) {
     return ok(`${full} and the memory outside it (${formatBytes(beside)}) fit the container's ` +
@@ -233,8 +242,10 @@ function judgeAlone (signals, limits, finding, target) {
   const isFreed = !isPast && freed >= limits.freedShareRatio * beside
   const day = signals.rssDayPeakShareRatio ?? 0
   const wasNear = used < limits.suspectedRssShareRatio && day >= limits.suspectedRssShareRatio
+  const together = `together more than the container's ${formatBytes(limit)}`
   return {
     state: isBlind || isPressed ? 'confirmed' : 'suspected',
+    keeps: isBlind || findBusiest(signals) >= limits.keepsRatio * limits.rssShareRatio,
     // Far below the limit there is no risk yet.
     severity:
       used >= limits.suspectedRssShareRatio || reached || within > 0 ? 'warning' : 'info',
@@ -242,7 +253,8 @@ function judgeAlone (signals, limits, finding, target) {
       (isFreed
         ? `resident outside it, of which malloc counts ${formatBytes(freed)} as free`
         : isPast ? 'in use outside it at the busiest time of a day' : 'in use outside it') +
-      `: together more than the container's ${formatBytes(limit)}.`,
+      `: ${together}.`,
+    standing: `The heap limit of V8 and the memory outside the heap are ${together}`,
     finding,
     evidence: listEvidence(
       evidence('heapSizeLimitBytes', heapLimit, Math.max(0, limit - beside), (value, limit) =>

@@ -256,7 +256,8 @@ function judgeLine (signals, limits, line, mayBeCertain = true) {
   const certainBytes = findCertainBytes(limits, growing)
   const isCertain = mayBeCertain && fit >= limits.fit && whole.rise >= certainBytes
   const fillsInSeconds = secondsToFill(signals, limits, runway, growth, late)
-  const { secondsLeft, inTime } = timeLeft(fillsInSeconds, seconds, limits)
+  const steadySeconds = late >= limits.tellsLateRatio ? seconds : 0
+  const { secondsLeft, inTime } = timeLeft(fillsInSeconds, steadySeconds, limits)
   const limitName = nameLimit(signals, limits, runway)
   return {
     state: isCertain ? 'confirmed' : 'suspected',
@@ -366,7 +367,7 @@ function judgeFewReadings (signals, limits, ownRunway) {
     growth >= limits.slowestBytesPerSecond
   if (!isKept || late < limits.lateGrowthRatio || fit < limits.fit) return null
   // In many minutes a few readings in a row rise by chance.
-  const areMany = (signals.liveHeapTrend?.seconds ?? 0) >= limits.keptManySeconds
+  const areMany = Math.max(seconds, signals.liveHeapTrend?.seconds ?? 0) >= limits.keptManySeconds
   if (areMany && keptTrend.newRatio < limits.keptNewRatio) return null
   const known = ruleOutKnown(signals, limits, { rise, seconds })
   if (known) return known

@@ -63,9 +63,12 @@ const LASTING_LIMITS = Object.freeze({
   // Until two days are known, the time is also reported only if the load leaves this share of the
   // growth unexplained.
   rateLeastRatio: 0.7,
-  // Growth observed for minutes predicts nothing beyond this multiple of the observed time: by then
-  // a cache is full.
+  // Growth predicts nothing beyond this multiple of the observed time: by then a cache is full, or
+  // the load of another week is different.
   tellsAheadRatio: 6,
+  // Growth whose last third falls below this share of the rate may be a cache that fills, and
+  // predicts nothing either.
+  tellsLateRatio: 0.8,
   // A limit that will be reached sooner than this is always reported, as somebody must act.
   soonSeconds: SECONDS_PER_HOUR,
   // Prediction horizon, as a multiple of the observed hours, until two days are known: memory
@@ -140,7 +143,9 @@ function judgeLasting (trend, { peakRunway, limitInSeconds }, limits, what) {
     ...found,
     keeps: days === null,
     state: isSure && (isFar || isLong) ? 'confirmed' : 'suspected',
-    limitInSeconds: isRateKnown && (days !== null || isNear) ? limitInSeconds : null,
+    limitInSeconds: isRateKnown && (days !== null || isNear)
+      ? timeLeft(limitInSeconds ?? Infinity, seconds, limits).secondsLeft
+      : null,
     summary: '',
     because: sayWeighed(trend, limits),
     also: isSure
@@ -236,7 +241,7 @@ function secondsWithoutDays (loadMoves, limits) {
 const formatPerHour = bytesPerSecond => `${formatBytes(bytesPerSecond * SECONDS_PER_HOUR)}/h`
 
 /**
- * Time to the limit, predicted from growth observed for minutes.
+ * Time to the limit, predicted from observed growth.
  * @param {number} secondsLeft
  * @param {number} seconds length of the observation
  * @param {Pick<LastingLimits, 'tellsAheadRatio' | 'soonSeconds'>} limits

@@ -27,6 +27,8 @@ const WARM_UP_MOST_SECONDS = 1800
  * another service is deployed.
  */
 const RECENT_SECONDS = 3 * DAY_SECONDS
+/** Time in which RSS has peaks: V8 runs a major GC within minutes. */
+const ABOVE_SECONDS = 600
 /** Number of days ahead in which a limit may be reached. */
 const MOST_DAYS_AHEAD = 400
 
@@ -123,6 +125,16 @@ function secondsTo (window, level, limit, now, slope) {
   // The present level may differ from the level in an hour, so it is used only until a full day is
   // known.
   return isDayKnown ? foretold : Math.min(foretold, Math.max(0, limit - now) / slope)
+}
+
+/**
+ * Bytes by which RSS rises above its median between two major GCs. The longest tier of the history
+ * holds medians, but the peaks reach a limit first.
+ * @param {Window} window
+ */
+function aboveMedian (window) {
+  const { values } = window.points('rssBytes', ABOVE_SECONDS)
+  return values.length > 0 ? Math.max(...values) - median(values) : 0
 }
 
 const FIGURES = Object.freeze(/** @type {const} */ ([
@@ -226,7 +238,7 @@ module.exports = {
       const limit = memoryLimit(window)
       const { rssBytes } = window.values
       if (!growth || growth.slope <= 0 || limit === null || rssBytes === undefined) return null
-      return secondsTo(window, 'rssBytes', limit, rssBytes, growth.slope)
+      return secondsTo(window, 'rssBytes', limit - aboveMedian(window), rssBytes, growth.slope)
     }
   })
 }

@@ -140,7 +140,8 @@ describe('a service that lives for days', () => {
     ['leak 20, flat, 1 GiB', 1],
     ['native 3, swing 200', 2.6],
     ['healthy, cache of 300 fills in a night', 1.5],
-    ['healthy, Buffers swing up to the room beside the heap', 2.1]
+    ['healthy, Buffers swing up to the room beside the heap', 2.1],
+    ['leak 4 by request, office hours, weekends', 2.8]
   ])('%s: judged in time, right, and without reversals', (name, days) => {
     const options = { days, frameSeconds: 60, judgeSeconds: 300 }
     expect(judge(named(name), simulate(named(name), options)).broken).toEqual([])
@@ -162,6 +163,21 @@ describe('a service that lives for days', () => {
     expect(changes.map(({ diagnosis }) => diagnosis)).toContain('native-memory-leak')
     expect(changes.filter(({ diagnosis, state }) =>
       diagnosis === 'resource-leak' && state !== 'ok')).toEqual([])
+  })
+  it('has no time to the limit predicted from a cache that fills', () => {
+    const service = named('leak 22, beside a cache that fills in an hour')
+    const said = simulate(service, { days: 0.2 })
+    expect(said.changes.map(({ state }) => state)).toContain('suspected')
+    expect(judge(service, { ...said, changes: [], untilSeconds: 0 }).broken
+      .filter(text => text.includes('times to the limit'))).toEqual([])
+  })
+  it('keeps a finding about its container while RSS rises and falls with garbage', () => {
+    const service = named('healthy, RSS near the container limit by day')
+    const { changes } = simulate(service, { days: 2.7 })
+    const states = changes.filter(({ diagnosis }) => diagnosis === 'container-limit-mismatch')
+      .map(({ state }) => state)
+    expect(states[0]).toBe('ok')
+    expect(states.slice(1)).toEqual(['suspected', 'confirmed'])
   })
   it('has its time to the limit predicted by the peak of a typical day', () => {
     const service = named('leak 5, swing 200, 2 GiB')
