@@ -10,7 +10,10 @@ const FILLING_LIMITS = Object.freeze({
   runwayShareRatio: 0.35,
   // Least time of a straight line: caches of 50 to 400 MiB took up to ten minutes to fill.
   fillingSeconds: 600,
-  // Younger growth is certainly a leak only if it covers this share of the way, because caches are
+  // Slower growth is never certain after minutes alone. Memory that follows the load rises by up to
+  // 300 MiB in the first hour of a working day, and large caches fill in an hour.
+  slowBytesPerSecond: 300 * 2 ** 20 / 3600,
+  // Other growth is certainly a leak only if it covers this share of the way, because caches are
   // configured to stay below the limit.
   fillingRunwayShareRatio: 0.8,
   // Straight growth of this size is certainly a leak, however far the limit is, because the
@@ -27,11 +30,13 @@ const MAY_FILL = 'a leak, or a cache that still fills'
 /**
  * Least rise along a line that makes a leak certain.
  * @param {FillingLimits} limits
- * @param {Record<'rise' | 'runway' | 'seconds', number>} line rise and runway: bytes
+ * @param {Record<'rise' | 'runway' | 'seconds' | 'growth', number>} line rise and runway: bytes;
+ *   growth: bytes per second
  * @returns {number} bytes
  */
-function findCertainBytes (limits, { rise, runway, seconds }) {
-  const share = seconds < limits.fillingSeconds
+function findCertainBytes (limits, { rise, runway, seconds, growth }) {
+  const mayFill = growth < limits.slowBytesPerSecond || seconds < limits.fillingSeconds
+  const share = mayFill
     ? limits.fillingRunwayShareRatio
     : limits.runwayShareRatio
   return Math.min(share * (rise + runway), limits.certainRiseBytes)

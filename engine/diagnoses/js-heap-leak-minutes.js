@@ -252,7 +252,13 @@ function judgeLine (signals, limits, line, mayBeCertain = true) {
   const { rise, growth, seconds, fit, late, room } = line
   const runway = shareRoom(signals, limits, line.runway, growth)
   const whole = wholeOf(signals, limits, line)
-  const growing = { rise: whole.rise, seconds: whole.seconds, runway: room }
+  const growing = {
+    rise: whole.rise,
+    seconds: whole.seconds,
+    runway: room,
+    // No load explains a live heap that grew from nothing at one rate.
+    growth: whole.isSinceStart ? Infinity : growth
+  }
   const certainBytes = findCertainBytes(limits, growing)
   const isCertain = mayBeCertain && fit >= limits.fit && whole.rise >= certainBytes
   const fillsInSeconds = secondsToFill(signals, limits, runway, growth, late)

@@ -21,9 +21,13 @@ function weighDoubts (signals, limits, cause, descriptorKind) {
   const busy = signals.eventLoopUtilizationRatio ?? 0
   const throttled = signals.cpuThrottledRatio ?? 0
   const queued = signals.runQueueWaitRatio ?? 0
-  const grows = growthRatio >= limits.loadGrowthRatio
   const isSaturated = busy >= limits.saturatedRatio || throttled >= limits.throttledRatio ||
     queued >= limits.queuedRatio
+  // Files that are open for a request follow the requests. Clients that stay need more handles
+  // without more load.
+  const outgrows = descriptorKind === 'open files' && !isSaturated &&
+    causesLoad(cause, growthRatio, limits)
+  const grows = growthRatio >= limits.loadGrowthRatio && !outgrows
   const kept = signals.connectionsKeptRatio ?? 0
   const isClients = cause.seconds < limits.clientsSeconds &&
     (signals.socketsEarlierGrowthRatio ?? 0) < limits.earlierGrowthRatio &&
@@ -130,8 +134,11 @@ function showDoubts (doubts, limits, { of, rise }) {
       doubts.grows
         ? `The thread's work grows as well (CPU time or allocation, ${value} of its former ` +
           `amount, threshold ${limit}): a growing load may need them, or they cause the work.`
-        : `The load does not grow: CPU time and allocation are at most ${value} of their former ` +
-          'amounts.'),
+        : doubts.growthRatio < limits.loadGrowthRatio
+          ? `The load does not grow: CPU time and allocation are at most ${value} of their former ` +
+            'amounts.'
+          : 'The load grows much less than the open files: CPU time and allocation are at most ' +
+            `${value} of their former amounts.`),
     doubts.isClients && evidence('connectionsKeptRatio', doubts.kept, limits.keptLeastRatio, () =>
       `${formatNumber(doubts.kept)} new sockets for each connection that servers accepted ` +
       `meanwhile (clients explain up to ${formatNumber(limits.keptMostRatio)}): clients may ` +
@@ -146,13 +153,22 @@ function showDoubts (doubts, limits, { of, rise }) {
 }
 
 /**
- * True if the handles grew much more than the load, so that they may cause it. Then a growing load
- * does not refute what was confirmed before.
+ * True if the handles grew much more than the load, so that they may cause it.
+ * @param {Count} cause
+ * @param {number} growthRatio of the load
+ * @param {Limits} limits
+ */
+function causesLoad ({ now, rise }, growthRatio, { effectShareRatio }) {
+  return growthRatio - 1 < effectShareRatio * rise / Math.max(1, now - rise)
+}
+
+/**
+ * True if a growing load does not refute what was confirmed before.
  * @param {Count} cause
  * @param {ReturnType<typeof weighDoubts>} doubts
  * @param {Limits} limits
  */
-const causesLoad = ({ now, rise }, { growthRatio, isSaturated }, { effectShareRatio }) =>
-  !isSaturated && growthRatio - 1 < effectShareRatio * rise / Math.max(1, now - rise)
+const standsUnderLoad = (cause, { growthRatio, isSaturated }, limits) =>
+  !isSaturated && causesLoad(cause, growthRatio, limits)
 
-module.exports = { causesLoad, describeDoubts, showDoubts, weighDoubts }
+module.exports = { describeDoubts, showDoubts, standsUnderLoad, weighDoubts }

@@ -3,7 +3,7 @@
 const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence, prediction } = require('./evidence')
 const { LASTING_LIMITS, timeLeft } = require('./lasting-growth')
-const { causesLoad, describeDoubts, showDoubts, weighDoubts } = require('./resource-leak-doubts')
+const { describeDoubts, showDoubts, standsUnderLoad, weighDoubts } = require('./resource-leak-doubts')
 const { URGENCY_LIMITS, severityByTime } = require('./severity')
 const {
   DESCRIPTOR_KINDS, KINDS, countKinds, findDescriptorKind
@@ -133,7 +133,7 @@ module.exports = defineDiagnosis({
       state: isCertain ? 'confirmed' : 'suspected',
       severity: severityOf(bound, doubts.isPressing, limits),
       secondsLeft,
-      keeps: isSteady && causesLoad(cause, doubts, limits) &&
+      keeps: isSteady && standsUnderLoad(cause, doubts, limits) &&
         (!doubts.isClients || doubts.kept >= limits.keptWeakRatio),
       standing: `The number of ${told?.name ?? name} grew by ${formatNumber(rise)} in ` +
         formatSeconds(seconds),

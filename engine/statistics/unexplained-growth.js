@@ -21,7 +21,7 @@ const LOAD_SCORE = 3
 /** Half width of a 95 % confidence interval of the slope, in standard errors. */
 const ERRORS = 2
 /** Time constants of a cache that fills, as shares of the time. */
-const FILL_SHARES = [1 / 8, 1 / 4]
+const FILL_SHARES = [1 / 8, 1 / 4, 1 / 2]
 /** A cache is no explanation if it makes the sum of squares larger by this factor. */
 const MOST_WORSE = 1.5
 /**

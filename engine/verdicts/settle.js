@@ -3,10 +3,13 @@
 const { BY_USER, STATE_RANK } = require('../diagnoses/define-diagnosis')
 
 /**
- * Evaluations in a row that must agree before a verdict is raised. A single exceptional window
- * raises nothing.
+ * Evaluations in a row that must agree before a verdict is raised, and the share of the observed
+ * time beyond `RAISE_FROM_SECONDS` for which they must agree. A single exceptional window raises
+ * nothing, nor do ten minutes out of ten hours.
  */
 const RAISE_AFTER = 2
+const RAISE_SHARE = 0.05
+const RAISE_FROM_SECONDS = 600
 /**
  * Bounds of the time without evidence before a finding is withdrawn. The time is half the time for
  * which the finding was observed. So a cache that filled up in its first minute is no longer
@@ -29,6 +32,8 @@ const LONGEST_SECONDS = 43_200
  * @property {import('../diagnoses/define-diagnosis').State} state
  * @property {Judgement} judgement judgement on which the state is based
  * @property {number} agreed number of evaluations in a row that were confirmed
+ * @property {number} [agreedAtSeconds] uptime at the first of them; absent without one, and after
+ *   a restart of the exporter
  * @property {number} confirmedAtSeconds uptime at the first confirmation; NaN if not confirmed
  * @property {number} seenAtSeconds uptime at which a judgement last agreed with the state
  * @property {number} [withdrawals] number of withdrawals
@@ -51,11 +56,14 @@ function settle (before, judgement, nowSeconds) {
   const withdrawals = before?.withdrawals ?? 0
   if (judgement.state === 'confirmed') {
     const agreed = (before?.agreed ?? 0) + 1
-    const raised = wasConfirmed || agreed >= RAISE_AFTER
+    const agreedAtSeconds = (agreed > 1 ? before?.agreedAtSeconds : undefined) ?? nowSeconds
+    const raised = wasConfirmed || (agreed >= RAISE_AFTER &&
+      nowSeconds - agreedAtSeconds >= RAISE_SHARE * ((judgement.seconds ?? 0) - RAISE_FROM_SECONDS))
     return {
       state: raised ? 'confirmed' : 'suspected',
       judgement,
       agreed,
+      agreedAtSeconds,
       confirmedAtSeconds: wasConfirmed ? before.confirmedAtSeconds : raised ? nowSeconds : NaN,
       seenAtSeconds: nowSeconds,
       withdrawals

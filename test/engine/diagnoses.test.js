@@ -1579,6 +1579,29 @@ describe('resource-leak', () => {
     expect(load?.value).toBeGreaterThan(1.25)
   })
   it.each([
+    ['open files that outgrow the load', true, 0.002, 'confirmed', /grows much less than the open files/],
+    ['open files that grow like the load', true, 0.02, 'suspected', /a growing load may need them/],
+    ['sockets that outgrow the load', false, 0.002, 'suspected', /a growing load may need them/]
+  ])('%s are judged', (_, areFiles, growth, state, text) => {
+    const { verdict } = watch({
+      seconds: 90,
+      at: t => ({
+        values: {
+          resources: areFiles ? {} : { TCPSocketWrap: 5 * t },
+          openFileDescriptors: Math.round(30 + 5 * t),
+          descriptors: { [areFiles ? 'file' : 'socket']: Math.round(10 + 5 * t) },
+          maxFileDescriptors: 65_536,
+          eventLoopActiveSeconds: 0.05 * t + growth * t * t,
+          eventLoopIdleSeconds: t - 0.05 * t - growth * t * t,
+          cpuUserSeconds: 0.05 * t + growth * t * t
+        }
+      })
+    })
+    const { state: found, evidence } = verdict('resource-leak')
+    expect([found, evidence.find(({ signal }) => signal === 'loadGrowthRatio')?.text])
+      .toEqual([state, expect.stringMatching(text)])
+  })
+  it.each([
     ['critical, as it ends the process', 0, 1024, 'critical', /they pile up\.$/],
     ['critical at a limit of its own, even if the load grows', 0.002, 1024, 'critical',
       /they pile up, or the load needs them\.$/],

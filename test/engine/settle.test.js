@@ -39,6 +39,14 @@ describe('settle', () => {
   ])('%s', (_, given, expected) => {
     expect(settled(given)).toBe(expected)
   })
+  it('confirms what was observed for ten hours only after half an hour of agreement', () => {
+    const long = { ...judgement('confirmed'), seconds: 36_600 }
+    const first = settle(undefined, long, 50_000)
+    expect(settle(first, long, 51_790).state).toBe('suspected')
+    expect(settle(first, long, 51_800).state).toBe('confirmed')
+    const doubted = settle(first, { ...long, state: 'suspected' }, 51_000)
+    expect(settle(doubted, long, 51_800).state).toBe('suspected')
+  })
   it('rules out growth that was too young to judge after half of its time without growth', () => {
     const young = { ...judgement('unknown'), seconds: 600 }
     const open = settle(undefined, young, 2)

@@ -141,6 +141,9 @@ describe('a service that lives for days', () => {
     ['native 3, swing 200', 2.6],
     ['healthy, cache of 300 fills in a night', 1.5],
     ['healthy, Buffers swing up to the room beside the heap', 2.1],
+    ['healthy, rises by 295 in an hour, load unseen', 0.5],
+    ['healthy, cache of 284 fills in hours, small heap', 0.2],
+    ['healthy, cache of 111 fills beside a morning', 0.6],
     ['leak 4 by request, office hours, weekends', 2.8]
   ])('%s: judged in time, right, and without reversals', (name, days) => {
     const options = { days, frameSeconds: 60, judgeSeconds: 300 }
