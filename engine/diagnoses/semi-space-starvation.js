@@ -88,6 +88,9 @@ module.exports = defineDiagnosis({
     // major GCs. If less is promoted, Buffers fill the rest (V8 12.4 does not report that they
     // forced a GC; apps with such GCs measured 1.4 MiB), or V8 allocates in the old space.
     promotedPerMajorBytes: 8 * MIB,
+    // V8 lets the old space grow by at least this share of its live objects before the next major
+    // GC (kMinGrowingFactor).
+    growsLeastRatio: 0.1,
     // An undecided verdict about such major GCs ends after half of this time without them, so a
     // load near the limits seldom changes it.
     pretenuringSeconds: 60,
@@ -253,7 +256,9 @@ function ruleOutLarge (signals, limits) {
 function weighCauses (signals, limits) {
   const { ordinaryMajorsPerSecond: majors } = signals
   const promoted = signals.promotedPerMajorBytes ?? Infinity
-  const isPromotion = promoted >= limits.promotedPerMajorBytes
+  const isPromotion = promoted >= Math.max(
+    limits.promotedPerMajorBytes, limits.growsLeastRatio * (signals.liveHeapBytes ?? 0)
+  )
   // A smaller volume would be within the noise of the live heap.
   const freed = Math.max(promoted, limits.promotedPerMajorBytes)
   const isKept = (signals.keptPerMajorBytes ?? 0) >= limits.keptShareRatio * freed

@@ -3,13 +3,14 @@
 const { BY_USER, STATE_RANK } = require('../diagnoses/define-diagnosis')
 
 /**
- * Evaluations in a row that must agree before a verdict is raised, and the share of the observed
- * time beyond `RAISE_FROM_SECONDS` for which they must agree. A single exceptional window raises
+ * Evaluations in a row that must agree before a verdict is raised. They must agree for a share of
+ * the observed time beyond ten minutes, up to half an hour. A single exceptional window raises
  * nothing, nor do ten minutes out of ten hours.
  */
 const RAISE_AFTER = 2
 const RAISE_SHARE = 0.05
 const RAISE_FROM_SECONDS = 600
+const RAISE_MOST_SECONDS = 1800
 /**
  * Bounds of the time without evidence before a finding is withdrawn. The time is half the time for
  * which the finding was observed. So a cache that filled up in its first minute is no longer
@@ -57,8 +58,11 @@ function settle (before, judgement, nowSeconds) {
   if (judgement.state === 'confirmed') {
     const agreed = (before?.agreed ?? 0) + 1
     const agreedAtSeconds = (agreed > 1 ? before?.agreedAtSeconds : undefined) ?? nowSeconds
-    const raised = wasConfirmed || (agreed >= RAISE_AFTER &&
-      nowSeconds - agreedAtSeconds >= RAISE_SHARE * ((judgement.seconds ?? 0) - RAISE_FROM_SECONDS))
+    const agreeSeconds = Math.min(
+      RAISE_MOST_SECONDS, RAISE_SHARE * ((judgement.seconds ?? 0) - RAISE_FROM_SECONDS)
+    )
+    const raised = wasConfirmed ||
+      (agreed >= RAISE_AFTER && nowSeconds - agreedAtSeconds >= agreeSeconds)
     return {
       state: raised ? 'confirmed' : 'suspected',
       judgement,

@@ -3201,6 +3201,38 @@ it('major GCs of a growing live heap are no premature promotion', () => {
   expect(flat.verdict('semi-space-starvation').state).toBe('confirmed')
 })
 
+it.each([[12, 30, 'confirmed'], [12, 212, 'ok'], [25, 212, 'confirmed']])(
+  '%d MiB promoted before each major GC of a live heap of %d MiB: %s',
+  (promotedMib, liveMib, expected) => {
+    const { judge, limits } = require('../../engine/diagnoses/semi-space-starvation')
+    const known = {
+      promotedPerMajorBytes: promotedMib * MIB,
+      liveHeapBytes: liveMib * MIB,
+      liveHeapShareRatio: 0.2,
+      keptPerMajorBytes: 0,
+      externalWaitingBytes: 30 * MIB,
+      semiSpaceMaxBytes: 8 * MIB,
+      semiSpaceCapacityBytes: 8 * MIB,
+      recentGcs: 200,
+      gcWindowSeconds: 30,
+      lifeCpuSeconds: 30,
+      scavengesPerSecond: 4,
+      scavengesPerCpuSecond: 4,
+      scavengePauseRatio: 0.05,
+      scavengeCpuRatio: 0.05,
+      ordinaryMajorsPerSecond: 2.5,
+      ordinaryMajorPauseRatio: 0.15,
+      ordinaryMajorCpuRatio: 0.15,
+      externalMajorsPerSecond: 0,
+      gcPauseRatio: 0.2,
+      cpuTimeRatio: 1,
+      heapSizeLimitBytes: 1048 * MIB
+    }
+    const signals = new Proxy(known, { get: (of, name) => of[name] ?? null })
+    expect(judge(/** @type {any} */ (signals), limits, hello()).state).toBe(expected)
+  }
+)
+
 it('marking steps that prepare majors for Buffers are no premature promotion', () => {
   const states = [
     { majors: 1, externalMajors: 1 },

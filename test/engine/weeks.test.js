@@ -168,7 +168,7 @@ describe('a service that lives for days', () => {
       diagnosis === 'resource-leak' && state !== 'ok')).toEqual([])
   })
   it('has no time to the limit predicted from a cache that fills', () => {
-    const service = named('leak 22, beside a cache that fills in an hour')
+    const service = named('healthy, cache of 254 fills in an hour')
     const said = simulate(service, { days: 0.2 })
     expect(said.changes.map(({ state }) => state)).toContain('suspected')
     expect(judge(service, { ...said, changes: [], untilSeconds: 0 }).broken
