@@ -132,9 +132,11 @@ function judgeLasting (trend, { peakRunway, limitInSeconds }, limits, what) {
     seconds >= limits.certainDaysSeconds &&
     rise >= limits.certainDaysRiseBytes
   const isRateKnown = isSure && 1 / trend.score <= limits.rateErrorRatio
+  const isCertain = isSure && (isFar || isLong)
   // The rate by day differs from the rate at night. Until full days are known, only a near limit
   // can be predicted.
   const isNear =
+    isCertain &&
     trend.leastRatio >= limits.rateLeastRatio &&
     seconds >= limits.unseenSeconds &&
     trend.loadSwing <= limits.swingShareRatio * peakRunway &&
@@ -142,7 +144,7 @@ function judgeLasting (trend, { peakRunway, limitInSeconds }, limits, what) {
   return {
     ...found,
     keeps: days === null,
-    state: isSure && (isFar || isLong) ? 'confirmed' : 'suspected',
+    state: isCertain ? 'confirmed' : 'suspected',
     limitInSeconds: isRateKnown && (days !== null || isNear)
       ? timeLeft(limitInSeconds ?? Infinity, seconds, limits).secondsLeft
       : null,

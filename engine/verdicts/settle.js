@@ -65,7 +65,7 @@ function settle (before, judgement, nowSeconds) {
       (agreed >= RAISE_AFTER && nowSeconds - agreedAtSeconds >= agreeSeconds)
     return {
       state: raised ? 'confirmed' : 'suspected',
-      judgement,
+      judgement: raised || agreeSeconds <= 0 ? judgement : withoutTime(judgement),
       agreed,
       agreedAtSeconds,
       confirmedAtSeconds: wasConfirmed ? before.confirmedAtSeconds : raised ? nowSeconds : NaN,
@@ -100,6 +100,15 @@ function settle (before, judgement, nowSeconds) {
     withdrawals: isWithdrawn ? withdrawals + 1 : withdrawals
   }
 }
+
+/**
+ * A judgement that may change until it is raised tells no time to a limit.
+ * @param {Judgement} judgement
+ * @returns {Judgement}
+ */
+const withoutTime = judgement => judgement.standing === undefined
+  ? judgement
+  : { ...judgement, summary: `${judgement.standing}.`, secondsLeft: null, impact: undefined }
 
 /**
  * Judgement of a finding that is kept although a newer judgement is weaker. Values that were true
