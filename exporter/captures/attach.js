@@ -13,6 +13,8 @@ const DIAGNOSES = { heap_profile: 'js-heap-leak', cpu_profile: 'event-loop-block
 const OF_PROCESS = 'native-memory-leak'
 /** Diagnosis of objects that pile up. */
 const OF_OBJECTS = 'js-heap-leak'
+/** Diagnosis of handles that pile up. */
+const OF_HANDLES = 'resource-leak'
 /** Diagnosis of a full heap, which may grow or not. */
 const FULL_HEAP = 'heap-limit-thrash'
 /** Share of the time in native code from which one call explains native memory. */
@@ -66,12 +68,13 @@ function attach (target, capture) {
   const attached = { captureId: id, kind, atUnixMs: requestedUnixMs, suspects }
   const isRunning = capture.state === 'running'
   // While the first samples name only Node.js itself, later ones may name the app. At the end they
-  // replace no other suspects.
-  if (suspects.sites.every(isOfNode) && (isRunning || !known.every(isOfNode))) return
+  // replace no other suspects, and explain no handles: Node.js opens these only for its callers.
+  const isLast = !isRunning && diagnosis !== OF_HANDLES && known.every(isOfNode)
+  if (suspects.sites.every(isOfNode) && !isLast) return
   const all = findCase(target)[isRunning ? 'earlySuspects' : 'suspects']
   // Handles that pile up hold objects. One heap profile is made for both findings.
   const ofObjects = findCase(target).suspects.get(OF_OBJECTS)
-  const isShared = diagnosis === 'resource-leak' && kind === 'heap_profile' &&
+  const isShared = diagnosis === OF_HANDLES && kind === 'heap_profile' &&
     (!ofObjects || ofObjects.captureId === findCase(target).suspects.get(diagnosis)?.captureId) &&
     findCase(target).verdicts.some(({ diagnosis, state }) =>
       diagnosis === OF_OBJECTS && (state === 'suspected' || state === 'confirmed'))

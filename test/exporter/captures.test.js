@@ -1806,6 +1806,19 @@ describe('automatic captures', () => {
     attach(target, { ...ofHandles, id: 'second' })
     expect(shown()).toBe(ids[1] === 'heap' ? 'second' : ids[1])
   })
+  it.each([['resource-leak', undefined], ['native-memory-leak', 'heap']])(
+    'that name only Node.js itself, of %s: %s', (diagnosis, shown) => {
+      const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
+      const sites = [{ file: 'node:_http_common', share: 0.67 }]
+      attach(target, /** @type {any} */ ({
+        id: 'heap',
+        kind: 'heap_profile',
+        diagnosis,
+        suspects: { of: 'grown bytes', total: 1, sites }
+      }))
+      expect(findCase(target).suspects.get(diagnosis)?.captureId).toBe(shown)
+    }
+  )
   it.each([
     ['fileDescriptorsOfFiles', 0.4, 'opens'], ['fileDescriptorsOfFiles', 0.6, 'heap'],
     ['socketDescriptorsOpen', 0.4, 'heap']
