@@ -60,6 +60,8 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  *   last as long to withdraw the judgement
  * @property {boolean} [keeps] true if the evidence is too close to the limits to withdraw an
  *   earlier finding
+ * @property {boolean} [agrees] true if only a momentary doubt, such as a missing major GC, prevents
+ *   certainty
  * @property {boolean} [refutes] true if the evidence withdraws the first suspicion at once; with
  *   `unknown` it also withdraws a confirmed finding, once it has lasted as long as `ok` has to
  * @property {string} [standing] beginning of the summary while newer, weaker evidence has not

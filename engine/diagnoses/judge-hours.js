@@ -68,6 +68,7 @@ function judgeHours (trend, limit, level, limits, what, describe) {
   const cause = found.also || of.cause
   return {
     state: of.isOpen ? 'suspected' : state,
+    agrees: state === 'confirmed',
     severity: severityByTime(limitInSeconds ?? runway / growth, limits),
     secondsLeft: limitInSeconds,
     keeps,

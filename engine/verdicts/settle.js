@@ -33,8 +33,8 @@ const LONGEST_SECONDS = 43_200
  * @property {import('../diagnoses/define-diagnosis').State} state
  * @property {Judgement} judgement judgement on which the state is based
  * @property {number} agreed number of evaluations in a row that were confirmed
- * @property {number} [agreedAtSeconds] uptime at the first of them; absent without one, and after
- *   a restart of the exporter
+ * @property {number} [agreedSinceSeconds] uptime since which judgements agree with a confirmed
+ *   verdict; absent if the last one did not, and after a restart of the exporter
  * @property {number} confirmedAtSeconds uptime at the first confirmation; NaN if not confirmed
  * @property {number} seenAtSeconds uptime at which a judgement last agreed with the state
  * @property {number} [withdrawals] number of withdrawals
@@ -55,19 +55,21 @@ const LONGEST_SECONDS = 43_200
 function settle (before, judgement, nowSeconds) {
   const wasConfirmed = before?.state === 'confirmed'
   const withdrawals = before?.withdrawals ?? 0
+  const agreedSinceSeconds = judgement.state === 'confirmed' || judgement.agrees
+    ? before?.agreedSinceSeconds ?? nowSeconds
+    : undefined
   if (judgement.state === 'confirmed') {
     const agreed = (before?.agreed ?? 0) + 1
-    const agreedAtSeconds = (agreed > 1 ? before?.agreedAtSeconds : undefined) ?? nowSeconds
     const agreeSeconds = Math.min(
       RAISE_MOST_SECONDS, RAISE_SHARE * ((judgement.seconds ?? 0) - RAISE_FROM_SECONDS)
     )
     const raised = wasConfirmed ||
-      (agreed >= RAISE_AFTER && nowSeconds - agreedAtSeconds >= agreeSeconds)
+      (agreed >= RAISE_AFTER && nowSeconds - (agreedSinceSeconds ?? nowSeconds) >= agreeSeconds)
     return {
       state: raised ? 'confirmed' : 'suspected',
       judgement: raised || agreeSeconds <= 0 ? judgement : withoutTime(judgement),
       agreed,
-      agreedAtSeconds,
+      agreedSinceSeconds,
       confirmedAtSeconds: wasConfirmed ? before.confirmedAtSeconds : raised ? nowSeconds : NaN,
       seenAtSeconds: nowSeconds,
       withdrawals
@@ -83,7 +85,7 @@ function settle (before, judgement, nowSeconds) {
     const seenAtSeconds = standsStill ? nowSeconds : before.seenAtSeconds
     if (nowSeconds - seenAtSeconds < withdrawAfterSeconds(before)) {
       const stands = standOn(before.judgement, judgement)
-      return { ...before, judgement: stands, agreed: 0, seenAtSeconds }
+      return { ...before, judgement: stands, agreed: 0, agreedSinceSeconds, seenAtSeconds }
     }
   }
   if (before && nowSeconds - before.seenAtSeconds < holdsSeconds(before, judgement)) return before
@@ -95,6 +97,7 @@ function settle (before, judgement, nowSeconds) {
     state: judgement.state,
     judgement,
     agreed: 0,
+    agreedSinceSeconds,
     confirmedAtSeconds: NaN,
     seenAtSeconds: nowSeconds,
     withdrawals: isWithdrawn ? withdrawals + 1 : withdrawals

@@ -44,8 +44,11 @@ describe('settle', () => {
     const first = settle(undefined, long, 50_000)
     expect(settle(first, long, 51_790).state).toBe('suspected')
     expect(settle(first, long, 51_800).state).toBe('confirmed')
+    const open = settle(first, { ...long, state: 'suspected', agrees: true }, 51_000)
+    expect(settle(settle(open, long, 51_790), long, 51_800).state).toBe('confirmed')
     const doubted = settle(first, { ...long, state: 'suspected' }, 51_000)
-    expect(settle(doubted, long, 51_800).state).toBe('suspected')
+    expect(settle(settle(doubted, long, 51_790), long, 53_580).state).toBe('suspected')
+    expect(settle(settle(doubted, long, 51_790), long, 53_590).state).toBe('confirmed')
   })
   it('rules out growth that was too young to judge after half of its time without growth', () => {
     const young = { ...judgement('unknown'), seconds: 600 }
