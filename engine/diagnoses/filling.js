@@ -10,9 +10,13 @@ const FILLING_LIMITS = Object.freeze({
   runwayShareRatio: 0.35,
   // Least time of a straight line: caches of 50 to 400 MiB took up to ten minutes to fill.
   fillingSeconds: 600,
-  // Slower growth is never certain after minutes alone. Memory that follows the load rises by up to
-  // 300 MiB in the first hour of a working day, and large caches fill in an hour.
+  // Slower growth must be straight for this time. Memory that follows the load rises by up to 300
+  // MiB in the first hour of a working day, and large caches fill in an hour.
   slowBytesPerSecond: 300 * 2 ** 20 / 3600,
+  slowSeconds: 3600,
+  // r² and part of the rate at the end of a line that is no such morning and no such cache.
+  slowFit: 0.97,
+  slowLateRatio: 0.8,
   // Other growth is certainly a leak only if it covers this share of the way, because caches are
   // configured to stay below the limit.
   fillingRunwayShareRatio: 0.8,
@@ -30,12 +34,14 @@ const MAY_FILL = 'a leak, or a cache that still fills'
 /**
  * Least rise along a line that makes a leak certain.
  * @param {FillingLimits} limits
- * @param {Record<'rise' | 'runway' | 'seconds' | 'growth', number>} line rise and runway: bytes;
- *   growth: bytes per second
+ * @param {Record<'rise' | 'runway' | 'seconds' | 'growth', number> & { isStraight: boolean }} line
+ *   rise and runway: bytes; growth: bytes per second
  * @returns {number} bytes
  */
-function findCertainBytes (limits, { rise, runway, seconds, growth }) {
-  const mayFill = growth < limits.slowBytesPerSecond || seconds < limits.fillingSeconds
+function findCertainBytes (limits, { rise, runway, seconds, growth, isStraight }) {
+  const isSlow = growth < limits.slowBytesPerSecond &&
+    !(isStraight && seconds >= limits.slowSeconds)
+  const mayFill = isSlow || seconds < limits.fillingSeconds
   const share = mayFill
     ? limits.fillingRunwayShareRatio
     : limits.runwayShareRatio

@@ -257,7 +257,8 @@ function judgeLine (signals, limits, line, mayBeCertain = true) {
     seconds: whole.seconds,
     runway: room,
     // No load explains a live heap that grew from nothing at one rate.
-    growth: whole.isSinceStart ? Infinity : growth
+    growth: whole.isSinceStart ? Infinity : growth,
+    isStraight: fit >= limits.slowFit && late >= limits.slowLateRatio
   }
   const certainBytes = findCertainBytes(limits, growing)
   const isCertain = mayBeCertain && fit >= limits.fit && whole.rise >= certainBytes

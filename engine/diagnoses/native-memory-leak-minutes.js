@@ -201,7 +201,7 @@ function judgeLine (signals, limits, line) {
   const whole = extendLine(line, signals.outsideHeapLineSeconds)
   const neededBytes = mayBeFreed
     ? limits.churningRunwayShareRatio * (rise + runway)
-    : findCertainBytes(limits, whole)
+    : findCertainBytes(limits, { ...whole, isStraight: steady >= limits.slowLateRatio })
   const isEnough = steady >= limits.steadinessRatio && whole.rise >= neededBytes
   const pauses = (signals.outsideHeapLatelyRatio ?? 1) < limits.pausesRatio
   const { isCollected } = findMajors(place, signals, limits)
@@ -210,6 +210,7 @@ function judgeLine (signals, limits, line) {
   const rate = formatValue(growth, 'bytesPerSecond')
   return {
     state: isCertain ? 'confirmed' : 'suspected',
+    agrees: isEnough,
     severity: severityByTime(runway / growth, limits),
     secondsLeft,
     seconds,

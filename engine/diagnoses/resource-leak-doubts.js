@@ -23,10 +23,11 @@ function weighDoubts (signals, limits, cause, descriptorKind) {
   const queued = signals.runQueueWaitRatio ?? 0
   const isSaturated = busy >= limits.saturatedRatio || throttled >= limits.throttledRatio ||
     queued >= limits.queuedRatio
-  // Files that are open for a request follow the requests. Clients that stay need more handles
-  // without more load.
+  // Files that are open for a request follow the requests. Clients that stay, or download slowly,
+  // need more handles without more load.
+  const sockets = signals.socketsTrend?.slope ?? 0
   const outgrows = descriptorKind === 'open files' && !isSaturated &&
-    causesLoad(cause, growthRatio, limits)
+    sockets < limits.socketsEachFile * cause.perSecond && causesLoad(cause, growthRatio, limits)
   const grows = growthRatio >= limits.loadGrowthRatio && !outgrows
   const kept = signals.connectionsKeptRatio ?? 0
   const isClients = cause.seconds < limits.clientsSeconds &&

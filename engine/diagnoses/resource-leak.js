@@ -62,6 +62,8 @@ module.exports = defineDiagnosis({
     // A load that needs the handles grows with them. A load that grows by less than this share of
     // their growth may be their effect.
     effectShareRatio: 0.5,
+    // Files may belong to requests if at least this number of sockets opens for each.
+    socketsEachFile: 0.2,
     // If memory outside the heap grows at this share of the rate of RSS, the growth is there.
     outsideShareRatio: 0.5,
     // Kinds that grow by at least this share of the growth of the largest are alike.

@@ -27,7 +27,7 @@ const WARM_UP_MOST_SECONDS = 1800
  * another service is deployed.
  */
 const RECENT_SECONDS = 3 * DAY_SECONDS
-/** Time in which RSS has peaks: V8 runs a major GC within minutes. */
+/** Length of the steps in which RSS has peaks: V8 runs a major GC within minutes. */
 const ABOVE_SECONDS = 600
 /** Number of days ahead in which a limit may be reached. */
 const MOST_DAYS_AHEAD = 400
@@ -128,14 +128,23 @@ function secondsTo (window, level, limit, now, slope) {
 }
 
 /**
- * Bytes by which RSS rises above its median between two major GCs. The longest tier of the history
- * holds medians, but the peaks reach a limit first.
+ * Bytes by which RSS usually rises above its median between two major GCs. The longest tier of the
+ * history holds medians, but the peaks reach a limit first. The median over two hours leaves out
+ * the start and the end of a job.
  * @param {Window} window
  */
-function aboveMedian (window) {
-  const { values } = window.points('rssBytes', ABOVE_SECONDS)
-  return values.length > 0 ? Math.max(...values) - median(values) : 0
-}
+const aboveMedian = window => window.lasting('rssBytes above its median', () => {
+  const { times, values } = window.points('rssBytes', QUICK_SECONDS)
+  /** @type {Map<number, number[]>} */
+  const steps = new Map()
+  times.forEach((time, i) => {
+    const step = Math.floor(time / ABOVE_SECONDS)
+    steps.set(step, [...(steps.get(step) ?? []), values[i]])
+  })
+  return steps.size === 0
+    ? 0
+    : median([...steps.values()].map(step => Math.max(...step) - median(step)))
+})
 
 const FIGURES = Object.freeze(/** @type {const} */ ([
   'RiseBytes', 'GrowthBytesPerSecond', 'Score', 'LateRatio'

@@ -28,8 +28,8 @@ const LATELY_LEAST_SHARE = 0.75
 
 /** Least external memory of a worker that may hold the growth, as a share of the largest one. */
 const HOLDER_SHARE = 0.5
-/** Longest time of rssLatePeakShareRatio: V8 runs a major GC within minutes, and RSS falls. */
-const LATE_SECONDS = 600
+/** Longest time of rssLatePeakShareRatio: RSS falls at a major GC, of which a quiet app has few. */
+const LATE_SECONDS = 7200
 /** Window whose second half must contain a major GC, which frees garbage outside the heap. */
 const COLLECTED_SECONDS = 600
 
@@ -96,8 +96,8 @@ module.exports = {
   }),
   rssLatePeakShareRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'Highest RSS of the second half of the life of the process, at most of the last ten ' +
-      'minutes, divided by the memory limit of the container.',
+    help: 'Highest RSS of the second half of the life of the process, at most of the last two ' +
+      'hours, divided by the memory limit of the container.',
     compute: window => {
       const seconds = Math.min(LATE_SECONDS, window.nowSeconds / 2)
       const { values } = window.points('rssBytes', seconds)

@@ -2,15 +2,18 @@
 
 const { BY_USER, STATE_RANK } = require('../diagnoses/define-diagnosis')
 
-/**
- * Evaluations in a row that must agree before a verdict is raised. They must agree for a share of
- * the observed time beyond ten minutes, up to half an hour. A single exceptional window raises
- * nothing, nor do ten minutes out of ten hours.
- */
+/** Evaluations in a row that must agree before a verdict is raised: one window raises nothing. */
 const RAISE_AFTER = 2
+/**
+ * Growth over more than two hours must also be certain for a share of its time beyond that, up to
+ * half an hour: ten minutes out of ten hours raise nothing. A limit does not come first.
+ */
 const RAISE_SHARE = 0.05
-const RAISE_FROM_SECONDS = 600
+const RAISE_FROM_SECONDS = 7200
 const RAISE_MOST_SECONDS = 1800
+const RAISE_LEFT_SHARE = 0.1
+/** A limit that is nearer is always told, as somebody must act. */
+const SOON_SECONDS = 3600
 /**
  * Bounds of the time without evidence before a finding is withdrawn. The time is half the time for
  * which the finding was observed. So a cache that filled up in its first minute is no longer
@@ -60,14 +63,18 @@ function settle (before, judgement, nowSeconds) {
     : undefined
   if (judgement.state === 'confirmed') {
     const agreed = (before?.agreed ?? 0) + 1
+    const { seconds = 0, secondsLeft = null } = judgement
     const agreeSeconds = Math.min(
-      RAISE_MOST_SECONDS, RAISE_SHARE * ((judgement.seconds ?? 0) - RAISE_FROM_SECONDS)
+      RAISE_MOST_SECONDS,
+      RAISE_SHARE * (seconds - RAISE_FROM_SECONDS),
+      RAISE_LEFT_SHARE * (secondsLeft ?? Infinity)
     )
+    const tellsTime = agreeSeconds <= 0 || (secondsLeft ?? Infinity) <= SOON_SECONDS
     const raised = wasConfirmed ||
       (agreed >= RAISE_AFTER && nowSeconds - (agreedSinceSeconds ?? nowSeconds) >= agreeSeconds)
     return {
       state: raised ? 'confirmed' : 'suspected',
-      judgement: raised || agreeSeconds <= 0 ? judgement : withoutTime(judgement),
+      judgement: raised || tellsTime ? judgement : withoutTime(judgement),
       agreed,
       agreedSinceSeconds,
       confirmedAtSeconds: wasConfirmed ? before.confirmedAtSeconds : raised ? nowSeconds : NaN,
@@ -150,8 +157,8 @@ function standOn (found, weaker) {
         ...found,
         evidence: markEarlier(found),
         secondsLeft: null,
-        summary: `${standing}. By the latest readings, ${weaker.summary}. If that lasts, ` +
-          'this finding ends.',
+        summary: `${standing}. By the latest readings, ${weaker.summary}.` +
+          (weaker.keeps ? '' : ' If that lasts, this finding ends.'),
         impact: undefined
       }
   }

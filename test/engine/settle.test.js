@@ -39,13 +39,18 @@ describe('settle', () => {
   ])('%s', (_, given, expected) => {
     expect(settled(given)).toBe(expected)
   })
-  it('confirms what was observed for ten hours only after half an hour of agreement', () => {
-    const long = { ...judgement('confirmed'), seconds: 36_600 }
+  it('confirms what was observed for twelve hours only after half an hour of agreement', () => {
+    const long = { ...judgement('confirmed'), seconds: 43_200 }
     const first = settle(undefined, long, 50_000)
     expect(settle(first, long, 51_790).state).toBe('suspected')
     expect(settle(first, long, 51_800).state).toBe('confirmed')
     const open = settle(first, { ...long, state: 'suspected', agrees: true }, 51_000)
     expect(settle(settle(open, long, 51_790), long, 51_800).state).toBe('confirmed')
+    const near = { ...long, secondsLeft: 600, standing: 'it grew' }
+    expect(settle(settle(undefined, near, 50_000), near, 50_060).state).toBe('confirmed')
+    const far = { ...near, secondsLeft: 7200 }
+    expect(settle(undefined, far, 50_000).judgement).toMatchObject({ summary: 'it grew.', secondsLeft: null })
+    expect(settle(undefined, near, 50_000).judgement).toBe(near)
     const doubted = settle(first, { ...long, state: 'suspected' }, 51_000)
     expect(settle(settle(doubted, long, 51_790), long, 53_580).state).toBe('suspected')
     expect(settle(settle(doubted, long, 51_790), long, 53_590).state).toBe('confirmed')
