@@ -296,10 +296,12 @@ function judgeLine (signals, limits, line, mayBeCertain = true) {
  */
 function sinceStart ({ unwatchedSeconds, liveHeapBytes }, limits, line) {
   const { growth, seconds } = line
-  const age = (unwatchedSeconds ?? 0) + seconds
+  const unwatched = unwatchedSeconds ?? 0
+  const age = unwatched + seconds
   const live = liveHeapBytes ?? 0
   const explained = growth * age / live
-  const isExplained = (unwatchedSeconds ?? 0) >= limits.unwatchedSeconds &&
+  const isExplained = unwatched >= limits.unwatchedSeconds &&
+    unwatched >= limits.unwatchedShareRatio * seconds &&
     explained >= limits.explainedLeastRatio && explained <= limits.explainedMostRatio
   return isExplained ? { rise: Math.min(live, growth * age), seconds: age } : line
 }

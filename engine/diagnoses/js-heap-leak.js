@@ -123,6 +123,8 @@ module.exports = defineDiagnosis({
     // Growth that was first seen at this age may have begun at the start of the process. It did if
     // the same rate since the start explains this share of the live heap, and not much more.
     unwatchedSeconds: 30,
+    // The time before the first frame is at least this share of the watched growth.
+    unwatchedShareRatio: 0.25,
     explainedLeastRatio: 0.75,
     explainedMostRatio: 1.1,
     // If the heap will be full within this time, the rate of its last readings predicts the end.

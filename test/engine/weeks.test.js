@@ -174,6 +174,11 @@ describe('a service that lives for days', () => {
     expect(judge(service, { ...said, changes: [], untilSeconds: 0 }).broken
       .filter(text => text.includes('times to the limit'))).toEqual([])
   })
+  it('is not taken for growth since its start, which a first frame after half a minute hides', () => {
+    const { changes } = simulate(named('healthy, rises by 295 in an hour, load unseen'), { days: 0.28 })
+    expect(changes.filter(({ diagnosis }) => diagnosis === 'js-heap-leak').map(({ state }) => state))
+      .toEqual(['ok', 'suspected'])
+  })
   it('keeps a finding about its container while RSS rises and falls with garbage', () => {
     const service = named('healthy, RSS near the container limit by day')
     const { changes } = simulate(service, { days: 2.7 })
