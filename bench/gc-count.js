@@ -50,7 +50,7 @@ const RUNS = [
   [[], 'off'],
   [['--max-semi-space-size=1'], 'on'],
   [['--max-semi-space-size=1'], 'off'],
-  [['-r', path.join(FOLDER, 'native-metrics.js')], 'on']
+  [['-r', path.join(FOLDER, 'variants/native-metrics.js')], 'on']
 ]
 
 async function main () {
