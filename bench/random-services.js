@@ -10,7 +10,7 @@ const { SimulatedService, randomAt } = require('./simulated-service')
 
 const SERVICES_OF_SEED = 1000
 const DRAWS_OF_SERVICE = 64
-/** A leak that ends a service sooner is none of days. */
+/** Shortest life of a service: the bench is about growth over days. */
 const LEAST_DAYS = 2
 /** Days that a service with weekends is watched. */
 const WEEK_DAYS = 9

@@ -522,6 +522,12 @@ function main () {
   --json               one object a service, and nothing else`)
     return
   }
+  for (const name of /** @type {const} */ (['random', 'seed'])) {
+    const text = given[name]
+    if (text !== undefined && !/^[1-9]\d{0,5}$/.test(text)) {
+      throw new Error(`--${name}: expected a whole number from 1 to 999999, got ${text}`)
+    }
+  }
   const scenarios = given.service
     ? [{ name: given.service, ...JSON.parse(given.service) }]
     : given.random

@@ -42,9 +42,7 @@ function findCertainBytes (limits, { rise, runway, seconds, growth, isStraight }
   const isSlow = growth < limits.slowBytesPerSecond &&
     !(isStraight && seconds >= limits.slowSeconds)
   const mayFill = isSlow || seconds < limits.fillingSeconds
-  const share = mayFill
-    ? limits.fillingRunwayShareRatio
-    : limits.runwayShareRatio
+  const share = mayFill ? limits.fillingRunwayShareRatio : limits.runwayShareRatio
   return Math.min(share * (rise + runway), limits.certainRiseBytes)
 }
 

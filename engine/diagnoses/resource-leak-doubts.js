@@ -159,9 +159,8 @@ function showDoubts (doubts, limits, { of, rise }) {
  * @param {number} growthRatio of the load
  * @param {Limits} limits
  */
-function causesLoad ({ now, rise }, growthRatio, { effectShareRatio }) {
-  return growthRatio - 1 < effectShareRatio * rise / Math.max(1, now - rise)
-}
+const causesLoad = ({ now, rise }, growthRatio, { effectShareRatio }) =>
+  growthRatio - 1 < effectShareRatio * rise / Math.max(1, now - rise)
 
 /**
  * True if a growing load does not refute what was confirmed before.

@@ -33,6 +33,19 @@ const LATE_SECONDS = 7200
 /** Window whose second half must contain a major GC, which frees garbage outside the heap. */
 const COLLECTED_SECONDS = 600
 
+/**
+ * @param {import('../history/window').Window} window
+ * @param {number} seconds
+ * @returns {number | null} highest RSS of this time, divided by the memory limit of the container
+ */
+function peakShareRatio (window, seconds) {
+  const { values } = window.points('rssBytes', seconds)
+  const { containerLimitBytes } = window.values
+  return values.length > 0 && containerLimitBytes
+    ? Math.max(...values) / containerLimitBytes
+    : null
+}
+
 /** @param {import('../history/window').Window} window */
 const besideHeap = window => {
   const { rssBytes } = window.values
@@ -86,26 +99,13 @@ module.exports = {
   rssPeakShareRatio: /** @type {Signal} */ ({
     unit: 'ratio',
     help: `Highest RSS of the last ${RATE_SECONDS} s, divided by the memory limit of the container.`,
-    compute: window => {
-      const { values } = window.points('rssBytes', RATE_SECONDS)
-      const { containerLimitBytes } = window.values
-      return values.length > 0 && containerLimitBytes
-        ? Math.max(...values) / containerLimitBytes
-        : null
-    }
+    compute: window => peakShareRatio(window, RATE_SECONDS)
   }),
   rssLatePeakShareRatio: /** @type {Signal} */ ({
     unit: 'ratio',
     help: 'Highest RSS of the second half of the life of the process, at most of the last two ' +
       'hours, divided by the memory limit of the container.',
-    compute: window => {
-      const seconds = Math.min(LATE_SECONDS, window.nowSeconds / 2)
-      const { values } = window.points('rssBytes', seconds)
-      const { containerLimitBytes } = window.values
-      return values.length > 0 && containerLimitBytes
-        ? Math.max(...values) / containerLimitBytes
-        : null
-    }
+    compute: window => peakShareRatio(window, Math.min(LATE_SECONDS, window.nowSeconds / 2))
   }),
   rssDayPeakShareRatio: /** @type {Signal} */ ({
     unit: 'ratio',

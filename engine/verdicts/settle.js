@@ -1,19 +1,19 @@
 'use strict'
 
 const { BY_USER, STATE_RANK } = require('../diagnoses/define-diagnosis')
+const { LASTING_LIMITS } = require('../diagnoses/lasting-growth')
 
 /** Evaluations in a row that must agree before a verdict is raised: one window raises nothing. */
 const RAISE_AFTER = 2
 /**
  * Growth over more than two hours must also be certain for a share of its time beyond that, up to
- * half an hour: ten minutes out of ten hours raise nothing. A limit does not come first.
+ * half an hour: ten minutes out of ten hours raise nothing. A near limit shortens this wait to a
+ * tenth of the time that is left.
  */
 const RAISE_SHARE = 0.05
 const RAISE_FROM_SECONDS = 7200
 const RAISE_MOST_SECONDS = 1800
 const RAISE_LEFT_SHARE = 0.1
-/** A limit that is nearer is always told, as somebody must act. */
-const SOON_SECONDS = 3600
 /**
  * Bounds of the time without evidence before a finding is withdrawn. The time is half the time for
  * which the finding was observed. So a cache that filled up in its first minute is no longer
@@ -69,7 +69,7 @@ function settle (before, judgement, nowSeconds) {
       RAISE_SHARE * (seconds - RAISE_FROM_SECONDS),
       RAISE_LEFT_SHARE * (secondsLeft ?? Infinity)
     )
-    const tellsTime = agreeSeconds <= 0 || (secondsLeft ?? Infinity) <= SOON_SECONDS
+    const tellsTime = agreeSeconds <= 0 || (secondsLeft ?? Infinity) <= LASTING_LIMITS.soonSeconds
     const raised = wasConfirmed ||
       (agreed >= RAISE_AFTER && nowSeconds - (agreedSinceSeconds ?? nowSeconds) >= agreeSeconds)
     return {

@@ -69,8 +69,8 @@ function attach (target, capture) {
   const isRunning = capture.state === 'running'
   // While the first samples name only Node.js itself, later ones may name the app. At the end they
   // replace no other suspects, and explain no handles: Node.js opens these only for its callers.
-  const isLast = !isRunning && diagnosis !== OF_HANDLES && known.every(isOfNode)
-  if (suspects.sites.every(isOfNode) && !isLast) return
+  const mayBeOfNode = !isRunning && diagnosis !== OF_HANDLES && known.every(isOfNode)
+  if (suspects.sites.every(isOfNode) && !mayBeOfNode) return
   const all = findCase(target)[isRunning ? 'earlySuspects' : 'suspects']
   // Handles that pile up hold objects. One heap profile is made for both findings.
   const ofObjects = findCase(target).suspects.get(OF_OBJECTS)

@@ -49,7 +49,8 @@ describe('settle', () => {
     const near = { ...long, secondsLeft: 600, standing: 'it grew' }
     expect(settle(settle(undefined, near, 50_000), near, 50_060).state).toBe('confirmed')
     const far = { ...near, secondsLeft: 7200 }
-    expect(settle(undefined, far, 50_000).judgement).toMatchObject({ summary: 'it grew.', secondsLeft: null })
+    expect(settle(undefined, far, 50_000).judgement)
+      .toMatchObject({ summary: 'it grew.', secondsLeft: null })
     expect(settle(undefined, near, 50_000).judgement).toBe(near)
     const doubted = settle(first, { ...long, state: 'suspected' }, 51_000)
     expect(settle(settle(doubted, long, 51_790), long, 53_580).state).toBe('suspected')
