@@ -43,6 +43,8 @@ const ETA_SLACK_SECONDS = 1800
  */
 const SOON_SECONDS = HOUR
 const LEAKS = Object.freeze({ heapLeak: 'js-heap-leak', nativeLeak: 'native-memory-leak' })
+/** Diagnoses of growth. No simulated service leaks handles: they follow its load. */
+const GROWTH = [...Object.values(LEAKS), 'resource-leak']
 
 /** @typedef {import('./simulated-service').Service & { name: string, days?: number }} Scenario */
 
@@ -420,7 +422,7 @@ function judge (scenario, { changes, times, endSeconds, untilSeconds }) {
       broken.push(`${last.state} at the end: ${last.summary}`)
     }
   }
-  for (const diagnosis of Object.values(LEAKS)) {
+  for (const diagnosis of GROWTH) {
     if (diagnosis === cause) continue
     let state = 'unknown'
     for (const change of [

@@ -73,7 +73,7 @@ const LASTING_LIMITS = Object.freeze({
   soonSeconds: SECONDS_PER_HOUR,
   // Prediction horizon, as a multiple of the observed hours, until two days are known: memory
   // leaked per request grows by day and rests at night.
-  tellsHoursRatio: 2,
+  tellsHoursRatio: 1,
   // Largest swing of the memory with the load that allows such a prediction, as a share of the room
   // left.
   swingShareRatio: 0.2,

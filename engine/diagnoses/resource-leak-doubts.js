@@ -1,7 +1,7 @@
 'use strict'
 
 const { evidence } = require('./evidence')
-const { formatNumber, formatRatio } = require('../text/format')
+const { formatNumber, formatRatio, formatSeconds } = require('../text/format')
 
 /** @typedef {import('./resource-leak').Limits} Limits */
 /** @typedef {import('./resource-leak').Signals} Signals */
@@ -23,12 +23,16 @@ function weighDoubts (signals, limits, cause, descriptorKind) {
   const queued = signals.runQueueWaitRatio ?? 0
   const isSaturated = busy >= limits.saturatedRatio || throttled >= limits.throttledRatio ||
     queued >= limits.queuedRatio
+  const growsNow = growthRatio >= limits.loadGrowthRatio
+  // A load that rises for an hour hardly moves within the last ten minutes.
+  const mayExplain = cause.seconds > limits.slowSeconds &&
+    cause.loadGrowth >= limits.loadGrowthRatio && !causesLoad(cause, cause.loadGrowth, limits)
   // Files that are open for a request follow the requests. Clients that stay, or download slowly,
   // need more handles without more load.
   const sockets = signals.socketsTrend?.slope ?? 0
-  const outgrows = descriptorKind === 'open files' && !isSaturated &&
+  const outgrows = descriptorKind === 'open files' && !isSaturated && !mayExplain &&
     sockets < limits.socketsEachFile * cause.perSecond && causesLoad(cause, growthRatio, limits)
-  const grows = growthRatio >= limits.loadGrowthRatio && !outgrows
+  const grows = (growsNow || mayExplain) && !outgrows
   const kept = signals.connectionsKeptRatio ?? 0
   const isClients = cause.seconds < limits.clientsSeconds &&
     (signals.socketsEarlierGrowthRatio ?? 0) < limits.earlierGrowthRatio &&
@@ -38,6 +42,7 @@ function weighDoubts (signals, limits, cause, descriptorKind) {
   const mayBeLoad = grows || isSaturated || isClients
   return {
     growthRatio,
+    growsNow,
     grows,
     busy,
     throttled,
@@ -125,21 +130,15 @@ function describeDoubts ({ grows, isSaturated, isClients, mayEnd }) {
  * @param {Limits} limits
  * @param {Count} cause
  */
-function showDoubts (doubts, limits, { of, rise }) {
+function showDoubts (doubts, limits, cause) {
+  const { of, rise } = cause
   const waits = doubts.throttled > 0
     ? `, and the CPU quota used up in ${formatRatio(doubts.throttled)} of its periods`
     : doubts.queued > 0 ? `, and it waits for a CPU ${formatRatio(doubts.queued)} of the time` : ''
   const ends = doubts.mayEnd && ENDS[doubts.mayEnd]
   return [
     evidence('loadGrowthRatio', doubts.growthRatio, limits.loadGrowthRatio, (value, limit) =>
-      doubts.grows
-        ? `The thread's work grows as well (CPU time or allocation, ${value} of its former ` +
-          `amount, threshold ${limit}): a growing load may need them, or they cause the work.`
-        : doubts.growthRatio < limits.loadGrowthRatio
-          ? `The load does not grow: CPU time and allocation are at most ${value} of their former ` +
-            'amounts.'
-          : 'The load grows much less than the open files: CPU time and allocation are at most ' +
-            `${value} of their former amounts.`),
+      describeLoad(doubts, cause, value, limit)),
     doubts.isClients && evidence('connectionsKeptRatio', doubts.kept, limits.keptLeastRatio, () =>
       `${formatNumber(doubts.kept)} new sockets for each connection that servers accepted ` +
       `meanwhile (clients explain up to ${formatNumber(limits.keptMostRatio)}): clients may ` +
@@ -151,6 +150,28 @@ function showDoubts (doubts, limits, { of, rise }) {
         `The event loop is busy ${value} of the time${waits}: unanswered requests pile up ` +
         'as well.')
   ]
+}
+
+/**
+ * @param {ReturnType<typeof weighDoubts>} doubts
+ * @param {Count} cause
+ * @param {string} growth of the load in the last ten minutes
+ * @param {string} threshold
+ */
+function describeLoad ({ grows, growsNow }, { seconds, loadGrowth }, growth, threshold) {
+  if (grows && growsNow) {
+    return `The thread's work grows as well (CPU time or allocation, ${growth} of its former ` +
+      `amount, threshold ${threshold}): a growing load may need them, or they cause the work.`
+  }
+  if (grows) {
+    return `In the ${formatSeconds(seconds)} of the growth, CPU time or allocation rose to ` +
+      `${formatRatio(loadGrowth)}: a growing load may need them.`
+  }
+  return growsNow
+    ? 'The load grows much less than the open files: CPU time and allocation are at most ' +
+      `${growth} of their former amounts.`
+    : `The load does not grow: CPU time and allocation are at most ${growth} of their former ` +
+      'amounts.'
 }
 
 /**

@@ -117,8 +117,9 @@ const DESCRIPTOR_KINDS = Object.freeze(
  * Present count of one kind.
  * @typedef {{ name: string, of: typeof KINDS[number]['of'], descriptorsEach: number,
  *   isKnown: boolean, now: number, rise: number, perSecond: number, seconds: number,
- *   risingSeconds: number, steady: number }} Count seconds: length of the trend; risingSeconds:
- *   time in which the count rose, at most that length
+ *   risingSeconds: number, steady: number, loadGrowth: number }} Count seconds: length of the
+ *   trend; risingSeconds: time in which the count rose, at most that length; loadGrowth: of the
+ *   load in that length, 1 if it is steady
  */
 
 /**
@@ -138,7 +139,8 @@ const countKinds = signals =>
       perSecond: trend?.slope ?? 0,
       seconds: trend?.seconds ?? 0,
       risingSeconds: trend?.risingSeconds ?? 0,
-      steady: trend?.steadinessRatio ?? 0
+      steady: trend?.steadinessRatio ?? 0,
+      loadGrowth: trend?.loadGrowth ?? 1
     }
   })
 

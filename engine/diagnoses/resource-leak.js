@@ -59,6 +59,8 @@ module.exports = defineDiagnosis({
     soonSeconds: LASTING_LIMITS.soonSeconds,
     // A load that grows by this factor explains a larger number of handles.
     loadGrowthRatio: 1.25,
+    // Over a trend longer than this, the load is compared over the trend as well.
+    slowSeconds: 600,
     // A load that needs the handles grows with them. A load that grows by less than this share of
     // their growth may be their effect.
     effectShareRatio: 0.5,

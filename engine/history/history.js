@@ -20,18 +20,41 @@ const TIERS = Object.freeze([
 /**
  * Tier for growth over days: one number per column for every ten minutes of eight days, computed
  * from the tier of minutes. Five columns in single precision take 32 KB. Levels are medians,
- * because a single reading includes memory of unfinished requests. Counters are stored as growth
- * per second.
+ * because a single reading includes memory of unfinished requests. RSS is a maximum, because its
+ * peaks before a major GC reach a limit first. Counters are stored as growth per second.
  */
 const LASTING = Object.freeze({
   stepSeconds: 600,
   rows: 1152,
-  levels: Object.freeze(/** @type {const} */ (['liveHeapBytes', 'outsideHeapBytes', 'rssBytes'])),
-  rates: Object.freeze(/** @type {const} */ (['workSeconds', 'scavenges']))
+  columns: Object.freeze(
+    /** @satisfies {Record<string, (points: Points) => number>} */ ({
+      liveHeapBytes: medianOf,
+      outsideHeapBytes: medianOf,
+      rssBytes: peakOf,
+      workSeconds: ratePerSecond,
+      scavenges: ratePerSecond
+    })
+  )
 })
-/** @typedef {typeof LASTING.levels[number] | typeof LASTING.rates[number]} LastingName */
-/** @type {readonly LastingName[]} */
-const LASTING_NAMES = [...LASTING.levels, ...LASTING.rates]
+/** @typedef {{ times: number[], values: number[] }} Points */
+/** @typedef {keyof typeof LASTING.columns} LastingName */
+const LASTING_NAMES = /** @type {LastingName[]} */ (Object.keys(LASTING.columns))
+
+/** @param {Points} points */
+function medianOf ({ values }) {
+  return values.length > 0 ? median(values) : NaN
+}
+
+/** @param {Points} points */
+function peakOf ({ values }) {
+  return values.length > 0 ? Math.max(...values) : NaN
+}
+
+/** @param {Points} points */
+function ratePerSecond ({ times, values }) {
+  const seconds = times.length > 1 ? times[times.length - 1] - times[0] : 0
+  return seconds > 0 ? (values[values.length - 1] - values[0]) / seconds : NaN
+}
 
 const COARSEST_SECONDS = TIERS[TIERS.length - 1].stepSeconds
 
@@ -229,17 +252,9 @@ class History {
     const step = Math.floor(minutes.timeAt(minutes.length - 1) / LASTING.stepSeconds)
     if (Math.floor(timeSeconds / LASTING.stepSeconds) === step) return
     const from = minutes.firstSince(step * LASTING.stepSeconds)
-    const row = [
-      ...LASTING.levels.map(name => {
-        const { values } = minutes.pointsFrom(columnOf[name], from)
-        return values.length > 0 ? median(values) : NaN
-      }),
-      ...LASTING.rates.map(name => {
-        const { times, values } = minutes.pointsFrom(columnOf[name], from)
-        const seconds = times.length > 1 ? times[times.length - 1] - times[0] : 0
-        return seconds > 0 ? (values[values.length - 1] - values[0]) / seconds : NaN
-      })
-    ]
+    const row = LASTING_NAMES.map(name =>
+      LASTING.columns[name](minutes.pointsFrom(columnOf[name], from))
+    )
     this.#lasting.append((step + 0.5) * LASTING.stepSeconds, row)
     this.#lastingRows++
   }
@@ -255,7 +270,7 @@ class History {
   /**
    * The longest tier: ten minutes a row.
    * @returns {{ times: number[], columns: Record<LastingName, number[]> }} times: the middle of
-   *   each row; levels: medians; counters: growth per second; NaN where absent
+   *   each row; columns: medians, peaks and rates, see LASTING; NaN where absent
    */
   lasting () {
     const rows = Array.from({ length: this.#lasting.length }, (_, i) => i)

@@ -14,8 +14,8 @@ const { QUICK_SECONDS, loadShare } = require('./load-share')
  * @typedef {import('../history/window').Window} Window
  * @typedef {import('../statistics/unexplained-growth').Growth} Growth
  * @typedef {'liveHeapBytes' | 'outsideHeapBytes'} Level
- * @typedef {Growth & { rise: number, score: number }} LastingTrend rise: growth over the whole
- *   time; score: slope divided by its standard error, significant above 4
+ * @typedef {Growth & { of: Level, rise: number, score: number }} LastingTrend rise: growth over
+ *   the whole time; score: slope divided by its standard error, significant above 4
  */
 
 /** Warm-up, the first part of a process's life: modules load, caches and pools fill. */
@@ -27,10 +27,12 @@ const WARM_UP_MOST_SECONDS = 1800
  * another service is deployed.
  */
 const RECENT_SECONDS = 3 * DAY_SECONDS
-/** Length of the steps in which RSS has peaks: V8 runs a major GC within minutes. */
-const ABOVE_SECONDS = 600
 /** Number of days ahead in which a limit may be reached. */
 const MOST_DAYS_AHEAD = 400
+/** The last day foretells the same time as the usual day up to this factor, as no weekend does. */
+const DAYS_AGREE_RATIO = 1.5
+/** A time below this is known in any case. */
+const SOON_SECONDS = 3600
 
 /**
  * @param {Window} window
@@ -63,6 +65,7 @@ const lastingGrowth = (window, level) =>
       }
       return best && {
         ...best,
+        of: level,
         aboveAllDays,
         rise: best.slope * best.seconds,
         score: best.error > 0 ? best.slope / best.error : 0
@@ -100,12 +103,13 @@ const earlierHigh = (window, level) => window.lasting(`high of ${level}`, ({ tim
  * @param {Level | 'rssBytes'} level
  * @param {number} limit bytes
  * @param {number} now the level
- * @param {number} slope bytes a second
- * @returns {number} seconds to the limit
+ * @param {{ of: Level, slope: number }} growth of what, and in bytes a second
+ * @returns {number | null} seconds to the limit; null if the last day foretells another time than
+ *   the usual day, as at a weekend
  */
-function secondsTo (window, level, limit, now, slope) {
-  const name = `way of ${level} to ${Math.round(limit / 2 ** 22)}`
-  const { reached, isDayKnown } = window.lasting(name, ({ times, columns }) => {
+function secondsTo (window, level, limit, now, { of, slope }) {
+  const name = `way of ${level} with ${of} to ${Math.round(limit / 2 ** 22)}`
+  const { reached, reachedLikeLastDay, isDayKnown } = window.lasting(name, ({ times, columns }) => {
     const end = times[times.length - 1] ?? 0
     const knownDays = Math.floor((end - (times[0] ?? end)) / DAY_SECONDS)
     // Times at which the coming days reach the limit, if each resembles one past day, the last day
@@ -119,32 +123,29 @@ function secondsTo (window, level, limit, now, slope) {
       if (days > MOST_DAYS_AHEAD) return
       byDay[day] = Math.min(byDay[day], times[i] + days * DAY_SECONDS)
     })
-    return { reached: median(byDay), isDayKnown: knownDays > 0 }
+    return { reached: median(byDay), reachedLikeLastDay: byDay[0], isDayKnown: knownDays > 0 }
   })
   const foretold = Math.max(0, reached - window.nowSeconds)
   // The present level may differ from the level in an hour, so it is used only until a full day is
   // known.
-  return isDayKnown ? foretold : Math.min(foretold, Math.max(0, limit - now) / slope)
+  if (!isDayKnown) return Math.min(foretold, Math.max(0, limit - now) / slope)
+  const likeLastDay = Math.max(0, reachedLikeLastDay - window.nowSeconds)
+  const daysAgree =
+    Math.max(foretold, likeLastDay) <= DAYS_AGREE_RATIO * Math.min(foretold, likeLastDay)
+  return daysAgree || foretold <= SOON_SECONDS ? foretold : null
 }
 
 /**
- * Bytes by which RSS usually rises above its median between two major GCs. The longest tier of the
- * history holds medians, but the peaks reach a limit first. The median over two hours leaves out
- * the start and the end of a job.
+ * Time until RSS reaches the memory limit, if it grows with a part of it.
  * @param {Window} window
+ * @param {{ of: Level, slope: number }} growth of this part, in bytes a second
+ * @returns {number | null} seconds; Infinity without a limit; null if unknown
  */
-const aboveMedian = window => window.lasting('rssBytes above its median', () => {
-  const { times, values } = window.points('rssBytes', QUICK_SECONDS)
-  /** @type {Map<number, number[]>} */
-  const steps = new Map()
-  times.forEach((time, i) => {
-    const step = Math.floor(time / ABOVE_SECONDS)
-    steps.set(step, [...(steps.get(step) ?? []), values[i]])
-  })
-  return steps.size === 0
-    ? 0
-    : median([...steps.values()].map(step => Math.max(...step) - median(step)))
-})
+function secondsToMemoryLimit (window, growth) {
+  const { rssBytes } = window.values
+  if (rssBytes === undefined) return null
+  return secondsTo(window, 'rssBytes', memoryLimit(window) ?? Infinity, rssBytes, growth)
+}
 
 const FIGURES = Object.freeze(/** @type {const} */ ([
   'RiseBytes', 'GrowthBytesPerSecond', 'Score', 'LateRatio'
@@ -200,12 +201,8 @@ module.exports = {
       const runway = heapRunwayBytes.compute(window)
       const { liveHeapBytes } = window.values
       if (!growth || runway === null || liveHeapBytes === undefined) return null
-      return Math.max(
-        0,
-        runway +
-          liveHeapBytes -
-          Math.max(liveHeapBytes, peakOfDay(window, 'liveHeapBytes', growth.slope))
-      )
+      const peak = Math.max(liveHeapBytes, peakOfDay(window, 'liveHeapBytes', growth))
+      return Math.max(0, runway + liveHeapBytes - peak)
     }
   }),
   liveHeapLimitInSeconds: /** @type {Signal} */ ({
@@ -219,7 +216,12 @@ module.exports = {
       if (!growth || growth.slope <= 0 || runway === null || liveHeapBytes === undefined) {
         return null
       }
-      return secondsTo(window, 'liveHeapBytes', runway + liveHeapBytes, liveHeapBytes, growth.slope)
+      const limit = runway + liveHeapBytes
+      const heapSeconds = secondsTo(window, 'liveHeapBytes', limit, liveHeapBytes, growth)
+      const memorySeconds = secondsToMemoryLimit(window, growth)
+      return heapSeconds === null || memorySeconds === null
+        ? null
+        : Math.min(heapSeconds, memorySeconds)
     }
   }),
   outsideHeapLastingTrend: trend('outsideHeapBytes', 'the memory outside the heap'),
@@ -235,7 +237,7 @@ module.exports = {
       const limit = memoryLimit(window)
       const { rssBytes } = window.values
       if (!growth || limit === null || rssBytes === undefined) return null
-      return Math.max(0, limit - Math.max(rssBytes, peakOfDay(window, 'rssBytes', growth.slope)))
+      return Math.max(0, limit - Math.max(rssBytes, peakOfDay(window, 'rssBytes', growth)))
     }
   }),
   memoryLimitInSeconds: /** @type {Signal} */ ({
@@ -244,10 +246,7 @@ module.exports = {
       'resemble past ones and outsideHeapLastingTrend continues.',
     compute: window => {
       const growth = lastingGrowth(window, 'outsideHeapBytes')
-      const limit = memoryLimit(window)
-      const { rssBytes } = window.values
-      if (!growth || growth.slope <= 0 || limit === null || rssBytes === undefined) return null
-      return secondsTo(window, 'rssBytes', limit - aboveMedian(window), rssBytes, growth.slope)
+      return growth && growth.slope > 0 ? secondsToMemoryLimit(window, growth) : null
     }
   })
 }

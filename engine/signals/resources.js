@@ -2,6 +2,7 @@
 
 const { growthOf, steadiness } = require('./growth')
 const { acrossMajors, bytesTrend, countTrend, trendOf } = require('./trend-signal')
+const { slowLoadGrowth } = require('./load-growth')
 const { QUICK_SECONDS, loadShare, mostLoadShare } = require('./load-share')
 const { median } = require('../statistics/quantile')
 const { DAY_SECONDS } = require('../statistics/unexplained-growth')
@@ -80,7 +81,9 @@ function trend (track, what) {
     const line = trendOf(found, steadinessOf(window, track, found))
     if (!line) return null
     // Most counts of most apps are constant, and nobody asks how long those rose.
-    line.risingSeconds = line.rise > 0 ? risingSeconds(window, track, line.seconds) : 0
+    const rises = line.rise > 0
+    line.risingSeconds = rises ? risingSeconds(window, track, line.seconds) : 0
+    line.loadGrowth = rises ? slowLoadGrowth(window, line.seconds) : null
     return line
   })
 }

@@ -26,6 +26,8 @@ const { growthAfterMajors, steadiness } = require('./growth')
  *   short a time
  * @property {number} [risingSeconds] time in which a count rose, at most the span; only for counts
  *   of handles
+ * @property {number | null} [loadGrowth] load in the last third of the span, divided by the load in
+ *   its first third; null if unknown; only for counts of handles
  */
 
 /**

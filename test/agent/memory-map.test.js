@@ -158,7 +158,7 @@ const LOOKS = `
     heap: require('v8').getHeapStatistics(),
     held: held.rows.length
   })
-  // V8 unmaps pages that it no longer counts in threads and in later tasks: when those have had
+  // V8 gives pages back that it no longer counts, in threads and in later tasks: when those have had
   // no processor yet, the process is looked at again.
   const report = looks => {
     const told = result()
