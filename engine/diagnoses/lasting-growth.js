@@ -44,15 +44,18 @@ const LASTING_LIMITS = Object.freeze({
   certainDaysSeconds: 60 * SECONDS_PER_HOUR,
   certainDaysRiseBytes: 64 * 2 ** 20,
   // Before two days are known, the load must be ruled out as the cause. Growth must be straight for
-  // `movedSeconds` if the load moved by this ratio, and for `steadySeconds` if it moved less. If
-  // CPU time and allocation are unknown, growth must be straight for `unseenSeconds`, because no
-  // daily load looks straight for so long.
+  // `movedSeconds` if the load moved by this ratio. If it moved less, or is unknown, growth must be
+  // straight for `unseenSeconds`, because no daily load looks straight for so long: memory may
+  // follow something that CPU time does not show, such as clients that stay connected. Beside a
+  // steady load, growth over half of the way to the limit cannot wait for that: it must be straight
+  // for `steadySeconds`.
   loadMovesRatio: 0.25,
   // Length of history that distinguishes a daily wave from a line. A suspicion stands until then: a
   // quiet evening does not refute growth in the morning.
   dayTellsSeconds: 30 * SECONDS_PER_HOUR,
   movedSeconds: 2 * SECONDS_PER_HOUR,
   steadySeconds: 4 * SECONDS_PER_HOUR,
+  steadyShareRatio: 0.5,
   unseenSeconds: 9 * SECONDS_PER_HOUR,
   // Least share of the growth that the load must leave unexplained, whichever load explains most of
   // it.
@@ -60,12 +63,15 @@ const LASTING_LIMITS = Object.freeze({
   // A time to the limit is reported only if the standard error of the rate is at most this share of
   // the rate.
   rateErrorRatio: 0.15,
+  // Largest deviation of a third's slope from the whole slope, for a time to be reported: memory
+  // leaked per request grows more slowly at a weekend.
+  rateBendRatio: 0.25,
   // Until two days are known, the time is also reported only if the load leaves this share of the
   // growth unexplained.
   rateLeastRatio: 0.7,
   // Growth predicts nothing beyond this multiple of the observed time: by then a cache is full, or
   // the load of another week is different.
-  tellsAheadRatio: 6,
+  tellsAheadRatio: 4,
   // Growth whose last third falls below this share of the rate may be a cache that fills, and
   // predicts nothing either.
   tellsLateRatio: 0.8,
@@ -125,13 +131,14 @@ function judgeLasting (trend, { peakRunway, limitInSeconds }, limits, what) {
   const harmless = explainLasting(trend, share, limits)
   if (harmless) return { ...found, state: 'ok', summary: `${what} ${harmless}` }
 
-  const isSure = isNoLoad(trend, limits)
+  const isSure = isNoLoad(trend, share, limits)
   const isFar = share >= limits.runwayShareRatio || rise >= limits.certainRiseBytes
   const isLong =
     (days ?? 0) >= limits.certainDays &&
     seconds >= limits.certainDaysSeconds &&
     rise >= limits.certainDaysRiseBytes
-  const isRateKnown = isSure && 1 / trend.score <= limits.rateErrorRatio
+  const isRateKnown = isSure && 1 / trend.score <= limits.rateErrorRatio &&
+    trend.bendRatio <= limits.rateBendRatio
   const isCertain = isSure && (isFar || isLong)
   // The rate by day differs from the rate at night. Until full days are known, only a near limit
   // can be predicted.
@@ -197,14 +204,15 @@ const returns = ({ aboveAllDays, slope }, limits) =>
 /**
  * True if neither the load nor the hour of the day can explain this growth.
  * @param {LastingTrend} trend
+ * @param {number} share of the way to the limit
  * @param {LastingLimits} limits
  */
-function isNoLoad (trend, limits) {
+function isNoLoad (trend, share, limits) {
   if (trend.score < limits.lastingCertainScore) return false
   if (trend.steadyDays !== null) return true
   return trend.bendRatio <= limits.lastingBendRatio &&
     trend.leastRatio >= limits.leastRatio &&
-    trend.seconds >= secondsWithoutDays(trend.loadMovesRatio, limits)
+    trend.seconds >= secondsWithoutDays(trend.loadMovesRatio, share, limits)
 }
 
 /**
@@ -232,11 +240,13 @@ function sayWeighed ({ steadyDays: days, loadMovesRatio, loadSwing }, limits) {
 /**
  * Least length of a straight line that rules out the load, before days can be compared.
  * @param {number | null} loadMoves
+ * @param {number} share of the way to the limit
  * @param {LastingLimits} limits
  */
-function secondsWithoutDays (loadMoves, limits) {
+function secondsWithoutDays (loadMoves, share, limits) {
   if (loadMoves === null) return limits.unseenSeconds
-  return loadMoves < limits.loadMovesRatio ? limits.steadySeconds : limits.movedSeconds
+  if (loadMoves >= limits.loadMovesRatio) return limits.movedSeconds
+  return share >= limits.steadyShareRatio ? limits.steadySeconds : limits.unseenSeconds
 }
 
 /** @param {number} bytesPerSecond */

@@ -131,7 +131,7 @@ module.exports = defineDiagnosis({
     const doubts = weighDoubts(signals, limits, cause, told?.name)
     const isSteady = steady >= limits.steadinessRatio
     const isCertain = steady >= limits.certainSteadinessRatio && doubts.isCertain
-    const bound = findBound(signals, limits, cause)
+    const bound = findBound(signals, limits, cause, doubts.grows)
     const secondsLeft = bound && !bound.isFar ? bound.secondsLeft : null
     return {
       state: isCertain ? 'confirmed' : 'suspected',
@@ -269,9 +269,12 @@ const reachedThreshold = (steady, { certainSteadinessRatio, steadinessRatio, lev
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Count} cause
+ * @param {boolean} isOfLoad true: a growing load may need the handles, and fills no memory once
+ *   it stops growing
  * @returns {Bound | null} null if no limit is known, or the growth reaches none
  */
-function findBound (signals, limits, { of: kind, descriptorsEach, perSecond, seconds }) {
+function findBound (signals, limits, cause, isOfLoad) {
+  const { of: kind, descriptorsEach, perSecond, seconds } = cause
   const { maxFileDescriptors: most, fileDescriptorsOpen, memoryRunwayBytes, rssTrend } = signals
   const { liveHeapBytes: live, liveHeapShareRatio: share, liveHeapTrend } = signals
   /** @type {Bound[]} */
@@ -288,7 +291,8 @@ function findBound (signals, limits, { of: kind, descriptorsEach, perSecond, sec
    * @param {typeof rssTrend} trend of the memory
    */
   const push = (of, runwayBytes, trend) => {
-    if (runwayBytes === null || (trend?.steadinessRatio ?? 0) < limits.steadinessRatio) return
+    if (isOfLoad || runwayBytes === null) return
+    if ((trend?.steadinessRatio ?? 0) < limits.steadinessRatio) return
     const { slope, seconds } = /** @type {NonNullable<typeof trend>} */ (trend)
     const { secondsLeft } = timeLeft(runwayBytes / slope, seconds, limits)
     if (secondsLeft !== null) bounds.push({ of, secondsLeft, isFar: false })

@@ -29,10 +29,10 @@ const WARM_UP_MOST_SECONDS = 1800
 const RECENT_SECONDS = 3 * DAY_SECONDS
 /** Number of days ahead in which a limit may be reached. */
 const MOST_DAYS_AHEAD = 400
-/** The last day foretells the same time as the usual day up to this factor, as no weekend does. */
+/** The last day predicts the same time as the usual day up to this factor, as no weekend does. */
 const DAYS_AGREE_RATIO = 1.5
-/** A time below this is known in any case. */
-const SOON_SECONDS = 3600
+/** Number of standard deviations of a reading by which the room is known. */
+const NOISE_FACTOR = 3
 
 /**
  * @param {Window} window
@@ -103,11 +103,11 @@ const earlierHigh = (window, level) => window.lasting(`high of ${level}`, ({ tim
  * @param {Level | 'rssBytes'} level
  * @param {number} limit bytes
  * @param {number} now the level
- * @param {{ of: Level, slope: number }} growth of what, and in bytes a second
- * @returns {number | null} seconds to the limit; null if the last day foretells another time than
- *   the usual day, as at a weekend
+ * @param {Pick<LastingTrend, 'of' | 'slope' | 'noise'>} growth
+ * @returns {number | null} seconds to the limit; null if the last day predicts another time than
+ *   the usual day, as at a weekend, or if the room is within the noise of a reading
  */
-function secondsTo (window, level, limit, now, { of, slope }) {
+function secondsTo (window, level, limit, now, { of, slope, noise }) {
   const name = `way of ${level} with ${of} to ${Math.round(limit / 2 ** 22)}`
   const { reached, reachedLikeLastDay, isDayKnown } = window.lasting(name, ({ times, columns }) => {
     const end = times[times.length - 1] ?? 0
@@ -125,20 +125,20 @@ function secondsTo (window, level, limit, now, { of, slope }) {
     })
     return { reached: median(byDay), reachedLikeLastDay: byDay[0], isDayKnown: knownDays > 0 }
   })
-  const foretold = Math.max(0, reached - window.nowSeconds)
+  const predicted = Math.max(0, reached - window.nowSeconds)
   // The present level may differ from the level in an hour, so it is used only until a full day is
   // known.
-  if (!isDayKnown) return Math.min(foretold, Math.max(0, limit - now) / slope)
+  if (!isDayKnown) return Math.min(predicted, Math.max(0, limit - now) / slope)
   const likeLastDay = Math.max(0, reachedLikeLastDay - window.nowSeconds)
   const daysAgree =
-    Math.max(foretold, likeLastDay) <= DAYS_AGREE_RATIO * Math.min(foretold, likeLastDay)
-  return daysAgree || foretold <= SOON_SECONDS ? foretold : null
+    Math.max(predicted, likeLastDay) <= DAYS_AGREE_RATIO * Math.min(predicted, likeLastDay)
+  return daysAgree && predicted * slope >= NOISE_FACTOR * noise ? predicted : null
 }
 
 /**
  * Time until RSS reaches the memory limit, if it grows with a part of it.
  * @param {Window} window
- * @param {{ of: Level, slope: number }} growth of this part, in bytes a second
+ * @param {Pick<LastingTrend, 'of' | 'slope' | 'noise'>} growth of this part
  * @returns {number | null} seconds; Infinity without a limit; null if unknown
  */
 function secondsToMemoryLimit (window, growth) {

@@ -51,6 +51,7 @@ const LEAST_SLOPE = Number.EPSILON
  * @property {number} error its standard error
  * @property {number} leastRatio lower bound of the slope relative to the slope: the slope less two
  *   standard errors, under the load that explains most of the growth
+ * @property {number} noise standard deviation of the readings around the fit
  * @property {number} seconds from the first to the last reading
  * @property {number} readings
  * @property {number} lateRatio slope of the last third relative to the whole slope, at the upper
@@ -120,6 +121,7 @@ function unexplainedGrowth ({ times, level, loads, daily = true }) {
     slope,
     error: best.errors[0],
     leastRatio: slope > 0 ? leastSlope / slope : 0,
+    noise: Math.sqrt(sumOfSquares(best.residuals) / y.length),
     seconds,
     readings: y.length,
     lateRatio: late ? (late.slope + late.error) / whole_ : 1,

@@ -1754,6 +1754,27 @@ describe('resource-leak', () => {
     expect(states).toContain('suspected')
     expect(states.has('confirmed')).toBe(most === 'confirmed')
   })
+  it.each([
+    ['the load rises as well', 'suspected', 0.9],
+    ['the load is steady', 'confirmed', 0]
+  ])('of a socket a minute for 50 minutes is, if %s, %s', (_, state, rise) => {
+    const { verdict } = watch({
+      seconds: 300,
+      intervalSeconds: 10,
+      at: t => ({
+        values: {
+          resources: { TCPSocketWrap: 10 + Math.floor(t / 6) },
+          cpuUserSeconds: t + 10 * rise * t ** 2 / 600,
+          cpuSystemSeconds: 0
+        }
+      })
+    })
+    expect(verdict('resource-leak')).toMatchObject({ state })
+    if (state === 'confirmed') return
+    expect(verdict('resource-leak').summary).toContain('or the load needs them')
+    expect(verdict('resource-leak').evidence.map(({ text }) => text).join())
+      .toMatch(/In the 4\d min of the growth, CPU time or allocation rose to 2\d\d %/)
+  })
   it.each([[60, 'suspected'], [600, 'suspected'], [800, 'confirmed']])(
     'of a socket a second beside new clients is at %d s %s', (seconds, state) => {
       const at = t => ({

@@ -100,11 +100,12 @@ describe('unexplainedGrowth', () => {
 })
 
 describe('History', () => {
-  it('holds a week in rows of ten minutes: levels as medians, counters as rates', () => {
+  it('holds a week in rows of ten minutes: medians, peaks of RSS, counters as rates', () => {
     const history = new History()
     for (let t = 60; t <= 9 * DAY; t += 60) {
       const values = {
         rssBytes: 1000 + (t % 600 < 60 ? 500 : 0),
+        liveHeapBytes: 1000 + (t % 600 < 60 ? 500 : 0),
         cpuUserSeconds: t / 4,
         cpuSystemSeconds: 0
       }
@@ -113,9 +114,10 @@ describe('History', () => {
     const { times, columns } = history.lasting()
     expect(times).toHaveLength(LASTING.rows)
     expect(defined(times.at(-1)) - times[0]).toBeGreaterThan(7 * DAY)
-    expect(new Set(columns.rssBytes)).toEqual(new Set([1000]))
+    expect(new Set(columns.liveHeapBytes)).toEqual(new Set([1000]))
+    expect(new Set(columns.rssBytes)).toEqual(new Set([1500]))
     expect(columns.workSeconds.at(-1)).toBeCloseTo(0.25, 2)
-    expect(columns.liveHeapBytes.every(Number.isNaN)).toBe(true)
+    expect(columns.outsideHeapBytes.every(Number.isNaN)).toBe(true)
   })
   it('restores it from saved rows', () => {
     const service = new SimulatedService({ heapLeak: 5, swing: 100 })
