@@ -252,9 +252,12 @@ class History {
     const step = Math.floor(minutes.timeAt(minutes.length - 1) / LASTING.stepSeconds)
     if (Math.floor(timeSeconds / LASTING.stepSeconds) === step) return
     const from = minutes.firstSince(step * LASTING.stepSeconds)
-    const row = LASTING_NAMES.map(name =>
-      LASTING.columns[name](minutes.pointsFrom(columnOf[name], from))
-    )
+    const row = LASTING_NAMES.map(name => {
+      const statistic = LASTING.columns[name]
+      // A minute stores the minimum of RSS, so peaks come from a finer tier, if it is not restored.
+      const fine = statistic === peakOf ? this.points(name, step * LASTING.stepSeconds) : null
+      return statistic(fine?.values.length ? fine : minutes.pointsFrom(columnOf[name], from))
+    })
     this.#lasting.append((step + 0.5) * LASTING.stepSeconds, row)
     this.#lastingRows++
   }
