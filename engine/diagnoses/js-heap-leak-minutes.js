@@ -35,9 +35,10 @@ const {
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} runway bytes
+ * @param {readonly string[]} [commands] commands that the agent carries out
  * @returns {Judgement}
  */
-function judgeMinutes (signals, limits, runway) {
+function judgeMinutes (signals, limits, runway, commands = []) {
   const { liveHeapReadings: readings, liveHeapTrend: trend } = signals
   if (readings < limits.readings || trend === null) {
     return judgeLastMinute(signals, limits, runway) ??
@@ -46,7 +47,8 @@ function judgeMinutes (signals, limits, runway) {
       judgeStopped(signals, limits) ??
       unknown(
         `${formatNumber(readings)} of the ${limits.readings} readings of the live heap that are ` +
-          "needed; each major GC after the first fifth of the process's life gives one",
+          "needed; each major GC after the first fifth of the process's life gives one" +
+          (commands.includes('force_gc') ? '' : ', and MEMWATCH_FORCED_GC=allow causes some'),
         { waitSeconds: signals.liveHeapReadingsDueSeconds }
       )
   }

@@ -142,13 +142,13 @@ module.exports = defineDiagnosis({
   runbook: 'MemwatchJsHeapLeak',
 
   /** @returns {Judgement} */
-  judge (signals, limits) {
+  judge (signals, limits, { commands }) {
     const { heapRunwayBytes: runway } = signals
     if (signals.liveHeapBytes === null || runway === null) {
       return judgeWithoutReadings(signals, limits) ??
         unknown('no major GC has run yet; the live heap is unknown before the first one')
     }
-    return pickStronger(judgeMinutes(signals, limits, runway), judgeLong(signals, limits))
+    return pickStronger(judgeMinutes(signals, limits, runway, commands), judgeLong(signals, limits))
   },
 
   /** @param {Finding} finding */

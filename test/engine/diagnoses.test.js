@@ -250,6 +250,18 @@ describe('js-heap-leak', () => {
     expect(defined(primary)).toMatchObject({ diagnosis: 'native-memory-leak', state: 'confirmed' })
     expect(verdict('js-heap-leak').state).toBe('unknown')
   })
+  it.each([
+    [[], true],
+    [['force_gc'], false]
+  ])('with the commands %j names the setting that gives readings: %s', (commands, names) => {
+    const { verdict } = watch({
+      seconds: 120,
+      helloChanges: { commands },
+      at: t => ({ majors: t === 60 ? 1 : 0 })
+    })
+    expect(verdict('js-heap-leak').state).toBe('unknown')
+    expect(verdict('js-heap-leak').summary.includes('MEMWATCH_FORCED_GC=allow')).toBe(names)
+  })
   it('is confirmed for a leak a hundred times slower, a hundred times later', () => {
     const { verdict } = watch({ seconds: 20_000, at: t => ({ liveMib: 10 + 0.008 * t }) })
     expect(verdict('js-heap-leak').confirmedAfterSeconds).toBeGreaterThan(8000)
