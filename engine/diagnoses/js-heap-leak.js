@@ -3,7 +3,7 @@
 const { defineDiagnosis, unknown } = require('./define-diagnosis')
 const { listEvidence, prediction } = require('./evidence')
 const { captureCommand } = require('../fixes/command')
-const { URGENCY_LIMITS } = require('./severity')
+const { URGENCY_LIMITS, nameMemoryLimit } = require('./severity')
 const { FILLING_LIMITS } = require('./filling')
 const { judgeHours, pickStronger } = require('./judge-hours')
 const { LASTING_LIMITS } = require('./lasting-growth')
@@ -59,7 +59,9 @@ module.exports = defineDiagnosis({
     'liveHeapLoadShareRatio',
     'liveHeapEarlierHighBytes',
     'liveHeapPeakRunwayBytes',
-    'liveHeapLimitInSeconds'
+    'liveHeapLimitInSeconds',
+    'liveHeapPeakMemoryRunwayBytes',
+    'containerLimitBytes'
   ],
   limits: {
     ...LASTING_LIMITS,
@@ -186,13 +188,17 @@ module.exports = defineDiagnosis({
  * @returns {Judgement | null} null without enough data
  */
 function judgeLong (signals, limits) {
-  const { liveHeapLastingTrend: trend, liveHeapPeakRunwayBytes: runway } = signals
-  if (trend === null || runway === null) return null
+  const { liveHeapLastingTrend: trend, liveHeapPeakRunwayBytes: heapRunway } = signals
+  if (trend === null || heapRunway === null) return null
+  const memoryRunway = signals.liveHeapPeakMemoryRunwayBytes ?? Infinity
+  const runway = Math.min(heapRunway, memoryRunway)
   const limit = { peakRunway: runway, limitInSeconds: signals.liveHeapLimitInSeconds }
   const what = 'the live heap'
   return judgeHours(trend, limit, 'liveHeap', limits, what, (rise, growthBytesPerSecond) => ({
     name: 'The live heap',
-    limitName: nameLimit(signals, limits, signals.heapRunwayBytes ?? runway),
+    limitName: memoryRunway < heapRunway
+      ? nameMemoryLimit(signals)
+      : nameLimit(signals, limits, signals.heapRunwayBytes ?? runway),
     fills: 'a cache that fills',
     threat: 'the process dies',
     finding: { growthBytesPerSecond, grows: findGrowing(signals) },

@@ -59,12 +59,12 @@ function judgeHours (trend, limit, level, limits, what, describe) {
   const found = judgeLasting(trend, limit, limits, what)
   const { state, seconds, keeps } = found
   if (state === 'ok') return { state, summary: found.summary, seconds, keeps }
-  const { growth, limitInSeconds } = found
+  const { growth, limitInSeconds, tellsSeconds } = found
   const of = describe(found.rise, growth)
   if ('ruledOut' in of) return { state: 'ok', seconds, summary: of.ruledOut }
   const runway = limit.peakRunway
   const names = FIGURES[level]
-  const inTime = limitInSeconds === null ? '' : ` in about ${formatSeconds(limitInSeconds)}`
+  const inTime = tellsSeconds === null ? '' : ` in about ${formatSeconds(tellsSeconds)}`
   const cause = found.also || of.cause
   return {
     state: of.isOpen ? 'suspected' : state,

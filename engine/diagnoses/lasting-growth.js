@@ -47,15 +47,13 @@ const LASTING_LIMITS = Object.freeze({
   // `movedSeconds` if the load moved by this ratio. If it moved less, or is unknown, growth must be
   // straight for `unseenSeconds`, because no daily load looks straight for so long: memory may
   // follow something that CPU time does not show, such as clients that stay connected. Beside a
-  // steady load, growth over half of the way to the limit cannot wait for that: it must be straight
-  // for `steadySeconds`.
+  // steady load, `steadySeconds` are enough if the limit would be reached before.
   loadMovesRatio: 0.25,
   // Length of history that distinguishes a daily wave from a line. A suspicion stands until then: a
   // quiet evening does not refute growth in the morning.
   dayTellsSeconds: 30 * SECONDS_PER_HOUR,
   movedSeconds: 2 * SECONDS_PER_HOUR,
   steadySeconds: 4 * SECONDS_PER_HOUR,
-  steadyShareRatio: 0.5,
   unseenSeconds: 9 * SECONDS_PER_HOUR,
   // Least share of the growth that the load must leave unexplained, whichever load explains most of
   // it.
@@ -66,6 +64,8 @@ const LASTING_LIMITS = Object.freeze({
   // Largest deviation of a third's slope from the whole slope, for a time to be reported: memory
   // leaked per request grows more slowly at a weekend.
   rateBendRatio: 0.25,
+  // The room must be larger than this multiple of the standard deviation of a reading.
+  roomNoises: 3,
   // Until two days are known, the time is also reported only if the load leaves this share of the
   // growth unexplained.
   rateLeastRatio: 0.7,
@@ -102,6 +102,7 @@ const LASTING_LIMITS = Object.freeze({
  * @property {number} rise bytes
  * @property {number} share part of the way to the limit
  * @property {number | null} limitInSeconds null if unknown
+ * @property {number | null} tellsSeconds the same time, if it is certain enough for a text
  * @property {string} summary with `ok`: the reason
  * @property {string} because with a finding: the weighed evidence
  * @property {string} also other possible explanations, and the time until they are decided; empty
@@ -127,11 +128,13 @@ function judgeLasting (trend, { peakRunway, limitInSeconds }, limits, what) {
     (trend.score >= limits.lastingScore && (trend.lateRatio < limits.lastingLateRatio
       ? trend.lateRatio >= limits.lastingLevelsOffRatio
       : returns(trend, limits)))
-  const found = { seconds, growth, rise, share, keeps, limitInSeconds: null, because: '', also: '' }
+  const found = {
+    seconds, growth, rise, share, keeps, limitInSeconds: null, tellsSeconds: null, because: '', also: ''
+  }
   const harmless = explainLasting(trend, share, limits)
   if (harmless) return { ...found, state: 'ok', summary: `${what} ${harmless}` }
 
-  const isSure = isNoLoad(trend, share, limits)
+  const isSure = isNoLoad(trend, peakRunway, limits)
   const isFar = share >= limits.runwayShareRatio || rise >= limits.certainRiseBytes
   const isLong =
     (days ?? 0) >= limits.certainDays &&
@@ -148,13 +151,16 @@ function judgeLasting (trend, { peakRunway, limitInSeconds }, limits, what) {
     seconds >= limits.unseenSeconds &&
     trend.loadSwing <= limits.swingShareRatio * peakRunway &&
     (limitInSeconds ?? Infinity) <= limits.tellsHoursRatio * seconds
+  const secondsLeft = isRateKnown && (days !== null || isNear)
+    ? timeLeft(limitInSeconds ?? Infinity, seconds, limits).secondsLeft
+    : null
+  const isWithinNoise = (secondsLeft ?? 0) * growth < limits.roomNoises * trend.noise
   return {
     ...found,
     keeps: days === null,
     state: isCertain ? 'confirmed' : 'suspected',
-    limitInSeconds: isRateKnown && (days !== null || isNear)
-      ? timeLeft(limitInSeconds ?? Infinity, seconds, limits).secondsLeft
-      : null,
+    limitInSeconds: secondsLeft,
+    tellsSeconds: isWithinNoise ? null : secondsLeft,
     summary: '',
     because: sayWeighed(trend, limits),
     also: isSure
@@ -204,15 +210,15 @@ const returns = ({ aboveAllDays, slope }, limits) =>
 /**
  * True if neither the load nor the hour of the day can explain this growth.
  * @param {LastingTrend} trend
- * @param {number} share of the way to the limit
+ * @param {number} runway bytes
  * @param {LastingLimits} limits
  */
-function isNoLoad (trend, share, limits) {
+function isNoLoad (trend, runway, limits) {
   if (trend.score < limits.lastingCertainScore) return false
   if (trend.steadyDays !== null) return true
   return trend.bendRatio <= limits.lastingBendRatio &&
     trend.leastRatio >= limits.leastRatio &&
-    trend.seconds >= secondsWithoutDays(trend.loadMovesRatio, share, limits)
+    trend.seconds >= secondsWithoutDays(trend, runway, limits)
 }
 
 /**
@@ -239,14 +245,16 @@ function sayWeighed ({ steadyDays: days, loadMovesRatio, loadSwing }, limits) {
 
 /**
  * Least length of a straight line that rules out the load, before days can be compared.
- * @param {number | null} loadMoves
- * @param {number} share of the way to the limit
+ * @param {LastingTrend} trend
+ * @param {number} runway bytes
  * @param {LastingLimits} limits
  */
-function secondsWithoutDays (loadMoves, share, limits) {
-  if (loadMoves === null) return limits.unseenSeconds
-  if (loadMoves >= limits.loadMovesRatio) return limits.movedSeconds
-  return share >= limits.steadyShareRatio ? limits.steadySeconds : limits.unseenSeconds
+function secondsWithoutDays ({ loadMovesRatio, seconds, slope }, runway, limits) {
+  if (loadMovesRatio === null) return limits.unseenSeconds
+  if (loadMovesRatio >= limits.loadMovesRatio) return limits.movedSeconds
+  return seconds + runway / slope < limits.unseenSeconds
+    ? limits.steadySeconds
+    : limits.unseenSeconds
 }
 
 /** @param {number} bytesPerSecond */

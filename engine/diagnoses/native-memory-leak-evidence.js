@@ -167,10 +167,6 @@ function ruleOutFreed (signals, limits, rise) {
 const churns = (signals, limits, rise) =>
   freedBytes(signals) === null && (signals.bufferChurnBytes ?? 0) >= limits.churnShareRatio * rise
 
-/** @param {{ containerLimitBytes: number | null }} signals */
-const nameLimit = ({ containerLimitBytes }) =>
-  containerLimitBytes === null ? "the machine's memory" : 'the container limit'
-
 /**
  * @param {keyof typeof PLACES} place
  * @param {Signals} signals
@@ -209,5 +205,5 @@ const showPlace = (place, signals, limits, growth) => [
 ]
 
 module.exports = {
-  PLACES, churns, findMajors, findPlace, freedBytes, nameLimit, ruleOutFreed, showPlace
+  PLACES, churns, findMajors, findPlace, freedBytes, ruleOutFreed, showPlace
 }

@@ -3,10 +3,10 @@
 const { ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence } = require('./evidence')
 const { MAY_FILL, extendLine, findCertainBytes } = require('./filling')
-const { severityByTime } = require('./severity')
+const { nameMemoryLimit, severityByTime } = require('./severity')
 const { ruleOutKnownRise, sayStanding, timeLeft } = require('./lasting-growth')
 const {
-  PLACES, churns, findMajors, findPlace, freedBytes, nameLimit, ruleOutFreed, showPlace
+  PLACES, churns, findMajors, findPlace, freedBytes, ruleOutFreed, showPlace
 } = require('./native-memory-leak-evidence')
 const {
   formatBytes, formatNumber, formatRatio, formatSeconds, formatValue
@@ -222,7 +222,7 @@ function judgeLine (signals, limits, line) {
       ? `Memory outside the JS heap grew by ${rate}, but hardly in the last half minute, and was ` +
         'not returned: '
       : `Memory outside the JS heap grows by ${rate} and ` +
-        `${inTime ? `reaches ${nameLimit(signals)} ${inTime}` : 'is not returned'}: `) +
+        `${inTime ? `reaches ${nameMemoryLimit(signals)} ${inTime}` : 'is not returned'}: `) +
       `${sayPlace(place, signals, limits, rise)}${isCertain ? '' : `; ${MAY_FILL}`}.`,
     finding: { place, growthBytesPerSecond: growth },
     evidence: listEvidence(
@@ -231,7 +231,7 @@ function judgeLine (signals, limits, line) {
       showFreed(signals, limits, rise, mayBeFreed)
     ),
     impact: `There is room for ${formatBytes(runway)} below ` +
-      nameLimit(signals) + (inTime
+      nameMemoryLimit(signals) + (inTime
       ? `: at this rate it is full ${inTime}, and the kernel kills the process without a message ` +
         "in the app's log."
       : '.')
@@ -295,7 +295,7 @@ function showLine (signals, limits, line, whole, { neededBytes, pauses, place })
     evidence('outsideHeapRiseBytes', whole.rise, neededBytes, (value, limit) =>
       `Memory outside the heap has risen by ${value} in ${formatSeconds(whole.overSeconds)}, ` +
       `${formatRatio(whole.rise / (whole.rise + whole.runway))} of the way to ` +
-      `${nameLimit(signals)} (threshold ${limit}).`),
+      `${nameMemoryLimit(signals)} (threshold ${limit}).`),
     // V8 also counts Buffers whose pages the app has not written, which are not resident.
     isOfMain && evidence('externalRiseBytes', external, limits.placeShareRatio * rise, value =>
       `V8 counts ${external > rise ? 'all' : value} of the ${formatBytes(rise)} of the trend as ` +

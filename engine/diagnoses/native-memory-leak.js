@@ -2,14 +2,14 @@
 
 const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence, listEvidence, prediction } = require('./evidence')
-const { URGENCY_LIMITS } = require('./severity')
+const { URGENCY_LIMITS, nameMemoryLimit } = require('./severity')
 const { captureCommand } = require('../fixes/command')
 const { FILLING_LIMITS } = require('./filling')
 const { judgeHours, pickStronger } = require('./judge-hours')
 const { LASTING_LIMITS } = require('./lasting-growth')
 const { judgeMinutes } = require('./native-memory-leak-minutes')
 const {
-  PLACES, churns, findMajors, findPlace, nameLimit, ruleOutFreed, showPlace
+  PLACES, churns, findMajors, findPlace, ruleOutFreed, showPlace
 } = require('./native-memory-leak-evidence')
 
 module.exports = defineDiagnosis({
@@ -141,7 +141,7 @@ function judgeLong (signals, limits) {
     const majors = findMajors(place, signals, limits)
     return {
       name: 'Memory outside the JS heap',
-      limitName: nameLimit(signals),
+      limitName: nameMemoryLimit(signals),
       fills: 'what fills',
       threat: 'at this rate they are gone',
       aftermath: ", and the kernel kills the process without a message in the app's log",

@@ -33,6 +33,7 @@ function weighDoubts (signals, limits, cause, descriptorKind) {
   const outgrows = descriptorKind === 'open files' && !isSaturated && !mayExplain &&
     sockets < limits.socketsEachFile * cause.perSecond && causesLoad(cause, growthRatio, limits)
   const grows = (growsNow || mayExplain) && !outgrows
+  const explains = mayExplain || (growsNow && !causesLoad(cause, growthRatio, limits))
   const kept = signals.connectionsKeptRatio ?? 0
   const isClients = cause.seconds < limits.clientsSeconds &&
     (signals.socketsEarlierGrowthRatio ?? 0) < limits.earlierGrowthRatio &&
@@ -44,6 +45,8 @@ function weighDoubts (signals, limits, cause, descriptorKind) {
     growthRatio,
     growsNow,
     grows,
+    // The memory of workers and processes is no memory of their requests.
+    isOfLoad: grows && explains && cause.of !== 'children' && cause.of !== 'threads',
     busy,
     throttled,
     queued,
@@ -137,8 +140,7 @@ function showDoubts (doubts, limits, cause) {
     : doubts.queued > 0 ? `, and it waits for a CPU ${formatRatio(doubts.queued)} of the time` : ''
   const ends = doubts.mayEnd && ENDS[doubts.mayEnd]
   return [
-    evidence('loadGrowthRatio', doubts.growthRatio, limits.loadGrowthRatio, (value, limit) =>
-      describeLoad(doubts, cause, value, limit)),
+    showLoad(doubts, limits, cause),
     doubts.isClients && evidence('connectionsKeptRatio', doubts.kept, limits.keptLeastRatio, () =>
       `${formatNumber(doubts.kept)} new sockets for each connection that servers accepted ` +
       `meanwhile (clients explain up to ${formatNumber(limits.keptMostRatio)}): clients may ` +
@@ -154,24 +156,27 @@ function showDoubts (doubts, limits, cause) {
 
 /**
  * @param {ReturnType<typeof weighDoubts>} doubts
+ * @param {Limits} limits
  * @param {Count} cause
- * @param {string} growth of the load in the last ten minutes
- * @param {string} threshold
  */
-function describeLoad ({ grows, growsNow }, { seconds, loadGrowth }, growth, threshold) {
-  if (grows && growsNow) {
-    return `The thread's work grows as well (CPU time or allocation, ${growth} of its former ` +
-      `amount, threshold ${threshold}): a growing load may need them, or they cause the work.`
-  }
-  if (grows) {
-    return `In the ${formatSeconds(seconds)} of the growth, CPU time or allocation rose to ` +
-      `${formatRatio(loadGrowth)}: a growing load may need them.`
-  }
-  return growsNow
-    ? 'The load grows much less than the open files: CPU time and allocation are at most ' +
-      `${growth} of their former amounts.`
-    : `The load does not grow: CPU time and allocation are at most ${growth} of their former ` +
-      'amounts.'
+function showLoad ({ grows, growsNow, growthRatio }, limits, { seconds, loadGrowth }) {
+  // The load of the whole growth is shown where it decided.
+  const decided = grows && !growsNow ? loadGrowth : growthRatio
+  return evidence('loadGrowthRatio', decided, limits.loadGrowthRatio, (value, limit) => {
+    if (grows && growsNow) {
+      return `The thread's work grows as well (CPU time or allocation, ${value} of its former ` +
+        `amount, threshold ${limit}): a growing load may need them, or they cause the work.`
+    }
+    if (grows) {
+      return `In the ${formatSeconds(seconds)} of the growth, CPU time or allocation rose to ` +
+        `${value} of its former amount (threshold ${limit}): a growing load may need them.`
+    }
+    return growsNow
+      ? 'The load grows much less than the open files: CPU time and allocation are at most ' +
+        `${value} of their former amounts.`
+      : 'The load of the last ten minutes does not grow: CPU time and allocation are at most ' +
+        `${value} of their former amounts.`
+  })
 }
 
 /**

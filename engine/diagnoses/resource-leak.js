@@ -4,7 +4,7 @@ const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence, prediction } = require('./evidence')
 const { LASTING_LIMITS, timeLeft } = require('./lasting-growth')
 const { describeDoubts, showDoubts, standsUnderLoad, weighDoubts } = require('./resource-leak-doubts')
-const { URGENCY_LIMITS, severityByTime } = require('./severity')
+const { URGENCY_LIMITS, nameMemoryLimit, severityByTime } = require('./severity')
 const {
   DESCRIPTOR_KINDS, KINDS, countKinds, findDescriptorKind
 } = require('./resource-leak-kinds')
@@ -131,7 +131,7 @@ module.exports = defineDiagnosis({
     const doubts = weighDoubts(signals, limits, cause, told?.name)
     const isSteady = steady >= limits.steadinessRatio
     const isCertain = steady >= limits.certainSteadinessRatio && doubts.isCertain
-    const bound = findBound(signals, limits, cause, doubts.grows)
+    const bound = findBound(signals, limits, cause, doubts.isOfLoad)
     const secondsLeft = bound && !bound.isFar ? bound.secondsLeft : null
     return {
       state: isCertain ? 'confirmed' : 'suspected',
@@ -269,8 +269,8 @@ const reachedThreshold = (steady, { certainSteadinessRatio, steadinessRatio, lev
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Count} cause
- * @param {boolean} isOfLoad true: a growing load may need the handles, and fills no memory once
- *   it stops growing
+ * @param {boolean} isOfLoad true: a growing load explains the handles, and fills no memory once it
+ *   stops growing
  * @returns {Bound | null} null if no limit is known, or the growth reaches none
  */
 function findBound (signals, limits, cause, isOfLoad) {
@@ -375,9 +375,8 @@ function describeImpact (signals, bound) {
   }
   const inTime = `in about ${formatSeconds(bound.secondsLeft)}`
   if (bound.of === 'memory') {
-    const limit = signals.containerLimitBytes === null ? "the machine's memory" : 'the container limit'
-    return `RSS grows by ${formatBytes(signals.rssTrend?.slope ?? 0)}/s and reaches ${limit} ` +
-      `${inTime}: then the kernel kills the process.`
+    return `RSS grows by ${formatBytes(signals.rssTrend?.slope ?? 0)}/s and reaches ` +
+      `${nameMemoryLimit(signals)} ${inTime}: then the kernel kills the process.`
   }
   if (bound.of === 'heap') {
     return `The live heap grows by ${formatBytes(signals.liveHeapTrend?.slope ?? 0)}/s and reaches ` +

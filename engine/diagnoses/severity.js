@@ -37,6 +37,10 @@ const ROOM_LIMITS = Object.freeze({
 const findMemoryLimit = ({ rssBytes, containerShareBytes, memoryRunwayBytes }) =>
   containerShareBytes ?? rssBytes + (memoryRunwayBytes ?? 0)
 
+/** @param {{ containerLimitBytes: number | null }} signals */
+const nameMemoryLimit = ({ containerLimitBytes }) =>
+  containerLimitBytes === null ? "the machine's memory" : 'the container limit'
+
 /**
  * True for harmless waste.
  * @param {Parameters<typeof findMemoryLimit>[0]} signals
@@ -48,4 +52,6 @@ function hasRoom (signals, wastedBytes, { limitShareRatio, usedShareRatio }) {
   return wastedBytes < limitShareRatio * limit && signals.rssBytes < usedShareRatio * limit
 }
 
-module.exports = { ROOM_LIMITS, URGENCY_LIMITS, findMemoryLimit, hasRoom, severityByTime }
+module.exports = {
+  ROOM_LIMITS, URGENCY_LIMITS, findMemoryLimit, hasRoom, nameMemoryLimit, severityByTime
+}

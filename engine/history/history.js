@@ -253,13 +253,25 @@ class History {
     if (Math.floor(timeSeconds / LASTING.stepSeconds) === step) return
     const from = minutes.firstSince(step * LASTING.stepSeconds)
     const row = LASTING_NAMES.map(name => {
+      const points = minutes.pointsFrom(columnOf[name], from)
       const statistic = LASTING.columns[name]
-      // A minute stores the minimum of RSS, so peaks come from a finer tier, if it is not restored.
-      const fine = statistic === peakOf ? this.points(name, step * LASTING.stepSeconds) : null
-      return statistic(fine?.values.length ? fine : minutes.pointsFrom(columnOf[name], from))
+      // A minute stores the minimum of RSS, so peaks come from seconds, unless rows are restored.
+      return statistic === peakOf
+        ? Math.max(peakOf(points), this.#peakOfSeconds(columnOf[name], step * LASTING.stepSeconds))
+        : statistic(points)
     })
     this.#lasting.append((step + 0.5) * LASTING.stepSeconds, row)
     this.#lastingRows++
+  }
+
+  /**
+   * @param {number} column
+   * @param {number} sinceSeconds
+   * @returns {number} -Infinity without rows of seconds, as in a restored history
+   */
+  #peakOfSeconds (column, sinceSeconds) {
+    const [{ columns }] = this.#tiers
+    return Math.max(...columns.pointsFrom(column, columns.firstSince(sinceSeconds)).values)
   }
 
   /**

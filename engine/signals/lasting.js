@@ -29,10 +29,12 @@ const WARM_UP_MOST_SECONDS = 1800
 const RECENT_SECONDS = 3 * DAY_SECONDS
 /** Number of days ahead in which a limit may be reached. */
 const MOST_DAYS_AHEAD = 400
-/** The last day predicts the same time as the usual day up to this factor, as no weekend does. */
+/**
+ * The last day predicts the same time as the usual day up to this factor, or up to
+ * this difference; a weekend does not.
+ */
 const DAYS_AGREE_RATIO = 1.5
-/** Number of standard deviations of a reading by which the room is known. */
-const NOISE_FACTOR = 3
+const DAYS_AGREE_SECONDS = 1800
 
 /**
  * @param {Window} window
@@ -98,18 +100,22 @@ const earlierHigh = (window, level) => window.lasting(`high of ${level}`, ({ tim
 })
 
 /**
- * Time until a limit is reached, if the coming days resemble the past ones and growth continues.
+ * Times until a limit is reached, if growth continues.
+ * @typedef {{ likeUsualDay: number, likeLastDay: number }} Times in seconds, if each coming day
+ *   resembles the usual day, or the last one
+ */
+
+/**
  * @param {Window} window
  * @param {Level | 'rssBytes'} level
  * @param {number} limit bytes
  * @param {number} now the level
- * @param {Pick<LastingTrend, 'of' | 'slope' | 'noise'>} growth
- * @returns {number | null} seconds to the limit; null if the last day predicts another time than
- *   the usual day, as at a weekend, or if the room is within the noise of a reading
+ * @param {Pick<LastingTrend, 'of' | 'slope'>} growth
+ * @returns {Times}
  */
-function secondsTo (window, level, limit, now, { of, slope, noise }) {
+function timesTo (window, level, limit, now, { of, slope }) {
   const name = `way of ${level} with ${of} to ${Math.round(limit / 2 ** 22)}`
-  const { reached, reachedLikeLastDay, isDayKnown } = window.lasting(name, ({ times, columns }) => {
+  const { usual, last, isDayKnown } = window.lasting(name, ({ times, columns }) => {
     const end = times[times.length - 1] ?? 0
     const knownDays = Math.floor((end - (times[0] ?? end)) / DAY_SECONDS)
     // Times at which the coming days reach the limit, if each resembles one past day, the last day
@@ -123,28 +129,56 @@ function secondsTo (window, level, limit, now, { of, slope, noise }) {
       if (days > MOST_DAYS_AHEAD) return
       byDay[day] = Math.min(byDay[day], times[i] + days * DAY_SECONDS)
     })
-    return { reached: median(byDay), reachedLikeLastDay: byDay[0], isDayKnown: knownDays > 0 }
+    return { usual: median(byDay), last: byDay[0], isDayKnown: knownDays > 0 }
   })
-  const predicted = Math.max(0, reached - window.nowSeconds)
+  const [likeUsualDay, likeLastDay] = [usual, last].map(at => Math.max(0, at - window.nowSeconds))
+  if (isDayKnown) return { likeUsualDay, likeLastDay }
   // The present level may differ from the level in an hour, so it is used only until a full day is
   // known.
-  if (!isDayKnown) return Math.min(predicted, Math.max(0, limit - now) / slope)
-  const likeLastDay = Math.max(0, reachedLikeLastDay - window.nowSeconds)
-  const daysAgree =
-    Math.max(predicted, likeLastDay) <= DAYS_AGREE_RATIO * Math.min(predicted, likeLastDay)
-  return daysAgree && predicted * slope >= NOISE_FACTOR * noise ? predicted : null
+  const atOnce = Math.min(likeUsualDay, Math.max(0, limit - now) / slope)
+  return { likeUsualDay: atOnce, likeLastDay: atOnce }
 }
 
 /**
- * Time until RSS reaches the memory limit, if it grows with a part of it.
  * @param {Window} window
- * @param {Pick<LastingTrend, 'of' | 'slope' | 'noise'>} growth of this part
- * @returns {number | null} seconds; Infinity without a limit; null if unknown
+ * @param {Pick<LastingTrend, 'of' | 'slope'>} growth of a part of RSS
+ * @returns {Times} until RSS reaches its limit; Infinity without one, and in a worker, which does
+ *   not report RSS
  */
-function secondsToMemoryLimit (window, growth) {
+function timesToMemoryLimit (window, growth) {
   const { rssBytes } = window.values
-  if (rssBytes === undefined) return null
-  return secondsTo(window, 'rssBytes', memoryLimit(window) ?? Infinity, rssBytes, growth)
+  const limit = memoryLimit(window)
+  return limit === null || rssBytes === undefined
+    ? { likeUsualDay: Infinity, likeLastDay: Infinity }
+    : timesTo(window, 'rssBytes', limit, rssBytes, growth)
+}
+
+/**
+ * Memory left at the busiest moment of the day.
+ * @param {Window} window
+ * @param {Level} of part of RSS that grows
+ * @returns {number | null} bytes
+ */
+function peakMemoryRunway (window, of) {
+  const growth = lastingGrowth(window, of)
+  const limit = memoryLimit(window)
+  const { rssBytes } = window.values
+  if (!growth || limit === null || rssBytes === undefined) return null
+  return Math.max(0, limit - Math.max(rssBytes, peakOfDay(window, 'rssBytes', growth)))
+}
+
+/**
+ * Time until the first of several limits.
+ * @param {Times[]} limits
+ * @returns {number | null} seconds; null if the last day predicts another time than the usual day
+ */
+function firstOf (...limits) {
+  const likeUsualDay = Math.min(...limits.map(times => times.likeUsualDay))
+  const likeLastDay = Math.min(...limits.map(times => times.likeLastDay))
+  const sooner = Math.min(likeUsualDay, likeLastDay)
+  const agrees = Math.max(likeUsualDay, likeLastDay) <=
+    Math.max(DAYS_AGREE_RATIO * sooner, sooner + DAYS_AGREE_SECONDS)
+  return agrees ? likeUsualDay : null
 }
 
 const FIGURES = Object.freeze(/** @type {const} */ ([
@@ -205,10 +239,18 @@ module.exports = {
       return Math.max(0, runway + liveHeapBytes - peak)
     }
   }),
+  liveHeapPeakMemoryRunwayBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    onMainThread: true,
+    help: "Memory left up to the container's limit, or the machine's memory, at the busiest " +
+      'moment of the day, if RSS grows like the live heap.',
+    compute: window => peakMemoryRunway(window, 'liveHeapBytes')
+  }),
   liveHeapLimitInSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: 'Time until the live heap reaches its limit, if coming days resemble past ones and ' +
-      'liveHeapLastingTrend continues.',
+    help: 'Time until the live heap reaches its limit, or RSS with it the memory limit, if coming ' +
+      'days resemble past ones and liveHeapLastingTrend continues. Null if the last day ' +
+      'predicts another time than the usual day.',
     compute: window => {
       const growth = lastingGrowth(window, 'liveHeapBytes')
       const runway = heapRunwayBytes.compute(window)
@@ -217,11 +259,10 @@ module.exports = {
         return null
       }
       const limit = runway + liveHeapBytes
-      const heapSeconds = secondsTo(window, 'liveHeapBytes', limit, liveHeapBytes, growth)
-      const memorySeconds = secondsToMemoryLimit(window, growth)
-      return heapSeconds === null || memorySeconds === null
-        ? null
-        : Math.min(heapSeconds, memorySeconds)
+      return firstOf(
+        timesTo(window, 'liveHeapBytes', limit, liveHeapBytes, growth),
+        timesToMemoryLimit(window, growth)
+      )
     }
   }),
   outsideHeapLastingTrend: trend('outsideHeapBytes', 'the memory outside the heap'),
@@ -230,23 +271,18 @@ module.exports = {
   memoryPeakRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: "Memory left up to the container's limit, or the machine's memory, at the busiest " +
-      'moment of ' +
-      'the day.',
-    compute: window => {
-      const growth = lastingGrowth(window, 'outsideHeapBytes')
-      const limit = memoryLimit(window)
-      const { rssBytes } = window.values
-      if (!growth || limit === null || rssBytes === undefined) return null
-      return Math.max(0, limit - Math.max(rssBytes, peakOfDay(window, 'rssBytes', growth)))
-    }
+      'moment of the day.',
+    compute: window => peakMemoryRunway(window, 'outsideHeapBytes')
   }),
   memoryLimitInSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
     help: "Time until RSS reaches the container's limit, or the machine's memory, if coming days " +
-      'resemble past ones and outsideHeapLastingTrend continues.',
+      'resemble past ones and outsideHeapLastingTrend continues. Null if the last day predicts ' +
+      'another time than the usual day.',
     compute: window => {
       const growth = lastingGrowth(window, 'outsideHeapBytes')
-      return growth && growth.slope > 0 ? secondsToMemoryLimit(window, growth) : null
+      if (!growth || growth.slope <= 0 || memoryLimit(window) === null) return null
+      return firstOf(timesToMemoryLimit(window, growth))
     }
   })
 }

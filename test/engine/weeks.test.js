@@ -7,6 +7,8 @@ const { unexplainedGrowth } = require('../../engine/statistics/unexplained-growt
 const { Target } = require('../../engine/history/target')
 const { LASTING, History } = require('../../engine/history/history')
 const { NO_WORKERS } = require('../../engine/history/tracks')
+const { findCase } = require('../../engine/verdicts/case')
+const { evaluate } = require('../../engine/verdicts/evaluate')
 
 const { defined } = require('../support/defined')
 
@@ -119,6 +121,16 @@ describe('History', () => {
     expect(columns.workSeconds.at(-1)).toBeCloseTo(0.25, 2)
     expect(columns.outsideHeapBytes.every(Number.isNaN)).toBe(true)
   })
+  it('holds peaks of RSS that last a few seconds', () => {
+    const history = new History()
+    for (let t = 5; t <= 1300; t += 5) {
+      history.append(t, {
+        values: { rssBytes: 500 + 10 * (t % 30) },
+        workers: NO_WORKERS
+      })
+    }
+    expect(history.lasting().columns.rssBytes).toEqual([750, 750])
+  })
   it('restores it from saved rows', () => {
     const service = new SimulatedService({ heapLeak: 5, swing: 100 })
     const target = new Target({ hello: service.hello, name: 'api', thread: 'main' })
@@ -199,5 +211,44 @@ describe('a service that lives for days', () => {
     expect(times.length).toBeGreaterThan(50)
     expect(judge(service, { changes: [], times, endSeconds, untilSeconds: 0 }).broken
       .filter(text => text.includes('times to the limit'))).toEqual([])
+  })
+  /**
+   * Verdict about the live heap of a service, some hours before its end.
+   * @param {import('../../bench/simulated-service').Service} service
+   * @param {number} hoursLeft
+   * @param {string[]} [without] fields that its frames lack
+   */
+  function heapVerdict (service, hoursLeft, without = []) {
+    const simulated = new SimulatedService(service)
+    const target = new Target({ hello: simulated.hello, name: 'api', thread: 'main' })
+    const until = simulated.endSeconds(30) - 3600 * hoursLeft
+    for (let t = 60; t <= until; t += 60) {
+      const frame = simulated.frame(t)
+      for (const name of without) delete frame.values[name]
+      target.take(frame, simulated.hello.startedAtUnixMs + 1000 * t)
+      if (t % 600 === 0) evaluate(target, { everySeconds: 0 })
+    }
+    return defined(findCase(target).verdicts.find(({ diagnosis }) => diagnosis === 'js-heap-leak'))
+  }
+  it('names the limit that its leak of objects reaches first, with its time and room', () => {
+    const { state, summary, impact } = heapVerdict({
+      heapLeak: 5, base: 200, swing: 40, limit: 1000, heapLimit: 750, majorsSeconds: 600
+    }, 8)
+    expect(state).toBe('confirmed')
+    expect(summary).toMatch(/reaches the container limit in about \d/)
+    const [, room, hours] =
+      defined(/room for (\d+) MiB below the container limit.* in about ([\d.]+) h/.exec(impact ?? ''))
+    expect(Number(hours)).toBeGreaterThan(4)
+    expect(Number(hours)).toBeLessThan(12)
+    // The heap size limit leaves far more.
+    expect(Number(room) / 5).toBeLessThan(Number(hours))
+  })
+  it('has a time to the limit in a worker, which does not report RSS', () => {
+    const { summary } = heapVerdict(
+      { heapLeak: 10, base: 200, swing: 40, limit: 4096, heapLimit: 900 },
+      12,
+      ['rssBytes', 'rssAnonBytes', 'rssFileBytes', 'containerLimitBytes', 'containerUsageBytes']
+    )
+    expect(summary).toMatch(/reaches the heap size limit in about \d/)
   })
 })
