@@ -188,17 +188,17 @@ module.exports = defineDiagnosis({
  * @returns {Judgement | null} null without enough data
  */
 function judgeLong (signals, limits) {
-  const { liveHeapLastingTrend: trend, liveHeapPeakRunwayBytes: heapRunway } = signals
-  if (trend === null || heapRunway === null) return null
+  const { liveHeapLastingTrend: trend, liveHeapPeakRunwayBytes: runway } = signals
+  if (trend === null || runway === null) return null
   const memoryRunway = signals.liveHeapPeakMemoryRunwayBytes ?? Infinity
-  const runway = Math.min(heapRunway, memoryRunway)
   const limit = { peakRunway: runway, limitInSeconds: signals.liveHeapLimitInSeconds }
   const what = 'the live heap'
   return judgeHours(trend, limit, 'liveHeap', limits, what, (rise, growthBytesPerSecond) => ({
     name: 'The live heap',
-    limitName: memoryRunway < heapRunway
-      ? nameMemoryLimit(signals)
-      : nameLimit(signals, limits, signals.heapRunwayBytes ?? runway),
+    limitName: nameLimit(signals, limits, signals.heapRunwayBytes ?? runway),
+    ...(memoryRunway < runway && {
+      first: { name: nameMemoryLimit(signals), runway: memoryRunway }
+    }),
     fills: 'a cache that fills',
     threat: 'the process dies',
     finding: { growthBytesPerSecond, grows: findGrowing(signals) },

@@ -31,6 +31,8 @@ const FIGURES = Object.freeze(/** @type {const} */ ({
  * @typedef {object} Level
  * @property {string} name as the subject of a sentence
  * @property {string} limitName
+ * @property {{ name: string, runway: number }} [first] another limit that is reached first, and the
+ *   room left at the busiest moment, in bytes
  * @property {string} fills name of other growth that lasts for hours, but stops below the limit
  * @property {string} threat consequence of reaching the limit; a time may follow: ": the process
  *   dies"
@@ -62,27 +64,27 @@ function judgeHours (trend, limit, level, limits, what, describe) {
   const { growth, limitInSeconds, tellsSeconds } = found
   const of = describe(found.rise, growth)
   if ('ruledOut' in of) return { state: 'ok', seconds, summary: of.ruledOut }
-  const runway = limit.peakRunway
+  const first = of.first ?? { name: of.limitName, runway: limit.peakRunway }
   const names = FIGURES[level]
   const inTime = tellsSeconds === null ? '' : ` in about ${formatSeconds(tellsSeconds)}`
   const cause = found.also || of.cause
   return {
     state: of.isOpen ? 'suspected' : state,
     agrees: state === 'confirmed',
-    severity: severityByTime(limitInSeconds ?? runway / growth, limits),
+    severity: severityByTime(limitInSeconds ?? first.runway / growth, limits),
     secondsLeft: limitInSeconds,
     keeps,
     seconds,
     summary: `${of.name} grows by ${formatPerHour(growth)}` +
-      `${inTime && ` and reaches ${of.limitName}${inTime}`}${cause ? `: ${cause}` : ''}.`,
+      `${inTime && ` and reaches ${first.name}${inTime}`}${cause ? `: ${cause}` : ''}.`,
     standing: `${of.name} grew by ${formatPerHour(growth)} over ${formatSeconds(seconds)}`,
     finding: of.finding,
     evidence: [
-      ...growthEvidence(trend, runway, names, limits, { found, ...of }),
+      ...growthEvidence(trend, limit.peakRunway, names, limits, { found, ...of }),
       ...of.evidence,
       evidence(names.growth, growth, 0, () => `That is ${formatPerHour(growth)}.`)
     ],
-    impact: `There is room for ${formatBytes(runway)} below ${of.limitName} at the busiest time ` +
+    impact: `There is room for ${formatBytes(first.runway)} below ${first.name} at the busiest time ` +
       `of a day${inTime && `: ${of.threat}${inTime}`}${of.aftermath ?? ''}.`
   }
 }

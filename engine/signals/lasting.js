@@ -29,6 +29,7 @@ const WARM_UP_MOST_SECONDS = 1800
 const RECENT_SECONDS = 3 * DAY_SECONDS
 /** Number of days ahead in which a limit may be reached. */
 const MOST_DAYS_AHEAD = 400
+const WEEK_DAYS = 7
 /**
  * The last day predicts the same time as the usual day up to this factor, or up to
  * this difference; a weekend does not.
@@ -119,17 +120,22 @@ function timesTo (window, level, limit, now, { of, slope }) {
     const end = times[times.length - 1] ?? 0
     const knownDays = Math.floor((end - (times[0] ?? end)) / DAY_SECONDS)
     // Times at which the coming days reach the limit, if each resembles one past day, the last day
-    // first.
-    const byDay = Array(Math.max(1, knownDays)).fill(Infinity)
+    // first. Once a week is known, a coming day resembles the same day of the last week.
+    const isWeekKnown = knownDays >= WEEK_DAYS
+    const byDay = Array(isWeekKnown ? WEEK_DAYS : Math.max(1, knownDays)).fill(Infinity)
+    const step = isWeekKnown ? WEEK_DAYS : 1
     columns[level].forEach((value, i) => {
       const back = Math.ceil((end - times[i]) / DAY_SECONDS)
       const day = Math.max(0, back - 1)
       if (!Number.isFinite(value) || times[i] < WARM_UP_MOST_SECONDS || day >= byDay.length) return
-      const days = Math.max(back, Math.ceil((limit - value) / (slope * DAY_SECONDS)))
+      const needed = Math.max(back, (limit - value) / (slope * DAY_SECONDS))
+      const days = step * Math.ceil(needed / step)
       if (days > MOST_DAYS_AHEAD) return
       byDay[day] = Math.min(byDay[day], times[i] + days * DAY_SECONDS)
     })
-    return { usual: median(byDay), last: byDay[0], isDayKnown: knownDays > 0 }
+    return isWeekKnown
+      ? { usual: Math.min(...byDay), last: Math.min(...byDay), isDayKnown: true }
+      : { usual: median(byDay), last: byDay[0], isDayKnown: knownDays > 0 }
   })
   const [likeUsualDay, likeLastDay] = [usual, last].map(at => Math.max(0, at - window.nowSeconds))
   if (isDayKnown) return { likeUsualDay, likeLastDay }
