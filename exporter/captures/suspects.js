@@ -131,10 +131,20 @@ function innerSites (profile, heap, owns, hello, sources) {
     return { ...found, share, through, inlinedIn: place, text }
   })
   if (inner.length === 0) return null
+  const isOneOf = (/** @type {Suspect[]} */ list, /** @type {Suspect} */ site) =>
+    list.some(other => placeOf(other) === placeOf(site))
+  // A function whose own allocations V8 showed, before or beside inlining, comes first.
+  const seen = suspects.sites
+    .filter(site => site.inlinedIn === null && isOneOf(inner, site))
+    .map(site => ({ ...site, text: `${site.text}; ${sayInlined(place)}` }))
   // Callees found in a profile replace those that only the text of the function names.
-  const others = suspects.sites.filter(({ inlinedIn }) => inlinedIn !== place)
-  return { ...suspects, sites: [...inner, ...others].slice(0, MOST_SITES) }
+  const others = suspects.sites.filter(site => site.inlinedIn !== place && !isOneOf(seen, site))
+  const sites = [...seen, ...inner.filter(site => !isOneOf(seen, site)), ...others]
+  return { ...suspects, sites: sites.slice(0, MOST_SITES) }
 }
+
+/** @param {string} place of the caller */
+const sayInlined = place => `V8 may have inlined it into ${place}`
 
 /**
  * @param {HeapProfiles} profiles
@@ -160,10 +170,13 @@ function heapSites ({ before, after }, { of, owns, isEarly, isOver }, hello, sou
       ? callees.allOf(site, mayBe).slice(0, NAMED_SITES)
       : callees.of(site, mayBe) ?? []
   }
-  const found = withInlined(sites, inlinedAt).map(site => ({
+  const placeIn = (/** @type {import('./heap-suspects').HeapSite} */ site) =>
+    placeOf(locate(site, sources, hello.name))
+  const found = withInlined(sites, inlinedAt).map(({ inlinedIn, calledBy, ...site }) => ({
     ...suspectAt(site, site.bytes, sources, hello.name),
     through: site.through.map(place => place.slice(0, MOST_NAME_LENGTH)),
-    inlinedIn: site.inlinedIn && placeOf(locate(site.inlinedIn, sources, hello.name))
+    inlinedIn: inlinedIn && placeIn(inlinedIn),
+    also: calledBy && sayInlined(placeIn(calledBy))
   }))
   return listed(found, {
     of, total: totalBytes, owns, isEarly: isEarly && !isOver, app: hello.name
@@ -227,7 +240,12 @@ const mayCall = ({ file, line }, name, sources) => CALL_NAME.test(name) &&
     .some(text => text.includes(`${name}(`) || text.includes(`${name} (`))
 
 /**
- * @param {Omit<Suspect, 'text'>[]} found
+ * A suspect without its text. `also`: end of the text.
+ * @typedef {Omit<Suspect, 'text'> & { also?: string | null }} UntoldSuspect
+ */
+
+/**
+ * @param {UntoldSuspect[]} found
  * @param {{ of: Suspects['of'], total: number, owns?: boolean, isEarly?: boolean, app: string }}
  *   options
  * @returns {Suspects}
@@ -268,33 +286,46 @@ function locate (site, sources, app) {
   }
 }
 
+/** @typedef {import('./heap-suspects').HeapSite} HeapSite */
 /**
- * Sites, each followed by functions that may have been inlined into it, unless they are named as
- * sites themselves.
- * @param {import('./heap-suspects').HeapSite[]} sites
- * @param {(site: import('./heap-suspects').HeapSite) => import('./inlined').Callee |
- *   import('./inlined').Callee[]} inlinedAt
- * @returns {(import('./heap-suspects').HeapSite & { inlinedIn: import('./heap-suspects').HeapSite |
- *   null })[]}
+ * @typedef {HeapSite & { inlinedIn: HeapSite | null, calledBy: HeapSite | null }} ListedSite
+ *   inlinedIn: caller, if only its text names the function; calledBy: caller that has more bytes
+ */
+
+/**
+ * Sites, each followed by functions that may have been inlined into it. A function that retains
+ * objects, and is a site itself, comes before its caller instead: V8 counts for the caller what it
+ * allocates once it is inlined.
+ * @param {HeapSite[]} sites most bytes first
+ * @param {(site: HeapSite) => import('./inlined').Callee | import('./inlined').Callee[]} inlinedAt
+ *   returns the callee that most likely retains the objects, or all callees that may allocate
+ * @returns {ListedSite[]}
  */
 function withInlined (sites, inlinedAt) {
   const named = sites.slice(0, NAMED_SITES).filter(({ share }) => share >= LEAST_SHARE)
-  const isNamed = (/** @type {import('./inlined').Callee} */ { name, file, line }) =>
-    named.some(other => other.file === file && other.line === line && other.function === name)
+  const siteOf = (/** @type {import('./inlined').Callee} */ { name, file, line }) =>
+    named.find(other => other.file === file && other.line === line && other.function === name)
+  /** @type {Set<HeapSite>} */
+  const listed = new Set()
   return sites.flatMap(site => {
-    const callees = named.includes(site)
-      ? [inlinedAt(site)].flat().filter(callee => !isNamed(callee))
-      : []
+    if (listed.has(site)) return []
+    listed.add(site)
+    const found = named.includes(site) ? inlinedAt(site) : []
+    const keeper = Array.isArray(found) || !found.keeps ? undefined : siteOf(found)
+    const isLater = keeper !== undefined && !listed.has(keeper)
+    if (isLater) listed.add(keeper)
     return [
-      { ...site, inlinedIn: null },
-      ...callees.map(({ name, file, line, column }) => ({
+      ...(isLater ? [{ ...keeper, inlinedIn: null, calledBy: site }] : []),
+      { ...site, inlinedIn: null, calledBy: null },
+      ...[found].flat().filter(callee => !siteOf(callee)).map(({ name, file, line, column }) => ({
         ...site,
         function: name,
         file,
         line,
         column,
         through: [packageOf(file) ?? '', ...site.through].filter(Boolean),
-        inlinedIn: site
+        inlinedIn: site,
+        calledBy: null
       }))
     ]
   })
@@ -324,11 +355,11 @@ const placeOf = ({ function: name, file, line }) => `${name} ${file}:${line}`
 
 /**
  * Merges functions on one line to one suspect, and omits small suspects.
- * @param {Omit<Suspect, 'text'>[]} sites
- * @returns {Omit<Suspect, 'text'>[]} suspects in the order of their first sites
+ * @param {UntoldSuspect[]} sites
+ * @returns {UntoldSuspect[]} suspects in the order of their first sites
  */
 function merged (sites) {
-  /** @type {Map<string, Omit<Suspect, 'text'>>} */
+  /** @type {Map<string, UntoldSuspect>} */
   const byPlace = new Map()
   for (const site of sites) {
     const key = JSON.stringify([site.file, site.line, site.via, site.inlinedIn, site.call])
@@ -387,13 +418,13 @@ const OF = {
 }
 
 /**
- * @param {Omit<Suspect, 'text'>} site
+ * @param {UntoldSuspect} untold
  * @param {Suspects['of']} of
  * @param {{ owns?: boolean, isEarly?: boolean }} options owns: true if the growth consists of
  *   objects that own memory or handles outside the heap; isEarly: true while the profile runs
  * @returns {Suspect}
  */
-function told (site, of, { owns = false, isEarly = false }) {
+function told ({ also, ...site }, of, { owns = false, isEarly = false }) {
   const { call, instead, via, inlinedIn, value, share, longestSeconds } = site
   if (inlinedIn) return { ...site, text: `${placeOf(site)} – perhaps, inlined into ${inlinedIn}` }
   const amount = owns
@@ -405,7 +436,7 @@ function told (site, of, { owns = false, isEarly = false }) {
   const by = site.file.startsWith('node:') ? ' (Node.js itself, without a call of the app)' : ''
   const what = call === null ? '' : `: ${call}${instead ? `; ${instead} would not block` : ''}`
   const where = `${placeOf(site)}${by}${via ? ` (in ${via})` : ''}${what}`
-  return { ...site, text: `${where} – ${amount}${soFar}` }
+  return { ...site, text: `${where} – ${amount}${soFar}${also ? `; ${also}` : ''}` }
 }
 
 module.exports = { suspectsOf }

@@ -544,6 +544,18 @@ describe('functions of the app inside a package', () => {
     ])
     expect(suspects?.packages).toMatchObject([{ package: 'fastify' }, {}])
   })
+  it('come first if V8 also showed allocations of their own', () => {
+    const profile = heap(['preHandler', OUTER, 170, 8 * MIB], ['dispatch', APP, 12, MIB],
+      ['', APP, 40, MIB])
+    const sites = found(calls, profile)?.sites.map(({ text, inlinedIn }) => [text, inlinedIn])
+    expect(sites?.[0]).toEqual([
+      `dispatch ${APP}:13 – 1 MiB, 10 % of the growth during the profile; ` +
+        `V8 may have inlined it into ${PLACE}`, null
+    ])
+    expect(sites?.slice(1).map(([text]) => String(text).split(' – ')[0])).toEqual([
+      `keep ${APP}:7`, `(anonymous) ${APP}:4`, `(anonymous) ${APP}:41`, PLACE
+    ])
+  })
   it('are none if no function of the app runs there', () => {
     expect(found(cpu([...times(90, send), ...times(90, other)]),
       heap(['preHandler', OUTER, 170, 9 * MIB]))).toMatchObject({ sites: [] })
@@ -707,7 +719,7 @@ describe('suspects', () => {
       `; remember ${file}:2 – perhaps, inlined into (anonymous) ${file}:1`
     )
   })
-  it('name no function twice that the profile itself names', () => {
+  it('name a function that retains before its caller, if the profile names both', () => {
     const file = path.join(folder, 'app.js')
     fs.writeFileSync(file, 'setInterval(() => remember())\n' +
       'const kept = []; function remember () { kept.push({}) }\n')
@@ -718,7 +730,12 @@ describe('suspects', () => {
     const suspects = suspectsOf(
       /** @type {any} */ ({ ...capture, kind: 'heap_profile' }), write(profile), hello(), files()
     )
-    expect(suspects?.sites.map(site => site.function)).toEqual(['(anonymous)', 'remember'])
+    expect(suspects?.sites.map(site => site.function)).toEqual(['remember', '(anonymous)'])
+    expect(suspects?.sites[0].text).toMatch(
+      /^remember \S+app\.js:2 – .*38 % of the growth.*; V8 may have inlined it into \(anonymous\)/
+    )
+    expect(suspects?.sites[0]).toMatchObject({ value: 600, inlinedIn: null })
+    expect(suspects?.sites[0]).not.toHaveProperty('also')
   })
   it('of Node.js itself are named in a headline only if they explain most of it', () => {
     const site = (file, share) => ({ file, share, text: file })
