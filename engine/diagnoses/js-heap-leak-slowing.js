@@ -18,11 +18,15 @@ const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
  * @returns {Dismissal | null}
  */
 function ruleOutFilling (signals, limits, line) {
-  const { rise, late } = line
+  const { rise, late, lateAtMost } = line
   if (late >= limits.lateGrowthRatio) return null
   const slows = 'slows down just under its limit, as any growth does'
   return judgeNearLimit(signals, limits, slows) ??
-    judgeSlower(signals, limits, rise, late)
+    (signals.liveHeapReadings < limits.slowingReadings && lateAtMost >= limits.lateGrowthRatio
+      ? unknown(`the live heap grew by ${formatBytes(rise)}, and may be levelling off: by two ` +
+        `estimates, it continues at ${formatRatio(late)} and at ${formatRatio(lateAtMost)} of ` +
+        'the rate', { keeps: true })
+      : judgeSlower(signals, limits, rise, late))
 }
 
 /**

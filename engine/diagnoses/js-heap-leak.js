@@ -68,6 +68,8 @@ module.exports = defineDiagnosis({
     // Least number of readings after major GCs: fewer cannot reach the score below, however
     // straight they rise.
     readings: 7,
+    // With fewer readings, a single one decides if growth seems to slow down.
+    slowingReadings: 10,
     // Mann–Kendall score of the growth. A flat series reaches 3 once in a thousand times.
     score: 3,
     // Score of a rise that keeps a leak from being ruled out. A flat series reaches 2 once in 44

@@ -312,18 +312,20 @@ describe('js-heap-leak', () => {
     expect([...watch(app).ever]).toEqual([null])
   })
   it.each([
-    [10, 0.3, 0.9, 'unknown'],
-    [10, 0.9, 0.3, 'unknown'],
-    [10, 0.3, 0.3, 'ok'],
-    [60, 0.3, 0.9, 'ok'],
-    [60, 0.9, 0.3, 'ok']
-  ])('growth of %d MiB whose last third is %s of it and whose later half %s: %s',
-    (rise, lateRatio, halvesRatio, state) => {
+    [10, 0.3, 0.9, 9, 'unknown'],
+    [10, 0.9, 0.3, 9, 'unknown'],
+    [10, 0.3, 0.3, 9, 'ok'],
+    [60, 0.3, 0.9, 9, 'unknown'],
+    [60, 0.9, 0.3, 9, 'unknown'],
+    [60, 0.3, 0.9, 12, 'ok'],
+    [60, 0.9, 0.3, 12, 'ok']
+  ])('growth of %d MiB whose last third is %s of it and whose later half %s, by %d readings: %s',
+    (rise, lateRatio, halvesRatio, liveHeapReadings, state) => {
       const { judge, limits } = require('../../engine/diagnoses/js-heap-leak')
       const trend = { rise: rise * MIB, slope: MIB / 4, seconds: 4 * rise, fit: 0.95, score: 4 }
       const signals = {
         liveHeapBytes: 80 * MIB,
-        liveHeapReadings: 9,
+        liveHeapReadings,
         liveHeapTrend: { ...trend, lateRatio, halvesRatio, steadinessRatio: 0.5 },
         heapRunwayBytes: 400 * MIB,
         promotedKeptRatio: null,

@@ -497,8 +497,14 @@ describe('automatic captures', () => {
     exporter = await startExporter()
     await watched(
       'shop',
-      "function derive () { require('crypto').pbkdf2Sync('a', 'b', 1_000_000, 64, 'sha512') }; " +
-        'setInterval(derive, 1000)'
+      // CPU time, as a fast processor ends a fixed number of iterations too soon to block.
+      `const { pbkdf2Sync } = require('crypto')
+      function derive () {
+        for (const from = process.cpuUsage(); process.cpuUsage(from).user < 600_000;) {
+          pbkdf2Sync('a', 'b', 50_000, 64, 'sha512')
+        }
+      }
+      setInterval(derive, 1000)`
     )
     const { suspects: { kind, suspects: { sites } } } = await eventually(
       async () => (await json('diagnoses'))[0]?.verdicts.find(({ diagnosis }) =>

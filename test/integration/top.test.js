@@ -35,7 +35,12 @@ it('memwatch top shows targets with findings first, cut to the width of the term
     start('calm', 'setInterval(() => {}, 1000)'),
     start(
       'blocked',
-      "setInterval(() => require('crypto').pbkdf2Sync('a', 'b', 1_000_000, 64, 'sha512'), 1000)"
+      // CPU time, as a fast processor ends a fixed number of iterations too soon to block.
+      `setInterval(() => {
+        for (const from = process.cpuUsage(); process.cpuUsage(from).user < 600_000;) {
+          require('crypto').pbkdf2Sync('a', 'b', 50_000, 64, 'sha512')
+        }
+      }, 1000)`
     )
   ]
   try {
