@@ -193,7 +193,11 @@ function judgeLong (signals, limits) {
   const { liveHeapLastingTrend: trend, liveHeapPeakRunwayBytes: runway } = signals
   if (trend === null || runway === null) return null
   const memoryRunway = signals.liveHeapPeakMemoryRunwayBytes ?? Infinity
-  const limit = { peakRunway: runway, limitInSeconds: signals.liveHeapLimitInSeconds }
+  const limit = {
+    peakRunway: runway,
+    nearestRunway: Math.min(runway, memoryRunway),
+    limitInSeconds: signals.liveHeapLimitInSeconds
+  }
   const what = 'the live heap'
   return judgeHours(trend, limit, 'liveHeap', limits, what, (rise, growthBytesPerSecond) => ({
     name: 'The live heap',

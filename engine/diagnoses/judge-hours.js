@@ -7,7 +7,7 @@ const { severityByTime } = require('./severity')
 const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
 
 /** @typedef {import('../signals/lasting').LastingTrend} LastingTrend */
-/** @typedef {{ peakRunway: number, limitInSeconds: number | null }} Limit peakRunway: bytes */
+/** @typedef {Parameters<typeof judgeLasting>[1]} Limit */
 
 /** Names of the figures in evidence, by the trend that holds them. */
 const FIGURES = Object.freeze(/** @type {const} */ ({

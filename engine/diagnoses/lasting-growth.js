@@ -113,13 +113,15 @@ const LASTING_LIMITS = Object.freeze({
  * Judges growth over hours and days: growth that neither the load, nor the hour of the day, nor a
  * cache that fills explains is a leak.
  * @param {LastingTrend} trend
- * @param {{ peakRunway: number, limitInSeconds: number | null }} limit peakRunway: room left at the
- *   busiest moment, in bytes; limitInSeconds: time to the limit
+ * @param {{ peakRunway: number, nearestRunway?: number, limitInSeconds: number | null }} limit
+ *   peakRunway: room left at the busiest moment, in bytes; nearestRunway: the same up to another
+ *   limit that is nearer; limitInSeconds: time to the first limit
  * @param {LastingLimits & { runwayShareRatio: number, certainRiseBytes: number }} limits
  * @param {string} what name of the growing level, as in a sentence
  * @returns {LastingJudgement}
  */
-function judgeLasting (trend, { peakRunway, limitInSeconds }, limits, what) {
+function judgeLasting (trend, limit, limits, what) {
+  const { peakRunway, nearestRunway = peakRunway, limitInSeconds } = limit
   const { slope: growth, rise, seconds, steadyDays: days } = trend
   const share = rise > 0 ? rise / (rise + peakRunway) : 0
   const keeps =
@@ -134,7 +136,7 @@ function judgeLasting (trend, { peakRunway, limitInSeconds }, limits, what) {
   const harmless = explainLasting(trend, share, limits)
   if (harmless) return { ...found, state: 'ok', summary: `${what} ${harmless}` }
 
-  const isSure = isNoLoad(trend, peakRunway, limits)
+  const isSure = isNoLoad(trend, nearestRunway, limits)
   const isFar = share >= limits.runwayShareRatio || rise >= limits.certainRiseBytes
   const isLong =
     (days ?? 0) >= limits.certainDays &&

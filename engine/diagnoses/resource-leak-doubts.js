@@ -8,6 +8,13 @@ const { formatNumber, formatRatio, formatSeconds } = require('../text/format')
 /** @typedef {import('./resource-leak-kinds').Count} Count */
 
 /**
+ * The load is compared by the means of the first and the last third of a time. On a straight line,
+ * the mean of a third lies in its middle, so these means differ by two thirds of the rise.
+ */
+const THIRD_MIDDLE_RATIO = 1 / 6
+const THIRDS_APART_RATIO = 2 / 3
+
+/**
  * Decides if the additional handles follow from a higher load, from clients that connect and stay,
  * from growth that ends by itself, or from a process that cannot keep up with its load.
  * `isCertain`: nothing of that is likely. `isPressing`: the time to any limit is urgent.
@@ -25,8 +32,11 @@ function weighDoubts (signals, limits, cause, descriptorKind) {
     queued >= limits.queuedRatio
   const growsNow = growthRatio >= limits.loadGrowthRatio
   // A load that rises for an hour hardly moves within the last ten minutes.
+  const thirds = {
+    now: cause.now - THIRD_MIDDLE_RATIO * cause.rise, rise: THIRDS_APART_RATIO * cause.rise
+  }
   const mayExplain = cause.seconds > limits.slowSeconds &&
-    cause.loadGrowth >= limits.loadGrowthRatio && !causesLoad(cause, cause.loadGrowth, limits)
+    cause.loadGrowth >= limits.loadGrowthRatio && !causesLoad(thirds, cause.loadGrowth, limits)
   // Files that are open for a request follow the requests. Clients that stay, or download slowly,
   // need more handles without more load.
   const sockets = signals.socketsTrend?.slope ?? 0
@@ -181,7 +191,7 @@ function showLoad ({ grows, growsNow, growthRatio }, limits, { seconds, loadGrow
 
 /**
  * True if the handles grew much more than the load, so that they may cause it.
- * @param {Count} cause
+ * @param {Pick<Count, 'now' | 'rise'>} cause
  * @param {number} growthRatio of the load
  * @param {Limits} limits
  */

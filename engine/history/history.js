@@ -257,7 +257,7 @@ class History {
       const statistic = LASTING.columns[name]
       // A minute stores the minimum of RSS, so peaks come from seconds, unless rows are restored.
       return statistic === peakOf
-        ? Math.max(peakOf(points), this.#peakOfSeconds(columnOf[name], step * LASTING.stepSeconds))
+        ? Math.max(peakOf(points), this.#peakOfSeconds(columnOf[name], step))
         : statistic(points)
     })
     this.#lasting.append((step + 0.5) * LASTING.stepSeconds, row)
@@ -266,12 +266,14 @@ class History {
 
   /**
    * @param {number} column
-   * @param {number} sinceSeconds
+   * @param {number} step of the longest tier
    * @returns {number} -Infinity without rows of seconds, as in a restored history
    */
-  #peakOfSeconds (column, sinceSeconds) {
+  #peakOfSeconds (column, step) {
     const [{ columns }] = this.#tiers
-    return Math.max(...columns.pointsFrom(column, columns.firstSince(sinceSeconds)).values)
+    const from = columns.firstSince(step * LASTING.stepSeconds)
+    const { times, values } = columns.pointsFrom(column, from)
+    return Math.max(...values.filter((_, i) => times[i] < (step + 1) * LASTING.stepSeconds))
   }
 
   /**

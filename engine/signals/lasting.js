@@ -30,6 +30,8 @@ const RECENT_SECONDS = 3 * DAY_SECONDS
 /** Number of days ahead in which a limit may be reached. */
 const MOST_DAYS_AHEAD = 400
 const WEEK_DAYS = 7
+/** Length of a row of the longest tier. */
+const STEP_SECONDS = 600
 /**
  * The last day predicts the same time as the usual day up to this factor, or up to
  * this difference; a weekend does not.
@@ -102,8 +104,9 @@ const earlierHigh = (window, level) => window.lasting(`high of ${level}`, ({ tim
 
 /**
  * Times until a limit is reached, if growth continues.
- * @typedef {{ likeUsualDay: number, likeLastDay: number }} Times in seconds, if each coming day
- *   resembles the usual day, or the last one
+ * @typedef {{ likely: number, check: number }} Times in seconds. likely: if each coming day
+ *   resembles the usual day, or from a week on the same weekday; check: if it resembles the last
+ *   day, or from a week on the usual day
  */
 
 /**
@@ -111,43 +114,65 @@ const earlierHigh = (window, level) => window.lasting(`high of ${level}`, ({ tim
  * @param {Level | 'rssBytes'} level
  * @param {number} limit bytes
  * @param {number} now the level
- * @param {Pick<LastingTrend, 'of' | 'slope'>} growth
+ * @param {Pick<LastingTrend, 'of' | 'slope' | 'seconds'>} growth
  * @returns {Times}
  */
-function timesTo (window, level, limit, now, { of, slope }) {
+function timesTo (window, level, limit, now, { of, slope, seconds }) {
   const name = `way of ${level} with ${of} to ${Math.round(limit / 2 ** 22)}`
-  const { usual, last, isDayKnown } = window.lasting(name, ({ times, columns }) => {
+  const { likely, check, isDayKnown } = window.lasting(name, ({ times, columns }) => {
     const end = times[times.length - 1] ?? 0
-    const knownDays = Math.floor((end - (times[0] ?? end)) / DAY_SECONDS)
-    // Times at which the coming days reach the limit, if each resembles one past day, the last day
-    // first. Once a week is known, a coming day resembles the same day of the last week.
+    const days = Math.floor((end - (times[0] ?? end)) / DAY_SECONDS)
+    // Days before the growth began had another rate.
+    const grownDays = Math.floor((seconds + WARM_UP_MOST_SECONDS + STEP_SECONDS) / DAY_SECONDS)
+    const knownDays = Math.min(days, Math.max(1, grownDays))
+    const rows = { times, values: columns[level] }
+    const byDay = reachedByDay(rows, limit, slope, Math.max(1, knownDays), 1)
     const isWeekKnown = knownDays >= WEEK_DAYS
-    const byDay = Array(isWeekKnown ? WEEK_DAYS : Math.max(1, knownDays)).fill(Infinity)
-    const step = isWeekKnown ? WEEK_DAYS : 1
-    columns[level].forEach((value, i) => {
-      const back = Math.ceil((end - times[i]) / DAY_SECONDS)
-      const day = Math.max(0, back - 1)
-      if (!Number.isFinite(value) || times[i] < WARM_UP_MOST_SECONDS || day >= byDay.length) return
-      const needed = Math.max(back, (limit - value) / (slope * DAY_SECONDS))
-      const days = step * Math.ceil(needed / step)
-      if (days > MOST_DAYS_AHEAD) return
-      byDay[day] = Math.min(byDay[day], times[i] + days * DAY_SECONDS)
-    })
-    return isWeekKnown
-      ? { usual: Math.min(...byDay), last: Math.min(...byDay), isDayKnown: true }
-      : { usual: median(byDay), last: byDay[0], isDayKnown: knownDays > 0 }
+    const byWeek = isWeekKnown ? reachedByDay(rows, limit, slope, WEEK_DAYS, WEEK_DAYS) : []
+    return {
+      likely: isWeekKnown ? Math.min(...byWeek) : median(byDay),
+      check: isWeekKnown ? median(byDay) : byDay[0],
+      isDayKnown: knownDays > 0
+    }
   })
-  const [likeUsualDay, likeLastDay] = [usual, last].map(at => Math.max(0, at - window.nowSeconds))
-  if (isDayKnown) return { likeUsualDay, likeLastDay }
+  const inSeconds = {
+    likely: Math.max(0, likely - window.nowSeconds),
+    check: Math.max(0, check - window.nowSeconds)
+  }
+  if (isDayKnown) return inSeconds
   // The present level may differ from the level in an hour, so it is used only until a full day is
   // known.
-  const atOnce = Math.min(likeUsualDay, Math.max(0, limit - now) / slope)
-  return { likeUsualDay: atOnce, likeLastDay: atOnce }
+  const atOnce = Math.min(inSeconds.likely, Math.max(0, limit - now) / slope)
+  return { likely: atOnce, check: atOnce }
+}
+
+/**
+ * Times at which the coming days reach a limit, if each resembles one past day.
+ * @param {{ times: number[], values: number[] }} rows
+ * @param {number} limit bytes
+ * @param {number} slope bytes a second
+ * @param {number} days number of past days
+ * @param {number} step days after which a day returns
+ * @returns {number[]} uptime for each past day, the last day first; Infinity if it never does
+ */
+function reachedByDay ({ times, values }, limit, slope, days, step) {
+  const end = times[times.length - 1] ?? 0
+  const reached = Array(days).fill(Infinity)
+  values.forEach((value, i) => {
+    const back = Math.ceil((end - times[i]) / DAY_SECONDS)
+    const day = Math.max(0, back - 1)
+    if (!Number.isFinite(value) || times[i] < WARM_UP_MOST_SECONDS || day >= days) return
+    const needed = Math.max(back, (limit - value) / (slope * DAY_SECONDS))
+    const ahead = step * Math.ceil(needed / step)
+    if (ahead > MOST_DAYS_AHEAD) return
+    reached[day] = Math.min(reached[day], times[i] + ahead * DAY_SECONDS)
+  })
+  return reached
 }
 
 /**
  * @param {Window} window
- * @param {Pick<LastingTrend, 'of' | 'slope'>} growth of a part of RSS
+ * @param {Pick<LastingTrend, 'of' | 'slope' | 'seconds'>} growth of a part of RSS
  * @returns {Times} until RSS reaches its limit; Infinity without one, and in a worker, which does
  *   not report RSS
  */
@@ -155,8 +180,22 @@ function timesToMemoryLimit (window, growth) {
   const { rssBytes } = window.values
   const limit = memoryLimit(window)
   return limit === null || rssBytes === undefined
-    ? { likeUsualDay: Infinity, likeLastDay: Infinity }
+    ? { likely: Infinity, check: Infinity }
     : timesTo(window, 'rssBytes', limit, rssBytes, growth)
+}
+
+/**
+ * Time until the first of several limits.
+ * @param {Times[]} limits
+ * @returns {number | null} seconds; null if the check predicts another time
+ */
+function firstOf (...limits) {
+  const likely = Math.min(...limits.map(times => times.likely))
+  const check = Math.min(...limits.map(times => times.check))
+  const sooner = Math.min(likely, check)
+  const agrees = Math.max(likely, check) <=
+    Math.max(DAYS_AGREE_RATIO * sooner, sooner + DAYS_AGREE_SECONDS)
+  return agrees ? likely : null
 }
 
 /**
@@ -171,20 +210,6 @@ function peakMemoryRunway (window, of) {
   const { rssBytes } = window.values
   if (!growth || limit === null || rssBytes === undefined) return null
   return Math.max(0, limit - Math.max(rssBytes, peakOfDay(window, 'rssBytes', growth)))
-}
-
-/**
- * Time until the first of several limits.
- * @param {Times[]} limits
- * @returns {number | null} seconds; null if the last day predicts another time than the usual day
- */
-function firstOf (...limits) {
-  const likeUsualDay = Math.min(...limits.map(times => times.likeUsualDay))
-  const likeLastDay = Math.min(...limits.map(times => times.likeLastDay))
-  const sooner = Math.min(likeUsualDay, likeLastDay)
-  const agrees = Math.max(likeUsualDay, likeLastDay) <=
-    Math.max(DAYS_AGREE_RATIO * sooner, sooner + DAYS_AGREE_SECONDS)
-  return agrees ? likeUsualDay : null
 }
 
 const FIGURES = Object.freeze(/** @type {const} */ ([

@@ -243,6 +243,34 @@ describe('a service that lives for days', () => {
     // The heap size limit leaves far more.
     expect(Number(room) / 5).toBeLessThan(Number(hours))
   })
+  it.each([
+    ['began after a week, in the time of its own days', 192],
+    ['began at the start', 0]
+  ])('has a time to the limit of a leak that %s', (_, beginHours) => {
+    const simulated = new SimulatedService({
+      base: 300, swing: 50, heapLimit: 2000, limit: 4096, startDay: 0
+    })
+    const target = new Target({ hello: simulated.hello, name: 'api', thread: 'main' })
+    const RATE = 10 * 2 ** 20 / HOUR
+    const verdict = () => defined(
+      findCase(target).verdicts.find(({ diagnosis }) => diagnosis === 'js-heap-leak')
+    )
+    for (let t = 60; t <= (beginHours + 72) * HOUR; t += 60) {
+      const frame = simulated.frame(t)
+      const leaked = RATE * Math.max(0, t - beginHours * HOUR)
+      for (const field of ['rssBytes', 'rssAnonBytes', 'heapUsedBytes', 'heapTotalBytes',
+        'heapPhysicalBytes', 'liveHeapBytes']) {
+        if (frame.values[field] !== undefined) frame.values[field] += leaked
+      }
+      target.take(frame, simulated.hello.startedAtUnixMs + 1000 * t)
+      if (t % 600 === 0) evaluate(target, { everySeconds: 0 })
+    }
+    const { heap } = simulated.limits
+    const left = (heap - 350 * 2 ** 20) / RATE - 72 * HOUR
+    expect(verdict().state).toBe('confirmed')
+    expect(defined(verdict().secondsLeft)).toBeGreaterThan(0.8 * left)
+    expect(defined(verdict().secondsLeft)).toBeLessThan(1.2 * left)
+  })
   it('has a time to the limit in a worker, which does not report RSS', () => {
     const { summary } = heapVerdict(
       { heapLeak: 10, base: 200, swing: 40, limit: 4096, heapLimit: 900 },

@@ -556,6 +556,13 @@ describe('functions of the app inside a package', () => {
       `keep ${APP}:7`, `(anonymous) ${APP}:4`, `(anonymous) ${APP}:41`, PLACE
     ])
   })
+  it('come after others if V8 showed few allocations of their own', () => {
+    const profile = heap(['preHandler', OUTER, 170, 98 * MIB], ['dispatch', APP, 12, MIB],
+      ['', APP, 40, MIB])
+    expect(found(calls, profile)?.sites.slice(0, 2).map(site => site.function))
+      .toEqual(['keep', 'dispatch'])
+    expect(found(calls, profile)?.sites[1].inlinedIn).toBe(PLACE)
+  })
   it('are none if no function of the app runs there', () => {
     expect(found(cpu([...times(90, send), ...times(90, other)]),
       heap(['preHandler', OUTER, 170, 9 * MIB]))).toMatchObject({ sites: [] })
@@ -736,6 +743,19 @@ describe('suspects', () => {
     )
     expect(suspects?.sites[0]).toMatchObject({ value: 600, inlinedIn: null })
     expect(suspects?.sites[0]).not.toHaveProperty('also')
+  })
+  it('name the caller first if the function that retains has little beside it', () => {
+    const file = path.join(folder, 'app.js')
+    fs.writeFileSync(file, 'setInterval(() => count(grow()))\n' +
+      'const counts = new Map(); function count (key) { counts.set(key, 1) }\n')
+    const profile = heap(['', file, 0, 940], ['count', file, 1, 60])
+    const [anonymous, count] = profile.head.children
+    anonymous.callFrame.columnNumber = 12
+    count.callFrame.columnNumber = 41
+    const suspects = suspectsOf(
+      /** @type {any} */ ({ ...capture, kind: 'heap_profile' }), write(profile), hello(), files()
+    )
+    expect(suspects?.sites.map(site => site.function)).toEqual(['(anonymous)', 'count'])
   })
   it('of Node.js itself are named in a headline only if they explain most of it', () => {
     const site = (file, share) => ({ file, share, text: file })
