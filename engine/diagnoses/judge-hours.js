@@ -84,8 +84,8 @@ function judgeHours (trend, limit, level, limits, what, describe) {
       ...of.evidence,
       evidence(names.growth, growth, 0, () => `That is ${formatPerHour(growth)}.`)
     ],
-    impact: `There is room for ${formatBytes(first.runway)} below ${first.name} at the busiest time ` +
-      `of a day${inTime && `: ${of.threat}${inTime}`}${of.aftermath ?? ''}.`
+    impact: `There is room for ${formatBytes(first.runway)} below ${first.name} at the busiest ` +
+      `time of a day${inTime && `: ${of.threat}${inTime}`}${of.aftermath ?? ''}.`
   }
 }
 

@@ -131,7 +131,15 @@ function judgeLasting (trend, limit, limits, what) {
       ? trend.lateRatio >= limits.lastingLevelsOffRatio
       : returns(trend, limits)))
   const found = {
-    seconds, growth, rise, share, keeps, limitInSeconds: null, tellsSeconds: null, because: '', also: ''
+    seconds,
+    growth,
+    rise,
+    share,
+    keeps,
+    limitInSeconds: null,
+    tellsSeconds: null,
+    because: '',
+    also: ''
   }
   const harmless = explainLasting(trend, share, limits)
   if (harmless) return { ...found, state: 'ok', summary: `${what} ${harmless}` }

@@ -1,5 +1,6 @@
 'use strict'
 
+const { LASTING } = require('../history/history')
 const { DAY_SECONDS, unexplainedGrowth } = require('../statistics/unexplained-growth')
 const { median } = require('../statistics/quantile')
 const { heapRunwayBytes } = require('./heap')
@@ -30,8 +31,6 @@ const RECENT_SECONDS = 3 * DAY_SECONDS
 /** Number of days ahead in which a limit may be reached. */
 const MOST_DAYS_AHEAD = 400
 const WEEK_DAYS = 7
-/** Length of a row of the longest tier. */
-const STEP_SECONDS = 600
 /**
  * The last day predicts the same time as the usual day up to this factor, or up to
  * this difference; a weekend does not.
@@ -123,7 +122,8 @@ function timesTo (window, level, limit, now, { of, slope, seconds }) {
     const end = times[times.length - 1] ?? 0
     const days = Math.floor((end - (times[0] ?? end)) / DAY_SECONDS)
     // Days before the growth began had another rate.
-    const grownDays = Math.floor((seconds + WARM_UP_MOST_SECONDS + STEP_SECONDS) / DAY_SECONDS)
+    const sinceSeconds = seconds + WARM_UP_MOST_SECONDS + LASTING.stepSeconds
+    const grownDays = Math.floor(sinceSeconds / DAY_SECONDS)
     const knownDays = Math.min(days, Math.max(1, grownDays))
     const rows = { times, values: columns[level] }
     const byDay = reachedByDay(rows, limit, slope, Math.max(1, knownDays), 1)

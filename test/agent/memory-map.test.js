@@ -158,8 +158,8 @@ const LOOKS = `
     heap: require('v8').getHeapStatistics(),
     held: held.rows.length
   })
-  // V8 gives pages back that it no longer counts, in threads and in later tasks: when those have had
-  // no processor yet, the process is looked at again.
+  // V8's threads and later tasks give back pages that V8 no longer counts. On a busy machine they
+  // run late, so the process is looked at again.
   const report = looks => {
     const told = result()
     if (looks === 1 || told.after.other < ${OTHER_RATIO} * told.heap.total_heap_size) {

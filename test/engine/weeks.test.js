@@ -236,8 +236,8 @@ describe('a service that lives for days', () => {
     }, 8)
     expect(state).toBe('confirmed')
     expect(summary).toMatch(/reaches the container limit in about \d/)
-    const [, room, hours] =
-      defined(/room for (\d+) MiB below the container limit.* in about ([\d.]+) h/.exec(impact ?? ''))
+    const told = /room for (\d+) MiB below the container limit.* in about ([\d.]+) h/
+    const [, room, hours] = defined(told.exec(impact ?? ''))
     expect(Number(hours)).toBeGreaterThan(4)
     expect(Number(hours)).toBeLessThan(12)
     // The heap size limit leaves far more.

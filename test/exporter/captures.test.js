@@ -726,16 +726,29 @@ describe('suspects', () => {
       `; remember ${file}:2 – perhaps, inlined into (anonymous) ${file}:1`
     )
   })
-  it('name a function that retains before its caller, if the profile names both', () => {
+  /**
+   * Suspects of a heap profile in which an anonymous function calls one that retains objects.
+   * @param {string} name of the function that retains
+   * @param {string} source of two lines, with a function on each
+   * @param {[number, number]} bytes of the caller, and of the function that it calls
+   */
+  function ofCallerAndCallee (name, source, bytes) {
     const file = path.join(folder, 'app.js')
-    fs.writeFileSync(file, 'setInterval(() => remember())\n' +
-      'const kept = []; function remember () { kept.push({}) }\n')
-    const profile = heap(['', file, 0, 1000], ['remember', file, 1, 600])
-    const [anonymous, remember] = profile.head.children
-    anonymous.callFrame.columnNumber = 12
-    remember.callFrame.columnNumber = 35
-    const suspects = suspectsOf(
+    fs.writeFileSync(file, source)
+    const profile = heap(['', file, 0, bytes[0]], [name, file, 1, bytes[1]])
+    const [caller, callee] = profile.head.children
+    caller.callFrame.columnNumber = 12
+    callee.callFrame.columnNumber = source.split('\n')[1].indexOf('function')
+    return suspectsOf(
       /** @type {any} */ ({ ...capture, kind: 'heap_profile' }), write(profile), hello(), files()
+    )
+  }
+  it('name a function that retains before its caller, if the profile names both', () => {
+    const suspects = ofCallerAndCallee(
+      'remember',
+      'setInterval(() => remember())\n' +
+        'const kept = []; function remember () { kept.push({}) }\n',
+      [1000, 600]
     )
     expect(suspects?.sites.map(site => site.function)).toEqual(['remember', '(anonymous)'])
     expect(suspects?.sites[0].text).toMatch(
@@ -745,15 +758,11 @@ describe('suspects', () => {
     expect(suspects?.sites[0]).not.toHaveProperty('also')
   })
   it('name the caller first if the function that retains has little beside it', () => {
-    const file = path.join(folder, 'app.js')
-    fs.writeFileSync(file, 'setInterval(() => count(grow()))\n' +
-      'const counts = new Map(); function count (key) { counts.set(key, 1) }\n')
-    const profile = heap(['', file, 0, 940], ['count', file, 1, 60])
-    const [anonymous, count] = profile.head.children
-    anonymous.callFrame.columnNumber = 12
-    count.callFrame.columnNumber = 41
-    const suspects = suspectsOf(
-      /** @type {any} */ ({ ...capture, kind: 'heap_profile' }), write(profile), hello(), files()
+    const suspects = ofCallerAndCallee(
+      'count',
+      'setInterval(() => count(grow()))\n' +
+        'const counts = new Map(); function count (key) { counts.set(key, 1) }\n',
+      [940, 60]
     )
     expect(suspects?.sites.map(site => site.function)).toEqual(['(anonymous)', 'count'])
   })
