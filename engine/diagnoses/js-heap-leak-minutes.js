@@ -148,23 +148,24 @@ function judgeFlat (signals, limits, line) {
 /**
  * Judges a rise that is no line yet, but is more than chance would explain. With few readings a
  * single one hides the line, such as that of a second full GC that memwatch ran right after the
- * first. Once there are hours of readings, they decide.
+ * first, or makes growth seem to level off. Once there are hours of readings, they decide.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Line} line
  * @returns {Dismissal | null}
  */
 function judgeDoubtful (signals, limits, line) {
-  const { rise, growth, seconds, fit, score, lateAtMost, share, runway } = line
-  if (growth < limits.slowestBytesPerSecond || lateAtMost < limits.levelsOffRatio) return null
-  const isLine = score < limits.score && fit >= limits.suspectedFit &&
-    isWorthSuspicion(rise, share, limits)
-  const isNear = growth * limits.criticalSeconds >= runway
-  const isLikely = signals.liveHeapLastingTrend === null && isNear &&
-    score >= limits.doubtScore && rise >= limits.lastingLeastBytes
-  if (isLine) {
+  const { rise, growth, seconds, fit, score, lateAtMost, share } = line
+  const areFew = signals.liveHeapReadings < limits.slowingReadings
+  if (lateAtMost < limits.levelsOffRatio && !areFew) return null
+  const isSlow = growth < limits.slowestBytesPerSecond
+  if (!isSlow && score < limits.score && fit >= limits.suspectedFit &&
+    isWorthSuspicion(rise, share, limits)) {
     return unknown(`${sayRose(rise, seconds)}: too few readings to judge`, { seconds, keeps: true })
   }
+  const isLikely = signals.liveHeapLastingTrend === null &&
+    score >= (areFew ? limits.fewDoubtScore : limits.doubtScore) &&
+    rise >= (isSlow ? limits.lastingRiseBytes : limits.lastingLeastBytes)
   return isLikely
     ? unknown(`the live heap may have grown by ${formatBytes(rise)} in ` +
       `${formatSeconds(seconds)}: too few readings to judge`, { seconds })

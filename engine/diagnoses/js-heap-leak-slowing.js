@@ -39,11 +39,16 @@ function ruleOutFilling (signals, limits, line) {
  * @returns {Dismissal}
  */
 function judgeSlower (signals, limits, rise, late) {
-  const busy = late < limits.endedRatio ? 0 : signals.liveHeapFilledLoopRatio ?? 0
-  return busy >= limits.filledLoopRatio
-    ? unknown(`${sayLevelsOff(rise, late)}, but the event loop is busy ${formatRatio(busy)} of ` +
+  const hasEnded = late < limits.endedRatio
+  const busy = hasEnded ? 0 : signals.liveHeapFilledLoopRatio ?? 0
+  if (busy >= limits.filledLoopRatio) {
+    return unknown(`${sayLevelsOff(rise, late)}, but the event loop is busy ${formatRatio(busy)} of ` +
       'the time now: a slower app also leaks more slowly', { keeps: true })
-    : ok(sayLevelsOff(rise, late), { keeps: late >= limits.levelsOffRatio })
+  }
+  if (!hasEnded && signals.liveHeapReadings < limits.slowingReadings) {
+    return unknown(`${sayLevelsOff(rise, late)}: too few readings to judge`)
+  }
+  return ok(sayLevelsOff(rise, late), { keeps: late >= limits.levelsOffRatio })
 }
 
 /**

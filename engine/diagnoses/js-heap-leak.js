@@ -75,6 +75,8 @@ module.exports = defineDiagnosis({
     // Score of a rise that keeps a leak from being ruled out. A flat series reaches 2 once in 44
     // times.
     doubtScore: 2,
+    // The same with few readings, where a leak may have no higher score yet.
+    fewDoubtScore: 1,
     // r² that makes a rise worth a suspicion: the rise is five times the scatter around the line.
     suspectedFit: 0.85,
     // r² of the line: leaks measured 0.98–1.00, caches that fill up 0.67–0.84 once they slow down.

@@ -20,6 +20,9 @@ const LASTING_LIMITS = Object.freeze({
   // Least growth for a suspicion, in standard errors. Services whose memory follows their load
   // measured below 4 from the second day on, leaks above 9.
   lastingScore: 4,
+  // Growth of this many standard errors, on the last day as well, keeps a suspicion until two days
+  // are known: a cache that filled on the first day hides a leak of 2 MiB an hour until then.
+  lastingDoubtScore: 2,
   // Least growth for a confirmed finding, in standard errors.
   lastingCertainScore: 6,
   // Growth that is worth a suspicion, however far the limit is: a leak of 2 MiB an hour reaches it
@@ -124,12 +127,8 @@ function judgeLasting (trend, limit, limits, what) {
   const { peakRunway, nearestRunway = peakRunway, limitInSeconds } = limit
   const { slope: growth, rise, seconds, steadyDays: days } = trend
   const share = rise > 0 ? rise / (rise + peakRunway) : 0
-  const keeps =
-    (days === null && seconds < limits.dayTellsSeconds) ||
-    // Only growth keeps a finding: a level that is flat or falls is below earlier days, too.
-    (trend.score >= limits.lastingScore && (trend.lateRatio < limits.lastingLateRatio
-      ? trend.lateRatio >= limits.lastingLevelsOffRatio
-      : returns(trend, limits)))
+  const isKnown = days !== null || seconds >= limits.dayTellsSeconds
+  const keeps = !isKnown || mayGrow(trend, limits)
   const found = {
     seconds,
     growth,
@@ -167,7 +166,7 @@ function judgeLasting (trend, limit, limits, what) {
   const isWithinNoise = (secondsLeft ?? 0) * growth < limits.roomNoises * trend.noise
   return {
     ...found,
-    keeps: days === null,
+    keeps: days === null || isSure,
     state: isCertain ? 'confirmed' : 'suspected',
     limitInSeconds: secondsLeft,
     tellsSeconds: isWithinNoise ? null : secondsLeft,
@@ -177,6 +176,23 @@ function judgeLasting (trend, limit, limits, what) {
       ? ''
       : 'it may be the daily load or a cache that fills; two days of history decide'
   }
+}
+
+/**
+ * True if growth that is not certain enough for a finding does not withdraw one either. Only growth
+ * keeps a finding: a level that is flat or falls is below earlier days, too.
+ * @param {LastingTrend} trend
+ * @param {LastingLimits} limits
+ */
+function mayGrow (trend, limits) {
+  const { score, rise, seconds, steadyDays: days, lateRatio } = trend
+  if (score < limits.lastingScore) {
+    return (days ?? 0) > 0 && seconds < limits.certainDaysSeconds &&
+      score >= limits.lastingDoubtScore && rise >= limits.lastingRiseBytes
+  }
+  return lateRatio < limits.lastingLateRatio
+    ? lateRatio >= limits.lastingLevelsOffRatio
+    : returns(trend, limits)
 }
 
 /**

@@ -128,14 +128,14 @@ function judgeSmall (signals, limits, { rise, growth, seconds, steady, runway })
   if (grows && isMuch && signals.outsideHeapTrend?.steadinessRatio === null) {
     return unknown(`${sayGrew(rise)}: ${TOO_FEW}`)
   }
-  const isNear = growth * limits.criticalSeconds >= runway
-  if (grows && (isMuch || isNear) && steady >= limits.steadinessRatio) {
+  const mayLeak = grows && (isMuch || growth * limits.criticalSeconds >= runway)
+  if (mayLeak && steady >= limits.steadinessRatio) {
     return unknown(`${sayGrew(rise)} in a straight line: too little to judge`)
   }
   const now = formatBytes(signals.outsideHeapBytes)
   return ok(
     `${now} outside the heap, changed by ${formatBytes(rise)} since the warm-up`,
-    { seconds }
+    { seconds, keeps: mayLeak && steady >= limits.levelsOffRatio }
   )
 }
 

@@ -115,7 +115,7 @@ function unexplainedGrowth ({ times, level, loads, daily = true }) {
   const late = thirds[2]
   const whole_ = Math.max(LEAST_SLOPE, Math.abs(slope))
   const leastSlope = daily && kind !== 'slots'
-    ? Math.min(least, leastBesideFill(t, y, present, sumOfSquares(best.residuals)))
+    ? Math.min(least, leastBesideFill(season, t, y, present, sumOfSquares(best.residuals)))
     : least
   return {
     slope,
@@ -141,18 +141,19 @@ function unexplainedGrowth ({ times, level, loads, daily = true }) {
 
 /**
  * Lower bound of the slope if a cache filled meanwhile: its level approaches a bound exponentially.
+ * @param {Season} season that may explain growth as well
  * @param {Float64Array} t
  * @param {Float64Array} y
  * @param {Float64Array[]} loads that the level may follow as well
  * @param {number} squares sum of the squared residuals without a cache
  */
-function leastBesideFill (t, y, loads, squares) {
+function leastBesideFill (season, t, y, loads, squares) {
   const seconds = t[t.length - 1] - t[0]
   let least = Infinity
   for (const share of FILL_SHARES) {
     const fill = t.map(time => -Math.exp((t[0] - time) / (share * seconds)))
     for (const beside of [[], ...loads.map(load => [load])]) {
-      const found = fit(seasonOf('none', t), t, y, [fill, ...beside])
+      const found = fit(season, t, y, [fill, ...beside])
       if (!found || found.coefficients[1] <= ERRORS * found.errors[1]) continue
       if (sumOfSquares(found.residuals) > MOST_WORSE * squares) continue
       least = Math.min(least, found.coefficients[0] - ERRORS * found.errors[0])

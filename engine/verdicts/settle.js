@@ -176,17 +176,24 @@ const markEarlier = ({ evidence }) => evidence?.map(item =>
 
 /**
  * Time for which a state is held. An open diagnosis is ruled out only after half the time for which
- * its growth was observed. A ruled-out diagnosis ignores new growth for half the time over which it
- * was observed, at most OPEN_MOST_SECONDS.
+ * its growth was observed, and a little later if the growth may go on. A ruled-out diagnosis
+ * ignores new growth for half the time over which it was observed: at most OPEN_MOST_SECONDS,
+ * unless the growth has been refuted.
  * @param {SettledState} before
  * @param {Judgement} judgement
  * @returns {number} seconds
  */
 function holdsSeconds ({ state, judgement: { seconds = 0 } }, judgement) {
-  if (state === 'unknown' && judgement.state === 'ok') return WITHDRAW_SHARE * seconds
-  return state === 'ok' && judgement.state === 'unknown'
-    ? Math.min(OPEN_MOST_SECONDS, WITHDRAW_SHARE * (judgement.seconds ?? 0))
-    : 0
+  const halfSeconds = WITHDRAW_SHARE * (judgement.seconds ?? 0)
+  const shortSeconds = Math.min(OPEN_MOST_SECONDS, halfSeconds)
+  switch (`${state} → ${judgement.state}`) {
+    case 'unknown → ok':
+      return Math.max(WITHDRAW_SHARE * seconds, judgement.keeps ? shortSeconds : 0)
+    case 'ok → unknown':
+      return judgement.refutes ? halfSeconds : shortSeconds
+    default:
+      return 0
+  }
 }
 
 /** @param {SettledState} before */

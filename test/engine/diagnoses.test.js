@@ -314,7 +314,9 @@ describe('js-heap-leak', () => {
   it.each([
     [10, 0.3, 0.9, 9, 'unknown'],
     [10, 0.9, 0.3, 9, 'unknown'],
-    [10, 0.3, 0.3, 9, 'ok'],
+    [10, 0.3, 0.3, 9, 'unknown'],
+    [10, 0.3, 0.3, 10, 'ok'],
+    [60, 0.05, 0.05, 9, 'ok'],
     [60, 0.3, 0.9, 9, 'unknown'],
     [60, 0.9, 0.3, 9, 'unknown'],
     [60, 0.3, 0.9, 12, 'ok'],
@@ -336,6 +338,33 @@ describe('js-heap-leak', () => {
       }
       expect(judge(/** @type {any} */ (signals), limits, hello()).state).toBe(state)
     })
+  it.each([
+    // More than chance, by few readings; by many.
+    [{ rise: 10, score: 1.2 }, 9, 'unknown'],
+    [{ rise: 10, score: 0.8 }, 9, 'ok'],
+    [{ rise: 5, score: 1.2 }, 9, 'ok'],
+    [{ rise: 10, score: 1.2 }, 10, 'ok'],
+    [{ rise: 10, score: 2.2 }, 10, 'unknown'],
+    // More slowly than minutes can judge.
+    [{ rise: 30, score: 2.2, slope: 0.01 }, 20, 'unknown'],
+    [{ rise: 20, score: 2.2, slope: 0.01 }, 20, 'ok'],
+    // With few readings, a single one makes growth seem to level off.
+    [{ rise: 20, score: 1.2, lateRatio: 0.2, halvesRatio: 0.3 }, 9, 'unknown'],
+    [{ rise: 20, score: 2.2, lateRatio: 0.2, halvesRatio: 0.3 }, 10, 'ok']
+  ])('a doubtful rise %j by %d readings: %s', ({ rise, slope = 0.02, ...more }, count, state) => {
+    const { judge, limits } = require('../../engine/diagnoses/js-heap-leak')
+    const line = { fit: 0.5, lateRatio: 1, halvesRatio: 1, steadinessRatio: 0.5, ...more }
+    const signals = {
+      liveHeapBytes: 80 * MIB,
+      liveHeapReadings: count,
+      liveHeapTrend: { rise: rise * MIB, slope: slope * MIB, seconds: rise / slope, ...line },
+      heapRunwayBytes: 4000 * MIB,
+      promotedKeptRatio: null,
+      keptTrend: null,
+      liveHeapLastingTrend: null
+    }
+    expect(judge(/** @type {any} */ (signals), limits, hello()).state).toBe(state)
+  })
   it('is unknown without a major GC, however the heap grows', () => {
     const { verdict } = watch({ seconds: 100, at: t => ({ liveMib: 10 + t, majors: 0 }) })
     expect(verdict('js-heap-leak').state).toBe('unknown')

@@ -74,6 +74,24 @@ describe('settle', () => {
       expect(settle(closed, judgement('suspected'), 2).state).toBe('suspected')
     }
   )
+  it.each([[60, 30], [7200, 3600]])(
+    'growth of %d s that was refuted opens what was ruled out after %d s',
+    (seconds, after) => {
+      const refuted = { ...judgement('unknown'), seconds, refutes: true }
+      const closed = settle(undefined, judgement('ok'), 0)
+      expect(settle(closed, refuted, after - 1)).toBe(closed)
+      expect(settle(closed, refuted, after).state).toBe('unknown')
+    }
+  )
+  it.each([[60, 30], [7200, 300]])(
+    'growth that may go on for %d s is ruled out %d s after it was last seen',
+    (seconds, after) => {
+      const open = settle(undefined, judgement('unknown'), 0)
+      const doubtful = { ...judgement('ok'), seconds, keeps: true }
+      expect(settle(open, doubtful, after - 1)).toBe(open)
+      expect(settle(open, doubtful, after).state).toBe('ok')
+    }
+  )
   it.each([
     ['ok', 'The heap grew by 5 MiB. By the latest readings, ok. If that lasts, this ' +
       'finding ends.', 'Earlier: It grows.'],

@@ -5,6 +5,7 @@ const { SimulatedService, DAY } = require('../../bench/simulated-service')
 const { leastSquares } = require('../../engine/statistics/least-squares')
 const { unexplainedGrowth } = require('../../engine/statistics/unexplained-growth')
 const { Target } = require('../../engine/history/target')
+const { LASTING_LIMITS, judgeLasting } = require('../../engine/diagnoses/lasting-growth')
 const { LASTING, History } = require('../../engine/history/history')
 const { NO_WORKERS } = require('../../engine/history/tracks')
 const { findCase } = require('../../engine/verdicts/case')
@@ -87,6 +88,13 @@ describe('unexplainedGrowth', () => {
     expect(grow(12, hour => 300 * (1 - Math.exp(-hour / 3))).lateRatio).toBeLessThan(0.6)
     expect(grow(12, hour => 20 * hour).lateRatio).toBeGreaterThan(0.9)
   })
+  it('names a cache that fills beside an unknown daily load as a possible cause', () => {
+    const fill = (/** @type {number} */ hour) => 137 * (1 - Math.exp(-hour / 1.5))
+    const { slope, leastRatio } = grow(21, hour => 475 + 71 * load(hour + 12) + fill(hour))
+    expect(slope * HOUR).toBeGreaterThan(2)
+    expect(leastRatio).toBeLessThan(0.5)
+    expect(grow(21, hour => 475 + 71 * load(hour + 12) + 6 * hour).leastRatio).toBeGreaterThan(0.5)
+  })
   it('names a steadily rising load as a possible cause', () => {
     const risen = grow(6, hour => 560 + 20 * hour, [
       readings(6, (hour, i) => 1 + hour + 0.01 * noise(7 * i))
@@ -98,6 +106,40 @@ describe('unexplainedGrowth', () => {
   it('is unknown with few readings', () => {
     expect(growthOf(1, hour => hour)).toBeNull()
     expect(growthOf(2, hour => hour)).not.toBeNull()
+  })
+})
+
+describe('growth over days', () => {
+  const MIB = 2 ** 20
+  /** @param {Partial<import('../../engine/signals/lasting').LastingTrend>} trend */
+  const judged = trend => judgeLasting(
+    /** @type {any} */ ({
+      slope: 4 * MIB / HOUR,
+      rise: 150 * MIB,
+      seconds: 40 * HOUR,
+      score: 2.5,
+      steadyDays: 1,
+      lateRatio: 0.1,
+      bendRatio: 1,
+      aboveAllDays: null,
+      loadSwing: 0,
+      ...trend
+    }),
+    { peakRunway: 4000 * MIB, limitInSeconds: null },
+    { ...LASTING_LIMITS, runwayShareRatio: 0.4, certainRiseBytes: 400 * MIB },
+    'it'
+  )
+  it.each([
+    [{}, true],
+    [{ score: 1.5 }, false],
+    [{ steadyDays: 0 }, false],
+    [{ rise: 20 * MIB }, false],
+    [{ seconds: 61 * HOUR }, false],
+    // Growth that is certainly none of the load keeps a certain finding, however far the limit is.
+    [{ score: 7, lateRatio: 1 }, true],
+    [{ score: 5, lateRatio: 1 }, false]
+  ])('%j keeps an earlier finding: %s', (trend, keeps) => {
+    expect(judged(trend).keeps).toBe(keeps)
   })
 })
 
