@@ -351,7 +351,9 @@ describe('js-heap-leak', () => {
     // With few readings, a single one makes growth seem to level off.
     [{ rise: 20, score: 1.2, lateRatio: 0.2, halvesRatio: 0.3 }, 9, 'unknown'],
     [{ rise: 20, score: 2.2, lateRatio: 0.2, halvesRatio: 0.3 }, 10, 'ok']
-  ])('a doubtful rise %j by %d readings: %s', ({ rise, slope = 0.02, ...more }, count, state) => {
+  ])('a doubtful rise %j by %d readings: %s', (doubtful, count, state) => {
+    /** @type {{ rise: number, score: number, slope?: number }} */
+    const { rise, slope = 0.02, ...more } = doubtful
     const { judge, limits } = require('../../engine/diagnoses/js-heap-leak')
     const line = { fit: 0.5, lateRatio: 1, halvesRatio: 1, steadinessRatio: 0.5, ...more }
     const signals = {
