@@ -4,12 +4,18 @@ const { ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence } = require('./evidence')
 const { MAY_FILL, extendLine, findCertainBytes } = require('./filling')
 const { severityByTime } = require('./severity')
-const { formatPerHour, ruleOutKnownRise, sayStanding, timeLeft } = require('./lasting-growth')
+const { sayStanding, timeLeft } = require('./lasting-growth')
+const {
+  judgeFewReadings, judgeStopped, judgeWithoutReadings
+} = require('./js-heap-leak-few')
+const {
+  isWorthSuspicion, lineOf, ruleOutKnown, sayRose, secondsToFill
+} = require('./js-heap-leak-line')
 const {
   isNearLimit, judgeNearLimit, judgeSlower, ruleOutFilling
 } = require('./js-heap-leak-slowing')
 const {
-  findGrowing, findTakenBytes, nameLimit, sayForced, shareRoom, showGrownWith, showSharers
+  findGrowing, nameLimit, sayForced, shareRoom, showGrownWith, showSharers
 } = require('./js-heap-leak-evidence')
 const {
   formatBytes, formatNumber, formatRatio, formatSeconds, formatValue
@@ -18,17 +24,9 @@ const {
 /** @typedef {import('./js-heap-leak').Limits} Limits */
 /** @typedef {import('./js-heap-leak').Signals} Signals */
 /** @typedef {import('./js-heap-leak').Judgement} Judgement */
+/** @typedef {import('./js-heap-leak-line').Line} Line */
 /** @typedef {import('./define-diagnosis').Dismissal} Dismissal */
-
-/**
- * Line through the readings of the live heap after major GCs.
- * @typedef {Record<'rise' | 'growth' | 'seconds' | 'fit' | 'score' | 'late' | 'lateAtMost' |
- *   'share' | 'runway' | 'room', number>} Line rise, runway and room: bytes; growth: bytes per
- *   second; room: runway, and what other memory took of it; share: part of the way through the
- *   room; late: growth at the end as a share of the mean growth, the lesser of two estimates;
- *   lateAtMost: the greater estimate
- * @typedef {(signals: Signals, limits: Limits, line: Line) => Judgement | null} Question
- */
+/** @typedef {(signals: Signals, limits: Limits, line: Line) => Judgement | null} Question */
 
 /**
  * Judges growth within two hours, if it is faster than any growth that a day's load causes.
@@ -59,23 +57,6 @@ function judgeMinutes (signals, limits, runway, commands = []) {
     judgeLine(signals, limits, line)
   const isFound = judged.state === 'suspected' || judged.state === 'confirmed'
   return isFound ? judged : withRelease(signals, limits, line, judged)
-}
-
-/**
- * @param {Signals} signals
- * @param {Limits} limits
- * @param {NonNullable<Signals['liveHeapTrend']>} trend
- * @param {number} runway bytes
- * @returns {Line}
- */
-function lineOf (signals, limits, trend, runway) {
-  const { rise, slope: growth, seconds, fit, score, lateRatio, halvesRatio } = trend
-  const room = runway + findTakenBytes(signals, limits, trend, runway)
-  const late = Math.min(lateRatio ?? 0, halvesRatio ?? 1)
-  const lateAtMost = Math.max(lateRatio ?? 0, halvesRatio ?? 0)
-  return {
-    rise, growth, seconds, fit, score, late, lateAtMost, share: rise / (rise + room), runway, room
-  }
 }
 
 /**
@@ -186,13 +167,6 @@ const judgeYoung = (limits, { rise, seconds }, goesOn) =>
     : null
 
 /**
- * @param {number} rise bytes
- * @param {number} seconds
- */
-const sayRose = (rise, seconds) =>
-  `the live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}`
-
-/**
  * @param {number} growth bytes a second
  * @param {boolean} rises true for a rise in a line
  * @param {Limits} limits
@@ -201,46 +175,6 @@ function nameCourse (growth, rises, limits) {
   if (Math.abs(growth) < limits.slowestBytesPerSecond) return 'is flat'
   if (growth < 0) return 'shrinks'
   return rises ? 'hardly grows' : 'does not grow in a straight line'
-}
-
-/**
- * @param {number} rise bytes
- * @param {number} share of the way to the limit
- * @param {Limits} limits
- */
-const isWorthSuspicion = (rise, share, limits) =>
-  share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
-
-/**
- * Does the load explain the rise, or was the live heap as large before?
- * @param {Signals} signals
- * @param {Limits} limits
- * @param {{ rise: number, seconds: number }} line
- */
-const ruleOutKnown = (signals, limits, { rise, seconds }) =>
-  ruleOutKnownRise(limits, rise, {
-    grew: sayRose(rise, seconds),
-    load: 'its load',
-    level: signals.liveHeapBytes,
-    earlierHigh: signals.liveHeapEarlierHighBytes,
-    loadShare: signals.liveHeapLoadShareRatio
-  })
-
-/**
- * Time from now until the heap reaches its limit. The live heap was measured at the last major GC,
- * some time ago. If the limit is less than a minute away, the rate of the last readings counts.
- * heap-limit-thrash uses the same rate, so both diagnoses report the same time.
- * @param {Signals} signals
- * @param {Limits} limits
- * @param {number} runway room left at the last major GC, in bytes
- * @param {number} growth mean, in bytes a second
- * @param {number} late growth at the end as a share of the mean: growth that became faster reaches
- *   the limit sooner
- */
-function secondsToFill (signals, limits, runway, growth, late) {
-  const { liveHeapAgeSeconds, heapLimitSecondsLeft: left } = signals
-  const fillsIn = Math.max(0, runway / (growth * Math.max(1, late)) - (liveHeapAgeSeconds ?? 0))
-  return left !== null && left <= limits.lastMinuteSeconds ? Math.min(fillsIn, left) : fillsIn
 }
 
 /**
@@ -359,118 +293,4 @@ function showLine (signals, limits, line, whole, certainBytes) {
   ]
 }
 
-/**
- * Judges growth before a trend has enough readings. Under a limit of gigabytes V8 runs major GCs so
- * rarely that enough readings take many minutes.
- * @param {Signals} signals
- * @param {Limits} limits
- * @param {number} ownRunway bytes
- * @returns {Judgement | null} null if too few objects survived, or the growth is not a straight
- *   line
- */
-function judgeFewReadings (signals, limits, ownRunway) {
-  const { promotedKeptRatio: kept, keptTrend } = signals
-  if (kept === null || keptTrend === null) return null
-  const { rise, slope: growth, seconds, fit, lateRatio: late, isLine } = keptTrend
-  const room = ownRunway + findTakenBytes(signals, limits, keptTrend, ownRunway)
-  const isKept =
-    kept >= limits.promotedKeptRatio &&
-    isWorthSuspicion(rise, rise / (rise + room), limits) &&
-    growth >= limits.slowestBytesPerSecond
-  if (!isKept || late < limits.lateGrowthRatio || fit < limits.fit) return null
-  // In many minutes a few readings in a row rise by chance.
-  const areMany = Math.max(seconds, signals.liveHeapTrend?.seconds ?? 0) >= limits.keptManySeconds
-  if (areMany && keptTrend.newRatio < limits.keptNewRatio) return null
-  const known = ruleOutKnown(signals, limits, { rise, seconds })
-  if (known) return known
-  const runway = shareRoom(signals, limits, ownRunway, growth)
-  const fillsInSeconds = secondsToFill(signals, limits, runway, growth, late)
-  const { secondsLeft, inTime } = timeLeft(fillsInSeconds, seconds, limits)
-  const isCertain = isLine && rise >= limits.certainRiseBytes
-  return {
-    seconds,
-    standing: sayStanding('The live heap', rise, seconds),
-    state: isCertain ? 'confirmed' : 'suspected',
-    severity: severityByTime(runway / growth, limits),
-    secondsLeft,
-    summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')}` +
-      `${inTime && ` and reaches its limit ${inTime}`}${isCertain ? '' : `: ${MAY_FILL}`}.`,
-    finding: { growthBytesPerSecond: growth, grows: findGrowing(signals) },
-    evidence: listEvidence(
-      showKept(signals, limits, kept, keptTrend),
-      showSharers(signals, runway)
-    ),
-    impact: `There is room for ${formatBytes(runway)}` +
-      `${inTime && `: at this rate the process dies ${inTime}`}.`
-  }
-}
-
-/**
- * @param {Signals} signals
- * @param {Limits} limits
- * @param {number} kept ratio
- * @param {NonNullable<Signals['keptTrend']>} trend
- */
-function showKept (signals, limits, kept, { rise, slope, seconds, fit, lateRatio }) {
-  return [
-    evidence('keptRiseBytes', rise, limits.certainRiseBytes, (value, limit) =>
-      `The live heap rose by ${value} in ${formatSeconds(seconds)}. Most caches that fill stay ` +
-      `below ${limit}.`),
-    evidence('promotedKeptRatio', kept, limits.promotedKeptRatio, (value, limit) =>
-      `Of the bytes promoted between two major GCs, ${value} survived the second one (threshold ` +
-      `${limit}).`),
-    evidence('keptGrowthFit', fit, limits.fit, (value, limit) =>
-      `The growth is a straight line: r² ${value} (threshold ${limit}).`),
-    evidence('keptLateGrowthRatio', lateRatio, limits.lateGrowthRatio, (value, limit) =>
-      `The growth continues at ${value} of its rate. The rate of most caches that fill falls ` +
-        `below ${limit} in time.`),
-    evidence('liveHeapGrowthBytesPerSecond', slope, 0, value =>
-      `More memory is in use after each major GC: ${value}${sayForced(signals)}.`)
-  ]
-}
-
-/**
- * Withdraws a suspicion by few readings if the last ones no longer grow.
- * @param {Signals} signals
- * @param {Limits} limits
- * @returns {Dismissal | null}
- */
-const judgeStopped = ({ keptTrend: line }, { endedRatio }) =>
-  line?.isLine && line.lastRatio < endedRatio
-    ? unknown(`${sayRose(line.rise, line.seconds)}, and not between the last major GCs`,
-      { refutes: true })
-    : null
-
-/**
- * Rules out a leak in a quiet app with too few major GCs for readings. Its live heap cannot have
- * grown by more than the bytes of promoted and young objects. The leak is ruled out if this bound
- * is below the growth that minutes or hours of readings would report, and reaches no limit within a
- * working day.
- * @param {Signals} signals
- * @param {Limits} limits
- * @returns {Judgement | null} null if more may have survived
- */
-function judgeWithoutReadings (signals, limits) {
-  const {
-    liveHeapBoundBytes: most,
-    liveHeapBoundOldBytes: promoted,
-    liveHeapBoundSeconds: seconds,
-    usedHeapRunwayBytes: runway
-  } = signals
-  if (most === null || promoted === null || seconds === null || runway === null) return null
-  if (seconds < limits.boundSeconds) return null
-  const growth = most / seconds
-  const mayLeak =
-    growth >= limits.slowestBytesPerSecond ||
-    growth * limits.criticalSeconds >= runway ||
-    promoted >= limits.lastingRiseBytes
-  if (mayLeak) return null
-  return ok(
-    `promoted and young objects add up to at most ${formatBytes(most)} in ` +
-      `${formatSeconds(seconds)}, so the live heap grew by at most ${formatPerHour(growth)}, with ` +
-      `${formatBytes(runway)} left. Slower growth becomes visible over hours`,
-    { keeps: true }
-  )
-}
-
-module.exports = { judgeMinutes, judgeWithoutReadings }
+module.exports = { judgeMinutes }

@@ -7,7 +7,7 @@ const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
 
 /** @typedef {import('./js-heap-leak').Limits} Limits */
 /** @typedef {import('./js-heap-leak').Signals} Signals */
-/** @typedef {import('./js-heap-leak-minutes').Line} Line */
+/** @typedef {import('./js-heap-leak-line').Line} Line */
 /** @typedef {import('./define-diagnosis').Dismissal} Dismissal */
 
 /**

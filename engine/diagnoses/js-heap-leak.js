@@ -7,7 +7,8 @@ const { URGENCY_LIMITS, nameMemoryLimit } = require('./severity')
 const { FILLING_LIMITS } = require('./filling')
 const { judgeHours, pickStronger } = require('./judge-hours')
 const { LASTING_LIMITS } = require('./lasting-growth')
-const { judgeMinutes, judgeWithoutReadings } = require('./js-heap-leak-minutes')
+const { judgeWithoutReadings } = require('./js-heap-leak-few')
+const { judgeMinutes } = require('./js-heap-leak-minutes')
 const {
   PATTERNS, findGrowing, nameLimit, showGrownWith, showSharers
 } = require('./js-heap-leak-evidence')
