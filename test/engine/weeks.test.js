@@ -313,6 +313,15 @@ describe('a service that lives for days', () => {
     expect(defined(verdict().secondsLeft)).toBeGreaterThan(0.8 * left)
     expect(defined(verdict().secondsLeft)).toBeLessThan(1.2 * left)
   })
+  it('has no time to the limit after two days of a weekend', () => {
+    const service = {
+      base: 300, swing: 250, heapLeak: 3, limit: 1536, heapLimit: 1044, startHour: 21, startDay: 3,
+      weekend: 0.4, majorsSeconds: 240
+    }
+    const left = new SimulatedService(service).endSeconds(30) / HOUR - 80
+    const { state, secondsLeft } = heapVerdict(service, left)
+    expect({ state, secondsLeft }).toEqual({ state: 'confirmed', secondsLeft: null })
+  })
   it('has a time to the limit in a worker, which does not report RSS', () => {
     const { summary } = heapVerdict(
       { heapLeak: 10, base: 200, swing: 40, limit: 4096, heapLimit: 900 },
