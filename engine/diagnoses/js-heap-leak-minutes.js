@@ -147,10 +147,12 @@ function judgeDoubtful (signals, limits, line) {
   const isLikely = signals.liveHeapLastingTrend === null &&
     score >= (areFew ? limits.fewDoubtScore : limits.doubtScore) &&
     rise >= (isSlow ? limits.lastingRiseBytes : limits.lastingLeastBytes)
-  return isLikely
-    ? unknown(`the live heap may have grown by ${formatBytes(rise)} in ` +
-      `${formatSeconds(seconds)}: too few readings to judge`, { seconds })
-    : null
+  if (!isLikely) return null
+  const lacks = areFew ? 'too few readings to judge' : 'a longer time decides'
+  return unknown(
+    `the live heap may have grown by ${formatBytes(rise)} in ${formatSeconds(seconds)}: ${lacks}`,
+    { seconds }
+  )
 }
 
 /**
