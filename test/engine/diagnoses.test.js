@@ -2939,6 +2939,16 @@ describe('growing memory outside the heap', () => {
       expect(verdict.fix[0].title).toBe('Drop the references to retained WebAssembly memories')
     } else expect(texts.join()).not.toContain('WebAssembly')
   })
+  it.each([
+    [3, 'it is in Buffers'],
+    // Messages that wait to be sent.
+    [0, 'V8 does not count it']
+  ])('with Buffers of 3 MiB/s, of which V8 counts %d as external: %s', (external, name) => {
+    const { summary } = leak(0, {
+      values: t => ({ arrayBuffersBytes: 3 * t * MIB, externalBytes: (2 + external * t) * MIB })
+    })
+    expect(summary).toContain(name)
+  })
   it('belongs to WebAssembly even if its memories count as ArrayBuffers', () => {
     const { summary } = leak(2.9, { values: t => ({ arrayBuffersBytes: 3 * t * MIB }) })
     expect(summary).toContain('it is WebAssembly memory')
