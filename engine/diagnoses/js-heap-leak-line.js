@@ -12,11 +12,14 @@ const { formatBytes, formatSeconds } = require('../text/format')
 /**
  * Line through the readings of the live heap after major GCs.
  * @typedef {Record<'rise' | 'growth' | 'seconds' | 'fit' | 'score' | 'late' | 'lateAtMost' |
- *   'share' | 'runway' | 'room', number>} Line rise, runway and room: bytes; growth: bytes per
- *   second; room: runway, and what other memory took of it; share: part of the way through the
- *   room; late: growth at the end as a share of the mean growth, the lesser of two estimates;
- *   lateAtMost: the greater estimate
+ *   'lateRise' | 'share' | 'runway' | 'room', number>} Line rise, runway and room: bytes; growth:
+ *   bytes per second; room: runway, and what other memory took of it; share: part of the way
+ *   through the room; late: growth at the end as a share of the mean growth, the lesser of two
+ *   estimates; lateAtMost: the greater estimate; lateRise: rise in the last third
  */
+
+/** Parts of a trend, the last of which is its late growth. */
+const THIRDS = 3
 
 /**
  * @param {Signals} signals
@@ -31,7 +34,17 @@ function lineOf (signals, limits, trend, runway) {
   const late = Math.min(lateRatio ?? 0, halvesRatio ?? 1)
   const lateAtMost = Math.max(lateRatio ?? 0, halvesRatio ?? 0)
   return {
-    rise, growth, seconds, fit, score, late, lateAtMost, share: rise / (rise + room), runway, room
+    rise,
+    growth,
+    seconds,
+    fit,
+    score,
+    late,
+    lateAtMost,
+    lateRise: rise * (lateRatio ?? 0) / THIRDS,
+    share: rise / (rise + room),
+    runway,
+    room
   }
 }
 
@@ -82,4 +95,6 @@ function secondsToFill (signals, limits, runway, growth, late) {
   return left !== null && left <= limits.lastMinuteSeconds ? Math.min(fillsIn, left) : fillsIn
 }
 
-module.exports = { isWorthSuspicion, lineOf, ruleOutKnown, sayRose, secondsToFill }
+module.exports = {
+  THIRDS, isWorthSuspicion, lineOf, ruleOutKnown, sayRose, secondsToFill
+}

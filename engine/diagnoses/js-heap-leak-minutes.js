@@ -9,7 +9,7 @@ const {
   judgeFewReadings, judgeStopped, judgeWithoutReadings
 } = require('./js-heap-leak-few')
 const {
-  isWorthSuspicion, lineOf, ruleOutKnown, sayRose, secondsToFill
+  THIRDS, isWorthSuspicion, lineOf, ruleOutKnown, sayRose, secondsToFill
 } = require('./js-heap-leak-line')
 const {
   isNearLimit, judgeNearLimit, judgeSlower, ruleOutFilling
@@ -117,9 +117,10 @@ function judgeFlat (signals, limits, line) {
     judgeFewReadings(signals, limits, runway) ??
     judgeYoung(limits, line, mayRise && goesOn) ??
     judgeDoubtful(signals, limits, line) ??
+    judgeLate(limits, line) ??
     // A rise that has ended is no straight line either.
     (mayRise && lateAtMost < limits.levelsOffRatio
-      ? judgeSlower(signals, limits, rise, lateAtMost)
+      ? judgeSlower(signals, limits, line, lateAtMost)
       : null) ??
     ok(`the live heap ${nameCourse(growth, rises, limits)}: ` +
       `${formatValue(growth, 'bytesPerSecond')} over ${formatSeconds(seconds)}` +
@@ -136,27 +137,30 @@ function judgeFlat (signals, limits, line) {
  * @returns {Dismissal | null}
  */
 function judgeDoubtful (signals, limits, line) {
-  const { rise, growth, seconds, fit, score, lateAtMost, share } = line
+  const { rise, growth, seconds, fit, score, lateAtMost, share, runway } = line
   const areFew = signals.liveHeapReadings < limits.slowingReadings
-  if (lateAtMost < limits.levelsOffRatio && !areFew) return null
+  if (lateAtMost < (areFew ? 0 : limits.levelsOffRatio)) return null
   const isSlow = growth < limits.slowestBytesPerSecond
   if (!isSlow && score < limits.score && fit >= limits.suspectedFit &&
     isWorthSuspicion(rise, share, limits)) {
     return unknown(`${sayRose(rise, seconds)}: too few readings to judge`, { seconds, keeps: true })
   }
-  const isLikely = signals.liveHeapLastingTrend === null &&
-    score >= (areFew ? limits.fewDoubtScore : limits.doubtScore) &&
-    rise >= (isSlow ? limits.lastingRiseBytes : limits.lastingLeastBytes)
+  const isNear = growth * limits.criticalSeconds >= runway
+  const least = isSlow
+    ? limits.lastingRiseBytes
+    : areFew || isNear ? limits.lastingLeastBytes : limits.suspectedRiseBytes
+  const isLikely = signals.liveHeapLastingTrend === null && rise >= least &&
+    score >= (areFew ? limits.fewDoubtScore : limits.doubtScore)
   if (!isLikely) return null
   const lacks = areFew ? 'too few readings to judge' : 'a longer time decides'
-  return unknown(
+  return ruleOutKnown(signals, limits, line) ?? unknown(
     `the live heap may have grown by ${formatBytes(rise)} in ${formatSeconds(seconds)}: ${lacks}`,
     { seconds }
   )
 }
 
 /**
- * Judges growth that began late, and is no straight line over all readings yet.
+ * Judges growth that became faster, and is no straight line over all readings yet.
  * @param {Limits} limits
  * @param {Line} line
  * @param {boolean} goesOn true for a rise that continues at its rate
@@ -167,6 +171,20 @@ const judgeYoung = (limits, { rise, seconds }, goesOn) =>
     ? unknown(`${sayRose(rise, seconds)}, lately faster than before: too little to judge`,
       { seconds })
     : null
+
+/**
+ * Judges growth that began in the last third of the readings.
+ * @param {Limits} limits
+ * @param {Line} line
+ * @returns {Dismissal | null}
+ */
+function judgeLate (limits, { lateRise, score, ...line }) {
+  const seconds = line.seconds / THIRDS
+  const isFast = lateRise * limits.lateSeconds >= limits.suspectedRiseBytes * seconds
+  return isFast && lateRise >= limits.lastingLeastBytes && score >= limits.doubtScore
+    ? unknown(`${sayRose(lateRise, seconds)}, and hardly before: too little to judge`, { seconds })
+    : null
+}
 
 /**
  * @param {number} growth bytes a second

@@ -3,6 +3,7 @@
 // Growth of the live heap that slows down, or that is just below its limit.
 
 const { ok, unknown } = require('./define-diagnosis')
+const { ruleOutKnown } = require('./js-heap-leak-line')
 const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
 
 /** @typedef {import('./js-heap-leak').Limits} Limits */
@@ -26,7 +27,7 @@ function ruleOutFilling (signals, limits, line) {
       ? unknown(`the live heap grew by ${formatBytes(rise)}, and may be levelling off: by two ` +
         `estimates, it continues at ${formatRatio(late)} and at ${formatRatio(lateAtMost)} of ` +
         'the rate', { keeps: true })
-      : judgeSlower(signals, limits, rise, late))
+      : judgeSlower(signals, limits, line, late))
 }
 
 /**
@@ -34,11 +35,12 @@ function ruleOutFilling (signals, limits, line) {
  * slows down as well.
  * @param {Signals} signals
  * @param {Limits} limits
- * @param {number} rise bytes
+ * @param {Pick<Line, 'rise' | 'seconds'>} line
  * @param {number} late growth at the end as a share of the mean growth
  * @returns {Dismissal}
  */
-function judgeSlower (signals, limits, rise, late) {
+function judgeSlower (signals, limits, line, late) {
+  const { rise, seconds } = line
   const hasEnded = late < limits.endedRatio
   const busy = hasEnded ? 0 : signals.liveHeapFilledLoopRatio ?? 0
   if (busy >= limits.filledLoopRatio) {
@@ -46,7 +48,8 @@ function judgeSlower (signals, limits, rise, late) {
       'the time now: a slower app also leaks more slowly', { keeps: true })
   }
   if (!hasEnded && signals.liveHeapReadings < limits.slowingReadings) {
-    return unknown(`${sayLevelsOff(rise, late)}: too few readings to judge`)
+    return ruleOutKnown(signals, limits, line) ??
+      unknown(`${sayLevelsOff(rise, late)}: too few readings to judge`, { seconds })
   }
   return ok(sayLevelsOff(rise, late), { keeps: late >= limits.levelsOffRatio })
 }

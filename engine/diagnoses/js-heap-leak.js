@@ -107,6 +107,9 @@ module.exports = defineDiagnosis({
     // Growth of this size is worth a suspicion, however far the limit is: leaks of 0.7 MiB/s reach
     // it within a minute.
     suspectedRiseBytes: 16 * MIB,
+    // Growth that began in the last third of the readings is open if it would be worth a suspicion
+    // within this time.
+    lateSeconds: 300,
     // If there are few readings, this share of the promoted bytes must have survived the next major
     // GC. Leaks under limits of 1 to 4 GiB measured 0.67–1.00, garbage that is promoted early
     // 0.0–0.3.

@@ -20,9 +20,11 @@ const LASTING_LIMITS = Object.freeze({
   // Least growth for a suspicion, in standard errors. Services whose memory follows their load
   // measured below 4 from the second day on, leaks above 9.
   lastingScore: 4,
-  // Growth of this many standard errors, on the last day as well, keeps a suspicion until two days
-  // are known: a cache that filled on the first day hides a leak of 2 MiB an hour until then.
+  // Growth of this many standard errors, on the last day as well, keeps a finding for this time: a
+  // cache that filled on the first day hides a leak of 2 MiB an hour until then. A finding that is
+  // kept no longer ends after six hours, when two days are known.
   lastingDoubtScore: 2,
+  doubtSeconds: 42 * SECONDS_PER_HOUR,
   // Least growth for a confirmed finding, in standard errors.
   lastingCertainScore: 6,
   // Growth that is worth a suspicion, however far the limit is: a leak of 2 MiB an hour reaches it
@@ -187,8 +189,9 @@ function judgeLasting (trend, limit, limits, what) {
 function mayGrow (trend, limits) {
   const { score, rise, seconds, steadyDays: days, lateRatio } = trend
   if (score < limits.lastingScore) {
-    return (days ?? 0) > 0 && seconds < limits.certainDaysSeconds &&
-      score >= limits.lastingDoubtScore && rise >= limits.lastingRiseBytes
+    return (days ?? 0) > 0 && seconds < limits.doubtSeconds &&
+      score >= limits.lastingDoubtScore && rise >= limits.lastingRiseBytes &&
+      lateRatio >= limits.lastingLevelsOffRatio
   }
   return lateRatio < limits.lastingLateRatio
     ? lateRatio >= limits.lastingLevelsOffRatio

@@ -32,7 +32,8 @@ const RECENT_SECONDS = 3 * DAY_SECONDS
 const MOST_DAYS_AHEAD = 400
 const WEEK_DAYS = 7
 /**
- * Days predict the same time up to this factor, or up to this difference; a weekend does not.
+ * The last day predicts the same time as the usual day up to this factor, or up to
+ * this difference; a weekend does not.
  */
 const DAYS_AGREE_RATIO = 1.5
 const DAYS_AGREE_SECONDS = 1800
@@ -102,10 +103,9 @@ const earlierHigh = (window, level) => window.lasting(`high of ${level}`, ({ tim
 
 /**
  * Times until a limit is reached, if growth continues.
- * @typedef {{ likely: number, check: number, soonest: number }} Times in seconds. likely: if each
- *   coming day resembles the usual day, or from a week on the same weekday; check: if it resembles
- *   the last day, or from a week on the usual day; soonest: until a week is known, if it resembles
- *   the busiest day, which a weekend hides
+ * @typedef {{ likely: number, check: number }} Times in seconds. likely: if each coming day
+ *   resembles the usual day, or from a week on the same weekday; check: if it resembles the last
+ *   day, or from a week on the usual day
  */
 
 /**
@@ -118,7 +118,7 @@ const earlierHigh = (window, level) => window.lasting(`high of ${level}`, ({ tim
  */
 function timesTo (window, level, limit, now, { of, slope, seconds }) {
   const name = `way of ${level} with ${of} to ${Math.round(limit / 2 ** 22)}`
-  const { likely, check, soonest, isDayKnown } = window.lasting(name, ({ times, columns }) => {
+  const { likely, check, isDayKnown } = window.lasting(name, ({ times, columns }) => {
     const end = times[times.length - 1] ?? 0
     const days = Math.floor((end - (times[0] ?? end)) / DAY_SECONDS)
     // Days before the growth began had another rate.
@@ -132,20 +132,18 @@ function timesTo (window, level, limit, now, { of, slope, seconds }) {
     return {
       likely: isWeekKnown ? Math.min(...byWeek) : median(byDay),
       check: isWeekKnown ? median(byDay) : byDay[0],
-      soonest: isWeekKnown ? Infinity : Math.min(...byDay),
       isDayKnown: knownDays > 0
     }
   })
   const inSeconds = {
     likely: Math.max(0, likely - window.nowSeconds),
-    check: Math.max(0, check - window.nowSeconds),
-    soonest: Math.max(0, soonest - window.nowSeconds)
+    check: Math.max(0, check - window.nowSeconds)
   }
   if (isDayKnown) return inSeconds
   // The present level may differ from the level in an hour, so it is used only until a full day is
   // known.
   const atOnce = Math.min(inSeconds.likely, Math.max(0, limit - now) / slope)
-  return { likely: atOnce, check: atOnce, soonest: atOnce }
+  return { likely: atOnce, check: atOnce }
 }
 
 /**
@@ -182,21 +180,21 @@ function timesToMemoryLimit (window, growth) {
   const { rssBytes } = window.values
   const limit = memoryLimit(window)
   return limit === null || rssBytes === undefined
-    ? { likely: Infinity, check: Infinity, soonest: Infinity }
+    ? { likely: Infinity, check: Infinity }
     : timesTo(window, 'rssBytes', limit, rssBytes, growth)
 }
 
 /**
  * Time until the first of several limits.
  * @param {Times[]} limits
- * @returns {number | null} seconds; null if days predict different times
+ * @returns {number | null} seconds; null if the check predicts another time
  */
 function firstOf (...limits) {
   const likely = Math.min(...limits.map(times => times.likely))
   const check = Math.min(...limits.map(times => times.check))
-  const soonest = Math.min(likely, check, ...limits.map(times => times.soonest))
+  const sooner = Math.min(likely, check)
   const agrees = Math.max(likely, check) <=
-    Math.max(DAYS_AGREE_RATIO * soonest, soonest + DAYS_AGREE_SECONDS)
+    Math.max(DAYS_AGREE_RATIO * sooner, sooner + DAYS_AGREE_SECONDS)
   return agrees ? likely : null
 }
 
@@ -282,8 +280,8 @@ module.exports = {
   liveHeapLimitInSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
     help: 'Time until the live heap reaches its limit, or RSS with it the memory limit, if coming ' +
-      'days resemble past ones and liveHeapLastingTrend continues. Null if ' +
-      'these days predict different times.',
+      'days resemble past ones and liveHeapLastingTrend continues. Null if the last day ' +
+      'predicts another time than the usual day.',
     compute: window => {
       const growth = lastingGrowth(window, 'liveHeapBytes')
       const runway = heapRunwayBytes.compute(window)
@@ -310,8 +308,8 @@ module.exports = {
   memoryLimitInSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
     help: "Time until RSS reaches the container's limit, or the machine's memory, if coming days " +
-      'resemble past ones and outsideHeapLastingTrend continues. Null if these days ' +
-      'predict different times.',
+      'resemble past ones and outsideHeapLastingTrend continues. Null if the last day predicts ' +
+      'another time than the usual day.',
     compute: window => {
       const growth = lastingGrowth(window, 'outsideHeapBytes')
       if (!growth || growth.slope <= 0 || memoryLimit(window) === null) return null

@@ -344,10 +344,19 @@ describe('js-heap-leak', () => {
     [{ rise: 10, score: 0.8 }, 9, 'ok'],
     [{ rise: 5, score: 1.2 }, 9, 'ok'],
     [{ rise: 10, score: 1.2 }, 10, 'ok'],
-    [{ rise: 10, score: 2.2 }, 10, 'unknown'],
+    [{ rise: 17, score: 2.2 }, 10, 'unknown'],
+    [{ rise: 10, score: 2.2 }, 10, 'ok'],
+    [{ rise: 10, score: 2.2, slope: 0.2 }, 10, 'unknown'],
+    // A rise that falls at the end.
+    [{ rise: 20, score: 1.2, lateRatio: -0.5, halvesRatio: -0.1 }, 9, 'ok'],
     // More slowly than minutes can judge.
     [{ rise: 30, score: 2.2, slope: 0.01 }, 20, 'unknown'],
     [{ rise: 20, score: 2.2, slope: 0.01 }, 20, 'ok'],
+    // Growth of 6.7 MiB that began in the last third; of 5.3; by chance; slower.
+    [{ rise: 2, score: 2.2, slope: 0.04, lateRatio: 10 }, 9, 'unknown'],
+    [{ rise: 2, score: 2.2, slope: 0.04, lateRatio: 8 }, 9, 'ok'],
+    [{ rise: 2, score: 1.8, slope: 0.04, lateRatio: 10 }, 9, 'ok'],
+    [{ rise: 2, score: 2.2, slope: 0.004, lateRatio: 10 }, 9, 'ok'],
     // With few readings, a single one makes growth seem to level off.
     [{ rise: 20, score: 1.2, lateRatio: 0.2, halvesRatio: 0.3 }, 9, 'unknown'],
     [{ rise: 20, score: 2.2, lateRatio: 0.2, halvesRatio: 0.3 }, 10, 'ok']
