@@ -126,8 +126,8 @@ function judgeWithoutReadings (signals, limits) {
   if (mayLeak) return null
   return ok(
     `promoted and young objects add up to at most ${formatBytes(most)} in ` +
-      `${formatSeconds(seconds)}, so the live heap grew by at most ${formatPerHour(growth)}, with ` +
-      `${formatBytes(runway)} left. Slower growth becomes visible over hours`,
+      `${formatSeconds(seconds)}, so the live heap grew by at most ${formatPerHour(growth)}, ` +
+      `with ${formatBytes(runway)} left. Slower growth becomes visible over hours`,
     { keeps: true }
   )
 }

@@ -44,8 +44,8 @@ function judgeSlower (signals, limits, line, late) {
   const hasEnded = late < limits.endedRatio
   const busy = hasEnded ? 0 : signals.liveHeapFilledLoopRatio ?? 0
   if (busy >= limits.filledLoopRatio) {
-    return unknown(`${sayLevelsOff(rise, late)}, but the event loop is busy ${formatRatio(busy)} of ` +
-      'the time now: a slower app also leaks more slowly', { keeps: true })
+    return unknown(`${sayLevelsOff(rise, late)}, but the event loop is busy ${formatRatio(busy)} ` +
+      'of the time now: a slower app also leaks more slowly', { keeps: true })
   }
   if (!hasEnded && signals.liveHeapReadings < limits.slowingReadings) {
     return ruleOutKnown(signals, limits, line) ??
