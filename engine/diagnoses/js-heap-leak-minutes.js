@@ -107,8 +107,8 @@ function judgeFlat (signals, limits, line) {
     rise >= limits.lastingLeastBytes || growth * limits.criticalSeconds >= runway
   const goesOn = lateAtMost >= limits.lateGrowthRatio
   if (rises && isMuch && goesOn) {
-    return unknown(`${sayRose(rise, seconds)}, ${formatRatio(share)} of the way to its limit: too ` +
-      'little to judge')
+    return unknown(`${sayRose(rise, seconds)}, ${formatRatio(share)} of the way to its limit: ` +
+      'too little to judge')
   }
   const filled = formatRatio(signals.liveHeapShareRatio ?? 0)
   const fills = `fills ${filled} of its limit, where growth is not visible`
@@ -308,8 +308,8 @@ function showLine (signals, limits, line, whole, certainBytes) {
       `The growth does not level off: at the end it had ${value} of its mean rate. The rate of ` +
       `most caches that fill falls below ${limit} in time.`),
     evidence('liveHeapRiseBytes', whole.rise, certainBytes, (_, limit) =>
-      `The live heap has risen by ${formatBytes(rise)}${before}: ${way} of the way to the limit (threshold ` +
-      `${limit}).`)
+      `The live heap has risen by ${formatBytes(rise)}${before}: ${way} of the way to the limit ` +
+      `(threshold ${limit}).`)
   ]
 }
 
