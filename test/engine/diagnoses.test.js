@@ -2918,6 +2918,26 @@ describe('the bound of a live heap without major GCs', () => {
 })
 
 describe('growing memory outside the heap', () => {
+  it.each([
+    // 16 MiB, too little to judge; less steady; hardly steady; slow.
+    [0.02, 0.65, 'unknown', false],
+    [0.02, 0.4, 'ok', true],
+    [0.02, 0.2, 'ok', false],
+    [0.001, 0.4, 'ok', false]
+  ])('a small rise of %d MiB/s, with a steadiness of %d: %s', (slope, steadiness, state, keeps) => {
+    const { judge, limits } = require('../../engine/diagnoses/native-memory-leak')
+    const trend = { rise: 16 * MIB, slope: slope * MIB, seconds: 800, steadinessRatio: steadiness }
+    const signals = {
+      outsideHeapBytes: 60 * MIB,
+      outsideHeapReadings: 20,
+      outsideHeapTrend: trend,
+      memoryRunwayBytes: 4000 * MIB,
+      forcedFreedBytes: null,
+      outsideHeapLastingTrend: null
+    }
+    const judged = judge(/** @type {any} */ (signals), limits, hello())
+    expect([judged.state, judged.keeps ?? false]).toEqual([state, keeps])
+  })
   /** WebAssembly memories in scans of the memory map, every ten seconds. */
   const leak = (/** @type {number} */ mibPerSecond, of = {}) =>
     watch({
