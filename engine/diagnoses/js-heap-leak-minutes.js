@@ -137,7 +137,7 @@ function judgeFlat (signals, limits, line) {
  * @returns {Dismissal | null}
  */
 function judgeDoubtful (signals, limits, line) {
-  const { rise, growth, seconds, fit, score, lateAtMost, share, runway } = line
+  const { rise, growth, seconds, fit, score, late, lateAtMost, share, runway } = line
   const areFew = signals.liveHeapReadings < limits.slowingReadings
   if (lateAtMost < (areFew ? 0 : limits.levelsOffRatio)) return null
   const isSlow = growth < limits.slowestBytesPerSecond
@@ -149,9 +149,10 @@ function judgeDoubtful (signals, limits, line) {
   const least = isSlow
     ? limits.lastingRiseBytes
     : areFew || isNear ? limits.lastingLeastBytes : limits.suspectedRiseBytes
-  const isLikely = signals.liveHeapLastingTrend === null && rise >= least &&
-    score >= (areFew ? limits.fewDoubtScore : limits.doubtScore)
-  if (!isLikely) return null
+  const isLikely = rise >= least && (areFew
+    ? score >= limits.fewDoubtScore
+    : score >= limits.doubtScore && late >= limits.levelsOffRatio)
+  if (!isLikely || signals.liveHeapLastingTrend !== null) return null
   const lacks = areFew ? 'too few readings to judge' : 'a longer time decides'
   return ruleOutKnown(signals, limits, line) ?? unknown(
     `the live heap may have grown by ${formatBytes(rise)} in ${formatSeconds(seconds)}: ${lacks}`,

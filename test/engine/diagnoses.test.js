@@ -347,6 +347,9 @@ describe('js-heap-leak', () => {
     [{ rise: 17, score: 2.2 }, 10, 'unknown'],
     [{ rise: 10, score: 2.2 }, 10, 'ok'],
     [{ rise: 10, score: 2.2, slope: 0.2 }, 10, 'unknown'],
+    // By one of two estimates it levels off.
+    [{ rise: 17, score: 2.2, lateRatio: 0.3 }, 10, 'ok'],
+    [{ rise: 17, score: 2.2, lateRatio: 0.5 }, 10, 'unknown'],
     // A rise that falls at the end.
     [{ rise: 20, score: 1.2, lateRatio: -0.5, halvesRatio: -0.1 }, 9, 'ok'],
     // More slowly than minutes can judge.
