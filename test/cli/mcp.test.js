@@ -128,7 +128,7 @@ describe('memwatch mcp of a recording', () => {
       signal: 'liveHeapGrowthBytesPerSecond', unit: 'bytesPerSecond', text: expect.any(String)
     })
     expect(first.fix[0].predicted[0]).toMatchObject({ signal: 'liveHeapGrowthBytesPerSecond', to: 0 })
-    expect(others).toContainEqual(expect.stringMatching(/^native-memory-leak: ok: /))
+    expect(others).toContainEqual(expect.stringMatching(/^resource-leak: ok: no handles/))
   })
 
   it('explains one diagnosis, with the problems that are ruled out', async () => {
