@@ -146,14 +146,13 @@ function judgeDoubtful (signals, limits, line) {
     return unknown(`${sayRose(rise, seconds)}: too few readings to judge`, { seconds, keeps: true })
   }
   const isNear = growth * limits.criticalSeconds >= runway
-  const least = isSlow
-    ? limits.lastingRiseBytes
-    : areFew || isNear ? limits.lastingLeastBytes : limits.suspectedRiseBytes
+  const leastOfFast = areFew || isNear ? limits.lastingLeastBytes : limits.suspectedRiseBytes
+  const least = isSlow ? limits.lastingRiseBytes : leastOfFast
   const isLikely = rise >= least && (areFew
     ? score >= limits.fewDoubtScore
     : score >= limits.doubtScore && late >= limits.levelsOffRatio)
   if (!isLikely || signals.liveHeapLastingTrend !== null) return null
-  const lacks = areFew ? 'too few readings to judge' : 'a longer time decides'
+  const lacks = areFew ? 'too few readings to judge' : 'too uncertain to judge'
   return ruleOutKnown(signals, limits, line) ?? unknown(
     `the live heap may have grown by ${formatBytes(rise)} in ${formatSeconds(seconds)}: ${lacks}`,
     { seconds }

@@ -76,7 +76,8 @@ module.exports = defineDiagnosis({
     // Score of a rise that keeps a leak from being ruled out. A flat series reaches 2 once in 44
     // times.
     doubtScore: 2,
-    // The same with few readings, where a leak may have no higher score yet.
+    // The same with few readings, as a leak may have no higher score yet. A flat series reaches 1
+    // once in six times.
     fewDoubtScore: 1,
     // r² that makes a rise worth a suspicion: the rise is five times the scatter around the line.
     suspectedFit: 0.85,
@@ -107,8 +108,8 @@ module.exports = defineDiagnosis({
     // Growth of this size is worth a suspicion, however far the limit is: leaks of 0.7 MiB/s reach
     // it within a minute.
     suspectedRiseBytes: 16 * MIB,
-    // Growth that began in the last third of the readings is open if it would be worth a suspicion
-    // within this time.
+    // Growth that began in the last third of the readings rules nothing out if it would be worth a
+    // suspicion within this time.
     lateSeconds: 300,
     // If there are few readings, this share of the promoted bytes must have survived the next major
     // GC. Leaks under limits of 1 to 4 GiB measured 0.67–1.00, garbage that is promoted early

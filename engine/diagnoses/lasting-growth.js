@@ -21,8 +21,8 @@ const LASTING_LIMITS = Object.freeze({
   // measured below 4 from the second day on, leaks above 9.
   lastingScore: 4,
   // Growth of this many standard errors, on the last day as well, keeps a finding for this time: a
-  // cache that filled on the first day hides a leak of 2 MiB an hour until then. Most findings that
-  // are kept no longer end within six hours, when two days are known.
+  // cache that filled on the first day hides a leak of 2 MiB an hour until then. Without new
+  // evidence most findings end six hours later, when two days are known.
   lastingDoubtScore: 2,
   doubtSeconds: 42 * SECONDS_PER_HOUR,
   // Least growth for a confirmed finding, in standard errors.

@@ -106,7 +106,8 @@ function findPlace (signals, { placeShareRatio, countedShareRatio }, rise, growt
     return 'webassembly'
   }
   const external = signals.externalTrend?.rise ?? 0
-  // Messages that wait to be sent are no Buffers of the app any more: V8 does not count them.
+  // Node.js also counts messages that wait to be sent as Buffers. The app does not hold them, and
+  // V8 does not count them.
   const buffers = Math.min(external, signals.arrayBuffersTrend?.rise ?? 0)
   const isCounted = external > placeShareRatio * rise
   // Buffers with a little other external memory may together exceed the share.

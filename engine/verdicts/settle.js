@@ -176,9 +176,9 @@ const markEarlier = ({ evidence }) => evidence?.map(item =>
 
 /**
  * Time for which a state is held. An open diagnosis is ruled out only after half the time for which
- * its growth was observed, and a little later if the growth may go on. A ruled-out diagnosis
- * ignores new growth for half the time over which it was observed: at most OPEN_MOST_SECONDS,
- * unless the growth has been refuted.
+ * its growth was observed, or after up to OPEN_MOST_SECONDS if the growth may go on. A ruled-out
+ * diagnosis ignores new growth for half the time over which it was observed. That time is at most
+ * OPEN_MOST_SECONDS, unless the growth has been refuted.
  * @param {SettledState} before
  * @param {Judgement} judgement
  * @returns {number} seconds
