@@ -32,7 +32,9 @@ const versionOf = node =>
  *
  * @typedef {object} Collector
  * @property {string} address value of MEMWATCH_SOCKET
- * @property {Connection[]} connections in order of arrival, over all restarts of the listener
+ * @property {Connection[]} connections in order of their first bytes, over all restarts of the
+ *   listener; in order of arrival if it is hung. `memwatch doctor`, which tests run at the same time
+ *   for all processes of the machine, connects to each socket and sends nothing.
  * @property
  *   {<T>(look: (connections: Connection[]) => T, timeoutMs?: number) => Promise<Exclude<T, Falsy>>}
  *   until resolves to the first truthy result of the check, which runs after each arrival
@@ -71,7 +73,8 @@ async function startCollector ({ over = 'unix', mode = 'normal' } = {}) {
   const accept = socket => {
     /** @type {Connection} */
     const connection = { frames: [], broken: [], closed: false }
-    connections.push(connection)
+    const list = () => { if (!connections.includes(connection)) connections.push(connection) }
+    if (hung) list()
     sockets.add(socket)
     let rest = ''
     socket.on('error', () => {})
@@ -81,6 +84,7 @@ async function startCollector ({ over = 'unix', mode = 'normal' } = {}) {
       tellAll()
     })
     readers.push(() => socket.resume().setEncoding('utf8').on('data', chunk => {
+      list()
       const lines = (rest + chunk).split('\n')
       rest = /** @type {string} */ (lines.pop())
       for (const line of lines) if (line !== '') take(connection, line)
