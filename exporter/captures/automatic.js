@@ -56,7 +56,7 @@ const MOST_DEATHS = 1000
  * @typedef {import('./plan-capture').Found} Found
  * @typedef {Parameters<import('./captures').Captures['request']>[1]} Options
  * @typedef {{ rule: CaptureRule, target: Target, found: Found | undefined, options: Options,
- *   attempt: number }} Wish
+ *   attempt: number, isLast: boolean | undefined }} Wish
  */
 
 /** @param {unknown} error */
@@ -74,8 +74,8 @@ const isUrgent = ({ when }) => 'runwayBelowSeconds' in when
 const isMet = (when, { state }) => state === 'confirmed' || state === when.state
 
 /** @param {Wish} wish */
-const secondsOf = ({ rule, options: { seconds } }) =>
-  rule.isLast ? Infinity : seconds ?? kinds[rule.what].seconds
+const secondsOf = ({ rule, options: { seconds }, isLast }) =>
+  isLast ? Infinity : seconds ?? kinds[rule.what].seconds
 
 /** @param {Target} target */
 const keyOf = ({ name, thread }) => JSON.stringify([name, thread])
@@ -370,10 +370,11 @@ class AutomaticCaptures {
     }
     asked.set(rule.name, this.#now())
     const { name, names } = rule
+    const { isLast = rule.isLast, ...given } = plan
     const options = {
-      ...plan, rule: name, diagnosis: found?.diagnosis, ...(names && { names })
+      ...given, rule: name, diagnosis: found?.diagnosis, ...(names && { names })
     }
-    this.#waiting.push({ rule, target, found, options, attempt })
+    this.#waiting.push({ rule, target, found, options, attempt, isLast })
     return true
   }
 

@@ -37,10 +37,10 @@ const LEAST_INTERVAL_BYTES = {
   outside: { service: 4096, watched: 1024 }
 }
 /**
- * Duration of the CPU profile of a leak. Calls that retain memory may be short and rare, but the
- * profiler makes the app's event loop look busy: docs/captures.md.
+ * Duration of the CPU profile of a leak. It is short, because the profiler makes the app's event
+ * loop look busy: docs/captures.md.
  */
-const CPU_SECONDS = { service: 5, watched: 15 }
+const CPU_SECONDS = 5
 /**
  * Interval of the samples of a CPU profile that seeks calls of a few microseconds, and its
  * duration. The samples cost twice the CPU time of V8's usual ones, at four times their number.
@@ -48,8 +48,6 @@ const CPU_SECONDS = { service: 5, watched: 15 }
 const FINE = Object.freeze({
   intervalMicroseconds: 250, seconds: Object.freeze({ service: 5, watched: 10 })
 })
-/** The same if WebAssembly memory grows: WebAssembly computes much, so its calls show soon. */
-const WEBASSEMBLY_CPU_SECONDS = 5
 /**
  * Longest duration of a profile for a leak outside the heap, which yields few samples per second.
  * Samples that are closer together than this need less time, down to half of it.
@@ -85,7 +83,8 @@ const OUTSIDE_HEAP = new Set(['native-memory-leak', 'resource-leak', 'buffer-poo
  *   'evidence'>} Found
  * @typedef {keyof typeof INTERVAL_BYTES} Mode
  * @typedef {Pick<Parameters<import('./captures').Captures['request']>[1], 'kind' | 'seconds' |
- *   'intervalBytes' | 'intervalMicroseconds'>} Plan
+ *   'intervalBytes' | 'intervalMicroseconds'> & { isLast?: boolean }} Plan isLast: it waits for all
+ *   other captures
  */
 
 /**
@@ -264,9 +263,11 @@ function planCapture ({ what: kind, seconds, when, isNeeded, names }, target, fo
     return { kind, seconds: seconds ?? usual[modeOf(target)], intervalMicroseconds }
   }
   if (isNeeded) {
-    const isShort = found !== undefined && isOfWebAssembly(found)
-    const enough = isShort ? WEBASSEMBLY_CPU_SECONDS : CPU_SECONDS[modeOf(target)]
-    return { kind, seconds: seconds ?? enough }
+    const plan = { kind, seconds: seconds ?? CPU_SECONDS }
+    if (modeOf(target) === 'service') return plan
+    // The heap profile that already runs would end, and may name the owner of the memory soon.
+    const isLast = !found || !isOfWebAssembly(found)
+    return { ...plan, intervalMicroseconds: FINE.intervalMicroseconds, isLast }
   }
   if (kind !== 'heap_profile') return { kind, seconds }
   if (found && !mayProfile(target, found)) return undefined

@@ -230,6 +230,23 @@ describe('a rule', () => {
           intervalMicroseconds: 250
         }])
   })
+  it.each([
+    ['in a service', [], { seconds: 5 }],
+    ['for a person who waits', ['force_gc'], { seconds: 5, intervalMicroseconds: 250 }]
+  ])('samples the calls of a native leak %s', (_, commands, expected) => {
+    const { automatic, asked } =
+      make(defaultRules.filter(({ name }) => name === 'native-memory-leak-calls'))
+    automatic.changed(targetOf('shop', { commands: ['capture', ...commands] }), leak(null, {
+      diagnosis: 'native-memory-leak', evidence: []
+    }))
+    expect(asked).toEqual([{
+      target: 'shop',
+      kind: 'cpu_profile',
+      rule: 'native-memory-leak-calls',
+      diagnosis: 'native-memory-leak',
+      ...expected
+    }])
+  })
   it('that samples the calls that open files replaces no other CPU profile', async () => {
     const { automatic, asked, next } = make(defaultRules.filter(({ name }) =>
       ['resource-leak-opens', 'event-loop-blocked'].includes(name)))

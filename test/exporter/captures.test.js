@@ -1726,7 +1726,7 @@ describe('automatic captures', () => {
     [['capture'], 9, ['heap_profile'], 0],
     // V8 also counts WebAssembly memory, which grows by calls.
     [['capture', 'force_gc'], 9, ['cpu_profile', 'heap_profile'], 3, true]
-  ])('with %j of a native leak, %d of 10 MiB external: the shortest first', async (
+  ])('with %j of a native leak, %d of 10 MiB external: %j', async (
     commands, external, kinds, majors, isWebAssembly = false
   ) => {
     const { automatic, asked, next } = make()
