@@ -175,9 +175,10 @@ function heapSites ({ before, after }, { of, owns, isEarly, isOver }, hello, sou
     // A bundle is one file with many packages, in which methods of any package have a called name.
     const mayBe = (/** @type {import('./inlined').Callee} */ { name, ...callee }) =>
       locate({ ...callee, function: name }, sources, hello.name).package === owner
-    return of === 'allocated bytes'
-      ? callees.allOf(site, mayBe).slice(0, NAMED_SITES)
-      : callees.of(site, mayBe) ?? []
+    if (of === 'allocated bytes') return callees.allOf(site, mayBe).slice(0, NAMED_SITES)
+    const callee = callees.of(site, mayBe)
+    // Objects that own native memory may come from any call, also of one whose result is not used.
+    return callee ? { ...callee, isLikelier: callee.isLikelier && (callee.keeps || !owns) } : []
   }
   const placeIn = (/** @type {import('./heap-suspects').HeapSite} */ site) =>
     placeOf(locate(site, sources, hello.name))
@@ -301,13 +302,15 @@ function locate (site, sources, app) {
  *   inlinedIn: caller, if only its text names the function; calledBy: caller that has more bytes
  */
 
+/** @typedef {import('./inlined').Callee & { isLikelier?: boolean }} PossibleSite */
+
 /**
- * Sites, each followed by functions that may have been inlined into it. A function that retains
- * objects, and is a site itself, comes before its caller instead: V8 counts for the caller what it
- * allocates once it is inlined.
+ * Sites, each followed by functions that may have been inlined into it, or preceded by one that is
+ * likelier. A function that retains objects, and is a site itself, comes before its caller as well:
+ * V8 counts for the caller what it allocates once it is inlined.
  * @param {HeapSite[]} sites most bytes first
- * @param {(site: HeapSite) => import('./inlined').Callee | import('./inlined').Callee[]} inlinedAt
- *   returns the callee that most likely retains the objects, or all callees that may allocate
+ * @param {(site: HeapSite) => PossibleSite | PossibleSite[]} inlinedAt returns the callee that most
+ *   likely retains the objects, or all callees that may allocate
  * @returns {ListedSite[]}
  */
 function withInlined (sites, inlinedAt) {
@@ -324,22 +327,34 @@ function withInlined (sites, inlinedAt) {
     const isLater = keeper !== undefined && !listed.has(keeper) &&
       keeper.bytes >= LEAST_KEEPER_RATIO * site.bytes
     if (isLater) listed.add(keeper)
+    const itself = { ...site, inlinedIn: null, calledBy: null }
+    if (isLater) return [{ ...keeper, inlinedIn: null, calledBy: site }, itself]
+    const callees = [found].flat().filter(callee => !siteOf(callee))
+    const before = callees.filter(({ isLikelier }) => isLikelier)
+    const after = callees.filter(callee => !before.includes(callee))
     return [
-      ...(isLater ? [{ ...keeper, inlinedIn: null, calledBy: site }] : []),
-      { ...site, inlinedIn: null, calledBy: null },
-      ...[found].flat().filter(callee => !siteOf(callee)).map(({ name, file, line, column }) => ({
-        ...site,
-        function: name,
-        file,
-        line,
-        column,
-        through: [packageOf(file) ?? '', ...site.through].filter(Boolean),
-        inlinedIn: site,
-        calledBy: null
-      }))
+      ...before.map(callee => siteOfCallee(callee, site)),
+      itself,
+      ...after.map(callee => siteOfCallee(callee, site))
     ]
   })
 }
+
+/**
+ * @param {PossibleSite} callee
+ * @param {HeapSite} site caller, into which V8 may have inlined it
+ * @returns {ListedSite}
+ */
+const siteOfCallee = ({ name, file, line, column }, site) => ({
+  ...site,
+  function: name,
+  file,
+  line,
+  column,
+  through: [packageOf(file) ?? '', ...site.through].filter(Boolean),
+  inlinedIn: site,
+  calledBy: null
+})
 
 /**
  * @param {Parameters<typeof locate>[0] & { share: number, via: string | null }} site

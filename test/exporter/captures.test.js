@@ -709,7 +709,7 @@ describe('suspects', () => {
     }
   )
   it.each([
-    ['heap_profile', ['(anonymous)', 'remember']],
+    ['heap_profile', ['remember', '(anonymous)']],
     ['allocation_profile', ['(anonymous)', 'remember', 'render']]
   ])('of a %s name possibly inlined functions', (kind, expected) => {
     const file = path.join(folder, 'app.js')
@@ -723,7 +723,7 @@ describe('suspects', () => {
     const suspects = suspectsOf(/** @type {any} */ ({ ...capture, kind }), write(profile), hello(), files())
     expect(suspects?.sites.map(site => site.function)).toEqual(expected)
     expect(shortText(suspects)).toContain(
-      `; remember ${file}:2 – perhaps, inlined into (anonymous) ${file}:1`
+      `remember ${file}:2 – perhaps, inlined into (anonymous) ${file}:1`
     )
   })
   /**
@@ -1054,6 +1054,40 @@ describe('functions possibly inlined into a suspect', () => {
     return found && `${found.name} ${found.file}:${found.line}`
   }
   const handler = 'const handler = request => {\n  remember(request.id)\n}\n'
+  const KEEPER = 'const kept = []; function remember (row) { kept.push({ row }) }\n'
+  const ADDER = 'const kept = []; function remember (row) { kept.push(row) }\n'
+  const MAKER = 'function remember (row) { return { row } }\n'
+  it.each([
+    ['keeps objects of its own', KEEPER, 'const rows = [row]; remember(rows); send(rows)', true],
+    ['keeps what its caller creates', ADDER, 'const rows = [row]; remember(rows)', false],
+    ['keeps what others create', ADDER, 'remember(row)', true],
+    ['keeps, as its caller may', KEEPER, 'all = [...all, row]; remember(row)', false],
+    ['keeps, beside a callback that another module may keep', KEEPER,
+      'bus.listen(() => row.id); remember([row])', false],
+    ['keeps, beside a callback that is called at once', KEEPER,
+      'remember([row].map(each => each + row.id))', true],
+    ['alone allocates', MAKER, 'remember(row).id++', true],
+    ['allocates, and its caller only throws', MAKER,
+      "if (!row) throw new Error('no ' + row); remember(row)", true],
+    ['allocates, and its caller drops other results', MAKER,
+      'await store.write(remember(row)).catch(error => log(error)); out.status(2).end()', true],
+    ['allocates, and its caller uses other results', MAKER, 'remember(JSON.parse(row))', false],
+    ['allocates, and its caller joins strings', MAKER, "send(remember('id ' + row))", false],
+    ['allocates, beside a callback with variables of its caller', MAKER,
+      'remember(row); done.then(() => row)', false],
+    ['allocates, beside another one', MAKER + 'function render (row) { return [row] }\n',
+      'remember(row); render(row)', false],
+    ['allocates, beside one that only throws objects',
+      MAKER + "function check (row) { if (!row) throw new Error('none') }\n",
+      'check(row); remember(row)', true]
+  ])('are likelier than their caller or not: one that %s', (_, callees, body, expected) => {
+    const source = `${callees}const handler = async row => {\n${body} }\n`
+    const lines = source.slice(0, source.indexOf('=> {\n')).split('\n')
+    const found = new InlinedCallees(() => source).of({
+      file: '/srv/app.js', line: lines.length, column: /** @type {string} */ (lines.at(-1)).length
+    })
+    expect([found?.name, found?.isLikelier]).toEqual(['remember', expected])
+  })
   it.each([
     [
       'a function that keeps',

@@ -1,0 +1,221 @@
+'use strict'
+
+const path = require('node:path')
+const acorn = require('acorn')
+
+/** Functions of a source file, and a walk through its syntax, within a budget of work. */
+
+/** Types of nodes that are functions. */
+const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression'])
+
+/** @typedef {any} Node an ESTree node with start, end and loc */
+/**
+ * @typedef {{ file: string, functions: { name: string, node: Node }[], byName: Map<string, Node[]>,
+ *   imports: Map<string, { from: string, name: string }> }} Module
+ */
+
+/**
+ * Error for sources that need more memory or time than a capture is worth; no function is named
+ * then.
+ */
+class SpentError extends Error {}
+
+/** A budget of countable work. */
+class Budget {
+  #left
+
+  /** @param {number} most */
+  constructor (most) {
+    this.#left = most
+  }
+
+  /**
+   * @param {number} [count]
+   * @throws {SpentError}
+   */
+  spend (count = 1) {
+    if ((this.#left -= count) < 0) throw new SpentError('too much to walk through')
+  }
+}
+
+/**
+ * @param {string} source
+ * @param {Budget} tokens
+ * @returns {Node | undefined}
+ * @throws {SpentError}
+ */
+function parse (source, tokens) {
+  for (const sourceType of /** @type {const} */ (['script', 'module'])) {
+    try {
+      return acorn.parse(source, {
+        ecmaVersion: 'latest',
+        sourceType,
+        allowHashBang: true,
+        allowReturnOutsideFunction: sourceType === 'script',
+        locations: true,
+        onToken: () => tokens.spend()
+      })
+    } catch (error) {
+      if (error instanceof SpentError) throw error
+      // The source is not of this type, so the next type is tried.
+    }
+  }
+}
+
+/**
+ * A node and all nodes below it.
+ * @param {Node} node
+ * @param {Budget} visits
+ * @returns {Node[]} nodes in the order of the source
+ * @throws {SpentError}
+ */
+function nodesIn (node, visits) {
+  const found = []
+  const pending = [node]
+  while (pending.length > 0) {
+    const next = /** @type {Node} */ (pending.pop())
+    visits.spend()
+    found.push(next)
+    const end = pending.length
+    for (const key in next) {
+      const child = next[key]
+      if (Array.isArray(child)) for (const item of child) pushNode(item, pending)
+      else pushNode(child, pending)
+    }
+    // The children are reversed, so that the first child is popped next.
+    for (let low = end, high = pending.length - 1; low < high; low++, high--) {
+      [pending[low], pending[high]] = [pending[high], pending[low]]
+    }
+  }
+  return found
+}
+
+/**
+ * @param {unknown} child field of a node: a node, a list of nodes, or another value
+ * @param {Node[]} nodes
+ */
+function pushNode (child, nodes) {
+  if (typeof child === 'object' && child !== null && typeof /** @type {Node} */ (child).type === 'string') nodes.push(child)
+}
+
+/**
+ * @param {Module['functions']} functions
+ * @returns {Module['byName']}
+ */
+function groupedByName (functions) {
+  /** @type {Module['byName']} */
+  const byName = new Map()
+  for (const { name, node } of functions) {
+    const nodes = byName.get(name)
+    if (nodes) nodes.push(node)
+    else byName.set(name, [node])
+  }
+  return byName
+}
+
+/**
+ * Functions in a file, with the names by which they can be called.
+ * @param {Node} tree
+ * @param {Budget} visits
+ */
+function functionsIn (tree, visits) {
+  /** @type {{ name: string, node: Node }[]} */
+  const found = []
+  const take = (/** @type {Node} */ name, /** @type {Node} */ node) => {
+    if (node && FUNCTIONS.has(node.type)) { found.push({ name: name?.name ?? name?.value ?? '', node }) }
+  }
+  for (const node of nodesIn(tree, visits)) {
+    if (node.type === 'FunctionDeclaration') take(node.id, node)
+    else if (node.type === 'VariableDeclarator') take(node.id, node.init)
+    else if (
+      node.type === 'MethodDefinition' ||
+      node.type === 'Property' ||
+      node.type === 'PropertyDefinition'
+    ) { take(node.key, node.value) } else if (node.type === 'AssignmentExpression') { take(node.left.type === 'MemberExpression' ? node.left.property : node.left, node.right) } else if (FUNCTIONS.has(node.type)) found.push({ name: '', node })
+  }
+  return found
+}
+
+/**
+ * Imports from other files of the app, by their names in this file.
+ * @param {Node} tree
+ * @param {string} folder
+ * @param {Budget} visits
+ */
+function importsIn (tree, folder, visits) {
+  /** @type {Map<string, { from: string, name: string }>} */
+  const imports = new Map()
+  for (const node of nodesIn(tree, visits)) {
+    if (node.type === 'ImportDeclaration' && node.source.value.startsWith('.')) {
+      for (const { local, imported } of node.specifiers) {
+        imports.set(local.name, {
+          from: path.resolve(folder, node.source.value),
+          name: imported?.name ?? local.name
+        })
+      }
+    }
+    if (
+      node.type !== 'VariableDeclarator' ||
+      node.init?.callee?.name !== 'require' ||
+      !String(node.init.arguments[0]?.value).startsWith('.')
+    ) { continue }
+    const from = path.resolve(folder, node.init.arguments[0].value)
+    if (node.id.type === 'Identifier') imports.set(node.id.name, { from, name: node.id.name })
+    else {
+      for (const { key, value } of node.id.properties ?? []) {
+        if (key && value?.name) imports.set(value.name, { from, name: key.name })
+      }
+    }
+  }
+  return imports
+}
+
+/**
+ * @param {Module} module
+ * @param {{ line: number, column: number }} place
+ * @returns {Node | undefined}
+ */
+function innermost ({ functions }, { line, column }) {
+  const at = (/** @type {{ line: number, column: number }} */ a, /** @type {{ line: number, column: number }} */ b) => a.line - b.line || a.column - b.column
+  const here = { line, column: column - 1 }
+  return functions
+    .map(({ node }) => node)
+    .filter(({ loc }) => at(loc.start, here) <= 0 && at(here, loc.end) < 0)
+    .sort((a, b) => a.end - a.start - (b.end - b.start))[0]
+}
+
+/**
+ * @param {Node} node of a member expression
+ * @returns {string} name of its object, or `this`
+ */
+function rootOf (node) {
+  let root = node
+  while (root.type === 'MemberExpression' || root.type === 'CallExpression') { root = root.object ?? root.callee }
+  return root.type === 'ThisExpression' ? 'this' : root.name ?? ''
+}
+
+/**
+ * @param {Node} callee of a call
+ * @returns {string | undefined} name of the called function or method
+ */
+const nameOf = callee =>
+  callee.type === 'Identifier'
+    ? callee.name
+    : callee.type === 'MemberExpression' ? callee.property.name : undefined
+
+/**
+ * @param {Node} pattern
+ * @param {Budget} visits
+ * @returns {string[]} names bound by the pattern
+ */
+const namesOf = (pattern, visits) =>
+  pattern
+    ? nodesIn(pattern, visits)
+      .filter(({ type }) => type === 'Identifier')
+      .map(({ name }) => name)
+    : []
+
+module.exports = {
+  Budget, FUNCTIONS, SpentError, functionsIn, groupedByName, importsIn, innermost, nameOf, namesOf,
+  nodesIn, parse, rootOf
+}
