@@ -22,10 +22,11 @@ const INTERVAL_SHARE = 1 / 20
 const RISE_RATIO = 1.1
 
 /**
- * Time that a lower severity must last before it applies. Alerts wait for half of this time before
- * they fire.
+ * Time that a lower severity must last before it applies, by state. Alerts wait for half of the
+ * time of a confirmed finding before they fire. A suspicion has its first severity from few
+ * readings, so it may fall sooner.
  */
-const LOWER_AFTER_SECONDS = 300
+const LOWER_AFTER_SECONDS = Object.freeze({ confirmed: 300, suspected: 30 })
 
 /**
  * A diagnosis judged on a target, as the API and `memwatch run --json` return it.
@@ -210,9 +211,12 @@ function standingSeverity (diagnosis, { state, judgement }, target) {
   const { id } = diagnosis
   const severity = severityOf(diagnosis, judgement)
   const was = verdicts.find(verdict => verdict.diagnosis === id)?.state
-  const standing = was === 'confirmed' && state === 'confirmed' ? severities.get(id) : undefined
+  const lowerAfterSeconds = state === 'confirmed'
+    ? LOWER_AFTER_SECONDS.confirmed
+    : LOWER_AFTER_SECONDS.suspected
+  const standing = was === state ? severities.get(id) : undefined
   const falls = standing && SEVERITIES.indexOf(severity) > SEVERITIES.indexOf(standing.severity)
-  if (falls && nowSeconds - standing.seenAtSeconds < LOWER_AFTER_SECONDS) return standing.severity
+  if (falls && nowSeconds - standing.seenAtSeconds < lowerAfterSeconds) return standing.severity
   severities.set(id, { severity, seenAtSeconds: nowSeconds })
   return severity
 }

@@ -218,26 +218,27 @@ describe('evaluate', () => {
     expect(states).toEqual({ a: 'confirmed' })
     expect(errors).toContain('the fix of a failed')
   })
-  it('a severity rises at once, and falls after five minutes at a lower one', () => {
-    const at = { 10: 'info', 20: 'critical', 30: 'warning' }
-    let severity = 'info'
-    const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
-    const one = diagnosis('a', { judge: () => ({ state: 'confirmed', severity, summary: 'a' }) })
-    const seen = {}
-    for (let t = 2; t <= 340; t += 2) {
-      severity = at[t] ?? severity
-      target.take(frame({ sequence: t, uptimeSeconds: t }), 0)
-      evaluate(target, { diagnoses: [one] })
-      seen[t] = findCase(target).verdicts[0].severity
-    }
-    expect([seen[18], seen[20], seen[30], seen[326], seen[328]]).toEqual([
-      'info',
-      'critical',
-      'critical',
-      'critical',
-      'warning'
-    ])
-  })
+  it.each(/** @type {const} */ ([['confirmed', 328], ['suspected', 58]]))(
+    'a severity rises at once, and falls late: %s, after %d s', (state, fallsAt) => {
+      const at = { 10: 'info', 20: 'critical', 30: 'warning' }
+      let severity = 'info'
+      const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
+      const one = diagnosis('a', { judge: () => ({ state, severity, summary: 'a' }) })
+      const seen = {}
+      for (let t = 2; t <= 340; t += 2) {
+        severity = at[t] ?? severity
+        target.take(frame({ sequence: t, uptimeSeconds: t }), 0)
+        evaluate(target, { diagnoses: [one] })
+        seen[t] = findCase(target).verdicts[0].severity
+      }
+      expect([seen[18], seen[20], seen[30], seen[fallsAt - 2], seen[fallsAt]]).toEqual([
+        'info',
+        'critical',
+        'critical',
+        'critical',
+        'warning'
+      ])
+    })
   it('a confirmed cause is at least as severe as the symptom that it folds', () => {
     const { target } = run([
       diagnosis('cause', { explains: ['symptom'] }),
