@@ -2,7 +2,7 @@
 
 const path = require('node:path')
 const { heapHeadroom } = require('../data-folder/bounded-json')
-const { allocates, keeps, mayAllocate, mayKeep } = require('./retaining-code')
+const { allocates, handsOn, keeps, mayAllocate, mayKeep } = require('./retaining-code')
 const {
   Budget, SpentError, functionsIn, groupedByName, importsIn, innermost, nameOf, nodesIn,
   parse, rootOf
@@ -37,6 +37,12 @@ const DEPTH = 2
  *   allocates: boolean }} Callee line and column from 1
  */
 
+/**
+ * How a callee compares with its caller: `certain` if the caller itself hardly allocates,
+ * `likelier` if the callee retains objects and nothing shows that the caller's own are retained.
+ * @typedef {'possible' | 'likelier' | 'certain'} Rank
+ */
+
 /** Finds functions that V8 may have inlined, in the readable sources of an app. */
 class InlinedCallees {
   #sourceOf
@@ -61,9 +67,8 @@ class InlinedCallees {
    * @param {{ file: string, line: number, column: number }} place place of the caller, with line
    *   and column from 1
    * @param {(callee: Callee) => boolean} [mayBe] false for a callee that is no candidate
-   * @returns {Callee & { isLikelier: boolean } | undefined} undefined if the caller itself retains
-   *   objects, or if no callee may be responsible; isLikelier: true if it is likelier than its
-   *   caller
+   * @returns {Callee & { rank: Rank } | undefined} undefined if the caller itself retains objects,
+   *   or if no callee may be responsible
    */
   of (place, mayBe = () => true) {
     return this.#withinBudget(() => {
@@ -76,12 +81,23 @@ class InlinedCallees {
       if (!keeper && allocates(node, this.#visits)) return undefined
       const callee = keeper ?? found[0]
       if (!callee) return undefined
-      const isOnly = !mayAllocate(node, isKnown, this.#visits)
-      const isLikelier = keeper
-        ? isOnly || (keeper.allocates && !mayKeep(node, isKnown, this.#visits))
-        : isOnly && found.length === 1
-      return { ...callee, isLikelier }
+      return { ...callee, rank: this.#rankOf(callee, found.length === 1, node, isKnown) }
     })
+  }
+
+  /**
+   * @param {Callee} callee
+   * @param {boolean} isAlone true if no other callee allocates or retains
+   * @param {Node} caller
+   * @param {(call: Node) => boolean} isKnown true if the source of the called function is known
+   * @returns {Rank}
+   */
+  #rankOf (callee, isAlone, caller, isKnown) {
+    if (!mayAllocate(caller, isKnown, this.#visits)) {
+      return callee.keeps || isAlone ? 'certain' : 'possible'
+    }
+    if (!callee.keeps || mayKeep(caller, isKnown, this.#visits)) return 'possible'
+    return callee.allocates || !handsOn(caller, isKnown, this.#visits) ? 'likelier' : 'possible'
   }
 
   /**

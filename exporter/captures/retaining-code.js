@@ -83,6 +83,24 @@ function mayKeep (node, isKnown, visits) {
 }
 
 /**
+ * True if a function returns a value, or passes one to a function whose source is unknown. Either
+ * may keep it.
+ * @param {Node} node a function
+ * @param {(call: Node) => boolean} isKnown true if the source of the called function is known
+ * @param {Budget} visits
+ */
+function handsOn (node, isKnown, visits) {
+  if (node.body.type !== 'BlockStatement') return true
+  const all = nodesIn(node.body, visits)
+  return outsideRanges(all, all.filter(({ type }) => FUNCTIONS.has(type))).some(each => {
+    if (each.type === 'ReturnStatement') return each.argument !== null
+    const isCall = each.type === 'NewExpression' ||
+      (each.type === 'CallExpression' && !AT_ONCE.has(nameOf(each.callee) ?? '') && !isKnown(each))
+    return isCall && each.arguments.some((/** @type {Node} */ { type }) => type !== 'Literal')
+  })
+}
+
+/**
  * True if the source of a function creates objects or strings, other than errors that it throws.
  * @param {Node} node a function
  * @param {Budget} visits
@@ -177,4 +195,4 @@ const withoutErrors = nodes =>
 const outsideRanges = (nodes, ranges) => nodes.filter(({ start, end }) =>
   !ranges.some(range => range.start <= start && end <= range.end))
 
-module.exports = { allocates, keeps, mayAllocate, mayKeep }
+module.exports = { allocates, handsOn, keeps, mayAllocate, mayKeep }

@@ -170,6 +170,7 @@ function heapSites ({ before, after }, { of, owns, isEarly, isOver }, hello, sou
   const callees = new InlinedCallees(file => sources.text(file))
   // For a heap profile one callee is named, the one that most likely retains the objects; in an
   // allocation profile all callees may have allocated.
+  /** @returns {PossibleSite | PossibleSite[]} */
   const inlinedAt = (/** @type {import('./heap-suspects').HeapSite} */ site) => {
     const owner = locate(site, sources, hello.name).package
     // A bundle is one file with many packages, in which methods of any package have a called name.
@@ -177,8 +178,9 @@ function heapSites ({ before, after }, { of, owns, isEarly, isOver }, hello, sou
       locate({ ...callee, function: name }, sources, hello.name).package === owner
     if (of === 'allocated bytes') return callees.allOf(site, mayBe).slice(0, NAMED_SITES)
     const callee = callees.of(site, mayBe)
+    if (!callee) return []
     // Objects that own native memory may come from any call, also of one whose result is not used.
-    return callee ? { ...callee, isLikelier: callee.isLikelier && (callee.keeps || !owns) } : []
+    return owns && !callee.keeps ? { ...callee, rank: 'possible' } : callee
   }
   const placeIn = (/** @type {import('./heap-suspects').HeapSite} */ site) =>
     placeOf(locate(site, sources, hello.name))
@@ -302,7 +304,7 @@ function locate (site, sources, app) {
  *   inlinedIn: caller, if only its text names the function; calledBy: caller that has more bytes
  */
 
-/** @typedef {import('./inlined').Callee & { isLikelier?: boolean }} PossibleSite */
+/** @typedef {import('./inlined').Callee & { rank?: import('./inlined').Rank }} PossibleSite */
 
 /**
  * Sites, each followed by functions that may have been inlined into it, or preceded by one that is
@@ -323,14 +325,15 @@ function withInlined (sites, inlinedAt) {
     if (listed.has(site)) return []
     listed.add(site)
     const found = named.includes(site) ? inlinedAt(site) : []
-    const keeper = Array.isArray(found) || !found.keeps ? undefined : siteOf(found)
-    const isLater = keeper !== undefined && !listed.has(keeper) &&
-      keeper.bytes >= LEAST_KEEPER_RATIO * site.bytes
-    if (isLater) listed.add(keeper)
+    const callee = Array.isArray(found) ? undefined : found
+    const known = callee && siteOf(callee)
+    const isLater = known !== undefined && !listed.has(known) && (callee?.rank === 'certain' ||
+      (callee?.keeps && known.bytes >= LEAST_KEEPER_RATIO * site.bytes))
+    if (isLater) listed.add(known)
     const itself = { ...site, inlinedIn: null, calledBy: null }
-    if (isLater) return [{ ...keeper, inlinedIn: null, calledBy: site }, itself]
+    if (isLater) return [{ ...known, inlinedIn: null, calledBy: site }, itself]
     const callees = [found].flat().filter(callee => !siteOf(callee))
-    const before = callees.filter(({ isLikelier }) => isLikelier)
+    const before = callees.filter(({ rank = 'possible' }) => rank !== 'possible')
     const after = callees.filter(callee => !before.includes(callee))
     return [
       ...before.map(callee => siteOfCallee(callee, site)),

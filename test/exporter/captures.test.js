@@ -757,6 +757,14 @@ describe('suspects', () => {
     expect(suspects?.sites[0]).toMatchObject({ value: 600, inlinedIn: null })
     expect(suspects?.sites[0]).not.toHaveProperty('also')
   })
+  it.each([
+    ['retains', 'const kept = []; function remember () { kept.push({}) }'],
+    ['alone allocates', 'const kept = []; function remember () { return {} }']
+  ])('name a function first that %s, if its caller hardly allocates', (_, callee) => {
+    const source = `setInterval(() => { remember() })\n${callee}\n`
+    const suspects = ofCallerAndCallee('remember', source, [940, 60])
+    expect(suspects?.sites.map(site => site.function)).toEqual(['remember', '(anonymous)'])
+  })
   it('name the caller first if the function that retains has little beside it', () => {
     const suspects = ofCallerAndCallee(
       'count',
@@ -1058,35 +1066,41 @@ describe('functions possibly inlined into a suspect', () => {
   const ADDER = 'const kept = []; function remember (row) { kept.push(row) }\n'
   const MAKER = 'function remember (row) { return { row } }\n'
   it.each([
-    ['keeps objects of its own', KEEPER, 'const rows = [row]; remember(rows); send(rows)', true],
-    ['keeps what its caller creates', ADDER, 'const rows = [row]; remember(rows)', false],
-    ['keeps what others create', ADDER, 'remember(row)', true],
-    ['keeps, as its caller may', KEEPER, 'all = [...all, row]; remember(row)', false],
+    ['keeps objects of its own', KEEPER, 'const rows = [row]; remember(rows); send(rows)', 'likelier'],
+    ['keeps what its caller creates', ADDER, 'const rows = [row]; remember(rows)', 'likelier'],
+    ['keeps, and its caller returns objects', ADDER,
+      'const rows = [row]; remember(row.id); return rows', 'possible'],
+    ['keeps, and its caller passes objects on', ADDER,
+      'const rows = [row]; remember(row.id); queue.put(rows)', 'possible'],
+    ['keeps, beside calls with constants', ADDER,
+      "const rows = [row]; remember(rows); log('done')", 'likelier'],
+    ['keeps what others create', ADDER, 'remember(row)', 'certain'],
+    ['keeps, as its caller may', KEEPER, 'all = [...all, row]; remember(row)', 'possible'],
     ['keeps, beside a callback that another module may keep', KEEPER,
-      'bus.listen(() => row.id); remember([row])', false],
+      'bus.listen(() => row.id); remember([row])', 'possible'],
     ['keeps, beside a callback that is called at once', KEEPER,
-      'remember([row].map(each => each + row.id))', true],
-    ['alone allocates', MAKER, 'remember(row).id++', true],
+      'remember([row].map(each => each + row.id))', 'likelier'],
+    ['alone allocates', MAKER, 'remember(row).id++', 'certain'],
     ['allocates, and its caller only throws', MAKER,
-      "if (!row) throw new Error('no ' + row); remember(row)", true],
+      "if (!row) throw new Error('no ' + row); remember(row)", 'certain'],
     ['allocates, and its caller drops other results', MAKER,
-      'await store.write(remember(row)).catch(error => log(error)); out.status(2).end()', true],
-    ['allocates, and its caller uses other results', MAKER, 'remember(JSON.parse(row))', false],
-    ['allocates, and its caller joins strings', MAKER, "send(remember('id ' + row))", false],
+      'await store.write(remember(row)).catch(error => log(error)); out.status(2).end()', 'certain'],
+    ['allocates, and its caller uses other results', MAKER, 'remember(JSON.parse(row))', 'possible'],
+    ['allocates, and its caller joins strings', MAKER, "send(remember('id ' + row))", 'possible'],
     ['allocates, beside a callback with variables of its caller', MAKER,
-      'remember(row); done.then(() => row)', false],
+      'remember(row); done.then(() => row)', 'possible'],
     ['allocates, beside another one', MAKER + 'function render (row) { return [row] }\n',
-      'remember(row); render(row)', false],
+      'remember(row); render(row)', 'possible'],
     ['allocates, beside one that only throws objects',
       MAKER + "function check (row) { if (!row) throw new Error('none') }\n",
-      'check(row); remember(row)', true]
-  ])('are likelier than their caller or not: one that %s', (_, callees, body, expected) => {
+      'check(row); remember(row)', 'certain']
+  ])('have a rank beside their caller: one that %s', (_, callees, body, expected) => {
     const source = `${callees}const handler = async row => {\n${body} }\n`
     const lines = source.slice(0, source.indexOf('=> {\n')).split('\n')
     const found = new InlinedCallees(() => source).of({
       file: '/srv/app.js', line: lines.length, column: /** @type {string} */ (lines.at(-1)).length
     })
-    expect([found?.name, found?.isLikelier]).toEqual(['remember', expected])
+    expect([found?.name, found?.rank]).toEqual(['remember', expected])
   })
   it.each([
     [
