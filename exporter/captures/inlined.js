@@ -1,11 +1,12 @@
 'use strict'
 
 const path = require('node:path')
+const { EventEmitter } = require('node:events')
 const { heapHeadroom } = require('../data-folder/bounded-json')
-const { allocates, handsOn, keeps, mayAllocate, mayKeep } = require('./retaining-code')
+const { allocates, keeps, keepsForLong, mayAllocate } = require('./retaining-code')
 const {
-  Budget, SpentError, functionsIn, groupedByName, importsIn, innermost, nameOf, nodesIn,
-  parse, rootOf
+  Budget, SpentError, functionsIn, groupedByName, importsIn, innermost, instancesIn,
+  nameOf, nodesIn, parse, rootOf
 } = require('./source-tree')
 
 /**
@@ -29,18 +30,28 @@ const HEAP_SHARE = 0.5
  */
 const MOST_VISITS = 1_000_000
 /** Depth of inlining: V8 also inlines callees of inlined functions. */
-const DEPTH = 2
+const DEPTH = 3
+/** Objects whose methods have names that prove no call of a method of the app. */
+const BUILT_IN = [
+  Array.prototype, Map.prototype, Set.prototype, String.prototype, Promise.prototype,
+  EventEmitter.prototype, console, JSON, Object
+]
 /** @typedef {import('./source-tree').Node} Node */
 /** @typedef {import('./source-tree').Module} Module */
 /**
- * @typedef {{ name: string, file: string, line: number, column: number, keeps: boolean,
- *   allocates: boolean }} Callee line and column from 1
+ * @typedef {object} Callee
+ * @property {string} name
+ * @property {string} file
+ * @property {number} line from 1
+ * @property {number} column from 1
+ * @property {boolean} keeps
+ * @property {boolean} keepsForLong other than by a timer or listener for one event
+ * @property {boolean} isSure false if the call may be one of another function of the same name
  */
-
 /**
- * How a callee compares with its caller: `certain` if the caller itself hardly allocates,
- * `likelier` if the callee retains objects and nothing shows that the caller's own are retained.
- * @typedef {'possible' | 'likelier' | 'certain'} Rank
+ * @typedef {{ where: Module, wanted: string, nodes: Node[], isKnown: boolean, isSure: boolean }}
+ *   Called functions that a call may reach, with their module and name there; isKnown: true if it
+ *   can be no other function; isSure: true if another one is unlikely
  */
 
 /** Finds functions that V8 may have inlined, in the readable sources of an app. */
@@ -67,37 +78,28 @@ class InlinedCallees {
    * @param {{ file: string, line: number, column: number }} place place of the caller, with line
    *   and column from 1
    * @param {(callee: Callee) => boolean} [mayBe] false for a callee that is no candidate
-   * @returns {Callee & { rank: Rank } | undefined} undefined if the caller itself retains objects,
-   *   or if no callee may be responsible
+   * @returns {Callee & { isLikelier: boolean } | undefined} undefined if the caller itself retains
+   *   objects, or if no callee may be responsible; isLikelier: true if the caller itself hardly
+   *   allocates, so that the callee must have allocated the objects
    */
   of (place, mayBe = () => true) {
     return this.#withinBudget(() => {
       const module = this.#moduleOf(place.file)
       const node = module && innermost(module, place)
       if (!node || keeps(node, this.#visits)) return undefined
-      const isKnown = (/** @type {Node} */ call) => this.#calledBy(module, call).nodes.length > 0
       const found = each(this.#calleesOf(module, node, DEPTH).filter(mayBe))
-      const keeper = found.find(callee => callee.keeps)
-      if (!keeper && allocates(node, this.#visits)) return undefined
-      const callee = keeper ?? found[0]
+      const keepers = found.filter(callee => callee.keeps)
+      if (keepers.length === 0 && allocates(node, this.#visits)) return undefined
+      const lasting = keepers.filter(({ keepsForLong }) => keepsForLong)
+      const callee = lasting[0] ?? keepers[0] ?? found[0]
       if (!callee) return undefined
-      return { ...callee, rank: this.#rankOf(callee, found.length === 1, node, isKnown) }
+      const isOnly = found.length === 1 || lasting.length === 1
+      const isKnown = (/** @type {Node} */ call) => this.#calledBy(module, call, node).isKnown
+      return {
+        ...callee,
+        isLikelier: isOnly && callee.isSure && !mayAllocate(node, isKnown, this.#visits)
+      }
     })
-  }
-
-  /**
-   * @param {Callee} callee
-   * @param {boolean} isAlone true if no other callee allocates or retains
-   * @param {Node} caller
-   * @param {(call: Node) => boolean} isKnown true if the source of the called function is known
-   * @returns {Rank}
-   */
-  #rankOf (callee, isAlone, caller, isKnown) {
-    if (!mayAllocate(caller, isKnown, this.#visits)) {
-      return callee.keeps || isAlone ? 'certain' : 'possible'
-    }
-    if (!callee.keeps || mayKeep(caller, isKnown, this.#visits)) return 'possible'
-    return callee.allocates || !handsOn(caller, isKnown, this.#visits) ? 'likelier' : 'possible'
   }
 
   /**
@@ -145,14 +147,13 @@ class InlinedCallees {
     for (const call of nodesIn(caller, this.#visits).filter(
       ({ type }) => type === 'CallExpression'
     )) {
-      const { where, wanted, nodes } = this.#calledBy(module, call)
+      const { where, wanted, nodes, isSure } = this.#calledBy(module, call, caller)
       for (const node of nodes) {
-        if (node === caller) continue
         const found = this.#once(node, `callee ${depth}`, () =>
           this.#calleeAt(where, wanted, node, depth)
         )
         this.#visits.spend(1 + found.length)
-        for (const callee of found) callees.push(callee)
+        for (const callee of found) callees.push({ ...callee, isSure: isSure && callee.isSure })
       }
     }
     return callees
@@ -161,16 +162,47 @@ class InlinedCallees {
   /**
    * @param {Module} module
    * @param {Node} call in this module
-   * @returns {{ where: Module, wanted: string, nodes: Node[] }} functions that may be called, with
-   *   their module and name there
+   * @param {Node} caller function that contains the call
+   * @returns {Called}
    */
-  #calledBy (module, { callee }) {
+  #calledBy (module, { callee }, caller) {
     const name = nameOf(callee)
-    if (name === undefined) return { where: module, wanted: '', nodes: [] }
-    const imported = module.imports.get(callee.type === 'Identifier' ? name : rootOf(callee))
-    const where = imported ? this.#moduleOf(imported.from) : module
-    const wanted = imported && callee.type === 'Identifier' ? imported.name : name
-    return { where: where ?? module, wanted, nodes: where?.byName.get(wanted) ?? [] }
+    if (name === undefined) {
+      return { where: module, wanted: '', nodes: [], isKnown: false, isSure: false }
+    }
+    const isMember = callee.type === 'MemberExpression'
+    const root = isMember ? rootOf(callee, this.#visits) : name
+    const imported = module.imports.get(root)
+    const wanted = imported && !isMember ? imported.name : name
+    const where = imported
+      ? this.#moduleOf(imported.from)
+      : isMember ? this.#moduleWithMethod(module, name) : module
+    const found = (where?.byName.get(wanted) ?? []).filter(({ node }) => node !== caller)
+    const isDirect = callee.object?.type === 'ThisExpression' ||
+      (callee.object?.type === 'Identifier' && module.instances.has(root))
+    const isKnown = found.length > 0 &&
+      (imported !== undefined || (isMember ? isDirect : !found.some(({ isMethod }) => isMethod)))
+    return {
+      where: where ?? module,
+      wanted,
+      nodes: found.map(({ node }) => node),
+      isKnown,
+      isSure: isKnown || (root === 'this' && isMember && !isBuiltIn(name))
+    }
+  }
+
+  /**
+   * @param {Module} module
+   * @param {string} name
+   * @returns {Module | undefined} this module, or one that it requires, that has a function of this
+   *   name
+   */
+  #moduleWithMethod (module, name) {
+    if (module.byName.has(name) || isBuiltIn(name)) return module
+    for (const from of new Set([...module.imports.values()].map(({ from }) => from))) {
+      const other = this.#moduleOf(from)
+      if (other?.byName.has(name)) return other
+    }
   }
 
   /**
@@ -182,10 +214,18 @@ class InlinedCallees {
    * @returns {Callee[]}
    */
   #calleeAt (module, name, node, depth) {
-    const found = { keeps: keeps(node, this.#visits), allocates: allocates(node, this.#visits) }
+    const isKeeping = keeps(node, this.#visits)
     const { line, column } = node.loc.start
-    const own = found.keeps || found.allocates
-      ? [{ name, file: module.file, line, column: column + 1, ...found }]
+    const own = isKeeping || allocates(node, this.#visits)
+      ? [{
+          name,
+          file: module.file,
+          line,
+          column: column + 1,
+          keeps: isKeeping,
+          keepsForLong: isKeeping && keepsForLong(node, this.#visits),
+          isSure: true
+        }]
       : []
     return own.concat(this.#calleesOf(module, node, depth - 1))
   }
@@ -234,10 +274,14 @@ class InlinedCallees {
       file: found,
       functions,
       byName: groupedByName(functions),
-      imports: importsIn(tree, path.dirname(found), this.#visits)
+      imports: importsIn(tree, path.dirname(found), this.#visits),
+      instances: instancesIn(tree, this.#visits)
     }
   }
 }
+
+/** @param {string} name */
+const isBuiltIn = name => BUILT_IN.some(object => name in object)
 
 /**
  * @param {Callee[]} found

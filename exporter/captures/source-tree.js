@@ -5,13 +5,24 @@ const acorn = require('acorn')
 
 /** Functions of a source file, and a walk through its syntax, within a budget of work. */
 
+/**
+ * Depth limit of brackets: acorn parses by recursion, and V8 ends the process if it compiles a
+ * regular expression of acorn with little stack left. 3,000 brackets did that.
+ */
+const MOST_BRACKETS = 400
+const { braceL, braceR, bracketL, bracketR, dollarBraceL, parenL, parenR } = acorn.tokTypes
+const OPENING = new Set([braceL, bracketL, dollarBraceL, parenL])
+const CLOSING = new Set([braceR, bracketR, parenR])
+
 /** Types of nodes that are functions. */
 const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression'])
 
 /** @typedef {any} Node an ESTree node with start, end and loc */
+/** @typedef {{ name: string, node: Node, isMethod: boolean }} NamedFunction */
 /**
- * @typedef {{ file: string, functions: { name: string, node: Node }[], byName: Map<string, Node[]>,
- *   imports: Map<string, { from: string, name: string }> }} Module
+ * @typedef {{ file: string, functions: NamedFunction[], byName: Map<string, NamedFunction[]>,
+ *   imports: Map<string, { from: string, name: string }>, instances: Set<string> }} Module
+ *   instances: names of variables that are initialized by `new`
  */
 
 /**
@@ -46,6 +57,7 @@ class Budget {
  */
 function parse (source, tokens) {
   for (const sourceType of /** @type {const} */ (['script', 'module'])) {
+    let depth = 0
     try {
       return acorn.parse(source, {
         ecmaVersion: 'latest',
@@ -53,7 +65,11 @@ function parse (source, tokens) {
         allowHashBang: true,
         allowReturnOutsideFunction: sourceType === 'script',
         locations: true,
-        onToken: () => tokens.spend()
+        onToken: ({ type }) => {
+          tokens.spend()
+          if (OPENING.has(type) && ++depth > MOST_BRACKETS) throw new SpentError('too deep')
+          if (CLOSING.has(type)) depth--
+        }
       })
     } catch (error) {
       if (error instanceof SpentError) throw error
@@ -66,16 +82,18 @@ function parse (source, tokens) {
  * A node and all nodes below it.
  * @param {Node} node
  * @param {Budget} visits
+ * @param {(node: Node) => boolean} [isClosed] true for nodes below it that are not entered
  * @returns {Node[]} nodes in the order of the source
  * @throws {SpentError}
  */
-function nodesIn (node, visits) {
+function nodesIn (node, visits, isClosed = () => false) {
   const found = []
   const pending = [node]
   while (pending.length > 0) {
     const next = /** @type {Node} */ (pending.pop())
     visits.spend()
     found.push(next)
+    if (next !== node && isClosed(next)) continue
     const end = pending.length
     for (const key in next) {
       const child = next[key]
@@ -105,36 +123,52 @@ function pushNode (child, nodes) {
 function groupedByName (functions) {
   /** @type {Module['byName']} */
   const byName = new Map()
-  for (const { name, node } of functions) {
-    const nodes = byName.get(name)
-    if (nodes) nodes.push(node)
-    else byName.set(name, [node])
+  for (const each of functions) {
+    const others = byName.get(each.name)
+    if (others) others.push(each)
+    else byName.set(each.name, [each])
   }
   return byName
 }
+
+const METHODS = new Set(['MethodDefinition', 'Property', 'PropertyDefinition'])
 
 /**
  * Functions in a file, with the names by which they can be called.
  * @param {Node} tree
  * @param {Budget} visits
+ * @returns {Module['functions']}
  */
 function functionsIn (tree, visits) {
-  /** @type {{ name: string, node: Node }[]} */
+  /** @type {Module['functions']} */
   const found = []
-  const take = (/** @type {Node} */ name, /** @type {Node} */ node) => {
-    if (node && FUNCTIONS.has(node.type)) { found.push({ name: name?.name ?? name?.value ?? '', node }) }
+  const take = (/** @type {Node} */ name, /** @type {Node} */ node, isMethod = false) => {
+    if (node && FUNCTIONS.has(node.type)) {
+      found.push({ name: name?.name ?? name?.value ?? '', node, isMethod })
+    }
   }
   for (const node of nodesIn(tree, visits)) {
-    if (node.type === 'FunctionDeclaration') take(node.id, node)
-    else if (node.type === 'VariableDeclarator') take(node.id, node.init)
-    else if (
-      node.type === 'MethodDefinition' ||
-      node.type === 'Property' ||
-      node.type === 'PropertyDefinition'
-    ) { take(node.key, node.value) } else if (node.type === 'AssignmentExpression') { take(node.left.type === 'MemberExpression' ? node.left.property : node.left, node.right) } else if (FUNCTIONS.has(node.type)) found.push({ name: '', node })
+    const { type, left } = node
+    if (type === 'FunctionDeclaration') take(node.id, node)
+    else if (type === 'VariableDeclarator') take(node.id, node.init)
+    else if (METHODS.has(type)) take(node.key, node.value, true)
+    else if (type === 'AssignmentExpression') {
+      const isMember = left.type === 'MemberExpression'
+      take(isMember ? left.property : left, node.right, isMember)
+    } else if (FUNCTIONS.has(type)) found.push({ name: '', node, isMethod: true })
   }
   return found
 }
+
+/**
+ * @param {Node} tree
+ * @param {Budget} visits
+ * @returns {Module['instances']}
+ */
+const instancesIn = (tree, visits) => new Set(nodesIn(tree, visits)
+  .filter(({ type, id, init }) =>
+    type === 'VariableDeclarator' && id.type === 'Identifier' && init?.type === 'NewExpression')
+  .map(({ id }) => id.name))
 
 /**
  * Imports from other files of the app, by their names in this file.
@@ -186,11 +220,15 @@ function innermost ({ functions }, { line, column }) {
 
 /**
  * @param {Node} node of a member expression
+ * @param {Budget} visits
  * @returns {string} name of its object, or `this`
  */
-function rootOf (node) {
+function rootOf (node, visits) {
   let root = node
-  while (root.type === 'MemberExpression' || root.type === 'CallExpression') { root = root.object ?? root.callee }
+  while (root.type === 'MemberExpression' || root.type === 'CallExpression') {
+    visits.spend()
+    root = root.object ?? root.callee
+  }
   return root.type === 'ThisExpression' ? 'this' : root.name ?? ''
 }
 
@@ -198,24 +236,28 @@ function rootOf (node) {
  * @param {Node} callee of a call
  * @returns {string | undefined} name of the called function or method
  */
-const nameOf = callee =>
-  callee.type === 'Identifier'
-    ? callee.name
-    : callee.type === 'MemberExpression' ? callee.property.name : undefined
+function nameOf (callee) {
+  if (callee.type === 'Identifier') return callee.name
+  return callee.type === 'MemberExpression' && !callee.computed ? callee.property.name : undefined
+}
 
 /**
- * @param {Node} pattern
- * @param {Budget} visits
- * @returns {string[]} names bound by the pattern
+ * @param {Node | null} pattern
+ * @returns {string[]} names bound by the pattern, without those in its default values
  */
-const namesOf = (pattern, visits) =>
-  pattern
-    ? nodesIn(pattern, visits)
-      .filter(({ type }) => type === 'Identifier')
-      .map(({ name }) => name)
-    : []
+function namesOf (pattern) {
+  switch (pattern?.type) {
+    case 'Identifier': return [pattern.name]
+    case 'AssignmentPattern': return namesOf(pattern.left)
+    case 'RestElement': return namesOf(pattern.argument)
+    case 'ArrayPattern': return pattern.elements.flatMap(namesOf)
+    case 'ObjectPattern':
+      return pattern.properties.flatMap((/** @type {Node} */ each) => namesOf(each.value ?? each))
+    default: return []
+  }
+}
 
 module.exports = {
-  Budget, FUNCTIONS, SpentError, functionsIn, groupedByName, importsIn, innermost, nameOf, namesOf,
-  nodesIn, parse, rootOf
+  Budget, FUNCTIONS, SpentError, functionsIn, groupedByName, importsIn, innermost, instancesIn,
+  nameOf, namesOf, nodesIn, parse, rootOf
 }

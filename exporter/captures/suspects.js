@@ -180,7 +180,7 @@ function heapSites ({ before, after }, { of, owns, isEarly, isOver }, hello, sou
     const callee = callees.of(site, mayBe)
     if (!callee) return []
     // Objects that own native memory may come from any call, also of one whose result is not used.
-    return owns && !callee.keeps ? { ...callee, rank: 'possible' } : callee
+    return { ...callee, isLikelier: callee.isLikelier && (callee.keeps || !owns) }
   }
   const placeIn = (/** @type {import('./heap-suspects').HeapSite} */ site) =>
     placeOf(locate(site, sources, hello.name))
@@ -304,7 +304,7 @@ function locate (site, sources, app) {
  *   inlinedIn: caller, if only its text names the function; calledBy: caller that has more bytes
  */
 
-/** @typedef {import('./inlined').Callee & { rank?: import('./inlined').Rank }} PossibleSite */
+/** @typedef {import('./inlined').Callee & { isLikelier?: boolean }} PossibleSite */
 
 /**
  * Sites, each followed by functions that may have been inlined into it, or preceded by one that is
@@ -327,13 +327,13 @@ function withInlined (sites, inlinedAt) {
     const found = named.includes(site) ? inlinedAt(site) : []
     const callee = Array.isArray(found) ? undefined : found
     const known = callee && siteOf(callee)
-    const isLater = known !== undefined && !listed.has(known) && (callee?.rank === 'certain' ||
+    const isLater = known !== undefined && !listed.has(known) && (callee?.isLikelier ||
       (callee?.keeps && known.bytes >= LEAST_KEEPER_RATIO * site.bytes))
     if (isLater) listed.add(known)
     const itself = { ...site, inlinedIn: null, calledBy: null }
     if (isLater) return [{ ...known, inlinedIn: null, calledBy: site }, itself]
     const callees = [found].flat().filter(callee => !siteOf(callee))
-    const before = callees.filter(({ rank = 'possible' }) => rank !== 'possible')
+    const before = callees.filter(({ isLikelier }) => isLikelier)
     const after = callees.filter(callee => !before.includes(callee))
     return [
       ...before.map(callee => siteOfCallee(callee, site)),

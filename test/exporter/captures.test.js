@@ -1063,44 +1063,87 @@ describe('functions possibly inlined into a suspect', () => {
   }
   const handler = 'const handler = request => {\n  remember(request.id)\n}\n'
   const KEEPER = 'const kept = []; function remember (row) { kept.push({ row }) }\n'
-  const ADDER = 'const kept = []; function remember (row) { kept.push(row) }\n'
   const MAKER = 'function remember (row) { return { row } }\n'
+  const SLEEP = 'const sleep = ms => new Promise(resolve => setTimeout(resolve, ms))\n'
   it.each([
-    ['keeps objects of its own', KEEPER, 'const rows = [row]; remember(rows); send(rows)', 'likelier'],
-    ['keeps what its caller creates', ADDER, 'const rows = [row]; remember(rows)', 'likelier'],
-    ['keeps, and its caller returns objects', ADDER,
-      'const rows = [row]; remember(row.id); return rows', 'possible'],
-    ['keeps, and its caller passes objects on', ADDER,
-      'const rows = [row]; remember(row.id); queue.put(rows)', 'possible'],
-    ['keeps, beside calls with constants', ADDER,
-      "const rows = [row]; remember(rows); log('done')", 'likelier'],
-    ['keeps what others create', ADDER, 'remember(row)', 'certain'],
-    ['keeps, as its caller may', KEEPER, 'all = [...all, row]; remember(row)', 'possible'],
-    ['keeps, beside a callback that another module may keep', KEEPER,
-      'bus.listen(() => row.id); remember([row])', 'possible'],
-    ['keeps, beside a callback that is called at once', KEEPER,
-      'remember([row].map(each => each + row.id))', 'likelier'],
-    ['alone allocates', MAKER, 'remember(row).id++', 'certain'],
-    ['allocates, and its caller only throws', MAKER,
-      "if (!row) throw new Error('no ' + row); remember(row)", 'certain'],
-    ['allocates, and its caller drops other results', MAKER,
-      'await store.write(remember(row)).catch(error => log(error)); out.status(2).end()', 'certain'],
-    ['allocates, and its caller uses other results', MAKER, 'remember(JSON.parse(row))', 'possible'],
-    ['allocates, and its caller joins strings', MAKER, "send(remember('id ' + row))", 'possible'],
-    ['allocates, beside a callback with variables of its caller', MAKER,
-      'remember(row); done.then(() => row)', 'possible'],
-    ['allocates, beside another one', MAKER + 'function render (row) { return [row] }\n',
-      'remember(row); render(row)', 'possible'],
-    ['allocates, beside one that only throws objects',
+    ['creates an array', KEEPER, 'const rows = [row]; remember(rows)', false],
+    ['creates nothing', KEEPER, 'remember(row)', true],
+    ['creates nothing, and the only callee keeps nothing', MAKER, 'remember(row).id++', true],
+    ['creates only an error', KEEPER, "if (!row) throw new Error('no ' + row); remember(row)", true],
+    ['calls one that only throws objects',
       MAKER + "function check (row) { if (!row) throw new Error('none') }\n",
-      'check(row); remember(row)', 'certain']
-  ])('have a rank beside their caller: one that %s', (_, callees, body, expected) => {
-    const source = `${callees}const handler = async row => {\n${body} }\n`
+      'check(row); remember(row)', true],
+    ['drops the results of unknown functions', KEEPER,
+      'remember(row).catch(error => log(error)); out.status(2).end()', true],
+    ['uses the results of unknown functions', KEEPER, 'remember(JSON.parse(row))', false],
+    ['enlarges an object by an unknown function', KEEPER,
+      'Object.assign(all, row); remember(row)', false],
+    ['joins strings', KEEPER, 'remember(row.first + row.last)', false],
+    ['lengthens a string', KEEPER, 'text += row; remember(row)', false],
+    ['adds numbers', KEEPER, 'remember(+row.id + 1)', true],
+    ['copies with a rest pattern', KEEPER, 'const { id, ...rest } = row; remember(id)', false],
+    ['creates a regular expression', KEEPER, 'remember(/a/g)', false],
+    ['has a callback with its variables', KEEPER, 'remember(row); done.then(() => row)', false],
+    ['has a callback that hides its variables', KEEPER,
+      'remember(row); done.then(() => { send(row); rows.map(row => row.id) })', false],
+    ['has a callback without its variables', KEEPER, 'remember(row); done.then(() => log())', true],
+    ['calls another one that allocates', MAKER + 'function render (row) { return [row] }\n',
+      'remember(row); render(row)', false],
+    ['calls one that only sets a timer as well', SLEEP + KEEPER, 'remember(row); sleep(9)', true],
+    ['calls another one that keeps', KEEPER + 'function store (row) { all[row.id] = row }\n',
+      'remember(row); store(row)', false],
+    ['calls a function by the name of a method',
+      'class Audit { log (row) { this.rows.push({ row }) } }\n', 'console.log(row)', false],
+    ['calls a method of an instance',
+      'class Audit { log (row) { this.rows.push({ row }) } }\nconst audit = new Audit()\n',
+      'audit.log(row)', true],
+    ['has the name of an unknown method', KEEPER, 'remember(io.handler(row))', false]
+  ])('are likelier than a caller or not that %s', (_, callees, body, expected) => {
+    const source = `${callees}const handler = row => {\n${body} }\n`
     const lines = source.slice(0, source.indexOf('=> {\n')).split('\n')
     const found = new InlinedCallees(() => source).of({
       file: '/srv/app.js', line: lines.length, column: /** @type {string} */ (lines.at(-1)).length
     })
-    expect([found?.name, found?.rank]).toEqual(['remember', expected])
+    expect(found).toBeDefined()
+    expect(found?.isLikelier).toBe(expected)
+  })
+  it('are not likelier than an asynchronous caller, which creates a promise', () => {
+    const source = `${KEEPER}async function handler (row) {\nremember(row) }\n`
+    const found = new InlinedCallees(() => source).of({ file: '/srv/app.js', line: 2, column: 1 })
+    expect([found?.name, found?.isLikelier]).toEqual(['remember', false])
+  })
+  it('are found three calls away, as methods of imported classes', () => {
+    const files = {
+      '/srv/app.js': "const { Store } = require('./store')\n" +
+        'class House { constructor () { this.store = new Store() }\n' +
+        'move (id) { this.store.record(id) } }\nconst house = new House()\n' +
+        'function lift (id) { house.move(id) }\nconst tick = id => { lift(id) }',
+      '/srv/store.js': 'exports.Store = class { record (id) { this.all.push({ id }) } }'
+    }
+    const found = new InlinedCallees(file => files[file])
+      .of({ file: '/srv/app.js', line: 6, column: 14 })
+    expect(found).toMatchObject({ name: 'record', file: '/srv/store.js', isLikelier: true })
+  })
+  it('are none in sources so deep that V8 could end the process', () => {
+    const deep = times => 'throw (() => { '.repeat(times) + '})()'.repeat(times)
+    const calleeIn = source => new InlinedCallees(() => source)
+      .of({ file: '/srv/app.js', line: 2, column: 17 })
+    const source = times => `${KEEPER}const handler = row => { remember(row); ${deep(times)} }`
+    expect(calleeIn(source(100))?.name).toBe('remember')
+    expect(calleeIn(source(1500))).toBe(undefined)
+  })
+  it.each([
+    ['throws', 'throw e;'], ['callbacks', 'q(()=>1);'], ['calls in a chain', '.b(()=>1)', 'q']
+  ])('take time in proportion to the source: %s', (_, piece, start = '') => {
+    const took = [1, 4].map(times => Math.min(...[1, 2, 3].map(() => {
+      const source = `${KEEPER}const handler = row => { remember(row);${start}` +
+        `${piece.repeat(times * 2500)} }`
+      const callees = new InlinedCallees(() => source, { headroomBytes: 4e9 })
+      const began = process.hrtime.bigint()
+      callees.of({ file: '/srv/app.js', line: 2, column: 17 })
+      return Number(process.hrtime.bigint() - began)
+    })))
+    expect(took[1]).toBeLessThan(10 * took[0])
   })
   it.each([
     [
