@@ -87,7 +87,7 @@ class InlinedCallees {
       const module = this.#moduleOf(place.file)
       const node = module && innermost(module, place)
       if (!node || keeps(node, this.#visits)) return undefined
-      const found = each(this.#calleesOf(module, node, DEPTH).filter(mayBe))
+      const found = uniqueOf(this.#calleesOf(module, node, DEPTH).filter(mayBe))
       const keepers = found.filter(callee => callee.keeps)
       if (keepers.length === 0 && allocates(node, this.#visits)) return undefined
       const lasting = keepers.filter(({ keepsForLong }) => keepsForLong)
@@ -116,7 +116,7 @@ class InlinedCallees {
       const node = module && innermost(module, place)
       return node && this.#calleesOf(module, node, DEPTH)
     }) ?? []
-    return each(found).filter(mayBe)
+    return uniqueOf(found).filter(mayBe)
   }
 
   /**
@@ -287,7 +287,7 @@ const isBuiltIn = name => BUILT_IN.some(object => name in object)
  * @param {Callee[]} found
  * @returns {Callee[]} each callee once
  */
-function each (found) {
+function uniqueOf (found) {
   /** @type {Map<string, Callee>} */
   const byPlace = new Map()
   for (const callee of found) {

@@ -2,7 +2,7 @@
 
 const { FUNCTIONS, nameOf, namesOf, nodesIn, rootOf } = require('./source-tree')
 
-/** What the source of a function says about memory: what it allocates, and what it retains. */
+/** Questions about a function, answered by its source: does it allocate, does it retain? */
 
 /** Names of methods that retain their arguments. */
 const KEEPING = new Set([

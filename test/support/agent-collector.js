@@ -33,8 +33,8 @@ const versionOf = node =>
  * @typedef {object} Collector
  * @property {string} address value of MEMWATCH_SOCKET
  * @property {Connection[]} connections in order of their first bytes, over all restarts of the
- *   listener; in order of arrival if it is hung. `memwatch doctor`, which tests run at the same time
- *   for all processes of the machine, connects to each socket and sends nothing.
+ *   listener; in order of arrival if it is hung. `memwatch doctor`, which tests run at the same
+ *   time for all processes of the machine, connects to each socket and sends nothing.
  * @property
  *   {<T>(look: (connections: Connection[]) => T, timeoutMs?: number) => Promise<Exclude<T, Falsy>>}
  *   until resolves to the first truthy result of the check, which runs after each arrival
