@@ -3,7 +3,7 @@
 const path = require('node:path')
 const { attachedVerdicts } = require('@memwatch/engine/verdicts/attached')
 const { findCase } = require('@memwatch/engine/verdicts/case')
-const { summarize } = require('@memwatch/engine/verdicts/headline')
+const { headlineOf } = require('@memwatch/engine/verdicts/headline')
 const { effectOf, LEAST_EFFECT } = require('@memwatch/engine/verdicts/outcome')
 const { compare } = require('../comparison/compare')
 const { renderComparison } = require('../comparison/render')
@@ -80,7 +80,7 @@ function attemptOf ({ before, after }, chosen, kept, { by }) {
           summary: verdict.summary
         }
       : null,
-    headline: first ? summarize(attachedVerdicts(first), first.workers.count) : null,
+    headline: first ? headlineOf(first, attachedVerdicts(first)) : null,
     skipped,
     comparison,
     kept

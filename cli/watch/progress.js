@@ -1,9 +1,8 @@
 'use strict'
 
-const { findCase } = require('@memwatch/engine/verdicts/case')
 const { holderText, shortText } = require('@memwatch/engine/text/suspect-text')
 const { formatBytes, formatRatio } = require('@memwatch/engine/text/format')
-const { summarize } = require('@memwatch/engine/verdicts/headline')
+const { headlineOf } = require('@memwatch/engine/verdicts/headline')
 const { stateSymbols } = require('@memwatch/engine/text/state-symbols')
 const { signalsOf } = require('@memwatch/engine/signals/index')
 const { sparkline } = require('../text/sparkline')
@@ -130,7 +129,7 @@ class Progress {
  * @param {import('@memwatch/engine/history/target').Target} target
  */
 function describe (target) {
-  const { state, diagnosis } = summarize(findCase(target).verdicts)
+  const { state, diagnosis } = headlineOf(target)
   const about = `${target.name} ${stateSymbols[state]} ${STATE_WORDS[state]}` +
     `${diagnosis === null ? '' : ` ${diagnosis}`}`
   const window = target.window()

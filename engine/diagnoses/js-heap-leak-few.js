@@ -9,7 +9,7 @@ const { severityByTime } = require('./severity')
 const { formatPerHour, sayStanding, timeLeft } = require('./lasting-growth')
 const { isWorthSuspicion, ruleOutKnown, sayRose, secondsToFill } = require('./js-heap-leak-line')
 const {
-  findGrowing, findTakenBytes, sayForced, shareRoom, showSharers
+  findGrowing, findTakenBytes, nameLimit, sayForced, shareRoom, showSharers
 } = require('./js-heap-leak-evidence')
 const { formatBytes, formatSeconds, formatValue } = require('../text/format')
 
@@ -46,6 +46,7 @@ function judgeFewReadings (signals, limits, ownRunway) {
   const fillsInSeconds = secondsToFill(signals, limits, runway, growth, late)
   const { secondsLeft, inTime } = timeLeft(fillsInSeconds, seconds, limits)
   const isCertain = isLine && rise >= limits.certainRiseBytes
+  const limitName = nameLimit(signals, limits, runway)
   return {
     seconds,
     standing: sayStanding('The live heap', rise, seconds),
@@ -53,13 +54,13 @@ function judgeFewReadings (signals, limits, ownRunway) {
     severity: severityByTime(runway / growth, limits),
     secondsLeft,
     summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')}` +
-      `${inTime && ` and reaches its limit ${inTime}`}${isCertain ? '' : `: ${MAY_FILL}`}.`,
+      `${inTime && ` and reaches ${limitName} ${inTime}`}${isCertain ? '' : `: ${MAY_FILL}`}.`,
     finding: { growthBytesPerSecond: growth, grows: findGrowing(signals) },
     evidence: listEvidence(
       showKept(signals, limits, kept, keptTrend),
       showSharers(signals, runway)
     ),
-    impact: `There is room for ${formatBytes(runway)}` +
+    impact: `There is room for ${formatBytes(runway)} below ${limitName}` +
       `${inTime && `: at this rate the process dies ${inTime}`}.`
   }
 }

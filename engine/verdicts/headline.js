@@ -1,5 +1,6 @@
 'use strict'
 
+const { findCase } = require('./case')
 const { byUrgency } = require('./urgency')
 const { BY_USER, SEVERITIES } = require('../diagnoses/define-diagnosis')
 const { holderText, shortText } = require('../text/suspect-text')
@@ -31,14 +32,41 @@ const HEADLINE_STATES = Object.freeze(['confirmed', 'suspected', 'undecided', 'l
  */
 
 /** @typedef {Verdict & Partial<import('./attached').AttachedVerdict>} MaybeAttached */
+/**
+ * Worker threads of a main thread. Each is judged by itself.
+ * @typedef {{ count: number, affected: readonly string[] }} Workers affected: names of those with a
+ *   finding above info
+ */
+
+/** @type {Workers} */
+const NONE = Object.freeze({ count: 0, affected: [] })
+
+/**
+ * @param {import('../history/target').Target} target
+ * @returns {Workers}
+ */
+const workersOf = ({ workers: { count, threads } }) => ({
+  count,
+  affected: [...threads]
+    .filter(other => other.hello.threadId > 0 &&
+      order(findCase(other).verdicts).some(({ severity }) => severity !== 'info'))
+    .map(({ thread }) => thread)
+})
+
+/**
+ * @param {import('../history/target').Target} target
+ * @param {readonly MaybeAttached[]} [verdicts] its verdicts, perhaps attached
+ */
+const headlineOf = (target, verdicts = findCase(target).verdicts) =>
+  summarize(verdicts, workersOf(target))
 
 /**
  * @param {readonly MaybeAttached[]} verdicts verdicts; if they come from attachedVerdicts, the
  *   summary also names suspects
- * @param {number} [workers] number of workers of the thread's process: each is judged by itself
+ * @param {Workers} [workers] of the thread's process
  * @returns {Headline}
  */
-function summarize (verdicts, workers = 0) {
+function summarize (verdicts, workers = NONE) {
   const found = order(verdicts)
   const confirmed = found.filter(({ state }) => state === 'confirmed')
   const unknown = verdicts.filter(({ severity, state, opportunity, open }) =>
@@ -78,7 +106,7 @@ function summarize (verdicts, workers = 0) {
     const text = `Nothing found in ${checks}. Not checked: ${missing}.`
     return { ...base, state: 'limited', text }
   }
-  const forThread = workers > 0 ? ' for the main thread' : ''
+  const forThread = workers.count > 0 ? ' for the main thread' : ''
   const text = `Healthy: ${checks} ruled out${forThread}.${nameWorkers(workers)}` +
     `${othersOpen(verdicts)}${toGain(verdicts)}`
   return { ...base, state: 'ok', text }
@@ -147,7 +175,7 @@ function describeFound ([first, ...others]) {
 
 /**
  * @param {Verdict[]} open
- * @param {number} workers
+ * @param {Workers} workers
  * @returns {{ text: string, waitSeconds: number | null }}
  */
 function describeOpen ([first, ...others], workers) {
@@ -168,8 +196,9 @@ function describeOpen ([first, ...others], workers) {
   return { text: `${reason} Run it about ${formatSeconds(waitSeconds)} longer.`, waitSeconds }
 }
 
-/** @param {number} count */
-function nameWorkers (count) {
+/** @param {Workers} workers */
+function nameWorkers ({ count, affected }) {
+  if (affected.length > 0) return ` Findings in its workers: ${affected.join(', ')}.`
   if (count === 0) return ''
   return count === 1
     ? ' Its worker has verdicts of its own.'
@@ -203,4 +232,4 @@ function rankHeadline ({ headline, silence }) {
   return silence ? 20 : 30 + HEADLINE_STATES.indexOf(state)
 }
 
-module.exports = { summarize, rankHeadline, HEADLINE_STATES }
+module.exports = { headlineOf, summarize, rankHeadline, HEADLINE_STATES }

@@ -6,7 +6,7 @@ const { MOST } = require('./client-limits')
 const { refuse } = require('./problems')
 const { nameOf, withoutOmitted } = require('./targets')
 const { attachedVerdicts } = require('@memwatch/engine/verdicts/attached')
-const { summarize } = require('@memwatch/engine/verdicts/headline')
+const { headlineOf } = require('@memwatch/engine/verdicts/headline')
 
 const EVERY_MS = 1000
 /** Limit of unsent data: a client that reads too slowly is disconnected, and may reconnect. */
@@ -123,7 +123,7 @@ function rowOf (target, deathWatch) {
     gcRatio: shareOf(target, 'gcPauseSeconds'),
     pod: target.hello.pod?.name ?? null,
     wasteBytes: wasteOf(verdicts),
-    headline: summarize(verdicts, target.workers.count)
+    headline: headlineOf(target, verdicts)
   }
 }
 

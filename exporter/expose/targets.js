@@ -7,7 +7,7 @@ const { anatomyIn } = require('@memwatch/engine/signals/anatomy-in')
 const { parts } = require('@memwatch/engine/memory/parts')
 const { attachedVerdicts } = require('@memwatch/engine/verdicts/attached')
 const { primaryOf } = require('@memwatch/engine/verdicts/urgency')
-const { summarize } = require('@memwatch/engine/verdicts/headline')
+const { headlineOf } = require('@memwatch/engine/verdicts/headline')
 const { withKubernetes } = require('@memwatch/engine/fixes/forms')
 
 /** @typedef {import('@memwatch/engine/history/target').Target} Target */
@@ -176,7 +176,7 @@ function judgedTarget (target) {
   return {
     ...nameOf(target),
     memory: memoryOf(target),
-    headline: summarize(verdicts, target.workers.count),
+    headline: headlineOf(target, verdicts),
     primary: primaryOf(verdicts),
     verdicts
   }

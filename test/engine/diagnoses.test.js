@@ -500,8 +500,8 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
     expect(verdict('js-heap-leak')).toMatchObject({
       state: 'suspected',
       summary:
-        'The live heap grows by 180 MiB/min and reaches its limit in about 22 min: a leak, or a ' +
-          'cache that still fills.'
+        'The live heap grows by 180 MiB/min and reaches the heap size limit in about 22 min: a ' +
+          'leak, or a cache that still fills.'
     })
   })
   it('is suspected within a minute at 0.6 MiB/s, too', () => {

@@ -3,7 +3,7 @@
 const path = require('node:path')
 const { attachedVerdicts } = require('../../engine/verdicts/attached')
 const { findCase } = require('../../engine/verdicts/case')
-const { summarize } = require('../../engine/verdicts/headline')
+const { headlineOf, summarize } = require('../../engine/verdicts/headline')
 const { evaluate } = require('../../engine/verdicts/evaluate')
 const { judge } = require('../../engine/verdicts/judge')
 const { diagnoses } = require('../../engine/diagnoses')
@@ -165,7 +165,22 @@ describe('the headline', () => {
     [1, 'Healthy: 1 check ruled out for the main thread. Its worker has verdicts of its own.'],
     [3, 'Healthy: 1 check ruled out for the main thread. Its 3 workers have verdicts of their own.']
   ])('names %d workers of a healthy main thread, which are judged by themselves', (count, text) => {
-    expect(summarize([verdict('a', 'ok')], count)).toMatchObject({ state: 'ok', text })
+    expect(summarize([verdict('a', 'ok')], { count, affected: [] }))
+      .toMatchObject({ state: 'ok', text })
+  })
+  it.each([
+    ['suspected', 'critical', ' Findings in its workers: worker-7.'],
+    ['suspected', 'info', ' Its worker has verdicts of its own.'],
+    ['ok', 'critical', ' Its worker has verdicts of its own.']
+  ])('of a main thread names a worker with a finding: %s, %s', (state, severity, expected) => {
+    const main = new Target({ hello: hello(), name: 'api', thread: 'main' })
+    const worker = new Target({ hello: hello({ threadId: 7 }), name: 'api', thread: 'worker-7' })
+    main.workers = { ...main.workers, count: 1, threads: [main, worker] }
+    findCase(main).verdicts = [verdict('a', 'ok')]
+    findCase(worker).verdicts = [verdict('a', state, { severity })]
+    expect(headlineOf(main).text)
+      .toBe(`Healthy: 1 check ruled out for the main thread.${expected}`)
+    expect(headlineOf(worker).state).toBe(state)
   })
   it.each([
     [
