@@ -49,9 +49,13 @@ const BUILT_IN = [
  * @property {boolean} isSure false if the call may be one of another function of the same name
  */
 /**
- * @typedef {{ where: Module, wanted: string, nodes: Node[], isKnown: boolean, isSure: boolean }}
- *   Called functions that a call may reach, with their module and name there; isKnown: true if it
- *   can be no other function; isSure: true if another one is unlikely
+ * Functions that a call may reach.
+ * @typedef {object} Called
+ * @property {Module} where module of the functions
+ * @property {string} wanted their name there
+ * @property {Node[]} nodes
+ * @property {boolean} isKnown true if the call can reach no other function
+ * @property {boolean} isSure true if it is unlikely to reach another one
  */
 
 /** Finds functions that V8 may have inlined, in the readable sources of an app. */
@@ -177,7 +181,9 @@ class InlinedCallees {
     const where = imported
       ? this.#moduleOf(imported.from)
       : isMember ? this.#moduleWithMethod(module, name) : module
-    const found = (where?.byName.get(wanted) ?? []).filter(({ node }) => node !== caller)
+    const named = where?.byName.get(wanted) ?? []
+    this.#visits.spend(named.length)
+    const found = named.filter(({ node }) => node !== caller)
     const isDirect = callee.object?.type === 'ThisExpression' ||
       (callee.object?.type === 'Identifier' && module.instances.has(root))
     const isKnown = found.length > 0 &&
@@ -200,6 +206,7 @@ class InlinedCallees {
   #moduleWithMethod (module, name) {
     if (module.byName.has(name) || isBuiltIn(name)) return module
     for (const from of new Set([...module.imports.values()].map(({ from }) => from))) {
+      this.#visits.spend()
       const other = this.#moduleOf(from)
       if (other?.byName.has(name)) return other
     }
