@@ -24,6 +24,14 @@ const WITHDRAW_LEAST_SECONDS = 30
 const WITHDRAW_SHARE = 0.5
 const WITHDRAW_MOST_SECONDS = 6 * 3600
 const LONGER_EACH_TIME = 4
+/**
+ * Time for which a finding stays as it was, with its time to the limit, although later evaluations
+ * show no evidence: near a threshold one evaluation would change the text. At most a share of the
+ * time for which it was observed, and of the time to the limit.
+ */
+const UNCHANGED_SECONDS = 8
+const UNCHANGED_SHARE = 0.2
+const UNCHANGED_LEFT_SHARE = 0.1
 /** Longest time for which a ruled-out diagnosis ignores growth that is too young to judge. */
 const OPEN_MOST_SECONDS = 300
 const LONGEST_SECONDS = 43_200
@@ -40,6 +48,7 @@ const LONGEST_SECONDS = 43_200
  *   verdict; absent if the last one did not, and after a restart of the exporter
  * @property {number} confirmedAtSeconds uptime at the first confirmation; NaN if not confirmed
  * @property {number} seenAtSeconds uptime at which a judgement last agreed with the state
+ * @property {number} [foundAtSeconds] uptime of the last evidence, if later evaluations lack it
  * @property {number} [withdrawals] number of withdrawals
  * @typedef {Map<string, SettledState>} Settled settled states by diagnosis id
  */
@@ -91,8 +100,13 @@ function settle (before, judgement, nowSeconds) {
     const standsStill = judgement.keeps || (wasConfirmed && isMissing)
     const seenAtSeconds = standsStill ? nowSeconds : before.seenAtSeconds
     if (nowSeconds - seenAtSeconds < withdrawAfterSeconds(before)) {
-      const stands = standOn(before.judgement, judgement)
-      return { ...before, judgement: stands, agreed: 0, agreedSinceSeconds, seenAtSeconds }
+      const foundAtSeconds = before.foundAtSeconds ?? before.seenAtSeconds
+      const stands = nowSeconds - foundAtSeconds < unchangedSeconds(before, judgement)
+        ? before.judgement
+        : standOn(before.judgement, judgement)
+      return {
+        ...before, judgement: stands, agreed: 0, agreedSinceSeconds, seenAtSeconds, foundAtSeconds
+      }
     }
   }
   if (before && nowSeconds - before.seenAtSeconds < holdsSeconds(before, judgement)) return before
@@ -109,6 +123,22 @@ function settle (before, judgement, nowSeconds) {
     seenAtSeconds: nowSeconds,
     withdrawals: isWithdrawn ? withdrawals + 1 : withdrawals
   }
+}
+
+/**
+ * @param {SettledState} before
+ * @param {Judgement} weaker
+ * @returns {number} seconds for which the judgement of a finding stays as it was beside a weaker
+ *   one
+ */
+function unchangedSeconds ({ judgement: { seconds = 0, secondsLeft } }, weaker) {
+  return weaker.state === 'suspected'
+    ? 0
+    : Math.min(
+      UNCHANGED_SECONDS,
+      UNCHANGED_SHARE * seconds,
+      UNCHANGED_LEFT_SHARE * (secondsLeft ?? Infinity)
+    )
 }
 
 /**

@@ -113,12 +113,29 @@ describe('settle', () => {
         { standing: 'The heap grew by 6 MiB', evidence: proof('It grows slower.') })
     }
     let kept = settle(settle(undefined, found, 0), found, 2)
-    for (const seconds of [4, 6]) {
+    for (const seconds of [10, 12]) {
       kept = settle(kept, weaker, seconds)
       expect(kept).toMatchObject({
         state: 'confirmed', judgement: { summary, evidence: [{ text }], impact: undefined }
       })
     }
+  })
+  it.each([
+    ['ok', 60, 600, 9, 'grows.'],
+    ['ok', 60, null, 9, 'grows.'],
+    ['ok', 60, 600, 10, 'grew. By the latest readings, ok. If that lasts, this finding ends.'],
+    ['ok', 60, 40, 7, 'grew. By the latest readings, ok. If that lasts, this finding ends.'],
+    ['ok', 20, 600, 7, 'grew. By the latest readings, ok. If that lasts, this finding ends.']
+  ])('keeps the text of a finding while judged "%s" for a moment: %d s seen, %d left, at %d s', (
+    state, seconds, secondsLeft, atSeconds, summary
+  ) => {
+    const found = {
+      ...judgement('confirmed'), summary: 'grows.', standing: 'grew', seconds, secondsLeft
+    }
+    const certain = settle(settle(undefined, found, 0), found, 2)
+    const once = settle(certain, judgement(state), 4)
+    expect(settle(once, judgement(state), atSeconds).judgement.summary).toBe(summary)
+    expect(settle(once, found, 6).judgement).toBe(found)
   })
   it('withdraws only the first suspicion at once when it is refuted', () => {
     const suspected = { ...judgement('suspected'), seconds: 600 }
