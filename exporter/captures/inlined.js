@@ -31,11 +31,12 @@ const HEAP_SHARE = 0.5
 const MOST_VISITS = 1_000_000
 /** Depth of inlining: V8 also inlines callees of inlined functions. */
 const DEPTH = 3
-/** Objects whose methods have names that prove no call of a method of the app. */
+/** Built-in objects: a call by the name of one of their methods may call no function of the app. */
 const BUILT_IN = [
   Array.prototype, Map.prototype, Set.prototype, String.prototype, Promise.prototype,
   EventEmitter.prototype, console, JSON, Object
 ]
+
 /** @typedef {import('./source-tree').Node} Node */
 /** @typedef {import('./source-tree').Module} Module */
 /**
@@ -44,7 +45,7 @@ const BUILT_IN = [
  * @property {string} file
  * @property {number} line from 1
  * @property {number} column from 1
- * @property {boolean} keeps
+ * @property {boolean} keeps true if it stores a value that outlives the call
  * @property {boolean} keepsForLong other than by a timer or listener for one event
  * @property {boolean} isSure false if the call may be one of another function of the same name
  */

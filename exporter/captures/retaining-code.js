@@ -18,7 +18,7 @@ const KEEPING = new Set([
   'setInterval',
   'setTimeout'
 ])
-/** The same without those that end by themselves. */
+/** Names of such methods after which the arguments stay until they are removed. */
 const KEEPING_LONG = new Set([...KEEPING].filter(name => name !== 'once' && name !== 'setTimeout'))
 /** Types of nodes that create objects or strings of some size. */
 const ALLOCATING = new Set([
@@ -30,7 +30,9 @@ const ALLOCATING = new Set([
 ])
 /** Names of built-in methods that enlarge an object, even if their result is not used. */
 const ENLARGING = new Set(['assign', 'defineProperties', 'defineProperty', 'fill', 'splice'])
+/** Operators that join strings. */
 const JOINING = new Set(['+', '+='])
+
 /** @typedef {import('./source-tree').Node} Node */
 /** @typedef {import('./source-tree').Budget} Budget */
 
@@ -58,7 +60,7 @@ function keeps (node, visits, keeping = KEEPING) {
 }
 
 /**
- * The same, other than by a timer or listener that ends by itself.
+ * True if a function stores a value, and not only in a timer or listener that ends by itself.
  * @param {Node} node a function
  * @param {Budget} visits
  */

@@ -113,7 +113,8 @@ function nodesIn (node, visits, isClosed = () => false) {
  * @param {Node[]} nodes
  */
 function pushNode (child, nodes) {
-  if (typeof child === 'object' && child !== null && typeof /** @type {Node} */ (child).type === 'string') nodes.push(child)
+  const { type } = /** @type {Node} */ (child ?? {})
+  if (typeof type === 'string') nodes.push(child)
 }
 
 /**
@@ -210,7 +211,9 @@ function importsIn (tree, folder, visits) {
  * @returns {Node | undefined}
  */
 function innermost ({ functions }, { line, column }) {
-  const at = (/** @type {{ line: number, column: number }} */ a, /** @type {{ line: number, column: number }} */ b) => a.line - b.line || a.column - b.column
+  /** @typedef {{ line: number, column: number }} Place */
+  const at = (/** @type {Place} */ a, /** @type {Place} */ b) =>
+    a.line - b.line || a.column - b.column
   const here = { line, column: column - 1 }
   return functions
     .map(({ node }) => node)
