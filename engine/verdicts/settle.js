@@ -22,7 +22,8 @@ const RAISE_LEFT_SHARE = 0.1
  */
 const WITHDRAW_LEAST_SECONDS = 30
 const WITHDRAW_SHARE = 0.5
-const WITHDRAW_MOST_SECONDS = 6 * 3600
+const WITHDRAW_MOST_SECONDS = 9 * 3600
+const MISSING_SHARE = 1
 const LONGER_EACH_TIME = 4
 /**
  * Time for which a finding stays as it was, with its time to the limit, although later evaluations
@@ -32,8 +33,11 @@ const LONGER_EACH_TIME = 4
 const UNCHANGED_SECONDS = 8
 const UNCHANGED_SHARE = 0.2
 const UNCHANGED_LEFT_SHARE = 0.1
-/** Longest time for which a ruled-out diagnosis ignores growth that is too young to judge. */
-const OPEN_MOST_SECONDS = 300
+/**
+ * Longest time for which a ruled-out diagnosis ignores growth that is too young to judge. With five
+ * minutes, a fifth of simulated services changed three states in their first two hours.
+ */
+const OPEN_MOST_SECONDS = 1800
 const LONGEST_SECONDS = 43_200
 
 /** @typedef {import('../diagnoses/define-diagnosis').Judgement} Judgement */
@@ -99,7 +103,8 @@ function settle (before, judgement, nowSeconds) {
     const isMissing = judgement.state === 'unknown' && !judgement.refutes
     const standsStill = judgement.keeps || (wasConfirmed && isMissing)
     const seenAtSeconds = standsStill ? nowSeconds : before.seenAtSeconds
-    if (nowSeconds - seenAtSeconds < withdrawAfterSeconds(before)) {
+    const share = isMissing && before.state === 'suspected' ? MISSING_SHARE : WITHDRAW_SHARE
+    if (nowSeconds - seenAtSeconds < withdrawAfterSeconds(before, share)) {
       const foundAtSeconds = before.foundAtSeconds ?? before.seenAtSeconds
       const stands = nowSeconds - foundAtSeconds < unchangedSeconds(before, judgement)
         ? before.judgement
@@ -226,11 +231,14 @@ function holdsSeconds ({ state, judgement: { seconds = 0 } }, judgement) {
   }
 }
 
-/** @param {SettledState} before */
-function withdrawAfterSeconds ({ state, judgement: { seconds = 0 }, withdrawals = 0 }) {
+/**
+ * @param {SettledState} before
+ * @param {number} share of the time for which a finding was observed
+ */
+function withdrawAfterSeconds ({ state, judgement: { seconds = 0 }, withdrawals = 0 }, share) {
   // A ruled-out diagnosis becomes unknown at once, unless ruling it out took hours.
   const least = state === 'ok' ? 0 : WITHDRAW_LEAST_SECONDS
-  const first = Math.min(WITHDRAW_MOST_SECONDS, Math.max(least, WITHDRAW_SHARE * seconds))
+  const first = Math.min(WITHDRAW_MOST_SECONDS, Math.max(least, share * seconds))
   return Math.min(LONGEST_SECONDS, first * LONGER_EACH_TIME ** (state === 'ok' ? 0 : withdrawals))
 }
 

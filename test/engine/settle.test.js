@@ -64,7 +64,7 @@ describe('settle', () => {
     expect(settle(open, judgement('ok'), 302).state).toBe('ok')
     expect(settle(open, judgement('suspected'), 4).state).toBe('suspected')
   })
-  it.each([[60, 30], [600, 300], [7200, 300]])(
+  it.each([[60, 30], [600, 300], [7200, 1800]])(
     'young growth of %d s opens what was ruled out after %d s',
     (seconds, after) => {
       const young = { ...judgement('unknown'), seconds }
@@ -83,7 +83,7 @@ describe('settle', () => {
       expect(settle(closed, refuted, after).state).toBe('unknown')
     }
   )
-  it.each([[60, 30], [7200, 300]])(
+  it.each([[60, 30], [7200, 1800]])(
     'growth that may go on for %d s is ruled out %d s after it was last seen',
     (seconds, after) => {
       const open = settle(undefined, judgement('unknown'), 0)
@@ -146,6 +146,19 @@ describe('settle', () => {
     const confirmed = judgement('confirmed')
     const certain = settle(settle(undefined, confirmed, 0), confirmed, 2)
     expect(settle(certain, refuted, 4).state).toBe('confirmed')
+  })
+  it.each([['ok', 50], ['unknown', 100]])(
+    'withdraws a suspicion of growth over 100 s, then judged "%s", after %d s',
+    (state, after) => {
+      const found = settle(undefined, { ...judgement('suspected'), seconds: 100 }, 0)
+      expect(settle(found, judgement(state), after - 1).state).toBe('suspected')
+      expect(settle(found, judgement(state), after).state).toBe(state)
+    }
+  )
+  it('withdraws a suspicion over days after nine hours', () => {
+    const long = settle(undefined, { ...judgement('suspected'), seconds: 100_000 }, 0)
+    expect(settle(long, judgement('ok'), 32_399).state).toBe('suspected')
+    expect(settle(long, judgement('ok'), 32_400).state).toBe('ok')
   })
   it('withdraws a confirmed finding that is refuted for long, and none without readings', () => {
     const confirmed = { ...judgement('confirmed'), seconds: 100 }
