@@ -239,7 +239,10 @@ function findCause (kinds, grown, { steadinessRatio, levelsOffRatio, sourceShare
 function ruleOut (kinds, limits) {
   const grows = kinds.find(({ rise, steady }) =>
     rise >= limits.rise && steady >= limits.steadinessRatio)
-  if (!grows) return ok(`no handles pile up (${listActive(kinds)})`)
+  if (!grows) {
+    return ok(`no handles that Node.js counts pile up (${listActive(kinds)}); it does not count ` +
+      "unref'd timers")
+  }
   const { name, rise, now } = grows
   return ok(`${name} grew by ${formatNumber(rise)}, little beside the ${formatNumber(now)} that ` +
     'are open', { keeps: true })
