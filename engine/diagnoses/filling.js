@@ -15,8 +15,8 @@ const FILLING_LIMITS = Object.freeze({
   slowBytesPerSecond: 300 * 2 ** 20 / 3600,
   slowSeconds: 3600,
   // r² and part of the rate at the end of a line that is no such morning and no such cache.
-  slowFit: 0.97,
-  slowLateRatio: 0.8,
+  straightFit: 0.97,
+  straightLateRatio: 0.8,
   // Other growth is certainly a leak only if it covers this share of the way, because caches are
   // configured to stay below the limit.
   fillingRunwayShareRatio: 0.8,
@@ -39,9 +39,8 @@ const MAY_FILL = 'a leak, or a cache that still fills'
  * @returns {number} bytes
  */
 function findCertainBytes (limits, { rise, runway, seconds, growth, isStraight }) {
-  const isSlow = growth < limits.slowBytesPerSecond &&
-    !(isStraight && seconds >= limits.slowSeconds)
-  const mayFill = isSlow || seconds < limits.fillingSeconds
+  const isSlow = growth < limits.slowBytesPerSecond
+  const mayFill = !isStraight || seconds < (isSlow ? limits.slowSeconds : limits.fillingSeconds)
   const share = mayFill ? limits.fillingRunwayShareRatio : limits.runwayShareRatio
   return Math.min(share * (rise + runway), limits.certainRiseBytes)
 }

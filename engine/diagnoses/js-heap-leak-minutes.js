@@ -215,7 +215,7 @@ function judgeLine (signals, limits, line, mayBeCertain = true) {
     runway: room,
     // No load explains a live heap that grew from nothing at one rate.
     growth: whole.isSinceStart ? Infinity : growth,
-    isStraight: fit >= limits.slowFit && late >= limits.slowLateRatio
+    isStraight: fit >= limits.straightFit && late >= limits.straightLateRatio
   }
   const certainBytes = findCertainBytes(limits, growing)
   const isCertain = mayBeCertain && fit >= limits.fit && whole.rise >= certainBytes

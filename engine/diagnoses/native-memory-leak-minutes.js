@@ -201,7 +201,7 @@ function judgeLine (signals, limits, line) {
   const whole = extendLine(line, signals.outsideHeapLineSeconds)
   const neededBytes = mayBeFreed
     ? limits.churningRunwayShareRatio * (rise + runway)
-    : findCertainBytes(limits, { ...whole, isStraight: steady >= limits.slowLateRatio })
+    : findCertainBytes(limits, { ...whole, isStraight: steady >= limits.straightLateRatio })
   const isEnough = steady >= limits.steadinessRatio && whole.rise >= neededBytes
   const pauses = (signals.outsideHeapLatelyRatio ?? 1) < limits.pausesRatio
   const { isCollected } = findMajors(place, signals, limits)
