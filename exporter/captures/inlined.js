@@ -3,11 +3,12 @@
 const path = require('node:path')
 const { EventEmitter } = require('node:events')
 const { heapHeadroom } = require('../data-folder/bounded-json')
-const { allocates, keeps, keepsForLong, mayAllocate } = require('./retaining-code')
+const { allocates, declaredIn, isLasting, mayAllocate, storesIn } = require('./retaining-code')
 const {
   Budget, SpentError, functionsIn, groupedByName, importsIn, innermost, instancesIn,
   nameOf, nodesIn, parse, rootOf
 } = require('./source-tree')
+const { callsInto, isLookup, returnedIn, valuesOf } = require('./value-flow')
 
 /**
  * V8's heap profiler attributes allocations of an inlined function to its caller. This file finds
@@ -45,7 +46,8 @@ const BUILT_IN = [
  * @property {string} file
  * @property {number} line from 1
  * @property {number} column from 1
- * @property {boolean} keeps true if it stores a value that outlives the call
+ * @property {boolean} keeps true if it stores a value that outlives the call, or if its caller
+ *   stores its result
  * @property {boolean} keepsForLong other than by a timer or listener for one event
  * @property {boolean} isSure false if the call may be one of another function of the same name
  */
@@ -91,18 +93,25 @@ class InlinedCallees {
     return this.#withinBudget(() => {
       const module = this.#moduleOf(place.file)
       const node = module && innermost(module, place)
-      if (!node || keeps(node, this.#visits)) return undefined
-      const found = uniqueOf(this.#calleesOf(module, node, DEPTH).filter(mayBe))
+      if (!node) return undefined
+      const mayOwn = this.#mayAllocate(module, node)
+      const stores = this.#storesIn(module, node)
+      if (stores.length > 0) {
+        const maker = mayOwn ? undefined : this.#makerOf(valuesOf(stores.filter(isLasting)), module, node)
+        return maker && mayBe(maker) ? { ...maker, isLikelier: true } : undefined
+      }
+      const groups = this.#groupsOf(module, node, DEPTH).map(group => group.filter(mayBe))
+      const found = uniqueOf(groups.flat())
       const keepers = found.filter(callee => callee.keeps)
       if (keepers.length === 0 && allocates(node, this.#visits)) return undefined
       const lasting = keepers.filter(({ keepsForLong }) => keepsForLong)
       const callee = lasting[0] ?? keepers[0] ?? found[0]
       if (!callee) return undefined
-      const isOnly = found.length === 1 || lasting.length === 1
-      const isKnown = (/** @type {Node} */ call) => this.#calledBy(module, call, node).isKnown
+      const isOnly = found.length === 1 || lasting.length === 1 || isAbove(callee, groups)
+      const maker = isOnly && callee.keepsForLong ? this.#makerFor(callee) : undefined
       return {
-        ...callee,
-        isLikelier: isOnly && callee.isSure && !mayAllocate(node, isKnown, this.#visits)
+        ...maker && mayBe(maker) ? maker : callee,
+        isLikelier: isOnly && callee.isSure && !mayOwn
       }
     })
   }
@@ -139,6 +148,74 @@ class InlinedCallees {
   }
 
   /**
+   * True unless a function hardly allocates itself.
+   * @param {Module} module
+   * @param {Node} node
+   */
+  #mayAllocate (module, node) {
+    return mayAllocate(node, (call, own) => isLookup(call, module.instances, own) ||
+      this.#calledBy(module, call, node).isKnown, this.#visits)
+  }
+
+  /**
+   * @param {Callee} keeper
+   * @returns {Callee | undefined} function that makes what it retains; undefined if it may do so
+   *   itself, or if several may
+   */
+  #makerFor ({ file, line, column }) {
+    const module = this.#moduleOf(file)
+    const node = module && innermost(module, { line, column })
+    if (!node || this.#mayAllocate(module, node)) return undefined
+    const stores = this.#storesIn(module, node).filter(isLasting)
+    return this.#makerOf(valuesOf(stores), module, node)
+  }
+
+  /**
+   * @param {Module} module
+   * @param {Node} node a function
+   * @returns {Node[]} calls and assignments that store a value, without calls of known functions:
+   *   these have stores of their own
+   */
+  #storesIn (module, node) {
+    return storesIn(node, this.#visits).filter(store =>
+      store.type === 'AssignmentExpression' || !this.#calledBy(module, store, node).isKnown)
+  }
+
+  /**
+   * Finds the function that makes values.
+   * @param {Node[]} values that a function stores or returns
+   * @param {Module} module
+   * @param {Node} node the function, which hardly allocates itself
+   * @param {number} [depth]
+   * @returns {Callee | undefined} undefined if no function, or more than one, may make them
+   */
+  #makerOf (values, module, node, depth = DEPTH) {
+    const own = declaredIn(nodesIn(node, this.#visits))
+    const [called, ...others] = callsInto(values, node, this.#visits)
+      .filter(call => !isLookup(call, module.instances, own))
+      .map(call => this.#calledBy(module, call, node))
+    const made = called?.nodes[0]
+    const isOne = called?.isKnown && called.nodes.length === 1 &&
+      others.every(({ nodes, isKnown }) => isKnown && nodes.length === 1 && nodes[0] === made)
+    if (!isOne) return undefined
+    const { where, wanted } = called
+    if (!this.#mayAllocate(where, made)) {
+      if (depth === 1) return undefined
+      return this.#makerOf(returnedIn(made, this.#visits), where, made, depth - 1)
+    }
+    const { line, column } = made.loc.start
+    return {
+      name: wanted,
+      file: where.file,
+      line,
+      column: column + 1,
+      keeps: true,
+      keepsForLong: true,
+      isSure: true
+    }
+  }
+
+  /**
    * Callees that allocate or retain, in the order of calls.
    * @param {Module} module
    * @param {Node} caller
@@ -146,9 +223,20 @@ class InlinedCallees {
    * @returns {Callee[]}
    */
   #calleesOf (module, caller, depth) {
+    return this.#groupsOf(module, caller, depth).flat()
+  }
+
+  /**
+   * The same by called function: it comes before its own callees.
+   * @param {Module} module
+   * @param {Node} caller
+   * @param {number} depth
+   * @returns {Callee[][]}
+   */
+  #groupsOf (module, caller, depth) {
     if (depth === 0) return []
-    /** @type {Callee[]} */
-    const callees = []
+    /** @type {Callee[][]} */
+    const groups = []
     for (const call of nodesIn(caller, this.#visits).filter(
       ({ type }) => type === 'CallExpression'
     )) {
@@ -158,10 +246,10 @@ class InlinedCallees {
           this.#calleeAt(where, wanted, node, depth)
         )
         this.#visits.spend(1 + found.length)
-        for (const callee of found) callees.push({ ...callee, isSure: isSure && callee.isSure })
+        groups.push(found.map(callee => ({ ...callee, isSure: isSure && callee.isSure })))
       }
     }
-    return callees
+    return groups
   }
 
   /**
@@ -222,7 +310,8 @@ class InlinedCallees {
    * @returns {Callee[]}
    */
   #calleeAt (module, name, node, depth) {
-    const isKeeping = keeps(node, this.#visits)
+    const stores = this.#storesIn(module, node)
+    const isKeeping = stores.length > 0
     const { line, column } = node.loc.start
     const own = isKeeping || allocates(node, this.#visits)
       ? [{
@@ -231,7 +320,7 @@ class InlinedCallees {
           line,
           column: column + 1,
           keeps: isKeeping,
-          keepsForLong: isKeeping && keepsForLong(node, this.#visits),
+          keepsForLong: stores.some(isLasting),
           isSure: true
         }]
       : []
@@ -290,6 +379,21 @@ class InlinedCallees {
 
 /** @param {string} name */
 const isBuiltIn = name => BUILT_IN.some(object => name in object)
+
+/**
+ * True if a function calls all others that retain for long.
+ * @param {Callee} callee
+ * @param {Callee[][]} groups callees by called function
+ */
+const isAbove = (callee, groups) => callee.keepsForLong && groups.every(group =>
+  isSamePlace(group[0], callee) || group.every(({ keepsForLong }) => !keepsForLong))
+
+/**
+ * @param {Callee | undefined} one
+ * @param {Callee} other
+ */
+const isSamePlace = (one, { file, line, column }) =>
+  one?.line === line && one.column === column && one.file === file
 
 /**
  * @param {Callee[]} found

@@ -18,8 +18,8 @@ const KEEPING = new Set([
   'setInterval',
   'setTimeout'
 ])
-/** Names of such methods after which the arguments stay until they are removed. */
-const KEEPING_LONG = new Set([...KEEPING].filter(name => name !== 'once' && name !== 'setTimeout'))
+/** Names of such methods that retain them until one event. */
+const ENDING = new Set(['once', 'setTimeout'])
 /** Types of nodes that create objects or strings of some size. */
 const ALLOCATING = new Set([
   'ObjectExpression',
@@ -37,34 +37,32 @@ const JOINING = new Set(['+', '+='])
 /** @typedef {import('./source-tree').Budget} Budget */
 
 /**
- * True if a function stores a value that outlives the call, in an object that existed before.
  * @param {Node} node a function
  * @param {Budget} visits
- * @param {Set<string>} [keeping] names of methods that retain their arguments
+ * @returns {Node[]} calls and assignments that may store a value in an object that existed before
  */
-function keeps (node, visits, keeping = KEEPING) {
+function storesIn (node, visits) {
   const inside = nodesIn(node, visits)
   const own = declaredIn(inside)
   const isOutside = (/** @type {Node} */ target) => {
     const root = rootOf(target, visits)
     return root !== '' && !own.has(root)
   }
-  return inside.some(({ type, callee, left, arguments: given }) => {
+  return inside.filter(({ type, callee, left, arguments: given }) => {
     if (type === 'AssignmentExpression') {
       return left.type === 'MemberExpression' && left.computed && isOutside(left)
     }
     if (type !== 'CallExpression' || given.length === 0) return false
-    if (callee.type === 'Identifier') return keeping.has(callee.name)
-    return keeping.has(nameOf(callee) ?? '') && isOutside(callee)
+    if (callee.type === 'Identifier') return KEEPING.has(callee.name)
+    return KEEPING.has(nameOf(callee) ?? '') && isOutside(callee)
   })
 }
 
 /**
- * True if a function stores a value, and not only in a timer or listener that ends by itself.
- * @param {Node} node a function
- * @param {Budget} visits
+ * True if a store lasts until it is removed: it is no timer or listener that ends by itself.
+ * @param {Node} store
  */
-const keepsForLong = (node, visits) => keeps(node, visits, KEEPING_LONG)
+const isLasting = ({ callee }) => !callee || !ENDING.has(nameOf(callee) ?? '')
 
 /**
  * True if the source of a function creates objects or strings, other than errors that it throws.
@@ -79,7 +77,8 @@ const allocates = (node, visits) =>
  * and joins nothing, uses no results of functions whose source is unknown, and no callback holds
  * its variables. Calls of known functions count as nothing.
  * @param {Node} node a function
- * @param {(call: Node) => boolean} isKnown true if the source of the called function is known
+ * @param {(call: Node, own: Set<string>) => boolean} isKnown true if the source of the called
+ *   function is known; own: names of the variables of the function
  * @param {Budget} visits
  */
 function mayAllocate (node, isKnown, visits) {
@@ -93,7 +92,7 @@ function mayAllocate (node, isKnown, visits) {
     if (FUNCTIONS.has(each.type)) return mentions(each, own, visits)
     if (each.type === 'CallExpression') {
       const isDropped = dropped.has(each) && !ENLARGING.has(nameOf(each.callee) ?? '')
-      return !isDropped && !isKnown(each)
+      return !isDropped && !isKnown(each, own)
     }
     return each.type === 'RestElement' || each.type === 'TaggedTemplateExpression' ||
       each.regex !== undefined || typeof each.value === 'bigint' || isJoin(each)
@@ -147,4 +146,4 @@ const declaredIn = nodes => new Set(nodes.flatMap(({ type, id, params }) =>
   type === 'VariableDeclarator' ? namesOf(id) : FUNCTIONS.has(type) ? params.flatMap(namesOf) : []
 ))
 
-module.exports = { allocates, keeps, keepsForLong, mayAllocate }
+module.exports = { allocates, declaredIn, isLasting, mayAllocate, storesIn }

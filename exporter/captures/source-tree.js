@@ -21,8 +21,9 @@ const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFu
 /** @typedef {{ name: string, node: Node, isMethod: boolean }} NamedFunction */
 /**
  * @typedef {{ file: string, functions: NamedFunction[], byName: Map<string, NamedFunction[]>,
- *   imports: Map<string, { from: string, name: string }>, instances: Set<string> }} Module
- *   instances: names of variables that are initialized by `new`
+ *   imports: Map<string, { from: string, name: string }>, instances: Map<string, string> }} Module
+ *   instances: classes of variables and fields that `new` initializes, by name, such as `audit` or
+ *   `this.byKey`; an empty class if they have other values as well
  */
 
 /**
@@ -166,10 +167,31 @@ function functionsIn (tree, visits) {
  * @param {Budget} visits
  * @returns {Module['instances']}
  */
-const instancesIn = (tree, visits) => new Set(nodesIn(tree, visits)
-  .filter(({ type, id, init }) =>
-    type === 'VariableDeclarator' && id.type === 'Identifier' && init?.type === 'NewExpression')
-  .map(({ id }) => id.name))
+function instancesIn (tree, visits) {
+  /** @type {Module['instances']} */
+  const instances = new Map()
+  /** @type {Set<string>} */
+  const others = new Set()
+  const take = (/** @type {string | undefined} */ name, /** @type {Node | null} */ value) => {
+    if (name === undefined || !value) return
+    const of = value.type === 'NewExpression' ? value.callee.name ?? '' : undefined
+    if (of === undefined || (instances.get(name) ?? of) !== of) others.add(name)
+    if (of !== undefined) instances.set(name, of)
+  }
+  for (const { type, id, init, key, computed, value, left, right } of nodesIn(tree, visits)) {
+    if (type === 'VariableDeclarator') take(id.name, init)
+    else if (type === 'PropertyDefinition' && !computed) take(fieldOf(key), value)
+    else if (type === 'AssignmentExpression') {
+      const isField = left.object?.type === 'ThisExpression' && !left.computed
+      take(isField ? fieldOf(left.property) : left.name, right)
+    }
+  }
+  for (const name of others) if (instances.has(name)) instances.set(name, '')
+  return instances
+}
+
+/** @param {Node} key */
+const fieldOf = ({ name }) => name === undefined ? undefined : `this.${name}`
 
 /**
  * Imports from other files of the app, by their names in this file.

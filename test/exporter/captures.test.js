@@ -1108,6 +1108,58 @@ describe('functions possibly inlined into a suspect', () => {
     expect(found).toBeDefined()
     expect(found?.isLikelier).toBe(expected)
   })
+  const PARSED = 'const byKey = new Map()\nfunction made (key) { return { key } }\n'
+  it.each([
+    ['stores the result', 'byKey.set(key, made(key))', 'made'],
+    ['stores a part of the result', 'byKey.set(key, made(key).key)', 'made'],
+    ['stores it by a variable, if it is not there yet',
+      'let row = byKey.get(key); if (!row) { row = made(key); byKey.set(key, row) } return row',
+      'made'],
+    ['stores it from either branch', 'byKey.set(key, key ? made(key) : made(1))', 'made'],
+    ['stores it by way of a function that returns it', 'byKey.set(key, wrapped(key))', 'made',
+      'const wrapped = key => made(key)\n'],
+    ['stores the results of two functions', 'byKey.set(key, made(key)); rows[key] = copied(key)',
+      undefined, 'function copied (key) { return [key] }\n'],
+    ['stores what it is given', 'byKey.set(key, key); made(key)', undefined],
+    ['stores a new object beside the result', 'byKey.set(key, [made(key)])', undefined],
+    ['stores it after a lookup in something else',
+      'if (!store.get(key)) byKey.set(key, made(key))', undefined],
+    ['stores it after a lookup in something that has the name of a collection',
+      'const byKey = store; if (!byKey.get(key)) byKey.set(key, made(key)); rows[key] = 1',
+      undefined],
+    ['stores it after a lookup in a variable that is no collection for long',
+      'if (!byKey.get(key)) byKey.set(key, made(key))', undefined, 'byKey = store\n'],
+    ['stores the result of an unknown function', 'byKey.set(key, parse(made(key)))', undefined]
+  ])('come before a caller that %s', (_, body, expected, more = '') => {
+    const source = `${PARSED}${more}const handler = key => {\n${body} }\n`
+    const lines = source.slice(0, source.indexOf('=> {\n')).split('\n')
+    const found = new InlinedCallees(() => source).of({
+      file: '/srv/app.js', line: lines.length, column: /** @type {string} */ (lines.at(-1)).length
+    })
+    expect(found?.name).toBe(expected)
+    expect(found?.isLikelier).toBe(expected && true)
+  })
+  it('are the makers of what a class stores in its own collection', () => {
+    const source = 'function made (key) { return { key } }\nclass Store {\n' +
+      'constructor () { this.rows = new Map() }\nadd (key) {\n' +
+      'if (!this.rows.has(key)) this.rows.set(key, made(key)) }\n}\n' +
+      'const store = new Store()\nconst tick = key => { store.add(key) }\n'
+    const at = (/** @type {number} */ line, /** @type {number} */ column) =>
+      new InlinedCallees(() => source).of({ file: '/srv/app.js', line, column })
+    expect(at(4, 5)).toMatchObject({ name: 'made', isLikelier: true })
+    expect(at(8, 14)).toMatchObject({ name: 'made', isLikelier: true })
+  })
+  it.each([
+    ['calls the others', '', 'amend', true],
+    ['calls not all others', 'load(2)', 'amend', false]
+  ])('come first of several that keep if the first one %s', (_, more, name, isLikelier) => {
+    const source = 'const all = new Map(), trail = []\n' +
+      'function load (id) { const row = { id }; all.set(id, row); return row }\n' +
+      'function amend (id) { trail.push({ id, row: load(id) }) }\n' +
+      `const tick = id => { amend(id); ${more} }\n`
+    const found = new InlinedCallees(() => source).of({ file: '/srv/app.js', line: 4, column: 14 })
+    expect(found).toMatchObject({ name, isLikelier })
+  })
   it('are not likelier than an asynchronous caller, which creates a promise', () => {
     const source = `${KEEPER}async function handler (row) {\nremember(row) }\n`
     const found = new InlinedCallees(() => source).of({ file: '/srv/app.js', line: 2, column: 1 })

@@ -1,0 +1,102 @@
+'use strict'
+
+const { FUNCTIONS, nameOf, namesOf, nodesIn } = require('./source-tree')
+
+/** The way of values through a function: from calls, by variables, to stores and returns. */
+
+/** @typedef {import('./source-tree').Node} Node */
+/** @typedef {import('./source-tree').Budget} Budget */
+
+/** Classes of collections, and their methods that return what is inside, without an allocation. */
+const COLLECTIONS = new Set(['Map', 'Set', 'WeakMap', 'WeakSet'])
+const LOOKUPS = new Set(['get', 'has'])
+
+/**
+ * @param {Node} node a function
+ * @param {Budget} visits
+ * @returns {Node[]} values that it returns
+ */
+const returnedIn = (node, visits) => node.body.type === 'BlockStatement'
+  ? ownNodes(node, visits)
+    .filter(({ type, argument }) => type === 'ReturnStatement' && argument)
+    .map(({ argument }) => argument)
+  : [node.body]
+
+/**
+ * @param {Node[]} stores calls and assignments that store values
+ * @returns {Node[]} the values
+ */
+const valuesOf = stores => stores.flatMap(({ right, arguments: given }) => right ?? given)
+
+/**
+ * @param {Node[]} values expressions
+ * @param {Node} node the function that contains them
+ * @param {Budget} visits
+ * @returns {Node[]} calls whose results are these values, also by way of variables
+ */
+function callsInto (values, node, visits) {
+  const inside = ownNodes(node, visits)
+  /** @type {Set<Node>} */
+  const calls = new Set()
+  /** @type {Set<string>} */
+  const names = new Set()
+  const open = [...values]
+  for (let value = open.pop(); value; value = open.pop()) {
+    visits.spend()
+    switch (value.type) {
+      case 'CallExpression':
+        calls.add(value)
+        break
+      case 'ConditionalExpression':
+        open.push(value.consequent, value.alternate)
+        break
+      case 'LogicalExpression':
+        open.push(value.left, value.right)
+        break
+      case 'AssignmentExpression':
+        open.push(value.right)
+        break
+      case 'MemberExpression':
+        open.push(value.object)
+        break
+      case 'Identifier':
+        if (names.has(value.name)) break
+        names.add(value.name)
+        open.push(...assignedTo(value.name, inside))
+    }
+  }
+  return [...calls]
+}
+
+/**
+ * @param {string} name of a variable
+ * @param {Node[]} nodes
+ * @returns {Node[]} values that it gets
+ */
+const assignedTo = (name, nodes) => nodes.flatMap(({ type, id, init, left, right }) => {
+  if (type === 'VariableDeclarator' && init && namesOf(id).includes(name)) return [init]
+  return type === 'AssignmentExpression' && left.name === name ? [right] : []
+})
+
+/**
+ * @param {Node} node a function
+ * @param {Budget} visits
+ * @returns {Node[]} its nodes without those of functions inside it
+ */
+const ownNodes = (node, visits) => nodesIn(node, visits, ({ type }) => FUNCTIONS.has(type))
+
+/**
+ * True if a call returns what a collection contains.
+ * @param {Node} call
+ * @param {ReadonlyMap<string, string>} instances see source-tree.js
+ * @param {ReadonlySet<string>} own names of the function's own variables, which hide others
+ */
+function isLookup ({ callee }, instances, own) {
+  if (!LOOKUPS.has(nameOf(callee) ?? '') || callee.type !== 'MemberExpression') return false
+  const { object } = callee
+  const isField = object.object?.type === 'ThisExpression' && !object.computed
+  const name = isField ? `this.${object.property.name}` : object.name
+  return COLLECTIONS.has(instances.get(name) ?? '') && !own.has(name)
+}
+
+module.exports = { callsInto, isLookup, returnedIn, valuesOf }
