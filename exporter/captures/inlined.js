@@ -97,7 +97,8 @@ class InlinedCallees {
       const mayOwn = this.#mayAllocate(module, node)
       const stores = this.#storesIn(module, node)
       if (stores.length > 0) {
-        const maker = mayOwn ? undefined : this.#makerOf(valuesOf(stores.filter(isLasting)), module, node)
+        const values = valuesOf(stores.filter(isLasting))
+        const maker = mayOwn ? undefined : this.#makerOf(values, module, node)
         return maker && mayBe(maker) ? { ...maker, isLikelier: true } : undefined
       }
       const groups = this.#groupsOf(module, node, DEPTH).map(group => group.filter(mayBe))
