@@ -105,9 +105,11 @@ module.exports = defineDiagnosis({
             'memory alive.'
         },
         predicted: [
-          prediction('rssBytes', rssBytes, rssBytes - pinnedBytes * smallerShare)
+          prediction('rssBytes', rssBytes,
+            rssBytes - limits.releasedShareRatio * pinnedBytes * smallerShare)
         ],
-        risk: 'Temporary small Buffers are allocated more often: some CPU.'
+        risk: 'Temporary small Buffers are allocated more often: some CPU. A part of a Buffer ' +
+          'larger than half a slab keeps this whole Buffer alive.'
       }
     ]
   }

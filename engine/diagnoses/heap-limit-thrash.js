@@ -139,7 +139,7 @@ function ruleOut (signals, limits) {
     return ok(`${fills}: there is room`, { keeps })
   }
   if (comesForRoom(signals, limits, 1)) return null
-  return ok(`${fills}, and GC takes only ${sayPauses(signals)}`, { keeps })
+  return ok(`${fills}, and GC takes ${sayPauses(signals)}`, { keeps })
 }
 
 /**

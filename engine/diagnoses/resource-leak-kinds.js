@@ -27,9 +27,9 @@ const KINDS = Object.freeze(
       trend: 'threadsTrend',
       site: 'Search for a pool of workers that is created per request instead of once (new ' +
         'Piscina, new Tinypool, new Worker), and end it with destroy() or terminate(). ' +
-        'process.getActiveResourcesInfo() does not list waiting workers, because they are ' +
-        "unref'd. If the app creates no Worker, an addon starts the threads: `ls /proc/PID/task` " +
-        'lists them, `comm` in each folder has the name.'
+        'process.getActiveResourcesInfo() does not list waiting workers. If the app creates no ' +
+        'Worker, an addon starts the threads: `ls /proc/PID/task` lists them, `comm` in each ' +
+        'folder has the name.'
     },
     {
       name: 'file watchers',

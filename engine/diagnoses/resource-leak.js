@@ -252,7 +252,7 @@ function ruleOut (kinds, limits) {
 const listActive = kinds =>
   kinds
     .filter(({ isKnown, now }) => isKnown && now > 0)
-    .map(({ name, now }) => `${formatNumber(now)} ${name}`)
+    .map(({ name, now }) => `${name}: ${formatNumber(now)}`)
     .join(', ') || 'none active'
 
 /**
