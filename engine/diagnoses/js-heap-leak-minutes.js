@@ -160,17 +160,17 @@ function judgeDoubtful (signals, limits, line) {
 }
 
 /**
- * Judges growth that became faster, and is no straight line over all readings yet.
+ * Judges growth that goes on, and is no straight line over all readings yet.
  * @param {Limits} limits
  * @param {Line} line
  * @param {boolean} goesOn true for a rise that continues at its rate
  * @returns {Dismissal | null}
  */
-const judgeYoung = (limits, { rise, seconds }, goesOn) =>
-  goesOn && rise >= limits.lastingLeastBytes
-    ? unknown(`${sayRose(rise, seconds)}, lately faster than before: too little to judge`,
-      { seconds })
-    : null
+function judgeYoung (limits, { rise, seconds, late }, goesOn) {
+  if (!goesOn || rise < limits.lastingLeastBytes) return null
+  const course = late > 1 ? 'lately faster than before' : 'in no straight line'
+  return unknown(`${sayRose(rise, seconds)}, ${course}: too little to judge`, { seconds })
+}
 
 /**
  * Judges growth that began in the last third of the readings.
