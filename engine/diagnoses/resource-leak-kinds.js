@@ -19,9 +19,9 @@ const KINDS = Object.freeze(
     },
     {
       name: 'threads',
-      // A worker has an event poll, an event descriptor and two ends of a pipe; io_uring adds a
-      // fifth descriptor.
-      descriptorsEach: 4,
+      // A worker has an event poll, an event descriptor and two ends of a pipe. io_uring adds one
+      // descriptor, and the agent in the worker two.
+      descriptorsEach: 5,
       now: 'threadsRunning',
       of: 'threads',
       trend: 'threadsTrend',
