@@ -215,7 +215,9 @@ function judgeLine (signals, limits, line, mayBeCertain = true) {
     runway: room,
     // No load explains a live heap that grew from nothing at one rate.
     growth: whole.isSinceStart ? Infinity : growth,
-    isStraight: fit >= limits.straightFit && late >= limits.straightLateRatio
+    // A morning is slow growth; only a cache that fills slows down at the end.
+    isStraight: late >= limits.straightLateRatio &&
+      (fit >= limits.straightFit || growth >= limits.slowBytesPerSecond)
   }
   const certainBytes = findCertainBytes(limits, growing)
   const isCertain = mayBeCertain && fit >= limits.fit && whole.rise >= certainBytes

@@ -182,7 +182,7 @@ function standOn (found, weaker) {
         ...found,
         evidence: markEarlier(found),
         secondsLeft: null,
-        summary: weaker.keeps || BY_USER.includes(weaker.openUntil ?? '')
+        summary: weaker.keeps || weaker.seconds || BY_USER.includes(weaker.openUntil ?? '')
           ? `${standing}. By the latest readings, ${weaker.summary}.`
           : `${standing}; since then there are too few readings to judge it anew.`,
         impact: undefined

@@ -3,12 +3,14 @@
 const path = require('node:path')
 const { EventEmitter } = require('node:events')
 const { heapHeadroom } = require('../data-folder/bounded-json')
-const { allocates, declaredIn, isLasting, mayAllocate, storesIn } = require('./retaining-code')
 const {
-  Budget, SpentError, functionsIn, groupedByName, importsIn, innermost, instancesIn,
-  nameOf, nodesIn, parse, rootOf
+  allocates, creates, declaredIn, isLasting, mayAllocate, storesIn
+} = require('./retaining-code')
+const {
+  Budget, SpentError, classAround, classesIn, functionsIn, groupedByName, importsIn, innermost,
+  instancesIn, nameOf, nodesIn, parse, rootOf
 } = require('./source-tree')
-const { callsInto, isLookup, returnedIn, valuesOf } = require('./value-flow')
+const { isLookup, returnedIn, sourcesOf, valuesOf } = require('./value-flow')
 
 /**
  * V8's heap profiler attributes allocations of an inlined function to its caller. This file finds
@@ -108,11 +110,12 @@ class InlinedCallees {
       const lasting = keepers.filter(({ keepsForLong }) => keepsForLong)
       const callee = lasting[0] ?? keepers[0] ?? found[0]
       if (!callee) return undefined
-      const isOnly = found.length === 1 || lasting.length === 1 || isAbove(callee, groups)
-      const maker = isOnly && callee.keepsForLong ? this.#makerFor(callee) : undefined
+      const isOnly = found.length === 1 || lasting.length === 1
+      if (!isOnly && !isAbove(callee, groups)) return { ...callee, isLikelier: false }
+      const { maker, mayAllocate } = callee.keepsForLong ? this.#lookInto(callee) : NOTHING
       return {
         ...maker && mayBe(maker) ? maker : callee,
-        isLikelier: isOnly && callee.isSure && !mayOwn
+        isLikelier: callee.isSure && !mayOwn && (isOnly || mayAllocate || maker !== undefined)
       }
     })
   }
@@ -160,15 +163,16 @@ class InlinedCallees {
 
   /**
    * @param {Callee} keeper
-   * @returns {Callee | undefined} function that makes what it retains; undefined if it may do so
-   *   itself, or if several may
+   * @returns {{ maker?: Callee, mayAllocate: boolean }} maker: function that makes what it retains,
+   *   if it hardly allocates itself, and if no other function may
    */
-  #makerFor ({ file, line, column }) {
+  #lookInto ({ file, line, column }) {
     const module = this.#moduleOf(file)
     const node = module && innermost(module, { line, column })
-    if (!node || this.#mayAllocate(module, node)) return undefined
+    if (!node) return NOTHING
+    if (this.#mayAllocate(module, node)) return { mayAllocate: true }
     const stores = this.#storesIn(module, node).filter(isLasting)
-    return this.#makerOf(valuesOf(stores), module, node)
+    return { maker: this.#makerOf(valuesOf(stores), module, node), mayAllocate: false }
   }
 
   /**
@@ -192,17 +196,22 @@ class InlinedCallees {
    */
   #makerOf (values, module, node, depth = DEPTH) {
     const own = declaredIn(nodesIn(node, this.#visits))
-    const [called, ...others] = callsInto(values, node, this.#visits)
-      .filter(call => !isLookup(call, module.instances, own))
-      .map(call => this.#calledBy(module, call, node))
+    const sources = sourcesOf(values, node, this.#visits)
+      .filter(source =>
+        source.type !== 'CallExpression' || !isLookup(source, module.instances, own))
+    if (sources.some(({ type }) => type !== 'CallExpression')) return undefined
+    const [called, ...others] = sources.map(call => this.#calledBy(module, call, node))
     const made = called?.nodes[0]
     const isOne = called?.isKnown && called.nodes.length === 1 &&
       others.every(({ nodes, isKnown }) => isKnown && nodes.length === 1 && nodes[0] === made)
-    if (!isOne) return undefined
+    // One that stores as well may return the same object each time.
+    if (!isOne || this.#storesIn(called.where, made).length > 0) return undefined
     const { where, wanted } = called
-    if (!this.#mayAllocate(where, made)) {
-      if (depth === 1) return undefined
-      return this.#makerOf(returnedIn(made, this.#visits), where, made, depth - 1)
+    const returned = returnedIn(made, this.#visits)
+    if (!sourcesOf(returned, made, this.#visits).some(creates)) {
+      return depth > 1 && !this.#mayAllocate(where, made)
+        ? this.#makerOf(returned, where, made, depth - 1)
+        : undefined
     }
     const { line, column } = made.loc.start
     return {
@@ -273,11 +282,16 @@ class InlinedCallees {
       : isMember ? this.#moduleWithMethod(module, name) : module
     const named = where?.byName.get(wanted) ?? []
     this.#visits.spend(named.length)
-    const found = named.filter(({ node }) => node !== caller)
-    const isDirect = callee.object?.type === 'ThisExpression' ||
-      (callee.object?.type === 'Identifier' && module.instances.has(root))
-    const isKnown = found.length > 0 &&
-      (imported !== undefined || (isMember ? isDirect : !found.some(({ isMethod }) => isMethod)))
+    const others = named.filter(({ node }) => node !== caller)
+    const ofClass = where && isMember && !imported
+      ? others.filter(({ node }) => this.#isMethodOf(module, callee.object, caller, where, node))
+      : []
+    const found = ofClass.length > 0 ? ofClass : others
+    const isKnown = imported
+      ? found.length > 0 && (!isMember || imported.isWhole)
+      : isMember
+        ? ofClass.length > 0
+        : found.length > 0 && !found.some(({ isMethod }) => isMethod)
     return {
       where: where ?? module,
       wanted,
@@ -285,6 +299,27 @@ class InlinedCallees {
       isKnown,
       isSure: isKnown || (root === 'this' && isMember && !isBuiltIn(name))
     }
+  }
+
+  /**
+   * True if a function is a method of the class of an object.
+   * @param {Module} module
+   * @param {Node} object of a call in this module
+   * @param {Node} caller function that contains the call
+   * @param {Module} where module of the function
+   * @param {Node} node the function
+   */
+  #isMethodOf (module, object, caller, where, node) {
+    const around = classAround(where, node, this.#visits)
+    if (!around) return false
+    if (object.type === 'ThisExpression') {
+      return around === classAround(module, caller, this.#visits)
+    }
+    const isField = object.object?.type === 'ThisExpression' && !object.computed
+    const name = isField ? `this.${object.property.name}` : object.name
+    const own = this.#once(caller, 'own', () => declaredIn(nodesIn(caller, this.#visits)))
+    const of = own.has(name) ? '' : module.instances.get(name) ?? ''
+    return of !== '' && around.name === (module.imports.get(of)?.name ?? of)
   }
 
   /**
@@ -373,10 +408,13 @@ class InlinedCallees {
       functions,
       byName: groupedByName(functions),
       imports: importsIn(tree, path.dirname(found), this.#visits),
-      instances: instancesIn(tree, this.#visits)
+      instances: instancesIn(tree, this.#visits),
+      classes: classesIn(tree, this.#visits)
     }
   }
 }
+
+const NOTHING = Object.freeze({ maker: undefined, mayAllocate: false })
 
 /** @param {string} name */
 const isBuiltIn = name => BUILT_IN.some(object => name in object)

@@ -30,6 +30,16 @@ const ALLOCATING = new Set([
 ])
 /** Names of built-in methods that enlarge an object, even if their result is not used. */
 const ENLARGING = new Set(['assign', 'defineProperties', 'defineProperty', 'fill', 'splice'])
+/**
+ * Names of built-in functions that create an object, a string or native memory with each call.
+ */
+const CREATING = new Set([
+  'alloc', 'allocUnsafe', 'allocUnsafeSlow', 'concat', 'copy', 'create', 'entries', 'fill',
+  'filter', 'flat', 'flatMap', 'from', 'fromEntries', 'keys', 'map', 'match', 'matchAll', 'parse',
+  'repeat', 'slice', 'split', 'stringify', 'structuredClone', 'subarray', 'toString', 'values'
+])
+/** Beginning of the names of functions of Node.js that create an object. */
+const CREATE = /^create[A-Z]/
 /** Operators that join strings. */
 const JOINING = new Set(['+', '+='])
 
@@ -71,6 +81,16 @@ const isLasting = ({ callee }) => !callee || !ENDING.has(nameOf(callee) ?? '')
  */
 const allocates = (node, visits) =>
   nodesIn(node.body, visits, isThrow).some(({ type }) => ALLOCATING.has(type))
+
+/**
+ * True if an expression creates an object, a string or native memory.
+ * @param {Node} value
+ */
+function creates (value) {
+  if (value.type !== 'CallExpression') return ALLOCATING.has(value.type) || isJoin(value)
+  const name = nameOf(value.callee) ?? ''
+  return CREATING.has(name) || CREATE.test(name)
+}
 
 /**
  * True unless the source of a function shows that it allocates hardly anything itself: it creates
@@ -146,4 +166,4 @@ const declaredIn = nodes => new Set(nodes.flatMap(({ type, id, params }) =>
   type === 'VariableDeclarator' ? namesOf(id) : FUNCTIONS.has(type) ? params.flatMap(namesOf) : []
 ))
 
-module.exports = { allocates, declaredIn, isLasting, mayAllocate, storesIn }
+module.exports = { allocates, creates, declaredIn, isLasting, mayAllocate, storesIn }

@@ -20,8 +20,13 @@ const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFu
 /** @typedef {any} Node an ESTree node with start, end and loc */
 /** @typedef {{ name: string, node: Node, isMethod: boolean }} NamedFunction */
 /**
+ * @typedef {{ from: string, name: string, isWhole: boolean }} Import isWhole: true for a variable
+ *   that holds all exports
+ * @typedef {{ name: string, node: Node }} Class
+ */
+/**
  * @typedef {{ file: string, functions: NamedFunction[], byName: Map<string, NamedFunction[]>,
- *   imports: Map<string, { from: string, name: string }>, instances: Map<string, string> }} Module
+ *   imports: Map<string, Import>, instances: Map<string, string>, classes: Class[] }} Module
  *   instances: classes of variables and fields that `new` initializes, by name, such as `audit` or
  *   `this.byKey`; an empty class if they have other values as well
  */
@@ -178,9 +183,12 @@ function instancesIn (tree, visits) {
     if (of === undefined || (instances.get(name) ?? of) !== of) others.add(name)
     if (of !== undefined) instances.set(name, of)
   }
-  for (const { type, id, init, key, computed, value, left, right } of nodesIn(tree, visits)) {
+  // Local variables of functions hide others.
+  for (const { type, id, init } of nodesIn(tree, visits, ({ type }) => FUNCTIONS.has(type))) {
     if (type === 'VariableDeclarator') take(id.name, init)
-    else if (type === 'PropertyDefinition' && !computed) take(fieldOf(key), value)
+  }
+  for (const { type, key, computed, value, left, right } of nodesIn(tree, visits)) {
+    if (type === 'PropertyDefinition' && !computed) take(fieldOf(key), value)
     else if (type === 'AssignmentExpression') {
       const isField = left.object?.type === 'ThisExpression' && !left.computed
       take(isField ? fieldOf(left.property) : left.name, right)
@@ -188,6 +196,36 @@ function instancesIn (tree, visits) {
   }
   for (const name of others) if (instances.has(name)) instances.set(name, '')
   return instances
+}
+
+const CLASSES = new Set(['ClassDeclaration', 'ClassExpression'])
+
+/**
+ * @param {Node} tree
+ * @param {Budget} visits
+ * @returns {Class[]} classes by the names that variables and exports give them, or by their own
+ */
+function classesIn (tree, visits) {
+  const nodes = nodesIn(tree, visits)
+  /** @type {Map<Node, string>} */
+  const given = new Map()
+  for (const { type, id, init, left, right } of nodes) {
+    if (type === 'VariableDeclarator' && init) given.set(init, id.name ?? '')
+    if (type === 'AssignmentExpression') given.set(right, left.property?.name ?? left.name ?? '')
+  }
+  return nodes.filter(({ type }) => CLASSES.has(type))
+    .map(node => ({ name: given.get(node) || (node.id?.name ?? ''), node }))
+}
+
+/**
+ * @param {Module} module
+ * @param {Node} node
+ * @param {Budget} visits
+ * @returns {Class | undefined} innermost class around a node
+ */
+function classAround ({ classes }, node, visits) {
+  visits.spend(classes.length)
+  return classes.findLast(({ node: { start, end } }) => start < node.start && node.end <= end)
 }
 
 /** @param {Node} key */
@@ -200,14 +238,15 @@ const fieldOf = ({ name }) => name === undefined ? undefined : `this.${name}`
  * @param {Budget} visits
  */
 function importsIn (tree, folder, visits) {
-  /** @type {Map<string, { from: string, name: string }>} */
+  /** @type {Module['imports']} */
   const imports = new Map()
   for (const node of nodesIn(tree, visits)) {
     if (node.type === 'ImportDeclaration' && node.source.value.startsWith('.')) {
-      for (const { local, imported } of node.specifiers) {
+      for (const { type, local, imported } of node.specifiers) {
         imports.set(local.name, {
           from: path.resolve(folder, node.source.value),
-          name: imported?.name ?? local.name
+          name: imported?.name ?? local.name,
+          isWhole: type === 'ImportNamespaceSpecifier'
         })
       }
     }
@@ -217,11 +256,11 @@ function importsIn (tree, folder, visits) {
       !String(node.init.arguments[0]?.value).startsWith('.')
     ) { continue }
     const from = path.resolve(folder, node.init.arguments[0].value)
-    if (node.id.type === 'Identifier') imports.set(node.id.name, { from, name: node.id.name })
-    else {
-      for (const { key, value } of node.id.properties ?? []) {
-        if (key && value?.name) imports.set(value.name, { from, name: key.name })
-      }
+    if (node.id.type === 'Identifier') {
+      imports.set(node.id.name, { from, name: node.id.name, isWhole: true })
+    }
+    for (const { key, value } of node.id.properties ?? []) {
+      if (key && value?.name) imports.set(value.name, { from, name: key.name, isWhole: false })
     }
   }
   return imports
@@ -283,6 +322,19 @@ function namesOf (pattern) {
 }
 
 module.exports = {
-  Budget, FUNCTIONS, SpentError, functionsIn, groupedByName, importsIn, innermost, instancesIn,
-  nameOf, namesOf, nodesIn, parse, rootOf
+  Budget,
+  FUNCTIONS,
+  SpentError,
+  classAround,
+  classesIn,
+  functionsIn,
+  groupedByName,
+  importsIn,
+  innermost,
+  instancesIn,
+  nameOf,
+  namesOf,
+  nodesIn,
+  parse,
+  rootOf
 }

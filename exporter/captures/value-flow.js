@@ -10,6 +10,15 @@ const { FUNCTIONS, nameOf, namesOf, nodesIn } = require('./source-tree')
 /** Classes of collections, and their methods that return what is inside, without an allocation. */
 const COLLECTIONS = new Set(['Map', 'Set', 'WeakMap', 'WeakSet'])
 const LOOKUPS = new Set(['get', 'has'])
+/** Names of methods whose first argument is a key, or the name of an event. */
+const KEYED = new Set([
+  'set', 'on', 'once', 'addListener', 'prependListener', 'addEventListener'
+])
+/** Names of functions whose first argument is called later. */
+const TIMERS = new Set(['setInterval', 'setTimeout'])
+
+/** Names of fields that hold a number: it keeps nothing of its object. */
+const NUMBERS = new Set(['length', 'size', 'byteLength'])
 
 /**
  * @param {Node} node a function
@@ -24,29 +33,31 @@ const returnedIn = (node, visits) => node.body.type === 'BlockStatement'
 
 /**
  * @param {Node[]} stores calls and assignments that store values
- * @returns {Node[]} the values
+ * @returns {Node[]} the values, without keys, names of events and delays
  */
-const valuesOf = stores => stores.flatMap(({ right, arguments: given }) => right ?? given)
+const valuesOf = stores => stores.flatMap(({ callee, right, arguments: given }) => {
+  if (!callee) return [right]
+  const name = nameOf(callee) ?? ''
+  if (TIMERS.has(name)) return given.slice(0, 1)
+  return KEYED.has(name) ? given.slice(1) : given
+})
 
 /**
  * @param {Node[]} values expressions
  * @param {Node} node the function that contains them
  * @param {Budget} visits
- * @returns {Node[]} calls whose results are these values, also by way of variables
+ * @returns {Node[]} expressions that these values come from, also by way of variables
  */
-function callsInto (values, node, visits) {
+function sourcesOf (values, node, visits) {
   const inside = ownNodes(node, visits)
   /** @type {Set<Node>} */
-  const calls = new Set()
+  const sources = new Set()
   /** @type {Set<string>} */
   const names = new Set()
   const open = [...values]
   for (let value = open.pop(); value; value = open.pop()) {
     visits.spend()
     switch (value.type) {
-      case 'CallExpression':
-        calls.add(value)
-        break
       case 'ConditionalExpression':
         open.push(value.consequent, value.alternate)
         break
@@ -57,15 +68,23 @@ function callsInto (values, node, visits) {
         open.push(value.right)
         break
       case 'MemberExpression':
-        open.push(value.object)
+        if (!NUMBERS.has(nameOf(value) ?? '')) open.push(value.object)
+        break
+      case 'AwaitExpression':
+        open.push(value.argument)
         break
       case 'Identifier':
         if (names.has(value.name)) break
         names.add(value.name)
+        visits.spend(inside.length)
         open.push(...assignedTo(value.name, inside))
+        break
+      case 'Literal':
+      case 'ThisExpression': break
+      default: sources.add(value)
     }
   }
-  return [...calls]
+  return [...sources]
 }
 
 /**
@@ -75,7 +94,7 @@ function callsInto (values, node, visits) {
  */
 const assignedTo = (name, nodes) => nodes.flatMap(({ type, id, init, left, right }) => {
   if (type === 'VariableDeclarator' && init && namesOf(id).includes(name)) return [init]
-  return type === 'AssignmentExpression' && left.name === name ? [right] : []
+  return type === 'AssignmentExpression' && namesOf(left).includes(name) ? [right] : []
 })
 
 /**
@@ -99,4 +118,4 @@ function isLookup ({ callee }, instances, own) {
   return COLLECTIONS.has(instances.get(name) ?? '') && !own.has(name)
 }
 
-module.exports = { callsInto, isLookup, returnedIn, valuesOf }
+module.exports = { isLookup, returnedIn, sourcesOf, valuesOf }

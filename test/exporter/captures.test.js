@@ -1129,7 +1129,27 @@ describe('functions possibly inlined into a suspect', () => {
       undefined],
     ['stores it after a lookup in a variable that is no collection for long',
       'if (!byKey.get(key)) byKey.set(key, made(key))', undefined, 'byKey = store\n'],
-    ['stores the result of an unknown function', 'byKey.set(key, parse(made(key)))', undefined]
+    ['stores the result of an unknown function', 'byKey.set(key, parse(made(key)))', undefined],
+    ['stores a number that another function computes', 'all.push(since(key))', undefined,
+      'const since = start => performance.now() - start\n'],
+    ['stores the length of what another function makes', 'all.push(made(key).length)', undefined],
+    ['stores what another function finds', 'all.push(found(key))', undefined,
+      'const found = key => rows.find(row => row.key === key)\n'],
+    ['stores what another function makes once', 'all.push(clientOf(key))', undefined,
+      'function clientOf (key) { return (clients[key] ??= { key }) }\n'],
+    ['stores by a key that another function makes', 'byKey.set(made(key), true)', undefined],
+    ['listens to an event that another function names', 'bus.on(topic(key), listener)', undefined,
+      "const topic = key => 'changed ' + key\n"],
+    ['waits for a time that another function computes', 'setInterval(poll, period(key))', undefined,
+      'const period = key => [key, 9][1]\n'],
+    ['stores a callback as well', 'all.push(made(key), () => { done++ })', undefined],
+    ['stores more than one function makes', 'all.push(made(key), ...rows(key))', undefined,
+      'const rows = key => [key]\n'],
+    ['stores in a collection, beside a method of this name', 'byKey.set(key, key)', undefined,
+      'class Labels { set (key) { this.all.push({ key }) } }\n'],
+    ['stores in a variable that is a logger elsewhere', 'log.push(key)', undefined,
+      'let log = all\nclass Log { push (key) { rows[key] = { key } } }\n' +
+      'function other () { const log = new Log(); log.push(1) }\n']
   ])('come before a caller that %s', (_, body, expected, more = '') => {
     const source = `${PARSED}${more}const handler = key => {\n${body} }\n`
     const lines = source.slice(0, source.indexOf('=> {\n')).split('\n')
@@ -1148,6 +1168,23 @@ describe('functions possibly inlined into a suspect', () => {
       new InlinedCallees(() => source).of({ file: '/srv/app.js', line, column })
     expect(at(4, 5)).toMatchObject({ name: 'made', isLikelier: true })
     expect(at(8, 14)).toMatchObject({ name: 'made', isLikelier: true })
+  })
+  it('are not looked for in a module of which only a part is imported', () => {
+    const files = {
+      '/srv/app.js': "const { sessions } = require('./state')\n" +
+        'const login = id => { sessions.set(id, 1) }',
+      '/srv/state.js': 'exports.sessions = new Map()\n' +
+        'class Settings { set (key) { this.all.push({ key }) } }'
+    }
+    const found = new InlinedCallees(file => files[file])
+      .of({ file: '/srv/app.js', line: 2, column: 15 })
+    expect(found).toBe(undefined)
+  })
+  it('are not likelier than a caller if they only call one that keeps', () => {
+    const source = 'function journal (i) { trail.push({ i }) }\n' +
+      'function save (i) { hits[i % 10] = i; journal(i) }\nconst tick = i => { save(i) }\n'
+    const found = new InlinedCallees(() => source).of({ file: '/srv/app.js', line: 3, column: 14 })
+    expect(found).toMatchObject({ name: 'save', isLikelier: false })
   })
   it.each([
     ['calls the others', '', 'amend', true],
