@@ -1,44 +1,21 @@
 'use strict'
 
-const path = require('node:path')
-const { EventEmitter } = require('node:events')
-const { heapHeadroom } = require('../data-folder/bounded-json')
+const { CalledFunctions } = require('./called-functions')
 const {
   allocates, creates, declaredIn, isLasting, mayAllocate, storesIn
 } = require('./retaining-code')
-const {
-  Budget, SpentError, classAround, classesIn, functionsIn, groupedByName, importsIn, innermost,
-  instancesIn, nameOf, nodesIn, parse, rootOf
-} = require('./source-tree')
+const { SpentError, innermost, nodesIn } = require('./source-tree')
 const { isLookup, returnedIn, sourcesOf, valuesOf } = require('./value-flow')
 
 /**
  * V8's heap profiler attributes allocations of an inlined function to its caller. This file finds
- * candidates in the source: functions called from the caller, in the same file or in a file that it
- * requires by a relative path.
+ * candidates in the source, among the functions called from the caller.
  */
 
-/** Size limit of a file: parsing a larger one would block the loop for too long. */
-const MOST_LENGTH = 2 ** 19
-/**
- * Token limit for all sources of a capture together. A token becomes one or two nodes of some 400
- * bytes, with their positions.
- */
-const MOST_TOKENS = 500_000
-const TOKEN_BYTES = 400
-const HEAP_SHARE = 0.5
-/**
- * Limit of visited nodes for one capture: one or two seconds of work. A real file of 256 KiB needs
- * a third of them.
- */
-const MOST_VISITS = 1_000_000
 /** Depth of inlining: V8 also inlines callees of inlined functions. */
 const DEPTH = 3
-/** Built-in objects: a call by the name of one of their methods may call no function of the app. */
-const BUILT_IN = [
-  Array.prototype, Map.prototype, Set.prototype, String.prototype, Promise.prototype,
-  EventEmitter.prototype, console, JSON, Object
-]
+/** Nothing is known of a function that retains for long. */
+const NOTHING = Object.freeze({ maker: undefined, mayAllocate: false })
 
 /** @typedef {import('./source-tree').Node} Node */
 /** @typedef {import('./source-tree').Module} Module */
@@ -53,33 +30,18 @@ const BUILT_IN = [
  * @property {boolean} keepsForLong other than by a timer or listener for one event
  * @property {boolean} isSure false if the call may be one of another function of the same name
  */
-/**
- * Functions that a call may reach.
- * @typedef {object} Called
- * @property {Module} where module of the functions
- * @property {string} wanted their name there
- * @property {Node[]} nodes
- * @property {boolean} isKnown true if the call can reach no other function
- * @property {boolean} isSure true if it is unlikely to reach another one
- */
-
 /** Finds functions that V8 may have inlined, in the readable sources of an app. */
 class InlinedCallees {
-  #sourceOf
-  #tokens
-  #visits = new Budget(MOST_VISITS)
-  /** @type {WeakMap<Node, Map<string, any>>} */
-  #known = new WeakMap()
-  /** @type {Map<string, Module | undefined>} */
-  #modules = new Map()
+  #called
+  #visits
 
   /**
    * @param {(file: string) => string | undefined} sourceOf
    * @param {{ headroomBytes?: number }} [options] headroomBytes: free bytes of the heap
    */
-  constructor (sourceOf, { headroomBytes = heapHeadroom() } = {}) {
-    this.#sourceOf = sourceOf
-    this.#tokens = new Budget(Math.min(MOST_TOKENS, HEAP_SHARE * headroomBytes / TOKEN_BYTES))
+  constructor (sourceOf, { headroomBytes } = {}) {
+    this.#called = new CalledFunctions(sourceOf, headroomBytes)
+    this.#visits = this.#called.visits
   }
 
   /**
@@ -93,7 +55,7 @@ class InlinedCallees {
    */
   of (place, mayBe = () => true) {
     return this.#withinBudget(() => {
-      const module = this.#moduleOf(place.file)
+      const module = this.#called.moduleOf(place.file)
       const node = module && innermost(module, place)
       if (!node) return undefined
       const mayOwn = this.#mayAllocate(module, node)
@@ -130,7 +92,7 @@ class InlinedCallees {
   allOf (place, mayBe = () => true) {
     /** @type {Callee[]} */
     const found = this.#withinBudget(() => {
-      const module = this.#moduleOf(place.file)
+      const module = this.#called.moduleOf(place.file)
       const node = module && innermost(module, place)
       return node && this.#calleesOf(module, node, DEPTH)
     }) ?? []
@@ -158,7 +120,7 @@ class InlinedCallees {
    */
   #mayAllocate (module, node) {
     return mayAllocate(node, (call, own) => isLookup(call, module.instances, own) ||
-      this.#calledBy(module, call, node).isKnown, this.#visits)
+      this.#called.calledBy(module, call, node).isKnown, this.#visits)
   }
 
   /**
@@ -167,7 +129,7 @@ class InlinedCallees {
    *   if it hardly allocates itself, and if no other function may
    */
   #lookInto ({ file, line, column }) {
-    const module = this.#moduleOf(file)
+    const module = this.#called.moduleOf(file)
     const node = module && innermost(module, { line, column })
     if (!node) return NOTHING
     if (this.#mayAllocate(module, node)) return { mayAllocate: true }
@@ -183,7 +145,7 @@ class InlinedCallees {
    */
   #storesIn (module, node) {
     return storesIn(node, this.#visits).filter(store =>
-      store.type === 'AssignmentExpression' || !this.#calledBy(module, store, node).isKnown)
+      store.type === 'AssignmentExpression' || !this.#called.calledBy(module, store, node).isKnown)
   }
 
   /**
@@ -200,7 +162,7 @@ class InlinedCallees {
       .filter(source =>
         source.type !== 'CallExpression' || !isLookup(source, module.instances, own))
     if (sources.some(({ type }) => type !== 'CallExpression')) return undefined
-    const [called, ...others] = sources.map(call => this.#calledBy(module, call, node))
+    const [called, ...others] = sources.map(call => this.#called.calledBy(module, call, node))
     const made = called?.nodes[0]
     const isOne = called?.isKnown && called.nodes.length === 1 &&
       others.every(({ nodes, isKnown }) => isKnown && nodes.length === 1 && nodes[0] === made)
@@ -250,9 +212,9 @@ class InlinedCallees {
     for (const call of nodesIn(caller, this.#visits).filter(
       ({ type }) => type === 'CallExpression'
     )) {
-      const { where, wanted, nodes, isSure } = this.#calledBy(module, call, caller)
+      const { where, wanted, nodes, isSure } = this.#called.calledBy(module, call, caller)
       for (const node of nodes) {
-        const found = this.#once(node, `callee ${depth}`, () =>
+        const found = this.#called.once(node, `callee ${depth}`, () =>
           this.#calleeAt(where, wanted, node, depth)
         )
         this.#visits.spend(1 + found.length)
@@ -260,81 +222,6 @@ class InlinedCallees {
       }
     }
     return groups
-  }
-
-  /**
-   * @param {Module} module
-   * @param {Node} call in this module
-   * @param {Node} caller function that contains the call
-   * @returns {Called}
-   */
-  #calledBy (module, { callee }, caller) {
-    const name = nameOf(callee)
-    if (name === undefined) {
-      return { where: module, wanted: '', nodes: [], isKnown: false, isSure: false }
-    }
-    const isMember = callee.type === 'MemberExpression'
-    const root = isMember ? rootOf(callee, this.#visits) : name
-    const imported = module.imports.get(root)
-    const wanted = imported && !isMember ? imported.name : name
-    const where = imported
-      ? this.#moduleOf(imported.from)
-      : isMember ? this.#moduleWithMethod(module, name) : module
-    const named = where?.byName.get(wanted) ?? []
-    this.#visits.spend(named.length)
-    const others = named.filter(({ node }) => node !== caller)
-    const ofClass = where && isMember && !imported
-      ? others.filter(({ node }) => this.#isMethodOf(module, callee.object, caller, where, node))
-      : []
-    const found = ofClass.length > 0 ? ofClass : others
-    const isKnown = imported
-      ? found.length > 0 && (!isMember || imported.isWhole)
-      : isMember
-        ? ofClass.length > 0
-        : found.length > 0 && !found.some(({ isMethod }) => isMethod)
-    return {
-      where: where ?? module,
-      wanted,
-      nodes: found.map(({ node }) => node),
-      isKnown,
-      isSure: isKnown || (root === 'this' && isMember && !isBuiltIn(name))
-    }
-  }
-
-  /**
-   * True if a function is a method of the class of an object.
-   * @param {Module} module
-   * @param {Node} object of a call in this module
-   * @param {Node} caller function that contains the call
-   * @param {Module} where module of the function
-   * @param {Node} node the function
-   */
-  #isMethodOf (module, object, caller, where, node) {
-    const around = classAround(where, node, this.#visits)
-    if (!around) return false
-    if (object.type === 'ThisExpression') {
-      return around === classAround(module, caller, this.#visits)
-    }
-    const isField = object.object?.type === 'ThisExpression' && !object.computed
-    const name = isField ? `this.${object.property.name}` : object.name
-    const own = this.#once(caller, 'own', () => declaredIn(nodesIn(caller, this.#visits)))
-    const of = own.has(name) ? '' : module.instances.get(name) ?? ''
-    return of !== '' && around.name === (module.imports.get(of)?.name ?? of)
-  }
-
-  /**
-   * @param {Module} module
-   * @param {string} name
-   * @returns {Module | undefined} this module, or one that it requires, that has a function of this
-   *   name
-   */
-  #moduleWithMethod (module, name) {
-    if (module.byName.has(name) || isBuiltIn(name)) return module
-    for (const from of new Set([...module.imports.values()].map(({ from }) => from))) {
-      this.#visits.spend()
-      const other = this.#moduleOf(from)
-      if (other?.byName.has(name)) return other
-    }
   }
 
   /**
@@ -362,62 +249,7 @@ class InlinedCallees {
       : []
     return own.concat(this.#calleesOf(module, node, depth - 1))
   }
-
-  /**
-   * @template T
-   * @param {Node} node
-   * @param {string} what name of the cached value
-   * @param {() => T} find
-   * @returns {T} the value, computed once, because several calls share it
-   */
-  #once (node, what, find) {
-    const known = this.#known.get(node) ?? new Map()
-    this.#known.set(node, known)
-    if (!known.has(what)) known.set(what, find())
-    return known.get(what)
-  }
-
-  /**
-   * @param {string} file
-   * @returns {Module | undefined}
-   */
-  #moduleOf (file) {
-    if (!this.#modules.has(file)) this.#modules.set(file, this.#parse(file))
-    return this.#modules.get(file)
-  }
-
-  /**
-   * @param {string} file
-   * @returns {Module | undefined}
-   */
-  #parse (file) {
-    const found = [
-      file,
-      `${file}.js`,
-      `${file}.cjs`,
-      `${file}.mjs`,
-      path.join(file, 'index.js')
-    ].find(name => this.#sourceOf(name) !== undefined)
-    const source = found && this.#sourceOf(found)
-    if (!found || !source || source.length > MOST_LENGTH) return undefined
-    const tree = parse(source, this.#tokens)
-    if (!tree) return undefined
-    const functions = functionsIn(tree, this.#visits)
-    return {
-      file: found,
-      functions,
-      byName: groupedByName(functions),
-      imports: importsIn(tree, path.dirname(found), this.#visits),
-      instances: instancesIn(tree, this.#visits),
-      classes: classesIn(tree, this.#visits)
-    }
-  }
 }
-
-const NOTHING = Object.freeze({ maker: undefined, mayAllocate: false })
-
-/** @param {string} name */
-const isBuiltIn = name => BUILT_IN.some(object => name in object)
 
 /**
  * True if a function calls all others that retain for long.
