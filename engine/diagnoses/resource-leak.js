@@ -241,7 +241,7 @@ function ruleOut (kinds, limits) {
     rise >= limits.rise && steady >= limits.steadinessRatio)
   if (!grows) {
     return ok(`no handles that Node.js counts pile up (${listActive(kinds)}); it does not count ` +
-      "unref'd timers")
+      "unref'd timers and watchers")
   }
   const { name, rise, now } = grows
   return ok(`${name} grew by ${formatNumber(rise)}, little beside the ${formatNumber(now)} that ` +
