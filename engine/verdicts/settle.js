@@ -35,7 +35,7 @@ const UNCHANGED_SHARE = 0.2
 const UNCHANGED_LEFT_SHARE = 0.1
 /**
  * Longest time for which a ruled-out diagnosis ignores growth that is too young to judge. With five
- * minutes, a fifth of simulated services changed three states in their first two hours.
+ * minutes, some simulated services became undecided in their second hour, and were ruled out again.
  */
 const OPEN_MOST_SECONDS = 1800
 const LONGEST_SECONDS = 43_200

@@ -6,7 +6,7 @@ const { heapHeadroom } = require('../data-folder/bounded-json')
 const { declaredIn } = require('./retaining-code')
 const {
   Budget, classAround, classesIn, functionsIn, groupedByName, importsIn, instancesIn, nameOf,
-  nodesIn, parse, rootOf
+  nodesIn, parse, rootOf, variableOf
 } = require('./source-tree')
 
 /** Size limit of a file: parsing a larger one would block the loop for too long. */
@@ -117,10 +117,8 @@ class CalledFunctions {
     if (object.type === 'ThisExpression') {
       return around === classAround(module, caller, this.visits)
     }
-    const isField = object.object?.type === 'ThisExpression' && !object.computed
-    const name = isField ? `this.${object.property.name}` : object.name
-    const own = this.once(caller, 'own', () => declaredIn(nodesIn(caller, this.visits)))
-    const of = own.has(name) ? '' : module.instances.get(name) ?? ''
+    const name = variableOf(object) ?? ''
+    const of = this.ownNames(caller).has(name) ? '' : module.instances.get(name) ?? ''
     return of !== '' && around.name === (module.imports.get(of)?.name ?? of)
   }
 
@@ -137,6 +135,14 @@ class CalledFunctions {
       const other = this.moduleOf(from)
       if (other?.byName.has(name)) return other
     }
+  }
+
+  /**
+   * @param {Node} node a function
+   * @returns {Set<string>} names of its variables and parameters
+   */
+  ownNames (node) {
+    return this.once(node, 'own names', () => declaredIn(nodesIn(node, this.visits)))
   }
 
   /**

@@ -1,9 +1,7 @@
 'use strict'
 
 const { CalledFunctions } = require('./called-functions')
-const {
-  allocates, creates, declaredIn, isLasting, mayAllocate, storesIn
-} = require('./retaining-code')
+const { allocates, creates, isLasting, mayAllocate, storesIn } = require('./retaining-code')
 const { SpentError, innermost, nodesIn } = require('./source-tree')
 const { isLookup, returnedIn, sourcesOf, valuesOf } = require('./value-flow')
 
@@ -30,6 +28,7 @@ const NOTHING = Object.freeze({ maker: undefined, mayAllocate: false })
  * @property {boolean} keepsForLong other than by a timer or listener for one event
  * @property {boolean} isSure false if the call may be one of another function of the same name
  */
+
 /** Finds functions that V8 may have inlined, in the readable sources of an app. */
 class InlinedCallees {
   #called
@@ -49,9 +48,9 @@ class InlinedCallees {
    * @param {{ file: string, line: number, column: number }} place place of the caller, with line
    *   and column from 1
    * @param {(callee: Callee) => boolean} [mayBe] false for a callee that is no candidate
-   * @returns {Callee & { isLikelier: boolean } | undefined} undefined if the caller itself retains
-   *   objects, or if no callee may be responsible; isLikelier: true if the caller itself hardly
-   *   allocates, so that the callee must have allocated the objects
+   * @returns {Callee & { isLikelier: boolean } | undefined} undefined if the caller may itself
+   *   allocate what it retains, or if no callee may be responsible; isLikelier: true if the caller
+   *   hardly allocates, so that the callee must have allocated the objects
    */
   of (place, mayBe = () => true) {
     return this.#withinBudget(() => {
@@ -157,7 +156,7 @@ class InlinedCallees {
    * @returns {Callee | undefined} undefined if no function, or more than one, may make them
    */
   #makerOf (values, module, node, depth = DEPTH) {
-    const own = declaredIn(nodesIn(node, this.#visits))
+    const own = this.#called.ownNames(node)
     const sources = sourcesOf(values, node, this.#visits)
       .filter(source =>
         source.type !== 'CallExpression' || !isLookup(source, module.instances, own))

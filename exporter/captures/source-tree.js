@@ -189,10 +189,7 @@ function instancesIn (tree, visits) {
   }
   for (const { type, key, computed, value, left, right } of nodesIn(tree, visits)) {
     if (type === 'PropertyDefinition' && !computed) take(fieldOf(key), value)
-    else if (type === 'AssignmentExpression') {
-      const isField = left.object?.type === 'ThisExpression' && !left.computed
-      take(isField ? fieldOf(left.property) : left.name, right)
-    }
+    else if (type === 'AssignmentExpression') take(variableOf(left), right)
   }
   for (const name of others) if (instances.has(name)) instances.set(name, '')
   return instances
@@ -230,6 +227,14 @@ function classAround ({ classes }, node, visits) {
 
 /** @param {Node} key */
 const fieldOf = ({ name }) => name === undefined ? undefined : `this.${name}`
+
+/**
+ * @param {Node} node an expression
+ * @returns {string | undefined} variable or field that it names, as in `instances` of a module
+ */
+const variableOf = node => node.object?.type === 'ThisExpression' && !node.computed
+  ? fieldOf(node.property)
+  : node.name
 
 /**
  * Imports from other files of the app, by their names in this file.
@@ -336,5 +341,6 @@ module.exports = {
   namesOf,
   nodesIn,
   parse,
-  rootOf
+  rootOf,
+  variableOf
 }

@@ -1,6 +1,6 @@
 'use strict'
 
-const { FUNCTIONS, nameOf, namesOf, nodesIn } = require('./source-tree')
+const { FUNCTIONS, nameOf, namesOf, nodesIn, variableOf } = require('./source-tree')
 
 /** The way of values through a function: from calls, by variables, to stores and returns. */
 
@@ -16,7 +16,6 @@ const KEYED = new Set([
 ])
 /** Names of functions whose first argument is called later. */
 const TIMERS = new Set(['setInterval', 'setTimeout'])
-
 /** Names of fields that hold a number: it keeps nothing of its object. */
 const NUMBERS = new Set(['length', 'size', 'byteLength'])
 
@@ -112,9 +111,7 @@ const ownNodes = (node, visits) => nodesIn(node, visits, ({ type }) => FUNCTIONS
  */
 function isLookup ({ callee }, instances, own) {
   if (!LOOKUPS.has(nameOf(callee) ?? '') || callee.type !== 'MemberExpression') return false
-  const { object } = callee
-  const isField = object.object?.type === 'ThisExpression' && !object.computed
-  const name = isField ? `this.${object.property.name}` : object.name
+  const name = variableOf(callee.object) ?? ''
   return COLLECTIONS.has(instances.get(name) ?? '') && !own.has(name)
 }
 
