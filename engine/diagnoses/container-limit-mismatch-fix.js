@@ -43,7 +43,7 @@ function fitHeaps (finding, target, limits) {
 function chooseHeaps (finding, target, limits) {
   const sizes = chooseSizes(finding, limits)
   const { megabytes, neededBytes } = sizes
-  const { limitBytes: limit, liveBytes: live } = finding
+  const { limitBytes: limit, liveBytes: live, processes } = finding
   const keep = limitHeap(finding, target, sizes)
   // A container that is large enough needs no request for memory.
   const asks = neededBytes > limit ? [askForMemory(finding, sizes)] : []
@@ -51,6 +51,7 @@ function chooseHeaps (finding, target, limits) {
   if (isPart && finding.heapLimitBytes <= megabytes * MIB + sizes.youngBytes) {
     return [...asks, lowerOthers(finding)]
   }
+  if (processes > 1 && asks.length > 0) return [growTogether(finding, target, limits), keep]
   if (megabytes * MIB < live / limits.liveShareRatio) return [...asks, keep]
   const seesLimit = target.constrainedBytes !== undefined && target.constrainedBytes <= limit
   if (!seesLimit || !target.allowedFlags.includes(PERCENTAGE)) return [keep, ...asks]
@@ -140,6 +141,32 @@ function limitHeap (finding, target, sizes) {
     risk: 'V8 runs GCs earlier and more often. ' + (formatNumber(live) === '0'
       ? 'No major GC has shown the live heap yet.'
       : `The size was chosen when ${formatBytes(live)} of objects were live.`) + part
+  }
+}
+
+/**
+ * The live heaps of several processes do not fit the container. Smaller heaps alone would run out,
+ * and in a larger container alone V8 would choose larger heaps.
+ * @param {Finding} finding
+ * @param {Hello} target
+ * @param {Limits} limits
+ * @returns {Fix}
+ */
+function growTogether (finding, target, limits) {
+  const sizes = chooseSizes(finding, limits)
+  const { neededBytes } = sizes
+  const larger = {
+    ...finding,
+    limitBytes: neededBytes,
+    shareBytes: finding.shareBytes * neededBytes / finding.limitBytes
+  }
+  const ask = askForMemory(finding, sizes)
+  const keep = limitHeap(larger, target, chooseSizes(larger, limits))
+  return {
+    title: `${ask.title}, and ${keep.title[0].toLowerCase()}${keep.title.slice(1)}`,
+    change: { ...keep.change, ...ask.change },
+    predicted: keep.predicted,
+    risk: `${ask.risk} ${keep.risk}`
   }
 }
 

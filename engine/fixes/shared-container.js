@@ -13,13 +13,14 @@ const HEAP_SIZE = /(?:^| )--max-old-space-size(-percentage)?=(\d+)/
  * container, and the heap size that suits one of them may kill another.
  * @param {Change} change
  * @param {Pick<import('../history/target').Target, 'neighbours' | 'workers' | 'values'>} target
- * @returns {Change} only the flag, with a note, if its heap size does not suit all processes
+ * @returns {Change} no variable, but a note, if its heap size does not suit all processes
  */
 function forSharedContainer (change, { neighbours, workers, values }) {
-  const { flag, env } = change
+  const { flag, env, memoryLimitBytes } = change
   const size = HEAP_SIZE.exec(flag ?? '')
   if (flag === undefined || !env || !size || neighbours.processes === 0) return change
-  const { containerLimitBytes: limit = Infinity, rssBytes = 0, heapPhysicalBytes = 0 } = values
+  const { containerLimitBytes, rssBytes = 0, heapPhysicalBytes = 0 } = values
+  const limit = memoryLimitBytes ?? containerLimitBytes ?? Infinity
   const oldBytes = size[1] ? limit * Number(size[2]) / PERCENT : Number(size[2]) * MIB
   const heaps = 1 + workers.count + neighbours.heaps
   const outside = Math.max(0, rssBytes - heapPhysicalBytes) +
@@ -31,6 +32,7 @@ function forSharedContainer (change, { neighbours, workers, values }) {
     : `the other ${neighbours.processes} processes`
   return {
     flag,
+    ...(memoryLimitBytes !== undefined && { memoryLimitBytes }),
     note: 'Start only this process with the flag; for workers of node:cluster, ' +
       `setupPrimary({ execArgv }) sets it. A variable would reach ${others} of the container, too.`
   }

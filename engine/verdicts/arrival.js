@@ -40,9 +40,14 @@ const PARENT_VARIABLES = Object.freeze(['NODE_OPTIONS', 'LD_PRELOAD'])
  */
 function judgeArrival (change, before, after) {
   const { flag, env, memoryLimitBytes, dockerfile, code } = change
-  if (flag) return joinArrivals(flag.split(' ').map(one => judgeFlag(one, before, after)))
+  const limit =
+    memoryLimitBytes === undefined ? [] : [judgeLimit(memoryLimitBytes, before, after)]
+  if (flag) {
+    const flags = flag.split(' ').map(one => judgeFlag(one, before, after))
+    return joinArrivals([...flags, ...limit])
+  }
   if (env) return judgeEnvironment(env, before, after)
-  if (memoryLimitBytes !== undefined) return judgeLimit(memoryLimitBytes, before, after)
+  if (limit.length > 0) return limit[0]
   if (dockerfile !== undefined || code !== undefined) return judgeRelease(before, after)
   return null
 }

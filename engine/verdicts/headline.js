@@ -20,7 +20,7 @@ const HEADLINE_STATES = Object.freeze(['confirmed', 'suspected', 'undecided', 'l
  * print it.
  * @typedef {object} Headline
  * @property {HeadlineState} state
- * @property {string | null} diagnosis id of the finding, null if there is none
+ * @property {string | null} diagnosis id of the thread's own finding, null if there is none
  * @property {Verdict['severity'] | null} severity severity of the finding
  * @property {string} text
  * @property {number | null} waitSeconds time until the open checks are decided, at the present
@@ -34,8 +34,10 @@ const HEADLINE_STATES = Object.freeze(['confirmed', 'suspected', 'undecided', 'l
 /** @typedef {Verdict & Partial<import('./attached').AttachedVerdict>} MaybeAttached */
 /**
  * Worker threads of a main thread. Each is judged by itself.
- * @typedef {{ count: number, affected: readonly string[] }} Workers affected: names of those with a
- *   finding above info
+ * @typedef {{ count: number, affected: readonly AffectedWorker[] }} Workers affected: those with a
+ *   finding above info, the worst first
+ *
+ * @typedef {{ thread: string, finding: Verdict }} AffectedWorker
  */
 
 /** @type {Workers} */
@@ -48,9 +50,12 @@ const NONE = Object.freeze({ count: 0, affected: [] })
 const workersOf = ({ workers: { count, threads } }) => ({
   count,
   affected: [...threads]
-    .filter(other => other.hello.threadId > 0 &&
-      order(findCase(other).verdicts).some(({ severity }) => severity !== 'info'))
-    .map(({ thread }) => thread)
+    .filter(({ hello }) => hello.threadId > 0)
+    .flatMap(other => {
+      const [finding] = order(findCase(other).verdicts)
+      return finding && finding.severity !== 'info' ? [{ thread: other.thread, finding }] : []
+    })
+    .sort((a, b) => rankFinding(a.finding) - rankFinding(b.finding))
 })
 
 /**
@@ -64,9 +69,35 @@ const headlineOf = (target, verdicts = findCase(target).verdicts) =>
  * @param {readonly MaybeAttached[]} verdicts verdicts; if they come from attachedVerdicts, the
  *   summary also names suspects
  * @param {Workers} [workers] of the thread's process
- * @returns {Headline}
+ * @returns {Headline} state and severity of the worst worker, if the thread itself has no finding
+ *   above info
  */
 function summarize (verdicts, workers = NONE) {
+  const [worst, ...others] = workers.affected
+  if (worst === undefined) return summarizeThread(verdicts, workers.count)
+  const own = summarizeThread(verdicts, 0)
+  if (own.severity !== null && own.severity !== 'info') return own
+  const { state, severity, diagnosis, summary } = worst.finding
+  const certainty = state === 'confirmed' ? 'Confirmed' : 'Suspected'
+  const also = others.length > 0
+    ? ` Findings also in ${others.map(({ thread }) => thread).join(', ')}.`
+    : ''
+  return {
+    ...own,
+    state: state === 'confirmed' ? state : 'suspected',
+    diagnosis: null,
+    severity,
+    text: `${certainty} in ${worst.thread}: ${diagnosis}: ${summary}${also} ` +
+      `Main thread: ${own.text}`
+  }
+}
+
+/**
+ * @param {readonly MaybeAttached[]} verdicts
+ * @param {number} workerCount
+ * @returns {Headline}
+ */
+function summarizeThread (verdicts, workerCount) {
   const found = order(verdicts)
   const confirmed = found.filter(({ state }) => state === 'confirmed')
   const unknown = verdicts.filter(({ severity, state, opportunity, open }) =>
@@ -96,7 +127,7 @@ function summarize (verdicts, workers = NONE) {
   }
   if (verdicts.length === 0) return { ...base, state: 'undecided', text: NOT_JUDGED }
   if (undecided.length > 0) {
-    return { ...base, state: 'undecided', ...describeOpen(undecided, workers) }
+    return { ...base, state: 'undecided', ...describeOpen(undecided, workerCount) }
   }
   const ruledOut = verdicts.filter(({ state, opportunity }) => state === 'ok' && !opportunity)
   if (ruledOut.length === 0) return { ...base, state: 'undecided', text: NOTHING_TO_JUDGE }
@@ -106,8 +137,8 @@ function summarize (verdicts, workers = NONE) {
     const text = `Nothing found in ${checks}. Not checked: ${missing}.`
     return { ...base, state: 'limited', text }
   }
-  const forThread = workers.count > 0 ? ' for the main thread' : ''
-  const text = `Healthy: ${checks} ruled out${forThread}.${nameWorkers(workers)}` +
+  const forThread = workerCount > 0 ? ' for the main thread' : ''
+  const text = `Healthy: ${checks} ruled out${forThread}.${nameWorkers(workerCount)}` +
     `${othersOpen(verdicts)}${toGain(verdicts)}`
   return { ...base, state: 'ok', text }
 }
@@ -175,16 +206,16 @@ function describeFound ([first, ...others]) {
 
 /**
  * @param {Verdict[]} open
- * @param {Workers} workers
+ * @param {number} workerCount
  * @returns {{ text: string, waitSeconds: number | null }}
  */
-function describeOpen ([first, ...others], workers) {
+function describeOpen ([first, ...others], workerCount) {
   const open = [first, ...others]
   const also = others.length > 0
     ? ` Also open: ${others.map(({ diagnosis }) => diagnosis).join(', ')}.`
     : ''
   const reason =
-    `Undecided: ${first.diagnosis}: ${first.summary}.${also}${nameWorkers(workers)}`
+    `Undecided: ${first.diagnosis}: ${first.summary}.${also}${nameWorkers(workerCount)}`
   const waiting = open.filter(({ open }) => open?.until === 'readings')
   // No open check will be decided by waiting: the summary names the setting to change.
   if (waiting.length === 0) return { text: reason, waitSeconds: null }
@@ -196,9 +227,8 @@ function describeOpen ([first, ...others], workers) {
   return { text: `${reason} Run it about ${formatSeconds(waitSeconds)} longer.`, waitSeconds }
 }
 
-/** @param {Workers} workers */
-function nameWorkers ({ count, affected }) {
-  if (affected.length > 0) return ` Findings in its workers: ${affected.join(', ')}.`
+/** @param {number} count */
+function nameWorkers (count) {
   if (count === 0) return ''
   return count === 1
     ? ' Its worker has verdicts of its own.'
@@ -220,6 +250,10 @@ function toGain (verdicts) {
   return ` Possible saving: ${found.map(({ diagnosis }) => diagnosis).join(', ')}.`
 }
 
+/** @param {{ state: string, severity: Verdict['severity'] }} finding */
+const rankFinding = ({ state, severity }) =>
+  2 * SEVERITIES.indexOf(severity) + (state === 'confirmed' ? 0 : 1)
+
 /**
  * Rank of a target in a list, the worst first: critical before warning, confirmed before suspected,
  * and silent targets before undecided and healthy ones.
@@ -228,7 +262,7 @@ function toGain (verdicts) {
  */
 function rankHeadline ({ headline, silence }) {
   const { state = 'undecided', severity = null } = headline ?? {}
-  if (severity !== null) return 2 * SEVERITIES.indexOf(severity) + (state === 'confirmed' ? 0 : 1)
+  if (severity !== null) return rankFinding({ state, severity })
   return silence ? 20 : 30 + HEADLINE_STATES.indexOf(state)
 }
 

@@ -168,19 +168,64 @@ describe('the headline', () => {
     expect(summarize([verdict('a', 'ok')], { count, affected: [] }))
       .toMatchObject({ state: 'ok', text })
   })
-  it.each([
-    ['suspected', 'critical', ' Findings in its workers: worker-7.'],
-    ['suspected', 'info', ' Its worker has verdicts of its own.'],
-    ['ok', 'critical', ' Its worker has verdicts of its own.']
-  ])('of a main thread names a worker with a finding: %s, %s', (state, severity, expected) => {
-    const main = new Target({ hello: hello(), name: 'api', thread: 'main' })
-    const worker = new Target({ hello: hello({ threadId: 7 }), name: 'api', thread: 'worker-7' })
-    main.workers = { ...main.workers, count: 1, threads: [main, worker] }
-    findCase(main).verdicts = [verdict('a', 'ok')]
-    findCase(worker).verdicts = [verdict('a', state, { severity })]
-    expect(headlineOf(main).text)
-      .toBe(`Healthy: 1 check ruled out for the main thread.${expected}`)
-    expect(headlineOf(worker).state).toBe(state)
+  describe('of a main thread with workers', () => {
+    /** @param {{ main: object[], workers: Record<string, object[]> }} verdicts by thread */
+    const headlineWith = ({ main: own, workers }) => {
+      const main = new Target({ hello: hello(), name: 'api', thread: 'main' })
+      const others = Object.entries(workers).map(([thread, verdicts], i) => {
+        const other = new Target({ hello: hello({ threadId: i + 1 }), name: 'api', thread })
+        findCase(other).verdicts = verdicts
+        return other
+      })
+      main.workers = { ...main.workers, count: others.length, threads: [main, ...others] }
+      findCase(main).verdicts = own
+      return headlineOf(main)
+    }
+
+    it('begins with the finding of a worker if the main thread is healthy', () => {
+      expect(headlineWith({
+        main: [verdict('a', 'ok')],
+        workers: { 'worker-7': [verdict('b', 'suspected')] }
+      })).toMatchObject({
+        state: 'suspected',
+        severity: 'critical',
+        diagnosis: null,
+        text: 'Suspected in worker-7: b: b is suspected Main thread: Healthy: 1 check ruled out.'
+      })
+    })
+    it('begins with the worst worker, and names the others', () => {
+      expect(headlineWith({
+        main: [unknown('a', 'readings')],
+        workers: {
+          'worker-1': [verdict('b', 'suspected')],
+          'worker-2': [verdict('c', 'confirmed')],
+          'worker-3': [verdict('d', 'ok')]
+        }
+      })).toMatchObject({
+        state: 'confirmed',
+        open: ['a'],
+        text: expect.stringMatching(new RegExp('^Confirmed in worker-2: c: c is confirmed ' +
+          'Findings also in worker-1\\. Main thread: Undecided: a: '))
+      })
+    })
+    it('begins with a finding of its own', () => {
+      expect(headlineWith({
+        main: [verdict('a', 'suspected', { severity: 'warning' })],
+        workers: { 'worker-1': [verdict('b', 'confirmed')] }
+      })).toMatchObject({ diagnosis: 'a', text: 'Suspected: a: a is suspected' })
+    })
+    it.each([
+      ['info', 'suspected'],
+      ['critical', 'ok']
+    ])('is healthy with a worker whose verdict is %s, %s', (severity, state) => {
+      expect(headlineWith({
+        main: [verdict('a', 'ok')],
+        workers: { 'worker-1': [verdict('b', state, { severity })] }
+      })).toMatchObject({
+        state: 'ok',
+        text: 'Healthy: 1 check ruled out for the main thread. Its worker has verdicts of its own.'
+      })
+    })
   })
   it.each([
     [

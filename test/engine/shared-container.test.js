@@ -262,6 +262,27 @@ describe('the fix of a process that shares a container', () => {
     const [{ change }] = fixOf(1, [100, 100, 100, 100])
     expect(change.env).toEqual({ NODE_OPTIONS: change.flag })
   })
+  it('enlarges the container and limits each heap if the live heaps do not fit', () => {
+    const [first, second] = fixOf(1, [400, 400, 400])
+    const { memoryLimitBytes, ...flags } = first.change
+    const bytes = defined(memoryLimitBytes)
+    const oldMib = Number(/--max-old-space-size=(\d+)/.exec(String(flags.flag))?.[1])
+    expect(first.title)
+      .toBe(`Request ${bytes / MIB} MiB of memory, and keep each heap of this process below ` +
+        `${oldMib} MiB`)
+    expect(oldMib).toBeGreaterThan(400 / 0.75)
+    // The shared pages of 45 MiB, and 25 MiB in each process, are outside the heaps.
+    expect(3 * (oldMib + 25) + 45).toBeLessThanOrEqual(bytes / MIB)
+    expect(second.change.memoryLimitBytes).toBeUndefined()
+  })
+  it('enlarges the container also if each process has its own limit', () => {
+    const [{ change }] = fixOf(1, [1000, 300, 300])
+    expect(change).toEqual({
+      flag: expect.stringMatching(/^--max-old-space-size=\d+$/),
+      memoryLimitBytes: expect.any(Number),
+      note: expect.stringContaining('reach the other 2 processes of the container')
+    })
+  })
   it('of memory.high, which has no shares, lowers the heap limit of each process', () => {
     const { diagnoses } = require('../../engine/diagnoses')
     const { fix, limits } = defined(
