@@ -22,7 +22,8 @@ function judgeTogether (signals, limits, finding) {
   const { limitBytes: limit, processes, heaps } = finding
   const heapLimits = signals.containerHeapLimitBytes ?? finding.heapLimitBytes
   const beside = finding.besideBytes + finding.othersBesideBytes
-  const usedRatio = (signals.rssBytes + (signals.neighboursBytes ?? 0)) / limit
+  // The readings of several processes are of different moments: their sum may exceed the limit.
+  const usedRatio = Math.min(1, (signals.rssBytes + (signals.neighboursBytes ?? 0)) / limit)
   const workersAndNeighbours = (signals.workerHeapBytes ?? 0) + (signals.neighboursHeapBytes ?? 0)
   const heapRatio = ((signals.heapResidentBytes ?? 0) + workersAndNeighbours) / limit
   const sharers = `${nameSharers({ processes, heaps })} share the container's ${formatBytes(limit)}`

@@ -437,7 +437,7 @@ function sumByPackage (sites, app) {
 
 /** @type {Record<Suspects['of'], string>} */
 const OF = {
-  'grown bytes': 'of the growth during the profile',
+  'grown bytes': 'of the new memory still in use',
   'allocated bytes': 'of all allocations',
   'busy seconds': 'of the busy time',
   'native seconds': 'of the time in native code, apart from input and output',

@@ -598,7 +598,7 @@ describe('the first reading of a heap profile', () => {
     arrive(captures, capture.id, 'profile', before)
     await finish({ before, profile: before })
     expect(named()).toEqual(['first'])
-    expect(capture.suspects?.sites[0].text).toMatch(/of the growth during the profile$/)
+    expect(capture.suspects?.sites[0].text).toMatch(/of the new memory still in use$/)
   })
   it.each([
     ['with too few samples', 30, readingOf('first', 3)],

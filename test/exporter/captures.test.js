@@ -132,9 +132,9 @@ describe('suspects of a heap profile', () => {
       { kind: 'heap_profile', parts: [], diagnosis: null },
       () => profile, hello())
     expect(found?.sites.map(({ text }) => text)).toEqual([
-      'remember /srv/src/cache.js:42 – 1 MiB, 10 % of the growth during the profile',
+      'remember /srv/src/cache.js:42 – 1 MiB, 10 % of the new memory still in use',
       'write node:string_decoder:76 (Node.js itself, without a call of the app) – 9 MiB, 90 % of ' +
-        'the growth during the profile'
+        'the new memory still in use'
     ])
   })
   it('of growth outside the heap need enough samples, and prefer sites of the app', () => {
@@ -539,8 +539,8 @@ describe('functions of the app inside a package', () => {
         'functions there', PLACE, 0.9],
       [`(anonymous) ${APP}:4 – perhaps: runs inside ${PLACE}, for 100 % of the time of the app's ` +
         'functions there', PLACE, 0.9],
-      [`(anonymous) ${APP}:41 – 1 MiB, 10 % of the growth during the profile`, null, 0.1],
-      [`${PLACE} – 9 MiB, 90 % of the growth during the profile`, null, 0.9]
+      [`(anonymous) ${APP}:41 – 1 MiB, 10 % of the new memory still in use`, null, 0.1],
+      [`${PLACE} – 9 MiB, 90 % of the new memory still in use`, null, 0.9]
     ])
     expect(suspects?.packages).toMatchObject([{ package: 'fastify' }, {}])
   })
@@ -549,7 +549,7 @@ describe('functions of the app inside a package', () => {
       ['', APP, 40, MIB])
     const sites = found(calls, profile)?.sites.map(({ text, inlinedIn }) => [text, inlinedIn])
     expect(sites?.[0]).toEqual([
-      `dispatch ${APP}:13 – 1 MiB, 10 % of the growth during the profile; ` +
+      `dispatch ${APP}:13 – 1 MiB, 10 % of the new memory still in use; ` +
         `V8 may have inlined it into ${PLACE}`, null
     ])
     expect(sites?.slice(1).map(([text]) => String(text).split(' – ')[0])).toEqual([
@@ -752,7 +752,7 @@ describe('suspects', () => {
     )
     expect(suspects?.sites.map(site => site.function)).toEqual(['remember', '(anonymous)'])
     expect(suspects?.sites[0].text).toMatch(
-      /^remember \S+app\.js:2 – .*38 % of the growth.*; V8 may have inlined it into \(anonymous\)/
+      /^remember \S+app\.js:2 – .*38 % of the new memory still in use.*; V8 may have inlined it into \(anonymous\)/
     )
     expect(suspects?.sites[0]).toMatchObject({ value: 600, inlinedIn: null })
     expect(suspects?.sites[0]).not.toHaveProperty('also')
