@@ -138,7 +138,10 @@ const verdict = object({
 const headline = {
   ...object({
     state: { enum: HEADLINE_STATES },
-    diagnosis: nullable('string'),
+    diagnosis: {
+      ...nullable('string'),
+      description: "id of the thread's own finding; null without one, also if a worker has one"
+    },
     severity: { enum: [...SEVERITIES, null] },
     text,
     waitSeconds: {

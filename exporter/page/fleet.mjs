@@ -220,7 +220,9 @@ export class Fleet {
       this.#groups.set(name, group = { body: h('tbody', {}), head })
     }
     const { body, head } = group
-    const [{ headline: { diagnosis } }] = rows
+    // The headline of a main thread may be about a worker, which has a row of its own.
+    const diagnosis =
+      rows.find(({ headline }) => headline.diagnosis !== null)?.headline.diagnosis ?? null
     const sharing = diagnosis === null
       ? 0
       : rows.filter(({ headline }) => headline.diagnosis === diagnosis).length
