@@ -60,8 +60,7 @@ module.exports = defineDiagnosis({
     // Least garbage in Buffers at one time, and its least share of RSS.
     waitingBytes: 40 * 2 ** 20,
     waitingShareRatio: 0.2,
-    // Without a major GC for this long, Buffers that stay allocated may be garbage. No finding
-    // follows, as no GC runs for them, but the reason says so.
+    // Without a major GC for this long, Buffers that stay allocated may be garbage.
     unseenSeconds: 30,
     // Least rate and cost of the full collections that run only for Buffers. The rate is per
     // CPU-second, because a thread that waits for a CPU drops fewer Buffers.
@@ -113,10 +112,12 @@ module.exports = defineDiagnosis({
         formatSeconds(limits.leastWindowSeconds))
     }
     if (!collects || !waits) {
+      const unseen = describeUnseen(signals, limits)
+      if (unseen) return unknown(unseen)
       const counted = waitingOf(signals, limits, limits.countedMajorsPerCpuSecond)
       return ok(`up to ${formatBytes(counted)} of unused Buffers wait between GCs, and V8 counts ` +
         `${formatNumber(majors)} major GCs a second for them ` +
-        `(${wallAndCpu(signals, pauses, cpuRatio)})${sayUnseen(signals, limits)}`)
+        `(${wallAndCpu(signals, pauses, cpuRatio)})`)
     }
     const isCostly = cpuRatio >= limits.certainMajorRatio
     const isMuch =
@@ -234,14 +235,14 @@ function waitingOf (signals, limits, flatMajors) {
  * Buffers that stay allocated while no major GC runs may all be garbage.
  * @param {Signals} signals
  * @param {Limits} limits
- * @returns {string} end of the reason; empty if they are few, or a major GC ran lately
+ * @returns {string | null} null if they are few, or a major GC ran lately
  */
-function sayUnseen ({ arrayBuffersFloorBytes, rssBytes, liveHeapAgeSeconds: age }, limits) {
+function describeUnseen ({ arrayBuffersFloorBytes, rssBytes, liveHeapAgeSeconds: age }, limits) {
   const bytes = arrayBuffersFloorBytes ?? 0
   const isMuch = bytes >= limits.waitingBytes && bytes >= limits.waitingShareRatio * rssBytes
-  if (!isMuch || (age !== null && age < limits.unseenSeconds)) return ''
-  return `; only the next major GC shows how many of the ${formatBytes(bytes)} of Buffers that ` +
-    'stay allocated are in use'
+  if (!isMuch || (age !== null && age < limits.unseenSeconds)) return null
+  return `${formatBytes(bytes)} of Buffers stay allocated, and only the next major GC shows how ` +
+    'many of them are in use'
 }
 
 /**
