@@ -129,7 +129,7 @@ module.exports = defineDiagnosis({
         ? `${sizes} hold so little that V8 probably allocates short-lived objects in the old ` +
           `space, and ${majors} major GCs a second free them: GC ${takes} `
         : `${sizes} ${force} ${formatNumber(scavengesPerSecond)} scavenges a second` +
-          (outlive ? `, and ${majors} major GCs free objects that outlive them` : '') +
+          (outlive ? `, and ${majors} major GCs a second free objects that outlive them` : '') +
           `${promotesTooEarly ? ` and ${promote} garbage` : ''}: GC ${takes} `) +
       wallAndCpu(signals, wallRatio, cpuRatio)
     const now = tell(['force', 'promote', 'takes'])
