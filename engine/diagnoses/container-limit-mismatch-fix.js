@@ -51,7 +51,9 @@ function chooseHeaps (finding, target, limits) {
   if (isPart && finding.heapLimitBytes <= megabytes * MIB + sizes.youngBytes) {
     return [...asks, lowerOthers(finding)]
   }
-  if (processes > 1 && asks.length > 0) return [growTogether(finding, target, limits), keep]
+  if (processes > 1 && asks.length > 0) {
+    return [growTogether(finding, target, sizes, limits), keep]
+  }
   if (megabytes * MIB < live / limits.liveShareRatio) return [...asks, keep]
   const seesLimit = target.constrainedBytes !== undefined && target.constrainedBytes <= limit
   if (!seesLimit || !target.allowedFlags.includes(PERCENTAGE)) return [keep, ...asks]
@@ -149,11 +151,11 @@ function limitHeap (finding, target, sizes) {
  * and in a larger container alone V8 would choose larger heaps.
  * @param {Finding} finding
  * @param {Hello} target
+ * @param {Sizes} sizes for the present container
  * @param {Limits} limits
  * @returns {Fix}
  */
-function growTogether (finding, target, limits) {
-  const sizes = chooseSizes(finding, limits)
+function growTogether (finding, target, sizes, limits) {
   const { neededBytes } = sizes
   const larger = {
     ...finding,

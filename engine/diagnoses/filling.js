@@ -14,8 +14,8 @@ const FILLING_LIMITS = Object.freeze({
   // MiB in the first hour of a working day, and large caches fill in an hour.
   slowBytesPerSecond: 300 * 2 ** 20 / 3600,
   slowSeconds: 3600,
-  // Least r² of slow growth, and least part of the rate at the end of any growth, that is straight:
-  // no such morning, and no cache that fills.
+  // Straight growth has at least this part of its rate at its end. Slow growth also needs at least
+  // this r². Such a morning and a cache that fills have less.
   straightFit: 0.97,
   straightLateRatio: 0.8,
   // Other growth is certainly a leak only if it covers this share of the way, because caches are

@@ -304,17 +304,16 @@ function weighCauses (signals, limits) {
       : signals.ordinaryMajorCpuRatio >= limits.ordinaryMajorRatio
   const areFrequent = areOrdinary && areMany && !isKept
   const scavengesTooOften = signals.scavengesPerCpuSecond >= limits.scavengesPerCpuSecond
+  const areUnexplained = !isPromotion && areFrequent && majors >= limits.ordinaryMajorsPerSecond
   // V8 pretenures: it allocates in the old space what often survived, or is larger than the new
   // space. Neither promotion nor Buffers fill the old space between two of these major GCs.
-  const pretenures = !isPromotion && !scavengesTooOften && areFrequent &&
-    majors >= limits.ordinaryMajorsPerSecond &&
+  const pretenures = areUnexplained && !scavengesTooOften &&
     signals.ordinaryMajorCpuRatio >= limits.ordinaryMajorRatio &&
     signals.gcWindowSeconds >= limits.gcWindowSeconds &&
     (signals.externalWaitingBytes ?? Infinity) < limits.promotedPerMajorBytes
-  // Promotion does not explain the major GCs, and the live heap may consist of objects that are in
-  // use for a short time only. A larger new space would copy those as well.
-  const outlive = !isPromotion && scavengesTooOften && areFrequent &&
-    majors >= limits.ordinaryMajorsPerSecond &&
+  // The live heap may consist of objects that are in use for a short time only. A larger new space
+  // would copy those as well.
+  const outlive = areUnexplained && scavengesTooOften &&
     (signals.liveHeapBytes ?? 0) > limits.semiSpaceMaxBytes
   return {
     isPromotion,

@@ -78,7 +78,6 @@ function summarize (verdicts, workers = NONE) {
   const own = summarizeThread(verdicts, 0)
   if (own.severity !== null && own.severity !== 'info') return own
   const { state, severity, diagnosis, summary } = worst.finding
-  const certainty = state === 'confirmed' ? 'Confirmed' : 'Suspected'
   const also = others.length > 0
     ? ` Findings also in ${others.map(({ thread }) => thread).join(', ')}.`
     : ''
@@ -87,7 +86,7 @@ function summarize (verdicts, workers = NONE) {
     state: state === 'confirmed' ? state : 'suspected',
     diagnosis: null,
     severity,
-    text: `${certainty} in ${worst.thread}: ${diagnosis}: ${summary}${also} ` +
+    text: `${certaintyOf(state)} in ${worst.thread}: ${diagnosis}: ${summary}${also} ` +
       `Main thread: ${own.text}`
   }
 }
@@ -184,10 +183,13 @@ function order (verdicts) {
   return [...new Set([...causes.slice(0, 1), ...found])]
 }
 
+/** @param {string} state of a finding */
+const certaintyOf = state => state === 'confirmed' ? 'Confirmed' : 'Suspected'
+
 /** @param {MaybeAttached[]} found */
 function describeFound ([first, ...others]) {
   const { diagnosis, summary } = first
-  const certainty = first.state === 'confirmed' ? 'Confirmed' : 'Suspected'
+  const certainty = certaintyOf(first.state)
   const state = first.severity === 'info' ? `${certainty}, no problem at present` : certainty
   const lines = shortText(first.suspects?.suspects ?? null)
   const holder = holderText(first.holders ?? null)

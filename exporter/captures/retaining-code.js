@@ -34,8 +34,9 @@ const ENLARGING = new Set(['assign', 'defineProperties', 'defineProperty', 'fill
  * Names of built-in functions that create an object, a string or native memory with each call.
  */
 const CREATING = new Set([
-  'alloc', 'allocUnsafe', 'allocUnsafeSlow', 'concat', 'create', 'entries', 'filter', 'flat', 'flatMap', 'from', 'fromEntries', 'keys', 'map', 'match', 'matchAll', 'parse',
-  'repeat', 'slice', 'split', 'stringify', 'structuredClone', 'subarray', 'toString', 'values'
+  'alloc', 'allocUnsafe', 'allocUnsafeSlow', 'concat', 'create', 'entries', 'filter', 'flat',
+  'flatMap', 'from', 'fromEntries', 'keys', 'map', 'match', 'matchAll', 'parse', 'repeat',
+  'slice', 'split', 'stringify', 'structuredClone', 'subarray', 'toString', 'values'
 ])
 /** Beginning of the names of functions of Node.js that create an object. */
 const CREATE = /^create[A-Z]/

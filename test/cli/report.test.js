@@ -202,8 +202,8 @@ describe('without -v', () => {
 describe('the length of a report', () => {
   const long = (/** @type {string} */ word) => `${word} `.repeat(140 / (word.length + 1)).trim()
   const sites = [1, 2, 3].map(line => ({
-    text: `(anonymous) src/cache/session-store.js:${line} – 9.6 MiB, 30 % of the new memory still ` +
-      'in use'
+    text: `(anonymous) src/cache/session-store.js:${line} – 9.6 MiB, 30 % of the new memory ` +
+      'still in use'
   }))
   const parts = [50, 20, 15, 4, 4, 3, 2, 2].map((share, i) =>
     ({ title: `part ${i}`, bytes: share * 2 ** 20 }))

@@ -752,7 +752,8 @@ describe('suspects', () => {
     )
     expect(suspects?.sites.map(site => site.function)).toEqual(['remember', '(anonymous)'])
     expect(suspects?.sites[0].text).toMatch(
-      /^remember \S+app\.js:2 – .*38 % of the new memory still in use.*; V8 may have inlined it into \(anonymous\)/
+      new RegExp('^remember \\S+app\\.js:2 – .*38 % of the new memory still in use.*; ' +
+        'V8 may have inlined it into \\(anonymous\\)')
     )
     expect(suspects?.sites[0]).toMatchObject({ value: 600, inlinedIn: null })
     expect(suspects?.sites[0]).not.toHaveProperty('also')
