@@ -11,7 +11,8 @@
  * GCs a second. The smallest costs are therefore measured within one process, in slices of 20 ms.
  * The hooks are on, off, off and on in four slices; the two slices without hooks show the noise.
  * The callbacks of the agent's timers are measured one by one, because they take less time than the
- * noise of slices. "memwatch" is the sum of its hooks and callbacks.
+ * noise of slices. "memwatch" is the sum of its hooks and callbacks. The complete agent, with its
+ * socket, is also turned off and on within one process, in slices of a second.
  *
  * Objects that an observer leaves behind also cost later. So the other tools, and memwatch once
  * more, are compared with a process that has none of them; slices of all processes take turns.
@@ -44,8 +45,20 @@ const { ORDER } = require('./overhead/measurement')
 const { FOLDER, installCompared, scrapeEachSecond, startSinks } = require('./overhead-sinks')
 const { WORK_FILE, middleOf, withWork, workSection } = require('./overhead-work-page')
 
-/** Variants measured within one process: files in variants/ by the line of the table. */
-const WITHIN = Object.freeze({ hooks: 'hooks', callbacks: 'memwatch-callbacks' })
+const UNIT_MICROS = 1000
+const UNITS_OF_SECOND = 1e6 / UNIT_MICROS
+const SLICE_UNITS = 20
+const SLICES_OF_SECOND = UNITS_OF_SECOND / SLICE_UNITS
+/**
+ * Variants measured within one process, by the line of the table: the file in variants/, the units
+ * of a slice, and the line of the comparison of two slices without the variant.
+ */
+const WITHIN = Object.freeze({
+  hooks: { file: 'hooks', units: SLICE_UNITS, noise: 'none-again' },
+  callbacks: { file: 'memwatch-callbacks', units: SLICE_UNITS },
+  // The agent's timers run each second.
+  switched: { file: 'memwatch-switched', units: UNITS_OF_SECOND, noise: 'off-again' }
+})
 /** Variant without any tool, with which others are compared. */
 const BASE = 'none'
 /** Variants compared with it; `none` is a second process without any tool. */
@@ -60,10 +73,6 @@ const BETWEEN = Object.freeze([
   'dd-trace'
 ])
 const VARIANTS = [...Object.keys(WITHIN), ...BETWEEN]
-const UNIT_MICROS = 1000
-const UNITS_OF_SECOND = 1e6 / UNIT_MICROS
-const SLICE_UNITS = 20
-const SLICES_OF_SECOND = UNITS_OF_SECOND / SLICE_UNITS
 const WARM_SECONDS = 5
 /**
  * The mean of blocks leaves out a fifth of them at either end (Tukey 1960), because other programs
@@ -203,9 +212,11 @@ async function calibrate (node, rate) {
 /** @typedef {{ more: number, of: number }} Turn CPU time in µs in addition to `of` µs */
 
 /**
- * Processes take turns of one slice each, forwards and then backwards, so that a slow machine
- * affects all of them equally. A turn has the slices of a second, because a tool's timers may run
- * only once a second.
+ * Processes take turns of one slice each, in a circle, so that a slow machine affects all of them
+ * equally and each finds CPU caches that the others have used. (If the order were reversed after
+ * each slice, the first and the last process would run twice in a row, on caches of their own.) A
+ * turn has the slices of a second, because a tool's timers may run only once a second. Each turn
+ * reverses the circle.
  * @param {string[]} variants that cannot be turned off
  * @param {(variant: string) => Promise<Worker>} start
  * @param {number} round
@@ -223,12 +234,12 @@ async function compareProcesses (variants, start, round) {
       workers[i] = await start(files[i])
     }
     for (const worker of workers) await worker.work(SLICES_OF_SECOND)
-    const there = [...files.keys()]
-    const back = there.toReversed()
+    const circle = [...files.keys()]
     for (let turn = 0; turn < Number(given.turns); turn++) {
       for (const list of micros) list.push(0)
+      circle.reverse()
       for (let slice = 0; slice < SLICES_OF_SECOND; slice++) {
-        for (const i of (slice + round) % 2 ? back : there) {
+        for (const i of circle) {
           micros[i][turn] += sum((await workers[i].work(1)).micros)
         }
       }
@@ -258,12 +269,14 @@ function trimmedMean (values) {
  * @returns {Promise<Record<string, Turn>>} by line of the table; sums of a second of work
  */
 async function compareSlices (variant, start) {
-  const worker = await start(WITHIN[variant])
+  const { file, units, noise: noiseLine } = { noise: undefined, ...WITHIN[variant] }
+  const slicesOfSecond = UNITS_OF_SECOND / units
+  const worker = await start(file)
   try {
-    const countSlices = (/** @type {number} */ seconds) =>
-      ORDER.length * Math.round(seconds * SLICES_OF_SECOND / ORDER.length)
-    await worker.work(countSlices(WARM_SECONDS))
-    const { micros, ownMicros, seconds } = await worker.work(countSlices(Number(given.seconds)))
+    const work = (/** @type {number} */ seconds) =>
+      worker.work(ORDER.length * Math.round(seconds * slicesOfSecond / ORDER.length), units)
+    await work(WARM_SECONDS)
+    const { micros, ownMicros, seconds } = await work(Number(given.seconds))
     // The agent sends a frame each second of wall time, even if the process works for only a part
     // of it.
     if (variant === 'callbacks') return { callbacks: { more: ownMicros / seconds, of: 1e6 } }
@@ -276,11 +289,11 @@ async function compareSlices (variant, start) {
       more.push((on + onAgain - off - offAgain) / 2)
       noise.push((off - offAgain) * (i / ORDER.length % 2 ? 1 : -1) / Math.SQRT2)
     }
-    const of = trimmedMean(offs) * SLICES_OF_SECOND
-    return {
-      hooks: { more: trimmedMean(more) * SLICES_OF_SECOND, of },
-      'none-again': { more: trimmedMean(noise) * SLICES_OF_SECOND, of }
-    }
+    const turn = (/** @type {number[]} */ differences) => ({
+      more: trimmedMean(differences) * slicesOfSecond,
+      of: trimmedMean(offs) * slicesOfSecond
+    })
+    return { [variant]: turn(more), ...(noiseLine && { [noiseLine]: turn(noise) }) }
   } finally {
     await worker.end()
   }
