@@ -80,9 +80,9 @@ function workSection (differences) {
       'callback of the agent\'s timers: its frames, and a timer for the event-loop delay. It ' +
       'does not measure the work of the socket, nor the effect of the callbacks on the CPU ' +
       'caches. "memwatch" is the sum of hooks and callbacks.',
-    '"memwatch, off and on" has everything: hooks, timers and socket of the complete agent are ' +
-      'off and on for two seconds each, within one process. It starts no profiles. "Off, again" ' +
-      'compares seconds that are both without the agent.',
+    '"memwatch, off and on" measures everything: hooks, timers and socket of the complete agent ' +
+      'are off and on for 40 ms each, within one process. While it is off, its timers wait. It ' +
+      'starts no profiles. "Off, again" compares slices that are both without the agent.',
     'The other rows compare a process that has a tool with a process that has none, because ' +
       'objects that an observer leaves behind cost CPU time later. The processes alternate in ' +
       'slices of 20 ms. A second "nothing, again" shows the noise of such comparisons. Two rows ' +

@@ -12,7 +12,7 @@
  * The hooks are on, off, off and on in four slices; the two slices without hooks show the noise.
  * The callbacks of the agent's timers are measured one by one, because they take less time than the
  * noise of slices. "memwatch" is the sum of its hooks and callbacks. The complete agent, with its
- * socket, is also turned off and on within one process, in slices of a second.
+ * socket, is also turned off and on within one process, in the same slices.
  *
  * Objects that an observer leaves behind also cost later. So the other tools, and memwatch once
  * more, are compared with a process that has none of them; slices of all processes take turns.
@@ -49,16 +49,12 @@ const UNIT_MICROS = 1000
 const UNITS_OF_SECOND = 1e6 / UNIT_MICROS
 const SLICE_UNITS = 20
 const SLICES_OF_SECOND = UNITS_OF_SECOND / SLICE_UNITS
-/**
- * Variants measured within one process, by the line of the table: the file in variants/, the units
- * of a slice, and the line of the comparison of two slices without the variant.
- */
+/** Variants measured within one process: files in variants/ by the line of the table. */
 const WITHIN = Object.freeze({
-  hooks: { file: 'hooks', units: SLICE_UNITS, noise: 'none-again' },
-  callbacks: { file: 'memwatch-callbacks', units: SLICE_UNITS },
-  // The agent's timers run each second.
-  switched: { file: 'memwatch-switched', units: UNITS_OF_SECOND, noise: 'off-again' }
+  hooks: 'hooks', callbacks: 'memwatch-callbacks', switched: 'memwatch-switched'
 })
+/** Line of the comparison of two slices that both lack the variant. */
+const NOISE = Object.freeze({ hooks: 'none-again', switched: 'off-again' })
 /** Variant without any tool, with which others are compared. */
 const BASE = 'none'
 /** Variants compared with it; `none` is a second process without any tool. */
@@ -161,8 +157,9 @@ class Worker {
   /**
    * @param {number} slices
    * @param {number} [units] number of units in each slice
-   * @returns {Promise<{ micros: number[], ownMicros: number, seconds: number }>} µs of CPU of each
-   *   slice, and of the variant's own callbacks; elapsed seconds
+   * @returns
+   *   {Promise<{ micros: number[], framesOf: number[], ownMicros: number, seconds: number }>}
+   *   µs of CPU and frames of each slice, µs of the variant's own callbacks; elapsed seconds
    */
   async work (slices, units = SLICE_UNITS) {
     this.child.send({ slices, units })
@@ -264,36 +261,46 @@ function trimmedMean (values) {
 }
 
 /**
+ * A block of slices contains all of the agent's work in its time, but the agent is on for only half
+ * of it. A frame would so count twice. Its cost is therefore the difference of blocks with and
+ * without one.
  * @param {keyof typeof WITHIN} variant
  * @param {(variant: string) => Promise<Worker>} start
  * @returns {Promise<Record<string, Turn>>} by line of the table; sums of a second of work
  */
 async function compareSlices (variant, start) {
-  const { file, units, noise: noiseLine } = { noise: undefined, ...WITHIN[variant] }
-  const slicesOfSecond = UNITS_OF_SECOND / units
-  const worker = await start(file)
+  const worker = await start(WITHIN[variant])
   try {
-    const work = (/** @type {number} */ seconds) =>
-      worker.work(ORDER.length * Math.round(seconds * slicesOfSecond / ORDER.length), units)
-    await work(WARM_SECONDS)
-    const { micros, ownMicros, seconds } = await work(Number(given.seconds))
+    const countSlices = (/** @type {number} */ seconds) =>
+      ORDER.length * Math.round(seconds * SLICES_OF_SECOND / ORDER.length)
+    await worker.work(countSlices(WARM_SECONDS))
+    const { micros, framesOf, ownMicros, seconds } =
+      await worker.work(countSlices(Number(given.seconds)))
     // The agent sends a frame each second of wall time, even if the process works for only a part
     // of it.
     if (variant === 'callbacks') return { callbacks: { more: ownMicros / seconds, of: 1e6 } }
     const offs = micros.filter((_, i) => !ORDER[i % ORDER.length])
+    /** @type {number[]} */
     const more = []
+    /** @type {number[]} */
+    const moreWithFrame = []
     // The difference of two slices spreads √2 times as far as that of the means of two pairs.
     const noise = []
     for (let i = 0; i < micros.length; i += ORDER.length) {
       const [on, off, offAgain, onAgain] = micros.slice(i, i + ORDER.length)
-      more.push((on + onAgain - off - offAgain) / 2)
+      const hasFrame = sum(framesOf.slice(i, i + ORDER.length)) > 0
+      ;(hasFrame ? moreWithFrame : more).push((on + onAgain - off - offAgain) / 2)
       noise.push((off - offAgain) * (i / ORDER.length % 2 ? 1 : -1) / Math.SQRT2)
     }
-    const turn = (/** @type {number[]} */ differences) => ({
-      more: trimmedMean(differences) * slicesOfSecond,
-      of: trimmedMean(offs) * slicesOfSecond
-    })
-    return { [variant]: turn(more), ...(noiseLine && { [noiseLine]: turn(noise) }) }
+    const usual = trimmedMean(more)
+    const ofFrame = moreWithFrame.length > 0
+      ? ORDER.filter(isOn => isOn).length * (trimmedMean(moreWithFrame) - usual)
+      : 0
+    const of = trimmedMean(offs) * SLICES_OF_SECOND
+    return {
+      [variant]: { more: usual * SLICES_OF_SECOND + ofFrame * sum(framesOf) / seconds, of },
+      [NOISE[variant]]: { more: trimmedMean(noise) * SLICES_OF_SECOND, of }
+    }
   } finally {
     await worker.end()
   }

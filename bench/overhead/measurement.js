@@ -18,6 +18,7 @@ const KEY = Symbol.for('memwatch.bench.measurement')
  * @property {() => void} [on] true while the part that can be switched off is on
  * @property {() => void} [off]
  * @property {() => number} [ownMicros] CPU time of its callbacks so far, in µs
+ * @property {() => number} [frames] number of frames so far
  */
 
 module.exports = {

@@ -44,19 +44,23 @@ const slice = units => new Promise(resolve => {
  * @param {number} units
  */
 async function work (slices, units) {
-  const { on, off, ownMicros = () => 0 } = offeredMeasurement()
+  const { on, off, ownMicros = () => 0, frames = () => 0 } = offeredMeasurement()
   const began = process.hrtime.bigint()
   const ownBefore = ownMicros()
   /** @type {number[]} */
   const micros = []
+  /** @type {number[]} */
+  const framesOf = []
   for (let i = 0; i < slices; i++) {
     if (ORDER[i % ORDER.length]) on?.()
     else off?.()
+    const framesBefore = frames()
     micros.push(await slice(units))
+    framesOf.push(frames() - framesBefore)
   }
   on?.()
   const seconds = Number(process.hrtime.bigint() - began) / 1e9
-  process.send?.({ micros, ownMicros: ownMicros() - ownBefore, seconds, sum })
+  process.send?.({ micros, framesOf, ownMicros: ownMicros() - ownBefore, seconds, sum })
 }
 
 process.on('message', (/** @type {{ slices: number, units: number }} */ { slices, units }) =>

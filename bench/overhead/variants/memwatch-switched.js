@@ -1,25 +1,32 @@
 'use strict'
 
-// The agent, which can be turned off and on: without hooks, and with timers that do nothing. While
-// it is off, only its objects and its socket remain. It refuses the profiles that the exporter
-// starts by itself. The agent captures the timer functions when it loads, so this file first
-// replaces them.
+// The agent, which can be turned off and on many times a second. While it is off, V8 has no hooks,
+// and the callbacks of its timers wait until it is on. Only its objects and its socket remain. It
+// refuses the profiles that the exporter starts by itself. The agent captures the timer functions
+// when it loads, so this file first replaces them.
 process.env.MEMWATCH_CAPTURES = 'off'
 const timers = require('node:timers')
 const { offerMeasurement } = require('../measurement')
 
 let isOn = true
-/** Callbacks of one-shot timers that ended while the agent was off. @type {(() => void)[]} */
-const held = []
-const { setTimeout, setInterval } = timers
-Object.assign(timers, {
-  setTimeout: (/** @type {() => void} */ callback, /** @type {number} */ ms) =>
-    setTimeout(() => (isOn ? callback() : held.push(callback)), ms),
-  setInterval: (/** @type {() => void} */ callback, /** @type {number} */ ms) =>
-    setInterval(() => { if (isOn) callback() }, ms)
-})
+/** Number of frames so far: the agent has one interval. */
+let frames = 0
+/** Callbacks that wait until the agent is on. @type {Set<() => void>} */
+const held = new Set()
+const { setTimeout, setInterval, setImmediate } = timers
+for (const [name, original] of Object.entries({ setTimeout, setInterval, setImmediate })) {
+  const holding = (/** @type {() => void} */ callback, /** @type {number} */ ms) => {
+    const run = () => {
+      if (!isOn) return held.add(run)
+      if (name === 'setInterval') frames++
+      callback()
+    }
+    return original(run, ms)
+  }
+  Object.assign(timers, { [name]: holding })
+}
 require('../../../agent/primordials')
-Object.assign(timers, { setTimeout, setInterval })
+Object.assign(timers, { setTimeout, setInterval, setImmediate })
 
 const addon = require('../../../agent/addon')
 const { loadAddon } = addon
@@ -69,11 +76,15 @@ offerMeasurement({
     if (isOn) return
     isOn = true
     for (const restart of restarts) restart()
-    for (const callback of held.splice(0)) callback()
+    const waiting = [...held]
+    held.clear()
+    // They run within the measured slice.
+    for (const run of waiting) setImmediate(run)
   },
   off () {
     if (!isOn) return
     isOn = false
     for (const stop of stops) stop()
-  }
+  },
+  frames: () => frames
 })
