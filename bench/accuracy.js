@@ -22,27 +22,25 @@ const os = require('node:os')
 const path = require('node:path')
 const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
-const { parseArgs } = require('node:util')
 const { apps } = require('../lab')
 const { replayFile } = require('../cli/sources/replay-file')
 const { findCase } = require('../engine/verdicts/case')
 const { primaryOf } = require('../engine/verdicts/urgency')
 const { readPredicted } = require('../engine/verdicts/outcome')
 const { accuracyPage, isRight } = require('./accuracy-page')
+const { parseOptions } = require('./options')
 const { repairOf } = require('./repair')
 
 const MEMWATCH = path.join(__dirname, '../cli/memwatch.js')
-const { values: given } = parseArgs({
-  options: {
-    nodes: { type: 'string', default: process.execPath },
-    apps: { type: 'string', default: apps.map(({ id }) => id).join(',') },
-    cpus: { type: 'string' },
-    lanes: { type: 'string', default: '2' },
-    out: { type: 'string', default: path.join(os.tmpdir(), 'memwatch-accuracy') },
-    recorded: { type: 'boolean', default: false },
-    fixed: { type: 'boolean', default: false },
-    write: { type: 'boolean', default: false }
-  }
+const given = parseOptions(__filename, {
+  nodes: { type: 'string', default: process.execPath },
+  apps: { type: 'string', default: apps.map(({ id }) => id).join(',') },
+  cpus: { type: 'string' },
+  lanes: { type: 'string', default: '2' },
+  out: { type: 'string', default: path.join(os.tmpdir(), 'memwatch-accuracy') },
+  recorded: { type: 'boolean', default: false },
+  fixed: { type: 'boolean', default: false },
+  write: { type: 'boolean', default: false }
 })
 fs.mkdirSync(given.out, { recursive: true })
 

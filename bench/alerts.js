@@ -17,7 +17,6 @@ const path = require('node:path')
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
-const { parseArgs } = require('node:util')
 const { apps } = require('../lab')
 const { diagnoses } = require('../engine/diagnoses')
 const { alertRules, recordedRules, rulesYaml } = require('../scripts/alerts/index')
@@ -27,6 +26,7 @@ const { startAlertmanager } = require('../test/support/alertmanager')
 const { startPrometheus } = require('../test/support/prometheus')
 const { freePort } = require('../test/support/free-port')
 const { startWebhook } = require('../test/support/webhook')
+const { parseOptions } = require('./options')
 const { repairOf } = require('./repair')
 
 const MEMWATCH = path.join(__dirname, '../cli/memwatch.js')
@@ -35,27 +35,25 @@ const MOST_SECONDS = 90
 /** Time for which the bench watches a repaired app. */
 const REPAIRED_SECONDS = 60
 
-const { values: given } = parseArgs({
-  options: {
-    diagnoses: {
-      type: 'string',
-      default: diagnoses
-        .filter(({ runbook }) => runbook)
-        .map(({ id }) => id)
-        .join(',')
-    },
-    healthy: { type: 'boolean', default: false },
-    minutes: { type: 'string', default: '30' },
-    apps: {
-      type: 'string',
-      default: apps
-        .filter(({ diagnosis, opportunity }) => diagnosis === null && !opportunity)
-        .map(({ id }) => id)
-        .join(',')
-    },
-    lanes: { type: 'string', default: '2' },
-    for: { type: 'string' }
-  }
+const given = parseOptions(__filename, {
+  diagnoses: {
+    type: 'string',
+    default: diagnoses
+      .filter(({ runbook }) => runbook)
+      .map(({ id }) => id)
+      .join(',')
+  },
+  healthy: { type: 'boolean', default: false },
+  minutes: { type: 'string', default: '30' },
+  apps: {
+    type: 'string',
+    default: apps
+      .filter(({ diagnosis, opportunity }) => diagnosis === null && !opportunity)
+      .map(({ id }) => id)
+      .join(',')
+  },
+  lanes: { type: 'string', default: '2' },
+  for: { type: 'string' }
 })
 for (const id of given.diagnoses.split(',')) {
   if (!diagnoses.some(diagnosis => diagnosis.id === id && diagnosis.runbook)) {

@@ -22,13 +22,13 @@ const path = require('node:path')
 const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
-const { parseArgs } = require('node:util')
 const { apps } = require('../lab')
 const { createMemoryGroup } = require('../exporter/process/memory-group')
 const { Exporter } = require('../exporter/exporter')
 const { anatomyIn } = require('../engine/signals/anatomy-in')
 const { scanOf } = require('../engine/memory/scan')
 const { anatomyPage } = require('./anatomy-page')
+const { parseOptions } = require('./options')
 
 const AGENT = path.join(__dirname, '../agent/index.js')
 const LIBRARIES = {
@@ -41,18 +41,16 @@ const LIBRARIES = {
 const SHAPES = [[50, 20], [900, 50], [50, 900], [450, 450], [4000, 50]]
 const COST_SCRIPT = path.join(__dirname, 'look-cost.js')
 
-const { values: given } = parseArgs({
-  options: {
-    part: { type: 'string', default: 'trim,parts,cost' },
-    nodes: { type: 'string', default: process.execPath },
-    allocators: { type: 'string', default: Object.keys(LIBRARIES).join(',') },
-    apps: { type: 'string' },
-    seconds: { type: 'string', default: '32' },
-    lanes: { type: 'string', default: '2' },
-    out: { type: 'string', default: path.join(os.tmpdir(), 'memwatch-anatomy') },
-    recorded: { type: 'boolean', default: false },
-    write: { type: 'boolean', default: false }
-  }
+const given = parseOptions(__filename, {
+  part: { type: 'string', default: 'trim,parts,cost' },
+  nodes: { type: 'string', default: process.execPath },
+  allocators: { type: 'string', default: Object.keys(LIBRARIES).join(',') },
+  apps: { type: 'string' },
+  seconds: { type: 'string', default: '32' },
+  lanes: { type: 'string', default: '2' },
+  out: { type: 'string', default: path.join(os.tmpdir(), 'memwatch-anatomy') },
+  recorded: { type: 'boolean', default: false },
+  write: { type: 'boolean', default: false }
 })
 const parts = given.part.split(',')
 const nodes = given.nodes

@@ -18,12 +18,12 @@
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
-const { parseArgs } = require('node:util')
 const { apps } = require('@memwatch/lab')
 const { Subject } = require('../exporter/attachment/subject')
 const { watchCommand } = require('../cli/watch/watch-command')
 const { watchProcess } = require('../cli/watch/watch-process')
 const { createMemoryGroup } = require('../exporter/process/memory-group')
+const { parseOptions } = require('./options')
 
 const LEAST_SHARE = 0.95
 /**
@@ -32,11 +32,9 @@ const LEAST_SHARE = 0.95
  */
 const FIRST_PORT = 9400
 
-const { values: given } = parseArgs({
-  options: {
-    only: { type: 'string' },
-    'at-once': { type: 'string', default: '1' }
-  }
+const given = parseOptions(__filename, {
+  only: { type: 'string' },
+  'at-once': { type: 'string', default: '1' }
 })
 
 /** @typedef {{ diagnosis: string | null, state: string, text: string }} Found */

@@ -23,7 +23,6 @@ const path = require('node:path')
 const { fork } = require('node:child_process')
 const { on, once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
-const { parseArgs } = require('node:util')
 const { median, quantileSorted } = require('simple-statistics')
 const { attach, detach } = require('../exporter/attachment/attachment')
 const { listenersAround } = require('../exporter/attachment/listeners')
@@ -31,6 +30,7 @@ const { Subject } = require('../exporter/attachment/subject')
 const { theilSen } = require('../engine/statistics/theil-sen')
 const { fetchNode } = require('../scripts/fetch-node')
 const { startExporter } = require('../test/support/exporter')
+const { parseOptions } = require('./options')
 
 const VERSIONS = '18.20.8,20.20.2,22.23.3,24.21.0,26.10.0'
 /** Longest wait for the first frames of the agent. */
@@ -68,12 +68,10 @@ const BUCKET_RATIO = 1.02
 const LEAST_MS = 0.01
 const BUCKETS = 1000
 
-const { values: given } = parseArgs({
-  options: {
-    node: { type: 'string', default: VERSIONS },
-    rounds: { type: 'string', default: '100' },
-    'server-cpu': { type: 'string' }
-  }
+const given = parseOptions(__filename, {
+  node: { type: 'string', default: VERSIONS },
+  rounds: { type: 'string', default: '100' },
+  'server-cpu': { type: 'string' }
 })
 
 /** A server with its load. */

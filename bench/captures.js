@@ -26,12 +26,12 @@ const path = require('node:path')
 const { spawn, spawnSync } = require('node:child_process')
 const { once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
-const { parseArgs } = require('node:util')
 const { median, min, max } = require('simple-statistics')
 const { apps } = require('../lab')
 const { createMemoryGroup } = require('../exporter/process/memory-group')
 const { startExporter, eventually } = require('../test/support/exporter')
 const { versionOf } = require('../test/support/agent-collector')
+const { parseOptions } = require('./options')
 const { rssOf } = require('./process-reading')
 const { suspectApps, KEEPER } = require('./suspect-apps')
 
@@ -47,9 +47,7 @@ const FIRST_SUSPECTS = 3
 /** Number of interleaved windows in which throughput is measured. */
 const ROUNDS = 4
 
-const { values: given } = parseArgs({
-  options: { nodes: { type: 'string', default: process.execPath }, only: { type: 'string' } }
-})
+const given = parseOptions(__filename, { nodes: { type: 'string', default: process.execPath }, only: { type: 'string' } })
 const nodes = given.nodes.split(':')
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-captures-'))
 

@@ -21,10 +21,10 @@ const path = require('node:path')
 const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
-const { parseArgs } = require('node:util')
 const { createMemoryGroup } = require('../exporter/process/memory-group')
 const { spawnExporter } = require('../test/support/exporter-process')
 const { fuzzer } = require('./fuzz-input')
+const { parseOptions } = require('./options')
 
 const MIB = 2 ** 20
 const APPS = 6
@@ -36,12 +36,10 @@ const SAVES_AGAIN_MS = 15_000
 const MOST_LOST_SECONDS = 10
 const AGENT = require.resolve('memwatch/agent')
 
-const { values: given } = parseArgs({
-  options: {
-    minutes: { type: 'string', default: '60' },
-    seed: { type: 'string', default: String(Date.now() % 1e6) },
-    evils: { type: 'string' }
-  }
+const given = parseOptions(__filename, {
+  minutes: { type: 'string', default: '60' },
+  seed: { type: 'string', default: String(Date.now() % 1e6) },
+  evils: { type: 'string' }
 })
 const fuzz = fuzzer(Number(given.seed))
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-chaos-'))

@@ -24,10 +24,10 @@ const os = require('node:os')
 const path = require('node:path')
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
-const { parseArgs } = require('node:util')
 const { createMemoryGroup } = require('../exporter/process/memory-group')
 const { startExporter, eventually } = require('../test/support/exporter')
 const { spawnExporter } = require('../test/support/exporter-process')
+const { parseOptions } = require('./options')
 
 const MIB = 2 ** 20
 const RIGHT_RATIO = 0.95
@@ -113,14 +113,12 @@ const staged = {
   }
 }
 
-const { values: given } = parseArgs({
-  options: {
-    nodes: { type: 'string', default: process.execPath },
-    deaths: { type: 'string', default: Object.keys(staged).join(',') },
-    times: { type: 'string', default: '1' },
-    lanes: { type: 'string', default: '2' },
-    live: { type: 'string' }
-  }
+const given = parseOptions(__filename, {
+  nodes: { type: 'string', default: process.execPath },
+  deaths: { type: 'string', default: Object.keys(staged).join(',') },
+  times: { type: 'string', default: '1' },
+  lanes: { type: 'string', default: '2' },
+  live: { type: 'string' }
 })
 const chosen = given.deaths.split(',').map(death => {
   const names = Object.keys(staged).filter(

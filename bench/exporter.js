@@ -18,13 +18,13 @@ const path = require('node:path')
 const { execFileSync, fork, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
-const { parseArgs } = require('node:util')
 const { gunzipSync } = require('node:zlib')
 const { median, quantile } = require('simple-statistics')
 const { decode } = require('../engine/decode/decode')
 const { Target } = require('../engine/history/target')
 const { findCase } = require('../engine/verdicts/case')
 const { evaluate } = require('../engine/verdicts/evaluate')
+const { parseOptions } = require('./options')
 const { rssOf } = require('./process-reading')
 const { repeatRecording } = require('./repeated-recording')
 
@@ -48,15 +48,13 @@ const IMAGE_FLAGS = ['--max-semi-space-size=1', '--optimize-for-size']
 /** Lengths of history whose memory is measured, in seconds of a target's life. */
 const HISTORIES = [60, 600, 7200]
 
-const { values: given } = parseArgs({
-  options: {
-    targets: { type: 'string', default: '1,10,100,1000,3000' },
-    seconds: { type: 'string', default: '30' },
-    histories: { type: 'string', default: HISTORIES.join(',') },
-    node: { type: 'string', default: process.execPath },
-    flags: { type: 'string', default: '' },
-    write: { type: 'boolean', default: false }
-  }
+const given = parseOptions(__filename, {
+  targets: { type: 'string', default: '1,10,100,1000,3000' },
+  seconds: { type: 'string', default: '30' },
+  histories: { type: 'string', default: HISTORIES.join(',') },
+  node: { type: 'string', default: process.execPath },
+  flags: { type: 'string', default: '' },
+  write: { type: 'boolean', default: false }
 })
 
 /**

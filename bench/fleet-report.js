@@ -12,7 +12,7 @@
 
 const path = require('node:path')
 const { execFile } = require('node:child_process')
-const { parseArgs, promisify } = require('node:util')
+const { promisify } = require('node:util')
 const { median, max } = require('simple-statistics')
 const { apps } = require('../lab')
 const { recordedRules, rulesYaml } = require('../scripts/alerts/index')
@@ -20,6 +20,7 @@ const { findTools, MISSING } = require('../scripts/system-tools')
 const { startExporter, eventually } = require('../test/support/exporter')
 const { startPrometheus } = require('../test/support/prometheus')
 const { tellRecording } = require('../test/support/recorded-agent')
+const { parseOptions } = require('./options')
 const { rssOf } = require('./process-reading')
 const { serveMetrics } = require('./served-metrics')
 
@@ -38,9 +39,7 @@ const ROUNDING = 1e-9
 const HEALTHY = 'healthy-steady'
 const PAUSE_RATIOS = ['gcPauseRatio', 'recentGcPauseRatio', 'externalMajorPauseRatio']
 
-const { values: given } = parseArgs({
-  options: { targets: { type: 'string', default: '10000' } }
-})
+const given = parseOptions(__filename, { targets: { type: 'string', default: '10000' } })
 const workloads = Math.ceil(Number(given.targets) / PODS)
 
 /** Names of the metrics that the rules read. */

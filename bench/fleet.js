@@ -8,7 +8,6 @@
  *   npm run bench:fleet -- --targets 2000 --minutes 3
  */
 
-const { parseArgs } = require('node:util')
 const { median, max } = require('simple-statistics')
 const { diagnoses } = require('../engine/diagnoses')
 const { dashboards, filled } = require('../scripts/dashboards')
@@ -17,6 +16,7 @@ const { findTools, MISSING } = require('../scripts/system-tools')
 const { startExporter, eventually } = require('../test/support/exporter')
 const { startPrometheus } = require('../test/support/prometheus')
 const { tellRecording } = require('../test/support/recorded-agent')
+const { parseOptions } = require('./options')
 const { rssOf } = require('./process-reading')
 const { serveMetrics } = require('./served-metrics')
 
@@ -32,11 +32,9 @@ const TARGETS_EACH = 20
 const REPEATS = 5
 const SCRAPE_SECONDS = 15
 
-const { values: given } = parseArgs({
-  options: {
-    targets: { type: 'string', default: '2000' },
-    minutes: { type: 'string', default: '3' }
-  }
+const given = parseOptions(__filename, {
+  targets: { type: 'string', default: '2000' },
+  minutes: { type: 'string', default: '3' }
 })
 const exporters = Math.ceil(Number(given.targets) / TARGETS_EACH)
 

@@ -21,11 +21,11 @@ const path = require('node:path')
 const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
-const { parseArgs } = require('node:util')
 const { apps } = require('../lab')
 const { findCase } = require('../engine/verdicts/case')
 const { Exporter } = require('../exporter/exporter')
 const { createMemoryGroup } = require('../exporter/process/memory-group')
+const { parseOptions } = require('./options')
 
 const AGENT = path.join(__dirname, '../agent/index.js')
 const PAGE = path.join(__dirname, '../docs/follow-up.md')
@@ -43,19 +43,17 @@ const END_WITHIN = 12
 const END_LEAST_SECONDS = 900
 const LOST_WITHIN_MS = 60_000
 
-const { values: given } = parseArgs({
-  options: {
-    apps: {
-      type: 'string',
-      default: apps.filter(({ diagnosis, fixedBy }) => diagnosis && fixedBy !== 'none')
-        .map(({ id }) => id).join(',')
-    },
-    node: { type: 'string', default: process.execPath },
-    processes: { type: 'string', default: '5' },
-    out: { type: 'string', default: path.join(os.tmpdir(), 'memwatch-follow-up') },
-    lost: { type: 'boolean', default: false },
-    write: { type: 'boolean', default: false }
-  }
+const given = parseOptions(__filename, {
+  apps: {
+    type: 'string',
+    default: apps.filter(({ diagnosis, fixedBy }) => diagnosis && fixedBy !== 'none')
+      .map(({ id }) => id).join(',')
+  },
+  node: { type: 'string', default: process.execPath },
+  processes: { type: 'string', default: '5' },
+  out: { type: 'string', default: path.join(os.tmpdir(), 'memwatch-follow-up') },
+  lost: { type: 'boolean', default: false },
+  write: { type: 'boolean', default: false }
 })
 fs.mkdirSync(given.out, { recursive: true })
 

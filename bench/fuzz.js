@@ -16,8 +16,8 @@ const net = require('node:net')
 const os = require('node:os')
 const path = require('node:path')
 const { once } = require('node:events')
-const { parseArgs } = require('node:util')
 const { spawnExporter } = require('../test/support/exporter-process')
+const { parseOptions } = require('./options')
 const { descriptorsOf, rssOf } = require('./process-reading')
 const { eventually } = require('../test/support/exporter')
 const { hello, frame, line } = require('../test/support/frames')
@@ -30,12 +30,10 @@ const MOST_GROWTH_BYTES = 48 * MIB
 const LINES_A_CONNECTION = 100
 const CONNECTIONS = 50
 
-const { values: given } = parseArgs({
-  options: {
-    lines: { type: 'string', default: '1000000' },
-    seed: { type: 'string', default: String(Date.now() % 1e6) },
-    requests: { type: 'string', default: '20000' }
-  }
+const given = parseOptions(__filename, {
+  lines: { type: 'string', default: '1000000' },
+  seed: { type: 'string', default: String(Date.now() % 1e6) },
+  requests: { type: 'string', default: '20000' }
 })
 
 /**

@@ -11,15 +11,13 @@
  */
 
 const path = require('node:path')
-const { parseArgs } = require('node:util')
+const { parseOptions } = require('./options')
 const { FOLDER, installCompared } = require('./overhead-sinks')
 const { runTraced } = require('./traced-app')
 
-const { values: given } = parseArgs({
-  options: {
-    nodes: { type: 'string', default: process.execPath },
-    seconds: { type: 'string', default: '5' }
-  }
+const given = parseOptions(__filename, {
+  nodes: { type: 'string', default: process.execPath },
+  seconds: { type: 'string', default: '5' }
 })
 /**
  * @param {string} node

@@ -15,8 +15,8 @@ const os = require('node:os')
 const path = require('node:path')
 const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
-const { parseArgs } = require('node:util')
 const { median, max, quantile } = require('simple-statistics')
+const { parseOptions } = require('./options')
 
 const AGENT = path.join(__dirname, '../agent/index.js')
 const TURNS = path.join(__dirname, 'growth-turns.js')
@@ -64,13 +64,11 @@ const SHAPES = {
   }
 }
 
-const { values: given } = parseArgs({
-  options: {
-    nodes: { type: 'string', default: process.execPath },
-    frames: { type: 'string', default: '24' },
-    shapes: { type: 'string', default: Object.keys(SHAPES).join(',') },
-    write: { type: 'boolean', default: false }
-  }
+const given = parseOptions(__filename, {
+  nodes: { type: 'string', default: process.execPath },
+  frames: { type: 'string', default: '24' },
+  shapes: { type: 'string', default: Object.keys(SHAPES).join(',') },
+  write: { type: 'boolean', default: false }
 })
 
 const shapes = given.shapes.split(',')

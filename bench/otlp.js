@@ -19,7 +19,6 @@ const path = require('node:path')
 const { execFileSync, fork, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
-const { parseArgs } = require('node:util')
 const { compatMetrics } = require('../exporter/catalog/compat-metrics')
 const { exporterMetrics } = require('../exporter/catalog/exporter-metrics')
 const { otelOf } = require('../exporter/catalog/otel')
@@ -31,6 +30,7 @@ const { startPrometheus } = require('../test/support/prometheus')
 const { prometheusName } = require('../test/support/prometheus-names')
 const { tellRecording } = require('../test/support/recorded-agent')
 const { freePort } = require('../test/support/free-port')
+const { parseOptions } = require('./options')
 const { buildCollector, buildPrometheus } = require('./otlp-servers/build')
 const { rssOf } = require('./process-reading')
 
@@ -43,12 +43,10 @@ const DEAD = 'context-leak'
 const CANNOT_RUN = 4
 const CLOCK_TICKS = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 
-const { values: given } = parseArgs({
-  options: {
-    targets: { type: 'string', default: '100' },
-    seconds: { type: 'string', default: '60' },
-    only: { type: 'string' }
-  }
+const given = parseOptions(__filename, {
+  targets: { type: 'string', default: '100' },
+  seconds: { type: 'string', default: '60' },
+  only: { type: 'string' }
 })
 
 /** All exported metrics, by their expected names in Prometheus. */

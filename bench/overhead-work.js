@@ -38,9 +38,9 @@ const os = require('node:os')
 const path = require('node:path')
 const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
-const { parseArgs } = require('node:util')
 const { mean, median, sum } = require('simple-statistics')
 const { freePort } = require('../test/support/free-port')
+const { parseOptions } = require('./options')
 const { ORDER } = require('./overhead/measurement')
 const { FOLDER, installCompared, scrapeEachSecond, startSinks } = require('./overhead-sinks')
 const { WORK_FILE, middleOf, withWork, workSection } = require('./overhead-work-page')
@@ -82,19 +82,16 @@ const LEAST_ROUNDS = 5
 const SETTLED_SHARE = 0.05
 const CALIBRATION_OBJECTS = 5000
 
-const { values: given } = parseArgs({
-  options: {
-    nodes: { type: 'string', default: process.execPath },
-    rates: { type: 'string', default: '10,100,1000,5000' },
-    variants: { type: 'string', default: VARIANTS.join(',') },
-    rounds: { type: 'string', default: '20' },
-    spread: { type: 'string', default: '0.3' },
-    seconds: { type: 'string', default: '20' },
-    turns: { type: 'string', default: '4' },
-    out: { type: 'string', default: path.join(os.tmpdir(), 'memwatch-overhead-work') },
-    write: { type: 'boolean', default: false },
-    help: { type: 'boolean', default: false }
-  }
+const given = parseOptions(__filename, {
+  nodes: { type: 'string', default: process.execPath },
+  rates: { type: 'string', default: '10,100,1000,5000' },
+  variants: { type: 'string', default: VARIANTS.join(',') },
+  rounds: { type: 'string', default: '20' },
+  spread: { type: 'string', default: '0.3' },
+  seconds: { type: 'string', default: '20' },
+  turns: { type: 'string', default: '4' },
+  out: { type: 'string', default: path.join(os.tmpdir(), 'memwatch-overhead-work') },
+  write: { type: 'boolean', default: false }
 })
 const variants = given.variants.split(',')
 for (const variant of variants) {
@@ -357,10 +354,6 @@ async function measure (node, rate, env) {
 }
 
 async function main () {
-  if (given.help) {
-    const [text] = /\/\*\*[\s\S]*?\*\//.exec(fs.readFileSync(__filename, 'utf8')) ?? ['']
-    return console.log(text.replace(/^\/\*\*\n| \*\/$/g, '').replace(/^ \* ?/gm, ''))
-  }
   fs.mkdirSync(given.out, { recursive: true })
   installCompared()
   const sinks = await startSinks()

@@ -25,8 +25,8 @@ const path = require('node:path')
 const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
-const { parseArgs } = require('node:util')
 const { freePort } = require('../test/support/free-port')
+const { parseOptions } = require('./options')
 const { FOLDER, installCompared, scrapeEachSecond, startSinks } = require('./overhead-sinks')
 const { overheadPage } = require('./overhead-page')
 const { profileFlags, shareOf } = require('./overhead-share')
@@ -40,17 +40,15 @@ const WARM_SECONDS = 2
 const IDLE_WARM_SECONDS = 15
 const IDLE_SECONDS = 30
 
-const { values: given } = parseArgs({
-  options: {
-    nodes: { type: 'string', default: process.execPath },
-    variants: { type: 'string', default: VARIANTS.slice(1).join(',') },
-    apps: { type: 'string', default: APPS.join(',') },
-    rounds: { type: 'string', default: '5' },
-    seconds: { type: 'string', default: '5' },
-    out: { type: 'string', default: path.join(os.tmpdir(), 'memwatch-overhead') },
-    recorded: { type: 'boolean', default: false },
-    write: { type: 'boolean', default: false }
-  }
+const given = parseOptions(__filename, {
+  nodes: { type: 'string', default: process.execPath },
+  variants: { type: 'string', default: VARIANTS.slice(1).join(',') },
+  apps: { type: 'string', default: APPS.join(',') },
+  rounds: { type: 'string', default: '5' },
+  seconds: { type: 'string', default: '5' },
+  out: { type: 'string', default: path.join(os.tmpdir(), 'memwatch-overhead') },
+  recorded: { type: 'boolean', default: false },
+  write: { type: 'boolean', default: false }
 })
 const variants = ['none', ...given.variants.split(',')]
 for (const variant of variants) {

@@ -16,13 +16,13 @@ const path = require('node:path')
 const { fork, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
-const { parseArgs } = require('node:util')
 const { median, max } = require('simple-statistics')
 const { apps } = require('../lab')
 const { createMemoryGroup } = require('../exporter/process/memory-group')
 const { findTools, MISSING } = require('../scripts/system-tools')
 const { startExporter, eventually } = require('../test/support/exporter')
 const { openPage, closeBrowser } = require('../test/support/browser')
+const { parseOptions } = require('./options')
 
 const AGENT = path.join(__dirname, '../agent/index.js')
 const FEEDER = path.join(__dirname, 'exporter-feeder.js')
@@ -34,10 +34,8 @@ const FEW = 3
 const LIGHT =
   'const kept = []; setInterval(() => { for (let i = 0; i < 200; i++) kept[i] = { i, text: ' +
     'String(Math.random()) } }, 100)'
-const { values: given } = parseArgs({
-  options: {
-    targets: { type: 'string', default: '100' }
-  }
+const given = parseOptions(__filename, {
+  targets: { type: 'string', default: '100' }
 })
 
 const tools = findTools()

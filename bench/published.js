@@ -18,26 +18,24 @@ const os = require('node:os')
 const path = require('node:path')
 const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
-const { parseArgs } = require('node:util')
 const { findApp } = require('../lab')
 const { compare } = require('../cli/comparison/compare')
 const { measure, recordingsAt } = require('../cli/comparison/measure')
 const { renderComparison } = require('../cli/comparison/render')
 const { terminalText } = require('../cli/text/terminal')
+const { parseOptions } = require('./options')
 const { cases } = require('./published-cases')
 const { publishedPage } = require('./published-page')
 
 const MEMWATCH = path.join(__dirname, '../cli/memwatch.js')
-const { values: given } = parseArgs({
-  options: {
-    nodes: { type: 'string', default: process.execPath },
-    cases: { type: 'string', default: cases.map(({ id }) => id).join(',') },
-    repeat: { type: 'string', default: '3' },
-    lanes: { type: 'string', default: '1' },
-    out: { type: 'string', default: path.join(os.tmpdir(), 'memwatch-published') },
-    recorded: { type: 'boolean', default: false },
-    write: { type: 'boolean', default: false }
-  }
+const given = parseOptions(__filename, {
+  nodes: { type: 'string', default: process.execPath },
+  cases: { type: 'string', default: cases.map(({ id }) => id).join(',') },
+  repeat: { type: 'string', default: '3' },
+  lanes: { type: 'string', default: '1' },
+  out: { type: 'string', default: path.join(os.tmpdir(), 'memwatch-published') },
+  recorded: { type: 'boolean', default: false },
+  write: { type: 'boolean', default: false }
 })
 const repeat = Number(given.repeat)
 

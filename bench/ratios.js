@@ -16,7 +16,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { execFileSync } = require('node:child_process')
-const { parseArgs } = require('node:util')
+const { parseOptions } = require('./options')
 
 const ROOT = path.join(__dirname, '..')
 const MODULES = path.join(ROOT, 'node_modules')
@@ -28,12 +28,10 @@ const MOST_TURNS = 10
 const WORSE = 1.2
 const CANNOT_RUN = 4
 
-const { values: given } = parseArgs({
-  options: {
-    check: { type: 'boolean', default: false },
-    accept: { type: 'string' },
-    measure: { type: 'string' }
-  }
+const given = parseOptions(__filename, {
+  check: { type: 'boolean', default: false },
+  accept: { type: 'string' },
+  measure: { type: 'string' }
 })
 
 /**

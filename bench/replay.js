@@ -14,19 +14,17 @@ const os = require('node:os')
 const path = require('node:path')
 const { spawnSync } = require('node:child_process')
 const { once } = require('node:events')
-const { parseArgs } = require('node:util')
 const { gunzipSync } = require('node:zlib')
 const { fields } = require('../agent/protocol/frame')
+const { parseOptions } = require('./options')
 
-const { values: given } = parseArgs({
-  options: {
-    recording: {
-      type: 'string',
-      default: path.join(__dirname, '../test/recordings/20-semi-space-starvation-broken.ndjson.gz')
-    },
-    seconds: { type: 'string', default: '86400' },
-    repeats: { type: 'string', default: '3' }
-  }
+const given = parseOptions(__filename, {
+  recording: {
+    type: 'string',
+    default: path.join(__dirname, '../test/recordings/20-semi-space-starvation-broken.ndjson.gz')
+  },
+  seconds: { type: 'string', default: '86400' },
+  repeats: { type: 'string', default: '3' }
 })
 
 /**

@@ -8,8 +8,8 @@
  */
 
 const { execFileSync } = require('node:child_process')
-const { parseArgs } = require('node:util')
 const { versionOf } = require('../test/support/agent-collector')
+const { parseOptions } = require('./options')
 
 const SHAPES = Object.freeze({
   'pairs of small objects': '({ i, next: { a: i } })',
@@ -44,11 +44,9 @@ stream.on('data', chunk => { file += chunk.length }).on('end', () => {
 })
 `
 
-const { values: given } = parseArgs({
-  options: {
-    nodes: { type: 'string', default: process.execPath },
-    mib: { type: 'string', default: '60' }
-  }
+const given = parseOptions(__filename, {
+  nodes: { type: 'string', default: process.execPath },
+  mib: { type: 'string', default: '60' }
 })
 console.log(
   '| Node | heap of | heap, MiB | RSS grows by, MiB | for each byte of heap | stands still, s | ' +

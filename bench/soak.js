@@ -18,9 +18,9 @@ const path = require('node:path')
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
-const { parseArgs } = require('node:util')
 const { median } = require('simple-statistics')
 const { spawnExporter } = require('../test/support/exporter-process')
+const { parseOptions } = require('./options')
 const { descriptorsOf, rssOf, threadsOf } = require('./process-reading')
 const { hello, frame, line, gcRow } = require('../test/support/frames')
 
@@ -38,7 +38,7 @@ const APP_RATIO = 0.02
 const EXPORTER_RATIO = 0.05
 const AGENT = require.resolve('memwatch/agent')
 
-const { values: given } = parseArgs({ options: { minutes: { type: 'string', default: '12' } } })
+const given = parseOptions(__filename, { minutes: { type: 'string', default: '12' } })
 const runMs = 60_000 * Number(given.minutes)
 
 /** An app whose own memory is constant. */
