@@ -113,6 +113,10 @@ describeWithTools('lab apps, live', () => {
   })
 
   it('with that allocator the app has no finding', async () => {
-    expect((await runs.fixed).primary).toBeNull()
+    const { verdicts } = await runs.fixed
+    // On a slow machine the app's own synchronous work is a true finding.
+    expect(verdicts.filter(({ diagnosis, state, opportunity }) =>
+      state === 'confirmed' && !opportunity && diagnosis !== 'event-loop-blocked')).toEqual([])
+    expect(stateOf({ verdicts }, 'allocator-fragmentation')).toBe('ok')
   })
 })
