@@ -47,7 +47,10 @@ const FIRST_SUSPECTS = 3
 /** Number of interleaved windows in which throughput is measured. */
 const ROUNDS = 4
 
-const given = parseOptions(__filename, { nodes: { type: 'string', default: process.execPath }, only: { type: 'string' } })
+const given = parseOptions(__filename, {
+  nodes: { type: 'string', default: process.execPath },
+  only: { type: 'string' }
+})
 const nodes = given.nodes.split(':')
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-captures-'))
 

@@ -90,7 +90,8 @@ function workSection (differences) {
       'objects that an observer leaves behind cost CPU time later. The processes alternate in ' +
       'slices of 20 ms. When these rows were measured, the process without a tool ran twice in a ' +
       'row at each turn, perhaps with warmer CPU caches: the rows may be some tenths of a percent ' +
-      'too high, "nothing, again" included. The bench no longer does this. A second "nothing, again" shows the noise of such comparisons. Two rows ' +
+      'too high, "nothing, again" included. The bench no longer does this. A second "nothing, ' +
+      'again" shows the noise of such comparisons. Two rows ' +
       'measure memwatch in this way, too, without other tools beside it. The first one includes ' +
       'the profiles that the exporter starts by itself, because from 1,000 GCs a second on the ' +
       'app has a finding. The second one has `MEMWATCH_CAPTURES=off`, and so no profiles. The row ' +

@@ -24,7 +24,8 @@ describe('the options of a bench', () => {
   it('--help prints that comment, and a wrong option names itself', () => {
     const help = run('gc-count.js', '--help')
     expect([help.status, help.stderr]).toEqual([0, ''])
-    expect(help.stdout).toMatch(/^`npm run bench:gc-count` .*\n[^*]*npm run bench:gc-count -- --nodes/)
+    expect(help.stdout)
+      .toMatch(/^`npm run bench:gc-count` .*\n[^*]*npm run bench:gc-count -- --nodes/)
     const wrong = run('gc-count.js', '--colour')
     expect([wrong.status, wrong.stdout]).toEqual([2, ''])
     expect(wrong.stderr).toMatch(/^Unknown option '--colour'.* \(--help lists the options\)\n$/)
