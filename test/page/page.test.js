@@ -47,6 +47,17 @@ describeWithTools('the page', ({ chromium }) => {
     running.push(app)
     return app
   }
+  /** A failed wait shows how each app ended, and what it printed. */
+  const connected = async (/** @type {number} */ count) => eventually(
+    async () => ({
+      targets: (await json('targets')).map(({ target }) => target),
+      apps: running.map(({ child: { exitCode, signalCode }, printed }) =>
+        ({ exitCode, signalCode, printed: printed() })),
+      groups: groups.map(({ supported, reason, stats }) => ({ supported, reason, stats: stats() }))
+    }),
+    ({ targets }) => targets.length === count,
+    45_000
+  )
   const json = async at => (await exporter.get(`/api/v1/${at}`)).json()
   const verdictsOf = async target => (await json(`diagnoses?target=${target}`))[0]?.verdicts ?? []
   const open = async (hash = '', options) => {
@@ -58,7 +69,7 @@ describeWithTools('the page', ({ chromium }) => {
   beforeAll(async () => {
     exporter = await startExporter({ autoCaptures: false, attachOnRequest: true })
     for (const id of ['semi-space-starvation', 'healthy-steady']) start(id)
-    await eventually(() => json('targets'), targets => targets.length === 2, 30_000)
+    await connected(2)
   }, 60_000)
   afterEach(async () => {
     const { complaints, origins, close } = opened
@@ -78,11 +89,7 @@ describeWithTools('the page', ({ chromium }) => {
 
   it('shows a verdict from the first answer with it, in the list and on its target', async () => {
     start('event-loop-blocked')
-    await eventually(
-      () => json('targets'),
-      targets => targets.length === 3,
-      30_000
-    )
+    await connected(3)
     const list = await open()
     const { page: target, close, complaints } = await openPage(chromium)
     // The first answer with the verdict is the last one that the page gets: so the test holds on a
