@@ -11,20 +11,9 @@ const EVERY_FRAMES = 10
 const NANOSECONDS = 1e9
 const MICROSECONDS = 1e6
 
-/**
- * Number of a key in a `key value` file.
- * @param {string} text
- * @param {string} key
- * @returns {number | undefined}
- */
-const keyed = (text, key) => numberAfter(text, `${key} `)
-
-/**
- * Joins two parts of a path. path.join takes longer, as it normalizes character by character.
- * @param {string} folder
- * @param {string} name
- */
-const inFolder = (folder, name) => `${folder}/${name}`
+/** Number of a key in a `key value` file. */
+const keyed = (/** @type {string} */ text, /** @type {string} */ key) =>
+  numberAfter(text, `${key} `)
 
 /**
  * Total of a pressure line in seconds. Documentation/accounting/psi.rst.
@@ -115,7 +104,7 @@ class Cgroup {
       controllerPaths(controller, {
         cgroup,
         mountinfo,
-        exists: folder => files.some(file => this.#exists(inFolder(folder, file)))
+        exists: folder => files.some(file => this.#exists(`${folder}/${file}`))
       })
     this.#memory = find('memory', ['memory.usage_in_bytes', 'memory.current'])
     this.#cpu = find('cpu', ['cpu.cfs_quota_us', 'cpu.max', 'cpu.stat'])
@@ -161,7 +150,7 @@ class Cgroup {
   #smallest (name) {
     let least = Infinity
     for (const folder of this.#memory?.folders ?? []) {
-      const text = this.#tryRead(inFolder(folder, name))
+      const text = this.#tryRead(`${folder}/${name}`)
       if (text !== undefined && text !== 'max\n') least = Math.min(least, Number(text))
     }
     return least < this.#hostMemoryBytes ? least : undefined
@@ -183,15 +172,9 @@ class Cgroup {
   /** @param {Values} values */
   #readUsage (values) {
     if (!this.#memory) return
-    this.#usageBytes = Number(
-      this.#tryRead(
-        inFolder(
-          this.#memory.folders[0],
-          this.#memory.version === 1 ? 'memory.usage_in_bytes' : 'memory.current'
-        ),
-        this.#files.readKept
-      )
-    )
+    const { folders: [own], version } = this.#memory
+    const file = version === 1 ? 'memory.usage_in_bytes' : 'memory.current'
+    this.#usageBytes = Number(this.#tryRead(`${own}/${file}`, this.#files.readKept))
     set(values, 'containerUsageBytes', this.#usageBytes)
     set(values, 'containerLimitBytes', this.#limitBytes)
   }
@@ -200,7 +183,7 @@ class Cgroup {
   #readStat (values) {
     if (!this.#memory) return
     const inactive = keyed(
-      this.#tryRead(inFolder(this.#memory.folders[0], 'memory.stat')) ?? '',
+      this.#tryRead(`${this.#memory.folders[0]}/memory.stat`) ?? '',
       this.#memory.version === 1 ? 'total_inactive_file' : 'inactive_file'
     )
     if (inactive !== undefined) {
@@ -213,12 +196,12 @@ class Cgroup {
     if (!this.#memory) return
     const own = this.#memory.folders[0]
     if (this.#memory.version === 1) {
-      set(values, 'containerLimitHits', Number(this.#tryRead(inFolder(own, 'memory.failcnt'))))
-      const control = this.#tryRead(inFolder(own, 'memory.oom_control'), this.#files.readKept)
+      set(values, 'containerLimitHits', Number(this.#tryRead(`${own}/memory.failcnt`)))
+      const control = this.#tryRead(`${own}/memory.oom_control`, this.#files.readKept)
       set(values, 'containerOomKills', keyed(control ?? '', 'oom_kill'))
       return
     }
-    const events = this.#tryRead(inFolder(own, 'memory.events'), this.#files.readKept) ?? ''
+    const events = this.#tryRead(`${own}/memory.events`, this.#files.readKept) ?? ''
     set(values, 'containerLimitHits', keyed(events, 'max'))
     set(values, 'containerHighHits', keyed(events, 'high'))
     set(values, 'containerOomEvents', keyed(events, 'oom'))
@@ -234,11 +217,11 @@ class Cgroup {
   /** @param {Values} values */
   #readPressure (values) {
     if (this.#memory?.version !== 2) return // version 1 has no such files
-    const text = this.#tryRead(inFolder(this.#memory.folders[0], 'memory.pressure')) ?? ''
+    const text = this.#tryRead(`${this.#memory.folders[0]}/memory.pressure`) ?? ''
     set(values, 'memoryPressureSomeSeconds', pressureSeconds(text, 'some'))
     set(values, 'memoryPressureFullSeconds', pressureSeconds(text, 'full'))
     if (this.#cpu) {
-      const text = this.#tryRead(inFolder(this.#cpu.folders[0], 'cpu.pressure')) ?? ''
+      const text = this.#tryRead(`${this.#cpu.folders[0]}/cpu.pressure`) ?? ''
       set(values, 'cpuPressureSomeSeconds', pressureSeconds(text, 'some'))
     }
   }
@@ -249,10 +232,10 @@ class Cgroup {
     for (const folder of this.#cpu?.folders ?? []) {
       const [quota, period] =
         this.#cpu?.version === 2
-          ? (this.#tryRead(inFolder(folder, 'cpu.max')) ?? '').split(' ')
+          ? (this.#tryRead(`${folder}/cpu.max`) ?? '').split(' ')
           : [
-              this.#tryRead(inFolder(folder, 'cpu.cfs_quota_us')),
-              this.#tryRead(inFolder(folder, 'cpu.cfs_period_us'))
+              this.#tryRead(`${folder}/cpu.cfs_quota_us`),
+              this.#tryRead(`${folder}/cpu.cfs_period_us`)
             ]
       const share = Number(quota) / Number(period)
       if (share > 0) cores = Math.min(cores, share)
@@ -263,7 +246,7 @@ class Cgroup {
   /** @param {Values} values */
   #readThrottling (values) {
     if (!this.#cpu) return
-    const stat = this.#tryRead(inFolder(this.#cpu.folders[0], 'cpu.stat')) ?? ''
+    const stat = this.#tryRead(`${this.#cpu.folders[0]}/cpu.stat`) ?? ''
     set(values, 'cpuPeriods', keyed(stat, 'nr_periods'))
     set(values, 'cpuThrottledPeriods', keyed(stat, 'nr_throttled'))
     const throttled =

@@ -6,13 +6,14 @@ const { DELAY_BOUNDS_SECONDS } = require('../protocol/frame')
 const { Buckets } = require('../protocol/buckets')
 const { LoopActivity } = require('./loop-activity')
 
-/** Interval of the timer while the loop is busy. */
-const BUSY_MS = 50
-/**
- * Interval of ticks that measure activity and peaks, which takes several times as long as reading
- * the clock.
- */
-const FULL_EVERY_TICKS = 4
+/** Intervals of the timer while the loop is busy: after a late tick, and later. */
+const CLOSE_MS = 50
+const CALM_MS = 100
+/** Users feel blocks of twice this lateness. */
+const LATE_MS = 50
+const LATE_FOR_MS = 10_000
+/** Interval of ticks that measure activity and peaks, which takes several times as long. */
+const FULL_MS = 200
 /** Node rounds timers to whole milliseconds: a timer this late is on time. */
 const GRANULARITY_MS = 2
 /** A frame takes two turns of the loop: its timer and its immediate. */
@@ -21,10 +22,10 @@ const FRAME_TURNS = 2
 const MAX_CORRECTIONS = 5000
 
 /**
- * States of the timer, by the loop's activity. After each full tick `#next` chooses the state.
+ * States of the timer, by the loop's activity. After each tick `#next` chooses the state.
  *
- *   close    the loop is busy, or was within the last frame: a tick every 50 ms, as rare ticks
- *            would miss occasional blocks
+ *   close    the loop is busy, or was within the last frame: a tick every 100 ms, or 50 ms for some
+ *            time after a late tick; rarer ticks would miss occasional blocks
  *   slowing  the loop is idle: each tick waits twice as long as the one before
  *   resting  ticks would be rarer than frames: the frame's own timer is the tick
  *
@@ -34,16 +35,13 @@ const MAX_CORRECTIONS = 5000
 /**
  * Event loop delay: lateness of a timer due at a random moment.
  *
- * The agent's own timer ticks every 50 ms while the loop is busy. While the loop is idle, the timer
- * ticks ever more rarely, down to once a frame, so that it hardly wakes an idle app. A block of
- * length L would have delayed all timers due meanwhile, by L, L - R, L - 2R ..., where R is the
- * interval of the ticks. All these delays count (HdrHistogram's correction of coordinated
- * omission), so the sampling rate does not bias the distribution. The loop's active time shows a
- * block between two rare ticks: loop-activity.js.
+ * While the loop is idle, the agent's own timer ticks ever more rarely, down to once a frame, so
+ * that it hardly wakes an idle app. A block of length L would have delayed all timers due then,
+ * by L, L - R, L - 2R ..., where R is the interval of the ticks. All these delays count
+ * (HdrHistogram's correction of coordinated omission), so the sampling rate does not bias the
+ * distribution. The loop's active time shows a block between rare ticks: loop-activity.js.
  *
- * Full ticks also record peaks of external memory between frames.
- *
- * Delays exclude full GCs on command, which block the app for memwatch's sake.
+ * Full ticks also record peaks of external memory. Delays exclude full GCs on command.
  */
 class EventLoopDelay {
   /** @type {readonly (keyof import('./collector').Values)[]} */
@@ -59,11 +57,11 @@ class EventLoopDelay {
   /** Total pause of GCs on command when the timer was set. */
   #ownMsWhenSet = 0
   /** Time between two ticks, and due time of the next one. */
-  #intervalMs = BUSY_MS
+  #intervalMs = CLOSE_MS
   #dueMs = 0
   #closeUntilMs = 0
-  /** Ticks since the last full one. */
-  #ticks = 0
+  #lateUntilMs = LATE_FOR_MS
+  #nextFullMs = 0
   #externalPeakBytes = 0
   /** @type {NodeJS.Timeout | undefined} */
   #timer
@@ -109,9 +107,9 @@ class EventLoopDelay {
   /** @param {number} nowMs time of the tick */
   #tick (nowMs) {
     this.#activity.addOwnTurns(1)
-    if (this.#state === 'close' && ++this.#ticks < FULL_EVERY_TICKS) {
-      this.#record(nowMs - this.#dueMs)
-      this.#schedule(nowMs)
+    if (this.#state === 'close' && nowMs < this.#nextFullMs) {
+      this.#record(nowMs)
+      this.#next(nowMs)
     } else if (this.#fullTick(nowMs)) {
       this.#notePeak()
     }
@@ -133,8 +131,8 @@ class EventLoopDelay {
    * @returns {boolean} true: the loop is busy
    */
   #fullTick (nowMs) {
-    this.#ticks = 0
-    this.#record(nowMs - this.#dueMs)
+    this.#nextFullMs = nowMs + FULL_MS - GRANULARITY_MS
+    this.#record(nowMs)
     // A block between close ticks delays one of them. So only rare ticks need the turns of the
     // loop.
     const isBusy = this.#activity.measure(this.#state !== 'close')
@@ -150,7 +148,8 @@ class EventLoopDelay {
   /** @param {number} nowMs */
   #next (nowMs) {
     const isClose = nowMs < this.#closeUntilMs
-    this.#intervalMs = isClose ? BUSY_MS : this.#intervalMs * 2
+    const busyMs = nowMs < this.#lateUntilMs ? CLOSE_MS : CALM_MS
+    this.#intervalMs = isClose ? busyMs : this.#intervalMs * 2
     if (this.#intervalMs >= this.#frameMs) {
       this.#state = 'resting'
       this.#timer = undefined
@@ -165,16 +164,24 @@ class EventLoopDelay {
     this.#dueMs = nowMs + this.#intervalMs
     this.#ownMsWhenSet = this.#ownGc.totalMs
     if (this.#timer && this.#timerMs === this.#intervalMs) {
-      this.#timer.refresh() // saves twenty timers a second
+      this.#timer.refresh() // saves a timer per tick
       return
     }
     this.#timerMs = this.#intervalMs
     this.#timer = setTimeout(this.#onTimer, this.#intervalMs)
   }
 
-  /** @param {number} afterMs lateness of the tick */
-  #record (afterMs) {
-    const lateMs = Math.max(0, afterMs - (this.#ownGc.totalMs - this.#ownMsWhenSet))
+  /** @param {number} nowMs time of the tick */
+  #record (nowMs) {
+    const lateMs = Math.max(0, nowMs - this.#dueMs - (this.#ownGc.totalMs - this.#ownMsWhenSet))
+    if (lateMs > LATE_MS) this.#lateUntilMs = nowMs + LATE_FOR_MS
+    // Equal weight per time, so that close ticks do not bias the distribution.
+    const times = this.#state === 'close' ? this.#intervalMs / CLOSE_MS : 1
+    for (let n = 0; n < times; n++) this.#add(lateMs)
+  }
+
+  /** @param {number} lateMs */
+  #add (lateMs) {
     const intervalMs = this.#intervalMs
     const buckets = this.#buckets
     buckets.add(lateMs <= GRANULARITY_MS ? 0 : lateMs / 1000)

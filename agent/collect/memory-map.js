@@ -8,14 +8,9 @@ const { MOVED_SHARE, MemoryScan } = require('./memory-scan')
 const EVERY_SECONDS = 10
 /** Interval at rest: while anonymous memory is constant, its parts hardly change. */
 const AT_REST_EVERY_SECONDS = 60
-/**
- * Least change that ends the rest: garbage alone changes a small memory by more than MOVED_SHARE.
- */
+/** Least change that ends the rest: garbage alone moves a small memory by more than MOVED_SHARE. */
 const LEAST_MOVED_BYTES = 2 ** 20
-/**
- * Interval with smaps: the kernel adds it up page by page, under the lock that page faults wait
- * for.
- */
+/** Interval with smaps: the kernel reads all pages under the lock that page faults wait for. */
 const SMAPS_EVERY_SECONDS = 120
 /** Share of a core for scans; a slow scan makes the next ones rarer. */
 const MOST_SHARE = 0.0005
