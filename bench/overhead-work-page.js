@@ -81,11 +81,13 @@ function workSection (differences) {
       'does not measure the work of the socket, nor the effect of the callbacks on the CPU ' +
       'caches. "memwatch" is the sum of hooks and callbacks.',
     '"memwatch, off and on" measures everything: hooks, timers and socket of the complete agent ' +
-      'are off and on for 40 ms each, within one process. While it is off, its timers wait. It ' +
-      'starts no profiles. "Off, again" compares slices that are both without the agent. It was ' +
-      'measured last, on a machine on which the agent\'s callbacks take more than twice as ' +
-      'long. There it agrees with the sum within 0.2 %, so the sum misses nothing large. The ' +
-      'cost depends on the machine.',
+      'are off and on for 40 ms each, within one process. While it is off, its clock stands ' +
+      'still, and its timers skip their callbacks. It starts no profiles. "Off, again" compares ' +
+      'slices that are both without the agent. These rows are from a slower machine, on which ' +
+      'the callbacks took twice as long. They are newer than the others: since then, the timer ' +
+      'for the event-loop delay fires half as often in an app whose loop is not late. The cost ' +
+      'depends on the machine. On the slower one the hooks alone took more time, too: +0.34 % ' +
+      'at 1,000 GCs a second (two rounds).',
     'The other rows compare a process that has a tool with a process that has none, because ' +
       'objects that an observer leaves behind cost CPU time later. The processes alternate in ' +
       'slices of 20 ms. When these rows were measured, the process without a tool ran twice in a ' +

@@ -25,12 +25,12 @@
  *   --variants a,b  of those above, all
  *   --rounds 20     at most, for each Node and rate
  *   --spread 0.3    percent
- *   --seconds 20    of work in a round within one process, after five to warm up
+ *   --seconds 20    of work in a round within one process, after 15 to warm up
  *   --turns 4       seconds of work of each process in a round, after one to warm up
  *   --out FOLDER    where rounds are kept; what is there is not run again
  *   --write         writes bench/overhead-work.json and the section of docs/overhead.md
  *
- * A round takes some 80 s for each rate. Other programs on the same cores slow it down.
+ * A round takes some 110 s for each rate. Other programs on the same cores slow it down.
  */
 
 const fs = require('node:fs')
@@ -69,7 +69,8 @@ const BETWEEN = Object.freeze([
   'dd-trace'
 ])
 const VARIANTS = [...Object.keys(WITHIN), ...BETWEEN]
-const WARM_SECONDS = 5
+/** The agent looks more closely at the event loop in the first ten seconds of a process. */
+const WARM_SECONDS = 15
 /**
  * The mean of blocks leaves out a fifth of them at either end (Tukey 1960), because other programs
  * on the machine can slow some slices down to half of their speed.
@@ -258,9 +259,8 @@ function trimmedMean (values) {
 }
 
 /**
- * A block of slices contains all of the agent's work in its time, but the agent is on for only half
- * of it. A frame would so count twice. Its cost is therefore the difference of blocks with and
- * without one.
+ * The agent is on for half of a block. A frame is much larger than the other work of a block, and
+ * few blocks have one. Its cost is therefore the difference of blocks with and without one.
  * @param {keyof typeof WITHIN} variant
  * @param {(variant: string) => Promise<Worker>} start
  * @returns {Promise<Record<string, Turn>>} by line of the table; sums of a second of work
@@ -290,12 +290,14 @@ async function compareSlices (variant, start) {
       noise.push((off - offAgain) * (i / ORDER.length % 2 ? 1 : -1) / Math.SQRT2)
     }
     const usual = trimmedMean(more)
+    const onSlices = ORDER.filter(isOn => isOn).length
     const ofFrame = moreWithFrame.length > 0
-      ? ORDER.filter(isOn => isOn).length * (trimmedMean(moreWithFrame) - usual)
+      ? onSlices * (trimmedMean(moreWithFrame) - usual)
       : 0
+    const framesPerSecond = sum(framesOf) / (seconds * onSlices / ORDER.length)
     const of = trimmedMean(offs) * SLICES_OF_SECOND
     return {
-      [variant]: { more: usual * SLICES_OF_SECOND + ofFrame * sum(framesOf) / seconds, of },
+      [variant]: { more: usual * SLICES_OF_SECOND + ofFrame * framesPerSecond, of },
       [NOISE[variant]]: { more: trimmedMean(noise) * SLICES_OF_SECOND, of }
     }
   } finally {

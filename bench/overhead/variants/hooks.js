@@ -11,6 +11,8 @@ const spaces = v8.getHeapSpaceStatistics().reduce(
 )
 /** @type {ReturnType<typeof countGcs>} */
 let counter
+/** Stopped counters. V8 never collects them, because their finalizers would run in a slice. */
+const stopped = []
 const on = () => {
   counter ??= countGcs()
   counter?.readLiveHeap(spaces)
@@ -20,6 +22,7 @@ offerMeasurement({
   on,
   off () {
     counter?.stop()
+    stopped.push(counter)
     counter = undefined
   }
 })

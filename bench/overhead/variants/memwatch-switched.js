@@ -1,9 +1,10 @@
 'use strict'
 
 // The agent, which can be turned off and on many times a second. While it is off, V8 has no hooks,
-// and the callbacks of its timers wait until it is on. Only its objects and its socket remain. It
-// refuses the profiles that the exporter starts by itself. The agent captures the timer functions
-// when it loads, so this file first replaces them.
+// its clock stands still, and its timers skip their callbacks. So while it is on, it works as often
+// as an agent that is never off. Only its objects and its socket remain. It refuses the profiles
+// that the exporter starts by itself. The agent captures timers and clock when it loads, so this
+// file first replaces them.
 process.env.MEMWATCH_CAPTURES = 'off'
 const timers = require('node:timers')
 const { offerMeasurement } = require('../measurement')
@@ -11,22 +12,42 @@ const { offerMeasurement } = require('../measurement')
 let isOn = true
 /** Number of frames so far: the agent has one interval. */
 let frames = 0
-/** Callbacks that wait until the agent is on. @type {Set<() => void>} */
+/** Immediates that wait until the agent is on. @type {Set<() => void>} */
 const held = new Set()
 const { setTimeout, setInterval, setImmediate } = timers
-for (const [name, original] of Object.entries({ setTimeout, setInterval, setImmediate })) {
-  const holding = (/** @type {() => void} */ callback, /** @type {number} */ ms) => {
-    const run = () => {
-      if (!isOn) return held.add(run)
-      if (name === 'setInterval') frames++
+/** @typedef {() => void} Callback */
+Object.assign(timers, {
+  setTimeout (/** @type {Callback} */ callback, /** @type {number} */ ms) {
+    const timer = setTimeout(() => isOn ? callback() : timer.refresh(), ms)
+    return timer
+  },
+  setInterval: (/** @type {Callback} */ callback, /** @type {number} */ ms) =>
+    setInterval(() => {
+      if (!isOn) return
+      frames++
       callback()
-    }
-    return original(run, ms)
+    }, ms),
+  setImmediate (/** @type {Callback} */ callback) {
+    const run = () => isOn ? callback() : held.add(run)
+    return setImmediate(run)
   }
-  Object.assign(timers, { [name]: holding })
+})
+
+const { hrtime } = process
+const nowNs = () => {
+  const [seconds, ns] = hrtime()
+  return seconds * 1e9 + ns
 }
+/** Total time while it was off, and start of the current one. */
+let offNs = 0
+let offSinceNs = 0
+process.hrtime = Object.assign(
+  () => /** @type {[number, number]} */ ([0, (isOn ? nowNs() : offSinceNs) - offNs]),
+  { bigint: hrtime.bigint }
+)
 require('../../../agent/primordials')
 Object.assign(timers, { setTimeout, setInterval, setImmediate })
+Object.assign(process, { hrtime })
 
 const addon = require('../../../agent/addon')
 const { loadAddon } = addon
@@ -35,6 +56,9 @@ const restarts = []
 /** @type {(() => void)[]} */
 const stops = []
 addon.loadAddon = () => ({ ...loadAddon(), countGcs: () => countAgain(loadAddon().countGcs) })
+
+/** Stopped counters. V8 never collects them, because their finalizers would run in a slice. */
+const stopped = []
 
 /** Positions in the array of `take`: major GCs so far, and up to the reading of the live heap. */
 const MAJORS = Object.freeze([1, 3])
@@ -54,6 +78,7 @@ function countAgain (countGcs) {
     counter?.take(last)
     MAJORS.forEach((at, i) => { earlier[i] += last[at] })
     counter?.stop()
+    stopped.push(counter)
   })
   restarts.push(() => {
     counter = countGcs()
@@ -75,15 +100,17 @@ offerMeasurement({
   on () {
     if (isOn) return
     isOn = true
+    offNs += nowNs() - offSinceNs
     for (const restart of restarts) restart()
     const waiting = [...held]
     held.clear()
-    // They run within the measured slice.
+    // These run within the measured slice.
     for (const run of waiting) setImmediate(run)
   },
   off () {
     if (!isOn) return
     isOn = false
+    offSinceNs = nowNs()
     for (const stop of stops) stop()
   },
   frames: () => frames
