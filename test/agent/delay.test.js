@@ -88,7 +88,7 @@ it.each([
   [40, 100],
   [90, 100],
   [120, 20_000]
-])('has the mean delay of a random moment: blocks of %d ms, some %d ms apart', (blockMs, apartMs) => {
+])('has the mean delay of a random moment: blocks of %d ms, %d ms apart', (blockMs, apartMs) => {
   const [fromMs, toMs] = [20_000, 20_000 + 2000 * (blockMs + apartMs)]
   /** @type {number[]} */
   const blocks = []
