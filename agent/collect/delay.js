@@ -6,13 +6,16 @@ const { DELAY_BOUNDS_SECONDS } = require('../protocol/frame')
 const { Buckets } = require('../protocol/buckets')
 const { LoopActivity } = require('./loop-activity')
 
-/** Intervals of the timer while the loop is busy: after a late tick, and later. */
-const CLOSE_MS = 50
-const CALM_MS = 100
-/** Users feel blocks of twice this lateness. */
+/**
+ * Intervals while the loop is busy: after a late tick, and later. Neither divides those of apps:
+ * ticks would meet the same work each time.
+ */
+const CLOSE_MS = 55
+const CALM_MS = 110
+/** Users feel twice this. */
 const LATE_MS = 50
 const LATE_FOR_MS = 10_000
-/** Interval of ticks that measure activity and peaks, which takes several times as long. */
+/** Interval of ticks that measure activity and peaks, which takes longer. */
 const FULL_MS = 200
 /** Node rounds timers to whole milliseconds: a timer this late is on time. */
 const GRANULARITY_MS = 2
@@ -24,7 +27,7 @@ const MAX_CORRECTIONS = 5000
 /**
  * States of the timer, by the loop's activity. After each tick `#next` chooses the state.
  *
- *   close    the loop is busy, or was within the last frame: a tick every 100 ms, or 50 ms for some
+ *   close    the loop is busy, or was within the last frame: a tick every 110 ms, or 55 ms for some
  *            time after a late tick; rarer ticks would miss occasional blocks
  *   slowing  the loop is idle: each tick waits twice as long as the one before
  *   resting  ticks would be rarer than frames: the frame's own timer is the tick
@@ -133,8 +136,7 @@ class EventLoopDelay {
   #fullTick (nowMs) {
     this.#nextFullMs = nowMs + FULL_MS - GRANULARITY_MS
     this.#record(nowMs)
-    // A block between close ticks delays one of them. So only rare ticks need the turns of the
-    // loop.
+    // A block between close ticks delays one of them. Only rare ticks need the turns of the loop.
     const isBusy = this.#activity.measure(this.#state !== 'close')
     const { longestBlockSeconds } = this.#activity
     if (longestBlockSeconds > this.#buckets.longestSeconds) {
