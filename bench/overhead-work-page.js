@@ -85,15 +85,15 @@ function workSection (differences) {
       'still, and its timers skip their callbacks. It starts no profiles. "Off, again" compares ' +
       'slices that are both without the agent. These rows are from a slower machine, on which ' +
       'the callbacks took twice as long. They are newer than the others: since then, the timer ' +
-      'for the event-loop delay fires half as often in an app whose loop is not late. The cost ' +
-      'depends on the machine. On the slower one the hooks alone took more time, too: +0.34 % ' +
-      'at 1,000 GCs a second (two rounds).',
+      'for the event-loop delay fires half as often in an app whose loop is not late. On this ' +
+      'machine the hooks alone took +0.34 % at 1,000 GCs a second (two rounds). On the slowest ' +
+      'machine, before that change, hooks and callbacks took +0.73 % at 5,000 GCs a second.',
     'The other rows compare a process that has a tool with a process that has none, because ' +
       'objects that an observer leaves behind cost CPU time later. The processes alternate in ' +
       'slices of 20 ms. When these rows were measured, the process without a tool ran twice in a ' +
-      'row at each turn, perhaps with warmer CPU caches: the rows may be some tenths of a percent ' +
-      'too high, "nothing, again" included. The bench no longer does this. A second "nothing, ' +
-      'again" shows the noise of such comparisons. Two rows ' +
+      'row at each turn, perhaps with warmer CPU caches: the rows may be some tenths of a ' +
+      'percent too high, "nothing, again" included. The bench no longer does this. A second ' +
+      '"nothing, again" shows the noise of such comparisons. Two rows ' +
       'measure memwatch in this way, too, without other tools beside it. The first one includes ' +
       'the profiles that the exporter starts by itself, because from 1,000 GCs a second on the ' +
       'app has a finding. The second one has `MEMWATCH_CAPTURES=off`, and so no profiles. The row ' +

@@ -182,10 +182,9 @@ class Cgroup {
   /** @param {Values} values */
   #readStat (values) {
     if (!this.#memory) return
-    const inactive = keyed(
-      this.#tryRead(`${this.#memory.folders[0]}/memory.stat`) ?? '',
-      this.#memory.version === 1 ? 'total_inactive_file' : 'inactive_file'
-    )
+    const { folders: [own], version } = this.#memory
+    const key = version === 1 ? 'total_inactive_file' : 'inactive_file'
+    const inactive = keyed(this.#tryRead(`${own}/memory.stat`) ?? '', key)
     if (inactive !== undefined) {
       set(values, 'containerWorkingSetBytes', Math.max(0, this.#usageBytes - inactive))
     }
@@ -194,8 +193,8 @@ class Cgroup {
   /** @param {Values} values */
   #readEvents (values) {
     if (!this.#memory) return
-    const own = this.#memory.folders[0]
-    if (this.#memory.version === 1) {
+    const { folders: [own], version } = this.#memory
+    if (version === 1) {
       set(values, 'containerLimitHits', Number(this.#tryRead(`${own}/memory.failcnt`)))
       const control = this.#tryRead(`${own}/memory.oom_control`, this.#files.readKept)
       set(values, 'containerOomKills', keyed(control ?? '', 'oom_kill'))

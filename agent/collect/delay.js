@@ -7,28 +7,28 @@ const { Buckets } = require('../protocol/buckets')
 const { LoopActivity } = require('./loop-activity')
 
 /**
- * Intervals while the loop is busy: after a late tick, and later. Neither divides those of apps:
- * ticks would meet the same work each time.
+ * Intervals while the loop is busy: after a late tick, and later. Ticks every 50 or 100 ms would
+ * stay in step with work that an app does every 100 ms.
  */
 const CLOSE_MS = 55
 const CALM_MS = 110
-/** Users feel twice this. */
+/** Users feel blocks twice as long. */
 const LATE_MS = 50
 const LATE_FOR_MS = 10_000
-/** Interval of ticks that measure activity and peaks, which takes longer. */
+/** Interval of ticks that also measure activity and peaks. */
 const FULL_MS = 200
 /** Node rounds timers to whole milliseconds: a timer this late is on time. */
 const GRANULARITY_MS = 2
 /** A frame takes two turns of the loop: its timer and its immediate. */
 const FRAME_TURNS = 2
-/** Limit of delays that one long block adds. */
+/** Most delays that one block adds. */
 const MAX_CORRECTIONS = 5000
 
 /**
  * States of the timer, by the loop's activity. After each tick `#next` chooses the state.
  *
  *   close    the loop is busy, or was within the last frame: a tick every 110 ms, or 55 ms for some
- *            time after a late tick; rarer ticks would miss occasional blocks
+ *            time after a late tick; rarer ones would miss blocks
  *   slowing  the loop is idle: each tick waits twice as long as the one before
  *   resting  ticks would be rarer than frames: the frame's own timer is the tick
  *
@@ -38,8 +38,8 @@ const MAX_CORRECTIONS = 5000
 /**
  * Event loop delay: lateness of a timer due at a random moment.
  *
- * While the loop is idle, the agent's own timer ticks ever more rarely, down to once a frame, so
- * that it hardly wakes an idle app. A block of length L would have delayed all timers due then,
+ * While the loop is idle, the timer ticks ever more rarely, down to once a frame, so
+ * that it hardly wakes the app. A block of length L would have delayed all timers due then,
  * by L, L - R, L - 2R ..., where R is the interval of the ticks. All these delays count
  * (HdrHistogram's correction of coordinated omission), so the sampling rate does not bias the
  * distribution. The loop's active time shows a block between rare ticks: loop-activity.js.
@@ -63,6 +63,7 @@ class EventLoopDelay {
   #intervalMs = CLOSE_MS
   #dueMs = 0
   #closeUntilMs = 0
+  /** Until then ticks are close. */
   #lateUntilMs = LATE_FOR_MS
   #nextFullMs = 0
   #externalPeakBytes = 0
@@ -166,7 +167,7 @@ class EventLoopDelay {
     this.#dueMs = nowMs + this.#intervalMs
     this.#ownMsWhenSet = this.#ownGc.totalMs
     if (this.#timer && this.#timerMs === this.#intervalMs) {
-      this.#timer.refresh() // saves a timer per tick
+      this.#timer.refresh()
       return
     }
     this.#timerMs = this.#intervalMs
@@ -177,7 +178,7 @@ class EventLoopDelay {
   #record (nowMs) {
     const lateMs = Math.max(0, nowMs - this.#dueMs - (this.#ownGc.totalMs - this.#ownMsWhenSet))
     if (lateMs > LATE_MS) this.#lateUntilMs = nowMs + LATE_FOR_MS
-    // Equal weight per time, so that close ticks do not bias the distribution.
+    // Equal weight per time: close ticks must not bias the distribution.
     const times = this.#state === 'close' ? this.#intervalMs / CLOSE_MS : 1
     for (let n = 0; n < times; n++) this.#add(lateMs)
   }
