@@ -1,0 +1,153 @@
+'use strict'
+
+const { ok, unknown } = require('./define-diagnosis')
+const { formatMilliseconds: ms, formatRatio } = require('../text/format')
+
+/** @typedef {import('./event-loop-blocked').Limits} Limits */
+/** @typedef {import('./event-loop-blocked').Signals} Signals */
+/**
+ * @typedef {{ longest: number, mean: number, isLong: boolean, areRare: boolean, isHang: boolean }}
+ *   Delays seconds; isLong: true if they are long enough, and were observed for long enough, to
+ *   confirm the finding; isHang: true for few blocks, of which one is very long
+ */
+
+/**
+ * Did the loop respond in time in the last seconds? If not, is the cause GC or a lack of CPU?
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+function ruleOut (signals, limits) {
+  const { longestDelaySeconds: longest, expectedWaitSeconds: mean } = signals
+  const { eventLoopUtilizationRatio: busy, runQueueWaitRatio: queued } = signals
+  const { cpuThrottledRatio: throttled } = signals
+  const gc = signals.gcPauseRatio ?? 0
+  if (!isLate(limits, busy, signals.blockedFramesRatio, longest, mean)) {
+    return ok(`the event loop is late by ${ms(mean)} on average and by ${ms(longest)} at most`)
+  }
+  const isYoung = signals.loopWindowSeconds < limits.windowSeconds
+  if (queued === null && isYoung && waitsInside(signals, limits)) {
+    return unknown(`the event loop is late by ${ms(mean)} on average; whether its thread waited ` +
+      'for a CPU is not known yet')
+  }
+  if (queued === null && (throttled ?? 0) >= limits.throttledRatio) {
+    return ok(`${heldBack(signals)}: raise the CPU limit; the code is not the cause`)
+  }
+  if (gc >= limits.gcShareRatio * busy) {
+    const what = (queued ?? 0) > gc
+      ? `, and the thread waits for a CPU ${formatRatio(queued ?? 0)} of the time: both delay ` +
+        'the loop'
+      : ': GC blocks the loop'
+    return ok(`the loop is late by ${ms(mean)} on average, but GC takes ${formatRatio(gc)} of ` +
+      `the time${what}`)
+  }
+  const outside = outsideMajors(signals) * mean
+  if (outside < limits.suspectedExpectedWaitSeconds) {
+    return ok(`the loop is late by ${ms(mean)} on average, but only by ${ms(outside)} without ` +
+      'the pauses of major GCs')
+  }
+  if (busy - gc < limits.busyRatio) {
+    return ok(`the loop is busy only ${formatRatio(busy)} of the time: single late timers`)
+  }
+  const { blockedFramesCpuRatio, longestDelayCpuSeconds, expectedWaitCpuSeconds } = signals
+  if (
+    isLate(limits, busy, blockedFramesCpuRatio, longestDelayCpuSeconds, expectedWaitCpuSeconds)
+  ) return null
+  const why = throttled
+    ? `${heldBack(signals)}, and a higher CPU limit helps`
+    : 'other processes on the machine used it'
+  return ok(`the event loop is late by ${ms(mean)} on average, but ` +
+    `${formatRatio(queued ?? 0)} of the time the thread was ready and had no CPU: ${why}`)
+}
+
+/**
+ * Delays of the last seconds.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @returns {Delays}
+ */
+const findFrequent = (signals, limits) => ({
+  longest: signals.longestDelaySeconds,
+  mean: signals.expectedWaitSeconds,
+  isLong:
+    signals.expectedWaitCpuSeconds * outsideMajors(signals) >= limits.expectedWaitSeconds &&
+    signals.loopWindowSeconds >= limits.windowSeconds,
+  areRare: false,
+  isHang: false
+})
+
+/**
+ * Long blocks that recur within minutes, or one very long block. They are few, but they delay many
+ * requests.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @returns {Delays | null}
+ */
+function findRare (signals, limits) {
+  const { longBlocksSeen: count, longBlocksSpanSeconds: seconds } = signals
+  const { longBlocksWaitSeconds: mean, longestBlockSeconds: longest } = signals
+  if (mean === null || seconds === null || longest === null) return null
+  const areMany = (count ?? 0) >= limits.longBlocks && seconds >= limits.windowSeconds
+  const isHang = !areMany && longest >= limits.hangSeconds
+  if (!(areMany || isHang) || mean < limits.expectedWaitSeconds) return null
+  const isLong = areMany && seconds >= limits.longBlocksSpanSeconds
+  return { longest, mean, isLong, areRare: true, isHang }
+}
+
+/**
+ * Share of the wait that major GCs do not cause: one long pause a second takes a small share of the
+ * time, but causes most of the wait.
+ * @param {Signals} signals
+ */
+const outsideMajors = ({ expectedWaitSeconds: all, expectedWaitOutsideMajorsSeconds: outside }) =>
+  all > 0 ? (outside ?? all) / all : 1
+
+/**
+ * @param {Limits} limits
+ * @param {number} busy share of time
+ * @param {number} blocked ratio of frames
+ * @param {number} longest seconds
+ * @param {number} mean seconds
+ */
+function isLate (limits, busy, blocked, longest, mean) {
+  const areFrequent = mean >= limits.frequentWaitSeconds && busy < limits.frequentBusyRatio
+  return blocked >= limits.blockedFramesRatio &&
+    (areFrequent || longest >= limits.longestDelaySeconds) &&
+    mean >= limits.suspectedExpectedWaitSeconds
+}
+
+/**
+ * True if the verdict is a guess: V8 may block the loop, or the CPU time of the thread is unknown,
+ * and the thread waited for a CPU during most of its busy time.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+const isGuess = (signals, limits) =>
+  mayBeMarking(signals, limits) || (signals.threadCpuRatio === null &&
+    (signals.runQueueWaitRatio ?? 0) >= limits.contendedRatio * signals.eventLoopUtilizationRatio)
+
+/**
+ * True if V8 probably marks a nearly full heap in steps that nothing reports.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+const mayBeMarking = ({ liveHeapShareRatio: share, recentMajorsPerCpuSecond: majors }, limits) =>
+  (share ?? 0) >= limits.markedShareRatio && (majors ?? 0) >= limits.markedMajorsPerCpuSecond
+
+/**
+ * True if the loop sleeps inside calls for most of its busy time. Time spent waiting for a CPU is
+ * excluded.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+function waitsInside ({ threadCpuRatio, eventLoopUtilizationRatio: busy, cpuTimeRatio }, limits) {
+  const ownBusy = busy - (1 - (cpuTimeRatio ?? 1))
+  return threadCpuRatio !== null && threadCpuRatio < limits.waitingCpuShareRatio * ownBusy
+}
+
+/** @param {{ cpuThrottledRatio: number | null }} signals */
+const heldBack = ({ cpuThrottledRatio }) =>
+  `the CPU quota throttled the process in ${formatRatio(cpuThrottledRatio ?? 0)} of its periods`
+
+module.exports = {
+  findFrequent, findRare, heldBack, isGuess, mayBeMarking, ruleOut, waitsInside
+}

@@ -1,0 +1,147 @@
+'use strict'
+
+const { ok, unknown } = require('./define-diagnosis')
+const { wallAndCpu } = require('./evidence')
+const { formatBytes, formatNumber, formatRatio } = require('../text/format')
+const { newSpaceBytes } = require('../v8/heap-sizing')
+
+/** @typedef {import('./semi-space-starvation').Limits} Limits */
+/** @typedef {import('./semi-space-starvation').Signals} Signals */
+/** @typedef {ReturnType<typeof weighCauses>} Causes */
+
+/**
+ * Is the new space permanently small, observed long enough, with room in the old space?
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+function ruleOut (signals, limits) {
+  const { semiSpaceMaxBytes: most, semiSpaceCapacityBytes: now, recentGcs } = signals
+  if (most >= limits.semiSpaceMaxBytes) return ruleOutLarge(signals, limits)
+  if (now < limits.grownShareRatio * most) {
+    return ok(`the semi-space has ${formatBytes(now)} and may still grow to ` +
+      formatBytes(most))
+  }
+  if (recentGcs < limits.recentGcs) {
+    return unknown(`only ${formatNumber(recentGcs)} GCs lately: too few for a rate`)
+  }
+  const filled = signals.liveHeapShareRatio ?? 0
+  if (filled <= limits.liveHeapShareRatio) return null
+  return ok(`the live heap fills ${formatRatio(filled)} of its limit: major GCs run because the ` +
+    'old space is full')
+}
+
+/**
+ * Rules out starvation for a large new space. The verdict is `unknown` if GC still costs much.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+function ruleOutLarge (signals, limits) {
+  const large = `a semi-space may grow to ${formatBytes(signals.semiSpaceMaxBytes)}, which is not small`
+  const { wallRatio, cpuRatio } = weighCauses(signals, limits)
+  const isSettled = signals.recentGcs >= limits.recentGcs &&
+    signals.gcWindowSeconds >= limits.gcWindowSeconds
+  if (!isSettled || cpuRatio < limits.unexplainedRatio) return ok(large)
+  return unknown(
+    `GC of young objects takes ${wallAndCpu(signals, wallRatio, cpuRatio)}, though ${large}. ` +
+      'Less data in use at the same time may help: fewer concurrent requests, streams, smaller ' +
+      'pages',
+    { openUntil: 'cause' }
+  )
+}
+
+/**
+ * Cost of GCs, and the ways in which a small new space causes them.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+function weighCauses (signals, limits) {
+  const { ordinaryMajorsPerSecond: majors } = signals
+  const promoted = signals.promotedPerMajorBytes ?? Infinity
+  const isPromotion = promoted >= Math.max(
+    limits.promotedPerMajorBytes, limits.growsLeastRatio * (signals.liveHeapBytes ?? 0)
+  )
+  // A smaller volume would be within the noise of the live heap.
+  const freed = Math.max(promoted, limits.promotedPerMajorBytes)
+  const isKept = (signals.keptPerMajorBytes ?? 0) >= limits.keptShareRatio * freed
+  // V8 does not report which major GCs its marking steps prepare: the steps count for the more
+  // frequent kind.
+  const areOrdinary = majors > 0 && majors >= (signals.externalMajorsPerSecond ?? 0)
+  const areMany =
+    signals.cpuTimeRatio === null
+      ? majors >= limits.ordinaryMajorsPerSecond
+      : signals.ordinaryMajorCpuRatio >= limits.ordinaryMajorRatio
+  const areFrequent = areOrdinary && areMany && !isKept
+  const scavengesTooOften = signals.scavengesPerCpuSecond >= limits.scavengesPerCpuSecond
+  const areUnexplained = !isPromotion && areFrequent && majors >= limits.ordinaryMajorsPerSecond
+  // V8 pretenures: it allocates in the old space what often survived, or is larger than the new
+  // space. Neither promotion nor Buffers fill the old space between two of these major GCs.
+  const pretenures = areUnexplained && !scavengesTooOften &&
+    signals.ordinaryMajorCpuRatio >= limits.ordinaryMajorRatio &&
+    signals.gcWindowSeconds >= limits.gcWindowSeconds &&
+    (signals.externalWaitingBytes ?? Infinity) < limits.promotedPerMajorBytes
+  // The live heap may consist of objects that are in use for a short time only. A larger new space
+  // would copy those as well.
+  const outlive = areUnexplained && scavengesTooOften &&
+    (signals.liveHeapBytes ?? 0) > limits.semiSpaceMaxBytes
+  return {
+    isPromotion,
+    pretenures,
+    outlive,
+    promotesTooEarly: isPromotion && areFrequent,
+    scavengesTooOften,
+    wallRatio: signals.scavengePauseRatio + signals.ordinaryMajorPauseRatio,
+    cpuRatio: signals.scavengeCpuRatio + signals.ordinaryMajorCpuRatio
+  }
+}
+
+/**
+ * Does a small new space cause the GCs, and do they cost enough to be worth a change?
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Causes} causes
+ */
+function ruleOutCauses (signals, limits, causes) {
+  const { isPromotion, pretenures, promotesTooEarly, scavengesTooOften } = causes
+  const { wallRatio, cpuRatio } = causes
+  const majors = formatNumber(signals.ordinaryMajorsPerSecond)
+  if (pretenures) {
+    const live = signals.liveHeapBytes ?? Infinity
+    const isSmall = live <= limits.semiSpaceMaxBytes
+    const { semiSpaceMaxBytes: size, rssBytes, containerShareBytes } = signals
+    const mostBytes = newSpaceBytes(limits.semiSpaceMaxBytes - size)
+    if (isSmall && hasRoom(mostBytes, rssBytes, containerShareBytes, limits)) return null
+    return unknown(
+      `${majors} major GCs a second free little that was promoted: V8 probably allocates in the ` +
+        'old space, ' +
+        (isSmall
+          ? 'and the container has no room for a larger semi-space'
+          : 'and whether a larger semi-space holds these objects beside ' +
+            `${formatBytes(live)} of live heap is open; memwatch compare measures it`),
+      { openUntil: 'cause', seconds: limits.pretenuringSeconds }
+    )
+  }
+  if (!isPromotion && !scavengesTooOften) {
+    return ok(`scavenges promote at most ${formatBytes(signals.promotedPerMajorBytes ?? 0)} ` +
+      `between two major GCs (${majors}/s): these have another cause, such as Buffers`)
+  }
+  const isCause = promotesTooEarly || scavengesTooOften
+  if (isCause && cpuRatio >= limits.suspectedPauseRatio) return null
+  return ok('scavenges and the major GCs they cause take ' +
+    `${wallAndCpu(signals, wallRatio, cpuRatio)} (${formatNumber(signals.scavengesPerSecond)} ` +
+    `scavenges/s, ${majors} major GCs/s)`)
+}
+
+/**
+ * True if the container has room for a larger new space. Processes that share the container have
+ * the same problem, and get the same advice.
+ * @param {number} extraBytes
+ * @param {number | null} rssBytes
+ * @param {number | null} shareBytes part of the container's memory that this process may have
+ * @param {{ spareShareRatio: number }} limits
+ * @returns {boolean}
+ */
+function hasRoom (extraBytes, rssBytes, shareBytes, { spareShareRatio }) {
+  return extraBytes < spareShareRatio * ((shareBytes ?? Infinity) - (rssBytes ?? 0))
+}
+
+module.exports = { ruleOut, weighCauses, ruleOutCauses, hasRoom }

@@ -1,0 +1,82 @@
+'use strict'
+
+const { cpuTimeEvidence, evidence, listEvidence } = require('./evidence')
+const { formatBytes, formatNumber, formatRatio } = require('../text/format')
+const { chosenSizes, semiSpaceMax } = require('../v8/heap-sizing')
+
+/** V8 10.2 of Node.js 18 sees no limit on cgroup v2; V8 11 of Node.js 20 does. */
+const V8_OF_NODE_18 = /** @type {const} */ ([10, 2])
+const V8_THAT_SEES_CGROUP2 = 11
+
+/** @typedef {import('./semi-space-starvation').Limits} Limits */
+/** @typedef {import('./semi-space-starvation').Signals} Signals */
+/** @typedef {import('./semi-space-starvation-causes').Causes} Causes */
+/** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Hello} target
+ * @param {Causes} causes
+ */
+function showEvidence (signals, limits, target, causes) {
+  const { pretenures, outlive, promotesTooEarly, wallRatio, cpuRatio } = causes
+  const { semiSpaceMaxBytes: most, semiSpaceCapacityBytes: now, scavengesPerSecond } = signals
+  const { ordinaryMajorPauseRatio: majorRatio, ordinaryMajorsPerSecond: majors } = signals
+  const allowed = semiSpaceMax(target, signals.heapSizeLimitBytes)
+  const isChosenByV8 = allowed?.origin !== 'flag' && allowed?.origin !== 'resource-limits'
+  const live = formatBytes(signals.liveHeapBytes ?? 0)
+  return listEvidence(
+    evidence('semiSpaceMaxBytes', most, limits.semiSpaceMaxBytes, (value, limit) =>
+      `A semi-space may hold at most ${value}, less than ${limit}: ${allowed?.because ?? ''}.`),
+    evidence('semiSpaceCapacityBytes', now, most, value =>
+      `The semi-space has ${value} and cannot grow further.`),
+    evidence('scavengesPerSecond', scavengesPerSecond, limits.scavengesPerCpuSecond, value =>
+      `${value} scavenges, ${formatRatio(signals.scavengePauseRatio)} of wall time.`),
+    pretenures || outlive
+      ? evidence('ordinaryMajorsPerSecond', majors, limits.ordinaryMajorsPerSecond, value =>
+        `${value} ordinary major GCs, ${formatRatio(majorRatio)} of wall time; scavenges ` +
+        `promoted at most ${formatBytes(signals.promotedPerMajorBytes ?? 0)} before each` +
+        (outlive
+          ? `. The live heap of ${live} may be data in use for a short time, which a larger ` +
+            'semi-space would copy, too.'
+          : ', and few Buffers waited for them.'))
+      : evidence('ordinaryMajorPauseRatio', majorRatio, limits.ordinaryMajorRatio, (value, limit) =>
+        `${formatNumber(majors)} ordinary major GCs a second, ${value} of wall time; ` +
+        (promotesTooEarly
+          ? `more than ${limit} while the live heap stays at ${live} means that V8 promotes ` +
+            'short-lived objects.'
+          : `${limit} of CPU time would mean premature promotion.`)),
+    evidence('gcPauseRatio', signals.gcPauseRatio ?? wallRatio, limits.pauseRatio, (value, limit) =>
+      `GC pauses take ${value} of wall time. ` +
+      (pretenures
+        ? 'V8 also marks between them and in other threads, which no pause shows.'
+        : 'A change is worthwhile if scavenges and the major GCs that they cause take ' +
+          `${limit} of CPU time.`)),
+    cpuTimeEvidence(
+      signals,
+      `${formatNumber(signals.scavengesPerCpuSecond)} scavenges, and ${formatRatio(cpuRatio)} in ` +
+        'them and the major GCs they cause'
+    ),
+    isChosenByV8 && sinceUpgrade(target, most)
+  )
+}
+
+/**
+ * Evidence of an upgrade that starves an app: Node 18 did not see a container's limit on cgroup v2,
+ * and derived its sizes from the machine's memory. Later versions see it, and choose a smaller new
+ * space.
+ * @param {Hello} target
+ * @param {number} most size of a semi-space
+ */
+function sinceUpgrade ({ v8, hostMemoryBytes: host, constrainedBytes: seen }, most) {
+  if (seen === undefined || host === undefined) return null
+  if (Number(v8.split('.')[0]) < V8_THAT_SEES_CGROUP2) return null
+  const older = chosenSizes(...V8_OF_NODE_18, host).semiSpaceBytes
+  return older > most && evidence('semiSpaceMaxBytes', most, older, (value, limit) =>
+    'If the problem began with an upgrade: Node 18 did not see the limit on cgroup v2, used the ' +
+    `machine's ${formatBytes(host)} and allowed semi-spaces of ${limit}. This Node sees ` +
+    `${formatBytes(seen)} and allows ${value}.`)
+}
+
+module.exports = { showEvidence }
