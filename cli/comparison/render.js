@@ -66,6 +66,9 @@ function renderComparison ({ before, after, rows, fix, verdicts }) {
   return lines
 }
 
+/** Largest difference between measured and predicted effect, as a share, that the text omits. */
+const EXACT = 0.1
+
 /** @param {NonNullable<import('./compare').Comparison['fix']>} fix */
 function renderFix ({ diagnosis, title, change, applied, outcomes }) {
   const paste = pasteLine({ title, change, predicted: [], risk: '' })
@@ -79,9 +82,9 @@ function renderFix ({ diagnosis, title, change, applied, outcomes }) {
     `  ${diagnosis === null ? 'Tried' : `For ${diagnosis}`}: ` +
       `${title}${paste === title ? '' : ` (${paste})`}${seen}`,
     ...outcomes.map(outcome => {
-      const { name, unit, from, to, measured, good } = outcome
+      const { name, unit, from, to, measured } = outcome
       return `    predicted ${name} from ${formatValue(from, unit)} to ${formatValue(to, unit)}, ` +
-        `measured ${formatValue(measured, unit)}: ${good ? 'as predicted' : missBy(outcome)}`
+        `measured ${formatValue(measured, unit)}: ${describeEffect(outcome)}`
     })
   ]
 }
@@ -90,9 +93,10 @@ function renderFix ({ diagnosis, title, change, applied, outcomes }) {
  * Describes the measured effect as a share of the predicted effect.
  * @param {import('@memwatch/engine/verdicts/outcome').Outcome} outcome
  */
-function missBy (outcome) {
+function describeEffect (outcome) {
   const effect = effectOf(outcome)
-  if (effect === null) return 'no change was predicted'
+  if (effect === null) return outcome.good ? 'as predicted' : 'no change was predicted'
+  if (Math.abs(effect - 1) <= EXACT) return 'as predicted'
   return effect <= 0 ? 'no such effect' : `${formatRatio(effect)} of the predicted effect`
 }
 

@@ -339,7 +339,7 @@ function whyBlind ({ constrainedBytes, node, nodeOptions, execArgv }, limit) {
   ) { return 'A flag sets the heap that high.' }
   if (constrainedBytes === undefined) {
     return `Node ${node} saw no limit at start: the limit applies to a parent of the cgroup, was ` +
-      'set later, or this Node does not read it (Node 18 on cgroup v2).'
+      'set later, or this Node does not read it (Node 18 on cgroup v2, or outside a container).'
   }
   if (constrainedBytes === limit) {
     return `Node ${node} saw the limit at start, and V8 chose this heap size for it.`

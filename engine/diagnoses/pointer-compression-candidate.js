@@ -61,11 +61,14 @@ module.exports = defineDiagnosis({
     const dismissed = ruleOutGain(signals, limits, target, gain) ?? ruleOutHeap(signals, limits)
     if (dismissed) return dismissed
     const rise = findRise(signals)
-    const { liveHeapHighestBytes: live, rssBytes } = signals
+    const { liveHeapHighestBytes: live, rssBytes, heapResidentBytes: held } = signals
+    const garbage = countsGarbage(signals)
+      ? `, and V8 holds ${formatBytes(held ?? 0)} with garbage`
+      : ''
     return {
       // Without a trend the heap may still grow, and a growing heap has a more urgent problem.
       state: signals.unreadAddonsLoaded || rise === null ? 'suspected' : 'confirmed',
-      summary: `Most of the live heap of up to ${formatBytes(live)} is objects: pointer ` +
+      summary: `Most of the live heap of up to ${formatBytes(live)} is objects${garbage}: pointer ` +
         `compression would save about ${formatBytes(gain)}, between ` +
         `${formatBytes(gainOf(signals, SAVED_SHARE.least))} and ` +
         `${formatBytes(gainOf(signals, SAVED_SHARE.most))}.` +
@@ -77,19 +80,22 @@ module.exports = defineDiagnosis({
   },
 
   fix ({ gainBytes, rssBytes }, target) {
+    const major = Number(target.node.split('.')[0])
+    const caged = major >= CAGED.newest ? CAGED.newest : CAGED.older
     return [
       {
         title: 'Try a Node.js that is built with pointer compression',
         change: {
           dockerfile: `${comment('instead of the official image of Node ' +
-            `${target.node}`)}\nFROM platformatic/node-caged:${Number(target.node.split('.')[0]) >= CAGED.newest ? CAGED.newest : CAGED.older}-slim`,
+            `${target.node}`)}\nFROM platformatic/node-caged:${caged}-slim`,
           code: 'Disqualified by: a heap above 4 GiB per isolate, native addons built with NAN ' +
             'or V8 headers (Node-API ones work), heap snapshots and tools that expect 8-byte ' +
               'pointers. Flags that size the heap keep their meaning. No official build has it.'
         },
         predicted: [prediction('rssBytes', rssBytes, rssBytes - gainBytes)],
-        risk: 'This build of Node.js is from a third party: test it under your load. In ' +
-          'measurements it cost a few per cent of CPU.'
+        risk: 'This build of Node.js is from a third party' +
+          (caged === major ? '' : `, and its version is ${caged}`) +
+          ': test it under your load. In measurements it cost a few per cent of CPU.'
       }
     ]
   }
@@ -105,6 +111,13 @@ const gainOf = ({ liveHeapBytes, heapResidentBytes, pointerSpaceShareRatio }, sh
   share *
   pointerSpaceShareRatio *
   Math.max(liveHeapBytes, HEAP_IN_USE_SHARE * (heapResidentBytes ?? 0))
+
+/**
+ * True if the saving also counts garbage, which V8 keeps until the next major GC.
+ * @param {{ liveHeapHighestBytes: number, heapResidentBytes: number | null }} signals
+ */
+const countsGarbage = ({ liveHeapHighestBytes: live, heapResidentBytes: held }) =>
+  HEAP_IN_USE_SHARE * (held ?? 0) > live
 
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */

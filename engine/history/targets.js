@@ -360,18 +360,22 @@ class Targets extends EventEmitter {
 
   /**
    * Name of a process, shared by its threads. A second process of the same app gets the lowest free
-   * number.
+   * number. If a worker reports before the main thread, its own name holds until then.
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    */
   #nameFor (hello) {
-    const [sibling] = this.#threadsOf(hello)
-    if (sibling) return sibling.name
-    const taken = new Set(this.all.map(target => target.name))
+    const siblings = [...this.#threadsOf(hello)]
+    const [sibling] = siblings
+    if (sibling && (hello.threadId > 0 || sibling.hello.name === hello.name)) return sibling.name
+    const others = this.all.filter(target => !siblings.includes(target))
+    const taken = new Set(others.map(target => target.name))
     for (let number = 1; ; number++) {
       // Names that differ only in lone surrogates are equal once written as UTF-8, and their series
       // would collide.
       const name = wellFormed(number === 1 ? hello.name : `${hello.name}-${number}`)
-      if (!taken.has(name)) return name
+      if (taken.has(name)) continue
+      for (const target of siblings) target.name = name
+      return name
     }
   }
 

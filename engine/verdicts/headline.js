@@ -137,8 +137,13 @@ function summarizeThread (verdicts, workerCount) {
     return { ...base, state: 'limited', text }
   }
   const forThread = workerCount > 0 ? ' for the main thread' : ''
-  const text = `Healthy: ${checks} ruled out${forThread}.${nameWorkers(workerCount)}` +
-    `${othersOpen(verdicts)}${toGain(verdicts)}`
+  // The process of a worker may have a leak that only its main thread shows.
+  const isPart = verdicts.some(({ open }) => open?.until === 'main_thread')
+  const text = (isPart
+    ? `Nothing found in this thread: ${checks} ruled out. The main thread has the other verdicts ` +
+      'on the process.'
+    : `Healthy: ${checks} ruled out${forThread}.`) +
+    `${nameWorkers(workerCount)}${othersOpen(verdicts)}${toGain(verdicts)}`
   return { ...base, state: 'ok', text }
 }
 

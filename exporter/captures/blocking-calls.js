@@ -85,11 +85,18 @@ function blockingCall (name) {
     : undefined
 }
 
+/** A loop may take the time of a line itself. */
+const LOOP = /\b(?:for|while|do)\s*[({]/
+/** A longer line has several statements, as in a bundle, and any of them may take the time. */
+const MOST_LINE_LENGTH = 200
+
 /**
  * @param {string} line of source
- * @returns {{ call: string, instead: string } | undefined}
+ * @returns {{ call: string, instead: string } | undefined} undefined if the line has no such call,
+ *   or if something else on it may take the time
  */
 function blockingCallIn (line) {
+  if (line.trim().length > MOST_LINE_LENGTH || LOOP.test(line)) return undefined
   const found = inSource.find(({ pattern }) => pattern.test(line))
   return found && { call: found.call, instead: found.instead }
 }

@@ -83,6 +83,19 @@ describe('two recordings', () => {
       /NOT in effect in the runs after[^]*from 325\/s to [\d.]+\/s, measured 325\/s: no such effect/
     )
   })
+  it.each([
+    [74, 'as predicted'],
+    // Good enough to count as fixed; the text still says by how much it differs.
+    [120, '79 % of the predicted effect'],
+    [0, '113 % of the predicted effect']
+  ])('say how much of a predicted effect was measured: %d', async (measured, text) => {
+    const [starved] = await both('20-semi-space-starvation')
+    const comparison = compare([starved], [starved])
+    const fix = defined(comparison.fix)
+    const outcomes = [{ ...fix.outcomes[0], from: 400, to: 46, measured, good: true }]
+    expect(shown(renderComparison({ ...comparison, fix: { ...fix, outcomes } })))
+      .toContain(`: ${text}`)
+  })
   it('are compared per request if requests are counted, with scaled predictions', async () => {
     const [before] = await both('20-semi-space-starvation', { work: { requests: 10_000 } })
     const twice = { ...before, work: { requests: 20_000 } }

@@ -2295,6 +2295,16 @@ describe('pointer-compression-candidate', () => {
     })
     expect(primary).toBeNull()
   })
+  it('tells of garbage that the saving counts, and of a build with another version', () => {
+    const { verdict } = watch(graph)
+    const { summary, fix } = verdict('pointer-compression-candidate')
+    expect(summary).not.toContain('garbage')
+    expect(fix[0].risk).toContain('from a third party, and its version is 25: test it')
+    const at = () => ({ ...graph.at(), heapMib: 400, rssMib: 500 })
+    expect(watch({ ...graph, at }).verdict('pointer-compression-candidate').summary).toMatch(
+      /objects, and V8 holds 400 MiB with garbage: pointer compression/
+    )
+  })
   it.each([
     ["an addon on V8's C++ interface", { values: { addons: { 'v8/old.node': 1 } } }, 'ok'],
     [

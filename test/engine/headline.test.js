@@ -136,7 +136,8 @@ describe('the headline', () => {
       'a worker, without the checks of its main thread',
       [leak, unknown('native-memory-leak', 'main_thread')],
       'ok',
-      'Healthy: 1 check ruled out.'
+      'Nothing found in this thread: 1 check ruled out. The main thread has the other verdicts ' +
+        'on the process.'
     ],
     [
       'what is to gain',

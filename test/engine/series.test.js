@@ -335,6 +335,20 @@ describe('Targets', () => {
       'api worker-2'
     ])
   })
+  it('a worker that reports before its main thread names the process only until then', () => {
+    const { targets } = make()
+    targets.open(hello({ pid: 1 }))
+    targets.open(hello({ pid: 2, threadId: 1, name: 'job' }))
+    expect(targets.all.map(({ name }) => name)).toEqual(['api', 'job'])
+    targets.open(hello({ pid: 2 }))
+    targets.open(hello({ pid: 2, threadId: 2, name: 'job' }))
+    expect(targets.all.map(({ name, thread }) => `${name} ${thread}`)).toEqual([
+      'api main',
+      'api-2 worker-1',
+      'api-2 main',
+      'api-2 worker-2'
+    ])
+  })
   it('10,000 worker restarts leave one worker and one name', () => {
     const { targets } = make()
     targets.open(hello())

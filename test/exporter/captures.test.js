@@ -324,7 +324,10 @@ describe('suspects of a CPU profile', () => {
     ['JSON.parse(fs.readFileSync(file))', 'JSON.parse'],
     ['fs.readFileSync(file)', undefined],
     ['db.querySync(sql)', undefined],
-    ['return a + b', undefined]
+    ['return a + b', undefined],
+    // The loop itself may take the time.
+    ['for (const row of rows) copy(row); return JSON.stringify(first)', undefined],
+    [`${'a(); '.repeat(40)}JSON.parse(text)`, undefined]
   ])('name the call by the source line: %s', (line, call) => {
     expect(blockingCallIn(line)?.call).toBe(call)
   })
