@@ -36,7 +36,7 @@ Exit status: 0; 2 when the exporter cannot be reached.
 
 Examples:
   $ memwatch top
-  $ memwatch top --once | grep -v Healthy
+  $ memwatch top --once | grep -v ✓
   $ memwatch top --url http://10.0.0.7:16369 --token-file token`
   )
   .action(async given => {
