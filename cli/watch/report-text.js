@@ -1,7 +1,9 @@
 'use strict'
 
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
-const { formatBytes, formatNumber, formatRatio, formatSeconds, formatValue } = require('@memwatch/engine/text/format')
+const {
+  formatBytes, formatNumber, formatRatio, formatSeconds, formatValue
+} = require('@memwatch/engine/text/format')
 const { shellWords } = require('@memwatch/engine/text/shell')
 const { MOST_PILES } = require('@memwatch/engine/verdicts/holders')
 const { loadedAddonsText } = require('@memwatch/engine/text/addons-text')
@@ -15,6 +17,8 @@ const MOST_SUSPECTS = 3
 const LEAST_SHARE = 0.001
 const LEAST_SHOWN_SHARE = 0.01
 const LEAST_LARGE_SHARE = 0.05
+/** Length of the bar of a part that is all of RSS. */
+const BAR_LENGTH = 24
 /** Upper bound of lines of evidence without -v. */
 const MOST_EVIDENCE = 3
 /**
@@ -34,16 +38,14 @@ const STYLES = Object.freeze(/** @type {const} */ ({
 }))
 
 /** @typedef {import('../text/terminal').Line} Line */
-/**
- * @typedef {ReturnType<typeof import('@memwatch/exporter/expose/targets').judgedTarget>['verdicts'][number]}
- *   JudgedVerdict
- */
+/** @typedef {typeof import('@memwatch/exporter/expose/targets').judgedTarget} JudgedTarget */
+/** @typedef {ReturnType<JudgedTarget>['verdicts'][number]} JudgedVerdict */
 
 /** @param {import('./watch-command').Attached} attached */
 function titleOf ({ pid, startedAtUnixMs, atUnixMs, ended }) {
   const age = formatSeconds(Math.max(0, Math.round((atUnixMs - startedAtUnixMs) / 1000)))
-  return `process ${pid}${ended ? ', which has ended' : ''}, counted since the attach ${age} after ` +
-    'its start'
+  return `process ${pid}${ended ? ', which has ended' : ''}, counted since the attach ${age} ` +
+    'after its start'
 }
 
 /**
@@ -56,7 +58,8 @@ function titleOf ({ pid, startedAtUnixMs, atUnixMs, ended }) {
 function sayPast ({ headline, verdicts }, died) {
   const { state, open } = headline
   if (state === 'undecided') {
-    return { state, text: `Undecided: it ended before ${open.join(', ') || 'a check'} could be decided.` }
+    const checks = open.join(', ') || 'a check'
+    return { state, text: `Undecided: it ended before ${checks} could be decided.` }
   }
   if (!died || (state !== 'ok' && state !== 'limited')) return headline
   const ruledOut = verdicts.filter(({ state, opportunity }) => state === 'ok' && !opportunity)
@@ -106,7 +109,9 @@ class ReportText {
       if (ending.advice) this.#say(ending.advice)
       if (ending.holders) this.#addHolders(ending.holders)
     } else if (attached && targets.length === 0) {
-      this.#say('The agent sent nothing: the event loop of the process is blocked, or it has ended.')
+      this.#say(
+        'The agent sent nothing: the event loop of the process is blocked, or it has ended.'
+      )
     } else if (!source && targets.length === 0) {
       this.#say(
         'No Node.js process reported. It may have ended within its first second, or NODE_OPTIONS ' +
@@ -226,9 +231,11 @@ class ReportText {
     const widest = Math.max(...shown.map(({ title }) => title.length))
     for (const { title, bytes } of shown) {
       const share = bytes / rssBytes
-      this.lines.push(
-        `    ${title.padEnd(widest)} ${formatBytes(bytes).padStart(9)} ${formatRatio(share).padStart(6)}  ${'█'.repeat(Math.round(24 * share))}`.trimEnd()
-      )
+      const columns = [
+        title.padEnd(widest), formatBytes(bytes).padStart(9), formatRatio(share).padStart(6)
+      ]
+      const bar = '█'.repeat(Math.round(BAR_LENGTH * share))
+      this.lines.push(`    ${columns.join(' ')}  ${bar}`.trimEnd())
     }
     if (unknown && !isShort) this.#say(`Not known: ${unknown}.`, 4)
   }

@@ -18,6 +18,7 @@ function showEvidence (signals, limits, { waiters, waits }) {
   const { blockedFramesRatio: blocked, eventLoopUtilizationRatio: busy } = signals
   const { longestDelaySeconds: longest, expectedWaitSeconds: mean } = signals
   const { cpuThrottledRatio: throttled, threadCpuRatio } = signals
+  const gc = signals.gcPauseRatio ?? 0
   return listEvidence(
     evidence('blockedFramesRatio', blocked, limits.blockedFramesRatio, (value, limit) =>
       `In ${value} of the seconds the event loop was late by more than ${ms(FELT_SECONDS)} ` +
@@ -26,7 +27,7 @@ function showEvidence (signals, limits, { waiters, waits }) {
       `Timers and requests wait ${ms(mean)} on average (threshold ` +
       `${ms(limits.expectedWaitSeconds)}); ` +
       `the longest wait was ${ms(longest)}.`),
-    evidence('gcPauseRatio', signals.gcPauseRatio ?? 0, limits.gcShareRatio * busy, (value, limit) =>
+    evidence('gcPauseRatio', gc, limits.gcShareRatio * busy, (value, limit) =>
       `GC pauses take ${value} of the time, less than ${limit}, while the loop is busy ` +
       `${formatRatio(busy)} of the time: GC is not the cause.`),
     evidence('cpuThrottledRatio', throttled ?? 0, limits.throttledRatio, () =>
@@ -55,6 +56,7 @@ function showEvidence (signals, limits, { waiters, waits }) {
 function showRare (signals, limits, { waiters, isHang }) {
   const { longBlocksSeen: count, longBlocksWaitSeconds: mean } = signals
   const { longBlocksSpanSeconds: seconds, longestBlockSeconds: longest } = signals
+  const { longBlocksSpanSeconds: leastSpan } = limits
   return listEvidence(
     isHang
       ? evidence('longestBlockSeconds', longest ?? 0, limits.hangSeconds, (value, limit) =>
@@ -64,7 +66,7 @@ function showRare (signals, limits, { waiters, isHang }) {
         `In the last minutes it computed ${value} times for half a second or longer in one piece ` +
         `(threshold ${limit}), not counting GC or waits for a CPU.`),
     !isHang &&
-      evidence('longBlocksSpanSeconds', seconds ?? 0, limits.longBlocksSpanSeconds, (value, limit) =>
+      evidence('longBlocksSpanSeconds', seconds ?? 0, leastSpan, (value, limit) =>
         `These blocks are spread over ${value} (threshold ${limit}).`),
     evidence('longBlocksWaitSeconds', mean ?? 0, limits.expectedWaitSeconds, () =>
       `Because of ${count === 1 ? 'this block' : 'such blocks'} timers and requests wait ` +

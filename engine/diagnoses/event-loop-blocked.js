@@ -103,7 +103,7 @@ module.exports = defineDiagnosis({
     const dismissed = ruleOut(signals, limits)
     const delays = dismissed ? findRare(signals, limits) : findFrequent(signals, limits)
     if (dismissed && !delays) return dismissed
-    const { longest, mean, isLong, areRare, isHang } = /** @type {import('./event-loop-blocked-delays').Delays} */ (delays)
+    const { longest, mean, isLong, areRare, isHang } = /** @type {Delays} */ (delays)
     const waiters = findWaiters(signals, limits, threadId > 0)
     if (waiters === 'nobody') {
       return ok(`it computes for up to ${ms(longest)} at a time, like a batch job: no server ` +
@@ -164,6 +164,7 @@ module.exports = defineDiagnosis({
   }
 })
 
+/** @typedef {import('./event-loop-blocked-delays').Delays} Delays */
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /**

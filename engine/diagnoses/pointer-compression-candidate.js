@@ -68,8 +68,8 @@ module.exports = defineDiagnosis({
     return {
       // Without a trend the heap may still grow, and a growing heap has a more urgent problem.
       state: signals.unreadAddonsLoaded || rise === null ? 'suspected' : 'confirmed',
-      summary: `Most of the live heap of up to ${formatBytes(live)} is objects${garbage}: pointer ` +
-        `compression would save about ${formatBytes(gain)}, between ` +
+      summary: `Most of the live heap of up to ${formatBytes(live)} is objects${garbage}: ` +
+        `pointer compression would save about ${formatBytes(gain)}, between ` +
         `${formatBytes(gainOf(signals, SAVED_SHARE.least))} and ` +
         `${formatBytes(gainOf(signals, SAVED_SHARE.most))}.` +
         (rise === null ? ' It is unknown whether this heap grows.' : ''),

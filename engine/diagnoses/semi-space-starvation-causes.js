@@ -36,7 +36,8 @@ function ruleOut (signals, limits) {
  * @param {Limits} limits
  */
 function ruleOutLarge (signals, limits) {
-  const large = `a semi-space may grow to ${formatBytes(signals.semiSpaceMaxBytes)}, which is not small`
+  const most = formatBytes(signals.semiSpaceMaxBytes)
+  const large = `a semi-space may grow to ${most}, which is not small`
   const { wallRatio, cpuRatio } = weighCauses(signals, limits)
   const isSettled = signals.recentGcs >= limits.recentGcs &&
     signals.gcWindowSeconds >= limits.gcWindowSeconds
