@@ -30,6 +30,12 @@ const FILLING_LIMITS = Object.freeze({
 /** End of a sentence about growth that is not certain to be a leak. */
 const MAY_FILL = 'a leak, or a cache that still fills'
 
+/**
+ * Verb before the limit of a growth. A cache may stop before it.
+ * @param {boolean} isCertain
+ */
+const reaches = isCertain => isCertain ? 'reaches' : 'would reach'
+
 /** @typedef {typeof FILLING_LIMITS} FillingLimits */
 
 /**
@@ -59,4 +65,4 @@ function extendLine (line, lineSeconds) {
   return { ...line, overSeconds, rise: line.rise * overSeconds / line.seconds }
 }
 
-module.exports = { FILLING_LIMITS, MAY_FILL, extendLine, findCertainBytes }
+module.exports = { FILLING_LIMITS, MAY_FILL, extendLine, findCertainBytes, reaches }

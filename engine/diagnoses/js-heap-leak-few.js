@@ -4,7 +4,7 @@
 
 const { ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence } = require('./evidence')
-const { MAY_FILL } = require('./filling')
+const { MAY_FILL, reaches } = require('./filling')
 const { severityByTime } = require('./severity')
 const { formatPerHour, sayStanding, timeLeft } = require('./lasting-growth')
 const { isWorthSuspicion, ruleOutKnown, sayRose, secondsToFill } = require('./js-heap-leak-line')
@@ -54,7 +54,8 @@ function judgeFewReadings (signals, limits, ownRunway) {
     severity: severityByTime(runway / growth, limits),
     secondsLeft,
     summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')}` +
-      `${inTime && ` and reaches ${limitName} ${inTime}`}${isCertain ? '' : `: ${MAY_FILL}`}.`,
+      `${inTime && ` and ${reaches(isCertain)} ${limitName} ${inTime}`}` +
+      `${isCertain ? '' : `: ${MAY_FILL}`}.`,
     finding: { growthBytesPerSecond: growth, grows: findGrowing(signals) },
     evidence: listEvidence(
       showKept(signals, limits, kept, keptTrend),

@@ -2,7 +2,7 @@
 
 const { ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence } = require('./evidence')
-const { MAY_FILL, extendLine, findCertainBytes } = require('./filling')
+const { MAY_FILL, extendLine, findCertainBytes, reaches } = require('./filling')
 const { severityByTime } = require('./severity')
 const { sayStanding, timeLeft } = require('./lasting-growth')
 const {
@@ -231,7 +231,8 @@ function judgeLine (signals, limits, line, mayBeCertain = true) {
     secondsLeft,
     seconds,
     summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')}` +
-      `${inTime && ` and reaches ${limitName} ${inTime}`}${isCertain ? '' : `: ${MAY_FILL}`}.`,
+      `${inTime && ` and ${reaches(isCertain)} ${limitName} ${inTime}`}` +
+      `${isCertain ? '' : `: ${MAY_FILL}`}.`,
     standing: sayStanding('The live heap', rise, seconds),
     finding: { growthBytesPerSecond: growth, grows: findGrowing(signals) },
     evidence: listEvidence(

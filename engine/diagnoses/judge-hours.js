@@ -2,6 +2,7 @@
 
 const { STATE_RANK } = require('./define-diagnosis')
 const { evidence } = require('./evidence')
+const { reaches } = require('./filling')
 const { formatPerHour, judgeLasting } = require('./lasting-growth')
 const { severityByTime } = require('./severity')
 const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
@@ -76,7 +77,8 @@ function judgeHours (trend, limit, level, limits, what, describe) {
     keeps,
     seconds,
     summary: `${of.name} grows by ${formatPerHour(growth)}` +
-      `${inTime && ` and reaches ${first.name}${inTime}`}${cause ? `: ${cause}` : ''}.`,
+      `${inTime && ` and ${reaches(state === 'confirmed')} ${first.name}${inTime}`}` +
+      `${cause ? `: ${cause}` : ''}.`,
     standing: `${of.name} grew by ${formatPerHour(growth)} over ${formatSeconds(seconds)}`,
     finding: of.finding,
     evidence: [

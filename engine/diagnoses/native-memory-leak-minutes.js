@@ -2,7 +2,7 @@
 
 const { ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence } = require('./evidence')
-const { MAY_FILL, extendLine, findCertainBytes } = require('./filling')
+const { MAY_FILL, extendLine, findCertainBytes, reaches } = require('./filling')
 const { nameMemoryLimit, severityByTime } = require('./severity')
 const { ruleOutKnownRise, sayStanding, timeLeft } = require('./lasting-growth')
 const {
@@ -207,6 +207,9 @@ function judgeLine (signals, limits, line) {
   const { isCollected } = findMajors(place, signals, limits)
   const isCertain = isEnough && !pauses && isCollected
   const { secondsLeft, inTime } = timeLeft(pauses ? Infinity : runway / growth, seconds, limits)
+  const goes = inTime
+    ? `${reaches(isCertain)} ${nameMemoryLimit(signals)} ${inTime}`
+    : 'is not returned'
   const rate = formatValue(growth, 'bytesPerSecond')
   return {
     state: isCertain ? 'confirmed' : 'suspected',
@@ -221,8 +224,7 @@ function judgeLine (signals, limits, line) {
     summary: (pauses
       ? `Memory outside the JS heap grew by ${rate}, but hardly in the last half minute, and was ` +
         'not returned: '
-      : `Memory outside the JS heap grows by ${rate} and ` +
-        `${inTime ? `reaches ${nameMemoryLimit(signals)} ${inTime}` : 'is not returned'}: `) +
+      : `Memory outside the JS heap grows by ${rate} and ${goes}: `) +
       `${sayPlace(place, signals, limits, rise)}${isCertain ? '' : `; ${MAY_FILL}`}.`,
     finding: { place, growthBytesPerSecond: growth },
     evidence: listEvidence(

@@ -86,7 +86,7 @@ function blockingCall (name) {
 }
 
 /** A loop may take the time of a line itself. */
-const LOOP = /\b(?:for|while|do)\s*[({]/
+const LOOP = /(?<![.\w$])(?:for(?:\s+await)?|while|do)\s*[({]/
 /** A longer line has several statements, as in a bundle, and any of them may take the time. */
 const MOST_LINE_LENGTH = 200
 

@@ -278,7 +278,7 @@ describe('lab apps that print their GCs live', () => {
   }
   it('starve, leak and are healthy as expected', async () => {
     const [starving, leaking, steady] = await Promise.all([
-      logOf('semi-space-starvation', ['--seconds', '24']),
+      logOf('semi-space-starvation', ['--seconds', '40']),
       logOf('js-heap-leak', ['--seconds', '45', '--rate', '3']),
       logOf('healthy-steady', ['--seconds', '30'])
     ])

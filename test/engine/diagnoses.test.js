@@ -500,8 +500,8 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
     expect(verdict('js-heap-leak')).toMatchObject({
       state: 'suspected',
       summary:
-        'The live heap grows by 180 MiB/min and reaches the heap size limit in about 22 min: a ' +
-          'leak, or a cache that still fills.'
+        'The live heap grows by 180 MiB/min and would reach the heap size limit in about 22 ' +
+          'min: a leak, or a cache that still fills.'
     })
   })
   it('is suspected within a minute at 0.6 MiB/s, too', () => {
@@ -2179,7 +2179,7 @@ describe('native-memory-leak', () => {
     const { summary, secondsLeft } = verdict('native-memory-leak')
     const left = formatSeconds(defined(secondsLeft))
     expect(summary)
-      .toContain(`grows by 120 MiB/min and reaches the container limit in about ${left}: `)
+      .toContain(`grows by 120 MiB/min and would reach the container limit in about ${left}: `)
   })
 })
 

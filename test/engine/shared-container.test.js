@@ -81,12 +81,12 @@ describe('a worker whose heap grows', () => {
     return verdict(1, 'js-heap-leak')
   }
   it.each([
-    ['alone, has all room of its container', [0, 2, 0], true, 290, / reaches the container limit /],
-    ['like another, has half of it', [0, 2, 2], true, 115, / reaches the container limit /],
+    ['alone, has all room of its container', [0, 2, 0], true, 290, / would reach the container limit /],
+    ['like another, has half of it', [0, 2, 2], true, 115, / would reach the container limit /],
     // Its own limit is an hour away, which is not told before longer growth.
     ['much slower than another, is told no time', [0, 0.5, 6], true, null, /0 MiB\/min: a leak/],
     ['without a connected main thread as well', [0, 2, 2], false, 910,
-      / reaches the heap size limit /]
+      / would reach the heap size limit /]
   ])('%s', (_, perSecond, connected, secondsLeft, text) => {
     const found = leak(perSecond, connected)
     expect(found).toMatchObject({ summary: expect.stringMatching(text) })

@@ -327,6 +327,8 @@ describe('suspects of a CPU profile', () => {
     ['return a + b', undefined],
     // The loop itself may take the time.
     ['for (const row of rows) copy(row); return JSON.stringify(first)', undefined],
+    ['for await (const row of rows) copy(JSON.parse(row))', undefined],
+    ['send(Symbol.for("x"), JSON.stringify(first))', 'JSON.stringify'],
     [`${'a(); '.repeat(40)}JSON.parse(text)`, undefined]
   ])('name the call by the source line: %s', (line, call) => {
     expect(blockingCallIn(line)?.call).toBe(call)
