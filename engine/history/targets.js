@@ -364,10 +364,10 @@ class Targets extends EventEmitter {
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    */
   #nameFor (hello) {
-    const siblings = [...this.#threadsOf(hello)]
+    const siblings = this.#threadsOf(hello)
     const [sibling] = siblings
     if (sibling && (hello.threadId > 0 || sibling.hello.name === hello.name)) return sibling.name
-    const others = this.all.filter(target => !siblings.includes(target))
+    const others = this.all.filter(target => !siblings.has(target))
     const taken = new Set(others.map(target => target.name))
     for (let number = 1; ; number++) {
       // Names that differ only in lone surrogates are equal once written as UTF-8, and their series
