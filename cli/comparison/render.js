@@ -66,8 +66,8 @@ function renderComparison ({ before, after, rows, fix, verdicts }) {
   return lines
 }
 
-/** Largest difference between measured and predicted effect, as a share, that the text omits. */
-const EXACT = 0.1
+/** Largest error of an effect that is as predicted, as a share of the predicted effect. */
+const MOST_ERROR = 0.1
 
 /** @param {NonNullable<import('./compare').Comparison['fix']>} fix */
 function renderFix ({ diagnosis, title, change, applied, outcomes }) {
@@ -96,7 +96,7 @@ function renderFix ({ diagnosis, title, change, applied, outcomes }) {
 function describeEffect (outcome) {
   const effect = effectOf(outcome)
   if (effect === null) return outcome.good ? 'as predicted' : 'no change was predicted'
-  if (Math.abs(effect - 1) <= EXACT) return 'as predicted'
+  if (Math.abs(effect - 1) <= MOST_ERROR) return 'as predicted'
   return effect <= 0 ? 'no such effect' : `${formatRatio(effect)} of the predicted effect`
 }
 

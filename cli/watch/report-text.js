@@ -38,8 +38,7 @@ const STYLES = Object.freeze(/** @type {const} */ ({
 }))
 
 /** @typedef {import('../text/terminal').Line} Line */
-/** @typedef {typeof import('@memwatch/exporter/expose/targets').judgedTarget} JudgedTarget */
-/** @typedef {ReturnType<JudgedTarget>['verdicts'][number]} JudgedVerdict */
+/** @typedef {import('./watch-command').JudgedTarget['verdicts'][number]} JudgedVerdict */
 
 /** @param {import('./watch-command').Attached} attached */
 function titleOf ({ pid, startedAtUnixMs, atUnixMs, ended }) {

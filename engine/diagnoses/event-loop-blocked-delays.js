@@ -30,7 +30,7 @@ function ruleOut (signals, limits) {
       'for a CPU is not known yet')
   }
   if (queued === null && (throttled ?? 0) >= limits.throttledRatio) {
-    return ok(`${heldBack(signals)}: raise the CPU limit; the code is not the cause`)
+    return ok(`${throttledText(signals)}: raise the CPU limit; the code is not the cause`)
   }
   if (gc >= limits.gcShareRatio * busy) {
     const what = (queued ?? 0) > gc
@@ -53,7 +53,7 @@ function ruleOut (signals, limits) {
     isLate(limits, busy, blockedFramesCpuRatio, longestDelayCpuSeconds, expectedWaitCpuSeconds)
   ) return null
   const why = throttled
-    ? `${heldBack(signals)}, and a higher CPU limit helps`
+    ? `${throttledText(signals)}, and a higher CPU limit helps`
     : 'other processes on the machine used it'
   return ok(`the event loop is late by ${ms(mean)} on average, but ` +
     `${formatRatio(queued ?? 0)} of the time the thread was ready and had no CPU: ${why}`)
@@ -145,9 +145,9 @@ function waitsInside ({ threadCpuRatio, eventLoopUtilizationRatio: busy, cpuTime
 }
 
 /** @param {{ cpuThrottledRatio: number | null }} signals */
-const heldBack = ({ cpuThrottledRatio }) =>
+const throttledText = ({ cpuThrottledRatio }) =>
   `the CPU quota throttled the process in ${formatRatio(cpuThrottledRatio ?? 0)} of its periods`
 
 module.exports = {
-  findFrequent, findRare, heldBack, isGuess, mayBeMarking, ruleOut, waitsInside
+  findFrequent, findRare, isGuess, mayBeMarking, ruleOut, throttledText, waitsInside
 }

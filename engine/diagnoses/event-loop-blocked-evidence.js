@@ -1,7 +1,7 @@
 'use strict'
 
 const { cpuTimeEvidence, evidence, listEvidence } = require('./evidence')
-const { heldBack } = require('./event-loop-blocked-delays')
+const { throttledText } = require('./event-loop-blocked-delays')
 const { formatMilliseconds: ms, formatRatio } = require('../text/format')
 const { FELT_SECONDS } = require('../signals/felt-delay')
 
@@ -33,7 +33,7 @@ function showEvidence (signals, limits, { waiters, waits }) {
     evidence('cpuThrottledRatio', throttled ?? 0, limits.throttledRatio, () =>
       throttled === null
         ? 'No CPU quota is known that could throttle it.'
-        : `${capital(heldBack(signals))}${throttled ? '; the waits without it count' : ''}.`),
+        : `${capital(throttledText(signals))}${throttled ? '; the waits without it count' : ''}.`),
     waitersEvidence(waiters, signals),
     cpuTimeEvidence(
       signals,
@@ -97,4 +97,5 @@ function waitersEvidence (waiters, { serversListening, fewestTimers, fewestConne
     { ...pending, text: `${pending.text}: ${conclusion}.` }
   ]
 }
+
 module.exports = { showEvidence, showRare }

@@ -63,7 +63,7 @@ module.exports = defineDiagnosis({
     const rise = findRise(signals)
     const { liveHeapHighestBytes: live, rssBytes, heapResidentBytes: held } = signals
     const garbage = countsGarbage(signals)
-      ? `, and V8 holds ${formatBytes(held ?? 0)} with garbage`
+      ? `, and V8 holds ${formatBytes(held ?? 0)} including garbage`
       : ''
     return {
       // Without a trend the heap may still grow, and a growing heap has a more urgent problem.
@@ -94,7 +94,7 @@ module.exports = defineDiagnosis({
         },
         predicted: [prediction('rssBytes', rssBytes, rssBytes - gainBytes)],
         risk: 'This build of Node.js is from a third party' +
-          (caged === major ? '' : `, and its version is ${caged}`) +
+          (caged === major ? '' : ` and has another major version, ${caged}`) +
           ': test it under your load. In measurements it cost a few per cent of CPU.'
       }
     ]

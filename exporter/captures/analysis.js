@@ -53,7 +53,7 @@ class CaptureAnalysis {
    * Suspects of a complete capture.
    * @param {Capture} capture
    * @param {Hello} hello
-   * @param {{ isWhole?: boolean, heap?: import('./heap-sites').HeapProfiles | null,
+   * @param {{ isWhole?: boolean, heap?: import('./heap-suspects').HeapProfiles | null,
    *   names?: import('./rules').CaptureRule['names'] }} [options] isWhole: true for a heap profile
    *   that began long before the capture; heap: see suspects.js; names: see rules.js
    * @returns {Capture['suspects']} null for a profile that does not fit in memory; the profile can
@@ -84,7 +84,7 @@ class CaptureAnalysis {
 
   /**
    * @param {Capture} heap a complete heap profile
-   * @returns {import('./heap-sites').HeapProfiles | null} null if the store removed its files
+   * @returns {import('./heap-suspects').HeapProfiles | null} null if the store removed its files
    */
   heapProfiles (heap) {
     const hasBefore = this.#partsOf(heap).some(({ part }) => part === 'before')
@@ -127,7 +127,7 @@ class CaptureAnalysis {
    * @param {Capture} capture
    * @param {Hello} hello
    * @param {{ parts: Capture['parts'], isEarly?: boolean, isOver?: boolean,
-   *   heap?: import('./heap-sites').HeapProfiles | null,
+   *   heap?: import('./heap-suspects').HeapProfiles | null,
    *   names?: import('./rules').CaptureRule['names'] }} options
    * @returns {Capture['suspects']}
    */

@@ -384,7 +384,7 @@ class Captures extends EventEmitter {
 
   /**
    * @param {RunningCapture} running
-   * @returns {import('./heap-sites').HeapProfiles | null} the heap profile that names the present
+   * @returns {import('./heap-suspects').HeapProfiles | null} the heap profile that names the present
    *   suspects of its diagnosis; null: there is none
    */
   #heapProfilesOf ({ capture: { diagnosis }, target }) {

@@ -1,175 +1,199 @@
 'use strict'
 
-const { packageOf } = require('@memwatch/engine/text/code-owner')
-const { formatRatio } = require('@memwatch/engine/text/format')
-const { LEAST_SHARE, NAMED_SITES } = require('@memwatch/engine/text/suspect-text')
-const { appFirst, findOwners, heapSuspects, leadingPackage } = require('./heap-suspects')
-const { InlinedCallees } = require('./inlined')
-const { innerCalls } = require('./inner-calls')
-const {
-  MOST_NAME_LENGTH, MOST_SITES, listed, locate, placeOf, suspectAt
-} = require('./suspect-list')
+const { isOfAgent, nameOf, originOf, ownerOf, pathOf } = require('./call-frames')
+const { originOf: originOfFile, packageOf } = require('@memwatch/engine/text/code-owner')
 
 /**
- * Least bytes of a function that comes before its caller, as a share of the caller's: a helper that
- * counts calls retains little beside a caller that retains much. Functions that V8 had inlined had
- * 0.29 and 0.6.
+ * A sampling heap profile of the DevTools protocol: bytes that were allocated while it ran and are
+ * still alive, scaled up from the samples.
+ * @typedef
+ *   {{ callFrame: import('./call-frames').CallFrame, selfSize: number, children: HeapNode[],
+ *   id?: number }} HeapNode
+ * @typedef {{ head: HeapNode, samples?: { nodeId: number }[] }} HeapProfile
+ *
+ * @typedef {object} HeapSite a place in the code that allocates memory
+ * @property {string} function
+ * @property {string} file
+ * @property {number} line from 1, where the function begins
+ * @property {number} column from 1
+ * @property {number} bytes growth of its live bytes
+ * @property {number} share of all growth
+ * @property {number} samples number of samples behind it
+ * @property {string | null} via package that allocates for the site
+ * @property {string[]} through builtin modules, packages and functions of V8 between the site and
+ *   the allocation, including the site's own package; most bytes first
  */
-const LEAST_KEEPER_RATIO = 0.2
-/** The same for a function that a CPU profile shows inside the caller; one had 0.15. */
-const LEAST_INNER_RATIO = 0.1
 
-/** @typedef {import('@memwatch/engine/text/suspect-text').Suspects} Suspects */
-/** @typedef {import('@memwatch/engine/text/suspect-text').Suspect} Suspect */
-/** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */
-/** @typedef {import('./sources').Sources} Sources */
+/** Upper bound of the places of one site. */
+const MOST_PLACES = 8
 /**
- * @typedef {{ before: import('./heap-suspects').HeapProfile | undefined,
- *   after: import('./heap-suspects').HeapProfile }} HeapProfiles both readings of a heap profile
+ * Least share of a site's bytes that pass through a place: an app that also calls Promise.race()
+ * does not leak by it.
  */
+const PLACE_SHARE = 0.1
 
-/**
- * Suspects of a heap profile in which a package allocates most, with the functions of the app that
- * run inside this package first.
- * @param {import('./cpu-suspects').CpuProfile} profile
- * @param {HeapProfiles} heap
- * @param {boolean} owns
- * @param {Hello} hello
- * @param {Sources} sources
- * @returns {Suspects | null} null if no package leads, or if no function of the app runs there
- */
-function innerSites (profile, heap, owns, hello, sources) {
-  const { sites: all } = heapSuspects(heap.before, heap.after, hello.agentFolder)
-  const outer = leadingPackage(owns ? findOwners(all) : all)
-  if (!outer) return null
-  const suspects = heapSites(heap, { of: 'grown bytes', owns }, hello, sources)
-  const place = placeOf(locate(outer, sources, hello.name))
-  const known = suspects.sites.find(site => placeOf(site) === place)
-  if (!known) return null
-  const { value, share, through } = known
-  const inner = innerCalls(profile, outer, hello.agentFolder).map(site => {
-    const found = suspectAt(site, value, sources, hello.name)
-    const text = `${placeOf(found)} – perhaps: runs inside ${place}, for ` +
-      `${formatRatio(site.share)} of the time of the app's functions there`
-    return { ...found, share, through, inlinedIn: place, text }
-  })
-  if (inner.length === 0) return null
-  const isOneOf = (/** @type {Suspect[]} */ list, /** @type {Suspect} */ site) =>
-    list.some(other => placeOf(other) === placeOf(site))
-  // A function whose own allocations V8 showed, before or beside inlining, comes first.
-  const seen = suspects.sites
-    .filter(site => site.inlinedIn === null && site.share >= LEAST_SHARE &&
-      site.share >= LEAST_INNER_RATIO * share && isOneOf(inner, site))
-    .map(site => ({ ...site, text: `${site.text}; ${sayInlined(place)}` }))
-  // Callees found in a profile replace those that only the text of the function names.
-  const others = suspects.sites.filter(site => site.inlinedIn !== place && !isOneOf(seen, site))
-  const sites = [...seen, ...inner.filter(site => !isOneOf(seen, site)), ...others]
-  return { ...suspects, sites: sites.slice(0, MOST_SITES) }
-}
-
-/** @param {string} place of the caller */
-const sayInlined = place => `V8 may have inlined it into ${place}`
+/** @param {HeapNode} node */
+const isOfNode = ({ callFrame }) => originOf(callFrame) === 'node'
 
 /**
- * Suspects of a heap profile, or of an allocation profile.
- * @param {HeapProfiles} profiles
- * @param {{ of: 'grown bytes' | 'allocated bytes', owns: boolean, isEarly?: boolean,
- *   isOver?: boolean }} options owns: true if objects on the heap own the growing memory outside
- *   it; isEarly: true to name only sites with enough samples; isOver: true if it no longer runs
- * @param {Hello} hello
- * @param {Sources} sources
- * @returns {Suspects}
+ * @param {import('./call-frames').CallFrame} frame
+ * @returns {string} builtin module, package or function of V8; empty for the app's own
  */
-function heapSites ({ before, after }, { of, owns, isEarly, isOver }, hello, sources) {
-  const { totalBytes, sites: all } = heapSuspects(before, after, hello.agentFolder)
-  const sites = appFirst(owns || isEarly ? findOwners(all) : all)
-  const callees = new InlinedCallees(file => sources.text(file))
-  // For a heap profile one callee is named, the one that most likely retains the objects; in an
-  // allocation profile all callees may have allocated.
-  /** @returns {PossibleSite | PossibleSite[]} */
-  const inlinedAt = (/** @type {import('./heap-suspects').HeapSite} */ site) => {
-    const owner = locate(site, sources, hello.name).package
-    // A bundle is one file with many packages, in which methods of any package have a called name.
-    const mayBe = (/** @type {import('./inlined').Callee} */ { name, ...callee }) =>
-      locate({ ...callee, function: name }, sources, hello.name).package === owner
-    if (of === 'allocated bytes') return callees.allOf(site, mayBe).slice(0, NAMED_SITES)
-    const callee = callees.of(site, mayBe)
-    if (!callee) return []
-    // Objects that own native memory may come from any call, also of one whose result is not used.
-    return { ...callee, isLikelier: callee.isLikelier && (callee.keeps || !owns) }
+function placeOf (frame) {
+  switch (originOf(frame)) {
+    case 'app': return ''
+    case 'dependency': return packageOf(frame.url) ?? ''
+    case 'node': return frame.url
+    case 'native': return frame.functionName.startsWith('(') ? '' : frame.functionName
   }
-  const placeIn = (/** @type {import('./heap-suspects').HeapSite} */ site) =>
-    placeOf(locate(site, sources, hello.name))
-  const found = withInlined(sites, inlinedAt).map(({ inlinedIn, calledBy, ...site }) => ({
-    ...suspectAt(site, site.bytes, sources, hello.name),
-    through: site.through.map(place => place.slice(0, MOST_NAME_LENGTH)),
-    inlinedIn: inlinedIn && placeIn(inlinedIn),
-    also: calledBy && sayInlined(placeIn(calledBy))
-  }))
-  return listed(found, {
-    of, total: totalBytes, owns, isEarly: isEarly && !isOver, app: hello.name
-  })
 }
 
-/** @typedef {import('./heap-suspects').HeapSite} HeapSite */
-/**
- * @typedef {HeapSite & { inlinedIn: HeapSite | null, calledBy: HeapSite | null }} ListedSite
- *   inlinedIn: caller, if only its text names the function; calledBy: caller that has more bytes
- */
-
-/** @typedef {import('./inlined').Callee & { isLikelier?: boolean }} PossibleSite */
+/** @typedef {Omit<HeapSite, 'share' | 'through'> & { places: Map<string, number> }} SiteBytes */
 
 /**
- * Sites, each followed by functions that may have been inlined into it, or preceded by one that is
- * likelier. A function that retains objects, and is a site itself, comes before its caller as well:
- * V8 counts for the caller what it allocates once it is inlined.
- * @param {HeapSite[]} sites most bytes first
- * @param {(site: HeapSite) => PossibleSite | PossibleSite[]} inlinedAt returns the callee that most
- *   likely retains the objects, or all callees that may allocate
- * @returns {ListedSite[]}
+ * @param {SiteBytes} site
+ * @returns {string[]} its places, most bytes first, without those of few bytes
  */
-function withInlined (sites, inlinedAt) {
-  const named = sites.slice(0, NAMED_SITES).filter(({ share }) => share >= LEAST_SHARE)
-  const siteOf = (/** @type {import('./inlined').Callee} */ { name, file, line }) =>
-    named.find(other => other.file === file && other.line === line && other.function === name)
-  /** @type {Set<HeapSite>} */
-  const listed = new Set()
-  return sites.flatMap(site => {
-    if (listed.has(site)) return []
-    listed.add(site)
-    const found = named.includes(site) ? inlinedAt(site) : []
-    const callee = Array.isArray(found) ? undefined : found
-    const known = callee && siteOf(callee)
-    const isLater = known !== undefined && !listed.has(known) && (callee?.isLikelier ||
-      (callee?.keeps && known.bytes >= LEAST_KEEPER_RATIO * site.bytes))
-    if (isLater) listed.add(known)
-    const itself = { ...site, inlinedIn: null, calledBy: null }
-    if (isLater) return [{ ...known, inlinedIn: null, calledBy: site }, itself]
-    const callees = [found].flat().filter(callee => !siteOf(callee))
-    const before = callees.filter(({ isLikelier }) => isLikelier)
-    const after = callees.filter(callee => !before.includes(callee))
-    return [
-      ...before.map(callee => siteOfCallee(callee, site)),
-      itself,
-      ...after.map(callee => siteOfCallee(callee, site))
-    ]
-  })
+const mainPlaces = ({ places, bytes }) => [...places]
+  .filter(([, through]) => through >= PLACE_SHARE * bytes)
+  .sort(([, a], [, b]) => b - a)
+  .slice(0, MOST_PLACES)
+  .map(([place]) => place)
+
+/**
+ * @param {HeapProfile} profile
+ * @param {string | undefined} agentFolder
+ * @returns {Map<string, SiteBytes>} live bytes by site, without those of the agent. The site is the
+ *   innermost function of the app that caused the allocation; without one, the innermost function
+ *   of a dependency, or else of Node.js
+ */
+function bytesBySite ({ head, samples = [] }, agentFolder) {
+  /** @type {Map<number | undefined, number>} */
+  const samplesOf = new Map()
+  for (const { nodeId } of samples) samplesOf.set(nodeId, (samplesOf.get(nodeId) ?? 0) + 1)
+  /** @type {Map<string, SiteBytes>} */
+  const sites = new Map()
+  /** @type {{ node: HeapNode, stack: HeapNode[] }[]} */
+  const open = [{ node: head, stack: [head] }]
+  for (let next = open.pop(); next; next = open.pop()) {
+    const { node, stack } = next
+    for (const child of node.children) open.push({ node: child, stack: [child, ...stack] })
+    if (node.selfSize === 0 || isOfAgent(stack, agentFolder)) continue
+    const { owner, callees } = ownerOf(stack)
+    // Text that Node.js decodes from a socket is not allocated by a call of the app.
+    const { callFrame } = owner ?? stack.find(isOfNode) ?? {
+      callFrame: { functionName: '(outside JavaScript)', url: '', lineNumber: -1, columnNumber: -1 }
+    }
+    const dependency = callees.find(({ callFrame }) => originOf(callFrame) === 'dependency')
+    const via = dependency ? packageOf(dependency.callFrame.url) : null
+    const key = JSON.stringify([
+      callFrame.url,
+      callFrame.lineNumber,
+      callFrame.columnNumber,
+      callFrame.functionName,
+      via
+    ])
+    const site = sites.get(key) ?? {
+      function: nameOf(callFrame),
+      file: pathOf(callFrame.url),
+      line: callFrame.lineNumber + 1,
+      column: callFrame.columnNumber + 1,
+      bytes: 0,
+      samples: 0,
+      via,
+      places: new Map()
+    }
+    sites.set(key, site)
+    site.bytes += node.selfSize
+    site.samples += samplesOf.get(node.id) ?? 0
+    const places = new Set([callFrame, ...callees.map(({ callFrame }) => callFrame)].map(placeOf))
+    places.delete('')
+    for (const place of places) {
+      site.places.set(place, (site.places.get(place) ?? 0) + node.selfSize)
+    }
+  }
+  return sites
 }
 
 /**
- * @param {PossibleSite} callee
- * @param {HeapSite} site caller, into which V8 may have inlined it
- * @returns {ListedSite}
+ * Growth between two readings of one profile. Memory that is alive at both readings without growth
+ * belongs to unfinished requests. Without an earlier reading, all live memory counts as growth.
+ * @param {HeapProfile | undefined} before
+ * @param {HeapProfile} after
+ * @param {string} [agentFolder]
+ * @returns {{ totalBytes: number, sites: HeapSite[] }} sites, most growth first; totalBytes: growth
+ *   of all sites
  */
-const siteOfCallee = ({ name, file, line, column }, site) => ({
-  ...site,
-  function: name,
-  file,
-  line,
-  column,
-  through: [packageOf(file) ?? '', ...site.through].filter(Boolean),
-  inlinedIn: site,
-  calledBy: null
-})
+function heapSites (before, after, agentFolder) {
+  const earlier = before ? bytesBySite(before, agentFolder) : new Map()
+  const grown = [...bytesBySite(after, agentFolder)]
+    .map(([key, { places, ...site }]) => ({
+      ...site,
+      through: mainPlaces({ places, ...site }),
+      bytes: Math.round(site.bytes - (earlier.get(key)?.bytes ?? 0)),
+      samples: site.samples - (earlier.get(key)?.samples ?? 0)
+    }))
+    .filter(({ bytes }) => bytes > 0)
+  const totalBytes = grown.reduce((sum, { bytes }) => sum + bytes, 0)
+  const sites = grown
+    .filter(({ file }) => file !== '')
+    .map(site => ({ ...site, share: site.bytes / totalBytes }))
+    .sort((a, b) => b.bytes - a.bytes)
+  return { totalBytes, sites }
+}
 
-module.exports = { heapSites, innerSites }
+/**
+ * Least number of samples of a suspect: fewer may belong to a cache of Node.js, or to unfinished
+ * requests.
+ */
+const LEAST_SAMPLES = 4
+/** A site is named if it has at least this share of the growth. */
+const OWNER_SHARE = 0.1
+/**
+ * The same for a site in Node.js itself, without a call of the app: timers and sockets of any app
+ * have a smaller share.
+ */
+const NODE_OWNER_SHARE = 0.5
+
+/**
+ * Finds sites whose objects may own the memory or handles that grow outside the heap. The heap
+ * itself grows little in such a leak, so even a few ordinary objects are a large share of its
+ * growth.
+ * @param {HeapSite[]} sites sites, most growth first
+ * @returns {HeapSite[]}
+ */
+function findOwners (sites) {
+  const owners = sites.filter(({ samples, share }) =>
+    samples >= LEAST_SAMPLES && share >= OWNER_SHARE)
+  const ofApp = owners.filter(({ file }) => !file.startsWith('node:'))
+  return ofApp.length > 0 ? ofApp : owners.filter(({ share }) => share >= NODE_OWNER_SHARE)
+}
+
+/** Number of the app's own sites that may come before a package with more growth. */
+const MOST_AHEAD = 2
+
+/**
+ * Sites of the app's own code that stand out come first, then those of packages, then all others.
+ * The app usually retains objects that a package or Node.js allocates without a call of the app,
+ * such as a parsed request.
+ * @param {HeapSite[]} sites sites, most growth first
+ * @returns {HeapSite[]}
+ */
+function appFirst (sites) {
+  const leading = sites.filter(({ file, share }) =>
+    originOfFile(file) !== 'node' && share >= OWNER_SHARE)
+  const ofApp = leading.filter(({ file }) => originOfFile(file) === 'app').slice(0, MOST_AHEAD)
+  return [...new Set([...ofApp, ...leading, ...sites])]
+}
+
+/**
+ * @param {HeapSite[]} sites sites, most growth first
+ * @returns {HeapSite | null} the site with the most growth outside Node.js; null if it is in the
+ *   app's own code
+ */
+function leadingPackage (sites) {
+  const first = sites.find(({ file }) => originOfFile(file) !== 'node')
+  return first && originOfFile(first.file) === 'dependency' ? first : null
+}
+
+module.exports = { appFirst, heapSites, findOwners, leadingPackage }

@@ -89,13 +89,13 @@ class Places {
 }
 
 /**
- * @param {import('./heap-suspects').HeapNode} head
+ * @param {import('./heap-sites').HeapNode} head
  * @returns {{ stack: Framed[], value: number }[]} samples in bytes; the innermost frame comes first
  */
 function heapSamples (head) {
   /** @type {{ stack: Framed[], value: number }[]} */
   const samples = []
-  /** @type {{ node: import('./heap-suspects').HeapNode, stack: Framed[] }[]} */
+  /** @type {{ node: import('./heap-sites').HeapNode, stack: Framed[] }[]} */
   const open = head.children.map(node => ({ node, stack: [node] }))
   for (let next = open.pop(); next; next = open.pop()) {
     const { node, stack } = next

@@ -4,7 +4,7 @@ const { blockingCallIn } = require('./blocking-calls')
 const { cpuSuspects } = require('./cpu-suspects')
 const { dataHandlers } = require('./data-handlers')
 const { fileOpens } = require('./file-opens')
-const { heapSites, innerSites } = require('./heap-sites')
+const { heapSuspects, innerSuspects } = require('./heap-suspects')
 const { nativeCalls } = require('./native-calls')
 const { OUTSIDE_HEAP } = require('./plan-capture')
 const { Sources } = require('./sources')
@@ -29,8 +29,8 @@ const BLOCKED_SECONDS = 0.02
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello hello of the target whose files may
  *   be read
  * @param {Sources} [sources] files of the app
- * @param {import('./heap-sites').HeapProfiles | null} [heap] for a CPU profile that names functions
- *   inside a package: the heap profile that named the package; null if it is gone
+ * @param {import('./heap-suspects').HeapProfiles | null} [heap] for a CPU profile that names
+ *   functions inside a package: the heap profile that named the package; null if it is gone
  * @returns {Suspects | null} null for a kind that names no lines
  * @throws {Error} when a part is no profile
  */
@@ -46,12 +46,12 @@ function suspectsOf (
     const before = parts.some(({ part }) => part === 'before') ? read('before') : undefined
     const of = kind === 'heap_profile' ? 'grown bytes' : 'allocated bytes'
     const profiles = { before, after: read('profile') }
-    return heapSites(profiles, { of, owns, isEarly, isOver }, hello, sources)
+    return heapSuspects(profiles, { of, owns, isEarly, isOver }, hello, sources)
   }
   if (kind !== 'cpu_profile') return null
   const profile = read('profile')
   if (heap !== undefined) {
-    return (heap && innerSites(profile, heap, owns, hello, sources)) ??
+    return (heap && innerSuspects(profile, heap, owns, hello, sources)) ??
       { of: 'grown bytes', total: 0, sites: [], packages: [] }
   }
   if (names === 'handlers') return handlersOfBuffers(profile, hello, sources)

@@ -2299,10 +2299,10 @@ describe('pointer-compression-candidate', () => {
     const { verdict } = watch(graph)
     const { summary, fix } = verdict('pointer-compression-candidate')
     expect(summary).not.toContain('garbage')
-    expect(fix[0].risk).toContain('from a third party, and its version is 25: test it')
+    expect(fix[0].risk).toContain('from a third party and has another major version, 25: test it')
     const at = () => ({ ...graph.at(), heapMib: 400, rssMib: 500 })
     expect(watch({ ...graph, at }).verdict('pointer-compression-candidate').summary).toMatch(
-      /objects, and V8 holds 400 MiB with garbage: pointer compression/
+      /objects, and V8 holds 400 MiB including garbage: pointer compression/
     )
   })
   it.each([

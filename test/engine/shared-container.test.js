@@ -81,7 +81,8 @@ describe('a worker whose heap grows', () => {
     return verdict(1, 'js-heap-leak')
   }
   it.each([
-    ['alone, has all room of its container', [0, 2, 0], true, 290, / would reach the container limit /],
+    ['alone, has all room of its container', [0, 2, 0], true, 290,
+      / would reach the container limit /],
     ['like another, has half of it', [0, 2, 2], true, 115, / would reach the container limit /],
     // Its own limit is an hour away, which is not told before longer growth.
     ['much slower than another, is told no time', [0, 0.5, 6], true, null, /0 MiB\/min: a leak/],

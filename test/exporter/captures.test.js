@@ -14,7 +14,7 @@ const { Quarantine } = require('../../exporter/data-folder/quarantine')
 const { blockingCallIn } = require('../../exporter/captures/blocking-calls')
 const { cpuSuspects } = require('../../exporter/captures/cpu-suspects')
 const { dataHandlers } = require('../../exporter/captures/data-handlers')
-const { appFirst, heapSuspects } = require('../../exporter/captures/heap-suspects')
+const { appFirst, heapSites } = require('../../exporter/captures/heap-sites')
 const { parseBounded } = require('../../exporter/data-folder/bounded-json')
 const { InlinedCallees } = require('../../exporter/captures/inlined')
 const { nativeCalls } = require('../../exporter/captures/native-calls')
@@ -64,7 +64,7 @@ describe('suspects of a heap profile', () => {
   it('are sites that grew between two readings, not those that are merely large', () => {
     const before = heap(['remember', APP, 41, 1000], ['serve', APP, 9, 90_000])
     const after = heap(['remember', APP, 41, 5000], ['serve', APP, 9, 90_500], ['gone', APP, 1, 0])
-    const { totalBytes, sites } = heapSuspects(before, after)
+    const { totalBytes, sites } = heapSites(before, after)
     expect(totalBytes).toBe(4500)
     expect(
       sites.map(({ function: name, line, bytes, share }) => [name, line, bytes, share])
@@ -74,7 +74,7 @@ describe('suspects of a heap profile', () => {
     ])
   })
   it('are sites with live bytes if there is no first reading', () => {
-    expect(heapSuspects(undefined, heap(['remember', APP, 41, 1000])).sites).toMatchObject([
+    expect(heapSites(undefined, heap(['remember', APP, 41, 1000])).sites).toMatchObject([
       { function: 'remember', file: '/srv/src/cache.js', line: 42, share: 1 }
     ])
   })
@@ -92,7 +92,7 @@ describe('suspects of a heap profile', () => {
       ['(V8 API)', '', -1, 777]
     )
     expect(
-      heapSuspects(undefined, after).sites.map(({ function: name, bytes, via }) => [
+      heapSites(undefined, after).sites.map(({ function: name, bytes, via }) => [
         name,
         bytes,
         via
@@ -111,16 +111,16 @@ describe('suspects of a heap profile', () => {
       ['run', `${agent}-of-the-app/index.js`, 3, 200]
     )
     expect(
-      heapSuspects(undefined, after, agent).sites.map(({ function: name, share }) => [name, share])
+      heapSites(undefined, after, agent).sites.map(({ function: name, share }) => [name, share])
     ).toEqual([
       ['remember', 1000 / 1200],
       ['run', 200 / 1200]
     ])
-    expect(heapSuspects(undefined, after).sites).toHaveLength(5)
+    expect(heapSites(undefined, after).sites).toHaveLength(5)
   })
   it('are frames of a package if no frame belongs to the app', () => {
     expect(
-      heapSuspects(undefined, heap(['tick', '/srv/node_modules/poller/index.js', 7, 100])).sites
+      heapSites(undefined, heap(['tick', '/srv/node_modules/poller/index.js', 7, 100])).sites
     ).toMatchObject([{ function: 'tick', line: 8 }])
   })
   it('are frames of Node.js, named as such, if there is nothing else', () => {
@@ -163,18 +163,18 @@ describe('suspects of a heap profile', () => {
   it('of packages come after those of the app that stand out', () => {
     const parse = ['parse', '/srv/node_modules/parser/index.js', 6, 840]
     const linesOf = bytes => appFirst(
-      heapSuspects(undefined, heap(parse, ['quote', APP, 35, bytes])).sites
+      heapSites(undefined, heap(parse, ['quote', APP, 35, bytes])).sites
     ).map(({ function: name }) => name)
     expect(linesOf(160)).toEqual(['quote', 'parse'])
     expect(linesOf(16)).toEqual(['parse', 'quote'])
     const own = ['a', 'b', 'c'].map((name, i) => [name, APP, i, 200 - i])
-    expect(appFirst(heapSuspects(undefined, heap(parse, ...own)).sites).map(site => site.function))
+    expect(appFirst(heapSites(undefined, heap(parse, ...own)).sites).map(site => site.function))
       .toEqual(['a', 'b', 'parse', 'c'])
   })
   it('of Node.js itself come after sites of the app that stand out', () => {
     const decoded = ['flush', 'node:string_decoder', 90, 840]
     const linesOf = bytes => appFirst(
-      heapSuspects(undefined, heap(decoded, ['crawl', APP, 35, bytes])).sites
+      heapSites(undefined, heap(decoded, ['crawl', APP, 35, bytes])).sites
     ).map(({ function: name }) => name)
     expect(linesOf(160)).toEqual(['crawl', 'flush'])
     expect(linesOf(16)).toEqual(['flush', 'crawl'])
@@ -182,7 +182,7 @@ describe('suspects of a heap profile', () => {
   it('name no place of few bytes', () => {
     const after = heap(['remember', APP, 41, 900, ['race', '', -1, 99], ['all', '', -1, 1]])
     const throughOf = (/** @type {any} */ profile) =>
-      heapSuspects(undefined, profile).sites.map(({ through }) => through)
+      heapSites(undefined, profile).sites.map(({ through }) => through)
     expect(throughOf(after)).toEqual([[]])
     after.head.children[0].children[0].selfSize = 101
     expect(throughOf(after)).toEqual([['race']])
