@@ -129,7 +129,8 @@ function limitHeap (finding, target, sizes) {
   const part = processes === 1
     ? ''
     : ` The value fits this process's share, ${formatBytes(shareBytes)}, of the container. ` +
-      `${processes} processes share it, and each needs its own limit.`
+      `${processes} processes share it, and each needs a limit. Similar processes of one app can ` +
+      'have the same limit.'
   return {
     title: `Keep ${each} below ${megabytes} MiB`,
     change: nodeFlagChange(target, {
