@@ -138,14 +138,4 @@ class Lifecycle {
   }
 }
 
-/**
- * Starts the agent of this isolate.
- * @param {import('./protocol/config').Config} config
- * @param {typeof import('./guard').debug} debug
- * @returns {{ stop: () => void }}
- */
-function begin (config, debug) {
-  return new Lifecycle(config, debug)
-}
-
-module.exports = { begin }
+module.exports = { Lifecycle }

@@ -22,8 +22,6 @@ const LEAST_CPU_SHARE = 0.2
  */
 const FIRST_SECONDS_PER_BYTE = 0.0016 / 2 ** 20
 
-const OVER_BUDGET = 'too soon after the last full GC'
-
 /** @type {(() => void) | undefined} */
 let gc
 
@@ -87,7 +85,7 @@ class ForcedGc {
     const beganMs = now()
     const cpuSeconds = measureCpu()
     if (beganMs / 1000 - this.#endedAtSeconds < leastSeconds) {
-      return { ok: false, reason: 'too_soon', message: OVER_BUDGET }
+      return { ok: false, reason: 'too_soon', message: 'too soon after the last full GC' }
     }
     // ownGc still describes the previous GC on command: count that one first.
     this.#pauses.countPending()

@@ -29,7 +29,7 @@ try {
       debug('off: MEMWATCH_DISABLED')
     } else {
       Object.defineProperty(global, RUNNING, {
-        value: require('./begin').begin(config, debug),
+        value: new (require('./begin').Lifecycle)(config, debug),
         configurable: true
       })
     }

@@ -20,7 +20,10 @@ const TOOLS = [
   process.execPath,
   'scripts/setup-tools.js'
 ]
-/** Checks that only read files; two run at the same time. @type {Check[]} */
+/**
+ * Checks that only read files. They use the CPU time that the tests leave, many of which wait for
+ * processes. @type {Check[]}
+ */
 const READING = [
   ['eslint', 'npx', '--no-install', 'eslint', '.'],
   ['tsc, for tests and benches', 'npx', '--no-install', 'tsc', '-p', 'test'],
@@ -49,11 +52,16 @@ const CANNOT_RUN = 4
 /**
  * Runs a command to its end.
  * @param {string[]} command
- * @param {'inherit' | 'pipe'} [output] inherited, or collected
+ * @param {'foreground' | 'background'} [as] in the background, at lowest priority, its output is
+ *   collected
  * @returns {Promise<{ status: number | null, text: string }>} exit status, collected output
  */
-async function run ([file, ...args], output = 'inherit') {
+async function run ([file, ...args], as = 'foreground') {
+  const output = as === 'background' ? 'pipe' : 'inherit'
   const child = spawn(file, args, { cwd: ROOT, stdio: ['ignore', output, output] })
+  if (as === 'background' && child.pid) {
+    os.setPriority(child.pid, os.constants.priority.PRIORITY_LOW)
+  }
   /** @type {Buffer[]} */
   const chunks = []
   for (const stream of [child.stdout, child.stderr]) {
@@ -67,6 +75,8 @@ async function main () {
   let passed = 0
   let failed = 0
   let missing = 0
+  /** @type {string[]} */
+  const failedChecks = []
   /**
    * @param {string} title
    * @param {number | null} status
@@ -78,7 +88,7 @@ async function main () {
       console.log(`SKIPPED: ${title}`)
     } else {
       failed++
-      console.log(`FAILED: ${title}`)
+      failedChecks.push(title)
     }
   }
   /** @param {Check} check */
@@ -87,23 +97,21 @@ async function main () {
     count(title, (await run(command)).status)
   }
   await runAlone(TOOLS)
-  const waiting = [...READING]
-  const lane = async () => {
-    for (let check = waiting.shift(); check; check = waiting.shift()) {
-      const [title, ...command] = check
-      const { status, text } = await run(command, 'pipe')
+  for (const check of RUNNING) await runAlone(check)
+  const reading = (async () => {
+    for (const [title, ...command] of READING) {
+      const { status, text } = await run(command, 'background')
       console.log(`\n== ${title}\n${text.trimEnd()}`)
       count(title, status)
     }
-  }
-  await Promise.all([lane(), lane()])
-  for (const check of RUNNING) await runAlone(check)
+  })()
 
   console.log('\n== jest')
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-test-'))
   const output = path.join(folder, 'results.json')
   const jest = ['jest', '--json', '--outputFile', output, ...process.argv.slice(2)]
   const good = (await run(['npx', '--no-install', ...jest])).status === 0
+  await reading
   let skipped = 0
   if (fs.existsSync(output)) {
     const { numPassedTests, numFailedTests, numPendingTests, numRuntimeErrorTestSuites } =
@@ -114,6 +122,7 @@ async function main () {
   }
   if (!good && failed === 0) failed++
   fs.rmSync(folder, { recursive: true, force: true })
+  for (const title of failedChecks) console.log(`FAILED: ${title}`)
   console.log(`\n${passed} passed, ${failed} failed, ${skipped + missing} skipped`)
   if (skipped > 0 && process.env.CI) console.log('SKIPPED tests are failures in CI')
   process.exitCode = failed > 0 || (skipped > 0 && process.env.CI) ? 1 : 0

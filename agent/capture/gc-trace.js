@@ -2,13 +2,12 @@
 
 const { stringifyJson } = require('../primordials')
 const { GCProfiler } = require('../v8-functions')
-const { CaptureError, stopAfter, textChunks } = require('./parts')
+const { CaptureError, stopAfter, textChunks, waitUnless } = require('./parts')
 
 /**
  * GCProfiler retains 3 KB for each GC until it is stopped, and stopping takes 25 µs for each GC.
  */
 const MOST_GCS = 3000
-const POLL_SECONDS = 0.25
 
 /** Each GC with the space it freed, by GCProfiler. @type {import('./index').Capture} */
 async function * gcTrace ({ seconds }, { wait, gcs }) {
@@ -16,11 +15,8 @@ async function * gcTrace ({ seconds }, { wait, gcs }) {
   const profiler = new GCProfiler()
   profiler.start()
   const before = gcs()
-  const trace = await stopAfter(profiler, async () => {
-    for (let waited = 0; waited < seconds && gcs() - before < MOST_GCS; waited += POLL_SECONDS) {
-      await wait(Math.min(POLL_SECONDS, seconds - waited))
-    }
-  })
+  const isOver = () => gcs() - before >= MOST_GCS
+  const trace = await stopAfter(profiler, () => waitUnless(wait, seconds, isOver))
   yield { part: 'trace', chunks: textChunks(stringifyJson(trace)) }
 }
 

@@ -1,6 +1,6 @@
 'use strict'
 
-const { CaptureError, stopAfter, textChunks } = require('./parts')
+const { CaptureError, stopAfter, textChunks, waitUnless } = require('./parts')
 const { NO_PROFILER, inspectHeap, startHeapProfile } = require('./profilers')
 const { debug } = require('../guard')
 const { nowMs } = require('../primordials')
@@ -18,7 +18,6 @@ const LEAST_INTERVAL_BYTES = 1024
  * CPU time, at 30 µs each.
  */
 const MOST_SAMPLES = 30_000
-const CHECK_SECONDS = 0.25
 const MOST_EARLY_SECONDS = 120
 const EARLY_EVERY_MS = 3_500_000
 /** Share of the duration that passes before the first reading. */
@@ -58,15 +57,12 @@ function waitBounded (intervalBytes, { wait, gcs }) {
   if (intervalBytes > INTERVAL_BYTES) return wait
   let before = gcs()
   let samples = 0
-  return async (seconds, share = 1, isOver = () => false) => {
-    for (let waited = 0; waited < seconds && !isOver(); waited += CHECK_SECONDS) {
-      await wait(Math.min(CHECK_SECONDS, seconds - waited))
-      const now = gcs()
-      samples += (now - before) * readSemiSpaceBytes() / intervalBytes
-      before = now
-      if (samples >= share * MOST_SAMPLES) return
-    }
-  }
+  return (seconds, share = 1, isOver = () => false) => waitUnless(wait, seconds, () => {
+    const now = gcs()
+    samples += (now - before) * readSemiSpaceBytes() / intervalBytes
+    before = now
+    return samples >= share * MOST_SAMPLES || isOver()
+  })
 }
 
 /** Approximate bytes allocated between two scavenges. */

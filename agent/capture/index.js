@@ -10,7 +10,7 @@ const { send } = require('./send')
  * Captures on command. Each is an async generator that yields the parts of the capture, in order,
  * as bytes. Leaving the generator stops its profiler.
  *
- * @typedef {object} CaptureArguments validated by `findProblem`
+ * @typedef {object} CaptureArguments validated by `check`
  * @property {string} kind
  * @property {number} seconds
  * @property {number} [intervalBytes] mean bytes between two samples of a heap profile
@@ -41,8 +41,6 @@ const kinds = {
 /** @type {Tools['wait']} */
 const wait = seconds => new Promise(resolve => { setTimeout(resolve, 1000 * seconds) })
 
-const BUSY = Object.freeze({ ok: false, reason: 'busy', message: 'one capture at a time' })
-
 /**
  * Captures of this isolate, one at a time.
  * @param {{ address: { path: string }, allowSnapshot: boolean, counts: Pick<Tools, 'gcs'> }}
@@ -52,22 +50,27 @@ function captures ({ address, allowSnapshot, counts }) {
   let busy = false
   /** @type {Tools['early']} */
   let early
+  /** @throws {CaptureError} */
+  const checkFree = () => {
+    if (busy) throw new CaptureError('busy', 'one capture at a time')
+    return { ok: true }
+  }
   /**
    * @param {any} args
-   * @returns {CaptureError | undefined}
+   * @throws {CaptureError}
    */
-  const findProblem = args => {
+  const check = args => {
     const kind = Object.hasOwn(kinds, args?.kind) ? kinds[args.kind] : undefined
     if (!kind) {
-      return new CaptureError('unknown_capture', `there are ${Object.keys(kinds).join(', ')}`)
+      throw new CaptureError('unknown_capture', `there are ${Object.keys(kinds).join(', ')}`)
     }
     if (args.kind === 'heap_snapshot' && !allowSnapshot) {
-      return new CaptureError('snapshot_not_allowed', 'snapshots hold secrets')
+      throw new CaptureError('snapshot_not_allowed', 'snapshots hold secrets')
     }
     if (!(args.seconds >= 0 && args.seconds <= kind.mostSeconds)) {
-      return new CaptureError('bad_arguments', `seconds: 0 to ${kind.mostSeconds}`)
+      throw new CaptureError('bad_arguments', `seconds: 0 to ${kind.mostSeconds}`)
     }
-    if (busy) return new CaptureError('busy', 'one capture at a time')
+    return checkFree()
   }
   return {
     /**
@@ -77,8 +80,8 @@ function captures ({ address, allowSnapshot, counts }) {
      * @returns {Promise<Omit<import('../protocol/frame').Answer, 'id'>>}
      */
     async capture (id, args) {
-      const problem = findProblem(args)
-      if (problem) return { ok: false, reason: problem.reason, message: problem.message }
+      const checked = attempt(() => check(args))
+      if (!checked.ok) return checked
       busy = true
       try {
         /** @type {Record<string, number>} */
@@ -102,8 +105,8 @@ function captures ({ address, allowSnapshot, counts }) {
      * @param {any} args unchecked: seconds and intervalBytes, as for `capture`
      */
     sampleHeap (args) {
-      if (busy) return BUSY
       return attempt(() => {
+        checkFree()
         early = require('./heap-profile').beginEarly(args, { wait, ...counts })
         return { ok: true }
       })

@@ -1,5 +1,7 @@
 'use strict'
 
+const CHECK_SECONDS = 0.25
+
 /** A failed capture. `reason` is its code on the wire. */
 class CaptureError extends Error {
   /**
@@ -37,4 +39,17 @@ async function stopAfter (running, work) {
   return result
 }
 
-module.exports = { CaptureError, stopAfter, textChunks }
+/**
+ * Waits, but ends early once `isOver`.
+ * @param {import('./index').Tools['wait']} wait
+ * @param {number} seconds
+ * @param {() => boolean} isOver
+ */
+async function waitUnless (wait, seconds, isOver) {
+  for (let waited = 0; waited < seconds; waited += CHECK_SECONDS) {
+    await wait(Math.min(CHECK_SECONDS, seconds - waited))
+    if (isOver()) return
+  }
+}
+
+module.exports = { CaptureError, stopAfter, textChunks, waitUnless }

@@ -1,7 +1,5 @@
 'use strict'
 
-const path = require('node:path')
-const { pathToFileURL } = require('node:url')
 const { stringifyJson } = require('../primordials')
 const v8 = require('../v8-functions')
 const { debug } = require('../guard')
@@ -156,11 +154,11 @@ function inspectHeap ({ intervalBytes, collected }) {
     throw error
   }
   return {
-    read: () => readHeapProfile(session, 'HeapProfiler.getSamplingProfile'),
+    read: () => stringifyJson(session.post('HeapProfiler.getSamplingProfile').profile),
     drop: end,
     stop () {
       try {
-        return readHeapProfile(session, 'HeapProfiler.stopSampling')
+        return stringifyJson(session.post('HeapProfiler.stopSampling').profile)
       } finally {
         end()
       }
@@ -197,38 +195,6 @@ const heapProfilers = [
     }
   }
 ]
-
-/**
- * Reading and sending a profile allocates memory, too. In a slow leak this memory is a large share
- * of the live bytes. Profiles exclude it, unless a bundler put everything into one file.
- */
-const OWN_FOLDERS =
-  path.basename(__filename) === 'profilers.js'
-    ? [__dirname + path.sep, pathToFileURL(__dirname + path.sep).href]
-    : []
-
-/** @param {{ callFrame: { url: string } }} node heap profile node */
-const isOwn = ({ callFrame: { url } }) => OWN_FOLDERS.some(folder => url.startsWith(folder))
-
-/**
- * @param {Session} session
- * @param {string} method
- * @returns {string} heap profile without allocations of captures
- */
-function readHeapProfile (session, method) {
-  const { profile } = session.post(method)
-  const ids = new Set()
-  /** @type {any[]} */
-  const open = [profile.head]
-  for (let node = open.pop(); node; node = open.pop()) {
-    ids.add(node.id)
-    node.children = node.children.filter((/** @type {any} */ child) => !isOwn(child))
-    for (const child of node.children) open.push(child)
-  }
-  // V8 may also list a sample that the tree does not contain yet.
-  profile.samples = profile.samples?.filter((/** @type {{ nodeId: number }} */ { nodeId }) => ids.has(nodeId))
-  return stringifyJson(profile)
-}
 
 /**
  * True if the isolate's sampling heap profiler runs, which all sessions share: the end of a second

@@ -1,6 +1,8 @@
 'use strict'
 
+const path = require('node:path')
 const { Readable } = require('node:stream')
+const { heapSites } = require('../../exporter/captures/heap-sites')
 const { readPieces } = require('../../agent/capture/heap-snapshot')
 const { NODES, spawnBounded, versionOf } = require('../support/agent-collector')
 
@@ -113,6 +115,38 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       )).toEqual(set)
     }
   )
+
+  it.each([
+    ['ends early in an app whose calls take ever new paths', 'next', {}, 20, false],
+    ['ends earlier where little memory is left', 'next', { headroomBytes: 2 ** 20 }, 20, false],
+    ['lasts its time in another busy app', '() => () => {}', {}, 2, true]
+  ])('a CPU profile %s', async (_, choose, args, seconds, isWhole) => {
+    const waited = await printed(
+      node,
+      `
+      const functions = Array.from({ length: 100 }, (_, i) =>
+        new Function('choose', 'depth', 'return depth ? choose()(choose, depth - 1) : ' + i))
+      const next = () => functions[Math.floor(functions.length * Math.random())]
+      const choose = ${choose}
+      const timer = setInterval(() => {
+        for (const end = performance.now() + 5; performance.now() < end;) choose()(choose, 200)
+      }, 1)
+      const { cpuProfile } = require('../../agent/capture/cpu-profile')
+      let waited = 0
+      const wait = seconds => {
+        waited += seconds
+        return new Promise(resolve => setTimeout(resolve, 1000 * seconds))
+      }
+      ;(async () => {
+        const args = { seconds: ${seconds}, intervalMicroseconds: 250, ...${JSON.stringify(args)} }
+        for await (const { chunks } of cpuProfile(args, { wait })) JSON.parse(String(chunks[0]))
+        clearInterval(timer)
+        console.log(waited)
+      })()
+    `
+    )
+    expect(waited === seconds).toBe(isWhole)
+  }, 60_000)
 
   it('a CPU profile begins with a full GC', async () => {
     const { majors } = await printed(
@@ -283,26 +317,27 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(answer).toMatchObject({ ok: false, reason: 'not_supported' })
   })
 
-  it('a heap profile excludes the allocations of the capture itself', async () => {
-    const readings = await printed(
+  it('a heap profile has no sites of the capture itself', async () => {
+    const texts = await printed(
       node,
       `
       const running = require('../../agent/capture/profilers').startHeapProfile({ intervalBytes: 512, collected: false })
-      const bytes = node => node.selfSize + node.children.reduce((sum, child) => sum + bytes(child), 0)
       const kept = []
       function keep () { for (let i = 0; i < 1000; i++) kept.push({ i, text: ['row ' + i] }) }
       const texts = Array.from({ length: 20 }, () => running.read())
       keep()
       texts.push(running.stop())
-      console.log(JSON.stringify(texts.map(JSON.parse).map(({ head, samples }) => ({ bytes: bytes(head), names: JSON.stringify(head).match(/keep|profilers\\.js/g), samples: samples.map(({ nodeId }) => nodeId), ids: JSON.stringify(head).match(/"id":\\d+/g).map(text => Number(text.slice(5))) }))))
+      console.log(JSON.stringify(texts))
     `
     )
-    const [first, last] = [readings[0], readings[19]]
+    const [first, last, kept] = [texts[0], texts[19], texts[20]].map(text => JSON.parse(text))
+    const folder = path.join(__dirname, '../../agent')
+    expect(JSON.stringify(last)).toContain('profilers.js')
     // A reading of an almost empty profile takes at least a kilobyte.
-    expect(last.bytes).toBeLessThan(first.bytes + 8192)
-    expect(readings[20].names).toEqual(['keep'])
-    expect(readings[20].bytes).toBeGreaterThan(last.bytes + 50_000)
-    for (const { samples, ids } of readings) expect(ids).toEqual(expect.arrayContaining(samples))
+    expect(heapSites(first, last, folder).totalBytes).toBeLessThan(8192)
+    const { sites, totalBytes } = heapSites(last, kept, folder)
+    expect(totalBytes).toBeGreaterThan(50_000)
+    expect(sites.map(site => site.function)).toEqual(['keep'])
   })
 
   it('a CPU profile of a regular expression with a backslash is JSON', async () => {
