@@ -9,8 +9,8 @@ const { NO_PROFILER, startCpuProfile } = require('./profilers')
  * Growth outside the heap that ends a profile, also as a share of the memory available: V8 holds
  * 0.4 KB for each different path of calls, and reading the profile takes up to eight times as much.
  */
-const MOST_BYTES = 2 ** 25
-const MOST_SHARE = 0.1
+const MOST_BYTES = 2 ** 24
+const MOST_SHARE = 0.05
 
 /** @returns {() => number} bytes that the process has grown outside the heap and Buffers */
 function measureGrowth () {
