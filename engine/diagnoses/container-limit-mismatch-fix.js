@@ -5,7 +5,7 @@ const { restart } = require('./container-limit-mismatch-resized')
 const { formatBytes, formatNumber } = require('../text/format')
 const { nodeFlagChange } = require('../fixes/node-flag')
 const {
-  fittingOldBytes, fittingSemiSpaceBytes, neededContainerBytes
+  comfortableOldBytes, fittingOldBytes, fittingSemiSpaceBytes, neededContainerBytes
 } = require('../v8/fitting-sizes')
 const { youngGenerationBytes } = require('../v8/heap-sizing')
 
@@ -19,6 +19,8 @@ const PERCENT = 100
 const PERCENTAGE = '--max-old-space-size-percentage'
 /** Least old space that a fix sets, however small the container is. */
 const LEAST_HEAP_MIB = 32
+/** Step of a heap size for all processes: their readings differ by moments. */
+const COMMON_STEP_MIB = 16
 /** A semi-space that is enough for most request loads. */
 const ENOUGH_SEMI_SPACE_MIB = 16
 
@@ -42,11 +44,11 @@ function fitHeaps (finding, target, limits) {
  */
 function chooseHeaps (finding, target, limits) {
   const sizes = chooseSizes(finding, limits)
-  const { megabytes, neededBytes } = sizes
+  const { megabytes, neededBytes, isCommon } = sizes
   const { limitBytes: limit, liveBytes: live, processes } = finding
   const keep = limitHeap(finding, target, sizes)
   // A container that is large enough needs no request for memory.
-  const asks = neededBytes > limit ? [askForMemory(finding, sizes)] : []
+  const asks = neededBytes > limit && !isCommon ? [askForMemory(finding, sizes)] : []
   const isPart = finding.shareBytes < limit
   if (isPart && finding.heapLimitBytes <= megabytes * MIB + sizes.youngBytes) {
     return [...asks, lowerOthers(finding)]
@@ -69,37 +71,69 @@ function chooseHeaps (finding, target, limits) {
 /**
  * Sizes that fit all heaps into the container.
  * @typedef {object} Sizes
+ * @property {boolean} isCommon true: the sizes suit all processes of the container
  * @property {number} megabytes size of the old space of each heap
  * @property {number | null} semiMib null if the young generation stays unchanged
  * @property {number} youngBytes size of the young generation of each heap
  * @property {number} neededBytes memory that the container needs for the present live heaps
- *
+ */
+
+/**
+ * One size for all processes of the container, because a variable reaches all of them. If it is too
+ * small for one of their live heaps, each process gets a size for its share.
  * @param {Finding} finding
  * @param {Limits} limits
  * @returns {Sizes}
  */
 function chooseSizes (finding, limits) {
-  const { shareBytes, besideBytes, semiSpaceBytes, heaps, ownHeaps } = finding
+  const { limitBytes, shareBytes, besideBytes, heaps, ownHeaps } = finding
+  if (finding.processes > 1) {
+    const sizes = sizesIn(finding, limits, {
+      roomBytes: limitBytes,
+      takenBytes: besideBytes + finding.othersBesideBytes,
+      heaps
+    })
+    const megabytes = Math.floor(sizes.megabytes / COMMON_STEP_MIB) * COMMON_STEP_MIB
+    const largestBytes = Math.max(finding.liveBytes, finding.othersLargestLiveBytes)
+    if (comfortableOldBytes(largestBytes) <= megabytes * MIB) {
+      return { ...sizes, megabytes, isCommon: true }
+    }
+  }
+  return sizesIn(finding, limits, {
+    roomBytes: shareBytes, takenBytes: besideBytes, heaps: ownHeaps
+  })
+}
+
+/**
+ * @param {Finding} finding
+ * @param {Limits} limits
+ * @param {{ roomBytes: number, takenBytes: number, heaps: number }} room takenBytes: memory outside
+ *   the heaps in it
+ * @returns {Sizes} sizes of heaps that fill the room
+ */
+function sizesIn (finding, limits, { roomBytes, takenBytes, heaps }) {
+  const { besideBytes, semiSpaceBytes } = finding
   const presentBytes = youngGenerationBytes(semiSpaceBytes ?? ENOUGH_SEMI_SPACE_MIB * MIB)
   // Without a flag, V8 derived the young generation from the memory that it saw, so the fix sets a
   // fitting size for it as well.
-  const isYoungLarge = presentBytes * ownHeaps > limits.youngShareRatio * shareBytes
-  const semiMib = isYoungLarge ? semiMibFor(heaps, shareBytes / ownHeaps) : null
+  const isYoungLarge = presentBytes * heaps > limits.youngShareRatio * roomBytes
+  const semiMib = isYoungLarge ? semiMibFor(finding.heaps, roomBytes / heaps) : null
   const youngBytes = semiMib === null ? presentBytes : youngGenerationBytes(semiMib * MIB)
   // The flag applies to each heap of the process, including those of its workers.
   const fittingBytes = fittingOldBytes({
-    limitBytes: shareBytes,
-    besideBytes,
-    youngBytes: youngBytes * ownHeaps
+    limitBytes: roomBytes,
+    besideBytes: takenBytes,
+    youngBytes: youngBytes * heaps
   })
   return {
-    megabytes: Math.max(LEAST_HEAP_MIB, Math.floor(fittingBytes / ownHeaps / MIB)),
+    isCommon: false,
+    megabytes: Math.max(LEAST_HEAP_MIB, Math.floor(fittingBytes / heaps / MIB)),
     semiMib,
     youngBytes,
     neededBytes: neededContainerBytes({
       liveBytes: finding.liveBytes + finding.othersLiveBytes,
       besideBytes: besideBytes + finding.othersBesideBytes,
-      youngBytes: youngBytes * heaps
+      youngBytes: youngBytes * finding.heaps
     })
   }
 }
@@ -123,14 +157,16 @@ const semiSpaceFlag = ({ semiMib }) => semiMib !== null && { '--max-semi-space-s
  */
 function limitHeap (finding, target, sizes) {
   const { liveBytes: live, rssBytes, heapLimitBytes, shareBytes, processes } = finding
-  const { megabytes, youngBytes } = sizes
+  const { megabytes, youngBytes, isCommon } = sizes
   const highest = finding.besideBytes + (megabytes * MIB + youngBytes) * finding.ownHeaps
-  const each = finding.heaps > 1 ? 'each heap of this process' : 'the heap'
+  const each = finding.ownHeaps > 1 ? 'each heap of this process' : 'the heap'
   const part = processes === 1
     ? ''
-    : ` The value fits this process's share, ${formatBytes(shareBytes)}, of the container. ` +
-      `${processes} processes share it, and each needs a limit. Similar processes of one app can ` +
-      'have the same limit.'
+    : isCommon
+      ? ` The value suits each of the ${processes} processes of the container.`
+      : ` The value fits this process's share of the container, ${formatBytes(shareBytes)}, with ` +
+        `the pages of files that all share. ${processes} processes share it, and each needs a ` +
+        'limit. Similar processes of one app can have the same limit.'
   return {
     title: `Keep ${each} below ${megabytes} MiB`,
     change: nodeFlagChange(target, {

@@ -54,8 +54,9 @@ function judgeTogether (signals, limits, finding) {
     evidence: showEvidence(signals, limits, finding, {
       heapLimits, beside, usedRatio, heapRatio
     }),
-    impact: `V8 sizes each heap as if it were alone in the container. The kernel kills ${victim} ` +
-      '(exit 137, OOMKilled) before a heap is full, and the log has no message about a heap.'
+    impact: 'V8 sizes each heap as if it were alone in the container. If the heaps grow, the ' +
+      `kernel kills ${victim} (exit 137, OOMKilled) before a heap is full, and the log has no ` +
+      'message about a heap.'
   }
 }
 

@@ -42,7 +42,8 @@ module.exports = defineDiagnosis({
     'workerHeapBytes',
     'neighboursBytes',
     'neighboursHeapBytes',
-    'neighboursLiveHeapBytes'
+    'neighboursLiveHeapBytes',
+    'neighboursLargestLiveHeapBytes'
   ],
   limits: {
     // A heap limit above this share of the container's limit lets the heap alone exceed the
@@ -117,8 +118,9 @@ module.exports = defineDiagnosis({
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /**
  * @typedef {Record<'limitBytes' | 'shareBytes' | 'besideBytes' | 'heapLimitBytes' | 'rssBytes' |
- *   'liveBytes' | 'heaps' | 'ownHeaps' | 'processes' | 'othersLiveBytes' | 'othersBesideBytes',
- *   number> & { semiSpaceBytes: number | null, resize?: ReturnType<typeof findResize> }} Finding
+ *   'liveBytes' | 'heaps' | 'ownHeaps' | 'processes' | 'othersLiveBytes' |
+ *   'othersLargestLiveBytes' | 'othersBesideBytes', number> &
+ *   { semiSpaceBytes: number | null, resize?: ReturnType<typeof findResize> }} Finding
  *   limitBytes: memory into which all heaps must fit; shareBytes: this process's part of it;
  *   resize: set if the limit changed while the process ran
  */
@@ -158,6 +160,7 @@ const describeRoom = (signals, limitBytes, shareBytes = limitBytes) => ({
   ownHeaps: 1 + (signals.workerHeaps ?? 0),
   processes: signals.containerProcesses ?? 1,
   othersLiveBytes: (signals.workerHeapBytes ?? 0) + (signals.neighboursLiveHeapBytes ?? 0),
+  othersLargestLiveBytes: signals.neighboursLargestLiveHeapBytes ?? 0,
   othersBesideBytes: (signals.neighboursBytes ?? 0) - (signals.neighboursHeapBytes ?? 0)
 })
 

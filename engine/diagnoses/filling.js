@@ -36,6 +36,16 @@ const MAY_FILL = 'a leak, or a cache that still fills'
  */
 const reaches = isCertain => isCertain ? 'reaches' : 'would reach'
 
+/**
+ * Impact of growth that fills a heap.
+ * @param {{ room: string, isCertain: boolean, inTime: string }} growth room: memory that is left,
+ *   with its limit; inTime: empty without a time
+ */
+const sayDeath = ({ room, isCertain, inTime }) => {
+  const until = isCertain ? 'at this rate' : 'if the growth continues at this rate,'
+  return `There is room for ${room}${inTime && `: ${until} the process dies ${inTime}`}.`
+}
+
 /** @typedef {typeof FILLING_LIMITS} FillingLimits */
 
 /**
@@ -65,4 +75,4 @@ function extendLine (line, lineSeconds) {
   return { ...line, overSeconds, rise: line.rise * overSeconds / line.seconds }
 }
 
-module.exports = { FILLING_LIMITS, MAY_FILL, extendLine, findCertainBytes, reaches }
+module.exports = { FILLING_LIMITS, MAY_FILL, extendLine, findCertainBytes, reaches, sayDeath }

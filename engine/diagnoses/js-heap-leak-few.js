@@ -4,7 +4,7 @@
 
 const { ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence } = require('./evidence')
-const { MAY_FILL, reaches } = require('./filling')
+const { MAY_FILL, reaches, sayDeath } = require('./filling')
 const { severityByTime } = require('./severity')
 const { formatPerHour, sayStanding, timeLeft } = require('./lasting-growth')
 const { isWorthSuspicion, ruleOutKnown, sayRose, secondsToFill } = require('./js-heap-leak-line')
@@ -61,8 +61,7 @@ function judgeFewReadings (signals, limits, ownRunway) {
       showKept(signals, limits, kept, keptTrend),
       showSharers(signals, runway)
     ),
-    impact: `There is room for ${formatBytes(runway)} below ${limitName}` +
-      `${inTime && `: at this rate the process dies ${inTime}`}.`
+    impact: sayDeath({ room: `${formatBytes(runway)} below ${limitName}`, isCertain, inTime })
   }
 }
 
@@ -76,7 +75,7 @@ function showKept (signals, limits, kept, { rise, slope, seconds, fit, lateRatio
   return [
     evidence('keptRiseBytes', rise, limits.certainRiseBytes, (value, limit) =>
       `The live heap rose by ${value} in ${formatSeconds(seconds)}. Most caches that fill stay ` +
-      `below ${limit}.`),
+      `below ${limit}${rise < limits.certainRiseBytes ? ': it may be one' : ''}.`),
     evidence('promotedKeptRatio', kept, limits.promotedKeptRatio, (value, limit) =>
       `Of the bytes promoted between two major GCs, ${value} survived the second one (threshold ` +
       `${limit}).`),

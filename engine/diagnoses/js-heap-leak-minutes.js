@@ -2,7 +2,7 @@
 
 const { ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence } = require('./evidence')
-const { MAY_FILL, extendLine, findCertainBytes, reaches } = require('./filling')
+const { MAY_FILL, extendLine, findCertainBytes, reaches, sayDeath } = require('./filling')
 const { severityByTime } = require('./severity')
 const { sayStanding, timeLeft } = require('./lasting-growth')
 const {
@@ -240,8 +240,7 @@ function judgeLine (signals, limits, line, mayBeCertain = true) {
       showGrownWith(signals, rise, limits),
       showSharers(signals, runway)
     ),
-    impact: `There is room for ${formatBytes(runway)} below ${limitName}` +
-      `${inTime && `: at this rate the process dies ${inTime}`}.`
+    impact: sayDeath({ room: `${formatBytes(runway)} below ${limitName}`, isCertain, inTime })
   }
 }
 

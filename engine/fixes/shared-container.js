@@ -33,8 +33,8 @@ function forSharedContainer (change, { neighbours, workers, values }) {
   return {
     flag,
     ...(memoryLimitBytes !== undefined && { memoryLimitBytes }),
-    note: 'Start only this process with the flag; for workers of node:cluster, ' +
-      `setupPrimary({ execArgv }) sets it. A variable would reach ${others} of the container, too.`
+    note: `A variable would reach ${others} of the container, too: set the flag where this ` +
+      'process starts. In node:cluster, setupPrimary({ execArgv }) sets it for all later workers.'
   }
 }
 

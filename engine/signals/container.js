@@ -60,6 +60,11 @@ module.exports = {
     help: 'Live heaps of the other processes, after the last major GC of each.',
     compute: ({ neighbours }) => neighbours.liveHeapBytes
   }),
+  neighboursLargestLiveHeapBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'Largest of these live heaps.',
+    compute: ({ neighbours }) => neighbours.largestLiveHeapBytes
+  }),
   threadRoomBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: "For a worker: memory that its container's limit leaves beside all other memory in it.",

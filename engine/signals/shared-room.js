@@ -32,8 +32,8 @@ function partOfRoom (window, growthBytesPerSecond = 0) {
 
 /**
  * This process's part of the container's limit, in proportion to the present memory of each
- * process, without file pages. Processes of one app with similar memory have equal shares, so that
- * one heap size serves them all. The shares of all processes add up to the limit.
+ * process, without file pages. Processes of one app with similar memory have equal shares, and so
+ * equal heap sizes. The shares of all processes add up to the limit.
  *
  * @param {import('../history/window').Window} window
  * @returns {number | null} bytes; null without a limit

@@ -133,7 +133,28 @@ describe('processes that share a container', () => {
     expect(new Set(flags).size).toBe(1)
     expect(5 * flags[0] + 120).toBeLessThanOrEqual(LIMIT_MIB)
     expect(flags[0]).toBeGreaterThanOrEqual(48)
-    expect(sizes[0].risk).toContain('5 processes share it, and each needs a limit.')
+    expect(sizes[0].risk).toContain('The value suits each of the 5 processes of the container.')
+  })
+  it('get one heap size, which a variable may set, if it suits the largest live heap', () => {
+    const changesAt = liveMib => {
+      const app = watch(alone(4))
+      live(app, 6, (_, i) => ({
+        rssMib: [60, 170, 180, 190][i],
+        heapMib: [10, 120, 125, 130][i],
+        liveMib: [8, 40, 45, liveMib][i]
+      }))
+      return [1, 2, 3].map(i =>
+        defined(app.verdict(i, 'container-limit-mismatch').fix.find(({ change }) => change.flag)))
+    }
+    const common = changesAt(55)
+    expect(new Set(common.map(({ change }) => change.flag)).size).toBe(1)
+    expect(common.map(({ change }) => change.env?.NODE_OPTIONS)).toEqual(
+      common.map(({ change }) => change.flag))
+    const own = changesAt(90)
+    expect(own.map(({ change }) => change.env)).toEqual([undefined, undefined, undefined])
+    for (const { risk } of own) {
+      expect(risk).toContain('4 processes share it, and each needs a limit.')
+    }
   })
   it.each([
     ['of different apps, in proportion to their memory', ['a', 'b', 'c'], [77, 218, 359]],
@@ -260,7 +281,7 @@ describe('the fix of a process that shares a container', () => {
       { title: '', change, risk: '' },
       /** @type {any} */ ({ target: 'shop', nodeOptions: [] }),
       'node-options'
-    )).toThrow('Start only this process with the flag')
+    )).toThrow('A variable would reach')
   })
   it('is a variable if the heap size suits all processes', () => {
     const [{ change }] = fixOf(1, [100, 100, 100, 100])
@@ -272,8 +293,7 @@ describe('the fix of a process that shares a container', () => {
     const bytes = defined(memoryLimitBytes)
     const oldMib = Number(/--max-old-space-size=(\d+)/.exec(String(flags.flag))?.[1])
     expect(first.title)
-      .toBe(`Request ${bytes / MIB} MiB of memory, and keep each heap of this process below ` +
-        `${oldMib} MiB`)
+      .toBe(`Request ${bytes / MIB} MiB of memory, and keep the heap below ${oldMib} MiB`)
     expect(oldMib).toBeGreaterThan(400 / 0.75)
     // The shared pages of 45 MiB, and 25 MiB in each process, are outside the heaps.
     expect(3 * (oldMib + 25) + 45).toBeLessThanOrEqual(bytes / MIB)
@@ -306,7 +326,7 @@ describe('the fix of a process that shares a container', () => {
       othersBesideBytes: 50 * MIB,
       semiSpaceBytes: 16 * MIB
     }
-    expect(fix(finding, hello(), limits)[0].title).toMatch(/^Keep each heap of this process below/)
+    expect(fix(finding, hello(), limits)[0].title).toMatch(/^Keep the heap below/)
   })
   it('does not raise a heap limit that fits the share of its process', () => {
     const fix = fixOf(0, [400, 10, 10, 10])
