@@ -70,7 +70,7 @@ function realworldPage (runs, rows) {
 
 <!-- Written by npm run bench:realworld -- --write; do not edit. -->
 ${leaks.length} published leaks, each with a public thread, ran at their leaky version: memwatch found
-**${found.length}** (${confirmed.length} confirmed, ${found.length - confirmed.length} suspected), and named the culprit in **${named.length} of the ${nameable.length}** that a line of JavaScript causes.
+**${found.length}** (${confirmed.length} confirmed, ${found.length - confirmed.length} suspected). It named the culprit in **${named.length} of the ${nameable.length}** that a line of JavaScript causes.
 **${clean(fixed)} of ${fixed.length}** fixed versions and **${clean(healthy.map(({ row }) => row))} of ${healthy.length}** healthy programs ran without a confirmed finding.
 No rule was made for a case, and no case was omitted because of its result. The newest run of each case counts. The leaks run faster than in real apps, to be visible within minutes. The machine had two cores and other load.
 
@@ -169,13 +169,12 @@ const list = (entries, text) => entries.length === 0
 function missed (leaks) {
   return list(leaks.filter(({ row }) => !row.right), ({ run, row }) => {
     const before = row.confirmedSeconds !== null
-      ? `; it was confirmed at ${row.confirmedSeconds} s and withdrawn later`
+      ? ` It was confirmed at ${row.confirmedSeconds} s and withdrawn later.`
       : row.suspectedSeconds !== null
-        ? `; it was suspected at ${row.suspectedSeconds} s, but another finding was first at the ` +
-          'end'
+        ? ` It was suspected at ${row.suspectedSeconds} s, but another finding was first at the end.`
         : ''
     const ended = row.ended === null ? '' : ` End of the process: ${row.ended}`
-    return `the expected finding was ${run.expect.join(' or ')} within ${row.seconds} s${before}. ` +
+    return `the expected finding was ${run.expect.join(' or ')} within ${row.seconds} s.${before} ` +
       `The headline at the end: “${markdownText(shorten(row.headline.text))}”${ended}`
   })
 }
