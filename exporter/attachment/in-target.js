@@ -113,7 +113,8 @@ function startAgent (require, { folder, env, defaults, untilUnixMs }) {
     return begin
   }
   const begin = () => {
-    const agent = load('./begin').begin(config, require('util').debuglog('memwatch'))
+    const { Lifecycle } = load('./begin')
+    const agent = new Lifecycle(config, require('util').debuglog('memwatch'))
     Object.defineProperty(globalThis, key, {
       value: {
         stop () {
