@@ -210,16 +210,16 @@ function growTogether (finding, target, sizes, limits) {
 }
 
 /**
- * The limit of this process fits its share already; a fitting size would be larger.
+ * The limit of this process is small enough already; a fitting size would be larger.
  * @param {Finding} finding
  * @returns {Fix}
  */
-const lowerOthers = ({ heapLimitBytes, shareBytes, limitBytes }) => ({
+const lowerOthers = ({ heapLimitBytes, limitBytes }) => ({
   title: 'Keep the heap limit of this process, and lower those of the others',
   change: {
-    code: `The heap limit of this process, ${formatBytes(heapLimitBytes)}, fits its share of the ` +
-      `container, ${formatBytes(shareBytes)}. Lower the heap limits of the other processes, so ` +
-      `that all heaps and the memory outside them fit into ${formatBytes(limitBytes)}.`
+    code: `The heap limit of this process, ${formatBytes(heapLimitBytes)}, is small enough. Lower ` +
+      'the heap limits of the other processes, so that all heaps and the memory outside them fit ' +
+      `into ${formatBytes(limitBytes)}.`
   },
   predicted: [],
   risk: 'V8 runs GCs in the other processes earlier and more often.'

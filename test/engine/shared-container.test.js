@@ -333,7 +333,7 @@ describe('the fix of a process that shares a container', () => {
     expect(fix).toEqual([expect.objectContaining({
       title: 'Keep the heap limit of this process, and lower those of the others',
       change: {
-        code: expect.stringMatching(/600 MiB, fits its share .* fit into 1500 MiB\.$/)
+        code: expect.stringMatching(/600 MiB, is small enough.* fit into 1500 MiB\.$/)
       }
     })])
   })
