@@ -7,7 +7,7 @@ module.exports = {
   testEnvironment: 'node',
   testMatch: ['<rootDir>/test/**/*.test.js'],
   testSequencer: '<rootDir>/test/support/longest-first.js',
-  // The project's files run as they are: Babel would take CPU time in each clone, for nothing.
+  // The project's files need no Babel, which would take CPU time in each clean clone.
   transform: { [LOADS_BY_IMPORT]: '<rootDir>/test/support/dynamic-import.js' },
   transformIgnorePatterns: [],
   // Jest runs files in a context of their own, in which each use of a global is a slow look-up.

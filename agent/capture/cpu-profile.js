@@ -14,12 +14,13 @@ const MOST_SHARE = 0.05
 
 /** @returns {() => number} bytes that the process has grown outside the heap and Buffers */
 function measureGrowth () {
-  let most = 0
+  // RSS may stay as it was after Buffers are freed.
+  let mostBuffers = 0
   function readOther () {
     const { total_physical_size: heap, external_memory: buffers } = getHeapStatistics()
-    most = Math.max(most, buffers)
+    mostBuffers = Math.max(mostBuffers, buffers)
     try {
-      return readRssBytes() - heap - most
+      return readRssBytes() - heap - mostBuffers
     } catch {
       return NaN // without /proc
     }

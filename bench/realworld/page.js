@@ -171,11 +171,12 @@ function missed (leaks) {
     const before = row.confirmedSeconds !== null
       ? ` It was confirmed at ${row.confirmedSeconds} s and withdrawn later.`
       : row.suspectedSeconds !== null
-        ? ` It was suspected at ${row.suspectedSeconds} s, but another finding was first at the end.`
+        ? ` It was suspected at ${row.suspectedSeconds} s, but another finding was first at the ` +
+          'end.'
         : ''
     const ended = row.ended === null ? '' : ` End of the process: ${row.ended}`
-    return `the expected finding was ${run.expect.join(' or ')} within ${row.seconds} s.${before} ` +
-      `The headline at the end: “${markdownText(shorten(row.headline.text))}”${ended}`
+    return `the expected finding was ${run.expect.join(' or ')} within ${row.seconds} s.` +
+      `${before} The headline at the end: “${markdownText(shorten(row.headline.text))}”${ended}`
   })
 }
 

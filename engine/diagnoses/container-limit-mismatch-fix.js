@@ -19,7 +19,7 @@ const PERCENT = 100
 const PERCENTAGE = '--max-old-space-size-percentage'
 /** Least old space that a fix sets, however small the container is. */
 const LEAST_HEAP_MIB = 32
-/** Step of a heap size for all processes: their readings differ by moments. */
+/** Step of a heap size for all processes, as the readings of each are of different moments. */
 const COMMON_STEP_MIB = 16
 /** A semi-space that is enough for most request loads. */
 const ENOUGH_SEMI_SPACE_MIB = 16
@@ -156,17 +156,10 @@ const semiSpaceFlag = ({ semiMib }) => semiMib !== null && { '--max-semi-space-s
  * @returns {Fix}
  */
 function limitHeap (finding, target, sizes) {
-  const { liveBytes: live, rssBytes, heapLimitBytes, shareBytes, processes } = finding
-  const { megabytes, youngBytes, isCommon } = sizes
+  const { liveBytes: live, rssBytes, heapLimitBytes } = finding
+  const { megabytes, youngBytes } = sizes
   const highest = finding.besideBytes + (megabytes * MIB + youngBytes) * finding.ownHeaps
   const each = finding.ownHeaps > 1 ? 'each heap of this process' : 'the heap'
-  const part = processes === 1
-    ? ''
-    : isCommon
-      ? ` The value suits each of the ${processes} processes of the container.`
-      : ` The value fits this process's share of the container, ${formatBytes(shareBytes)}, with ` +
-        `the pages of files that all share. ${processes} processes share it, and each needs a ` +
-        'limit. Similar processes of one app can have the same limit.'
   return {
     title: `Keep ${each} below ${megabytes} MiB`,
     change: nodeFlagChange(target, {
@@ -179,8 +172,21 @@ function limitHeap (finding, target, sizes) {
     // The fix is kept while the app grows, so the number must stay true.
     risk: 'V8 runs GCs earlier and more often. ' + (formatNumber(live) === '0'
       ? 'No major GC has shown the live heap yet.'
-      : `The size was chosen when ${formatBytes(live)} of objects were live.`) + part
+      : `The size was chosen when ${formatBytes(live)} of objects were live.`) + sayWhomItFits(finding, sizes)
   }
+}
+
+/**
+ * @param {Finding} finding
+ * @param {Sizes} sizes
+ * @returns {string} a sentence or two, or none if the process is alone
+ */
+function sayWhomItFits ({ processes, shareBytes }, { isCommon }) {
+  if (processes === 1) return ''
+  if (isCommon) return ` The value suits each of the ${processes} processes of the container.`
+  return ` The value fits this process's share of the container, ${formatBytes(shareBytes)}, with ` +
+    `the pages of files that all share. ${processes} processes share it, and each needs its own ` +
+    'limit.'
 }
 
 /**
@@ -217,9 +223,9 @@ function growTogether (finding, target, sizes, limits) {
 const lowerOthers = ({ heapLimitBytes, limitBytes }) => ({
   title: 'Keep the heap limit of this process, and lower those of the others',
   change: {
-    code: `The heap limit of this process, ${formatBytes(heapLimitBytes)}, is small enough. Lower ` +
-      'the heap limits of the other processes, so that all heaps and the memory outside them fit ' +
-      `into ${formatBytes(limitBytes)}.`
+    code: `The heap limit of this process, ${formatBytes(heapLimitBytes)}, is small enough. ` +
+      'Lower the heap limits of the other processes, so that all heaps and the memory outside ' +
+      `them fit into ${formatBytes(limitBytes)}.`
   },
   predicted: [],
   risk: 'V8 runs GCs in the other processes earlier and more often.'

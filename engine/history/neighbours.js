@@ -8,11 +8,6 @@ const { MOST_NUMBER } = require('../decode/rebuild')
  * containers of pods hold fewer than a hundred Node.js processes.
  */
 const MOST_PROCESSES = 256
-/**
- * Part of the largest process of an app that another one must hold to be like it. The primary
- * process of a cluster holds far less than its workers.
- */
-const LEAST_ALIKE_RATIO = 0.5
 
 /**
  * Key of the container whose memory limit the process shares.
@@ -35,8 +30,6 @@ function memoryContainerOf ({ host, pod, cgroup }) {
 function addNeighbours (processes, own) {
   const sum = { ...NO_NEIGHBOURS }
   const { containerLimitBytes } = own.values
-  /** @type {number[]} */
-  const sameAppBytes = []
   let left = MOST_PROCESSES
   for (const other of processes) {
     if (left-- === 0) break
@@ -48,7 +41,6 @@ function addNeighbours (processes, own) {
     if (!isNeighbour) continue
     // Processes of one program share its file pages; RSS of `own` already counts them.
     const memoryBytes = values.rssAnonBytes ?? rssBytes
-    if (other.hello.name === own.hello.name) sameAppBytes.push(memoryBytes)
     const heapBytes = Math.min((values.heapPhysicalBytes ?? 0) + workers.heapBytes, memoryBytes)
     sum.processes++
     sum.heaps += 1 + workers.count
@@ -59,23 +51,9 @@ function addNeighbours (processes, own) {
     sum.largestLiveHeapBytes = Math.max(sum.largestLiveHeapBytes, liveBytes)
     sum.heapLimitBytes += (values.heapSizeLimitBytes ?? 0) + workers.heapLimitBytes
   }
-  const { rssBytes: ownRssBytes = 0, rssAnonBytes: ownBytes = ownRssBytes } = own.values
-  const alike = findAlike(sameAppBytes, ownBytes)
-  sum.alike = alike.length
-  sum.alikeBytes = alike.reduce((all, bytes) => all + bytes, 0)
   const names = /** @type {Exclude<keyof typeof sum, 'limitBytes'>[]} */ (Object.keys(sum))
   for (const name of names) sum[name] = Math.min(sum[name], MOST_NUMBER)
   return sum
-}
-
-/**
- * @param {readonly number[]} othersBytes memory of the other processes of the same app
- * @param {number} ownBytes
- * @returns {readonly number[]} those whose memory is similar
- */
-function findAlike (othersBytes, ownBytes) {
-  const least = LEAST_ALIKE_RATIO * Math.max(ownBytes, ...othersBytes)
-  return ownBytes < least ? [] : othersBytes.filter(bytes => bytes >= least)
 }
 
 /**

@@ -28,9 +28,6 @@ const { semiSpaceCapacity } = require('../v8/heap-spaces')
  * @property {number} liveHeapBytes sum over main threads, after their last major GC
  * @property {number} largestLiveHeapBytes largest of them
  * @property {number} heapLimitBytes
- * @property {number} alike number of processes that have the same app, and a similar amount of
- *   memory
- * @property {number} alikeBytes resident anonymous memory of these
  * @property {number} [limitBytes] for a worker: memory limit of the container, which only the main
  *   thread reports
  * @typedef {object} Moment
@@ -61,9 +58,7 @@ const NO_NEIGHBOURS = Object.freeze({
   heapBytes: 0,
   liveHeapBytes: 0,
   largestLiveHeapBytes: 0,
-  heapLimitBytes: 0,
-  alike: 0,
-  alikeBytes: 0
+  heapLimitBytes: 0
 })
 
 /**

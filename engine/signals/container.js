@@ -82,7 +82,7 @@ module.exports = {
   containerShareBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: "This process's share of the container's memory limit, in proportion to the memory of " +
-      'each process, and equal for similar processes of one app; the whole limit if it is alone.',
+      'each process; the whole limit if it is alone.',
     compute: shareOfLimit
   })
 }

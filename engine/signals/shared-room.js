@@ -32,8 +32,7 @@ function partOfRoom (window, growthBytesPerSecond = 0) {
 
 /**
  * This process's part of the container's limit, in proportion to the present memory of each
- * process, without file pages. Processes of one app with similar memory have equal shares, and so
- * equal heap sizes. The shares of all processes add up to the limit.
+ * process, without file pages. The shares of all processes add up to the limit.
  *
  * @param {import('../history/window').Window} window
  * @returns {number | null} bytes; null without a limit
@@ -43,8 +42,7 @@ function shareOfLimit ({ values, neighbours }) {
   if (containerLimitBytes === undefined) return null
   if (neighbours.processes === 0 || rssAnonBytes === 0) return containerLimitBytes
   const filesBytes = Math.max(0, Math.min(rssBytes - rssAnonBytes, containerLimitBytes))
-  const likeThisBytes = (rssAnonBytes + neighbours.alikeBytes) / (1 + neighbours.alike)
-  const part = likeThisBytes / (rssAnonBytes + neighbours.memoryBytes)
+  const part = rssAnonBytes / (rssAnonBytes + neighbours.memoryBytes)
   return filesBytes + (containerLimitBytes - filesBytes) * part
 }
 

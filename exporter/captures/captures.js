@@ -384,8 +384,8 @@ class Captures extends EventEmitter {
 
   /**
    * @param {RunningCapture} running
-   * @returns {import('./heap-suspects').HeapProfiles | null} the heap profile that names the present
-   *   suspects of its diagnosis; null: there is none
+   * @returns {import('./heap-suspects').HeapProfiles | null} the heap profile that names the
+   *   present suspects of its diagnosis; null: there is none
    */
   #heapProfilesOf ({ capture: { diagnosis }, target }) {
     const known = findCase(target).suspects.get(diagnosis ?? '')

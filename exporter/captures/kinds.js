@@ -20,8 +20,8 @@ const kinds = Object.freeze({
     extension: 'cpuprofile',
     mediaType: 'application/json',
     help:
-      'one sample a millisecond (automatic captures that seek rare calls: four); ends early if the ' +
-      'profile takes much memory; opens in Chrome DevTools, VS Code and speedscope'
+      'one sample a millisecond (automatic captures that seek rare calls: four); ends early if ' +
+      'the profile takes much memory; opens in Chrome DevTools, VS Code and speedscope'
   },
   heap_profile: {
     title: 'allocations that survive GCs, by function',

@@ -117,7 +117,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
   )
 
   it.each([
-    ['ends early in an app whose calls take ever new paths', 'next', {}, 20, false],
+    ['ends early in an app with deep call stacks that always differ', 'next', {}, 20, false],
     ['ends earlier where little memory is left', 'next', { headroomBytes: 2 ** 20 }, 20, false],
     ['lasts its time in another busy app', '() => () => {}', {}, 2, true]
   ])('a CPU profile %s', async (_, choose, args, seconds, isWhole) => {
