@@ -150,7 +150,7 @@ describe('processes that share a container', () => {
     expect(new Set(common.map(({ change }) => change.flag)).size).toBe(1)
     expect(common.map(({ change }) => change.env?.NODE_OPTIONS)).toEqual(
       common.map(({ change }) => change.flag))
-    const own = changesAt(90)
+    const own = changesAt(100)
     expect(own.map(({ change }) => change.env)).toEqual([undefined, undefined, undefined])
     for (const { risk } of own) {
       expect(risk).toContain('4 processes share it, and each needs its own limit.')
