@@ -77,7 +77,8 @@ const findFrequent = (signals, limits) => ({
 
 /**
  * Long blocks that recur within minutes, or one very long block. They are few, but they delay many
- * requests.
+ * requests. In a loop that GC keeps busy all the time, work piles up, and turns are long because
+ * each handles many events.
  * @param {Signals} signals
  * @param {Limits} limits
  * @returns {Delays | null}
@@ -86,7 +87,11 @@ function findRare (signals, limits) {
   const { longBlocksSeen: count, longBlocksSpanSeconds: seconds } = signals
   const { longBlocksWaitSeconds: mean, longestBlockSeconds: longest } = signals
   if (mean === null || seconds === null || longest === null) return null
-  const areMany = (count ?? 0) >= limits.longBlocks && seconds >= limits.windowSeconds
+  const { eventLoopUtilizationRatio: busy } = signals
+  const isOverloadedByGc =
+    busy >= limits.frequentBusyRatio && (signals.gcPauseRatio ?? 0) >= limits.gcShareRatio * busy
+  const areMany = !isOverloadedByGc &&
+    (count ?? 0) >= limits.longBlocks && seconds >= limits.windowSeconds
   const isHang = !areMany && longest >= limits.hangSeconds
   if (!(areMany || isHang) || mean < limits.expectedWaitSeconds) return null
   const isLong = areMany && seconds >= limits.longBlocksSpanSeconds

@@ -120,7 +120,7 @@ module.exports = defineDiagnosis({
         `loop for up to ${ms(longest)}${often}; GC is ${formatRatio(signals.gcPauseRatio ?? 0)} ` +
         'of the time.',
       finding: {
-        waits,
+        does: waits ? 'waits' : 'computes',
         mayBeMarking: mayBeMarking(signals, limits),
         signal: areRare ? 'longBlocksWaitSeconds' : 'expectedWaitSeconds',
         seconds: mean
@@ -135,7 +135,8 @@ module.exports = defineDiagnosis({
     }
   },
 
-  fix ({ waits, mayBeMarking, signal, seconds }, target, limits) {
+  fix ({ does, mayBeMarking, signal, seconds }, target, limits) {
+    const waits = does === 'waits'
     const capture = `${captureCommand(target, 'cpu_profile')} takes a profile.`
     return [
       {
@@ -168,8 +169,9 @@ module.exports = defineDiagnosis({
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /**
- * @typedef {{ waits: boolean, mayBeMarking: boolean, seconds: number,
- *   signal: 'expectedWaitSeconds' | 'longBlocksWaitSeconds' }} Finding seconds: mean wait
+ * @typedef {{ does: 'waits' | 'computes', mayBeMarking: boolean, seconds: number,
+ *   signal: 'expectedWaitSeconds' | 'longBlocksWaitSeconds' }} Finding does: what the synchronous
+ *   code does; seconds: mean wait
  */
 /** @typedef {ReturnType<typeof findWaiters>} Waiters */
 

@@ -3197,6 +3197,39 @@ describe('a blocked loop', () => {
   ])('that comes every twelve seconds and takes %s is judged over minutes', (_, rare, state) => {
     expect(rarely(rare).state).toBe(state)
   })
+  it.each([[0.99, 'ok'], [0.6, 'confirmed']])('is due to events that pile up while GC takes most of the time, if the loop is busy %f of it: %s', (busy, state) => {
+    const { verdict } = watch({
+      seconds: 120,
+      at: t => ({
+        scavenges: 40,
+        scavengeSeconds: 0.6 * busy,
+        values: {
+          ...busyLoop(t, busy),
+          threadCpuUserSeconds: busy * t + 0.6 * Math.floor(t / 12),
+          eventLoopActiveSeconds: busy * t + 0.6 * Math.floor(t / 12),
+          ...delays(t, t % 12 === 0 ? 0.8 : 0.01),
+          resources: { TCPServerWrap: 1 }
+        }
+      })
+    })
+    expect(verdict('event-loop-blocked').state).toBe(state)
+  })
+  it('keeps no advice about calls that wait once the code computes', () => {
+    const at = (/** @type {number} */ t) => ({
+      values: {
+        ...busyLoop(t, 0.9),
+        ...delays(t, 0.4),
+        threadCpuUserSeconds: 0.05 * Math.min(t, 60) + 0.9 * Math.max(0, t - 60),
+        runQueueWaitSeconds: 0
+      }
+    })
+    for (const [seconds, title] of /** @type {const} */ ([
+      [60, 'Replace the synchronous calls'], [120, expect.stringMatching('Find the function')]
+    ])) {
+      expect(watch({ seconds, at }).verdict('event-loop-blocked'))
+        .toMatchObject({ state: 'confirmed', fix: [{ title }] })
+    }
+  })
   it('in the first seconds is open while nothing tells whether its thread waited for a CPU', () => {
     const { verdict } = watch({
       seconds: 15,
